@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: MIT
+"""Upper bound on MinYield (papers/1 eq. 8) that holds for every scheduler.
+
+Rule. To have yield y at T_i, application i may lose at most (1 - y)(T_i - tau_i)
+seconds. So its operation j, posted at r_ij and complete at c_ij in dedicated mode,
+is never posted before r_ij and must be complete at
+
+    d_ij = c_ij + slack_i(y),  slack_i(y) = (1 - y)(T_i - tau_i) - lost_i(start).
+
+Only the volume needed to reach the yield counts. If no pre-emptive fluid schedule
+with these releases and deadlines, caps b_i and capacity B exists, no scheduler
+reaches y, whatever it knows. Bisection on y; ``docs/bound.md`` has the proof.
+
+T_i is t_end. An application that finishes earlier keeps the yield that it has at
+that instant: T_i = min(t_end, tau_i + X_i / y), X_i being all of its progress.
+
+Feasibility of one target, for n operations of m applications:
+
+- every b_i = B: earliest deadline first, exact, O(n log m) (method "edf");
+- else: maximum flow, exact, up to `FLOW_LIMIT` (method "flow");
+- beyond: EDF with the caps ignored, weaker but still a bound ("edf-relaxed").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Literal, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.analysis.bound_flow import flow_feasible
+from penstock.errors import InputError
+from penstock.kernels import kernel
+from penstock.model import Application, Column, Instance
+
+__all__ = [
+    "FLOW_LIMIT",
+    "Bound",
+    "Demand",
+    "Method",
+    "bisect_target",
+    "min_yield_bound",
+]
+
+Method: TypeAlias = Literal["edf", "flow", "edf-relaxed"]
+_Indices: TypeAlias = NDArray[np.int64]
+
+#: Most applications x operations for which maximum flows are computed.
+FLOW_LIMIT: Final = 250_000
+
+_EPSILON: Final = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """What no scheduler can exceed."""
+
+    min_yield: float
+    """Upper bound on MinYield: the infeasible end of the bisection."""
+    method: Method
+    """How feasibility was decided: exactly ("edf", "flow") or "edf-relaxed"."""
+
+
+def min_yield_bound(instance: Instance, *, tolerance: float = 1e-9) -> Bound:
+    """Return an upper bound on the MinYield that any scheduler reaches.
+
+    Parameters
+    ----------
+    instance
+        May bring history, and applications that finish inside the window.
+    tolerance
+        The result exceeds the largest feasible target by this at most, rounding
+        apart. Rounding is always granted to the scheduler, never taken from it.
+    """
+    if not tolerance > 0:
+        raise InputError(
+            f"{tolerance!r} is not a tolerance",
+            where="tolerance",
+            remedy="give a positive number",
+        )
+    demand = Demand.of(instance)
+    relaxed = bisect_target(demand.edf_feasible, demand.best_yield(), tolerance)
+    if np.all(instance.caps == instance.platform.bandwidth):
+        return Bound(relaxed, "edf")
+    if len(demand.share) * len(demand.release) > FLOW_LIMIT:
+        return Bound(relaxed, "edf-relaxed")
+    return Bound(bisect_target(demand.flow_feasible, relaxed, tolerance), "flow")
+
+
+def bisect_target(
+    feasible: Callable[[float], bool], high: float, tolerance: float
+) -> float:
+    """Return `high` if feasible, else an infeasible target, `tolerance` off at most."""
+    if high <= 0 or feasible(high):
+        return high
+    low = 0.0
+    while high - low > tolerance:
+        middle = 0.5 * (low + high)
+        # Neighbours in double precision: no tolerance can be met any better.
+        if not low < middle < high:
+            break
+        if feasible(middle):
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Demand:
+    """What a target yield asks of the storage.
+
+    Volumes are in seconds of the whole storage (volume / B): the capacity is 1,
+    the cap of application i is its share b_i / B.
+    """
+
+    release: Column
+    """r_ij: post of every operation in dedicated mode, ascending (s)."""
+    complete: Column
+    """c_ij: its completion in dedicated mode (s)."""
+    volume: Column
+    """Its volume (s of the whole storage)."""
+    application: _Indices
+    """The application that posts it."""
+    following: _Indices
+    """The next operation of the same application; none: any."""
+    share: Column
+    """b_i / B of every application."""
+    tau: Column
+    """Release of every application (s)."""
+    lost: Column
+    """Time that it lost before its start (s)."""
+    finish: Column
+    """When it finishes in dedicated mode (s)."""
+    window_end: float
+    """t_end (s)."""
+    allowance: float
+    """By how much rounding can make a deadline seem missed (s)."""
+
+    @classmethod
+    def of(cls, instance: Instance) -> Self:
+        """Return the demand of `instance`."""
+        end, bandwidth = instance.window.end, instance.platform.bandwidth
+        columns = [_operations(a, cap, end) for a, cap in instance.with_caps()]
+        release, complete, volume = (np.hstack(c) for c in zip(*columns, strict=True))
+        counts = [len(posts) for posts, _, _ in columns]
+        # Stable: equal releases of one application stay in its own order.
+        order = np.argsort(release, kind="stable")
+        application = np.repeat(np.arange(len(counts)), counts)[order]
+        by_application = np.argsort(application, kind="stable")
+        following = np.empty_like(by_application)
+        following[by_application] = np.roll(by_application, -1)
+        return cls(
+            release=release[order],
+            complete=complete[order],
+            volume=volume[order] / bandwidth,
+            application=application,
+            following=following,
+            share=instance.caps / bandwidth,
+            tau=np.array([a.release for a in instance.applications]),
+            lost=np.array([a.lost_at_start(cap) for a, cap in instance.with_caps()]),
+            finish=np.array(
+                [a.dedicated_times(cap)[-1] for a, cap in instance.with_caps()]
+            ),
+            window_end=end,
+            allowance=_allowance(instance, len(release)),
+        )
+
+    def best_yield(self) -> float:
+        """Return the smallest yield in dedicated mode: no schedule is needed yet."""
+        age = np.minimum(self.window_end, self.finish) - self.tau
+        # No age: an application without any phase, which bounds nothing.
+        delay = np.divide(self.lost, age, out=np.zeros_like(age), where=age > 0)
+        return min(1.0, 1.0 - float(delay.max()) * (1.0 - 8.0 * _EPSILON))
+
+    def at(self, target: float) -> tuple[Column, Column]:
+        """Return deadline (s) and volume needed of every operation at `target` > 0."""
+        total = self.finish - self.tau - self.lost
+        measured = np.minimum(self.window_end - self.tau, total / target)
+        # Below 0 by rounding only: the target is at most `best_yield`.
+        slack = np.maximum((1.0 - target) * measured - self.lost, 0.0)
+        # When dedicated mode makes the progress needed: what is later is cut off.
+        reached = (self.tau + measured - slack)[self.application]
+        needed = self.share[self.application] * (reached - self.release)
+        deadline = np.minimum(self.complete, reached)
+        deadline += (slack + self.allowance)[self.application]
+        return deadline, np.clip(needed, 0.0, self.volume)
+
+    def edf_feasible(self, target: float) -> bool:
+        """Tell whether `target` is feasible, caps ignored."""
+        return bool(
+            _meets_deadlines(
+                self.release,
+                *self.at(target),
+                self.application,
+                self.following,
+                len(self.share),
+            )
+        )
+
+    def flow_feasible(self, target: float) -> bool:
+        """Tell whether `target` is feasible, caps included."""
+        deadline, needed = self.at(target)
+        return flow_feasible(
+            self.release, deadline, needed, self.application, self.share
+        )
+
+
+def _operations(
+    application: Application, cap: float, end: float
+) -> tuple[Column, Column, Column]:
+    """Return post, completion (dedicated mode) and volume of what is posted by `end`."""
+    times = application.dedicated_times(cap)
+    posts, completions = times[:-1:2], times[1::2]
+    count = int(np.searchsorted(posts, end))
+    return posts[:count], completions[:count], application.volume[:count]
+
+
+def _allowance(instance: Instance, operations: int) -> float:
+    """Return what rounding may cost a schedule of `operations` operations (s).
+
+    RATIONALE: a date is a sum of at most 2n terms, in dedicated mode and again in
+    the schedule, each off by half a unit in the last place of the largest date. All
+    of it is granted to every deadline: a target is refused only if exact arithmetic
+    refuses it too.
+    """
+    dates = [instance.window.end, *(a.release for a in instance.applications)]
+    return (2 * operations + 16) * _EPSILON * max(abs(date) for date in dates)
+
+
+@kernel
+def _meets_deadlines(
+    release: Column,
+    deadline: Column,
+    remaining: Column,
+    application: _Indices,
+    following: _Indices,
+    applications: int,
+) -> bool:
+    """Run pre-emptive EDF until a deadline is missed; uses up `remaining`.
+
+    An application's deadlines ascend with its releases: its operations are served
+    in order, and the heap holds one operation (`head`) per application at most.
+    """
+    heap = np.empty(applications, dtype=np.int64)
+    head = np.empty(applications, dtype=np.int64)
+    due = np.empty(applications)
+    posted = np.zeros(applications, dtype=np.int64)
+    now, size = 0.0, 0
+    for k in range(len(release) + 1):
+        until = release[k] if k < len(release) else np.inf
+        while size > 0:
+            i = heap[0]
+            done = now + remaining[head[i]]
+            # The earliest deadline of all that wait: nothing later can save it.
+            if done > due[i]:
+                return False
+            if done > until:
+                remaining[head[i]] -= until - now
+                break
+            now = done
+            posted[i] -= 1
+            if posted[i] > 0:
+                head[i] = following[head[i]]
+                due[i] = deadline[head[i]]
+            else:
+                size -= 1
+                i = heap[size]
+            _sift_down(heap, size, due, i)
+        now = until
+        if k < len(release):
+            i = application[k]
+            posted[i] += 1
+            if posted[i] == 1:
+                head[i] = k
+                due[i] = deadline[k]
+                _sift_up(heap, size, due, i)
+                size += 1
+    return True
+
+
+@kernel
+def _sift_up(heap: _Indices, slot: int, key: Column, item: int) -> None:
+    """Put `item` into the free last `slot` of the heap, or above."""
+    while slot > 0:
+        parent = (slot - 1) // 2
+        if key[heap[parent]] <= key[item]:
+            break
+        heap[slot] = heap[parent]
+        slot = parent
+    heap[slot] = item
+
+
+@kernel
+def _sift_down(heap: _Indices, size: int, key: Column, item: int) -> None:
+    """Put `item` into the free first slot of the heap, or below."""
+    slot, child = 0, 1
+    while child < size:
+        if child + 1 < size and key[heap[child + 1]] < key[heap[child]]:
+            child += 1
+        if key[item] <= key[heap[child]]:
+            break
+        heap[slot] = heap[child]
+        slot, child = child, 2 * child + 1
+    heap[slot] = item

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: MIT
+"""The things that penstock speaks of: frozen, validated, JSON in and out."""
+
+from penstock.model.application import Application, Column
+from penstock.model.files import read_instance, write_instance
+from penstock.model.instance import Instance
+from penstock.model.platform import Platform
+from penstock.model.window import Window
+
+__all__ = [
+    "Application",
+    "Column",
+    "Instance",
+    "Platform",
+    "Window",
+    "read_instance",
+    "write_instance",
+]

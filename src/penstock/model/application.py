@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: MIT
+"""An application: work and I/O in turn, and what it did before it is watched."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.errors import InputError
+
+__all__ = ["Application", "Column"]
+
+#: A read-only column of doubles.
+Column: TypeAlias = NDArray[np.float64]
+
+#: Relative rounding error granted to a history that leaves no time lost.
+_HISTORY_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Application:
+    """One application of papers/1 section 3.1: w0, v0, w1, v1, ... v(n-1), wn.
+
+    Two work phases in a row are one; two operations in a row have a work phase
+    of length 0 between them, which passes at once.
+    """
+
+    name: str
+    nodes: int
+    """p_i: compute nodes, all its own."""
+    work: Column
+    """n + 1 work phases (s); the last one follows the last operation."""
+    volume: Column
+    """n I/O operations (bytes)."""
+    release: float = 0.0
+    """tau_i: instant from which the age counts (s)."""
+    start: float = math.nan
+    """Instant at which the phases begin (s); default: the release."""
+    done_work: float = 0.0
+    """Work done before `start` (s)."""
+    done_volume: float = 0.0
+    """Volume transferred before `start` (bytes)."""
+    user: str = ""
+    group: str = ""
+    period: float = 0.0
+    """Mean length of an iteration, if known beforehand (s); 0 if not."""
+
+    def __post_init__(self) -> None:
+        for name in ("work", "volume"):
+            object.__setattr__(self, name, _checked_column(getattr(self, name), name))
+        if len(self.work) != len(self.volume) + 1:
+            raise InputError(
+                f"{len(self.work)} work phases around {len(self.volume)} operations",
+                remedy="there must be one work phase more (it may be 0)",
+            )
+        if math.isnan(self.start):
+            object.__setattr__(self, "start", self.release)
+        self._check_scalars()
+
+    def _check_scalars(self) -> None:
+        if not isinstance(self.nodes, int) or self.nodes < 1:
+            raise InputError(
+                f"{self.nodes!r} is not a number of nodes",
+                where="nodes",
+                remedy="give a whole number, at least 1",
+            )
+        for name in ("release", "start"):
+            if not math.isfinite(getattr(self, name)):
+                raise InputError(f"{getattr(self, name)!r} is not a time", where=name)
+        for name in ("done_work", "done_volume", "period"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value >= 0):
+                raise InputError(
+                    f"{value!r} is negative or not finite",
+                    where=name,
+                    remedy="give 0 or more",
+                )
+        if self.start < self.release:
+            raise InputError(
+                f"start {self.start} lies before release {self.release}",
+                where="start",
+                remedy="an application starts at its release or later",
+            )
+
+    @classmethod
+    def from_phases(
+        cls, name: str, nodes: int, phases: Iterable[Sequence[Any]], **rest: Any
+    ) -> Self:
+        """Make an application from ``[("work", s), ("io", bytes), ...]``."""
+        work, volume = [0.0], []
+        for number, (kind, amount) in enumerate(phases):
+            if not (math.isfinite(amount) and amount >= 0):
+                raise InputError(
+                    f"{amount!r} is negative or not finite",
+                    where=f"phases[{number}]",
+                    remedy="give 0 or more",
+                )
+            if kind == "work":
+                work[-1] += amount
+            elif kind == "io":
+                volume.append(amount)
+                work.append(0.0)
+            else:
+                raise InputError(
+                    f"unknown kind of phase {kind!r}",
+                    where=f"phases[{number}]",
+                    remedy='known: "work" (seconds), "io" (bytes)',
+                )
+        return cls(name, nodes, np.array(work), np.array(volume), **rest)
+
+    def phases(self) -> list[tuple[str, float]]:
+        """Return the phases as ``[("work", s), ("io", bytes), ...]``, without zeros."""
+        listed: list[tuple[str, float]] = []
+        for number, work in enumerate(self.work.tolist()):
+            if work > 0:
+                listed.append(("work", work))
+            if number < len(self.volume):
+                listed.append(("io", float(self.volume[number])))
+        return listed
+
+    def lost_at_start(self, cap: float) -> float:
+        """Return the time lost before `start` (s): age minus progress."""
+        age = self.start - self.release
+        lost = age - (self.done_work + self.done_volume / cap)
+        if lost < -_HISTORY_TOLERANCE * max(age, 1.0):
+            raise InputError(
+                f"done_work and done_volume make {age - lost:g} s of progress in "
+                f"the {age:g} s between release and start",
+                remedy="set release earlier or start later",
+            )
+        return max(lost, 0.0)
+
+    def dedicated_times(self, cap: float) -> Column:
+        """Return when its phases end if it runs alone: w0, v0, w1, ... wn (s).
+
+        NOTE: summed one after the other, as the engine does, so that the times
+        of an application that is never delayed are equal to the last bit.
+        """
+        times = np.empty(2 * len(self.volume) + 2)
+        times[0] = self.start
+        times[1::2] = self.work
+        times[2::2] = self.volume / cap
+        return np.cumsum(times)[1:]
+
+
+def _checked_column(values: object, name: str) -> Column:
+    column = np.array(values, dtype=np.float64)
+    bad = np.flatnonzero(~(np.isfinite(column) & (column >= 0)))
+    if bad.size:
+        raise InputError(
+            f"{float(column[bad[0]])!r} is negative or not finite",
+            where=f"{name}[{bad[0]}]",
+            remedy="give 0 or more",
+        )
+    column.setflags(write=False)
+    return column

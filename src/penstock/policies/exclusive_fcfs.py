@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: MIT
+"""One set for all: serve in the order of posting.
+
+Rule
+    All applications are in one set of priority 1. Exclusive when b_i = B; with
+    smaller caps the next in line gets what is left, as in `fcfs`.
+
+Parameters
+----------
+    None.
+
+Properties
+    Work-conserving. O(k log k) per decision. Equal to `fcfs`, by another road.
+
+Source
+    papers/3 section 3, Exclusive-FCFS.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+from penstock.kernels import Floats, kernel
+from penstock.policies.io_sets import share_by_sets
+from penstock.policies.view import View
+
+__all__ = ["allocate"]
+
+
+@kernel
+def allocate(view: View, rates: Floats) -> float:
+    """Share within the only set."""
+    number, priority = view.key, view.scratch
+    for position in range(view.n_active):
+        i = view.active[position]
+        number[i] = 0.0
+        priority[i] = 1.0
+    share_by_sets(view, number, priority, rates)
+    return inf

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: MIT
+"""IO-SETS: share between sets by priority, serve in order within a set.
+
+A heuristic of the family answers two questions (papers/3 section 3): which set
+is an application in, and which priority has a set? `share_by_sets` does the
+rest, with the extension of papers/1 section 4.2 to applications that cannot use
+the whole bandwidth:
+
+1. alpha_s = q_s / sum of q over the sets with active applications;
+2. a set whose active applications cannot use alpha_s of the bandwidth that is
+   left (sum of their b_i) gets all they can use; repeat on what is left;
+3. the other sets get alpha_s of what is left, first come first served inside.
+
+A priority of infinity means absolute precedence: served before all others.
+
+The sets of set-10 and of its relatives are orders of magnitude of the period
+omega_i, the mean length of an iteration: set n = floor(log10(omega_i) + 1/2).
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Final
+
+from penstock.kernels import Floats, kernel
+from penstock.policies.policy import Parameter
+from penstock.policies.serving import sort_lowest_first
+from penstock.policies.view import View
+
+__all__ = [
+    "PARAMETERS",
+    "UNCLASSIFIED",
+    "initial_priority",
+    "magnitude",
+    "priority_of_magnitude",
+    "share_by_sets",
+]
+
+#: How the period of an application is known, and what happens before it is.
+PARAMETERS: Final = (
+    Parameter(
+        "initial",
+        "place of applications without a completed iteration: before all sets, "
+        "or one more set of priority initial_weight",
+        "precedence",
+        choices=("precedence", "weight"),
+    ),
+    Parameter("initial_weight", "priority of the initial set", 100.0, low=1e-300),
+    Parameter(
+        "update",
+        "when the period takes in an iteration: when it is complete, or when its "
+        "operation is posted",
+        "completion",
+        choices=("completion", "post"),
+    ),
+    Parameter(
+        "period",
+        "learn the period from completed iterations, or take the given one",
+        "learnt",
+        choices=("learnt", "given"),
+    ),
+)
+
+_INITIAL: Final = 0
+_INITIAL_WEIGHT: Final = 1
+_UPDATE: Final = 2
+_PERIOD: Final = 3
+
+# Sets run from periods of a microsecond to periods of 10^12 s; the edge below set
+# n is 10^(n - 1/2). Tables, as a power rounds differently compiled and interpreted.
+_SMALLEST: Final = -6
+_LARGEST: Final = 12
+_EDGES: Final = tuple(10.0 ** (n - 0.5) for n in range(_SMALLEST, _LARGEST + 1))
+_PRIORITIES: Final = tuple(10.0**-n for n in range(_SMALLEST, _LARGEST + 1))
+
+#: Set of the applications whose period is not known yet.
+UNCLASSIFIED: Final = 1_000_000
+
+# Columns of `view.scratch`. One entry per application: column 0, which is the
+# caller's, and _MEMBER; one entry per set: the others.
+_MEMBER: Final = 1
+_NUMBER: Final = 2
+_PRIORITY: Final = 3
+_DEMAND: Final = 4
+_SHARE: Final = 5
+_FIRST: Final = 6
+
+
+@kernel
+def magnitude(view: View, i: int) -> int:
+    """Return the set of active application `i`, or `UNCLASSIFIED`."""
+    total = view.iteration_time[i]
+    count = view.iterations[i]
+    if view.parameters[_PERIOD] == 1.0 and view.period[i] > 0.0:
+        total = view.period[i]
+        count = 1
+    elif view.parameters[_UPDATE] == 1.0 and _ends_iteration(view, i):
+        total += view.work_before[i] + view.volume[i] / view.cap[i]
+        count += 1
+    if count == 0 or total <= 0.0:
+        return UNCLASSIFIED
+    # n such that 10^(n - 1/2) <= omega < 10^(n + 1/2): a few comparisons, where a
+    # logarithm would take longer than the rest of the decision.
+    n = 2
+    while n < _LARGEST and total >= count * _EDGES[n + 1 - _SMALLEST]:
+        n += 1
+    while n > _SMALLEST and total < count * _EDGES[n - _SMALLEST]:
+        n -= 1
+    return n
+
+
+@kernel
+def _ends_iteration(view: View, i: int) -> bool:
+    """Tell whether the current operation of `i` ends an iteration."""
+    return view.iterations[i] > 0 or view.work_before[i] > 0.0
+
+
+@kernel
+def priority_of_magnitude(view: View, number: int) -> float:
+    """Return q_n = 10^-n, papers/3 eq. 5; the initial set's own priority."""
+    if number == UNCLASSIFIED:
+        return initial_priority(view)
+    return _PRIORITIES[number - _SMALLEST]
+
+
+@kernel
+def initial_priority(view: View) -> float:
+    """Return the priority of the applications whose period is not known yet."""
+    if view.parameters[_INITIAL] == 1.0:
+        return view.parameters[_INITIAL_WEIGHT]
+    return inf
+
+
+@kernel
+def share_by_sets(view: View, number: Floats, priority: Floats, rates: Floats) -> None:
+    """Grant bandwidth, given set `number[i]` and `priority[i]` of every active i.
+
+    Applications with the same number have the same priority; at most one set has
+    an infinite one. O(k s) for k active applications in s sets if the first of
+    every set can use the share of the set, as when b_i = B; else O(k (s + k)).
+    """
+    m = view.applications
+    scratch = view.scratch
+    sets = _collect(view, number, priority)
+    _divide(view, sets, _precede(view, sets))
+    enough = True
+    for slot in range(sets):
+        first = int(scratch[_FIRST * m + slot])
+        enough = enough and view.cap[first] >= scratch[_SHARE * m + slot]
+        rates[first] = min(view.cap[first], scratch[_SHARE * m + slot])
+        scratch[_SHARE * m + slot] -= rates[first]
+    if not enough:
+        _serve_rest(view, rates)
+
+
+@kernel
+def _collect(view: View, number: Floats, priority: Floats) -> int:
+    """Find the sets with active members, sum of caps and first comer; count them."""
+    m = view.applications
+    scratch = view.scratch
+    sets = 0
+    for position in range(view.n_active):
+        i = view.active[position]
+        slot = 0
+        while slot < sets and scratch[_NUMBER * m + slot] != number[i]:
+            slot += 1
+        if slot == sets:
+            sets += 1
+            scratch[_NUMBER * m + slot] = number[i]
+            scratch[_PRIORITY * m + slot] = priority[i]
+            scratch[_DEMAND * m + slot] = 0.0
+            scratch[_SHARE * m + slot] = -1.0
+            scratch[_FIRST * m + slot] = i
+        elif view.posted[i] < view.posted[int(scratch[_FIRST * m + slot])]:
+            scratch[_FIRST * m + slot] = i
+        scratch[_MEMBER * m + i] = slot
+        scratch[_DEMAND * m + slot] += view.cap[i]
+    return sets
+
+
+@kernel
+def _precede(view: View, sets: int) -> float:
+    """Give the set of infinite priority what it can use; return what is left."""
+    m = view.applications
+    scratch = view.scratch
+    left = view.capacity
+    for slot in range(sets):
+        if scratch[_PRIORITY * m + slot] == inf:
+            scratch[_SHARE * m + slot] = min(scratch[_DEMAND * m + slot], left)
+            left -= scratch[_SHARE * m + slot]
+    return left
+
+
+@kernel
+def _serve_rest(view: View, rates: Floats) -> None:
+    """Within every set, serve those after the first in the order of posting."""
+    m = view.applications
+    sort_lowest_first(view, view.posted, view.order)
+    for position in range(view.n_active):
+        i = view.order[position]
+        slot = int(view.scratch[_MEMBER * m + i])
+        if i != int(view.scratch[_FIRST * m + slot]):
+            share = view.scratch[_SHARE * m + slot]
+            rates[i] = min(view.cap[i], share)
+            view.scratch[_SHARE * m + slot] = share - rates[i]
+
+
+@kernel
+def _divide(view: View, sets: int, left: float) -> None:
+    """Divide `left` between the sets that have no share yet: steps 1 to 3."""
+    m = view.applications
+    scratch = view.scratch
+    saturated = True
+    while saturated:
+        saturated = False
+        total = 0.0
+        for slot in range(sets):
+            if scratch[_SHARE * m + slot] < 0.0:
+                total += scratch[_PRIORITY * m + slot]
+        available = left
+        for slot in range(sets):
+            if scratch[_SHARE * m + slot] < 0.0:
+                demand = scratch[_DEMAND * m + slot]
+                if demand <= available * scratch[_PRIORITY * m + slot] / total:
+                    scratch[_SHARE * m + slot] = demand
+                    left -= demand
+                    saturated = True
+    for slot in range(sets):
+        if scratch[_SHARE * m + slot] < 0.0:
+            fraction = scratch[_PRIORITY * m + slot] / total
+            scratch[_SHARE * m + slot] = max(left, 0.0) * fraction

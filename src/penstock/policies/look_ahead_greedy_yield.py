@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: MIT
+"""Serve first whoever leaves the best minimum yield at the next completion.
+
+Rule
+    For every active application i: suppose that i gets b_i and that the others
+    share what is left in the order of greedy-yield. The horizon h is the first
+    completion under this allocation; Z_i is the minimum yield over the ACTIVE
+    applications at t + h. Keep the allocation of the largest Z_i; ties: first in
+    the order of greedy-yield.
+
+Parameters
+----------
+    None.
+
+Properties
+    Work-conserving. Needs the volume of an operation when it is posted. O(k^2)
+    per decision, but a candidate is dropped as soon as it cannot win.
+
+Source
+    papers/1 section 4.1, LookAheadGreedyYield. Yields are compared through the
+    time lost, so that the largest minimum yield is the smallest maximum loss.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+from penstock.kernels import Floats, kernel
+from penstock.policies.serving import loss_ratio, sort_lowest_first
+from penstock.policies.view import View
+
+__all__ = ["allocate"]
+
+
+@kernel
+def allocate(view: View, rates: Floats) -> float:
+    """Keep the best of the allocations that put one application first."""
+    key = view.key
+    for position in range(view.n_active):
+        i = view.active[position]
+        key[i] = -loss_ratio(view, i)
+    sort_lowest_first(view, key, view.order)
+    best = view.order[0]
+    least = inf
+    for position in range(view.n_active):
+        i = view.order[position]
+        horizon = _put_first(view, i, rates)
+        loss = _worst_loss(view, horizon, least, rates)
+        if loss < least:
+            least = loss
+            best = i
+        _withdraw(view, i, rates)
+    _put_first(view, best, rates)
+    return inf
+
+
+@kernel
+def _put_first(view: View, first: int, rates: Floats) -> float:
+    """Grant to `first`, then in order; return the time to the first completion."""
+    rates[first] = min(view.cap[first], view.capacity)
+    left = view.capacity - rates[first]
+    horizon = view.remaining[first] / rates[first]
+    position = 0
+    while left > 0.0 and position < view.n_active:
+        i = view.order[position]
+        if i != first:
+            rates[i] = min(view.cap[i], left)
+            left -= rates[i]
+            horizon = min(horizon, view.remaining[i] / rates[i])
+        position += 1
+    return horizon
+
+
+@kernel
+def _withdraw(view: View, first: int, rates: Floats) -> None:
+    """Undo `_put_first`: those served are `first` and the head of the order."""
+    rates[first] = 0.0
+    position = 0
+    while position < view.n_active:
+        i = view.order[position]
+        if i != first and rates[i] == 0.0:
+            return
+        rates[i] = 0.0
+        position += 1
+
+
+@kernel
+def _worst_loss(view: View, horizon: float, limit: float, rates: Floats) -> float:
+    """Return 1 - Z, the largest loss at the horizon; inf as soon as over `limit`."""
+    worst = 0.0
+    for position in range(view.n_active):
+        i = view.order[position]
+        lost = view.lost[i] + horizon
+        if rates[i] > 0.0:
+            lost -= horizon * (rates[i] / view.cap[i])
+        age = view.now - view.release[i] + horizon
+        worst = max(worst, lost / age if age > 0.0 else 1.0)
+        if worst >= limit:
+            return inf
+    return worst

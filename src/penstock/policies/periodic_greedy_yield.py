@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: MIT
+"""Serve the lowest yield, and look again at regular intervals.
+
+Rule
+    As `greedy_yield`, decided also at wake-ups, so that a bad decision does not
+    last until the end of a long operation.
+
+Parameters
+----------
+    delta (s)
+        Time between wake-ups; 0 (default): (T_end - T_begin) / E, where E is the
+        number of posts and completions in dedicated mode, papers/1 eq. 5.
+    clock
+        ``window`` (default): wake-ups at T_begin + k delta; ``event``: delta after
+        the last event, as the authors' own program does.
+
+Properties
+    Work-conserving. The default of delta needs the dedicated mode to be known.
+    O(k) per decision.
+
+Source
+    papers/1 section 4.1, PeriodicGreedyYield.
+"""
+
+from __future__ import annotations
+
+from math import floor, inf
+from typing import Final
+
+from penstock.kernels import Floats, kernel
+from penstock.policies.greedy_yield import serve_lowest_yield
+from penstock.policies.policy import Parameter
+from penstock.policies.view import View
+
+__all__ = ["PARAMETERS", "allocate"]
+
+PARAMETERS: Final = (
+    Parameter("delta", "time between wake-ups; 0: window length / E", 0.0, unit="s"),
+    Parameter(
+        "clock",
+        "count wake-ups from the begin of the window, or from the last event",
+        "window",
+        choices=("window", "event"),
+    ),
+)
+
+
+@kernel
+def allocate(view: View, rates: Floats) -> float:
+    """Serve the lowest yield first; wake up after delta."""
+    serve_lowest_yield(view, rates)
+    delta = view.parameters[0]
+    if delta == 0.0:
+        if view.dedicated_events == 0.0:
+            return inf
+        delta = (view.window_end - view.window_begin) / view.dedicated_events
+    if view.parameters[1] == 1.0:
+        return view.now + delta
+    elapsed = floor((view.now - view.window_begin) / delta)
+    tick = max(elapsed + 1.0, 0.0)
+    wake = view.window_begin + tick * delta
+    if wake <= view.now:
+        # Rounding: `now` is itself this tick.
+        wake = view.window_begin + (tick + 1.0) * delta
+    return wake

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: MIT
+"""Serving in order: the greedy filling that most strategies of papers/1 share.
+
+The first application in the order gets all the bandwidth it can use, the next
+one what is left, and so on until nothing is left (papers/1 section 4.1, FCFS).
+"""
+
+from __future__ import annotations
+
+from penstock.kernels import Floats, Ints, kernel
+from penstock.policies.view import View
+
+__all__ = ["loss_ratio", "serve_lowest_first", "sort_lowest_first"]
+
+
+@kernel
+def loss_ratio(view: View, i: int) -> float:
+    """Return 1 - yield of active application `i`: the share of its age it lost.
+
+    NOTE: never compare yields as quotients of progress by age. Applications that
+    were never delayed all have yield 1 and must tie exactly; their lost time is
+    exactly 0, whereas their quotients differ in the last bit. At the release
+    itself (age 0) the yield is 0 by definition.
+    """
+    age = view.now - view.release[i]
+    if age <= 0.0:
+        return 1.0
+    return view.lost[i] / age
+
+
+@kernel
+def serve_lowest_first(view: View, key: Floats, rates: Floats) -> None:
+    """Grant bandwidth greedily by increasing ``key[i]``, ties by index.
+
+    O(count) when the first application takes everything (b_i = B), which is the
+    common case; O(count + served log count) otherwise.
+    """
+    first = view.active[0]
+    for position in range(1, view.n_active):
+        i = view.active[position]
+        if key[i] < key[first]:
+            first = i
+    rates[first] = min(view.cap[first], view.capacity)
+    left = view.capacity - rates[first]
+    if left > 0.0 and view.n_active > 1:
+        _serve_rest(view, key, first, left, rates)
+
+
+@kernel
+def _serve_rest(
+    view: View, key: Floats, first: int, left: float, rates: Floats
+) -> None:
+    """Grant what is `left` to the applications after `first`, from a heap."""
+    heap = view.order
+    size = 0
+    for position in range(view.n_active):
+        if view.active[position] != first:
+            heap[size] = view.active[position]
+            size += 1
+    for root in range(size // 2 - 1, -1, -1):
+        _sift_down(heap, key, root, size)
+    while size > 0 and left > 0.0:
+        i = heap[0]
+        rates[i] = min(view.cap[i], left)
+        left -= rates[i]
+        size -= 1
+        heap[0] = heap[size]
+        _sift_down(heap, key, 0, size)
+
+
+@kernel
+def sort_lowest_first(view: View, key: Floats, order: Ints) -> None:
+    """Set ``order[:n_active]`` to the active applications by key, ties by index.
+
+    Insertion sort: the number of active applications is small, and at the next
+    event most of them are where they were.
+    """
+    for position in range(view.n_active):
+        i = view.active[position]
+        slot = position
+        while slot > 0 and key[order[slot - 1]] > key[i]:
+            order[slot] = order[slot - 1]
+            slot -= 1
+        order[slot] = i
+
+
+@kernel
+def _sift_down(heap: Ints, key: Floats, root: int, size: int) -> None:
+    """Restore the heap order (key, index) below `root`."""
+    while True:
+        child = 2 * root + 1
+        if child >= size:
+            return
+        if child + 1 < size and _before(key, heap[child + 1], heap[child]):
+            child += 1
+        if not _before(key, heap[child], heap[root]):
+            return
+        heap[root], heap[child] = heap[child], heap[root]
+        root = child
+
+
+@kernel
+def _before(key: Floats, i: int, j: int) -> bool:
+    """Tell whether `i` comes before `j`: lower key, ties by lower index."""
+    return key[i] < key[j] or (key[i] == key[j] and i < j)

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: MIT
+"""Share between orders of magnitude of the period, serve in order within.
+
+Rule
+    Set n = floor(log10(omega_i) + 1/2), where omega_i is the mean length of an
+    iteration in dedicated mode; priority 10^-n: short iterations are taken to
+    mean small operations, which should not wait for large ones.
+
+Parameters
+----------
+    initial, initial_weight, update, period: see `penstock.policies.io_sets`.
+    The authors' own program is ``initial=weight,update=post``.
+
+Properties
+    Work-conserving. Does not need the volume of an operation (but with
+    ``update=post``). O(k (s + log k)) per decision, k active in s sets.
+
+Source
+    papers/3 section 3.1; papers/1 section 4.2 for unequal caps and for omega
+    learnt during the run. Before its first completed iteration an application
+    is in one initial set with absolute precedence (papers/1 section 6.2.1).
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+from penstock.kernels import Floats, kernel
+from penstock.policies.io_sets import (
+    PARAMETERS,
+    magnitude,
+    priority_of_magnitude,
+    share_by_sets,
+)
+from penstock.policies.view import View
+
+__all__ = ["PARAMETERS", "allocate"]
+
+
+@kernel
+def allocate(view: View, rates: Floats) -> float:
+    """Share by magnitude of the period, priority 10^-n."""
+    number, priority = view.key, view.scratch
+    for position in range(view.n_active):
+        i = view.active[position]
+        n = magnitude(view, i)
+        number[i] = n
+        priority[i] = priority_of_magnitude(view, n)
+    share_by_sets(view, number, priority, rates)
+    return inf

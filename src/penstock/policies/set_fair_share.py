@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: MIT
+"""Share equally between the sets of set-10, serve in order within.
+
+Rule
+    The sets of set-10, all with priority 1: what the sets bring without the
+    priorities.
+
+Parameters
+----------
+    initial, initial_weight, update, period: see `penstock.policies.io_sets`.
+
+Properties
+    Work-conserving. O(k (s + log k)) per decision, k active in s sets.
+
+Source
+    papers/3 section 3 (mapping of Set-10, priorities of Fair-Share).
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+from penstock.kernels import Floats, kernel
+from penstock.policies.io_sets import (
+    PARAMETERS,
+    UNCLASSIFIED,
+    initial_priority,
+    magnitude,
+    share_by_sets,
+)
+from penstock.policies.view import View
+
+__all__ = ["PARAMETERS", "allocate"]
+
+
+@kernel
+def allocate(view: View, rates: Floats) -> float:
+    """Share by magnitude of the period, all priorities 1."""
+    number, priority = view.key, view.scratch
+    for position in range(view.n_active):
+        i = view.active[position]
+        n = magnitude(view, i)
+        number[i] = n
+        priority[i] = initial_priority(view) if n == UNCLASSIFIED else 1.0
+    share_by_sets(view, number, priority, rates)
+    return inf

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: MIT
+"""A set for every application, with the priorities of set-10.
+
+Rule
+    Application i is alone in its set, of priority 10^-n with n its magnitude in
+    set-10: what the priorities bring without the sets.
+
+Parameters
+----------
+    initial, initial_weight, update, period: see `penstock.policies.io_sets`.
+
+Properties
+    Work-conserving. O(k^2) per decision for k active applications.
+
+Source
+    papers/3 section 3 (mapping of Fair-Share, priorities of Set-10).
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+from penstock.kernels import Floats, kernel
+from penstock.policies.io_sets import (
+    PARAMETERS,
+    UNCLASSIFIED,
+    magnitude,
+    priority_of_magnitude,
+    share_by_sets,
+)
+from penstock.policies.view import View
+
+__all__ = ["PARAMETERS", "allocate"]
+
+
+@kernel
+def allocate(view: View, rates: Floats) -> float:
+    """Share between all active applications by priority 10^-n."""
+    number, priority = view.key, view.scratch
+    for position in range(view.n_active):
+        i = view.active[position]
+        priority[i] = priority_of_magnitude(view, magnitude(view, i))
+        # Those that precede all others are one set: served in order, not shared.
+        number[i] = i if priority[i] < inf else UNCLASSIFIED
+    share_by_sets(view, number, priority, rates)
+    return inf

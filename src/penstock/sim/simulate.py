@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: MIT
+"""`simulate`: one policy on one instance. The loop itself is in `engine`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Final, cast
+
+import numpy as np
+from numba import types
+from numba.core.errors import NumbaError
+
+from penstock.errors import InputError, InternalError, PolicyError
+from penstock.kernels import addresses, interpreted, is_kernel, memory
+from penstock.model import Instance
+from penstock.policies import get_policy
+from penstock.policies.policy import Policy
+from penstock.policies.view import Allocate
+from penstock.sim import engine
+from penstock.sim.callback import ALLOCATE_ARGUMENTS, ALLOCATE_TYPE, Trampoline
+from penstock.sim.run import EventLog, Grants, Run
+from penstock.sim.state import (
+    APPLICATION_ENDED,
+    CAPACITY_EXCEEDED,
+    CULPRIT,
+    DECISIONS,
+    DONE,
+    EVENTS,
+    GRANTED,
+    LOGGED,
+    NOW,
+    PAUSED,
+    RATE_NEGATIVE,
+    RATE_OVER_CAP,
+    WAKE,
+    WAKE_IN_THE_PAST,
+    Program,
+    State,
+    new_program,
+    new_state,
+)
+
+__all__ = ["simulate", "warm_up"]
+
+#: Instants per call of the engine: some tenths of a second, so that Ctrl-C works.
+_SLICE: Final = 1 << 20
+
+
+def simulate(
+    instance: Instance,
+    policy: Policy | str,
+    *,
+    steady: bool = True,
+    compiled: bool = True,
+    validate: bool = False,
+    record: bool = False,
+) -> Run:
+    """Run `policy` on `instance` until the end of its window.
+
+    Parameters
+    ----------
+    steady
+        Whether no application may end inside the window (papers/1 section 3.2).
+    compiled
+        False to interpret engine and policy: slow, for a debugger; same bits.
+    validate
+        Check every invariant at every instant.
+    record
+        Keep the event log and every change of bandwidth.
+
+    Raises
+    ------
+    InputError
+        If an application ends inside a steady window.
+    PolicyError
+        If the policy breaks its contract or fails.
+    """
+    if isinstance(policy, str):
+        policy = get_policy(policy)
+    program = new_program(
+        instance, policy.parameters, steady=steady, record=record, validate=validate
+    )
+    state = new_state(instance, record=record)
+    trampoline = None
+    if not compiled:
+        advance = _interpreted(policy.allocate, program, state)
+    elif is_kernel(policy.allocate):
+        advance = _compiled(_pointer(policy.allocate, policy.name), program, state)
+    else:
+        trampoline = Trampoline(policy.allocate, program, state)
+        advance = _compiled(trampoline.pointer, program, state)
+    records: list[tuple[np.ndarray[Any, Any], ...]] = []
+    began = time.perf_counter()
+    status = PAUSED
+    while status == PAUSED:
+        status = advance(_SLICE)
+        if record:
+            records.append(_take_record(state))
+    seconds = time.perf_counter() - began
+    if trampoline is not None and trampoline.error is not None:
+        _raise_failure(policy, state, trampoline.error)
+    if status != DONE:
+        _raise_status(status, instance, policy, state)
+    return _outcome(instance, policy, state, seconds, records)
+
+
+@cache
+def warm_up() -> None:
+    """Compile the engine, or load it from the cache (seconds the first time)."""
+    words = types.uint64[::1]
+    start, run = cast(Any, engine.start_compiled), cast(Any, engine.run_compiled)
+    start.compile((words, words))
+    run.compile((words, words, ALLOCATE_TYPE, types.int64))
+    # Else Numba would compile the engine once more for every policy it is given.
+    run.disable_compile()
+
+
+def _pointer(allocate: Allocate, name: str) -> Allocate:
+    """Return a kernel that is compiled in the form in which the engine calls it."""
+    try:
+        cast(Any, allocate).compile(ALLOCATE_ARGUMENTS)
+    except NumbaError as error:
+        raise PolicyError(
+            f"policy {name} cannot be compiled: {error}\n"
+            "(mend it, or drop @kernel to run it as plain Python)"
+        ) from None
+    return allocate
+
+
+def _compiled(
+    allocate: Callable[..., float], program: Program, state: State
+) -> Callable[[int], int]:
+    warm_up()
+    words = addresses(program), addresses(state)
+    engine.start_compiled(*words)
+    return lambda budget: engine.run_compiled(*words, allocate, budget)
+
+
+def _interpreted(
+    allocate: Allocate, program: Program, state: State
+) -> Callable[[int], int]:
+    run = interpreted(engine.run)
+    decide = interpreted(allocate)
+    shown = memory(program), memory(state)
+    interpreted(engine.start)(*shown)
+    return lambda budget: run(*shown, decide, budget)
+
+
+def _take_record(state: State) -> tuple[np.ndarray[Any, Any], ...]:
+    """Copy the record and empty it."""
+    counter: Any = state.counter
+    logged, granted = int(counter[LOGGED]), int(counter[GRANTED])
+    counter[LOGGED] = counter[GRANTED] = 0
+    logs = (state.log_time, state.log_kind, state.log_application)
+    grants = (state.grant_time, state.grant_application, state.grant_rate)
+    return (
+        *(cast(Any, column)[:logged].copy() for column in logs),
+        *(cast(Any, column)[:granted].copy() for column in grants),
+    )
+
+
+def _outcome(
+    instance: Instance,
+    policy: Policy,
+    state: State,
+    seconds: float,
+    records: list[tuple[np.ndarray[Any, Any], ...]],
+) -> Run:
+    columns = cast(Any, state)
+    joined = [np.concatenate(parts) for parts in zip(*records, strict=True)]
+    return Run(
+        instance=instance,
+        policy=policy.label,
+        lost=columns.lost,
+        ended=np.minimum(columns.finished, instance.window.end),
+        work=columns.work_done - columns.begin_work,
+        volume=columns.transferred - columns.begin_transferred,
+        events=int(columns.counter[EVENTS]),
+        decisions=int(columns.counter[DECISIONS]),
+        seconds=seconds,
+        log=EventLog(*joined[:3]) if joined else None,
+        grants=Grants(*joined[3:]) if joined else None,
+    )
+
+
+def _raise_failure(policy: Policy, state: State, error: BaseException) -> None:
+    if isinstance(error, Exception):
+        raise PolicyError(
+            f"policy {policy.name} failed at t = {state.clock[NOW]:g} s: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+    raise error
+
+
+def _raise_status(
+    status: int, instance: Instance, policy: Policy, state: State
+) -> None:
+    """Say what went wrong, for whom and when."""
+    now = state.clock[NOW]
+    number = state.counter[CULPRIT]
+    name = instance.applications[number].name if number >= 0 else ""
+    wanted = state.wanted[max(number, 0)]
+    if status == APPLICATION_ENDED:
+        raise InputError(
+            f"{name!r} ends at {now:g} s, inside the window "
+            f"[{instance.window.begin:g}, {instance.window.end:g}]",
+            where=f"applications[{number}]",
+            remedy="give it more phases, end the window earlier, or allow open runs",
+        )
+    broken = {
+        RATE_OVER_CAP: f"gives {name!r} {wanted} B/s, over its cap "
+        f"{instance.caps[max(number, 0)]} or not a number",
+        RATE_NEGATIVE: f"gives {name!r} {wanted} B/s, less than nothing",
+        CAPACITY_EXCEEDED: "gives more in all than the capacity "
+        f"{instance.platform.bandwidth} B/s",
+        WAKE_IN_THE_PAST: f"asks to be woken at {state.clock[WAKE]}, not after now",
+    }
+    if status in broken:
+        raise PolicyError(f"policy {policy.name} at t = {now:g} s: {broken[status]}")
+    raise InternalError(
+        f"engine status {status} at t = {now!r} s, application {name!r}, "
+        f"policy {policy.label}: please report it with the instance"
+    )

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: MIT
+"""Quantities with units: the one place where they are parsed and printed.
+
+Inside penstock every volume is in bytes, every time in seconds and every
+bandwidth in bytes per second, all as ``float``. Users may write
+``"200 GiB/s"``, ``"1.5 h"`` or a bare number in those base units.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Final
+
+from penstock.errors import InputError
+
+__all__ = [
+    "format_bandwidth",
+    "format_time",
+    "format_volume",
+    "parse_bandwidth",
+    "parse_time",
+    "parse_volume",
+]
+
+_VOLUME: Final = {
+    "B": 1.0,
+    **{f"{p}B": 1000.0 ** (i + 1) for i, p in enumerate("kMGTPE")},
+    **{f"{p}iB": 1024.0 ** (i + 1) for i, p in enumerate("KMGTPE")},
+    "KB": 1000.0,
+}
+_TIME: Final = {
+    "ns": 1e-9,
+    "us": 1e-6,
+    "ms": 1e-3,
+    "s": 1.0,
+    "min": 60.0,
+    "h": 3600.0,
+    "d": 86400.0,
+}
+_BANDWIDTH: Final = {f"{unit}/s": factor for unit, factor in _VOLUME.items()}
+_QUANTITY: Final = re.compile(
+    r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?inf|nan)\s*([A-Za-z/]*)\s*"
+)
+
+
+def parse_volume(value: object) -> float:
+    """Return `value` in bytes; strings may carry B, kB, KiB ... EB, EiB."""
+    return _parse(value, _VOLUME, "volume", "200 GiB")
+
+
+def parse_time(value: object) -> float:
+    """Return `value` in seconds; strings may carry ns, us, ms, s, min, h, d."""
+    return _parse(value, _TIME, "time", "1.5 h")
+
+
+def parse_bandwidth(value: object) -> float:
+    """Return `value` in bytes per second; strings may carry B/s ... EiB/s."""
+    return _parse(value, _BANDWIDTH, "bandwidth", "200 GiB/s")
+
+
+def format_volume(size_bytes: float) -> str:
+    """Return `size_bytes` with the binary unit that leaves 1 to 1023."""
+    return _format_binary(size_bytes, "B")
+
+
+def format_bandwidth(rate_bytes_per_s: float) -> str:
+    """Return `rate_bytes_per_s` with the binary unit that leaves 1 to 1023."""
+    return _format_binary(rate_bytes_per_s, "B/s")
+
+
+def format_time(duration_s: float) -> str:
+    """Return `duration_s` in the largest unit that leaves at least 1."""
+    for unit in ("d", "h", "min", "s", "ms", "us"):
+        if abs(duration_s) >= _TIME[unit]:
+            return f"{duration_s / _TIME[unit]:.4g} {unit}"
+    return f"{duration_s:.4g} s"
+
+
+def _parse(value: object, table: dict[str, float], kind: str, example: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise InputError(
+            f"{value!r} is not a {kind}", remedy=f'write a number or "{example}"'
+        )
+    if not isinstance(value, str):
+        return _finite(float(value), value, kind)
+    match = _QUANTITY.fullmatch(value)
+    if match is None:
+        raise InputError(f"{value!r} is not a {kind}", remedy=f'write "{example}"')
+    number, unit = match.groups()
+    if unit and unit not in table:
+        raise InputError(
+            f"unknown unit {unit!r} in {value!r}",
+            remedy=f"known for a {kind}: {', '.join(table)}",
+        )
+    return _finite(float(number) * table.get(unit, 1.0), value, kind)
+
+
+def _finite(number: float, value: object, kind: str) -> float:
+    if not math.isfinite(number):
+        raise InputError(f"{value!r} is not a finite {kind}", remedy="give a number")
+    return number
+
+
+def _format_binary(amount: float, unit: str) -> str:
+    for power, prefix in reversed(list(enumerate(("", "Ki", "Mi", "Gi", "Ti", "Pi")))):
+        if abs(amount) >= 1024.0**power:
+            return f"{amount / 1024.0**power:.4g} {prefix}{unit}"
+    return f"{amount:.4g} {unit}"

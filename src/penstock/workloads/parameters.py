@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: MIT
+"""Parameters of a workload: a default, the paper's symbol, a meaning, a range."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import Field, field, fields
+from typing import Any
+
+from penstock.errors import InputError, UnknownNameError
+
+__all__ = ["check_parameters", "parameter", "parse_settings", "range_of"]
+
+
+def parameter(
+    default: float,
+    symbol: str,
+    meaning: str,
+    *,
+    low: float = -math.inf,
+    high: float = math.inf,
+) -> Any:
+    """Return a dataclass field that describes a parameter of a workload."""
+    metadata = {"symbol": symbol, "meaning": meaning, "low": low, "high": high}
+    return field(default=default, metadata=metadata)
+
+
+def check_parameters(workload: Any) -> None:
+    """Raise `InputError` if a parameter of `workload` is out of its range."""
+    for item in fields(workload):
+        value = getattr(workload, item.name)
+        low, high = item.metadata["low"], item.metadata["high"]
+        if not (math.isfinite(value) and low <= value <= high):
+            raise InputError(
+                f"{value!r} is out of range",
+                where=item.name,
+                remedy=f"{item.metadata['meaning']}: {range_of(item)}",
+            )
+
+
+def range_of(item: Field[Any]) -> str:
+    """Return the range of a parameter in words."""
+    low, high = item.metadata["low"], item.metadata["high"]
+    if math.isinf(high):
+        return f"at least {low:g}"
+    return f"{low:g} to {high:g}"
+
+
+def parse_settings(workload: type, settings: Iterable[str]) -> dict[str, Any]:
+    """Return ``["pressure=0.5", ...]`` as keyword arguments of `workload`.
+
+    A parameter may be named by itself or by the paper's symbol.
+    """
+    known = {item.name: item for item in fields(workload)}
+    symbols = {item.metadata["symbol"]: item for item in known.values()}
+    values: dict[str, Any] = {}
+    for setting in settings:
+        key, equals, text = setting.partition("=")
+        if not equals:
+            raise InputError(f"{setting!r} is not a setting", remedy="write key=value")
+        item = known.get(key) or symbols.get(key)
+        if item is None:
+            raise UnknownNameError("workload key", key, known)
+        kind = int if isinstance(item.default, int) else float
+        try:
+            values[item.name] = kind(text)
+        except ValueError:
+            wanted = "a whole number" if kind is int else "a number"
+            raise InputError(
+                f"{text!r} is not {wanted}", where=key, remedy=item.metadata["meaning"]
+            ) from None
+    return values

@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: MIT
+"""The strategies of papers/1 section 4 and papers/3 section 3, word by word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+from .best_next_event import BestNextEvent
+from .simulator import ZERO, Active, Decision, State, Strategy
+
+__all__ = [
+    "STRATEGIES",
+    "ExclusiveFcfs",
+    "FairShare",
+    "Fcfs",
+    "GreedyCom",
+    "GreedyYield",
+    "LookAheadGreedyYield",
+    "PeriodicGreedyYield",
+    "Set10",
+    "SetFairShare",
+    "SharePriority",
+    "make_strategy",
+    "set_number",
+    "share_among_sets",
+]
+
+#: A set of applications with its priority.
+WeightedSet = tuple[Fraction, list[Active]]
+
+
+def fill(order: Iterable[Active], bandwidth: Fraction) -> dict[int, Fraction]:
+    """Give each its cap, or what is left, one after the other."""
+    rates = {}
+    for application in order:
+        rates[application.index] = min(application.cap, bandwidth)
+        bandwidth -= rates[application.index]
+    return rates
+
+
+def by_post_time(active: Iterable[Active]) -> list[Active]:
+    """Return the applications by R_i."""
+    return sorted(active, key=lambda a: (a.posted_at, a.index))
+
+
+def by_yield(active: Iterable[Active]) -> list[Active]:
+    """Return the applications by present yield."""
+    return sorted(active, key=lambda a: (a.yield_now, a.index))
+
+
+@dataclass(frozen=True)
+class FairShare:
+    """alpha_i = min(1, B / sum of b_j), for all."""
+
+    def decide(self, state: State) -> Decision:
+        """Give all the same fraction of their caps."""
+        wanted = sum((a.cap for a in state.active), ZERO)
+        alpha = min(Fraction(1), state.bandwidth / wanted)
+        return {a.index: alpha * a.cap for a in state.active}, None
+
+
+@dataclass(frozen=True)
+class Fcfs:
+    """Greedily by post time."""
+
+    def decide(self, state: State) -> Decision:
+        """Serve the oldest post first."""
+        return fill(by_post_time(state.active), state.bandwidth), None
+
+
+@dataclass(frozen=True)
+class GreedyYield:
+    """Greedily by present yield."""
+
+    def decide(self, state: State) -> Decision:
+        """Serve the lowest yield first."""
+        return fill(by_yield(state.active), state.bandwidth), None
+
+
+@dataclass(frozen=True)
+class GreedyCom:
+    """Greedily by the time that the operation still needs at full speed."""
+
+    def decide(self, state: State) -> Decision:
+        """Serve the shortest rest first."""
+        order = sorted(state.active, key=lambda a: (a.time_at_cap, a.index))
+        return fill(order, state.bandwidth), None
+
+
+@dataclass(frozen=True)
+class LookAheadGreedyYield:
+    """Try everyone first; keep the best minimum yield at the first completion."""
+
+    def decide(self, state: State) -> Decision:
+        """Return the first of the best tentative allocations."""
+        greedy = by_yield(state.active)
+        best: tuple[Fraction, dict[int, Fraction]] | None = None
+        for first in greedy:
+            order = [first, *(a for a in greedy if a is not first)]
+            rates = fill(order, state.bandwidth)
+            lowest = self.lowest_yield(state.active, rates)
+            if best is None or lowest > best[0]:
+                best = lowest, rates
+        assert best is not None
+        return best[1], None
+
+    @staticmethod
+    def lowest_yield(
+        active: tuple[Active, ...], rates: dict[int, Fraction]
+    ) -> Fraction:
+        """Return the minimum yield at the first completion under `rates`."""
+        served = [a for a in active if rates[a.index] > 0]
+        horizon = min(a.remaining / rates[a.index] for a in served)
+        return min(a.yield_after(horizon, rates[a.index]) for a in active)
+
+
+@dataclass(frozen=True)
+class PeriodicGreedyYield:
+    """GreedyYield, decided again every `delta` seconds.
+
+    The clock "window" wakes at t_begin + k delta, k = 0, 1, ...; the clock
+    "event" wakes delta after the last decision. The default delta is
+    (t_end - t_begin) / E.
+    """
+
+    delta: Fraction | float | None = None
+    clock: Literal["window", "event"] = "window"
+
+    def decide(self, state: State) -> Decision:
+        """Serve the lowest yield first, and ask for the next wake-up."""
+        rates = fill(by_yield(state.active), state.bandwidth)
+        return rates, self.next_wake(state)
+
+    def next_wake(self, state: State) -> Fraction | None:
+        """Return the next wake-up; None if there is no delta, E being 0."""
+        if self.delta is not None:
+            delta = Fraction(self.delta)
+        elif state.dedicated_events:
+            delta = (state.window_end - state.window_begin) / state.dedicated_events
+        else:
+            return None
+        if self.clock == "event":
+            return state.time + delta
+        if state.time < state.window_begin:
+            return state.window_begin
+        passed = (state.time - state.window_begin) // delta
+        return state.window_begin + (passed + 1) * delta
+
+
+def set_number(omega: Fraction) -> int:
+    """Return n = floor(log10(omega) + 1/2): the largest with 10^(2n-1) <= omega^2."""
+    number = 0
+    while _ten_to(2 * number - 1) > omega**2:
+        number -= 1
+    while _ten_to(2 * number + 1) <= omega**2:
+        number += 1
+    return number
+
+
+def _ten_to(power: int) -> Fraction:
+    return Fraction(10) ** power
+
+
+def share_among_sets(
+    sets: list[WeightedSet], bandwidth: Fraction
+) -> dict[int, Fraction]:
+    """Share by priority, by the extended algorithm of papers/1 section 4.2."""
+    rates: dict[int, Fraction] = {}
+    while sets:
+        total = sum((weight for weight, _ in sets), ZERO)
+        limited, others = [], []
+        for weight, members in sets:
+            # beta_j <= alpha_j, both times the bandwidth left.
+            if _caps(members) <= weight / total * bandwidth:
+                limited.append((weight, members))
+            else:
+                others.append((weight, members))
+        if not limited:
+            for weight, members in sets:
+                share = weight / total * bandwidth
+                rates |= fill(by_post_time(members), share)
+            break
+        for _, members in limited:
+            rates |= {a.index: a.cap for a in members}
+            bandwidth -= _caps(members)
+        sets = others
+    return rates
+
+
+def _caps(members: list[Active]) -> Fraction:
+    return sum((a.cap for a in members), ZERO)
+
+
+@dataclass(frozen=True)
+class _IoSets:
+    """Sets by omega; an application without an omega is in the initial set.
+
+    The initial set is served before all others ("precedence"), or is one of
+    them, with `initial_weight` ("weight"). omega is "learnt" (at "completion",
+    or at "post" from the current iteration too) or "given"; it is learnt where
+    none is given. An omega of 0 has no logarithm: it is none.
+    """
+
+    initial: Literal["precedence", "weight"] = "precedence"
+    initial_weight: Fraction | float = 100
+    update: Literal["completion", "post"] = "completion"
+    period: Literal["learnt", "given"] = "learnt"
+
+    def place(self, application: Active, number: int) -> tuple[object, Fraction]:
+        """Return the key and the priority of the set of an application in S_n."""
+        raise NotImplementedError
+
+    def initial_key(self, application: Active) -> object:
+        """Return the key of its initial set, where that one has a weight."""
+        return "initial"
+
+    def decide(self, state: State) -> Decision:
+        """Serve the initial set if it has precedence, then share by priority."""
+        rates: dict[int, Fraction] = {}
+        left = state.bandwidth
+        active = list(state.active)
+        if self.initial == "precedence":
+            first = [a for a in active if self.omega(a) is None]
+            active = [a for a in active if self.omega(a) is not None]
+            rates = fill(by_post_time(first), left)
+            left -= sum(rates.values(), ZERO)
+        return rates | share_among_sets(self.sets(active), left), None
+
+    def sets(self, active: list[Active]) -> list[WeightedSet]:
+        """Return the sets of the applications, with their priorities."""
+        found: dict[object, WeightedSet] = {}
+        for application in active:
+            omega = self.omega(application)
+            if omega is None:
+                key = self.initial_key(application)
+                weight = Fraction(self.initial_weight)
+            else:
+                key, weight = self.place(application, set_number(omega))
+            found.setdefault(key, (weight, []))[1].append(application)
+        return list(found.values())
+
+    def omega(self, application: Active) -> Fraction | None:
+        """Return the mean length of an iteration; None if there is none yet."""
+        if self.period == "given" and application.period > 0:
+            return application.period
+        lengths = list(application.iterations)
+        if self.update == "post" and application.current_iteration is not None:
+            lengths.append(application.current_iteration)
+        total = sum(lengths, ZERO)
+        return total / len(lengths) if total > 0 else None
+
+
+@dataclass(frozen=True)
+class Set10(_IoSets):
+    """Set S_n of priority 10^-n."""
+
+    def place(self, application: Active, number: int) -> tuple[object, Fraction]:
+        """Return S_n."""
+        return number, _ten_to(-number)
+
+
+@dataclass(frozen=True)
+class SetFairShare(_IoSets):
+    """The sets of Set-10, all of priority 1."""
+
+    def place(self, application: Active, number: int) -> tuple[object, Fraction]:
+        """Return S_n."""
+        return number, Fraction(1)
+
+
+@dataclass(frozen=True)
+class SharePriority(_IoSets):
+    """One set per application, of the priority that it has in Set-10."""
+
+    def place(self, application: Active, number: int) -> tuple[object, Fraction]:
+        """Return a set of its own."""
+        return application.index, _ten_to(-number)
+
+    def initial_key(self, application: Active) -> object:
+        """Return a set of its own."""
+        return application.index
+
+
+@dataclass(frozen=True)
+class ExclusiveFcfs:
+    """One set for all, of any priority."""
+
+    def decide(self, state: State) -> Decision:
+        """Share by priority among the one set there is."""
+        everyone = [(Fraction(1), list(state.active))]
+        return share_among_sets(everyone, state.bandwidth), None
+
+
+#: All strategies by name.
+STRATEGIES: dict[str, Callable[..., Strategy]] = {
+    "fair-share": FairShare,
+    "fcfs": Fcfs,
+    "greedy-yield": GreedyYield,
+    "greedy-com": GreedyCom,
+    "look-ahead-greedy-yield": LookAheadGreedyYield,
+    "periodic-greedy-yield": PeriodicGreedyYield,
+    "set-10": Set10,
+    "exclusive-fcfs": ExclusiveFcfs,
+    "set-fair-share": SetFairShare,
+    "share-priority": SharePriority,
+    "best-next-event": BestNextEvent,
+}
+
+
+def make_strategy(name: str, **parameters: Any) -> Strategy:
+    """Return the strategy of that name."""
+    return STRATEGIES[name](**parameters)
