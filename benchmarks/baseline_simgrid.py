@@ -71,7 +71,7 @@ def build() -> Path | None:
             reason = errors[0] if errors else f"{_COMPILE[0]} failed"
             print(f"SimGrid baseline left out (libsimgrid-dev 3.32?): {reason}")
             return None
-        os.replace(fresh, program)
+        fresh.replace(program)
     return program
 
 

@@ -73,7 +73,7 @@ class Client:
 Allocate: TypeAlias = Callable[[list[Client], float, float], list[float]]
 
 
-def _fair_share(active: list[Client], bandwidth: float, now: float) -> list[float]:
+def _fair_share(active: list[Client], bandwidth: float, _: float) -> list[float]:
     """Give every client the same fraction of its cap."""
     fraction = min(1.0, bandwidth / sum([client.cap for client in active]))
     return [fraction * client.cap for client in active]
@@ -98,7 +98,7 @@ def _serving(key: Callable[[Client, float], float]) -> Allocate:
     return allocate
 
 
-def _post_time(client: Client, now: float) -> float:
+def _post_time(client: Client, _: float) -> float:
     return client.posted
 
 

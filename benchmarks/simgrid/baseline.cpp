@@ -82,7 +82,8 @@ void transfer_shared(Application& self, double volume)
   self.transfer = sg4::this_actor::exec_init(volume);
   self.transfer->wait();
   self.transfer = nullptr;
-  self.lost += std::max(sg4::Engine::get_clock() - self.since - volume / bandwidth, 0.0);
+  const double elapsed = sg4::Engine::get_clock() - self.since;
+  self.lost += std::max(elapsed - volume / bandwidth, 0.0);
 }
 
 // --- FCFS: a mutex is a first-come-first-served queue ---------------------------
@@ -106,7 +107,8 @@ void leave(Application& self)
 
 double lost_at(const Application& application, double now)
 {
-  return &application == served ? application.lost : application.lost + (now - application.since);
+  const double waited = &application == served ? 0.0 : now - application.since;
+  return application.lost + waited;
 }
 
 void transfer_in_order(Application& self, double volume)
@@ -128,9 +130,10 @@ bool again    = false;
 // The operation with the lowest key is served; ties go to the lowest index.
 double key(const Application& application, double now)
 {
-  if (policy == Policy::greedy_com)
-    return &application == served ? application.remaining - (now - application.since) * bandwidth
-                                  : application.remaining;
+  if (policy == Policy::greedy_com) {
+    const double elapsed = &application == served ? now - application.since : 0.0;
+    return application.remaining - elapsed * bandwidth;
+  }
   // NOTE: yield - 1, so that applications never delayed tie exactly, at 0.
   const double age = now - application.release;
   return age > 0.0 ? -lost_at(application, now) / age : -1.0;
@@ -244,9 +247,10 @@ void read(const char* name)
   std::ifstream file(name, std::ios::binary | std::ios::ate);
   if (!file)
     fail(std::string("cannot read ") + name);
-  std::vector<double> data(static_cast<std::size_t>(file.tellg()) / sizeof(double));
+  const auto bytes = static_cast<std::streamsize>(file.tellg());
+  std::vector<double> data(static_cast<std::size_t>(bytes) / sizeof(double));
   file.seekg(0);
-  file.read(reinterpret_cast<char*>(data.data()), static_cast<std::streamsize>(data.size() * sizeof(double)));
+  file.read(reinterpret_cast<char*>(data.data()), bytes);
   auto next = data.cbegin();
   applications.resize(static_cast<std::size_t>(*next++));
   window_end = *next++;
@@ -291,16 +295,19 @@ int main(int argc, char** argv)
   zone->seal();
   storage_mutex = sg4::Mutex::create();
   for (auto& application : applications)
-    application.actor = sg4::Actor::create("application", storage, [&application] { run(application); });
+    application.actor = sg4::Actor::create("application", storage,
+                                           [&application] { run(application); });
 
-  const auto begin = std::chrono::steady_clock::now();
+  using Clock      = std::chrono::steady_clock;
+  const auto begin = Clock::now();
   engine.run_until(window_end);
-  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
+  const std::chrono::duration<double> elapsed = Clock::now() - begin;
 
   const char* separator = "";
   std::printf("{\"yields\": [");
   for (const auto& application : applications) {
-    std::printf("%s%.17g", separator, 1.0 - lost_in_window(application) / (window_end - application.release));
+    const double age = window_end - application.release;
+    std::printf("%s%.17g", separator, 1.0 - lost_in_window(application) / age);
     separator = ", ";
   }
   std::printf("], \"events\": %ld, \"seconds\": %.9f}\n", events, elapsed.count());

@@ -61,8 +61,10 @@ class _Network(NamedTuple):
     """Number of arcs to the sink (last entry: the sink), when last counted."""
     tried: _Ticks
     """Arcs of a node that lead nowhere."""
-    queue: _Ticks
-    """Working memory."""
+    stack: _Ticks
+    """Working memory: nodes to look at, or a path."""
+    later: _Ticks
+    """Working memory: nodes to look at later."""
 
 
 def flow_feasible(
@@ -130,7 +132,8 @@ def _network(
         excess=excess,
         label=np.zeros(nodes + 1, dtype=np.int64),
         tried=np.zeros(nodes, dtype=np.int64),
-        queue=np.zeros(nodes + 1, dtype=np.int64),
+        stack=np.zeros(nodes + 1, dtype=np.int64),
+        later=np.zeros(nodes + 1, dtype=np.int64),
     )
 
 
@@ -199,11 +202,11 @@ def _saturate(network: _Network) -> bool:
 
 @kernel
 def _augment(network: _Network, source: int) -> None:
-    """Send the excess of `source` to the sink along shortest paths, while any is left.
+    """Send the excess of `source` along paths with the fewest doors, while there are.
 
-    `label` of a node from which no shortest path leads on any more becomes too large.
+    Depth first; `tried` keeps the arcs that have been found to lead nowhere.
     """
-    label, tried, path = network.label, network.tried, network.queue
+    label, tried, path = network.label, network.tried, network.stack
     sink = len(network.excess)
     path[0] = source
     depth = 0
@@ -212,10 +215,18 @@ def _augment(network: _Network, source: int) -> None:
         if node == sink:
             depth = _send(network, depth)
             continue
+        before = path[depth - 1] if depth > 0 else node
         arc, arcs = tried[node], _arcs(network, node)
         while arc < arcs:
             after = _target(network, node, arc)
-            if label[after] == label[node] - 1 and _residual(network, node, arc) > 0:
+            # A pair's arc 0 is a door. Waiting must not turn back: no cycles.
+            door = 1 if node < network.door.size and arc == 0 else 0
+            if (
+                label[after] == label[node] - door
+                and after != before
+                and after != node
+                and _residual(network, node, arc) > 0
+            ):
                 break
             arc += 1
         tried[node] = arc
@@ -232,7 +243,7 @@ def _augment(network: _Network, source: int) -> None:
 @kernel
 def _send(network: _Network, depth: int) -> int:
     """Use the path of `depth` arcs; return the position of its first full arc."""
-    path, tried = network.queue, network.tried
+    path, tried = network.stack, network.tried
     amount = network.excess[path[0]]
     for step in range(depth):
         amount = min(amount, _residual(network, path[step], tried[path[step]]))
@@ -310,54 +321,70 @@ def _push(network: _Network, node: int, arc: int, amount: int) -> None:
 
 @kernel
 def _label_all(network: _Network) -> bool:
-    """Set the labels to exact distances; return False if an excess is cut off."""
+    """Count the doors between every node and the sink; False if an excess is cut off.
+
+    Against the arcs that have capacity left; passing a door (from an application to
+    an interval) counts 1, waiting and the way back count 0.
+    """
     applications, intervals = network.door.shape
-    label, queue, pairs = network.label, network.queue, applications * intervals
+    label, pairs = network.label, network.door.size
+    stack, later = network.stack, network.later
     far = len(label)
     label[:] = far
     label[-1] = 0
-    head, tail = 0, 0
+    coming = 0
     for k in range(intervals):
         if network.served[k] < network.length[k]:
-            label[pairs + k] = 1
-            queue[tail] = pairs + k
-            tail += 1
-    # Breadth first, against the arcs that have capacity left.
-    while head < tail:
-        node = queue[head]
-        head += 1
-        nearer = label[node] + 1
-        if node >= pairs:
-            k = node - pairs
-            for i in range(applications):
-                before = i * intervals + k
-                if label[before] == far and network.through[i, k] < network.door[i, k]:
-                    label[before] = nearer
-                    queue[tail] = before
-                    tail += 1
-            continue
-        i, k = node // intervals, node % intervals
-        if label[pairs + k] == far and network.through[i, k] > 0:
-            label[pairs + k] = nearer
-            queue[tail] = pairs + k
-            tail += 1
-        if (
-            k > 0
-            and label[node - 1] == far
-            and network.waiting[i, k] < network.room[i, k]
-        ):
-            label[node - 1] = nearer
-            queue[tail] = node - 1
-            tail += 1
-        if (
-            k + 1 < intervals
-            and label[node + 1] == far
-            and network.waiting[i, k + 1] > 0
-        ):
-            label[node + 1] = nearer
-            queue[tail] = node + 1
-            tail += 1
-    for node in range(len(network.excess)):
+            label[pairs + k] = 0
+            coming = _label_doors(network, k, 1, coming)
+    level = 0
+    while coming > 0:
+        level += 1
+        size = 0
+        for position in range(coming):
+            # Some have been reached without the last door since they were noted.
+            if label[later[position]] == level:
+                stack[size] = later[position]
+                size += 1
+        coming = 0
+        while size > 0:
+            size -= 1
+            node = stack[size]
+            i, k = node // intervals, node % intervals
+            if network.through[i, k] > 0 and label[pairs + k] > level:
+                label[pairs + k] = level
+                coming = _label_doors(network, k, level + 1, coming)
+            if (
+                k > 0
+                and label[node - 1] > level
+                and network.waiting[i, k] < network.room[i, k]
+            ):
+                label[node - 1] = level
+                stack[size] = node - 1
+                size += 1
+            if (
+                k + 1 < intervals
+                and label[node + 1] > level
+                and network.waiting[i, k + 1] > 0
+            ):
+                label[node + 1] = level
+                stack[size] = node + 1
+                size += 1
+    for node in range(pairs):
         if network.excess[node] > 0 and label[node] == far:
             return False
     return True
+
+
+@kernel
+def _label_doors(network: _Network, k: int, level: int, coming: int) -> int:
+    """Label what has a door to interval k and no label yet; note it in `later`."""
+    applications, intervals = network.door.shape
+    for i in range(applications):
+        node = i * intervals + k
+        unknown = network.label[node] == len(network.label)
+        if unknown and network.through[i, k] < network.door[i, k]:
+            network.label[node] = level
+            network.later[coming] = node
+            coming += 1
+    return coming

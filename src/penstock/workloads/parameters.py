@@ -10,7 +10,7 @@ from typing import Any
 
 from penstock.errors import InputError, UnknownNameError
 
-__all__ = ["check_parameters", "parameter", "parse_settings", "range_of"]
+__all__ = ["check_parameters", "describe", "parameter", "parse_settings", "range_of"]
 
 
 def parameter(
@@ -71,3 +71,12 @@ def parse_settings(workload: type, settings: Iterable[str]) -> dict[str, Any]:
                 f"{text!r} is not {wanted}", where=key, remedy=item.metadata["meaning"]
             ) from None
     return values
+
+
+def describe(workload: type) -> list[str]:
+    """Return one line per parameter: name, default, meaning, range, symbol."""
+    return [
+        f"{item.name}={item.default:g}  {item.metadata['meaning']}; "
+        f"{range_of(item)} [{item.metadata['symbol']}]"
+        for item in fields(workload)
+    ]

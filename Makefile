@@ -1,0 +1,50 @@
+# What a newcomer needs: `make demo`, `make test`. `make help` lists the rest.
+VENV    := .venv
+PYTHON  ?= python3
+BIN     := $(VENV)/bin
+READY   := $(VENV)/.ready
+WORKERS ?= auto
+
+.PHONY: help demo test test-all check format docs bench clean
+
+help:           ## list the targets
+	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
+
+demo: $(READY)  ## compare all policies on the default workload, with both figures
+	mkdir -p out
+	$(BIN)/penstock compare --plot out/compare.svg
+	$(BIN)/penstock compare examples/three.json \
+	    --policy fair-share --policy fcfs --policy greedy-yield --policy set-10 \
+	    --timeline out/timeline.svg
+	@echo "figures: out/compare.svg out/timeline.svg"
+
+test: $(READY)  ## all tests but the slow ones
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
+
+test-all: $(READY)  ## all tests, full-size statistics included
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+check: $(READY) docs  ## lint, types and documentation: all that must hold
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: $(READY)  ## put the code into the house format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+docs: $(READY)  ## build the documentation; warnings are errors
+	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
+
+bench: $(READY)  ## speed as ratios to SimPy and SimGrid, measured in one run
+	$(BIN)/python benchmarks/run.py
+
+clean:          ## remove what was built
+	rm -rf $(VENV) out build dist docs/_build src/*.egg-info
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+$(READY): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "penstock needs Python 3.11 or newer")'
+	$(PYTHON) -m venv $(VENV) || { echo "no venv module: apt-get install python3-venv" >&2; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,check,docs,bench]'
+	touch $@

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: MIT
+"""Print the MinYield that no scheduler can exceed, clairvoyant ones included."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from penstock.cli.options import (
+    add_json_option,
+    add_source_options,
+    check_writable,
+    source_facts,
+    source_from,
+    write_json,
+)
+
+__all__ = ["SUMMARY", "main", "setup_parser"]
+
+SUMMARY = "bound the MinYield that any scheduler can reach"
+
+
+def setup_parser(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``penstock bound``."""
+    add_source_options(parser, instances=1)
+    add_json_option(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Compute and print the bound of every instance."""
+    check_writable(arguments.json)
+    from penstock.analysis import min_yield_bound  # noqa: PLC0415
+    from penstock.experiments.documents import bound_document  # noqa: PLC0415
+    from penstock.experiments.provenance import provenance  # noqa: PLC0415
+
+    source = source_from(arguments)
+    entries = []
+    for index in range(source.count):
+        instance = source.instance(index)
+        bound = min_yield_bound(instance)
+        pressure = instance.pressure()
+        entries.append(
+            {
+                "index": index,
+                "digest": instance.digest(),
+                "pressure": pressure,
+                "window": [instance.window.begin, instance.window.end],
+                "bound": bound_document(bound),
+            }
+        )
+        if arguments.json != "-":
+            sys.stdout.write(
+                f"instance {index}: MinYield <= {bound.min_yield:.6f} "
+                f"({bound.method}), I/O pressure {pressure:.3f}\n"
+            )
+    if arguments.json:
+        facts = provenance(**source_facts(arguments))
+        document = {"penstock": 1, "provenance": facts, "instances": entries}
+        write_json(document, arguments.json)
+    return 0

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: MIT
+"""Compare policies on the same instances, side by side and with the bound.
+
+Without arguments: ten instances of the synthetic workload of papers/1 at I/O
+pressure 0.8, all policies.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from penstock.cli.options import (
+    add_json_option,
+    add_source_options,
+    check_writable,
+    positive,
+    source_facts,
+    source_from,
+    write_json,
+)
+from penstock.errors import InputError
+from penstock.policies import POLICIES
+
+if TYPE_CHECKING:
+    from penstock.experiments.compare import Report
+    from penstock.experiments.source import Source
+
+__all__ = ["SUMMARY", "main", "setup_parser"]
+
+SUMMARY = "compare policies on a workload or an instance, with the bound"
+
+_COLUMNS = ("min_yield", "efficiency", "utilization", "stretch")
+
+
+def setup_parser(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``penstock compare``."""
+    add_source_options(parser, instances=10)
+    parser.add_argument(
+        "--policy",
+        dest="policies",
+        action="append",
+        metavar="NAME[:KEY=VALUE,...]",
+        help="a policy to compare; may be repeated; `help` lists them (default: all)",
+    )
+    parser.add_argument(
+        "--open",
+        action="store_true",
+        help="allow applications to end inside the window",
+    )
+    parser.add_argument(
+        "--no-bound", action="store_true", help="do not compute the bound"
+    )
+    parser.add_argument(
+        "--jobs",
+        type=positive,
+        metavar="N",
+        default=len(os.sched_getaffinity(0)),
+        help="processes to use (default: all cores)",
+    )
+    add_json_option(parser)
+    parser.add_argument("--plot", metavar="FILE", help="box plots (.svg, .png, .pdf)")
+    parser.add_argument(
+        "--timeline",
+        metavar="FILE",
+        help="who had which share of the bandwidth when, on the first instance",
+    )
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Simulate, then print the table and write the files asked for."""
+    if arguments.policies and "help" in arguments.policies:
+        from penstock.cli.policies import print_policies  # noqa: PLC0415
+
+        print_policies()
+        return 0
+    check_writable(arguments.json, arguments.plot, arguments.timeline)
+    policies = _distinct(arguments.policies or list(POLICIES))
+
+    from penstock.experiments.documents import comparison_document  # noqa: PLC0415
+    from penstock.experiments.provenance import provenance  # noqa: PLC0415
+
+    source = source_from(arguments)
+    reports = _run(source, policies, arguments)
+    facts = provenance(**source_facts(arguments))
+    if arguments.plot:
+        from penstock.experiments.plots import box_plots, save_figure  # noqa: PLC0415
+
+        save_figure(box_plots(reports), arguments.plot, facts)
+    if arguments.timeline:
+        _draw_timeline(source, policies, arguments, facts)
+    if arguments.json:
+        write_json(comparison_document(reports, facts), arguments.json)
+    if arguments.json != "-":
+        _print_table(reports)
+    _print_cost(reports)
+    return 0
+
+
+def _distinct(policies: Sequence[str]) -> list[str]:
+    """Check the policies before any work; refuse the same one twice."""
+    from penstock.policies import get_policy  # noqa: PLC0415
+
+    seen: dict[str, str] = {}
+    for text in policies:
+        label = get_policy(text).label
+        if label in seen:
+            raise InputError(f"policy {text!r} is given twice", remedy="leave one out")
+        seen[label] = text
+    return list(seen.values())
+
+
+def _run(
+    source: Source, policies: Sequence[str], arguments: argparse.Namespace
+) -> list[Report]:
+    from penstock.experiments.compare import compare  # noqa: PLC0415
+
+    with _progress_bar() as progress:
+        return compare(
+            source,
+            policies,
+            steady=not arguments.open,
+            bounded=not arguments.no_bound,
+            jobs=arguments.jobs if source.count > 1 else 1,
+            progress=progress,
+        )
+
+
+@contextmanager
+def _progress_bar() -> Iterator[Callable[[int, int], None]]:
+    """Show progress on standard error, if somebody watches it."""
+    from rich.console import Console  # noqa: PLC0415
+    from rich.progress import BarColumn, Progress, TimeRemainingColumn  # noqa: PLC0415
+
+    from penstock.sim import warm_up  # noqa: PLC0415
+
+    console = Console(stderr=True)
+    columns: Any = (
+        "{task.description}",
+        BarColumn(),
+        "{task.completed}/{task.total}",
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("compiling, first time only", total=None)
+        warm_up()
+        bar.update(task, description="simulating")
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _draw_timeline(
+    source: Source,
+    policies: Sequence[str],
+    arguments: argparse.Namespace,
+    facts: dict[str, Any],
+) -> None:
+    from penstock.experiments.plots import save_figure, timeline  # noqa: PLC0415
+    from penstock.sim import simulate  # noqa: PLC0415
+
+    instance = source.instance(0)
+    runs = [
+        simulate(instance, policy, steady=not arguments.open, record=True)
+        for policy in policies
+    ]
+    save_figure(timeline(runs), arguments.timeline, facts)
+
+
+def _print_table(reports: Sequence[Report]) -> None:
+    """Print the means over the instances, best MinYield first."""
+    from statistics import fmean  # noqa: PLC0415
+
+    names = list(reports[0].outcomes)
+    means = {
+        name: {
+            column: fmean(getattr(r.outcomes[name].metrics, column) for r in reports)
+            for column in _COLUMNS
+        }
+        for name in names
+    }
+    best = {
+        column: (min if column == "stretch" else max)(m[column] for m in means.values())
+        for column in _COLUMNS
+    }
+    bounds = [r.bound.min_yield for r in reports if r.bound]
+    width = max(len(name) for name in [*names, "bound (any scheduler)"])
+    pressure = fmean(r.pressure for r in reports)
+    many = "instances" if len(reports) > 1 else "instance"
+    lines = [
+        f"mean of {len(reports)} {many}, I/O pressure {pressure:.3f}; * best policy",
+        "",
+        f"{'policy':{width}}  MinYield   Efficiency  Utilization  Stretch",
+    ]
+    if bounds:
+        lines.append(f"{'bound (any scheduler)':{width}}  {fmean(bounds):.4f}")
+    for name in sorted(names, key=lambda n: -means[n]["min_yield"]):
+        cells = [
+            f"{means[name][c]:.4f}{'*' if means[name][c] == best[c] else ' '}"
+            for c in _COLUMNS
+        ]
+        row = f"{name:{width}}  {cells[0]}    {cells[1]}     {cells[2]}      {cells[3]}"
+        lines.append(row.rstrip())
+    sys.stdout.write("\n".join(lines) + "\n")
+
+
+def _print_cost(reports: Sequence[Report]) -> None:
+    """Say on standard error what the simulation took (it differs every time)."""
+    outcomes = [o for report in reports for o in report.outcomes.values()]
+    events = sum(o.events for o in outcomes)
+    seconds = sum(o.seconds for o in outcomes)
+    sys.stderr.write(
+        f"{len(outcomes)} runs, {events:,} events, {seconds:.2f} s in the engine\n"
+    )

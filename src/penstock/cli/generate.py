@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: MIT
+"""Draw instances of a workload and write them as files.
+
+With one instance, OUTPUT is the file (or - for standard output); with several it
+is a folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.cli.options import check_writable, positive
+from penstock.errors import InputError
+
+if TYPE_CHECKING:
+    from penstock.model import Instance
+
+__all__ = ["SUMMARY", "main", "setup_parser"]
+
+SUMMARY = "draw instances of a workload and write them as files"
+
+
+def setup_parser(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``penstock generate``."""
+    parser.add_argument("workload", metavar="WORKLOAD", help="`help` lists them")
+    parser.add_argument(
+        "-o", "--output", metavar="OUTPUT", default="-", help="file, folder or -"
+    )
+    parser.add_argument(
+        "--set",
+        dest="settings",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="set a parameter of the workload; may be repeated",
+    )
+    parser.add_argument("--instances", type=positive, default=1, metavar="K")
+    parser.add_argument("--seed", type=int, default=1, metavar="S")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Write the instances."""
+    from penstock.workloads import get_workload  # noqa: PLC0415
+
+    if arguments.workload == "help":
+        _print_workloads()
+        return 0
+    workload = get_workload(arguments.workload, arguments.settings)
+    if arguments.instances == 1:
+        _write(workload.instance(arguments.seed, 0), arguments.output)
+        return 0
+    folder = Path(arguments.output)
+    if not folder.is_dir():
+        raise InputError(
+            "is not a folder",
+            where=arguments.output,
+            remedy="several instances need -o FOLDER, an existing one",
+        )
+    for index in range(arguments.instances):
+        path = folder / f"{arguments.workload}-s{arguments.seed}-{index:04d}.json"
+        _write(workload.instance(arguments.seed, index), str(path))
+    return 0
+
+
+def _write(instance: Instance, path: str) -> None:
+    if path == "-":
+        import msgspec  # noqa: PLC0415
+
+        from penstock.model import instance_to_document  # noqa: PLC0415
+
+        document = instance_to_document(instance)
+        sys.stdout.buffer.write(msgspec.json.encode(document) + b"\n")
+        return
+    from penstock.model import write_instance  # noqa: PLC0415
+
+    check_writable(path)
+    write_instance(instance, path)
+
+
+def _print_workloads() -> None:
+    """Print every workload with its parameters."""
+    from penstock.workloads import WORKLOADS  # noqa: PLC0415
+    from penstock.workloads.parameters import describe  # noqa: PLC0415
+
+    for name, workload in WORKLOADS.items():
+        summary = (sys.modules[workload.__module__].__doc__ or "").split("\n")[0]
+        sys.stdout.write(f"{name}: {summary}\n")
+        for line in describe(workload):
+            sys.stdout.write(f"  {line}\n")

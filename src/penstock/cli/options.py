@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: MIT
+"""Options that several sub-commands share, and writing what ``--json`` asks for."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import InputError
+
+if TYPE_CHECKING:
+    from penstock.experiments.source import Source
+
+__all__ = [
+    "add_json_option",
+    "add_source_options",
+    "check_writable",
+    "positive",
+    "source_facts",
+    "source_from",
+    "write_json",
+]
+
+_DEFAULT_WORKLOAD = "synthetic"
+
+
+def add_source_options(parser: argparse.ArgumentParser, *, instances: int) -> None:
+    """Add what chooses instances: a file, or a workload, its keys and a seed."""
+    parser.add_argument(
+        "instance", nargs="?", metavar="INSTANCE", help="an instance file (JSON)"
+    )
+    parser.add_argument(
+        "--workload",
+        metavar="NAME",
+        help=f"draw instances of this workload (default: {_DEFAULT_WORKLOAD})",
+    )
+    parser.add_argument(
+        "--set",
+        dest="settings",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="set a parameter of the workload; may be repeated",
+    )
+    parser.add_argument(
+        "--instances",
+        type=positive,
+        metavar="K",
+        help=f"how many instances to draw (default: {instances})",
+    )
+    parser.add_argument(
+        "--seed", type=_natural, metavar="S", help="seed of the draws (default: 1)"
+    )
+    parser.set_defaults(default_instances=instances)
+
+
+def source_from(arguments: argparse.Namespace) -> Source:
+    """Return where the instances come from."""
+    from penstock.experiments.source import FileSource, WorkloadSource  # noqa: PLC0415
+    from penstock.workloads import get_workload  # noqa: PLC0415
+
+    if arguments.instance is not None:
+        for option in ("workload", "settings", "instances", "seed"):
+            if getattr(arguments, option):
+                flag = "--set" if option == "settings" else f"--{option}"
+                raise InputError(
+                    f"{flag} does not go with an instance file",
+                    remedy="give one or the other",
+                )
+        source = FileSource(arguments.instance)
+        source.instance(0)
+        return source
+    workload = get_workload(arguments.workload or _DEFAULT_WORKLOAD, arguments.settings)
+    count = arguments.instances or arguments.default_instances
+    return WorkloadSource(workload, _seed(arguments), count)
+
+
+def source_facts(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return seed and workload, or the file, for the provenance."""
+    if arguments.instance is not None:
+        return {"instance": arguments.instance}
+    return {
+        "workload": arguments.workload or _DEFAULT_WORKLOAD,
+        "settings": arguments.settings,
+        "seed": _seed(arguments),
+    }
+
+
+def add_json_option(parser: argparse.ArgumentParser) -> None:
+    """Add ``--json FILE|-``."""
+    parser.add_argument(
+        "--json", metavar="FILE", help="write the result as JSON; - for standard output"
+    )
+
+
+def write_json(document: dict[str, Any], path: str) -> None:
+    """Write a document to a file, whole or not at all, or to standard output."""
+    import msgspec  # noqa: PLC0415
+
+    from penstock.model import replacing  # noqa: PLC0415
+
+    data = msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
+    if path == "-":
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        return
+    with replacing(path) as stream:
+        stream.write(data)
+
+
+def check_writable(*paths: str | None) -> None:
+    """Raise `InputError` now rather than after the work if a file cannot be made."""
+    for path in paths:
+        if path is None or path == "-":
+            continue
+        if Path(path).is_dir():
+            raise InputError("is a folder", where=path, remedy="name a file")
+        if not Path(path).parent.is_dir():
+            raise InputError(
+                f"there is no folder {Path(path).parent}",
+                where=path,
+                remedy="make it first",
+            )
+
+
+def positive(text: str) -> int:
+    """Parse a whole number, at least 1."""
+    return _at_least(1, text)
+
+
+def _natural(text: str) -> int:
+    return _at_least(0, text)
+
+
+def _at_least(low: int, text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = low - 1
+    if number < low:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a whole number, at least {low}"
+        )
+    return number
+
+
+def _seed(arguments: argparse.Namespace) -> int:
+    return 1 if arguments.seed is None else int(arguments.seed)

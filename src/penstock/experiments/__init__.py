@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""Studies: many runs, their tables and figures."""

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: MIT
+"""Where instances come from: a file, or a workload with a seed.
+
+A source is small and picklable, so that a worker process draws or reads the
+instances it needs by itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Protocol, cast
+
+from penstock.model import Instance, read_instance
+from penstock.workloads import Workload
+
+__all__ = ["FileSource", "Source", "WorkloadSource"]
+
+
+class Source(Protocol):
+    """Numbered instances."""
+
+    @property
+    def count(self) -> int:
+        """How many instances there are."""
+
+    def instance(self, index: int) -> Instance:
+        """Return instance `index`."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileSource:
+    """The one instance of a file."""
+
+    path: str
+    count: int = 1
+
+    def instance(self, index: int) -> Instance:  # noqa: ARG002 - there is only one
+        """Read the file (once per process)."""
+        return _read(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadSource:
+    """Instances 0 to count - 1 of a workload."""
+
+    workload: Workload
+    seed: int
+    count: int
+
+    def instance(self, index: int) -> Instance:
+        """Draw instance `index` (the last few drawn are kept)."""
+        instance: Instance = _draw(cast(Any, self.workload), self.seed, index)
+        return instance
+
+
+@lru_cache(maxsize=1)
+def _read(path: str) -> Instance:
+    return read_instance(path)
+
+
+@lru_cache(maxsize=2)
+def _draw(workload: Any, seed: int, index: int) -> Instance:
+    instance: Instance = workload.instance(seed, index)
+    return instance

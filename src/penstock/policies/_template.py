@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: MIT
+"""Serve the application with the most nodes first (a template: copy this file).
+
+Rule
+    Required. What the policy does, in words: sort the active applications by
+    number of nodes, largest first, and serve them greedily; an application that
+    has lost more than ``patience`` of its age goes before all others.
+
+Parameters
+    patience
+        Fraction of its age that an application may lose. Default 0.2.
+
+Properties
+    What it needs to know, whether it is work-conserving, cost per decision.
+
+Source
+    Paper, section or equation; every deviation from it.
+"""
+
+# How to use your own policy, without touching penstock:
+#   penstock compare --policy mypackage.mypolicy:patience=0.1
+# where mypackage/mypolicy.py is a copy of this file (the current folder counts),
+# or announce it in your package under the entry-point group `penstock.policies`.
+# A policy of penstock itself also gets one row in `penstock.policies.POLICIES`.
+
+from __future__ import annotations
+
+from math import inf
+from typing import Final
+
+from penstock.kernels import Floats, kernel
+from penstock.policies.policy import Parameter
+from penstock.policies.serving import loss_ratio, serve_lowest_first
+from penstock.policies.view import View
+
+__all__ = ["PARAMETERS", "allocate"]
+
+# Optional. Values arrive in `view.parameters`, in this order, in base units.
+PARAMETERS: Final = (
+    Parameter("patience", "fraction of its age an application may lose", 0.2),
+)
+
+
+# Required: `allocate`. With @kernel it is compiled (index and assign only, call
+# other kernels, no exceptions, no allocation); without, it is plain Python, may
+# do anything, and costs a microsecond or two per decision.
+@kernel
+def allocate(view: View, rates: Floats) -> float:
+    """Set ``rates[i]`` (bytes/s) of the active applications; return the wake-up.
+
+    On entry all rates are 0. They must respect the caps and the capacity, and
+    depend on nothing but `view`: the same view, the same rates. `view.key`,
+    `view.order` and `view.scratch` are working memory.
+    """
+    patience = view.parameters[0]
+    rank = view.key
+    for position in range(view.n_active):
+        i = view.active[position]
+        rank[i] = -view.nodes[i]
+        if loss_ratio(view, i) > patience:
+            rank[i] = -inf
+    serve_lowest_first(view, rank, rates)
+    # When to be asked again if nothing happens before (s): here, never.
+    return inf
