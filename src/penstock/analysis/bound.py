@@ -12,7 +12,8 @@ with these releases and deadlines, caps b_i and capacity B exists, no scheduler
 reaches y, whatever it knows. Bisection on y; ``docs/bound.md`` has the proof.
 
 T_i is t_end. An application that finishes earlier keeps the yield that it has at
-that instant: T_i = min(t_end, tau_i + X_i / y), X_i being all of its progress.
+that instant (`Run.yields`): T_i = min(t_end, tau_i + X_i / y), where X_i is all the
+progress that it can make.
 
 Feasibility of one target, for n operations of m applications:
 
@@ -23,6 +24,7 @@ Feasibility of one target, for n operations of m applications:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal, Self, TypeAlias
@@ -30,9 +32,9 @@ from typing import Final, Literal, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.analysis.bound_edf import lateness
 from penstock.analysis.bound_flow import flow_feasible
 from penstock.errors import InputError
-from penstock.kernels import kernel
 from penstock.model import Application, Column, Instance
 
 __all__ = [
@@ -48,7 +50,7 @@ Method: TypeAlias = Literal["edf", "flow", "edf-relaxed"]
 _Indices: TypeAlias = NDArray[np.int64]
 
 #: Most applications x operations for which maximum flows are computed.
-FLOW_LIMIT: Final = 250_000
+FLOW_LIMIT: Final = 100_000
 
 _EPSILON: Final = float(np.finfo(np.float64).eps)
 
@@ -81,7 +83,7 @@ def min_yield_bound(instance: Instance, *, tolerance: float = 1e-9) -> Bound:
             remedy="give a positive number",
         )
     demand = Demand.of(instance)
-    relaxed = bisect_target(demand.edf_feasible, demand.best_yield(), tolerance)
+    relaxed = _search(demand.lateness, demand.best_yield(), tolerance)
     if np.all(instance.caps == instance.platform.bandwidth):
         return Bound(relaxed, "edf")
     if len(demand.share) * len(demand.release) > FLOW_LIMIT:
@@ -93,18 +95,35 @@ def bisect_target(
     feasible: Callable[[float], bool], high: float, tolerance: float
 ) -> float:
     """Return `high` if feasible, else an infeasible target, `tolerance` off at most."""
-    if high <= 0 or feasible(high):
+    return _search(lambda target: -1.0 if feasible(target) else 1.0, high, tolerance)
+
+
+def _search(late: Callable[[float], float], high: float, tolerance: float) -> float:
+    """Bisect where `late` becomes positive; return the end where it is, or `high`.
+
+    Every other step is one of regula falsi: lateness is close to linear in the
+    target, so a third of the steps is enough. With -1 and 1 for values it is plain
+    bisection. Only the sign decides, how good the guesses are does not matter.
+    """
+    if high <= 0 or (late_high := late(high)) <= 0:
         return high
-    low = 0.0
+    low, late_low = 0.0, -late_high
+    interpolate = False
     while high - low > tolerance:
-        middle = 0.5 * (low + high)
+        guess = 0.5 * (low + high)
+        if interpolate and late_low > -math.inf:
+            guess = low + (high - low) * late_low / (late_low - late_high)
+            # Off both ends: a guess that hits the limit must not stay one-sided.
+            guess = max(low + 0.5 * tolerance, min(guess, high - 0.5 * tolerance))
         # Neighbours in double precision: no tolerance can be met any better.
-        if not low < middle < high:
+        if not low < guess < high:
             break
-        if feasible(middle):
-            low = middle
+        late_guess = late(guess)
+        if late_guess > 0:
+            high, late_high = guess, late_guess
         else:
-            high = middle
+            low, late_low = guess, late_guess
+        interpolate = not interpolate
     return high
 
 
@@ -173,7 +192,7 @@ class Demand:
         age = np.minimum(self.window_end, self.finish) - self.tau
         # No age: an application without any phase, which bounds nothing.
         delay = np.divide(self.lost, age, out=np.zeros_like(age), where=age > 0)
-        return min(1.0, 1.0 - float(delay.max()) * (1.0 - 8.0 * _EPSILON))
+        return min(1.0, 1.0 - float(delay.max()) + 4.0 * _EPSILON)
 
     def at(self, target: float) -> tuple[Column, Column]:
         """Return deadline (s) and volume needed of every operation at `target` > 0."""
@@ -188,10 +207,10 @@ class Demand:
         deadline += (slack + self.allowance)[self.application]
         return deadline, np.clip(needed, 0.0, self.volume)
 
-    def edf_feasible(self, target: float) -> bool:
-        """Tell whether `target` is feasible, caps ignored."""
-        return bool(
-            _meets_deadlines(
+    def lateness(self, target: float) -> float:
+        """Return how late EDF is at worst (s), caps ignored; feasible if not > 0."""
+        return float(
+            lateness(
                 self.release,
                 *self.at(target),
                 self.application,
@@ -211,7 +230,7 @@ class Demand:
 def _operations(
     application: Application, cap: float, end: float
 ) -> tuple[Column, Column, Column]:
-    """Return post, completion (dedicated mode) and volume of what is posted by `end`."""
+    """Return dedicated post, completion and volume of what is posted before `end`."""
     times = application.dedicated_times(cap)
     posts, completions = times[:-1:2], times[1::2]
     count = int(np.searchsorted(posts, end))
@@ -228,80 +247,3 @@ def _allowance(instance: Instance, operations: int) -> float:
     """
     dates = [instance.window.end, *(a.release for a in instance.applications)]
     return (2 * operations + 16) * _EPSILON * max(abs(date) for date in dates)
-
-
-@kernel
-def _meets_deadlines(
-    release: Column,
-    deadline: Column,
-    remaining: Column,
-    application: _Indices,
-    following: _Indices,
-    applications: int,
-) -> bool:
-    """Run pre-emptive EDF until a deadline is missed; uses up `remaining`.
-
-    An application's deadlines ascend with its releases: its operations are served
-    in order, and the heap holds one operation (`head`) per application at most.
-    """
-    heap = np.empty(applications, dtype=np.int64)
-    head = np.empty(applications, dtype=np.int64)
-    due = np.empty(applications)
-    posted = np.zeros(applications, dtype=np.int64)
-    now, size = 0.0, 0
-    for k in range(len(release) + 1):
-        until = release[k] if k < len(release) else np.inf
-        while size > 0:
-            i = heap[0]
-            done = now + remaining[head[i]]
-            # The earliest deadline of all that wait: nothing later can save it.
-            if done > due[i]:
-                return False
-            if done > until:
-                remaining[head[i]] -= until - now
-                break
-            now = done
-            posted[i] -= 1
-            if posted[i] > 0:
-                head[i] = following[head[i]]
-                due[i] = deadline[head[i]]
-            else:
-                size -= 1
-                i = heap[size]
-            _sift_down(heap, size, due, i)
-        now = until
-        if k < len(release):
-            i = application[k]
-            posted[i] += 1
-            if posted[i] == 1:
-                head[i] = k
-                due[i] = deadline[k]
-                _sift_up(heap, size, due, i)
-                size += 1
-    return True
-
-
-@kernel
-def _sift_up(heap: _Indices, slot: int, key: Column, item: int) -> None:
-    """Put `item` into the free last `slot` of the heap, or above."""
-    while slot > 0:
-        parent = (slot - 1) // 2
-        if key[heap[parent]] <= key[item]:
-            break
-        heap[slot] = heap[parent]
-        slot = parent
-    heap[slot] = item
-
-
-@kernel
-def _sift_down(heap: _Indices, size: int, key: Column, item: int) -> None:
-    """Put `item` into the free first slot of the heap, or below."""
-    slot, child = 0, 1
-    while child < size:
-        if child + 1 < size and key[heap[child + 1]] < key[heap[child]]:
-            child += 1
-        if key[item] <= key[heap[child]]:
-            break
-        heap[slot] = heap[child]
-        slot, child = child, 2 * child + 1
-    heap[slot] = item

@@ -127,11 +127,9 @@ def timeline(runs: Sequence[Run]) -> Figure:
     height = 1.6 if stacked else 0.035 * len(names) + 0.7
     figure = Figure(figsize=(12, height * len(runs) + 1.1), layout="constrained")
     panels = figure.subplots(len(runs), 1, sharex=True, squeeze=False)[:, 0]
-    edges = np.linspace(
-        instance.window.begin, instance.window.end, _TIMELINE_COLUMNS + 1
-    )
     drawn: Any = None
     for panel, run in zip(panels, runs, strict=True):
+        edges = _edges(run, exact=stacked)
         shares = _shares(run, edges)
         if stacked:
             colours = [mpl.colormaps["tab20"](n) for n in range(len(names))]
@@ -152,12 +150,26 @@ def timeline(runs: Sequence[Run]) -> Figure:
             panel.set_ylabel("application")
         panel.set_title(run.policy, loc="left", fontsize=10)
     panels[-1].set_xlabel("time (s)")
-    panels[-1].set_xlim(edges[0], edges[-1])
+    panels[-1].set_xlim(instance.window.begin, instance.window.end)
     if stacked:
         figure.legend(names, loc="outside right upper", fontsize=8, frameon=False)
     else:
         figure.colorbar(drawn, ax=list(panels), label="share of the bandwidth")
     return figure
+
+
+def _edges(run: Run, *, exact: bool) -> Any:
+    """Return the times between which shares are drawn.
+
+    These are the instants at which a rate changes, if there are few of them and
+    `exact` ones are asked for; else equal steps.
+    """
+    window = run.instance.window
+    if exact and run.grants is not None:
+        changes = np.unique(run.grants.time.clip(window.begin, window.end))
+        if 0 < len(changes) <= _TIMELINE_COLUMNS:
+            return np.unique([window.begin, *changes.tolist(), window.end])
+    return np.linspace(window.begin, window.end, _TIMELINE_COLUMNS + 1)
 
 
 def _shares(run: Run, edges: Any) -> Any:

@@ -23,7 +23,22 @@ from penstock.errors import InputError, UnknownNameError
 if TYPE_CHECKING:
     from penstock.policies.policy import Policy
 
-__all__ = ["ENTRY_POINTS", "POLICIES", "Row", "get_policy", "installed_policies"]
+__all__ = [
+    "ENTRY_POINTS",
+    "PAPERS",
+    "POLICIES",
+    "Row",
+    "get_policy",
+    "installed_policies",
+]
+
+#: What "papers/N" stands for, here and in all docstrings.
+PAPERS: Final = {
+    "papers/1": "Benoit, Herault, Perotin, Robert, Vivien: Revisiting I/O "
+    "bandwidth-sharing strategies for HPC applications",
+    "papers/3": "Boito, Pallez, Teylo, Vidal: IO-SETS: Simple and efficient "
+    "approaches for I/O bandwidth management (2022)",
+}
 
 #: Entry-point group in which other packages may announce policies.
 ENTRY_POINTS: Final = "penstock.policies"

@@ -9,7 +9,6 @@ Rule
     largest; give bandwidth that it leaves over in the order of greedy-yield.
 
 Parameters
-----------
     None.
 
 Properties

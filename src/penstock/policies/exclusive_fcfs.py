@@ -6,11 +6,10 @@ Rule
     smaller caps the next in line gets what is left, as in `fcfs`.
 
 Parameters
-----------
     None.
 
 Properties
-    Work-conserving. O(k log k) per decision. Equal to `fcfs`, by another road.
+    Work-conserving. O(k) per decision if b_i = B. Equal to `fcfs`, by another road.
 
 Source
     papers/3 section 3, Exclusive-FCFS.

@@ -5,7 +5,6 @@ Rule
     alpha = min(1, B / sum of b_j over active j); application i gets alpha b_i.
 
 Parameters
-----------
     None.
 
 Properties

@@ -6,7 +6,6 @@ Rule
     gets its cap b_i until the bandwidth is used up.
 
 Parameters
-----------
     None.
 
 Properties

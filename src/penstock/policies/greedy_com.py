@@ -6,7 +6,6 @@ Rule
     operation takes at full bandwidth; serve them greedily.
 
 Parameters
-----------
     None.
 
 Properties

@@ -5,7 +5,6 @@ Rule
     Sort the active applications by yield y_i(t); serve them greedily.
 
 Parameters
-----------
     None.
 
 Properties

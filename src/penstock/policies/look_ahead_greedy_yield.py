@@ -9,7 +9,6 @@ Rule
     the order of greedy-yield.
 
 Parameters
-----------
     None.
 
 Properties

@@ -6,7 +6,6 @@ Rule
     last until the end of a long operation.
 
 Parameters
-----------
     delta (s)
         Time between wake-ups; 0 (default): (T_end - T_begin) / E, where E is the
         number of posts and completions in dedicated mode, papers/1 eq. 5.

@@ -7,13 +7,12 @@ Rule
     mean small operations, which should not wait for large ones.
 
 Parameters
-----------
     initial, initial_weight, update, period: see `penstock.policies.io_sets`.
     The authors' own program is ``initial=weight,update=post``.
 
 Properties
-    Work-conserving. Does not need the volume of an operation (but with
-    ``update=post``). O(k (s + log k)) per decision, k active in s sets.
+    Work-conserving. Needs the volume of an operation only with ``update=post``.
+    O(k s) per decision for k active applications in s sets, if b_i = B.
 
 Source
     papers/3 section 3.1; papers/1 section 4.2 for unequal caps and for omega

@@ -6,11 +6,11 @@ Rule
     priorities.
 
 Parameters
-----------
     initial, initial_weight, update, period: see `penstock.policies.io_sets`.
 
 Properties
-    Work-conserving. O(k (s + log k)) per decision, k active in s sets.
+    Work-conserving. O(k s) per decision for k active applications in s sets, if
+    b_i = B.
 
 Source
     papers/3 section 3 (mapping of Set-10, priorities of Fair-Share).

@@ -6,7 +6,6 @@ Rule
     set-10: what the priorities bring without the sets.
 
 Parameters
-----------
     initial, initial_weight, update, period: see `penstock.policies.io_sets`.
 
 Properties
