@@ -47,7 +47,7 @@ def measure(run: Run) -> Metrics:
     length = instance.window.length
     nodes = np.array([a.nodes for a in instance.applications], dtype=np.float64)
     progress = run.work + run.volume / instance.caps
-    weight = length * nodes.sum()
+    weight = length * float(nodes.sum())
     slowest = float(progress.min())
     return Metrics(
         min_yield=float(run.yields.min()),

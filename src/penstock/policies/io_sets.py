@@ -146,7 +146,8 @@ def share_by_sets(view: View, number: Floats, priority: Floats, rates: Floats) -
     enough = True
     for slot in range(sets):
         first = int(scratch[_FIRST * m + slot])
-        enough = enough and view.cap[first] >= scratch[_SHARE * m + slot]
+        alone = view.cap[first] == scratch[_DEMAND * m + slot]
+        enough = enough and (alone or view.cap[first] >= scratch[_SHARE * m + slot])
         rates[first] = min(view.cap[first], scratch[_SHARE * m + slot])
         scratch[_SHARE * m + slot] -= rates[first]
     if not enough:
@@ -186,8 +187,9 @@ def _precede(view: View, sets: int) -> float:
     left = view.capacity
     for slot in range(sets):
         if scratch[_PRIORITY * m + slot] == inf:
-            scratch[_SHARE * m + slot] = min(scratch[_DEMAND * m + slot], left)
-            left -= scratch[_SHARE * m + slot]
+            demand = scratch[_DEMAND * m + slot]
+            scratch[_SHARE * m + slot] = inf if demand <= left else left
+            left = max(left - demand, 0.0)
     return left
 
 
@@ -222,7 +224,8 @@ def _divide(view: View, sets: int, left: float) -> None:
             if scratch[_SHARE * m + slot] < 0.0:
                 demand = scratch[_DEMAND * m + slot]
                 if demand <= available * scratch[_PRIORITY * m + slot] / total:
-                    scratch[_SHARE * m + slot] = demand
+                    # No limit but the caps: a sum of caps would lose the last bit.
+                    scratch[_SHARE * m + slot] = inf
                     left -= demand
                     saturated = True
     for slot in range(sets):

@@ -8,7 +8,8 @@ Rule
 
 Parameters
     initial, initial_weight, update, period: see `penstock.policies.io_sets`.
-    The authors' own program is ``initial=weight,update=post``.
+    The authors' own program has an initial weight of 100 and updates at the post;
+    their published means agree with the defaults, not with ``update=post``.
 
 Properties
     Work-conserving. Needs the volume of an operation only with ``update=post``.

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from penstock.model import Instance, Platform, Window
-from penstock.workloads.iterative import Recipe, draw_applications
+from penstock.workloads.iterative import Iterative, Recipe, draw_applications
 from penstock.workloads.parameters import check_parameters, parameter
 
 __all__ = ["IOSets"]
@@ -25,7 +25,7 @@ _HIGH_AND_LOW = 40
 
 
 @dataclass(frozen=True, slots=True)
-class IOSets:
+class IOSets(Iterative):
     """Parameters of the IO-SETS workload."""
 
     stress: float = parameter(0.8, "omega", "sum of the I/O ratios", low=0.0)
@@ -43,10 +43,11 @@ class IOSets:
     def __post_init__(self) -> None:
         check_parameters(self)
 
-    def instance(self, seed: int, index: int) -> Instance:
-        """Draw instance `index` of `seed`."""
+    @property
+    def recipe(self) -> Recipe:
+        """How the applications are drawn."""
         sizes = (self.n_high, _MEDIUM, _HIGH_AND_LOW - self.n_high)
-        recipe = Recipe(
+        return Recipe(
             means=np.repeat(_MEANS_S, sizes).tolist(),
             sigma=self.sigma,
             shortest=0.0,
@@ -56,7 +57,10 @@ class IOSets:
             offset=False,
             period_known=True,
         )
+
+    def instance(self, seed: int, index: int) -> Instance:
+        """Draw instance `index` of `seed`."""
         window = Window(1_000.0, 9_000.0)
         return Instance(
-            Platform(1.0, 1.0), window, draw_applications(recipe, seed, index)
+            Platform(1.0, 1.0), window, draw_applications(self.recipe, seed, index)
         )

@@ -12,6 +12,7 @@ application i does not depend on how many numbers the others needed.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,7 +21,13 @@ from numpy.random import Generator, SeedSequence, default_rng
 
 from penstock.model import Application
 
-__all__ = ["Recipe", "draw_applications"]
+__all__ = [
+    "Character",
+    "Iterative",
+    "Recipe",
+    "draw_applications",
+    "draw_characters",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +52,23 @@ class Recipe:
     """Whether omega is known to the policies (papers/3)."""
 
 
-def draw_applications(recipe: Recipe, seed: int, index: int) -> tuple[Application, ...]:
-    """Draw the applications of instance `index` of `seed`."""
+@dataclass(frozen=True, slots=True)
+class Character:
+    """What is drawn first of an application, and the stream of all the rest."""
+
+    omega: float
+    """Mean length of an iteration (s)."""
+    fraction: float
+    """phi: the part of it that is I/O."""
+    generator: Generator
+
+    def iterations(self, horizon: float) -> int:
+        """Return how many iterations fill the horizon (s)."""
+        return math.ceil(horizon / self.omega)
+
+
+def draw_characters(recipe: Recipe, seed: int, index: int) -> list[Character]:
+    """Draw omega and phi of the applications of instance `index` of `seed`."""
     sequence = SeedSequence(seed, spawn_key=(index,))
     generators = [default_rng(child) for child in sequence.spawn(len(recipe.means))]
     omegas = [
@@ -55,12 +77,37 @@ def draw_applications(recipe: Recipe, seed: int, index: int) -> tuple[Applicatio
     ]
     weights = np.array([generator.uniform() for generator in generators])
     fractions = (recipe.load * weights / weights.sum()).tolist()
+    drawn = zip(omegas, fractions, generators, strict=True)
+    return [Character(*parts) for parts in drawn]
+
+
+def draw_applications(recipe: Recipe, seed: int, index: int) -> tuple[Application, ...]:
+    """Draw the applications of instance `index` of `seed`."""
+    characters = draw_characters(recipe, seed, index)
     return tuple(
-        _application(number, recipe, omega, fraction, generator)
-        for number, (omega, fraction, generator) in enumerate(
-            zip(omegas, fractions, generators, strict=True)
-        )
+        _application(number, recipe, character)
+        for number, character in enumerate(characters)
     )
+
+
+class Iterative(ABC):
+    """A workload whose applications are drawn by a `Recipe`."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def recipe(self) -> Recipe:
+        """How the applications are drawn."""
+
+    def characters(self, seed: int, index: int) -> list[Character]:
+        """Return omega and phi of the applications of an instance."""
+        return draw_characters(self.recipe, seed, index)
+
+    def operations(self, seed: int, index: int) -> int:
+        """Return how many operations an instance has, without drawing them."""
+        horizon = self.recipe.horizon
+        return sum(c.iterations(horizon) for c in self.characters(seed, index))
 
 
 def _iteration_length(mean: float, recipe: Recipe, generator: Generator) -> float:
@@ -71,11 +118,11 @@ def _iteration_length(mean: float, recipe: Recipe, generator: Generator) -> floa
     return float(omega)
 
 
-def _application(
-    number: int, recipe: Recipe, omega: float, fraction: float, generator: Generator
-) -> Application:
+def _application(number: int, recipe: Recipe, character: Character) -> Application:
     """Draw the iterations of one application."""
-    count = math.ceil(recipe.horizon / omega)
+    omega, fraction = character.omega, character.fraction
+    generator = character.generator
+    count = character.iterations(recipe.horizon)
     noise = 1.0 + generator.uniform(-recipe.noise, recipe.noise, size=(count, 2))
     work = np.zeros(count + 1)
     # An I/O fraction above 1 (few applications, high load) leaves no work at all.

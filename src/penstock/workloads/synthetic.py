@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from penstock.model import Instance, Platform, Window
-from penstock.workloads.iterative import Recipe, draw_applications
+from penstock.workloads.iterative import Iterative, Recipe, draw_applications
 from penstock.workloads.parameters import check_parameters, parameter
 
 __all__ = ["Synthetic"]
@@ -25,7 +25,7 @@ _MEANS_S = (1_000.0, 10_000.0, 100_000.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Synthetic:
+class Synthetic(Iterative):
     """Parameters of the synthetic workload."""
 
     pressure: float = parameter(0.8, "W", "aimed I/O pressure", low=0.0)
@@ -53,9 +53,10 @@ class Synthetic:
         small = medium if self.n_small < 0 else self.n_small
         return small, medium, self.applications - medium - small
 
-    def instance(self, seed: int, index: int) -> Instance:
-        """Draw instance `index` of `seed`."""
-        recipe = Recipe(
+    @property
+    def recipe(self) -> Recipe:
+        """How the applications are drawn."""
+        return Recipe(
             means=np.repeat(_MEANS_S, self.sizes).tolist(),
             sigma=self.sigma,
             shortest=2.0,
@@ -65,6 +66,9 @@ class Synthetic:
             offset=True,
             period_known=False,
         )
-        applications = draw_applications(recipe, seed, index)
+
+    def instance(self, seed: int, index: int) -> Instance:
+        """Draw instance `index` of `seed`."""
+        applications = draw_applications(self.recipe, seed, index)
         end = min(float(a.dedicated_times(1.0)[-1]) for a in applications)
         return Instance(Platform(1.0, 1.0), Window(0.0, end), applications)
