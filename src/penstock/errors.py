@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Any
 
 __all__ = [
     "InputError",
@@ -57,12 +58,23 @@ class InputError(PenstockError):
 
     def at(self, prefix: str) -> InputError:
         """Return the same error, found inside `prefix` (a file or an outer place)."""
-        joint = "" if not self.where or self.where.startswith("[") else "."
-        if prefix.endswith(": "):
-            joint = ""
-        return InputError(
-            self.what, where=f"{prefix}{joint}{self.where}", remedy=self.remedy
-        )
+        if not self.where:
+            where = prefix.removesuffix(": ")
+        elif self.where.startswith("[") or prefix.endswith(": "):
+            where = prefix + self.where
+        else:
+            where = f"{prefix}.{self.where}"
+        return InputError(self.what, where=where, remedy=self.remedy)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A worker process sends its errors back; sub-classes take other arguments.
+        return _restored, (type(self), self.what, self.where, self.remedy)
+
+
+def _restored(kind: type[InputError], what: str, where: str, remedy: str) -> InputError:
+    error = kind.__new__(kind)
+    InputError.__init__(error, what, where=where, remedy=remedy)
+    return error
 
 
 class UnknownNameError(InputError):

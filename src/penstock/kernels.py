@@ -21,6 +21,7 @@ import dis
 import hashlib
 import types as python_types
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
@@ -64,11 +65,12 @@ class _KernelCache(FunctionCache):
 
     RATIONALE: Numba looks only at the file of the function itself. A kernel
     that calls one of another file would be loaded stale when that file changes:
-    silently wrong numbers.
+    silently wrong numbers. The same holds for the helpers of a user's policy.
     """
 
     def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
-        return (*super()._index_key(sig, codegen), _source_digest())
+        key = super()._index_key(sig, codegen)
+        return (*key, _helper_digest(self._py_func), _source_digest())
 
 
 @cache
@@ -81,10 +83,46 @@ def _source_digest() -> str:
     return digest.hexdigest()
 
 
+def _helper_digest(function: Any) -> str:
+    """Digest all that compiled code takes over from outside of `function`.
+
+    That is the files of the kernels that it calls, and the constants it names.
+    """
+    digest = hashlib.sha256()
+    seen, waiting = {function}, [function]
+    files, constants = set(), set()
+    while waiting:
+        plain = waiting.pop()
+        files.add(plain.__code__.co_filename)
+        for name in _global_names(plain):
+            value = plain.__globals__.get(name)
+            if is_kernel(value) and cast(Any, value).py_func not in seen:
+                seen.add(cast(Any, value).py_func)
+                waiting.append(cast(Any, value).py_func)
+            elif isinstance(value, (bool, int, float, str, tuple)):
+                constants.add(f"{plain.__module__}.{name} = {value!r}")
+            elif isinstance(value, python_types.ModuleType):
+                files.add(getattr(value, "__file__", None) or "")
+    for file in sorted(files):
+        if Path(file).suffix == ".py" and Path(file).is_file():
+            digest.update(Path(file).read_bytes())
+    digest.update("\n".join(sorted(constants)).encode())
+    return digest.hexdigest()
+
+
+def _global_names(function: Any) -> set[str]:
+    loads = (i for i in dis.get_instructions(function) if i.opname == "LOAD_GLOBAL")
+    return {i.argval for i in loads}
+
+
 def kernel(function: _Function) -> _Function:
-    """Compile `function` at first use and keep the machine code on disk."""
+    """Compile `function` at first use and keep the machine code on disk.
+
+    A function without a file (typed at a prompt) is compiled in every process.
+    """
     dispatcher: Any = njit(error_model="numpy")(function)
-    dispatcher._cache = _KernelCache(function)
+    with suppress(RuntimeError):
+        dispatcher._cache = _KernelCache(function)
     return cast(_Function, dispatcher)
 
 
@@ -103,8 +141,7 @@ def interpreted(function: _Function) -> _Function:
     if not is_kernel(function):
         return function
     plain = cast(Any, function).py_func
-    loads = (i for i in dis.get_instructions(plain) if i.opname == "LOAD_GLOBAL")
-    called = {i.argval: plain.__globals__.get(i.argval) for i in loads}
+    called = {name: plain.__globals__.get(name) for name in _global_names(plain)}
     twins = {name: interpreted(g) for name, g in called.items() if is_kernel(g)}
     twin = python_types.FunctionType(
         plain.__code__, {**plain.__globals__, **twins}, plain.__name__

@@ -83,17 +83,21 @@ def _parse(value: object, table: dict[str, float], kind: str, example: str) -> f
             f"{value!r} is not a {kind}", remedy=f'write a number or "{example}"'
         )
     if not isinstance(value, str):
-        return _finite(float(value), value, kind)
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
+        return _finite(number, value, kind)
     match = _QUANTITY.fullmatch(value)
     if match is None:
         raise InputError(f"{value!r} is not a {kind}", remedy=f'write "{example}"')
-    number, unit = match.groups()
+    digits, unit = match.groups()
     if unit and unit not in table:
         raise InputError(
             f"unknown unit {unit!r} in {value!r}",
             remedy=f"known for a {kind}: {', '.join(table)}",
         )
-    return _finite(float(number) * table.get(unit, 1.0), value, kind)
+    return _finite(float(digits) * table.get(unit, 1.0), value, kind)
 
 
 def _finite(number: float, value: object, kind: str) -> float:
@@ -103,7 +107,8 @@ def _finite(number: float, value: object, kind: str) -> float:
 
 
 def _format_binary(amount: float, unit: str) -> str:
-    for power, prefix in reversed(list(enumerate(("", "Ki", "Mi", "Gi", "Ti", "Pi")))):
+    prefixes = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+    for power, prefix in reversed(list(enumerate(prefixes))):
         if abs(amount) >= 1024.0**power:
             return f"{amount / 1024.0**power:.4g} {prefix}{unit}"
     return f"{amount:.4g} {unit}"

@@ -7,9 +7,9 @@ notes alone; it shares no code with the engine or the policies under test.
     run = simulate(instance, make_strategy("set-10", update="post"))
 """
 
-from .best_next_event import Best, BestNextEvent, achieved_vector, best_vector
-from .simulator import Active, Decision, OracleError, OracleRun, State, simulate
-from .strategies import STRATEGIES, make_strategy
+from oracle.best_next_event import Best, BestNextEvent, achieved_vector, best_vector
+from oracle.simulator import Active, Decision, OracleError, OracleRun, State, simulate
+from oracle.strategies import STRATEGIES, make_strategy
 
 __all__ = [
     "STRATEGIES",

@@ -21,10 +21,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from math import isqrt
 from typing import NamedTuple
 
-from .simulator import ZERO, Active, Decision, State
+from oracle.simulator import ZERO, Active, Decision, State
 
 __all__ = ["Best", "BestNextEvent", "achieved_vector", "best_vector", "better"]
 
@@ -187,7 +188,7 @@ def horizons(state: State, k: Active, end: Fraction) -> list[Fraction]:
         h for h in fixed_breakpoints(state.active) if first < h < end
     }
     ordered = sorted(places)
-    for low, high in zip(ordered, ordered[1:], strict=False):
+    for low, high in pairwise(ordered):
         places |= structure_changes(state, k, low, high)
     return sorted(places)
 

@@ -148,9 +148,9 @@ class _Running:
         self.volume_in_window = ZERO
 
     def iteration(self) -> Fraction | None:
-        """Return w + v / b of the present operation; None if it is the initial one."""
+        """Return w + v / b of the present operation; None if it precedes all work."""
         number = self.operation
-        if number == 0 and self.work[0] == 0:
+        if all(work == 0 for work in self.work[: number + 1]):
             return None
         return self.work[number] + self.volume[number] / self.cap
 

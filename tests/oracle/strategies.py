@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
-from .best_next_event import BestNextEvent
-from .simulator import ZERO, Active, Decision, State, Strategy
+from oracle.best_next_event import BestNextEvent
+from oracle.simulator import ZERO, Active, Decision, State, Strategy
 
 __all__ = [
     "STRATEGIES",

@@ -11,9 +11,7 @@ from typing import Any
 
 import pytest
 
-from penstock.model import Application, Instance, Platform, Window
-
-from .best_next_event import (
+from oracle.best_next_event import (
     BestNextEvent,
     achieved_vector,
     best_vector,
@@ -21,8 +19,9 @@ from .best_next_event import (
     rates_to,
     sorted_yields,
 )
-from .simulator import Active, OracleError, State, simulate
-from .strategies import STRATEGIES, make_strategy, set_number
+from oracle.simulator import Active, OracleError, State, simulate
+from oracle.strategies import STRATEGIES, make_strategy, set_number
+from penstock.model import Application, Instance, Platform, Window
 
 F = Fraction
 Phases = list[tuple[str, float]]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -29,6 +30,7 @@ COMMANDS: Final = {
     "generate": "generate",
     "policies": "policies",
     "bound": "bound",
+    "reproduce": "reproduce",
 }
 
 
@@ -41,8 +43,11 @@ class _Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
-    parser = _build_parser()
-    arguments = parser.parse_args(argv)
+    # A terminal that cannot show a sign shows another one; nothing fails for it.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    arguments = _build_parser().parse_args(argv)
     try:
         status: int = arguments.run(arguments)
         sys.stdout.flush()
@@ -52,10 +57,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _complain(str(error), 2)
     except KeyboardInterrupt:
         return _complain("stopped", 130)
-    except BrokenPipeError:
-        # The reader has gone (`| head`): nothing is left to say, nor to flush.
+    except OSError as error:
+        # Nothing more can be written, nor flushed when Python exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        if isinstance(error, BrokenPipeError):
+            return 0  # The reader has gone (`| head`).
+        return _complain(f"cannot write the output: {error.strerror or error}", 2)
     return status
 
 

@@ -10,19 +10,20 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.options import (
     add_json_option,
     add_source_options,
+    check_drawable,
     check_writable,
     positive,
     source_facts,
     source_from,
     write_json,
 )
+from penstock.cli.progress import progress_bar
 from penstock.errors import InputError
 from penstock.policies import POLICIES
 
@@ -79,6 +80,7 @@ def main(arguments: argparse.Namespace) -> int:
         print_policies()
         return 0
     check_writable(arguments.json, arguments.plot, arguments.timeline)
+    check_drawable(arguments.plot, arguments.timeline)
     policies = _distinct(arguments.policies or list(POLICIES))
 
     from penstock.experiments.documents import comparison_document  # noqa: PLC0415
@@ -119,37 +121,15 @@ def _run(
 ) -> list[Report]:
     from penstock.experiments.compare import compare  # noqa: PLC0415
 
-    with _progress_bar() as progress:
+    with progress_bar() as show:
         return compare(
             source,
             policies,
             steady=not arguments.open,
             bounded=not arguments.no_bound,
             jobs=arguments.jobs if source.count > 1 else 1,
-            progress=progress,
+            progress=lambda done, total: show(done, total, ""),
         )
-
-
-@contextmanager
-def _progress_bar() -> Iterator[Callable[[int, int], None]]:
-    """Show progress on standard error, if somebody watches it."""
-    from rich.console import Console  # noqa: PLC0415
-    from rich.progress import BarColumn, Progress, TimeRemainingColumn  # noqa: PLC0415
-
-    from penstock.sim import warm_up  # noqa: PLC0415
-
-    console = Console(stderr=True)
-    columns: Any = (
-        "{task.description}",
-        BarColumn(),
-        "{task.completed}/{task.total}",
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("compiling, first time only", total=None)
-        warm_up()
-        bar.update(task, description="simulating")
-        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def _draw_timeline(

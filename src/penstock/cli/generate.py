@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.cli.options import check_writable, positive
+from penstock.cli.options import check_writable, natural, positive
 from penstock.errors import InputError
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
         help="set a parameter of the workload; may be repeated",
     )
     parser.add_argument("--instances", type=positive, default=1, metavar="K")
-    parser.add_argument("--seed", type=int, default=1, metavar="S")
+    parser.add_argument("--seed", type=natural, default=1, metavar="S")
 
 
 def main(arguments: argparse.Namespace) -> int:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,12 +12,17 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import InputError
 
 if TYPE_CHECKING:
+    from penstock.experiments.campaign import Executor
     from penstock.experiments.source import Source
 
 __all__ = [
+    "add_executor_options",
     "add_json_option",
     "add_source_options",
+    "check_drawable",
     "check_writable",
+    "executor_from",
+    "natural",
     "positive",
     "source_facts",
     "source_from",
@@ -24,6 +30,7 @@ __all__ = [
 ]
 
 _DEFAULT_WORKLOAD = "synthetic"
+_FIGURES = (".svg", ".png", ".pdf")
 
 
 def add_source_options(parser: argparse.ArgumentParser, *, instances: int) -> None:
@@ -51,7 +58,7 @@ def add_source_options(parser: argparse.ArgumentParser, *, instances: int) -> No
         help=f"how many instances to draw (default: {instances})",
     )
     parser.add_argument(
-        "--seed", type=_natural, metavar="S", help="seed of the draws (default: 1)"
+        "--seed", type=natural, metavar="S", help="seed of the draws (default: 1)"
     )
     parser.set_defaults(default_instances=instances)
 
@@ -63,7 +70,7 @@ def source_from(arguments: argparse.Namespace) -> Source:
 
     if arguments.instance is not None:
         for option in ("workload", "settings", "instances", "seed"):
-            if getattr(arguments, option):
+            if getattr(arguments, option) not in (None, []):
                 flag = "--set" if option == "settings" else f"--{option}"
                 raise InputError(
                     f"{flag} does not go with an instance file",
@@ -86,6 +93,35 @@ def source_facts(arguments: argparse.Namespace) -> dict[str, Any]:
         "settings": arguments.settings,
         "seed": _seed(arguments),
     }
+
+
+def add_executor_options(parser: argparse.ArgumentParser) -> None:
+    """Add ``--jobs N`` and ``--dask ADDRESS``."""
+    parser.add_argument(
+        "--jobs",
+        type=positive,
+        metavar="N",
+        default=len(os.sched_getaffinity(0)),
+        help="processes to use (default: all cores)",
+    )
+    parser.add_argument(
+        "--dask",
+        metavar="ADDRESS",
+        help="compute on Dask: a scheduler's address, `local`, or `slurm`",
+    )
+
+
+def executor_from(arguments: argparse.Namespace) -> Executor:
+    """Return where to compute."""
+    from penstock.experiments.executors import (  # noqa: PLC0415
+        DaskExecutor,
+        Inline,
+        LocalPool,
+    )
+
+    if arguments.dask:
+        return DaskExecutor(arguments.dask, arguments.jobs)
+    return LocalPool(arguments.jobs) if arguments.jobs > 1 else Inline()
 
 
 def add_json_option(parser: argparse.ArgumentParser) -> None:
@@ -125,12 +161,24 @@ def check_writable(*paths: str | None) -> None:
             )
 
 
+def check_drawable(*paths: str | None) -> None:
+    """Raise `InputError` now if a figure cannot be drawn in the format of its name."""
+    for path in paths:
+        if path is not None and Path(path).suffix.lower() not in _FIGURES:
+            raise InputError(
+                f"cannot draw a {Path(path).suffix.lstrip('.')!r} file",
+                where=path,
+                remedy="use .svg, .png or .pdf",
+            )
+
+
 def positive(text: str) -> int:
     """Parse a whole number, at least 1."""
     return _at_least(1, text)
 
 
-def _natural(text: str) -> int:
+def natural(text: str) -> int:
+    """Parse a whole number, at least 0."""
     return _at_least(0, text)
 
 

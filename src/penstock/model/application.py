@@ -20,6 +20,7 @@ Column: TypeAlias = NDArray[np.float64]
 
 #: Relative rounding error granted to a history that leaves no time lost.
 _HISTORY_TOLERANCE = 1e-9
+_MOST_NODES = 1_000_000_000
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -60,14 +61,17 @@ class Application:
             )
         if math.isnan(self.start):
             object.__setattr__(self, "start", self.release)
+        for name in ("release", "start", "done_work", "done_volume", "period"):
+            object.__setattr__(self, name, float(getattr(self, name)))
         self._check_scalars()
 
     def _check_scalars(self) -> None:
-        if not isinstance(self.nodes, int) or self.nodes < 1:
+        whole = isinstance(self.nodes, int) and not isinstance(self.nodes, bool)
+        if not whole or not 1 <= self.nodes <= _MOST_NODES:
             raise InputError(
                 f"{self.nodes!r} is not a number of nodes",
                 where="nodes",
-                remedy="give a whole number, at least 1",
+                remedy=f"give a whole number, 1 to {_MOST_NODES}",
             )
         for name in ("release", "start"):
             if not math.isfinite(getattr(self, name)):
@@ -127,7 +131,9 @@ class Application:
         """Return the time lost before `start` (s): age minus progress."""
         age = self.start - self.release
         lost = age - (self.done_work + self.done_volume / cap)
-        if lost < -_HISTORY_TOLERANCE * max(age, 1.0):
+        # Dates far from 0 (seconds since an epoch) carry a rounding error of their own.
+        rounding = 4 * math.ulp(max(abs(self.start), abs(self.release)))
+        if lost < -(_HISTORY_TOLERANCE * max(age, 1.0) + rounding):
             raise InputError(
                 f"done_work and done_volume make {age - lost:g} s of progress in "
                 f"the {age:g} s between release and start",

@@ -20,6 +20,7 @@ from __future__ import annotations
 import gzip
 import os
 import tempfile
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -63,12 +64,12 @@ def read_instance(path: str | Path) -> Instance:
         data = Path(path).read_bytes()
         if str(path).endswith(".gz"):
             data = gzip.decompress(data)
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"cannot read the file: {reason}", where=str(path)) from None
     try:
         document = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(
             f"not JSON: {error}", where=str(path), remedy="mend the file's syntax"
         ) from None
@@ -90,8 +91,20 @@ def write_instance(instance: Instance, path: str | Path) -> None:
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[BinaryIO]:
-    """Open a temporary file that becomes `path` when the block ends well."""
+    """Open a temporary file that becomes `path` when the block ends well.
+
+    What is no plain file (a pipe, ``/dev/stdout``) is written to as it is.
+    """
     target = Path(path)
+    if target.exists() and not (target.is_file() or target.is_dir()):
+        try:
+            with target.open("wb") as stream:
+                yield stream
+        except OSError as error:
+            raise InputError(
+                f"cannot write the file: {error.strerror}", where=str(path)
+            ) from None
+        return
     try:
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     except OSError as error:
@@ -129,7 +142,7 @@ def instance_from_document(document: object) -> Instance:
     top = _fields(
         document, "", {"penstock", "platform", "window", "applications"}, set()
     )
-    if top["penstock"] != FORMAT:
+    if type(top["penstock"]) is not int or top["penstock"] != FORMAT:
         raise InputError(
             f"format {top['penstock']!r} is not known",
             where="penstock",
@@ -150,7 +163,9 @@ def _platform(value: object) -> Platform:
     known = {"bandwidth", "node_bandwidth"}
     fields = _fields(value, "platform", known, set())
     with _inside("platform"):
-        return Platform(**{k: _parsed(parse_bandwidth, fields[k], k) for k in known})
+        return Platform(
+            **{k: _parsed(parse_bandwidth, fields[k], k) for k in sorted(known)}
+        )
 
 
 def _window(value: object) -> Window:
@@ -173,10 +188,12 @@ def _application(item: object, where: str, window: Window) -> Application:
         rest: dict[str, Any] = {
             "release": _parsed(parse_time, fields["release"], "release")
         }
-        for key in fields.keys() & _HISTORY.keys():
+        for key in sorted(fields.keys() & _HISTORY.keys()):
             rest[key] = _parsed(_HISTORY[key], fields[key], key)
-        for key in fields.keys() & _TEXT:
-            rest[key] = str(fields[key])
+        for key in sorted(fields.keys() & _TEXT):
+            if not isinstance(fields[key], str):
+                raise InputError(f"{fields[key]!r} is not a name", where=key)
+            rest[key] = fields[key]
         if rest.get("done_work") or rest.get("done_volume"):
             rest.setdefault("start", window.begin)
         if not isinstance(fields["phases"], list):
@@ -221,7 +238,7 @@ def _fields(
     """Return `value` as a dictionary with all the required and no unknown keys."""
     if not isinstance(value, dict):
         raise InputError("not an object", where=where, remedy="write {...}")
-    for key in value.keys() - required - optional:
+    for key in sorted(value.keys() - required - optional):
         raise UnknownNameError("key", key, required | optional, where=where)
     for key in sorted(required - value.keys()):
         raise InputError(f"key {key!r} is missing", where=where, remedy="add it")

@@ -58,7 +58,9 @@ class Instance:
     @cached_property
     def caps(self) -> Column:
         """b_i of every application (bytes/s)."""
-        return np.array([self.platform.cap(a.nodes) for a in self.applications])
+        caps = np.array([self.platform.cap(a.nodes) for a in self.applications])
+        caps.setflags(write=False)
+        return caps
 
     def with_caps(self) -> Iterator[tuple[Application, float]]:
         """Iterate over the applications with their caps (bytes/s)."""

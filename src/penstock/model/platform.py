@@ -22,7 +22,8 @@ class Platform:
 
     def __post_init__(self) -> None:
         for name in ("bandwidth", "node_bandwidth"):
-            value = getattr(self, name)
+            value = float(getattr(self, name))
+            object.__setattr__(self, name, value)
             if not (math.isfinite(value) and value > 0):
                 raise InputError(
                     f"{value!r} is not a positive bandwidth",

@@ -19,6 +19,8 @@ class Window:
     end: float
 
     def __post_init__(self) -> None:
+        for name in ("begin", "end"):
+            object.__setattr__(self, name, float(getattr(self, name)))
         if not (math.isfinite(self.begin) and math.isfinite(self.end)):
             raise InputError(
                 f"[{self.begin}, {self.end}] is not a pair of times",

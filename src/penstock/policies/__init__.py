@@ -150,7 +150,10 @@ def _load(name: str) -> tuple[Any, Any]:
         return module.allocate, getattr(module, "PARAMETERS", ())
     points = installed_policies()
     if name in points:
-        found = points[name].load()
+        try:
+            found = points[name].load()
+        except Exception as error:  # whatever somebody's code raises
+            raise _import_error(points[name].value, name, error) from error
     elif "." in name:
         found = _import_dotted(name)
     else:
@@ -160,6 +163,8 @@ def _load(name: str) -> tuple[Any, Any]:
 
 def _import_dotted(name: str) -> Any:
     """Import a module, or an attribute of one; the current folder counts."""
+    if not all(name.split(".")):
+        raise UnknownNameError("policy", name, POLICIES)
     if "" not in sys.path:
         sys.path.insert(0, "")
     parent, _, attribute = name.rpartition(".")
@@ -168,17 +173,18 @@ def _import_dotted(name: str) -> Any:
             found = importlib.import_module(module)
         except ModuleNotFoundError as error:
             if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-                raise InputError(
-                    f"importing {module} failed: {error}", where=f"policy {name}"
-                ) from None
+                raise _import_error(module, name, error) from error
             continue
-        except (ImportError, SyntaxError) as error:
-            raise InputError(
-                f"importing {module} failed: {error}", where=f"policy {name}"
-            ) from None
+        except Exception as error:  # whatever somebody's code raises
+            raise _import_error(module, name, error) from error
         if rest is None or hasattr(found, rest):
             return found if rest is None else getattr(found, rest)
     raise UnknownNameError("policy", name, POLICIES)
+
+
+def _import_error(module: str, name: str, error: Exception) -> InputError:
+    reason = " ".join(f"{type(error).__name__}: {error}".split())
+    return InputError(f"importing {module} failed: {reason}", where=f"policy {name}")
 
 
 def _checked(found: Any, name: str) -> tuple[Any, Any]:
@@ -196,9 +202,23 @@ def _checked(found: Any, name: str) -> tuple[Any, Any]:
             where=f"policy {name}",
             remedy="see penstock/policies/_template.py",
         )
-    if len(inspect.signature(plain).parameters) != 2:
+    try:
+        arguments = len(inspect.signature(plain).parameters)
+    except ValueError:
+        arguments = -1
+    if arguments != 2:
         raise InputError(
             "`allocate` must take two arguments, (view, rates)",
+            where=f"policy {name}",
+            remedy="see penstock/policies/_template.py",
+        )
+    from penstock.policies.policy import Parameter  # noqa: PLC0415 - imports Numba
+
+    if not isinstance(declared, (tuple, list)) or not all(
+        isinstance(parameter, Parameter) for parameter in declared
+    ):
+        raise InputError(
+            "PARAMETERS is not a tuple of `Parameter`",
             where=f"policy {name}",
             remedy="see penstock/policies/_template.py",
         )

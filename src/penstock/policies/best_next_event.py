@@ -59,6 +59,8 @@ _AMOUNT: Final = 5
 _NOBODY: Final = -1
 _STEPS: Final = 80
 _PRECISION: Final = 1e-15
+#: Rounding error of a date, relative to the age of an application.
+_SLACK: Final = 1e-14
 
 
 @kernel
@@ -66,8 +68,10 @@ def allocate(view: View, rates: Floats) -> float:
     """Follow the plan with the lexicographically largest sorted yields."""
     demand, soonest = _prepare(view)
     alone = view.scratch[_ALONE * view.applications + soonest]
-    if demand <= view.capacity or alone <= 0.0:
-        # No contention; or rounding left nothing of an operation to complete.
+    age = view.scratch[_AGE * view.applications + soonest]
+    if demand <= view.capacity or alone <= _SLACK * age:
+        # No contention; or an operation should have completed now, with another, and
+        # rounding left some of it, for which no plan would have a rate to speak of.
         return _serve_soonest(view, soonest, rates)
     candidate, horizon, loss = _best_plan(view, soonest)
     _fill(view, candidate, horizon, loss)
@@ -131,11 +135,19 @@ def _best_plan(view: View, soonest: int) -> tuple[int, float, float]:
 def _who_completes(view: View, candidate: int, horizon: float, loss: float) -> int:
     """Return who completes at the horizon anyway, within `loss`; else `candidate`."""
     m = view.applications
+    scratch = view.scratch
+    oldest = 0.0
     for position in range(view.n_active):
-        alone = view.scratch[_ALONE * m + position]
-        lost = view.scratch[_LOST * m + position] + horizon - alone
-        allowed = loss * (view.scratch[_AGE * m + position] + horizon)
-        if alone <= horizon and lost >= allowed * (1.0 - 1e-13):
+        oldest = max(oldest, scratch[_AGE * m + position])
+    # By (2), a loss fixes the horizon to some rounding errors of an age.
+    slack = min(_SLACK * (oldest + horizon), 1e-6 * horizon)
+    if horizon >= view.window_end - view.now - slack:
+        return _NOBODY
+    for position in range(view.n_active):
+        late = horizon - scratch[_ALONE * m + position]
+        lost = scratch[_LOST * m + position] + late
+        allowed = loss * (scratch[_AGE * m + position] + horizon)
+        if late >= -slack and lost >= allowed - slack:
             return position
     return candidate
 
@@ -154,20 +166,29 @@ def _improve(view: View, c: int, floor: float, least: float) -> tuple[float, flo
     low_gap, best = _gap(view, low, c)
     if low_gap <= 0.0:
         return low, best
+    slow = False
+    kept_low = kept_high = False
     for _ in range(_STEPS):
-        if high - low <= _PRECISION * high:
+        width = high - low
+        if width <= _PRECISION * high:
             break
-        middle = high - (high - low) * (-high_gap / (low_gap - high_gap))
-        if not low < middle < high:
-            middle = 0.5 * (low + high)
+        middle = high - width * (-high_gap / (low_gap - high_gap))
+        if slow or not low < middle < high:
+            middle = low + 0.5 * width
         gap, best = _gap(view, middle, c)
-        # Illinois: halve the gap of the end that stays, so that both ends move.
+        # Illinois: halve the gap of an end that stays twice, so that both ends move.
         if gap <= 0.0:
             high, high_gap, horizon = middle, gap, best
-            low_gap *= 0.5
+            if kept_low:
+                low_gap *= 0.5
+            kept_low, kept_high = True, False
         else:
             low, low_gap = middle, gap
-            high_gap *= 0.5
+            if kept_high:
+                high_gap *= 0.5
+            kept_low, kept_high = False, True
+        # A secant through a far-off end may hardly move: bisect in between.
+        slow = not slow and high - low > 0.5 * width
     return high, horizon
 
 
@@ -208,7 +229,8 @@ def _gap(view: View, loss: float, c: int) -> tuple[float, float]:
         lack -= loss * (scratch[_AGE * m + position] + horizon)
         if lack > 0.0 and position != c:
             need += scratch[_CAP * m + position] * lack
-    return need / view.capacity - horizon, horizon
+    # Continuous in the loss, whichever limit binds: the secant needs it.
+    return max(first - last, need / view.capacity - horizon), horizon
 
 
 @kernel
@@ -230,7 +252,8 @@ def _roomiest(view: View, loss: float, c: int, first: float) -> float:
         if turn <= first and position != c:
             slope += (1.0 - loss) * scratch[_CAP * m + position]
     horizon = first
-    while slope < 0.0:
+    # A slope of 0 but for rounding: the sooner the better for those who wait.
+    while slope < -_SLACK * view.capacity:
         following = inf
         for position in range(view.n_active):
             turn = scratch[_TURN * m + position]
@@ -304,7 +327,7 @@ def _pour(view: View, c: int, horizon: float, level: float) -> tuple[float, floa
 @kernel
 def _trim(view: View, c: int, available: float, poured: float) -> None:
     """Scale the amounts down to what is available: rounding can pour too much."""
-    if poured > available:
+    if poured > max(available, 0.0):
         m = view.applications
         for position in range(view.n_active):
             if position != c:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +55,12 @@ class Parameter:
             )
         return value
 
+    def show(self, value: float) -> str:
+        """Return the shortest text that `parse` makes `value` of."""
+        if self.choices:
+            return self.choices[int(value)]
+        return repr(value).removesuffix(".0")
+
 
 @dataclass(frozen=True)
 class Policy:
@@ -87,12 +92,11 @@ def bind(
             values.append(parameter.parse(text))
         except InputError as error:
             raise error.at(f"policy {name}: ") from None
-    changed = [
-        f"{k}={v}" for k, v in sorted(given.items()) if not _default(known[k], v)
-    ]
-    label = f"{name}:{','.join(changed)}" if changed else name
+    changed = {
+        parameter.name: parameter.show(value)
+        for parameter, value in zip(declared, values, strict=True)
+        if value != parameter.parse(str(parameter.default))
+    }
+    settings = ",".join(f"{key}={changed[key]}" for key in sorted(changed))
+    label = f"{name}:{settings}" if settings else name
     return Policy(name, label, allocate, np.array(values, dtype=np.float64))
-
-
-def _default(parameter: Parameter, text: Any) -> bool:
-    return parameter.parse(text) == parameter.parse(str(parameter.default))

@@ -56,7 +56,7 @@ class View(NamedTuple):
     nodes: Ints
     """p_i: compute nodes of the application."""
     iterations: Ints
-    """Completed iterations (work, then I/O; an initial I/O is not one)."""
+    """Completed iterations (work, then I/O; I/O before any work is not one)."""
     iteration_time: Floats
     """Sum over completed iterations of work + volume / cap (s)."""
     work_before: Floats

@@ -20,7 +20,7 @@ from penstock.kernels import kinds, memory, struct_type
 from penstock.policies.view import Allocate, View
 from penstock.sim.state import Program, State
 
-__all__ = ["ALLOCATE_ARGUMENTS", "ALLOCATE_TYPE", "Trampoline"]
+__all__ = ["ALLOCATE_ARGUMENTS", "ALLOCATE_TYPE", "Caller"]
 
 ALLOCATE_ARGUMENTS = (struct_type(View), types.CPointer(types.float64))
 #: Numba type of the pointer through which the engine calls a policy.
@@ -37,35 +37,38 @@ class _MovingView:
     n_active: int
 
 
-class Trampoline:
-    """A plain Python policy in the form in which the engine calls it."""
+class Caller:
+    """Asks a Python policy, which sees the engine's memory but cannot write to it."""
 
     def __init__(self, allocate: Allocate, program: Program, state: State) -> None:
         self.error: BaseException | None = None
         self._shown = _moving_view(program, state)
         self._rates: Any = memoryview(cast(Any, state.wanted))
         self._allocate = allocate
-        self._callback = _CALLBACK(self._decide)
-        self.pointer = _compile(self._callback)
 
-    def _decide(self, now: float, count: int) -> float:
+    def __call__(self, now: float, n_active: int) -> float:
         """Ask the policy; on an error, keep it and answer what stops the engine."""
         shown = self._shown
         shown.now = now
-        shown.n_active = count
+        shown.n_active = n_active
         try:
             return float(self._allocate(cast(View, shown), self._rates))
         except BaseException as error:  # noqa: BLE001 - C must not see it; re-raised
             self.error = error
             return float("nan")
 
+    def pointer(self) -> Callable[..., float]:
+        """Return the trampoline through which the compiled engine calls.
 
-def _compile(callback: Callable[..., float]) -> Callable[..., float]:
-    def trampoline(view: View, _rates: Any) -> float:
-        return callback(view.now, view.n_active)
+        The caller must outlive it.
+        """
+        self._callback = callback = _CALLBACK(self)
 
-    signature = types.float64(*ALLOCATE_ARGUMENTS)
-    return cast(Callable[..., float], njit(signature)(trampoline))
+        def trampoline(view: View, _rates: Any) -> float:
+            return callback(view.now, view.n_active)
+
+        signature = types.float64(*ALLOCATE_ARGUMENTS)
+        return cast(Callable[..., float], njit(signature)(trampoline))
 
 
 def _moving_view(program: Program, state: State) -> _MovingView:

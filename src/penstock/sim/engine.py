@@ -77,7 +77,9 @@ def run(program: Program, state: State, allocate: Allocate, budget: int) -> int:
         if program.validate and now < clock[NOW]:
             return TIME_WENT_BACK
         clock[NOW] = now
-        if now >= clock[WAKE]:
+        woken = now >= clock[WAKE]
+        happened = counter[EVENTS]
+        if woken:
             log(program, state, WAKE_UP, -1)
         if now >= clock[NEXT_COMPLETION]:
             complete_operations(program, state)
@@ -85,6 +87,9 @@ def run(program: Program, state: State, allocate: Allocate, budget: int) -> int:
             end_work(program, state, pop_working(state))
         if counter[CULPRIT] >= 0:
             return APPLICATION_ENDED
+        if counter[EVENTS] == happened and not woken:
+            # Only ends of applications: what was decided still holds.
+            continue
         clock[WAKE] = inf
         clock[NEXT_COMPLETION] = inf
         if counter[ACTIVE] > 0:
@@ -178,6 +183,7 @@ def complete_operations(program: Program, state: State) -> None:
         elapsed = now - state.since[i]
         state.lost[i] = state.lost_then[i] + elapsed * (1.0 - state.share[i])
         state.rate[i] = 0.0
+        state.wanted[i] = 0.0
         record_grant(program, state, i)
         deactivate(state, position)
         end_operation(program, state, i)
@@ -195,8 +201,8 @@ def end_operation(program: Program, state: State, i: int) -> None:
         volume = program.volume[here]
         log(program, state, COMPLETION, i)
         state.transferred[i] += volume
-        # An initial operation, without work before it, is not an iteration.
-        if here > program.first[i] or program.work[here] > 0.0:
+        # Operations before any work are not iterations.
+        if state.iterations[i] > 0 or program.work[here] > 0.0:
             state.iterations[i] += 1
             state.iteration_time[i] += program.work[here] + volume / program.cap[i]
         state.position[i] = here + 1

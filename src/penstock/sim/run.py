@@ -68,5 +68,7 @@ class Run:
         An application that ended (only in an open run) keeps its last yield.
         """
         release = np.array([a.release for a in self.instance.applications])
-        yields: Column = 1.0 - self.lost / (self.ended - release)
+        age = self.ended - release
+        # Who ended at its release had nothing to do, and was never delayed.
+        yields: Column = 1.0 - self.lost / np.where(age > 0, age, 1.0)
         return yields

@@ -13,13 +13,13 @@ from numba import types
 from numba.core.errors import NumbaError
 
 from penstock.errors import InputError, InternalError, PolicyError
-from penstock.kernels import addresses, interpreted, is_kernel, memory
+from penstock.kernels import Floats, addresses, interpreted, is_kernel, memory
 from penstock.model import Instance
 from penstock.policies import get_policy
 from penstock.policies.policy import Policy
-from penstock.policies.view import Allocate
+from penstock.policies.view import Allocate, View
 from penstock.sim import engine
-from penstock.sim.callback import ALLOCATE_ARGUMENTS, ALLOCATE_TYPE, Trampoline
+from penstock.sim.callback import ALLOCATE_ARGUMENTS, ALLOCATE_TYPE, Caller
 from penstock.sim.run import EventLog, Grants, Run
 from penstock.sim.state import (
     APPLICATION_ENDED,
@@ -83,14 +83,13 @@ def simulate(
         instance, policy.parameters, steady=steady, record=record, validate=validate
     )
     state = new_state(instance, record=record)
-    trampoline = None
+    caller = Caller(interpreted(policy.allocate), program, state)
     if not compiled:
-        advance = _interpreted(policy.allocate, program, state)
+        advance = _interpreted(caller, program, state)
     elif is_kernel(policy.allocate):
         advance = _compiled(_pointer(policy.allocate, policy.name), program, state)
     else:
-        trampoline = Trampoline(policy.allocate, program, state)
-        advance = _compiled(trampoline.pointer, program, state)
+        advance = _compiled(caller.pointer(), program, state)
     records: list[tuple[np.ndarray[Any, Any], ...]] = []
     began = time.perf_counter()
     status = PAUSED
@@ -99,8 +98,8 @@ def simulate(
         if record:
             records.append(_take_record(state))
     seconds = time.perf_counter() - began
-    if trampoline is not None and trampoline.error is not None:
-        _raise_failure(policy, state, trampoline.error)
+    if caller.error is not None:
+        _raise_failure(policy, state, caller.error)
     if status != DONE:
         _raise_status(status, instance, policy, state)
     return _outcome(instance, policy, state, seconds, records)
@@ -123,7 +122,7 @@ def _pointer(allocate: Allocate, name: str) -> Allocate:
         cast(Any, allocate).compile(ALLOCATE_ARGUMENTS)
     except NumbaError as error:
         raise PolicyError(
-            f"policy {name} cannot be compiled: {error}\n"
+            f"policy {name} cannot be compiled: {_one_line(error)} "
             "(mend it, or drop @kernel to run it as plain Python)"
         ) from None
     return allocate
@@ -139,10 +138,13 @@ def _compiled(
 
 
 def _interpreted(
-    allocate: Allocate, program: Program, state: State
+    caller: Caller, program: Program, state: State
 ) -> Callable[[int], int]:
     run = interpreted(engine.run)
-    decide = interpreted(allocate)
+
+    def decide(view: View, _rates: Floats) -> float:
+        return caller(view.now, view.n_active)
+
     shown = memory(program), memory(state)
     interpreted(engine.start)(*shown)
     return lambda budget: run(*shown, decide, budget)
@@ -189,9 +191,13 @@ def _raise_failure(policy: Policy, state: State, error: BaseException) -> None:
     if isinstance(error, Exception):
         raise PolicyError(
             f"policy {policy.name} failed at t = {state.clock[NOW]:g} s: "
-            f"{type(error).__name__}: {error}"
+            f"{type(error).__name__}: {_one_line(error)}"
         ) from error
     raise error
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
 
 
 def _raise_status(
@@ -203,8 +209,9 @@ def _raise_status(
     name = instance.applications[number].name if number >= 0 else ""
     wanted = state.wanted[max(number, 0)]
     if status == APPLICATION_ENDED:
+        place = "before" if now < instance.window.begin else "inside"
         raise InputError(
-            f"{name!r} ends at {now:g} s, inside the window "
+            f"{name!r} ends at {now:g} s, {place} the window "
             f"[{instance.window.begin:g}, {instance.window.end:g}]",
             where=f"applications[{number}]",
             remedy="give it more phases, end the window earlier, or allow open runs",

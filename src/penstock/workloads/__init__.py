@@ -12,11 +12,12 @@ from typing import Final, Protocol
 
 from penstock.errors import UnknownNameError
 from penstock.model import Instance
+from penstock.workloads.apex import Apex
 from penstock.workloads.io_sets import IOSets
 from penstock.workloads.parameters import parse_settings
 from penstock.workloads.synthetic import Synthetic
 
-__all__ = ["WORKLOADS", "IOSets", "Synthetic", "Workload", "get_workload"]
+__all__ = ["WORKLOADS", "Apex", "IOSets", "Synthetic", "Workload", "get_workload"]
 
 
 class Workload(Protocol):
@@ -30,6 +31,7 @@ class Workload(Protocol):
 WORKLOADS: Final[dict[str, type[Workload]]] = {
     "synthetic": Synthetic,
     "io-sets": IOSets,
+    "apex": Apex,
 }
 
 

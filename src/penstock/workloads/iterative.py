@@ -15,10 +15,12 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.random import Generator, SeedSequence, default_rng
 
+from penstock.errors import InputError
 from penstock.model import Application
 
 __all__ = [
@@ -28,6 +30,10 @@ __all__ = [
     "draw_applications",
     "draw_characters",
 ]
+
+
+#: Most iterations of one application: two columns of 800 MB.
+_MOST_ITERATIONS: Final = 100_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +70,14 @@ class Character:
 
     def iterations(self, horizon: float) -> int:
         """Return how many iterations fill the horizon (s)."""
-        return math.ceil(horizon / self.omega)
+        count = math.ceil(horizon / self.omega)
+        if count > _MOST_ITERATIONS:
+            raise InputError(
+                f"{horizon:g} s are {count:.3g} iterations of {self.omega:g} s",
+                where="horizon",
+                remedy=f"at most {_MOST_ITERATIONS:,} fit into memory",
+            )
+        return count
 
 
 def draw_characters(recipe: Recipe, seed: int, index: int) -> list[Character]:

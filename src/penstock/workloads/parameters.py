@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Parameters of a workload: a default, the paper's symbol, a meaning, a range."""
+"""Parameters of a workload: a default, the paper's symbol, a meaning, a range.
+
+A parameter is a number with a range, or a word out of some `choices`.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +17,22 @@ __all__ = ["check_parameters", "describe", "parameter", "parse_settings", "range
 
 
 def parameter(
-    default: float,
+    default: float | str,
     symbol: str,
     meaning: str,
     *,
     low: float = -math.inf,
     high: float = math.inf,
+    choices: tuple[str, ...] = (),
 ) -> Any:
     """Return a dataclass field that describes a parameter of a workload."""
-    metadata = {"symbol": symbol, "meaning": meaning, "low": low, "high": high}
+    metadata = {
+        "symbol": symbol,
+        "meaning": meaning,
+        "low": low,
+        "high": high,
+        "choices": choices,
+    }
     return field(default=default, metadata=metadata)
 
 
@@ -30,6 +40,10 @@ def check_parameters(workload: Any) -> None:
     """Raise `InputError` if a parameter of `workload` is out of its range."""
     for item in fields(workload):
         value = getattr(workload, item.name)
+        if choices := item.metadata["choices"]:
+            if value not in choices:
+                raise UnknownNameError(item.name, str(value), choices)
+            continue
         low, high = item.metadata["low"], item.metadata["high"]
         if not (math.isfinite(value) and low <= value <= high):
             raise InputError(
@@ -41,6 +55,8 @@ def check_parameters(workload: Any) -> None:
 
 def range_of(item: Field[Any]) -> str:
     """Return the range of a parameter in words."""
+    if item.metadata["choices"]:
+        return " or ".join(item.metadata["choices"])
     low, high = item.metadata["low"], item.metadata["high"]
     if math.isinf(high):
         return f"at least {low:g}"
@@ -62,6 +78,9 @@ def parse_settings(workload: type, settings: Iterable[str]) -> dict[str, Any]:
         item = known.get(key) or symbols.get(key)
         if item is None:
             raise UnknownNameError("workload key", key, known)
+        if item.metadata["choices"]:
+            values[item.name] = text
+            continue
         kind = int if isinstance(item.default, int) else float
         try:
             values[item.name] = kind(text)
@@ -76,7 +95,11 @@ def parse_settings(workload: type, settings: Iterable[str]) -> dict[str, Any]:
 def describe(workload: type) -> list[str]:
     """Return one line per parameter: name, default, meaning, range, symbol."""
     return [
-        f"{item.name}={item.default:g}  {item.metadata['meaning']}; "
+        f"{item.name}={_shown(item.default)}  {item.metadata['meaning']}; "
         f"{range_of(item)} [{item.metadata['symbol']}]"
         for item in fields(workload)
     ]
+
+
+def _shown(default: Any) -> str:
+    return default if isinstance(default, str) else f"{default:g}"

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from penstock.errors import InputError
 from penstock.model import Instance, Platform, Window
 from penstock.workloads.iterative import Iterative, Recipe, draw_applications
 from penstock.workloads.parameters import check_parameters, parameter
@@ -45,6 +46,13 @@ class Synthetic(Iterative):
 
     def __post_init__(self) -> None:
         check_parameters(self)
+        most = self.applications - self.applications // 3
+        if self.n_small > most:
+            raise InputError(
+                f"{self.n_small} is out of range",
+                where="n_small",
+                remedy=f"at most {most} of {self.applications} applications",
+            )
 
     @property
     def sizes(self) -> tuple[int, int, int]:

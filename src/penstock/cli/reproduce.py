@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: MIT
+"""Make the figures of the papers again, with a verdict on what they claim.
+
+FIGURE is a name that ``--list`` shows, or ``all``. The folder receives the figure
+(SVG, PNG), the table behind it (Parquet, CSV), the claims (JSON) and a page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from penstock.cli.options import add_executor_options, executor_from
+from penstock.cli.progress import progress_bar
+from penstock.errors import InputError
+
+__all__ = ["SUMMARY", "main", "setup_parser"]
+
+SUMMARY = "make the figures of the papers again, and check their claims"
+
+
+def setup_parser(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``penstock reproduce``."""
+    parser.add_argument("figures", nargs="*", metavar="FIGURE")
+    parser.add_argument("--list", action="store_true", help="list the figures")
+    parser.add_argument(
+        "--scale",
+        choices=("smoke", "paper"),
+        default="smoke",
+        help="a minute at most, or the paper's number of instances (default: smoke)",
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="DIR", default="out", help="folder (default: out)"
+    )
+    add_executor_options(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Reproduce the figures and print the verdicts."""
+    from penstock.experiments.figures import FIGURES, get_figure  # noqa: PLC0415
+
+    if arguments.list:
+        for name, (_, shows) in FIGURES.items():
+            sys.stdout.write(f"{name:12} {shows}\n")
+        return 0
+    if not arguments.figures:
+        raise InputError("no figure named", remedy="see penstock reproduce --list")
+    names = list(FIGURES) if arguments.figures == ["all"] else arguments.figures
+    figures = [get_figure(name) for name in names]
+
+    from penstock.experiments.reproduction import Scale, reproduce_all  # noqa: PLC0415
+
+    folder = Path(arguments.output)
+    executor = executor_from(arguments)
+    with progress_bar() as show:
+        records = reproduce_all(figures, Scale(arguments.scale), folder, executor, show)
+    for record in records:
+        _print_claims(record)
+    sys.stdout.write(f"\npages: {folder / 'index.html'}\n")
+    return 0
+
+
+def _print_claims(record: dict[str, Any]) -> None:
+    sys.stdout.write(f"\n{record['name']}: {record['title']}\n")
+    for claim in record["claims"]:
+        verdict = "holds" if claim["holds"] else "DOES NOT HOLD"
+        sys.stdout.write(f"  {verdict:13}  {claim['says']}\n")

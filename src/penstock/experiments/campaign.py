@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: MIT
+"""Running a study: piece by piece, on any executor, kept on disk, resumable.
+
+The folder of a study::
+
+    study.json                    what is being computed, and by which version
+    pieces/PPPP-IIIIII.SUM.parquet    finished pieces: point, first instance, checksum
+    table.parquet                 all rows, sorted, without the times
+    times.parquet                 how long each simulation took
+
+Every file is written whole or not at all, so a run may be stopped at any point and
+started again with the same command: finished pieces are not computed again, and
+`table.parquet` has the same bytes as that of an uninterrupted run. A piece that is
+damaged, as its checksum tells, is said and computed again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import io
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+import polars as pl
+
+from penstock import __version__
+from penstock.errors import InputError
+from penstock.experiments.executors import Results, Rows, Warn
+from penstock.experiments.study import Piece, Study
+from penstock.experiments.tables import write_parquet
+from penstock.model import replacing
+
+__all__ = ["Executor", "Progress", "read_table", "run_study"]
+
+#: Called with the cost done, the cost in all, and a message worth showing or "".
+Progress = Callable[[float, float, str], None]
+
+_SORTED_BY = ("point", "instance", "policy")
+
+
+class Executor(Protocol):
+    """Computes pieces, somewhere."""
+
+    def run(self, pieces: Sequence[Piece], warn: Warn) -> Results:
+        """Yield every piece with its rows as it is done; begin in the order given."""
+
+
+def run_study(
+    study: Study,
+    folder: Path,
+    executor: Executor,
+    progress: Progress = lambda _done, _total, _message: None,
+) -> pl.DataFrame:
+    """Compute what is missing in `folder`; return the table of all rows."""
+    with _claimed(study, folder):
+        campaign = _Campaign(study, folder, progress)
+        campaign.find_kept()
+        campaign.compute_missing(executor)
+        return campaign.gather()
+
+
+def read_table(folder: Path) -> pl.DataFrame:
+    """Return the table of a finished study."""
+    return pl.read_parquet(folder / "table.parquet")
+
+
+@dataclass(slots=True)
+class _Campaign:
+    """A study, its folder, and how far it is."""
+
+    study: Study
+    folder: Path
+    progress: Progress
+    pieces: dict[str, Piece] = field(default_factory=dict)
+    costs: dict[str, float] = field(default_factory=dict)
+    kept: dict[str, Path] = field(default_factory=dict)
+    """Files of finished pieces."""
+
+    def __post_init__(self) -> None:
+        self.pieces = {piece.name: piece for piece in self.study.pieces()}
+        self.costs = {name: piece.cost() for name, piece in self.pieces.items()}
+
+    def find_kept(self) -> None:
+        """Find the finished pieces; remove, and say, those that are damaged."""
+        for path in sorted((self.folder / "pieces").glob("*.parquet")):
+            name, _, checksum = path.stem.partition(".")
+            if name in self.pieces and checksum == self._checksum(_content(path)):
+                self.kept[name] = path
+            else:
+                self._show(f"{path} is damaged: computing it again")
+                with suppress(OSError):
+                    path.unlink()
+        self._show()
+
+    def compute_missing(self, executor: Executor) -> None:
+        """Compute and keep the other pieces."""
+        missing = [p for name, p in self.pieces.items() if name not in self.kept]
+        if not missing:
+            return
+        # Longest first: a long piece begun last would leave all workers but one idle.
+        missing.sort(key=lambda piece: -self.costs[piece.name])
+        try:
+            # Closed at once when we stop: workers end before the message below.
+            with closing(executor.run(missing, self._show)) as results:
+                for piece, rows in results:
+                    self._keep(piece, rows)
+                    self._show()
+        except BaseException:
+            self._show(
+                f"{len(self.kept)} of {len(self.pieces)} pieces are kept in "
+                f"{self.folder}: the same command goes on from there"
+            )
+            raise
+
+    def gather(self) -> pl.DataFrame:
+        """Join the pieces; keep what is reproducible apart from the times."""
+        frames = (pl.read_parquet(self.kept[name]) for name in self.pieces)
+        rows = pl.concat(frames, how="diagonal_relaxed")
+        rows = rows.sort(_SORTED_BY, maintain_order=True)
+        times = rows.select(*_SORTED_BY, "seconds")
+        table = rows.drop("seconds")
+        write_parquet(times, self.folder / "times.parquet", self._facts())
+        write_parquet(table, self.folder / "table.parquet", self._facts())
+        return table
+
+    def _keep(self, piece: Piece, rows: Rows) -> None:
+        frame = pl.DataFrame(rows, infer_schema_length=None)
+        buffer = io.BytesIO()
+        frame.write_parquet(buffer)
+        data = buffer.getvalue()
+        name = f"{piece.name}.{self._checksum(data)}.parquet"
+        path = self.folder / "pieces" / name
+        with replacing(path) as stream:
+            stream.write(data)
+        self.kept[piece.name] = path
+
+    def _checksum(self, data: bytes) -> str:
+        """Return a checksum of a piece, good for this study and version alone.
+
+        RATIONALE: Parquet has none that is always there, and a reader may take
+        damaged data for good, or end the process.
+        """
+        origin = f"{__version__} {self.study.digest()} ".encode()
+        return hashlib.sha256(origin + data).hexdigest()[:16]
+
+    def _facts(self) -> dict[str, Any]:
+        study = self.study
+        return {"version": __version__, "seed": study.seed, "study": asdict(study)}
+
+    def _show(self, message: str = "") -> None:
+        done = sum(self.costs[name] for name in self.kept)
+        self.progress(done, sum(self.costs.values()), message)
+
+
+@contextmanager
+def _claimed(study: Study, folder: Path) -> Iterator[None]:
+    """Hold the folder for this study, this version and this process, or refuse."""
+    try:
+        (folder / "pieces").mkdir(parents=True, exist_ok=True)
+        lock = (folder / ".lock").open("ab")
+    except OSError as error:
+        raise InputError(
+            f"cannot write there: {error.strerror}", where=str(folder)
+        ) from None
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(
+                "another run is at work here",
+                where=str(folder),
+                remedy="wait for it, or name another folder",
+            ) from None
+        except OSError:
+            # Some parallel file systems have no locks. All is written whole, so
+            # two runs would do no harm but the same work.
+            pass
+        else:
+            _remove_leftovers(folder)
+        _check_origin(study, folder)
+        yield
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove what a killed run was about to write."""
+    for pattern in (".*.json.????????", ".*.parquet.????????"):
+        for path in (*folder.glob(pattern), *folder.glob(f"pieces/{pattern}")):
+            with suppress(OSError):
+                path.unlink()
+
+
+def _content(path: Path) -> bytes:
+    """Return the bytes of a file, none if it cannot be read."""
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def _check_origin(study: Study, folder: Path) -> None:
+    """Write down what the folder is for, or refuse if it is for something else."""
+    record = folder / "study.json"
+    mine = {"version": __version__, "digest": study.digest(), "study": asdict(study)}
+    if not record.exists():
+        with replacing(record) as stream:
+            stream.write(msgspec.json.encode(mine))
+        return
+    try:
+        theirs = msgspec.json.decode(record.read_bytes(), type=dict[str, Any])
+    except msgspec.MsgspecError:
+        theirs = {}
+    if theirs.get("version") != __version__:
+        what = f"penstock {theirs.get('version', '(unknown)')}; this is {__version__}"
+    elif theirs.get("digest") != mine["digest"]:
+        what = "another study, or of another scale"
+    else:
+        return
+    raise InputError(
+        f"holds results of {what}",
+        where=str(folder),
+        remedy="name another folder, or remove this one",
+    )

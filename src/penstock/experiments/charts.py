@@ -1,0 +1,332 @@
+# SPDX-License-Identifier: MIT
+"""The shapes of the papers' figures, each drawn from a table of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import matplotlib as mpl
+import numpy as np
+import polars as pl
+from matplotlib.colors import BoundaryNorm
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from penstock.experiments.plots import colour_of
+from penstock.policies import POLICIES
+
+__all__ = [
+    "LABELS",
+    "binned",
+    "binned_lines",
+    "grouped_boxes",
+    "over_base",
+    "parameter_boxes",
+    "policies_of",
+    "pressure_scatter",
+    "rank_lines",
+    "ratio_grid",
+]
+
+#: Axis labels of the columns of a table.
+LABELS: Final = {
+    "min_yield": "MinYield",
+    "efficiency": "Efficiency",
+    "utilization": "Utilization",
+    "set_utilization": "Utilization",
+    "stretch": "Stretch",
+    "io_slowdown": "IO-slowdown",
+    "pressure": "I/O pressure W",
+    "n_small": "small applications n_small",
+    "sigma": "standard deviation σ",
+    "noise": "noise ν",
+    "n_high": "high-frequency jobs n_H",
+    "seconds": "simulation time (s)",
+    "machine": "machine t",
+}
+
+_BINS: Final = 25
+#: Policies that often do the same as another: both lines are to be seen.
+_DASHED: Final = {"set-10": (0, (4, 3)), "periodic-greedy-yield": (0, (4, 3))}
+
+
+def grouped_boxes(
+    rows: pl.DataFrame, x: str, metrics: Sequence[str], *, points: bool = False
+) -> Figure:
+    """Draw a panel per metric: for every value of `x` a box per policy, means joined.
+
+    As in papers/1: box from the 25th to the 75th percentile, whiskers from the 10th
+    to the 90th. With `points`, also every single result, as in papers/3.
+    """
+    values = rows[x].unique()
+    figure = Figure(figsize=(max(7.0, 1.5 * len(values)), 3.4 * len(metrics)))
+    figure.set_layout_engine("constrained")
+    panels = figure.subplots(len(metrics), 1, sharex=True, squeeze=False)[:, 0]
+    for panel, metric in zip(panels, metrics, strict=True):
+        _boxes(panel, rows, x, metric, points=points)
+        panel.set_ylabel(LABELS.get(metric, metric))
+    panels[-1].set_xlabel(LABELS.get(x, x))
+    _legend(figure, policies_of(rows))
+    return figure
+
+
+def parameter_boxes(
+    tables: Mapping[str, pl.DataFrame], metrics: Sequence[str]
+) -> Figure:
+    """Draw a column per parameter and a line of panels per metric, as boxes."""
+    figure = Figure(figsize=(5.2 * len(tables), 3.2 * len(metrics) + 0.6))
+    figure.set_layout_engine("constrained")
+    axes = figure.subplots(len(metrics), len(tables), sharey="row", squeeze=False)
+    for column, (x, rows) in enumerate(tables.items()):
+        for line, metric in enumerate(metrics):
+            _boxes(axes[line][column], rows, x, metric, points=False)
+            if column == 0:
+                axes[line][column].set_ylabel(LABELS.get(metric, metric))
+        axes[-1][column].set_xlabel(LABELS.get(x, x))
+    _legend(figure, policies_of(next(iter(tables.values()))))
+    return figure
+
+
+def _boxes(
+    panel: Any, rows: pl.DataFrame, x: str, metric: str, *, points: bool
+) -> None:
+    """Draw, for every value of `x`, a box per policy; join the means."""
+    policies = policies_of(rows)
+    values = rows[x].unique().sort().to_list()
+    width = 0.8 / len(policies)
+    for number, policy in enumerate(policies):
+        mine = rows.filter(pl.col("policy") == policy)
+        groups = [mine.filter(pl.col(x) == v)[metric].to_numpy() for v in values]
+        where = np.arange(len(values)) + (number - (len(policies) - 1) / 2) * width
+        colour = colour_of(policy)
+        for position, group in zip(where, groups, strict=True):
+            _upright_box(panel, position, group, 0.8 * width, colour)
+            if points:
+                spread = np.linspace(-0.35, 0.35, len(group)) * width
+                panel.plot(position + spread, group, ".", color=colour, ms=2)
+        means = [group.mean() for group in groups]
+        panel.plot(where, means, "-", color=colour, linewidth=1, alpha=0.8)
+    panel.set_xticks(range(len(values)), [f"{v:g}" for v in values])
+    _tidy(panel, "y")
+
+
+def rank_lines(panels: Sequence[tuple[str, dict[str, Any]]], x_label: str) -> Figure:
+    """Draw, per panel, the mean yield of the application at each rank."""
+    figure = Figure(figsize=(13, 4.2))
+    figure.set_layout_engine("constrained")
+    axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    for axis, (title, curves) in zip(axes, panels, strict=True):
+        for policy, curve in curves.items():
+            ranks = np.arange(1, len(curve) + 1)
+            axis.plot(ranks, curve, color=colour_of(policy), linewidth=1.5)
+        axis.set_title(title, fontsize=10)
+        axis.set_xlabel(x_label)
+        _tidy(axis, "both")
+    axes[0].set_ylabel("mean yield")
+    _legend(figure, list(panels[0][1]))
+    return figure
+
+
+def pressure_scatter(rows: pl.DataFrame, metric: str, by: str, panel: str) -> Figure:
+    """Draw `metric` against the pressure, one panel per `panel`, coloured by `by`.
+
+    `by` is a whole number; its colours are the same in all panels.
+    """
+    titles = rows[panel].unique().sort().to_list()
+    figure = Figure(figsize=(12, 4.6))
+    figure.set_layout_engine("constrained")
+    axes = figure.subplots(1, len(titles), sharex=True, sharey=True, squeeze=False)[0]
+    values = rows[by].unique().sort().to_list()
+    steps = np.arange(values[0] - 0.5, values[-1] + 1)
+    colours = mpl.colormaps["viridis"]
+    drawn: Any = None
+    for axis, title in zip(axes, titles, strict=True):
+        # In an order of chance, so that no value of `by` hides the others.
+        mine = rows.filter(pl.col(panel) == title).sample(
+            fraction=1, shuffle=True, seed=1
+        )
+        drawn = axis.scatter(
+            mine["pressure"].to_numpy(),
+            mine[metric].to_numpy(),
+            c=mine[by].to_numpy(),
+            cmap=colours,
+            norm=BoundaryNorm(steps, colours.N),
+            s=_dot_area(mine.height),
+            alpha=0.75,
+            linewidths=0,
+            rasterized=True,
+        )
+        axis.set_title(f"{title} ({mine.height} windows)", fontsize=10)
+        axis.set_xlabel(LABELS["pressure"])
+        _tidy(axis, "both")
+    axes[0].set_ylabel(LABELS[metric])
+    axes[0].set_xlim(left=0)
+    axes[0].set_ylim(0, 1.03)
+    figure.colorbar(drawn, ax=list(axes), label=LABELS.get(by, by), ticks=values)
+    return figure
+
+
+def over_base(rows: pl.DataFrame, metric: str, base: str) -> pl.DataFrame:
+    """Return the rows with column `ratio`: `metric` over that of policy `base`."""
+    key = ["point", "instance"]
+    reference = rows.filter(pl.col("policy") == base).select(
+        *key, pl.col(metric).alias("base")
+    )
+    ratio = (pl.col(metric) / pl.col("base")).alias("ratio")
+    return rows.join(reference, on=key, maintain_order="left").with_columns(ratio)
+
+
+def ratio_grid(rows: pl.DataFrame, metric: str, base: str) -> Figure:
+    """Draw `metric` of every policy over that of `base`, a panel per policy."""
+    ratios = over_base(rows, metric, base)
+    policies = [policy for policy in policies_of(rows) if policy != base]
+    columns = 4
+    lines = -(-len(policies) // columns)
+    figure = Figure(figsize=(14, 3.2 * lines + 0.4))
+    figure.set_layout_engine("constrained")
+    axes = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False)
+    for axis, policy in zip(axes.flat, policies, strict=False):
+        mine = ratios.filter(pl.col("policy") == policy)
+        axis.plot(
+            mine["pressure"].to_numpy(),
+            mine["ratio"].to_numpy(),
+            "o",
+            color=colour_of(policy),
+            markersize=_dot_area(mine.height) ** 0.5,
+            alpha=0.6,
+            markeredgewidth=0,
+            rasterized=True,
+        )
+        axis.axhline(1.0, color=colour_of(base), linewidth=1.2)
+        axis.set_title(policy, fontsize=10)
+        _tidy(axis, "both")
+    axes[0][0].set_xlim(left=0)
+    for axis in axes.flat[len(policies) :]:
+        axis.set_visible(False)
+    for number, axis in enumerate(axes.flat[: len(policies)]):
+        if number + columns >= len(policies):
+            axis.set_xlabel(LABELS["pressure"])
+            axis.tick_params(labelbottom=True)
+    for line in axes:
+        line[0].set_ylabel(f"{LABELS[metric]} / {base}")
+    return figure
+
+
+def binned(rows: pl.DataFrame, metric: str, panel: str) -> pl.DataFrame:
+    """Return mean and deviation of `metric` in 25 intervals of pressure.
+
+    Per value of `panel` and policy; intervals split the pressures of the panel.
+    """
+    low, high = pl.col("pressure").min(), pl.col("pressure").max()
+    number = ((pl.col("pressure") - low) / (high - low) * _BINS).fill_nan(0.0)
+    middle = low + (number.floor().clip(0, _BINS - 1) + 0.5) * (high - low) / _BINS
+    return (
+        rows.with_columns(middle.over(panel).alias("middle"))
+        .group_by(panel, "policy", "middle")
+        .agg(
+            pl.len().alias("windows"),
+            pl.col(metric).mean().alias("mean"),
+            pl.col(metric).std(ddof=0).alias("deviation"),
+        )
+        .sort(panel, "policy", "middle")
+        .rename({"middle": "pressure"})
+    )
+
+
+def binned_lines(
+    rows: pl.DataFrame, metric: str, panel: str, *, logarithmic: bool = False
+) -> Figure:
+    """Draw mean and standard deviation of `metric` in 25 intervals of pressure."""
+    table = binned(rows, metric, panel)
+    titles = table[panel].unique().sort().to_list()
+    policies = policies_of(table)
+    figure = Figure(figsize=(13, 5.0))
+    figure.set_layout_engine("constrained")
+    axes = figure.subplots(1, len(titles), sharex=True, sharey=True, squeeze=False)[0]
+    for axis, title in zip(axes, titles, strict=True):
+        for policy in policies:
+            mine = table.filter((pl.col(panel) == title) & (pl.col("policy") == policy))
+            _binned_line(axis, policy, mine, logarithmic=logarithmic)
+        if logarithmic:
+            axis.set_yscale("log")
+        windows = table.filter(
+            (pl.col(panel) == title) & (pl.col("policy") == policies[0])
+        )
+        axis.set_title(f"{title} ({windows['windows'].sum()} windows)", fontsize=10)
+        axis.set_xlabel(LABELS["pressure"])
+        _tidy(axis, "both")
+    axes[0].set_xlim(left=0)
+    axes[0].set_ylabel(f"{LABELS[metric]}: mean, band ± deviation")
+    _legend(figure, policies)
+    return figure
+
+
+def _binned_line(
+    axis: Any, policy: str, table: pl.DataFrame, *, logarithmic: bool
+) -> None:
+    """Draw the means of one policy with a band of one standard deviation."""
+    middles, means = table["pressure"].to_numpy(), table["mean"].to_numpy()
+    spread = table["deviation"].to_numpy()
+    low = means - spread
+    if logarithmic:
+        # A band that reaches zero would reach down for ever.
+        low = np.maximum(low, means / 10)
+    colour = colour_of(policy)
+    axis.fill_between(middles, low, means + spread, color=colour, alpha=0.06, lw=0)
+    axis.plot(
+        middles,
+        means,
+        color=colour,
+        linestyle=_DASHED.get(policy, "-"),
+        linewidth=1.6,
+        marker=".",
+        markersize=4,
+    )
+
+
+def _dot_area(count: int) -> float:
+    """Return the area of a dot (points squared) when `count` are drawn."""
+    return float(np.clip(4000 / max(count, 1), 2.5, 20))
+
+
+def policies_of(rows: pl.DataFrame) -> list[str]:
+    """Return the policies of a table, in the order of the table of policies."""
+    order = {name: number for number, name in enumerate(POLICIES)}
+    names = rows["policy"].unique().to_list()
+    return sorted(names, key=lambda n: (order.get(n.partition(":")[0], 99), n))
+
+
+def _upright_box(
+    panel: Any, position: float, values: Any, width: float, colour: str
+) -> None:
+    low, first, third, high = np.percentile(values, (10, 25, 75, 90))
+    panel.vlines(position, low, high, color=colour, linewidth=1)
+    panel.bar(
+        position,
+        third - first,
+        bottom=first,
+        width=width,
+        color=colour,
+        alpha=0.45,
+        edgecolor=colour,
+        linewidth=0.8,
+    )
+    panel.plot(position, values.mean(), "o", color=colour, markersize=2.5)
+
+
+def _legend(figure: Figure, policies: Sequence[str]) -> None:
+    handles = [Line2D([], [], color=colour_of(p), lw=3, label=p) for p in policies]
+    figure.legend(
+        handles=handles,
+        loc="outside upper center",
+        ncols=4,
+        fontsize=9,
+        frameon=False,
+    )
+
+
+def _tidy(panel: Any, axis: str) -> None:
+    panel.grid(axis=axis, color="#dddddd", linewidth=0.8)
+    panel.set_axisbelow(True)
+    panel.spines[["top", "right"]].set_visible(False)

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: MIT
+"""Claims: sentences that a paper draws from a figure, checked on our table.
+
+A claim that does not hold is shown as such, with the numbers; `note` gives the
+most likely reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import polars as pl
+
+__all__ = ["Check", "Claim", "Tables", "Verdict", "judge", "mean_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """What a figure is drawn from."""
+
+    rows: pl.DataFrame
+    """One row per instance and policy."""
+    times: pl.DataFrame
+    """Seconds per instance and policy; not reproducible to the byte."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether a claim holds on a table, and the numbers that say so."""
+
+    holds: bool
+    numbers: dict[str, float]
+
+
+Check: TypeAlias = Callable[[Tables], Verdict]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One sentence of a paper, in our words, with the check of it."""
+
+    name: str
+    source: str
+    """Paper and section."""
+    says: str
+    check: Check
+    note: str = ""
+    """Why it may fail here, if it does."""
+
+
+def judge(claims: tuple[Claim, ...], tables: Tables) -> list[dict[str, Any]]:
+    """Check every claim; return one record each."""
+    records = []
+    for claim in claims:
+        verdict = claim.check(tables)
+        record: dict[str, Any] = {
+            "name": claim.name,
+            "source": claim.source,
+            "says": claim.says,
+            "holds": bool(verdict.holds),
+            "numbers": {k: round(float(v), 6) for k, v in verdict.numbers.items()},
+        }
+        if claim.note and not verdict.holds:
+            record["note"] = claim.note
+        records.append(record)
+    return records
+
+
+def mean_of(rows: pl.DataFrame, metric: str, policy: str, **where: Any) -> float:
+    """Return the mean of `metric` for one policy on the rows that match `where`."""
+    chosen = rows.filter(pl.col("policy") == policy)
+    for column, value in where.items():
+        chosen = chosen.filter(pl.col(column) == value)
+    mean: Any = chosen[metric].mean()
+    return float(mean)

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: MIT
+"""Figures of the papers by name: one row each, loaded when asked for."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import UnknownNameError
+
+if TYPE_CHECKING:
+    from penstock.experiments.reproduction import Reproduction
+
+__all__ = ["FIGURES", "get_figure"]
+
+#: Figure -> (module in this package, what it shows).
+FIGURES: Final = {
+    "p1-fig2": ("p1_synthetic", "papers/1 Figure 2: impact of the I/O pressure"),
+    "p1-fig3": ("p1_synthetic", "papers/1 Figure 3: yields by iteration length"),
+    "p1-fig4": ("p1_synthetic", "papers/1 Figure 4: yields by I/O fraction"),
+    "p1-params": ("p1_synthetic", "papers/1 §6.2.2: n_small, sigma, noise"),
+    "p1-fig5": ("p1_apex", "papers/1 Figure 5: MinYield of fair-share on APEX"),
+    "p1-fig6": ("p1_apex", "papers/1 Figure 6: MinYield over fair-share, NERSC"),
+    "p1-fig7": ("p1_apex", "papers/1 Figure 7: MinYield over fair-share, TRILAB"),
+    "p1-fig8": ("p1_apex", "papers/1 Figure 8: Efficiency on APEX"),
+    "p1-fig9": ("p1_apex", "papers/1 Figure 9: Utilization on APEX"),
+    "p1-fig10": ("p1_apex", "papers/1 Figure 10: simulation time on APEX"),
+    "p3-fig1a": ("p3_sets", "papers/3 Figure 1a: Utilization"),
+    "p3-fig1b": ("p3_sets", "papers/3 Figure 1b: Stretch"),
+    "p3-ablation": ("p3_sets", "papers/3: sets without priorities, and so on"),
+}
+
+
+def get_figure(name: str) -> Reproduction:
+    """Return the declaration of a figure."""
+    if name not in FIGURES:
+        raise UnknownNameError("figure", name, [*FIGURES, "all"])
+    module = importlib.import_module(f"{__name__}.{FIGURES[name][0]}")
+    figure: Reproduction = module.FIGURES[name]
+    return figure

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: MIT
+"""A figure of a paper, declared: the study behind it, how to draw it, its claims.
+
+Adding one = one file in `penstock.experiments.figures` and one row in its table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from matplotlib.figure import Figure
+
+from penstock.experiments.campaign import Executor, Progress, run_study
+from penstock.experiments.claims import Claim, Tables, judge
+from penstock.experiments.page import write_index, write_page
+from penstock.experiments.plots import save_figure
+from penstock.experiments.provenance import provenance
+from penstock.experiments.study import Study
+from penstock.experiments.tables import write_csv, write_document, write_parquet
+
+__all__ = ["Reproduction", "Scale", "reproduce", "reproduce_all"]
+
+
+class Scale(StrEnum):
+    """How much to compute."""
+
+    SMOKE = "smoke"
+    """Seconds to a minute: shows that all works, the trends at best."""
+    PAPER = "paper"
+    """The paper's own number of instances."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reproduction:
+    """One figure or table of a paper."""
+
+    name: str
+    title: str
+    source: str
+    """Paper, figure, section."""
+    study: Callable[[Scale], Study]
+    draw: Callable[[Tables], Figure]
+    claims: tuple[Claim, ...] = ()
+    summary: Callable[[Tables], pl.DataFrame] = lambda tables: tables.rows
+    """The table behind the figure, from the rows of the study."""
+
+
+def reproduce(
+    figure: Reproduction,
+    scale: Scale,
+    folder: Path,
+    executor: Executor,
+    progress: Progress,
+) -> dict[str, Any]:
+    """Compute, draw and judge `figure`; leave its files in ``folder/name``.
+
+    Studies are kept in ``folder/studies``, where figures that need the same one
+    share it. Returns the record that the index page shows.
+    """
+    study = figure.study(scale)
+    rows = run_study(study, folder / "studies" / study.name, executor, progress)
+    times = pl.read_parquet(folder / "studies" / study.name / "times.parquet")
+    tables = Tables(rows, times)
+    facts = provenance(figure=figure.name, scale=scale.value, seed=study.seed)
+    home = folder / figure.name
+    home.mkdir(parents=True, exist_ok=True)
+    claims = judge(figure.claims, tables)
+    summary = figure.summary(tables)
+    drawn = figure.draw(tables)
+    for kind in ("svg", "png"):
+        save_figure(drawn, str(home / f"{figure.name}.{kind}"), facts)
+    write_parquet(summary, home / f"{figure.name}.parquet", facts)
+    write_csv(summary, home / f"{figure.name}.csv")
+    record = {
+        "penstock": 1,
+        "provenance": facts,
+        "name": figure.name,
+        "title": figure.title,
+        "source": figure.source,
+        "instances": study.instances,
+        "claims": claims,
+    }
+    write_document(record, home / "claims.json")
+    write_page(record, home)
+    return record
+
+
+def reproduce_all(
+    figures: list[Reproduction],
+    scale: Scale,
+    folder: Path,
+    executor: Executor,
+    progress: Progress,
+) -> list[dict[str, Any]]:
+    """Reproduce several figures and write an index page of them all."""
+    records = [reproduce(f, scale, folder, executor, progress) for f in figures]
+    write_index(records, folder)
+    return records

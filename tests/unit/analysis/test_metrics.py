@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: MIT
+"""The objectives by hand."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import astuple
+
+import numpy as np
+import pytest
+
+from penstock.analysis import measure
+from penstock.sim import Run, simulate
+from unit.samples import app, make, pair
+
+
+def _run(work, volume, lost=(0.0, 0.0), nodes=(1, 3)) -> Run:
+    """Return a run of 10 s with caps 2 and 4 of a storage of 4 B/s."""
+    instance = make(
+        *(app(n, ("work", 99.0), nodes=k) for n, k in zip("ab", nodes, strict=True)),
+        bandwidth=4.0,
+        node_bandwidth=2.0,
+    )
+    columns = {"work": work, "volume": volume, "lost": lost, "ended": (10.0, 10.0)}
+    return Run(
+        instance=instance,
+        policy="fcfs",
+        **{name: np.array(values, dtype=float) for name, values in columns.items()},
+        events=0,
+        decisions=0,
+        seconds=0.0,
+    )
+
+
+def test_every_objective_by_hand() -> None:
+    found = measure(_run(work=(4.0, 6.0), volume=(8.0, 8.0), lost=(2.0, 2.5)))
+    # Progress: 4 + 8/2 = 8 s and 6 + 8/4 = 8 s of 10 s each; nodes 1 and 3.
+    assert found.min_yield == 0.75
+    assert found.utilization == pytest.approx((1 * 4 + 3 * 6) / 40, rel=1e-15)
+    assert found.efficiency == pytest.approx((1 * 8 + 3 * 8) / 40, rel=1e-15)
+    assert found.set_utilization == pytest.approx((4 + 6) / 20, rel=1e-15)
+    assert found.stretch == pytest.approx(10 / 8, rel=1e-15)
+    # Time in I/O over time alone: 6/4 and 4/2.
+    assert found.io_slowdown == pytest.approx(math.sqrt(1.5 * 2.0), rel=1e-15)
+
+
+def test_objectives_are_plain_numbers_that_json_can_hold() -> None:
+    found = measure(_run(work=(4.0, 6.0), volume=(8.0, 8.0)))
+    assert {type(value) for value in astuple(found)} == {float}
+
+
+def test_stretch_is_that_of_the_slowest() -> None:
+    found = measure(_run(work=(2.0, 6.0), volume=(4.0, 8.0)))
+    assert found.stretch == pytest.approx(10 / 4, rel=1e-15)
+
+
+def test_no_progress_is_an_endless_stretch() -> None:
+    found = measure(_run(work=(0.0, 6.0), volume=(0.0, 8.0), lost=(10.0, 2.0)))
+    assert found.stretch == math.inf
+    assert found.io_slowdown == math.inf
+    assert found.min_yield == 0.0
+
+
+def test_who_only_works_does_not_count_in_the_slowdown() -> None:
+    found = measure(_run(work=(10.0, 6.0), volume=(0.0, 8.0)))
+    assert found.io_slowdown == pytest.approx(2.0, rel=1e-15)
+
+
+def test_without_any_operation_there_is_no_slowdown() -> None:
+    found = measure(_run(work=(10.0, 10.0), volume=(0.0, 0.0)))
+    assert found.io_slowdown == found.stretch == 1.0
+    assert found.efficiency == found.utilization == found.min_yield == 1.0
+
+
+def test_of_a_simulated_run() -> None:
+    found = measure(simulate(pair(), "fcfs"))
+    # a: 7 s of work and 3 of I/O; b waits 3 s: 4 of work, 3 of I/O.
+    assert found.min_yield == 0.7
+    assert found.utilization == pytest.approx(11 / 20)
+    assert found.efficiency == pytest.approx(17 / 20)
+    assert found.stretch == pytest.approx(10 / 7)
+    assert found.io_slowdown == pytest.approx(math.sqrt(1.0 * 2.0))
+
+
+def test_without_contention_all_is_one_but_utilization() -> None:
+    found = measure(
+        simulate(make(app("a", ("work", 6.0), ("io", 4.0), ("work", 9.0))), "fcfs")
+    )
+    assert found.min_yield == found.efficiency == found.stretch == 1.0
+    assert found.io_slowdown == 1.0
+    assert found.utilization == found.set_utilization == 0.6

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: MIT
+"""The view: what a policy sees is what the engine knows, field by field."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+
+from penstock.kernels import interpreted, kinds, memory
+from penstock.policies import view as module
+from penstock.policies.view import View
+from penstock.sim import engine
+from penstock.sim.state import Program, State, new_program, new_state
+from unit.samples import pair
+
+#: Fields of `View` that a policy may write to.
+WORKING = {"key", "order", "scratch"}
+#: Fields that are entries of the engine's clock and counters.
+MOVING = {"now", "n_active"}
+
+
+def test_fields_are_numbers_and_columns() -> None:
+    assert set(kinds(View).values()) == {"float", "int", "Floats", "Ints"}
+
+
+def test_every_field_is_explained() -> None:
+    source = inspect.getsource(module.View)
+    for name in View._fields:
+        after = source.split(f"\n    {name}: ")[1].splitlines()
+        assert after[1].strip().startswith('"""'), name
+
+
+def test_every_field_is_one_of_the_engine_s_of_the_same_kind() -> None:
+    known = {**kinds(Program), **kinds(State)}
+    # The volume of the operation under way, not that of all of them.
+    known["volume"] = kinds(State)["volume"]
+    for name, kind in kinds(View).items():
+        if name not in MOVING:
+            assert known[name] == kind, name
+
+
+def test_the_engine_shows_every_column_under_its_name() -> None:
+    instance = pair()
+    program = new_program(
+        instance, np.array([1.0]), steady=True, record=False, validate=False
+    )
+    state = new_state(instance, record=False)
+    shown = interpreted(engine.view)(memory(program), memory(state))
+    for name, kind in kinds(View).items():
+        value = getattr(shown, name)
+        owner = state if hasattr(state, name) else program
+        if kind in ("Floats", "Ints"):
+            assert value.obj is getattr(owner, name), name
+        elif name not in MOVING:
+            assert value == getattr(owner, name), name
+
+
+def test_nothing_of_the_future_is_shown() -> None:
+    hidden = {"work", "first", "work_end", "position", "working", "completion"}
+    assert not hidden & set(View._fields)

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: MIT
+"""What the engine reads and changes: columns laid out from an instance."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from penstock.kernels import addresses, kinds
+from penstock.model import Instance
+from penstock.sim.state import (
+    CULPRIT,
+    END_OF_APPLICATION,
+    NEXT_COMPLETION,
+    NOW,
+    RECORD_LIMIT,
+    WAKE,
+    Program,
+    State,
+    new_program,
+    new_state,
+)
+from unit.samples import app, make, pair
+
+
+def _program(instance: Instance, **options: bool) -> Program:
+    chosen = {"steady": True, "record": False, "validate": False, **options}
+    return new_program(instance, np.array([7.0]), **chosen)
+
+
+def _varied() -> Instance:
+    return make(
+        app("a", ("work", 1.0), ("io", 2.0), ("io", 3.0), user="ada", group="x"),
+        app("b", ("io", 4.0), nodes=2, release=-4.0, start=1.0, user="bob", period=9.0),
+        app("c", ("work", 20.0), nodes=9, user="ada", release=-2.0),
+        bandwidth=5.0,
+        window=(2.0, 8.0),
+    )
+
+
+def test_phases_lie_one_after_the_other_with_a_mark_at_the_end() -> None:
+    program = _program(_varied())
+    end = END_OF_APPLICATION
+    assert program.work.tolist() == [1, 0, 0, 0, 0, 20]
+    assert program.volume.tolist() == [2, 3, end, 4, end, end]
+    assert program.first.tolist() == [0, 3, 5]
+
+
+def test_facts_of_the_instance() -> None:
+    instance = _varied()
+    program = _program(instance)
+    assert program.applications == 3
+    assert program.capacity == 5.0
+    assert (program.window_begin, program.window_end) == (2.0, 8.0)
+    assert program.cap.tolist() == [1.0, 2.0, 5.0]
+    assert program.nodes.tolist() == [1, 2, 9]
+    assert program.release.tolist() == [0.0, -4.0, -2.0]
+    assert program.start.tolist() == [0.0, 1.0, -2.0]
+    assert program.period.tolist() == [0.0, 9.0, 0.0]
+    assert program.parameters.tolist() == [7.0]
+    assert program.dedicated_events == float(instance.dedicated_events())
+
+
+def test_users_and_groups_are_numbered_as_they_come() -> None:
+    program = _program(_varied())
+    assert program.user.tolist() == [0, 1, 0]
+    assert program.group.tolist() == [0, 1, 1]
+
+
+def test_flags() -> None:
+    program = _program(_varied(), steady=False, record=True, validate=True)
+    assert (program.record, program.validate) == (1, 1)
+    assert program.ends_before == -math.inf
+    assert _program(_varied()).ends_before == pytest.approx(8.0, abs=1e-7)
+
+
+def test_a_policy_without_parameters_still_has_an_address() -> None:
+    program = new_program(
+        pair(), np.array([]), steady=True, record=False, validate=False
+    )
+    assert program.parameters.size == 1
+    assert addresses(program).size == len(Program._fields)
+
+
+@pytest.mark.parametrize("record", [False, True])
+def test_columns_have_the_kinds_that_the_engine_expects(record: bool) -> None:
+    structs = {
+        Program: _program(_varied(), record=record),
+        State: new_state(_varied(), record=record),
+    }
+    wanted = {"Floats": np.float64, "Ints": np.int64}
+    for struct, made in structs.items():
+        for name, kind in kinds(struct).items():
+            value = getattr(made, name)
+            if kind in wanted:
+                assert value.dtype == wanted[kind], name
+                assert value.flags.c_contiguous, name
+                assert value.size >= 1, name
+            else:
+                assert isinstance(value, {"float": float, "int": int}[kind]), name
+
+
+def test_before_the_first_event() -> None:
+    state = new_state(_varied(), record=False)
+    assert state.clock[NOW] == -2.0
+    assert state.clock[WAKE] == state.clock[NEXT_COMPLETION] == math.inf
+    assert state.counter.tolist()[:CULPRIT] == [0] * CULPRIT
+    assert state.counter[CULPRIT] == -1
+    assert state.finished.tolist() == [math.inf] * 3
+    assert state.scratch.size == 8 * 3
+
+
+def test_history_is_in_the_state() -> None:
+    instance = make(
+        app(
+            "a",
+            ("work", 20.0),
+            *[],
+            release=-10.0,
+            start=0.0,
+            done_work=4.0,
+            done_volume=6.0,
+        ),
+        bandwidth=2.0,
+        node_bandwidth=2.0,
+    )
+    state = new_state(instance, record=False)
+    assert state.work_done.tolist() == [4.0]
+    assert state.transferred.tolist() == [6.0]
+    assert state.lost.tolist() == [3.0]
+
+
+def test_a_record_has_room_for_all_that_one_instant_can_add() -> None:
+    state = new_state(_varied(), record=True)
+    for column in (state.log_time, state.log_kind, state.log_application):
+        assert column.size == RECORD_LIMIT + 2 * 3 + 1
+    for column in (state.grant_time, state.grant_application, state.grant_rate):
+        assert column.size == RECORD_LIMIT + 2 * 3

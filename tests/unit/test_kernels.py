@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: MIT
+"""Kernels: compiled and interpreted twins, structs, and the cache's key."""
+
+from __future__ import annotations
+
+import dis
+import subprocess
+import sys
+from pathlib import Path
+from types import FunctionType
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from numba import types
+
+from penstock import kernels
+from penstock.kernels import (
+    Floats,
+    Ints,
+    addresses,
+    interpreted,
+    is_kernel,
+    kernel,
+    kinds,
+    memory,
+    struct_type,
+    unpacker,
+)
+from penstock.policies import POLICIES, get_policy
+from penstock.sim import engine
+
+
+class Sample(NamedTuple):
+    number: int
+    scale: float
+    values: Floats
+    counts: Ints
+
+
+def _sample() -> Sample:
+    return Sample(-3, 0.1, np.array([1.5, -2.5]), np.array([7, -(2**62)]))
+
+
+@kernel
+def weighted(sample: Sample, i: int) -> float:
+    return sample.scale * sample.values[i] + sample.number
+
+
+@kernel
+def total(sample: Sample) -> float:
+    result = 0.0
+    for i in range(2):
+        result += weighted(sample, i)
+    sample.counts[0] += 1
+    return result
+
+
+_unpack = unpacker(Sample)
+
+
+@kernel
+def total_of_words(words: Any) -> float:
+    return total(_unpack(words))
+
+
+def _plain(x: float) -> float:
+    return x
+
+
+# --- Twins ------------------------------------------------------------------------
+
+
+def test_is_kernel() -> None:
+    assert is_kernel(total)
+    assert not is_kernel(_plain)
+    assert not is_kernel(3)
+
+
+def test_a_plain_function_is_its_own_twin() -> None:
+    assert interpreted(_plain) is _plain
+
+
+def test_a_twin_is_made_once() -> None:
+    assert interpreted(total) is interpreted(total)
+
+
+def test_twin_and_kernel_give_the_same_bits() -> None:
+    compiled, plain = _sample(), _sample()
+    value = total_of_words(addresses(compiled))
+    assert interpreted(total)(memory(plain)) == value
+    assert compiled.counts[0] == plain.counts[0] == 8
+
+
+def _reachable(function: Any, seen: dict[int, Any]) -> dict[int, Any]:
+    """Return all that a twin can call, by id."""
+    for instruction in dis.get_instructions(function):
+        called = function.__globals__.get(instruction.argval)
+        if instruction.opname == "LOAD_GLOBAL" and id(called) not in seen:
+            if is_kernel(called) or isinstance(called, FunctionType):
+                seen[id(called)] = called
+            if isinstance(called, FunctionType):
+                _reachable(called, seen)
+    return seen
+
+
+@pytest.mark.parametrize("name", ["run", "start", *POLICIES])
+def test_a_twin_reaches_no_compiled_function(name: str) -> None:
+    function = getattr(engine, name, None) or get_policy(name).allocate
+    twin = interpreted(function)
+    assert isinstance(twin, FunctionType)
+    called = _reachable(twin, {})
+    assert [f.__name__ for f in called.values() if is_kernel(f)] == []
+
+
+# --- Structs ----------------------------------------------------------------------
+
+
+def test_kinds_are_those_of_the_annotations() -> None:
+    assert kinds(Sample) == {
+        "number": "int",
+        "scale": "float",
+        "values": "Floats",
+        "counts": "Ints",
+    }
+
+
+def test_struct_type_has_pointers_for_columns() -> None:
+    made = struct_type(Sample)
+    assert made.fields == Sample._fields
+    assert tuple(made.types) == (
+        types.int64,
+        types.float64,
+        types.CPointer(types.float64),
+        types.CPointer(types.int64),
+    )
+    assert struct_type(Sample) is made
+
+
+def test_struct_type_refuses_other_kinds() -> None:
+    class Wrong(NamedTuple):
+        name: str
+
+    with pytest.raises(KeyError):
+        struct_type(Wrong)
+
+
+def test_addresses_hold_the_bits_of_scalars_and_where_arrays_lie() -> None:
+    sample = _sample()
+    words = addresses(sample)
+    assert words.dtype == np.uint64
+    assert words[:1].view(np.int64)[0] == -3
+    assert words[1:2].view(np.float64)[0] == 0.1
+    assert words[2] == sample.values.ctypes.data
+    assert words[3] == sample.counts.ctypes.data
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        np.zeros(4, dtype=np.float32),
+        np.zeros(4, dtype=np.int32),
+        np.zeros(4, dtype=bool),
+        np.zeros(4, dtype=complex),
+        np.zeros(8)[::2],
+        np.zeros((2, 2)).T[:1],
+    ],
+    ids=["float32", "int32", "bool", "complex", "strided", "transposed"],
+)
+def test_addresses_refuse_what_is_no_column(column: Any) -> None:
+    with pytest.raises(TypeError, match="contiguous array of 64-bit items"):
+        addresses(_sample()._replace(values=column))
+
+
+def test_memory_shows_arrays_without_a_copy() -> None:
+    sample = _sample()
+    shown = memory(sample)
+    assert type(shown) is Sample
+    shown.values[0] = 4.5
+    assert sample.values[0] == 4.5
+    assert type(shown.values[0]) is float
+    assert type(shown.counts[0]) is int
+    assert shown.scale == 0.1
+
+
+# --- The cache on disk ------------------------------------------------------------
+
+
+class _Codegen:
+    """What the cache asks of Numba's code generator."""
+
+    def magic_tuple(self) -> tuple[str, ...]:
+        return ("triple", "cpu", "features")
+
+
+def test_the_key_of_the_cache_has_the_digest_of_the_source(monkeypatch) -> None:
+    cache = kernels._KernelCache(total.py_func)
+    key = cache._index_key((), _Codegen())
+    assert key[-1] == kernels._source_digest()
+    assert cache._index_key((), _Codegen()) == key
+    monkeypatch.setattr(kernels, "_source_digest", lambda: "changed")
+    assert cache._index_key((), _Codegen()) != key
+
+
+def test_every_kernel_uses_that_cache() -> None:
+    for function in (total, engine.run_compiled, get_policy("fcfs").allocate):
+        assert isinstance(function._cache, kernels._KernelCache)
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch) -> Path:
+    """Make a copy of a package with kernels, and let the digest look at it."""
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "kernels.py").write_text("the module itself\n")
+    (tmp_path / "deep" / "fcfs.py").write_text(
+        "from penstock.kernels import kernel\nx = 1\n"
+    )
+    (tmp_path / "deep" / "other.py").write_text("x = 1\n")
+    monkeypatch.setattr(kernels, "__file__", str(tmp_path / "kernels.py"))
+    return tmp_path
+
+
+@pytest.mark.parametrize("changed", ["kernels.py", "deep/fcfs.py"])
+def test_the_digest_changes_with_any_file_of_kernels(
+    package: Path, changed: str
+) -> None:
+    digest = kernels._source_digest.__wrapped__
+    before = digest()
+    assert digest() == before
+    path = package / changed
+    path.write_text(path.read_text() + "# changed\n")
+    assert digest() != before
+
+
+def test_the_digest_does_not_look_at_other_files(package: Path) -> None:
+    digest = kernels._source_digest.__wrapped__
+    before = digest()
+    (package / "deep" / "other.py").write_text("x = 2\n")
+    assert digest() == before
+
+
+def test_a_user_s_kernel_is_compiled_anew_when_its_helper_changes(
+    tmp_path: Path,
+) -> None:
+    helper = tmp_path / "my_helper.py"
+    text = (
+        "from penstock.kernels import kernel\n\n\n"
+        "@kernel\ndef factor(x: float) -> float:\n    return FACTOR * x\n"
+    )
+    (tmp_path / "my_policy.py").write_text(
+        "from my_helper import factor\n"
+        "from penstock.kernels import kernel\n\n\n"
+        "@kernel\ndef scaled(x: float) -> float:\n    return factor(x)\n"
+    )
+    results = []
+    for value in ("2.0", "3.0"):
+        helper.write_text(text.replace("FACTOR", value))
+        done = subprocess.run(
+            [sys.executable, "-c", "import my_policy; print(my_policy.scaled(1.0))"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        results.append(done.stdout.strip())
+    assert results == ["2.0", "3.0"]
+
+
+def test_a_kernel_without_a_file_is_compiled_all_the_same() -> None:
+    names: dict[str, Any] = {"kernel": kernel}
+    exec("@kernel\ndef double(x):\n    return 2.0 * x\n", names)  # noqa: S102
+    assert names["double"](2.0) == 4.0

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: MIT
+"""The design as a test: imports point downwards, and what no module may do."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import penstock
+
+ROOT = Path(penstock.__file__).parent
+FILES = sorted(ROOT.rglob("*.py"))
+TOP = "penstock"
+
+#: Part of penstock -> the other parts that it may import.
+ALLOWED: dict[str, set[str]] = {
+    TOP: set(),
+    "errors": set(),
+    "units": {"errors"},
+    "kernels": set(),
+    "model": {"errors", "units"},
+    "policies": {"errors", "units", "kernels"},
+    "workloads": {"errors", "units", "kernels", "model"},
+    "sim": {"errors", "kernels", "model", "policies"},
+    "analysis": {"errors", "kernels", "model", "sim"},
+    "experiments": {
+        *(TOP, "errors", "model", "policies", "sim", "analysis", "workloads"),
+    },
+    "cli": {
+        *(TOP, "errors", "units", "kernels", "model", "policies", "workloads", "sim"),
+        *("analysis", "experiments"),
+    },
+    "__main__": {"cli"},
+}
+
+
+def _name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def _part(path: Path) -> str:
+    first = path.relative_to(ROOT).parts[0].removesuffix(".py")
+    return TOP if first == "__init__" else first
+
+
+def _imported_parts(tree: ast.AST) -> set[str]:
+    """Return the parts of penstock that a module imports, anywhere in it."""
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module == TOP:
+            names |= {f"{TOP}.{a.name}" for a in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names.add(node.module)
+    ours = [name.split(".") for name in names if name.split(".")[0] == TOP]
+    parts = {name[1] if len(name) > 1 else TOP for name in ours}
+    return {part if part in ALLOWED else TOP for part in parts}
+
+
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+@pytest.mark.parametrize("path", FILES, ids=_name)
+def test_imports_point_downwards_only(path: Path) -> None:
+    part = _part(path)
+    assert part in ALLOWED, f"a new part of penstock: give {part} a layer here"
+    assert _imported_parts(_tree(path)) - {part} <= ALLOWED[part]
+
+
+def test_the_layers_have_no_cycle() -> None:
+    left = {part: set(below) for part, below in ALLOWED.items()}
+    while left:
+        free = {part for part, below in left.items() if not below & left.keys()}
+        assert free, f"a cycle among {sorted(left)}"
+        left = {part: below for part, below in left.items() if part not in free}
+
+
+@pytest.mark.parametrize("path", FILES, ids=_name)
+def test_nobody_prints_and_nobody_uses_global_randomness(path: Path) -> None:
+    for node in ast.walk(_tree(path)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            assert node.func.id not in {"print", "breakpoint", "eval", "exec"}
+        if isinstance(node, ast.Import):
+            assert "random" not in {alias.name for alias in node.names}
+        if isinstance(node, ast.ImportFrom):
+            assert node.module != "random"
+            if node.module == "numpy.random":
+                allowed = {"Generator", "SeedSequence", "default_rng"}
+                assert {alias.name for alias in node.names} <= allowed
+        if isinstance(node, ast.Attribute) and node.attr == "random":
+            assert not (isinstance(node.value, ast.Name) and node.value.id == "np")
+
+
+@pytest.mark.parametrize("path", FILES, ids=_name)
+def test_every_file_has_a_licence_and_a_docstring(path: Path) -> None:
+    assert path.read_text().startswith("# SPDX-License-Identifier: MIT\n")
+    assert ast.get_docstring(_tree(path))
+
+
+@pytest.mark.parametrize("path", FILES, ids=_name)
+def test_everything_exported_exists_and_everything_public_is_exported(
+    path: Path,
+) -> None:
+    relative = path.relative_to(ROOT).with_suffix("")
+    name = ".".join([TOP, *relative.parts]).removesuffix(".__init__")
+    if name.endswith("__main__"):
+        return
+    module = importlib.import_module(name)
+    exported = list(getattr(module, "__all__", []))
+    assert len(set(exported)) == len(exported)
+    for member in exported:
+        assert hasattr(module, member), f"{name}.{member}"
+    public = {
+        node.name
+        for node in _tree(path).body
+        if isinstance(node, ast.FunctionDef | ast.ClassDef)
+        and not node.name.startswith("_")
+    }
+    # The engine's kernels are one program, cut into functions; only `run` and
+    # `start` are for others.
+    if name != "penstock.sim.engine":
+        assert public <= set(exported)
+
+
+_IMPORTS = """
+import sys
+from penstock.cli import main
+status = main({arguments!r})
+heavy = {{"numba", "numpy", "scipy", "matplotlib", "rich"}} & set(sys.modules)
+sys.exit(f"status {{status}}, imports {{heavy}}" if heavy or status else 0)
+"""
+
+
+@pytest.mark.parametrize("arguments", [["policies"], ["compare", "--policy", "help"]])
+def test_listing_the_policies_imports_nothing_heavy(arguments: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _IMPORTS.format(arguments=arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "fcfs" in done.stdout

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: MIT
+"""Quantities: every unit, every bad one, and there and back again."""
+
+from __future__ import annotations
+
+import math
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+
+from penstock.errors import InputError
+from penstock.units import (
+    format_bandwidth,
+    format_time,
+    format_volume,
+    parse_bandwidth,
+    parse_time,
+    parse_volume,
+)
+
+VOLUMES = {
+    "B": 1,
+    "kB": 10**3,
+    "KB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "TB": 10**12,
+    "PB": 10**15,
+    "EB": 10**18,
+    "KiB": 2**10,
+    "MiB": 2**20,
+    "GiB": 2**30,
+    "TiB": 2**40,
+    "PiB": 2**50,
+    "EiB": 2**60,
+}
+TIMES = {
+    "ns": 1e-9,
+    "us": 1e-6,
+    "ms": 1e-3,
+    "s": 1,
+    "min": 60,
+    "h": 3600,
+    "d": 86400,
+}
+PARSERS = (parse_volume, parse_time, parse_bandwidth)
+
+
+@pytest.mark.parametrize(("unit", "factor"), VOLUMES.items())
+def test_every_unit_of_volume_and_bandwidth(unit: str, factor: int) -> None:
+    assert parse_volume(f"2.5 {unit}") == 2.5 * factor
+    assert parse_bandwidth(f"2.5{unit}/s") == 2.5 * factor
+
+
+@pytest.mark.parametrize(("unit", "factor"), TIMES.items())
+def test_every_unit_of_time(unit: str, factor: float) -> None:
+    assert parse_time(f"3 {unit}") == 3 * factor
+
+
+@pytest.mark.parametrize("parse", PARSERS)
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [
+        (7, 7.0),
+        (-2, -2.0),
+        (0.1, 0.1),
+        ("7", 7.0),
+        ("  7.5  ", 7.5),
+        ("+1e3", 1000.0),
+        ("-.5", -0.5),
+        ("5.", 5.0),
+        ("1E-3", 0.001),
+    ],
+)
+def test_bare_numbers_are_in_base_units(parse, value, number) -> None:
+    assert parse(value) == number
+    assert type(parse(value)) is float
+
+
+@pytest.mark.parametrize("parse", PARSERS)
+@pytest.mark.parametrize(
+    "value",
+    [
+        True,
+        False,
+        None,
+        [],
+        {},
+        1j,
+        b"5",
+        math.nan,
+        math.inf,
+        -math.inf,
+        "nan",
+        "inf",
+        "-inf",
+        "1e400",
+        "",
+        " ",
+        "five",
+        "5 5",
+        "1,5",
+        "0x10",
+        "1_000",
+        "--5",
+        "1e",
+        "5 parsec",
+        "/s",
+        "5 /s",
+        "5 s s",
+    ],
+    ids=repr,
+)
+def test_what_is_no_quantity_is_refused_with_the_value(parse, value) -> None:
+    with pytest.raises(InputError) as caught:
+        parse(value)
+    assert repr(value) in str(caught.value)
+    assert caught.value.remedy
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("parse", PARSERS)
+def test_an_integer_beyond_all_floats_is_refused(parse) -> None:
+    with pytest.raises(InputError, match="not a finite"):
+        parse(10**400)
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "known"),
+    [
+        (parse_volume, "3 min", "GiB"),
+        (parse_volume, "3 GiB/s", "GiB"),
+        (parse_volume, "3 gib", "GiB"),
+        (parse_time, "3 GiB", "min"),
+        (parse_time, "3 hours", "min"),
+        (parse_bandwidth, "3 GiB", "GiB/s"),
+        (parse_bandwidth, "3 GiB/min", "GiB/s"),
+    ],
+)
+def test_an_unknown_unit_is_named_and_the_known_are_listed(parse, text, known) -> None:
+    with pytest.raises(InputError, match="unknown unit") as caught:
+        parse(text)
+    assert repr(text) in caught.value.what
+    assert known in caught.value.remedy
+
+
+_finite = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(_finite)
+def test_numbers_are_read_to_the_last_bit(number: float) -> None:
+    for parse in PARSERS:
+        assert parse(number) == number
+        assert parse(repr(number)) == number
+
+
+@given(st.floats(-1e200, 1e200), st.sampled_from(sorted(VOLUMES)))
+def test_volume_is_number_times_unit(number: float, unit: str) -> None:
+    assert parse_volume(f"{number!r} {unit}") == number * VOLUMES[unit]
+    assert parse_bandwidth(f"{number!r}{unit}/s") == number * VOLUMES[unit]
+
+
+@given(st.floats(-1e200, 1e200), st.sampled_from(sorted(TIMES)))
+def test_time_is_number_times_unit(number: float, unit: str) -> None:
+    assert parse_time(f"{number!r} {unit}") == number * TIMES[unit]
+
+
+@given(st.floats(-1e25, 1e25))
+def test_what_is_printed_can_be_read_back(number: float) -> None:
+    assert parse_volume(format_volume(number)) == pytest.approx(number, rel=5e-4)
+    assert parse_bandwidth(format_bandwidth(number)) == pytest.approx(number, rel=5e-4)
+    assert parse_time(format_time(number)) == pytest.approx(number, rel=5e-4)
+
+
+@pytest.mark.parametrize(
+    ("formatted", "text"),
+    [
+        (format_volume(0), "0 B"),
+        (format_volume(1), "1 B"),
+        (format_volume(1536), "1.5 KiB"),
+        (format_volume(-(2.0**30)), "-1 GiB"),
+        (format_volume(2.0**60), "1 EiB"),
+        (format_bandwidth(200 * 2.0**30), "200 GiB/s"),
+        (format_bandwidth(0.5), "0.5 B/s"),
+        (format_time(0), "0 s"),
+        (format_time(1), "1 s"),
+        (format_time(5400), "1.5 h"),
+        (format_time(90), "1.5 min"),
+        (format_time(172800), "2 d"),
+        (format_time(0.25), "250 ms"),
+        (format_time(-2e-6), "-2 us"),
+    ],
+)
+def test_quantities_are_printed_with_the_unit_that_fits(formatted, text) -> None:
+    assert formatted == text
