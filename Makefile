@@ -5,7 +5,7 @@ BIN     := $(VENV)/bin
 READY   := $(VENV)/.ready
 WORKERS ?= auto
 
-.PHONY: help demo test test-all check format docs bench clean
+.PHONY: help demo figures test test-all check format docs bench clean
 
 help:           ## list the targets
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
@@ -18,10 +18,15 @@ demo: $(READY)  ## compare all policies on the default workload, with both figur
 	    --timeline out/timeline.svg
 	@echo "figures: out/compare.svg out/timeline.svg"
 
+figures: $(READY)  ## every figure of the papers at smoke scale, with an index page
+	$(BIN)/penstock reproduce all --scale smoke -o out
+
 test: $(READY)  ## all tests but the slow ones
+	@sh scripts/install-packages.sh
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
 
 test-all: $(READY)  ## all tests, full-size statistics included
+	@sh scripts/install-packages.sh
 	$(BIN)/python -m pytest -n $(WORKERS)
 
 check: $(READY) docs  ## lint, types and documentation: all that must hold
@@ -46,5 +51,5 @@ clean:          ## remove what was built
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "penstock needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV) || { echo "no venv module: apt-get install python3-venv" >&2; exit 1; }
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,check,docs,bench]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,check,docs,bench,dask]'
 	touch $@

@@ -31,6 +31,7 @@ COMMANDS: Final = {
     "policies": "policies",
     "bound": "bound",
     "reproduce": "reproduce",
+    "study": "study",
 }
 
 

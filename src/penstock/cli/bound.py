@@ -29,9 +29,9 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Compute and print the bound of every instance."""
     check_writable(arguments.json)
-    from penstock.analysis import min_yield_bound  # noqa: PLC0415
-    from penstock.experiments.documents import bound_document  # noqa: PLC0415
-    from penstock.experiments.provenance import provenance  # noqa: PLC0415
+    from penstock.analysis import min_yield_bound
+    from penstock.experiments.documents import bound_document
+    from penstock.experiments.provenance import provenance
 
     source = source_from(arguments)
     entries = []

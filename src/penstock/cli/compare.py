@@ -75,7 +75,7 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Simulate, then print the table and write the files asked for."""
     if arguments.policies and "help" in arguments.policies:
-        from penstock.cli.policies import print_policies  # noqa: PLC0415
+        from penstock.cli.policies import print_policies
 
         print_policies()
         return 0
@@ -83,14 +83,14 @@ def main(arguments: argparse.Namespace) -> int:
     check_drawable(arguments.plot, arguments.timeline)
     policies = _distinct(arguments.policies or list(POLICIES))
 
-    from penstock.experiments.documents import comparison_document  # noqa: PLC0415
-    from penstock.experiments.provenance import provenance  # noqa: PLC0415
+    from penstock.experiments.documents import comparison_document
+    from penstock.experiments.provenance import provenance
 
     source = source_from(arguments)
     reports = _run(source, policies, arguments)
     facts = provenance(**source_facts(arguments))
     if arguments.plot:
-        from penstock.experiments.plots import box_plots, save_figure  # noqa: PLC0415
+        from penstock.experiments.plots import box_plots, save_figure
 
         save_figure(box_plots(reports), arguments.plot, facts)
     if arguments.timeline:
@@ -105,7 +105,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _distinct(policies: Sequence[str]) -> list[str]:
     """Check the policies before any work; refuse the same one twice."""
-    from penstock.policies import get_policy  # noqa: PLC0415
+    from penstock.policies import get_policy
 
     seen: dict[str, str] = {}
     for text in policies:
@@ -119,7 +119,7 @@ def _distinct(policies: Sequence[str]) -> list[str]:
 def _run(
     source: Source, policies: Sequence[str], arguments: argparse.Namespace
 ) -> list[Report]:
-    from penstock.experiments.compare import compare  # noqa: PLC0415
+    from penstock.experiments.compare import compare
 
     with progress_bar() as show:
         return compare(
@@ -138,8 +138,8 @@ def _draw_timeline(
     arguments: argparse.Namespace,
     facts: dict[str, Any],
 ) -> None:
-    from penstock.experiments.plots import save_figure, timeline  # noqa: PLC0415
-    from penstock.sim import simulate  # noqa: PLC0415
+    from penstock.experiments.plots import save_figure, timeline
+    from penstock.sim import simulate
 
     instance = source.instance(0)
     runs = [
@@ -151,7 +151,7 @@ def _draw_timeline(
 
 def _print_table(reports: Sequence[Report]) -> None:
     """Print the means over the instances, best MinYield first."""
-    from statistics import fmean  # noqa: PLC0415
+    from statistics import fmean
 
     names = list(reports[0].outcomes)
     means = {

@@ -43,7 +43,7 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Write the instances."""
-    from penstock.workloads import get_workload  # noqa: PLC0415
+    from penstock.workloads import get_workload
 
     if arguments.workload == "help":
         _print_workloads()
@@ -67,14 +67,14 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _write(instance: Instance, path: str) -> None:
     if path == "-":
-        import msgspec  # noqa: PLC0415
+        import msgspec
 
-        from penstock.model import instance_to_document  # noqa: PLC0415
+        from penstock.model import instance_to_document
 
         document = instance_to_document(instance)
         sys.stdout.buffer.write(msgspec.json.encode(document) + b"\n")
         return
-    from penstock.model import write_instance  # noqa: PLC0415
+    from penstock.model import write_instance
 
     check_writable(path)
     write_instance(instance, path)
@@ -82,8 +82,8 @@ def _write(instance: Instance, path: str) -> None:
 
 def _print_workloads() -> None:
     """Print every workload with its parameters."""
-    from penstock.workloads import WORKLOADS  # noqa: PLC0415
-    from penstock.workloads.parameters import describe  # noqa: PLC0415
+    from penstock.workloads import WORKLOADS
+    from penstock.workloads.parameters import describe
 
     for name, workload in WORKLOADS.items():
         summary = (sys.modules[workload.__module__].__doc__ or "").split("\n")[0]

@@ -65,8 +65,8 @@ def add_source_options(parser: argparse.ArgumentParser, *, instances: int) -> No
 
 def source_from(arguments: argparse.Namespace) -> Source:
     """Return where the instances come from."""
-    from penstock.experiments.source import FileSource, WorkloadSource  # noqa: PLC0415
-    from penstock.workloads import get_workload  # noqa: PLC0415
+    from penstock.experiments.source import FileSource, WorkloadSource
+    from penstock.workloads import get_workload
 
     if arguments.instance is not None:
         for option in ("workload", "settings", "instances", "seed"):
@@ -113,7 +113,7 @@ def add_executor_options(parser: argparse.ArgumentParser) -> None:
 
 def executor_from(arguments: argparse.Namespace) -> Executor:
     """Return where to compute."""
-    from penstock.experiments.executors import (  # noqa: PLC0415
+    from penstock.experiments.executors import (
         DaskExecutor,
         Inline,
         LocalPool,
@@ -133,9 +133,9 @@ def add_json_option(parser: argparse.ArgumentParser) -> None:
 
 def write_json(document: dict[str, Any], path: str) -> None:
     """Write a document to a file, whole or not at all, or to standard output."""
-    import msgspec  # noqa: PLC0415
+    import msgspec
 
-    from penstock.model import replacing  # noqa: PLC0415
+    from penstock.model import replacing
 
     data = msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
     if path == "-":

@@ -17,10 +17,10 @@ def progress_bar() -> Iterator[Callable[[float, float, str], None]]:
     The function that is yielded takes what is done, what there is in all, and a
     message to print above the bar, or "".
     """
-    from rich.console import Console  # noqa: PLC0415
-    from rich.progress import BarColumn, Progress, TimeRemainingColumn  # noqa: PLC0415
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TimeRemainingColumn
 
-    from penstock.sim import warm_up  # noqa: PLC0415
+    from penstock.sim import warm_up
 
     columns: Any = (
         "{task.description}",

@@ -39,7 +39,7 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Reproduce the figures and print the verdicts."""
-    from penstock.experiments.figures import FIGURES, get_figure  # noqa: PLC0415
+    from penstock.experiments.figures import FIGURES, get_figure
 
     if arguments.list:
         for name, (_, shows) in FIGURES.items():
@@ -50,7 +50,7 @@ def main(arguments: argparse.Namespace) -> int:
     names = list(FIGURES) if arguments.figures == ["all"] else arguments.figures
     figures = [get_figure(name) for name in names]
 
-    from penstock.experiments.reproduction import Scale, reproduce_all  # noqa: PLC0415
+    from penstock.experiments.reproduction import Scale, reproduce_all
 
     folder = Path(arguments.output)
     executor = executor_from(arguments)

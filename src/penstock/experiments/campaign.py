@@ -18,11 +18,16 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import inspect
 import io
+import signal
+import threading
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import Any, Protocol
 
 import msgspec
@@ -30,10 +35,11 @@ import polars as pl
 
 from penstock import __version__
 from penstock.errors import InputError
-from penstock.experiments.executors import Results, Rows, Warn
+from penstock.experiments.answers import Results, Rows, Warn
 from penstock.experiments.study import Piece, Study
 from penstock.experiments.tables import write_parquet
 from penstock.model import replacing
+from penstock.policies import POLICIES, get_policy
 
 __all__ = ["Executor", "Progress", "read_table", "run_study"]
 
@@ -105,17 +111,25 @@ class _Campaign:
         # Longest first: a long piece begun last would leave all workers but one idle.
         missing.sort(key=lambda piece: -self.costs[piece.name])
         try:
-            # Closed at once when we stop: workers end before the message below.
-            with closing(executor.run(missing, self._show)) as results:
-                for piece, rows in results:
-                    self._keep(piece, rows)
-                    self._show()
+            self._compute(executor, missing)
         except BaseException:
             self._show(
                 f"{len(self.kept)} of {len(self.pieces)} pieces are kept in "
                 f"{self.folder}: the same command goes on from there"
             )
             raise
+
+    def _compute(self, executor: Executor, missing: list[Piece]) -> None:
+        # Closed at once when we stop: no worker is left when the message appears.
+        with (
+            _ctrl_c_remembered() as stopped,
+            closing(executor.run(missing, self._show)) as results,
+        ):
+            for piece, rows in results:
+                self._keep(piece, rows)
+                self._show()
+                if stopped:
+                    raise KeyboardInterrupt
 
     def gather(self) -> pl.DataFrame:
         """Join the pieces; keep what is reproducible apart from the times."""
@@ -155,6 +169,33 @@ class _Campaign:
     def _show(self, message: str = "") -> None:
         done = sum(self.costs[name] for name in self.kept)
         self.progress(done, sum(self.costs.values()), message)
+
+
+@contextmanager
+def _ctrl_c_remembered() -> Iterator[list[int]]:
+    """Yield a list that is empty until Ctrl-C is pressed.
+
+    RATIONALE: an exception that is raised in a destructor is printed and lost, and
+    Dask's have much to do. There, Ctrl-C is remembered until the next piece is done.
+    """
+    seen: list[int] = []
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        seen.append(number)
+        names = (f.f_code.co_name for f, _ in traceback.walk_stack(frame))
+        if "__del__" not in names:
+            raise KeyboardInterrupt
+
+    ours = threading.current_thread() is threading.main_thread()
+    if not ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        # Somebody else decides what Ctrl-C does here.
+        yield seen
+        return
+    signal.signal(signal.SIGINT, handle)
+    try:
+        yield seen
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @contextmanager
@@ -205,7 +246,12 @@ def _content(path: Path) -> bytes:
 def _check_origin(study: Study, folder: Path) -> None:
     """Write down what the folder is for, or refuse if it is for something else."""
     record = folder / "study.json"
-    mine = {"version": __version__, "digest": study.digest(), "study": asdict(study)}
+    mine = {
+        "version": __version__,
+        "digest": study.digest(),
+        "code": _code_digest(study),
+        "study": asdict(study),
+    }
     if not record.exists():
         with replacing(record) as stream:
             stream.write(msgspec.json.encode(mine))
@@ -218,6 +264,8 @@ def _check_origin(study: Study, folder: Path) -> None:
         what = f"penstock {theirs.get('version', '(unknown)')}; this is {__version__}"
     elif theirs.get("digest") != mine["digest"]:
         what = "another study, or of another scale"
+    elif theirs.get("code", "") != mine["code"]:
+        what = "a policy that has been changed since"
     else:
         return
     raise InputError(
@@ -225,3 +273,18 @@ def _check_origin(study: Study, folder: Path) -> None:
         where=str(folder),
         remedy="name another folder, or remove this one",
     )
+
+
+def _code_digest(study: Study) -> str:
+    """Return a digest of the files of policies that are not penstock's own.
+
+    Those of penstock go with its version. What a file imports is not looked at.
+    """
+    files = set()
+    for policy in study.policies:
+        if policy.partition(":")[0] not in POLICIES:
+            function = get_policy(policy).allocate
+            with suppress(TypeError):
+                files.add(inspect.getsourcefile(getattr(function, "py_func", function)))
+    contents = [_content(Path(file)) for file in sorted(filter(None, files))]
+    return hashlib.sha256(b"".join(contents)).hexdigest() if contents else ""

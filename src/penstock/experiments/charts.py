@@ -38,6 +38,7 @@ LABELS: Final = {
     "stretch": "Stretch",
     "io_slowdown": "IO-slowdown",
     "pressure": "I/O pressure W",
+    "aimed_pressure": "aimed I/O pressure W",
     "n_small": "small applications n_small",
     "sigma": "standard deviation σ",
     "noise": "noise ν",
@@ -47,6 +48,8 @@ LABELS: Final = {
 }
 
 _BINS: Final = 25
+#: The bottom of an axis of ratios.
+_LEAST_RATIO: Final = 0.2
 #: Policies that often do the same as another: both lines are to be seen.
 _DASHED: Final = {"set-10": (0, (4, 3)), "periodic-greedy-yield": (0, (4, 3))}
 
@@ -105,9 +108,10 @@ def _boxes(
             if points:
                 spread = np.linspace(-0.35, 0.35, len(group)) * width
                 panel.plot(position + spread, group, ".", color=colour, ms=2)
-        means = [group.mean() for group in groups]
+        means = [_finite_mean(group) for group in groups]
         panel.plot(where, means, "-", color=colour, linewidth=1, alpha=0.8)
-    panel.set_xticks(range(len(values)), [f"{v:g}" for v in values])
+    names = [v if isinstance(v, str) else f"{v:g}" for v in values]
+    panel.set_xticks(range(len(values)), names)
     _tidy(panel, "y")
 
 
@@ -178,7 +182,10 @@ def over_base(rows: pl.DataFrame, metric: str, base: str) -> pl.DataFrame:
 
 
 def ratio_grid(rows: pl.DataFrame, metric: str, base: str) -> Figure:
-    """Draw `metric` of every policy over that of `base`, a panel per policy."""
+    """Draw `metric` of every policy over that of `base`, a panel per policy.
+
+    The axis is logarithmic; ratios under 0.2 are drawn at 0.2.
+    """
     ratios = over_base(rows, metric, base)
     policies = [policy for policy in policies_of(rows) if policy != base]
     columns = 4
@@ -190,7 +197,7 @@ def ratio_grid(rows: pl.DataFrame, metric: str, base: str) -> Figure:
         mine = ratios.filter(pl.col("policy") == policy)
         axis.plot(
             mine["pressure"].to_numpy(),
-            mine["ratio"].to_numpy(),
+            mine["ratio"].to_numpy().clip(min=_LEAST_RATIO),
             "o",
             color=colour_of(policy),
             markersize=_dot_area(mine.height) ** 0.5,
@@ -202,15 +209,29 @@ def ratio_grid(rows: pl.DataFrame, metric: str, base: str) -> Figure:
         axis.set_title(policy, fontsize=10)
         _tidy(axis, "both")
     axes[0][0].set_xlim(left=0)
-    for axis in axes.flat[len(policies) :]:
-        axis.set_visible(False)
-    for number, axis in enumerate(axes.flat[: len(policies)]):
-        if number + columns >= len(policies):
-            axis.set_xlabel(LABELS["pressure"])
-            axis.tick_params(labelbottom=True)
+    _ratio_axis(axes[0][0], float(ratios["ratio"].to_numpy().max()))
     for line in axes:
         line[0].set_ylabel(f"{LABELS[metric]} / {base}")
+    for axis in axes.flat[max(len(policies) - columns, 0) : len(policies)]:
+        axis.set_xlabel(LABELS["pressure"])
+        axis.tick_params(labelbottom=True)
+    for axis in axes.flat[len(policies) :]:
+        axis.set_axis_off()
+    _legend(figure, [base])
     return figure
+
+
+def _ratio_axis(axis: Any, highest: float) -> None:
+    """Make the axis logarithmic from 0.2 to past `highest`, with plain numbers."""
+    ticks = [
+        t
+        for t in (0.2, 0.5, 0.8, 1, 1.25, 2, 3, 5, 10, 20)
+        if t < 1.1 * highest or t <= 1
+    ]
+    axis.set_yscale("log")
+    axis.set_ylim(0.93 * _LEAST_RATIO, max(1.1 * highest, 1.3))
+    axis.set_yticks(ticks, [f"≤ {t:g}" if t == ticks[0] else f"{t:g}" for t in ticks])
+    axis.minorticks_off()
 
 
 def binned(rows: pl.DataFrame, metric: str, panel: str) -> pl.DataFrame:
@@ -237,7 +258,10 @@ def binned(rows: pl.DataFrame, metric: str, panel: str) -> pl.DataFrame:
 def binned_lines(
     rows: pl.DataFrame, metric: str, panel: str, *, logarithmic: bool = False
 ) -> Figure:
-    """Draw mean and standard deviation of `metric` in 25 intervals of pressure."""
+    """Draw mean and standard deviation of `metric` in 25 intervals of pressure.
+
+    The metric is a fraction, unless the axis is logarithmic.
+    """
     table = binned(rows, metric, panel)
     titles = table[panel].unique().sort().to_list()
     policies = policies_of(table)
@@ -257,6 +281,8 @@ def binned_lines(
         axis.set_xlabel(LABELS["pressure"])
         _tidy(axis, "both")
     axes[0].set_xlim(left=0)
+    if not logarithmic:
+        axes[0].set_ylim(top=1.01)
     axes[0].set_ylabel(f"{LABELS[metric]}: mean, band ± deviation")
     _legend(figure, policies)
     return figure
@@ -271,7 +297,7 @@ def _binned_line(
     low = means - spread
     if logarithmic:
         # A band that reaches zero would reach down for ever.
-        low = np.maximum(low, means / 10)
+        low = np.maximum(low, means / 3)
     colour = colour_of(policy)
     axis.fill_between(middles, low, means + spread, color=colour, alpha=0.06, lw=0)
     axis.plot(
@@ -287,7 +313,7 @@ def _binned_line(
 
 def _dot_area(count: int) -> float:
     """Return the area of a dot (points squared) when `count` are drawn."""
-    return float(np.clip(4000 / max(count, 1), 2.5, 20))
+    return float(np.clip(12_000 / max(count, 1), 3, 20))
 
 
 def policies_of(rows: pl.DataFrame) -> list[str]:
@@ -300,6 +326,9 @@ def policies_of(rows: pl.DataFrame) -> list[str]:
 def _upright_box(
     panel: Any, position: float, values: Any, width: float, colour: str
 ) -> None:
+    values = values[np.isfinite(values)]
+    if not values.size:
+        return
     low, first, third, high = np.percentile(values, (10, 25, 75, 90))
     panel.vlines(position, low, high, color=colour, linewidth=1)
     panel.bar(
@@ -313,6 +342,12 @@ def _upright_box(
         linewidth=0.8,
     )
     panel.plot(position, values.mean(), "o", color=colour, markersize=2.5)
+
+
+def _finite_mean(values: Any) -> float:
+    """Return the mean of the finite values (a stretch may be infinite)."""
+    finite = values[np.isfinite(values)]
+    return float(finite.mean()) if finite.size else float("nan")
 
 
 def _legend(figure: Figure, policies: Sequence[str]) -> None:

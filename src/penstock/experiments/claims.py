@@ -60,7 +60,7 @@ def judge(claims: tuple[Claim, ...], tables: Tables) -> list[dict[str, Any]]:
             "source": claim.source,
             "says": claim.says,
             "holds": bool(verdict.holds),
-            "numbers": {k: round(float(v), 6) for k, v in verdict.numbers.items()},
+            "numbers": {k: float(f"{v:.6g}") for k, v in verdict.numbers.items()},
         }
         if claim.note and not verdict.holds:
             record["note"] = claim.note

@@ -38,7 +38,7 @@ def write_page(record: dict[str, Any], home: Path) -> None:
     )
     body = (
         f"<h1>{escape(record['title'])}</h1>"
-        f"<p>{escape(record['source'])}. {record['instances']} instances per point. "
+        f"<p>{escape(record['source'])}. {_sample(record)}"
         f'Files: {links}, <a href="claims.json">claims</a>.</p>'
         f"{drawing}{_claims_table(record['claims'])}{_made_by(record)}"
     )
@@ -61,6 +61,12 @@ def write_index(records: list[dict[str, Any]], folder: Path) -> None:
         f"{_made_by(records[0]) if records else ''}"
     )
     _write(folder / "index.html", "Figures reproduced by penstock", body)
+
+
+def _sample(record: dict[str, Any]) -> str:
+    """Return how many instances stand behind a point; nothing if none are drawn."""
+    count = record["instances"]
+    return f"{count} instances per point. " if count else ""
 
 
 def _score(claims: list[dict[str, Any]]) -> str:

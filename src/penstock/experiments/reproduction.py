@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A figure of a paper, declared: the study behind it, how to draw it, its claims.
+"""A figure or table of a paper, declared: what to compute, how to draw it, its claims.
 
 Adding one = one file in `penstock.experiments.figures` and one row in its table.
 """
@@ -15,6 +15,7 @@ from typing import Any
 import polars as pl
 from matplotlib.figure import Figure
 
+from penstock.errors import InputError
 from penstock.experiments.campaign import Executor, Progress, run_study
 from penstock.experiments.claims import Claim, Tables, judge
 from penstock.experiments.page import write_index, write_page
@@ -43,11 +44,12 @@ class Reproduction:
     title: str
     source: str
     """Paper, figure, section."""
-    study: Callable[[Scale], Study]
+    study: Callable[[Scale], Study | pl.DataFrame]
+    """What to compute: a study or, where there is none, the rows at once."""
     draw: Callable[[Tables], Figure]
     claims: tuple[Claim, ...] = ()
     summary: Callable[[Tables], pl.DataFrame] = lambda tables: tables.rows
-    """The table behind the figure, from the rows of the study."""
+    """The table behind the figure, from what was computed."""
 
 
 def reproduce(
@@ -62,13 +64,13 @@ def reproduce(
     Studies are kept in ``folder/studies``, where figures that need the same one
     share it. Returns the record that the index page shows.
     """
+    home = _folder(folder / figure.name)
     study = figure.study(scale)
-    rows = run_study(study, folder / "studies" / study.name, executor, progress)
-    times = pl.read_parquet(folder / "studies" / study.name / "times.parquet")
-    tables = Tables(rows, times)
-    facts = provenance(figure=figure.name, scale=scale.value, seed=study.seed)
-    home = folder / figure.name
-    home.mkdir(parents=True, exist_ok=True)
+    tables = _tables(study, folder / "studies", executor, progress)
+    seed, instances = (
+        (study.seed, study.instances) if isinstance(study, Study) else (None, None)
+    )
+    facts = provenance(figure=figure.name, scale=scale.value, seed=seed)
     claims = judge(figure.claims, tables)
     summary = figure.summary(tables)
     drawn = figure.draw(tables)
@@ -82,12 +84,33 @@ def reproduce(
         "name": figure.name,
         "title": figure.title,
         "source": figure.source,
-        "instances": study.instances,
+        "instances": instances,
         "claims": claims,
     }
     write_document(record, home / "claims.json")
     write_page(record, home)
     return record
+
+
+def _folder(path: Path) -> Path:
+    """Make a folder, before the work rather than after it."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"cannot write there: {error.strerror}", where=str(path)
+        ) from None
+    return path
+
+
+def _tables(
+    study: Study | pl.DataFrame, folder: Path, executor: Executor, progress: Progress
+) -> Tables:
+    """Compute what is missing of a study in `folder`; take rows as they are."""
+    if isinstance(study, pl.DataFrame):
+        return Tables(study, pl.DataFrame())
+    rows = run_study(study, folder / study.name, executor, progress)
+    return Tables(rows, pl.read_parquet(folder / study.name / "times.parquet"))
 
 
 def reproduce_all(

@@ -22,7 +22,7 @@ from penstock.policies import get_policy
 from penstock.sim import simulate
 from penstock.workloads import Workload, get_workload
 
-__all__ = ["METRICS", "Piece", "Point", "Study", "sweep"]
+__all__ = ["METRICS", "Piece", "Point", "Study", "column_of", "sweep"]
 
 #: Columns of a table that hold objectives, as in `penstock.analysis.Metrics`.
 METRICS = (
@@ -123,14 +123,15 @@ class Piece:
         facts = {
             "point": self.point,
             "workload": point.workload,
-            **dict(point.settings),
             "instance": index,
             "pressure": instance.pressure(),
             "window": instance.window.length,
-            "applications": len(instance.applications),
             "nodes": sum(a.nodes for a in instance.applications),
             "bound": min_yield_bound(instance).min_yield if study.bounded else None,
         }
+        for key, value in point.settings:
+            facts[column_of(key)] = value
+        facts.setdefault("applications", len(instance.applications))
         for policy in study.policies:
             run = simulate(instance, policy)
             row = {
@@ -144,6 +145,15 @@ class Piece:
             if study.yields:
                 row["yields"] = run.yields.tolist()
             yield row
+
+
+def column_of(setting: str) -> str:
+    """Return the column that holds a parameter of the workload.
+
+    The pressure that came out has the column "pressure", the one that was aimed at
+    "aimed_pressure".
+    """
+    return "aimed_pressure" if setting == "pressure" else setting
 
 
 def sweep(

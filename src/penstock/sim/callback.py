@@ -62,7 +62,8 @@ class Caller:
 
         The caller must outlive it.
         """
-        self._callback = callback = _CALLBACK(self)
+        callback: Callable[..., float] = _CALLBACK(self)
+        self._callback = callback
 
         def trampoline(view: View, _rates: Any) -> float:
             return callback(view.now, view.n_active)

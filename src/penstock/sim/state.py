@@ -8,6 +8,7 @@ entries of the two columns that hold the engine's scalars.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
@@ -160,44 +161,49 @@ def new_program(
     validate: bool,
 ) -> Program:
     """Return `instance` in the engine's form, for a policy with `parameters`."""
-    applications = instance.applications
     window = instance.window
-    slack = 1e-9 * (window.end - min(a.start for a in applications))
+    slack = 1e-9 * (window.end - min(a.start for a in instance.applications))
+    return _program(instance)._replace(
+        ends_before=window.end - slack if steady else -np.inf,
+        parameters=_column(parameters, np.float64),
+        record=int(record),
+        validate=int(validate),
+    )
+
+
+@lru_cache(maxsize=1)
+def _program(instance: Instance) -> Program:
+    """Return what does not depend on the policy; kept for the next policy."""
+    applications = instance.applications
     lengths = np.array([len(a.work) for a in applications], dtype=np.int64)
-    numbers = {
-        attribute: {
-            name: number
-            for number, name in enumerate(
-                dict.fromkeys(getattr(a, attribute) for a in applications)
-            )
-        }
-        for attribute in ("user", "group")
-    }
+    volumes = [np.append(a.volume, END_OF_APPLICATION) for a in applications]
     return Program(
         applications=len(applications),
         capacity=instance.platform.bandwidth,
-        window_begin=window.begin,
-        window_end=window.end,
-        ends_before=window.end - slack if steady else -np.inf,
+        window_begin=instance.window.begin,
+        window_end=instance.window.end,
+        ends_before=-np.inf,
         dedicated_events=float(instance.dedicated_events()),
         work=_column(np.concatenate([a.work for a in applications])),
-        volume=_column(
-            np.concatenate(
-                [np.append(a.volume, END_OF_APPLICATION) for a in applications]
-            )
-        ),
+        volume=_column(np.concatenate(volumes)),
         first=_column(np.cumsum(lengths) - lengths),
         cap=_column(instance.caps),
         release=_column([a.release for a in applications], np.float64),
         start=_column([a.start for a in applications], np.float64),
         nodes=_column([a.nodes for a in applications], np.int64),
         period=_column([a.period for a in applications], np.float64),
-        user=_column([numbers["user"][a.user] for a in applications], np.int64),
-        group=_column([numbers["group"][a.group] for a in applications], np.int64),
-        parameters=_column(parameters, np.float64),
-        record=int(record),
-        validate=int(validate),
+        user=_numbered([a.user for a in applications]),
+        group=_numbered([a.group for a in applications]),
+        parameters=_column([], np.float64),
+        record=0,
+        validate=0,
     )
+
+
+def _numbered(names: list[str]) -> Any:
+    """Return equal numbers for equal names, from 0 in the order of appearance."""
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    return _column([numbers[name] for name in names], np.int64)
 
 
 def new_state(instance: Instance, *, record: bool) -> State:

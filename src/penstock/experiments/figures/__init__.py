@@ -19,6 +19,10 @@ FIGURES: Final = {
     "p1-fig3": ("p1_synthetic", "papers/1 Figure 3: yields by iteration length"),
     "p1-fig4": ("p1_synthetic", "papers/1 Figure 4: yields by I/O fraction"),
     "p1-params": ("p1_synthetic", "papers/1 §6.2.2: n_small, sigma, noise"),
+    "p1-table2": (
+        "p1_table2",
+        "papers/1 Table 2: lower bounds on competitive ratios",
+    ),
     "p1-fig5": ("p1_apex", "papers/1 Figure 5: MinYield of fair-share on APEX"),
     "p1-fig6": ("p1_apex", "papers/1 Figure 6: MinYield over fair-share, NERSC"),
     "p1-fig7": ("p1_apex", "papers/1 Figure 7: MinYield over fair-share, TRILAB"),

@@ -53,11 +53,8 @@ def _parameter_study(scale: Scale) -> Study:
 
 def _aimed(tables: Tables) -> Tables:
     """Return the rows with the aimed pressure in place of the one that came out."""
-    aimed = dict(enumerate(_PRESSURES))
-    rows = tables.rows.with_columns(
-        pl.col("point").replace_strict(aimed).alias("pressure")
-    )
-    return Tables(rows, tables.times)
+    rows = tables.rows.with_columns(pl.col("aimed_pressure").alias("pressure"))
+    return Tables(rows.drop("aimed_pressure"), tables.times)
 
 
 def _draw_pressures(tables: Tables) -> Figure:
@@ -89,7 +86,7 @@ def _curves(tables: Tables, attribute: str) -> pl.DataFrame:
     """
     parts = []
     for pressure in _SHOWN_PRESSURES:
-        rows = tables.rows.filter(pl.col("point") == _PRESSURES.index(pressure))
+        rows = tables.rows.filter(pl.col("aimed_pressure") == pressure)
         family = Synthetic(pressure=pressure, horizon=float(rows["horizon"][0]))
         orders = {
             index: np.argsort(

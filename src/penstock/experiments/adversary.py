@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from penstock.errors import InternalError
 from penstock.model import Application, Instance, Platform, Window
 from penstock.sim import simulate
 from penstock.sim.state import COMPLETION
@@ -77,6 +78,11 @@ def play(
 
     Only name, nodes, release, start and history of `applications` matter; their
     phases come from `rule`.
+
+    Raises
+    ------
+    InternalError
+        If the policy knew the future: see this module's docstring.
     """
     forever = 2.0 * (window.end - min(a.start for a in applications))
     seen: list[Completion] = []
@@ -92,7 +98,7 @@ def play(
         )
         completions = _completions(instance, policy)
         if completions[: len(seen)] != seen:
-            raise AssertionError(f"{policy}: the past changed with the future")
+            raise InternalError(f"{policy}: the past changed with the future")
         unseen = completions[len(seen) :]
         if not unseen:
             return instance
@@ -103,7 +109,8 @@ def play(
 def _completions(instance: Instance, policy: str) -> list[Completion]:
     """Return the completions inside the window, in the order of the log."""
     log = simulate(instance, policy, record=True).log
-    assert log is not None
+    if log is None:
+        raise InternalError("a recorded run has no log")
     count = [0] * len(instance.applications)
     completions = []
     for time, kind, number in zip(

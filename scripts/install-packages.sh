@@ -1,0 +1,34 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Install the Debian packages that some tests need: a real Slurm, and `ip`.
+# Does nothing, and says why, where it cannot; those tests are then skipped.
+set -eu
+
+PACKAGES="slurm-wlm slurm-client munge iproute2"
+
+missing=
+for package in $PACKAGES; do
+    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' ||
+        missing="$missing $package"
+done
+[ -n "$missing" ] || exit 0
+
+skip() {
+    echo "install-packages: not installing$missing: $1; some tests will be skipped" >&2
+    exit 0
+}
+
+command -v apt-get >/dev/null || skip "there is no apt-get"
+[ "$(id -u)" -eq 0 ] || skip "not root"
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+export DEBIAN_FRONTEND=noninteractive
+install() {
+    # shellcheck disable=SC2086 - a list of words
+    timeout 600 apt-get install -qq -y --no-install-recommends $missing >"$log" 2>&1
+}
+install || { timeout 300 apt-get update -qq >"$log" 2>&1 && install; } || {
+    tail -n 3 "$log" >&2
+    skip "apt-get failed"
+}

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: MIT
+"""Run a study of your own: a sweep over workloads, parameters and policies.
+
+FILE is a TOML file; ``docs/studies.md`` describes it. The folder receives the
+figure (SVG, PNG), all rows (Parquet, CSV) and a page. Stopped at any point, the
+same command goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from penstock.cli.options import add_executor_options, executor_from
+from penstock.cli.progress import progress_bar
+
+__all__ = ["SUMMARY", "main", "setup_parser"]
+
+SUMMARY = "run a study of your own, declared in a file"
+
+
+def setup_parser(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``penstock study``."""
+    parser.add_argument("file", metavar="FILE", help="what to compute (TOML)")
+    parser.add_argument(
+        "-o", "--output", metavar="DIR", default="out", help="folder (default: out)"
+    )
+    add_executor_options(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Run the study and say where the page is."""
+    from penstock.experiments.reproduction import Scale, reproduce
+    from penstock.experiments.study_file import read_study
+
+    study = read_study(arguments.file)
+    folder = Path(arguments.output)
+    executor = executor_from(arguments)
+    with progress_bar() as show:
+        reproduce(study, Scale.PAPER, folder, executor, show)
+    sys.stdout.write(f"page: {folder / study.name / 'index.html'}\n")
+    return 0

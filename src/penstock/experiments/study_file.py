@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: MIT
+"""A user's own study, declared in a TOML file.
+
+::
+
+    name = "short-iterations"
+    instances = 20
+    seed = 7
+    policies = ["fair-share", "greedy-yield", "mypackage.mypolicy:patience=0.1"]
+    bound = true                      # compute the bound as well; default false
+
+    [workload]
+    name = "synthetic"
+    horizon = 400000                  # any parameter of the workload
+
+    [sweep]                           # all combinations
+    pressure = [0.5, 0.8, 1.0]
+    n_small = [10, 30]
+
+    [plot]
+    x = "pressure"                    # default: the first key of [sweep]
+    metrics = ["min_yield", "efficiency"]
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any, Final
+
+from matplotlib.figure import Figure
+
+from penstock.errors import InputError, UnknownNameError
+from penstock.experiments.charts import grouped_boxes
+from penstock.experiments.claims import Tables
+from penstock.experiments.reproduction import Reproduction
+from penstock.experiments.study import METRICS, Point, Study, column_of, sweep
+
+__all__ = ["read_study"]
+
+_TOP: Final = {
+    *("name", "instances", "seed", "policies", "bound", "workload", "sweep", "plot"),
+}
+_PLOT: Final = {"x", "metrics"}
+#: Names of folders, and not that of all studies.
+_NAME: Final = re.compile(r"(?!studies$)\w[\w.-]*")
+_KINDS: Final = {
+    str: "a text",
+    int: "a whole number",
+    bool: "true or false",
+    list: "a list",
+    dict: "a table",
+}
+
+
+def read_study(path: str) -> Reproduction:
+    """Read a study; it is run and drawn as the figures of the papers are."""
+    try:
+        document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(
+            f"cannot read the file: {error.strerror}", where=path
+        ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"not TOML: {error}", where=path) from None
+    try:
+        return _declared(document)
+    except InputError as error:
+        raise error.at(f"{path}: ") from None
+
+
+def _declared(document: dict[str, Any]) -> Reproduction:
+    _known(document, _TOP, "")
+    study = Study(
+        name=_name(document),
+        points=_points(document),
+        instances=_typed(document, "instances", int, 10),
+        policies=_texts(document, "policies", ()),
+        seed=_seed(document),
+        bounded=_typed(document, "bound", bool, default=False),
+    )
+    plot = _typed(document, "plot", dict, {})
+    _known(plot, _PLOT, "plot")
+    swept = list(document["sweep"])
+    x = plot.get("x", swept[0])
+    if x not in swept:
+        raise UnknownNameError("key of [sweep]", str(x), swept, where="plot.x")
+    metrics = _texts(plot, "metrics", METRICS[:3], "plot.")
+    for metric in metrics:
+        if metric not in METRICS:
+            raise UnknownNameError("metric", metric, METRICS, where="plot.metrics")
+
+    def draw(tables: Tables) -> Figure:
+        return grouped_boxes(tables.rows, column_of(x), metrics)
+
+    return Reproduction(
+        name=study.name,
+        title=study.name,
+        source="a study of one's own",
+        study=lambda _scale: study,
+        draw=draw,
+    )
+
+
+def _name(document: dict[str, Any]) -> str:
+    name: str = _typed(document, "name", str, "study")
+    if not _NAME.fullmatch(name):
+        raise InputError(
+            f"{name!r} cannot be the name of a study",
+            where="name",
+            remedy="letters, digits, '-', '_' and '.', but not 'studies'",
+        )
+    return name
+
+
+def _seed(document: dict[str, Any]) -> int:
+    seed: int = _typed(document, "seed", int, 1)
+    if seed < 0:
+        raise InputError(f"{seed} is negative", where="seed")
+    return seed
+
+
+def _points(document: dict[str, Any]) -> tuple[Point, ...]:
+    workload = _typed(document, "workload", dict, {"name": "synthetic"})
+    if "name" not in workload:
+        raise InputError("key 'name' is missing", where="workload")
+    name = _typed(workload, "name", str, "", "workload.")
+    fixed = {key: value for key, value in workload.items() if key != "name"}
+    swept = _typed(document, "sweep", dict, {})
+    if not swept:
+        raise InputError(
+            "nothing is swept",
+            where="sweep",
+            remedy="give a list of values of a parameter of the workload",
+        )
+    for key, values in swept.items():
+        if not isinstance(values, list) or not values:
+            raise InputError(
+                f"{values!r} is not a list of values", where=f"sweep.{key}"
+            )
+    return sweep(name, fixed, swept)
+
+
+def _known(table: dict[str, Any], known: set[str], where: str) -> None:
+    for key in sorted(table.keys() - known):
+        raise UnknownNameError("key", key, known, where=where)
+
+
+def _typed(
+    table: dict[str, Any], key: str, kind: type, default: Any, place: str = ""
+) -> Any:
+    value = table.get(key, default)
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise InputError(f"{value!r} is not {_KINDS[kind]}", where=f"{place}{key}")
+    return value
+
+
+def _texts(
+    table: dict[str, Any], key: str, default: tuple[str, ...], place: str = ""
+) -> tuple[str, ...]:
+    """Return a list of texts that is not empty."""
+    values = _typed(table, key, list, list(default), place)
+    if not values or not all(isinstance(value, str) for value in values):
+        raise InputError(f"{values!r} is not a list of names", where=f"{place}{key}")
+    return tuple(values)

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: MIT
+"""``penstock reproduce`` and ``penstock study``: every figure, as a user makes it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import polars as pl
+import pytest
+
+from penstock.cli import main
+from penstock.experiments.figures import FIGURES, get_figure
+
+PENSTOCK = str(Path(sys.executable).with_name("penstock"))
+EXAMPLE = Path(__file__).parents[2] / "examples" / "study.toml"
+
+
+def _run(*arguments: object, cwd: Path) -> Any:
+    return subprocess.run(
+        [PENSTOCK, *map(str, arguments)],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+
+def _done(*arguments: object, cwd: Path) -> str:
+    """Run ``penstock``, which must succeed; return its standard output."""
+    done = _run(*arguments, cwd=cwd)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stdout
+
+
+def _refused(*arguments: object, cwd: Path) -> str:
+    """Run ``penstock``, which must refuse in one line; return the line."""
+    done = _run(*arguments, cwd=cwd)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    return line
+
+
+def _files(folder: Path) -> dict[str, tuple[bytes, int]]:
+    """Return content and time of writing of all files."""
+    return {
+        str(path.relative_to(folder)): (path.read_bytes(), path.stat().st_mtime_ns)
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def _assert_complete(home: Path) -> dict[str, Any]:
+    """Check that the files of a figure are there and valid; return its record."""
+    name = home.name
+    made = {f"{name}.{kind}" for kind in ("svg", "png", "parquet", "csv")}
+    assert {path.name for path in home.iterdir()} == {
+        *(*made, "claims.json", "index.html"),
+    }
+    root = ET.parse(home / f"{name}.svg").getroot()  # noqa: S314 - our own
+    assert root.tag.endswith("svg")
+    assert (home / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    table = pl.read_parquet(home / f"{name}.parquet")
+    assert table.height > 0
+    assert pl.read_csv(home / f"{name}.csv").height == table.height
+    record = json.loads((home / "claims.json").read_text())
+    facts = json.loads(pl.read_parquet_metadata(home / f"{name}.parquet")["penstock"])
+    assert facts == record["provenance"]
+    assert facts["command"]
+    page = (home / "index.html").read_text()
+    assert "<svg" in page
+    assert page.count('class="yes"') + page.count('class="no"') == len(record["claims"])
+    return record
+
+
+# --- The command ------------------------------------------------------------------
+
+
+def test_the_list_names_every_figure(tmp_path: Path) -> None:
+    lines = _done("reproduce", "--list", cwd=tmp_path).splitlines()
+    assert [line.split()[0] for line in lines] == list(FIGURES)
+    for line, (_, shows) in zip(lines, FIGURES.values(), strict=True):
+        assert line.endswith(f" {shows}")
+        assert shows.startswith("papers/")
+
+
+def test_an_unknown_figure_lists_the_known_ones(tmp_path: Path) -> None:
+    line = _refused("reproduce", "p1-fig22", cwd=tmp_path)
+    assert "unknown figure 'p1-fig22' (did you mean 'p1-fig2'?" in line
+    for name in (*FIGURES, "all"):
+        assert name in line
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_figure_at_all(tmp_path: Path) -> None:
+    line = _refused("reproduce", cwd=tmp_path)
+    assert line == "penstock: no figure named (see penstock reproduce --list)"
+
+
+def test_a_figure_from_end_to_end_and_again(tmp_path: Path) -> None:
+    command = ("reproduce", "p3-fig1b", "-o", "made")
+    said = _done(*command, cwd=tmp_path)
+    record = _assert_complete(tmp_path / "made" / "p3-fig1b")
+    assert record["provenance"]["command"] == "penstock reproduce p3-fig1b -o made"
+    assert "p3-fig1b: Stretch of IO-SETS" in said
+    for claim in record["claims"]:
+        verdict = "holds" if claim["holds"] else "DOES NOT HOLD"
+        assert f"  {verdict:13}  {claim['says']}\n" in said
+    assert said.endswith("\npages: made/index.html\n")
+    assert "p3-fig1b/index.html" in (tmp_path / "made" / "index.html").read_text()
+
+    before = _files(tmp_path)
+    assert _done(*command, cwd=tmp_path) == said
+    after = _files(tmp_path)
+    assert {n: content for n, (content, _) in after.items()} == {
+        n: content for n, (content, _) in before.items()
+    }
+    pieces = [name for name in before if "/pieces/" in name]
+    assert len(pieces) == 30
+    assert {n: after[n] for n in pieces} == {n: before[n] for n in pieces}
+
+
+@pytest.mark.parametrize("figure", ["p3-fig1b", "p1-table2"])
+def test_a_folder_that_cannot_be_made(tmp_path: Path, figure: str) -> None:
+    (tmp_path / "out").write_text("a file")
+    line = _refused("reproduce", figure, "-o", "out", cwd=tmp_path)
+    assert "cannot write" in line
+    assert (tmp_path / "out").read_text() == "a file"
+
+
+def test_a_study_of_ones_own(tmp_path: Path) -> None:
+    said = _done("study", EXAMPLE, "-o", "made", cwd=tmp_path)
+    assert said == "page: made/short-iterations/index.html\n"
+    record = _assert_complete(tmp_path / "made" / "short-iterations")
+    assert record["claims"] == []
+    assert record["instances"] == 4
+    table = pl.read_parquet(tmp_path / "made/short-iterations/short-iterations.parquet")
+    assert table.height == 3 * 2 * 4 * 3
+    assert table["aimed_pressure"].unique().sort().to_list() == [0.5, 0.8, 1.0]
+    assert table["policy"].unique().len() == 3
+
+
+def test_a_bad_study_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    (tmp_path / "bad.toml").write_text('policies = ["fcfs"]\n[sweep]\nspeed = [1]\n')
+    line = _refused("study", "bad.toml", cwd=tmp_path)
+    assert line.startswith("penstock: bad.toml: unknown workload key 'speed'")
+    assert [path.name for path in tmp_path.iterdir()] == ["bad.toml"]
+
+
+# --- Every figure -----------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder for all figures: those that need the same study share it."""
+    return tmp_path_factory.mktemp("gallery")
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_figure_at_smoke_scale(
+    gallery: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All is computed, drawn and judged; whether claims hold is for full scale."""
+    assert main(["reproduce", name, "-o", str(gallery), "--jobs", "1"]) == 0
+    said = capsys.readouterr().out
+    figure = get_figure(name)
+    record = _assert_complete(gallery / name)
+    assert (record["name"], record["title"]) == (name, figure.title)
+    assert [c["name"] for c in record["claims"]] == [c.name for c in figure.claims]
+    names = [claim["name"] for claim in record["claims"]]
+    assert len(set(names)) == len(names) > 0
+    for claim in record["claims"]:
+        assert claim["numbers"], claim["name"]
+        # JSON has null for infinity, which is a ratio of Table 2, and for no number.
+        assert name == "p1-table2" or None not in claim["numbers"].values()
+        assert claim["says"] in said
+    if name == "p1-table2":
+        assert all(claim["holds"] for claim in record["claims"])

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: MIT
+"""A small figure for the real command, whose policy can be slow, fail, or die.
+
+`Bench` is a folder with a policy file and a script that is the command ``penstock``
+plus one figure, "small": 12 pieces of two policies. Files in the folder tell the
+policy what to do, so that it does not change what the command is asked for.
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from penstock.experiments.campaign import run_study
+from penstock.experiments.executors import Inline
+
+__all__ = [
+    "PIECES",
+    "Bench",
+    "end_session",
+    "processes_of",
+    "undisturbed_table",
+    "until",
+]
+
+PIECES = 12
+
+_POLICY = """
+import os, signal, time
+from math import inf
+from pathlib import Path
+
+HERE = Path(__file__).parent
+PAUSE = 2e-4 if (HERE / "slow").exists() else 0.0
+
+def allocate(view, rates):
+    if PAUSE:
+        time.sleep(PAUSE)
+    if (HERE / "fail").exists() and view.now > 5000:
+        raise ZeroDivisionError("of mine")
+    try:
+        (HERE / "die").unlink()
+    except FileNotFoundError:
+        pass
+    else:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if (HERE / "die-always").exists():
+        os.kill(os.getpid(), signal.SIGKILL)
+    last = view.active[view.n_active - 1]
+    rates[last] = view.cap[last]
+    return inf
+"""
+
+_COMMAND = """
+import sys
+
+def small(scale):
+    from penstock.experiments.study import Study, sweep
+    points = sweep("synthetic", {"horizon": 20000.0}, {"pressure": (0.5, 0.8)})
+    return Study("small", points, 6, ("fcfs", "mine.allocate"))
+
+def command():
+    from types import SimpleNamespace
+    from matplotlib.figure import Figure
+    from penstock.cli import main
+    from penstock.experiments.figures import FIGURES
+    from penstock.experiments.reproduction import Reproduction
+    figure = Reproduction("small", "Small", "nowhere", small, lambda tables: Figure())
+    FIGURES["small"] = ("small", "a test")
+    name = "penstock.experiments.figures.small"
+    sys.modules[name] = SimpleNamespace(FIGURES={"small": figure})
+    return main(["reproduce", "small", "-o", "out", *sys.argv[1:]])
+
+if __name__ == "__main__":
+    sys.exit(command())
+"""
+
+
+class Bench:
+    """A folder in which the command runs."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._started: list[subprocess.Popen[str]] = []
+        folder.mkdir(exist_ok=True)
+        (folder / "mine.py").write_text(_POLICY)
+        (folder / "command.py").write_text(_COMMAND)
+
+    def tell(self, *words: str) -> None:
+        """Have the policy be "slow", "fail", "die" once or "die-always"."""
+        for word in ("slow", "fail", "die", "die-always"):
+            path = self.folder / word
+            path.touch() if word in words else path.unlink(missing_ok=True)
+
+    def start(self, *options: str) -> subprocess.Popen[str]:
+        """Start the command in a session of its own, as a terminal would."""
+        process = subprocess.Popen(
+            [sys.executable, "command.py", *options],
+            cwd=self.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            env={**os.environ, "DASK_TEMPORARY_DIRECTORY": str(self.folder)},
+        )
+        self._started.append(process)
+        return process
+
+    def close(self) -> None:
+        """End whatever a failed test has left."""
+        for process in self._started:
+            end_session(process)
+
+    def run(self, *options: str) -> tuple[int, str]:
+        """Run the command; return its status and what it said, on one line."""
+        return self.outcome(self.start(*options))
+
+    def outcome(self, process: subprocess.Popen[str]) -> tuple[int, str]:
+        """Wait for the command; return its status and what it said, on one line."""
+        _, said = process.communicate(timeout=100)
+        assert "Traceback" not in said, said
+        return process.returncode, " ".join(said.split())
+
+    def done(self, *options: str) -> str:
+        """Run the command, which must succeed; return what it said."""
+        status, said = self.run(*options)
+        assert status == 0, said
+        return said
+
+    @property
+    def study(self) -> Path:
+        return self.folder / "out" / "studies" / "small"
+
+    def pieces(self) -> dict[str, int]:
+        """Return the finished pieces and when each was written."""
+        found = (self.study / "pieces").glob("*.parquet")
+        return {path.name: path.stat().st_mtime_ns for path in found}
+
+    def wait_for_pieces(self, count: int) -> dict[str, int]:
+        until(lambda: len(self.pieces()) >= count)
+        return self.pieces()
+
+    def table(self) -> bytes:
+        return (self.study / "table.parquet").read_bytes()
+
+
+def undisturbed_table(folder: Path) -> bytes:
+    """Return the table of a run that nothing disturbs, in one process."""
+    bench = Bench(folder)
+    study = runpy.run_path(str(folder / "command.py"))["small"]
+    sys.path.insert(0, str(folder))
+    try:
+        run_study(study(None), bench.study, Inline())
+    finally:
+        sys.path.remove(str(folder))
+        del sys.modules["mine"]
+    return bench.table()
+
+
+def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
+    """Wait until `condition` holds; fail if that takes too long."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "took too long"
+        time.sleep(0.02)
+
+
+def end_session(process: subprocess.Popen[Any]) -> None:
+    """Kill what is left of a session, its first process included."""
+    if processes_of(process.pid):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.communicate(timeout=20)
+
+
+def processes_of(session: int) -> list[str]:
+    """Return the processes that still belong to a session, zombies left out."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            text = path.read_text()
+        except OSError:
+            continue
+        state, _, _, its_session = text.rpartition(")")[2].split()[:4]
+        if int(its_session) == session and state != "Z":
+            found.append(text)
+    return found

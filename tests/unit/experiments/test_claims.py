@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: MIT
+"""Claims: records of verdicts, and means over chosen rows."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+
+from penstock.experiments.claims import Claim, Tables, Verdict, judge, mean_of
+
+ROWS = pl.DataFrame(
+    {
+        "policy": ["a", "a", "a", "b"],
+        "load": [1, 1, 2, 1],
+        "min_yield": [0.25, 0.75, 0.125, 1.0],
+    }
+)
+TABLES = Tables(ROWS, pl.DataFrame())
+
+
+def _claim(holds: object, note: str = "", **numbers: float) -> Claim:
+    verdict = Verdict(holds, numbers)  # type: ignore[arg-type]
+    return Claim("c", "papers/0", "It is so.", lambda _tables: verdict, note)
+
+
+def test_a_record_has_words_verdict_and_numbers() -> None:
+    assert judge((_claim(True, x=1.0),), TABLES) == [
+        {
+            "name": "c",
+            "source": "papers/0",
+            "says": "It is so.",
+            "holds": True,
+            "numbers": {"x": 1.0},
+        }
+    ]
+
+
+def test_a_note_is_given_only_if_the_claim_fails() -> None:
+    held, failed = judge((_claim(True, "why"), _claim(False, "why")), TABLES)
+    assert "note" not in held
+    assert failed["note"] == "why"
+
+
+def test_values_of_numpy_become_plain_ones() -> None:
+    (record,) = judge((_claim(np.bool_(True), x=np.float64(1 / 3), n=3),), TABLES)
+    assert record["holds"] is True
+    assert {type(value) for value in record["numbers"].values()} == {float}
+    assert record["numbers"] == {"x": 0.333333, "n": 3.0}
+
+
+def test_infinite_numbers_stay_so() -> None:
+    (record,) = judge((_claim(True, x=math.inf),), TABLES)
+    assert record["numbers"]["x"] == math.inf
+
+
+def test_checks_are_given_the_tables() -> None:
+    seen = []
+
+    def check(tables: Tables) -> Verdict:
+        seen.append(tables)
+        return Verdict(True, {})
+
+    judge((Claim("c", "", "", check),), TABLES)
+    assert seen == [TABLES]
+
+
+def test_no_claims() -> None:
+    assert judge((), TABLES) == []
+
+
+def test_mean_of_a_policy_and_of_some_of_its_rows() -> None:
+    assert mean_of(ROWS, "min_yield", "a") == pytest.approx(0.375)
+    assert mean_of(ROWS, "min_yield", "a", load=1) == 0.5
+    assert mean_of(ROWS, "min_yield", "b", load=1) == 1.0

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: MIT
+"""A figure from declaration to files: complete, valid, and the same bytes again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import polars as pl
+import pytest
+from matplotlib.figure import Figure
+
+from penstock.experiments.claims import Claim, Tables, Verdict
+from penstock.experiments.executors import Inline
+from penstock.experiments.reproduction import (
+    Reproduction,
+    Scale,
+    reproduce,
+    reproduce_all,
+)
+from penstock.experiments.study import Study, sweep
+
+ROWS = pl.DataFrame({"policy": ["a", "b"], "ratio": [1.5, 2.5], "all": [[1], [2]]})
+ENDINGS = ("svg", "png", "parquet", "csv")
+
+
+class _Counting(Inline):
+    """Counts the pieces that are computed."""
+
+    def __init__(self) -> None:
+        self.computed = 0
+
+    def run(self, pieces: Any, warn: Any) -> Any:
+        self.computed += len(pieces)
+        return super().run(pieces, warn)
+
+
+def _draw(tables: Tables) -> Figure:
+    figure = Figure(figsize=(3, 2))
+    figure.subplots().plot(range(tables.rows.height))
+    return figure
+
+
+def _study(scale: Scale) -> Study:
+    points = sweep("synthetic", {"horizon": 20_000.0}, {"pressure": (0.5, 0.8)})
+    return Study("tiny", points, 2 if scale is Scale.SMOKE else 3, ("fcfs",), seed=5)
+
+
+def _figure(name: str = "fig", study: Any = _study, **changes: Any) -> Reproduction:
+    claim = Claim("c", "here", "There are rows.", lambda t: Verdict(True, {"n": 1}))
+    return Reproduction(
+        name, "A <figure>", "papers/0", study, _draw, (claim,), **changes
+    )
+
+
+def _table(name: str = "tab") -> Reproduction:
+    return _figure(name, lambda _scale: ROWS)
+
+
+def _nothing(_done: float, _total: float, _message: str) -> None:
+    pass
+
+
+def _make(figure: Reproduction, folder: Path, executor: Any = None) -> dict[str, Any]:
+    return reproduce(figure, Scale.SMOKE, folder, executor or Inline(), _nothing)
+
+
+def _content(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+@pytest.mark.parametrize("figure", [_figure("x"), _table("x")], ids=["study", "rows"])
+def test_all_files_are_there_and_valid(figure: Reproduction, tmp_path: Path) -> None:
+    record = _make(figure, tmp_path)
+    home = tmp_path / "x"
+    expected = {*(f"x.{ending}" for ending in ENDINGS), "claims.json", "index.html"}
+    assert {path.name for path in home.iterdir()} == expected
+    root = ET.parse(home / "x.svg").getroot()  # noqa: S314 - our own file
+    assert root.tag.endswith("svg")
+    assert (home / "x.png").read_bytes().startswith(b"\x89PNG")
+    table = pl.read_parquet(home / "x.parquet")
+    assert table.height == (4 if figure.study is _study else 2)
+    assert pl.read_csv(home / "x.csv").height == table.height
+    assert json.loads((home / "claims.json").read_text()) == record
+    assert "A &lt;figure&gt;" in (home / "index.html").read_text()
+
+
+def test_a_study_gives_its_seed_and_its_instances(tmp_path: Path) -> None:
+    record = _make(_figure(), tmp_path)
+    assert record["provenance"]["seed"] == 5
+    assert record["provenance"]["scale"] == "smoke"
+    assert record["instances"] == 2
+    assert [claim["holds"] for claim in record["claims"]] == [True]
+    metadata = pl.read_parquet_metadata(tmp_path / "fig" / "fig.parquet")
+    assert json.loads(metadata["penstock"]) == record["provenance"]
+
+
+def test_rows_without_a_study_have_neither(tmp_path: Path) -> None:
+    record = _make(_table(), tmp_path)
+    assert record["provenance"]["seed"] is None
+    assert record["instances"] is None
+    assert not (tmp_path / "studies").exists()
+    assert pl.read_parquet(tmp_path / "tab" / "tab.parquet").equals(ROWS)
+    assert "instances" not in (tmp_path / "tab" / "index.html").read_text()
+
+
+def test_claims_and_drawing_see_times_and_summary_is_kept(tmp_path: Path) -> None:
+    seen: list[Tables] = []
+
+    def summary(tables: Tables) -> pl.DataFrame:
+        seen.append(tables)
+        return tables.rows.select("policy").unique()
+
+    _make(_figure(summary=summary), tmp_path)
+    assert "seconds" in seen[0].times.columns
+    assert "seconds" not in seen[0].rows.columns
+    assert seen[0].times.height == seen[0].rows.height == 4
+    kept = pl.read_parquet(tmp_path / "fig" / "fig.parquet")
+    assert kept.to_dicts() == [{"policy": "fcfs"}]
+
+
+def test_the_scale_reaches_the_study(tmp_path: Path) -> None:
+    record = reproduce(_figure(), Scale.PAPER, tmp_path, Inline(), _nothing)
+    assert record["instances"] == 3
+    assert record["provenance"]["scale"] == "paper"
+
+
+def test_same_bytes_here_and_elsewhere_and_nothing_computed_twice(
+    tmp_path: Path,
+) -> None:
+    figures = [_figure(), _table()]
+    counting = _Counting()
+    here, there = tmp_path / "here", tmp_path / "there"
+    reproduce_all(figures, Scale.SMOKE, here, counting, _nothing)
+    before = _content(here)
+    reproduce_all(figures, Scale.SMOKE, here, counting, _nothing)
+    assert counting.computed == 4
+    assert _content(here) == before
+    reproduce_all(figures, Scale.SMOKE, there, Inline(), _nothing)
+    elsewhere = _content(there)
+    # How long simulations take differs from run to run: in times and pieces only.
+    same = {n for n in before if "pieces" not in n and "times" not in n}
+    assert {n: elsewhere[n] for n in same} == {n: before[n] for n in same}
+
+
+def test_figures_share_a_study(tmp_path: Path) -> None:
+    counting = _Counting()
+    figures = [_figure("one"), _figure("two")]
+    reproduce_all(figures, Scale.SMOKE, tmp_path, counting, _nothing)
+    assert counting.computed == 4
+    index = (tmp_path / "index.html").read_text()
+    assert "one/index.html" in index
+    assert "two/index.html" in index
+    assert "2 of 2 claims hold" in index
+
+
+def test_progress_is_told(tmp_path: Path) -> None:
+    told: list[tuple[float, float, str]] = []
+    reproduce(
+        _figure(), Scale.SMOKE, tmp_path, Inline(), lambda *args: told.append(args)
+    )
+    done, total, _ = told[-1]
+    assert done == total > 0
