@@ -64,7 +64,7 @@ def test_a_local_cluster_and_a_worker_that_dies(bench: Bench, expected: bytes) -
     assert bench.table() == expected
 
 
-def test_ctrl_c_ends_a_local_cluster(bench: Bench, expected: bytes) -> None:
+def test_ctrl_c_ends_a_local_cluster(bench: Bench) -> None:
     bench.tell("slow")
     process = bench.start("--dask", "local", "--jobs", "2")
     bench.wait_for_pieces(2)
@@ -76,10 +76,6 @@ def test_ctrl_c_ends_a_local_cluster(bench: Bench, expected: bytes) -> None:
     message = f"{len(kept)} of {PIECES} pieces are kept in out/studies/small"
     assert said == f"{message}: the same command goes on from there penstock: stopped"
     until(lambda: not processes_of(process.pid), 10)
-    bench.tell()
-    bench.done("--jobs", "1")
-    assert kept.items() <= bench.pieces().items()
-    assert bench.table() == expected
 
 
 def test_a_scheduler_by_address(

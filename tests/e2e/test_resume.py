@@ -97,7 +97,7 @@ def tiny_disk(tmp_path: Path) -> Iterator[Path]:
 
 def test_a_full_disk(bench: Bench, expected: bytes, tiny_disk: Path) -> None:
     (tiny_disk / "filler").write_bytes(bytes(80_000))
-    status, said = bench.run(*POOL)
+    status, said = bench.run("--jobs", "1")
     assert status == 2
     assert said.count("cannot write the file: No space left on device") == 1
     assert "pieces are kept" in said

@@ -121,7 +121,7 @@ def _run(
 ) -> list[Report]:
     from penstock.experiments.compare import compare
 
-    with progress_bar() as show:
+    with progress_bar(*policies) as show:
         return compare(
             source,
             policies,

@@ -11,8 +11,8 @@ __all__ = ["progress_bar"]
 
 
 @contextmanager
-def progress_bar() -> Iterator[Callable[[float, float, str], None]]:
-    """Compile the engine, then show how much of the work is done and what is left.
+def progress_bar(*policies: str) -> Iterator[Callable[[float, float, str], None]]:
+    """Compile the engine and `policies`, then show what is done and what is left.
 
     The function that is yielded takes what is done, what there is in all, and a
     message to print above the bar, or "".
@@ -29,15 +29,22 @@ def progress_bar() -> Iterator[Callable[[float, float, str], None]]:
         TimeRemainingColumn(),
     )
     console = Console(stderr=True)
-    hidden = not console.is_terminal
-    with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
+    bar = Progress(
+        *columns,
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+        # Pieces may take minutes: the default window of 30 s would see none end.
+        speed_estimate_period=3600.0,
+    )
+    with bar:
         task = bar.add_task("compiling, first time only", total=None)
-        warm_up()
+        warm_up(*policies)
         bar.update(task, description="simulating")
 
         def show(done: float, total: float, message: str) -> None:
             if message:
-                console.print(message, markup=False, highlight=False)
+                console.print(message, markup=False, highlight=False, soft_wrap=True)
             bar.update(task, completed=done, total=total)
 
         yield show

@@ -105,9 +105,20 @@ def simulate(
     return _outcome(instance, policy, state, seconds, records)
 
 
+def warm_up(*policies: str) -> None:
+    """Compile the engine and `policies`, or load them from the cache.
+
+    The first time this takes seconds for each: better once here than in every
+    worker process.
+    """
+    _compile_engine()
+    for policy in map(get_policy, policies):
+        if is_kernel(policy.allocate):
+            _pointer(policy.allocate, policy.name)
+
+
 @cache
-def warm_up() -> None:
-    """Compile the engine, or load it from the cache (seconds the first time)."""
+def _compile_engine() -> None:
     words = types.uint64[::1]
     start, run = cast(Any, engine.start_compiled), cast(Any, engine.run_compiled)
     start.compile((words, words))
@@ -131,7 +142,7 @@ def _pointer(allocate: Allocate, name: str) -> Allocate:
 def _compiled(
     allocate: Callable[..., float], program: Program, state: State
 ) -> Callable[[int], int]:
-    warm_up()
+    _compile_engine()
     words = addresses(program), addresses(state)
     engine.start_compiled(*words)
     return lambda budget: engine.run_compiled(*words, allocate, budget)

@@ -54,9 +54,10 @@ def test_an_address_that_is_none_is_said_at_once(address: str) -> None:
         next(DaskExecutor(address, 1).run(PIECES, pytest.fail))
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1:9", "tcp://192.0.2.1:8786"])
-def test_an_unreachable_scheduler_is_said_in_time(address: str) -> None:
+def test_an_unreachable_scheduler_is_said_in_time() -> None:
     _need("distributed")
+    # An address that swallows what is sent there, as a firewall does.
+    address = "tcp://192.0.2.1:8786"
     dask_executor._extra("distributed")
     began = time.monotonic()
     with pytest.raises(InputError, match=f"--dask {address}: no Dask scheduler"):
