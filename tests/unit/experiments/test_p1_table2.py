@@ -111,7 +111,7 @@ def test_numbers_of_a_claim(rows: pl.DataFrame) -> None:
             "predicted at last": 16 * 1000 / 1001,
             "stated": 16,
         },
-        abs=1e-6,
+        rel=1e-5,
     )
     assert claim["source"] == "papers/1 section 5, Table 2, example 1"
     assert "For MinYield, fair-share has no competitive ratio under m:" in claim["says"]
