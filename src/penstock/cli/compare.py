@@ -8,17 +8,16 @@ pressure 0.8, all policies.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.options import (
+    add_jobs_option,
     add_json_option,
     add_source_options,
     check_drawable,
     check_writable,
-    positive,
     source_facts,
     source_from,
     write_json,
@@ -56,13 +55,7 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-bound", action="store_true", help="do not compute the bound"
     )
-    parser.add_argument(
-        "--jobs",
-        type=positive,
-        metavar="N",
-        default=len(os.sched_getaffinity(0)),
-        help="processes to use (default: all cores)",
-    )
+    add_jobs_option(parser)
     add_json_option(parser)
     parser.add_argument("--plot", metavar="FILE", help="box plots (.svg, .png, .pdf)")
     parser.add_argument(

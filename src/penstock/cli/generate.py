@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.cli.options import check_writable, natural, positive
+from penstock.cli.options import add_settings_option, check_writable, natural, positive
 from penstock.errors import InputError
 
 if TYPE_CHECKING:
@@ -29,14 +29,7 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", metavar="OUTPUT", default="-", help="file, folder or -"
     )
-    parser.add_argument(
-        "--set",
-        dest="settings",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="set a parameter of the workload; may be repeated",
-    )
+    add_settings_option(parser)
     parser.add_argument("--instances", type=positive, default=1, metavar="K")
     parser.add_argument("--seed", type=natural, default=1, metavar="S")
 

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "add_executor_options",
+    "add_jobs_option",
     "add_json_option",
+    "add_settings_option",
     "add_source_options",
     "check_drawable",
     "check_writable",
@@ -43,14 +45,7 @@ def add_source_options(parser: argparse.ArgumentParser, *, instances: int) -> No
         metavar="NAME",
         help=f"draw instances of this workload (default: {_DEFAULT_WORKLOAD})",
     )
-    parser.add_argument(
-        "--set",
-        dest="settings",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="set a parameter of the workload; may be repeated",
-    )
+    add_settings_option(parser)
     parser.add_argument(
         "--instances",
         type=positive,
@@ -61,6 +56,18 @@ def add_source_options(parser: argparse.ArgumentParser, *, instances: int) -> No
         "--seed", type=natural, metavar="S", help="seed of the draws (default: 1)"
     )
     parser.set_defaults(default_instances=instances)
+
+
+def add_settings_option(parser: argparse.ArgumentParser) -> None:
+    """Add ``--set KEY=VALUE``."""
+    parser.add_argument(
+        "--set",
+        dest="settings",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="set a parameter of the workload; may be repeated",
+    )
 
 
 def source_from(arguments: argparse.Namespace) -> Source:
@@ -97,17 +104,22 @@ def source_facts(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def add_executor_options(parser: argparse.ArgumentParser) -> None:
     """Add ``--jobs N`` and ``--dask ADDRESS``."""
+    add_jobs_option(parser)
+    parser.add_argument(
+        "--dask",
+        metavar="ADDRESS",
+        help="compute on Dask: a scheduler's address, `local`, or `slurm`",
+    )
+
+
+def add_jobs_option(parser: argparse.ArgumentParser) -> None:
+    """Add ``--jobs N``."""
     parser.add_argument(
         "--jobs",
         type=positive,
         metavar="N",
         default=len(os.sched_getaffinity(0)),
         help="processes to use (default: all cores)",
-    )
-    parser.add_argument(
-        "--dask",
-        metavar="ADDRESS",
-        help="compute on Dask: a scheduler's address, `local`, or `slurm`",
     )
 
 

@@ -61,7 +61,7 @@ TOLERANCE: Final = 1e-9
 
 @kernel
 def run(program: Program, state: State, allocate: Allocate, budget: int) -> int:
-    """Advance the simulation by at most `budget` instants; return a `Status`.
+    """Advance the simulation by at most `budget` instants; return why it stopped.
 
     Nothing is kept but in `state`: calling again goes on where this call paused.
     """
