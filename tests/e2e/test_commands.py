@@ -18,10 +18,12 @@ import pytest
 
 from penstock.cli import main
 from penstock.experiments import source
+from penstock.placement import ALLOCATIONS, PLACEMENTS
 from penstock.policies import POLICIES
 
 PENSTOCK = str(Path(sys.executable).with_name("penstock"))
 EXAMPLE = Path(__file__).parents[2] / "examples" / "three.json"
+TABLES = {"policies": POLICIES, "allocations": ALLOCATIONS, "placements": PLACEMENTS}
 SMALL = ("--set", "horizon=20000", "--instances", "2")
 
 
@@ -195,17 +197,24 @@ def test_bound_prints_and_writes_the_bound(tmp_path: Path, pair: str) -> None:
 
 def test_policies_are_listed(tmp_path: Path) -> None:
     text = _done("policies", cwd=tmp_path)
-    table = text.split("\n\n")[0]
-    assert [line.split()[0] for line in table.splitlines()] == list(POLICIES)
+    listed = json.loads(_done("policies", "--json", "-", cwd=tmp_path))
+    sections = text.split("\n\n")
+    for section, (name, table) in zip(sections, TABLES.items(), strict=False):
+        heading, *lines = section.splitlines()
+        assert heading.startswith(f"{name}: ")
+        assert [line.split()[0] for line in lines] == list(table)
+        assert [row["name"] for row in listed[name]] == list(table)
+    assert "[papers/2 §4.1] needs Q_j\n" in text
+    assert listed["placements"][2]["needs"] == ["V_io", "T_cpu", "b_j"]
+    papers = [line.partition(":")[0] for line in sections[-1].splitlines()]
+    assert papers == list(listed["papers"]) == ["papers/1", "papers/2", "papers/3"]
     assert _done("compare", "--policy", "help", cwd=tmp_path) == text
-    rows = json.loads(_done("policies", "--json", "-", cwd=tmp_path))["policies"]
-    assert [row["name"] for row in rows] == list(POLICIES)
 
 
 def test_version_and_help(tmp_path: Path) -> None:
     assert _done("--version", cwd=tmp_path) == f"penstock {version('penstock')}\n"
     text = _done("--help", cwd=tmp_path)
-    for command in ("compare", "generate", "policies", "bound"):
+    for command in ("compare", "generate", "policies", "bound", "place"):
         assert command in text
     assert "--timeline" in _done("compare", "--help", cwd=tmp_path)
 

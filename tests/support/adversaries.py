@@ -97,7 +97,7 @@ def wake_not_a_number(view: View, rates: Floats) -> float:
 
 def serve_the_idle(view: View, rates: Floats) -> float:
     """Want bandwidth for all: the inactive do not get any, which is harmless."""
-    for i in range(view.applications):
+    for i in range(view.entries):
         rates[i] = 1e300
     for position in range(view.n_active):
         rates[view.active[position]] = 0.0
@@ -141,7 +141,7 @@ def nothing_returned(view: View, rates: Floats) -> float:
 
 def index_out_of_range(view: View, rates: Floats) -> float:
     """Give to an application that does not exist."""
-    rates[view.applications] = 1.0
+    rates[view.entries] = 1.0
     return inf
 
 

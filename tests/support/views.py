@@ -87,7 +87,7 @@ def make_view(scene: Scene, parameters: Sequence[float] = (), *, dirt: int = 0) 
         "nodes": [1] * m,
     }
     special: dict[str, Any] = {
-        "applications": m,
+        "entries": m,
         "n_active": len(scene.who),
         # The engine's column has room for all, and old entries behind the last one.
         "active": scene.who + [-1] * (m - len(scene.who)),
@@ -124,7 +124,7 @@ def decide(
         policy = get_policy(policy)
     if view is None:
         view = make_view(scene, policy.parameters.tolist(), dirt=dirt)
-    rates = memoryview(array("d", [0.0] * view.applications))
+    rates = memoryview(array("d", [0.0] * view.entries))
     wake = interpreted(policy.allocate)(view, rates)
     return rates.tolist(), wake
 

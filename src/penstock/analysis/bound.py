@@ -15,7 +15,10 @@ T_i is t_end. An application that finishes earlier keeps the yield that it has a
 that instant (`Run.yields`): T_i = min(t_end, tau_i + X_i / y), where X_i is all the
 progress that it can make.
 
-Feasibility of one target, for n operations of m applications:
+Where storage has several targets they are taken for one that is as large as all of
+them: no schedule becomes impossible, so the bound still holds.
+
+Feasibility of one yield y, for n operations of m applications:
 
 - every b_i = B: earliest deadline first, exact, O(n log m) (method "edf");
 - else: maximum flow, exact, up to `FLOW_LIMIT` (method "flow");
@@ -26,7 +29,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, Self, TypeAlias
 
 import numpy as np
@@ -35,7 +38,7 @@ from numpy.typing import NDArray
 from penstock.analysis.bound_edf import lateness
 from penstock.analysis.bound_flow import flow_feasible
 from penstock.errors import InputError
-from penstock.model import Application, Column, Instance
+from penstock.model import Application, Column, Instance, Platform, Sharing
 
 __all__ = [
     "FLOW_LIMIT",
@@ -82,6 +85,7 @@ def min_yield_bound(instance: Instance, *, tolerance: float = 1e-9) -> Bound:
             where="tolerance",
             remedy="give a positive number",
         )
+    instance = _pooled(instance)
     demand = Demand.of(instance)
     relaxed = _search(demand.lateness, demand.best_yield(), tolerance)
     if np.all(instance.caps == instance.platform.bandwidth):
@@ -89,6 +93,28 @@ def min_yield_bound(instance: Instance, *, tolerance: float = 1e-9) -> Bound:
     if len(demand.share) * len(demand.release) > FLOW_LIMIT:
         return Bound(relaxed, "edf-relaxed")
     return Bound(bisect_target(demand.flow_feasible, relaxed, tolerance), "flow")
+
+
+def _pooled(instance: Instance) -> Instance:
+    """Return an instance on one target that can do all that several can.
+
+    Where they are shared by time: N of them do N seconds of I/O per second, of which
+    application i takes up n_i while it moves b_i bytes.
+    """
+    if instance.platform.sharing is Sharing.BANDWIDTH:
+        return instance
+    applications = tuple(
+        replace(
+            a,
+            volume=a.volume * (len(a.targets) / cap),
+            done_volume=a.done_volume * (len(a.targets) / cap),
+            profile=np.array([float(len(a.targets))]),
+            targets=(0,),
+        )
+        for a, cap in instance.with_caps()
+    )
+    targets = float(instance.platform.targets)
+    return Instance(Platform(targets, targets), instance.window, applications)
 
 
 def bisect_target(

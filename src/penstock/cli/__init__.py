@@ -30,6 +30,7 @@ COMMANDS: Final = {
     "generate": "generate",
     "policies": "policies",
     "bound": "bound",
+    "place": "place",
     "reproduce": "reproduce",
     "study": "study",
 }
@@ -70,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _build_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="penstock",
-        description="Simulate I/O bandwidth-sharing policies, exactly.",
+        description="Simulate policies that share storage, exactly.",
     )
     parser.add_argument(
         "--version", action="version", version=f"penstock {version('penstock')}"

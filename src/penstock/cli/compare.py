@@ -2,7 +2,7 @@
 """Compare policies on the same instances, side by side and with the bound.
 
 Without arguments: ten instances of the synthetic workload of papers/1 at I/O
-pressure 0.8, all policies.
+pressure 0.8, all policies. With --problem: allocations and placements instead.
 """
 
 from __future__ import annotations
@@ -12,19 +12,21 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from penstock.cli.compare_problem import add_problem_options, compare_problem
 from penstock.cli.options import (
     add_jobs_option,
     add_json_option,
     add_source_options,
     check_drawable,
     check_writable,
+    distinct,
+    exclude,
     source_facts,
     source_from,
     write_json,
 )
 from penstock.cli.progress import progress_bar
-from penstock.errors import InputError
-from penstock.policies import POLICIES
+from penstock.policies import POLICIES, get_policy
 
 if TYPE_CHECKING:
     from penstock.experiments.compare import Report
@@ -63,6 +65,7 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="who had which share of the bandwidth when, on the first instance",
     )
+    add_problem_options(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -74,7 +77,11 @@ def main(arguments: argparse.Namespace) -> int:
         return 0
     check_writable(arguments.json, arguments.plot, arguments.timeline)
     check_drawable(arguments.plot, arguments.timeline)
-    policies = _distinct(arguments.policies or list(POLICIES))
+    if arguments.problem is not None:
+        return compare_problem(arguments)
+    exclude(arguments, ("allocations", "placements"), "instances", "give --problem")
+    found = distinct("policy", get_policy, arguments.policies or POLICIES)
+    policies = [policy.label for policy in found]
 
     from penstock.experiments.documents import comparison_document
     from penstock.experiments.provenance import provenance
@@ -96,19 +103,6 @@ def main(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _distinct(policies: Sequence[str]) -> list[str]:
-    """Check the policies before any work; refuse the same one twice."""
-    from penstock.policies import get_policy
-
-    seen: dict[str, str] = {}
-    for text in policies:
-        label = get_policy(text).label
-        if label in seen:
-            raise InputError(f"policy {text!r} is given twice", remedy="leave one out")
-        seen[label] = text
-    return list(seen.values())
-
-
 def _run(
     source: Source, policies: Sequence[str], arguments: argparse.Namespace
 ) -> list[Report]:
@@ -121,7 +115,7 @@ def _run(
             steady=not arguments.open,
             bounded=not arguments.no_bound,
             jobs=arguments.jobs if source.count > 1 else 1,
-            progress=lambda done, total: show(done, total, ""),
+            progress=show,
         )
 
 

@@ -6,8 +6,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from penstock.errors import InputError
 
@@ -23,6 +24,8 @@ __all__ = [
     "add_source_options",
     "check_drawable",
     "check_writable",
+    "distinct",
+    "exclude",
     "executor_from",
     "natural",
     "positive",
@@ -33,6 +36,21 @@ __all__ = [
 
 _DEFAULT_WORKLOAD = "synthetic"
 _FIGURES = (".svg", ".png", ".pdf")
+#: How the user writes an argument, where it is not -- and its name.
+_FLAGS = {
+    "instance": "an instance file",
+    "settings": "--set",
+    "allocations": "--allocation",
+    "placements": "--placement",
+}
+
+
+class _Labelled(Protocol):
+    @property
+    def label(self) -> str: ...
+
+
+_Item = TypeVar("_Item", bound=_Labelled)
 
 
 def add_source_options(parser: argparse.ArgumentParser, *, instances: int) -> None:
@@ -76,19 +94,41 @@ def source_from(arguments: argparse.Namespace) -> Source:
     from penstock.workloads import get_workload
 
     if arguments.instance is not None:
-        for option in ("workload", "settings", "instances", "seed"):
-            if getattr(arguments, option) not in (None, []):
-                flag = "--set" if option == "settings" else f"--{option}"
-                raise InputError(
-                    f"{flag} does not go with an instance file",
-                    remedy="give one or the other",
-                )
+        of_workloads = ("workload", "settings", "instances", "seed")
+        exclude(arguments, of_workloads, "an instance file")
         source = FileSource(arguments.instance)
         source.instance(0)
         return source
     workload = get_workload(arguments.workload or _DEFAULT_WORKLOAD, arguments.settings)
     count = arguments.instances or arguments.default_instances
     return WorkloadSource(workload, _seed(arguments), count)
+
+
+def exclude(
+    arguments: argparse.Namespace,
+    options: Iterable[str],
+    other: str,
+    remedy: str = "give one or the other",
+) -> None:
+    """Raise `InputError` if one of `options` is given, which do not go with `other`."""
+    for option in options:
+        value = getattr(arguments, option)
+        if not (value is None or value is False or value == []):
+            flag = _FLAGS.get(option, f"--{option.replace('_', '-')}")
+            raise InputError(f"{flag} does not go with {other}", remedy=remedy)
+
+
+def distinct(
+    kind: str, find: Callable[[str], _Item], names: Iterable[str]
+) -> list[_Item]:
+    """Find all `names` before any work; refuse the same one twice."""
+    found: dict[str, _Item] = {}
+    for name in names:
+        item = find(name)
+        if item.label in found:
+            raise InputError(f"{kind} {name!r} is given twice", remedy="leave one out")
+        found[item.label] = item
+    return list(found.values())
 
 
 def source_facts(arguments: argparse.Namespace) -> dict[str, Any]:

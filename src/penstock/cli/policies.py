@@ -1,17 +1,25 @@
 # SPDX-License-Identifier: MIT
-"""List the policies: name, what it does, where it comes from."""
+"""List policies, allocations and placements: name, what it does, where it comes from.
+
+Of an allocation or a placement also what it must be told of every application.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from typing import Any, Final
 
-from penstock.cli.options import add_json_option, write_json
-from penstock.policies import PAPERS, POLICIES, installed_policies
+from penstock.cli.options import add_json_option, check_writable, write_json
+from penstock.placement import ALLOCATION_REGISTRY, PLACEMENT_REGISTRY, Input
+from penstock.policies import POLICY_REGISTRY
+from penstock.registry import PAPERS, Registry, Row
 
 __all__ = ["SUMMARY", "main", "print_policies", "setup_parser"]
 
-SUMMARY = "list the policies"
+SUMMARY = "list the policies, allocations and placements"
+
+_REGISTRIES: Final = (POLICY_REGISTRY, ALLOCATION_REGISTRY, PLACEMENT_REGISTRY)
 
 
 def setup_parser(parser: argparse.ArgumentParser) -> None:
@@ -20,34 +28,45 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Print the table of policies."""
+    """Print the tables."""
+    check_writable(arguments.json)
     if arguments.json:
-        document = {"penstock": 1, "policies": _rows(), "papers": PAPERS}
-        write_json(document, arguments.json)
+        tables = {registry.plural: _rows(registry) for registry in _REGISTRIES}
+        write_json({"penstock": 1, **tables, "papers": PAPERS}, arguments.json)
     if arguments.json != "-":
         print_policies()
     return 0
 
 
 def print_policies() -> None:
-    """Print one line per policy, then the papers."""
-    rows = _rows()
-    width = max(len(row["name"]) for row in rows)
-    for row in rows:
-        line = f"{row['name']:{width}}  {row['summary']} [{row['paper']}]"
-        sys.stdout.write(f"{line}\n")
-    sys.stdout.write("\n")
+    """Print one line per policy and algorithm, then the papers."""
+    for registry in _REGISTRIES:
+        sys.stdout.write(f"{registry.plural}: {registry.decides}\n")
+        rows = _rows(registry)
+        width = max(len(row["name"]) for row in rows)
+        for row in rows:
+            line = f"{row['name']:{width}}  {row['summary']} [{row['paper']}]"
+            if "needs" in row:
+                line += f" needs {', '.join(row['needs']) or 'nothing'}"
+            sys.stdout.write(f"  {line}\n")
+        sys.stdout.write("\n")
     for key, paper in PAPERS.items():
         sys.stdout.write(f"{key}: {paper}\n")
 
 
-def _rows() -> list[dict[str, str]]:
-    own = [
-        {"name": name, "summary": row.summary, "paper": row.paper}
-        for name, row in POLICIES.items()
+def _rows(registry: Registry) -> list[dict[str, Any]]:
+    own: list[dict[str, Any]] = [
+        {"name": name, "summary": row.summary, "paper": row.paper, **_needs(row)}
+        for name, row in registry.table.items()
     ]
     others = [
         {"name": name, "summary": point.value, "paper": "installed"}
-        for name, point in installed_policies().items()
+        for name, point in registry.installed().items()
     ]
     return own + others
+
+
+def _needs(row: Row) -> dict[str, list[str]]:
+    """Return what an algorithm must be told; of a policy there is nothing to say."""
+    needs = getattr(row, "needs", None)
+    return {} if needs is None else {"needs": [item for item in Input if item in needs]}

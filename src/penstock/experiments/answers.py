@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What a worker sends back: the rows of a piece, or what went wrong.
+"""What a worker is given, and what it sends back: a result, or what went wrong.
 
-An error is sent as a value. It would come back if the piece were tried again, so
-whoever retries pieces whose worker died must be able to tell the two apart.
+An error is sent as a value. It would come back if the task were tried again, so
+whoever retries tasks whose worker died must be able to tell the two apart.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from penstock.errors import InputError, InternalError, PenstockError, PolicyError
 from penstock.experiments.study import Piece
@@ -23,6 +23,7 @@ __all__ = [
     "Failure",
     "Results",
     "Rows",
+    "Task",
     "Warn",
     "compute",
     "opened",
@@ -35,33 +36,47 @@ Results: TypeAlias = Generator[tuple[Piece, Rows], None, None]
 #: Called with a message worth showing.
 Warn: TypeAlias = Callable[[str], None]
 
+_Result = TypeVar("_Result")
+_Result_co = TypeVar("_Result_co", covariant=True)
+
+
+class Task(Protocol[_Result_co]):
+    """What a worker can be given: the piece of a study, for one."""
+
+    @property
+    def name(self) -> str:
+        """A name for messages."""
+
+    def run(self) -> _Result_co:
+        """Compute the result; it depends on the task alone."""
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What went wrong in a piece, in a form that travels between processes."""
+    """What went wrong in a task, in a form that travels between processes."""
 
     kind: type[PenstockError]
     message: str
 
 
-Answer: TypeAlias = Rows | Failure
+Answer: TypeAlias = _Result | Failure
 
 
-def compute(piece: Piece) -> Answer:
-    """Return the rows of a piece, or what went wrong."""
+def compute(task: Task[_Result]) -> Answer[_Result]:
+    """Return the result of a task, or what went wrong."""
     try:
-        return piece.rows()
+        return task.run()
     except PenstockError as error:
         kinds = (InputError, PolicyError, InternalError)
         kind = next((k for k in kinds if isinstance(error, k)), InternalError)
         return Failure(kind, str(error))
     except Exception as error:  # noqa: BLE001 - the edge of a process
         story = "".join(traceback.format_exception(error))
-        return Failure(InternalError, f"piece {piece.name} failed\n{story}")
+        return Failure(InternalError, f"{task.name} failed\n{story}")
 
 
-def opened(answer: Answer) -> Rows:
-    """Return the rows, or raise what was raised where they were computed."""
+def opened(answer: Answer[_Result]) -> _Result:
+    """Return the result, or raise what was raised where it was computed."""
     if isinstance(answer, Failure):
         raise answer.kind(answer.message)
     return answer

@@ -36,17 +36,14 @@ import polars as pl
 from penstock import __version__
 from penstock.errors import InputError
 from penstock.experiments.answers import Results, Rows, Warn
-from penstock.experiments.study import Piece, Study
+from penstock.experiments.study import Declaration, Piece
 from penstock.experiments.tables import write_parquet
 from penstock.model import replacing
-from penstock.policies import POLICIES, get_policy
 
 __all__ = ["Executor", "Progress", "read_table", "run_study"]
 
 #: Called with the cost done, the cost in all, and a message worth showing or "".
 Progress = Callable[[float, float, str], None]
-
-_SORTED_BY = ("point", "instance", "policy")
 
 
 class Executor(Protocol):
@@ -57,7 +54,7 @@ class Executor(Protocol):
 
 
 def run_study(
-    study: Study,
+    study: Declaration,
     folder: Path,
     executor: Executor,
     progress: Progress = lambda _done, _total, _message: None,
@@ -79,7 +76,7 @@ def read_table(folder: Path) -> pl.DataFrame:
 class _Campaign:
     """A study, its folder, and how far it is."""
 
-    study: Study
+    study: Declaration
     folder: Path
     progress: Progress
     pieces: dict[str, Piece] = field(default_factory=dict)
@@ -88,7 +85,7 @@ class _Campaign:
     """Files of finished pieces."""
 
     def __post_init__(self) -> None:
-        self.pieces = {piece.name: piece for piece in self.study.pieces()}
+        self.pieces = {piece.key: piece for piece in self.study.pieces()}
         self.costs = {name: piece.cost() for name, piece in self.pieces.items()}
 
     def find_kept(self) -> None:
@@ -109,7 +106,7 @@ class _Campaign:
         if not missing:
             return
         # Longest first: a long piece begun last would leave all workers but one idle.
-        missing.sort(key=lambda piece: -self.costs[piece.name])
+        missing.sort(key=lambda piece: -self.costs[piece.key])
         try:
             self._compute(executor, missing)
         except BaseException:
@@ -135,8 +132,9 @@ class _Campaign:
         """Join the pieces; keep what is reproducible apart from the times."""
         frames = (pl.read_parquet(self.kept[name]) for name in self.pieces)
         rows = pl.concat(frames, how="diagonal_relaxed")
-        rows = rows.sort(_SORTED_BY, maintain_order=True)
-        times = rows.select(*_SORTED_BY, "seconds")
+        key = ("point", "instance", *self.study.CONTENDER)
+        rows = rows.sort(key, maintain_order=True)
+        times = rows.select(*key, "seconds")
         table = rows.drop("seconds")
         write_parquet(times, self.folder / "times.parquet", self._facts())
         write_parquet(table, self.folder / "table.parquet", self._facts())
@@ -147,11 +145,11 @@ class _Campaign:
         buffer = io.BytesIO()
         frame.write_parquet(buffer)
         data = buffer.getvalue()
-        name = f"{piece.name}.{self._checksum(data)}.parquet"
+        name = f"{piece.key}.{self._checksum(data)}.parquet"
         path = self.folder / "pieces" / name
         with replacing(path) as stream:
             stream.write(data)
-        self.kept[piece.name] = path
+        self.kept[piece.key] = path
 
     def _checksum(self, data: bytes) -> str:
         """Return a checksum of a piece, good for this study and version alone.
@@ -199,7 +197,7 @@ def _ctrl_c_remembered() -> Iterator[list[int]]:
 
 
 @contextmanager
-def _claimed(study: Study, folder: Path) -> Iterator[None]:
+def _claimed(study: Declaration, folder: Path) -> Iterator[None]:
     """Hold the folder for this study, this version and this process, or refuse."""
     try:
         (folder / "pieces").mkdir(parents=True, exist_ok=True)
@@ -243,7 +241,7 @@ def _content(path: Path) -> bytes:
         return b""
 
 
-def _check_origin(study: Study, folder: Path) -> None:
+def _check_origin(study: Declaration, folder: Path) -> None:
     """Write down what the folder is for, or refuse if it is for something else."""
     record = folder / "study.json"
     mine = {
@@ -275,16 +273,14 @@ def _check_origin(study: Study, folder: Path) -> None:
     )
 
 
-def _code_digest(study: Study) -> str:
-    """Return a digest of the files of policies that are not penstock's own.
+def _code_digest(study: Declaration) -> str:
+    """Return a digest of the files of algorithms that are not penstock's own.
 
     Those of penstock go with its version. What a file imports is not looked at.
     """
     files = set()
-    for policy in study.policies:
-        if policy.partition(":")[0] not in POLICIES:
-            function = get_policy(policy).allocate
-            with suppress(TypeError):
-                files.add(inspect.getsourcefile(getattr(function, "py_func", function)))
+    for function in study.foreign_code():
+        with suppress(TypeError):
+            files.add(inspect.getsourcefile(getattr(function, "py_func", function)))
     contents = [_content(Path(file)) for file in sorted(filter(None, files))]
     return hashlib.sha256(b"".join(contents)).hexdigest() if contents else ""

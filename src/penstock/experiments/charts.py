@@ -27,6 +27,8 @@ __all__ = [
     "pressure_scatter",
     "rank_lines",
     "ratio_grid",
+    "tidy",
+    "upright_box",
 ]
 
 #: Axis labels of the columns of a table.
@@ -45,6 +47,12 @@ LABELS: Final = {
     "n_high": "high-frequency jobs n_H",
     "seconds": "simulation time (s)",
     "machine": "machine t",
+    "minimum_load": "minimum I/O-load",
+    "mean_io_slowdown": "Mean-I/O-SlowDown",
+    "rho_io": "ρ_io: too few or too many targets",
+    "rho_con": "ρ_con: congestion",
+    "io_spread": "I/O-spread",
+    "machine_idletime": "Machine-Idletime",
 }
 
 _BINS: Final = 25
@@ -104,7 +112,7 @@ def _boxes(
         where = np.arange(len(values)) + (number - (len(policies) - 1) / 2) * width
         colour = colour_of(policy)
         for position, group in zip(where, groups, strict=True):
-            _upright_box(panel, position, group, 0.8 * width, colour)
+            upright_box(panel, position, group, 0.8 * width, colour)
             if points:
                 spread = np.linspace(-0.35, 0.35, len(group)) * width
                 panel.plot(position + spread, group, ".", color=colour, ms=2)
@@ -112,7 +120,7 @@ def _boxes(
         panel.plot(where, means, "-", color=colour, linewidth=1, alpha=0.8)
     names = [v if isinstance(v, str) else f"{v:g}" for v in values]
     panel.set_xticks(range(len(values)), names)
-    _tidy(panel, "y")
+    tidy(panel, "y")
 
 
 def rank_lines(panels: Sequence[tuple[str, dict[str, Any]]], x_label: str) -> Figure:
@@ -126,7 +134,7 @@ def rank_lines(panels: Sequence[tuple[str, dict[str, Any]]], x_label: str) -> Fi
             axis.plot(ranks, curve, color=colour_of(policy), linewidth=1.5)
         axis.set_title(title, fontsize=10)
         axis.set_xlabel(x_label)
-        _tidy(axis, "both")
+        tidy(axis, "both")
     axes[0].set_ylabel("mean yield")
     _legend(figure, list(panels[0][1]))
     return figure
@@ -163,7 +171,7 @@ def pressure_scatter(rows: pl.DataFrame, metric: str, by: str, panel: str) -> Fi
         )
         axis.set_title(f"{title} ({mine.height} windows)", fontsize=10)
         axis.set_xlabel(LABELS["pressure"])
-        _tidy(axis, "both")
+        tidy(axis, "both")
     axes[0].set_ylabel(LABELS[metric])
     axes[0].set_xlim(left=0)
     axes[0].set_ylim(0, 1.03)
@@ -207,7 +215,7 @@ def ratio_grid(rows: pl.DataFrame, metric: str, base: str) -> Figure:
         )
         axis.axhline(1.0, color=colour_of(base), linewidth=1.2)
         axis.set_title(policy, fontsize=10)
-        _tidy(axis, "both")
+        tidy(axis, "both")
     axes[0][0].set_xlim(left=0)
     _ratio_axis(axes[0][0], float(ratios["ratio"].to_numpy().max()))
     for line in axes:
@@ -279,7 +287,7 @@ def binned_lines(
         )
         axis.set_title(f"{title} ({windows['windows'].sum()} windows)", fontsize=10)
         axis.set_xlabel(LABELS["pressure"])
-        _tidy(axis, "both")
+        tidy(axis, "both")
     axes[0].set_xlim(left=0)
     if not logarithmic:
         axes[0].set_ylim(top=1.01)
@@ -323,9 +331,10 @@ def policies_of(rows: pl.DataFrame) -> list[str]:
     return sorted(names, key=lambda n: (order.get(n.partition(":")[0], 99), n))
 
 
-def _upright_box(
+def upright_box(
     panel: Any, position: float, values: Any, width: float, colour: str
 ) -> None:
+    """Draw a box: quartiles, whiskers at 10 and 90 per cent, a dot at the mean."""
     values = values[np.isfinite(values)]
     if not values.size:
         return
@@ -361,7 +370,8 @@ def _legend(figure: Figure, policies: Sequence[str]) -> None:
     )
 
 
-def _tidy(panel: Any, axis: str) -> None:
+def tidy(panel: Any, axis: str) -> None:
+    """Draw a light grid along `axis` and take away what frames the panel."""
     panel.grid(axis=axis, color="#dddddd", linewidth=0.8)
     panel.set_axisbelow(True)
     panel.spines[["top", "right"]].set_visible(False)

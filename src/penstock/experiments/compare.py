@@ -3,18 +3,15 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
-from typing import Any
 
 from penstock.analysis import Bound, Metrics, measure, min_yield_bound
-from penstock.errors import InternalError
+from penstock.experiments.answers import Warn
+from penstock.experiments.local_pool import LocalPool
 from penstock.experiments.source import Source
 from penstock.policies import get_policy
-from penstock.sim import simulate, warm_up
+from penstock.sim import simulate
 
 __all__ = ["Outcome", "Report", "compare"]
 
@@ -67,6 +64,10 @@ class _Task:
     steady: bool
     bounded: bool
 
+    @property
+    def name(self) -> str:
+        return f"{self.policy or 'the bound'} on instance {self.index}"
+
     def run(self) -> Outcome | _Facts:
         instance = self.source.instance(self.index)
         if self.policy is None:
@@ -93,7 +94,7 @@ def compare(
     steady: bool = True,
     bounded: bool = True,
     jobs: int = 1,
-    progress: Callable[[int, int], None] = lambda _done, _total: None,
+    progress: Callable[[float, float, str], None] = lambda *_: None,
 ) -> list[Report]:
     """Simulate every policy on every instance of `source`.
 
@@ -108,7 +109,8 @@ def compare(
     jobs
         Number of processes.
     progress
-        Called with the number of tasks done and in all.
+        Called with the number of tasks done and in all, and a message worth showing
+        or "".
     """
     labels = {text: get_policy(text).label for text in policies}
     tasks = [
@@ -120,39 +122,32 @@ def compare(
     tasks.sort(key=lambda task: not str(task.policy).startswith(_SLOW_POLICIES))
     reports = [Report(index) for index in range(source.count)]
     found: dict[tuple[int, str], Outcome] = {}
-    progress(0, len(tasks))
-    for done, (task, result) in enumerate(_results(tasks, jobs), start=1):
+    done = 0
+
+    def show(message: str = "") -> None:
+        progress(done, len(tasks), message)
+
+    show()
+    for task, result in _results(tasks, jobs, show):
         if isinstance(result, Outcome):
             found[task.index, labels[str(task.policy)]] = result
         else:
             report = reports[task.index]
             report.pressure, report.window = result.pressure, result.window
             report.digest, report.bound = result.digest, result.bound
-        progress(done, len(tasks))
+        done += 1
+        show()
     for report in reports:
         report.outcomes = {n: found[report.index, n] for n in labels.values()}
     return reports
 
 
 def _results(
-    tasks: Sequence[_Task], jobs: int
+    tasks: Sequence[_Task], jobs: int, warn: Warn
 ) -> Iterator[tuple[_Task, Outcome | _Facts]]:
     """Run the tasks, in this process or in `jobs` others, as they are done."""
-    workers = min(jobs, len(tasks))
-    if workers <= 1:
-        for task in tasks:
-            yield task, task.run()
+    if min(jobs, len(tasks)) > 1:
+        yield from LocalPool(jobs).run(tasks, warn)
         return
-    # RATIONALE: not fork, as a progress display may run a thread in this process.
-    context = multiprocessing.get_context("forkserver")
-    with ProcessPoolExecutor(workers, context, initializer=warm_up) as pool:
-        futures: dict[Future[Any], _Task] = {pool.submit(t.run): t for t in tasks}
-        try:
-            for future in as_completed(futures):
-                yield futures[future], future.result()
-        except BrokenProcessPool:
-            raise InternalError(
-                "a worker process died (out of memory?); try --jobs 1"
-            ) from None
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+    for task in tasks:
+        yield task, task.run()

@@ -166,10 +166,10 @@ def _named(pieces: Sequence[Piece]) -> dict[str, Piece]:
     Others may use the same scheduler, and Dask takes equal keys for equal work.
     """
     study = f"penstock-{__version__}-{pieces[0].study.digest()[:16]}"
-    return {f"{study}-{piece.name}": piece for piece in pieces}
+    return {f"{study}-{piece.key}": piece for piece in pieces}
 
 
-def _compute_there(piece: Piece, version: str) -> Answer:
+def _compute_there(piece: Piece, version: str) -> Answer[Rows]:
     """Compute a piece on a Dask worker."""
     if version != __version__:
         return Failure(
@@ -189,7 +189,7 @@ def _fetched(future: Any, piece: Piece) -> Rows:
         return opened(future.result())
     except killed as error:
         raise InputError(
-            f"piece {piece.name} has killed {error.allowed_failures + 1} Dask workers, "
+            f"{piece.name} has killed {error.allowed_failures + 1} Dask workers, "
             f"the last one {error.last_worker.address}",
             remedy="out of memory? see the logs of the worker",
         ) from None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A comparison as a JSON document; `docs/formats.md` describes every key."""
+"""Results as JSON documents; `docs/formats.md` describes every key."""
 
 from __future__ import annotations
 
@@ -8,10 +8,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from penstock.analysis import Bound
+from penstock.analysis.placement import PlacementMetrics
 from penstock.experiments.compare import Outcome, Report
+from penstock.experiments.placing import Experience, Plan, PlanComparison
 from penstock.model import FORMAT
 
-__all__ = ["bound_document", "comparison_document"]
+__all__ = [
+    "bound_document",
+    "comparison_document",
+    "plan_comparison_document",
+    "plan_document",
+]
 
 
 def comparison_document(
@@ -28,6 +35,64 @@ def comparison_document(
 def bound_document(bound: Bound) -> dict[str, Any]:
     """Return a bound as it stands in documents."""
     return {"min_yield": bound.min_yield, "method": bound.method}
+
+
+def plan_document(
+    plan: Plan, experience: Experience | None, provenance: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the document that ``penstock place --json`` writes."""
+    names = [application.name for application in plan.problem.applications]
+    return {
+        "penstock": FORMAT,
+        "provenance": provenance,
+        "allocation": dict(zip(names, plan.allocation, strict=True)),
+        "placement": dict(zip(names, map(list, plan.placement), strict=True)),
+        "io_load": plan.io_load,
+        "metrics": _metrics(names, experience.metrics) if experience else None,
+    }
+
+
+def plan_comparison_document(
+    comparison: PlanComparison, provenance: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the document that ``penstock compare --problem --json`` writes."""
+    return {
+        "penstock": FORMAT,
+        "provenance": provenance,
+        "combinations": [_combination(*o) for o in comparison.outcomes],
+        "refusals": [
+            {
+                "allocation": refusal.allocator,
+                "placement": refusal.placer,
+                "policy": refusal.policy,
+                "reason": refusal.reason,
+            }
+            for refusal in comparison.refusals
+        ],
+    }
+
+
+def _combination(plan: Plan, experience: Experience) -> dict[str, Any]:
+    names = [application.name for application in plan.problem.applications]
+    return {
+        "allocation": plan.allocator,
+        "placement": plan.placer,
+        "policy": experience.policy,
+        "window": experience.window_s,
+        "io_load": plan.io_load,
+        "metrics": _metrics(names, experience.metrics),
+    }
+
+
+def _metrics(names: Sequence[str], metrics: PlacementMetrics) -> dict[str, Any]:
+    return {
+        "mean_io_slowdown": metrics.mean_io_slowdown,
+        "rho_io": metrics.rho_io,
+        "rho_con": metrics.rho_con,
+        "io_spread": metrics.io_spread,
+        "machine_idletime": metrics.machine_idletime,
+        "slowdowns": dict(zip(names, metrics.slowdowns.tolist(), strict=True)),
+    }
 
 
 def _instance(report: Report) -> dict[str, Any]:

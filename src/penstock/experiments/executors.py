@@ -26,4 +26,4 @@ class Inline:
         """Yield every piece with its rows."""
         del warn
         for piece in pieces:
-            yield piece, piece.rows()
+            yield piece, piece.run()

@@ -12,26 +12,27 @@ import os
 import signal
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from penstock.errors import InputError, InternalError
 from penstock.experiments.answers import (
     Answer,
-    Results,
+    Task,
     Warn,
     compute,
     opened,
     sigint_blocked,
 )
-from penstock.experiments.study import Piece
 
 __all__ = ["LocalPool"]
 
-#: How often a piece whose worker died is tried again.
+_Task = TypeVar("_Task", bound=Task[Any])
+
+#: How often a task whose worker died is tried again.
 _RETRIES: Final = 2
 #: How long to wait for a process that is dying (s).
 _KILL_S: Final = 10
@@ -45,65 +46,69 @@ class LocalPool:
 
     workers: int
 
-    def run(self, pieces: Sequence[Piece], warn: Warn) -> Results:
-        """Yield every piece with its rows as it is done."""
-        waiting = list(reversed(pieces))
+    def run(
+        self, tasks: Sequence[_Task], warn: Warn
+    ) -> Generator[tuple[_Task, Any], None, None]:
+        """Yield every task with its result as it is done."""
+        waiting = list(reversed(tasks))
         crew: list[_Worker] = []
         try:
             with sigint_blocked():
-                crew.extend(_Worker() for _ in range(min(self.workers, len(pieces))))
+                crew.extend(_Worker() for _ in range(min(self.workers, len(tasks))))
             yield from _results(crew, waiting, warn)
         finally:
             for worker in crew:
                 worker.end()
 
 
-def _results(crew: list[_Worker], waiting: list[Piece], warn: Warn) -> Results:
+def _results(
+    crew: list[_Worker], waiting: list[_Task], warn: Warn
+) -> Generator[tuple[_Task, Any], None, None]:
     """Compute from the end of `waiting`; replace workers that die."""
     deaths: Counter[str] = Counter()
     for worker in crew:
         worker.begin(waiting.pop())
-    while busy := [worker for worker in crew if worker.piece is not None]:
+    while busy := [worker for worker in crew if worker.task is not None]:
         for worker in _ready(busy):
-            piece, answer = worker.finish()
+            task, answer = worker.finish()
             if answer is None:
-                deaths[piece.name] += 1
-                _lament(worker, piece, deaths[piece.name], warn)
-                waiting.append(piece)
+                deaths[task.name] += 1
+                _lament(worker, task, deaths[task.name], warn)
+                waiting.append(task)
                 with sigint_blocked():
                     crew[crew.index(worker)] = worker = _Worker()
             if waiting:
                 worker.begin(waiting.pop())
             if answer is not None:
-                yield piece, opened(answer)
+                yield task, opened(answer)
 
 
-def _lament(worker: _Worker, piece: Piece, deaths: int, warn: Warn) -> None:
-    """Say who died over which piece; raise if that has happened too often."""
+def _lament(worker: _Worker, task: Task[Any], deaths: int, warn: Warn) -> None:
+    """Say who died over which task; raise if that has happened too often."""
     death = worker.death()
     worker.end()
     if deaths > _RETRIES:
         raise InputError(
-            f"piece {piece.name} has killed {deaths} workers, the last one {death}",
+            f"{task.name} has killed {deaths} workers, the last one {death}",
             remedy="out of memory? use fewer --jobs",
         )
-    warn(f"worker {death} while computing piece {piece.name}: trying it again")
+    warn(f"worker {death} while computing {task.name}: trying it again")
 
 
 def _ready(busy: list[_Worker]) -> list[_Worker]:
     """Wait until some workers have answered or died."""
-    # No timeout: a worker does one or the other, and a piece may take hours.
+    # No timeout: a worker does one or the other, and a task may take hours.
     signs = set(wait([sign for worker in busy for sign in worker.signs]))
     return [worker for worker in busy if signs & set(worker.signs)]
 
 
 class _Worker:
-    """A process of the pool, and the piece that it computes."""
+    """A process of the pool, and the task that it computes."""
 
-    __slots__ = ("_pipe", "_process", "piece")
+    __slots__ = ("_pipe", "_process", "task")
 
     def __init__(self) -> None:
-        self.piece: Piece | None = None
+        self.task: Task[Any] | None = None
         # Imported once, not by every worker; without effect after the first.
         _CONTEXT.set_forkserver_preload([__name__])
         self._pipe, theirs = _CONTEXT.Pipe()
@@ -117,21 +122,21 @@ class _Worker:
         """What becomes ready when the worker has answered or died."""
         return self._pipe, self._process.sentinel
 
-    def begin(self, piece: Piece) -> None:
-        """Hand over a piece; if the worker is dead, `finish` will tell."""
-        self.piece = piece
+    def begin(self, task: Task[Any]) -> None:
+        """Hand over a task; if the worker is dead, `finish` will tell."""
+        self.task = task
         with suppress(OSError):
-            self._pipe.send(piece)
+            self._pipe.send(task)
 
-    def finish(self) -> tuple[Piece, Answer | None]:
-        """Return the piece and the answer, or None if the worker died over it."""
-        piece, self.piece = self.piece, None
-        if piece is None:
+    def finish(self) -> tuple[Any, Answer[Any] | None]:
+        """Return the task and the answer, or None if the worker died over it."""
+        task, self.task = self.task, None
+        if task is None:
             raise InternalError("an idle worker has answered")
         try:
-            return piece, self._pipe.recv() if self._pipe.poll() else None
+            return task, self._pipe.recv() if self._pipe.poll() else None
         except (EOFError, OSError):
-            return piece, None
+            return task, None
 
     def death(self) -> str:
         """Return who died and how, once `finish` has told of it."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import polars as pl
 from matplotlib.figure import Figure
@@ -21,10 +21,13 @@ from penstock.experiments.claims import Claim, Tables, judge
 from penstock.experiments.page import write_index, write_page
 from penstock.experiments.plots import save_figure
 from penstock.experiments.provenance import provenance
-from penstock.experiments.study import Study
+from penstock.experiments.study import Declaration
 from penstock.experiments.tables import write_csv, write_document, write_parquet
 
 __all__ = ["Reproduction", "Scale", "reproduce", "reproduce_all"]
+
+#: What a figure needs.
+Work: TypeAlias = Declaration | tuple[Declaration, ...] | pl.DataFrame
 
 
 class Scale(StrEnum):
@@ -44,8 +47,8 @@ class Reproduction:
     title: str
     source: str
     """Paper, figure, section."""
-    study: Callable[[Scale], Study | pl.DataFrame]
-    """What to compute: a study or, where there is none, the rows at once."""
+    study: Callable[[Scale], Work]
+    """What to compute: one or more studies or, where there is none, the rows."""
     draw: Callable[[Tables], Figure]
     claims: tuple[Claim, ...] = ()
     summary: Callable[[Tables], pl.DataFrame] = lambda tables: tables.rows
@@ -65,10 +68,13 @@ def reproduce(
     share it. Returns the record that the index page shows.
     """
     home = _folder(folder / figure.name)
-    study = figure.study(scale)
-    tables = _tables(study, folder / "studies", executor, progress)
+    work = figure.study(scale)
+    studies = (work,) if isinstance(work, Declaration) else work
+    tables = _tables(studies, folder / "studies", executor, progress)
     seed, instances = (
-        (study.seed, study.instances) if isinstance(study, Study) else (None, None)
+        (None, None)
+        if isinstance(studies, pl.DataFrame)
+        else (studies[0].seed, studies[0].instances)
     )
     facts = provenance(figure=figure.name, scale=scale.value, seed=seed)
     claims = judge(figure.claims, tables)
@@ -104,13 +110,19 @@ def _folder(path: Path) -> Path:
 
 
 def _tables(
-    study: Study | pl.DataFrame, folder: Path, executor: Executor, progress: Progress
+    studies: tuple[Declaration, ...] | pl.DataFrame,
+    folder: Path,
+    executor: Executor,
+    progress: Progress,
 ) -> Tables:
-    """Compute what is missing of a study in `folder`; take rows as they are."""
-    if isinstance(study, pl.DataFrame):
-        return Tables(study, pl.DataFrame())
-    rows = run_study(study, folder / study.name, executor, progress)
-    return Tables(rows, pl.read_parquet(folder / study.name / "times.parquet"))
+    """Compute what is missing of the studies in `folder`; take rows as they are."""
+    if isinstance(studies, pl.DataFrame):
+        return Tables(studies, pl.DataFrame())
+    rows, times = [], []
+    for study in studies:
+        rows.append(run_study(study, folder / study.name, executor, progress))
+        times.append(pl.read_parquet(folder / study.name / "times.parquet"))
+    return Tables(*(pl.concat(part, how="diagonal_relaxed") for part in (rows, times)))
 
 
 def reproduce_all(

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""A study: workloads and their parameters x instances x policies, declared.
+"""A study: workloads and their parameters x instances x contenders, declared.
 
-A study is cut into *pieces*: some instances of one point, with all policies. A
+Contenders are what the study compares on every instance: policies here, other things
+in other kinds of study (`Declaration` is what they have in common).
+
+A study is cut into *pieces*: some instances of one point, with all contenders. A
 piece is what a worker computes, what is kept on disk, and what a resumed run
 skips. The rows of a piece depend on the study alone, not on who computes it.
 """
@@ -10,19 +13,33 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar, TypeAlias
 
 import msgspec
 
 from penstock.analysis import measure, min_yield_bound
 from penstock.errors import InputError
-from penstock.policies import get_policy
+from penstock.policies import POLICIES, get_policy
 from penstock.sim import simulate
 from penstock.workloads import Workload, get_workload
 
-__all__ = ["METRICS", "Piece", "Point", "Study", "column_of", "sweep"]
+__all__ = [
+    "METRICS",
+    "Declaration",
+    "Piece",
+    "Point",
+    "Row",
+    "Study",
+    "column_of",
+    "foreign_policies",
+    "sweep",
+]
+
+#: One line of a table: column -> value.
+Row: TypeAlias = dict[str, Any]
 
 #: Columns of a table that hold objectives, as in `penstock.analysis.Metrics`.
 METRICS = (
@@ -48,28 +65,25 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Study:
-    """What to compute; see this module's docstring."""
+class Declaration(ABC):
+    """What a campaign computes: rows for some instances of every point."""
 
     name: str
     points: tuple[Point, ...]
     instances: int
     """Per point."""
-    policies: tuple[str, ...]
-    seed: int = 1
-    bounded: bool = False
-    """Whether to compute the bound on MinYield of every instance."""
-    yields: bool = False
-    """Whether to keep the yields of all applications."""
+    seed: int = field(default=1, kw_only=True)
 
-    def __post_init__(self) -> None:
-        for point in self.points:
-            point.family()
-        labels = [get_policy(policy).label for policy in self.policies]
-        if len(set(labels)) < len(labels):
-            raise InputError("a policy is listed twice", where="policies")
-        if not self.points or not self.policies or self.instances < 1:
-            raise InputError("nothing to do: no workload, policy or instance")
+    #: The columns that tell the rows of one instance apart.
+    CONTENDER: ClassVar[tuple[str, ...]]
+
+    @abstractmethod
+    def rows(self, point: int, index: int) -> Iterator[Row]:
+        """Simulate instance `index` of a point; yield one row per contender."""
+
+    @abstractmethod
+    def foreign_code(self) -> Iterator[Callable[..., Any]]:
+        """Yield the functions that decide here and are not penstock's own."""
 
     def digest(self) -> str:
         """Return a SHA-256 of the declaration."""
@@ -83,56 +97,51 @@ class Study:
                 count = min(batch, self.instances - first)
                 yield Piece(self, number, first, count)
 
+    def facts(self, point: int, index: int) -> Row:
+        """Return the columns that say where a row comes from, but for its contender."""
+        declared = self.points[point]
+        settings = {column_of(key): value for key, value in declared.settings}
+        return {
+            "point": point,
+            "workload": declared.workload,
+            "instance": index,
+            **settings,
+        }
+
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """Instances `first` to `first + count - 1` of one point of a study."""
+class Study(Declaration):
+    """Policies on the instances of workloads; see this module's docstring."""
 
-    study: Study
-    point: int
-    first: int
-    count: int
+    policies: tuple[str, ...]
+    bounded: bool = False
+    """Whether to compute the bound on MinYield of every instance."""
+    yields: bool = False
+    """Whether to keep the yields of all applications."""
 
-    @property
-    def name(self) -> str:
-        """A name for files and messages."""
-        return f"{self.point:04d}-{self.first:06d}"
+    CONTENDER = ("policy",)
 
-    def cost(self) -> float:
-        """Return about how many operations there are to simulate."""
-        family = self.study.points[self.point].family()
-        estimate = getattr(family, "operations", None)
-        if estimate is None:
-            return float(self.count)
-        numbers = range(self.first, self.first + self.count)
-        return float(sum(estimate(self.study.seed, index) for index in numbers))
+    def __post_init__(self) -> None:
+        for point in self.points:
+            point.family()
+        labels = [get_policy(policy).label for policy in self.policies]
+        if len(set(labels)) < len(labels):
+            raise InputError("a policy is listed twice", where="policies")
+        if not self.points or not self.policies or self.instances < 1:
+            raise InputError("nothing to do: no workload, policy or instance")
 
-    def rows(self) -> list[dict[str, Any]]:
-        """Simulate; return one row per instance and policy."""
-        family = self.study.points[self.point].family()
-        return [
-            row
-            for index in range(self.first, self.first + self.count)
-            for row in self._instance_rows(family, index)
-        ]
-
-    def _instance_rows(self, family: Workload, index: int) -> Iterator[dict[str, Any]]:
-        study = self.study
-        point = study.points[self.point]
-        instance = family.instance(study.seed, index)
+    def rows(self, point: int, index: int) -> Iterator[Row]:
+        """Simulate all policies on one instance."""
+        instance = self.points[point].family().instance(self.seed, index)
         facts = {
-            "point": self.point,
-            "workload": point.workload,
-            "instance": index,
+            **self.facts(point, index),
             "pressure": instance.pressure(),
             "window": instance.window.length,
             "nodes": sum(a.nodes for a in instance.applications),
-            "bound": min_yield_bound(instance).min_yield if study.bounded else None,
+            "bound": min_yield_bound(instance).min_yield if self.bounded else None,
         }
-        for key, value in point.settings:
-            facts[column_of(key)] = value
         facts.setdefault("applications", len(instance.applications))
-        for policy in study.policies:
+        for policy in self.policies:
             run = simulate(instance, policy)
             row = {
                 **facts,
@@ -142,9 +151,60 @@ class Piece:
                 "decisions": run.decisions,
                 "seconds": run.seconds,
             }
-            if study.yields:
+            if self.yields:
                 row["yields"] = run.yields.tolist()
             yield row
+
+    def foreign_code(self) -> Iterator[Callable[..., Any]]:
+        """Yield the policies that are not penstock's own."""
+        return foreign_policies(self.policies)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Instances `first` to `first + count - 1` of one point of a study."""
+
+    study: Declaration
+    point: int
+    first: int
+    count: int
+
+    @property
+    def key(self) -> str:
+        """What it is called in the names of files."""
+        return f"{self.point:04d}-{self.first:06d}"
+
+    @property
+    def name(self) -> str:
+        """A name for messages."""
+        return f"piece {self.key}"
+
+    @property
+    def _instances(self) -> range:
+        return range(self.first, self.first + self.count)
+
+    def cost(self) -> float:
+        """Return about how many operations there are to simulate."""
+        family = self.study.points[self.point].family()
+        estimate = getattr(family, "operations", None)
+        if estimate is None:
+            return float(self.count)
+        return float(sum(estimate(self.study.seed, index) for index in self._instances))
+
+    def run(self) -> list[Row]:
+        """Simulate; return one row per instance and contender."""
+        return [
+            row
+            for index in self._instances
+            for row in self.study.rows(self.point, index)
+        ]
+
+
+def foreign_policies(policies: Sequence[str]) -> Iterator[Callable[..., Any]]:
+    """Yield the functions of those policies that are not penstock's own."""
+    for policy in policies:
+        if policy.partition(":")[0] not in POLICIES:
+            yield get_policy(policy).allocate
 
 
 def column_of(setting: str) -> str:

@@ -2,15 +2,15 @@
 """The things that penstock speaks of: frozen, validated, JSON in and out."""
 
 from penstock.model.application import Application, Column
+from penstock.model.documents import FORMAT, replacing
 from penstock.model.files import (
-    FORMAT,
     instance_to_document,
     read_instance,
-    replacing,
     write_instance,
 )
 from penstock.model.instance import Instance
-from penstock.model.platform import Platform
+from penstock.model.platform import Platform, Sharing
+from penstock.model.problem import Problem, read_problem, write_problem
 from penstock.model.window import Window
 
 __all__ = [
@@ -19,9 +19,13 @@ __all__ = [
     "Column",
     "Instance",
     "Platform",
+    "Problem",
+    "Sharing",
     "Window",
     "instance_to_document",
     "read_instance",
+    "read_problem",
     "replacing",
     "write_instance",
+    "write_problem",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -21,6 +21,7 @@ Column: TypeAlias = NDArray[np.float64]
 #: Relative rounding error granted to a history that leaves no time lost.
 _HISTORY_TOLERANCE = 1e-9
 _MOST_NODES = 1_000_000_000
+_UNKNOWN = np.empty(0)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -50,10 +51,17 @@ class Application:
     group: str = ""
     period: float = 0.0
     """Mean length of an iteration, if known beforehand (s); 0 if not."""
+    profile: Column = field(default_factory=lambda: _UNKNOWN)
+    """b_i(n): its bandwidth alone on n storage targets, n = 1, 2, ... (bytes/s);
+    empty if not known."""
+    targets: tuple[int, ...] = (0,)
+    """Storage targets over which its operations are striped, in equal parts."""
 
     def __post_init__(self) -> None:
         for name in ("work", "volume"):
             object.__setattr__(self, name, _checked_column(getattr(self, name), name))
+        # Called as in files.
+        object.__setattr__(self, "profile", _checked_column(self.profile, "bandwidth"))
         if len(self.work) != len(self.volume) + 1:
             raise InputError(
                 f"{len(self.work)} work phases around {len(self.volume)} operations",
@@ -64,6 +72,7 @@ class Application:
         for name in ("release", "start", "done_work", "done_volume", "period"):
             object.__setattr__(self, name, float(getattr(self, name)))
         self._check_scalars()
+        self._check_targets()
 
     def _check_scalars(self) -> None:
         whole = isinstance(self.nodes, int) and not isinstance(self.nodes, bool)
@@ -89,6 +98,28 @@ class Application:
                 f"start {self.start} lies before release {self.release}",
                 where="start",
                 remedy="an application starts at its release or later",
+            )
+
+    def _check_targets(self) -> None:
+        if not self.targets or len(set(self.targets)) < len(self.targets):
+            raise InputError(
+                f"{list(self.targets)} are not different storage targets",
+                where="targets",
+                remedy="list each target once, at least one",
+            )
+        if self.profile.size and not self.profile.min() > 0:
+            place = int(np.argmin(self.profile))
+            raise InputError(
+                f"no bandwidth on {place + 1} targets",
+                where=f"bandwidth[{place}]",
+                remedy="every entry must be positive; leave out what is not known",
+            )
+        if 0 < self.profile.size < len(self.targets):
+            raise InputError(
+                f"{len(self.targets)} targets, but the bandwidth is known for "
+                f"1 to {self.profile.size}",
+                where="targets",
+                remedy="use fewer targets or measure on more",
             )
 
     @classmethod

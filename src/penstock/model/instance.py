@@ -12,7 +12,7 @@ import numpy as np
 
 from penstock.errors import InputError
 from penstock.model.application import Application, Column
-from penstock.model.platform import Platform
+from penstock.model.platform import Platform, Sharing
 from penstock.model.window import Window
 
 __all__ = ["Instance"]
@@ -42,6 +42,12 @@ class Instance:
                     where=f"{where}.name",
                     remedy="names must differ",
                 )
+            if not all(0 <= r < self.platform.targets for r in application.targets):
+                raise InputError(
+                    f"{list(application.targets)} are not all storage targets",
+                    where=f"{where}.targets",
+                    remedy=f"there are 0 to {self.platform.targets - 1}",
+                )
             if max(application.release, application.start) >= self.window.end:
                 raise InputError(
                     f"{application.name!r} is released at {application.release:g} and "
@@ -58,9 +64,19 @@ class Instance:
     @cached_property
     def caps(self) -> Column:
         """b_i of every application (bytes/s)."""
-        caps = np.array([self.platform.cap(a.nodes) for a in self.applications])
+        caps = np.array([self._cap(a) for a in self.applications])
         caps.setflags(write=False)
         return caps
+
+    def _cap(self, application: Application) -> float:
+        """Return b_i: as measured on as many targets, else as the platform says."""
+        width = len(application.targets)
+        if not application.profile.size:
+            return self.platform.cap(application.nodes, width)
+        measured = float(application.profile[width - 1])
+        if self.platform.sharing is Sharing.TIME:
+            return measured
+        return min(measured, width * self.platform.target_bandwidth)
 
     def with_caps(self) -> Iterator[tuple[Application, float]]:
         """Iterate over the applications with their caps (bytes/s)."""
@@ -84,14 +100,19 @@ class Instance:
 
         The volume that every application would transfer inside the window in
         dedicated mode, operations cut pro rata at the window's edges, over what
-        the storage can move in that time.
+        the storage can move in that time. Where targets are shared by time: the
+        time for which they would be occupied, over the time there is (the
+        I/O-load of papers/2 eq. 3).
         """
         begin, end = self.window.begin, self.window.end
-        volume = 0.0
+        by_time = self.platform.sharing is Sharing.TIME
+        used = 0.0
         for application, cap in self.with_caps():
             times = application.dedicated_times(cap).clip(begin, end)
-            volume += cap * float(np.sum(times[1::2] - times[0:-1:2]))
-        return volume / (self.platform.bandwidth * self.window.length)
+            weight = len(application.targets) if by_time else cap
+            used += weight * float(np.sum(times[1::2] - times[0:-1:2]))
+        supply = self.platform.targets if by_time else self.platform.bandwidth
+        return used / (supply * self.window.length)
 
     def digest(self) -> str:
         """Return a SHA-256 of all that matters to a simulation."""
@@ -101,5 +122,6 @@ class Instance:
             digest.update(repr((*facts, a.user, a.group, a.period)).encode())
             digest.update(a.work.tobytes())
             digest.update(a.volume.tobytes())
+            digest.update(a.profile.tobytes() + repr(a.targets).encode())
         digest.update(repr((self.platform, self.window)).encode())
         return digest.hexdigest()

@@ -1,14 +1,28 @@
 # SPDX-License-Identifier: MIT
-"""The machine: storage bandwidth shared by all, and what one node can draw."""
+"""The machine: storage bandwidth shared by all, and what one node can draw.
+
+Storage is one or more equal *targets*. A target is shared in one of two ways:
+
+- by bandwidth (papers/1): what its users draw adds up to B / targets at most;
+- by time (papers/2): only one user is served at a time, at its own full speed.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from enum import StrEnum
 
 from penstock.errors import InputError
 
-__all__ = ["Platform"]
+__all__ = ["Platform", "Sharing"]
+
+
+class Sharing(StrEnum):
+    """What the users of a storage target divide among them."""
+
+    BANDWIDTH = "bandwidth"
+    TIME = "time"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +33,9 @@ class Platform:
     """B: total bandwidth of the storage (bytes/s)."""
     node_bandwidth: float
     """b: bandwidth of the network card of one compute node (bytes/s)."""
+    targets: int = 1
+    """Storage targets, of bandwidth B / targets each."""
+    sharing: Sharing = Sharing.BANDWIDTH
 
     def __post_init__(self) -> None:
         for name in ("bandwidth", "node_bandwidth"):
@@ -31,6 +48,18 @@ class Platform:
                     remedy='give bytes per second, e.g. "200 GiB/s"',
                 )
 
-    def cap(self, nodes: int) -> float:
-        """Return b_i = min(p_i b, B), papers/1 eq. 1 (bytes/s)."""
-        return min(nodes * self.node_bandwidth, self.bandwidth)
+        if type(self.targets) is not int or self.targets < 1:
+            raise InputError(
+                f"{self.targets!r} is not a number of storage targets",
+                where="targets",
+                remedy="give a whole number, 1 or more",
+            )
+
+    @property
+    def target_bandwidth(self) -> float:
+        """Bandwidth of one storage target (bytes/s)."""
+        return self.bandwidth / self.targets
+
+    def cap(self, nodes: int, targets: int = 1) -> float:
+        """Return b_i = min(p_i b, B), papers/1 eq. 1, on some targets (bytes/s)."""
+        return min(nodes * self.node_bandwidth, targets * self.target_bandwidth)

@@ -67,8 +67,8 @@ _SLACK: Final = 1e-14
 def allocate(view: View, rates: Floats) -> float:
     """Follow the plan with the lexicographically largest sorted yields."""
     demand, soonest = _prepare(view)
-    alone = view.scratch[_ALONE * view.applications + soonest]
-    age = view.scratch[_AGE * view.applications + soonest]
+    alone = view.scratch[_ALONE * view.entries + soonest]
+    age = view.scratch[_AGE * view.entries + soonest]
     if demand <= view.capacity or alone <= _SLACK * age:
         # No contention; or an operation should have completed now, with another, and
         # rounding left some of it, for which no plan would have a rate to speak of.
@@ -78,7 +78,7 @@ def allocate(view: View, rates: Floats) -> float:
     left = view.capacity
     for position in range(view.n_active):
         i = view.active[position]
-        amount = view.scratch[_AMOUNT * view.applications + position]
+        amount = view.scratch[_AMOUNT * view.entries + position]
         rates[i] = min(amount / horizon, view.cap[i])
         left -= rates[i]
     _serve_left_over(view, left, rates)
@@ -88,7 +88,7 @@ def allocate(view: View, rates: Floats) -> float:
 @kernel
 def _prepare(view: View) -> tuple[float, int]:
     """Fill the columns; return the sum of the caps and who can complete soonest."""
-    m = view.applications
+    m = view.entries
     scratch = view.scratch
     demand = 0.0
     soonest = 0
@@ -108,7 +108,7 @@ def _prepare(view: View) -> tuple[float, int]:
 @kernel
 def _best_plan(view: View, soonest: int) -> tuple[int, float, float]:
     """Return candidate, horizon and largest loss of the best plan."""
-    m = view.applications
+    m = view.entries
     scratch = view.scratch
     candidate, horizon = _NOBODY, view.window_end - view.now
     least = _fill(view, candidate, horizon, 0.5)
@@ -134,7 +134,7 @@ def _best_plan(view: View, soonest: int) -> tuple[int, float, float]:
 @kernel
 def _who_completes(view: View, candidate: int, horizon: float, loss: float) -> int:
     """Return who completes at the horizon anyway, within `loss`; else `candidate`."""
-    m = view.applications
+    m = view.entries
     scratch = view.scratch
     oldest = 0.0
     for position in range(view.n_active):
@@ -195,7 +195,7 @@ def _improve(view: View, c: int, floor: float, least: float) -> tuple[float, flo
 @kernel
 def _limits(view: View, loss: float) -> tuple[float, float]:
     """Return the first and last horizon that (1), (2) and the window allow."""
-    m = view.applications
+    m = view.entries
     scratch = view.scratch
     first = 0.0
     last = view.window_end - view.now
@@ -216,7 +216,7 @@ def _gap(view: View, loss: float, c: int) -> tuple[float, float]:
 
     The horizon is where (4) has most room within the limits (1) to (3).
     """
-    m = view.applications
+    m = view.entries
     scratch = view.scratch
     first, last = _limits(view, loss)
     first = max(first, scratch[_ALONE * m + c])
@@ -240,7 +240,7 @@ def _roomiest(view: View, loss: float, c: int, first: float) -> float:
     The slope of left - right side is (1 - loss) x (caps of those who need
     bandwidth) - B; it turns at the horizons from which on somebody needs some.
     """
-    m = view.applications
+    m = view.entries
     scratch = view.scratch
     slope = -view.capacity
     if loss >= 1.0:
@@ -277,7 +277,7 @@ def _fill(view: View, c: int, horizon: float, guess: float) -> float:
     """
     available = view.capacity * horizon
     if c != _NOBODY:
-        m = view.applications
+        m = view.entries
         available -= view.scratch[_ALONE * m + c] * view.scratch[_CAP * m + c]
     poured, slope = _pour(view, c, horizon, 0.0)
     if poured > available:
@@ -303,7 +303,7 @@ def _pour(view: View, c: int, horizon: float, level: float) -> tuple[float, floa
 
     Candidate `c` completes, and does not count.
     """
-    m = view.applications
+    m = view.entries
     scratch = view.scratch
     poured = 0.0
     slope = 0.0
@@ -328,7 +328,7 @@ def _pour(view: View, c: int, horizon: float, level: float) -> tuple[float, floa
 def _trim(view: View, c: int, available: float, poured: float) -> None:
     """Scale the amounts down to what is available: rounding can pour too much."""
     if poured > max(available, 0.0):
-        m = view.applications
+        m = view.entries
         for position in range(view.n_active):
             if position != c:
                 view.scratch[_AMOUNT * m + position] *= max(available, 0.0) / poured
@@ -337,7 +337,7 @@ def _trim(view: View, c: int, available: float, poured: float) -> None:
 @kernel
 def _largest_loss(view: View, horizon: float) -> float:
     """Return the largest loss at the horizon, given the amounts."""
-    m = view.applications
+    m = view.entries
     scratch = view.scratch
     largest = 0.0
     for position in range(view.n_active):

@@ -139,7 +139,7 @@ def share_by_sets(view: View, number: Floats, priority: Floats, rates: Floats) -
     an infinite one. O(k s) for k active applications in s sets if the first of
     every set can use the share of the set, as when b_i = B; else O(k (s + k)).
     """
-    m = view.applications
+    m = view.entries
     scratch = view.scratch
     sets = _collect(view, number, priority)
     _divide(view, sets, _precede(view, sets))
@@ -157,7 +157,7 @@ def share_by_sets(view: View, number: Floats, priority: Floats, rates: Floats) -
 @kernel
 def _collect(view: View, number: Floats, priority: Floats) -> int:
     """Find the sets with active members, sum of caps and first comer; count them."""
-    m = view.applications
+    m = view.entries
     scratch = view.scratch
     sets = 0
     for position in range(view.n_active):
@@ -182,7 +182,7 @@ def _collect(view: View, number: Floats, priority: Floats) -> int:
 @kernel
 def _precede(view: View, sets: int) -> float:
     """Give the set of infinite priority what it can use; return what is left."""
-    m = view.applications
+    m = view.entries
     scratch = view.scratch
     left = view.capacity
     for slot in range(sets):
@@ -196,7 +196,7 @@ def _precede(view: View, sets: int) -> float:
 @kernel
 def _serve_rest(view: View, rates: Floats) -> None:
     """Within every set, serve those after the first in the order of posting."""
-    m = view.applications
+    m = view.entries
     sort_lowest_first(view, view.posted, view.order)
     for position in range(view.n_active):
         i = view.order[position]
@@ -210,7 +210,7 @@ def _serve_rest(view: View, rates: Floats) -> None:
 @kernel
 def _divide(view: View, sets: int, left: float) -> None:
     """Divide `left` between the sets that have no share yet: steps 1 to 3."""
-    m = view.applications
+    m = view.entries
     scratch = view.scratch
     saturated = True
     while saturated:

@@ -4,6 +4,12 @@
 An application is *active* from the post of an I/O operation to its completion.
 Columns are indexed by application; only the entries of the active applications,
 ``active[0] < active[1] < ... < active[n_active - 1]``, have a meaning.
+
+Where storage has several targets, a policy decides for one target at a time, and
+what it sees as an application is an application's *flow* to that target: cap,
+remaining volume and capacity are those of the flow and of the target (in seconds
+at full speed, cap and capacity 1, if the target is shared by time); release, lost
+time and iterations, hence the yield, are those of the application as a whole.
 """
 
 from __future__ import annotations
@@ -33,8 +39,8 @@ class View(NamedTuple):
     """End of the measured window (s); no decision matters after it."""
     dedicated_events: float
     """E of papers/1 eq. 5: posts and completions in dedicated mode; 0 if unknown."""
-    applications: int
-    """How many applications there are, active or not."""
+    entries: int
+    """How many entries the columns have: applications (flows), active or not."""
     n_active: int
     """How many of them are active."""
     parameters: Floats

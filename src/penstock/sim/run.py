@@ -35,6 +35,8 @@ class Grants:
     """Whose."""
     rate: Column
     """How much (bytes/s)."""
+    target: NDArray[np.int64]
+    """From which storage target."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -52,6 +54,10 @@ class Run:
     """Work done inside the window (s)."""
     volume: Column = field(repr=False)
     """Volume transferred inside the window (bytes)."""
+    operations: NDArray[np.int64] = field(repr=False)
+    """Completed operations, those before the window included."""
+    occupied: Column = field(repr=False)
+    """By storage target: how long it had something to transfer (s)."""
     events: int
     """Posts and completions before the end of the window."""
     decisions: int

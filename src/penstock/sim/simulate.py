@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import Any, Final, cast
 
@@ -14,7 +15,7 @@ from numba.core.errors import NumbaError
 
 from penstock.errors import InputError, InternalError, PolicyError
 from penstock.kernels import Floats, addresses, interpreted, is_kernel, memory
-from penstock.model import Instance
+from penstock.model import Instance, Window
 from penstock.policies import get_policy
 from penstock.policies.policy import Policy
 from penstock.policies.view import Allocate, View
@@ -34,7 +35,6 @@ from penstock.sim.state import (
     PAUSED,
     RATE_NEGATIVE,
     RATE_OVER_CAP,
-    WAKE,
     WAKE_IN_THE_PAST,
     Program,
     State,
@@ -53,6 +53,7 @@ def simulate(
     policy: Policy | str,
     *,
     steady: bool = True,
+    until_first_end: bool = False,
     compiled: bool = True,
     validate: bool = False,
     record: bool = False,
@@ -63,6 +64,9 @@ def simulate(
     ----------
     steady
         Whether no application may end inside the window (papers/1 section 3.2).
+    until_first_end
+        End the window when the first application ends (papers/2 section 5.4); the
+        instance of the run has the window that came out.
     compiled
         False to interpret engine and policy: slow, for a debugger; same bits.
     validate
@@ -80,9 +84,14 @@ def simulate(
     if isinstance(policy, str):
         policy = get_policy(policy)
     program = new_program(
-        instance, policy.parameters, steady=steady, record=record, validate=validate
+        instance,
+        policy.parameters,
+        steady=steady,
+        until_first_end=until_first_end,
+        record=record,
+        validate=validate,
     )
-    state = new_state(instance, record=record)
+    state = new_state(instance, program)
     caller = Caller(interpreted(policy.allocate), program, state)
     if not compiled:
         advance = _interpreted(caller, program, state)
@@ -101,8 +110,10 @@ def simulate(
     if caller.error is not None:
         _raise_failure(policy, state, caller.error)
     if status != DONE:
-        _raise_status(status, instance, policy, state)
-    return _outcome(instance, policy, state, seconds, records)
+        _raise_status(status, instance, policy, program, state)
+    if until_first_end:
+        instance = replace(instance, window=_cut_window(instance, state))
+    return _outcome(instance, policy, program, state, seconds, records)
 
 
 def warm_up(*policies: str) -> None:
@@ -167,16 +178,36 @@ def _take_record(state: State) -> tuple[np.ndarray[Any, Any], ...]:
     logged, granted = int(counter[LOGGED]), int(counter[GRANTED])
     counter[LOGGED] = counter[GRANTED] = 0
     logs = (state.log_time, state.log_kind, state.log_application)
-    grants = (state.grant_time, state.grant_application, state.grant_rate)
+    grants = (
+        state.grant_time,
+        state.grant_application,
+        state.grant_rate,
+        state.grant_target,
+    )
     return (
         *(cast(Any, column)[:logged].copy() for column in logs),
         *(cast(Any, column)[:granted].copy() for column in grants),
     )
 
 
+def _cut_window(instance: Instance, state: State) -> Window:
+    """Return the window up to the end of the run."""
+    begin, end = instance.window.begin, float(state.clock[NOW])
+    if end <= begin:
+        first = int(np.argmin(cast(Any, state.finished)))
+        raise InputError(
+            f"{instance.applications[first].name!r} ends at {end:g} s, before the "
+            f"window begins ({begin:g} s)",
+            where=f"applications[{first}]",
+            remedy="give it more phases, or begin the window earlier",
+        )
+    return Window(begin, end)
+
+
 def _outcome(
     instance: Instance,
     policy: Policy,
+    program: Program,
     state: State,
     seconds: float,
     records: list[tuple[np.ndarray[Any, Any], ...]],
@@ -186,10 +217,12 @@ def _outcome(
     return Run(
         instance=instance,
         policy=policy.label,
-        lost=columns.lost,
+        lost=columns.lost[cast(Any, program.first_flow)[:-1]],
         ended=np.minimum(columns.finished, instance.window.end),
         work=columns.work_done - columns.begin_work,
         volume=columns.transferred - columns.begin_transferred,
+        operations=columns.operations,
+        occupied=columns.occupied,
         events=int(columns.counter[EVENTS]),
         decisions=int(columns.counter[DECISIONS]),
         seconds=seconds,
@@ -212,13 +245,16 @@ def _one_line(error: Exception) -> str:
 
 
 def _raise_status(
-    status: int, instance: Instance, policy: Policy, state: State
+    status: int, instance: Instance, policy: Policy, program: Program, state: State
 ) -> None:
     """Say what went wrong, for whom and when."""
     now = state.clock[NOW]
     number = state.counter[CULPRIT]
+    flow = max(number, 0)
+    if number >= 0 and status != APPLICATION_ENDED:
+        number = program.owner[flow]
     name = instance.applications[number].name if number >= 0 else ""
-    wanted = state.wanted[max(number, 0)]
+    wanted = state.wanted[flow]
     if status == APPLICATION_ENDED:
         place = "before" if now < instance.window.begin else "inside"
         raise InputError(
@@ -229,11 +265,11 @@ def _raise_status(
         )
     broken = {
         RATE_OVER_CAP: f"gives {name!r} {wanted} B/s, over its cap "
-        f"{instance.caps[max(number, 0)]} or not a number",
+        f"{program.cap[flow]} or not a number",
         RATE_NEGATIVE: f"gives {name!r} {wanted} B/s, less than nothing",
         CAPACITY_EXCEEDED: "gives more in all than the capacity "
-        f"{instance.platform.bandwidth} B/s",
-        WAKE_IN_THE_PAST: f"asks to be woken at {state.clock[WAKE]}, not after now",
+        f"{program.capacity} B/s",
+        WAKE_IN_THE_PAST: f"asks to be woken at {min(state.wake)}, not after now",
     }
     if status in broken:
         raise PolicyError(f"policy {policy.name} at t = {now:g} s: {broken[status]}")

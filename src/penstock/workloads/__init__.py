@@ -15,9 +15,18 @@ from penstock.model import Instance
 from penstock.workloads.apex import Apex
 from penstock.workloads.io_sets import IOSets
 from penstock.workloads.parameters import parse_settings
+from penstock.workloads.striped import Striped
 from penstock.workloads.synthetic import Synthetic
 
-__all__ = ["WORKLOADS", "Apex", "IOSets", "Synthetic", "Workload", "get_workload"]
+__all__ = [
+    "WORKLOADS",
+    "Apex",
+    "IOSets",
+    "Striped",
+    "Synthetic",
+    "Workload",
+    "get_workload",
+]
 
 
 class Workload(Protocol):
@@ -32,6 +41,7 @@ WORKLOADS: Final[dict[str, type[Workload]]] = {
     "synthetic": Synthetic,
     "io-sets": IOSets,
     "apex": Apex,
+    "striped": Striped,
 }
 
 

@@ -15,7 +15,7 @@ from scipy.optimize import linprog
 from penstock.analysis import bound as bound_module
 from penstock.analysis.bound import Demand, bisect_target, min_yield_bound
 from penstock.errors import InputError
-from penstock.model import Application, Instance, Platform, Window
+from penstock.model import Application, Instance, Platform, Sharing, Window
 from penstock.sim import simulate
 from penstock.workloads import get_workload
 
@@ -346,3 +346,38 @@ def test_synthetic_workload() -> None:
     workload = get_workload("synthetic", ["W=0.8", "h=400000"])
     found = [min_yield_bound(workload.instance(1, k)).min_yield for k in range(10)]
     assert np.mean(found) == pytest.approx(0.984, abs=0.004)
+
+
+def striped(sharing: Sharing, *layout: tuple[int, ...]) -> Instance:
+    """Applications on 3 targets that repeat 1 s of work and 1 s of I/O alone."""
+    phases = [("work", 1.0), ("io", 6.0)] * 6
+    applications = tuple(
+        Application.from_phases(
+            f"app{number}", 1, phases, targets=targets, profile=[6.0, 6.0, 6.0]
+        )
+        for number, targets in enumerate(layout)
+    )
+    platform = Platform(18.0, 18.0, targets=3, sharing=sharing)
+    return Instance(platform, Window(0.0, 10.0), applications)
+
+
+@pytest.mark.parametrize("sharing", list(Sharing))
+@pytest.mark.parametrize("policy", ["fair-share", "greedy-yield", "fcfs"])
+def test_no_policy_is_above_it_on_many_targets(sharing: Sharing, policy: str) -> None:
+    crowded = striped(sharing, (0, 1), (1, 2), (2, 0), (0, 1, 2), (1,), (2,))
+    best = float(simulate(crowded, policy).yields.min())
+    assert best < 0.95
+    assert best <= value(crowded) + 1e-9
+
+
+def test_targets_shared_by_time_are_seconds() -> None:
+    alone = striped(Sharing.TIME, (0,), (1,), (2,))
+    assert value(alone) == 1.0
+    # Four applications that need all three targets for half of the time.
+    crowded = striped(Sharing.TIME, *[(0, 1, 2)] * 4)
+    assert value(crowded) == pytest.approx(value(_one_pipe()), abs=1e-9)
+
+
+def _one_pipe() -> Instance:
+    phases = [("work", 1.0), ("io", 1.0)] * 6
+    return instance_of(*[plain(*phases)] * 4)

@@ -26,6 +26,8 @@ def _run(work, volume, lost=(0.0, 0.0), nodes=(1, 3)) -> Run:
         instance=instance,
         policy="fcfs",
         **{name: np.array(values, dtype=float) for name, values in columns.items()},
+        operations=np.zeros(2, dtype=np.int64),
+        occupied=np.zeros(1),
         events=0,
         decisions=0,
         seconds=0.0,

@@ -26,7 +26,7 @@ from penstock.experiments.study import METRICS, Piece, Study, sweep
 
 POINTS = sweep("synthetic", {"horizon": 20000.0}, {"pressure": (0.5, 0.8)})
 STUDY = Study("t", POINTS, 3, ("fcfs", "fair-share"))
-NAMES = [piece.name for piece in STUDY.pieces()]
+NAMES = [piece.key for piece in STUDY.pieces()]
 
 
 class Recorder:
@@ -41,12 +41,12 @@ class Recorder:
         return pieces
 
     def run(self, pieces: Sequence[Piece], warn: Warn) -> Results:
-        self.asked = [piece.name for piece in pieces]
+        self.asked = [piece.key for piece in pieces]
         try:
             for number, piece in enumerate(self.order(pieces)):
                 if self.stop is not None and number == self.after:
                     raise self.stop
-                yield piece, piece.rows()
+                yield piece, piece.run()
         finally:
             self.closed = True
 
@@ -113,7 +113,7 @@ def test_the_table_does_not_depend_on_the_order_of_the_pieces(
 def test_the_longest_pieces_come_first(tmp_path: Path) -> None:
     executor = Recorder()
     run_study(STUDY, tmp_path, executor)
-    costs = {piece.name: piece.cost() for piece in STUDY.pieces()}
+    costs = {piece.key: piece.cost() for piece in STUDY.pieces()}
     asked = [costs[name] for name in executor.asked]
     assert asked == sorted(costs.values(), reverse=True)
     assert asked[0] > asked[-1]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from penstock.analysis import measure, min_yield_bound
-from penstock.errors import InputError, InternalError, PolicyError
+from penstock.errors import InputError, PolicyError
 from penstock.experiments.compare import Report, compare
 from penstock.experiments.source import FileSource, WorkloadSource
 from penstock.model import write_instance
@@ -68,7 +68,7 @@ def test_two_workers_give_the_same_as_one(alone) -> None:
 def test_the_order_of_results_does_not_matter(alone, monkeypatch) -> None:
     straight = module._results
     monkeypatch.setattr(
-        module, "_results", lambda tasks, jobs: reversed(list(straight(tasks, jobs)))
+        module, "_results", lambda *given: reversed(list(straight(*given)))
     )
     assert _timeless(compare(SOURCE, POLICIES, jobs=1)) == _timeless(alone)
 
@@ -81,11 +81,11 @@ def test_the_order_of_policies_is_that_asked_for() -> None:
 
 
 def test_progress_counts_up_to_all() -> None:
-    seen: list[tuple[int, int]] = []
+    seen: list[tuple[float, float, str]] = []
     compare(
         SOURCE, ["fcfs"], bounded=False, progress=lambda *counts: seen.append(counts)
     )
-    assert seen == [(n, 4) for n in range(5)]
+    assert seen == [(n, 4, "") for n in range(5)]
 
 
 def test_parameters_at_their_default_leave_the_plain_name() -> None:
@@ -125,8 +125,18 @@ def test_a_worker_that_dies_is_said_so(tmp_path, monkeypatch) -> None:
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend("")
-    with pytest.raises(InternalError, match="a worker process died"):
-        compare(SOURCE, ["my_dying.allocate"], bounded=False, jobs=2)
+    said: list[str] = []
+    with pytest.raises(
+        InputError, match=r"my_dying\.allocate on instance \d has killed"
+    ):
+        compare(
+            SOURCE,
+            ["my_dying.allocate"],
+            bounded=False,
+            jobs=2,
+            progress=lambda _done, _total, message: said.append(message),
+        )
+    assert any("exit status 9" in message for message in said)
 
 
 def test_a_file_gives_one_report(tmp_path) -> None:

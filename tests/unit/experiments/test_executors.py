@@ -18,15 +18,15 @@ STUDY = Study("t", POINTS, 2, ("fcfs", "fair-share"))
 def _results(executor: Executor) -> dict[str, Any]:
     found = {}
     for piece, rows in executor.run(list(STUDY.pieces()), pytest.fail):
-        assert piece.name not in found
-        found[piece.name] = [row | {"seconds": 0.0} for row in rows]
+        assert piece.key not in found
+        found[piece.key] = [row | {"seconds": 0.0} for row in rows]
     return found
 
 
 @pytest.mark.parametrize("workers", [1, 5])
 def test_the_rows_do_not_depend_on_the_number_of_workers(workers: int) -> None:
     inline = _results(Inline())
-    assert list(inline) == [piece.name for piece in STUDY.pieces()]
+    assert list(inline) == [piece.key for piece in STUDY.pieces()]
     assert _results(LocalPool(workers)) == inline
 
 

@@ -36,7 +36,7 @@ def test_a_death_is_told_and_the_piece_tried_again(
     bench.tell("die")
     said: list[str] = []
     done = [piece for piece, _ in LocalPool(2).run(pieces, said.append)]
-    assert sorted(piece.name for piece in done) == [piece.name for piece in pieces]
+    assert sorted(piece.key for piece in done) == [piece.key for piece in pieces]
     (message,) = said
     assert re.fullmatch(
         r"worker \d+ died \(Killed\) while computing piece 0000-00000\d: "

@@ -214,6 +214,7 @@ COM = "greedy-com"
 YIELD = "greedy-yield"
 SECOND = ("fcfs", "set-10", YIELD)
 THIRD = (LOOK, PERIODIC, BEST)
+SEVEN = (COM, *SECOND, *THIRD)
 PRESSURES = (0.3, 0.7, 1.1)
 
 
@@ -352,8 +353,35 @@ FLIPS: list[tuple[int, str, list[pl.DataFrame], list[pl.DataFrame]]] = [
     (
         7,
         "greedy-com-all-lower",
-        [_rows({COM: 0.4}, 1.5, "TRILAB"), _rows({COM: 0.6}, 0.9, "TRILAB")],
-        [_rows({COM: 0.6}, 1.5, "TRILAB"), _rows({COM: 0.6}, 0.9, "TRILAB")],
+        [_rows({COM: 0.4}, 1.5, "TRILAB"), _rows({COM: 0.6}, 1.2, "TRILAB")],
+        [_rows({COM: 0.6}, 1.5, "TRILAB"), _rows({COM: 0.4}, 1.2, "TRILAB")],
+    ),
+    (
+        7,
+        "fewer-lower",
+        [_rows(dict.fromkeys(SEVEN, 0.4), 1.0), _rows({}, 1.0, "TRILAB")],
+        [
+            _rows(dict.fromkeys(SEVEN, 0.4), 1.0),
+            _rows({COM: 0.4}, 1.0, "TRILAB"),
+        ],
+    ),
+    (
+        7,
+        "gains-higher-at-high-pressure",
+        [_rows({}, 1.2), _rows(dict.fromkeys(SEVEN[:4], 0.6), 1.2, "TRILAB")],
+        [_rows({}, 1.2), _rows(dict.fromkeys(SEVEN[:3], 0.6), 1.2, "TRILAB")],
+    ),
+    (
+        7,
+        "third-slightly-lower",
+        [_rows({}, 0.9, "TRILAB")] * 9 + [_rows({BEST: 0.48}, 0.9, "TRILAB")],
+        [_rows({}, 0.9, "TRILAB")] * 9 + [_rows({BEST: 0.47}, 0.9, "TRILAB")],
+    ),
+    (
+        7,
+        "fcfs-as-set10",
+        [_rows({"set-10": 0.504}, 1.0, "TRILAB")],
+        [_rows({"set-10": 0.506}, 1.0, "TRILAB")],
     ),
     (
         7,
@@ -383,8 +411,34 @@ FLIPS: list[tuple[int, str, list[pl.DataFrame], list[pl.DataFrame]]] = [
     (
         7,
         "look-ahead-closely-followed",
-        [_rows({LOOK: 0.7, PERIODIC: 0.69, BEST: 0.69}, 1.0)],
-        [_rows({LOOK: 0.7, PERIODIC: 0.71, BEST: 0.69}, 1.0)],
+        [
+            _rows({LOOK: 0.7, PERIODIC: 0.69, BEST: 0.69}, 1.0),
+            _rows({LOOK: 0.69, PERIODIC: 0.7, BEST: 0.7}, 1.0),
+        ],
+        [
+            _rows({LOOK: 0.8, PERIODIC: 0.69, BEST: 0.69}, 1.0),
+            _rows({LOOK: 0.69, PERIODIC: 0.7, BEST: 0.7}, 1.0),
+        ],
+    ),
+    (
+        8,
+        "nersc-drops-more",
+        [_rows({}, 0.9, efficiency=0.9), _rows({}, 1.3, efficiency=0.7)]
+        + [_rows({}, w, "TRILAB", efficiency=e) for w, e in ((0.9, 0.9), (1.3, 0.8))],
+        [_rows({}, 0.9, efficiency=0.9), _rows({}, 1.3, efficiency=0.8)]
+        + [_rows({}, w, "TRILAB", efficiency=e) for w, e in ((0.9, 0.9), (1.3, 0.7))],
+    ),
+    (
+        8,
+        "trilab-next-group",
+        [_rows({}, 1.2, "TRILAB", efficiency={COM: 0.54, FAIR: 0.46})],
+        [_rows({}, 1.2, "TRILAB", efficiency={COM: 0.54, FAIR: 0.44})],
+    ),
+    (
+        8,
+        "trilab-hidden",
+        [_rows({}, 1.2, "TRILAB", efficiency={"set-10": 0.509})],
+        [_rows({}, 1.2, "TRILAB", efficiency={"set-10": 0.511})],
     ),
     (
         8,

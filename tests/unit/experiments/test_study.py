@@ -34,7 +34,7 @@ def test_pieces_cover_every_instance_once_under_names_of_their_own() -> None:
         for index in range(piece.first, piece.first + piece.count)
     ]
     assert sorted(covered) == [(p, i) for p in (0, 1) for i in range(4)]
-    names = [piece.name for piece in pieces]
+    names = [piece.key for piece in pieces]
     assert names == sorted(set(names))
 
 
@@ -55,7 +55,7 @@ def test_cost_is_the_number_of_operations() -> None:
 
 def test_rows_are_those_of_the_simulator() -> None:
     study = replace(STUDY, bounded=True, yields=True)
-    rows = Piece(study, 1, 2, 1).rows()
+    rows = Piece(study, 1, 2, 1).run()
     instance = Synthetic(horizon=20000.0, pressure=0.8).instance(1, 2)
     assert [row["policy"] for row in rows] == ["fcfs", "fair-share"]
     for row in rows:
@@ -71,8 +71,8 @@ def test_rows_are_those_of_the_simulator() -> None:
 
 
 def test_rows_do_not_depend_on_how_instances_are_grouped() -> None:
-    together = Piece(STUDY, 0, 0, 3).rows()
-    apart = [row for i in range(3) for row in Piece(STUDY, 0, i, 1).rows()]
+    together = Piece(STUDY, 0, 0, 3).run()
+    apart = [row for i in range(3) for row in Piece(STUDY, 0, i, 1).run()]
     for row in (*together, *apart):
         del row["seconds"]
     assert together == apart

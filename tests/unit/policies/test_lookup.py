@@ -177,9 +177,9 @@ BROKEN = {
     "raises": ("raise RuntimeError('boom')\n", "boom"),
     "no_function": ("x = 1\n", "no function `allocate`"),
     "not_callable": ("allocate = 3\n", "no function `allocate`"),
-    "one_argument": ("def allocate(view):\n    return 1.0\n", "two arguments"),
-    "three": ("def allocate(a, b, c):\n    return 1.0\n", "two arguments"),
-    "builtin": ("allocate = min\n", "my_pkg.my_broken"),
+    "one_argument": ("def allocate(view):\n    return 1.0\n", "take (view, rates)"),
+    "three": ("def allocate(a, b, c):\n    return 1.0\n", "take (view, rates)"),
+    "builtin": ("allocate = min\n", "take (view, rates)"),
     "parameters": (
         "PARAMETERS = 3\n\n\ndef allocate(view, rates):\n    return 1.0\n",
         "PARAMETERS",

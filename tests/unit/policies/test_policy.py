@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Parameters of a policy, and binding values to them."""
+"""A policy with the values of its parameters."""
 
 from __future__ import annotations
 
@@ -22,49 +22,6 @@ ALL = (PLAIN, TIME, VOLUME, RATE, WORD)
 
 def _allocate(view, rates) -> float:
     return math.inf
-
-
-@pytest.mark.parametrize(
-    ("parameter", "text", "value"),
-    [
-        (PLAIN, "3", 3.0),
-        (PLAIN, "0", 0.0),
-        (PLAIN, "1e-3", 0.001),
-        (TIME, "1", 1.0),
-        (TIME, "2 min", 120.0),
-        (VOLUME, "4 KiB", 4096.0),
-        (RATE, "2 kB/s", 2000.0),
-        (WORD, "fast", 0.0),
-        (WORD, "slow", 1.0),
-    ],
-)
-def test_values_arrive_in_base_units_and_words_as_positions(
-    parameter, text, value
-) -> None:
-    assert parameter.parse(text) == value
-
-
-@pytest.mark.parametrize(
-    ("parameter", "text", "message"),
-    [
-        (PLAIN, "x", "weight: 'x' is not a number (how heavy)"),
-        (PLAIN, "2 s", "weight: '2 s' is not a number"),
-        (PLAIN, "-1", "weight: '-1' is out of range (how heavy; at least 0)"),
-        (PLAIN, "nan", "weight: 'nan' is out of range"),
-        (PLAIN, "inf", "weight: 'inf' is out of range"),
-        (TIME, "0.5", "delta: '0.5' is out of range (how long; at least 1)"),
-        (TIME, "nan", "delta: 'nan' is not a number in s"),
-        (TIME, "3 B", "delta: '3 B' is not a number in s"),
-        (VOLUME, "3 s", "chunk: '3 s' is not a number in bytes"),
-        (RATE, "3 B", "floor: '3 B' is not a number in bytes/s"),
-        (WORD, "Fast", "mode: unknown value 'Fast' (did you mean 'fast'?"),
-        (WORD, "0", "mode: unknown value '0' (known: fast, slow)"),
-    ],
-)
-def test_bad_values_are_said_so(parameter, text, message) -> None:
-    with pytest.raises(InputError) as caught:
-        parameter.parse(text)
-    assert str(caught.value).startswith(message)
 
 
 def test_defaults() -> None:

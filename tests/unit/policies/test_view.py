@@ -45,7 +45,7 @@ def test_the_engine_shows_every_column_under_its_name() -> None:
     program = new_program(
         instance, np.array([1.0]), steady=True, record=False, validate=False
     )
-    state = new_state(instance, record=False)
+    state = new_state(instance, program)
     shown = interpreted(engine.view)(memory(program), memory(state))
     for name, kind in kinds(View).items():
         value = getattr(shown, name)

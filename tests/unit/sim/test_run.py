@@ -25,6 +25,8 @@ def _run(**changes) -> Run:
         "ended": np.array([10.0, 10.0, 10.0]),
         "work": np.zeros(3),
         "volume": np.zeros(3),
+        "operations": np.zeros(3, dtype=np.int64),
+        "occupied": np.zeros(1),
         "events": 0,
         "decisions": 0,
         "seconds": 0.0,

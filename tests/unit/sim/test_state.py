@@ -9,14 +9,12 @@ import numpy as np
 import pytest
 
 from penstock.kernels import addresses, kinds
-from penstock.model import Instance
+from penstock.model import Application, Instance, Platform, Sharing, Window
 from penstock.sim.state import (
     CULPRIT,
     END_OF_APPLICATION,
-    NEXT_COMPLETION,
     NOW,
     RECORD_LIMIT,
-    WAKE,
     Program,
     State,
     new_program,
@@ -28,6 +26,10 @@ from unit.samples import app, make, pair
 def _program(instance: Instance, **options: bool) -> Program:
     chosen = {"steady": True, "record": False, "validate": False, **options}
     return new_program(instance, np.array([7.0]), **chosen)
+
+
+def _state(instance: Instance, **options: bool) -> State:
+    return new_state(instance, _program(instance, **options))
 
 
 def _varied() -> Instance:
@@ -88,7 +90,7 @@ def test_a_policy_without_parameters_still_has_an_address() -> None:
 def test_columns_have_the_kinds_that_the_engine_expects(record: bool) -> None:
     structs = {
         Program: _program(_varied(), record=record),
-        State: new_state(_varied(), record=record),
+        State: _state(_varied(), record=record),
     }
     wanted = {"Floats": np.float64, "Ints": np.int64}
     for struct, made in structs.items():
@@ -103,9 +105,10 @@ def test_columns_have_the_kinds_that_the_engine_expects(record: bool) -> None:
 
 
 def test_before_the_first_event() -> None:
-    state = new_state(_varied(), record=False)
+    state = _state(_varied())
     assert state.clock[NOW] == -2.0
-    assert state.clock[WAKE] == state.clock[NEXT_COMPLETION] == math.inf
+    assert state.wake.tolist() == state.next_completion.tolist() == [math.inf]
+    assert state.due.tolist() == [math.inf] * 2
     assert state.counter.tolist()[:CULPRIT] == [0] * CULPRIT
     assert state.counter[CULPRIT] == -1
     assert state.finished.tolist() == [math.inf] * 3
@@ -126,15 +129,50 @@ def test_history_is_in_the_state() -> None:
         bandwidth=2.0,
         node_bandwidth=2.0,
     )
-    state = new_state(instance, record=False)
+    state = _state(instance)
     assert state.work_done.tolist() == [4.0]
     assert state.transferred.tolist() == [6.0]
     assert state.lost.tolist() == [3.0]
 
 
 def test_a_record_has_room_for_all_that_one_instant_can_add() -> None:
-    state = new_state(_varied(), record=True)
+    state = _state(_varied(), record=True)
     for column in (state.log_time, state.log_kind, state.log_application):
         assert column.size == RECORD_LIMIT + 2 * 3 + 1
     for column in (state.grant_time, state.grant_application, state.grant_rate):
-        assert column.size == RECORD_LIMIT + 2 * 3
+        assert column.size == RECORD_LIMIT + 2 * 3 + 1
+
+
+def _striped(sharing: Sharing) -> Instance:
+    platform = Platform(6.0, 3.0, targets=3, sharing=sharing)
+    phases = [("work", 1.0), ("io", 8.0), ("work", 99.0)]
+    wide = Application.from_phases("wide", 2, phases, targets=(2, 0))
+    narrow = Application.from_phases("narrow", 1, phases, targets=(2,))
+    return Instance(platform, Window(0.0, 9.0), (wide, narrow))
+
+
+def test_flows_are_numbered_application_by_application() -> None:
+    program = _program(_striped(Sharing.BANDWIDTH))
+    assert (program.applications, program.entries, program.targets) == (2, 3, 3)
+    assert program.first_flow.tolist() == [0, 2, 3]
+    assert program.owner.tolist() == [0, 0, 1]
+    assert program.target.tolist() == [2, 0, 2]
+    assert program.first_user.tolist() == [0, 1, 1]
+    assert program.leaves == 4
+
+
+def test_targets_shared_by_bandwidth_count_bytes() -> None:
+    program = _program(_striped(Sharing.BANDWIDTH))
+    assert program.capacity == 2.0
+    assert program.bandwidth.tolist() == [4.0, 2.0]
+    assert program.cap.tolist() == [2.0, 2.0, 2.0]
+    assert program.portion.tolist() == [0.5, 0.5, 1.0]
+    assert program.unit.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_targets_shared_by_time_count_seconds() -> None:
+    program = _program(_striped(Sharing.TIME))
+    assert program.capacity == 1.0
+    assert program.cap.tolist() == [1.0, 1.0, 1.0]
+    assert program.portion.tolist() == [0.25, 0.25, 0.5]
+    assert program.unit.tolist() == [2.0, 2.0, 2.0]

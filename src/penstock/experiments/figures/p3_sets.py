@@ -81,7 +81,14 @@ def _utilization_gain(tables: Tables) -> Verdict:
 
 def _stretch_gain(tables: Tables) -> Verdict:
     gains = _gain(tables, "stretch", "fair-share", low=True)
-    return Verdict(0.10 <= max(gains.values()) <= 0.20, _numbered(gains))
+    numbers = _numbered(gains) | {"one workload, most": _largest_stretch_gain(tables)}
+    return Verdict(0.10 <= max(gains.values()) <= 0.20, numbers)
+
+
+def _largest_stretch_gain(tables: Tables) -> float:
+    """Return the largest gain of Set-10 over Fair-Share on a single workload."""
+    wide = tables.rows.pivot(on="policy", index=["point", "instance"], values="stretch")
+    return float((1 - wide[_SET_10] / wide["fair-share"]).to_numpy().max())
 
 
 def _fades(metric: str, *, low: bool) -> Check:
@@ -211,8 +218,12 @@ _STRETCH_CLAIMS: Final = (
     Claim(
         "set10-better-by-15-per-cent",
         _FIG1B,
-        "Set-10 improves the Stretch over Fair-Share by 15.3 % (10 to 20 %).",
+        "Set-10 improves the Stretch over Fair-Share by 15.3 % (10 to 20 % in the "
+        "mean, for the best n_H).",
         _stretch_gain,
+        note="The paper's number has the size of the largest gain on a single "
+        "workload (as the 4.4 % of the Utilization, which it gives as 'up to'), not "
+        "of a mean over workloads, which is half as large.",
     ),
     Claim(
         "stretch-difference-fades",

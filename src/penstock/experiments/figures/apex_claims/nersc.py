@@ -18,6 +18,7 @@ from penstock.experiments.figures.apex_claims.windows import (
     LOW,
     NERSC,
     PERIODIC,
+    RARE,
     SAME,
     SECOND,
     THIRD,
@@ -31,6 +32,7 @@ from penstock.experiments.figures.apex_claims.windows import (
     ratio_by_band,
     ratios_of,
     rising,
+    risk_of,
     second_risky,
     share_above,
     share_below,
@@ -84,14 +86,13 @@ def _second_gains_grow(tables: Tables) -> Verdict:
 
 
 def _third_improves(tables: Tables) -> Verdict:
-    numbers: Numbers = {}
-    holds = True
-    for policy in THIRD:
-        ratios = ratios_of(tables, NERSC, policy)
-        below, above = share_below(ratios), share_above(ratios)
-        numbers |= {f"{policy} lower": below, f"{policy} higher": above}
-        holds = holds and below <= 0.1 and above > 0.5
-    return Verdict(holds, numbers)
+    shares = {
+        policy: {"lower": share_below(ratios), "higher": share_above(ratios)}
+        for policy in THIRD
+        for ratios in [ratios_of(tables, NERSC, policy)]
+    }
+    good = [s["lower"] <= 0.1 and s["higher"] > 0.5 for s in shares.values()]
+    return Verdict(all(good), flat(shares))
 
 
 def _best_next_event_riskiest(tables: Tables) -> Verdict:
@@ -106,9 +107,8 @@ def _best_next_event_worst(tables: Tables) -> Verdict:
 
 
 def _periodic_never_lower(tables: Tables) -> Verdict:
-    ratios = ratios_of(tables, NERSC, PERIODIC)
-    numbers = {"share lower": share_below(ratios), "lowest ratio": lowest_of(ratios)}
-    return Verdict(numbers["share lower"] <= 0.01, numbers)
+    risk = risk_of(ratios_of(tables, NERSC, PERIODIC))
+    return Verdict(risk["share lower"] <= 0.01, risk)
 
 
 _FIG6: Final = "papers/1 section 6.3.3, Figure 6"
@@ -120,6 +120,9 @@ CLAIMS: Final = (
         "GreedyCom's ratio is about uniform between 0.9 and 1.1 (three quarters of the "
         "windows inside; quartiles 0.95 and 1.05, to 0.025).",
         _greedy_com_uniform,
+        "Where W is low there is little to lose: 92 % of the ratios with W < 0.5 are "
+        "within 0.01 of 1, and two in five windows are such. No reason found: tried "
+        "other ages, more cores per node, jobs without I/O left out.",
     ),
     Claim(
         "greedy-com-unreliable",
@@ -159,8 +162,8 @@ CLAIMS: Final = (
         "FCFS and Set-10 behave strictly identically (MinYield equal to 1e-9 in every "
         "window).",
         fcfs_as_set10(NERSC, 1e-9),
-        "Of the windows that differ (3 %) all but one are longer than 1 h, the period "
-        "of checkpoints: there Set-10 can have seen a whole phase.",
+        "Of the windows that differ (3 %) almost all (98 %) are longer than 1 h, the "
+        "period of checkpoints: there Set-10 can have seen a whole phase.",
     ),
     Claim(
         "third-improves",
@@ -168,6 +171,7 @@ CLAIMS: Final = (
         "LookAheadGreedyYield, PeriodicGreedyYield and BestNextEvent very probably "
         "raise the MinYield (lower in at most 10 % of the windows, higher in most).",
         _third_improves,
+        RARE,
     ),
     Claim(
         "third-gain-grows",
@@ -180,6 +184,10 @@ CLAIMS: Final = (
         _FIG6,
         "Of these three, BestNextEvent lowers the MinYield most often.",
         _best_next_event_riskiest,
+        RARE
+        + "LookAheadGreedyYield loses much (over 5 %) where W >= 1. Ours finds the "
+        "best next event exactly and almost never loses. No reason found: tried other "
+        "ages, more cores per node, jobs without I/O left out.",
     ),
     Claim(
         "best-next-event-worst",
@@ -193,5 +201,6 @@ CLAIMS: Final = (
         "PeriodicGreedyYield is almost never (1 % of the windows) lower than "
         "FairShare.",
         _periodic_never_lower,
+        RARE,
     ),
 )

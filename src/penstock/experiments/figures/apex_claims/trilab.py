@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from typing import Final
 
-import numpy as np
 import polars as pl
 
 from penstock.experiments.claims import Check, Claim, Tables, Verdict
@@ -20,8 +19,10 @@ from penstock.experiments.figures.apex_claims.windows import (
     COM,
     EIGHT,
     HIGH,
+    LEARNT,
     LOOK,
     LOW,
+    MACHINES,
     NEAR_ONE,
     NERSC,
     PERIODIC,
@@ -43,12 +44,12 @@ from penstock.experiments.figures.apex_claims.windows import (
     fcfs_as_set10,
     flat,
     gain_grows,
-    highest_of,
     lowest_of,
     mean_of,
     ratio_by_band,
     ratios_of,
     rising,
+    risk_of,
     second_risky,
     share_above,
     share_below,
@@ -92,13 +93,13 @@ def _greedy_com_drops(tables: Tables) -> Verdict:
 
 
 def _greedy_com_all_lower(tables: Tables) -> Verdict:
-    pressures = fair_values(tables, TRILAB, "pressure")
-    if not pressures.size:
+    rows = with_ratio(tables, TRILAB, COM)
+    if rows.is_empty():
         return Verdict(holds=False, numbers={})
-    top = float(np.percentile(pressures, 90))
-    ratios = ratios_of(tables, TRILAB, COM, (max(top, 1.0), math.inf))
-    numbers = {"from W": top, "highest ratio": highest_of(ratios)}
-    return Verdict(numbers["highest ratio"] < 1, numbers)
+    not_lower = rows.filter(pl.col("ratio") >= 1 - SAME)["pressure"]
+    last = max([1.0, *not_lower])
+    share = mean_of(rows["pressure"].to_numpy() > last)
+    return Verdict(share >= 0.01, {"beyond W": last, "share of windows": share})
 
 
 def _second_gains_at_saturation(tables: Tables) -> Verdict:
@@ -138,14 +139,11 @@ def _checkpoints_short(tables: Tables) -> Verdict:
 
 
 def _third_slightly_lower(tables: Tables) -> Verdict:
-    numbers: Numbers = {}
-    holds = True
-    for policy, most in ((LOOK, 0.01), (PERIODIC, 0.1), (BEST, 0.1)):
-        ratios = ratios_of(tables, TRILAB, policy, UNSATURATED)
-        below, worst = share_below(ratios), lowest_of(ratios)
-        numbers |= {f"{policy} lower": below, f"{policy} lowest ratio": worst}
-        holds = holds and below <= most and worst >= 0.95
-    return Verdict(holds, numbers)
+    most = {LOOK: 0.01, PERIODIC: 0.1, BEST: 0.1}
+    risks = {p: risk_of(ratios_of(tables, TRILAB, p, UNSATURATED)) for p in most}
+    few = [risks[p]["share lower"] <= most[p] for p in most]
+    slightly = [risk["lowest ratio"] >= 0.95 for risk in risks.values()]
+    return Verdict(all(few) and all(slightly), flat(risks))
 
 
 def _third_improves_until_saturation(tables: Tables) -> Verdict:
@@ -183,24 +181,32 @@ def _naive_riskier(tables: Tables) -> Verdict:
     return Verdict(naive > others, shares)
 
 
-def _look_ahead_best(tables: Tables) -> Verdict:
-    best = pl.col("min_yield").max().over("point", "instance")
-    near = tables.rows.with_columns((pl.col("min_yield") >= best - SAME).alias("near"))
-    shares = {
-        p: mean_of(near.filter(pl.col("policy") == p)["near"].to_numpy()) for p in EIGHT
+def _mean_by_policy(rows: pl.DataFrame, column: str) -> Numbers:
+    return {
+        p: mean_of(rows.filter(pl.col("policy") == p)[column].to_numpy()) for p in EIGHT
     }
+
+
+def _shares_at_best(tables: Tables) -> Numbers:
+    """Return in which share of the windows each strategy has the best MinYield."""
+    best = pl.col("min_yield").max().over("point", "instance")
+    at_best = (pl.col("min_yield") >= best - SAME).alias("at_best")
+    return _mean_by_policy(tables.rows.with_columns(at_best), "at_best")
+
+
+def _look_ahead_best(tables: Tables) -> Verdict:
+    shares = _shares_at_best(tables)
     return Verdict(shares[LOOK] >= max(shares.values()), shares)
 
 
 def _look_ahead_closely_followed(tables: Tables) -> Verdict:
-    means = {
-        p: mean_of(tables.rows.filter(pl.col("policy") == p)["min_yield"].to_numpy())
-        for p in EIGHT
-    }
-    order = sorted(means, key=lambda p: -means[p])
-    gaps = [means[LOOK] - means[p] for p in (PERIODIC, BEST)]
-    holds = set(order[:3]) == set(THIRD) and all(0 <= g <= 0.02 for g in gaps)
-    return Verdict(holds, means)
+    shares = _shares_at_best(tables)
+    means = _mean_by_policy(tables.rows, "min_yield")
+    others = max(shares[p] for p in EIGHT if p not in THIRD)
+    next_to_it = min(shares[PERIODIC], shares[BEST]) > others
+    closely = means[LOOK] - min(means[PERIODIC], means[BEST]) <= 0.02
+    numbers = {p: {"at best": shares[p], "mean": means[p]} for p in EIGHT}
+    return Verdict(next_to_it and closely, flat(numbers))
 
 
 def _greedy_com_reasonable(tables: Tables) -> Verdict:
@@ -209,10 +215,8 @@ def _greedy_com_reasonable(tables: Tables) -> Verdict:
 
 
 def _greedy_com_risky(tables: Tables) -> Verdict:
-    ratios = ratios_of(tables, NERSC, COM)
-    numbers = {"share lower": share_below(ratios), "lowest ratio": lowest_of(ratios)}
-    holds = numbers["share lower"] >= 0.25 and numbers["lowest ratio"] < 0.8
-    return Verdict(holds, numbers)
+    risk = risk_of(ratios_of(tables, NERSC, COM))
+    return Verdict(risk["share lower"] >= 0.25 and risk["lowest ratio"] < 0.8, risk)
 
 
 _FIG7: Final = "papers/1 section 6.3.4, Figure 7"
@@ -224,6 +228,10 @@ CLAIMS: Final = (
         "All strategies are lower than FairShare in a smaller share of the windows "
         "than on NERSC.",
         _fewer_lower,
+        SILVERTON
+        + "Without that class GreedyCom loses in 12 % of the windows, FCFS and Set-10 "
+        "in about as many as on NERSC (0.41 to 0.43, 0.40). BestNextEvent almost never "
+        "loses on NERSC, and in no variant tried more often than on TRILAB.",
     ),
     Claim(
         "gains-higher-at-low-pressure",
@@ -238,6 +246,7 @@ CLAIMS: Final = (
         "At high W (>= 1) most strategies (4 of 7) have a higher mean ratio than on "
         "NERSC.",
         _gains_higher(HIGH, 4),
+        MACHINES + "With that it holds, for 5 of 7.",
     ),
     Claim(
         "greedy-com-few-lower",
@@ -255,8 +264,8 @@ CLAIMS: Final = (
     Claim(
         "greedy-com-all-lower",
         _FIG7,
-        "In the end GreedyCom is lower than FairShare in all windows (the tenth with "
-        "the highest W).",
+        "Eventually GreedyCom is lower than FairShare in all windows (there is a W of "
+        "at least 1 beyond which it is, in 1 % of all windows or more).",
         _greedy_com_all_lower,
     ),
     Claim(
@@ -287,6 +296,7 @@ CLAIMS: Final = (
         _FIG7,
         "FCFS and Set-10 behave identically (MinYield within 0.005 in every window).",
         fcfs_as_set10(TRILAB, 0.005),
+        LEARNT,
     ),
     Claim(
         "five-phases",
@@ -317,6 +327,7 @@ CLAIMS: Final = (
         "in a few windows (10 %) and slightly (ratio 0.95), LookAheadGreedyYield in "
         "almost none (1 %).",
         _third_slightly_lower,
+        "Four windows in 14,281 lose more than 5 %, the worst of them 9 %.",
     ),
     Claim(
         "third-improves-until-saturation",
@@ -362,8 +373,9 @@ CLAIMS: Final = (
     Claim(
         "look-ahead-closely-followed",
         SYNTHESIS,
-        "LookAheadGreedyYield has the highest mean MinYield over all windows, closely "
-        "(0.02) followed by PeriodicGreedyYield and BestNextEvent.",
+        "PeriodicGreedyYield and BestNextEvent follow closely: theirs is the best "
+        "MinYield more often than that of the other five, and on average at most 0.02 "
+        "under that of LookAheadGreedyYield.",
         _look_ahead_closely_followed,
     ),
     Claim(

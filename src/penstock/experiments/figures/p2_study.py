@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: MIT
+"""papers/2: the studies behind its figures, and how their rows are summarised.
+
+N = 20 targets and Q = 480 nodes are the paper's. It leaves K open; we take K = 60:
+three applications per target, so that who shares with whom matters, 6 large, 18
+medium and 36 small ones, and any I/O-load below K / N = 3 can be drawn.
+
+Rows are sorted by minimum I/O-load, I/O-load(pi_sys), into intervals with fixed edges,
+of width 0.1 around 0.1, 0.2, ... 1.2. Contenders are compared on the same problem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import numpy as np
+import polars as pl
+
+from penstock.experiments.placement_study import (
+    CLASSES,
+    EXACT,
+    Contender,
+    PlacementStudy,
+)
+from penstock.experiments.reproduction import Scale
+from penstock.experiments.study import sweep
+
+__all__ = [
+    "ALLOCATIONS",
+    "BBA",
+    "GC",
+    "GENERATED",
+    "GNC",
+    "IO_NODES",
+    "MCKP",
+    "NSYSA",
+    "OSTS",
+    "PLACEMENTS",
+    "RANDOM",
+    "STATIC",
+    "TA",
+    "TOLD_CLASSES",
+    "binned",
+    "case_study",
+    "chosen",
+    "means",
+    "placed",
+    "relative",
+    "spread",
+    "summary",
+]
+
+IO_NODES: Final = "io-nodes"
+OSTS: Final = "osts"
+#: To be said wherever the profiles of "osts" are shown.
+GENERATED: Final = "OST profiles generated from a fit, not measured"
+
+RANDOM: Final = "random"
+STATIC: Final = "static"
+BBA: Final = "best-bandwidth"
+NSYSA: Final = "n-sys"
+TA: Final = "t-cpu"
+MCKP: Final = "mckp"
+GNC: Final = "greedy-non-clairvoyant"
+GC: Final = "greedy-clairvoyant"
+ALLOCATIONS: Final = (RANDOM, STATIC, BBA, NSYSA, TA)
+PLACEMENTS: Final = (RANDOM, GNC, GC)
+#: The three of section 6.2.
+TOLD_CLASSES: Final = ((TA, GNC), (BBA, GNC), (BBA, GC))
+
+_CONTENDERS: Final = (
+    *(Contender(a, p) for a in ALLOCATIONS for p in PLACEMENTS),
+    Contender(MCKP, "exclusive"),
+    *(Contender(a, p, told=CLASSES) for a, p in TOLD_CLASSES),
+)
+#: Theta; the minimum I/O-load is a little lower.
+_LOADS: Final = {
+    Scale.SMOKE: (0.1, 0.3, 0.5, 0.8, 1.2),
+    Scale.PAPER: tuple(round(0.1 * k, 1) for k in range(1, 14)),
+}
+#: Per Theta; enough for more than 100 in every interval of load.
+_SETS: Final = {Scale.SMOKE: 3, Scale.PAPER: 120}
+#: Of an interval of load.
+_WIDTH: Final = 0.1
+#: No interval has its middle beyond.
+_HIGHEST: Final = 1.2
+
+_PROBLEM: Final = ("case", "point", "instance")
+
+
+def case_study(case: str) -> Callable[[Scale], PlacementStudy]:
+    """Return the study that all figures of a set of profiles share."""
+
+    def study(scale: Scale) -> PlacementStudy:
+        points = sweep("striped", {"case": case}, {"load": _LOADS[scale]})
+        return PlacementStudy(f"p2-{case}", points, _SETS[scale], _CONTENDERS)
+
+    return study
+
+
+def chosen(
+    rows: pl.DataFrame,
+    allocations: Sequence[str] = ALLOCATIONS,
+    placements: Sequence[str] = PLACEMENTS,
+    told: str = EXACT,
+) -> pl.DataFrame:
+    """Return the rows of some contenders."""
+    return rows.filter(
+        pl.col("allocation").is_in(allocations),
+        pl.col("placement").is_in(placements),
+        pl.col("told") == told,
+    )
+
+
+def placed(rows: pl.DataFrame, told: str = EXACT) -> pl.DataFrame:
+    """Return the rows of all allocations with GNC, and of mckp with its own placement.
+
+    Section 6.1.1: "we only use GNC as a placement algorithm".
+    """
+    by_gnc = chosen(rows, ALLOCATIONS, (GNC,), told)
+    return pl.concat([by_gnc, chosen(rows, (MCKP,), ("exclusive",), told)])
+
+
+def relative(
+    rows: pl.DataFrame, base: pl.DataFrame, metric: str, on: Sequence[str] = ()
+) -> pl.DataFrame:
+    """Return `rows` with column `ratio`: `metric` over that of `base`, minus 1.
+
+    On the same problem; `on`: columns that must agree besides. A problem that cannot be
+    measured in both is left out.
+    """
+    key = [*_PROBLEM, *on]
+    reference = base.select(
+        *key,
+        pl.col(metric).alias("base"),
+        pl.col("complete").alias("base_complete"),
+    )
+    return (
+        rows.join(reference, on=key, maintain_order="left")
+        .with_columns(
+            (pl.col(metric) / pl.col("base") - 1).alias("ratio"),
+            pl.col("complete") & pl.col("base_complete"),
+        )
+        .drop("base_complete")
+    )
+
+
+def binned(rows: pl.DataFrame, width: float = _WIDTH) -> pl.DataFrame:
+    """Return the rows with column `bin`, the middle of their interval of load.
+
+    Middles are `width` and its multiples, up to 1.2; rows beyond are left out.
+    """
+    number = (pl.col("minimum_load") / width + 0.5).floor()
+    middle = (number * width).round(6)
+    return rows.with_columns(middle.alias("bin")).filter(
+        pl.col("bin").is_between(width, _HIGHEST)
+    )
+
+
+def summary(
+    rows: pl.DataFrame, metric: str, by: str, width: float = _WIDTH
+) -> pl.DataFrame:
+    """Return mean and spread of `metric` by interval of load and column `by`.
+
+    ``sets``: problems measured; ``left_out``: those in which an application has
+    hardly begun its I/O (where these are the most, there is no line); ``complete``:
+    of the sets, those in which every application completed a phase. ``low`` and
+    ``high``: 10th and 90th percentile; ``error``: half the 95 % confidence interval of
+    the mean.
+    """
+    value = pl.col(metric).drop_nulls()
+    return (
+        binned(rows, width)
+        .group_by(by, "bin")
+        .agg(
+            pl.lit(metric).alias("metric"),
+            value.len().alias("sets"),
+            pl.col(metric).null_count().alias("left_out"),
+            (pl.col("complete") & pl.col(metric).is_not_null()).sum().alias("complete"),
+            value.mean().alias("mean"),
+            value.quantile(0.1, "linear").alias("low"),
+            value.quantile(0.9, "linear").alias("high"),
+            (1.96 * value.std() / value.len().sqrt()).fill_null(0.0).alias("error"),
+        )
+        .filter(pl.col("sets") > 0, pl.col("sets") >= pl.col("left_out"))
+        .sort(by, "bin")
+    )
+
+
+def means(
+    rows: pl.DataFrame, metric: str, by: str, width: float = _WIDTH
+) -> dict[str, dict[float, float]]:
+    """Return the mean of `metric` by value of `by` and interval of load."""
+    found: dict[str, dict[float, float]] = {}
+    table = summary(rows, metric, by, width).select(by, "bin", "mean")
+    for name, middle, mean in table.iter_rows():
+        found.setdefault(name, {})[middle] = mean
+    return found
+
+
+def spread(name: str, values: pl.Series) -> dict[str, float]:
+    """Return mean, 10th and 90th percentile under `name`, for a claim's numbers."""
+    found = values.drop_nulls().to_numpy()
+    if not found.size:
+        return {f"{name}, sets": 0.0}
+    low, high = np.percentile(found, (10, 90))
+    return {
+        f"{name}, mean": float(found.mean()),
+        f"{name}, 10th": float(low),
+        f"{name}, 90th": float(high),
+    }

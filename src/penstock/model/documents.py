@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: MIT
+"""What all files of penstock have in common: JSON in and out, mistakes with places."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import tempfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import msgspec
+
+from penstock.errors import InputError, UnknownNameError
+from penstock.units import parse_bandwidth, parse_time, parse_volume
+
+__all__ = [
+    "FORMAT",
+    "checked_fields",
+    "inside",
+    "listed",
+    "parsed",
+    "parsed_name",
+    "parsed_phases",
+    "parsed_profile",
+    "read_document",
+    "replacing",
+    "top_fields",
+    "write_document",
+]
+
+#: Version of the file format, the value of the key "penstock".
+FORMAT: Final = 1
+
+_PHASES: Final = {"work": parse_time, "io": parse_volume}
+
+
+# --- Files ------------------------------------------------------------------------
+
+
+def read_document(path: str | Path) -> object:
+    """Return the content of a JSON file (``.json``, or ``.json.gz``)."""
+    try:
+        data = Path(path).read_bytes()
+        if str(path).endswith(".gz"):
+            data = gzip.decompress(data)
+    except (OSError, EOFError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"cannot read the file: {reason}", where=str(path)) from None
+    try:
+        document: object = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(
+            f"not JSON: {error}", where=str(path), remedy="mend the file's syntax"
+        ) from None
+    return document
+
+
+def write_document(document: object, path: str | Path) -> None:
+    """Write a JSON file; an existing one is replaced only when it is whole."""
+    data = msgspec.json.encode(document)
+    if str(path).endswith(".gz"):
+        data = gzip.compress(data, mtime=0)
+    with replacing(path) as stream:
+        stream.write(data)
+
+
+@contextmanager
+def replacing(path: str | Path) -> Iterator[BinaryIO]:
+    """Open a temporary file that becomes `path` when the block ends well.
+
+    What is no plain file (a pipe, ``/dev/stdout``) is written to as it is.
+    """
+    target = Path(path)
+    try:
+        if target.exists() and not (target.is_file() or target.is_dir()):
+            with target.open("wb") as stream:
+                yield stream
+            return
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                yield stream
+            Path(name).chmod(0o666 & ~_umask())
+            Path(name).replace(target)
+        finally:
+            Path(name).unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"cannot write the file: {error.strerror}", where=str(path)
+        ) from None
+
+
+# --- Places -----------------------------------------------------------------------
+
+
+@contextmanager
+def inside(where: str) -> Iterator[None]:
+    """Name the place `where` in errors raised by the block."""
+    try:
+        yield
+    except InputError as error:
+        raise error.at(where) from None
+
+
+def top_fields(document: object, required: set[str]) -> dict[str, Any]:
+    """Return a document as a dictionary, if its format is the one we know."""
+    top = checked_fields(document, {"penstock", *required})
+    if type(top["penstock"]) is not int or top["penstock"] != FORMAT:
+        raise InputError(
+            f"format {top['penstock']!r} is not known",
+            where="penstock",
+            remedy=f"this version reads format {FORMAT}",
+        )
+    return top
+
+
+def checked_fields(
+    value: object, required: set[str], optional: set[str] | frozenset[str] = frozenset()
+) -> dict[str, Any]:
+    """Return `value` as a dictionary with all the required and no unknown keys."""
+    if not isinstance(value, dict):
+        raise InputError("not an object", remedy="write {...}")
+    for key in sorted(value.keys() - required - optional):
+        raise UnknownNameError("key", key, required | optional)
+    for key in sorted(required - value.keys()):
+        raise InputError(f"key {key!r} is missing", remedy="add it")
+    return value
+
+
+def listed(value: object, where: str) -> list[Any]:
+    """Return `value`, the content of `where`, if it is a list."""
+    if not isinstance(value, list):
+        raise InputError("not a list", where=where, remedy="write [...]")
+    return value
+
+
+def parsed(parse: Callable[[object], float], value: object, where: str) -> float:
+    """Return `value`, the content of `where`, as a number in base units."""
+    with inside(where):
+        return parse(value)
+
+
+# --- Applications -----------------------------------------------------------------
+
+
+def parsed_name(value: object) -> str:
+    """Return the name of an application."""
+    if not isinstance(value, str) or not value:
+        raise InputError(f"{value!r} is not a name", where="name")
+    return value
+
+
+def parsed_phases(value: object) -> list[tuple[str, float]]:
+    """Return the phases of an application, in seconds and bytes."""
+    return [_phase(p, f"phases[{n}]") for n, p in enumerate(listed(value, "phases"))]
+
+
+def parsed_profile(value: object) -> list[float]:
+    """Return the bandwidth of an application on 1, 2, ... targets (bytes/s)."""
+    entries = listed(value, "bandwidth")
+    if not entries:
+        raise InputError(
+            "no bandwidth is listed",
+            where="bandwidth",
+            remedy="write the bandwidth on 1, 2, ... targets, or leave it out",
+        )
+    return [_measured(item, f"bandwidth[{n}]") for n, item in enumerate(entries)]
+
+
+def _phase(item: object, where: str) -> tuple[str, float]:
+    if not isinstance(item, list) or len(item) != 2:
+        raise InputError(
+            f"{item!r} is not a phase",
+            where=where,
+            remedy='write ["work", seconds] or ["io", bytes]',
+        )
+    kind, amount = item
+    parse = _PHASES.get(kind) if isinstance(kind, str) else None
+    if parse is None:
+        raise UnknownNameError("kind of phase", str(kind), _PHASES, where=where)
+    return kind, parsed(parse, amount, where)
+
+
+def _measured(item: object, where: str) -> float:
+    """Return one entry of a profile; a gap would make all after it ambiguous."""
+    if item is None:
+        raise InputError(
+            "a gap in the bandwidth",
+            where=where,
+            remedy="interpolate between its neighbours, or end the list before it",
+        )
+    value = parsed(parse_bandwidth, item, where)
+    if not value > 0:
+        raise InputError(
+            f"{item!r} is not a positive bandwidth",
+            where=where,
+            remedy="every entry must be positive; leave out what is not known",
+        )
+    return value
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

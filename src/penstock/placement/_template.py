@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: MIT
+"""Give targets while each makes an application faster (a template: copy this file).
+
+Rule
+    Required. What the algorithm does, in words. Allocation: from 1 target on, take
+    another one while it adds at least ``gain`` to the bandwidth. Placement: in the
+    order of the applications, each on the targets that have the fewest so far.
+
+Inputs
+    b_j for the allocation.
+
+Parameters
+    gain
+        Fraction of its bandwidth that one more target must add. Default 0.1.
+
+Properties
+    What it promises, and its cost: O(K n_max), O(K N log N).
+
+Source
+    Paper, section or equation; every deviation from it.
+"""
+
+# How to use your own algorithm, without touching penstock:
+#   penstock place PROBLEM.json --allocation mypackage.mymodule:gain=0.2
+# and --placement mypackage.mymodule, where mypackage/mymodule.py is a copy of this
+# file (the current folder counts), or announce it in your package under the
+# entry-point group `penstock.allocations` or `penstock.placements`. A file may hold
+# one of the two functions, or both. An algorithm of penstock itself also gets a row
+# in `penstock.placement.ALLOCATIONS` or `PLACEMENTS`.
+
+from __future__ import annotations
+
+from collections import Counter
+from heapq import nsmallest
+from typing import Final
+
+from penstock.model.problem import Problem
+from penstock.placement.algorithm import Allocation, Parameter, Placement
+from penstock.placement.inputs import Input
+
+__all__ = ["NEEDS", "PARAMETERS", "allocate", "place"]
+
+# Required. What the problem must know of every application; nothing: frozenset().
+NEEDS: Final = frozenset({Input.BANDWIDTH})
+
+# Optional. A function is given, by name, those that it takes.
+PARAMETERS: Final = (Parameter("gain", "what one more target must add", 0.1),)
+
+
+# For an allocation: how many targets has application j, for all j?
+def allocate(problem: Problem, gain: float) -> Allocation:
+    """Return n_j from 1 to ``problem.most_targets(j)``, for every j.
+
+    The same problem, the same numbers: no clock, no state, and random numbers only
+    from a generator made of a parameter.
+    """
+    return tuple(_widest(problem, j, gain) for j in range(len(problem.applications)))
+
+
+def _widest(problem: Problem, j: int, gain: float) -> int:
+    n = 1
+    while n < problem.most_targets(j) and (
+        problem.bandwidth(j, n + 1) >= (1 + gain) * problem.bandwidth(j, n)
+    ):
+        n += 1
+    return n
+
+
+# For a placement: which targets has application j, for all j?
+def place(problem: Problem, allocation: Allocation) -> Placement:
+    """Return n_j different targets, 0 to N - 1, for every j."""
+    users: Counter[int] = Counter()
+    placement = []
+    for n in allocation:
+        targets = nsmallest(n, range(problem.resources), key=users.__getitem__)
+        users.update(targets)
+        placement.append(tuple(targets))
+    return tuple(placement)

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: MIT
+"""Put the most I/O-intensive first, each on the least loaded targets.
+
+Rule
+    Sort the applications by decreasing T_io(n_j) / (T_cpu + T_io(n_j)), the part of
+    their time that they would spend in I/O alone, equal ones by index. Each takes
+    the n_j targets with the least load, equal ones by index. The load of a target
+    is the sum of those parts over the applications on it.
+
+Inputs
+    V_io, T_cpu, b_j.
+
+Parameters
+    None.
+
+Properties
+    The loads of two targets differ by 1 at most. O(K N log N).
+
+Source
+    papers/2 section 4.2, Greedy-Clairvoyant (GC). What makes a target the least
+    "stressed" is our reading.
+"""
+
+from __future__ import annotations
+
+from heapq import nsmallest
+from typing import Final
+
+from penstock.model.problem import Problem
+from penstock.placement.algorithm import Allocation, Placement
+from penstock.placement.inputs import Input
+
+__all__ = ["NEEDS", "place"]
+
+NEEDS: Final = frozenset({Input.VOLUME, Input.COMPUTE, Input.BANDWIDTH})
+
+
+def place(problem: Problem, allocation: Allocation) -> Placement:
+    """Balance the expected load of the targets."""
+    ratios = [problem.io_ratio(j, n) for j, n in enumerate(allocation)]
+    load = [0.0] * problem.resources
+    placement: list[tuple[int, ...]] = [()] * len(allocation)
+    for j in sorted(range(len(allocation)), key=lambda j: -ratios[j]):
+        targets = nsmallest(allocation[j], range(len(load)), key=load.__getitem__)
+        for target in targets:
+            load[target] += ratios[j]
+        placement[j] = tuple(targets)
+    return tuple(placement)

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: MIT
+"""What an algorithm must be told of every application, papers/2 Table 2."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import InputError
+
+if TYPE_CHECKING:
+    from penstock.model.problem import Problem
+
+__all__ = ["Input", "in_words", "require"]
+
+
+class Input(StrEnum):
+    """One input, easy to come by first."""
+
+    NODES = "Q_j"
+    """Compute nodes: the resource manager knows them."""
+    VOLUME = "V_io"
+    """Bytes transferred in all: from earlier runs, or from the user."""
+    COMPUTE = "T_cpu"
+    """Seconds of computation in all: likewise."""
+    BEST = "n_perf"
+    """The number of targets on which it is fastest."""
+    BANDWIDTH = "b_j"
+    """Its bandwidth on 1, 2, ... targets: several runs for each."""
+
+
+_REMEDIES: Final = {
+    Input.VOLUME: 'give its "phases"',
+    Input.COMPUTE: 'give its "phases"',
+    Input.BEST: 'give its "bandwidth" or "best_targets"',
+    Input.BANDWIDTH: 'give its "bandwidth"',
+}
+
+
+def in_words(needs: Iterable[Input]) -> str:
+    """Return a set of inputs for a table, in the order of `Input`."""
+    wanted = set(needs)
+    return ", ".join(item for item in Input if item in wanted) or "nothing"
+
+
+def require(needs: Iterable[Input], problem: Problem, label: str) -> None:
+    """Raise `InputError` if `problem` lacks an input that `label` needs."""
+    wanted = set(needs)
+    for j, application in enumerate(problem.applications):
+        for item in Input:
+            if item in wanted and not _known(item, problem, j):
+                raise InputError(
+                    f"{label} needs {item}, which is not known of {application.name!r}",
+                    where=f"applications[{j}]",
+                    remedy=f"{_REMEDIES[item]}, or choose an algorithm without it",
+                )
+
+
+def _known(item: Input, problem: Problem, j: int) -> bool:
+    if item in (Input.VOLUME, Input.COMPUTE):
+        return problem.has_phases(j)
+    if item is Input.BEST:
+        return problem.has_bandwidth(j) or bool(problem.best_targets[j])
+    return item is Input.NODES or problem.has_bandwidth(j)

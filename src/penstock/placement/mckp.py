@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: MIT
+"""Maximise the sum of the bandwidths, no target being shared if possible.
+
+Rule
+    Multiple-choice knapsack: maximise sum b_j(n_j) with sum n_j <= N, n_j >= 1.
+    With more applications than targets (K > N) one target is common to all those
+    that get none of their own, which count 0 in the sum; the other N - 1 are
+    exclusive. Of equal sums, the last applications get as few as possible.
+
+Inputs
+    b_j.
+
+Parameters
+    None.
+
+Properties
+    Exact, by dynamic programming, O(K N n_max). Favours few applications with a
+    high bandwidth. Allocation and placement belong together: place what this
+    allocates with ``exclusive``. (An application that has only the common target
+    is given the number 1; any other placement treats it as one among all.)
+
+Source
+    J. L. Bez et al., Arbitration policies for on-demand user-level I/O forwarding
+    on HPC platforms (IPDPS 2021), as compared with in papers/2 section 5.2, which
+    does not say what the common target counts.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.model import Column
+from penstock.model.problem import Problem
+from penstock.placement.algorithm import Allocation
+from penstock.placement.inputs import Input
+
+__all__ = ["NEEDS", "allocate"]
+
+NEEDS: Final = frozenset({Input.BANDWIDTH})
+
+
+def allocate(problem: Problem) -> Allocation:
+    """Choose the numbers with the largest sum of bandwidths."""
+    everyone = range(len(problem.applications))
+    common = len(problem.applications) > problem.resources
+    exclusive = problem.resources - common
+    best: Column = np.zeros(exclusive + 1)
+    choices = []
+    for j in everyone:
+        best, numbers = _extend(best, _values(problem, j, exclusive), least=1 - common)
+        choices.append(numbers)
+    allocation, left = [], exclusive
+    for numbers in reversed(choices):
+        n = int(numbers[left])
+        allocation.append(max(n, 1))
+        left -= n
+    return tuple(reversed(allocation))
+
+
+def _values(problem: Problem, j: int, exclusive: int) -> list[float]:
+    """Return b_j(n) for n = 0, 1, ...; on no target of its own it counts 0."""
+    most = min(problem.most_targets(j), exclusive)
+    return [0.0, *(problem.bandwidth(j, n) for n in range(1, most + 1))]
+
+
+def _extend(
+    best: Column, values: list[float], least: int
+) -> tuple[Column, NDArray[np.int64]]:
+    """Add one application to the best sums with at most 0, 1, ... targets.
+
+    Return the sums with it, and the number of targets that it has in each.
+    """
+    sums = np.full_like(best, -np.inf)
+    numbers = np.zeros(len(best), dtype=np.int64)
+    for n in range(least, len(values)):
+        with_n = best[: len(best) - n] + values[n]
+        better = with_n > sums[n:]
+        sums[n:][better] = with_n[better]
+        numbers[n:][better] = n
+    return sums, numbers

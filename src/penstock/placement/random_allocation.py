@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: MIT
+"""Give every application a random number of targets.
+
+Rule
+    n_j uniform in 1 .. min(n_max, N), where n_max is the largest number of targets
+    that the bandwidth of the application is known for (N if it is not known).
+
+Inputs
+    Nothing.
+
+Parameters
+    seed
+        The same seed, the same numbers. Default 0. Application j draws from a
+        stream of its own, whatever the others are.
+
+Properties
+    A baseline. O(K).
+
+Source
+    papers/2 section 4.1, Random. The range is not given there.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from numpy.random import default_rng
+
+from penstock.model.problem import Problem
+from penstock.placement.algorithm import Allocation, Parameter
+from penstock.placement.inputs import Input
+
+__all__ = ["NEEDS", "PARAMETERS", "allocate"]
+
+NEEDS: Final[frozenset[Input]] = frozenset()
+PARAMETERS: Final = (Parameter("seed", "stream of random numbers", 0),)
+#: Makes the stream another one than that of the random placement.
+_STREAM: Final = 1
+
+
+def allocate(problem: Problem, seed: int) -> Allocation:
+    """Draw the number of targets of every application."""
+    return tuple(
+        int(default_rng((seed, _STREAM, j)).integers(1, problem.most_targets(j) + 1))
+        for j in range(len(problem.applications))
+    )

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: MIT
+"""Placement problems of papers/2 section 5.3: applications of an aimed I/O-load.
+
+K applications on N storage targets and Q compute nodes. Of each, independently:
+
+- a bandwidth profile b_j, any of the set alike, and 2 to 20 phases, all alike;
+- X = T_cpu / T_io(1), uniform in [0, b], where log(1 + b) = b c and c = Theta N / K, so
+  that the mean of I/O-Stress(j, 1) = 1 / (1 + X) is log(1 + b) / b = c;
+- T_cpu + T_io(1) = horizon: V_io = horizon b_j(1) / (1 + X) and
+  T_cpu = horizon (1 - 1 / (1 + X)), cut into equal phases, compute first.
+
+Hence I/O-load(pi_1) is Theta in the mean; of one problem it is near Theta.
+
+Nodes: 10 % of the applications (large) have 75 % of the nodes, 30 % (medium) 20 %, 60 %
+(small) 5 %. Readings: applications and nodes of a class are rounded to the nearest,
+half up; at least one application is large. An application has at least one node;
+what the small ones take beyond their share for that is missing to the medium ones,
+then to the large ones, so that the sum never exceeds Q (K = 60, Q = 480: 360 nodes
+for the 6 large, 84 and not 96 for the 18 medium, 36 and not 24 for the 36 small). The
+nodes of a class are divided evenly, the first get one more. Applications are ordered
+by class, the large first.
+
+Instances, for policies that share bandwidth: the problem with its targets chosen by
+two algorithms of `penstock.placement`, over the window from 0 to the smallest dedicated
+duration, so that no application ends inside it, whatever the policy.
+
+Seeds: as in `penstock.workloads.iterative`; so do the algorithms that draw at random.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import ClassVar, Final, TypeVar
+
+import numpy as np
+from numpy.random import Generator, SeedSequence, default_rng
+from scipy.special import lambertw
+
+from penstock.errors import InputError
+from penstock.model import Application, Instance, Problem, Window
+from penstock.placement import (
+    ALLOCATIONS,
+    PLACEMENTS,
+    Allocator,
+    Placement,
+    Placer,
+    get_allocation,
+    get_placement,
+)
+from penstock.workloads.parameters import check_parameters, parameter
+from penstock.workloads.profiles import CASES, profiles
+
+__all__ = [
+    "Striped",
+    "dedicated_window",
+    "largest_ratio",
+    "minimum_load",
+    "node_counts",
+    "problems_by_load",
+    "seeded",
+]
+
+_Algorithm = TypeVar("_Algorithm", Allocator, Placer)
+
+_APPLICATIONS_PERCENT: Final = (10, 30)
+_NODES_PERCENT: Final = (75, 20, 5)
+_PHASES: Final = (2, 20)
+
+
+@dataclass(frozen=True, slots=True)
+class Striped:
+    """Parameters of the placement problems."""
+
+    load: float = parameter(1.0, "Theta", "aimed I/O-load with one target each")
+    applications: int = parameter(60, "K", "number of applications", low=1)
+    targets: int = parameter(20, "N", "storage targets (or I/O nodes)", low=1)
+    compute_nodes: int = parameter(480, "Q", "compute nodes of the machine", low=1)
+    horizon: float = parameter(
+        5_000.0, "h", "length of an application alone on one target (s)", low=1.0
+    )
+    case: str = parameter("io-nodes", "case", "set of profiles", choices=CASES)
+    allocation: str = parameter(
+        "t-cpu", "pi", "how many targets for each", choices=tuple(ALLOCATIONS)
+    )
+    placement: str = parameter(
+        "greedy-non-clairvoyant",
+        "placement",
+        "which targets for each",
+        choices=tuple(PLACEMENTS),
+    )
+
+    #: Instances per piece of a study: milliseconds each.
+    batch: ClassVar[int] = 10
+
+    def __post_init__(self) -> None:
+        check_parameters(self)
+        if not 0 < self.stress < 1:
+            most = self.applications / self.targets
+            raise InputError(
+                f"{self.applications} applications cannot make a load of {self.load:g} "
+                f"on {self.targets} targets",
+                where="load",
+                remedy=f"more than 0, less than K / N = {most:g}",
+            )
+        if self.applications > self.compute_nodes:
+            raise InputError(
+                f"{self.applications} applications on {self.compute_nodes} nodes",
+                where="applications",
+                remedy="each needs a compute node of its own",
+            )
+
+    @property
+    def stress(self) -> float:
+        """The mean of I/O-Stress(j, 1): c = Theta N / K."""
+        return self.load * self.targets / self.applications
+
+    def problem(self, seed: int, index: int) -> Problem:
+        """Draw problem `index` of `seed`: always the same one."""
+        nodes = node_counts(self.applications, self.compute_nodes)
+        streams = SeedSequence(seed, spawn_key=(index,)).spawn(self.applications)
+        bound = largest_ratio(self.stress)
+        applications = tuple(
+            self._application(number, nodes[number], bound, default_rng(stream))
+            for number, stream in enumerate(streams)
+        )
+        return Problem(self.targets, self.compute_nodes, applications)
+
+    def instance(self, seed: int, index: int) -> Instance:
+        """Draw instance `index` of `seed`: problem `index`, allocated and placed."""
+        problem = self.problem(seed, index)
+        allocator = seeded(get_allocation(self.allocation), seed, index)
+        placer = seeded(get_placement(self.placement), seed, index)
+        placement = placer.place(problem, allocator.allocate(problem))
+        return problem.instance(placement, dedicated_window(problem, placement))
+
+    def _application(
+        self, number: int, nodes: int, bound: float, generator: Generator
+    ) -> Application:
+        known = profiles(self.case)
+        profile = known[generator.integers(len(known))]
+        phases = int(generator.integers(*_PHASES, endpoint=True))
+        io_share = 1.0 / (1.0 + generator.uniform(0.0, bound))
+        volume = self.horizon * float(profile.bandwidth[0]) * io_share
+        work = np.full(phases + 1, self.horizon * (1.0 - io_share) / phases)
+        work[-1] = 0.0
+        return Application(
+            name=f"app{number}",
+            nodes=nodes,
+            work=work,
+            volume=np.full(phases, volume / phases),
+            group=profile.name,
+            profile=profile.bandwidth,
+        )
+
+
+def largest_ratio(stress: float) -> float:
+    """Return the b > 0 of log(1 + b) = b c, for c = `stress` between 0 and 1.
+
+    With u = 1 + b it reads -c u exp(-c u) = -c exp(-c), so that u = -W(-c exp(-c)) / c;
+    the other branch W_0 gives u = 1, that is b = 0.
+    """
+    bound = float(-lambertw(-stress * np.exp(-stress), -1).real / stress) - 1.0
+    # Where the branches meet, 1 - c < 1e-4, SciPy's W is -1 or no number: the mean
+    # stress is then off by less than 5e-5.
+    return bound if bound > 0 else 0.0
+
+
+def node_counts(applications: int, compute_nodes: int) -> list[int]:
+    """Return Q_j of every application, the large ones first."""
+    sizes = _class_sizes(applications)
+    nodes = [
+        max(_percent(share, compute_nodes) if size else 0, size)
+        for share, size in zip(_NODES_PERCENT, sizes, strict=True)
+    ]
+    excess = sum(nodes) - compute_nodes
+    for rank in (1, 0):
+        cut = min(max(excess, 0), nodes[rank] - sizes[rank])
+        nodes[rank] -= cut
+        excess -= cut
+    return [
+        total // size + (number < total % size)
+        for total, size in zip(nodes, sizes, strict=True)
+        for number in range(size)
+    ]
+
+
+def minimum_load(problem: Problem) -> float:
+    """Return I/O-load(pi_sys): the least that any allocation puts on the targets."""
+    widths = [problem.n_sys(j) for j in range(len(problem.applications))]
+    return problem.io_load(widths)
+
+
+def dedicated_window(problem: Problem, placement: Placement) -> Window:
+    """Return the window from 0 to the smallest dedicated duration T_cpu + T_io(n)."""
+    durations = (
+        application.dedicated_times(problem.bandwidth(j, len(placement[j])))[-1]
+        for j, application in enumerate(problem.applications)
+    )
+    return Window(0.0, float(min(durations)))
+
+
+def seeded(algorithm: _Algorithm, seed: int, index: int) -> _Algorithm:
+    """Return `algorithm` with the stream (seed, index), if it draws at random.
+
+    One that was given a seed of its own keeps it.
+    """
+    if "seed" not in algorithm.settings or ":" in algorithm.label:
+        return algorithm
+    (stream,) = SeedSequence(seed, spawn_key=(index,)).generate_state(1).tolist()
+    return replace(algorithm, settings={**algorithm.settings, "seed": stream})
+
+
+def problems_by_load(
+    problems: Iterable[Problem], edges: Sequence[float]
+) -> list[list[Problem]]:
+    """Sort problems into bins by their minimum load (papers/2 section 5.3).
+
+    Bin i holds those in [edges[i], edges[i + 1]); who is in no bin is left out.
+    """
+    if len(edges) < 2 or not all(low < high for low, high in pairwise(edges)):
+        raise InputError(
+            f"{list(edges)} are no edges of bins", remedy="give two or more, ascending"
+        )
+    bins: list[list[Problem]] = [[] for _ in range(len(edges) - 1)]
+    for problem in problems:
+        place = int(np.searchsorted(edges, minimum_load(problem), side="right")) - 1
+        if 0 <= place < len(bins):
+            bins[place].append(problem)
+    return bins
+
+
+def _class_sizes(applications: int) -> tuple[int, int, int]:
+    """Return how many applications are large, medium and small."""
+    large, medium = (_percent(share, applications) for share in _APPLICATIONS_PERCENT)
+    large = max(large, 1)
+    medium = min(medium, applications - large)
+    return large, medium, applications - large - medium
+
+
+def _percent(share: int, whole: int) -> int:
+    """Return `share` percent of `whole`, rounded to the nearest, half up."""
+    return (2 * share * whole + 100) // 200

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: MIT
+"""What every allocation and placement must do, whatever its rule.
+
+A new algorithm is tested by being in its table. One from outside is added to
+`EXTRA`, by the name that `get_allocation` and `get_placement` take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given, settings
+
+from penstock.errors import InputError
+from penstock.model.problem import Problem
+from penstock.placement import (
+    ALLOCATIONS,
+    PLACEMENTS,
+    Input,
+    Placement,
+    get_allocation,
+    get_placement,
+)
+from unit.placement.problems import application, problem, problems, unaware
+
+EXTRA = ("random:seed=7", "penstock.placement._template")
+#: The one placement that asks something of the allocation has its own.
+ALLOCATION_FOR = {"exclusive": "mckp"}
+
+every_allocation = pytest.mark.parametrize("name", [*ALLOCATIONS, *EXTRA])
+every_placement = pytest.mark.parametrize("name", [*PLACEMENTS, *EXTRA])
+quickly = settings(deadline=None, derandomize=True, max_examples=40, database=None)
+crowded = problems(most_applications=8, most_resources=6, most_measured=8)
+
+
+def numbers_for(name: str, it: Problem, seed: int) -> tuple[int, ...]:
+    """Return an allocation that placement `name` can place."""
+    if name in ALLOCATION_FOR:
+        return get_allocation(ALLOCATION_FOR[name]).allocate(it)
+    return tuple(
+        1 + (seed >> 4 * j) % it.most_targets(j) for j in range(len(it.applications))
+    )
+
+
+def renamed(it: Problem) -> Problem:
+    """Return the same problem, names in another order of the alphabet."""
+    names = [f"other {len(it.applications) - j}" for j in range(len(it.applications))]
+    applications = tuple(
+        replace(a, name=name, user="ada", group="x")
+        for a, name in zip(it.applications, names, strict=True)
+    )
+    return replace(it, applications=applications)
+
+
+# --- Results ----------------------------------------------------------------------
+
+
+@every_allocation
+@given(it=crowded)
+@quickly
+def test_numbers_are_lawful(name: str, it: Problem) -> None:
+    """Whole numbers, from 1 to what there is and was measured."""
+    allocation = get_allocation(name).allocate(it)
+    assert len(allocation) == len(it.applications)
+    for j, n in enumerate(allocation):
+        assert type(n) is int
+        assert 1 <= n <= min(it.resources, len(it.applications[j].profile))
+
+
+@every_placement
+@given(it=crowded, seed=st.integers(0, 2**32))
+@quickly
+def test_targets_are_lawful(name: str, it: Problem, seed: int) -> None:
+    """n_j different targets that exist, ascending."""
+    allocation = numbers_for(name, it, seed)
+    placement = get_placement(name).place(it, allocation)
+    assert len(placement) == len(it.applications)
+    for n, targets in zip(allocation, placement, strict=True):
+        assert all(type(r) is int and 0 <= r < it.resources for r in targets)
+        assert len(set(targets)) == len(targets) == n
+        assert list(targets) == sorted(targets)
+
+
+@pytest.mark.parametrize("name", [*ALLOCATIONS, *EXTRA])
+@pytest.mark.parametrize("resources", [1, 20])
+def test_alone(name: str, resources: int) -> None:
+    """One application, with one measurement, gets one target."""
+    it = problem(resources, application("a", [3.0]))
+    assert get_allocation(name).allocate(it) == (1,)
+
+
+# --- What a decision depends on ---------------------------------------------------
+
+
+def _decisions(name: str, allocating: bool) -> Callable[[Problem, int], object]:
+    """Return the decision of an algorithm as a function of problem and seed."""
+
+    def allocate(it: Problem, seed: int) -> tuple[int, ...]:
+        return get_allocation(name).allocate(it)
+
+    def place(it: Problem, seed: int) -> Placement:
+        return get_placement(name).place(it, numbers_for(name, it, seed))
+
+    return allocate if allocating else place
+
+
+EVERYTHING = [
+    *((name, True) for name in (*ALLOCATIONS, *EXTRA)),
+    *((name, False) for name in (*PLACEMENTS, *EXTRA)),
+]
+every_algorithm = pytest.mark.parametrize(
+    ("name", "allocating"),
+    EVERYTHING,
+    ids=[f"{name}-{'allocation' if a else 'placement'}" for name, a in EVERYTHING],
+)
+
+
+@every_algorithm
+@given(it=crowded, seed=st.integers(0, 2**32))
+@quickly
+def test_the_same_problem_the_same_decision(
+    name: str, allocating: bool, it: Problem, seed: int
+) -> None:
+    """Also if it is another object, and something else was decided in between."""
+    decide = _decisions(name, allocating)
+    first = decide(it, seed)
+    decide(problem(2, application("x", [1.0, 5.0])), 1)
+    again = Problem(it.resources, it.compute_nodes, it.applications)
+    assert decide(again, seed) == first
+
+
+@every_algorithm
+@given(it=crowded, seed=st.integers(0, 2**32))
+@quickly
+def test_names_do_not_matter(
+    name: str, allocating: bool, it: Problem, seed: int
+) -> None:
+    """Nor do users and groups."""
+    decide = _decisions(name, allocating)
+    assert decide(renamed(it), seed) == decide(it, seed)
+
+
+@every_algorithm
+@given(it=crowded, seed=st.integers(0, 2**32))
+@quickly
+def test_inputs_that_are_not_declared_do_not_matter(
+    name: str, allocating: bool, it: Problem, seed: int
+) -> None:
+    """Table 2 holds: an algorithm uses what it says that it needs, and no more."""
+    if allocating:
+        allocator = get_allocation(name)
+        told = unaware(it, *allocator.needs)
+        assert allocator.allocate(told) == allocator.allocate(it)
+        return
+    placer = get_placement(name)
+    allocation = numbers_for(name, it, seed)
+    told = unaware(it, *placer.needs)
+    assert placer.place(told, allocation) == placer.place(it, allocation)
+
+
+@every_algorithm
+def test_a_missing_input_is_refused(name: str, allocating: bool) -> None:
+    """By name of the algorithm, of the input and of the application."""
+    kind = "allocation" if allocating else "placement"
+    needs = (get_allocation(name) if allocating else get_placement(name)).needs
+    known = application("known", [1.0, 2.0])
+    lacking = [
+        ({"V_io", "T_cpu"}, application("odd one", [1.0, 2.0], work=0.0, volume=0.0)),
+        ({"n_perf", "b_j"}, application("odd one")),
+    ]
+    for missing, odd in lacking:
+        it = problem(2, known, odd)
+        if not needs & missing:
+            _decide_for_ones(name, allocating, it)
+            continue
+        with pytest.raises(InputError) as caught:
+            _decide_for_ones(name, allocating, it)
+        text = f"applications[1]: {kind} {name} needs {min(needs & missing, key=ORDER)}"
+        assert str(caught.value).startswith(f"{text}, which is not known of 'odd one'")
+
+
+ORDER = list(Input).index
+
+
+def _decide_for_ones(name: str, allocating: bool, it: Problem) -> object:
+    if allocating:
+        return get_allocation(name).allocate(it)
+    return get_placement(name).place(it, (1,) * len(it.applications))

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: MIT
+"""A real ``penstock serve`` and programs under its control, for tests."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from support.campaigns import until
+
+__all__ = ["PHASES", "WRITER", "Daemon"]
+
+#: A program that writes a block to a file again and again, until it is stopped.
+WRITER = """
+import sys
+with open(sys.argv[1], "wb", buffering=0) as stream:
+    for number in range(int(sys.argv[2])):
+        stream.write(bytes(65536))
+"""
+
+#: A program that writes a megabyte for every line it reads.
+PHASES = """
+import sys
+with open(sys.argv[1], "wb", buffering=0) as stream:
+    for line in sys.stdin:
+        for number in range(16):
+            stream.write(bytes(65536))
+        print("written", flush=True)
+"""
+
+
+class Daemon:
+    """A daemon in a folder of its own, and the programs that it controls."""
+
+    def __init__(self, folder: Path, **settings: str) -> None:
+        self.folder = folder
+        self.data = folder / "data"
+        self.data.mkdir(parents=True, exist_ok=True)
+        self.home = folder / "run"
+        self.settings = {
+            "bandwidth": "8 MB/s",
+            "prefixes": str(self.data),
+            "lease": "1 s",
+            "folder": str(self.home),
+            "node": "here",
+        } | settings
+        self._started: list[subprocess.Popen[str]] = []
+        self.process: subprocess.Popen[str] | None = None
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of all commands: no settings but those given."""
+        kept = {k: v for k, v in os.environ.items() if not k.startswith("PENSTOCK_")}
+        return {**kept, "PENSTOCK_FOLDER": str(self.home)}
+
+    def start(self) -> None:
+        """Start the daemon and wait until it answers."""
+        flags = [
+            f"--{name.replace('_', '-')}={value}"
+            for name, value in self.settings.items()
+        ]
+        with (self.folder / "serve.log").open("a") as log:
+            self.process = self._popen(
+                [sys.executable, "-m", "penstock", "serve", *flags], stderr=log
+            )
+        until(self._is_ready, 120.0)
+
+    def _is_ready(self) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, self.log
+        done = self.command("ctl", "status")
+        return done.returncode == 0
+
+    @property
+    def log(self) -> str:
+        """What the daemon has logged."""
+        return (self.folder / "serve.log").read_text()
+
+    def kill(self) -> None:
+        """Kill the daemon as if the node had lost it."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait(20.0)
+
+    def stop(self) -> int:
+        """Stop the daemon in good order."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(20.0)
+
+    def close(self) -> None:
+        """Kill what a test has left."""
+        for process in self._started:
+            if process.poll() is None:
+                process.kill()
+            process.wait(20.0)
+            for stream in (process.stdin, process.stdout, process.stderr):
+                if stream is not None:
+                    stream.close()
+
+    def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run a command of penstock to its end."""
+        done = subprocess.run(
+            [sys.executable, "-m", "penstock", *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60.0,
+            env=self.environment,
+            cwd=self.data,
+        )
+        assert "Traceback" not in done.stderr, done.stderr
+        return done
+
+    def ctl(self, *arguments: str) -> str:
+        """Return what a successful ``penstock ctl`` prints."""
+        done = self.command("ctl", *arguments)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def status(self) -> dict[str, Any]:
+        """Return how everything stands."""
+        document: dict[str, Any] = json.loads(self.ctl("status", "--json", "-"))
+        assert document["penstock"] == 1
+        return document
+
+    def job(self, name: str) -> dict[str, Any]:
+        """Return how a job stands; nothing if there is none."""
+        found = [line for line in self.status()["jobs"] if line["job"] == name]
+        return found[0] if found else {}
+
+    def run(
+        self,
+        *command: str,
+        job: str = "a",
+        options: tuple[str, ...] = (),
+        environment: Mapping[str, str] | None = None,
+        **rest: Any,
+    ) -> subprocess.Popen[str]:
+        """Start a program under control."""
+        own = ["run", f"--job={job}", *options, "--", *command]
+        return self._popen(
+            [sys.executable, "-m", "penstock", *own],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            extra=environment or {},
+            **rest,
+        )
+
+    def write(
+        self, job: str, blocks: int = 100_000, **rest: Any
+    ) -> subprocess.Popen[str]:
+        """Start a job that writes blocks of 64 KiB."""
+        writer = (sys.executable, "-c", WRITER, job, str(blocks))
+        return self.run(*writer, job=job, **rest)
+
+    def _popen(
+        self, command: list[str], extra: Mapping[str, str] | None = None, **rest: Any
+    ) -> subprocess.Popen[str]:
+        process: subprocess.Popen[str] = subprocess.Popen(
+            command,
+            text=True,
+            env={**self.environment, **(extra or {})},
+            cwd=self.data,
+            **rest,
+        )
+        self._started.append(process)
+        return process

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: MIT
+"""A real mount for tests, and whether there can be one."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Mounted", "penstock", "why_no_mounts"]
+
+#: Longest wait for anything (s).
+LIMIT_S = 60.0
+
+
+def why_no_mounts() -> str:
+    """Return why there cannot be real mounts here; empty: there can."""
+    if find_spec("pyfuse3") is None:
+        return "pyfuse3 is not installed"
+    if os.geteuid() != 0:
+        return "not root"
+    return "" if os.access("/dev/fuse", os.R_OK | os.W_OK) else "no /dev/fuse"
+
+
+class Mounted:
+    """A mount and the folders around it."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.backing = home / "backing"
+        self.point = home / "mnt"
+        self.pid = 0
+        for folder in (self.backing, self.point):
+            folder.mkdir(parents=True, exist_ok=True)
+
+    def start(self, *options: str) -> Mounted:
+        done = self.command(str(self.backing), str(self.point), *options)
+        assert done.returncode == 0, done.stderr
+        self.pid = self.status()["pid"]
+        return self
+
+    def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run ``penstock mount``; a new mount goes to the background."""
+        asks = any(a.startswith(("--status", "--set", "--unmount")) for a in arguments)
+        return penstock(
+            "mount", *([] if asks else ["--background"]), *arguments, home=self.home
+        )
+
+    def ask(self, *arguments: str) -> str:
+        done = self.command(*arguments, str(self.point))
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def status(self) -> dict[str, Any]:
+        document: dict[str, Any] = json.loads(self.ask("--status", "--json", "-"))
+        return document
+
+    def is_mounted(self) -> bool:
+        text = Path("/proc/self/mountinfo").read_text()
+        return f" {self.point} " in text
+
+    def end(self) -> None:
+        """Leave nothing behind."""
+        while self.is_mounted():
+            subprocess.run(["umount", "-l", str(self.point)], check=False, timeout=10)
+        if self.pid and _alive(self.pid):
+            os.kill(self.pid, signal.SIGKILL)
+
+
+def penstock(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
+    """Run penstock with its sockets below `home`."""
+    return subprocess.run(
+        [sys.executable, "-m", "penstock", *arguments, "--folder", str(home / "run")],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LIMIT_S,
+    )
+
+
+def _alive(pid: int) -> bool:
+    try:
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+    return b"mount" in command

@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: MIT
+"""What all files have in common: reading, replacing, and mistakes with their places."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.errors import InputError
+from penstock.model.documents import (
+    checked_fields,
+    inside,
+    listed,
+    parsed,
+    parsed_name,
+    parsed_phases,
+    parsed_profile,
+    read_document,
+    replacing,
+    top_fields,
+    write_document,
+)
+from penstock.units import parse_time
+
+CONTENT = json.dumps({"penstock": 1, "window": [0, 1.5], "name": "x" * 99}).encode()
+
+# --- There and back ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", ["json", "json.gz"])
+def test_what_is_written_is_read_again(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"file.{ending}"
+    write_document({"a": [1, 2.5, "x", None]}, path)
+    assert read_document(str(path)) == {"a": [1, 2.5, "x", None]}
+    first = path.read_bytes()
+    assert (first[:2] == b"\x1f\x8b") == (ending == "json.gz")
+    write_document({"a": [1, 2.5, "x", None]}, str(path))
+    assert path.read_bytes() == first
+
+
+# --- Places -----------------------------------------------------------------------
+
+
+def test_quantities_come_in_base_units() -> None:
+    assert parsed(parse_time, "2 min", "window[0]") == 120.0
+    phases = parsed_phases([["work", "1 h"], ["io", "2 KiB"], ["io", 5]])
+    assert phases == [("work", 3600.0), ("io", 2048.0), ("io", 5.0)]
+    assert parsed_profile(["1 kB/s", 2]) == [1000.0, 2.0]
+    assert parsed_name("climate") == "climate"
+    assert checked_fields({"a": 1, "b": 2}, {"a"}, {"b", "c"}) == {"a": 1, "b": 2}
+
+
+MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
+    "format": (lambda: top_fields({"penstock": 2}, set()), "penstock: format 2 is not"),
+    "missing": (lambda: top_fields({"penstock": 1}, {"a"}), "key 'a' is missing"),
+    "unknown": (lambda: checked_fields({"b": 1}, set(), {"a"}), "unknown key 'b' (k"),
+    "object": (lambda: checked_fields([], set()), "not an object (write {...})"),
+    "list": (lambda: listed({}, "phases"), "phases: not a list (write [...])"),
+    "name": (lambda: parsed_name(3), "name: 3 is not a name"),
+    "time": (
+        lambda: parsed(parse_time, "soon", "start"),
+        "start: 'soon' is not a time",
+    ),
+    "phases": (lambda: parsed_phases("x"), "phases: not a list"),
+    "phase": (lambda: parsed_phases([["io", 1], 3]), "phases[1]: 3 is not a phase"),
+    "kind": (lambda: parsed_phases([["oi", 1]]), "phases[0]: unknown kind of phase"),
+    "profile": (lambda: parsed_profile(3), "bandwidth: not a list"),
+    "empty": (lambda: parsed_profile([]), "bandwidth: no bandwidth is listed"),
+    "gap": (lambda: parsed_profile([1, None]), "bandwidth[1]: a gap in the bandwidth"),
+    "zero": (lambda: parsed_profile([0]), "bandwidth[0]: 0 is not a positive"),
+    "negative": (lambda: parsed_profile([1, -1]), "bandwidth[1]: -1 is not a positive"),
+}
+
+
+@pytest.mark.parametrize("case", MISTAKES)
+def test_a_mistake_gets_one_message_with_its_place(case: str) -> None:
+    read, message = MISTAKES[case]
+    with pytest.raises(InputError) as caught:
+        read()
+    assert str(caught.value).startswith(message)
+
+
+def test_places_nest() -> None:
+    with (
+        pytest.raises(InputError, match=r"^f\.json: platform\.rate: too low$"),
+        inside("f.json: "),
+        inside("platform"),
+    ):
+        raise InputError("too low", where="rate")
+
+
+# --- What cannot be read ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"{",
+        b'{"penstock": 1,}',
+        b'{"penstock": NaN}',
+        b'{"penstock": Infinity}',
+        b'{"penstock": 1e999}',
+        b'{"penstock": 1} x',
+        b'{"pen\xff": 1}',
+        b"\x00\x01",
+        b"[" * 100_000,
+    ],
+    ids=lambda data: ascii(data[:16]),
+)
+def test_what_is_not_json_is_said_so(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "file.json"
+    path.write_bytes(data)
+    with pytest.raises(InputError) as caught:
+        read_document(path)
+    assert str(caught.value).startswith(f"{path}: not JSON")
+    assert "\n" not in str(caught.value)
+
+
+def _damaged(position: int) -> bytes:
+    data = bytearray(gzip.compress(CONTENT, mtime=0))
+    data[position] ^= 0xFF
+    return bytes(data)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"{}", _damaged(0), _damaged(10), _damaged(40), _damaged(-6)],
+    ids=["empty", "plain", "magic", "block", "middle", "checksum"],
+)
+def test_a_damaged_gz_file_is_said_so(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "file.json.gz"
+    path.write_bytes(data)
+    with pytest.raises(InputError) as caught:
+        read_document(path)
+    assert str(caught.value).startswith(f"{path}: ")
+
+
+def test_a_truncated_gz_file_is_said_so(tmp_path: Path) -> None:
+    path = tmp_path / "file.json.gz"
+    path.write_bytes(gzip.compress(CONTENT)[:-9])
+    with pytest.raises(InputError, match="cannot read the file"):
+        read_document(path)
+
+
+def test_a_missing_file_is_said_so(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot read the file: No such file"):
+        read_document(tmp_path / "none.json")
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot read the file: Is a directory"):
+        read_document(tmp_path)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_an_unreadable_file_is_said_so(tmp_path: Path) -> None:
+    path = tmp_path / "file.json"
+    path.write_text("{}")
+    path.chmod(0)
+    with pytest.raises(InputError, match="cannot read the file: Permission denied"):
+        read_document(path)
+
+
+# --- Replacing --------------------------------------------------------------------
+
+
+def test_a_file_is_replaced_when_the_block_ends(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"old")
+    with replacing(path) as stream:
+        stream.write(b"new")
+        assert path.read_bytes() == b"old"
+    assert path.read_bytes() == b"new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, InputError])
+def test_on_an_error_the_old_file_stays_and_nothing_else(
+    tmp_path: Path, error: type[BaseException]
+) -> None:
+    def fill() -> None:
+        with replacing(path) as stream:
+            stream.write(b"new")
+            raise error("stop")
+
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"old")
+    with pytest.raises(error):
+        fill()
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_on_an_error_no_file_is_made(tmp_path: Path) -> None:
+    def fill() -> None:
+        with replacing(tmp_path / "a.txt") as stream:
+            stream.write(b"new")
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(InputError, match="cannot write the file: No space left"):
+        fill()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_missing_is_said_so(tmp_path: Path) -> None:
+    def fill() -> None:
+        with replacing(tmp_path / "none" / "a.txt") as stream:
+            stream.write(b"new")
+
+    with pytest.raises(InputError, match="cannot write the file: No such file"):
+        fill()
+
+
+def test_a_folder_is_not_replaced(tmp_path: Path) -> None:
+    def fill() -> None:
+        with replacing(tmp_path / "folder") as stream:
+            stream.write(b"new")
+
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(InputError, match="cannot write the file"):
+        fill()
+    assert [p.name for p in tmp_path.iterdir()] == ["folder"]
+
+
+@pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600)])
+def test_permissions_are_those_of_any_new_file(
+    tmp_path: Path, mask: int, mode: int
+) -> None:
+    path = tmp_path / "a.txt"
+    before = os.umask(mask)
+    try:
+        with replacing(path) as stream:
+            stream.write(b"new")
+        assert os.umask(mask) == mask
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+
+
+def test_what_is_no_plain_file_is_written_to_and_stays(tmp_path: Path) -> None:
+    # As /dev/null or /dev/stdout: replacing those would ruin the machine.
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        with replacing(path) as stream:
+            stream.write(b"new")
+        assert stat.S_ISFIFO(path.stat().st_mode)
+        assert os.read(reader, 16) == b"new"
+    finally:
+        os.close(reader)
