@@ -5,7 +5,7 @@ BIN     := $(VENV)/bin
 READY   := $(VENV)/.ready
 WORKERS ?= auto
 
-.PHONY: help demo figures test test-all check format docs bench clean
+.PHONY: help packages demo figures test test-all check format docs bench clean
 
 help:           ## list the targets
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
@@ -21,12 +21,17 @@ demo: $(READY)  ## compare all policies on the default workload, with both figur
 figures: $(READY)  ## every figure of the papers at smoke scale, with an index page
 	$(BIN)/penstock reproduce all --scale smoke -o out
 
-test: $(READY)  ## all tests but the slow ones
+# What only some tests need. pyfuse3 is built here, from libfuse3-dev.
+packages: $(READY)
 	@sh scripts/install-packages.sh
+	@$(BIN)/python -c 'import pyfuse3' 2>/dev/null || \
+	    $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[mount]' || \
+	    echo "no pyfuse3 (it needs libfuse3-dev and pkg-config): tests of the mount will be skipped" >&2
+
+test: packages  ## all tests but the slow ones
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
 
-test-all: $(READY)  ## all tests, full-size statistics included
-	@sh scripts/install-packages.sh
+test-all: packages  ## all tests, full-size statistics included
 	$(BIN)/python -m pytest -n $(WORKERS)
 
 check: $(READY) docs  ## lint, types and documentation: all that must hold

@@ -344,7 +344,12 @@ def _java(kind: str, how: str, writes: Seen = "all") -> Program:
 PROGRAMS = {
     program.name: program
     for program in (
-        Program("cat", "write", ("sh", "-c", "cat data text > out"), reads=INPUTS),
+        Program(
+            "cat",
+            "copy_file_range",
+            ("sh", "-c", "cat data text > out"),
+            reads=INPUTS,
+        ),
         Program("cp", "copy_file_range", ("cp", "data", "out"), reads=("data",)),
         Program("dd", "write", ("dd", "if=data", "of=out", "bs=64k", "status=none")),
         Program("sort", "stdio", ("sort", "-o", "out", "text"), reads=("text",)),
@@ -390,7 +395,7 @@ PROGRAMS = {
             "sendfile",
             "import shutil; shutil.copyfile('data', 'out')",
         ),
-        _python("python, subprocess", "write, in children", _CHILDREN),
+        _python("python, subprocess", "copy_file_range, in children", _CHILDREN),
         _python("python, mmap", "stores into a mapping", _MAPPED, writes="none"),
         _python(
             "numpy save", "stdio and write", _NUMPY + "n.save('out.npy', a)", "numpy"
@@ -432,13 +437,13 @@ PROGRAMS = {
         _fio("mmap", "stores into a mapping", "none"),
         Program(
             "mpi4py, Open MPI",
-            "MPI-IO: pwritev or pwrite",
+            "pwrite, by MPI-IO",
             ("mpirun", "--oversubscribe", "-n", "2", sys.executable, "-c", _MPI),
             ("mpirun", "python:mpi4py", "python:numpy"),
         ),
         _java("stream", "write"),
         _java("channel", "pwrite"),
-        _java("copy", "copy_file_range or sendfile"),
+        _java("copy", "sendfile"),
         _java("mapped", "stores into a mapping", "none"),
         Program(
             "C program",
@@ -460,7 +465,7 @@ PROGRAMS = {
         ),
         Program(
             "busybox, static",
-            "write, without a loader",
+            "sendfile, without a loader",
             ("busybox", "cp", "data", "out"),
             ("busybox",),
             "none",

@@ -19,9 +19,10 @@ TOP = "penstock"
 
 #: Part of penstock -> the other parts that it may import.
 ALLOWED: dict[str, set[str]] = {
-    TOP: set(),
+    TOP: {"hints"},
     "errors": set(),
     "units": {"errors"},
+    "hints": {"errors", "units"},
     "registry": {"errors", "units"},
     "kernels": set(),
     "model": {"errors", "units"},
@@ -34,13 +35,15 @@ ALLOWED: dict[str, set[str]] = {
         *(TOP, "errors", "units", "registry", "kernels", "model", "policies"),
         *("placement", "workloads", "sim", "analysis"),
     },
+    "mount": {TOP, "errors", "units"},
     "experiments": {
         *(TOP, "errors", "registry", "model", "policies", "placement", "sim"),
         *("analysis", "workloads"),
     },
     "cli": {
         *(TOP, "errors", "units", "registry", "kernels", "model", "policies"),
-        *("placement", "workloads", "sim", "analysis", "live", "experiments"),
+        *("placement", "workloads", "sim", "analysis", "live", "mount"),
+        "experiments",
     },
     "__main__": {"cli"},
 }

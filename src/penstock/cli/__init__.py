@@ -33,6 +33,13 @@ COMMANDS: Final = {
     "place": "place",
     "reproduce": "reproduce",
     "study": "study",
+    "serve": "serve",
+    "run": "run",
+    "ctl": "ctl",
+    "top": "top",
+    "mount": "mount",
+    "check": "check",
+    "bench": "bench",
 }
 
 

@@ -210,7 +210,7 @@ def _name_the_dead(event: dict[str, Any], named: dict[str, Piece], warn: Warn) -
     if event.get("action") != "remove-worker" or event.get("expected"):
         return
     tasks = (*event.get("processing-tasks", ()), *event.get("lost-computed-tasks", ()))
-    if ours := sorted(named[key].name for key in tasks if key in named):
+    if ours := sorted(named[key].key for key in tasks if key in named):
         plural = "s" if len(ours) > 1 else ""
         warn(
             f"Dask worker {event.get('worker')} died while computing "

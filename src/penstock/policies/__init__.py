@@ -85,6 +85,22 @@ POLICIES: Final[dict[str, Row]] = {
         "A set for every application, with the priorities of set-10.",
         "papers/3 §3 (ablation)",
     ),
+    "earliest-deadline": Row(
+        "earliest_deadline",
+        "Serve the operation that must be complete first to keep a common yield.",
+        "beyond the papers",
+    ),
+    "short-over-loss": Row(
+        "short_over_loss",
+        "Serve the shortest operation, weighted by what its application has lost.",
+        "beyond the papers",
+    ),
+    "soft-deadline": Row(
+        "soft_deadline",
+        "Serve the earliest deadline, but let short and rare I/O pass while it costs "
+        "little.",
+        "beyond the papers",
+    ),
 }
 
 

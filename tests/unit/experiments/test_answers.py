@@ -20,12 +20,12 @@ from penstock.experiments.answers import Failure, compute, opened, sigint_blocke
 
 
 class _Broken:
-    name = "0000-000001"
+    name = "piece 0000-000001"
 
     def __init__(self, error: Exception) -> None:
         self.error = error
 
-    def rows(self) -> Any:
+    def run(self) -> Any:
         raise self.error
 
 

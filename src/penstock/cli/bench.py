@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: MIT
+"""Measure live control on this machine: what it costs, and how exact it is.
+
+The exit status is 1 if a figure does not reach its goal.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from penstock.cli.options import add_json_option, check_writable, positive, write_json
+from penstock.errors import UnknownNameError
+from penstock.live.bench import BENCHES, Figure, Setting, measure
+
+__all__ = ["SUMMARY", "main", "setup_parser"]
+
+SUMMARY = "measure what live control costs, and how exact it is"
+_MEMORY = Path("/dev/shm")  # noqa: S108 - files of a benchmark are no secret
+
+
+def setup_parser(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``penstock bench``."""
+    parser.add_argument(
+        "names",
+        nargs="+",
+        metavar="NAME",
+        help=f"{', '.join(BENCHES)}; `help` says what they are",
+    )
+    parser.add_argument(
+        "--rounds",
+        type=positive,
+        default=15,
+        metavar="N",
+        help="more rounds, less noise (default: 15)",
+    )
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        default=_MEMORY if _MEMORY.is_dir() else Path("/tmp"),  # noqa: S108
+        metavar="DIR",
+        help="where files are written (default: in memory)",
+    )
+    add_json_option(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Measure, print each figure as it is found, and compare with the goals."""
+    if arguments.names == ["help"]:
+        for name, meaning in BENCHES.items():
+            sys.stdout.write(f"{name:10} {meaning}\n")
+        return 0
+    for name in arguments.names:
+        if name not in BENCHES:
+            raise UnknownNameError("benchmark", name, BENCHES)
+    check_writable(arguments.json)
+    load = os.getloadavg()[0]
+    setting = Setting(arguments.rounds, arguments.folder)
+    found: dict[str, list[Figure]] = {}
+    for name in arguments.names:
+        found[name] = []
+        for figure in measure(name, setting):
+            found[name].append(figure)
+            if arguments.json != "-":
+                _print(figure)
+    if arguments.json:
+        write_json(_document(found, load, arguments.rounds), arguments.json)
+    figures = [figure for group in found.values() for figure in group]
+    return int(not all(figure.is_reached for figure in figures))
+
+
+def _print(figure: Figure) -> None:
+    note = "" if figure.is_reached else f"  (goal: {_goal(figure)})"
+    sys.stdout.write(f"{figure.value:12.4g} {figure.unit:6} {figure.name}{note}\n")
+    sys.stdout.flush()
+
+
+def _goal(figure: Figure) -> str:
+    low, high = figure.least, figure.most
+    if high == float("inf"):
+        return f"at least {low:g}"
+    return f"at most {high:g}" if low == -float("inf") else f"{low:g} to {high:g}"
+
+
+def _document(
+    found: dict[str, list[Figure]], load: float, rounds: int
+) -> dict[str, Any]:
+    return {
+        "penstock": 1,
+        "processors": len(os.sched_getaffinity(0)),
+        "load_before": load,
+        "rounds": rounds,
+        "benchmarks": {
+            name: [
+                {
+                    "name": figure.name,
+                    "value": figure.value,
+                    "unit": figure.unit,
+                    **({"goal": _goal(figure)} if figure.has_goal else {}),
+                    "reached": figure.is_reached,
+                }
+                for figure in figures
+            ]
+            for name, figures in found.items()
+        },
+    }

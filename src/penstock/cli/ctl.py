@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: MIT
+"""Look at live control and change it: status, policy, bandwidth, limit, explain, off.
+
+Users see and explain their own jobs; root and whoever started the daemon see all and
+may change it. Nothing has to be restarted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any
+
+from penstock.cli.live_options import WHERE, add_live_options, live_settings
+from penstock.cli.options import add_json_option, write_json
+from penstock.errors import InputError
+
+if TYPE_CHECKING:
+    from penstock.live.messages import Ask
+
+__all__ = [
+    "SUMMARY",
+    "main",
+    "mode_words",
+    "setup_parser",
+    "state_word",
+    "status_document",
+]
+
+SUMMARY = "look at live control, and change it"
+
+_ACTIONS = {
+    "status": ((), "how all jobs stand"),
+    "explain": (("JOB",), "why a job has what it has"),
+    "policy": (("POLICY",), "let another policy decide"),
+    "bandwidth": (("BANDWIDTH",), "share another total bandwidth"),
+    "limit": (("JOB", "BANDWIDTH"), 'never grant a job more; "none" ends it'),
+    "hint": (("JOB", "VOLUME"), "tell what the next I/O phase of a job moves"),
+    "on": ((), "control"),
+    "dry-run": ((), "count the waits, but let nobody wait"),
+    "off": ((), "control nothing, at once"),
+}
+
+
+def setup_parser(parser: argparse.ArgumentParser) -> None:
+    """Add the actions of ``penstock ctl``."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    for name, (words, meaning) in _ACTIONS.items():
+        action = actions.add_parser(name, help=meaning, description=meaning)
+        for word in words:
+            action.add_argument(word.lower(), metavar=word)
+        add_json_option(action)
+        add_live_options(action, WHERE)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Ask the daemon, and print what it says."""
+    from penstock.live.messages import StatusDocument
+    from penstock.live.wire import Client
+
+    # A policy may have to be compiled first.
+    limit_s = 120.0 if arguments.action == "policy" else 10.0
+    with Client(live_settings(arguments).found_socket, limit_s) as client:
+        reply = client.ask(_question(arguments))
+    if isinstance(reply, StatusDocument):
+        document = status_document(reply)
+        text = _table(reply)
+    else:
+        document = {"penstock": 1, "answer": reply.text}
+        text = reply.text
+    if arguments.json:
+        write_json(document, arguments.json)
+    if arguments.json != "-":
+        sys.stdout.write(f"{text}\n")
+    return 0
+
+
+def status_document(status: Any) -> dict[str, Any]:
+    """Return a status in the form that ``--json`` writes."""
+    import msgspec
+
+    fields = {name: getattr(status, name) for name in status.__struct_fields__}
+    return {"penstock": 1, **msgspec.to_builtins(fields)}
+
+
+def _question(arguments: argparse.Namespace) -> Ask:
+    from math import inf
+
+    from penstock.live import messages
+    from penstock.units import parse_bandwidth, parse_volume
+
+    action = arguments.action
+    if action == "status":
+        return messages.Status()
+    if action == "explain":
+        return messages.Explain(arguments.job)
+    if action == "policy":
+        return messages.SetPolicy(arguments.policy)
+    if action == "bandwidth":
+        return messages.SetBandwidth(parse_bandwidth(arguments.bandwidth))
+    if action == "limit":
+        none = arguments.bandwidth == "none"
+        limit = inf if none else _positive(parse_bandwidth(arguments.bandwidth))
+        return messages.SetLimit(arguments.job, limit)
+    if action == "hint":
+        return messages.Hint(arguments.job, _positive(parse_volume(arguments.volume)))
+    return messages.Switch("control" if action == "on" else action)
+
+
+def _positive(value: float) -> float:
+    if value <= 0.0:
+        raise InputError(f"{value:g} is not positive", remedy='write e.g. "1 GiB/s"')
+    return value
+
+
+def _table(status: Any) -> str:
+    """Return a status as lines of text."""
+    from penstock.units import format_bandwidth, format_volume
+
+    lines = [
+        f"{mode_words(status.mode)}, policy {status.policy}, "
+        f"{format_bandwidth(status.bandwidth)} shared, "
+        f"agents: {', '.join(status.agents) or 'none'}"
+    ]
+    lines += [f"fault: {fault}" for fault in status.faults]
+    if not status.jobs:
+        return "\n".join([*lines, "no jobs"])
+    rows = [("job", "state", "granted", "drawn", "moved", "held up", "yield")]
+    rows += [
+        (
+            line.job,
+            state_word(line),
+            format_bandwidth(line.granted) if line.active else "-",
+            format_bandwidth(line.achieved),
+            format_volume(line.moved),
+            f"{line.held_up:.1f} s",
+            f"{line.progress_yield:.3f}",
+        )
+        for line in status.jobs
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines += ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    return "\n".join(lines)
+
+
+def mode_words(mode: str) -> str:
+    """Return in words whether control is on."""
+    return "control on" if mode == "control" else mode.replace("off", "control off")
+
+
+def state_word(line: Any) -> str:
+    """Return in one word what a job does."""
+    if not line.active:
+        return "works"
+    if line.granted == 0.0:
+        return "waits"
+    return "lends" if line.lent else "moves"

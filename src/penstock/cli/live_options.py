@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: MIT
+"""Options that the sub-commands of live control share."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from penstock.live.settings import load_settings, settings_table
+
+if TYPE_CHECKING:
+    from penstock.live.settings import Settings
+
+__all__ = ["WHERE", "add_live_options", "live_settings"]
+
+#: What says where the agent is.
+WHERE = ("folder",)
+
+
+def add_live_options(
+    parser: argparse.ArgumentParser, only: Collection[str] | None = None
+) -> None:
+    """Add ``--settings FILE`` and a flag for every setting, or for some of them."""
+    parser.add_argument("--settings", metavar="FILE", help="settings (TOML)")
+    for name, default, meaning in settings_table():
+        if only is None or name in only:
+            shown = f" (default: {default})" if default else ""
+            parser.add_argument(
+                f"--{name.replace('_', '-')}",
+                dest=f"setting_{name}",
+                metavar=name.rpartition("_")[2].upper(),
+                help=f"{meaning}{shown}".replace("%", "%%"),
+            )
+
+
+def live_settings(arguments: argparse.Namespace) -> Settings:
+    """Return the settings that the command line, the environment and a file make."""
+    flags = {
+        name.removeprefix("setting_"): value
+        for name, value in vars(arguments).items()
+        if name.startswith("setting_")
+    }
+    return load_settings(flags, file=arguments.settings)

@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: MIT
+"""Mount a folder through a limit: one mount is one storage target.
+
+``penstock mount BACKING MNT --limit RATE``; the rest is asked of a mount that runs:
+``penstock mount --status MNT``, ``--set-limit RATE MNT``, ``--unmount MNT``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import logging
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from penstock.cli.live_options import WHERE, add_live_options, live_settings
+from penstock.cli.options import add_json_option, write_json
+from penstock.errors import InputError
+
+if TYPE_CHECKING:
+    from penstock.mount.control import Question, State
+    from penstock.mount.limiter import Limits
+    from penstock.mount.points import Mounted
+
+__all__ = ["SUMMARY", "main", "setup_parser"]
+
+SUMMARY = "mount a folder through a bandwidth limit"
+
+_LIMITS = {
+    "limit": "all reads and writes together",
+    "read_limit": "all reads",
+    "write_limit": "all writes",
+}
+
+
+def setup_parser(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``penstock mount``."""
+    parser.usage = (
+        "penstock mount [options] BACKING MNT\n"
+        "       penstock mount --status | --set-limit RATE | --unmount  MNT"
+    )
+    parser.add_argument("folders", nargs="+", metavar="BACKING MNT", help="two folders")
+    for name, meaning in _LIMITS.items():
+        flag = name.replace("_", "-")
+        parser.add_argument(
+            f"--{flag}", metavar="RATE", help=f'what {meaning} may move: "100 MB/s"'
+        )
+        parser.add_argument(
+            f"--set-{flag}",
+            metavar="RATE",
+            help=f'change what {meaning} may move at MNT; "none" ends the limit',
+        )
+    parser.add_argument(
+        "--background", action="store_true", help="return when the mount is ready"
+    )
+    parser.add_argument(
+        "--status", action="store_true", help="tell limits and what has passed at MNT"
+    )
+    parser.add_argument("--unmount", action="store_true", help="unmount MNT")
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="with --unmount: also if programs use it; they get errors",
+    )
+    add_json_option(parser)
+    add_live_options(parser, WHERE)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Mount, or ask something of a mount."""
+    changes = {
+        name: rate
+        for name in _LIMITS
+        if (rate := getattr(arguments, f"set_{name}")) is not None
+    }
+    asked = [arguments.status, bool(changes), arguments.unmount]
+    if sum(asked) > 1:
+        raise InputError(
+            "--status, --set-limit and --unmount exclude one another",
+            remedy="give one of them",
+        )
+    folder = live_settings(arguments).home / "mounts"
+    if not any(asked):
+        return _mount(arguments, folder)
+    point = _only(arguments.folders, "MNT")[0]
+    if arguments.unmount:
+        return _unmount(point, folder, force=arguments.force)
+    return _ask(arguments, folder, point, changes)
+
+
+def _only(folders: list[str], *names: str) -> list[str]:
+    if len(folders) != len(names):
+        raise InputError(
+            f"{len(folders)} folders given, {' and '.join(names)} wanted",
+            remedy="see penstock mount --help",
+        )
+    return folders
+
+
+# --- Mounting ---------------------------------------------------------------------
+
+
+def _mount(arguments: argparse.Namespace, folder: Path) -> int:
+    from penstock.mount.points import check_folders
+
+    limits = _limits(arguments)
+    backing, point = check_folders(*_only(arguments.folders, "BACKING", "MNT"))
+    _check_library()
+    if not arguments.background:
+        _log_to(sys.stderr)
+        return _serve(backing, point, limits, folder, lambda: None)
+    return _in_background(
+        lambda ready: _serve(backing, point, limits, folder, ready), folder
+    )
+
+
+def _serve(
+    backing: str, point: str, limits: Limits, folder: Path, ready: Callable[[], None]
+) -> int:
+    from penstock.mount.daemon import Mount, serve
+
+    def say_ready() -> None:
+        ready()
+        logging.getLogger("penstock.mount").info("%s is mounted at %s", backing, point)
+
+    serve(Mount(backing, point, limits, folder), say_ready)
+    return 0
+
+
+def _limits(arguments: argparse.Namespace) -> Limits:
+    from math import inf
+
+    from penstock.mount.limiter import Limits
+
+    rates = [_rate(getattr(arguments, name), name) for name in _LIMITS]
+    return Limits(*(inf if rate is None else rate for rate in rates))
+
+
+def _rate(text: str | None, name: str) -> float | None:
+    """Return a limit (bytes/s); None: there is none."""
+    from penstock.units import parse_bandwidth
+
+    if text is None or text == "none":
+        return None
+    place = f"--{name.replace('_', '-')}: "
+    try:
+        rate = parse_bandwidth(text)
+    except InputError as error:
+        raise error.at(place) from None
+    if rate < 1.0:
+        raise InputError(
+            f"{text!r} is not a limit",
+            where=place.removesuffix(": "),
+            remedy='give at least 1 B/s, or "none"',
+        )
+    return rate
+
+
+def _check_library() -> None:
+    from importlib.util import find_spec
+
+    if find_spec("pyfuse3") is None:
+        raise InputError(
+            "penstock mount needs pyfuse3",
+            remedy="install fuse3, libfuse3-dev and pkg-config, then penstock[mount]",
+        )
+    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        raise InputError(
+            "cannot be opened for reading and writing",
+            where="/dev/fuse",
+            remedy="FUSE is needed: modprobe fuse, or ask who runs this machine",
+        )
+
+
+def _in_background(serve: Callable[[Callable[[], None]], int], folder: Path) -> int:
+    """Serve in a process of its own; return when it is ready or has failed."""
+    receive, send = os.pipe()
+    child = os.fork()
+    if child:
+        os.close(send)
+        with os.fdopen(receive, "rb") as stream:
+            if stream.read():
+                return 0
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    os.close(receive)
+    os.setsid()
+
+    def ready() -> None:
+        _leave_terminal(folder)
+        os.write(send, b"ready")
+        os.close(send)
+
+    return serve(ready)
+
+
+def _leave_terminal(folder: Path) -> None:
+    """Let go of whatever the caller reads or closes; log to a file."""
+    null = os.open(os.devnull, os.O_RDWR)
+    log = folder / "mounts.log"
+    log.touch(mode=0o600)
+    _log_to(log.open("a", buffering=1))
+    for descriptor in range(3):
+        os.dup2(null, descriptor)
+    os.chdir("/")
+
+
+def _log_to(stream: TextIO) -> None:
+    logging.basicConfig(
+        stream=stream,
+        level=logging.INFO,
+        format="%(asctime)s %(name)s[%(process)d]: %(message)s",
+    )
+
+
+# --- Asking -----------------------------------------------------------------------
+
+
+def _ask(
+    arguments: argparse.Namespace, folder: Path, point: str, changes: dict[str, str]
+) -> int:
+    from penstock.mount.control import Status, ask
+    from penstock.mount.points import own_mount
+
+    question: Question = _change(changes) if changes else Status()
+    state = ask(folder, own_mount(point), question)
+    if arguments.json:
+        import msgspec
+
+        write_json({"penstock": 1, **msgspec.to_builtins(state)}, arguments.json)
+    if arguments.json != "-":
+        sys.stdout.write(f"{_text(state)}\n")
+    return 0
+
+
+def _change(changes: dict[str, str]) -> Question:
+    from penstock.mount.control import SetLimits
+
+    rates = {
+        name.removesuffix("limit").rstrip("_") or "total": _rate(text, f"set_{name}")
+        for name, text in changes.items()
+    }
+    return SetLimits(**rates)
+
+
+def _text(state: State) -> str:
+    """Return the state of a mount as lines of text."""
+    from penstock.units import format_bandwidth, format_time, format_volume
+
+    shown = [
+        f"{name} {format_bandwidth(rate)}"
+        for name, rate in state.limits.items()
+        if rate is not None
+    ]
+    lines = [
+        f"{state.backing} at {state.point}, process {state.pid}",
+        f"limits: {', '.join(shown) or 'none'}; {state.waiting} requests wait",
+    ]
+    lines += [
+        f"{name}: {format_volume(moved.bytes)} in {moved.requests} requests, "
+        f"waited {format_time(moved.waited_s)}"
+        for name, moved in (("read", state.read), ("written", state.write))
+    ]
+    lines.append(f"other requests: {sum(state.metadata.values())}")
+    return "\n".join(lines)
+
+
+# --- Unmounting -------------------------------------------------------------------
+
+
+def _unmount(point: str, folder: Path, *, force: bool) -> int:
+    from penstock.mount.points import own_mount, unmount
+
+    mounted = own_mount(point)
+    try:
+        unmount(mounted.point)
+    except OSError as error:
+        if error.errno != errno.EBUSY or not force:
+            raise InputError(
+                f"cannot be unmounted: {error.strerror}",
+                where=point,
+                remedy="end the programs that use it (fuser -vm), or give --force",
+            ) from None
+        _force(mounted, folder)
+    return 0
+
+
+def _force(mounted: Mounted, folder: Path) -> None:
+    from penstock.mount.control import Stop, ask
+    from penstock.mount.points import unmount
+
+    unmount(mounted.point, lazy=True)
+    ask(folder, mounted, Stop())

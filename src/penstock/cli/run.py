@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: MIT
+"""Start a program whose I/O is controlled: ``penstock run -- PROGRAM ARGUMENTS``.
+
+The exit status is the program's. If control is not possible the program runs without
+it, and only ``--verbose`` says why.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from penstock.cli.live_options import WHERE, add_live_options, live_settings
+from penstock.cli.options import positive
+from penstock.errors import InputError
+from penstock.units import parse_volume
+
+if TYPE_CHECKING:
+    from penstock.live.settings import Settings
+
+__all__ = ["SUMMARY", "main", "setup_parser"]
+
+SUMMARY = "start a program whose I/O is controlled"
+
+
+def setup_parser(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``penstock run``."""
+    parser.add_argument(
+        "--job",
+        metavar="NAME",
+        help="the job that the program is a part of (default: the job of the batch "
+        "system, else one of its own)",
+    )
+    parser.add_argument(
+        "--nodes", type=positive, default=0, metavar="N", help="nodes of the whole job"
+    )
+    parser.add_argument(
+        "--hint-volume",
+        metavar="V",
+        help='what each I/O phase of the job moves, e.g. "2 GiB"',
+    )
+    parser.add_argument(
+        "--verbose", action="store_true", help="say so if there is no control"
+    )
+    add_live_options(parser, WHERE)
+    parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- PROGRAM ...")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Become the program."""
+    from penstock.live.run import become
+
+    command = arguments.command[arguments.command[:1] == ["--"] :]
+    if not command:
+        raise InputError("no program to run", remedy="penstock run -- PROGRAM")
+    volume = _volume(arguments.hint_volume)
+    environment = dict(os.environ)
+    try:
+        settings = live_settings(arguments)
+        environment = _environment(arguments, settings, volume)
+    except (InputError, OSError) as error:
+        if arguments.verbose:
+            sys.stderr.write(f"penstock: without control: {error}\n")
+            sys.stderr.flush()
+    become(command, environment)
+
+
+def _environment(
+    arguments: argparse.Namespace, settings: Settings, volume: float
+) -> dict[str, str]:
+    from penstock.live.run import controlled_environment
+
+    job = arguments.job or os.environ.get("SLURM_JOB_ID") or f"process-{os.getpid()}"
+    return controlled_environment(settings, job, nodes=arguments.nodes, volume=volume)
+
+
+def _volume(text: str | None) -> float:
+    if text is None:
+        return 0.0
+    try:
+        volume = parse_volume(text)
+    except InputError as error:
+        raise error.at("--hint-volume: ") from None
+    if volume <= 0.0:
+        raise InputError(f"{text!r} is not a positive volume", where="--hint-volume")
+    return volume

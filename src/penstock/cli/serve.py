@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: MIT
+"""Control the I/O of jobs on this node, and on all nodes whose agents join.
+
+Needs no root: without ``users = all`` it controls the jobs of whoever starts it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+
+from penstock.cli.live_options import add_live_options, live_settings
+
+__all__ = ["SUMMARY", "main", "setup_parser"]
+
+SUMMARY = "control the I/O of live jobs"
+
+
+def setup_parser(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``penstock serve``: a flag for every setting."""
+    add_live_options(parser)
+    parser.add_argument(
+        "--make-keys",
+        metavar="FOLDER",
+        help="make keys for controller and agents in FOLDER, and end",
+    )
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Serve until stopped."""
+    import asyncio
+
+    settings = live_settings(arguments)
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=logging.INFO,
+        format="%(asctime)s %(name)s: %(message)s",
+    )
+    if arguments.make_keys:
+        from penstock.live.remote import make_keys
+
+        make_keys(arguments.make_keys)
+        return 0
+    from penstock.live.server import serve
+
+    asyncio.run(serve(settings, ready=lambda: _say_ready(str(settings.socket))))
+    return 0
+
+
+def _say_ready(path: str) -> None:
+    logging.getLogger("penstock.serve").info("ready at %s", path)

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: MIT
+"""What live control costs and how exact it is, measured on this machine.
+
+A benchmark is one file with ``measure(setting)``, which yields figures as it finds
+them, and one row in `BENCHES`. A figure that has a goal says whether it is reached.
+Machines are noisy: rounds are interleaved, and a figure is the least or the median of
+its rounds.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+from typing import Final
+
+from penstock.errors import UnknownNameError
+
+__all__ = ["BENCHES", "Figure", "Setting", "measure"]
+
+#: Name -> what is measured; the module has the same name.
+BENCHES: Final = {
+    "overhead": "processor time that the preload library adds to a call",
+    "pacing": "bandwidth achieved over bandwidth granted",
+    "decisions": "events per second and latency of the controller",
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How much to measure, and where files may lie."""
+
+    rounds: int
+    folder: Path
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One measured number."""
+
+    name: str
+    value: float
+    unit: str
+    least: float = -inf
+    """It should not be less,"""
+    most: float = inf
+    """nor more."""
+
+    @property
+    def has_goal(self) -> bool:
+        """Whether there is something to reach."""
+        return (self.least, self.most) != (-inf, inf)
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether the goal is reached, if there is one."""
+        return self.least <= self.value <= self.most
+
+
+def measure(name: str, setting: Setting) -> Iterator[Figure]:
+    """Run a benchmark; its figures come as they are found."""
+    if name not in BENCHES:
+        raise UnknownNameError("benchmark", name, BENCHES)
+    module = importlib.import_module(f"{__name__}.{name}")
+    yield from module.measure(setting)

@@ -1,0 +1,522 @@
+# SPDX-License-Identifier: MIT
+"""The coordinator: messages of agents go in, messages to agents come out.
+
+It finds the operations in the counters (`phases`), tells the controller, and splits a
+job's rate over the nodes on which the operation goes on. Like the controller it has no
+clock and no I/O: the server and the tests drive it.
+
+All messages of one instant are heard first, then `settle` takes one decision.
+A job without operation may draw its cap on every node: its next operation begins at
+once, and the decision follows.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from math import inf, isfinite
+from typing import Final
+
+from penstock.errors import InputError, PenstockError
+from penstock.live.controller import Controller
+from penstock.live.jobs import JobState, Past, by_rate, explain
+from penstock.live.messages import (
+    Answer,
+    Asked,
+    Counts,
+    Explain,
+    FromAgent,
+    Grants,
+    Hello,
+    Hint,
+    JobLine,
+    Join,
+    Look,
+    Part,
+    Refused,
+    Replied,
+    Report,
+    SetBandwidth,
+    SetLimit,
+    SetPolicy,
+    Status,
+    StatusDocument,
+    Switch,
+    Terms,
+    ToAgent,
+    Unknown,
+)
+from penstock.live.phases import PhaseWatch, Sample, VolumeGuess
+from penstock.units import format_bandwidth
+
+__all__ = ["Coordinator", "Outcome"]
+
+#: An agent that was silent for so many leases is taken to be gone.
+_SILENT_LEASES: Final = 3.0
+#: When to look again at an operation that should be complete (s).
+_LOOK_S: Final = 0.005
+#: Time over which the rate that a job draws is measured (s).
+_DRAW_S: Final = 0.5
+#: Faults that a status names.
+_FAULTS: Final = 5
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What follows from an instant."""
+
+    messages: list[tuple[str, ToAgent]]
+    """Agent and message, in this order."""
+    wake: float
+    """When to call `settle` again if nothing happens (s)."""
+    left: dict[str, Past]
+    """Jobs that have left, with what they have done."""
+
+
+@dataclass(slots=True)
+class _Draw:
+    """Measures the rate that a job draws, over half a second or more."""
+
+    since: float
+    volume: float = 0.0
+    rate: float = 0.0
+
+    def see(self, now: float, volume: float) -> None:
+        if now - self.since >= _DRAW_S:
+            self.rate = (volume - self.volume) / (now - self.since)
+            self.since, self.volume = now, volume
+
+
+@dataclass(slots=True)
+class _Agent:
+    """What is known of an agent."""
+
+    heard: float = 0.0
+    """When it last said something (s)."""
+    told: float = -inf
+    """When it was last told something (s)."""
+    jobs: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class _Job:
+    """What the controller does not know of a job."""
+
+    key: str
+    user: int
+    claimed_nodes: int
+    watch: PhaseWatch
+    guess: VolumeGuess
+    draw: _Draw
+    counts: dict[str, Counts] = field(default_factory=dict)
+    """By agent."""
+    rates: dict[str, float] = field(default_factory=dict)
+    """What was last sent to each agent (bytes/s)."""
+    busy: list[str] = field(default_factory=list)
+    """Agents on whose nodes its operation goes on."""
+    moved_before: float = 0.0
+    """On nodes that it has left (bytes)."""
+    operations: int = 0
+    sure_volume: float = 0.0
+    """Of its operation (bytes), if it is sure; else 0."""
+
+    @property
+    def name(self) -> str:
+        return self.key.partition(":")[2]
+
+    @property
+    def nodes(self) -> int:
+        return self.claimed_nodes or max(len(self.counts), 1)
+
+    @property
+    def moved(self) -> float:
+        return self.moved_before + sum(c.volume for c in self.counts.values())
+
+    @property
+    def waiting(self) -> bool:
+        return any(c.waiting for c in self.counts.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Who asks, and how everything stands."""
+
+    user: int | None
+    """None may see everything."""
+    states: dict[str, JobState]
+    active: list[JobState]
+
+    def sees(self, it: _Job) -> bool:
+        return self.user is None or it.user == self.user
+
+
+class Coordinator:
+    """Speaks with the agents for one `Controller`.
+
+    Parameters
+    ----------
+    recall
+        Returns what is known of a job from before, or None.
+    """
+
+    def __init__(
+        self,
+        controller: Controller,
+        terms: Terms,
+        recall: Callable[[str], Past | None] = lambda _: None,
+    ) -> None:
+        self.controller = controller
+        self.terms = terms
+        self._recall = recall
+        self._jobs: dict[str, _Job] = {}
+        self._agents: dict[str, _Agent] = {}
+        self._stale: set[str] = set()
+        self._messages: list[tuple[str, ToAgent]] = []
+        self._left: dict[str, Past] = {}
+        self._faults: deque[str] = deque(maxlen=_FAULTS)
+
+    # --- What agents say --------------------------------------------------------------
+
+    def hear(self, agent: str, message: FromAgent, now: float) -> None:
+        """Take a message of an agent."""
+        if agent not in self._agents and not isinstance(message, Hello):
+            self._send(agent, Unknown(), now)
+            return
+        self._agents.setdefault(agent, _Agent()).heard = now
+        if isinstance(message, Hello):
+            self._welcome(agent, message.jobs, now)
+        elif isinstance(message, Join):
+            self._join(agent, message, now)
+        elif isinstance(message, Part):
+            self._part(agent, message.job, now)
+        elif isinstance(message, Report):
+            self._report(agent, message, now)
+        else:
+            reply = self.answer(message, now)
+            self._send(agent, Replied(message.number, reply), now)
+
+    def lose(self, agent: str, now: float) -> None:
+        """Forget an agent that is gone, and the processes on its node."""
+        for job in list(self._agents[agent].jobs):
+            self._part(agent, job, now)
+        del self._agents[agent]
+
+    def _welcome(self, agent: str, jobs: Iterable[str], now: float) -> None:
+        """Take an agent that was restarted, or lost messages, at its word."""
+        known = self._agents[agent].jobs
+        for job in known - set(jobs):
+            self._part(agent, job, now)
+        for job in known:
+            # Its page may hold anything.
+            self._jobs[job].rates.pop(agent, None)
+        self._send(agent, self.terms, now)
+
+    def _join(self, agent: str, message: Join, now: float) -> None:
+        it = self._jobs.get(message.job)
+        if it is None:
+            it = self._register(message, now)
+        elif message.volume:
+            it.guess.hint = message.volume
+        if agent not in it.counts:
+            it.counts[agent] = Counts(message.job, 0, 0.0, 0.0, waiting=False, idle=inf)
+            self._agents[agent].jobs.add(message.job)
+            self._count_nodes(it, now)
+        self._stale.add(message.job)
+
+    def _register(self, message: Join, now: float) -> _Job:
+        self.controller.register(
+            message.job,
+            now,
+            user=str(message.user),
+            group=str(message.group),
+            nodes=max(message.nodes, 1),
+            past=self._recall(message.job),
+        )
+        it = _Job(
+            message.job,
+            message.user,
+            message.nodes,
+            PhaseWatch(self.terms.gap),
+            VolumeGuess(message.volume),
+            _Draw(now),
+        )
+        self._jobs[message.job] = it
+        return it
+
+    def _part(self, agent: str, job: str, now: float) -> None:
+        it = self._jobs.get(job)
+        if it is None or agent not in it.counts:
+            return
+        it.moved_before += it.counts.pop(agent).volume
+        it.rates.pop(agent, None)
+        it.watch.drop(agent)
+        it.busy = it.watch.operating_nodes()
+        self._agents[agent].jobs.discard(job)
+        self._stale.add(job)
+        if it.counts:
+            self._count_nodes(it, now)
+            return
+        if self.controller.operates(job):
+            self._complete(it, now, now, it.watch.moved)
+        self._left[job] = self.controller.state(job, now).past
+        self.controller.leave(job, now)
+        del self._jobs[job]
+
+    def _count_nodes(self, it: _Job, now: float) -> None:
+        if it.nodes != self.controller.state(it.key, now).nodes:
+            self.controller.set_nodes(it.key, it.nodes, now)
+
+    def _report(self, agent: str, report: Report, now: float) -> None:
+        for counts in report.counts:
+            it = self._jobs.get(counts.job)
+            if it is None or agent not in it.counts:
+                continue
+            it.counts[agent] = counts
+            it.draw.see(now, it.moved)
+            if self.terms.mode != "off":
+                self._see(it, agent, counts, now)
+        if report.jobs != len(self._agents[agent].jobs):
+            # A message was lost, ours or theirs.
+            self._send(agent, Unknown(), now)
+
+    def _see(self, it: _Job, agent: str, counts: Counts, now: float) -> None:
+        """Tell the controller what the counters mean."""
+        facts = (counts.posts, counts.volume, counts.held_up)
+        said = (counts.announced, counts.phases)
+        it.watch.see(agent, now, Sample(*facts, counts.waiting, counts.idle, *said))
+        if it.watch.begins():
+            _, cap = self.controller.share(it.key)
+            announced = it.watch.announced
+            volume, sure = (announced, True) if announced else it.guess.predict(cap)
+            it.sure_volume = volume if sure else 0.0
+            self.controller.post(it.key, now, volume)
+            self._stale.add(it.key)
+        elif it.watch.operates:
+            self._follow(it, now)
+        busy = it.watch.operating_nodes()
+        if busy != it.busy:
+            it.busy = busy
+            self._stale.add(it.key)
+
+    def _follow(self, it: _Job, now: float) -> None:
+        """Tell the controller how far an operation is, or that it is over."""
+        volume = it.sure_volume = it.watch.announced or it.sure_volume
+        ended = it.watch.ends(now) or (volume and it.watch.ends_with(volume, now))
+        if ended:
+            self._complete(it, now, ended.at, ended.volume)
+            return
+        held_up = it.watch.was_held_up()
+        self.controller.progress(
+            it.key, now, it.watch.moved, volume=volume, held_up=held_up
+        )
+        if volume and it.watch.moved >= volume:
+            # Its last call is not over yet.
+            self.controller.wait_for_end(it.key, now + _LOOK_S)
+
+    def _complete(self, it: _Job, now: float, ended: float, volume: float) -> None:
+        self.controller.complete(it.key, now, ended=ended, moved=volume)
+        it.guess.learn(volume)
+        it.operations += 1
+        self._stale.add(it.key)
+
+    # --- The decision -----------------------------------------------------------------
+
+    def settle(self, now: float) -> Outcome:
+        """Decide, and return the messages to agents that follow."""
+        patience = _SILENT_LEASES * self.terms.lease
+        for agent in [a for a, it in self._agents.items() if now - it.heard > patience]:
+            self.lose(agent, now)
+        self._look(now)
+        decision = self.controller.decide(now)
+        if decision.fault:
+            self._faults.append(decision.fault)
+        self._grant(self._stale | decision.rates.keys(), now)
+        self._stale.clear()
+        messages, self._messages = self._messages, []
+        left, self._left = self._left, {}
+        return Outcome(messages, decision.wake, left)
+
+    def _look(self, now: float) -> None:
+        """Ask for a report where an operation of sure volume should be complete."""
+        for job in self.controller.overdue(now):
+            if self._jobs[job].sure_volume:
+                self.controller.wait_for_end(job, now + _LOOK_S)
+                for agent in self._jobs[job].counts:
+                    self._send(agent, Look([job]), now)
+
+    def _grant(self, jobs: Iterable[str], now: float) -> None:
+        """Send the rates of `jobs`, where they have changed, and signs of life."""
+        changed: dict[str, dict[str, float]] = {}
+        for key in jobs:
+            job = self._jobs.get(key)
+            if job is None:
+                continue
+            for agent, rate in self._split(job).items():
+                if job.rates.get(agent) != rate:
+                    job.rates[agent] = rate
+                    changed.setdefault(agent, {})[key] = rate
+        for agent, it in self._agents.items():
+            if agent in changed or now - it.told >= self.terms.lease / 6.0:
+                self._send(agent, Grants(changed.get(agent, {})), now)
+
+    def _split(self, it: _Job) -> dict[str, float]:
+        """Return the rate of a job on each of its nodes (bytes/s).
+
+        Equal parts where its operation goes on; elsewhere it may begin at full speed.
+        """
+        rate, cap = self.controller.share(it.key)
+        part = rate / max(len(it.busy), 1)
+        full = min(cap, self.controller.node_bandwidth)
+        busy = it.busy if it.watch.operates else ()
+        return {agent: part if agent in busy else full for agent in it.counts}
+
+    def _send(self, agent: str, message: ToAgent, now: float) -> None:
+        if agent in self._agents:
+            self._agents[agent].told = now
+        self._messages.append((agent, message))
+
+    # --- What users ask ---------------------------------------------------------------
+
+    def answer(self, asked: Asked, now: float) -> Refused | Answer | StatusDocument:
+        """Answer a question, or say why not."""
+        try:
+            return self._answer(asked, now)
+        except PenstockError as error:
+            return Refused(str(error))
+
+    def _answer(self, asked: Asked, now: float) -> Answer | StatusDocument:
+        question = asked.question
+        if isinstance(question, Status):
+            return self.status(now, self._view(asked, now))
+        if isinstance(question, Explain):
+            it = self._visible(question.job, asked)
+            return Answer(self._explained(it, self._view(asked, now)))
+        if isinstance(question, Hint):
+            it = self._visible(question.job, asked)
+            it.guess.next_hint = question.volume
+            return Answer("noted")
+        if not asked.trusted:
+            raise InputError(
+                "only root and whoever runs the controller may change it",
+                remedy="ask them",
+            )
+        if isinstance(question, SetLimit):
+            it = self._visible(question.job, asked)
+            return self._limit(it, question.limit, now)
+        if isinstance(question, SetPolicy):
+            self.controller.set_policy(question.policy, now)
+            return Answer(f"{self.controller.policy} decides")
+        if isinstance(question, SetBandwidth):
+            self.controller.set_capacity(question.bandwidth, now)
+            return Answer(f"{format_bandwidth(question.bandwidth)} are shared")
+        return self._switch(question, now)
+
+    def _limit(self, it: _Job, limit: float, now: float) -> Answer:
+        self.controller.set_limit(it.key, limit, now)
+        self._stale.add(it.key)
+        if limit == inf:
+            return Answer(f"{it.name} has no limit")
+        return Answer(f"{it.name} gets {format_bandwidth(limit)} at most")
+
+    def _switch(self, question: Switch, now: float) -> Answer:
+        """Send the new terms; what is in progress ends, for nobody would see it end."""
+        self.terms.mode = question.mode
+        for it in self._jobs.values():
+            if self.controller.operates(it.key) and question.mode == "off":
+                self._complete(it, now, now, it.watch.moved)
+                it.watch.reset()
+        for agent in self._agents:
+            self._send(agent, self.terms, now)
+        return Answer(f"control is {_MODE_WORDS[question.mode]}")
+
+    def _visible(self, job: str, asked: Asked) -> _Job:
+        """Return the job that a user means by its name or key."""
+        own = f"{asked.user}:{job}"
+        if own in self._jobs:
+            return self._jobs[own]
+        seen = [
+            it
+            for it in self._jobs.values()
+            if (asked.trusted or it.user == asked.user) and job in (it.key, it.name)
+        ]
+        if len(seen) != 1:
+            problem = "several jobs are called" if seen else "there is no job"
+            raise InputError(
+                f"{problem} {job!r}",
+                remedy="penstock ctl status lists them; USER-ID:NAME names one",
+            )
+        return seen[0]
+
+    def _view(self, asked: Asked, now: float) -> _Reader:
+        """Return what a reader may see."""
+        states = {state.job: state for state in self.controller.states(now)}
+        user = None if asked.trusted else asked.user
+        return _Reader(user, states, by_rate(states.values()))
+
+    def _explained(self, it: _Job, reader: _Reader) -> str:
+        if self.terms.mode == "off":
+            return f"Control is switched off: {it.name} does what it likes."
+
+        def name(job: str) -> str | None:
+            return self._jobs[job].name if reader.sees(self._jobs[job]) else None
+
+        policy = self.controller.policy
+        words = explain(reader.states[it.key], reader.active, policy, name)
+        if self.terms.mode == "dry-run":
+            words = f"This is a dry run: nobody is held up. If it were not: {words}"
+        return words
+
+    def status(self, now: float, reader: _Reader | None = None) -> StatusDocument:
+        """Return how everything stands, or what a reader may see of it."""
+        reader = reader or self._view(Asked(0, 0, trusted=True, question=Status()), now)
+        bandwidth = self.controller.node_bandwidth
+        return StatusDocument(
+            mode=self.terms.mode,
+            policy=self.controller.policy,
+            bandwidth=self.controller.capacity,
+            node_bandwidth=bandwidth if isfinite(bandwidth) else None,
+            agents=sorted(self._agents),
+            decisions=self.controller.decisions,
+            faults=list(self._faults),
+            jobs=[
+                self._line(it, reader) for it in self._jobs.values() if reader.sees(it)
+            ],
+        )
+
+    def pasts(self, now: float) -> dict[str, Past]:
+        """Return what all jobs have done, to be remembered."""
+        return {key: self.controller.state(key, now).past for key in self._jobs}
+
+    def _line(self, it: _Job, reader: _Reader) -> JobLine:
+        state = reader.states[it.key]
+        counts = it.counts.values()
+        idle = min((c.idle for c in counts), default=inf)
+        achieved = it.draw.rate if state.active or idle < _DRAW_S else 0.0
+        return JobLine(
+            job=it.name,
+            user=it.user,
+            nodes=sorted(it.counts),
+            cap=state.cap,
+            limit=state.limit if isfinite(state.limit) else None,
+            active=state.active,
+            waiting=it.waiting,
+            lent=state.frugal,
+            granted=state.rate if state.active else state.cap,
+            demanded=state.cap if it.waiting else achieved,
+            achieved=achieved,
+            volume=state.volume,
+            remaining=state.remaining,
+            moved=it.moved,
+            held_up=sum(c.held_up for c in counts),
+            age=state.age,
+            lost=state.lost,
+            progress_yield=state.progress_yield,
+            operations=it.operations,
+            bypassed=sum(c.bypassed for c in counts),
+            uncontrolled=sum(c.uncontrolled for c in counts),
+            why=self._explained(it, reader),
+        )
+
+
+_MODE_WORDS: Final = {"control": "on", "dry-run": "a dry run", "off": "off"}

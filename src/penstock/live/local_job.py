@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: MIT
+"""A job on one node: its page, its processes, and the note beside the page.
+
+The note is what the next agent needs to take the page up again. A job is over when all
+the processes that entered have ended; what they have left behind goes on, without
+control as soon as the lease has ended.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from hashlib import sha256
+from math import inf
+from pathlib import Path
+from typing import Final, Self
+
+import msgspec
+
+from penstock.errors import InputError
+from penstock.live.bypass import WrittenBytes
+from penstock.live.messages import Counts, Join, Terms
+from penstock.live.page import Bucket, IoClass, Mode, Page
+
+__all__ = ["LocalJob", "Note", "started_at"]
+
+#: A call that has been in flight for longer was killed there (s).
+_IN_FLIGHT_S: Final = 30.0
+#: How long the thread of a page sleeps at most (s).
+_SLEEP_S: Final = 1.0
+_MODES: Final = {"control": Mode.CONTROL, "dry-run": Mode.DRY_RUN, "off": Mode.OFF}
+
+
+class Note(msgspec.Struct):
+    """What is kept beside a page."""
+
+    job: str
+    """The user's number, a colon and the name."""
+    user: int
+    group: int
+    nodes: int
+    volume: float
+    members: dict[int, int] = {}
+    """Process -> when it was started (clock ticks after boot)."""
+
+
+def started_at(pid: int) -> int | None:
+    """Return when a process was started (clock ticks after boot); None if it ended."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    fields = text.rpartition(")")[2].split()
+    return None if fields[0] in "ZX" else int(fields[19])
+
+
+class LocalJob:
+    """A page that is being served.
+
+    Parameters
+    ----------
+    on_post
+        Called in another thread, with the key of the job, when a phase begins.
+    """
+
+    def __init__(self, note: Note, page: Page, on_post: Callable[[str], None]) -> None:
+        self.note = note
+        self.page = page
+        self.is_watched = True
+        """Whether its counters are reported at every look."""
+        self.idle = 0.0
+        """For how long it had been idle at the last look (s)."""
+        self._written, self._uncontrolled = WrittenBytes(), 0.0
+        self._over = threading.Event()
+        self._thread = threading.Thread(
+            target=self._watch, args=(on_post,), name=page.path.stem, daemon=True
+        )
+        self._thread.start()
+
+    @classmethod
+    def create(cls, folder: Path, note: Note, on_post: Callable[[str], None]) -> Self:
+        """Make a page that only the user of the job can map."""
+        path = folder / f"{sha256(note.job.encode()).hexdigest()[:20]}.page"
+        path.unlink(missing_ok=True)
+        page = Page.create(path)
+        if note.user != os.geteuid():
+            os.chown(path, note.user, note.group)
+        return cls(note, page, on_post)
+
+    @classmethod
+    def adopt(cls, path: Path, on_post: Callable[[str], None]) -> Self | None:
+        """Take a page up again; None, and its files go, if its processes are gone."""
+        try:
+            data = path.with_suffix(".note").read_bytes()
+            note = msgspec.json.decode(data, type=Note)
+            note.members = {
+                pid: start
+                for pid, start in note.members.items()
+                if started_at(pid) == start
+            }
+            if note.members:
+                return cls(note, Page.open(path), on_post)
+        except (OSError, msgspec.MsgspecError, InputError):
+            pass
+        _remove(path)
+        return None
+
+    @property
+    def key(self) -> str:
+        """The user's number, a colon and the name."""
+        return self.note.job
+
+    def joining(self) -> Join:
+        """Return the message with which the job joins the controller."""
+        note = self.note
+        return Join(note.job, note.user, note.group, note.nodes, note.volume)
+
+    # --- Processes --------------------------------------------------------------------
+
+    def add(self, pid: int) -> None:
+        """Count a process as a part of the job."""
+        start = started_at(pid)
+        if start is not None:
+            self.note.members[pid] = start
+            self._save()
+
+    def remove(self, pid: int) -> bool:
+        """Note the end of a process; return whether it was the last one."""
+        if self.note.members.pop(pid, None) is not None and self.note.members:
+            self._save()
+        return not self.note.members
+
+    def _save(self) -> None:
+        path = self.page.path.with_suffix(".note")
+        fresh = path.with_suffix(".new")
+        # Without its note the page is lost at the next restart, but nothing else.
+        with suppress(OSError):
+            fresh.write_bytes(msgspec.json.encode(self.note))
+            fresh.replace(path)
+
+    # --- The page ---------------------------------------------------------------------
+
+    def apply(self, terms: Terms) -> None:
+        """Let these terms hold."""
+        page = self.page
+        page.idle_s = terms.gap
+        page.share(reads=Bucket.MAIN if terms.reads else None)
+        if page.mode != _MODES[terms.mode]:
+            page.mode = _MODES[terms.mode]
+        self.is_watched = terms.mode != "off"
+
+    def counts(self, gap: float, *, reads: bool) -> Counts:
+        """Return the counters; a job that is idle for long is not watched any more.
+
+        `gap` is the time without I/O that ends an operation (s).
+        """
+        classes = (IoClass.WRITE, IoClass.READ) if reads else (IoClass.WRITE,)
+        posts = self.page.posts
+        counters = [self.page.counters(kind) for kind in classes]
+        now = time.monotonic()
+        idle = now - max(c.last_s for c in counters)
+        if idle < _IN_FLIGHT_S and any(c.entered > c.calls for c in counters):
+            idle = 0.0
+        said = self.page.announced
+        spoken = now - max(said.last_s, *(c.last_s for c in counters))
+        # A process that was killed in a phase never ends it.
+        phases = said.begun - said.ended if spoken < _IN_FLIGHT_S else 0
+        if phases:
+            idle = 0.0
+        waiting = any(c.waiting for c in counters)
+        self.idle = 0.0 if waiting else max(idle, 0.0)
+        # Twice: a report that is lost must not be the one that tells of the end.
+        self.is_watched = waiting or idle < 2.0 * gap
+        return Counts(
+            job=self.key,
+            posts=posts,
+            volume=float(sum(c.volume_bytes for c in counters)),
+            held_up=sum(c.waited_s for c in counters),
+            waiting=waiting,
+            idle=max(idle, 0.0),
+            bypassed=self.page.bypassed,
+            uncontrolled=self._uncontrolled,
+            announced=float(said.volume_bytes),
+            phases=phases,
+        )
+
+    def look_for_bypass(self) -> None:
+        """Compare what the kernel counts with what control has seen."""
+        written = self._written.look(self.note.members)
+        controlled = self.page.counters(IoClass.WRITE).volume_bytes
+        self._uncontrolled = max(self._uncontrolled, float(written - controlled))
+
+    def close(self, *, remove: bool = False) -> None:
+        """Grant everything and serve the page no more; its thread unmaps it."""
+        if not self._over.is_set():
+            self.page.grant(inf)
+        if remove:
+            _remove(self.page.path)
+        self._over.set()
+
+    def _watch(self, on_post: Callable[[str], None]) -> None:
+        seen = self.page.posts, self.page.announced.ended
+        while not self._over.is_set():
+            now = self.page.wait_for_post(seen[0], _SLEEP_S), self.page.announced.ended
+            if now != seen and not self._over.is_set():
+                seen = now
+                on_post(self.key)
+        self.page.close()
+
+
+def _remove(path: Path) -> None:
+    with suppress(OSError):
+        path.unlink(missing_ok=True)
+        path.with_suffix(".note").unlink(missing_ok=True)

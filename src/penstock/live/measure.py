@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: MIT
+"""How fast a folder can be written: a short test, for who does not know.
+
+Writes into a temporary file for a given time, forces it to the storage, and counts
+both. The result is good enough to begin with; a shared file system should be given the
+bandwidth that its operators know.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import Final
+
+from penstock.errors import InputError
+
+__all__ = ["measure_bandwidth"]
+
+_BLOCK: Final = bytes(1 << 20)
+_MOST_BLOCKS: Final = 256
+
+
+def measure_bandwidth(folder: Path, duration_s: float = 0.5) -> float:
+    """Return the bandwidth at which `folder` is written (bytes/s)."""
+    try:
+        with tempfile.TemporaryFile(dir=folder, buffering=0) as stream:
+            began = time.monotonic()
+            blocks = 0
+            while blocks < _MOST_BLOCKS and time.monotonic() - began < duration_s:
+                stream.write(_BLOCK)
+                blocks += 1
+            os.fsync(stream.fileno())
+            elapsed = time.monotonic() - began
+    except OSError as error:
+        raise InputError(
+            f"cannot measure the bandwidth: {error.strerror or error}",
+            where=str(folder),
+            remedy="give --bandwidth",
+        ) from None
+    return blocks * len(_BLOCK) / max(elapsed, 1e-6)

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Finding the page when the process starts.
+ *
+ * PENSTOCK_PAGE      path of the page
+ * PENSTOCK_PREFIXES  colon-separated, absolute, resolved: what is controlled
+ * PENSTOCK_DISABLE   set and not "0": nothing is
+ *
+ * Nothing here waits: the page is opened, looked at and mapped. If anything is wrong
+ * with it, or if the program runs with other rights than its caller (AT_SECURE), there
+ * is no page and every call passes through.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "shim.h"
+
+struct penstock_page *attached_page;
+atomic_bool sealed;
+
+static bool is_disabled(void)
+{
+    const char *value = secure_getenv("PENSTOCK_DISABLE");
+    return value != NULL && value[0] != '\0' && strcmp(value, "0") != 0;
+}
+
+static bool is_a_page(const struct stat *status)
+{
+    return S_ISREG(status->st_mode) && status->st_size == PAGE_SIZE;
+}
+
+static struct penstock_page *map(int fd)
+{
+    struct stat status;
+    if (raw_call(SYS_fstat, fd, (long)&status, 0, 0, 0, 0) != 0 || !is_a_page(&status))
+        return NULL;
+    void *page = mmap(NULL, PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    return page == MAP_FAILED ? NULL : page;
+}
+
+static bool speaks_our_language(struct penstock_page *page)
+{
+    return LOAD(page->magic) == PAGE_MAGIC && page->version == PAGE_VERSION &&
+           page->size == PAGE_SIZE;
+}
+
+static struct penstock_page *attach(const char *path)
+{
+    const int flags = O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY;
+    int fd = (int)raw_call(SYS_openat, AT_FDCWD, (long)path, flags, 0, 0, 0);
+    if (fd < 0)
+        return NULL;
+    struct penstock_page *page = map(fd);
+    raw_call(SYS_close, fd, 0, 0, 0, 0, 0);
+    if (page == NULL || speaks_our_language(page))
+        return page;
+    munmap(page, PAGE_SIZE);
+    return NULL;
+}
+
+__attribute__((constructor)) static void start(void)
+{
+    int kept = errno;
+    real_resolve();
+    const char *path = secure_getenv("PENSTOCK_PAGE");
+    if (path != NULL && !is_disabled()) {
+        identity_start(secure_getenv("PENSTOCK_PREFIXES"));
+        attached_page = attach(path);
+        if (attached_page != NULL)
+            ADD(attached_page->attached, 1);
+    }
+    identity_adopt();
+    pthread_atfork(NULL, NULL, identity_adopt);
+    errno = kept;
+}

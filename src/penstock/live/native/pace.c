@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Charging, waiting and counting in the page. page.h has the equations.
+ */
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "shim.h"
+
+__extension__ typedef unsigned __int128 uint128;
+
+/* A waiter looks at the page again after this time, whatever happens; a new grant
+ * wakes it at once. */
+static const uint64_t SLICE_NS = 50000000;
+
+/* A call moves at most this many bytes (MAX_RW_COUNT of the kernel). */
+static const size_t CALL_MAX_BYTES = 0x7ffff000;
+
+static uint64_t time_ns(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t now_ns(void)
+{
+    return time_ns(CLOCK_MONOTONIC);
+}
+
+/* --- The grant ------------------------------------------------------------------ */
+
+static uint64_t bytes_in(uint64_t rate, uint64_t duration_ns)
+{
+    return (uint64_t)(((uint128)rate * duration_ns) >> RATE_SHIFT);
+}
+
+/* Nanoseconds until `rate` has served `bytes`, at most one slice. */
+static uint64_t time_for(uint64_t bytes, uint64_t rate)
+{
+    if (bytes_in(rate, SLICE_NS) <= bytes)
+        return SLICE_NS;
+    return (uint64_t)((((uint128)bytes << RATE_SHIFT) + rate - 1) / rate);
+}
+
+static bool read_curve(struct page_curve *curve, struct grant *grant)
+{
+    grant->from_ns = LOAD(curve->from_ns);
+    grant->granted_bytes = LOAD(curve->granted_bytes);
+    grant->rate = LOAD(curve->rate);
+    grant->credit_bytes = LOAD(curve->credit_bytes);
+    grant->slack_bytes = LOAD(curve->slack_bytes);
+    return LOAD(curve->check) ==
+           (grant->from_ns ^ grant->granted_bytes ^ grant->rate ^ grant->credit_bytes ^
+            grant->slack_bytes ^ PAGE_MAGIC);
+}
+
+/* Continue the curve beyond the lease with the floor. */
+static bool past_lease(struct grant *grant, uint64_t lease_ns, uint64_t floor)
+{
+    if (floor == RATE_UNLIMITED)
+        return false;
+    if (lease_ns > grant->from_ns) {
+        grant->granted_bytes += bytes_in(grant->rate, lease_ns - grant->from_ns);
+        grant->from_ns = lease_ns;
+    }
+    grant->rate = floor;
+    return true;
+}
+
+/* Read the grant in force; false: there is no limit. */
+static bool read_grant(struct page_bucket *bucket, uint64_t now, struct grant *grant)
+{
+    uint64_t lease = LOAD(attached_page->lease_ns);
+    grant->turn = atomic_load_explicit(&bucket->turn, memory_order_acquire);
+    if (RARELY(!read_curve(&bucket->curve[grant->turn & 1], grant)))
+        return false;
+    if (grant->rate == RATE_UNLIMITED)
+        return false;
+    if (LIKELY(now < lease && lease - now <= LEASE_MAX_NS))
+        return true;
+    return now >= lease && past_lease(grant, lease, LOAD(attached_page->floor_rate));
+}
+
+static uint64_t granted_at(const struct grant *grant, uint64_t now)
+{
+    uint64_t since = now > grant->from_ns ? now - grant->from_ns : 0;
+    return grant->granted_bytes + bytes_in(grant->rate, since);
+}
+
+static bool is_ahead(uint64_t tag, uint64_t granted)
+{
+    return (int64_t)(tag - granted) > 0;
+}
+
+/* --- Charging ------------------------------------------------------------------- */
+
+/* Charge `size` bytes and return the start tag. The one compare-and-swap of a call. */
+static uint64_t charge(struct visit *visit, uint64_t size)
+{
+    uint64_t least = visit->granted - visit->credit;
+    uint64_t charged = LOAD(visit->bucket->charged_bytes);
+    uint64_t start;
+    do
+        start = is_ahead(charged, least) ? charged : least;
+    while (!atomic_compare_exchange_weak_explicit(&visit->bucket->charged_bytes, &charged,
+                                                  start + size, memory_order_relaxed,
+                                                  memory_order_relaxed));
+    return start;
+}
+
+/* The thread is cancelled before its call was made. */
+static void abandon(void *of)
+{
+    struct visit *visit = of;
+    SUBTRACT(visit->bucket->charged_bytes, visit->reserved);
+    ADD(visit->class->calls, 1);
+}
+
+/* --- Waiting -------------------------------------------------------------------- */
+
+static void sleep_until(struct page_bucket *bucket, uint32_t turn, uint64_t until_ns)
+{
+    struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000u),
+                             .tv_nsec = (long)(until_ns % 1000000000u)};
+    raw_call(SYS_futex, (long)&bucket->turn, FUTEX_WAIT_BITSET, (long)turn, (long)&until,
+             0, (long)FUTEX_BITSET_MATCH_ANY);
+}
+
+/* When this thread last looked at the page in a wait, 0 outside. A call that comes
+ * soon after is made by a signal handler: it must not wait. One that comes later is made
+ * after a longjmp out of the handler: it may. */
+static __thread uint64_t waiting_ns;
+static const uint64_t HANDLER_NS = 1000000000;
+
+/* Sleep until the grant has reached `tag` and is not paused. */
+static SLOW void sleep_for(struct visit *visit, uint64_t tag, bool cancellable)
+{
+    struct page_class *class = visit->class;
+    struct grant grant;
+    uint64_t now = now_ns();
+    while (LOAD(attached_page->mode) == MODE_CONTROL && !LOAD(sealed) &&
+           read_grant(visit->bucket, now, &grant)) {
+        uint64_t granted = granted_at(&grant, now);
+        uint64_t debt = is_ahead(tag, granted) ? tag - granted : 0;
+        if (debt == 0 && grant.rate > 0)
+            break;
+        waiting_ns = now;
+        STORE(class->beat_ns, now);
+        STORE(class->last_ns, now);
+        sleep_until(visit->bucket, grant.turn, now + time_for(debt + 1, grant.rate));
+        uint64_t woken = now_ns();
+        ADD(class->waited_ns, woken - now);
+        now = woken;
+        if (cancellable)
+            pthread_testcancel();
+    }
+}
+
+static void stop_waiting(void *of)
+{
+    struct visit *visit = of;
+    SUBTRACT(visit->class->waiting, 1);
+    waiting_ns = 0;
+}
+
+static SLOW void wait_for(struct visit *visit, uint64_t tag, bool cancellable)
+{
+    if (waiting_ns != 0 && now_ns() - waiting_ns < HANDLER_NS)
+        return;
+    ADD(visit->class->waiting, 1);
+    pthread_cleanup_push(stop_waiting, visit);
+    sleep_for(visit, tag, cancellable);
+    pthread_cleanup_pop(1);
+}
+
+/* Note the wait that a dry run does not make, and forgive the debt as the wait would
+ * have. */
+static SLOW void foresee(struct visit *visit, uint64_t finish)
+{
+    struct grant grant;
+    uint64_t now = now_ns();
+    if (!read_grant(visit->bucket, now, &grant) || grant.rate == 0)
+        return;
+    uint64_t granted = granted_at(&grant, now);
+    uint64_t debt = is_ahead(finish, granted) ? finish - granted : 0;
+    ADD(visit->class->waited_ns,
+        (uint64_t)(((uint128)debt << RATE_SHIFT) / grant.rate));
+    SUBTRACT(visit->bucket->charged_bytes, debt);
+}
+
+/* Wait until `finish` is paid, unless so little is owed that it is carried on. */
+static void pay(struct visit *visit, uint64_t finish)
+{
+    if (!is_ahead(finish, visit->granted + visit->slack))
+        return;
+    if (LOAD(attached_page->mode) == MODE_DRY_RUN)
+        foresee(visit, finish);
+    else
+        wait_for(visit, finish, false);
+}
+
+/* --- A call from begin to end ------------------------------------------------------ */
+
+static void call_agent(void)
+{
+    raw_call(SYS_futex, (long)&attached_page->posts, FUTEX_WAKE, INT32_MAX, 0, 0, 0);
+}
+
+static void wake_agent(void)
+{
+    ADD(attached_page->posts, 1);
+    call_agent();
+}
+
+static bool is_idle(uint64_t last, uint64_t now)
+{
+    return now > last && now - last > LOAD(attached_page->idle_ns);
+}
+
+/* A phase is the job's: the gap between two reads may be full of writes. */
+static bool job_is_idle(uint64_t now)
+{
+    for (int i = 0; i < PACED_CLASSES; i++)
+        if (!is_idle(LOAD(attached_page->classes[i].last_ns), now))
+            return false;
+    return true;
+}
+
+/* Note the first call of a class after a gap, and of a phase if it is the job's first.
+ * The phase is there before others can see that it has begun. */
+static SLOW void resume(struct page_class *class, uint64_t last, uint64_t now)
+{
+    bool first = job_is_idle(now);
+    if (first)
+        STORE(attached_page->phase_ns, now);
+    if (!atomic_compare_exchange_strong(&class->last_ns, &last, now))
+        return;
+    STORE(class->first_ns, now);
+    if (first)
+        wake_agent();
+}
+
+static void note_begin(struct page_class *class, uint64_t now)
+{
+    ADD(class->entered, 1);
+    uint64_t last = atomic_load_explicit(&class->last_ns, memory_order_acquire);
+    if (RARELY(is_idle(last, now)))
+        resume(class, last, now);
+}
+
+/* What a gap may keep of the grant: nothing from before the phase. */
+static uint64_t credit_at(const struct grant *grant, uint64_t now)
+{
+    uint64_t begun = LOAD(attached_page->phase_ns);
+    uint64_t since = bytes_in(grant->rate, now > begun ? now - begun : 0);
+    return since < grant->credit_bytes ? since : grant->credit_bytes;
+}
+
+static struct page_bucket *bucket_of(enum io_class class)
+{
+    uint32_t index = LOAD(attached_page->bucket_of[class]);
+    return index < BUCKETS ? &attached_page->buckets[index] : NULL;
+}
+
+/* Begin a visit; false if it is not paced. */
+static bool enter(struct visit *visit, enum io_class class)
+{
+    if (LOAD(attached_page->mode) == MODE_OFF || LOAD(sealed))
+        return false;
+    uint64_t now = now_ns();
+    struct grant grant;
+    visit->class = &attached_page->classes[class];
+    note_begin(visit->class, now);
+    visit->bucket = bucket_of(class);
+    if (visit->bucket == NULL || !read_grant(visit->bucket, now, &grant)) {
+        visit->bucket = NULL;
+        return false;
+    }
+    visit->granted = granted_at(&grant, now);
+    visit->credit = credit_at(&grant, now);
+    visit->slack = grant.slack_bytes;
+    visit->paused = grant.rate == 0;
+    visit->start = visit->granted;
+    visit->reserved = 0;
+    return true;
+}
+
+/* Wait before the call; like the call itself this is a cancellation point. */
+static SLOW void queue(struct visit *visit)
+{
+    if (LOAD(attached_page->mode) != MODE_CONTROL)
+        return;
+    pthread_cleanup_push(abandon, visit);
+    wait_for(visit, visit->start, true);
+    pthread_cleanup_pop(0);
+}
+
+void visit_reserve(struct visit *visit, enum io_class class, size_t size)
+{
+    if (!enter(visit, class))
+        return;
+    visit->reserved = size < CALL_MAX_BYTES ? size : CALL_MAX_BYTES;
+    visit->start = charge(visit, visit->reserved);
+    if (RARELY(visit->paused || is_ahead(visit->start, visit->granted + visit->slack)))
+        queue(visit);
+}
+
+void visit_open(struct visit *visit, enum io_class class)
+{
+    if (enter(visit, class) && RARELY(visit->paused))
+        queue(visit);
+}
+
+/* Correct a reservation to what was moved, or charge it now; return the finish tag. */
+static uint64_t settle(struct visit *visit, size_t moved)
+{
+    if (visit->reserved == 0)
+        visit->start = charge(visit, moved);
+    else if (RARELY(visit->reserved != moved))
+        SUBTRACT(visit->bucket->charged_bytes, visit->reserved - moved);
+    return visit->start + moved;
+}
+
+static void note_end(struct page_class *class)
+{
+    ADD(class->calls, 1);
+    STORE(class->last_ns, time_ns(CLOCK_MONOTONIC_COARSE));
+}
+
+void visit_close(struct visit *visit, size_t moved)
+{
+    ADD(visit->class->bytes, moved);
+    if (visit->bucket != NULL) {
+        uint64_t finish = settle(visit, moved);
+        if (moved > 0)
+            pay(visit, finish);
+    }
+    note_end(visit->class);
+}
+
+void visit_hand_over(struct visit *visit, size_t moved)
+{
+    ADD(visit->class->bytes, moved);
+    if (visit->bucket != NULL)
+        settle(visit, moved);
+    note_end(visit->class);
+}
+
+void count_metadata(void)
+{
+    if (LOAD(attached_page->mode) != MODE_OFF)
+        ADD(attached_page->classes[CLASS_META].calls, 1);
+}
+
+/* --- What the program says ---------------------------------------------------------- */
+
+static bool is_heard(void)
+{
+    return attached_page != NULL && LOAD(attached_page->mode) != MODE_OFF &&
+           !LOAD(sealed);
+}
+
+/* It posts an operation before its first byte: who decides knows the volume by then. */
+void announce_phase(uint64_t volume)
+{
+    if (!is_heard())
+        return;
+    ADD(attached_page->announced_bytes, volume);
+    STORE(attached_page->announced_ns, now_ns());
+    atomic_fetch_add_explicit(&attached_page->phases_begun, 1, memory_order_release);
+    wake_agent();
+}
+
+/* No post: if the operation is known to be over, this must not begin another. */
+void announce_end(void)
+{
+    if (!is_heard())
+        return;
+    STORE(attached_page->announced_ns, now_ns());
+    atomic_fetch_add_explicit(&attached_page->phases_ended, 1, memory_order_release);
+    call_agent();
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Every wrapped call, once: the exported names of the library are exactly these, and
+ * the two of hints.c.
+ *
+ * X(name, instead): `instead` answers while libc's own function is not known (a wrapper
+ * called from inside dlsym) or does not exist.
+ */
+#ifndef PENSTOCK_REAL_H
+#define PENSTOCK_REAL_H
+
+#include <aio.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <dirent.h>
+#include <unistd.h>
+
+/* Names that headers hide, or that older headers lack. */
+int __open_2(const char *, int);
+int __open64_2(const char *, int);
+int __openat_2(int, const char *, int);
+int __openat64_2(int, const char *, int);
+int fcntl64(int, int, ...);
+int close_range(unsigned, unsigned, int);
+void closefrom(int);
+ssize_t __read_chk(int, void *, size_t, size_t);
+ssize_t __pread_chk(int, void *, size_t, off_t, size_t);
+ssize_t __pread64_chk(int, void *, size_t, off64_t, size_t);
+size_t __fread_chk(void *, size_t, size_t, size_t, FILE *);
+size_t __fread_unlocked_chk(void *, size_t, size_t, size_t, FILE *);
+char *__fgets_chk(char *, size_t, int, FILE *);
+char *__fgets_unlocked_chk(char *, size_t, int, FILE *);
+int __fprintf_chk(FILE *, int, const char *, ...);
+int __vfprintf_chk(FILE *, int, const char *, va_list);
+int __printf_chk(int, const char *, ...);
+int __vprintf_chk(int, const char *, va_list);
+ssize_t __getdelim(char **, size_t *, int, FILE *);
+int _IO_putc(int, FILE *);
+int _IO_getc(FILE *);
+int __overflow(FILE *, int);
+int __uflow(FILE *);
+int __underflow(FILE *);
+
+/* clang-format off */
+#define REAL_OPENING(X) \
+    X(open, raw_open) X(open64, raw_open) X(openat, raw_openat) X(openat64, raw_openat) \
+    X(creat, failing) X(creat64, failing) \
+    X(__open_2, raw_open_2) X(__open64_2, raw_open_2) \
+    X(__openat_2, raw_openat) X(__openat64_2, raw_openat) \
+    X(mkstemp, failing) X(mkstemp64, failing) X(mkostemp, failing) X(mkostemp64, failing) \
+    X(mkstemps, failing) X(mkstemps64, failing) \
+    X(mkostemps, failing) X(mkostemps64, failing) \
+    X(dup, failing) X(dup2, failing) X(dup3, failing) X(fcntl, failing) X(fcntl64, failing) \
+    X(close, raw_close) X(close_range, failing) X(closefrom, failing) X(daemon, failing)
+
+#define REAL_DATA(X) \
+    X(read, raw_read) X(pread, failing) X(pread64, failing) X(readv, failing) \
+    X(preadv, failing) X(preadv64, failing) X(preadv2, failing) X(preadv64v2, failing) \
+    X(__read_chk, raw_read) X(__pread_chk, failing) X(__pread64_chk, failing) \
+    X(write, raw_write) X(pwrite, failing) X(pwrite64, failing) X(writev, failing) \
+    X(pwritev, failing) X(pwritev64, failing) X(pwritev2, failing) X(pwritev64v2, failing) \
+    X(sendfile, failing) X(sendfile64, failing) X(copy_file_range, failing) \
+    X(splice, failing) X(aio_read, failing) X(aio_read64, failing) \
+    X(aio_write, failing) X(aio_write64, failing) X(lio_listio, failing) \
+    X(lio_listio64, failing) X(syscall, failing) X(prctl, failing)
+
+#define REAL_STDIO(X) \
+    X(fopen, failing_null) X(fopen64, failing_null) \
+    X(freopen, failing_null) X(freopen64, failing_null) \
+    X(fclose, failing) X(fcloseall, failing) X(fflush, failing) X(fflush_unlocked, failing) \
+    X(fseek, failing) X(fseeko, failing) X(fseeko64, failing) X(rewind, failing) \
+    X(fsetpos, failing) X(fsetpos64, failing) \
+    X(fwrite, failing_null) X(fwrite_unlocked, failing_null) \
+    X(fputs, failing) X(fputs_unlocked, failing) X(puts, failing) \
+    X(fputc, failing) X(fputc_unlocked, failing) X(putc, failing) X(putc_unlocked, failing) \
+    X(_IO_putc, failing) X(putchar, failing) X(putchar_unlocked, failing) \
+    X(__overflow, failing) \
+    X(fprintf, failing) X(vfprintf, failing) X(printf, failing) X(vprintf, failing) \
+    X(__fprintf_chk, failing) X(__vfprintf_chk, failing) \
+    X(__printf_chk, failing) X(__vprintf_chk, failing) \
+    X(fread, failing_null) X(fread_unlocked, failing_null) \
+    X(__fread_chk, failing_null) X(__fread_unlocked_chk, failing_null) \
+    X(fgets, failing_null) X(fgets_unlocked, failing_null) \
+    X(__fgets_chk, failing_null) X(__fgets_unlocked_chk, failing_null) \
+    X(fgetc, failing) X(fgetc_unlocked, failing) X(getc, failing) X(getc_unlocked, failing) \
+    X(_IO_getc, failing) X(getchar, failing) X(getchar_unlocked, failing) \
+    X(getline, failing) X(getdelim, failing) X(__getdelim, failing) \
+    X(__uflow, failing) X(__underflow, failing)
+
+#define REAL_NAMES(X) \
+    X(stat, failing) X(stat64, failing) X(lstat, failing) X(lstat64, failing) \
+    X(fstatat, failing) X(fstatat64, failing) X(statx, failing) \
+    X(access, failing) X(faccessat, failing) X(opendir, failing_null) \
+    X(unlink, failing) X(unlinkat, failing) X(remove, failing) X(rmdir, failing) \
+    X(rename, failing) X(renameat, failing) X(renameat2, failing) \
+    X(mkdir, failing) X(mkdirat, failing) X(mknod, failing) \
+    X(link, failing) X(linkat, failing) X(symlink, failing) X(symlinkat, failing) \
+    X(truncate, failing) X(truncate64, failing) X(chmod, failing) X(fchmodat, failing) \
+    X(chown, failing) X(lchown, failing) X(fchownat, failing) X(utimensat, failing) \
+    X(chdir, failing) X(fchdir, failing)
+
+#define REAL_CALLS(X) REAL_OPENING(X) REAL_DATA(X) REAL_STDIO(X) REAL_NAMES(X)
+/* clang-format on */
+
+#define X(name, instead) __typeof__(&name) name;
+struct real_calls {
+    REAL_CALLS(X)
+};
+#undef X
+
+extern struct real_calls real;
+extern atomic_int real_resolved;
+
+/* Look every name up in the libraries behind this one; does nothing the second time. */
+void real_resolve(void);
+
+/* The function behind ours. */
+#define REAL(name) \
+    (atomic_load_explicit(&real_resolved, memory_order_acquire) \
+         ? real.name \
+         : (real_resolve(), real.name))
+
+/* A system call without libc: no errno, no cancellation, usable at any moment.
+ * Returns the kernel's answer, -errno for an error. */
+long raw_call(long number, long a, long b, long c, long d, long e, long f);
+
+#endif

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Calls that move data between the program and a descriptor.
+ *
+ * The vectors of a gathering write are not looked at: a bad pointer has to come back
+ * from the kernel as EFAULT.
+ */
+#include "shim.h"
+
+
+EXPORT ssize_t write(int fd, const void *data, size_t size)
+{
+    struct visit visit;
+    begin_write(&visit, fd, size);
+    return end(&visit, REAL(write)(fd, data, size));
+}
+
+EXPORT ssize_t pwrite(int fd, const void *data, size_t size, off_t offset)
+{
+    struct visit visit;
+    begin_write(&visit, fd, size);
+    return end(&visit, REAL(pwrite)(fd, data, size, offset));
+}
+
+EXPORT ssize_t pwrite64(int fd, const void *data, size_t size, off64_t offset)
+{
+    struct visit visit;
+    begin_write(&visit, fd, size);
+    return end(&visit, REAL(pwrite64)(fd, data, size, offset));
+}
+
+EXPORT ssize_t writev(int fd, const struct iovec *parts, int count)
+{
+    struct visit visit;
+    begin(&visit, fd, CLASS_WRITE);
+    return end(&visit, REAL(writev)(fd, parts, count));
+}
+
+EXPORT ssize_t pwritev(int fd, const struct iovec *parts, int count, off_t offset)
+{
+    struct visit visit;
+    begin(&visit, fd, CLASS_WRITE);
+    return end(&visit, REAL(pwritev)(fd, parts, count, offset));
+}
+
+EXPORT ssize_t pwritev64(int fd, const struct iovec *parts, int count, off64_t offset)
+{
+    struct visit visit;
+    begin(&visit, fd, CLASS_WRITE);
+    return end(&visit, REAL(pwritev64)(fd, parts, count, offset));
+}
+
+EXPORT ssize_t pwritev2(int fd, const struct iovec *parts, int count, off_t offset,
+                        int flags)
+{
+    struct visit visit;
+    begin(&visit, fd, CLASS_WRITE);
+    return end(&visit, REAL(pwritev2)(fd, parts, count, offset, flags));
+}
+
+EXPORT ssize_t pwritev64v2(int fd, const struct iovec *parts, int count, off64_t offset,
+                           int flags)
+{
+    struct visit visit;
+    begin(&visit, fd, CLASS_WRITE);
+    return end(&visit, REAL(pwritev64v2)(fd, parts, count, offset, flags));
+}
+
+EXPORT ssize_t read(int fd, void *data, size_t size)
+{
+    struct visit visit;
+    begin(&visit, fd, CLASS_READ);
+    return end(&visit, REAL(read)(fd, data, size));
+}
+
+EXPORT ssize_t pread(int fd, void *data, size_t size, off_t offset)
+{
+    struct visit visit;
+    begin(&visit, fd, CLASS_READ);
+    return end(&visit, REAL(pread)(fd, data, size, offset));
+}
+
+EXPORT ssize_t pread64(int fd, void *data, size_t size, off64_t offset)
+{
+    struct visit visit;
+    begin(&visit, fd, CLASS_READ);
+    return end(&visit, REAL(pread64)(fd, data, size, offset));
+}
+
+EXPORT ssize_t readv(int fd, const struct iovec *parts, int count)
+{
+    struct visit visit;
+    begin(&visit, fd, CLASS_READ);
+    return end(&visit, REAL(readv)(fd, parts, count));
+}
+
+EXPORT ssize_t preadv(int fd, const struct iovec *parts, int count, off_t offset)
+{
+    struct visit visit;
+    begin(&visit, fd, CLASS_READ);
+    return end(&visit, REAL(preadv)(fd, parts, count, offset));
+}
+
+EXPORT ssize_t preadv64(int fd, const struct iovec *parts, int count, off64_t offset)
+{
+    struct visit visit;
+    begin(&visit, fd, CLASS_READ);
+    return end(&visit, REAL(preadv64)(fd, parts, count, offset));
+}
+
+EXPORT ssize_t preadv2(int fd, const struct iovec *parts, int count, off_t offset,
+                       int flags)
+{
+    struct visit visit;
+    begin(&visit, fd, CLASS_READ);
+    return end(&visit, REAL(preadv2)(fd, parts, count, offset, flags));
+}
+
+EXPORT ssize_t preadv64v2(int fd, const struct iovec *parts, int count, off64_t offset,
+                          int flags)
+{
+    struct visit visit;
+    begin(&visit, fd, CLASS_READ);
+    return end(&visit, REAL(preadv64v2)(fd, parts, count, offset, flags));
+}
+
+EXPORT ssize_t __read_chk(int fd, void *data, size_t size, size_t room)
+{
+    struct visit visit;
+    begin(&visit, fd, CLASS_READ);
+    return end(&visit, REAL(__read_chk)(fd, data, size, room));
+}
+
+EXPORT ssize_t __pread_chk(int fd, void *data, size_t size, off_t offset, size_t room)
+{
+    struct visit visit;
+    begin(&visit, fd, CLASS_READ);
+    return end(&visit, REAL(__pread_chk)(fd, data, size, offset, room));
+}
+
+EXPORT ssize_t __pread64_chk(int fd, void *data, size_t size, off64_t offset, size_t room)
+{
+    struct visit visit;
+    begin(&visit, fd, CLASS_READ);
+    return end(&visit, REAL(__pread64_chk)(fd, data, size, offset, room));
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Calls that give a descriptor a meaning or take it away.
+ */
+#include <stdarg.h>
+
+#include "shim.h"
+
+#define NEEDS_MODE(flags) (((flags) & O_CREAT) || ((flags) & O_TMPFILE) == O_TMPFILE)
+
+/* The third argument of an open call, which is there only if needed. */
+#define MODE_AFTER(flags, mode) \
+    mode_t mode = 0; \
+    if (NEEDS_MODE(flags)) { \
+        va_list rest; \
+        va_start(rest, flags); \
+        mode = va_arg(rest, mode_t); \
+        va_end(rest); \
+    }
+
+static int opened(int fd)
+{
+    forget(fd);
+    return fd;
+}
+
+static int opened_name(int fd, int at, const char *path)
+{
+    count_name(fd, at, path);
+    return opened(fd);
+}
+
+EXPORT int open(const char *path, int flags, ...)
+{
+    MODE_AFTER(flags, mode)
+    return opened_name(REAL(open)(path, flags, mode), AT_FDCWD, path);
+}
+
+EXPORT int open64(const char *path, int flags, ...)
+{
+    MODE_AFTER(flags, mode)
+    return opened_name(REAL(open64)(path, flags, mode), AT_FDCWD, path);
+}
+
+EXPORT int openat(int at, const char *path, int flags, ...)
+{
+    MODE_AFTER(flags, mode)
+    return opened_name(REAL(openat)(at, path, flags, mode), at, path);
+}
+
+EXPORT int openat64(int at, const char *path, int flags, ...)
+{
+    MODE_AFTER(flags, mode)
+    return opened_name(REAL(openat64)(at, path, flags, mode), at, path);
+}
+
+EXPORT int __open_2(const char *path, int flags)
+{
+    return opened_name(REAL(__open_2)(path, flags), AT_FDCWD, path);
+}
+
+EXPORT int __open64_2(const char *path, int flags)
+{
+    return opened_name(REAL(__open64_2)(path, flags), AT_FDCWD, path);
+}
+
+EXPORT int __openat_2(int at, const char *path, int flags)
+{
+    return opened_name(REAL(__openat_2)(at, path, flags), at, path);
+}
+
+EXPORT int __openat64_2(int at, const char *path, int flags)
+{
+    return opened_name(REAL(__openat64_2)(at, path, flags), at, path);
+}
+
+EXPORT int creat(const char *path, mode_t mode)
+{
+    return opened_name(REAL(creat)(path, mode), AT_FDCWD, path);
+}
+
+EXPORT int creat64(const char *path, mode_t mode)
+{
+    return opened_name(REAL(creat64)(path, mode), AT_FDCWD, path);
+}
+
+EXPORT int mkstemp(char *name)
+{
+    return opened_name(REAL(mkstemp)(name), AT_FDCWD, name);
+}
+
+EXPORT int mkstemp64(char *name)
+{
+    return opened_name(REAL(mkstemp64)(name), AT_FDCWD, name);
+}
+
+EXPORT int mkostemp(char *name, int flags)
+{
+    return opened_name(REAL(mkostemp)(name, flags), AT_FDCWD, name);
+}
+
+EXPORT int mkostemp64(char *name, int flags)
+{
+    return opened_name(REAL(mkostemp64)(name, flags), AT_FDCWD, name);
+}
+
+EXPORT int mkstemps(char *name, int suffix)
+{
+    return opened_name(REAL(mkstemps)(name, suffix), AT_FDCWD, name);
+}
+
+EXPORT int mkstemps64(char *name, int suffix)
+{
+    return opened_name(REAL(mkstemps64)(name, suffix), AT_FDCWD, name);
+}
+
+EXPORT int mkostemps(char *name, int suffix, int flags)
+{
+    return opened_name(REAL(mkostemps)(name, suffix, flags), AT_FDCWD, name);
+}
+
+EXPORT int mkostemps64(char *name, int suffix, int flags)
+{
+    return opened_name(REAL(mkostemps64)(name, suffix, flags), AT_FDCWD, name);
+}
+
+EXPORT int dup(int fd)
+{
+    return opened(REAL(dup)(fd));
+}
+
+EXPORT int dup2(int fd, int target)
+{
+    return opened(REAL(dup2)(fd, target));
+}
+
+EXPORT int dup3(int fd, int target, int flags)
+{
+    return opened(REAL(dup3)(fd, target, flags));
+}
+
+static bool duplicates(int command)
+{
+    return command == F_DUPFD || command == F_DUPFD_CLOEXEC;
+}
+
+EXPORT int fcntl(int fd, int command, ...)
+{
+    va_list rest;
+    va_start(rest, command);
+    long argument = va_arg(rest, long);
+    va_end(rest);
+    int answer = REAL(fcntl)(fd, command, argument);
+    return duplicates(command) ? opened(answer) : answer;
+}
+
+EXPORT int fcntl64(int fd, int command, ...)
+{
+    va_list rest;
+    va_start(rest, command);
+    long argument = va_arg(rest, long);
+    va_end(rest);
+    int answer = REAL(fcntl64)(fd, command, argument);
+    return duplicates(command) ? opened(answer) : answer;
+}
+
+/* To forget before the descriptor is closed would let another thread, in between,
+ * enter the old meaning again. */
+EXPORT int close(int fd)
+{
+    int answer = REAL(close)(fd);
+    forget(fd);
+    return answer;
+}
+
+EXPORT int close_range(unsigned first, unsigned last, int flags)
+{
+    int answer = REAL(close_range)(first, last, flags);
+    forget_range(first, last);
+    return answer;
+}
+
+EXPORT void closefrom(int first)
+{
+    REAL(closefrom)(first);
+    forget_range(first > 0 ? (unsigned)first : 0, UINT32_MAX);
+}
+
+EXPORT int daemon(int keep_directory, int keep_descriptors)
+{
+    int answer = REAL(daemon)(keep_directory, keep_descriptors);
+    forget_range(0, 2);
+    forget_directory();
+    return answer;
+}

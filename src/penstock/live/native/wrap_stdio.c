@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Streams of stdio. libc writes and fills their buffers by calls that nobody can wrap,
+ * so these are charged by what they do to the buffer:
+ *
+ *     bytes that left   = bytes given + pending before - pending after,
+ *     bytes that came   = bytes taken + unread after - unread before.
+ *
+ * A call that stays within the buffer costs nothing. What a program leaves in its
+ * streams when it ends is settled for stdout only: the others are not known.
+ */
+#include <stdarg.h>
+#include <stdio_ext.h>
+#include <string.h>
+
+#include "shim.h"
+
+/* Macros of the header, which would expand in the definitions below. */
+#undef fread_unlocked
+#undef fwrite_unlocked
+
+/* From this size on a call is charged like one on the descriptor, with its duration;
+ * smaller ones move at most a buffer. */
+enum { LARGE_BYTES = 4096 };
+
+struct stream {
+    FILE *file; /* NULL: not controlled */
+    struct visit visit;
+    size_t before;
+    enum io_class class;
+};
+
+static size_t buffered(const struct stream *stream)
+{
+    FILE *file = stream->file;
+    if (stream->class == CLASS_WRITE)
+        return __fpending(file);
+    return file->_IO_read_end > file->_IO_read_ptr
+               ? (size_t)(file->_IO_read_end - file->_IO_read_ptr)
+               : 0;
+}
+
+/* The stream's own lock keeps its buffer still while we look; nobody waits under it. */
+static void enter_stream(struct stream *stream, FILE *file, enum io_class class,
+                         size_t size)
+{
+    stream->file = file;
+    stream->class = class;
+    stream->visit.class = NULL;
+    if (size >= LARGE_BYTES)
+        begin(&stream->visit, file->_fileno, class);
+    flockfile(file);
+    stream->before = buffered(stream);
+}
+
+/* Bytes that went to, or came from, the kernel while the program moved `size`. */
+static size_t moved_bytes(const struct stream *stream, size_t size, size_t after)
+{
+    size_t plus = stream->class == CLASS_WRITE ? stream->before : after;
+    size_t minus = stream->class == CLASS_WRITE ? after : stream->before;
+    return size + plus > minus ? size + plus - minus : 0;
+}
+
+static void settle_stream(struct stream *stream, int fd, size_t moved)
+{
+    if (stream->visit.class != NULL)
+        visit_close(&stream->visit, moved);
+    else if (moved > 0)
+        charge_past(fd, stream->class, moved);
+}
+
+static void leave_stream(struct stream *stream, size_t size)
+{
+    size_t moved = moved_bytes(stream, size, buffered(stream));
+    int fd = stream->file->_fileno;
+    funlockfile(stream->file);
+    settle_stream(stream, fd, moved);
+}
+
+static inline struct stream begin_stream(FILE *file, enum io_class class, size_t size)
+{
+    struct stream stream;
+    stream.file = NULL;
+    if (RARELY(is_controlled(file->_fileno)))
+        enter_stream(&stream, file, class, size);
+    return stream;
+}
+
+static inline void end_stream(struct stream *stream, size_t size)
+{
+    if (RARELY(stream->file != NULL))
+        leave_stream(stream, size);
+}
+
+/* --- Opening and closing -------------------------------------------------------- */
+
+static FILE *opened_stream(FILE *file, const char *path)
+{
+    count_name(file != NULL ? 0 : -1, AT_FDCWD, path);
+    if (file != NULL)
+        forget(file->_fileno);
+    return file;
+}
+
+EXPORT FILE *fopen(const char *path, const char *mode)
+{
+    return opened_stream(REAL(fopen)(path, mode), path);
+}
+
+EXPORT FILE *fopen64(const char *path, const char *mode)
+{
+    return opened_stream(REAL(fopen64)(path, mode), path);
+}
+
+/* Charge what is about to leave a stream that is closed, or flushed unseen. */
+static void settle_pending(FILE *file)
+{
+    size_t pending = is_controlled(file->_fileno) ? __fpending(file) : 0;
+    if (pending > 0)
+        charge_past(file->_fileno, CLASS_WRITE, pending);
+}
+
+EXPORT FILE *freopen(const char *path, const char *mode, FILE *file)
+{
+    int fd = file->_fileno;
+    settle_pending(file);
+    FILE *reopened = REAL(freopen)(path, mode, file);
+    forget(fd);
+    return opened_stream(reopened, path);
+}
+
+EXPORT FILE *freopen64(const char *path, const char *mode, FILE *file)
+{
+    int fd = file->_fileno;
+    settle_pending(file);
+    FILE *reopened = REAL(freopen64)(path, mode, file);
+    forget(fd);
+    return opened_stream(reopened, path);
+}
+
+EXPORT int fclose(FILE *file)
+{
+    int fd = file->_fileno;
+    settle_pending(file);
+    int answer = REAL(fclose)(file);
+    forget(fd);
+    return answer;
+}
+
+EXPORT int fcloseall(void)
+{
+    int answer = REAL(fcloseall)();
+    forget_range(0, UINT32_MAX);
+    return answer;
+}
+
+/* --- Flushing ------------------------------------------------------------------- */
+
+EXPORT int fflush(FILE *file)
+{
+    if (file == NULL) {
+        settle_pending(stdout);
+        return REAL(fflush)(file);
+    }
+    struct stream stream = begin_stream(file, CLASS_WRITE, 0);
+    int answer = REAL(fflush)(file);
+    end_stream(&stream, 0);
+    return answer;
+}
+
+EXPORT int fflush_unlocked(FILE *file)
+{
+    return fflush(file);
+}
+
+EXPORT int fseek(FILE *file, long offset, int whence)
+{
+    struct stream stream = begin_stream(file, CLASS_WRITE, 0);
+    int answer = REAL(fseek)(file, offset, whence);
+    end_stream(&stream, 0);
+    return answer;
+}
+
+EXPORT int fseeko(FILE *file, off_t offset, int whence)
+{
+    struct stream stream = begin_stream(file, CLASS_WRITE, 0);
+    int answer = REAL(fseeko)(file, offset, whence);
+    end_stream(&stream, 0);
+    return answer;
+}
+
+EXPORT int fseeko64(FILE *file, off64_t offset, int whence)
+{
+    struct stream stream = begin_stream(file, CLASS_WRITE, 0);
+    int answer = REAL(fseeko64)(file, offset, whence);
+    end_stream(&stream, 0);
+    return answer;
+}
+
+EXPORT void rewind(FILE *file)
+{
+    struct stream stream = begin_stream(file, CLASS_WRITE, 0);
+    REAL(rewind)(file);
+    end_stream(&stream, 0);
+}
+
+EXPORT int fsetpos(FILE *file, const fpos_t *position)
+{
+    struct stream stream = begin_stream(file, CLASS_WRITE, 0);
+    int answer = REAL(fsetpos)(file, position);
+    end_stream(&stream, 0);
+    return answer;
+}
+
+EXPORT int fsetpos64(FILE *file, const fpos64_t *position)
+{
+    struct stream stream = begin_stream(file, CLASS_WRITE, 0);
+    int answer = REAL(fsetpos64)(file, position);
+    end_stream(&stream, 0);
+    return answer;
+}
+
+__attribute__((destructor)) static void finish(void)
+{
+    if (stdout != NULL)
+        settle_pending(stdout);
+}
+
+/* --- Writing -------------------------------------------------------------------- */
+
+EXPORT size_t fwrite(const void *data, size_t size, size_t count, FILE *file)
+{
+    struct stream stream = begin_stream(file, CLASS_WRITE, size * count);
+    size_t written = REAL(fwrite)(data, size, count, file);
+    end_stream(&stream, size * written);
+    return written;
+}
+
+EXPORT size_t fwrite_unlocked(const void *data, size_t size, size_t count, FILE *file)
+{
+    struct stream stream = begin_stream(file, CLASS_WRITE, size * count);
+    size_t written = REAL(fwrite_unlocked)(data, size, count, file);
+    end_stream(&stream, size * written);
+    return written;
+}
+
+/* Bytes put by a call that answers EOF or something else. */
+static size_t put(int answer, size_t size)
+{
+    return answer == EOF ? 0 : size;
+}
+
+EXPORT int fputs(const char *text, FILE *file)
+{
+    struct stream stream = begin_stream(file, CLASS_WRITE, 0);
+    int answer = REAL(fputs)(text, file);
+    if (stream.file != NULL)
+        end_stream(&stream, put(answer, strlen(text)));
+    return answer;
+}
+
+EXPORT int fputs_unlocked(const char *text, FILE *file)
+{
+    struct stream stream = begin_stream(file, CLASS_WRITE, 0);
+    int answer = REAL(fputs_unlocked)(text, file);
+    if (stream.file != NULL)
+        end_stream(&stream, put(answer, strlen(text)));
+    return answer;
+}
+
+EXPORT int puts(const char *text)
+{
+    struct stream stream = begin_stream(stdout, CLASS_WRITE, 0);
+    int answer = REAL(puts)(text);
+    if (stream.file != NULL)
+        end_stream(&stream, put(answer, strlen(text) + 1));
+    return answer;
+}
+
+#define PUTS_ONE(name, parameters, arguments, file) \
+    EXPORT int name parameters \
+    { \
+        struct stream stream = begin_stream(file, CLASS_WRITE, 0); \
+        int answer = REAL(name) arguments; \
+        end_stream(&stream, put(answer, 1)); \
+        return answer; \
+    }
+
+PUTS_ONE(fputc, (int c, FILE *file), (c, file), file)
+PUTS_ONE(fputc_unlocked, (int c, FILE *file), (c, file), file)
+PUTS_ONE(putc, (int c, FILE *file), (c, file), file)
+PUTS_ONE(putc_unlocked, (int c, FILE *file), (c, file), file)
+PUTS_ONE(_IO_putc, (int c, FILE *file), (c, file), file)
+PUTS_ONE(putchar, (int c), (c), stdout)
+PUTS_ONE(putchar_unlocked, (int c), (c), stdout)
+PUTS_ONE(__overflow, (FILE * file, int c), (file, c), file)
+
+static int print(FILE *file, const char *format, va_list rest)
+{
+    struct stream stream = begin_stream(file, CLASS_WRITE, 0);
+    int count = REAL(vfprintf)(file, format, rest);
+    end_stream(&stream, count > 0 ? (size_t)count : 0);
+    return count;
+}
+
+static int print_checked(FILE *file, int flag, const char *format, va_list rest)
+{
+    struct stream stream = begin_stream(file, CLASS_WRITE, 0);
+    int count = REAL(__vfprintf_chk)(file, flag, format, rest);
+    end_stream(&stream, count > 0 ? (size_t)count : 0);
+    return count;
+}
+
+EXPORT int vfprintf(FILE *file, const char *format, va_list rest)
+{
+    return print(file, format, rest);
+}
+
+EXPORT int vprintf(const char *format, va_list rest)
+{
+    return print(stdout, format, rest);
+}
+
+EXPORT int fprintf(FILE *file, const char *format, ...)
+{
+    va_list rest;
+    va_start(rest, format);
+    int count = print(file, format, rest);
+    va_end(rest);
+    return count;
+}
+
+EXPORT int printf(const char *format, ...)
+{
+    va_list rest;
+    va_start(rest, format);
+    int count = print(stdout, format, rest);
+    va_end(rest);
+    return count;
+}
+
+EXPORT int __vfprintf_chk(FILE *file, int flag, const char *format, va_list rest)
+{
+    return print_checked(file, flag, format, rest);
+}
+
+EXPORT int __vprintf_chk(int flag, const char *format, va_list rest)
+{
+    return print_checked(stdout, flag, format, rest);
+}
+
+EXPORT int __fprintf_chk(FILE *file, int flag, const char *format, ...)
+{
+    va_list rest;
+    va_start(rest, format);
+    int count = print_checked(file, flag, format, rest);
+    va_end(rest);
+    return count;
+}
+
+EXPORT int __printf_chk(int flag, const char *format, ...)
+{
+    va_list rest;
+    va_start(rest, format);
+    int count = print_checked(stdout, flag, format, rest);
+    va_end(rest);
+    return count;
+}
+
+/* --- Reading -------------------------------------------------------------------- */
+
+EXPORT size_t fread(void *data, size_t size, size_t count, FILE *file)
+{
+    struct stream stream = begin_stream(file, CLASS_READ, size * count);
+    size_t taken = REAL(fread)(data, size, count, file);
+    end_stream(&stream, size * taken);
+    return taken;
+}
+
+EXPORT size_t fread_unlocked(void *data, size_t size, size_t count, FILE *file)
+{
+    struct stream stream = begin_stream(file, CLASS_READ, size * count);
+    size_t taken = REAL(fread_unlocked)(data, size, count, file);
+    end_stream(&stream, size * taken);
+    return taken;
+}
+
+EXPORT size_t __fread_chk(void *data, size_t room, size_t size, size_t count, FILE *file)
+{
+    struct stream stream = begin_stream(file, CLASS_READ, size * count);
+    size_t taken = REAL(__fread_chk)(data, room, size, count, file);
+    end_stream(&stream, size * taken);
+    return taken;
+}
+
+EXPORT size_t __fread_unlocked_chk(void *data, size_t room, size_t size, size_t count,
+                                   FILE *file)
+{
+    struct stream stream = begin_stream(file, CLASS_READ, size * count);
+    size_t taken = REAL(__fread_unlocked_chk)(data, room, size, count, file);
+    end_stream(&stream, size * taken);
+    return taken;
+}
+
+static char *got_line(struct stream *stream, char *line)
+{
+    if (stream->file != NULL)
+        end_stream(stream, line != NULL ? strlen(line) : 0);
+    return line;
+}
+
+EXPORT char *fgets(char *line, int room, FILE *file)
+{
+    struct stream stream = begin_stream(file, CLASS_READ, 0);
+    return got_line(&stream, REAL(fgets)(line, room, file));
+}
+
+EXPORT char *fgets_unlocked(char *line, int room, FILE *file)
+{
+    struct stream stream = begin_stream(file, CLASS_READ, 0);
+    return got_line(&stream, REAL(fgets_unlocked)(line, room, file));
+}
+
+EXPORT char *__fgets_chk(char *line, size_t real_room, int room, FILE *file)
+{
+    struct stream stream = begin_stream(file, CLASS_READ, 0);
+    return got_line(&stream, REAL(__fgets_chk)(line, real_room, room, file));
+}
+
+EXPORT char *__fgets_unlocked_chk(char *line, size_t real_room, int room, FILE *file)
+{
+    struct stream stream = begin_stream(file, CLASS_READ, 0);
+    return got_line(&stream, REAL(__fgets_unlocked_chk)(line, real_room, room, file));
+}
+
+#define GETS_ONE(name, parameters, arguments, file, taken) \
+    EXPORT int name parameters \
+    { \
+        struct stream stream = begin_stream(file, CLASS_READ, 0); \
+        int answer = REAL(name) arguments; \
+        end_stream(&stream, put(answer, taken)); \
+        return answer; \
+    }
+
+GETS_ONE(fgetc, (FILE * file), (file), file, 1)
+GETS_ONE(fgetc_unlocked, (FILE * file), (file), file, 1)
+GETS_ONE(getc, (FILE * file), (file), file, 1)
+GETS_ONE(getc_unlocked, (FILE * file), (file), file, 1)
+GETS_ONE(_IO_getc, (FILE * file), (file), file, 1)
+GETS_ONE(getchar, (void), (), stdin, 1)
+GETS_ONE(getchar_unlocked, (void), (), stdin, 1)
+GETS_ONE(__uflow, (FILE * file), (file), file, 1)
+GETS_ONE(__underflow, (FILE * file), (file), file, 0)
+
+#define GETS_LINE(name, parameters, arguments) \
+    EXPORT ssize_t name parameters \
+    { \
+        struct stream stream = begin_stream(file, CLASS_READ, 0); \
+        ssize_t length = REAL(name) arguments; \
+        end_stream(&stream, length > 0 ? (size_t)length : 0); \
+        return length; \
+    }
+
+GETS_LINE(getline, (char **line, size_t *room, FILE *file), (line, room, file))
+GETS_LINE(getdelim, (char **line, size_t *room, int mark, FILE *file),
+          (line, room, mark, file))
+GETS_LINE(__getdelim, (char **line, size_t *room, int mark, FILE *file),
+          (line, room, mark, file))

@@ -1,0 +1,487 @@
+# SPDX-License-Identifier: MIT
+"""The page: what the processes of a job on one node share with the agent.
+
+The layout and the equations are those of ``native/page.h``; a test compares `LAYOUT`
+with it. A bucket grants bytes by the curve ``G(t) = G0 + rate (t - t0)`` and counts the
+bytes charged to it; the preload library lets a call return when the curve has reached
+the call's finish tag. A grant published here continues the curve in force, so that what
+a job owes stays owed, and is served at the new rate.
+
+The page never waits and has no lock: one agent writes the grants, any number of
+processes count. Times are ``CLOCK_MONOTONIC`` in nanoseconds, rates bytes per second.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import math
+import mmap
+import os
+import stat
+import time
+from ctypes import Structure, c_uint32, c_uint64
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from penstock.errors import InputError
+
+__all__ = [
+    "LAYOUT",
+    "LEASE_MAX_S",
+    "Announced",
+    "Bucket",
+    "Counters",
+    "IoClass",
+    "Mode",
+    "Page",
+]
+
+#: No lease is longer: the preload library believes none that is.
+LEASE_MAX_S: Final = 60.0
+#: A gap between calls longer than this ends a phase.
+IDLE_S: Final = 0.1
+#: Unused grant, as a time, that a shorter gap keeps: late wake-ups cost nothing.
+CREDIT_S: Final = IDLE_S
+#: Debt, as a time, that is carried to the next call rather than slept.
+SLACK_S: Final = 0.002
+
+_MAGIC: Final = int.from_bytes(b"penstock", "little")
+_VERSION: Final = 2
+_SIZE: Final = 4096
+_UNLIMITED: Final = 2**64 - 1
+_RATE_SHIFT: Final = 40
+_RATE_UNIT: Final = 2.0**_RATE_SHIFT / 1e9
+_NO_BUCKET: Final = 255
+_BEAT_STALE_NS: Final = 200_000_000
+
+_FUTEX_WAIT: Final = 0
+_FUTEX_WAKE: Final = 1
+_SYS_FUTEX: Final = {"x86_64": 202, "aarch64": 98}
+
+
+class Mode(IntEnum):
+    """What the preload library does with the grants."""
+
+    #: Every call passes; nothing is counted.
+    OFF = 0
+    #: Calls are counted, and the waits that control would cause; nobody waits.
+    DRY_RUN = 1
+    #: Calls are counted and wait.
+    CONTROL = 2
+
+
+class IoClass(IntEnum):
+    """What a call does."""
+
+    WRITE = 0
+    READ = 1
+    #: Calls on names (open, stat, rename ...): counted, never delayed.
+    META = 2
+
+
+class Bucket(IntEnum):
+    """A grant of its own. Both classes may draw on one, or each on its own."""
+
+    #: Writes, and reads where both share one bandwidth.
+    MAIN = 0
+    #: Reads where they have a bandwidth of their own.
+    READS = 1
+
+
+class _Curve(Structure):
+    _fields_ = (
+        ("from_ns", c_uint64),
+        ("granted_bytes", c_uint64),
+        ("rate", c_uint64),
+        ("credit_bytes", c_uint64),
+        ("slack_bytes", c_uint64),
+        ("check", c_uint64),
+        ("unused", c_uint64 * 2),
+    )
+
+
+class _Bucket(Structure):
+    _fields_ = (
+        ("turn", c_uint32),
+        ("unused_word", c_uint32),
+        ("charged_bytes", c_uint64),
+        ("unused", c_uint64 * 6),
+        ("curve", _Curve * 2),
+    )
+
+
+class _Class(Structure):
+    _fields_ = (
+        ("entered", c_uint64),
+        ("calls", c_uint64),
+        ("bytes", c_uint64),
+        ("waited_ns", c_uint64),
+        ("waiting", c_uint64),
+        ("beat_ns", c_uint64),
+        ("last_ns", c_uint64),
+        ("first_ns", c_uint64),
+    )
+
+
+class _Page(Structure):
+    _fields_ = (
+        ("magic", c_uint64),
+        ("version", c_uint32),
+        ("size", c_uint32),
+        ("mode", c_uint32),
+        ("posts", c_uint32),
+        ("lease_ns", c_uint64),
+        ("floor_rate", c_uint64),
+        ("idle_ns", c_uint64),
+        ("bucket_of", c_uint32 * 2),
+        ("phase_ns", c_uint64),
+        ("attached", c_uint64),
+        ("bypassed", c_uint64),
+        ("announced_bytes", c_uint64),
+        ("phases_begun", c_uint64),
+        ("phases_ended", c_uint64),
+        ("announced_ns", c_uint64),
+        ("unused_line", c_uint64 * 2),
+        ("classes", _Class * len(IoClass)),
+        ("buckets", _Bucket * len(Bucket)),
+    )
+
+
+#: C name of a structure -> its counterpart here.
+LAYOUT: Final[dict[str, type[Structure]]] = {
+    "struct page_curve": _Curve,
+    "struct page_bucket": _Bucket,
+    "struct page_class": _Class,
+    "struct penstock_page": _Page,
+}
+
+
+@dataclass(frozen=True)
+class Counters:
+    """What the calls of one class have done since the page was made.
+
+    Parameters
+    ----------
+    entered, calls
+        Calls begun and ended; the difference is in flight (or was killed there).
+    volume_bytes
+        Bytes that the kernel took or gave.
+    waited_s
+        Time that callers were held up, added over callers; in a dry run, the time
+        that they would have been.
+    waiting
+        Callers that sleep now. One that was killed in its sleep is counted as long
+        as others sleep too.
+    last_s, first_s
+        Monotonic time of the latest activity (a clock tick early, at most), and of the
+        first call of this class after a gap; 0 if there was none.
+    """
+
+    entered: int
+    calls: int
+    volume_bytes: int
+    waited_s: float
+    waiting: int
+    last_s: float
+    first_s: float
+
+
+@dataclass(frozen=True)
+class Announced:
+    """What the program has said of its I/O phases; see ``native/penstock.h``.
+
+    Parameters
+    ----------
+    volume_bytes
+        Bytes that it said it would move, in all phases so far.
+    begun, ended
+        Phases; the difference goes on (or its process was killed).
+    last_s
+        Monotonic time of the latest word; 0 if there was none.
+    """
+
+    volume_bytes: int
+    begun: int
+    ended: int
+    last_s: float
+
+
+class Page:
+    """A mapped page; make one with `Page.create` or `Page.open`.
+
+    The file may be removed while it is mapped: who has the page keeps it.
+    """
+
+    def __init__(self, path: Path, memory: mmap.mmap) -> None:
+        self.path = path
+        self._view = _Page.from_buffer(memory)
+
+    @classmethod
+    def create(cls, path: Path, *, mode: Mode = Mode.CONTROL) -> Self:
+        """Make a page that only this user can map: no lease, no limit, one bucket."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+        page = cls(path, _mapped(path, flags, fresh=True))
+        view = page._view
+        view.version, view.size, view.mode = _VERSION, _SIZE, mode
+        view.floor_rate = _UNLIMITED
+        view.idle_ns = round(IDLE_S * 1e9)
+        for bucket in Bucket:
+            page.grant(math.inf, bucket=bucket)
+        # A process that maps the page before this line finds no page.
+        view.magic = _MAGIC
+        return page
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Map a page that exists, e.g. after a restart of the agent."""
+        flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        page = cls(path, _mapped(path, flags, fresh=False))
+        view = page._view
+        if (view.magic, view.version, view.size) != (_MAGIC, _VERSION, _SIZE):
+            page.close()
+            raise InputError(
+                f"not a page of version {_VERSION}",
+                where=str(path),
+                remedy="remove it; it was made by another version of penstock",
+            )
+        return page
+
+    def close(self) -> None:
+        """Let the page go; the file stays, and its lease ends by itself."""
+        # The memory is unmapped with the last view of it: another thread may read.
+        self.__dict__.pop("_view", None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # --- What the agent grants ----------------------------------------------------
+
+    @property
+    def mode(self) -> Mode:
+        """What the preload library does."""
+        return Mode(self._view.mode)
+
+    @mode.setter
+    def mode(self, mode: Mode) -> None:
+        self._view.mode = mode
+        self._wake_waiters()
+
+    def share(self, *, reads: Bucket | None = Bucket.MAIN) -> None:
+        """Let reads draw on the writes' bucket, on their own, or on none (None)."""
+        self._view.bucket_of[IoClass.READ] = _NO_BUCKET if reads is None else reads
+
+    def renew(self, duration_s: float, *, floor: float = math.inf) -> None:
+        """Let the grants hold for `duration_s` seconds from now.
+
+        Afterwards `floor` is granted, in bytes per second, to each bucket.
+        """
+        if not 0.0 <= duration_s <= LEASE_MAX_S:
+            raise InputError(
+                f"a lease of {duration_s!r} s",
+                remedy=f"give 0 to {LEASE_MAX_S:g} s, and renew it in time",
+            )
+        self._view.floor_rate = _rate_word(floor)
+        self._view.lease_ns = time.monotonic_ns() + round(duration_s * 1e9)
+
+    def grant(
+        self,
+        rate: float,
+        *,
+        bucket: Bucket = Bucket.MAIN,
+        credit_s: float = CREDIT_S,
+        slack_s: float = SLACK_S,
+    ) -> None:
+        """Grant `rate` bytes per second from now on; 0 pauses, infinity is no limit.
+
+        The new curve begins where the old one is now, or, if there was no limit, at
+        what has been charged: the past is neither owed nor saved. Sleepers are woken
+        and look at the new curve.
+        """
+        word = _rate_word(rate)
+        finite = 0.0 if math.isinf(rate) else rate
+        now = time.monotonic_ns()
+        granted = self._granted_at(bucket, now)
+        place = self._view.buckets[bucket]
+        curve = place.curve[(place.turn + 1) & 1]
+        curve.granted_bytes = place.charged_bytes if granted is None else granted
+        curve.from_ns = now
+        curve.rate = word
+        curve.credit_bytes = round(finite * credit_s)
+        curve.slack_bytes = round(finite * slack_s)
+        curve.check = _check_word(curve)
+        place.turn = (place.turn + 1) & 0xFFFFFFFF
+        self._wake(bucket)
+
+    def grants(self, bucket: Bucket = Bucket.MAIN) -> int:
+        """Return how many grants were published, modulo 2^32."""
+        return int(self._view.buckets[bucket].turn)
+
+    def granted_bytes(self, bucket: Bucket = Bucket.MAIN) -> int | None:
+        """Return what the curve has granted until now, or None without a limit."""
+        return self._granted_at(bucket, time.monotonic_ns())
+
+    def charged_bytes(self, bucket: Bucket = Bucket.MAIN) -> int:
+        """Return what has been charged; beyond the curve, it is owed."""
+        return int(self._view.buckets[bucket].charged_bytes)
+
+    def _granted_at(self, bucket: Bucket, now_ns: int) -> int | None:
+        place = self._view.buckets[bucket]
+        curve = place.curve[place.turn & 1]
+        if curve.rate == _UNLIMITED or curve.check != _check_word(curve):
+            return None
+        since = max(0, now_ns - int(curve.from_ns))
+        served = int(curve.rate) * since >> _RATE_SHIFT
+        return int(curve.granted_bytes) + served
+
+    # --- What the processes did ---------------------------------------------------
+
+    def counters(self, kind: IoClass) -> Counters:
+        """Return what the calls of one class have done."""
+        line = self._view.classes[kind]
+        stale = time.monotonic_ns() - line.beat_ns > _BEAT_STALE_NS
+        return Counters(
+            entered=line.entered,
+            calls=line.calls,
+            volume_bytes=line.bytes,
+            waited_s=line.waited_ns * 1e-9,
+            waiting=0 if stale else line.waiting,
+            last_s=max(line.last_ns, line.first_ns) * 1e-9,
+            first_s=line.first_ns * 1e-9,
+        )
+
+    @property
+    def announced(self) -> Announced:
+        """What the program has said of its I/O phases."""
+        view = self._view
+        # The end first: a phase is never seen to end before it has begun.
+        ended, begun = view.phases_ended, view.phases_begun
+        volume, last_ns = view.announced_bytes, view.announced_ns
+        return Announced(volume, begun, ended, last_ns * 1e-9)
+
+    @property
+    def attached(self) -> int:
+        """Programs that have mapped the page so far."""
+        return int(self._view.attached)
+
+    @property
+    def bypassed(self) -> int:
+        """Set-ups seen of I/O that cannot be controlled (io_uring, libaio)."""
+        return int(self._view.bypassed)
+
+    @property
+    def idle_s(self) -> float:
+        """Gap between calls, in seconds, that ends a phase."""
+        return float(self._view.idle_ns * 1e-9)
+
+    @idle_s.setter
+    def idle_s(self, gap_s: float) -> None:
+        self._view.idle_ns = round(gap_s * 1e9)
+
+    @property
+    def posts(self) -> int:
+        """I/O phases begun, modulo 2^32."""
+        return int(self._view.posts)
+
+    @property
+    def phase_s(self) -> float:
+        """Monotonic time of the first call of the present I/O phase."""
+        return float(self._view.phase_ns * 1e-9)
+
+    def wait_for_post(self, seen: int, timeout_s: float) -> int:
+        """Sleep until `posts` differs from `seen`, or `timeout_s`; return `posts`."""
+        limit = _Timespec(int(timeout_s), round(timeout_s % 1.0 * 1e9))
+        _futex(self._address(_Page.posts.offset), _FUTEX_WAIT, seen, limit)
+        return self.posts
+
+    def _wake_waiters(self) -> None:
+        for bucket in Bucket:
+            self._wake(bucket)
+
+    def _wake(self, bucket: Bucket) -> None:
+        offset = _Page.buckets.offset + bucket * ctypes.sizeof(_Bucket)
+        _futex(self._address(offset), _FUTEX_WAKE, 2**31 - 1, None)
+
+    def _address(self, offset: int) -> int:
+        return ctypes.addressof(self._view) + offset
+
+
+class _Timespec(Structure):
+    _fields_ = (("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long))
+
+
+_SYSCALL: Final = ctypes.CDLL(None).syscall
+
+
+def _futex(address: int, operation: int, value: int, limit: _Timespec | None) -> None:
+    # Refused by the kernel this only costs time: both sides look again on their own.
+    number = _SYS_FUTEX.get(os.uname().machine)
+    if number is not None:
+        _SYSCALL(
+            ctypes.c_long(number),
+            ctypes.c_void_p(address),
+            ctypes.c_long(operation),
+            ctypes.c_long(value),
+            None if limit is None else ctypes.byref(limit),
+        )
+
+
+def _mapped(path: Path, flags: int, *, fresh: bool) -> mmap.mmap:
+    try:
+        descriptor = os.open(path, flags, 0o600)
+        try:
+            if fresh:
+                # Every block is there from now on: a full disk cannot kill who counts.
+                os.posix_fallocate(descriptor, 0, _SIZE)
+            _refuse_other_files(path, os.fstat(descriptor))
+            return mmap.mmap(descriptor, _SIZE)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise InputError(
+            f"cannot map the page: {os.strerror(error.errno or 0)}",
+            where=str(path),
+            remedy=_REMEDIES.get(error.errno or 0, "check the path"),
+        ) from error
+
+
+_REMEDIES: Final = {
+    errno.EEXIST: "another agent serves it, or remove it",
+    errno.ENOENT: "make its folder first",
+    errno.EACCES: "it belongs to another user",
+    errno.ENOSPC: "free some space",
+}
+
+
+def _refuse_other_files(path: Path, status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode) or status.st_size != _SIZE:
+        raise InputError(
+            f"not a page: it is no file of {_SIZE} bytes",
+            where=str(path),
+            remedy="remove it",
+        )
+
+
+def _rate_word(rate: float) -> int:
+    if not rate >= 0.0:
+        raise InputError(f"a rate of {rate!r} bytes/s", remedy="give 0 (pause) or more")
+    if math.isinf(rate):
+        return _UNLIMITED
+    word = min(round(rate * _RATE_UNIT), _UNLIMITED - 1)
+    return max(word, 1) if rate > 0.0 else 0
+
+
+def _check_word(curve: _Curve) -> int:
+    moment = int(curve.from_ns) ^ int(curve.granted_bytes) ^ int(curve.rate)
+    return moment ^ int(curve.credit_bytes) ^ int(curve.slack_bytes) ^ _MAGIC

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: MIT
+"""Start a program under control, or without it if anything is amiss.
+
+The agent is asked for a page; if nobody serves, a private daemon is started, which
+ends by itself some time after the last job. Then this process becomes the program: its
+exit status, its signals and its descriptors are its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final, NoReturn
+
+from penstock.errors import InputError
+from penstock.live.messages import Admitted, Enter
+from penstock.live.settings import Settings
+from penstock.live.shim import shim_environment
+from penstock.live.wire import Client
+
+__all__ = ["become", "controlled_environment", "start_daemon"]
+
+#: How long a private daemon may take to answer (s).
+_START_S: Final = 20.0
+#: How long it stays when there is no job (s).
+LINGER_S: Final = 10.0
+_LOOK_S: Final = 0.02
+
+
+def controlled_environment(
+    settings: Settings, job: str, *, nodes: int = 0, volume: float = 0.0
+) -> dict[str, str]:
+    """Return the environment that puts this process under control, as part of a job.
+
+    Raises `InputError` if that is not possible.
+    """
+    folder = str(Path.cwd())
+    with _connected(settings) as client:
+        reply = client.ask(Enter(job, nodes, volume, folder))
+    if not isinstance(reply, Admitted):
+        raise InputError("the agent gave no page", remedy="check its version")
+    return shim_environment(Path(reply.page), [Path(p) for p in reply.prefixes])
+
+
+def become(command: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
+    """Become the program; exit with 127 or 126 if it is not there or no program."""
+    try:
+        os.execvpe(command[0], list(command), dict(environment))  # noqa: S606
+    except OSError as error:
+        reason = error.strerror or str(error)
+        sys.stderr.write(f"penstock: {command[0]}: {reason}\n")
+        sys.stderr.flush()
+        os._exit(127 if isinstance(error, FileNotFoundError) else 126)
+
+
+def _connected(settings: Settings) -> Client:
+    with contextlib.suppress(InputError):
+        return Client(settings.found_socket)
+    start_daemon(settings)
+    deadline = time.monotonic() + _START_S
+    while True:
+        try:
+            return Client(settings.socket)
+        except InputError:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(_LOOK_S)
+
+
+def start_daemon(settings: Settings) -> None:
+    """Start a private daemon in a session of its own, which writes only to a log."""
+    home = settings.home
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with (home / "serve.log").open("ab") as log:
+            subprocess.Popen(  # noqa: S603 - ourselves
+                [sys.executable, "-m", "penstock", "serve", *_flags(settings)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                # It must not be controlled itself, if its starter is.
+                env={**os.environ, "PENSTOCK_DISABLE": "1"},
+                start_new_session=True,
+            )
+    except OSError as error:
+        raise InputError(
+            f"no daemon can be started: {error.strerror}", where=str(home)
+        ) from None
+
+
+def _flags(settings: Settings) -> list[str]:
+    """Return flags for what the environment and the file do not say."""
+    linger = settings.linger or LINGER_S
+    return ["--folder", str(settings.home), "--linger", f"{linger} s"]

@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: MIT
+"""The engine's steps for jobs whose future nobody knows.
+
+Who has lost how much, who is active, what remains: the controller does not count
+that in a way of its own. These kernels apply those of `penstock.sim.engine` to a
+`Program` and a `State` of the simulator, with one storage target and one flow per
+job. That is why the controller decides what the simulator decides, bit by bit.
+
+A job has two entries in the columns of phases: its present work and operation, and
+the end. Between its operations a job is, for the engine, an application that has
+ended; a post turns it back to its first entry.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from math import inf
+from typing import Any, Final, cast
+
+from numba import types
+from numba.extending import intrinsic
+
+from penstock.kernels import kernel, unpacker
+from penstock.policies.view import Allocate
+from penstock.sim.callback import ALLOCATE_TYPE
+from penstock.sim.engine import (
+    deactivate,
+    end_operation,
+    grant,
+    loss,
+    observe,
+    pop_touched,
+    set_due,
+    settle_loss,
+    touch,
+    view,
+)
+from penstock.sim.engine import post as post_operation
+from penstock.sim.state import ACTIVE, GRANTED, LOGGED, NOW, TOUCHED, Program, State
+
+__all__ = [
+    "ask_compiled",
+    "begin_compiled",
+    "begin_decision",
+    "compile_steps",
+    "end_compiled",
+    "end_decision",
+    "finish",
+    "finish_compiled",
+    "post",
+    "post_compiled",
+    "raise_volume",
+    "settle",
+    "settle_compiled",
+    "store_policy",
+]
+
+#: A volume that turns out too small is taken to be this part of the true one.
+_DONE_PART: Final = 0.5
+
+
+@kernel
+def post(
+    program: Program, state: State, i: int, now: float, work: float, volume: float
+) -> None:
+    """Post an operation of job `i` after `work` seconds of work."""
+    state.clock[NOW] = now
+    state.counter[LOGGED] = 0
+    state.position[i] = program.first[i]
+    program.work[state.position[i]] = work
+    program.volume[state.position[i]] = volume
+    post_operation(program, state, i)
+
+
+@kernel
+def finish(
+    program: Program, state: State, i: int, at: float, volume: float, least: float
+) -> None:
+    """End the operation of job `i`, which had moved `volume` bytes `at` its end.
+
+    `at` may lie in the past: the end of a phase is known after a gap. What has been
+    counted as lost since then is given back, down to what was lost at the post,
+    `least`.
+    """
+    state.clock[NOW] = at
+    state.counter[LOGGED] = 0
+    program.volume[program.first[i]] = volume
+    touch(state, 0)
+    if state.unfinished[i] > 0:
+        state.lost_then[i] = max(loss(state, i, at), least)
+        state.since[i] = at
+        state.rate[i] = 0.0
+        state.share[i] = 0.0
+        state.remaining_then[i] = 0.0
+        state.completion[i] = inf
+        state.unfinished[i] = 0
+        position = 0
+        while state.flow[position] != i:
+            position += 1
+        deactivate(program, state, 0, position)
+        settle_loss(program, state, i, at)
+    end_operation(program, state, i)
+
+
+@kernel
+def settle(
+    program: Program, state: State, i: int, now: float, remaining: float, cap: float
+) -> None:
+    """Let `remaining` and `cap` hold for the operation of job `i` from now on."""
+    rate = state.rate[i]
+    state.lost_then[i] = loss(state, i, now)
+    state.since[i] = now
+    state.remaining_then[i] = remaining
+    state.share[i] = min(rate / cap, 1.0)
+    state.completion[i] = now + remaining / rate if rate > 0.0 else inf
+    program.cap[i] = cap
+
+
+@kernel
+def begin_decision(program: Program, state: State, now: float) -> int:
+    """Bring the active jobs up to now; return how many there are to serve.
+
+    -1 if nothing has happened since the last decision, which then still holds.
+    """
+    state.clock[NOW] = now
+    state.counter[GRANTED] = 0
+    earliest = inf
+    for position in range(state.users[0]):
+        f = state.flow[position]
+        if state.completion[f] <= now:
+            raise_volume(state, f, now)
+        earliest = min(earliest, state.completion[f])
+    if state.wake[0] <= now:
+        touch(state, 0)
+    if state.counter[TOUCHED] == 0:
+        state.next_completion[0] = earliest
+        set_due(program, state, 0)
+        return -1
+    pop_touched(state)
+    state.wake[0] = inf
+    state.next_completion[0] = inf
+    set_due(program, state, 0)
+    state.counter[ACTIVE] = state.users[0]
+    observe(program, state, 0)
+    return state.users[0]
+
+
+@kernel
+def raise_volume(state: State, f: int, now: float) -> None:
+    """Take the operation of `f`, which should be complete, for half done.
+
+    Its volume is doubled until something remains of it. That is no event: the policy
+    sees it at its next decision.
+    """
+    while state.completion[f] <= now:
+        more = max(state.volume[f], 1.0) * (1.0 / _DONE_PART - 1.0)
+        state.volume[f] += more
+        state.remaining_then[f] += more
+        state.completion[f] = state.since[f] + state.remaining_then[f] / state.rate[f]
+
+
+@kernel
+def end_decision(program: Program, state: State, wake: float) -> int:
+    """Hold the rates in `State.wanted`, if they are lawful; see `engine.grant`."""
+    state.wake[0] = wake
+    status = grant(program, state, 0)
+    set_due(program, state, 0)
+    return status
+
+
+# --- The same, compiled -------------------------------------------------------------
+#
+# RATIONALE: Numba takes 0.4 ms to unpack a function that is given as an argument. So
+# the words of the policy's function pointer are stored once, and loaded at each call.
+
+_program = unpacker(Program)
+_state = unpacker(State)
+
+
+def _place(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    array = context.make_array(signature.args[0])(context, builder, args[0])
+    function = context.get_value_type(ALLOCATE_TYPE)
+    return builder.bitcast(array.data, function.as_pointer())
+
+
+def _store(_typing: Any, words: Any, function: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        builder.store(args[1], _place(context, builder, signature, args))
+        return context.get_dummy_value()
+
+    return types.void(words, function), generate
+
+
+def _load(_typing: Any, words: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.load(_place(context, builder, signature, args))
+
+    return ALLOCATE_TYPE(words), generate
+
+
+_stored: Any = cast(Any, intrinsic)(_store)
+_loaded: Any = cast(Any, intrinsic)(_load)
+
+
+@kernel
+def store_policy(words: Any, allocate: Allocate) -> None:
+    """Keep the function pointer of a policy in `words`."""
+    _stored(words, allocate)
+
+
+@kernel
+def ask_compiled(program: Any, state: Any, policy: Any) -> float:
+    """Let the policy that `store_policy` has kept fill `State.wanted`.
+
+    The arguments are words of `penstock.kernels.addresses`, as in all that follow.
+    """
+    shown = _state(state)
+    allocate = _loaded(policy)
+    return allocate(view(_program(program), shown), shown.wanted)  # type: ignore[no-any-return]
+
+
+@kernel
+def post_compiled(
+    program: Any, state: Any, i: int, now: float, work: float, volume: float
+) -> None:
+    """See `post`."""
+    post(_program(program), _state(state), i, now, work, volume)
+
+
+@kernel
+def finish_compiled(
+    program: Any, state: Any, i: int, at: float, volume: float, least: float
+) -> None:
+    """See `finish`."""
+    finish(_program(program), _state(state), i, at, volume, least)
+
+
+@kernel
+def settle_compiled(
+    program: Any, state: Any, i: int, now: float, remaining: float, cap: float
+) -> None:
+    """See `settle`."""
+    settle(_program(program), _state(state), i, now, remaining, cap)
+
+
+@kernel
+def begin_compiled(program: Any, state: Any, now: float) -> int:
+    """See `begin_decision`."""
+    return begin_decision(_program(program), _state(state), now)
+
+
+@kernel
+def end_compiled(program: Any, state: Any, wake: float) -> int:
+    """See `end_decision`."""
+    return end_decision(_program(program), _state(state), wake)
+
+
+@cache
+def compile_steps() -> None:
+    """Compile the kernels, or load them from the cache."""
+    words, number, real = types.uint64[::1], types.int64, types.float64
+    by_job = (words, words, number, real, real, real)
+    signatures = (
+        (store_policy, (words, ALLOCATE_TYPE)),
+        (ask_compiled, (words, words, words)),
+        (post_compiled, by_job),
+        (finish_compiled, by_job),
+        (settle_compiled, by_job),
+        (begin_compiled, (words, words, real)),
+        (end_compiled, (words, words, real)),
+    )
+    for function, signature in signatures:
+        cast(Any, function).compile(signature)
+        cast(Any, function).disable_compile()

@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: MIT
+"""The process behind a mount: mounts, serves, obeys its socket, and unmounts.
+
+It ends when somebody unmounts, or on SIGINT, SIGTERM or SIGHUP: then it unmounts
+itself. While programs use the mount that is not possible; they are served on for a
+while (`_GRACE_S`), then the mount is detached and they get errors. What was
+acknowledged before is in the backing files.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import resource
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+import pyfuse3
+import trio
+
+from penstock.errors import InputError, InternalError, PenstockError
+from penstock.mount.backing import hold
+from penstock.mount.control import (
+    LARGEST,
+    Failure,
+    Moved,
+    Question,
+    SetLimits,
+    State,
+    Stop,
+    decode_question,
+    encode,
+    limits_document,
+    socket_path,
+)
+from penstock.mount.gate import Gate
+from penstock.mount.limiter import KINDS, Kind, Limiter, Limits
+from penstock.mount.passthrough import PassThrough
+from penstock.mount.points import mounted_at, unmount
+
+__all__ = ["Mount", "serve"]
+
+_LOG: Final = logging.getLogger("penstock.mount")
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+#: Requests under way at a time, those who wait included.
+_REQUESTS: Final = 4096
+#: Tasks that stay when there is little to do; each keeps a buffer of 1 MiB.
+_IDLE_TASKS: Final = 8
+#: How long programs may go on after a signal (s).
+_GRACE_S: Final = 5.0
+#: How long calls under way may take at the end, and how long a client is heard (s).
+_PATIENCE_S: Final = 5.0
+_RETRY_S: Final = 0.05
+_TICK_S: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """What is mounted where, and how much may pass."""
+
+    backing: str
+    point: str
+    limits: Limits
+    folder: Path
+    """Where the socket lies; only its owner may enter."""
+
+
+def serve(mount: Mount, ready: Callable[[], None] = lambda: None) -> None:
+    """Mount, call `ready`, and serve until it is unmounted."""
+    # Every file that the kernel knows is an open descriptor here.
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    # It complains whenever a program has gone before its answer.
+    logging.getLogger("pyfuse3").setLevel(logging.CRITICAL)
+    try:
+        trio.run(_serve, mount, ready)
+    except PenstockError:
+        raise
+    except Exception as error:
+        # In the background nobody sees a traceback.
+        _LOG.exception("%s has failed", mount.point)
+        raise InternalError(f"the mount at {mount.point} has failed") from error
+
+
+async def _serve(mount: Mount, ready: Callable[[], None]) -> None:
+    limiter = Limiter(mount.limits, trio.current_time())
+    gate = Gate(limiter)
+    files = PassThrough(hold(os.fsencode(mount.backing)), gate)
+    try:
+        with _mounted(files, mount), _listening(mount) as listener:
+            # New files get exactly the mode that the kernel asks for.
+            os.umask(0)
+            await _Session(mount, limiter, gate, files).run(listener, ready)
+    finally:
+        files.close()
+
+
+@contextmanager
+def _mounted(files: PassThrough, mount: Mount) -> Iterator[None]:
+    options = {"default_permissions", "subtype=penstock"}
+    options.add(f"fsname={quote(mount.backing)}")
+    if os.geteuid() == 0:
+        options.add("allow_other")
+    try:
+        pyfuse3.init(files, mount.point, options)
+    except RuntimeError as error:
+        raise InputError(
+            f"cannot be mounted: {error}",
+            where=mount.point,
+            remedy="fusermount3 and access to /dev/fuse are needed",
+        ) from None
+    try:
+        yield
+    finally:
+        # Detaches the mount if it is still there.
+        pyfuse3.close(unmount=True)
+
+
+@contextmanager
+def _listening(mount: Mount) -> Iterator[trio.SocketListener]:
+    """Open the socket of the mount; only its owner may use it."""
+    mounted = mounted_at(mount.point)
+    if mounted is None:
+        raise InternalError(f"{mount.point} is mounted and is not")
+    path = socket_path(mount.folder, mounted.device)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        mount.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        os.umask(0o177)
+        listener.bind(str(path))
+        listener.listen()
+        yield trio.SocketListener(trio.socket.from_stdlib_socket(listener))
+    except OSError as error:
+        raise InputError(
+            f"cannot be made: {error.strerror or error}",
+            where=str(path),
+            remedy="give --folder",
+        ) from None
+    finally:
+        listener.close()
+        path.unlink(missing_ok=True)
+
+
+async def _tick() -> None:
+    """Interrupt reads from the kernel now and then.
+
+    pyfuse3 waits until a request can be read, then reads without a time limit. If the
+    program that made the request is killed in between, the read would last until the
+    next request, and all that wait with it. A signal ends it.
+    """
+    signal.signal(signal.SIGALRM, lambda *_: None)
+    signal.setitimer(signal.ITIMER_REAL, _TICK_S, _TICK_S)
+    try:
+        await trio.sleep_forever()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+
+
+class _Session:
+    """A mount while it is served."""
+
+    def __init__(
+        self, mount: Mount, limiter: Limiter, gate: Gate, files: PassThrough
+    ) -> None:
+        self._mount = mount
+        self._limiter = limiter
+        self._gate = gate
+        self._files = files
+        self._stop = trio.Event()
+        self._serving = trio.CancelScope()
+
+    async def run(
+        self, listener: trio.SocketListener, ready: Callable[[], None]
+    ) -> None:
+        """Serve until the mount is gone."""
+        async with trio.open_nursery() as nursery:
+            await nursery.start(self._watch_signals)
+            nursery.start_soon(_tick)
+            nursery.start_soon(self._gate.run)
+            nursery.start_soon(self._end_when_told)
+            nursery.start_soon(trio.serve_listeners, self._serve_client, [listener])
+            ready()
+            with self._serving:
+                await pyfuse3.main(_IDLE_TASKS, _REQUESTS)
+            nursery.cancel_scope.cancel()
+
+    # --- Ending -------------------------------------------------------------------
+
+    async def _watch_signals(
+        self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Stop at a signal; at a second one, at once."""
+        with trio.open_signal_receiver(*_SIGNALS) as signals:
+            task_status.started()
+            async for _ in signals:
+                if self._stop.is_set():
+                    self._abort()
+                self._stop.set()
+
+    async def _end_when_told(self) -> None:
+        """Unmount when told to; by force if programs do not leave in time."""
+        await self._stop.wait()
+        with trio.move_on_after(_GRACE_S):
+            while not await self._unmounted():
+                await trio.sleep(_RETRY_S)
+            return
+        _LOG.warning("%s is still in use: detached", self._mount.point)
+        self._abort()
+
+    async def _unmounted(self) -> bool:
+        with suppress(OSError):
+            # In a thread: the kernel may have requests for this very process.
+            await trio.to_thread.run_sync(
+                unmount, self._mount.point, abandon_on_cancel=True
+            )
+            return True
+        return False
+
+    def _abort(self) -> None:
+        """End now: no new requests, errors for those who wait."""
+        with suppress(OSError):
+            unmount(self._mount.point, lazy=True)
+        self._gate.close()
+        self._serving.deadline = trio.current_time() + _PATIENCE_S
+        pyfuse3.terminate()
+
+    # --- The socket ---------------------------------------------------------------
+
+    async def _serve_client(self, stream: trio.SocketStream) -> None:
+        """Answer one question."""
+        with suppress(trio.BrokenResourceError), trio.move_on_after(_PATIENCE_S):
+            line = b""
+            while not line.endswith(b"\n") and len(line) < LARGEST:
+                part = await stream.receive_some(LARGEST)
+                if not part:
+                    return
+                line += part
+            await stream.send_all(encode(self._answer(line)))
+
+    def _answer(self, line: bytes) -> State | Failure:
+        try:
+            self._obey(decode_question(line))
+        except InputError as error:
+            return Failure(str(error))
+        return self._state()
+
+    def _obey(self, question: Question) -> None:
+        if isinstance(question, SetLimits):
+            limits = question.applied(self._limiter.limits)
+            self._limiter.change(limits, trio.current_time())
+            self._gate.dispatch()
+        elif isinstance(question, Stop):
+            self._abort()
+
+    def _state(self) -> State:
+        moved = {kind: self._moved(kind) for kind in KINDS}
+        counts = self._files.counts
+        return State(
+            backing=self._mount.backing,
+            point=self._mount.point,
+            pid=os.getpid(),
+            limits=limits_document(self._limiter.limits),
+            waiting=self._limiter.waiting,
+            metadata={
+                name: counts[name] for name in sorted(counts.keys() - set(KINDS))
+            },
+            **moved,
+        )
+
+    def _moved(self, kind: Kind) -> Moved:
+        tally = self._gate.tallies[kind]
+        return Moved(tally.requests, tally.bytes, tally.waited_s)

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: MIT
+"""Serve the earliest deadline, but let short and rare I/O pass while it costs little.
+
+Rule
+    Serve greedily by increasing
+
+        s B_i - u_i - max(0, u_i)^3,
+
+    where, with Z, d_i(Z) of earliest-deadline and A the age of the oldest active
+    application,
+
+        u_i = 1 - (1 - Z)(d_i(Z) - t) / (Z A)       urgency, at most 1
+        B_i = log(V_i / (B p_i)) - 0.7 log(omega_i) burden on the others
+        s   = softness rho (1 - Z)^2 (1 + min(3, (t_end - t) / A)).
+
+    Times in B_i are in units of A. omega_i is the mean length of its iterations
+    (before the first is complete: of the present one), p_i its nodes; rho is the
+    sum over the k active applications of n / (n + 1), n being the iterations that it
+    completed, over k + 2. Where the end of the window is not known the minimum is
+    left out. As long as nobody lost anything: earliest-deadline.
+
+Parameters
+    softness
+        How unequal losses may be in favour of efficiency. 0 is earliest-deadline,
+        larger walks towards greedy-com. Default 0.5.
+
+Properties
+    Work-conserving. Needs the volume of an operation when it is posted, and the end
+    of the window if it has one. O(k) per decision.
+
+Source
+    Beyond the papers; ``docs/beyond.md`` derives the terms. The burden: serving i
+    first delays the others by V_i / B and favours p_i nodes (weighted shortest
+    first), and it comes back after omega_i (share of I/O V_i / omega_i, what counts
+    when storage is saturated); 0.7 lies between. The cube and (1 - Z)^2 protect
+    those near the minimum yield. What is lost early can be repaid until the end, and
+    only to those who come back (rho). The constants were chosen on training instances.
+"""
+
+from __future__ import annotations
+
+from math import inf, log
+from typing import Final
+
+from penstock.kernels import Floats, kernel
+from penstock.policies.earliest_deadline import due, worst_loss
+from penstock.policies.policy import Parameter
+from penstock.policies.serving import serve_lowest_first
+from penstock.policies.view import View
+
+__all__ = ["PARAMETERS", "allocate"]
+
+PARAMETERS: Final = (
+    Parameter("softness", "how unequal losses may be in favour of efficiency", 0.5),
+)
+
+_PERIOD_EXPONENT: Final = 0.7
+_MOST_REPAID: Final = 3.0
+#: Where there is no logarithm: an operation without volume, an empty iteration.
+_TINY: Final = 1e-300
+
+
+@kernel
+def allocate(view: View, rates: Floats) -> float:
+    """Serve by deadline and burden."""
+    target = worst_loss(view)
+    oldest = _oldest_age(view)
+    scale = target * oldest
+    soft = _softness(view, target, oldest) if scale > 0.0 else 0.0
+    key = view.key
+    for position in range(view.n_active):
+        i = view.active[position]
+        key[i] = due(view, i, target)
+        if scale > 0.0:
+            key[i] = soft * _burden(view, i, oldest) - _pressing(1.0 - key[i] / scale)
+    serve_lowest_first(view, key, rates)
+    return inf
+
+
+@kernel
+def _pressing(urgency: float) -> float:
+    """Return u + max(0, u)^3: steep near 1, where somebody has the least yield."""
+    above = max(0.0, urgency)
+    # Not `** 3`: compiled and interpreted powers differ in the last bit.
+    return urgency + above * above * above
+
+
+@kernel
+def _oldest_age(view: View) -> float:
+    """Return A, the largest age of an active application (s)."""
+    oldest = 0.0
+    for position in range(view.n_active):
+        oldest = max(oldest, view.now - view.release[view.active[position]])
+    return oldest
+
+
+@kernel
+def _softness(view: View, target: float, oldest: float) -> float:
+    """Return s: what the burden weighs against the urgency."""
+    left = view.window_end - view.now
+    repaid = min(_MOST_REPAID, left / oldest) if left < inf else 0.0
+    kept = 1.0 - target
+    return view.parameters[0] * _returning(view) * kept * kept * (1.0 + repaid)
+
+
+@kernel
+def _returning(view: View) -> float:
+    """Return rho: how sure it is that there are others, and that they come back."""
+    known = 0.0
+    for position in range(view.n_active):
+        completed = view.iterations[view.active[position]]
+        known += completed / (completed + 1.0)
+    return known / (view.n_active + 2.0)
+
+
+@kernel
+def _burden(view: View, i: int, unit: float) -> float:
+    """Return B_i = log(V_i / (B p_i)) - 0.7 log(omega_i), times in `unit` (s)."""
+    left = view.window_end - view.now
+    occupied = min(view.remaining[i] / view.capacity, left) / view.nodes[i]
+    short = log(max(occupied / unit, _TINY))
+    return short - _PERIOD_EXPONENT * log(max(_period(view, i) / unit, _TINY))
+
+
+@kernel
+def _period(view: View, i: int) -> float:
+    """Return omega_i: mean length of an iteration, or of the present one (s)."""
+    if view.iterations[i] > 0:
+        return view.iteration_time[i] / view.iterations[i]
+    return view.work_before[i] + view.volume[i] / view.cap[i]

@@ -1,0 +1,601 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * calls NAME: make the calls of one scene in the working directory, and print what
+ * each answered. The tests run every scene with and without the preload library and
+ * compare what is printed, what is left in the files, and what the page has counted.
+ */
+#define _GNU_SOURCE
+#include <aio.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int __open_2(const char *, int);
+int __open64_2(const char *, int);
+int __openat_2(int, const char *, int);
+int __openat64_2(int, const char *, int);
+ssize_t __read_chk(int, void *, size_t, size_t);
+ssize_t __pread_chk(int, void *, size_t, off_t, size_t);
+ssize_t __pread64_chk(int, void *, size_t, off64_t, size_t);
+size_t __fread_chk(void *, size_t, size_t, size_t, FILE *);
+char *__fgets_chk(char *, size_t, int, FILE *);
+int __fprintf_chk(FILE *, int, const char *, ...);
+int __printf_chk(int, const char *, ...);
+
+static char data[1 << 20];
+
+/* Answers go to descriptor 2 by hand: stdio is what some scenes test. */
+static long say(const char *what, long answer)
+{
+    char line[128];
+    int length = snprintf(line, sizeof line, "%s %ld %d\n", what, answer,
+                          answer < 0 ? errno : 0);
+    if (write(2, line, (size_t)length) != length)
+        _exit(3);
+    return answer;
+}
+#define SAY(call) say(#call, (long)(call))
+
+static int make(const char *name)
+{
+    int fd = open(name, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    if (fd < 0)
+        _exit(4);
+    return fd;
+}
+
+/* --- Data: each of these writes and reads what the table in the test says ------------ */
+
+static struct iovec parts[2] = {{data, 1000}, {data + 5000, 24}};
+
+static void scene_write(void)
+{
+    int fd = make("a");
+    SAY(write(fd, data, 1000));
+    SAY(pwrite(fd, data, 100, 10));
+    SAY(pwrite64(fd, data, 10, 5000));
+    SAY(write(fd, data, 0));
+}
+
+static void scene_writev(void)
+{
+    int fd = make("a");
+    SAY(writev(fd, parts, 2));
+    SAY(pwritev(fd, parts, 2, 1));
+    SAY(pwritev64(fd, parts, 2, 2));
+    SAY(pwritev2(fd, parts, 2, 3, 0));
+    SAY(pwritev64v2(fd, parts, 2, -1, 0));
+}
+
+static void scene_read(void)
+{
+    int fd = make("a");
+    SAY(write(fd, data, 2000));
+    SAY(lseek(fd, 0, SEEK_SET));
+    SAY(read(fd, data, 1500));
+    SAY(read(fd, data, 1500));
+    SAY(read(fd, data, 1500));
+    SAY(pread(fd, data, 100, 0));
+    SAY(pread64(fd, data, 100, 1990));
+    SAY(__pread_chk(fd, data, 5, 0, sizeof data));
+    SAY(__pread64_chk(fd, data, 5, 0, sizeof data));
+    SAY(lseek(fd, 0, SEEK_SET));
+    SAY(__read_chk(fd, data, 5, sizeof data));
+}
+
+static void scene_readv(void)
+{
+    int fd = make("a");
+    SAY(write(fd, data, 2048));
+    SAY(lseek(fd, 0, SEEK_SET));
+    SAY(readv(fd, parts, 2));
+    SAY(preadv(fd, parts, 2, 0));
+    SAY(preadv64(fd, parts, 2, 0));
+    SAY(preadv2(fd, parts, 2, -1, 0));
+    SAY(preadv64v2(fd, parts, 2, 0, 0));
+}
+
+static void scene_copies(void)
+{
+    int from = make("a"), to = make("b"), line[2];
+    SAY(write(from, data, 10000));
+    SAY(lseek(from, 0, SEEK_SET));
+    SAY(sendfile(to, from, NULL, 1000));
+    SAY(sendfile64(to, from, NULL, 1000));
+    SAY(copy_file_range(from, NULL, to, NULL, 3000, 0));
+    SAY(pipe(line));
+    SAY(splice(from, NULL, line[1], NULL, 500, 0));
+    SAY(splice(line[0], NULL, to, NULL, 500, 0));
+}
+
+static void scene_aio(void)
+{
+    int fd = make("a");
+    struct aiocb first = {.aio_fildes = fd, .aio_buf = data, .aio_nbytes = 700};
+    struct aiocb64 second = {.aio_fildes = fd, .aio_buf = data, .aio_nbytes = 50};
+    const struct aiocb *list[1] = {&first};
+    SAY(aio_write(&first));
+    SAY(aio_suspend(list, 1, NULL));
+    SAY(aio_return(&first));
+    SAY(aio_read(&first));
+    SAY(aio_suspend(list, 1, NULL));
+    SAY(aio_return(&first));
+    SAY(aio_write64(&second));
+    while (aio_error64(&second) == EINPROGRESS)
+        usleep(1000);
+    SAY(aio_return64(&second));
+    SAY(aio_read64(&second));
+    while (aio_error64(&second) == EINPROGRESS)
+        usleep(1000);
+    SAY(aio_return64(&second));
+}
+
+static void scene_listio(void)
+{
+    int fd = make("a");
+    struct aiocb out = {.aio_fildes = fd, .aio_buf = data, .aio_nbytes = 300,
+                        .aio_lio_opcode = LIO_WRITE};
+    struct aiocb in = {.aio_fildes = fd, .aio_buf = data, .aio_nbytes = 300,
+                       .aio_lio_opcode = LIO_READ};
+    struct aiocb none = {.aio_lio_opcode = LIO_NOP};
+    struct aiocb *orders[] = {&out, &none, NULL};
+    struct aiocb *more[] = {&in};
+    SAY(lio_listio(LIO_WAIT, orders, 3, NULL));
+    SAY(aio_return(&out));
+    SAY(lio_listio64(LIO_WAIT, (struct aiocb64 *const *)more, 1, NULL));
+    SAY(aio_return(&in));
+}
+
+static void scene_syscall(void)
+{
+    int fd = (int)syscall(SYS_openat, AT_FDCWD, "a", O_RDWR | O_CREAT, 0600);
+    int to = make("b");
+    SAY(syscall(SYS_write, fd, data, 1000));
+    SAY(syscall(SYS_pwrite64, fd, data, 100, 0L));
+    SAY(syscall(SYS_writev, fd, parts, 2));
+    SAY(syscall(SYS_pwritev, fd, parts, 2, 0L, 0L));
+    SAY(syscall(SYS_pread64, fd, data, 40, 0L));
+    SAY(syscall(SYS_lseek, fd, 0L, SEEK_SET));
+    SAY(syscall(SYS_sendfile, to, fd, NULL, 60));
+    SAY(syscall(SYS_write, 99, data, 1000));
+    SAY(syscall(SYS_close, fd));
+    SAY(syscall(SYS_write, fd, data, 1000));
+}
+
+/* --- stdio ---------------------------------------------------------------------- */
+
+static void scene_stdio_write(void)
+{
+    FILE *file = fopen("a", "w");
+    for (int i = 0; i < 300; i++)
+        SAY(fwrite(data, 1, 100, file));
+    SAY(fwrite(data, 50000, 2, file));
+    SAY(fwrite_unlocked(data, 7, 3, file));
+    SAY(fclose(file));
+}
+
+static void scene_stdio_text(void)
+{
+    FILE *file = fopen64("a", "w");
+    for (int i = 0; i < 1000; i++) {
+        fputs("hello ", file);
+        fputs_unlocked("hello ", file);
+        fputc('a', file);
+        putc('b', file);
+        fputc_unlocked('c', file);
+        putc_unlocked('d', file);
+        fprintf(file, "%d-%s\n", 12345, "x");
+        __fprintf_chk(file, 1, "%d\n", 123);
+    }
+    SAY(ftell(file));
+    SAY(fclose(file));
+}
+
+static void scene_stdio_positions(void)
+{
+    FILE *file = fopen("a", "w+");
+    fpos_t here;
+    SAY(fputs("0123456789", file));
+    SAY(fseek(file, 2, SEEK_SET));
+    SAY(fputs("ab", file));
+    SAY(fseeko(file, 4, SEEK_SET));
+    SAY(fputs("cd", file));
+    SAY(fgetpos(file, &here));
+    rewind(file);
+    SAY(fputs("ef", file));
+    SAY(fsetpos(file, &here));
+    SAY(fputs("gh", file));
+    SAY(fflush(file));
+    SAY(fputs("ij", file));
+    SAY(fflush_unlocked(file));
+    SAY(fclose(file));
+}
+
+static void scene_stdio_unbuffered(void)
+{
+    FILE *file = fopen("a", "w");
+    SAY(setvbuf(file, NULL, _IONBF, 0));
+    SAY(fputs("no buffer", file));
+    SAY(fprintf(file, "%d", 7));
+    FILE *line = fopen("b", "w");
+    SAY(setvbuf(line, NULL, _IOLBF, 0));
+    SAY(fputs("one\ntwo", line));
+    SAY(fclose(line));
+    _exit(0);
+}
+
+static void scene_stdio_stdout(void)
+{
+    SAY(freopen("a", "w", stdout) != NULL);
+    SAY(puts("a line"));
+    SAY(printf("%d\n", 42));
+    SAY(__printf_chk(1, "%d\n", 42));
+    SAY(putchar('x'));
+    SAY(putchar_unlocked('y'));
+    exit(0);
+}
+
+static void fill(const char *name, size_t size)
+{
+    int fd = make(name);
+    for (size_t i = 0; i < sizeof data; i++)
+        data[i] = i % 64 == 63 ? '\n' : 'a';
+    if (write(fd, data, size) != (ssize_t)size)
+        _exit(5);
+    close(fd);
+}
+
+static void scene_stdio_read(void)
+{
+    fill("a", 100000);
+    FILE *file = fopen("a", "r");
+    for (int i = 0; i < 100; i++)
+        if (fread(data, 1, 100, file) != 100)
+            _exit(6);
+    SAY(fread(data, 1, 50000, file));
+    SAY(__fread_chk(data, sizeof data, 1, 1000, file));
+    while (fread_unlocked(data, 1, 3000, file) > 0)
+        continue;
+    SAY(fclose(file));
+}
+
+static void scene_stdio_lines(void)
+{
+    char *line = NULL;
+    size_t room = 0;
+    fill("a", 64000);
+    FILE *file = fopen("a", "r");
+    for (int i = 0; i < 200; i++) {
+        if (fgets(data, 100, file) == NULL || fgets_unlocked(data, 100, file) == NULL ||
+            __fgets_chk(data, sizeof data, 100, file) == NULL)
+            _exit(6);
+        if (getline(&line, &room, file) != 64 || getdelim(&line, &room, '\n', file) != 64)
+            _exit(7);
+    }
+    free(line);
+    SAY(fclose(file));
+}
+
+static void scene_stdio_characters(void)
+{
+    fill("a", 20000);
+    FILE *file = fopen("a", "r");
+    long sum = 0;
+    for (int i = 0; i < 4000; i++) {
+        sum += fgetc(file) + getc(file);
+        sum += getc_unlocked(file) + fgetc_unlocked(file);
+        sum += getc_unlocked(file);
+    }
+    SAY(sum);
+    SAY(fclose(file));
+}
+
+/* --- Identity ------------------------------------------------------------------- */
+
+static void scene_duplicates(void)
+{
+    int fd = make("a");
+    int second = dup(fd);
+    int third = fcntl(second, F_DUPFD, 50);
+    int fourth = fcntl(fd, F_DUPFD_CLOEXEC, 60);
+    SAY(write(second, data, 1));
+    SAY(write(third, data, 10));
+    SAY(write(fourth, data, 100));
+    SAY(dup2(fd, 70));
+    SAY(write(70, data, 1000));
+    SAY(dup3(fd, 71, O_CLOEXEC));
+    SAY(close(fd));
+    SAY(write(71, data, 10000));
+    SAY(write(fd, data, 1));
+}
+
+/* A number that was a controlled file becomes a pipe: never charged. */
+static void reuse(int fd, const char *how)
+{
+    int line[2];
+    if (pipe(line) != 0 || dup2(line[1], fd) != fd)
+        _exit(8);
+    say(how, write(fd, data, 1000));
+    if (read(line[0], data, 1000) != 1000)
+        _exit(9);
+}
+
+static int controlled_at(int number)
+{
+    int fd = make("a");
+    int there = fcntl(fd, F_DUPFD, number);
+    close(fd);
+    if (there != number || write(there, data, 1) != 1)
+        _exit(10);
+    return there;
+}
+
+static void pipe_at(int number, const char *how)
+{
+    int line[2];
+    if (pipe(line) != 0 || syscall(SYS_fcntl, line[1], F_DUPFD, number) != number)
+        _exit(11);
+    say(how, write(number, data, 1000));
+    if (read(line[0], data, 1000) != 1000)
+        _exit(12);
+    syscall(SYS_close, number);
+}
+
+static void scene_reuse(void)
+{
+    reuse(controlled_at(100), "dup2");
+    close(controlled_at(110));
+    pipe_at(110, "close");
+    SAY(close_range((unsigned)controlled_at(120), 120, 0));
+    pipe_at(120, "close_range");
+    syscall(SYS_close, controlled_at(130));
+    pipe_at(130, "syscall");
+    FILE *file = fdopen(controlled_at(140), "w");
+    fclose(file);
+    pipe_at(140, "fclose");
+    closefrom(controlled_at(150));
+    pipe_at(150, "closefrom");
+}
+
+static void scene_names(void)
+{
+    int fd;
+    SAY(mkdir("inner", 0700));
+    SAY(symlink("inner", "alias"));
+    int folder = open("inner", O_RDONLY | O_DIRECTORY);
+    SAY(write(fd = openat(folder, "b", O_RDWR | O_CREAT, 0600), data, 1));
+    SAY(close(fd));
+    SAY(write(fd = open("alias/b", O_RDWR), data, 10));
+    SAY(close(fd));
+    SAY(chdir("inner"));
+    SAY(write(fd = __open_2("b", O_RDWR), data, 100));
+    SAY(write(__open64_2("b", O_RDWR), data, 100));
+    SAY(write(__openat_2(folder, "b", O_RDWR), data, 100));
+    SAY(write(__openat64_2(folder, "b", O_RDWR), data, 100));
+    SAY(write(creat("c", 0600), data, 1000));
+    SAY(write(creat64("c", 0600), data, 1000));
+    SAY(write(open(".", O_TMPFILE | O_RDWR, 0600), data, 10000));
+    SAY(unlink("b"));
+    SAY(write(fd, data, 100000));
+}
+
+static void scene_temporaries(void)
+{
+    char a[] = "aXXXXXX", b[] = "bXXXXXX.c";
+    int first = mkstemp(a), second = mkostemps(b, 2, O_CLOEXEC);
+    SAY(write(first, data, 10));
+    SAY(write(second, data, 100));
+    unlink(a);
+    unlink(b);
+}
+
+/* Seven calls under the prefix: mkdir twice, stat, access, rename, open, unlink. */
+static void scene_metadata(void)
+{
+    struct stat status;
+    SAY(mkdir("a", 0700));
+    SAY(mkdir("a", 0700));
+    SAY(stat("./a", &status));
+    SAY(access("a/none", R_OK));
+    SAY(rename("a", "b"));
+    SAY(open("b/none", O_RDONLY));
+    SAY(unlink("none"));
+    SAY(stat("/", &status));
+    SAY(stat("/none", &status));
+}
+
+static void scene_fork(void)
+{
+    int status, fd = make("a");
+    SAY(write(fd, data, 10));
+    pid_t child = fork();
+    if (child == 0) {
+        int copy = dup(fd);
+        write(copy, data, 100);
+        write(make("b"), data, 1000);
+        _exit(7);
+    }
+    SAY(waitpid(child, &status, 0) == child);
+    SAY(WEXITSTATUS(status));
+    SAY(write(fd, data, 1));
+}
+
+/* A child of vfork shares the table: what it does must not change the parent's view. */
+static void scene_vfork(void)
+{
+    int status, line[2], fd = make("a");
+    SAY(write(fd, data, 10));
+    SAY(pipe(line));
+    pid_t child = vfork();
+    if (child == 0) {
+        dup2(line[1], fd);
+        write(fd, data, 500);
+        close_range(100, 1000, 0);
+        _exit(7);
+    }
+    SAY(waitpid(child, &status, 0) == child);
+    SAY(read(line[0], data, 1000));
+    SAY(write(fd, data, 100));
+}
+
+/* --- Bad arguments: what the kernel says, unchanged ----------------------------------- */
+
+static void scene_errors(void)
+{
+    const char *volatile nowhere = (char *)8;
+    const char *volatile nothing = NULL;
+    struct stat status;
+    struct rlimit limit = {1000, RLIM_INFINITY};
+    int fd = make("a"), only_read = open("a", O_RDONLY);
+    SAY(write(-1, data, 10));
+    SAY(write(99, data, 10));
+    SAY(read(2000000, data, 10));
+    SAY(close(-1));
+    SAY(dup2(99, 98));
+    SAY(fcntl(99, F_DUPFD, 3));
+    SAY(write(only_read, data, 10));
+    SAY(write(fd, nowhere, 10));
+    SAY(writev(fd, (struct iovec *)nowhere, 3));
+    SAY(readv(fd, (struct iovec *)nowhere, 3));
+    SAY(read(fd, (void *)nowhere, 10));
+    SAY(open(nowhere, O_RDONLY));
+    SAY(open(nothing, O_RDONLY));
+    SAY(stat(nowhere, &status));
+    SAY(unlink(nowhere));
+    SAY(rename(nowhere, nowhere));
+    SAY(openat(99, "x", O_RDONLY));
+    SAY(pread(fd, data, 10, -5));
+    SAY(sendfile(fd, 99, NULL, 10));
+    SAY(copy_file_range(99, NULL, fd, NULL, 10, 0));
+    SAY(syscall(-5));
+    SAY(fopen("none/none", "r") != NULL);
+    SAY(-errno);
+    signal(SIGXFSZ, SIG_IGN);
+    SAY(setrlimit(RLIMIT_FSIZE, &limit));
+    SAY(write(fd, data, 4000));
+    SAY(write(fd, data, 4000));
+}
+
+static void scene_errno(void)
+{
+    int fd = make("a");
+    errno = 77;
+    write(fd, data, 100);
+    say("errno", errno);
+    fclose(fdopen(dup(fd), "w"));
+    say("errno", errno);
+}
+
+/* --- Waiting: the test pauses the job or owes it time -------------------------------- */
+
+static int late_fd;
+
+static void write_in_handler(int number)
+{
+    (void)number;
+    write(late_fd, data, 10);
+}
+
+/* A handler interrupts a wait and writes itself: it must come back. */
+static void scene_handler(void)
+{
+    int fd = make("a");
+    late_fd = make("b");
+    signal(SIGUSR1, write_in_handler);
+    SAY(write(fd, data, sizeof data));
+}
+
+static sigjmp_buf back;
+
+static void jump(int number)
+{
+    (void)number;
+    siglongjmp(back, 1);
+}
+
+/* A handler leaves a wait for good; a later call waits again. */
+static void scene_longjmp(void)
+{
+    struct itimerval once = {{0, 0}, {0, 50000}};
+    int fd = make("a");
+    signal(SIGALRM, jump);
+    if (sigsetjmp(back, 1) == 0) {
+        setitimer(ITIMER_REAL, &once, NULL);
+        write(fd, data, sizeof data);
+    }
+    usleep(1200000);
+    make("jumped");
+    SAY(write(fd, data, 1000));
+}
+
+static void *write_all(void *of)
+{
+    write(*(int *)of, data, sizeof data);
+    return of;
+}
+
+static void scene_cancel(void)
+{
+    void *result;
+    pthread_t thread;
+    int fd = make("a");
+    pthread_create(&thread, NULL, write_all, &fd);
+    usleep(100000);
+    SAY(pthread_cancel(thread));
+    SAY(pthread_join(thread, &result));
+    SAY(result == PTHREAD_CANCELED);
+}
+
+/* From here on any system call but read, write and exit kills the process. */
+static void scene_seccomp(void)
+{
+    int fd = make("a");
+    SAY(write(fd, data, 10));
+    prctl(PR_SET_SECCOMP, 1, 0, 0, 0);
+    write(fd, data, 1000);
+    write(fd, data, 1000);
+    syscall(SYS_exit, 0);
+}
+
+/* --- The table ------------------------------------------------------------------ */
+
+static const struct {
+    const char *name;
+    void (*play)(void);
+} scenes[] = {
+#define SCENE(name) {#name, scene_##name}
+    SCENE(write), SCENE(writev), SCENE(read), SCENE(readv), SCENE(copies), SCENE(aio),
+    SCENE(listio), SCENE(syscall), SCENE(stdio_write), SCENE(stdio_text),
+    SCENE(stdio_positions), SCENE(stdio_unbuffered), SCENE(stdio_stdout),
+    SCENE(stdio_read), SCENE(stdio_lines), SCENE(stdio_characters), SCENE(duplicates),
+    SCENE(reuse), SCENE(names), SCENE(temporaries), SCENE(metadata), SCENE(fork),
+    SCENE(vfork), SCENE(errors), SCENE(errno), SCENE(handler), SCENE(longjmp),
+    SCENE(cancel), SCENE(seccomp),
+};
+
+int main(int count, char **arguments)
+{
+    for (size_t i = 0; count > 1 && i < sizeof scenes / sizeof *scenes; i++) {
+        if (strcmp(scenes[i].name, arguments[1]) == 0) {
+            scenes[i].play();
+            return 0;
+        }
+    }
+    return 2;
+}

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: MIT
+"""What the tests of live control share."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock.live import Page
+from support.jobs import Job, compiled
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Iterator[Job]:
+    """Return a job that is counted and leased, without a limit."""
+    page = Page.create(tmp_path / "page")
+    page.renew(60.0)
+    job = Job(tmp_path, page)
+    job.folder.mkdir()
+    yield job
+    job.close()
+
+
+@pytest.fixture(scope="session")
+def calls(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the program of ``calls.c``."""
+    return compiled(tmp_path_factory.mktemp("calls") / "calls", "calls.c")
+
+
+@pytest.fixture(scope="session")
+def python() -> str:
+    """Return the interpreter for controlled programs."""
+    return sys.executable

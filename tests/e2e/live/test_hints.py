@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: MIT
+"""What programs say of their I/O phases reaches the page, from C, C++ and Python."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+
+from penstock.live import Mode
+from penstock.live.shim import SOURCES
+from support.jobs import Job
+
+PROGRAM = r"""
+#include <stdio.h>
+#include "penstock.h"
+int main(void)
+{
+    for (int i = 0; i < 3; i++) {
+        penstock_begin(1000);
+        puts("writes");
+        penstock_end();
+    }
+    penstock_begin(7);
+    return 0;
+}
+"""
+BUILDS = {
+    "c": ("gcc", "-std=c99", "-x", "c"),
+    "c-fixed-address": ("gcc", "-std=gnu11", "-no-pie", "-fno-pie", "-x", "c"),
+    "c++": ("g++", "-x", "c++"),
+}
+
+
+@pytest.fixture(params=BUILDS)
+def program(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Return a program that includes the header."""
+    compiler, *options = BUILDS[request.param]
+    if shutil.which(compiler) is None:
+        pytest.skip(f"needs {compiler}")
+    (tmp_path / "source").write_text(PROGRAM)
+    strict = ["-Wall", "-Wextra", "-Werror", "-pedantic", f"-I{SOURCES}"]
+    command = [compiler, *strict, *options, tmp_path / "source"]
+    end = ["-x", "none", "-o", tmp_path / "program", "-ldl"]
+    subprocess.run([*command, *end], check=True, timeout=120)
+    return tmp_path / "program"
+
+
+def test_a_program_with_hints_runs_without_the_library(job: Job, program: Path) -> None:
+    done = job.run(program, environment={})
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"writes\n" * 3, b"")
+    assert job.page.announced.begun == 0
+
+
+def test_the_page_adds_up_what_a_program_says(job: Job, program: Path) -> None:
+    assert job.run(program).returncode == 0
+    said = job.page.announced
+    assert (said.volume_bytes, said.begun, said.ended) == (3007, 4, 3)
+    assert said.last_s > 0.0
+    # A beginning is a post, an end is none.
+    assert job.page.posts == 4
+
+
+def test_nothing_is_said_when_control_is_off(job: Job, program: Path) -> None:
+    job.page.mode = Mode.OFF
+    assert job.run(program).returncode == 0
+    assert job.page.announced.begun == job.page.posts == 0
+
+
+@pytest.mark.parametrize("failure", ["pass", "raise SystemExit(3)"])
+def test_a_phase_in_python_begins_and_ends(job: Job, python: str, failure: str) -> None:
+    script = f"import penstock\nwith penstock.phase(volume='2 kB'):\n    {failure}"
+    done = job.run(python, "-c", script)
+    assert (done.returncode, done.stderr) == (0 if failure == "pass" else 3, b"")
+    said = job.page.announced
+    assert (said.volume_bytes, said.begun, said.ended) == (2000, 1, 1)
+
+
+def test_the_shares_of_many_processes_are_added_up(job: Job, python: str) -> None:
+    script = (
+        "import os, penstock\n"
+        "children = [os.fork() for _ in range(3)]\n"
+        "with penstock.phase(volume=10): pass\n"
+        "if all(children): [os.wait() for _ in children]"
+    )
+    assert job.run(python, "-c", script).returncode == 0
+    said = job.page.announced
+    assert (said.volume_bytes, said.begun, said.ended) == (80, 8, 8)
+
+
+def test_a_hint_wakes_the_agent(job: Job, python: str) -> None:
+    woken: list[int] = []
+    thread = threading.Thread(
+        target=lambda: woken.append(job.page.wait_for_post(0, 100.0))
+    )
+    thread.start()
+    script = "import penstock\nwith penstock.phase(volume=1): pass"
+    assert job.run(python, "-c", script).returncode == 0
+    thread.join(60.0)
+    assert woken == [1]

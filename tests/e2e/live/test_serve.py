@@ -1,0 +1,382 @@
+# SPDX-License-Identifier: MIT
+"""A real daemon, real programs: sharing, changing, switching off, and bad input."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import struct
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.errors import InputError
+from penstock.live.messages import (
+    Enter,
+    Explain,
+    Hint,
+    SetBandwidth,
+    SetLimit,
+    SetPolicy,
+    Status,
+    Switch,
+)
+from penstock.live.wire import Client
+from support.campaigns import until
+from support.daemons import PHASES, Daemon
+
+MB = 10**6
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    """Return a daemon for many tests."""
+    with closing(Daemon(tmp_path_factory.mktemp("serve"))) as made:
+        made.start()
+        yield made
+
+
+@pytest.fixture
+def daemon(shared: Daemon) -> Iterator[Daemon]:
+    """Return the daemon as it was when it was started."""
+    yield shared
+    for process in shared._started:
+        if process is not shared.process and process.poll() is None:
+            process.kill()
+    until(lambda: not shared.status()["jobs"])
+    shared.ctl("on")
+    shared.ctl("policy", "fair-share")
+    shared.ctl("bandwidth", "8 MB/s")
+
+
+# --- Programs -------------------------------------------------------------------------
+
+
+def test_a_program_is_paced(daemon: Daemon) -> None:
+    began = time.monotonic()
+    process = daemon.run("dd", "if=/dev/zero", "of=paced", "bs=64k", "count=128")
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 0, said
+    # 8.4 MB at 8 MB/s, less what may pass before the decision and at once.
+    assert time.monotonic() - began > 0.7
+    assert (daemon.data / "paced").stat().st_size == 128 * 65536
+    until(lambda: not daemon.status()["jobs"])
+    assert not list((daemon.home / "pages").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("command", "status"),
+    [
+        (("sh", "-c", "exit 7"), 7),
+        (("sh", "-c", "kill -9 $$"), -signal.SIGKILL),
+        (("no-such-program",), 127),
+        (("/etc/passwd",), 126),
+    ],
+)
+def test_the_exit_status_is_the_programs(
+    daemon: Daemon, command: tuple[str, ...], status: int
+) -> None:
+    process = daemon.run(*command)
+    said, complaint = process.communicate(timeout=60)
+    assert process.returncode == status
+    assert said == ""
+    assert complaint.count("\n") == (status in (126, 127))
+
+
+def test_nothing_is_added_to_what_a_program_says(daemon: Daemon) -> None:
+    process = daemon.run(
+        "sh", "-c", "cat; echo out; echo err >&2", options=("--verbose",)
+    )
+    assert process.communicate("in\n", timeout=60) == ("in\nout\n", "err\n")
+
+
+def test_phases_are_found_and_their_volume_is_learnt(daemon: Daemon) -> None:
+    process = daemon.run(sys.executable, "-c", PHASES, "phases", job="p")
+    assert process.stdin is not None
+    assert process.stdout is not None
+    for number in (1, 2, 3):
+        process.stdin.write("go\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "written\n"
+        until(lambda n=number: daemon.job("p").get("operations") == n)
+        line = daemon.job("p")
+        assert not line["active"]
+        assert line["moved"] == number * 16 * 65536
+    process.stdin.close()
+    assert process.wait(20.0) == 0
+
+
+def test_two_jobs_share_and_the_operator_changes_it(daemon: Daemon) -> None:
+    for job in ("a", "b"):
+        daemon.write(job)
+        until(lambda j=job: daemon.job(j).get("active"))
+    assert [line["granted"] for line in daemon.status()["jobs"]] == [4 * MB, 4 * MB]
+    assert "fair-share shares among 2 operations" in daemon.ctl("explain", "b")
+    assert daemon.ctl("policy", "fcfs") == "fcfs decides\n"
+    assert daemon.job("a")["granted"] == 8 * MB
+    assert daemon.job("b")["granted"] == 0.0
+    assert "b waits: fcfs serves others first" in daemon.ctl("explain", "b")
+    daemon.ctl("limit", "a", "2 MB/s")
+    assert daemon.job("b")["granted"] == 6 * MB
+    daemon.ctl("limit", "a", "none")
+    daemon.ctl("bandwidth", "20 MB/s")
+    assert daemon.job("a")["granted"] == 20 * MB
+    for word in ("policy fcfs", "a    moves", "b    waits"):
+        assert word in daemon.ctl("status")
+    top = daemon.command("top", "--once").stdout
+    assert "b waits: fcfs serves others first" in " ".join(top.split())
+
+
+def test_switched_off_everything_passes(daemon: Daemon) -> None:
+    daemon.ctl("bandwidth", "1 kB/s")
+    process = daemon.write("slow", blocks=1000)
+    until(lambda: daemon.job("slow").get("active"))
+    assert daemon.ctl("off") == "control is off\n"
+    # 65 MB at 1 kB/s would take 18 hours.
+    assert process.wait(100.0) == 0
+    assert daemon.status()["mode"] == "off"
+
+
+def test_a_dry_run_holds_nobody_up(daemon: Daemon) -> None:
+    daemon.ctl("bandwidth", "1 kB/s")
+    daemon.ctl("dry-run")
+    assert daemon.write("free", blocks=1000).wait(100.0) == 0
+
+
+def test_several_programs_are_one_job(daemon: Daemon) -> None:
+    first, second = daemon.write("one"), daemon.write("one")
+    until(lambda: daemon.job("one").get("waiting"))
+    assert len(daemon.status()["jobs"]) == 1
+    first.kill()
+    first.wait(20.0)
+    time.sleep(0.3)
+    assert daemon.job("one")["active"]
+    second.kill()
+    second.wait(20.0)
+    until(lambda: not daemon.status()["jobs"])
+
+
+def test_a_job_that_is_killed_is_forgotten(daemon: Daemon) -> None:
+    process = daemon.write("victim")
+    until(lambda: daemon.job("victim").get("active"))
+    process.kill()
+    process.wait(20.0)
+    until(lambda: not daemon.status()["jobs"])
+
+
+def test_many_short_programs(daemon: Daemon) -> None:
+    script = "for i in $(seq 200); do cat /etc/passwd > f$i; done"
+    process = daemon.run("sh", "-c", script, job="many")
+    assert process.wait(100.0) == 0
+    assert (daemon.data / "f200").read_bytes() == Path("/etc/passwd").read_bytes()
+
+
+# --- Mistakes and garbage -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("explain", "nobody"), "there is no job 'nobody'"),
+        (("policy", "fast"), "unknown policy 'fast'"),
+        (("limit", "nobody", "1 MB/s"), "there is no job 'nobody'"),
+        (("limit", "nobody", "-1"), "-1 is not positive"),
+        (("bandwidth", "much"), "'much' is not a bandwidth"),
+        (("status", "--folder", "/nowhere"), "no penstock answers"),
+    ],
+)
+def test_mistakes_of_an_operator(
+    daemon: Daemon, arguments: tuple[str, ...], complaint: str
+) -> None:
+    done = daemon.command("ctl", *arguments)
+    assert done.returncode == 2
+    assert complaint in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_second_daemon_is_refused(daemon: Daemon) -> None:
+    done = daemon.command("serve", "--bandwidth", "1 GB/s")
+    assert done.returncode == 2
+    assert "another penstock serves here already" in done.stderr
+
+
+def test_garbage_on_the_socket(daemon: Daemon) -> None:
+    frames = [
+        b"",
+        b"\x00",
+        b"GET / HTTP/1.1\r\n\r\n",
+        struct.pack(">I", 0xFFFFFFFF),
+        struct.pack(">I", 100) + b"short",
+        struct.pack(">I", 1) + b"\x09",
+        struct.pack(">I", 5) + b"\x01\xc1\xc1\xc1\xc1",
+        struct.pack(">I", 65536) + bytes(65536),
+        bytes(range(256)) * 50,
+    ]
+    for data in frames * 3:
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(20.0)
+            client.connect(str(daemon.home / "agent.sock"))
+            client.sendall(data)
+            client.shutdown(socket.SHUT_WR)
+            while client.recv(65536):
+                pass
+    assert daemon.status()["jobs"] == []
+    assert "Traceback" not in daemon.log
+    assert daemon.log.count("speaks version 9") == 1
+
+
+def test_silent_peers_hold_up_nobody(daemon: Daemon) -> None:
+    silent = []
+    for _ in range(40):
+        client = socket.socket(socket.AF_UNIX)
+        client.connect(str(daemon.home / "agent.sock"))
+        client.sendall(b"\x00\x00")
+        silent.append(client)
+    assert daemon.status()["jobs"] == []
+    for client in silent:
+        client.close()
+
+
+def test_tight_modes(daemon: Daemon) -> None:
+    for path, mode in (("", 0o700), ("agent.sock", 0o600), ("pages", 0o700)):
+        assert (daemon.home / path).stat().st_mode & 0o777 == mode
+    process = daemon.write("modes")
+    until(lambda: daemon.job("modes"))
+    for path in (daemon.home / "pages").iterdir():
+        assert path.stat().st_mode & 0o077 == 0
+    process.kill()
+
+
+# --- Without a daemon -----------------------------------------------------------------
+
+
+def test_a_private_daemon_comes_and_goes(tmp_path: Path) -> None:
+    with closing(Daemon(tmp_path)) as alone:
+        settings = {"PENSTOCK_BANDWIDTH": "4 MB/s", "PENSTOCK_LINGER": "1 s"}
+        program = ("dd", "if=/dev/zero", "of=data", "bs=64k", "count=96")
+        process = alone.run(*program, options=("--verbose",), environment=settings)
+        began = time.monotonic()
+        _, said = process.communicate(timeout=120)
+        assert process.returncode == 0
+        assert "without control" not in said
+        assert time.monotonic() - began > 1.0
+        until(lambda: not (alone.home / "agent.sock").exists())
+
+
+def test_without_control_the_program_runs_all_the_same(tmp_path: Path) -> None:
+    with closing(Daemon(tmp_path)) as alone:
+        alone.home.write_text("not a folder")
+        for options, lines in (((), 0), (("--verbose",), 1)):
+            process = alone.run("sh", "-c", "echo done; exit 3", options=options)
+            said, complaint = process.communicate(timeout=60)
+            assert (process.returncode, said) == (3, "done\n")
+            assert complaint.count("\n") == lines
+            assert complaint.startswith("penstock: without control: " * lines)
+
+
+def test_no_program(tmp_path: Path) -> None:
+    with closing(Daemon(tmp_path)) as alone:
+        done = alone.command("run", "--")
+        assert done.returncode == 2
+        assert "no program to run" in done.stderr
+
+
+# --- Other users ----------------------------------------------------------------------
+
+
+def as_user(user: int, act: Callable[[], Any]) -> Any:
+    """Return what `act` returns in a process of another user."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setgroups([])
+            os.setgid(user)
+            os.setuid(user)
+            os.write(writing, json.dumps(act()).encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as stream:
+        said = stream.read()
+    os.waitpid(child, 0)
+    return json.loads(said)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs two users")
+def _open_for_all(folder: Path) -> None:
+    """Let other users pass to a folder of pytest, which keeps them out."""
+    for parent in (folder, *folder.parents):
+        if parent.owner() == "root" and not parent.stat().st_mode & 0o001:
+            parent.chmod(parent.stat().st_mode | 0o011)
+
+
+def test_a_user_sees_only_what_is_its_own(tmp_path: Path) -> None:
+    nobody = 65534
+    with closing(Daemon(tmp_path, users="all")) as daemon:
+        _open_for_all(tmp_path)
+        daemon.start()
+        daemon.write("roots")
+        until(lambda: daemon.job("roots").get("active"))
+
+        def enter() -> list[Any]:
+            with Client(daemon.home / "agent.sock") as client:
+                pages = [
+                    client.ask(Enter(job, nodes=9)).page for job in ("own", "roots")
+                ]
+                jobs = [line.job for line in client.ask(Status()).jobs]
+                own = [os.access(page, os.R_OK | os.W_OK) for page in pages]
+                found = list(map(str, (daemon.home / "pages").glob("*")))
+                return [jobs, own, found, client.ask(Explain("own")).text]
+
+        jobs, own, found, words = as_user(nobody, enter)
+        # Of its own: a job that calls itself as another user's is another job.
+        assert jobs == ["own", "roots"]
+        assert own == [True, True]
+        assert found == []
+        assert words.startswith("own does no I/O now; its next operation begins at 7.6")
+        until(lambda: len(daemon.status()["jobs"]) == 1)
+
+        def meddle() -> list[str]:
+            complaints = []
+            for question in (
+                Explain("roots"),
+                Hint("roots", 1.0),
+                SetLimit("roots", 1.0),
+                SetPolicy("fcfs"),
+                SetBandwidth(1.0),
+                Switch("off"),
+            ):
+                with Client(daemon.home / "agent.sock") as client:
+                    try:
+                        client.ask(question)
+                    except InputError as error:
+                        complaints.append(str(error))
+            return complaints
+
+        complaints = as_user(nobody, meddle)
+        assert [c.partition("'")[0] for c in complaints[:2]] == ["there is no job "] * 2
+        assert len(complaints) == 6
+        assert all(c.startswith("only root and whoever") for c in complaints[2:])
+        page = next((daemon.home / "pages").glob("*.page"))
+        assert not as_user(nobody, lambda: os.access(page, os.R_OK))
+
+
+def test_a_phase_that_is_announced_has_its_volume_at_once(tmp_path: Path) -> None:
+    code = (
+        "import penstock, pathlib, time\n"
+        "with penstock.phase(volume=3_000_000):\n"
+        "    pathlib.Path('announced').write_bytes(bytes(1000))\n"
+        "    time.sleep(30)\n"
+    )
+    with closing(Daemon(tmp_path)) as daemon:
+        daemon.start()
+        daemon.run(sys.executable, "-c", code, job="hinted")
+        until(lambda: daemon.job("hinted").get("volume") == 3_000_000)

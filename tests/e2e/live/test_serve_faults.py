@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: MIT
+"""What happens when the daemon dies, comes back, or has no disk: programs go on."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from support.campaigns import until
+from support.daemons import Daemon
+
+#: With control this takes twenty minutes: longer than any test waits.
+SLOW = "20 kB/s"
+MANY_BLOCKS = 400
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[Daemon]:
+    """Return a daemon that shares very little."""
+    with closing(Daemon(tmp_path, bandwidth=SLOW)) as made:
+        made.start()
+        yield made
+
+
+def test_killed_under_load_programs_go_on_without_it(daemon: Daemon) -> None:
+    programs = [daemon.write(f"job{n}", blocks=MANY_BLOCKS) for n in range(3)]
+    until(lambda: all(line["active"] for line in daemon.status()["jobs"]))
+    until(lambda: len(daemon.status()["jobs"]) == 3)
+    daemon.kill()
+    for number, process in enumerate(programs):
+        said, complaint = process.communicate(timeout=100)
+        assert (process.returncode, said, complaint) == (0, "", "")
+        size = (daemon.data / f"job{number}").stat().st_size
+        assert size == MANY_BLOCKS * 65536
+
+
+def test_stopped_in_good_order_it_lets_all_go_at_once(daemon: Daemon) -> None:
+    process = daemon.write("job", blocks=MANY_BLOCKS)
+    until(lambda: daemon.job("job").get("active"))
+    assert daemon.stop() == 0
+    assert process.wait(100.0) == 0
+    assert not (daemon.home / "agent.sock").exists()
+
+
+def test_a_daemon_that_hangs_holds_up_nobody_for_long(daemon: Daemon) -> None:
+    process = daemon.write("job", blocks=MANY_BLOCKS)
+    until(lambda: daemon.job("job").get("active"))
+    assert daemon.process is not None
+    daemon.process.send_signal(signal.SIGSTOP)
+    try:
+        assert process.wait(100.0) == 0
+    finally:
+        daemon.process.send_signal(signal.SIGCONT)
+    until(lambda: daemon.status()["jobs"] == [])
+
+
+def test_restarted_it_takes_the_jobs_up_again(tmp_path: Path) -> None:
+    with closing(Daemon(tmp_path, bandwidth="1 MB/s", lease="60 s")) as daemon:
+        daemon.start()
+        for job in ("a", "b"):
+            daemon.write(job)
+        until(lambda: len(daemon.status()["jobs"]) == 2)
+        until(lambda: daemon.job("a").get("lost", 0.0) > 1.0)
+        # What was saved last is what the next one knows.
+        until(lambda: daemon.job("a").get("age", 0.0) > 7.0)
+        before = daemon.job("a")
+        daemon.kill()
+        daemon.start()
+        until(lambda: daemon.job("a").get("active") and daemon.job("b").get("active"))
+        after = daemon.job("a")
+        assert after["age"] > before["age"]
+        assert 0.5 < after["lost"] < after["age"]
+        assert after["granted"] == 500_000
+        assert after["moved"] >= before["moved"]
+        assert "job 0:a goes on".replace("0:", f"{os.geteuid()}:") in daemon.log
+
+
+def test_a_page_whose_processes_are_gone_is_removed(daemon: Daemon) -> None:
+    process = daemon.write("job")
+    until(lambda: daemon.job("job"))
+    daemon.kill()
+    process.kill()
+    process.wait(20.0)
+    assert list((daemon.home / "pages").glob("*.page"))
+    (daemon.home / "pages" / "garbage.page").write_bytes(b"not a page")
+    daemon.start()
+    assert daemon.status()["jobs"] == []
+    assert not list((daemon.home / "pages").iterdir())
+
+
+def test_without_a_place_for_its_state_it_goes_on(tmp_path: Path) -> None:
+    with closing(Daemon(tmp_path, state="/dev/full")) as daemon:
+        daemon.start()
+        process = daemon.write("job", blocks=16)
+        assert process.wait(60.0) == 0
+        assert daemon.log.count("control goes on") == 1
+        assert "Traceback" not in daemon.log

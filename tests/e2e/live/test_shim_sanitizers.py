@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: MIT
+"""The library under the sanitizers of addresses, undefined behaviour and threads."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from penstock.live import IoClass
+from penstock.live.shim import STRICT, build_shim
+from support.jobs import PROGRAMS, Job, compiled
+
+#: Scenes that give up the process, or wait for what no test grants here.
+_LEFT_OUT = {"seccomp", "handler", "longjmp", "cancel"}
+
+
+def _runtime(name: str) -> str:
+    """Return the library of a sanitizer; skip where the compiler has none."""
+    if shutil.which("gcc") is None:
+        pytest.skip("needs gcc")
+    found = subprocess.run(
+        ["gcc", f"-print-file-name=lib{name}.so"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    ).stdout.strip()
+    if not Path(found).is_absolute():
+        pytest.skip(f"needs gcc's lib{name}")
+    return found
+
+
+@pytest.fixture(scope="module")
+def address_checked(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
+    """Return what to preload: the library, checked, behind its runtimes."""
+    runtimes = (_runtime("asan"), _runtime("ubsan"))
+    target = tmp_path_factory.mktemp("asan") / "shim.so"
+    checks = "-fsanitize=address,undefined", "-fno-sanitize-recover=all"
+    build_shim(target, (*STRICT, "-g", *checks))
+    return (*runtimes, str(target))
+
+
+def _scenes() -> list[str]:
+    text = (PROGRAMS / "calls.c").read_text()
+    return [
+        name for name in re.findall(r"SCENE\((\w+)\),", text) if name not in _LEFT_OUT
+    ]
+
+
+@pytest.mark.parametrize("scene", _scenes())
+def test_no_wrapper_touches_what_it_may_not(
+    job: Job, calls: Path, address_checked: tuple[str, ...], scene: str
+) -> None:
+    expected = job.run(calls, scene, environment={}).stderr
+    shutil.rmtree(job.folder)
+    job.folder.mkdir()
+    job.page.grant(1e8)
+    environment = job.environment | {
+        "LD_PRELOAD": ":".join(address_checked),
+        "ASAN_OPTIONS": "detect_leaks=0:handle_segv=0:intercept_send=0",
+    }
+    done = job.run(calls, scene, environment=environment)
+    assert (done.returncode, done.stderr) == (0, expected)
+
+
+def test_threads_do_not_race(
+    job: Job, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    _runtime("tsan")
+    folder = tmp_path_factory.mktemp("tsan")
+    build_shim(folder / "shim.so", (*STRICT, "-g", "-fsanitize=thread"))
+    stress = compiled(folder / "stress", "stress.c", ("-fsanitize=thread",))
+    job.page.grant(100e6)
+    environment = job.environment | {
+        "LD_PRELOAD": str(folder / "shim.so"),
+        "TSAN_OPTIONS": "halt_on_error=1",
+    }
+    # Older runtimes know few places where the kernel may put a program.
+    done = job.run("setarch", "-R", stress, environment=environment)
+    if b"unexpected memory mapping" in done.stderr:
+        pytest.skip("the thread sanitizer does not run on this kernel")
+    assert (done.returncode, done.stderr) == (0, b"")
+    counters = job.page.counters(IoClass.WRITE)
+    assert counters.entered == counters.calls > 0

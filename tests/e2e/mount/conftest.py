@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: MIT
+"""Real mounts for tests; whatever happens, none is left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from support.mounts import Mounted, why_no_mounts
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip, visibly, what needs real mounts where there are none."""
+    reason = why_no_mounts()
+    if not reason:
+        return
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.skip(reason=f"no real mounts: {reason}"))
+
+
+@pytest.fixture
+def mount(tmp_path: Path) -> Iterator[Callable[..., Mounted]]:
+    """Return a function that mounts, with options."""
+    mounts: list[Mounted] = []
+
+    def make(*options: str) -> Mounted:
+        mounts.append(Mounted(tmp_path / f"m{len(mounts)}"))
+        return mounts[-1].start(*options)
+
+    yield make
+    for mounted in mounts:
+        mounted.end()
+
+
+@pytest.fixture(scope="module")
+def unlimited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mounted]:
+    """Return a mount without a limit, for all tests of a file."""
+    mounted = Mounted(tmp_path_factory.mktemp("unlimited"))
+    try:
+        yield mounted.start()
+    finally:
+        mounted.end()

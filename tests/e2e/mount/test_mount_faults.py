@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: MIT
+# ruff: noqa: PTH208 - the calls themselves are tested
+"""Mounts that end in every way, and what cannot be mounted."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from support.mounts import Mounted, penstock
+
+Mounting = Callable[..., Mounted]
+
+#: Writes numbered blocks, notes each that was acknowledged, tells the first error.
+WRITER = """
+import os, sys
+fd = os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY)
+count = 0
+try:
+    while True:
+        os.pwrite(fd, count.to_bytes(8, "big") * 4096, count * 32768)
+        count += 1
+except OSError as error:
+    print(count, error.errno, flush=True)
+"""
+
+
+def start_writer(mounted: Mounted, name: str) -> subprocess.Popen[str]:
+    program = subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(mounted.point / name)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    _wait_until(lambda: _size(mounted.backing / name) > 0)
+    return program
+
+
+def check_intact(path: Path, acknowledged: int) -> None:
+    """All that was acknowledged is there."""
+    data = path.read_bytes()
+    assert len(data) >= acknowledged * 32768
+    for block in range(acknowledged):
+        place = data[block * 32768 : (block + 1) * 32768]
+        assert place == block.to_bytes(8, "big") * 4096
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_unmounts(mount: Mounting, number: signal.Signals) -> None:
+    mounted = mount("--limit", "100 MB/s")
+    os.kill(mounted.pid, number)
+    _wait_until(lambda: not mounted.is_mounted() and _gone(mounted.pid))
+    assert list((mounted.home / "run" / "mounts").glob("*.sock")) == []
+
+
+def test_unmounting_under_load_ends_in_time_and_loses_nothing(mount: Mounting) -> None:
+    mounted = mount("--limit", "5 MB/s")
+    programs = [start_writer(mounted, f"f{who}") for who in range(4)]
+    os.kill(mounted.pid, signal.SIGTERM)
+    _wait_until(lambda: not mounted.is_mounted() and _gone(mounted.pid), 30.0)
+    for who, program in enumerate(programs):
+        output, _ = program.communicate(timeout=30)
+        count, code = map(int, output.split())
+        assert code in (errno.ENOTCONN, errno.ECONNABORTED, errno.EIO)
+        check_intact(mounted.backing / f"f{who}", count)
+
+
+def test_a_killed_mount_gives_errors_and_keeps_the_data(mount: Mounting) -> None:
+    mounted = mount("--limit", "20 MB/s")
+    programs = [start_writer(mounted, f"f{who}") for who in range(2)]
+    os.kill(mounted.pid, signal.SIGKILL)
+    for who, program in enumerate(programs):
+        output, _ = program.communicate(timeout=30)
+        count, code = map(int, output.split())
+        assert code in (errno.ENOTCONN, errno.ECONNABORTED)
+        check_intact(mounted.backing / f"f{who}", count)
+    with pytest.raises(OSError, match="not connected"):
+        os.listdir(mounted.point)
+    again = mounted.command(str(mounted.backing), str(mounted.point))
+    assert again.returncode == 2
+    assert "stale mount" in again.stderr
+    assert "does not answer" in mounted.command("--status", str(mounted.point)).stderr
+    mounted.ask("--unmount")
+    mounted.start()
+    assert sorted(os.listdir(mounted.point)) == ["f0", "f1"]
+
+
+def test_unmount_waits_for_nobody_unless_forced(mount: Mounting) -> None:
+    mounted = mount("--limit", "5 MB/s")
+    program = start_writer(mounted, "f")
+    refused = mounted.command("--unmount", str(mounted.point))
+    assert refused.returncode == 2
+    assert "busy" in refused.stderr
+    assert refused.stderr.count("\n") == 1
+    assert program.poll() is None
+    mounted.ask("--unmount", "--force")
+    _wait_until(lambda: not mounted.is_mounted() and _gone(mounted.pid))
+    output, _ = program.communicate(timeout=30)
+    check_intact(mounted.backing / "f", int(output.split()[0]))
+
+
+def test_programs_that_are_killed_hold_up_nobody(mount: Mounting) -> None:
+    mounted = mount("--limit", "50 MB/s")
+    steady = start_writer(mounted, "steady")
+    for turn in range(20):
+        victims = [
+            subprocess.Popen(
+                [sys.executable, "-c", WRITER, str(mounted.point / f"v{who}")],
+                stdout=subprocess.DEVNULL,
+            )
+            for who in range(3)
+        ]
+        time.sleep(0.01 * turn)
+        for victim in victims:
+            victim.kill()
+            victim.wait(30)
+    before = _size(mounted.backing / "steady")
+    _wait_until(lambda: _size(mounted.backing / "steady") > before)
+    steady.kill()
+    steady.communicate(timeout=30)
+    mounted.ask("--unmount")
+
+
+def test_a_full_file_system_says_so(mount: Mounting, tmp_path: Path) -> None:
+    small = tmp_path / "m0" / "backing"
+    small.mkdir(parents=True)
+    subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(small)], check=True
+    )
+    try:
+        mounted = mount()
+        with pytest.raises(OSError) as caught:
+            (mounted.point / "a").write_bytes(bytes(4 << 20))
+        assert caught.value.errno == errno.ENOSPC
+        (mounted.point / "a").unlink()
+        (mounted.point / "a").write_bytes(bytes(1 << 19))
+        mounted.end()
+    finally:
+        subprocess.run(["umount", "-l", str(small)], check=False)
+
+
+@pytest.mark.parametrize("garbage", [b"", b"\n", b"\xff" * 100_000, b'{"type":1}\n'])
+def test_garbage_on_the_socket_harms_nobody(mount: Mounting, garbage: bytes) -> None:
+    mounted = mount()
+    (path,) = (mounted.home / "run" / "mounts").glob("*.sock")
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(10.0)
+        connection.connect(str(path))
+        try:
+            connection.sendall(garbage)
+            connection.shutdown(socket.SHUT_WR)
+            connection.recv(1 << 16)
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+    assert mounted.status()["pid"] == mounted.pid
+
+
+def _complaint(home: Path, *arguments: str) -> str:
+    done = penstock("mount", *arguments, home=home)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    return done.stderr
+
+
+def test_what_cannot_be_mounted_gets_one_clear_line(tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "c").mkdir()
+    (tmp_path / "file").touch()
+    a, b, c = str(tmp_path / "a"), str(tmp_path / "a/b"), str(tmp_path / "c")
+    file, no = str(tmp_path / "file"), str(tmp_path / "no")
+    assert "No such file" in _complaint(tmp_path, no, c)
+    assert "No such file" in _complaint(tmp_path, a, no)
+    assert "is not a folder" in _complaint(tmp_path, a, file)
+    for pair in ((a, b), (b, a), (a, a)):
+        assert "one inside the other" in _complaint(tmp_path, *pair)
+    assert "mounted already (proc)" in _complaint(tmp_path, a, "/proc")
+    assert "folders given" in _complaint(tmp_path, a)
+    assert "folders given" in _complaint(tmp_path, "--status", a, b)
+    for rate in ("0", "-5 MB/s", "fast", "nan", "5 furlongs"):
+        assert "--limit" in _complaint(tmp_path, a, c, f"--limit={rate}")
+    assert "not a penstock mount" in _complaint(tmp_path, "--unmount", c)
+    assert "exclude" in _complaint(tmp_path, "--unmount", "--status", c)
+    far = tmp_path / ("x" * 120)
+    done = penstock("mount", a, c, home=far)
+    assert done.returncode == 2
+    assert "--folder" in done.stderr
+
+
+def test_a_mount_point_is_taken_once(mount: Mounting) -> None:
+    mounted = mount()
+    again = mounted.command(str(mounted.backing), str(mounted.point))
+    assert again.returncode == 2
+    assert "mounted already (fuse.penstock)" in again.stderr
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def _gone(pid: int) -> bool:
+    return not Path(f"/proc/{pid}").exists()
+
+
+def _wait_until(condition: Callable[[], bool], limit_s: float = 20.0) -> None:
+    end = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < end, f"not within {limit_s} s"
+        time.sleep(0.02)

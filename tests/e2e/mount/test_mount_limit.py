@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: MIT
+"""Limits on real mounts. What is measured is bytes; times have wide margins."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from support.mounts import Mounted
+
+Mounting = Callable[..., Mounted]
+MB = 10**6
+
+
+def writer(path: Path, size: int) -> subprocess.Popen[bytes]:
+    """Start a program that writes `size` bytes at a time until it is ended."""
+    text = (
+        "import os, sys\n"
+        f"fd = os.open({str(path)!r}, os.O_CREAT | os.O_WRONLY)\n"
+        f"while True: os.pwrite(fd, bytes({size}), 0)\n"
+    )
+    return subprocess.Popen([sys.executable, "-c", text], stderr=subprocess.DEVNULL)
+
+
+def timed(action: Callable[[], object]) -> float:
+    began = time.monotonic()
+    action()
+    return time.monotonic() - began
+
+
+def test_nobody_is_faster_than_the_limit(mount: Mounting) -> None:
+    mounted = mount("--limit", "10 MB/s")
+    took = timed(lambda: (mounted.point / "a").write_bytes(bytes(5 * MB)))
+    assert took > 0.45
+    took = timed((mounted.point / "a").read_bytes)
+    assert took > 0.45
+    status = mounted.status()
+    assert status["write"]["bytes"] == status["read"]["bytes"] == 5 * MB
+    assert status["write"]["waited_s"] > 0
+
+
+def test_reads_and_writes_can_have_limits_of_their_own(mount: Mounting) -> None:
+    mounted = mount("--read-limit", "5 MB/s", "--write-limit", "100 GB/s")
+    (mounted.point / "a").write_bytes(bytes(2 * MB))
+    status = mounted.status()
+    assert status["limits"] == {"total": None, "read": 5e6, "write": 100e9}
+    assert status["write"]["waited_s"] < 0.1
+    assert timed((mounted.point / "a").read_bytes) > 0.35
+
+
+@pytest.mark.parametrize("writers", [2, 4])
+def test_writers_get_equal_shares_whatever_the_file(
+    mount: Mounting, writers: int
+) -> None:
+    # So slow that every writer is back before its next turn, on a busy machine too.
+    mounted = mount("--limit", "5 MB/s")
+    logs = [mounted.home / f"log-{who}" for who in range(writers)]
+    text = (
+        "import os, sys\n"
+        "fd = os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY)\n"
+        "log = os.open(sys.argv[2], os.O_CREAT | os.O_WRONLY | os.O_APPEND)\n"
+        "data = b'x' * (1 << 18)\n"
+        "while True: os.pwrite(fd, data, 0), os.write(log, b'x')\n"
+    )
+    programs = [
+        subprocess.Popen([sys.executable, "-c", text, mounted.point / f"f{who}", log])
+        for who, log in enumerate(logs)
+    ]
+    try:
+        _wait_until(lambda: all(log.exists() for log in logs))
+        before = [log.stat().st_size for log in logs]
+        _wait_until(lambda: min(_sizes(logs)) >= 30 + max(before))
+        moved = [now - then for now, then in zip(_sizes(logs), before, strict=True)]
+    finally:
+        for program in programs:
+            program.kill()
+            program.wait(30)
+    # First come, first served: nobody gets a second turn before the others' first.
+    assert max(moved) - min(moved) <= 3
+
+
+def test_the_limit_can_be_changed_while_programs_wait(mount: Mounting) -> None:
+    mounted = mount("--limit", "1 kB/s")
+    program = writer(mounted.point / "a", 1 << 20)
+    try:
+        _wait_until(lambda: mounted.status()["waiting"] == 1)
+        assert mounted.status()["write"]["bytes"] == 0
+        assert "limits: total 47.68 MiB/s" in mounted.ask("--set-limit", "50 MB/s")
+        _wait_until(lambda: mounted.status()["write"]["bytes"] > 5 * MB)
+        assert "limits: none" in mounted.ask("--set-limit", "none")
+    finally:
+        program.kill()
+        program.wait(30)
+
+
+def test_those_who_wait_hold_up_nobody_else(mount: Mounting) -> None:
+    mounted = mount("--write-limit", "1 kB/s")
+    (mounted.backing / "b").write_bytes(b"b")
+    programs = [writer(mounted.point / f"f{who}", 1 << 20) for who in range(150)]
+    try:
+        _wait_until(lambda: mounted.status()["waiting"] == 150)
+        assert (mounted.point / "b").read_bytes() == b"b"
+        assert len(list(mounted.point.iterdir())) == 151
+    finally:
+        mounted.ask("--set-limit", "none", "--set-write-limit", "none")
+        for program in programs:
+            program.kill()
+        for program in programs:
+            program.wait(30)
+
+
+def test_metadata_is_counted(mount: Mounting) -> None:
+    mounted = mount("--limit", "1 kB/s")
+    for index in range(10):
+        (mounted.point / f"d{index}").mkdir()
+    metadata = mounted.status()["metadata"]
+    assert metadata["mkdir"] == 10
+    assert not {"read", "write"} & set(metadata)
+
+
+def _sizes(paths: list[Path]) -> list[int]:
+    return [path.stat().st_size for path in paths]
+
+
+def _wait_until(condition: Callable[[], bool], limit_s: float = 60.0) -> None:
+    end = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < end, "not within a minute"
+        time.sleep(0.05)

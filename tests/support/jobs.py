@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT
+"""A job under live control: its page, its folder, and programs that run in it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.live import IoClass, Page, shim_environment
+
+PROGRAMS = Path(__file__).parents[1] / "e2e" / "live"
+LIMIT_S = 120.0
+
+
+@dataclass
+class Job:
+    """A page, and a folder that it controls; ends with all that it started."""
+
+    root: Path
+    page: Page
+    started: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    @property
+    def folder(self) -> Path:
+        """The controlled folder."""
+        return self.root / "controlled"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of a controlled program."""
+        return shim_environment(self.page.path, [self.folder])
+
+    def run(
+        self,
+        *command: object,
+        environment: Mapping[str, str] | None = None,
+        folder: Path | None = None,
+    ) -> subprocess.CompletedProcess[bytes]:
+        """Run a program in the folder, by default under control."""
+        return subprocess.run(
+            [str(word) for word in command],
+            cwd=folder or self.folder,
+            env=self.environment if environment is None else environment,
+            capture_output=True,
+            check=False,
+            timeout=LIMIT_S,
+        )
+
+    def start(self, *command: object, **options: Any) -> subprocess.Popen[bytes]:
+        """Start a program in the folder, under control."""
+        process = subprocess.Popen(
+            [str(word) for word in command],
+            cwd=self.folder,
+            env=self.environment,
+            **options,
+        )
+        self.started.append(process)
+        return process
+
+    def volume(self, kind: IoClass) -> int:
+        """Return the bytes counted for a class."""
+        return self.page.counters(kind).volume_bytes
+
+    def close(self) -> None:
+        """Kill what still runs."""
+        for process in self.started:
+            process.kill()
+            process.wait(timeout=LIMIT_S)
+        self.page.close()
+
+
+def compiled(target: Path, source: str, options: Sequence[str] = ()) -> Path:
+    """Compile one of the C programs of the live tests."""
+    if shutil.which("gcc") is None:
+        pytest.skip("needs gcc")
+    warnings = ("-Wall", "-Wextra", "-Wno-unused-result", "-Wno-nonnull", "-Werror")
+    subprocess.run(
+        ["gcc", "-O1", "-g", *warnings, *options, "-o", target, PROGRAMS / source],
+        check=True,
+        timeout=LIMIT_S,
+    )
+    return target
+
+
+def eventually(condition: Callable[[], object]) -> None:
+    """Wait until `condition` holds."""
+    deadline = time.monotonic() + LIMIT_S
+    while not condition():
+        assert time.monotonic() < deadline, "never came true"
+        time.sleep(0.005)

@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: MIT
+"""The agent with a made-up controller: what it says, and what it does to pages."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.live.agent import Agent
+from penstock.live.messages import (
+    Admitted,
+    Answer,
+    Asked,
+    Enter,
+    Grants,
+    Hello,
+    Join,
+    Part,
+    Refused,
+    Replied,
+    Report,
+    Status,
+    Terms,
+    Unknown,
+)
+from penstock.live.page import Page
+from penstock.live.wire import Peer
+
+TERMS = Terms("control", [], 0.1, 0.05, 0.6, inf, reads=True)
+ME = Peer(os.getpid(), os.geteuid(), os.getegid())
+
+
+class Site:
+    """An agent, and what it has said."""
+
+    def __init__(self, folder: Path) -> None:
+        self.said: list[Any] = []
+        self.agent = Agent(folder, self.said.append)
+        self.agent.start()
+
+    def heard(self, kind: type[Any]) -> list[Any]:
+        """Return what was said of one kind, and forget everything."""
+        found = [message for message in self.said if isinstance(message, kind)]
+        self.said.clear()
+        return found
+
+    async def enter(self, job: str = "a", peer: Peer = ME, **rest: Any) -> Any:
+        return await self.agent.reply(peer, Enter(job, **rest))
+
+
+def with_site(folder: Path, act: Callable[[Site], Any]) -> None:
+    """Run `act` in a loop, with an agent that has heard the terms."""
+
+    async def running() -> None:
+        site = Site(folder)
+        site.agent.receive(TERMS)
+        try:
+            await act(site)
+        finally:
+            site.agent.close()
+
+    asyncio.run(running())
+
+
+def key(job: str = "a") -> str:
+    """Return how the controller calls a job of this user."""
+    return f"{os.geteuid()}:{job}"
+
+
+def test_it_says_hello_until_it_is_heard(tmp_path: Path) -> None:
+    async def running() -> None:
+        site = Site(tmp_path)
+        assert site.heard(Hello) == [Hello([])]
+        site.agent.look()
+        assert site.said == []
+        refused = await site.enter()
+        assert isinstance(refused, Refused)
+        assert "the controller is not there" in refused.reason
+        site.agent._greeted -= 5.0
+        site.agent.look()
+        assert site.heard(Hello) == [Hello([])]
+        site.agent.close()
+
+    asyncio.run(running())
+
+
+def test_a_process_enters(tmp_path: Path) -> None:
+    async def act(site: Site) -> None:
+        reply = await site.enter(nodes=3, volume=7.0, folder="/home/me")
+        assert isinstance(reply, Admitted)
+        assert reply.prefixes == ["/home/me"]
+        assert site.heard(Join) == [Join(key(), ME.user, ME.group, 3, 7.0)]
+        with Page.open(Path(reply.page)) as page:
+            site.agent.receive(Grants({key(): 0.0, "0:unknown": 5.0}))
+            first = page.granted_bytes()
+            time.sleep(0.01)
+            assert first == page.granted_bytes() is not None
+        again = await site.enter()
+        assert again.page == reply.page
+        assert site.heard(Join) == []
+
+    with_site(tmp_path, act)
+
+
+def test_prefixes_of_the_controller_count(tmp_path: Path) -> None:
+    async def act(site: Site) -> None:
+        terms = Terms("control", ["/scratch"], 0.1, 0.05, 0.6, inf, reads=True)
+        site.agent.receive(terms)
+        assert (await site.enter(folder="/home/me")).prefixes == ["/scratch"]
+
+    with_site(tmp_path, act)
+
+
+def test_who_is_not_trusted_cannot_claim_nodes(tmp_path: Path) -> None:
+    stranger = Peer(os.getpid(), 54321, 54321)
+
+    async def act(site: Site) -> None:
+        reply = await site.enter(peer=stranger, nodes=99)
+        if os.geteuid() == 0:
+            assert Path(reply.page).stat().st_uid == 54321
+            assert site.heard(Join) == [Join("54321:a", 54321, 54321, 0, 0.0)]
+        else:
+            # The page could not be given away.
+            assert isinstance(reply, Refused)
+
+    with_site(tmp_path, act)
+
+
+def test_a_job_is_over_with_its_last_process(tmp_path: Path) -> None:
+    async def act(site: Site) -> None:
+        with subprocess.Popen(["sleep", "60"]) as process:
+            reply = await site.enter(peer=Peer(process.pid, ME.user, ME.group))
+            site.heard(Join)
+            process.kill()
+            process.wait()
+            deadline = time.monotonic() + 20.0
+            while not site.said and time.monotonic() < deadline:
+                await asyncio.sleep(0.01)
+        report, part = site.said
+        assert isinstance(report, Report)
+        assert report.counts[0].job == key()
+        assert part == Part(key())
+        assert not Path(reply.page).exists()
+
+    with_site(tmp_path, act)
+
+
+def test_a_process_that_has_ended_already(tmp_path: Path) -> None:
+    async def act(site: Site) -> None:
+        with subprocess.Popen(["true"]) as process:
+            process.wait()
+        await site.enter(peer=Peer(process.pid, ME.user, ME.group))
+        assert site.heard(Part) == [Part(key())]
+
+    with_site(tmp_path, act)
+
+
+def test_reports_and_heartbeats(tmp_path: Path) -> None:
+    async def act(site: Site) -> None:
+        await site.enter()
+        site.agent.look()
+        (report,) = site.heard(Report)
+        assert [counts.job for counts in report.counts] == [key()]
+        assert report.jobs == 1
+        # An idle job is not looked at again until the next heartbeat.
+        site.agent.look()
+        assert site.said == []
+        await asyncio.sleep(TERMS.lease / 3.0)
+        site.agent.look()
+        assert len(site.heard(Report)) == 1
+
+    with_site(tmp_path, act)
+
+
+def test_leases_are_renewed_only_while_the_controller_is_heard(tmp_path: Path) -> None:
+    async def act(site: Site) -> None:
+        reply = await site.enter()
+        with Page.open(Path(reply.page)) as page:
+
+            def lease_s() -> float:
+                return float(page._view.lease_ns * 1e-9 - time.monotonic())
+
+            assert 0.0 < lease_s() <= TERMS.lease
+            await asyncio.sleep(TERMS.lease / 2.0)
+            site.agent.receive(Grants({}))
+            site.agent.look()
+            assert TERMS.lease / 2.0 < lease_s() <= TERMS.lease
+            end = page._view.lease_ns
+            await asyncio.sleep(TERMS.lease / 2.0)
+            site.agent.look()
+            # Silent for half a lease: the other half is left.
+            assert page._view.lease_ns == pytest.approx(end, abs=1.5e8)
+
+    with_site(tmp_path, act)
+
+
+def test_a_controller_that_has_forgotten_is_told_again(tmp_path: Path) -> None:
+    async def act(site: Site) -> None:
+        await site.enter()
+        site.said.clear()
+        site.agent.receive(Unknown())
+        assert site.said == [
+            Hello([key()]),
+            Join(key(), ME.user, ME.group, 0, 0.0),
+        ]
+
+    with_site(tmp_path, act)
+
+
+def test_the_next_agent_goes_on(tmp_path: Path) -> None:
+    async def act(site: Site) -> None:
+        await site.enter(volume=3.0)
+
+    with_site(tmp_path, act)
+
+    async def again(site: Site) -> None:
+        assert site.said[:2] == [
+            Hello([key()]),
+            Join(key(), ME.user, ME.group, 0, 3.0),
+        ]
+
+    with_site(tmp_path, again)
+
+
+def test_questions_are_passed_on(tmp_path: Path) -> None:
+    async def act(site: Site) -> None:
+        asking = asyncio.create_task(site.agent.reply(ME, Status()))
+        await asyncio.sleep(0)
+        (asked,) = site.heard(Asked)
+        assert (asked.user, asked.trusted) == (ME.user, True)
+        site.agent.receive(Replied(asked.number + 1, Answer("to somebody else")))
+        site.agent.receive(Replied(asked.number, Answer("yes")))
+        assert await asking == Answer("yes")
+
+    with_site(tmp_path, act)
+
+
+def test_a_controller_that_does_not_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.live.agent._ANSWER_S", 0.01)
+
+    async def act(site: Site) -> None:
+        reply = await site.agent.reply(ME, Status())
+        assert reply == Refused("the controller does not answer")
+
+    with_site(tmp_path, act)
+
+
+def test_nobody_may_have_too_many_jobs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.live.agent._MOST_JOBS", 2)
+
+    async def act(site: Site) -> None:
+        for job in ("a", "b"):
+            assert isinstance(await site.enter(job), Admitted)
+        assert "has 2 jobs on this node" in (await site.enter("c")).reason
+        assert isinstance(await site.enter("a"), Admitted)
+
+    with_site(tmp_path, act)
+
+
+def test_a_full_disk_is_refused_in_one_line(tmp_path: Path) -> None:
+    async def act(site: Site) -> None:
+        site.agent._folder = Path("/proc")
+        refused = await site.enter()
+        assert isinstance(refused, Refused)
+        assert "\n" not in refused.reason
+
+    with_site(tmp_path, act)

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: MIT
+"""What jobs have done outlives the controller; trouble with the file is harmless."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from penstock.live.history import History
+from penstock.live.jobs import Past
+
+
+class Clock:
+    """A clock that stands still until it is moved."""
+
+    def __init__(self, now: float) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def history(path: Path, now: float = 100.0, wall: float = 1e9) -> History:
+    """Return a history whose clocks stand still."""
+    return History(path, Clock(now), Clock(wall))
+
+
+def test_saved_and_recalled(tmp_path: Path) -> None:
+    path = tmp_path / "h.sqlite"
+    first = history(path)
+    assert first.recall("0:a") is None
+    first.save({"0:a": Past(40.0, 7.0, 3, 20.0), "0:b": Past(99.0)})
+    assert first.recall("0:a") == Past(40.0, 7.0, 3, 20.0)
+    first.close()
+    # Another controller, whose clock began anew; 50 s have passed.
+    second = history(path, now=5.0, wall=1e9 + 50.0)
+    assert second.recall("0:a") == Past(-105.0, 7.0, 3, 20.0)
+    assert second.recall("0:b") == Past(-46.0)
+    second.close()
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_the_last_one_counts(tmp_path: Path) -> None:
+    path = tmp_path / "h.sqlite"
+    first = history(path)
+    first.save({"0:a": Past(40.0, 7.0)})
+    first.save({"0:a": Past(40.0, 8.0)})
+    first.save({})
+    first.close()
+    again = history(path)
+    assert again.recall("0:a") == Past(40.0, 8.0)
+    again.close()
+
+
+def test_a_clock_that_was_set_back(tmp_path: Path) -> None:
+    path = tmp_path / "h.sqlite"
+    first = history(path)
+    first.save({"0:a": Past(40.0, lost=50.0)})
+    first.close()
+    second = history(path, now=100.0, wall=1e9 - 1e6)
+    assert second.recall("0:a") == Past(100.0, lost=0.0)
+    second.close()
+
+
+def test_jobs_of_long_ago_are_forgotten(tmp_path: Path) -> None:
+    path = tmp_path / "h.sqlite"
+    first = history(path)
+    first.save({"0:old": Past(0.0)})
+    first.close()
+    second = history(path, wall=1e9 + 31 * 86400.0)
+    second.save({"0:new": Past(0.0)})
+    second.close()
+    third = history(path)
+    assert third.recall("0:old") is None
+    assert third.recall("0:new") is not None
+    third.close()
+
+
+def test_some_other_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "letter.txt"
+    path.write_text("Dear reader, " * 100)
+    it = history(path)
+    assert it.recall("0:a") is None
+    it.save({"0:a": Past(1.0)})
+    assert it.recall("0:a") == Past(1.0)
+    it.close()
+    assert len(caplog.records) == 1
+    assert path.read_text() == "Dear reader, " * 100
+
+
+def test_a_file_that_is_damaged_later(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "h.sqlite"
+    first = history(path)
+    first.save({f"0:{n}": Past(1.0) for n in range(5000)})
+    first.close()
+    data = bytearray(path.read_bytes())
+    data[4096:] = b"\xff" * (len(data) - 4096)
+    path.write_bytes(data)
+    caplog.set_level(logging.WARNING)
+    it = history(path)
+    it.save({"0:a": Past(2.0)})
+    assert it.recall("0:a") == Past(2.0)
+    it.close()
+    assert "control goes on" in caplog.text
+    assert path.with_suffix(".damaged").exists()
+    again = history(path)
+    assert again.recall("0:a") == Past(2.0)
+    again.close()
+
+
+def test_no_place_for_the_file(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    it = history(tmp_path / "missing" / "h.sqlite")
+    for _ in range(3):
+        it.save({"0:a": Past(1.0)})
+    assert it.recall("0:a") == Past(1.0)
+    it.close()
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    # As soon as there is a place it is used.
+    (tmp_path / "missing").mkdir()
+    it.save({"0:a": Past(1.0)})
+    it.close()
+    assert (tmp_path / "missing" / "h.sqlite").exists()
+
+
+def test_a_full_disk(caplog: pytest.LogCaptureFixture) -> None:
+    it = history(Path("/dev/full"))
+    it.save({"0:a": Past(1.0)})
+    assert it.recall("0:a") == Past(1.0)
+    it.close()
+    assert len(caplog.records) == 1

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: MIT
+"""A job on one node: page, processes and note."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from math import inf
+from pathlib import Path
+
+import pytest
+
+from penstock.live.local_job import LocalJob, Note, started_at
+from penstock.live.messages import Join, Terms
+from penstock.live.page import IoClass, Mode, Page
+from penstock.live.shim import shim_environment
+
+TERMS = Terms("dry-run", [], 0.25, 0.1, 3.0, inf, reads=False)
+WRITE = "import sys; open(sys.argv[1], 'wb', 0).write(bytes(100_000))"
+
+
+def note(job: str = "0:a") -> Note:
+    """Return the note of a job of this user without processes."""
+    return Note(job, os.geteuid(), os.getegid(), 2, 5.0)
+
+
+@pytest.fixture
+def posts() -> list[str]:
+    """Return where posts are noted."""
+    return []
+
+
+@pytest.fixture
+def job(tmp_path: Path, posts: list[str]) -> Iterator[LocalJob]:
+    """Return a job with a page."""
+    made = LocalJob.create(tmp_path, note(), posts.append)
+    yield made
+    made.close(remove=True)
+
+
+def write(job: LocalJob, folder: Path) -> None:
+    """Let a program write under control."""
+    environment = shim_environment(job.page.path, [folder])
+    command = [sys.executable, "-c", WRITE, str(folder / "out")]
+    subprocess.run(command, env=environment, check=True)
+
+
+def test_how_it_joins(job: LocalJob) -> None:
+    assert job.joining() == Join("0:a", os.geteuid(), os.getegid(), 2, 5.0)
+
+
+def test_the_page_is_for_its_user_only(job: LocalJob) -> None:
+    assert job.page.path.stat().st_mode & 0o777 == 0o600
+
+
+def test_counters_and_posts(job: LocalJob, posts: list[str], tmp_path: Path) -> None:
+    before = job.counts(0.1, reads=True)
+    assert (before.job, before.volume, before.posts) == ("0:a", 0.0, 0)
+    assert not job.is_watched
+    write(job, tmp_path)
+    after = job.counts(1e9, reads=True)
+    assert (after.volume, after.waiting) == (100_000.0, False)
+    assert after.posts > 0
+    assert 0.0 <= after.idle < 60.0
+    assert job.is_watched
+    deadline = time.monotonic() + 20.0
+    while not posts and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert set(posts) == {"0:a"}
+    time.sleep(0.05)
+    job.counts(0.001, reads=True)
+    assert not job.is_watched
+
+
+def test_reads_count_only_if_they_are_controlled(job: LocalJob, tmp_path: Path) -> None:
+    write(job, tmp_path)
+    environment = shim_environment(job.page.path, [tmp_path])
+    subprocess.run(
+        ["cat", str(tmp_path / "out")],
+        env=environment,
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+    assert job.counts(1.0, reads=True).volume == 200_000.0
+    assert job.counts(1.0, reads=False).volume == 100_000.0
+
+
+def test_terms(job: LocalJob) -> None:
+    job.apply(TERMS)
+    assert job.page.mode is Mode.DRY_RUN
+    assert job.page.idle_s == pytest.approx(0.25)
+    job.apply(Terms("off", [], 0.25, 0.1, 3.0, inf, reads=False))
+    assert job.page.mode is Mode.OFF
+    assert not job.is_watched
+
+
+def test_processes(job: LocalJob) -> None:
+    with subprocess.Popen(["sleep", "60"]) as process:
+        job.add(os.getpid())
+        job.add(process.pid)
+        assert not job.remove(process.pid)
+        assert not job.remove(12345678)
+        assert job.remove(os.getpid())
+        process.kill()
+
+
+def test_the_next_agent_takes_it_up(
+    job: LocalJob, posts: list[str], tmp_path: Path
+) -> None:
+    with subprocess.Popen(["sleep", "60"]) as process:
+        job.add(os.getpid())
+        job.add(process.pid)
+        process.kill()
+    write(job, tmp_path)
+    again = LocalJob.adopt(job.page.path, posts.append)
+    assert again is not None
+    assert again.note == Note(
+        "0:a",
+        os.geteuid(),
+        os.getegid(),
+        2,
+        5.0,
+        {os.getpid(): started_at(os.getpid()) or 0},
+    )
+    assert again.page.counters(IoClass.WRITE).volume_bytes == 100_000
+    again.close()
+
+
+@pytest.mark.parametrize("damage", ["no note", "bad note", "bad page", "other process"])
+def test_what_cannot_be_taken_up_is_removed(
+    job: LocalJob, posts: list[str], damage: str
+) -> None:
+    job.add(os.getpid())
+    path = job.page.path
+    beside = path.with_suffix(".note")
+    if damage == "no note":
+        beside.unlink()
+    elif damage == "bad note":
+        beside.write_bytes(b"{")
+    elif damage == "bad page":
+        path.unlink()
+        path.write_bytes(b"?")
+    else:
+        text = beside.read_text()
+        beside.write_text(text.replace(str(started_at(os.getpid())), "1"))
+    assert LocalJob.adopt(path, posts.append) is None
+    assert not path.exists()
+    assert not beside.exists()
+
+
+def test_closing_lets_go(job: LocalJob, tmp_path: Path) -> None:
+    job.page.grant(5.0)
+    other = Page.open(job.page.path)
+    job.close()
+    assert other.granted_bytes() is None
+    assert job.page.path.exists()
+    job.close(remove=True)
+    assert not list(tmp_path.iterdir())
+    other.close()
+
+
+def test_when_a_process_was_started() -> None:
+    assert started_at(os.getpid()) == started_at(os.getpid())
+    with subprocess.Popen(["true"]) as process:
+        while started_at(process.pid) is not None:
+            time.sleep(0.01)
+    assert started_at(process.pid) is None

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: MIT
+"""Starting programs; `tests/e2e/live/test_serve.py` does it with a daemon."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from penstock.errors import InputError
+from penstock.live import run
+from penstock.live.run import controlled_environment, start_daemon
+from penstock.live.settings import Settings
+
+BECOME = "import os; from penstock.live.run import become; become({}, os.environ)"
+
+
+def become(*command: str) -> subprocess.CompletedProcess[str]:
+    """Return what comes of a process that becomes another program."""
+    script = BECOME.format(list(command))
+    return subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+
+
+def test_another_program() -> None:
+    done = become("sh", "-c", "echo $0 $1; exit 5", "a b", "c")
+    assert (done.returncode, done.stdout, done.stderr) == (5, "a b c\n", "")
+
+
+@pytest.mark.parametrize(
+    ("command", "status"), [("no-such-program", 127), ("/etc", 126), ("/dev/null", 126)]
+)
+def test_no_program(command: str, status: int) -> None:
+    done = become(command)
+    assert done.returncode == status
+    assert done.stderr.startswith(f"penstock: {command}: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_daemon_that_cannot_be_started(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="no daemon can be started"):
+        start_daemon(Settings(folder=str(tmp_path / "file")))
+
+
+def test_a_daemon_that_never_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "start_daemon", lambda settings: None)
+    monkeypatch.setattr(run, "_START_S", 0.05)
+    with pytest.raises(InputError, match="no penstock answers"):
+        controlled_environment(Settings(folder=str(tmp_path)), "job")

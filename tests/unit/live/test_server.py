@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: MIT
+"""Parts of the daemon; `tests/e2e/live` has the whole of it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.errors import InputError
+from penstock.live.controller import Controller
+from penstock.live.coordinator import Coordinator
+from penstock.live.history import History
+from penstock.live.jobs import Past
+from penstock.live.messages import Grants, Hello, Join, Part, Report, Terms
+from penstock.live.server import Hub, _lock, _own_folder
+
+
+def test_a_folder_of_ones_own(tmp_path: Path) -> None:
+    path = _own_folder(tmp_path / "a" / "b", 0o700)
+    assert path.stat().st_mode & 0o777 == 0o700
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    with pytest.raises(InputError, match="is not a folder of yours"):
+        _own_folder(tmp_path / "link", 0o700)
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="cannot be made"):
+        _own_folder(tmp_path / "file", 0o700)
+
+
+def test_one_daemon_per_folder(tmp_path: Path) -> None:
+    first = _lock(tmp_path)
+    with pytest.raises(InputError, match="another penstock serves here"):
+        _lock(tmp_path)
+    os.close(first)
+    os.close(_lock(tmp_path))
+
+
+def with_hub(history: History | None, act: Callable[[Hub, list[Any]], Any]) -> None:
+    """Run `act` with a hub that has heard an agent."""
+
+    async def running() -> None:
+        controller = Controller("fair-share", 100.0, compiled=False)
+        terms = Terms("control", [], 0.1, 0.1, 3.0, inf, reads=True)
+        recall = history.recall if history else lambda _: None
+        hub = Hub(Coordinator(controller, terms, recall), history)
+        told: list[Any] = []
+        hub.links["n"] = told.append
+        hub.hear("n", Hello([]))
+        try:
+            await act(hub, told)
+        finally:
+            hub.close()
+
+    asyncio.run(running())
+
+
+def test_messages_that_arrive_together_are_one_decision() -> None:
+    async def act(hub: Hub, told: list[Any]) -> None:
+        for job in ("0:a", "0:b"):
+            hub.hear("n", Join(job, 0, 0, 0, 0.0))
+        assert told == []
+        await asyncio.sleep(0)
+        assert told == [hub.coordinator.terms, Grants({"0:a": 100.0, "0:b": 100.0})]
+
+    with_hub(None, act)
+
+
+def test_our_own_mistakes_do_not_stop_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def act(hub: Hub, told: list[Any]) -> None:
+        def broken(*_: object) -> None:
+            raise ZeroDivisionError
+
+        with monkeypatch.context() as patch:
+            patch.setattr(hub.coordinator, "_join", broken)
+            hub.hear("n", Join("0:a", 0, 0, 0, 0.0))
+        hub.hear("n", Join("0:b", 0, 0, 0, 0.0))
+        await asyncio.sleep(0)
+        assert told[-1] == Grants({"0:b": 100.0})
+
+    with_hub(None, act)
+
+
+def test_messages_to_nobody_are_dropped() -> None:
+    async def act(hub: Hub, told: list[Any]) -> None:
+        hub.hear("elsewhere", Report([], 0))
+        await asyncio.sleep(0)
+        assert [type(message) for message in told] == [Terms]
+
+    with_hub(None, act)
+
+
+def test_jobs_that_leave_are_remembered(tmp_path: Path) -> None:
+    history = History(tmp_path / "h.sqlite", now=lambda: 50.0, wall=lambda: 1e9)
+
+    async def act(hub: Hub, told: list[Any]) -> None:
+        hub.hear("n", Join("0:a", 0, 0, 0, 0.0))
+        hub.hear("n", Part("0:a"))
+        await asyncio.sleep(0)
+
+    with_hub(history, act)
+    again = History(tmp_path / "h.sqlite", now=lambda: 50.0, wall=lambda: 1e9)
+    assert isinstance(again.recall("0:a"), Past)
+    again.close()
+
+
+def test_a_status_for_another_thread() -> None:
+    async def act(hub: Hub, told: list[Any]) -> None:
+        status = await asyncio.to_thread(hub.status_for_thread)
+        assert status.policy == "fair-share"
+
+    with_hub(None, act)

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: MIT
+"""Settings: defaults, file, environment and flags; and mistakes in each."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from math import inf
+from pathlib import Path
+
+import pytest
+
+from penstock.errors import InputError
+from penstock.live.settings import Settings, load_settings, settings_table
+
+ROOT = Path(__file__).parents[3]
+
+
+def settings_file(folder: Path, text: str) -> str:
+    """Write a file of settings."""
+    path = folder / "penstock.toml"
+    path.write_text(text)
+    return str(path)
+
+
+def test_the_defaults() -> None:
+    settings = load_settings({}, {}, "/dev/null")
+    assert settings == Settings()
+    assert settings.policy == "fair-share"
+    assert settings.bandwidth == 0.0
+    assert settings.floor == inf
+    assert settings.prefixes == ()
+    assert settings.gap == 0.05
+    assert settings.lend is True
+
+
+def test_a_flag_beats_the_environment_which_beats_the_file(tmp_path: Path) -> None:
+    path = settings_file(
+        tmp_path, 'policy = "fcfs"\nbandwidth = "2 GB/s"\nlease = 5\nlend = false\n'
+    )
+    environment = {"PENSTOCK_LEASE": "6 s", "PENSTOCK_BANDWIDTH": "3 GB/s"}
+    settings = load_settings({"bandwidth": "4 GB/s", "gap": None}, environment, path)
+    assert (settings.policy, settings.bandwidth) == ("fcfs", 4e9)
+    assert (settings.lease, settings.lend) == (6.0, False)
+
+
+def test_the_environment_may_name_the_file(tmp_path: Path) -> None:
+    path = settings_file(tmp_path, 'prefixes = ["/scratch", "/work"]')
+    settings = load_settings({}, {"PENSTOCK_SETTINGS": path})
+    assert settings.prefixes == ("/scratch", "/work")
+
+
+def test_the_file_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "penstock").mkdir()
+    settings_file(tmp_path / "penstock", 'node = "here"')
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert load_settings({}, {}).node == "here"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("policcy = 'x'", "policcy: unknown setting 'policcy' .*did you mean 'policy'"),
+        ("lease = '1 h'", r"lease: '1 h' is out of range \(give 0.2 to 60 seconds\)"),
+        ("lease = '3 parsecs'", "lease: unknown unit 'parsecs'"),
+        ("bandwidth = 0", "bandwidth: 0 is not a positive bandwidth"),
+        ("bandwidth = 'fast'", "bandwidth: 'fast' is not a bandwidth"),
+        ("mode = 'sometimes'", "mode: unknown value 'sometimes' .*control, dry-run"),
+        ("lend = 'perhaps'", "lend: 'perhaps' is not yes or no"),
+        ("prefixes = ['scratch']", "prefixes: 'scratch' is not an absolute path"),
+        ("prefixes = [1]", r"prefixes: \[1\] is not a list of folders"),
+        ("policy = 1", "policy: 1 is not a text"),
+        ("policy = ", "is not TOML"),
+        ("\xff", "is not TOML"),
+    ],
+)
+def test_mistakes_in_the_file(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "bad.toml"
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(InputError, match=message) as caught:
+        load_settings({}, {}, str(path))
+    assert str(caught.value).startswith(str(path))
+
+
+def test_mistakes_elsewhere(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"^PENSTOCK_GAP: 'x' is not a time"):
+        load_settings({}, {"PENSTOCK_GAP": "x"}, "/dev/null")
+    with pytest.raises(InputError, match=r"^--node-bandwidth: 'x' is not a bandwidth"):
+        load_settings({"node_bandwidth": "x"}, {}, "/dev/null")
+    with pytest.raises(InputError, match=r"^/no/such/file: cannot be read"):
+        load_settings({}, {}, "/no/such/file")
+    with pytest.raises(InputError, match="cannot be read: Is a directory"):
+        load_settings({}, {}, str(tmp_path))
+
+
+def test_the_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Settings(folder="/here").socket == Path("/here/agent.sock")
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    assert Settings().home == Path("/run/penstock")
+    monkeypatch.setattr("os.geteuid", lambda: 1234)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/user/1234")
+    assert Settings().home == Path("/run/user/1234/penstock")
+    monkeypatch.delenv("XDG_RUNTIME_DIR")
+    assert Settings().home == Path("/tmp/penstock-1234")  # noqa: S108
+
+
+def test_every_setting_is_in_the_table_and_in_the_documentation() -> None:
+    table = settings_table()
+    assert [row[0] for row in table] == [item.name for item in fields(Settings)]
+    page = (ROOT / "docs" / "live.md").read_text()
+    for name, default, meaning in table:
+        shown = f"`{default}`" if default else ""
+        assert f"| `{name}` | {shown} | {meaning} |" in page

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: MIT
+"""The limiter, driven with a clock of our own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.mount.limiter import SLACK_S, Kind, Limiter, Limits, Request
+
+KINDS = st.sampled_from(["read", "write"])
+RATES = st.floats(1e3, 1e10)
+#: A mount has been up for a while: the clock is large and its rounding coarse.
+START = 1e6
+
+
+class Arrivals:
+    """Feeds arrivals to a limiter, asks it when it wants to be asked, and notes."""
+
+    def __init__(self, limits: Limits, start: float = START) -> None:
+        self.now = start
+        self.limiter = Limiter(limits, start)
+        self.gone: list[tuple[float, Request]] = []
+
+    def arrive(self, request: Request) -> None:
+        self.limiter.arrive(request, self.now)
+        self.dispatch()
+
+    def dispatch(self) -> None:
+        went = self.limiter.dispatch(self.now)
+        self.gone += [(self.now, request) for request in went]
+
+    def run_until(self, end: float, late_s: float = 0.0) -> None:
+        """Ask at every wake-up before `end`, each time `late_s` too late."""
+        while (wake := max(self.limiter.wake + late_s, self.now)) < end:
+            self.now = wake
+            self.dispatch()
+        if end < inf:
+            self.now = end
+
+    def moved(self, kind: Kind | None = None) -> int:
+        return sum(r.size for _, r in self.gone if kind in (None, r.kind))
+
+
+def write(size: int) -> Request:
+    return Request("write", size)
+
+
+@st.composite
+def schedules(draw: st.DrawFn) -> list[tuple[float, Request]]:
+    """Return arrivals: gaps (s) and requests."""
+    gaps = st.floats(0.0, 0.5)
+    sizes = st.integers(0, 1 << 20)
+    requests = st.builds(Request, KINDS, sizes)
+    return draw(st.lists(st.tuples(gaps, requests), min_size=1, max_size=60))
+
+
+@given(schedules(), RATES, RATES, RATES, st.floats(0.0, 0.02))
+def test_everything_goes_in_order_and_never_faster_than_any_limit(
+    schedule: list[tuple[float, Request]],
+    total: float,
+    read: float,
+    written: float,
+    late_s: float,
+) -> None:
+    limits = Limits(total, read, written)
+    drive = Arrivals(limits)
+    for gap, request in schedule:
+        drive.run_until(drive.now + gap, late_s)
+        drive.arrive(request)
+    drive.run_until(inf, late_s)
+    came = [request for _, request in schedule]
+    for kind in ("read", "write"):
+        went = [r for _, r in drive.gone if r.kind == kind]
+        assert went == [r for r in came if r.kind == kind]
+    assert drive.limiter.waiting == 0
+    _check_rate(drive.gone, total)
+    _check_rate([x for x in drive.gone if x[1].kind == "read"], read)
+    _check_rate([x for x in drive.gone if x[1].kind == "write"], written)
+
+
+def _check_rate(gone: list[tuple[float, Request]], rate: float) -> None:
+    """From its start to any time: no more than the rate and what may be saved."""
+    moved = 0
+    for when, request in gone:
+        moved += request.size
+        most = rate * (when - START + SLACK_S)
+        assert moved <= most * (1 + 1e-9) + rate * 1e-8
+
+
+@given(
+    st.lists(st.integers(1, 1 << 20), min_size=2, max_size=50),
+    RATES,
+    st.floats(0.0, 1.0),
+)
+def test_while_somebody_waits_no_bandwidth_is_lost_however_late_the_timer(
+    sizes: list[int], rate: float, late_s: float
+) -> None:
+    drive = Arrivals(Limits(total=rate))
+    for size in sizes:
+        drive.arrive(write(size))
+    drive.run_until(inf, late_s)
+    assert drive.now - START <= sum(sizes) / rate + late_s + 1e-6
+
+
+@given(st.integers(1, 8), st.integers(1, 1 << 20), RATES)
+def test_writers_that_wait_for_each_answer_get_equal_shares(
+    writers: int, size: int, rate: float
+) -> None:
+    drive = Arrivals(Limits(total=rate))
+    counts = [0] * writers
+    for who in range(writers):
+        drive.arrive(Request("write", size, who))
+    for turn in range(100):
+        if turn == len(drive.gone):
+            drive.run_until(drive.limiter.wake + 1e-9)
+        who = drive.gone[turn][1].pid
+        counts[who] += 1
+        drive.arrive(Request("write", size, who))
+    assert max(counts) - min(counts) <= 1
+
+
+@given(st.floats(0.0, SLACK_S), st.integers(1, 1 << 20))
+def test_a_lone_writer_reaches_the_limit_though_every_timer_is_late(
+    late_s: float, size: int
+) -> None:
+    rate = 100e6
+    drive = Arrivals(Limits(total=rate))
+    for _ in range(50):
+        drive.arrive(write(size))
+        if drive.limiter.waiting:
+            drive.run_until(drive.limiter.wake + late_s + 1e-9, late_s)
+    assert drive.now - START <= 50 * size / rate + late_s + 1e-6
+
+
+def test_what_is_not_used_is_not_saved_beyond_the_slack() -> None:
+    drive = Arrivals(Limits(total=1000.0))
+    drive.run_until(START + 3600.0)
+    drive.arrive(write(1000))
+    assert drive.gone == []
+    assert drive.limiter.wake == pytest.approx(drive.now + 1.0 - SLACK_S)
+
+
+def test_a_request_takes_its_time() -> None:
+    drive = Arrivals(Limits(total=1000.0), start=0.0)
+    drive.arrive(write(500))
+    drive.arrive(write(250))
+    drive.run_until(inf)
+    assert [when for when, _ in drive.gone] == pytest.approx([0.5, 0.75])
+
+
+def test_reads_and_writes_share_the_total() -> None:
+    drive = Arrivals(Limits(total=1000.0), start=0.0)
+    for kind in ("read", "write", "read", "write"):
+        drive.arrive(Request(kind, 100))
+    drive.run_until(inf)
+    assert [when for when, _ in drive.gone] == pytest.approx([0.1, 0.2, 0.3, 0.4])
+    assert [r.kind for _, r in drive.gone] == ["read", "write", "read", "write"]
+
+
+def test_a_slow_kind_does_not_hold_up_the_other() -> None:
+    drive = Arrivals(Limits(read=10.0, write=1000.0), start=0.0)
+    for kind in ("read", "write", "write"):
+        drive.arrive(Request(kind, 100))
+    drive.run_until(1.0)
+    assert drive.moved("read") == 0
+    assert drive.moved("write") == 200
+
+
+def test_two_limits_at_once_are_both_reached() -> None:
+    drive = Arrivals(Limits(total=1000.0, write=1000.0), start=0.0)
+    for _ in range(4):
+        drive.arrive(write(500))
+    drive.run_until(inf)
+    assert drive.now == pytest.approx(2.0)
+
+
+def test_small_requests_do_not_overtake_a_large_one() -> None:
+    drive = Arrivals(Limits(total=1000.0), start=0.0)
+    drive.arrive(Request("read", 5000))
+    for _ in range(10):
+        drive.arrive(write(1))
+    drive.run_until(4.9)
+    assert drive.gone == []
+    drive.run_until(5.1)
+    assert drive.moved("read") == 5000
+
+
+def test_a_changed_limit_holds_for_those_who_wait() -> None:
+    drive = Arrivals(Limits(total=1000.0), start=0.0)
+    drive.arrive(write(1000))
+    drive.run_until(0.5)
+    drive.limiter.change(replace(drive.limiter.limits, total=5000.0), drive.now)
+    drive.dispatch()
+    assert drive.limiter.wake == pytest.approx(0.6)
+    drive.limiter.change(Limits(), drive.now)
+    drive.dispatch()
+    assert drive.moved() == 1000
+    assert drive.limiter.wake == inf
+
+
+def test_after_no_limit_nothing_is_saved() -> None:
+    drive = Arrivals(Limits(), start=0.0)
+    drive.arrive(write(10**9))
+    assert drive.moved() == 10**9
+    drive.limiter.change(Limits(total=1000.0), 5.0)
+    drive.now = 5.0
+    drive.arrive(write(1000))
+    assert drive.limiter.wake == pytest.approx(6.0)
+
+
+def test_what_was_taken_and_not_used_is_given_back() -> None:
+    drive = Arrivals(Limits(total=1000.0), start=0.0)
+    first = write(1000)
+    drive.arrive(first)
+    drive.arrive(write(1000))
+    drive.run_until(1.1)
+    drive.limiter.complete(first, 0, drive.now)
+    drive.dispatch()
+    assert drive.moved() == 2000

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: MIT
+"""Mount points, without mounting anything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penstock.errors import InputError
+from penstock.mount import points
+from penstock.mount.points import check_folders, mounted_at, own_mount
+
+LINES = (
+    "22 1 254:0 / / rw,relatime - ext4 /dev/vda rw\n"
+    r"40 22 0:57 / /mnt/with\040space rw - fuse.penstock /data rw"
+    "\n"
+    "41 22 0:58 / /mnt/twice rw shared:1 master:2 - tmpfs none rw\n"
+    "42 22 0:59 / /mnt/twice rw - fuse.penstock /data rw\n"
+)
+
+
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make a mount table of our own the machine's."""
+    path = tmp_path / "mountinfo"
+    path.write_text(LINES)
+    monkeypatch.setattr(points, "_MOUNTS", path)
+
+
+@pytest.mark.usefixtures("table")
+def test_the_mount_table_is_read() -> None:
+    found = mounted_at("/mnt/with space")
+    assert found is not None
+    assert (found.device, found.kind) == ("0:57", "fuse.penstock")
+    assert mounted_at("/mnt") is None
+
+
+@pytest.mark.usefixtures("table")
+def test_of_two_mounts_the_upper_counts() -> None:
+    assert own_mount("/mnt/twice").device == "0:59"
+
+
+@pytest.mark.usefixtures("table")
+def test_other_mounts_are_not_ours() -> None:
+    with pytest.raises(InputError, match="not a penstock mount"):
+        own_mount("/")
+
+
+def test_the_root_is_mounted() -> None:
+    assert mounted_at("/") is not None
+
+
+@pytest.mark.parametrize("pair", [("a", "a/b"), ("a/b", "a"), ("a", "a"), ("a", "l")])
+def test_neither_folder_may_lie_in_the_other(
+    tmp_path: Path, pair: tuple[str, str]
+) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "l").symlink_to("a/b")
+    with pytest.raises(InputError, match="one inside the other"):
+        check_folders(str(tmp_path / pair[0]), str(tmp_path / pair[1]))
+
+
+def test_folders_that_will_do(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "ab").mkdir()
+    a, ab = str(tmp_path / "a"), str(tmp_path / "ab")
+    assert check_folders(a, ab) == (a, ab)
