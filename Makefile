@@ -46,8 +46,9 @@ format: $(READY)  ## put the code into the house format
 docs: $(READY)  ## build the documentation; warnings are errors
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
 
-bench: $(READY)  ## speed as ratios to SimPy and SimGrid, measured in one run
+bench: $(READY)  ## speed as ratios to SimPy, SimGrid and a time-stepped method
 	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/placement.py
 
 clean:          ## remove what was built
 	rm -rf $(VENV) out build dist docs/_build src/*.egg-info
