@@ -242,19 +242,28 @@ def test_several_policies_have_a_column(attempt: Attempt) -> None:
     )
 
 
-def test_a_missing_input_is_no_error_in_a_comparison(
+def test_a_comparison_in_which_nothing_can_be_compared_is_refused(
     attempt: Attempt, tmp_path: Path
 ) -> None:
     content = _content()
     del content["applications"][1]["bandwidth"]
     (tmp_path / "little.json").write_text(json.dumps(content))
-    text = _done(attempt("compare", "--problem", "little.json"))
-    assert "applications[1]: allocation t-cpu needs b_j, which is not known" in text
-    assert "applications[1]: the bandwidth of 'b' is not known" in text
-    alone = ("compare", "--problem", "little.json", "--json", "-")
-    found = json.loads(_done(attempt(*alone)))
-    assert found["combinations"] == []
-    assert len(found["refusals"]) == len(ALLOCATIONS) * len(PLACEMENTS)
+    done = attempt("compare", "--problem", "little.json", "--json", "o")
+    _assert_refused(done, "none of 24 combinations can be carried out; random + random")
+    assert "the bandwidth of 'b' is not known" in done.stderr
+    assert not (tmp_path / "o").exists()
+
+
+def test_an_algorithm_that_fails_is_said_so_in_one_line(
+    attempt: Attempt, tmp_path: Path
+) -> None:
+    (tmp_path / "boom.py").write_text(
+        "NEEDS = frozenset()\n\n\ndef allocate(problem):\n    return 1 / 0\n"
+    )
+    (tmp_path / "problem.json").write_text(json.dumps(_content()))
+    done = attempt("place", "problem.json", "--allocation", "boom.allocate")
+    message = "allocation boom.allocate failed: ZeroDivisionError: division by zero"
+    _assert_refused(done, message)
 
 
 # --- What cannot be used ----------------------------------------------------------

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,6 +14,7 @@ from oracle.simulator import ZERO, Active, Decision, State, Strategy
 
 __all__ = [
     "STRATEGIES",
+    "EarliestDeadline",
     "ExclusiveFcfs",
     "FairShare",
     "Fcfs",
@@ -23,6 +25,7 @@ __all__ = [
     "Set10",
     "SetFairShare",
     "SharePriority",
+    "ShortOverLoss",
     "make_strategy",
     "set_number",
     "share_among_sets",
@@ -88,6 +91,44 @@ class GreedyCom:
         """Serve the shortest rest first."""
         order = sorted(state.active, key=lambda a: (a.time_at_cap, a.index))
         return fill(order, state.bandwidth), None
+
+
+@dataclass(frozen=True)
+class EarliestDeadline:
+    """Greedily by the deadline that keeps all at the lowest present yield.
+
+    d_i - t = (P_i + V_i / b_i) / (1 - Z) - A_i, Z the largest loss over age; only what
+    can be transferred before the end of the window counts.
+    """
+
+    def decide(self, state: State) -> Decision:
+        """Serve the earliest deadline first."""
+        worst = max((a.lost / a.age for a in state.active if a.age > 0), default=ZERO)
+        left = state.window_end - state.time
+
+        def key(a: Active) -> tuple[Fraction, int]:
+            # Times 1 - Z, which is the same for all and may be 0.
+            alone = min(a.time_at_cap, left)
+            return a.progress + alone - (1 - worst) * a.age, a.index
+
+        return fill(sorted(state.active, key=key), state.bandwidth), None
+
+
+@dataclass(frozen=True)
+class ShortOverLoss:
+    """Greedily by (V_i / b_i) / loss^exponent; in logarithms, hence not exact."""
+
+    exponent: float = 16.0
+
+    def decide(self, state: State) -> Decision:
+        """Serve the smallest quotient first."""
+
+        def key(a: Active) -> tuple[float, int]:
+            loss = a.lost / a.age if a.age > 0 else Fraction(1)
+            weight = self.exponent * math.log(max(float(loss), 1e-12))
+            return math.log(float(a.time_at_cap)) - weight, a.index
+
+        return fill(sorted(state.active, key=key), state.bandwidth), None
 
 
 @dataclass(frozen=True)
@@ -307,6 +348,8 @@ STRATEGIES: dict[str, Callable[..., Strategy]] = {
     "set-fair-share": SetFairShare,
     "share-priority": SharePriority,
     "best-next-event": BestNextEvent,
+    "earliest-deadline": EarliestDeadline,
+    "short-over-loss": ShortOverLoss,
 }
 
 

@@ -45,7 +45,9 @@ EXACT_POLICIES = (
     "periodic-greedy-yield:delta=0.75",
     "periodic-greedy-yield:delta=1.25,clock=event",
 )
-POLICIES = tuple(name for name in ALL_POLICIES if name != "best-next-event")
+#: One has a test of its own; the other's rule has no second derivation to agree with.
+_APART = ("best-next-event", "soft-deadline")
+POLICIES = tuple(name for name in ALL_POLICIES if name not in _APART)
 TOLERANCE = 1e-9
 KINDS = {COMPLETION: "completion", POST: "post", WAKE_UP: "wake"}
 Decisions = list[tuple[float, dict[int, float]]]

@@ -87,7 +87,8 @@ def _check(problem: Problem, run: Run) -> None:
     for j, name in enumerate(names):
         if not run.volume[j] > 0:
             raise InputError(
-                f"{name!r} has transferred nothing inside the window",
+                f"{name!r} has transferred nothing by {run.instance.window.end:g} s, "
+                "when the window ends",
                 where=f"applications[{j}]",
                 remedy="give it I/O, or shorter phases",
             )

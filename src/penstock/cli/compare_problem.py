@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.cli.options import distinct, exclude, write_json
 from penstock.cli.progress import progress_bar
 from penstock.cli.tables import format_table
+from penstock.errors import InputError
 from penstock.placement import ALLOCATIONS, PLACEMENTS, get_allocation, get_placement
 
 if TYPE_CHECKING:
@@ -74,12 +75,22 @@ def compare_problem(arguments: argparse.Namespace) -> int:
             policies,
             progress=lambda done, total: show(done, total, ""),
         )
+    if not comparison.outcomes:
+        raise _nothing_to_compare(comparison)
     if arguments.json:
         facts = provenance(problem=arguments.problem)
         write_json(plan_comparison_document(comparison, facts), arguments.json)
     if arguments.json != "-":
         sys.stdout.writelines(_text(comparison))
     return 0
+
+
+def _nothing_to_compare(comparison: PlanComparison) -> InputError:
+    first = comparison.refusals[0]
+    return InputError(
+        f"none of {len(comparison.refusals)} combinations can be carried out; "
+        f"{first.allocator} + {first.placer}: {first.reason}"
+    )
 
 
 def _text(comparison: PlanComparison) -> Iterator[str]:
@@ -89,14 +100,13 @@ def _text(comparison: PlanComparison) -> Iterator[str]:
     # The policy needs a column only if there are several.
     names = len(_NAMES) if len(policies) > 1 else len(_NAMES) - 1
     yield f"{problem.resources} targets, {len(problem.applications)} applications\n"
-    if outcomes:
-        yield (
-            f"{', '.join(sorted(policies))} on every target, until the first "
-            "application ends\n\n"
-        )
-        header = [*_NAMES[:names], *_NUMBERS, "I/O-load"]
-        rows = [_cells(*outcome, names) for outcome in outcomes]
-        yield format_table(header, rows, left=names)
+    yield (
+        f"{', '.join(sorted(policies))} on every target, until the first "
+        "application ends\n\n"
+    )
+    header = [*_NAMES[:names], *_NUMBERS, "I/O-load"]
+    rows = [_cells(*outcome, names) for outcome in outcomes]
+    yield format_table(header, rows, left=names)
     reasons: dict[str, list[str]] = {}
     for refusal in comparison.refusals:
         combination = (refusal.allocator, refusal.placer, refusal.policy)[:names]

@@ -31,13 +31,13 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Run the study and say where the page is."""
-    from penstock.experiments.reproduction import Scale, reproduce
+    from penstock.experiments.reproduction import reproduce
     from penstock.experiments.study_file import read_study
 
     study = read_study(arguments.file)
     folder = Path(arguments.output)
     executor = executor_from(arguments)
     with progress_bar() as show:
-        reproduce(study, Scale.PAPER, folder, executor, show)
+        reproduce(study, None, folder, executor, show)
     sys.stdout.write(f"page: {folder / study.name / 'index.html'}\n")
     return 0

@@ -12,6 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import msgspec
 import polars as pl
 from matplotlib.figure import Figure
 
@@ -57,7 +58,7 @@ class Reproduction:
 
 def reproduce(
     figure: Reproduction,
-    scale: Scale,
+    scale: Scale | None,
     folder: Path,
     executor: Executor,
     progress: Progress,
@@ -65,10 +66,11 @@ def reproduce(
     """Compute, draw and judge `figure`; leave its files in ``folder/name``.
 
     Studies are kept in ``folder/studies``, where figures that need the same one
-    share it. Returns the record that the index page shows.
+    share it. A study of one's own has no `scale`. Returns the record that the index
+    page shows.
     """
     home = _folder(folder / figure.name)
-    work = figure.study(scale)
+    work = figure.study(scale or Scale.PAPER)
     studies = (work,) if isinstance(work, Declaration) else work
     tables = _tables(studies, folder / "studies", executor, progress)
     seed, instances = (
@@ -76,7 +78,7 @@ def reproduce(
         if isinstance(studies, pl.DataFrame)
         else (studies[0].seed, studies[0].instances)
     )
-    facts = provenance(figure=figure.name, scale=scale.value, seed=seed)
+    facts = provenance(figure=figure.name, scale=scale, seed=seed)
     claims = judge(figure.claims, tables)
     summary = figure.summary(tables)
     drawn = figure.draw(tables)
@@ -132,7 +134,13 @@ def reproduce_all(
     executor: Executor,
     progress: Progress,
 ) -> list[dict[str, Any]]:
-    """Reproduce several figures and write an index page of them all."""
+    """Reproduce several figures; write an index page of all that the folder holds."""
     records = [reproduce(f, scale, folder, executor, progress) for f in figures]
-    write_index(records, folder)
+    ours = {record["name"] for record in records}
+    earlier = [
+        msgspec.json.decode(path.read_bytes())
+        for path in sorted(folder.glob("*/claims.json"))
+        if path.parent.name not in ours
+    ]
+    write_index([*records, *earlier], folder)
     return records

@@ -221,6 +221,9 @@ class Problem:
         self._check_length(placement, "placement")
         everyone = range(len(placement))
         peaks = [float(self._profile(j)[: self.resources].max()) for j in everyone]
+        for j in everyone:
+            if not self.has_phases(j):
+                raise self._unknown(j, "the work", '"phases"')
         platform = Platform(sum(peaks), max(peaks), self.resources, Sharing.TIME)
         applications = []
         for j, targets in enumerate(placement):
@@ -256,7 +259,7 @@ class Problem:
     def _time(self, j: int, io_time: float) -> float:
         time = self.compute_time[j] + io_time
         if not time > 0:
-            raise self._unknown(j, "what it does", '"phases"')
+            raise self._unknown(j, "the work", '"phases"')
         return time
 
     def _check_width(self, j: int, n: int) -> None:

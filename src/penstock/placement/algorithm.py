@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from operator import index
 from typing import TYPE_CHECKING, Any, ClassVar, Self, SupportsIndex, TypeAlias
 
-from penstock.errors import InputError, PolicyError
+from penstock.errors import InputError, PenstockError, PolicyError
 from penstock.placement.inputs import Input, require
 from penstock.registry import Found, Parameter, labelled, parameter_values
 
@@ -61,6 +61,16 @@ class _Algorithm:
         label = labelled(found.name, found.declared, values)
         return cls(found.name, label, needs, found.function, values)
 
+    def _decided(self, *told: object) -> Any:
+        """Ask the algorithm; its own mistakes become a `PolicyError`."""
+        try:
+            return self.decide(*told, **self.settings)
+        except PenstockError:
+            raise
+        except Exception as error:
+            what = " ".join(f"{type(error).__name__}: {error}".split())
+            raise PolicyError(f"{self.KIND} {self.label} failed: {what}") from error
+
     def _whole(self, values: Iterable[SupportsIndex]) -> tuple[int, ...]:
         try:
             return tuple(map(index, values))
@@ -81,7 +91,7 @@ class Allocator(_Algorithm):
     def allocate(self, problem: Problem) -> Allocation:
         """Return n_j, from 1 to what is there and was measured, of every j."""
         require(self.needs, problem, f"allocation {self.label}")
-        counts = self._whole(self.decide(problem, **self.settings))
+        counts = self._whole(self._decided(problem))
         try:
             problem.check_allocation(counts)
         except InputError as error:
@@ -99,7 +109,7 @@ class Placer(_Algorithm):
         """Return n_j different targets of every j, ascending."""
         problem.check_allocation(allocation)
         require(self.needs, problem, f"placement {self.label}")
-        chosen = self.decide(problem, tuple(allocation), **self.settings)
+        chosen = self._decided(problem, tuple(allocation))
         if not isinstance(chosen, Sequence) or len(chosen) != len(allocation):
             raise self._broken(chosen, "a list of targets for each application")
         placement = tuple(tuple(sorted(self._whole(targets))) for targets in chosen)

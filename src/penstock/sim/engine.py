@@ -17,9 +17,9 @@ for is due. What happens at equal times, in this order:
 4. ONE decision of the policy for every target that was touched, if it has any
    flow to serve. It holds until that target is touched again.
 
-An instant costs O(k + log m + log N) for m applications, N targets and k flows on
-the targets that are touched, plus the policy. Applications in a work phase and
-all other targets are not looked at.
+An instant costs O(k + log m + log N) for m applications, N targets and k flows of
+the applications on the targets that are touched, plus the policy. Applications in
+a work phase and all other targets are not looked at.
 """
 
 from __future__ import annotations

@@ -254,7 +254,8 @@ def _raise_status(
     if number >= 0 and status != APPLICATION_ENDED:
         number = program.owner[flow]
     name = instance.applications[number].name if number >= 0 else ""
-    wanted = state.wanted[flow]
+    wanted = state.wanted[flow] * program.unit[flow]
+    cap = program.cap[flow] * program.unit[flow]
     if status == APPLICATION_ENDED:
         place = "before" if now < instance.window.begin else "inside"
         raise InputError(
@@ -265,7 +266,7 @@ def _raise_status(
         )
     broken = {
         RATE_OVER_CAP: f"gives {name!r} {wanted} B/s, over its cap "
-        f"{program.cap[flow]} or not a number",
+        f"{cap} or not a number",
         RATE_NEGATIVE: f"gives {name!r} {wanted} B/s, less than nothing",
         CAPACITY_EXCEEDED: "gives more in all than the capacity "
         f"{program.capacity} B/s",

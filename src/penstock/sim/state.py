@@ -63,7 +63,7 @@ APPLICATION_ENDED: Final = 6
 TIME_WENT_BACK: Final = 7
 PROGRESS_NOT_CONSERVED: Final = 8
 
-# Kinds of events, in the order in which they are applied at one instant.
+# Kinds of events.
 COMPLETION: Final = 0
 POST: Final = 1
 WAKE_UP: Final = 2
@@ -109,7 +109,7 @@ class Program(NamedTuple):
     unit: Floats
     """By flow: bytes in one unit of its volume; 1 but on time-shared targets."""
     cap: Floats
-    """By flow, as all that follow but the last three: most it can draw."""
+    """By flow, as the next five: most it can draw."""
     release: Floats
     nodes: Ints
     period: Floats

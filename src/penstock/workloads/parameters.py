@@ -59,7 +59,7 @@ def range_of(item: Field[Any]) -> str:
         return " or ".join(item.metadata["choices"])
     low, high = item.metadata["low"], item.metadata["high"]
     if math.isinf(high):
-        return f"at least {low:g}"
+        return "any" if math.isinf(low) else f"at least {low:g}"
     return f"{low:g} to {high:g}"
 
 

@@ -29,9 +29,7 @@ Seeds: as in `penstock.workloads.iterative`; so do the algorithms that draw at r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import ClassVar, Final, TypeVar
 
 import numpy as np
@@ -58,7 +56,6 @@ __all__ = [
     "largest_ratio",
     "minimum_load",
     "node_counts",
-    "problems_by_load",
     "seeded",
 ]
 
@@ -204,31 +201,12 @@ def dedicated_window(problem: Problem, placement: Placement) -> Window:
 def seeded(algorithm: _Algorithm, seed: int, index: int) -> _Algorithm:
     """Return `algorithm` with the stream (seed, index), if it draws at random.
 
-    One that was given a seed of its own keeps it.
+    One that was given a seed of its own, other than the default, keeps it.
     """
-    if "seed" not in algorithm.settings or ":" in algorithm.label:
+    if "seed" not in algorithm.settings or "seed=" in algorithm.label:
         return algorithm
     (stream,) = SeedSequence(seed, spawn_key=(index,)).generate_state(1).tolist()
     return replace(algorithm, settings={**algorithm.settings, "seed": stream})
-
-
-def problems_by_load(
-    problems: Iterable[Problem], edges: Sequence[float]
-) -> list[list[Problem]]:
-    """Sort problems into bins by their minimum load (papers/2 section 5.3).
-
-    Bin i holds those in [edges[i], edges[i + 1]); who is in no bin is left out.
-    """
-    if len(edges) < 2 or not all(low < high for low, high in pairwise(edges)):
-        raise InputError(
-            f"{list(edges)} are no edges of bins", remedy="give two or more, ascending"
-        )
-    bins: list[list[Problem]] = [[] for _ in range(len(edges) - 1)]
-    for problem in problems:
-        place = int(np.searchsorted(edges, minimum_load(problem), side="right")) - 1
-        if 0 <= place < len(bins):
-            bins[place].append(problem)
-    return bins
 
 
 def _class_sizes(applications: int) -> tuple[int, int, int]:

@@ -21,6 +21,7 @@ from penstock.experiments.figures.p2_study import (
     case_study,
     chosen,
     means,
+    measured,
     placed,
     relative,
     spread,
@@ -118,7 +119,7 @@ def test_the_summary_of_an_interval() -> None:
 
 def test_where_most_are_left_out_there_is_no_line() -> None:
     rows = pl.concat([_rows([1.0, None, None], 0.3), _rows([1.0, None], 0.6)])
-    assert summary(rows, "value", "allocation")["bin"].to_list() == [0.6]
+    assert measured(summary(rows, "value", "allocation"))["bin"].to_list() == [0.6]
     single = summary(_rows([3.0]), "value", "allocation")
     assert single["error"].to_list() == [0.0]
 

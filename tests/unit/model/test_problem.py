@@ -155,7 +155,7 @@ def test_what_is_not_known_is_refused(
 def test_an_application_that_does_nothing_has_no_stress() -> None:
     idle = problem(2, application("a", [1.0], work=0.0, volume=0.0))
     assert not idle.has_phases(0)
-    with pytest.raises(InputError, match=r"what it does of 'a' .*give \"phases\""):
+    with pytest.raises(InputError, match=r"the work of 'a' .*give \"phases\""):
         idle.stress(0, 1)
 
 
@@ -219,7 +219,7 @@ def test_somebody_does_end_in_that_window(it: Problem, policy: str) -> None:
 
 def test_a_window_needs_the_phases() -> None:
     idle = problem(1, application("a", [1.0], work=0.0, volume=0.0))
-    with pytest.raises(InputError, match="what it does of 'a' is not known"):
+    with pytest.raises(InputError, match="the work of 'a' is not known"):
         idle.instance([(0,)])
 
 

@@ -23,7 +23,6 @@ from penstock.workloads.striped import (
     largest_ratio,
     minimum_load,
     node_counts,
-    problems_by_load,
 )
 
 
@@ -216,26 +215,6 @@ def test_no_allocation_has_less_than_the_minimum_load(index: int) -> None:
     problem = workload.problem(1, index)
     loads = [problem.io_load(widths) for widths in product(range(1, 6), repeat=4)]
     assert minimum_load(problem) == pytest.approx(min(loads), rel=1e-12)
-
-
-def test_problems_are_sorted_by_minimum_load() -> None:
-    problems = _problems(Striped(load=0.5), 12)
-    loads = [minimum_load(problem) for problem in problems]
-    edges = sorted(loads)[2], sorted(loads)[5], sorted(loads)[10]
-    bins = problems_by_load(problems, edges)
-    assert [len(held) for held in bins] == [3, 5]
-    assert bins == [
-        [p for p, load in zip(problems, loads, strict=True) if low <= load < high]
-        for low, high in ((edges[0], edges[1]), (edges[1], edges[2]))
-    ]
-
-
-@pytest.mark.parametrize(
-    "edges", [[], [0.5], [0.5, 0.5], [1.0, 0.5], [0, float("nan")]]
-)
-def test_bins_without_width_are_refused(edges: list[float]) -> None:
-    with pytest.raises(InputError, match="no edges of bins"):
-        problems_by_load([], edges)
 
 
 # --- Parameters -------------------------------------------------------------------

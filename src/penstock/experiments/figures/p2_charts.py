@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from penstock.experiments.charts import tidy, upright_box
+from penstock.experiments.figures.p2_study import measured
 from penstock.experiments.plots import colour_of
 from penstock.policies import POLICIES
 
@@ -143,7 +144,7 @@ def _names(panel: LoadPanel) -> list[str]:
 
 def _line(axis: Any, panel: LoadPanel, name: str) -> None:
     """Draw one line with its band; thin ones over the others."""
-    table = panel.table.filter(pl.col(panel.by) == name)
+    table = measured(panel.table.filter(pl.col(panel.by) == name))
     style = style_of(name)
     scale = 100 if panel.per_cent else 1
     loads = table["bin"].to_numpy()

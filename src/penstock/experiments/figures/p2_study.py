@@ -164,7 +164,7 @@ def summary(
     """Return mean and spread of `metric` by interval of load and column `by`.
 
     ``sets``: problems measured; ``left_out``: those in which an application has
-    hardly begun its I/O (where these are the most, there is no line); ``complete``:
+    hardly begun its I/O (see `measured`); ``complete``:
     of the sets, those in which every application completed a phase. ``low`` and
     ``high``: 10th and 90th percentile; ``error``: half the 95 % confidence interval of
     the mean.
@@ -183,9 +183,13 @@ def summary(
             value.quantile(0.9, "linear").alias("high"),
             (1.96 * value.std() / value.len().sqrt()).fill_null(0.0).alias("error"),
         )
-        .filter(pl.col("sets") > 0, pl.col("sets") >= pl.col("left_out"))
         .sort(by, "bin")
     )
+
+
+def measured(table: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of a `summary` that say something: most sets are measured."""
+    return table.filter(pl.col("sets") > 0, pl.col("sets") >= pl.col("left_out"))
 
 
 def means(
@@ -193,7 +197,7 @@ def means(
 ) -> dict[str, dict[float, float]]:
     """Return the mean of `metric` by value of `by` and interval of load."""
     found: dict[str, dict[float, float]] = {}
-    table = summary(rows, metric, by, width).select(by, "bin", "mean")
+    table = measured(summary(rows, metric, by, width)).select(by, "bin", "mean")
     for name, middle, mean in table.iter_rows():
         found.setdefault(name, {})[middle] = mean
     return found
