@@ -87,7 +87,8 @@ def _claims_table(claims: list[dict[str, Any]]) -> str:
 def _claim_line(claim: dict[str, Any]) -> str:
     answer = "yes" if claim["holds"] else "no"
     verdict = f'<span class="{answer}">{answer}</span>'
-    numbers = ", ".join(f"{escape(k)} {v:g}" for k, v in claim["numbers"].items())
+    found = claim["numbers"].items()
+    numbers = ", ".join(f"{escape(k)} {_shown(v)}" for k, v in found)
     note = ""
     if "note" in claim:
         note = f'<br><span class="small">{escape(claim["note"])}</span>'
@@ -97,6 +98,11 @@ def _claim_line(claim: dict[str, Any]) -> str:
         f"{note}</td>"
         f"<td>{verdict}</td><td><code>{numbers}</code></td></tr>"
     )
+
+
+def _shown(number: float | None) -> str:
+    """Return a number of a claim; in JSON one that is not finite is null."""
+    return "not finite" if number is None else f"{number:g}"
 
 
 def _made_by(record: dict[str, Any]) -> str:

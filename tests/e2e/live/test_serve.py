@@ -371,12 +371,18 @@ def test_a_user_sees_only_what_is_its_own(tmp_path: Path) -> None:
 
 def test_a_phase_that_is_announced_has_its_volume_at_once(tmp_path: Path) -> None:
     code = (
-        "import penstock, pathlib, time\n"
+        "import penstock, pathlib, sys\n"
+        "sys.stdin.readline()\n"
         "with penstock.phase(volume=3_000_000):\n"
         "    pathlib.Path('announced').write_bytes(bytes(1000))\n"
-        "    time.sleep(30)\n"
+        "    sys.stdin.readline()\n"
     )
     with closing(Daemon(tmp_path)) as daemon:
         daemon.start()
-        daemon.run(sys.executable, "-c", code, job="hinted")
+        program = daemon.run(sys.executable, "-c", code, job="hinted")
+        # Not before the job is known: of what was said earlier only the sum is seen.
+        until(lambda: daemon.job("hinted"))
+        assert program.stdin is not None
+        program.stdin.write("go\n")
+        program.stdin.flush()
         until(lambda: daemon.job("hinted").get("volume") == 3_000_000)

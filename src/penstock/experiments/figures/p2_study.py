@@ -45,6 +45,7 @@ __all__ = [
     "case_study",
     "chosen",
     "means",
+    "measured",
     "placed",
     "relative",
     "spread",
