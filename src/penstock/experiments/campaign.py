@@ -40,7 +40,7 @@ from penstock.experiments.study import Declaration, Piece
 from penstock.experiments.tables import write_parquet
 from penstock.model import replacing
 
-__all__ = ["Executor", "Progress", "read_table", "run_study"]
+__all__ = ["Executor", "Progress", "run_study"]
 
 #: Called with the cost done, the cost in all, and a message worth showing or "".
 Progress = Callable[[float, float, str], None]
@@ -65,11 +65,6 @@ def run_study(
         campaign.find_kept()
         campaign.compute_missing(executor)
         return campaign.gather()
-
-
-def read_table(folder: Path) -> pl.DataFrame:
-    """Return the table of a finished study."""
-    return pl.read_parquet(folder / "table.parquet")
 
 
 @dataclass(slots=True)
