@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Install the Debian packages that some tests need: a real Slurm, `ip`, FUSE, and
-# programs to control.
+# Install the Debian packages that some tests need: a real Slurm and MooseFS, `ip`, FUSE,
+# and programs to control.
 # Does nothing, and says why, where it cannot; those tests are then skipped.
 set -eu
 
 PACKAGES="slurm-wlm slurm-client munge iproute2 fuse3 libfuse3-dev pkg-config
+    moosefs-master moosefs-chunkserver moosefs-client moosefs-cli
     rsync fio busybox-static sqlite3 openmpi-bin libopenmpi-dev"
 
 missing=
