@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: MIT
+"""Traces: CSV files and Darshan logs in, every mistake with its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penstock.errors import InputError
+from penstock.workloads.traces import COLUMNS, read_trace
+
+_LOG = Path(__file__).parents[2] / "data" / "hdf5_diagonal_write_half_flush_dxt.darshan"
+_HEADER = ",".join(COLUMNS)
+
+
+def _trace(path: Path, *lines: str) -> Path:
+    path.write_text("\n".join([_HEADER, *lines]) + "\n")
+    return path
+
+
+def test_csv(tmp_path: Path) -> None:
+    trace = read_trace(
+        _trace(
+            tmp_path / "t.csv",
+            "1,a,write,0,10,2.0,2.5",
+            "0,b,read,5,7,0.5,0.75",
+            "1,a,write,10,10,1.0,1.5",
+        )
+    )
+    assert [a.start for a in trace.by_process()[1]] == [1.0, 2.0]
+    assert trace.sizes() == {"b": 12}
+
+
+def test_a_real_darshan_log() -> None:
+    pytest.importorskip("darshan", reason="the extra `darshan` is not installed")
+    trace = read_trace(_LOG)
+    moved = {"read": 0, "write": 0}
+    for access in trace.accesses:
+        moved[access.operation] += access.size
+    # Sums of the segments that darshan-dxt-parser prints.
+    assert moved == {"read": 2_627_610, "write": 15_930}
+    assert sorted(trace.by_process()) == list(range(10))
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("0,a,append,0,1,0,1", "operation 'append' (read or write)"),
+        ("-1,a,read,0,1,0,1", "process -1 is negative"),
+        ("0,,read,0,1,0,1", "no file is named"),
+        ("0,a,read,-4,1,0,1", "no file has 1 bytes at -4"),
+        ("0,a,read,9223372036854775807,1,0,1", "no file has 1 bytes at"),
+        ("0,a,read,0,1,2,1", "from 2 s to 1 s"),
+        ("0,a,read,0,1,0,inf", "from 0 s to inf s"),
+        ("0,a,read,0,many,0,1", "not a number"),
+        ("0,a,read", "not a number"),
+    ],
+)
+def test_mistakes_have_a_line(tmp_path: Path, line: str, what: str) -> None:
+    path = _trace(tmp_path / "t.csv", "0,a,read,0,1,0,1", line)
+    with pytest.raises(InputError) as caught:
+        read_trace(path)
+    assert f"{path}: line 3" in str(caught.value)
+    assert what in str(caught.value)
+
+
+def test_what_is_no_trace(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="No such file"):
+        read_trace(tmp_path / "nowhere.csv")
+    with pytest.raises(InputError, match="the trace is empty"):
+        read_trace(_trace(tmp_path / "empty.csv"))
+    (tmp_path / "t.csv").write_text("process,file\n0,a\n")
+    with pytest.raises(InputError, match="no column operation, offset, size"):
+        read_trace(tmp_path / "t.csv")
+    pytest.importorskip("darshan", reason="the extra `darshan` is not installed")
+    (tmp_path / "t.darshan").write_bytes(b"nonsense" * 100)
+    with pytest.raises(InputError, match="not a Darshan log"):
+        read_trace(tmp_path / "t.darshan")
