@@ -14,6 +14,7 @@ from penstock.errors import UnknownNameError
 from penstock.model import Instance
 from penstock.workloads.apex import Apex
 from penstock.workloads.io_sets import IOSets
+from penstock.workloads.microbenchmark import Microbenchmark
 from penstock.workloads.parameters import parse_settings
 from penstock.workloads.striped import Striped
 from penstock.workloads.synthetic import Synthetic
@@ -22,6 +23,7 @@ __all__ = [
     "WORKLOADS",
     "Apex",
     "IOSets",
+    "Microbenchmark",
     "Striped",
     "Synthetic",
     "Workload",
@@ -42,6 +44,7 @@ WORKLOADS: Final[dict[str, type[Workload]]] = {
     "io-sets": IOSets,
     "apex": Apex,
     "striped": Striped,
+    "microbenchmark": Microbenchmark,
 }
 
 

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: MIT
+"""What is simulated where there are burst buffers: storage, buffers, writers.
+
+Times in seconds, volumes in bytes, bandwidths in bytes per second.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple, Self
+
+from penstock.errors import InputError
+from penstock.model import Application, Instance, Sharing
+
+__all__ = ["Act", "Buffer", "Step", "Storage", "Writer", "storage_of", "writers_of"]
+
+
+class Act(StrEnum):
+    """What a writer does next."""
+
+    WORK = "work"
+    WRITE = "write"
+    SYNC = "sync"
+    """Wait until all that was written is on the storage (fsync)."""
+    CLOSE = "close"
+    """As `SYNC`; ends the I/O phase, which the first write after it begins anew."""
+
+
+class Step(NamedTuple):
+    """One step of a writer."""
+
+    act: Act
+    amount: float = 0.0
+    """Seconds of work, or bytes to write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """Equal storage targets, and what one application gets of them.
+
+    Without a `profile`, what the users of a target draw adds up to its bandwidth at
+    most (papers/1). With one, an application alone on n targets draws b(n), and the
+    users of a target share its time (papers/2).
+    """
+
+    bandwidth: float
+    """B of all targets together, without a profile (bytes/s)."""
+    targets: int = 1
+    profile: tuple[float, ...] = ()
+    """b(1), b(2), ...: what an application draws alone on so many targets (bytes/s)."""
+    efficiency: float = 1.0
+    """Part of a target's capacity that is left when it serves several applications at
+    the same time: what interference costs beyond sharing."""
+
+    def __post_init__(self) -> None:
+        _positive("bandwidth", self.bandwidth, "give bytes per second")
+        if type(self.targets) is not int or self.targets < 1:
+            raise InputError(
+                f"{self.targets!r} is not a number of storage targets",
+                where="targets",
+                remedy="give a whole number, 1 or more",
+            )
+        if self.profile and len(self.profile) != self.targets:
+            raise InputError(
+                f"{len(self.profile)} bandwidths for {self.targets} targets",
+                where="profile",
+                remedy="give one for every number of targets",
+            )
+        for value in self.profile:
+            _positive("profile", value, "give bytes per second")
+        if not 0 < self.efficiency <= 1:
+            raise InputError(
+                f"{self.efficiency!r} is out of range",
+                where="efficiency",
+                remedy="above 0, and 1 at most",
+            )
+
+    @property
+    def target_bandwidth(self) -> float:
+        """Bandwidth of one target (bytes/s)."""
+        return self.bandwidth / self.targets
+
+    def alone(self, targets: int, limit: float = math.inf) -> float:
+        """Return what an application draws alone on some targets (bytes/s).
+
+        `limit` is what it can draw at most by itself.
+        """
+        most = targets * self.target_bandwidth
+        return min(self.profile[targets - 1] if self.profile else most, limit)
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """Burst buffers: one on every node, or one for all.
+
+    Draining reads them; that this takes some of their speed is neglected.
+    """
+
+    speed: float
+    """Of the buffer of one node, or of the one for all (bytes/s)."""
+    capacity: float = math.inf
+    """Likewise (bytes)."""
+    shared: bool = False
+    """True: one buffer for all. False: an application has those of its nodes."""
+    inline: bool = False
+    """True: an application flushes by itself, as with BBIO (papers/4 section IV): its
+    buffer is drained only while it waits, and it waits until the buffer is empty.
+    False: somebody else drains, and it goes on."""
+
+    def __post_init__(self) -> None:
+        _positive("speed", self.speed, "give bytes per second")
+        if not self.capacity > 0:
+            raise InputError(
+                f"{self.capacity!r} is no capacity",
+                where="capacity",
+                remedy="give bytes, more than 0",
+            )
+
+    def check(self, writers: tuple[Writer, ...]) -> None:
+        """Raise `InputError` if a request can never be staged."""
+        for number, writer in enumerate(writers):
+            room = self.capacity if self.shared else writer.nodes * self.capacity
+            if writer.largest > room:
+                raise InputError(
+                    f"a request of {writer.largest:g} bytes does not fit into a buffer "
+                    f"of {room:g}",
+                    where=f"writers[{number}] ({writer.name})",
+                    remedy="give it a larger buffer, or let it write smaller requests",
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """An application that writes: its steps, in order."""
+
+    name: str
+    steps: tuple[Step, ...]
+    start: float = 0.0
+    """When its first step begins (s)."""
+    nodes: int = 1
+    processes: int = 1
+    limit: float = math.inf
+    """Most that it can draw by itself (bytes/s)."""
+    priority: float = 0.0
+    """For strategies that ask for it; higher goes first."""
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.start):
+            raise InputError(f"{self.start!r} is not a time", where="start")
+        for name in ("nodes", "processes"):
+            if getattr(self, name) < 1:
+                raise InputError(
+                    f"{getattr(self, name)!r} is out of range",
+                    where=name,
+                    remedy="at least 1",
+                )
+        _positive("limit", self.limit, "give bytes per second", finite=False)
+        for number, step in enumerate(self.steps):
+            _check_step(step, f"steps[{number}]")
+
+    @classmethod
+    def of_requests(
+        cls, name: str, count: int, size: float, delay: float = 0.0, **rest: object
+    ) -> Self:
+        """Return a writer of `count` requests of `size` bytes, `delay` s apart.
+
+        It opens a file, writes and closes it: one I/O phase.
+        """
+        if count < 1:
+            raise InputError(
+                f"{count!r} requests", where="requests", remedy="at least 1"
+            )
+        write, pause = Step(Act.WRITE, size), Step(Act.WORK, delay)
+        steps = (write, *(step for _ in range(count - 1) for step in (pause, write)))
+        return cls(name, (*steps, Step(Act.CLOSE)), **rest)  # type: ignore[arg-type]
+
+    @property
+    def largest(self) -> float:
+        """Its largest request (bytes); 0 if it writes nothing."""
+        return max((s.amount for s in self.steps if s.act is Act.WRITE), default=0.0)
+
+
+def writers_of(instance: Instance) -> tuple[Writer, ...]:
+    """Return the applications of an instance, each with one I/O phase.
+
+    It begins with the first operation and ends with the last one. One process per
+    node.
+    """
+    return tuple(
+        Writer(
+            a.name,
+            (*_steps(a), Step(Act.CLOSE)),
+            start=a.start,
+            nodes=a.nodes,
+            processes=a.nodes,
+            limit=math.inf
+            if a.profile.size
+            else a.nodes * instance.platform.node_bandwidth,
+        )
+        for a in instance.applications
+    )
+
+
+def _steps(application: Application) -> list[Step]:
+    """Return work and writes in turn, without zeros."""
+    volumes = [*application.volume.tolist(), 0.0]
+    steps = []
+    for work, volume in zip(application.work.tolist(), volumes, strict=True):
+        steps += [Step(Act.WORK, work), Step(Act.WRITE, volume)]
+    return [step for step in steps if step.amount > 0]
+
+
+def storage_of(instance: Instance, efficiency: float = 1.0) -> Storage:
+    """Return the storage of an instance; profiles must be the same for all."""
+    platform = instance.platform
+    by_time = platform.sharing is Sharing.TIME
+    profile = instance.applications[0].profile if by_time else ()
+    return Storage(
+        platform.bandwidth, platform.targets, tuple(profile), efficiency=efficiency
+    )
+
+
+def _check_step(step: Step, where: str) -> None:
+    low = 0.0 if step.act is not Act.WRITE else math.ulp(0.0)
+    if not (math.isfinite(step.amount) and step.amount >= low):
+        remedy = "give 0 s or more" if step.act is Act.WORK else "give bytes, above 0"
+        raise InputError(
+            f"{step.amount!r} is no amount to {step.act}", where=where, remedy=remedy
+        )
+
+
+def _positive(where: str, value: float, remedy: str, *, finite: bool = True) -> None:
+    if not value > 0 or (finite and math.isinf(value)):
+        raise InputError(f"{value!r} is out of range", where=where, remedy=remedy)

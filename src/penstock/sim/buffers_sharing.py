@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: MIT
+"""Asking a bandwidth-sharing policy of papers/1 how to share one target.
+
+The same policy objects as in the engine, interpreted. Entry i of the columns is the
+writing of application i, entry K + i its draining, for K applications: to a policy both
+are operations of an application, with the same age and the same lost time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf
+from typing import Any, Final, cast
+
+from penstock.errors import PolicyError
+from penstock.kernels import interpreted
+from penstock.policies.policy import Policy
+from penstock.policies.view import View
+
+__all__ = ["Columns", "Demand", "Shares", "ask", "share_target"]
+
+#: Relative excess over a cap or a capacity that rounding may cause.
+_TOLERANCE: Final = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """One flow that wants a part of a target; in bytes, or seconds at full speed."""
+
+    entry: int
+    cap: float
+    remaining: float
+    volume: float
+    posted: float
+    """When its operation was posted (s)."""
+
+
+@dataclass(slots=True)
+class Columns:
+    """What policies see of the applications; lists by entry, see `View`."""
+
+    window_begin: float
+    window_end: float
+    dedicated_events: float
+    release: list[float]
+    nodes: list[int]
+    lost: list[float]
+    iterations: list[int]
+    iteration_time: list[float]
+    work_before: list[float]
+    blank: list[float] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.blank = [0.0] * len(self.release)
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """The answer: rates by entry, and when to ask again (s)."""
+
+    rates: Mapping[int, float]
+    wake: float
+
+
+def ask(
+    policy: Policy,
+    now: float,
+    capacity: float,
+    demands: Sequence[Demand],
+    columns: Columns,
+) -> Shares:
+    """Let `policy` share `capacity` among `demands`, ascending by entry."""
+    if not demands:
+        return Shares({}, inf)
+    size = len(columns.release)
+    rates = [0.0] * size
+    try:
+        wake = float(
+            interpreted(policy.allocate)(
+                _view(policy, now, capacity, demands, columns), cast(Any, rates)
+            )
+        )
+    except Exception as error:
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise PolicyError(
+            f"policy {policy.name} failed at t = {now:g} s: {reason}"
+        ) from error
+    _check(policy, now, capacity, demands, rates, wake)
+    return Shares({d.entry: min(rates[d.entry], d.cap) for d in demands}, wake)
+
+
+def share_target(
+    sharing: Policy,
+    draining: Policy,
+    now: float,
+    demands: Sequence[Demand],
+    columns: Columns,
+    *,
+    capacity: float,
+    efficiency: float,
+    background: bool,
+) -> Shares:
+    """Share one target among writers and drains.
+
+    Parameters
+    ----------
+    sharing, draining
+        Who decides among the writers, and among the drains where these only get what
+        the writers leave (`background`); else `sharing` decides among all.
+    efficiency
+        Part of the capacity that is left when several applications are served at the
+        same time.
+    """
+    if not background:
+        shares = ask(sharing, now, capacity, demands, columns)
+        return _interleaved(shares, capacity, efficiency, len(columns.release) // 2)
+    half = len(columns.release) // 2
+    writers = [d for d in demands if d.entry < half]
+    first = ask(sharing, now, capacity, writers, columns)
+    first = _interleaved(first, capacity, efficiency, half)
+    served = sum(rate > 0 for rate in first.rates.values())
+    left = capacity * (efficiency if served else 1.0) - sum(first.rates.values())
+    drains = [
+        Demand(d.entry, min(d.cap, left), d.remaining, d.volume, d.posted)
+        for d in demands
+        if d.entry >= half and left > capacity * _TOLERANCE
+    ]
+    rest = ask(draining, now, left, drains, columns)
+    if not served:
+        rest = _interleaved(rest, capacity, efficiency, half)
+    return Shares({**first.rates, **rest.rates}, min(first.wake, rest.wake))
+
+
+def _interleaved(
+    shares: Shares, capacity: float, efficiency: float, half: int
+) -> Shares:
+    """Take away what is lost when several applications are served at a time."""
+    served = {entry % half for entry, rate in shares.rates.items() if rate > 0}
+    total = sum(shares.rates.values())
+    if len(served) < 2 or total <= efficiency * capacity:
+        return shares
+    factor = efficiency * capacity / total
+    return Shares({e: factor * r for e, r in shares.rates.items()}, shares.wake)
+
+
+def _view(
+    policy: Policy,
+    now: float,
+    capacity: float,
+    demands: Sequence[Demand],
+    columns: Columns,
+) -> View:
+    size = len(columns.release)
+    cap, remaining = columns.blank.copy(), columns.blank.copy()
+    volume, posted = columns.blank.copy(), columns.blank.copy()
+    for d in demands:
+        cap[d.entry], remaining[d.entry] = d.cap, d.remaining
+        volume[d.entry], posted[d.entry] = d.volume, d.posted
+    whole = [0] * size
+    shown: dict[str, Any] = {
+        "now": now,
+        "capacity": capacity,
+        "window_begin": columns.window_begin,
+        "window_end": columns.window_end,
+        "dedicated_events": columns.dedicated_events,
+        "entries": size,
+        "n_active": len(demands),
+        "parameters": policy.parameters.tolist(),
+        "active": [d.entry for d in demands],
+        "cap": cap,
+        "remaining": remaining,
+        "volume": volume,
+        "posted": posted,
+        "release": columns.release,
+        "lost": columns.lost,
+        "nodes": columns.nodes,
+        "iterations": columns.iterations,
+        "iteration_time": columns.iteration_time,
+        "work_before": columns.work_before,
+        "period": columns.blank,
+        "user": whole,
+        "group": whole,
+        "key": columns.blank.copy(),
+        "order": whole.copy(),
+        "scratch": [0.0] * (8 * size),
+    }
+    return View(**shown)
+
+
+def _check(
+    policy: Policy,
+    now: float,
+    capacity: float,
+    demands: Sequence[Demand],
+    rates: Sequence[float],
+    wake: float,
+) -> None:
+    """Raise `PolicyError` if the rates are not lawful, as the engine does."""
+    granted = [rates[d.entry] for d in demands]
+    slack = 1.0 + _TOLERANCE
+    if not all(
+        0.0 <= rate <= d.cap * slack for d, rate in zip(demands, granted, strict=True)
+    ):
+        what = f"gives {granted}, over a cap, negative or not a number"
+    elif sum(granted) > capacity * slack:
+        what = f"gives more in all than the capacity {capacity}"
+    elif not wake > now:
+        what = f"asks to be woken at {wake}, not after now"
+    else:
+        return
+    raise PolicyError(f"policy {policy.name} at t = {now:g} s: {what}")

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: MIT
+"""Divide the storage targets among those who write at the same time.
+
+Rule
+    Those in their I/O phase have parts of their own; who is alone has all targets.
+    What is being written when somebody arrives stays where it is, new requests
+    follow the new parts. Nobody stages.
+
+Parameters
+    by
+        What the parts are proportional to: ``data`` (default) or ``processes``.
+    split
+        ``proportional`` (default), or ``halve``: every arrival takes half of the
+        targets of the one that arrived before it.
+
+Properties
+    No interference but by requests that are under way. For writes only: reads
+    must go where the data are. Refuses more writers than targets. O(K N) per
+    decision for N targets.
+
+Source
+    papers/4 section III-B, strategy 3b; ``halve`` is section V-C, Figure 14.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from penstock.registry import Parameter
+from penstock.staging.partition import (
+    BY_PARAMETER,
+    halved,
+    parts,
+    proportional,
+    weights,
+)
+from penstock.staging.situation import Order, Plan, Situation
+
+__all__ = ["PARAMETERS", "coordinate"]
+
+_SPLITS: Final = ("proportional", "halve")
+PARAMETERS: Final = (
+    BY_PARAMETER,
+    Parameter("split", "how the targets are cut", "proportional", choices=_SPLITS),
+)
+
+
+def coordinate(situation: Situation, by: float, split: float) -> Plan:
+    """Give a part to everybody who is in its I/O phase."""
+    sharers = situation.arrivals()
+    if not sharers:
+        counts = []
+    elif _SPLITS[int(split)] == "halve":
+        counts = halved(len(sharers), situation.targets)
+    else:
+        counts = proportional(weights(situation, sharers, by), situation.targets)
+    part_of = dict(zip(sharers, parts(counts), strict=True))
+    everybody = range(len(situation.applications))
+    return Plan(
+        [Order(part_of.get(i, situation.all_targets), drain=True) for i in everybody]
+    )

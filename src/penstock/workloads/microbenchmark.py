@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT
+"""The microbenchmark of papers/4 section V-A, and the shapes of its real applications.
+
+Two groups of processes, A and B, write N requests of S bytes per process each, with a
+delay d between requests; B begins D after A. The processes of a group write in step: an
+operation is what all of them write in one request. Nothing is random.
+
+The default bandwidth lets a group of 256 processes write 32 MB each in 30 s, which the
+paper calls approximately the time of an I/O phase. Of the real applications the paper
+gives the volume of one checkpoint per process; requests of 1 MB without delay are our
+choice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from penstock.model import Application, Instance, Platform, Window
+from penstock.workloads.parameters import check_parameters, parameter
+
+__all__ = ["SHAPES", "Microbenchmark", "Shape"]
+
+_MB: Final = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What one application writes in an I/O phase."""
+
+    processes: int
+    requests: int
+    """N."""
+    size: float
+    """S: bytes per request and process."""
+    delay: float = 0.0
+    """d: time between requests (s)."""
+
+    @property
+    def volume(self) -> float:
+        """What all processes write in all requests (bytes)."""
+        return self.processes * self.requests * self.size
+
+    def application(self, name: str, start: float = 0.0) -> Application:
+        """Return the application, all processes of which write in step."""
+        work = np.full(self.requests + 1, self.delay)
+        work[[0, -1]] = 0.0
+        volume = np.full(self.requests, self.processes * self.size)
+        return Application(
+            name, self.processes, work, volume, release=start, start=start
+        )
+
+
+#: One checkpoint of the real applications of papers/4 section V-B.4, file per process.
+SHAPES: Final = {
+    "cm1": Shape(256, 52, _MB),
+    "lanl-app1": Shape(256, 50, _MB),
+    "lanl-app2": Shape(256, 50, _MB),
+}
+_OWN: Final = "benchmark"
+_CHOICES: Final = (_OWN, *SHAPES)
+
+
+@dataclass(frozen=True, slots=True)
+class Microbenchmark:
+    """Parameters of the microbenchmark."""
+
+    bandwidth: float = parameter(
+        256 * 32 * _MB / 30, "B", "bandwidth of the storage (bytes/s)", low=1e-300
+    )
+    processes: int = parameter(256, "P", "processes of a group", low=1)
+    requests: int = parameter(32, "N", "requests of a process", low=1)
+    size: float = parameter(_MB, "S", "bytes per request and process", low=1e-300)
+    delay: float = parameter(0.0, "d", "time between requests (s)", low=0.0)
+    offset: float = parameter(0.0, "D", "begin of B after that of A (s)", low=0.0)
+    first: str = parameter(_OWN, "A", "what A writes", choices=_CHOICES)
+    second: str = parameter(_OWN, "B_shape", "what B writes", choices=_CHOICES)
+
+    def __post_init__(self) -> None:
+        check_parameters(self)
+
+    def shape(self, name: str) -> Shape:
+        """Return what an application writes: the benchmark's own, or a real shape."""
+        own = Shape(self.processes, self.requests, self.size, self.delay)
+        return SHAPES.get(name, own)
+
+    def instance(self, seed: int, index: int) -> Instance:  # noqa: ARG002 - not random
+        """Return A and B; the window ends when the first could, if both are in it."""
+        a = self.shape(self.first).application("A")
+        b = self.shape(self.second).application("B", self.offset)
+        ends = [x.dedicated_times(self.bandwidth)[-1] for x in (a, b)]
+        end = min(ends) if self.offset < min(ends) else max(ends)
+        # Every process alone can fill the storage.
+        platform = Platform(self.bandwidth, self.bandwidth)
+        return Instance(platform, Window(0.0, float(end)), (a, b))

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: MIT
+"""Where nobody stages, buffers change nothing: the same numbers as from the engine."""
+
+from __future__ import annotations
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from penstock.model import Application, Instance, Platform, Sharing, Window
+from penstock.sim import simulate
+from penstock.sim.buffers import simulate_buffers
+from penstock.sim.buffers_model import storage_of, writers_of
+from penstock.workloads.microbenchmark import Microbenchmark
+
+POLICIES = ("fair-share", "fcfs", "greedy-yield", "greedy-com", "set-10")
+amounts = st.integers(1, 40).map(lambda n: n / 7)
+
+
+@st.composite
+def instances(draw: st.DrawFn) -> Instance:
+    """Draw applications on all targets, shared by bandwidth or by time."""
+    targets = draw(st.integers(1, 3))
+    by_time = draw(st.booleans())
+    profile = np.arange(1, targets + 1) ** 0.5 * 3.0 if by_time else np.empty(0)
+    applications = []
+    for number in range(draw(st.integers(1, 4))):
+        phases = []
+        for _ in range(draw(st.integers(1, 4))):
+            phases += [("work", draw(amounts)), ("io", draw(amounts))]
+        # The age counts from the start in a simulation with buffers.
+        start = draw(amounts)
+        applications.append(
+            Application.from_phases(
+                f"a{number}",
+                draw(st.integers(1, 3)),
+                phases,
+                start=start,
+                release=start,
+                profile=profile,
+                targets=tuple(range(targets)),
+            )
+        )
+    sharing = Sharing.TIME if by_time else Sharing.BANDWIDTH
+    platform = Platform(3.0, 1.25, targets, sharing)
+    return Instance(platform, Window(0.0, 1e4), tuple(applications))
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@given(instance=instances())
+@settings(deadline=None, derandomize=True, max_examples=25, database=None)
+def test_same_ends_and_same_losses(policy: str, instance: Instance) -> None:
+    ours = simulate_buffers(
+        storage_of(instance), writers_of(instance), "none", sharing=policy
+    )
+    theirs = simulate(instance, policy, steady=False)
+    ends = [phases[-1][1] for phases in ours.phases]
+    assert ends == pytest.approx(theirs.ended.tolist(), rel=1e-9)
+    assert ours.lost == pytest.approx(theirs.lost.tolist(), rel=1e-9, abs=1e-9)
+    assert ours.through == pytest.approx(theirs.volume.tolist(), rel=1e-9)
+
+
+@pytest.mark.parametrize("offset", [0.0, 12.5, 40.0])
+def test_the_microbenchmark(offset: float) -> None:
+    workload = Microbenchmark(delay=0.25, offset=offset)
+    instance = workload.instance(1, 0)
+    ours = simulate_buffers(storage_of(instance), writers_of(instance), "none")
+    wide = Instance(instance.platform, Window(0.0, 1e4), instance.applications)
+    theirs = simulate(wide, "fair-share", steady=False)
+    assert [p[-1][1] for p in ours.phases] == pytest.approx(theirs.ended.tolist())
