@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: MIT
+"""Earliest deadline first: the order, with ties in the order of arrival."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.qos import Request, Slo, get_scheduler
+
+LATENCY = {"a": 0.1, "b": 0.3, "c": 0.5}
+SLOS = {name: Slo(1e6, latency) for name, latency in LATENCY.items()}
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("abc"), st.sampled_from([0.0, 0.1, 0.2])), max_size=40
+    )
+)
+def test_they_go_by_deadline_then_by_arrival(script: list[tuple[str, float]]) -> None:
+    scheduler = get_scheduler("edf:depth=1").make(SLOS, 0.0)
+    blocker = Request("write", 1, "a")
+    scheduler.arrive(blocker, 0.0)
+    scheduler.dispatch(0.0)
+    now, due = 0.0, []
+    for number, (application, gap) in enumerate(script):
+        now += gap
+        request = Request("read", 1, application, number)
+        scheduler.arrive(request, now)
+        due.append((now + LATENCY[application], number))
+        assert request.deadline == due[-1][0]
+    order = []
+    request = blocker
+    for _ in script:
+        scheduler.complete(request, 1, now)
+        (request,) = scheduler.dispatch(now)
+        order.append(request.pid)
+    assert order == [number for _, number in sorted(due)]
+
+
+def test_a_changed_latency_holds_for_what_comes() -> None:
+    scheduler = get_scheduler("edf").make(SLOS, 0.0)
+    scheduler.change({"a": Slo(1e6, 2.0)}, 1.0)
+    request = Request("read", 1, "a")
+    scheduler.arrive(request, 1.0)
+    assert request.deadline == 3.0
