@@ -5,7 +5,7 @@ BIN     := $(VENV)/bin
 READY   := $(VENV)/.ready
 WORKERS ?= auto
 
-.PHONY: help packages demo figures test test-all check format docs bench clean
+.PHONY: help packages demo demo-live figures test test-all check format docs bench clean
 
 help:           ## list the targets
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
@@ -17,6 +17,9 @@ demo: $(READY)  ## compare all policies on the default workload, with both figur
 	    --policy fair-share --policy fcfs --policy greedy-yield --policy set-10 \
 	    --timeline out/timeline.svg
 	@echo "figures: out/compare.svg out/timeline.svg"
+
+demo-live: packages  ## two real writers on a limited mount under live control
+	PENSTOCK=$(BIN)/penstock sh scripts/demo-live.sh
 
 figures: $(READY)  ## every figure of the papers at smoke scale, with an index page
 	$(BIN)/penstock reproduce all --scale smoke -o out
@@ -49,6 +52,7 @@ docs: $(READY)  ## build the documentation; warnings are errors
 bench: $(READY)  ## speed as ratios to SimPy, SimGrid and a time-stepped method
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/placement.py
+	$(BIN)/python benchmarks/qos.py
 
 clean:          ## remove what was built
 	rm -rf $(VENV) out build dist docs/_build src/*.egg-info

@@ -45,6 +45,10 @@ PAPERS: Final = {
     "scheduling distributed I/O resources in HPC systems (2024)",
     "papers/3": "Boito, Pallez, Teylo, Vidal: IO-SETS: Simple and efficient "
     "approaches for I/O bandwidth management (2022)",
+    "papers/4": "Kougkas, Dorier, Latham, Ross, Sun: Leveraging burst buffer "
+    "coordination to prevent I/O interference (2016)",
+    "papers/5": "a two-level scheduler of throughput and response time for parallel "
+    "file systems (DSFQ above, EDF with feedback below)",
 }
 
 _PARSERS: Final = {"s": parse_time, "bytes": parse_volume, "bytes/s": parse_bandwidth}

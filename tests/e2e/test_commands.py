@@ -20,10 +20,19 @@ from penstock.cli import main
 from penstock.experiments import source
 from penstock.placement import ALLOCATIONS, PLACEMENTS
 from penstock.policies import POLICIES
+from penstock.qos import SCHEDULERS
+from penstock.registry import PAPERS
+from penstock.staging import STRATEGIES
 
 PENSTOCK = str(Path(sys.executable).with_name("penstock"))
 EXAMPLE = Path(__file__).parents[2] / "examples" / "three.json"
-TABLES = {"policies": POLICIES, "allocations": ALLOCATIONS, "placements": PLACEMENTS}
+TABLES = {
+    "policies": POLICIES,
+    "allocations": ALLOCATIONS,
+    "placements": PLACEMENTS,
+    "strategies": STRATEGIES,
+    "schedulers": SCHEDULERS,
+}
 SMALL = ("--set", "horizon=20000", "--instances", "2")
 
 
@@ -207,7 +216,7 @@ def test_policies_are_listed(tmp_path: Path) -> None:
     assert "[papers/2 §4.1] needs Q_j\n" in text
     assert listed["placements"][2]["needs"] == ["V_io", "T_cpu", "b_j"]
     papers = [line.partition(":")[0] for line in sections[-1].splitlines()]
-    assert papers == list(listed["papers"]) == ["papers/1", "papers/2", "papers/3"]
+    assert papers == list(listed["papers"]) == list(PAPERS)
     assert _done("compare", "--policy", "help", cwd=tmp_path) == text
 
 

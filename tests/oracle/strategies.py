@@ -95,10 +95,10 @@ class GreedyCom:
 
 @dataclass(frozen=True)
 class EarliestDeadline:
-    """Greedily by the deadline that keeps all at the lowest present yield.
+    """Greedily by what may still be lost, plus what the operation takes of the storage.
 
-    d_i - t = (P_i + V_i / b_i) / (1 - Z) - A_i, Z the largest loss over age; only what
-    can be transferred before the end of the window counts.
+    Z A_i - lost_i + (b_i / B) V_i / B, Z the largest loss over age; of V_i / B only
+    what lies before the end of the window counts.
     """
 
     def decide(self, state: State) -> Decision:
@@ -107,9 +107,9 @@ class EarliestDeadline:
         left = state.window_end - state.time
 
         def key(a: Active) -> tuple[Fraction, int]:
-            # Times 1 - Z, which is the same for all and may be 0.
-            alone = min(a.time_at_cap, left)
-            return a.progress + alone - (1 - worst) * a.age, a.index
+            taken = min(a.remaining / state.bandwidth, left)
+            share = a.cap / state.bandwidth
+            return worst * a.age - a.lost + share * taken, a.index
 
         return fill(sorted(state.active, key=key), state.bandwidth), None
 

@@ -26,7 +26,7 @@ from penstock.cli.options import (
     write_json,
 )
 from penstock.cli.progress import progress_bar
-from penstock.policies import POLICIES, get_policy
+from penstock.policies import POLICIES, RECOMMENDED, get_policy
 
 if TYPE_CHECKING:
     from penstock.experiments.compare import Report
@@ -157,7 +157,8 @@ def _print_table(reports: Sequence[Report]) -> None:
     pressure = fmean(r.pressure for r in reports)
     many = "instances" if len(reports) > 1 else "instance"
     lines = [
-        f"mean of {len(reports)} {many}, I/O pressure {pressure:.3f}; * best policy",
+        f"mean of {len(reports)} {many}, I/O pressure {pressure:.3f}; * best policy"
+        + (", > recommended" if RECOMMENDED in names else ""),
         "",
         f"{'policy':{width}}  MinYield   Efficiency  Utilization  Stretch",
     ]
@@ -168,7 +169,8 @@ def _print_table(reports: Sequence[Report]) -> None:
             f"{means[name][c]:.4f}{'*' if means[name][c] == best[c] else ' '}"
             for c in _COLUMNS
         ]
-        row = f"{name:{width}}  {cells[0]}    {cells[1]}     {cells[2]}      {cells[3]}"
+        head = f"{name:{width}} {'>' if name == RECOMMENDED else ' '}"
+        row = f"{head}{cells[0]}    {cells[1]}     {cells[2]}      {cells[3]}"
         lines.append(row.rstrip())
     sys.stdout.write("\n".join(lines) + "\n")
 

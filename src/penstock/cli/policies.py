@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""List policies, allocations and placements: name, what it does, where it comes from.
+"""List policies, allocations, placements, strategies, schedulers: rule and source.
 
 Of an allocation or a placement also what it must be told of every application.
 """
@@ -13,13 +13,18 @@ from typing import Any, Final
 from penstock.cli.options import add_json_option, check_writable, write_json
 from penstock.placement import ALLOCATION_REGISTRY, PLACEMENT_REGISTRY, Input
 from penstock.policies import POLICY_REGISTRY
+from penstock.qos import SCHEDULER_REGISTRY
 from penstock.registry import PAPERS, Registry, Row
+from penstock.staging import STRATEGY_REGISTRY
 
 __all__ = ["SUMMARY", "main", "print_policies", "setup_parser"]
 
-SUMMARY = "list the policies, allocations and placements"
+SUMMARY = "list everything that decides, by name"
 
-_REGISTRIES: Final = (POLICY_REGISTRY, ALLOCATION_REGISTRY, PLACEMENT_REGISTRY)
+_REGISTRIES: Final = (
+    *(POLICY_REGISTRY, ALLOCATION_REGISTRY, PLACEMENT_REGISTRY, STRATEGY_REGISTRY),
+    SCHEDULER_REGISTRY,
+)
 
 
 def setup_parser(parser: argparse.ArgumentParser) -> None:

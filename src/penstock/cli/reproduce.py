@@ -42,8 +42,9 @@ def main(arguments: argparse.Namespace) -> int:
     from penstock.experiments.figures import FIGURES, get_figure
 
     if arguments.list:
+        width = max(map(len, FIGURES))
         for name, (_, shows) in FIGURES.items():
-            sys.stdout.write(f"{name:12} {shows}\n")
+            sys.stdout.write(f"{name:{width}}  {shows}\n")
         return 0
     if not arguments.figures:
         raise InputError("no figure named", remedy="see penstock reproduce --list")

@@ -33,8 +33,11 @@ _COLOURS: Final = {
     "exclusive-fcfs": "#E69F00",
     "set-fair-share": "#999933",
     "share-priority": "#661100",
+    "soft-deadline": "#D55E00",
+    "earliest-deadline": "#0072B2",
+    "short-over-loss": "#777777",
 }
-_OTHER_COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#56B4E9", "#F0E442")
+_OTHER_COLOURS: Final = ("#009E73", "#56B4E9", "#F0E442")
 _BOUND_COLOUR: Final = "#444444"
 
 _OBJECTIVES: Final = (

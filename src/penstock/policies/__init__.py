@@ -24,6 +24,7 @@ __all__ = [
     "PAPERS",
     "POLICIES",
     "POLICY_REGISTRY",
+    "RECOMMENDED",
     "Row",
     "get_policy",
     "installed_policies",
@@ -103,6 +104,8 @@ POLICIES: Final[dict[str, Row]] = {
     ),
 }
 
+#: The policy to take if there is no reason for another: ``docs/beyond.md``.
+RECOMMENDED: Final = "soft-deadline"
 
 POLICY_REGISTRY: Final = Registry(
     kind="policy",

@@ -6,12 +6,12 @@ Rule
 
         s B_i - u_i - max(0, u_i)^3,
 
-    where, with Z, d_i(Z) of earliest-deadline and A the age of the oldest active
-    application,
+    where, with Z and m_i of earliest-deadline, A the age of the oldest active
+    application and kappa the smallest cap among them over B,
 
-        u_i = 1 - (1 - Z)(d_i(Z) - t) / (Z A)       urgency, at most 1
+        u_i = 1 - (m_i + (b_i / B) V_i / B) / (Z A) urgency, at most 1
         B_i = log(V_i / (B p_i)) - 0.7 log(omega_i) burden on the others
-        s   = softness rho (1 - Z)^2 (1 + min(3, (t_end - t) / A)).
+        s   = softness rho kappa (1 - Z)^2 (1 + min(3, (t_end - t) / A)).
 
     Times in B_i are in units of A. omega_i is the mean length of its iterations
     (before the first is complete: of the present one), p_i its nodes; rho is the
@@ -33,8 +33,10 @@ Source
     first delays the others by V_i / B and favours p_i nodes (weighted shortest
     first), and it comes back after omega_i (share of I/O V_i / omega_i, what counts
     when storage is saturated); 0.7 lies between. The cube and (1 - Z)^2 protect
-    those near the minimum yield. What is lost early can be repaid until the end, and
-    only to those who come back (rho). The constants were chosen on training instances.
+    those near the minimum yield, kappa those with a small cap, who cannot be served
+    any faster when their turn comes. What is lost early can be repaid until the end,
+    and only to those who come back (rho). The constants were chosen on training
+    instances.
 """
 
 from __future__ import annotations
@@ -99,8 +101,17 @@ def _softness(view: View, target: float, oldest: float) -> float:
     """Return s: what the burden weighs against the urgency."""
     left = view.window_end - view.now
     repaid = min(_MOST_REPAID, left / oldest) if left < inf else 0.0
-    kept = 1.0 - target
-    return view.parameters[0] * _returning(view) * kept * kept * (1.0 + repaid)
+    kept = (1.0 - target) * (1.0 - target) * _smallest_cap(view)
+    return view.parameters[0] * _returning(view) * kept * (1.0 + repaid)
+
+
+@kernel
+def _smallest_cap(view: View) -> float:
+    """Return kappa: the smallest cap of an active application over B, at most 1."""
+    smallest = view.capacity
+    for position in range(view.n_active):
+        smallest = min(smallest, view.cap[view.active[position]])
+    return smallest / view.capacity
 
 
 @kernel

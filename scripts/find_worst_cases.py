@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: MIT
+"""Search for small instances on which policies are far from the bound; write them.
+
+    python scripts/find_worst_cases.py [FOLDER]
+
+The committed folder is ``examples/worst-cases``: an instance per policy, and a README
+with the numbers; `tests/theory/test_worst_cases.py` checks that they still are what the
+instances give. Method: `penstock.experiments.adversary_search`. Takes a few minutes.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from penstock.experiments.adversary_search import (
+    Search,
+    WorstCase,
+    evaluate,
+    find_worst,
+)
+from penstock.model import Instance, write_instance
+
+#: The policies beyond the papers, and those of papers/1 with the best MinYield.
+POLICIES = (
+    "soft-deadline",
+    "earliest-deadline",
+    "short-over-loss",
+    "greedy-yield",
+    "look-ahead-greedy-yield",
+    "periodic-greedy-yield",
+    "best-next-event",
+)
+SEARCH = Search(restarts=8, steps=800)
+
+_HEADER = f"""\
+# Worst cases
+
+Small instances on which a policy is far from the bound on MinYield, which no scheduler
+can exceed: one for each policy beyond the papers and for those of papers/1 with the
+best MinYield. Hill climbing found them ({SEARCH.restarts} restarts of {SEARCH.steps}
+steps, seed {SEARCH.seed}, at most {SEARCH.most} applications with {SEARCH.operations}
+operations each, works and volumes in multiples of 1/8, b_i = B = 1, a window of
+{SEARCH.window:g} s); of all that was found, each policy has here what is worst for it:
+
+```console
+$ python scripts/find_worst_cases.py examples/worst-cases
+$ penstock compare examples/worst-cases/soft-deadline.json
+```
+
+*Best*: the highest MinYield that any policy of penstock has on the instance, and the
+first policy that has it.
+
+| policy | MinYield | bound | distance | best | of |
+|---|---|---|---|---|---|
+"""
+
+
+def table(cases: list[WorstCase]) -> Iterator[str]:
+    """Return a line of Markdown per case."""
+    for case in cases:
+        numbers = (case.min_yield, case.bound, case.distance, case.best_known)
+        shown = " | ".join(f"{number:.4f}" for number in numbers)
+        yield f"| [{case.policy}]({case.policy}.json) | {shown} | {case.best_policy} |"
+
+
+def worst(policy: str, instances: list[Instance]) -> WorstCase:
+    """Return the instance furthest from the bound for a policy, whoever found it."""
+    return max((evaluate(policy, i) for i in instances), key=lambda case: case.distance)
+
+
+def write(cases: list[WorstCase], folder: Path) -> None:
+    """Write the instances and the README."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for case in cases:
+        write_instance(case.instance, folder / f"{case.policy}.json")
+    (folder / "README.md").write_text(_HEADER + "\n".join(table(cases)) + "\n")
+
+
+def main() -> None:
+    """Search for every policy, then write the files."""
+    found = []
+    for policy in POLICIES:
+        case = find_worst(policy, SEARCH)
+        found.append(case.instance)
+        sys.stderr.write(f"{policy}: {case.distance:.4f}\n")
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "examples/worst-cases")
+    write([worst(policy, found) for policy in POLICIES], folder)
+
+
+if __name__ == "__main__":
+    main()

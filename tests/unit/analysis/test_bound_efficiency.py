@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: MIT
+"""The bound on Efficiency at a MinYield: by hand, and never exceeded by a policy."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.analysis import measure
+from penstock.analysis.bound_efficiency import (
+    Tradeoff,
+    efficiency_bound,
+    mean_efficiency_bound,
+)
+from penstock.errors import InputError
+from penstock.model import Application, Instance, Platform, Window
+from penstock.sim import simulate
+
+POLICIES = ("fair-share", "greedy-yield", "greedy-com", "soft-deadline")
+
+phases = st.lists(st.tuples(st.integers(0, 6), st.integers(1, 6)), min_size=1)
+crowds = st.lists(st.tuples(st.integers(1, 3), phases), min_size=1, max_size=4)
+
+
+def _instance(*crowd: tuple[int, list[tuple[float, float]]]) -> Instance:
+    """Return applications of some nodes that repeat (work, I/O) over a window of 10."""
+    applications = tuple(
+        Application.from_phases(
+            f"a{number}",
+            nodes,
+            [*(p for w, v in pairs for p in (("work", w), ("io", v))), ("work", 99)],
+        )
+        for number, (nodes, pairs) in enumerate(crowd)
+    )
+    return Instance(Platform(2.0, 1.0), Window(0.0, 10.0), applications)
+
+
+def test_enough_bandwidth_for_all() -> None:
+    assert efficiency_bound(_instance((1, [(5, 2)]), (1, [(1, 1)])), 0.5) == 1.0
+
+
+def test_three_that_do_nothing_but_io() -> None:
+    """Each needs 10 of 20 for yield 1: with MinYield y, two thirds on average."""
+    crowd = [(1, [(0.0, 50.0)])] * 3
+    for least in (0.0, 0.3, 2 / 3):
+        assert efficiency_bound(_instance(*crowd), least) == pytest.approx(2 / 3)
+    assert efficiency_bound(_instance(*crowd), 0.7) == -math.inf
+
+
+def test_who_works_costs_nothing_and_wide_ones_come_first() -> None:
+    """Cap 2 of 2 for the wide one, of 2 nodes: its 20 fill the storage by themselves.
+
+    With y = 0 the wide one gets yield 1; the narrow one, of cap 1, works for 5, then
+    has nothing: (2 + 0.5) / 3. With y = 0.6 the narrow one needs 1 of the 20.
+    """
+    wide, narrow = (2, [(0.0, 50.0)]), (1, [(5.0, 50.0)])
+    crowd = _instance(wide, narrow)
+    assert efficiency_bound(crowd, 0.0) == pytest.approx(2.5 / 3)
+    assert efficiency_bound(crowd, 0.6) == pytest.approx((2 * 0.95 + 0.6) / 3)
+
+
+@given(crowd=crowds)
+@settings(max_examples=40)
+def test_no_policy_exceeds_it(crowd: list[tuple[int, list[tuple[int, int]]]]) -> None:
+    instance = _instance(*crowd)
+    found = [measure(simulate(instance, policy)) for policy in POLICIES]
+    for metrics in found:
+        bound = efficiency_bound(instance, metrics.min_yield)
+        assert metrics.efficiency <= bound + 1e-9
+
+
+@given(crowd=crowds)
+@settings(max_examples=25)
+def test_no_policy_exceeds_the_mean(
+    crowd: list[tuple[int, list[tuple[int, int]]]],
+) -> None:
+    instances = [_instance(*crowd), _instance((1, [(2, 9)]), (2, [(0, 30)]))]
+    tradeoffs = [Tradeoff.of(instance) for instance in instances]
+    for policy in POLICIES:
+        found = [measure(simulate(instance, policy)) for instance in instances]
+        least = sum(m.min_yield for m in found) / 2
+        reached = sum(m.efficiency for m in found) / 2
+        assert reached <= mean_efficiency_bound(tradeoffs, least) + 1e-9
+
+
+def test_the_bound_falls_as_min_yield_rises() -> None:
+    greedy, modest = (2, [(0, 50)]), (1, [(1, 1)] * 9)
+    tradeoff = Tradeoff.of(_instance(greedy, greedy, greedy, modest, modest))
+    assert (tradeoff.efficiency[1:] <= tradeoff.efficiency[:-1] + 1e-12).all()
+    assert tradeoff.efficiency[0] > tradeoff.efficiency[-2] + 0.01
+
+
+def test_history_is_refused() -> None:
+    instance = _instance((1, [(1, 1)]))
+    late = replace(instance.applications[0], start=1.0)
+    with pytest.raises(InputError, match=r"applications\[0\]"):
+        efficiency_bound(replace(instance, applications=(late,)), 0.5)
