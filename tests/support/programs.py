@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Literal
 
 from penstock.live import IoClass, Mode, Page, shim_environment
+from penstock.live.staging_rules import Staging
 
 __all__ = [
     "PROGRAMS",
@@ -40,9 +41,15 @@ INPUTS = ("data", "text")
 LIMIT_S = 240.0
 
 Seen = Literal["all", "some", "none"]
-Circumstance = Literal["free", "control", "off", "vanished"]
+Circumstance = Literal["free", "control", "off", "vanished", "staged"]
 #: Grants in bytes per second; free: without page and library.
-_RATES: dict[str, float] = {"control": 50e6, "off": 0.0, "vanished": 1e5, "free": inf}
+_RATES: dict[str, float] = {
+    "control": 50e6,
+    "off": 0.0,
+    "vanished": 1e5,
+    "free": inf,
+    "staged": 200e6,
+}
 
 
 @dataclass(frozen=True)
@@ -85,6 +92,7 @@ class Observed:
     """Size of the files that it left behind."""
     written: int
     read: int
+    staged: int
 
 
 def missing(program: Program) -> str:
@@ -154,7 +162,10 @@ def observe(program: Program, root: Path, circumstance: Circumstance) -> Observe
         page.grant(_RATES[circumstance])
         page.renew(0.5 if circumstance == "vanished" else 60.0)
         free = circumstance == "free"
-        environment = os.environ if free else shim_environment(path, [folder])
+        staging = Staging(root / "journals") if circumstance == "staged" else None
+        environment = (
+            os.environ if free else shim_environment(path, [folder], staging=staging)
+        )
         process = _start(program, folder, root, environment)
         if circumstance == "vanished":
             _wait_until_it_moves(page, process)
@@ -165,6 +176,7 @@ def observe(program: Program, root: Path, circumstance: Circumstance) -> Observe
             left=_left_bytes(folder),
             written=page.counters(IoClass.WRITE).volume_bytes,
             read=page.counters(IoClass.READ).volume_bytes,
+            staged=page.staged.absorbed_bytes,
         )
 
 

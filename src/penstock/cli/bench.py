@@ -44,6 +44,16 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="where files are written (default: in memory)",
     )
+    parser.add_argument(
+        "--output", type=Path, metavar="DIR", help="write tables and drawings there"
+    )
+    parser.add_argument(
+        "--policies",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="policies that fidelity, strategies that delta compares (default: all)",
+    )
     add_json_option(parser)
 
 
@@ -58,7 +68,12 @@ def main(arguments: argparse.Namespace) -> int:
             raise UnknownNameError("benchmark", name, BENCHES)
     check_writable(arguments.json)
     load = os.getloadavg()[0]
-    setting = Setting(arguments.rounds, arguments.folder)
+    setting = Setting(
+        arguments.rounds,
+        arguments.folder,
+        policies=tuple(arguments.policies),
+        output=arguments.output,
+    )
     found: dict[str, list[Figure]] = {}
     for name in arguments.names:
         found[name] = []
@@ -73,7 +88,9 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _print(figure: Figure) -> None:
-    note = "" if figure.is_reached else f"  (goal: {_goal(figure)})"
+    parts = ", ".join(f"{part} {value:.4f}" for part, value in figure.parts.items())
+    note = f"  ({parts})" if parts else ""
+    note += "" if figure.is_reached else f"  (goal: {_goal(figure)})"
     sys.stdout.write(f"{figure.value:12.4g} {figure.unit:6} {figure.name}{note}\n")
     sys.stdout.flush()
 
@@ -99,6 +116,7 @@ def _document(
                     "name": figure.name,
                     "value": figure.value,
                     "unit": figure.unit,
+                    **({"parts": dict(figure.parts)} if figure.parts else {}),
                     **({"goal": _goal(figure)} if figure.has_goal else {}),
                     "reached": figure.is_reached,
                 }

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.cli.live_options import WHERE, add_live_options, live_settings
 from penstock.cli.options import add_json_option, write_json
-from penstock.errors import InputError
+from penstock.errors import InputError, UnknownNameError
 
 if TYPE_CHECKING:
     from penstock.live.messages import Ask
@@ -40,6 +40,7 @@ _ACTIONS = {
     "dry-run": ((), "count the waits, but let nobody wait"),
     "off": ((), "control nothing, at once"),
 }
+_SLO = "show or change what applications are promised at a mount"
 
 
 def setup_parser(parser: argparse.ArgumentParser) -> None:
@@ -51,10 +52,25 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
             action.add_argument(word.lower(), metavar=word)
         add_json_option(action)
         add_live_options(action, WHERE)
+    _setup_slo(actions.add_parser("slo", help=_SLO, description=_SLO))
+
+
+def _setup_slo(action: argparse.ArgumentParser) -> None:
+    action.add_argument("mount", metavar="MNT", help="a mount with --slo")
+    action.add_argument(
+        "change",
+        nargs="*",
+        metavar="CHANGE",
+        help="FILE: all as it says; APPLICATION THROUGHPUT LATENCY: one of them",
+    )
+    add_json_option(action)
+    add_live_options(action, WHERE)
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Ask the daemon, and print what it says."""
+    """Ask the daemon, or a mount, and print what it says."""
+    if arguments.action == "slo":
+        return _slo(arguments)
     from penstock.live.messages import StatusDocument
     from penstock.live.wire import Client
 
@@ -155,3 +171,48 @@ def state_word(line: Any) -> str:
     if line.granted == 0.0:
         return "waits"
     return "lends" if line.lent else "moves"
+
+
+# --- What a mount promises ------------------------------------------------------------
+
+
+def _slo(arguments: argparse.Namespace) -> int:
+    from penstock.cli.mount import order_text
+    from penstock.mount.control import SetObjectives, Status, ask
+    from penstock.mount.points import own_mount
+
+    folder = live_settings(arguments).home / "mounts"
+    mounted = own_mount(arguments.mount)
+    order = ask(folder, mounted, Status()).order
+    if order is None:
+        raise InputError(
+            "is mounted without --slo", where=arguments.mount, remedy="mount it anew"
+        )
+    if arguments.change:
+        document = _promised(arguments.change, order.document)
+        order = ask(folder, mounted, SetObjectives(document)).order
+    if arguments.json:
+        import msgspec
+
+        write_json({"penstock": 1, **msgspec.to_builtins(order)}, arguments.json)
+    if arguments.json != "-" and order is not None:
+        sys.stdout.write("\n".join(order_text(order)) + "\n")
+    return 0
+
+
+def _promised(change: list[str], before: dict[str, Any]) -> dict[str, Any]:
+    """Return the objectives after a change."""
+    from penstock.mount.objectives import read_document
+
+    if len(change) == 1:
+        return read_document(change[0])
+    if len(change) != 3:
+        raise InputError(
+            f"{len(change)} words are no change",
+            remedy="give a FILE, or APPLICATION THROUGHPUT LATENCY",
+        )
+    name, throughput, latency = change
+    if name not in before["applications"]:
+        raise UnknownNameError("application", name, before["applications"])
+    promise = {"throughput": throughput, "latency": latency}
+    return before | {"applications": before["applications"] | {name: promise}}

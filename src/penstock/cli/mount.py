@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Mount a folder through a limit: one mount is one storage target.
 
-``penstock mount BACKING MNT --limit RATE``; the rest is asked of a mount that runs:
-``penstock mount --status MNT``, ``--set-limit RATE MNT``, ``--unmount MNT``.
+``penstock mount BACKING MNT --limit RATE --slo FILE``; the rest is asked of a mount
+that runs: ``penstock mount --status MNT``, ``--set-limit RATE MNT``,
+``--unmount MNT``.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -21,11 +23,20 @@ from penstock.cli.options import add_json_option, write_json
 from penstock.errors import InputError
 
 if TYPE_CHECKING:
-    from penstock.mount.control import Question, State
+    from penstock.mount.control import ApplicationState, Order, Question, State
+    from penstock.mount.daemon import Mount
     from penstock.mount.limiter import Limits
+    from penstock.mount.objectives import Objectives
     from penstock.mount.points import Mounted
 
-__all__ = ["SUMMARY", "main", "setup_parser"]
+__all__ = [
+    "APPLICATION_COLUMNS",
+    "SUMMARY",
+    "application_cells",
+    "main",
+    "order_text",
+    "setup_parser",
+]
 
 SUMMARY = "mount a folder through a bandwidth limit"
 
@@ -34,6 +45,10 @@ _LIMITS = {
     "read_limit": "all reads",
     "write_limit": "all writes",
 }
+#: What is shown of an application.
+APPLICATION_COLUMNS: tuple[str, ...] = (
+    *("application", "promised", "within", "has", "p95", "queued", "kept"),
+)
 
 
 def setup_parser(parser: argparse.ArgumentParser) -> None:
@@ -53,6 +68,14 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
             metavar="RATE",
             help=f'change what {meaning} may move at MNT; "none" ends the limit',
         )
+    parser.add_argument(
+        "--slo",
+        metavar="FILE",
+        help="throughput and latency for applications, and who schedules them (TOML)",
+    )
+    parser.add_argument(
+        "--metrics", metavar="HOST:PORT", help="answer Prometheus, with --slo"
+    )
     parser.add_argument(
         "--background", action="store_true", help="return when the mount is ready"
     )
@@ -107,27 +130,55 @@ def _mount(arguments: argparse.Namespace, folder: Path) -> int:
     from penstock.mount.points import check_folders
 
     limits = _limits(arguments)
+    objectives = _objectives(arguments.slo)
     backing, point = check_folders(*_only(arguments.folders, "BACKING", "MNT"))
     _check_library()
+    from penstock.mount.daemon import Mount
+    from penstock.mount.service import why_unmet
+
+    if unmet := why_unmet(objectives, limits):
+        sys.stderr.write(f"penstock: {arguments.slo}: {unmet}\n")
+    mount = Mount(backing, point, limits, folder, objectives)
     if not arguments.background:
         _log_to(sys.stderr)
-        return _serve(backing, point, limits, folder, lambda: None)
-    return _in_background(
-        lambda ready: _serve(backing, point, limits, folder, ready), folder
-    )
+        return _serve(mount, arguments.metrics, lambda: None)
+    return _in_background(lambda ready: _serve(mount, arguments.metrics, ready), folder)
 
 
-def _serve(
-    backing: str, point: str, limits: Limits, folder: Path, ready: Callable[[], None]
-) -> int:
-    from penstock.mount.daemon import Mount, serve
+def _serve(mount: Mount, metrics: str | None, ready: Callable[[], None]) -> int:
+    from penstock.mount.daemon import serve
 
     def say_ready() -> None:
         ready()
-        logging.getLogger("penstock.mount").info("%s is mounted at %s", backing, point)
+        log = logging.getLogger("penstock.mount")
+        log.info("%s is mounted at %s", mount.backing, mount.point)
 
-    serve(Mount(backing, point, limits, folder), say_ready)
+    serve(mount, say_ready, lambda state: _published(metrics, state))
     return 0
+
+
+def _published(
+    address: str | None, state: Callable[[], State]
+) -> AbstractContextManager[None]:
+    """Answer Prometheus at an address, if there is one."""
+    if address is None:
+        return nullcontext()
+    import msgspec
+
+    from penstock.live.metrics import MountCollector, answering
+
+    return answering(address, MountCollector(lambda: msgspec.to_builtins(state())))
+
+
+def _objectives(path: str | None) -> Objectives | None:
+    from penstock.mount.objectives import objectives_from, read_document
+
+    if path is None:
+        return None
+    try:
+        return objectives_from(read_document(path))
+    except InputError as error:
+        raise error if error.where == path else error.at(f"{path}: ") from None
 
 
 def _limits(arguments: argparse.Namespace) -> Limits:
@@ -264,7 +315,34 @@ def _text(state: State) -> str:
         for name, moved in (("read", state.read), ("written", state.write))
     ]
     lines.append(f"other requests: {sum(state.metadata.values())}")
+    if state.order is not None:
+        lines += order_text(state.order)
     return "\n".join(lines)
+
+
+def order_text(order: Order) -> list[str]:
+    """Return in lines of text who schedules, and how applications are served."""
+    depth = "any number" if order.depth is None else f"{order.depth:g}"
+    lines = [f"{order.scheduler}: {order.outstanding} under way, depth {depth}"]
+    rows = [APPLICATION_COLUMNS, *map(application_cells, order.applications)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines += ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    return [*lines, *filter(None, [order.unmet])]
+
+
+def application_cells(line: ApplicationState) -> tuple[str, ...]:
+    """Return how an application is served, in the columns of a table."""
+    from penstock.units import format_bandwidth, format_time
+
+    return (
+        line.name,
+        format_bandwidth(line.throughput),
+        format_time(line.latency),
+        format_bandwidth(line.bytes_per_s),
+        "-" if line.p95_s is None else format_time(line.p95_s),
+        str(line.queued),
+        f"{line.kept / line.windows:.0%}" if line.windows else "-",
+    )
 
 
 # --- Unmounting -------------------------------------------------------------------

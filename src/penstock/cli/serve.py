@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
+from pathlib import Path
 
 from penstock.cli.live_options import add_live_options, live_settings
 
@@ -24,6 +25,11 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
         "--make-keys",
         metavar="FOLDER",
         help="make keys for controller and agents in FOLDER, and end",
+    )
+    parser.add_argument(
+        "--make-slurm",
+        metavar="FOLDER",
+        help="make prolog, epilog and task prolog for Slurm in FOLDER, and end",
     )
 
 
@@ -41,6 +47,11 @@ def main(arguments: argparse.Namespace) -> int:
         from penstock.live.remote import make_keys
 
         make_keys(arguments.make_keys)
+        return 0
+    if arguments.make_slurm:
+        from penstock.live.slurm import make_scripts
+
+        make_scripts(Path(arguments.make_slurm), settings.home)
         return 0
     from penstock.live.server import serve
 

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Watch live control: who has which share, who waits, and why."""
+"""Watch live control: who has which share, who waits, and why; and what mounts do."""
 
 from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.ctl import mode_words, state_word
@@ -15,12 +18,22 @@ from penstock.units import format_bandwidth, format_time, format_volume, parse_t
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from penstock.live.settings import Settings
+    from penstock.mount.control import Order, State
+
 __all__ = ["SUMMARY", "main", "setup_parser"]
 
 SUMMARY = "watch live control"
 
 _COLOURS = {"works": "dim", "waits": "red", "lends": "cyan", "moves": "green"}
 _BAR = 8
+_COLUMNS = (
+    *("job", "state", "share", "granted", "demand", "drawn", "left", "moved"),
+    *("yield", "lost"),
+)
+#: Terminals with fewer columns show the jobs without these facts.
+_WIDE = 100
+_FOR_WIDE = ("demand", "left")
 
 
 def setup_parser(parser: argparse.ArgumentParser) -> None:
@@ -37,24 +50,40 @@ def main(arguments: argparse.Namespace) -> int:
     from rich.console import Console
     from rich.live import Live
 
-    from penstock.live.messages import Status
-    from penstock.live.wire import Client
-
     every = parse_time(arguments.every)
     if every < 0.05:
         raise InputError(f"{arguments.every!r} is too often", where="--every")
     console = Console()
-    with Client(live_settings(arguments).found_socket) as client:
-        status = client.ask(Status())
+    with _looking(live_settings(arguments)) as look:
+        frame = look()
         if arguments.once:
-            console.print(_frame(status))
+            console.print(frame)
             return 0
-        with Live(
-            _frame(status), console=console, screen=True, auto_refresh=False
-        ) as live:
+        with Live(frame, console=console, screen=True, auto_refresh=False) as live:
             while True:
                 time.sleep(every)
-                live.update(_frame(client.ask(Status())), refresh=True)
+                live.update(look(), refresh=True)
+
+
+@contextmanager
+def _looking(settings: Settings) -> Iterator[Callable[[], RenderableType]]:
+    """Yield what makes a frame of the daemon and the mounts, or of mounts alone."""
+    from rich.console import Group
+
+    from penstock.live.messages import Status
+    from penstock.live.wire import Client
+    from penstock.mount.control import ask_all
+
+    mounts = settings.home / "mounts"
+    try:
+        client = Client(settings.found_socket)
+    except InputError:
+        if not ask_all(mounts):
+            raise
+        yield lambda: Group(*map(_mount, ask_all(mounts)))
+        return
+    with client:
+        yield lambda: Group(_frame(client.ask(Status())), *map(_mount, ask_all(mounts)))
 
 
 def _frame(status: Any) -> RenderableType:
@@ -77,22 +106,24 @@ def _frame(status: Any) -> RenderableType:
 def _table(status: Any) -> RenderableType:
     from rich.table import Table
 
+    narrow = get_terminal_size().columns < _WIDE
+    shown = [name for name in _COLUMNS if not (narrow and name in _FOR_WIDE)]
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("job")
-    table.add_column("state")
-    table.add_column("share")
-    for name in ("granted", "demand", "drawn", "left", "moved", "yield", "lost"):
-        table.add_column(name, justify="right", no_wrap=True)
+    for name in shown:
+        left = name in ("job", "state", "share")
+        table.add_column(name, justify="left" if left else "right", no_wrap=True)
     lines = sorted(status.jobs, key=lambda line: (not line.active, -line.granted))
     for line in lines:
         word = state_word(line)
-        table.add_row(*_cells(line, word, status.bandwidth), style=_COLOURS[word])
+        cells = _cells(line, word, status.bandwidth)
+        table.add_row(*(cells[name] for name in shown), style=_COLOURS[word])
     return table
 
 
-def _cells(line: Any, word: str, bandwidth: float) -> list[str]:
+def _cells(line: Any, word: str, bandwidth: float) -> dict[str, str]:
+    """Return what each column shows of a job."""
     share = line.granted / bandwidth if line.active else 0.0
-    return [
+    cells = [
         line.job,
         word,
         "█" * round(_BAR * share) + "·" * (_BAR - round(_BAR * share)),
@@ -104,6 +135,7 @@ def _cells(line: Any, word: str, bandwidth: float) -> list[str]:
         f"{line.progress_yield:.3f}",
         format_time(line.lost),
     ]
+    return dict(zip(_COLUMNS, cells, strict=True))
 
 
 def _reasons(status: Any) -> list[RenderableType]:
@@ -112,3 +144,45 @@ def _reasons(status: Any) -> list[RenderableType]:
 
     waiting = [line for line in status.jobs if line.active and line.granted == 0.0]
     return [Text(line.why, style="dim") for line in waiting[:5]]
+
+
+# --- Mounts ---------------------------------------------------------------------------
+
+
+def _mount(state: State) -> RenderableType:
+    """Return how a mount stands, and how it serves applications."""
+    from rich.console import Group
+    from rich.text import Text
+
+    total = state.limits["total"]
+    moved = state.read.bytes + state.write.bytes
+    head = Text(state.point, style="bold")
+    head.append(
+        f"  {'no limit' if total is None else format_bandwidth(total)}  "
+        f"{format_volume(moved)} moved  {state.waiting} requests wait",
+        style="not bold",
+    )
+    if state.order is None:
+        return head
+    depth = state.order.depth
+    head.append(
+        f"  {state.order.scheduler}, depth {'∞' if depth is None else f'{depth:g}'}",
+        style="not bold",
+    )
+    faults = [Text(state.order.unmet, style="red")] if state.order.unmet else []
+    return Group(head, *faults, _applications(state.order))
+
+
+def _applications(order: Order) -> RenderableType:
+    from rich.table import Table
+
+    from penstock.cli.mount import APPLICATION_COLUMNS, application_cells
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for number, name in enumerate(APPLICATION_COLUMNS):
+        table.add_column(name, justify="right" if number else "left", no_wrap=True)
+    for line in order.applications:
+        late = line.p95_s is not None and line.p95_s > line.latency
+        style = "red" if late else "green" if line.p95_s is not None else "dim"
+        table.add_row(*application_cells(line), style=style)
+    return table

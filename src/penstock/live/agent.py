@@ -14,18 +14,22 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from penstock.errors import InputError, PenstockError
+from penstock.live.drain import start_drainers
 from penstock.live.local_job import LocalJob, Note
 from penstock.live.messages import (
     Admitted,
     Ask,
     Asked,
+    Counts,
     Enter,
     FromAgent,
     FromProgram,
@@ -34,6 +38,7 @@ from penstock.live.messages import (
     Look,
     Part,
     Refused,
+    Register,
     Replied,
     Reply,
     Report,
@@ -41,7 +46,8 @@ from penstock.live.messages import (
     Terms,
     ToAgent,
 )
-from penstock.live.wire import Peer
+from penstock.live.page import PageError
+from penstock.live.wire import Complaints, Peer
 
 __all__ = ["Agent"]
 
@@ -56,6 +62,8 @@ _GREET_S: Final = 1.0
 _SHORTEST_S: Final = 0.005
 #: No user may have more jobs on a node.
 _MOST_JOBS: Final = 1000
+
+_T = TypeVar("_T")
 
 
 class Agent:
@@ -82,6 +90,9 @@ class Agent:
         self._greeted = 0.0
         self._loop = asyncio.get_running_loop()
         self._stirred = asyncio.Event()
+        self._complaints = Complaints(_LOG)
+        self._bypass_thread = ThreadPoolExecutor(1, "bypass")
+        self._bypass_look: Future[None] | None = None
         self.last_job = time.monotonic()
         """When there was a job for the last time (s)."""
 
@@ -96,6 +107,7 @@ class Agent:
                 _LOG.info("job %s goes on", job.key)
                 for pid in list(job.note.members):
                     self._watch_end(job, pid)
+        start_drainers()
         self._greet()
 
     def close(self) -> None:
@@ -107,6 +119,7 @@ class Agent:
             os.close(descriptor)
         self._jobs.clear()
         self._ends.clear()
+        self._bypass_thread.shutdown(cancel_futures=True)
 
     def look(self) -> None:
         """Report what has changed, and renew the leases; to be called often."""
@@ -115,16 +128,21 @@ class Agent:
             if now - self._greeted > _GREET_S:
                 self._greet()
             return
-        due = now - self._renewed >= self._terms.lease / 3.0
-        watched = [job for job in self._jobs.values() if due or job.is_watched]
-        if due:
-            for job in watched:
-                job.look_for_bypass()
-            self._renew(now)
-        if watched or due:
-            self._report(watched)
+        if beats := now - self._renewed >= self._terms.lease / 3.0:
+            self._look_after_all(now)
+        due = [j for j in self._jobs.values() if j.look_at <= now + _SHORTEST_S]
+        if due or beats:
+            self._report(due)
         if self._jobs:
             self.last_job = now
+
+    def _look_after_all(self, now: float) -> None:
+        for job in [job for job in self._jobs.values() if job.is_over]:
+            self._forget(job)
+        self._renew(now)
+        if self._bypass_look is None or self._bypass_look.done():
+            everybody = [(job, list(job.note.members)) for job in self._jobs.values()]
+            self._bypass_look = self._bypass_thread.submit(_look_for_bypass, everybody)
 
     async def rest(self) -> None:
         """Wait until the next look, or until an operation begins."""
@@ -133,32 +151,44 @@ class Agent:
         self._stirred.clear()
 
     def _next_look(self) -> float:
-        """Return how long to wait until the next look (s).
-
-        Not longer than until an operation ends, if there are no more calls.
-        """
-        terms = self._terms
-        if terms is None:
+        """Return how long to wait until the next look (s)."""
+        if self._terms is None:
             return _GREET_S
-        watched = [job.idle for job in self._jobs.values() if job.is_watched]
-        if not watched:
-            return terms.lease / 6.0
-        ends = [terms.gap - idle for idle in watched if idle < terms.gap]
-        return max(min([terms.report, *ends]), _SHORTEST_S)
+        heartbeat = self._renewed + self._terms.lease / 3.0
+        at = min([heartbeat, *(job.look_at for job in self._jobs.values())])
+        return max(at - time.monotonic(), _SHORTEST_S)
 
     def _renew(self, now: float) -> None:
         """Let grants hold for a lease after the controller was last heard."""
         assert self._terms is not None  # noqa: S101 - for the type checker
         self._renewed = now
         left = self._heard + self._terms.lease - now
-        for job in self._jobs.values() if left > 0.0 else ():
-            job.page.renew(left, floor=self._terms.floor)
+        floor = self._terms.floor
+        for job in list(self._jobs.values()) if left > 0.0 else ():
+            self._try(job, partial(job.page.renew, left, floor=floor))
 
-    def _report(self, jobs: list[LocalJob]) -> None:
+    def _report(self, jobs: Iterable[LocalJob]) -> None:
         terms = self._terms
-        if terms is not None:
-            counts = [job.counts(terms.gap, reads=terms.reads) for job in jobs]
-            self._send(Report(counts, len(self._jobs)))
+        if terms is None:
+            return
+        read = [self._try(job, partial(_counts, job, terms)) for job in jobs]
+        counts = [each for each in read if each is not None]
+        self._send(Report(counts, len(self._jobs)))
+
+    def _try(self, job: LocalJob, use: Callable[[], _T]) -> _T | None:
+        """Use the page of a job; if it is spoilt the job is let go, and only this."""
+        try:
+            return use()
+        except PageError as error:
+            self._complaints.add(f"job {job.key} is let go: {error}")
+            self._forget(job)
+            return None
+
+    def _forget(self, job: LocalJob) -> None:
+        if self._jobs.pop(job.key, None) is not None:
+            self._send(Part(job.key))
+            job.close(remove=True)
+            start_drainers()
 
     # --- What the controller says -----------------------------------------------------
 
@@ -168,11 +198,16 @@ class Agent:
         if isinstance(message, Grants):
             for key, rate in message.rates.items():
                 if key in self._jobs:
-                    self._jobs[key].page.grant(rate)
+                    job = self._jobs[key]
+                    self._try(job, partial(job.page.grant, rate))
+            for key, stages in message.stages.items():
+                if key in self._jobs:
+                    job = self._jobs[key]
+                    self._try(job, partial(setattr, job.page, "stages", stages))
         elif isinstance(message, Terms):
             self._terms = message
-            for job in self._jobs.values():
-                job.apply(message)
+            for job in list(self._jobs.values()):
+                self._try(job, partial(job.apply, message))
             self._renew(self._heard)
             self._stirred.set()
         elif isinstance(message, Look):
@@ -189,18 +224,20 @@ class Agent:
         self._send(Hello(list(self._jobs)))
         for job in self._jobs.values():
             self._send(job.joining())
-            job.is_watched = True
+            job.look_at = 0.0
 
     # --- What programs and users want -------------------------------------------------
 
     async def reply(self, peer: Peer, message: FromProgram) -> Reply:
         """Return the reply to a message of a process on this node."""
-        if not isinstance(message, Enter):
+        if not isinstance(message, Enter | Register):
             return await self._asked(peer, message)
         try:
+            if isinstance(message, Register):
+                return self._register(peer, message)
             return self._admit(peer, message)
         except (PenstockError, OSError) as error:
-            _LOG.warning("job %r of user %d: %s", message.job, peer.user, error)
+            self._complaints.add(f"job {message.job!r} of user {peer.user}: {error}")
             return Refused(str(error))
 
     async def _asked(self, peer: Peer, question: Ask) -> Reply:
@@ -216,29 +253,47 @@ class Agent:
             self._questions.pop(number, None)
 
     def _admit(self, peer: Peer, message: Enter) -> Admitted:
-        terms = self._terms
-        if terms is None:
-            raise InputError("the controller is not there", remedy="try again later")
         key = f"{peer.user}:{message.job}"
-        job = self._jobs.get(key) or self._made(key, peer, message, terms)
+        nodes = message.nodes if peer.is_trusted else 0
+        job = self._page_of(Note(key, peer.user, peer.group, nodes, message.volume))
         job.add(peer.pid)
         self._watch_end(job, peer.pid)
+        return self._admitted(job, message.folder)
+
+    def _register(self, peer: Peer, message: Register) -> Admitted:
+        """Take the batch system's word for whose job it is, if it is its word."""
+        if not peer.is_trusted:
+            raise InputError("only root may register a job", remedy="penstock run")
+        key = f"{message.user}:{message.job}"
+        job = self._page_of(Note(key, message.user, message.group, message.nodes, 0.0))
+        job.register(message.account, message.nodes)
+        self._send(job.joining())
+        return self._admitted(job, message.folder)
+
+    def _admitted(self, job: LocalJob, folder: str) -> Admitted:
         self.last_job = time.monotonic()
-        prefixes = terms.prefixes or [message.folder or "/"]
+        prefixes = self._known_terms().prefixes or [folder or "/"]
         return Admitted(str(job.page.path), prefixes)
 
-    def _made(self, key: str, peer: Peer, message: Enter, terms: Terms) -> LocalJob:
-        owned = sum(job.note.user == peer.user for job in self._jobs.values())
+    def _page_of(self, note: Note) -> LocalJob:
+        """Return the job of a note; one that is not there is made."""
+        terms = self._known_terms()
+        if note.job in self._jobs:
+            return self._jobs[note.job]
+        owned = sum(job.note.user == note.user for job in self._jobs.values())
         if owned >= _MOST_JOBS:
-            raise InputError(f"user {peer.user} has {owned} jobs on this node already")
-        nodes = message.nodes if peer.is_trusted else 0
-        note = Note(key, peer.user, peer.group, nodes, message.volume)
+            raise InputError(f"user {note.user} has {owned} jobs on this node already")
         job = LocalJob.create(self._folder, note, self._notify)
-        self._jobs[key] = job
+        self._jobs[note.job] = job
         job.apply(terms)
         job.page.renew(terms.lease, floor=terms.floor)
         self._send(job.joining())
         return job
+
+    def _known_terms(self) -> Terms:
+        if self._terms is None:
+            raise InputError("the controller is not there", remedy="try again later")
+        return self._terms
 
     def _notify(self, key: str) -> None:
         """Tell the loop, from the thread of a page, that a phase has begun."""
@@ -271,9 +326,27 @@ class Agent:
 
     def _ended(self, key: str, pid: int) -> None:
         job = self._jobs.get(key)
-        if job is None or not job.remove(pid):
+        if job is None:
             return
-        self._report([job])
-        self._send(Part(key))
-        del self._jobs[key]
-        job.close(remove=True)
+        job.remove(pid)
+        if job.is_over:
+            self._report([job])
+            self._forget(job)
+
+
+def _counts(job: LocalJob, terms: Terms) -> Counts:
+    """Return the counters of a job, and note when to look at them next.
+
+    Not later than its operation ends, if there are no more calls.
+    """
+    counts = job.counts(terms.gap, reads=terms.reads)
+    pause = terms.report if job.is_watched else terms.lease / 3.0
+    if job.is_watched and job.idle < terms.gap:
+        pause = min(pause, terms.gap - job.idle)
+    job.look_at = time.monotonic() + pause
+    return counts
+
+
+def _look_for_bypass(jobs: list[tuple[LocalJob, list[int]]]) -> None:
+    for job, members in jobs:
+        job.look_for_bypass(members)

@@ -187,11 +187,11 @@ class Books:
         if status != PAUSED:
             raise PolicyError(f"policy {self.policy.name} {_BROKEN[status]}")
 
-    def changes(self) -> list[tuple[int, float]]:
-        """Return the jobs whose rate the last decision has changed, with the rate."""
+    def changes(self) -> tuple[Any, Any]:
+        """Return the jobs whose rate the last decision has changed, and the rates."""
         count = int(self.state.counter[GRANTED])
-        jobs = self.state.grant_application[:count].tolist()
-        return list(zip(jobs, self.state.grant_rate[:count].tolist(), strict=True))
+        state = self.state
+        return state.grant_application[:count].copy(), state.grant_rate[:count].copy()
 
     # --- What the books say -----------------------------------------------------------
 
@@ -202,6 +202,11 @@ class Books:
     def active(self) -> list[int]:
         """Return the jobs with an operation, ascending."""
         return cast(list[int], self.state.flow[: self.state.users[0]].tolist())
+
+    def overdue(self, now: float) -> list[int]:
+        """Return the jobs whose operations should be complete by now, ascending."""
+        active = self.state.flow[: self.state.users[0]]
+        return cast(list[int], active[self.state.completion[active] <= now].tolist())
 
     def loss(self, i: int, now: float) -> float:
         """Return the time that job `i` has lost by now (s)."""

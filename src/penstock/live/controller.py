@@ -25,9 +25,11 @@ Times are in seconds, volumes in bytes, rates in bytes per second.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import inf, isfinite
-from typing import Final
+from typing import Any, Final
 
 from penstock.errors import InputError, PolicyError, UnknownNameError
 from penstock.live.books import Books
@@ -36,7 +38,7 @@ from penstock.policies import get_policy
 from penstock.policies.policy import Policy
 from penstock.sim.state import DECISIONS
 
-__all__ = ["LEND_AFTER_S", "Controller", "Decision"]
+__all__ = ["LEND_AFTER_S", "Controller", "Decision", "Rates"]
 
 #: A job must have been frugal for this long before its grant is lent (s).
 LEND_AFTER_S: Final = 0.4
@@ -49,11 +51,39 @@ LEND_FLOOR: Final = 0.01
 _FALLBACK: Final = "fair-share"
 
 
+class Rates(Mapping[str, float]):
+    """Rates of jobs (bytes/s), by name.
+
+    Where all jobs share, all rates change with every event. Their names are looked up
+    when they are asked for: who waits for the next event does not pay for it.
+    """
+
+    def __init__(self, names: Sequence[str], numbers: Any, rates: Any) -> None:
+        self._names, self._numbers, self._rates = names, numbers, rates
+
+    @cached_property
+    def _by_name(self) -> dict[str, float]:
+        names = map(self._names.__getitem__, self._numbers.tolist())
+        return dict(zip(names, self._rates.tolist(), strict=True))
+
+    def __getitem__(self, job: str) -> float:
+        return self._by_name[job]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_name)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __repr__(self) -> str:
+        return repr(self._by_name)
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
     """What follows from a decision."""
 
-    rates: dict[str, float]
+    rates: Mapping[str, float]
     """Rate of every job for which it has changed (bytes/s)."""
     wake: float
     """When to call `Controller.decide` again if nothing happens (s)."""
@@ -75,6 +105,8 @@ class _Job:
     ended: float
     """When its last operation ended and work began (s)."""
     limit: float = inf
+    allowance: float = inf
+    """What it may draw for now (bytes/s): see `allow`."""
     operates: bool = False
     volume: float = 0.0
     """Of the operation, as posted (bytes)."""
@@ -149,7 +181,8 @@ class Controller:
             self._books.set_scalar("window_end", window[1])
         self._books.set_scalar("dedicated_events", dedicated_events)
         self._jobs: dict[str, _Job] = {}
-        self._by_number: dict[int, _Job] = {}
+        # By number. Replaced, never changed: decisions of the past refer to it.
+        self._names: tuple[str, ...] = ()
         self._frugal: dict[int, _Job] = {}
         self._users, self._groups = _Numbers(), _Numbers()
         self._now = -inf
@@ -186,7 +219,10 @@ class Controller:
             iteration_time=past.iteration_time,
         )
         made = _Job(job, number, user, group, nodes, bandwidth, ended=now)
-        self._jobs[job] = self._by_number[number] = made
+        self._jobs[job] = made
+        missing = ("",) * (number + 1 - len(self._names))
+        names = (*self._names, *missing)
+        self._names = (*names[:number], job, *names[number + 1 :])
 
     def post(self, job: str, now: float, volume: float) -> None:
         """Begin an operation of about `volume` bytes; the time before it was work."""
@@ -271,7 +307,7 @@ class Controller:
         it = self._found(job)
         if it.operates:
             self.complete(job, now, moved=it.reported)
-        del self._jobs[job], self._by_number[it.number]
+        del self._jobs[job]
         self._books.close(it.number)
 
     # --- What the operator wants ------------------------------------------------------
@@ -310,6 +346,18 @@ class Controller:
         it.limit = limit if limit == inf else _bandwidth(limit)
         self._set_cap(it, self._at(now))
 
+    def allow(self, job: str, rate: float, now: float) -> None:
+        """Grant a job at most `rate` bytes/s for now, whatever its limit; inf: all."""
+        it = self._found(job)
+        if it.allowance == rate:
+            return
+        it.allowance = rate
+        self._set_cap(it, self._at(now))
+        # What it drew when it was allowed less, or more, says nothing.
+        self._frugal.pop(it.number, None)
+        it.usable = inf
+        _watch_anew(it, now)
+
     def set_nodes(self, job: str, nodes: int, now: float) -> None:
         """Note that a job runs on so many nodes now."""
         it = self._found(job)
@@ -319,7 +367,7 @@ class Controller:
 
     def _set_cap(self, it: _Job, now: float) -> None:
         books, number = self._books, it.number
-        cap = min(it.bandwidth, it.limit, self._capacity)
+        cap = min(it.bandwidth, it.limit, it.allowance, self._capacity)
         books.settle(number, now, books.remaining(number, now), cap)
         books.program.bandwidth[number] = cap
         books.touch()
@@ -338,7 +386,7 @@ class Controller:
             fault = f"{error}; {_FALLBACK} decides from now on"
             self._books.use(_policy(_FALLBACK))
             self._decide(now)
-        rates = {self._by_number[i].name: rate for i, rate in self._books.changes()}
+        rates = Rates(self._names, *self._books.changes())
         return Decision(rates, self._books.next_instant(), fault)
 
     def _decide(self, now: float) -> None:
@@ -406,9 +454,7 @@ class Controller:
 
     def overdue(self, now: float) -> list[str]:
         """Return the jobs whose operations should be complete by now."""
-        active = self._books.active()
-        late = self._books.state.completion[active] <= now
-        return [self._by_number[active[i]].name for i in late.nonzero()[0]]
+        return [self._names[i] for i in self._books.overdue(now)]
 
     def operates(self, job: str) -> bool:
         """Tell whether a job has an operation."""
@@ -443,6 +489,20 @@ class Controller:
             release=float(program.release[i]),
             age=now - float(program.release[i]),
             lost=books.loss(i, now),
+            iterations=int(state.iterations[i]),
+            iteration_time=float(state.iteration_time[i]),
+        )
+
+    def nodes(self, job: str) -> int:
+        """Return on how many nodes a job runs."""
+        return self._found(job).nodes
+
+    def past(self, job: str, now: float) -> Past:
+        """Return what a job has done by now."""
+        i, state = self._found(job).number, self._books.state
+        return Past(
+            release=float(self._books.program.release[i]),
+            lost=self._books.loss(i, self._at(now)),
             iterations=int(state.iterations[i]),
             iteration_time=float(state.iteration_time[i]),
         )

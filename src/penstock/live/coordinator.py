@@ -13,7 +13,7 @@ once, and the decision follows.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf, isfinite
 from typing import Final
@@ -47,8 +47,10 @@ from penstock.live.messages import (
     ToAgent,
     Unknown,
 )
-from penstock.live.phases import PhaseWatch, Sample, VolumeGuess
-from penstock.units import format_bandwidth
+from penstock.live.phases import Operation, PhaseWatch, Sample, VolumeGuess
+from penstock.live.stager import HELD, NO_ORDER, Stager
+from penstock.staging import Order, Standing
+from penstock.units import format_bandwidth, format_volume
 
 __all__ = ["Coordinator", "Outcome"]
 
@@ -58,6 +60,8 @@ _SILENT_LEASES: Final = 3.0
 _LOOK_S: Final = 0.005
 #: Time over which the rate that a job draws is measured (s).
 _DRAW_S: Final = 0.5
+#: Operations of a job that a predictor may look at.
+_PERIODS: Final = 64
 #: Faults that a status names.
 _FAULTS: Final = 5
 
@@ -72,6 +76,8 @@ class Outcome:
     """When to call `settle` again if nothing happens (s)."""
     left: dict[str, Past]
     """Jobs that have left, with what they have done."""
+    ended: set[str]
+    """Jobs whose operation has ended."""
 
 
 @dataclass(slots=True)
@@ -118,8 +124,15 @@ class _Job:
     moved_before: float = 0.0
     """On nodes that it has left (bytes)."""
     operations: int = 0
+    begun: float = 0.0
+    """When its operation was posted (s)."""
+    done: deque[Operation] = field(default_factory=lambda: deque(maxlen=_PERIODS))
+    """Its last operations."""
     sure_volume: float = 0.0
     """Of its operation (bytes), if it is sure; else 0."""
+    stages: dict[str, bool] = field(default_factory=dict)
+    """Whether each agent was last told that its writes are staged."""
+    order: Order = NO_ORDER
 
     @property
     def name(self) -> str:
@@ -136,6 +149,10 @@ class _Job:
     @property
     def waiting(self) -> bool:
         return any(c.waiting for c in self.counts.values())
+
+    @property
+    def staged(self) -> float:
+        return sum(c.staged for c in self.counts.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +175,8 @@ class Coordinator:
     ----------
     recall
         Returns what is known of a job from before, or None.
+    stager
+        Decides who stages and who drains; None: nobody does.
     """
 
     def __init__(
@@ -165,15 +184,18 @@ class Coordinator:
         controller: Controller,
         terms: Terms,
         recall: Callable[[str], Past | None] = lambda _: None,
+        stager: Stager | None = None,
     ) -> None:
         self.controller = controller
         self.terms = terms
         self._recall = recall
+        self._stager = stager
         self._jobs: dict[str, _Job] = {}
         self._agents: dict[str, _Agent] = {}
         self._stale: set[str] = set()
         self._messages: list[tuple[str, ToAgent]] = []
         self._left: dict[str, Past] = {}
+        self._ended: set[str] = set()
         self._faults: deque[str] = deque(maxlen=_FAULTS)
 
     # --- What agents say --------------------------------------------------------------
@@ -210,6 +232,7 @@ class Coordinator:
         for job in known:
             # Its page may hold anything.
             self._jobs[job].rates.pop(agent, None)
+            self._jobs[job].stages.pop(agent, None)
         self._send(agent, self.terms, now)
 
     def _join(self, agent: str, message: Join, now: float) -> None:
@@ -218,10 +241,11 @@ class Coordinator:
             it = self._register(message, now)
         elif message.volume:
             it.guess.hint = message.volume
+        it.claimed_nodes = message.nodes or it.claimed_nodes
         if agent not in it.counts:
             it.counts[agent] = Counts(message.job, 0, 0.0, 0.0, waiting=False, idle=inf)
             self._agents[agent].jobs.add(message.job)
-            self._count_nodes(it, now)
+        self._count_nodes(it, now)
         self._stale.add(message.job)
 
     def _register(self, message: Join, now: float) -> _Job:
@@ -229,7 +253,7 @@ class Coordinator:
             message.job,
             now,
             user=str(message.user),
-            group=str(message.group),
+            group=message.group,
             nodes=max(message.nodes, 1),
             past=self._recall(message.job),
         )
@@ -250,6 +274,7 @@ class Coordinator:
             return
         it.moved_before += it.counts.pop(agent).volume
         it.rates.pop(agent, None)
+        it.stages.pop(agent, None)
         it.watch.drop(agent)
         it.busy = it.watch.operating_nodes()
         self._agents[agent].jobs.discard(job)
@@ -259,12 +284,12 @@ class Coordinator:
             return
         if self.controller.operates(job):
             self._complete(it, now, now, it.watch.moved)
-        self._left[job] = self.controller.state(job, now).past
+        self._left[job] = self.controller.past(job, now)
         self.controller.leave(job, now)
         del self._jobs[job]
 
     def _count_nodes(self, it: _Job, now: float) -> None:
-        if it.nodes != self.controller.state(it.key, now).nodes:
+        if it.nodes != self.controller.nodes(it.key):
             self.controller.set_nodes(it.key, it.nodes, now)
 
     def _report(self, agent: str, report: Report, now: float) -> None:
@@ -291,6 +316,7 @@ class Coordinator:
             volume, sure = (announced, True) if announced else it.guess.predict(cap)
             it.sure_volume = volume if sure else 0.0
             self.controller.post(it.key, now, volume)
+            it.begun = now
             self._stale.add(it.key)
         elif it.watch.operates:
             self._follow(it, now)
@@ -317,6 +343,8 @@ class Coordinator:
     def _complete(self, it: _Job, now: float, ended: float, volume: float) -> None:
         self.controller.complete(it.key, now, ended=ended, moved=volume)
         it.guess.learn(volume)
+        it.done.append(Operation(it.begun, max(ended, it.begun), volume))
+        self._ended.add(it.key)
         it.operations += 1
         self._stale.add(it.key)
 
@@ -328,6 +356,7 @@ class Coordinator:
         for agent in [a for a, it in self._agents.items() if now - it.heard > patience]:
             self.lose(agent, now)
         self._look(now)
+        wake = self._stage(now)
         decision = self.controller.decide(now)
         if decision.fault:
             self._faults.append(decision.fault)
@@ -335,7 +364,17 @@ class Coordinator:
         self._stale.clear()
         messages, self._messages = self._messages, []
         left, self._left = self._left, {}
-        return Outcome(messages, decision.wake, left)
+        over, self._ended = self._ended, set()
+        return Outcome(messages, min(decision.wake, wake), left, over)
+
+    def operations(self, job: str) -> list[Operation]:
+        """Return the last operations of a job; none if it is gone."""
+        return list(self._jobs[job].done) if job in self._jobs else []
+
+    def expect(self, job: str, volume: float) -> None:
+        """Note what a predictor expects of the next operation (bytes); 0: nothing."""
+        if job in self._jobs:
+            self._jobs[job].guess.expected = volume
 
     def _look(self, now: float) -> None:
         """Ask for a report where an operation of sure volume should be complete."""
@@ -345,9 +384,53 @@ class Coordinator:
                 for agent in self._jobs[job].counts:
                     self._send(agent, Look([job]), now)
 
+    def _stage(self, now: float) -> float:
+        """Ask who stages and who drains; return when to ask again (s).
+
+        Drains are paced as writes are. Who may not drain now is held at a rate next to
+        nothing; in the background, drains get what the writers were granted and leave.
+        """
+        if self._stager is None:
+            return inf
+        jobs = [it for it in self._jobs.values() if it.watch.operates or it.staged]
+        orders = self._stager.decide([self._standing(it) for it in jobs], now)
+        self._faults.extend(w for w in self._stager.warnings if w not in self._faults)
+        left = self._left_by_writers(orders) if self._stager.background else inf
+        for it in self._jobs.values():
+            order = orders.get(it.key, NO_ORDER)
+            if order != it.order:
+                it.order = order
+                self._stale.add(it.key)
+            drains = min(order.drain_rate, left) if order.drain else 0.0
+            allowed = max(drains, HELD) if order.stage or it.staged else inf
+            self.controller.allow(it.key, allowed, now)
+        return self._stager.wake
+
+    def _standing(self, it: _Job) -> Standing:
+        """Return a job as strategies see it."""
+        operates = it.watch.operates
+        return Standing(
+            it.key,
+            began=it.begun if operates else inf,
+            volume=it.sure_volume or it.watch.moved + it.staged,
+            processes=it.nodes,
+            staged=it.staged,
+            blocked=it.waiting,
+            bandwidth=self.controller.share(it.key)[1],
+        )
+
+    def _left_by_writers(self, orders: Mapping[str, Order]) -> float:
+        writers = [
+            key
+            for key, it in self._jobs.items()
+            if it.watch.operates and not orders[key].stage and not it.staged
+        ]
+        used = sum(self.controller.share(key)[0] for key in writers)
+        return self.controller.capacity - used
+
     def _grant(self, jobs: Iterable[str], now: float) -> None:
-        """Send the rates of `jobs`, where they have changed, and signs of life."""
-        changed: dict[str, dict[str, float]] = {}
+        """Send what has changed for `jobs`, and signs of life."""
+        changed: dict[str, Grants] = {}
         for key in jobs:
             job = self._jobs.get(key)
             if job is None:
@@ -355,10 +438,15 @@ class Coordinator:
             for agent, rate in self._split(job).items():
                 if job.rates.get(agent) != rate:
                     job.rates[agent] = rate
-                    changed.setdefault(agent, {})[key] = rate
+                    changed.setdefault(agent, Grants({}, {})).rates[key] = rate
+                if job.stages.get(agent, False) != job.order.stage:
+                    job.stages[agent] = job.order.stage
+                    changed.setdefault(agent, Grants({}, {})).stages[key] = (
+                        job.order.stage
+                    )
         for agent, it in self._agents.items():
             if agent in changed or now - it.told >= self.terms.lease / 6.0:
-                self._send(agent, Grants(changed.get(agent, {})), now)
+                self._send(agent, changed.get(agent) or Grants({}), now)
 
     def _split(self, it: _Job) -> dict[str, float]:
         """Return the rate of a job on each of its nodes (bytes/s).
@@ -432,21 +520,22 @@ class Coordinator:
 
     def _visible(self, job: str, asked: Asked) -> _Job:
         """Return the job that a user means by its name or key."""
-        own = f"{asked.user}:{job}"
-        if own in self._jobs:
-            return self._jobs[own]
-        seen = [
-            it
+        seen = {
+            it.key: it
             for it in self._jobs.values()
             if (asked.trusted or it.user == asked.user) and job in (it.key, it.name)
-        ]
+        }
+        # Whoever calls a job of its own like another one's does not get in its way.
+        for key in (f"{asked.user}:{job}", job):
+            if key in seen:
+                return seen[key]
         if len(seen) != 1:
             problem = "several jobs are called" if seen else "there is no job"
             raise InputError(
                 f"{problem} {job!r}",
                 remedy="penstock ctl status lists them; USER-ID:NAME names one",
             )
-        return seen[0]
+        return next(iter(seen.values()))
 
     def _view(self, asked: Asked, now: float) -> _Reader:
         """Return what a reader may see."""
@@ -463,9 +552,20 @@ class Coordinator:
 
         policy = self.controller.policy
         words = explain(reader.states[it.key], reader.active, policy, name)
+        if it.order.stage or it.staged:
+            words += f" {self._explained_staging(it)}"
         if self.terms.mode == "dry-run":
             words = f"This is a dry run: nobody is held up. If it were not: {words}"
         return words
+
+    def _explained_staging(self, it: _Job) -> str:
+        strategy = self._stager.strategy.label if self._stager else "nobody"
+        what = "stages its writes" if it.order.stage else "writes to the files"
+        drains = "is" if it.order.drain else "is not"
+        return (
+            f"Strategy {strategy}: it {what}, {format_volume(it.staged)} are staged, "
+            f"and this {drains} drained now."
+        )
 
     def status(self, now: float, reader: _Reader | None = None) -> StatusDocument:
         """Return how everything stands, or what a reader may see of it."""
@@ -486,7 +586,7 @@ class Coordinator:
 
     def pasts(self, now: float) -> dict[str, Past]:
         """Return what all jobs have done, to be remembered."""
-        return {key: self.controller.state(key, now).past for key in self._jobs}
+        return {key: self.controller.past(key, now) for key in self._jobs}
 
     def _line(self, it: _Job, reader: _Reader) -> JobLine:
         state = reader.states[it.key]

@@ -6,13 +6,18 @@ Times are in seconds, volumes in bytes, rates in bytes per second.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import isfinite
+from typing import Final
 
 from penstock.units import format_bandwidth, format_time, format_volume
 
 __all__ = ["JobState", "Past", "by_rate", "explain"]
+
+#: Competitors that an explanation names.
+_NAMED: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +101,7 @@ def explain(
     """
     lines = [f"{name(it.job)} {_situation(it, len(active), policy)}"]
     if it.active and it.rate < it.cap and not it.frugal:
-        lines += _competitors([o for o in active if o.job != it.job], name)
+        lines += _competitors(it, active, name)
     if isfinite(it.limit):
         lines.append(f"The operator limits it to {format_bandwidth(it.limit)}.")
     lines.append(
@@ -129,14 +134,17 @@ def _situation(it: JobState, active: int, policy: str) -> str:
 
 
 def _competitors(
-    others: Sequence[JobState], name: Callable[[str], str | None]
+    it: JobState, active: Sequence[JobState], name: Callable[[str], str | None]
 ) -> list[str]:
-    served = [o for o in others if o.rate > 0.0]
+    """Say who is served besides; of many jobs only the first few are looked at."""
+    served = bisect_left(active, 0.0, key=lambda s: -s.rate)
+    others = [o for o in active[: min(served, _NAMED + 1)] if o.job != it.job]
     named = []
-    for other in served[:3]:
+    for other in others[:_NAMED]:
         known = name(other.job)
         facts = f" (yield {other.progress_yield:.3f})" if known else ""
         who = known or "another user's job"
         named.append(f"{who} {format_bandwidth(other.rate)}{facts}")
-    more = f" and {len(served) - 3} more" if len(served) > 3 else ""
+    besides = served - (it.rate > 0.0) - len(named)
+    more = f" and {besides} more" if besides else ""
     return [f"Served besides: {', '.join(named)}{more}."] if named else []

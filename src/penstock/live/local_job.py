@@ -2,8 +2,11 @@
 """A job on one node: its page, its processes, and the note beside the page.
 
 The note is what the next agent needs to take the page up again. A job is over when all
-the processes that entered have ended; what they have left behind goes on, without
-control as soon as the lease has ended.
+the processes that entered have ended, and one that the batch system has registered when
+its page is removed; what it has left behind goes on without control.
+
+The page is the user's: whatever is in it may be wrong, and `PageError` says that it is
+no page any more.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from hashlib import sha256
 from math import inf
@@ -23,7 +26,7 @@ import msgspec
 from penstock.errors import InputError
 from penstock.live.bypass import WrittenBytes
 from penstock.live.messages import Counts, Join, Terms
-from penstock.live.page import Bucket, IoClass, Mode, Page
+from penstock.live.page import Bucket, IoClass, Mode, Page, PageError
 
 __all__ = ["LocalJob", "Note", "started_at"]
 
@@ -31,6 +34,8 @@ __all__ = ["LocalJob", "Note", "started_at"]
 _IN_FLIGHT_S: Final = 30.0
 #: How long the thread of a page sleeps at most (s).
 _SLEEP_S: Final = 1.0
+#: How long it rests after a post, whatever its user writes into the page (s).
+_REST_S: Final = 0.001
 _MODES: Final = {"control": Mode.CONTROL, "dry-run": Mode.DRY_RUN, "off": Mode.OFF}
 
 
@@ -43,6 +48,10 @@ class Note(msgspec.Struct):
     group: int
     nodes: int
     volume: float
+    account: str = ""
+    """What the batch system charges for it."""
+    registered: bool = False
+    """Whether the batch system says when it is over."""
     members: dict[int, int] = {}
     """Process -> when it was started (clock ticks after boot)."""
 
@@ -70,10 +79,12 @@ class LocalJob:
         self.note = note
         self.page = page
         self.is_watched = True
-        """Whether its counters are reported at every look."""
+        """Whether it has, or may have, an operation."""
         self.idle = 0.0
         """For how long it had been idle at the last look (s)."""
-        self._written, self._uncontrolled = WrittenBytes(), 0.0
+        self.look_at = 0.0
+        """When its counters are to be reported next (s)."""
+        self._written, self._controlled, self._uncontrolled = WrittenBytes(), 0, 0.0
         self._over = threading.Event()
         self._thread = threading.Thread(
             target=self._watch, args=(on_post,), name=page.path.stem, daemon=True
@@ -86,8 +97,13 @@ class LocalJob:
         path = folder / f"{sha256(note.job.encode()).hexdigest()[:20]}.page"
         path.unlink(missing_ok=True)
         page = Page.create(path)
-        if note.user != os.geteuid():
-            os.chown(path, note.user, note.group)
+        try:
+            if note.user != os.geteuid():
+                os.chown(path, note.user, note.group)
+        except OSError:
+            page.close()
+            _remove(path)
+            raise
         return cls(note, page, on_post)
 
     @classmethod
@@ -101,7 +117,7 @@ class LocalJob:
                 for pid, start in note.members.items()
                 if started_at(pid) == start
             }
-            if note.members:
+            if note.members or note.registered:
                 return cls(note, Page.open(path), on_post)
         except (OSError, msgspec.MsgspecError, InputError):
             pass
@@ -116,7 +132,15 @@ class LocalJob:
     def joining(self) -> Join:
         """Return the message with which the job joins the controller."""
         note = self.note
-        return Join(note.job, note.user, note.group, note.nodes, note.volume)
+        group = note.account or str(note.group)
+        return Join(note.job, note.user, group, note.nodes, note.volume)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has no process any more, or the batch system says so."""
+        if self.note.registered:
+            return self.page.is_removed
+        return not self.note.members
 
     # --- Processes --------------------------------------------------------------------
 
@@ -127,11 +151,16 @@ class LocalJob:
             self.note.members[pid] = start
             self._save()
 
-    def remove(self, pid: int) -> bool:
-        """Note the end of a process; return whether it was the last one."""
-        if self.note.members.pop(pid, None) is not None and self.note.members:
+    def register(self, account: str, nodes: int) -> None:
+        """Note what the batch system knows of the job."""
+        self.note.account, self.note.nodes = account, nodes
+        self.note.registered = True
+        self._save()
+
+    def remove(self, pid: int) -> None:
+        """Note the end of a process."""
+        if self.note.members.pop(pid, None) is not None and not self.is_over:
             self._save()
-        return not self.note.members
 
     def _save(self) -> None:
         path = self.page.path.with_suffix(".note")
@@ -160,6 +189,7 @@ class LocalJob:
         classes = (IoClass.WRITE, IoClass.READ) if reads else (IoClass.WRITE,)
         posts = self.page.posts
         counters = [self.page.counters(kind) for kind in classes]
+        self._controlled = counters[0].volume_bytes
         now = time.monotonic()
         idle = now - max(c.last_s for c in counters)
         if idle < _IN_FLIGHT_S and any(c.entered > c.calls for c in counters):
@@ -167,8 +197,10 @@ class LocalJob:
         said = self.page.announced
         spoken = now - max(said.last_s, *(c.last_s for c in counters))
         # A process that was killed in a phase never ends it.
-        phases = said.begun - said.ended if spoken < _IN_FLIGHT_S else 0
-        if phases:
+        phases = max(said.begun - said.ended, 0) if spoken < _IN_FLIGHT_S else 0
+        staged = self.page.staged
+        left = max(staged.absorbed_bytes - staged.drained_bytes, 0)
+        if phases or left:
             idle = 0.0
         waiting = any(c.waiting for c in counters)
         self.idle = 0.0 if waiting else max(idle, 0.0)
@@ -185,30 +217,41 @@ class LocalJob:
             uncontrolled=self._uncontrolled,
             announced=float(said.volume_bytes),
             phases=phases,
+            staged=float(left),
         )
 
-    def look_for_bypass(self) -> None:
-        """Compare what the kernel counts with what control has seen."""
-        written = self._written.look(self.note.members)
-        controlled = self.page.counters(IoClass.WRITE).volume_bytes
-        self._uncontrolled = max(self._uncontrolled, float(written - controlled))
+    def look_for_bypass(self, members: Iterable[int]) -> None:
+        """Compare what the kernel counts with what control has seen.
+
+        For a thread of its own: there may be many processes.
+        """
+        written = self._written.look(members)
+        self._uncontrolled = max(self._uncontrolled, float(written - self._controlled))
 
     def close(self, *, remove: bool = False) -> None:
         """Grant everything and serve the page no more; its thread unmaps it."""
         if not self._over.is_set():
-            self.page.grant(inf)
+            with suppress(PageError):
+                self.page.grant(inf)
         if remove:
             _remove(self.page.path)
         self._over.set()
+        self.page.wake_watcher()
 
     def _watch(self, on_post: Callable[[str], None]) -> None:
-        seen = self.page.posts, self.page.announced.ended
-        while not self._over.is_set():
-            now = self.page.wait_for_post(seen[0], _SLEEP_S), self.page.announced.ended
-            if now != seen and not self._over.is_set():
-                seen = now
-                on_post(self.key)
-        self.page.close()
+        page = self.page
+        try:
+            seen = page.posts, page.announced.ended
+            while not self._over.is_set():
+                now = page.wait_for_post(seen[0], _SLEEP_S), page.announced.ended
+                if now != seen and not self._over.is_set():
+                    seen = now
+                    on_post(self.key)
+                    self._over.wait(_REST_S)
+        except PageError:
+            on_post(self.key)
+        self._over.wait()
+        page.close()
 
 
 def _remove(path: Path) -> None:

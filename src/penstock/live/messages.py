@@ -45,6 +45,7 @@ __all__ = [
     "MessageError",
     "Part",
     "Refused",
+    "Register",
     "Replied",
     "Reply",
     "Report",
@@ -61,7 +62,7 @@ __all__ = [
     "too_long",
 ]
 
-VERSION: Final = 1
+VERSION: Final = 2
 #: No question of a program is longer (bytes),
 LARGEST_QUESTION: Final = 1 << 16
 #: and nothing else.
@@ -95,6 +96,20 @@ class Enter(Message):
     as agents have it."""
     volume: Amount = 0.0
     """Of each of its operations; 0: unknown."""
+    folder: Text = ""
+    """Working directory: controlled where no prefixes are set."""
+
+
+class Register(Message):
+    """The batch system says that a job runs on this node, until its page is removed."""
+
+    job: Name
+    user: Count
+    group: Count
+    """Numbers of the user who owns the job, and of its group."""
+    account: Text
+    """What the batch system charges for it."""
+    nodes: Count
     folder: Text = ""
     """Working directory: controlled where no prefixes are set."""
 
@@ -142,7 +157,7 @@ class Switch(Message):
 
 
 Ask = Hint | Status | Explain | SetPolicy | SetBandwidth | SetLimit | Switch
-FromProgram = Enter | Ask
+FromProgram = Enter | Register | Ask
 
 
 # --- The agent to a program -----------------------------------------------------------
@@ -235,7 +250,8 @@ class Join(Message):
     job: Name
     """The user's number, a colon and the name."""
     user: int
-    group: int
+    group: Text
+    """Its account, else the number of its user's group."""
     nodes: Count
     volume: Amount
 
@@ -259,6 +275,7 @@ class Counts(msgspec.Struct, frozen=True, array_like=True):
     uncontrolled: Amount = 0.0
     announced: Amount = 0.0
     phases: Count = 0
+    staged: Amount = 0.0
 
 
 class Report(Message):
@@ -305,6 +322,8 @@ class Grants(Message):
     """Rates on the agent's node, by job; also the sign of life."""
 
     rates: dict[str, Amount]
+    stages: dict[str, bool] = {}
+    """Whether the job's writes are staged, where that has changed."""
 
 
 class Look(Message):

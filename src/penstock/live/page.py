@@ -9,6 +9,11 @@ a job owes stays owed, and is served at the new rate.
 
 The page never waits and has no lock: one agent writes the grants, any number of
 processes count. Times are ``CLOCK_MONOTONIC`` in nanoseconds, rates bytes per second.
+
+Here the page is read and written through its descriptor: its file belongs to the user
+of the job, who can shrink it, and who touches mapped memory that has gone from the file
+is killed (SIGBUS). A page that is spoilt raises `PageError`; only the kernel looks at
+the mapping, at the words to sleep on.
 """
 
 from __future__ import annotations
@@ -25,7 +30,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from penstock.errors import InputError
 
@@ -38,6 +43,8 @@ __all__ = [
     "IoClass",
     "Mode",
     "Page",
+    "PageError",
+    "Staged",
 ]
 
 #: No lease is longer: the preload library believes none that is.
@@ -60,7 +67,11 @@ _BEAT_STALE_NS: Final = 200_000_000
 
 _FUTEX_WAIT: Final = 0
 _FUTEX_WAKE: Final = 1
-_SYS_FUTEX: Final = {"x86_64": 202, "aarch64": 98}
+_SYS_FUTEX: Final = {"x86_64": 202, "aarch64": 98}.get(os.uname().machine)
+
+
+class PageError(InputError):
+    """A page that its user, or a full disk, has spoilt."""
 
 
 class Mode(IntEnum):
@@ -127,6 +138,18 @@ class _Class(Structure):
     )
 
 
+class _Staging(Structure):
+    _fields_ = (
+        ("mode", c_uint32),
+        ("unused_word", c_uint32),
+        ("absorbed_bytes", c_uint64),
+        ("drained_bytes", c_uint64),
+        ("refused", c_uint64),
+        ("drainer_ns", c_uint64),
+        ("unused", c_uint64 * 3),
+    )
+
+
 class _Page(Structure):
     _fields_ = (
         ("magic", c_uint64),
@@ -148,6 +171,7 @@ class _Page(Structure):
         ("unused_line", c_uint64 * 2),
         ("classes", _Class * len(IoClass)),
         ("buckets", _Bucket * len(Bucket)),
+        ("staging", _Staging),
     )
 
 
@@ -156,6 +180,7 @@ LAYOUT: Final[dict[str, type[Structure]]] = {
     "struct page_curve": _Curve,
     "struct page_bucket": _Bucket,
     "struct page_class": _Class,
+    "struct page_staging": _Staging,
     "struct penstock_page": _Page,
 }
 
@@ -191,6 +216,24 @@ class Counters:
 
 
 @dataclass(frozen=True)
+class Staged:
+    """What has been staged since the page was made.
+
+    Parameters
+    ----------
+    absorbed_bytes, drained_bytes
+        Bytes written into journals, and from journals into files by these processes;
+        those are counted and paced as writes.
+    refused
+        Files that could not be staged: see the log in the folder of the journals.
+    """
+
+    absorbed_bytes: int
+    drained_bytes: int
+    refused: int
+
+
+@dataclass(frozen=True)
 class Announced:
     """What the program has said of its I/O phases; see ``native/penstock.h``.
 
@@ -211,49 +254,78 @@ class Announced:
 
 
 class Page:
-    """A mapped page; make one with `Page.create` or `Page.open`.
+    """A page; make one with `Page.create` or `Page.open`.
 
-    The file may be removed while it is mapped: who has the page keeps it.
+    The file may be removed while it is served: who has the page keeps it.
     """
 
-    def __init__(self, path: Path, memory: mmap.mmap) -> None:
+    def __init__(self, path: Path, descriptor: int, memory: mmap.mmap) -> None:
         self.path = path
+        self._file = descriptor
+        # For futexes and tests: to touch it is not safe.
         self._view = _Page.from_buffer(memory)
 
     @classmethod
     def create(cls, path: Path, *, mode: Mode = Mode.CONTROL) -> Self:
         """Make a page that only this user can map: no lease, no limit, one bucket."""
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-        page = cls(path, _mapped(path, flags, fresh=True))
-        view = page._view
-        view.version, view.size, view.mode = _VERSION, _SIZE, mode
-        view.floor_rate = _UNLIMITED
-        view.idle_ns = round(IDLE_S * 1e9)
-        for bucket in Bucket:
-            page.grant(math.inf, bucket=bucket)
+        page = cls(path, *_mapped(path, flags, fresh=True))
+        made = _Page(version=_VERSION, size=_SIZE, mode=mode, floor_rate=_UNLIMITED)
+        made.idle_ns = round(IDLE_S * 1e9)
+        for place in made.buckets:
+            place.curve[0].rate = _UNLIMITED
+            place.curve[0].check = _check_word(place.curve[0])
+        page._put(0, made)
         # A process that maps the page before this line finds no page.
-        view.magic = _MAGIC
+        page._put(_Page.magic.offset, c_uint64(_MAGIC))
         return page
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Map a page that exists, e.g. after a restart of the agent."""
+        """Take up a page that exists, e.g. after a restart of the agent."""
         flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-        page = cls(path, _mapped(path, flags, fresh=False))
-        view = page._view
-        if (view.magic, view.version, view.size) != (_MAGIC, _VERSION, _SIZE):
+        page = cls(path, *_mapped(path, flags, fresh=False))
+        try:
+            page._read()
+        except PageError:
             page.close()
-            raise InputError(
-                f"not a page of version {_VERSION}",
-                where=str(path),
-                remedy="remove it; it was made by another version of penstock",
-            )
+            raise
         return page
+
+    def _read(self) -> _Page:
+        """Return a copy of the page as it is now."""
+        try:
+            data = os.pread(self._file, ctypes.sizeof(_Page), 0)
+        except OSError as error:
+            raise self._spoilt(error.strerror or str(error)) from None
+        if len(data) < ctypes.sizeof(_Page):
+            raise self._spoilt("its file was cut off")
+        copy = _Page.from_buffer_copy(data)
+        if (copy.magic, copy.version, copy.size) != (_MAGIC, _VERSION, _SIZE):
+            raise self._spoilt(f"not a page of version {_VERSION}")
+        return copy
+
+    def _put(self, offset: int, words: Any) -> None:
+        """Write `words`, something of ctypes, at an offset."""
+        try:
+            os.pwrite(self._file, words, offset)
+        except OSError as error:
+            raise self._spoilt(error.strerror or str(error)) from None
+
+    def _spoilt(self, reason: str) -> PageError:
+        remedy = "remove it; its user or another version of penstock has changed it"
+        return PageError(reason, where=str(self.path), remedy=remedy)
+
+    @property
+    def is_removed(self) -> bool:
+        """Whether its file has no name any more."""
+        return os.fstat(self._file).st_nlink == 0
 
     def close(self) -> None:
         """Let the page go; the file stays, and its lease ends by itself."""
-        # The memory is unmapped with the last view of it: another thread may read.
-        self.__dict__.pop("_view", None)
+        # The memory is unmapped with the last view of it.
+        if self.__dict__.pop("_view", None) is not None:
+            os.close(self._file)
 
     def __enter__(self) -> Self:
         return self
@@ -271,16 +343,18 @@ class Page:
     @property
     def mode(self) -> Mode:
         """What the preload library does."""
-        return Mode(self._view.mode)
+        return Mode(min(self._read().mode, max(Mode)))
 
     @mode.setter
     def mode(self, mode: Mode) -> None:
-        self._view.mode = mode
-        self._wake_waiters()
+        self._put(_Page.mode.offset, c_uint32(mode))
+        for bucket in Bucket:
+            self._wake(bucket)
 
     def share(self, *, reads: Bucket | None = Bucket.MAIN) -> None:
         """Let reads draw on the writes' bucket, on their own, or on none (None)."""
-        self._view.bucket_of[IoClass.READ] = _NO_BUCKET if reads is None else reads
+        place = _Page.bucket_of.offset + IoClass.READ * ctypes.sizeof(c_uint32)
+        self._put(place, c_uint32(_NO_BUCKET if reads is None else reads))
 
     def renew(self, duration_s: float, *, floor: float = math.inf) -> None:
         """Let the grants hold for `duration_s` seconds from now.
@@ -292,8 +366,10 @@ class Page:
                 f"a lease of {duration_s!r} s",
                 remedy=f"give 0 to {LEASE_MAX_S:g} s, and renew it in time",
             )
-        self._view.floor_rate = _rate_word(floor)
-        self._view.lease_ns = time.monotonic_ns() + round(duration_s * 1e9)
+        end_ns = time.monotonic_ns() + round(duration_s * 1e9)
+        # One after the other, for an old lease with a new floor is none the worse.
+        self._put(_Page.floor_rate.offset, c_uint64(_rate_word(floor)))
+        self._put(_Page.lease_ns.offset, c_uint64(end_ns))
 
     def grant(
         self,
@@ -312,44 +388,55 @@ class Page:
         word = _rate_word(rate)
         finite = 0.0 if math.isinf(rate) else rate
         now = time.monotonic_ns()
-        granted = self._granted_at(bucket, now)
-        place = self._view.buckets[bucket]
-        curve = place.curve[(place.turn + 1) & 1]
-        curve.granted_bytes = place.charged_bytes if granted is None else granted
-        curve.from_ns = now
-        curve.rate = word
-        curve.credit_bytes = round(finite * credit_s)
-        curve.slack_bytes = round(finite * slack_s)
+        place = self._read().buckets[bucket]
+        granted = _granted_at(place, now)
+        curve = _Curve(
+            from_ns=now,
+            granted_bytes=place.charged_bytes if granted is None else granted,
+            rate=word,
+            credit_bytes=round(finite * credit_s),
+            slack_bytes=round(finite * slack_s),
+        )
         curve.check = _check_word(curve)
-        place.turn = (place.turn + 1) & 0xFFFFFFFF
+        turn = place.turn + 1
+        at = _Page.buckets.offset + bucket * ctypes.sizeof(_Bucket)
+        spare = _Bucket.curve.offset + (turn & 1) * ctypes.sizeof(_Curve)
+        self._put(at + spare, curve)
+        self._put(at + _Bucket.turn.offset, c_uint32(turn))
         self._wake(bucket)
 
     def grants(self, bucket: Bucket = Bucket.MAIN) -> int:
         """Return how many grants were published, modulo 2^32."""
-        return int(self._view.buckets[bucket].turn)
+        return int(self._read().buckets[bucket].turn)
 
     def granted_bytes(self, bucket: Bucket = Bucket.MAIN) -> int | None:
         """Return what the curve has granted until now, or None without a limit."""
-        return self._granted_at(bucket, time.monotonic_ns())
+        return _granted_at(self._read().buckets[bucket], time.monotonic_ns())
 
     def charged_bytes(self, bucket: Bucket = Bucket.MAIN) -> int:
         """Return what has been charged; beyond the curve, it is owed."""
-        return int(self._view.buckets[bucket].charged_bytes)
+        return int(self._read().buckets[bucket].charged_bytes)
 
-    def _granted_at(self, bucket: Bucket, now_ns: int) -> int | None:
-        place = self._view.buckets[bucket]
-        curve = place.curve[place.turn & 1]
-        if curve.rate == _UNLIMITED or curve.check != _check_word(curve):
-            return None
-        since = max(0, now_ns - int(curve.from_ns))
-        served = int(curve.rate) * since >> _RATE_SHIFT
-        return int(curve.granted_bytes) + served
+    @property
+    def stages(self) -> bool:
+        """Whether writes are staged, as long as the lease holds."""
+        return bool(self._read().staging.mode)
+
+    @stages.setter
+    def stages(self, stages: bool) -> None:
+        at = _Page.staging.offset + _Staging.mode.offset
+        self._put(at, c_uint32(stages))
+
+    def drainer_is_here(self) -> None:
+        """Say that somebody drains journals: to be said at least every second."""
+        at = _Page.staging.offset + _Staging.drainer_ns.offset
+        self._put(at, c_uint64(time.monotonic_ns()))
 
     # --- What the processes did ---------------------------------------------------
 
     def counters(self, kind: IoClass) -> Counters:
         """Return what the calls of one class have done."""
-        line = self._view.classes[kind]
+        line = self._read().classes[kind]
         stale = time.monotonic_ns() - line.beat_ns > _BEAT_STALE_NS
         return Counters(
             entered=line.entered,
@@ -362,42 +449,51 @@ class Page:
         )
 
     @property
+    def staged(self) -> Staged:
+        """What has been staged."""
+        # What is drained first: nothing is seen to be drained before it is absorbed.
+        drained = self._read().staging.drained_bytes
+        staging = self._read().staging
+        return Staged(staging.absorbed_bytes, drained, staging.refused)
+
+    @property
     def announced(self) -> Announced:
         """What the program has said of its I/O phases."""
-        view = self._view
         # The end first: a phase is never seen to end before it has begun.
-        ended, begun = view.phases_ended, view.phases_begun
-        volume, last_ns = view.announced_bytes, view.announced_ns
-        return Announced(volume, begun, ended, last_ns * 1e-9)
+        ended = self._read().phases_ended
+        page = self._read()
+        return Announced(
+            page.announced_bytes, page.phases_begun, ended, page.announced_ns * 1e-9
+        )
 
     @property
     def attached(self) -> int:
         """Programs that have mapped the page so far."""
-        return int(self._view.attached)
+        return int(self._read().attached)
 
     @property
     def bypassed(self) -> int:
         """Set-ups seen of I/O that cannot be controlled (io_uring, libaio)."""
-        return int(self._view.bypassed)
+        return int(self._read().bypassed)
 
     @property
     def idle_s(self) -> float:
         """Gap between calls, in seconds, that ends a phase."""
-        return float(self._view.idle_ns * 1e-9)
+        return float(self._read().idle_ns * 1e-9)
 
     @idle_s.setter
     def idle_s(self, gap_s: float) -> None:
-        self._view.idle_ns = round(gap_s * 1e9)
+        self._put(_Page.idle_ns.offset, c_uint64(round(gap_s * 1e9)))
 
     @property
     def posts(self) -> int:
         """I/O phases begun, modulo 2^32."""
-        return int(self._view.posts)
+        return int(self._read().posts)
 
     @property
     def phase_s(self) -> float:
         """Monotonic time of the first call of the present I/O phase."""
-        return float(self._view.phase_ns * 1e-9)
+        return float(self._read().phase_ns * 1e-9)
 
     def wait_for_post(self, seen: int, timeout_s: float) -> int:
         """Sleep until `posts` differs from `seen`, or `timeout_s`; return `posts`."""
@@ -405,9 +501,13 @@ class Page:
         _futex(self._address(_Page.posts.offset), _FUTEX_WAIT, seen, limit)
         return self.posts
 
-    def _wake_waiters(self) -> None:
-        for bucket in Bucket:
-            self._wake(bucket)
+    def wake_watcher(self) -> None:
+        """End the sleep of whoever waits for a post."""
+        # Held here: the watcher may close the page meanwhile.
+        view = self.__dict__.get("_view")
+        if view is not None:
+            word = ctypes.addressof(view) + _Page.posts.offset
+            _futex(word, _FUTEX_WAKE, 2**31 - 1, None)
 
     def _wake(self, bucket: Bucket) -> None:
         offset = _Page.buckets.offset + bucket * ctypes.sizeof(_Bucket)
@@ -426,10 +526,10 @@ _SYSCALL: Final = ctypes.CDLL(None).syscall
 
 def _futex(address: int, operation: int, value: int, limit: _Timespec | None) -> None:
     # Refused by the kernel this only costs time: both sides look again on their own.
-    number = _SYS_FUTEX.get(os.uname().machine)
-    if number is not None:
+    # Nor does it mind a page that was cut off.
+    if _SYS_FUTEX is not None:
         _SYSCALL(
-            ctypes.c_long(number),
+            ctypes.c_long(_SYS_FUTEX),
             ctypes.c_void_p(address),
             ctypes.c_long(operation),
             ctypes.c_long(value),
@@ -437,23 +537,30 @@ def _futex(address: int, operation: int, value: int, limit: _Timespec | None) ->
         )
 
 
-def _mapped(path: Path, flags: int, *, fresh: bool) -> mmap.mmap:
+def _mapped(path: Path, flags: int, *, fresh: bool) -> tuple[int, mmap.mmap]:
+    """Return the descriptor and the memory of a page."""
+    descriptor = -1
     try:
         descriptor = os.open(path, flags, 0o600)
-        try:
-            if fresh:
-                # Every block is there from now on: a full disk cannot kill who counts.
-                os.posix_fallocate(descriptor, 0, _SIZE)
-            _refuse_other_files(path, os.fstat(descriptor))
-            return mmap.mmap(descriptor, _SIZE)
-        finally:
+        if fresh:
+            # Every block is there from now on: a full disk cannot kill who counts.
+            os.posix_fallocate(descriptor, 0, _SIZE)
+        _refuse_other_files(path, os.fstat(descriptor))
+        return descriptor, mmap.mmap(descriptor, _SIZE)
+    except BaseException as error:
+        if descriptor >= 0:
             os.close(descriptor)
-    except OSError as error:
-        raise InputError(
-            f"cannot map the page: {os.strerror(error.errno or 0)}",
-            where=str(path),
-            remedy=_REMEDIES.get(error.errno or 0, "check the path"),
-        ) from error
+        if isinstance(error, OSError):
+            raise _unmappable(path, error) from error
+        raise
+
+
+def _unmappable(path: Path, error: OSError) -> InputError:
+    return InputError(
+        f"cannot map the page: {os.strerror(error.errno or 0)}",
+        where=str(path),
+        remedy=_REMEDIES.get(error.errno or 0, "check the path"),
+    )
 
 
 _REMEDIES: Final = {
@@ -471,6 +578,16 @@ def _refuse_other_files(path: Path, status: os.stat_result) -> None:
             where=str(path),
             remedy="remove it",
         )
+
+
+def _granted_at(place: _Bucket, now_ns: int) -> int | None:
+    """Return what a bucket has granted by now (bytes); None without a limit."""
+    curve = place.curve[place.turn & 1]
+    if curve.rate == _UNLIMITED or curve.check != _check_word(curve):
+        return None
+    since = max(0, now_ns - int(curve.from_ns))
+    served = int(curve.rate) * since >> _RATE_SHIFT
+    return int(curve.granted_bytes) + served
 
 
 def _rate_word(rate: float) -> int:

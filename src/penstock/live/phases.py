@@ -9,9 +9,10 @@ Rule
 
 Volume
     Sure if the program gives a hint, or if the last two operations had the same
-    volume. Else predicted: the median of the volumes of the last `REMEMBERED`
-    operations; before the first one, what the job can move in `FIRST_S` seconds. A
-    prediction that proves too small is doubled by the controller.
+    volume. Else predicted: what a predictor expects, if there is one, else the median
+    of the volumes of the last `REMEMBERED` operations; before the first one, what the
+    job can move in `FIRST_S` seconds. A prediction that proves too small is doubled by
+    the controller.
 
 Nothing here reads a clock. Times are in seconds, volumes in bytes.
 """
@@ -21,9 +22,17 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Final
+from typing import Final, NamedTuple
 
-__all__ = ["FIRST_S", "REMEMBERED", "Ended", "PhaseWatch", "Sample", "VolumeGuess"]
+__all__ = [
+    "FIRST_S",
+    "REMEMBERED",
+    "Ended",
+    "Operation",
+    "PhaseWatch",
+    "Sample",
+    "VolumeGuess",
+]
 
 #: How many operations a prediction looks back on.
 REMEMBERED: Final = 5
@@ -51,6 +60,16 @@ class Sample:
     """What the program has said that it will move, so far (bytes)."""
     phases: int = 0
     """Phases that it has announced and not ended."""
+
+
+class Operation(NamedTuple):
+    """An operation of the past."""
+
+    begin: float
+    end: float
+    """Its first and last call (s)."""
+    volume: float
+    """What it moved (bytes)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +222,8 @@ class VolumeGuess:
     """Volume of every operation as the program says (bytes); 0: it does not."""
     next_hint: float = 0.0
     """Volume of the next operation only (bytes); 0: not given."""
+    expected: float = 0.0
+    """What a predictor expects of the next ones (bytes); 0: nothing."""
     volumes: deque[float] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
 
     def predict(self, cap: float) -> tuple[float, bool]:
@@ -219,7 +240,9 @@ class VolumeGuess:
         likely = max(median(self.volumes), 1.0)
         latest = list(self.volumes)[-2:]
         same = all(abs(volume - likely) <= _SAME * likely for volume in latest)
-        return likely, same and len(latest) == 2
+        if same and len(latest) == 2:
+            return likely, True
+        return self.expected or likely, False
 
     def learn(self, volume: float) -> None:
         """Remember the volume of an operation that is over (bytes)."""

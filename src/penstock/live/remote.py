@@ -37,6 +37,7 @@ from penstock.live.messages import (
     encode,
 )
 from penstock.live.settings import Settings
+from penstock.live.wire import Complaints
 
 if TYPE_CHECKING:
     from penstock.live.server import Hub
@@ -118,7 +119,7 @@ async def join(
 
 
 async def _hear_agents(socket: Any, hub: Hub) -> None:
-    complaints = _Complaints()
+    complaints = Complaints(_LOG)
     while True:
         identity, *parts = await socket.recv_multipart()
         agent = identity.decode(errors="replace")
@@ -132,7 +133,7 @@ async def _hear_agents(socket: Any, hub: Hub) -> None:
 
 
 async def _hear_controller(socket: Any, agent: Agent) -> None:
-    complaints = _Complaints()
+    complaints = Complaints(_LOG)
     while True:
         parts = await socket.recv_multipart()
         try:
@@ -141,18 +142,6 @@ async def _hear_controller(socket: Any, agent: Agent) -> None:
             complaints.add(f"the controller: {error}")
         else:
             agent.receive(message)
-
-
-class _Complaints:
-    """Logs each complaint once."""
-
-    def __init__(self) -> None:
-        self._made: set[str] = set()
-
-    def add(self, complaint: str) -> None:
-        if complaint not in self._made and len(self._made) < 100:
-            self._made.add(complaint)
-            _LOG.warning("%s", complaint)
 
 
 def _send(socket: Any, message: Message, agent: str | None = None) -> None:

@@ -27,6 +27,8 @@ __all__ = ["become", "controlled_environment", "start_daemon"]
 
 #: How long a private daemon may take to answer (s).
 _START_S: Final = 20.0
+#: How long to wait for the one that kept it from starting (s).
+_OTHER_S: Final = 3.0
 #: How long it stays when there is no job (s).
 LINGER_S: Final = 10.0
 _LOOK_S: Final = 0.02
@@ -61,7 +63,7 @@ def become(command: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
 def _connected(settings: Settings) -> Client:
     with contextlib.suppress(InputError):
         return Client(settings.found_socket)
-    start_daemon(settings)
+    daemon = start_daemon(settings)
     deadline = time.monotonic() + _START_S
     while True:
         try:
@@ -69,16 +71,19 @@ def _connected(settings: Settings) -> Client:
         except InputError:
             if time.monotonic() > deadline:
                 raise
+        if daemon.poll() is not None:
+            # Somebody else serves, who may be starting, too.
+            deadline = min(deadline, time.monotonic() + _OTHER_S)
         time.sleep(_LOOK_S)
 
 
-def start_daemon(settings: Settings) -> None:
+def start_daemon(settings: Settings) -> subprocess.Popen[bytes]:
     """Start a private daemon in a session of its own, which writes only to a log."""
     home = settings.home
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         with (home / "serve.log").open("ab") as log:
-            subprocess.Popen(  # noqa: S603 - ourselves
+            return subprocess.Popen(  # noqa: S603 - ourselves
                 [sys.executable, "-m", "penstock", "serve", *_flags(settings)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,

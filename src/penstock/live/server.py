@@ -11,25 +11,26 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import gc
 import logging
 import os
 import platform
+import resource
 import signal
 import socket
 import stat
+import sys
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from math import inf
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from penstock.errors import InputError, PenstockError
 from penstock.live.agent import Agent
-from penstock.live.books import prepare
-from penstock.live.controller import Controller
-from penstock.live.coordinator import Coordinator
 from penstock.live.history import History
 from penstock.live.measure import measure_bandwidth
 from penstock.live.messages import (
@@ -44,17 +45,27 @@ from penstock.live.messages import (
     ToAgent,
 )
 from penstock.live.settings import Settings
-from penstock.live.wire import Peer, frame, read_frame
-from penstock.policies import get_policy
+from penstock.live.stager import Stager
+from penstock.live.wire import Complaints, Peer, frame, read_frame
 from penstock.units import format_bandwidth
+
+if TYPE_CHECKING:
+    from penstock.live.coordinator import Coordinator
+    from penstock.live.prediction import Predictor
 
 __all__ = ["Hub", "serve"]
 
 _LOG: Final = logging.getLogger("penstock.serve")
 #: A program that says nothing for so long is left alone (s).
 _PATIENCE_S: Final = 30.0
-_MOST_CONNECTIONS: Final = 512
+#: No user may have more connections at a time.
+_MOST_CONNECTIONS: Final = 256
 _SAVE_S: Final = 5.0
+#: How often the socket is looked for (s).
+_SOCKET_S: Final = 1.0
+#: How long a thread may compute while another one has something to do (s).
+_SWITCH_S: Final = 0.0005
+_NICE: Final = -10
 #: How long another thread waits for a status (s).
 _STATUS_S: Final = 2.0
 
@@ -75,9 +86,12 @@ class Hub:
         """Agents in this process."""
         self.remote: _Link | None = None
         """The way to all others."""
+        self.predict: Predictor | None = None
+        """Who predicts the volumes of operations."""
         self._history = history
         self._loop = asyncio.get_running_loop()
         self._due = False
+        self._instant: float | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._saver = ThreadPoolExecutor(1, "history")
         self._compiler = ThreadPoolExecutor(1, "compiler")
@@ -96,11 +110,21 @@ class Hub:
 
     def _hear(self, agent: str, message: FromAgent) -> None:
         try:
-            self.coordinator.hear(agent, message, time.monotonic())
+            self.coordinator.hear(agent, message, self._now())
         except Exception:  # noqa: BLE001 - the edge of the process
             # Our bug; whatever it is, the other jobs must not suffer from it.
             _LOG.exception("a message of agent %s was lost", agent)
         self._settle_soon()
+
+    def _now(self) -> float:
+        """Return the time, which stands still from a message to its decision.
+
+        Else a job would lose the time in between, and those never delayed would not
+        tie any more.
+        """
+        if self._instant is None:
+            self._instant = time.monotonic()
+        return self._instant
 
     def _settle_soon(self) -> None:
         if not self._due:
@@ -109,11 +133,15 @@ class Hub:
 
     def _settle(self) -> None:
         self._due = False
-        outcome = self.coordinator.settle(time.monotonic())
+        now, self._instant = self._now(), None
+        outcome = self.coordinator.settle(now)
         for agent, message in outcome.messages:
             self._deliver(agent, message)
         if outcome.left and self._history:
             self._saver.submit(self._history.save, outcome.left)
+        if self.predict:
+            for job in outcome.ended:
+                self.predict(job, self.coordinator.operations(job))
         if self._timer:
             self._timer.cancel()
         if outcome.wake < inf:
@@ -153,6 +181,9 @@ class Hub:
 
 
 def _prepare(policy: str) -> None:
+    from penstock.live.books import prepare  # noqa: PLC0415 - agents need no compiler
+    from penstock.policies import get_policy  # noqa: PLC0415
+
     # What is wrong with it is said when it is used.
     with suppress(PenstockError):
         prepare(get_policy(policy))
@@ -165,8 +196,7 @@ async def serve(
     settings: Settings, *, ready: Callable[[], None] = lambda: None
 ) -> None:
     """Serve until SIGTERM or SIGINT, or until there was no job for a while."""
-    # Whatever is made here is for this user only, unless it is said otherwise.
-    os.umask(0o077)
+    _prepare_process()
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -178,8 +208,24 @@ async def serve(
         await stack.enter_async_context(_local_socket(settings, agent))
         stack.callback(agent.close)
         agent.start()
+        # What is there by now stays: later collections are short.
+        gc.collect()
+        gc.freeze()
         ready()
         await _first(stop.wait(), _look_around(settings, agent))
+
+
+def _prepare_process() -> None:
+    # Whatever is made here is for this user only, unless it is said otherwise.
+    os.umask(0o077)
+    # A descriptor for every page and process.
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    # The loop does not wait for long until a thread that compiles or saves lets go.
+    sys.setswitchinterval(_SWITCH_S)
+    # The programs that it serves may fill every processor; only root may do this.
+    with suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, 0, _NICE)
 
 
 async def _start_parts(settings: Settings, home: Path, stack: AsyncExitStack) -> Agent:
@@ -198,6 +244,11 @@ async def _start_parts(settings: Settings, home: Path, stack: AsyncExitStack) ->
         from penstock.live.remote import listen  # noqa: PLC0415 - needs ZeroMQ
 
         await stack.enter_async_context(listen(settings, home, hub))
+    if settings.predict == "ftio":
+        from penstock.live.prediction import ftio_predictor  # noqa: PLC0415 - an extra
+
+        predictor = ftio_predictor(hub.coordinator.expect)
+        hub.predict = await stack.enter_async_context(predictor)
     if settings.metrics:
         from penstock.live.metrics import publish  # noqa: PLC0415 - its own library
 
@@ -208,6 +259,9 @@ async def _start_parts(settings: Settings, home: Path, stack: AsyncExitStack) ->
 
 
 def _hub(settings: Settings, home: Path) -> Hub:
+    from penstock.live.controller import Controller  # noqa: PLC0415 - see _prepare
+    from penstock.live.coordinator import Coordinator  # noqa: PLC0415
+
     history = History(Path(settings.state or home / "history.sqlite"))
     bandwidth = settings.bandwidth
     if not bandwidth:
@@ -226,7 +280,17 @@ def _hub(settings: Settings, home: Path) -> Hub:
         floor=settings.floor,
         reads=settings.reads,
     )
-    return Hub(Coordinator(controller, terms, history.recall), history)
+    stager = _stager(settings.staging)
+    return Hub(Coordinator(controller, terms, history.recall, stager), history)
+
+
+def _stager(strategy: str) -> Stager | None:
+    """Return what decides who stages; None if nobody ever does."""
+    if strategy == "none":
+        return None
+    from penstock.staging import get_strategy  # noqa: PLC0415 - few need it
+
+    return Stager(get_strategy(strategy))
 
 
 async def _look_around(settings: Settings, agent: Agent) -> None:
@@ -296,26 +360,57 @@ def _lock(home: Path) -> int:
 
 @asynccontextmanager
 async def _local_socket(settings: Settings, agent: Agent) -> AsyncIterator[None]:
-    """Answer the processes of this node."""
+    """Answer the processes of this node; a socket that is removed is made again."""
+    door = _Door(agent, everybody=settings.users == "all")
+    listener = await _listening(settings, door)
+    keeping = asyncio.create_task(_keep_listening(settings, door, listener))
+    try:
+        yield
+    finally:
+        keeping.cancel()
+        settings.socket.unlink(missing_ok=True)
+
+
+async def _keep_listening(
+    settings: Settings, door: _Door, listener: asyncio.Server
+) -> None:
+    number = _inode(settings.socket)
+    complaints = Complaints(_LOG)
+    try:
+        while True:
+            await asyncio.sleep(_SOCKET_S)
+            if _inode(settings.socket) != number:
+                complaints.add(f"{settings.socket} was removed, and is made again")
+                listener.close()
+                with suppress(InputError):
+                    listener = await _listening(settings, door)
+                    number = _inode(settings.socket)
+    finally:
+        listener.close()
+
+
+def _inode(path: Path) -> int:
+    try:
+        return path.lstat().st_ino
+    except OSError:
+        return 0
+
+
+async def _listening(settings: Settings, door: _Door) -> asyncio.Server:
     path = settings.socket
-    path.unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
     try:
+        path.unlink(missing_ok=True)
         listener.bind(str(path))
         path.chmod(0o666 if settings.users == "all" else 0o600)
     except OSError as error:
+        listener.close()
         raise InputError(
             f"cannot listen: {error.strerror or error}",
             where=str(path),
             remedy="give a shorter --folder",
         ) from None
-    door = _Door(agent, everybody=settings.users == "all")
-    server = await asyncio.start_unix_server(door.answer, sock=listener, backlog=512)
-    try:
-        yield
-    finally:
-        server.close()
-        path.unlink(missing_ok=True)
+    return await asyncio.start_unix_server(door.answer, sock=listener, backlog=512)
 
 
 class _Door:
@@ -324,23 +419,32 @@ class _Door:
     def __init__(self, agent: Agent, *, everybody: bool) -> None:
         self._agent = agent
         self._everybody = everybody
-        self._open = 0
-        self._logged: set[str] = set()
+        self._open: Counter[int] = Counter()
+        self._complaints = Complaints(_LOG)
 
     async def answer(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         """Answer the messages of one connection."""
-        self._open += 1
         try:
             peer = Peer.of(writer.get_extra_info("socket"))
-            if self._open <= _MOST_CONNECTIONS and self._may(peer):
-                await self._converse(peer, reader, writer)
+            with self._counted(peer.user) as connections:
+                if connections <= _MOST_CONNECTIONS and self._may(peer):
+                    await self._converse(peer, reader, writer)
         except (OSError, TimeoutError) as error:
-            self._log_once(f"a connection broke: {error}")
+            self._complaints.add(f"a connection broke: {error}")
         finally:
-            self._open -= 1
             writer.close()
+
+    @contextmanager
+    def _counted(self, user: int) -> Iterator[int]:
+        """Count a connection of a user while it lasts."""
+        self._open[user] += 1
+        try:
+            yield self._open[user]
+        finally:
+            self._open[user] -= 1
+            self._open += Counter()  # Users without connections are forgotten.
 
     def _may(self, peer: Peer) -> bool:
         return self._everybody or peer.is_trusted
@@ -357,13 +461,8 @@ class _Door:
                     return
                 message = FROM_PROGRAM(data)
             except MessageError as error:
-                self._log_once(f"user {peer.user}: {error}")
+                self._complaints.add(f"user {peer.user}: {error}")
                 writer.write(frame(Refused(str(error))))
                 return
             writer.write(frame(await self._agent.reply(peer, message)))
             await asyncio.wait_for(writer.drain(), _PATIENCE_S)
-
-    def _log_once(self, line: str) -> None:
-        if line not in self._logged and len(self._logged) < 100:
-            self._logged.add(line)
-            _LOG.warning("%s", line)

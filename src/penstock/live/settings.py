@@ -127,6 +127,18 @@ class Settings:
     lend: bool = _setting(
         "yes", _switch, "whether what a job does not use is lent to others"
     )
+    staging: str = _setting(
+        "none",
+        _text,
+        "the strategy that decides who stages writes and who drains (`penstock "
+        "policies` lists them); `none`: nobody stages",
+    )
+    predict: str = _setting(
+        "history",
+        _choice("history", "ftio"),
+        "volumes that nobody says: from the `history` of the job, or by the period "
+        "that `ftio` detects (package ftio-hpc)",
+    )
     gap: float = _setting(
         "50 ms", _duration(0.001, 60.0), "time without I/O that ends an operation"
     )

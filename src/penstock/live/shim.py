@@ -21,12 +21,14 @@ from pathlib import Path
 from typing import Final
 
 from penstock.errors import InputError
+from penstock.live.staging_rules import Staging
 
 __all__ = [
     "SOURCES",
     "build_shim",
     "shim_environment",
     "shim_path",
+    "staged_environment",
 ]
 
 #: The folder of the C sources.
@@ -82,29 +84,52 @@ def build_shim(target: Path, options: Sequence[str] = ()) -> None:
 
 
 def shim_environment(
-    page: Path,
+    page: Path | None,
     prefixes: Iterable[Path],
     inherited: Mapping[str, str] | None = None,
+    *,
+    staging: Staging | None = None,
 ) -> dict[str, str]:
     """Return the environment in which a program is controlled.
 
     Parameters
     ----------
     page
-        The job's page.
+        The job's page; None: nothing is paced.
     prefixes
         Files and folders that are controlled; symbolic links are resolved here.
     inherited
         The environment to extend; by default this process's own.
+    staging
+        How writes are staged; by default they are not.
     """
     environment = dict(os.environ if inherited is None else inherited)
     library = _word(shim_path(), " :\t\n", "a library")
     preloaded = environment.get("LD_PRELOAD", "").replace(":", " ").split()
     others = [word for word in preloaded if word != library]
     environment["LD_PRELOAD"] = ":".join([library, *others])
-    environment["PENSTOCK_PAGE"] = str(page.absolute())
+    environment.pop("PENSTOCK_PAGE", None)
+    if page is not None:
+        environment["PENSTOCK_PAGE"] = str(page.absolute())
     environment["PENSTOCK_PREFIXES"] = _prefix_list(prefixes)
+    if staging is not None:
+        staging.prepare()
+        environment |= staging.environment()
     return environment
+
+
+def staged_environment(
+    environment: Mapping[str, str], staging: Staging
+) -> dict[str, str]:
+    """Return an environment in which writes are staged, whether controlled or not.
+
+    Without control, the files in the working directory are staged.
+    """
+    made = dict(environment)
+    if "PENSTOCK_PREFIXES" not in made:
+        made = shim_environment(None, [Path.cwd()], made)
+    staging.prepare()
+    return made | staging.environment()
 
 
 def _prefix_list(prefixes: Iterable[Path]) -> str:

@@ -8,6 +8,7 @@ side is, the kernel says (SO_PEERCRED): nothing that a message claims counts.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import socket
 import struct
@@ -27,10 +28,25 @@ from penstock.live.messages import (
     too_long,
 )
 
-__all__ = ["Client", "Peer", "frame", "read_frame"]
+__all__ = ["Client", "Complaints", "Peer", "frame", "read_frame"]
 
 _LENGTH: Final = struct.Struct(">I")
 _CREDENTIALS: Final = struct.Struct("iII")
+_MOST_COMPLAINTS: Final = 100
+
+
+class Complaints:
+    """Logs each complaint once, and not many: nobody must fill the disk with them."""
+
+    def __init__(self, log: logging.Logger) -> None:
+        self._log = log
+        self._made: set[str] = set()
+
+    def add(self, complaint: str) -> None:
+        """Log a complaint, if it is new."""
+        if complaint not in self._made and len(self._made) < _MOST_COMPLAINTS:
+            self._made.add(complaint)
+            self._log.warning("%s", complaint)
 
 
 @dataclass(frozen=True, slots=True)

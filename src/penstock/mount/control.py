@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The socket of a mount: ask how it stands, set limits, stop it.
+"""The socket of a mount: ask how it stands, set limits and objectives, stop it.
 
 One question per connection, one line of JSON each way. The socket lies in a folder
 that only its owner can enter and is named after the device of the mount, which the
@@ -9,6 +9,7 @@ mount table tells: it is found without touching the mount.
 from __future__ import annotations
 
 import socket
+from contextlib import suppress
 from dataclasses import asdict, replace
 from math import inf
 from pathlib import Path
@@ -22,14 +23,18 @@ from penstock.mount.points import Mounted
 
 __all__ = [
     "LARGEST",
+    "ApplicationState",
     "Failure",
     "Moved",
+    "Order",
     "Question",
     "SetLimits",
+    "SetObjectives",
     "State",
     "Status",
     "Stop",
     "ask",
+    "ask_all",
     "decode_question",
     "encode",
     "limits_document",
@@ -37,7 +42,7 @@ __all__ = [
 ]
 
 #: Bytes of a message.
-LARGEST: Final = 1 << 16
+LARGEST: Final = 1 << 20
 #: Longest wait for an answer (s).
 _LIMIT_S: Final = 10.0
 #: Bytes/s; None: no limit.
@@ -66,11 +71,18 @@ class SetLimits(msgspec.Struct, tag="limits"):
         return replace(limits, **changed)
 
 
+class SetObjectives(msgspec.Struct, tag="objectives"):
+    """Promise something else from now on."""
+
+    document: dict[str, Any]
+    """As in the file of ``--slo``; its scheduler must be the present one."""
+
+
 class Stop(msgspec.Struct, tag="stop"):
     """End at once: whoever uses the mount gets errors."""
 
 
-Question = Status | SetLimits | Stop
+Question = Status | SetLimits | SetObjectives | Stop
 
 
 class Moved(msgspec.Struct):
@@ -80,6 +92,45 @@ class Moved(msgspec.Struct):
     bytes: int
     waited_s: float
     """Sum of the times that requests have waited."""
+
+
+class ApplicationState(msgspec.Struct):
+    """How an application is served; figures of a window are of the last complete."""
+
+    name: str
+    throughput: float
+    """What it is promised (bytes/s),"""
+    latency: float
+    """and within which time (s)."""
+    queued: int
+    """Requests that wait now."""
+    p95_s: float | None
+    """95th percentile of the response times in a window (s); None: no requests."""
+    bytes_per_s: float
+    """Throughput in a window."""
+    requests: int
+    """Answers so far."""
+    bytes: int
+    """Bytes so far."""
+    windows: int
+    """Windows with answers so far,"""
+    kept: int
+    """and those of them whose 95th percentile kept the bound."""
+
+
+class Order(msgspec.Struct):
+    """Who decides the order of requests, and how it stands."""
+
+    scheduler: str
+    depth: float | None
+    """Requests that may be under way at a time; None: any number."""
+    outstanding: int
+    """Requests that are under way."""
+    unmet: str
+    """Why not all objectives can be met; empty: they can."""
+    applications: list[ApplicationState]
+    document: dict[str, Any]
+    """As in the file of ``--slo``."""
 
 
 class State(msgspec.Struct, tag="state"):
@@ -96,6 +147,8 @@ class State(msgspec.Struct, tag="state"):
     write: Moved
     metadata: dict[str, int]
     """Other requests, by name."""
+    order: Order | None = None
+    """None: first come, first served."""
 
 
 class Failure(msgspec.Struct, tag="failure"):
@@ -138,7 +191,7 @@ def ask(folder: Path, mounted: Mounted, question: Question) -> State:
     """Return the answer of a mount."""
     path = socket_path(folder, mounted.device)
     try:
-        answer = _ANSWER.decode(_exchange(path, encode(question)))
+        answer = _answer(path, question)
     except (OSError, msgspec.MsgspecError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(
@@ -149,6 +202,21 @@ def ask(folder: Path, mounted: Mounted, question: Question) -> State:
     if isinstance(answer, Failure):
         raise InputError(answer.reason, where=mounted.point)
     return answer
+
+
+def ask_all(folder: Path) -> list[State]:
+    """Return how all mounts stand that have their sockets here and answer."""
+    found = []
+    for path in sorted(folder.glob("*.sock")):
+        with suppress(OSError, msgspec.MsgspecError):
+            answer = _answer(path, Status())
+            if isinstance(answer, State):
+                found.append(answer)
+    return found
+
+
+def _answer(path: Path, question: Question) -> State | Failure:
+    return _ANSWER.decode(_exchange(path, encode(question)))
 
 
 def _exchange(path: Path, line: bytes) -> bytes:

@@ -15,10 +15,15 @@ import resource
 import signal
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import (
+    AbstractContextManager,
+    contextmanager,
+    nullcontext,
+    suppress,
+)
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 from urllib.parse import quote
 
 import pyfuse3
@@ -32,6 +37,7 @@ from penstock.mount.control import (
     Moved,
     Question,
     SetLimits,
+    SetObjectives,
     State,
     Stop,
     decode_question,
@@ -39,19 +45,24 @@ from penstock.mount.control import (
     limits_document,
     socket_path,
 )
-from penstock.mount.gate import Gate
-from penstock.mount.limiter import KINDS, Kind, Limiter, Limits
+from penstock.mount.limiter import KINDS, Limits
+from penstock.mount.objectives import Objectives
 from penstock.mount.passthrough import PassThrough
-from penstock.mount.points import mounted_at, unmount
+from penstock.mount.points import mounted_at, unmount, widen
+from penstock.mount.service import Service
+from penstock.qos import Kind
 
-__all__ = ["Mount", "serve"]
+__all__ = ["Mount", "Publish", "serve"]
+
+#: Makes known how the mount stands, which it is given the way to ask.
+Publish: TypeAlias = Callable[[Callable[[], State]], AbstractContextManager[None]]
 
 _LOG: Final = logging.getLogger("penstock.mount")
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 #: Requests under way at a time, those who wait included.
 _REQUESTS: Final = 4096
 #: Tasks that stay when there is little to do; each keeps a buffer of 1 MiB.
-_IDLE_TASKS: Final = 8
+_IDLE_TASKS: Final = 2
 #: How long programs may go on after a signal (s).
 _GRACE_S: Final = 5.0
 #: How long calls under way may take at the end, and how long a client is heard (s).
@@ -69,9 +80,15 @@ class Mount:
     limits: Limits
     folder: Path
     """Where the socket lies; only its owner may enter."""
+    objectives: Objectives | None = None
+    """What applications are promised; None: first come, first served."""
 
 
-def serve(mount: Mount, ready: Callable[[], None] = lambda: None) -> None:
+def serve(
+    mount: Mount,
+    ready: Callable[[], None] = lambda: None,
+    publish: Publish = lambda _: nullcontext(),
+) -> None:
     """Mount, call `ready`, and serve until it is unmounted."""
     # Every file that the kernel knows is an open descriptor here.
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -79,7 +96,7 @@ def serve(mount: Mount, ready: Callable[[], None] = lambda: None) -> None:
     # It complains whenever a program has gone before its answer.
     logging.getLogger("pyfuse3").setLevel(logging.CRITICAL)
     try:
-        trio.run(_serve, mount, ready)
+        trio.run(_serve, mount, ready, publish)
     except PenstockError:
         raise
     except Exception as error:
@@ -88,15 +105,17 @@ def serve(mount: Mount, ready: Callable[[], None] = lambda: None) -> None:
         raise InternalError(f"the mount at {mount.point} has failed") from error
 
 
-async def _serve(mount: Mount, ready: Callable[[], None]) -> None:
-    limiter = Limiter(mount.limits, trio.current_time())
-    gate = Gate(limiter)
-    files = PassThrough(hold(os.fsencode(mount.backing)), gate)
+async def _serve(mount: Mount, ready: Callable[[], None], publish: Publish) -> None:
+    service = Service(mount.limits, mount.objectives, trio.current_time())
+    root = hold(os.fsencode(mount.backing))
+    files = PassThrough(root, service.gate, service.application_of)
     try:
         with _mounted(files, mount), _listening(mount) as listener:
             # New files get exactly the mode that the kernel asks for.
             os.umask(0)
-            await _Session(mount, limiter, gate, files).run(listener, ready)
+            session = _Session(mount, service, files)
+            with publish(session.state_from_elsewhere):
+                await session.run(listener, ready)
     finally:
         files.close()
 
@@ -128,6 +147,7 @@ def _listening(mount: Mount) -> Iterator[trio.SocketListener]:
     mounted = mounted_at(mount.point)
     if mounted is None:
         raise InternalError(f"{mount.point} is mounted and is not")
+    widen(mounted.device, _REQUESTS)
     path = socket_path(mount.folder, mounted.device)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -166,13 +186,11 @@ async def _tick() -> None:
 class _Session:
     """A mount while it is served."""
 
-    def __init__(
-        self, mount: Mount, limiter: Limiter, gate: Gate, files: PassThrough
-    ) -> None:
+    def __init__(self, mount: Mount, service: Service, files: PassThrough) -> None:
         self._mount = mount
-        self._limiter = limiter
-        self._gate = gate
+        self._service = service
         self._files = files
+        self._loop = trio.lowlevel.current_trio_token()
         self._stop = trio.Event()
         self._serving = trio.CancelScope()
 
@@ -180,10 +198,13 @@ class _Session:
         self, listener: trio.SocketListener, ready: Callable[[], None]
     ) -> None:
         """Serve until the mount is gone."""
+        peers = self._service.peers()
         async with trio.open_nursery() as nursery:
             await nursery.start(self._watch_signals)
             nursery.start_soon(_tick)
-            nursery.start_soon(self._gate.run)
+            nursery.start_soon(self._service.gate.run)
+            if peers is not None:
+                nursery.start_soon(peers.run)
             nursery.start_soon(self._end_when_told)
             nursery.start_soon(trio.serve_listeners, self._serve_client, [listener])
             ready()
@@ -227,7 +248,7 @@ class _Session:
         """End now: no new requests, errors for those who wait."""
         with suppress(OSError):
             unmount(self._mount.point, lazy=True)
-        self._gate.close()
+        self._service.gate.close()
         self._serving.deadline = trio.current_time() + _PATIENCE_S
         pyfuse3.terminate()
 
@@ -253,11 +274,16 @@ class _Session:
 
     def _obey(self, question: Question) -> None:
         if isinstance(question, SetLimits):
-            limits = question.applied(self._limiter.limits)
-            self._limiter.change(limits, trio.current_time())
-            self._gate.dispatch()
+            self._service.limit(question.applied(self._service.limiter.limits))
+        elif isinstance(question, SetObjectives):
+            self._files.rebind(self._service.promise(question.document).present)
         elif isinstance(question, Stop):
             self._abort()
+
+    def state_from_elsewhere(self) -> State:
+        """Return how the mount stands, to another thread."""
+        state: State = trio.from_thread.run_sync(self._state, trio_token=self._loop)
+        return state
 
     def _state(self) -> State:
         moved = {kind: self._moved(kind) for kind in KINDS}
@@ -266,14 +292,15 @@ class _Session:
             backing=self._mount.backing,
             point=self._mount.point,
             pid=os.getpid(),
-            limits=limits_document(self._limiter.limits),
-            waiting=self._limiter.waiting,
+            limits=limits_document(self._service.limiter.limits),
+            waiting=self._service.gate.waiting,
             metadata={
                 name: counts[name] for name in sorted(counts.keys() - set(KINDS))
             },
+            order=self._service.order(),
             **moved,
         )
 
     def _moved(self, kind: Kind) -> Moved:
-        tally = self._gate.tallies[kind]
+        tally = self._service.gate.tallies[kind]
         return Moved(tally.requests, tally.bytes, tally.waited_s)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""All reads and writes pass one gate: it drives a scheduler in real time, and counts.
+"""All that moves data passes one gate: it drives a scheduler in real time, and counts.
 
 Only the event loop touches it. A request that may not go yet waits in the loop, not in
 a thread, so that thousands can wait and all others still pass.
@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import errno
 import os
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
 
 import trio
 
-from penstock.mount.limiter import KINDS, Kind, Request, Scheduler
+from penstock.mount.limiter import KINDS
+from penstock.mount.meters import Meter
+from penstock.qos import Kind, Request, Scheduler
 
 __all__ = ["Gate", "Tally"]
 
@@ -33,35 +37,46 @@ class Gate:
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.tallies: dict[Kind, Tally] = {kind: Tally() for kind in KINDS}
+        self.meters: Mapping[str, Meter] = {}
+        """What measures the service of an application; others are not measured."""
         self._scheduler = scheduler
         self._waiting: dict[Request, trio.Event] = {}
         self._asleep_until = inf
         self._sooner = trio.Event()
         self._closed = False
 
-    async def enter(self, request: Request) -> None:
-        """Return when a request may go."""
+    async def enter(self, request: Request) -> float:
+        """Return when a request may go; the value is when it came (s)."""
         self._check_open()
-        came = trio.current_time()
+        came: float = trio.current_time()
         self._scheduler.arrive(request, came)
-        if request in self.dispatch():
-            return
+        if request in self._let_go(came):
+            return came
         event = self._waiting[request] = trio.Event()
         await event.wait()
         self._check_open()
-        self.tallies[request.kind].waited_s += trio.current_time() - came
+        if request.kind in self.tallies:
+            self.tallies[request.kind].waited_s += trio.current_time() - came
+        return came
 
-    def leave(self, request: Request, moved: int) -> None:
+    def leave(self, request: Request, moved: int, came: float) -> None:
         """Note that a request is done, with the bytes that it has moved."""
-        tally = self.tallies[request.kind]
-        tally.requests += 1
-        tally.bytes += moved
-        self._scheduler.complete(request, moved, trio.current_time())
-        self.dispatch()
+        now = trio.current_time()
+        if request.kind in self.tallies:
+            tally = self.tallies[request.kind]
+            tally.requests += 1
+            tally.bytes += moved
+        if request.application in self.meters:
+            self.meters[request.application].answer(now - came, moved, now)
+        self._scheduler.complete(request, moved, now)
+        self._let_go(now)
 
-    def dispatch(self) -> list[Request]:
+    def dispatch(self) -> None:
         """Let go who may; to be called whenever the scheduler has been changed."""
-        gone = self._scheduler.dispatch(trio.current_time())
+        self._let_go(trio.current_time())
+
+    def _let_go(self, now: float) -> list[Request]:
+        gone = self._scheduler.dispatch(now)
         for request in gone:
             if request in self._waiting:
                 self._waiting.pop(request).set()
@@ -77,6 +92,15 @@ class Gate:
                 await self._sooner.wait()
             self._sooner = trio.Event()
             self.dispatch()
+
+    @property
+    def waiting(self) -> int:
+        """Number of requests that wait."""
+        return len(self._waiting)
+
+    def queued(self) -> Counter[str]:
+        """Return how many requests wait, by application."""
+        return Counter(request.application for request in self._waiting)
 
     def close(self) -> None:
         """Turn away all who wait and all who come."""

@@ -11,8 +11,7 @@ go in order of arrival. A request that waits for the total is not overtaken, els
 ones would starve large ones; one that waits for the pool of its kind does not hold up
 the other kind.
 
-Pure: time (s, of any clock) is passed in. Whatever else may decide, e.g. by deadlines
-and shares, has the interface of `Scheduler`.
+Pure: time (s, of any clock) is passed in.
 """
 
 from __future__ import annotations
@@ -20,43 +19,18 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 from math import inf
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import Final
 
-__all__ = ["KINDS", "SLACK_S", "Kind", "Limiter", "Limits", "Request", "Scheduler"]
+from penstock.qos import Kind, Request
 
-Kind: TypeAlias = Literal["read", "write"]
+__all__ = ["KINDS", "SLACK_S", "Limiter", "Limits"]
+
+#: What moves data.
 KINDS: Final[tuple[Kind, ...]] = ("read", "write")
 #: Bandwidth that is saved while nobody waits, in seconds of it.
 SLACK_S: Final = 0.020
 #: Rounding of the clock, in seconds of bandwidth: so much may be missing.
 _TICK_S: Final = 1e-9
-
-
-@dataclass(slots=True, eq=False)
-class Request:
-    """A read or a write on its way to the backing file."""
-
-    kind: Kind
-    size: int
-    """Bytes asked for."""
-    pid: int = 0
-    """The process that opened the file."""
-
-
-class Scheduler(Protocol):
-    """What decides when requests may go; times in seconds."""
-
-    wake: float
-    """When `dispatch` is to be asked again if nothing happens before; inf: never."""
-
-    def arrive(self, request: Request, now: float) -> None:
-        """Take a request in."""
-
-    def dispatch(self, now: float) -> list[Request]:
-        """Return the requests that may go now, in their order."""
-
-    def complete(self, request: Request, moved: int, now: float) -> None:
-        """Hear that a request has moved so many bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +91,7 @@ class Limiter:
 
     def __init__(self, limits: Limits, now: float) -> None:
         self.limits = limits
+        self._unlimited = limits == Limits()
         self.wake = inf
         self._total = _Pool(limits.total, now)
         self._own = {kind: _Pool(getattr(limits, kind), now) for kind in KINDS}
@@ -126,13 +101,19 @@ class Limiter:
         self._arrived = 0
 
     @property
+    def is_open(self) -> bool:
+        """Whether all may pass: there is no limit, and nobody waits for one."""
+        return self._unlimited and not self.waiting
+
+    @property
     def waiting(self) -> int:
         """Number of requests that wait."""
-        return sum(map(len, self._lanes.values()))
+        return len(self._lanes["read"]) + len(self._lanes["write"])
 
     def change(self, limits: Limits, now: float) -> None:
         """Set other limits; they hold for those who wait, too."""
         self.limits = limits
+        self._unlimited = limits == Limits()
         self._total.change(limits.total, now)
         for kind, pool in self._own.items():
             pool.change(getattr(limits, kind), now)

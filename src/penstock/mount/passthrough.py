@@ -8,6 +8,12 @@ attributes that it is told (``default_permissions``), access control lists inclu
 keeps locks itself. Writes come at once, not through its write-back cache: whoever
 writes feels the limit. Pages that were read stay in its cache until the next open().
 
+A file belongs to an application from the moment it is opened: later requests come
+without a process. Reads, writes and syncs take their turn in the queue of that
+application. Requests for names and attributes do not queue, but for threads of their
+own: the kernel locks a folder meanwhile, for all applications, and whoever waited there
+for its share would hold up the others.
+
 Errors of the backing file system are passed on as they are.
 """
 
@@ -17,7 +23,7 @@ import errno
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, Final, ParamSpec, TypeVar
@@ -31,15 +37,14 @@ from penstock.mount.backing import Changes, Found, Owner
 from penstock.mount.calls import Calls
 from penstock.mount.gate import Gate
 from penstock.mount.inodes import ROOT, InodeTable
-from penstock.mount.limiter import Request
+from penstock.mount.rules import Caller
+from penstock.qos import Request
 
 __all__ = ["PassThrough"]
 
 _LOG: Final = logging.getLogger("penstock.mount")
 #: How long the kernel may use names and attributes without asking again (s).
 _TIMEOUT_S: Final = 1.0
-#: Bytes that are moved in a short call.
-_SHORT: Final = 1 << 16
 #: Entries of a folder that are looked up in one go.
 _BATCH: Final = 32
 
@@ -84,31 +89,47 @@ def _answer(
 
 
 class PassThrough(pyfuse3.Operations):
-    """The file system: a folder, seen through a gate."""
+    """The file system: a folder, seen through a gate.
+
+    Parameters
+    ----------
+    bind
+        Returns the application of whoever opens a file.
+    """
 
     supports_dot_lookup = False
     enable_writeback_cache = False
     enable_acl = True
 
-    def __init__(self, root_fd: int, gate: Gate) -> None:
+    def __init__(
+        self, root_fd: int, gate: Gate, bind: Callable[[Caller], Awaitable[str]]
+    ) -> None:
         super().__init__()
         self.counts: Counter[str] = Counter()
         """Requests so far, by name."""
         self._inodes = InodeTable(root_fd)
         self._gate = gate
-        self._openers: dict[int, int] = {}
+        self._bind = bind
+        #: Open file -> its application.
+        self._applications: dict[int, str] = {}
         self._folders: dict[int, _Folder] = {}
         #: Files that have no capabilities, and until when that is believed: the kernel
         #: asks before every write.
         self._plain: dict[int, float] = {}
         self._calls = Calls()
+        self._data = Calls()
+
+    def rebind(self, renamed: Callable[[str], str]) -> None:
+        """Give open files to other applications."""
+        for fh, name in self._applications.items():
+            self._applications[fh] = renamed(name)
 
     def close(self) -> None:
         """Close all files."""
         self._inodes.close()
-        for fd in (*self._openers, *self._folders):
+        for fd in (*self._applications, *self._folders):
             os.close(fd)
-        self._openers.clear()
+        self._applications.clear()
         self._folders.clear()
 
     # --- Names --------------------------------------------------------------------
@@ -220,9 +241,9 @@ class PassThrough(pyfuse3.Operations):
     @_answer
     async def getxattr(self, inode: int, name: bytes, ctx: RequestContext) -> bytes:
         """Return an extended attribute."""
-        path = backing.way_to(self._inodes.fd(inode))
         if name == _CAPABILITY and trio.current_time() < self._plain.get(inode, 0.0):
             raise OSError(errno.ENODATA, os.strerror(errno.ENODATA))
+        path = backing.way_to(self._inodes.fd(inode))
         try:
             return await self._calls.short(os.getxattr, path, name)
         except OSError:
@@ -268,7 +289,7 @@ class PassThrough(pyfuse3.Operations):
     async def open(self, inode: int, flags: int, ctx: RequestContext) -> FileInfo:
         """Open a file."""
         fh = await self._calls.short(backing.open_file, self._inodes.fd(inode), flags)
-        self._openers[fh] = ctx.pid
+        await self._settle(fh, ctx)
         return FileInfo(fh=fh, keep_cache=False)
 
     @_answer
@@ -280,33 +301,31 @@ class PassThrough(pyfuse3.Operations):
         fh, found = await self._calls.short(
             backing.create, parent, name, flags, mode, owner
         )
-        self._openers[fh] = ctx.pid
+        await self._settle(fh, ctx)
         return FileInfo(fh=fh, keep_cache=False), self._entry(found)
 
     @_answer
     async def read(self, fh: int, off: int, size: int) -> bytes:
         """Read from a file, when the gate lets it."""
-        request = Request("read", size, self._openers[fh])
-        await self._gate.enter(request)
+        request = Request("read", size, self._applications[fh])
+        came = await self._gate.enter(request)
         data = b""
         try:
-            run = self._calls.short if size <= _SHORT else self._calls.long
-            data = await run(backing.read, fh, size, off)
+            data = await self._data.short(backing.read, fh, size, off)
         finally:
-            self._gate.leave(request, len(data))
+            self._gate.leave(request, len(data), came)
         return data
 
     @_answer
     async def write(self, fh: int, off: int, buf: bytes) -> int:
         """Write to a file, when the gate lets it."""
-        request = Request("write", len(buf), self._openers[fh])
-        await self._gate.enter(request)
+        request = Request("write", len(buf), self._applications[fh])
+        came = await self._gate.enter(request)
         moved = 0
         try:
-            run = self._calls.short if len(buf) <= _SHORT else self._calls.long
-            moved = await run(backing.write, fh, buf, off)
+            moved = await self._data.short(backing.write, fh, buf, off)
         finally:
-            self._gate.leave(request, moved)
+            self._gate.leave(request, moved, came)
         return moved
 
     @_answer
@@ -316,13 +335,18 @@ class PassThrough(pyfuse3.Operations):
 
     @_answer
     async def fsync(self, fh: int, datasync: bool) -> None:  # noqa: FBT001 - pyfuse3's
-        """Return when a file is on stable storage."""
-        await self._calls.long(backing.sync, fh, data_only=datasync)
+        """Return when a file is on stable storage; begin when the gate lets it."""
+        request = Request("sync", 0, self._applications[fh])
+        came = await self._gate.enter(request)
+        try:
+            await self._data.long(backing.sync, fh, data_only=datasync)
+        finally:
+            self._gate.leave(request, 0, came)
 
     @_answer
     async def release(self, fh: int) -> None:
         """Close a file."""
-        del self._openers[fh]
+        del self._applications[fh]
         await self._calls.long(os.close, fh)
 
     # --- Open folders -------------------------------------------------------------
@@ -383,6 +407,12 @@ class PassThrough(pyfuse3.Operations):
             if not more and not dots:
                 self._inodes.forget(number, 1)
         return more
+
+    async def _settle(self, fh: int, ctx: RequestContext) -> None:
+        """Give a file that has just been opened to its application."""
+        self._applications[fh] = ""
+        caller = Caller(ctx.pid, ctx.uid, fh, self._inodes.fd(ROOT))
+        self._applications[fh] = await self._bind(caller)
 
     def _entry(self, found: Found) -> EntryAttributes:
         """Return a file as the answer to a look-up, and count it."""

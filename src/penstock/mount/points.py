@@ -12,16 +12,27 @@ import errno
 import os
 import re
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from penstock.errors import InputError
 
-__all__ = ["TYPE", "Mounted", "check_folders", "mounted_at", "own_mount", "unmount"]
+__all__ = [
+    "TYPE",
+    "Mounted",
+    "check_folders",
+    "mounted_at",
+    "own_mount",
+    "unmount",
+    "widen",
+]
 
 #: The file system type that the kernel shows.
 TYPE: Final = "fuse.penstock"
 _MOUNTS: Final = Path("/proc/self/mountinfo")
+#: Where the kernel shows and takes settings of FUSE connections.
+_CONNECTIONS: Final = Path("/sys/fs/fuse/connections")
 #: Flags of umount2(2).
 _DETACH, _NOFOLLOW = 2, 8
 #: Longest wait for fusermount3 (s).
@@ -88,6 +99,19 @@ def unmount(path: str, *, lazy: bool = False) -> None:
     )
     if done.returncode != 0:
         raise OSError(errno.EBUSY, done.stderr.strip() or "cannot be unmounted", path)
+
+
+def widen(device: str, requests: int, connections: Path = _CONNECTIONS) -> None:
+    """Let the kernel have so many requests under way that no program waits for.
+
+    Those are what it reads ahead and writes back. Of them it sends only a dozen at a
+    time, whosever they are: who reads much would hold up all others in the kernel,
+    where no scheduler sees it. Where this cannot be set, that remains.
+    """
+    folder = connections / device.partition(":")[2]
+    for name in ("max_background", "congestion_threshold"):
+        with suppress(OSError):
+            (folder / name).write_text(str(requests))
 
 
 def _taken(point: str, taken: Mounted) -> InputError:

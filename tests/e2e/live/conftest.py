@@ -11,6 +11,7 @@ import pytest
 
 from penstock.live import Page
 from support.jobs import Job, compiled
+from support.stages import Stage
 
 
 @pytest.fixture
@@ -22,6 +23,15 @@ def job(tmp_path: Path) -> Iterator[Job]:
     job.folder.mkdir()
     yield job
     job.close()
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    """Return a folder whose files are staged."""
+    made = Stage(tmp_path / "staged", tmp_path / "journals")
+    made.folder.mkdir()
+    made.journals.mkdir(mode=0o700)
+    return made
 
 
 @pytest.fixture(scope="session")

@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import socket
 import struct
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -31,6 +30,7 @@ from penstock.live.messages import (
 from penstock.live.wire import Client
 from support.campaigns import until
 from support.daemons import PHASES, Daemon
+from support.users import NEEDS_ROOT, NOBODY, as_user, open_for_all
 
 MB = 10**6
 
@@ -215,7 +215,7 @@ def test_garbage_on_the_socket(daemon: Daemon) -> None:
         struct.pack(">I", 0xFFFFFFFF),
         struct.pack(">I", 100) + b"short",
         struct.pack(">I", 1) + b"\x09",
-        struct.pack(">I", 5) + b"\x01\xc1\xc1\xc1\xc1",
+        struct.pack(">I", 5) + b"\x02\xc1\xc1\xc1\xc1",
         struct.pack(">I", 65536) + bytes(65536),
         bytes(range(256)) * 50,
     ]
@@ -291,37 +291,10 @@ def test_no_program(tmp_path: Path) -> None:
 # --- Other users ----------------------------------------------------------------------
 
 
-def as_user(user: int, act: Callable[[], Any]) -> Any:
-    """Return what `act` returns in a process of another user."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            os.setgroups([])
-            os.setgid(user)
-            os.setuid(user)
-            os.write(writing, json.dumps(act()).encode())
-        finally:
-            os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading, "rb") as stream:
-        said = stream.read()
-    os.waitpid(child, 0)
-    return json.loads(said)
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs two users")
-def _open_for_all(folder: Path) -> None:
-    """Let other users pass to a folder of pytest, which keeps them out."""
-    for parent in (folder, *folder.parents):
-        if parent.owner() == "root" and not parent.stat().st_mode & 0o001:
-            parent.chmod(parent.stat().st_mode | 0o011)
-
-
+@NEEDS_ROOT
 def test_a_user_sees_only_what_is_its_own(tmp_path: Path) -> None:
-    nobody = 65534
     with closing(Daemon(tmp_path, users="all")) as daemon:
-        _open_for_all(tmp_path)
+        open_for_all(tmp_path)
         daemon.start()
         daemon.write("roots")
         until(lambda: daemon.job("roots").get("active"))
@@ -336,7 +309,7 @@ def test_a_user_sees_only_what_is_its_own(tmp_path: Path) -> None:
                 found = list(map(str, (daemon.home / "pages").glob("*")))
                 return [jobs, own, found, client.ask(Explain("own")).text]
 
-        jobs, own, found, words = as_user(nobody, enter)
+        jobs, own, found, words = as_user(NOBODY, enter)
         # Of its own: a job that calls itself as another user's is another job.
         assert jobs == ["own", "roots"]
         assert own == [True, True]
@@ -361,12 +334,12 @@ def test_a_user_sees_only_what_is_its_own(tmp_path: Path) -> None:
                         complaints.append(str(error))
             return complaints
 
-        complaints = as_user(nobody, meddle)
+        complaints = as_user(NOBODY, meddle)
         assert [c.partition("'")[0] for c in complaints[:2]] == ["there is no job "] * 2
         assert len(complaints) == 6
         assert all(c.startswith("only root and whoever") for c in complaints[2:])
         page = next((daemon.home / "pages").glob("*.page"))
-        assert not as_user(nobody, lambda: os.access(page, os.R_OK))
+        assert not as_user(NOBODY, lambda: os.access(page, os.R_OK))
 
 
 def test_a_phase_that_is_announced_has_its_volume_at_once(tmp_path: Path) -> None:

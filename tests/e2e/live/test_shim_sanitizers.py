@@ -13,6 +13,7 @@ import pytest
 from penstock.live import IoClass
 from penstock.live.shim import STRICT, build_shim
 from support.jobs import PROGRAMS, Job, compiled
+from support.stages import Stage
 
 #: Scenes that give up the process, or wait for what no test grants here.
 _LEFT_OUT = {"seccomp", "handler", "longjmp", "cancel"}
@@ -65,6 +66,40 @@ def test_no_wrapper_touches_what_it_may_not(
     }
     done = job.run(calls, scene, environment=environment)
     assert (done.returncode, done.stderr) == (0, expected)
+
+
+@pytest.mark.parametrize("scene", _scenes())
+def test_no_staged_call_touches_what_it_may_not(
+    stage: Stage, calls: Path, address_checked: tuple[str, ...], scene: str
+) -> None:
+    expected = stage.run(calls, scene, environment={}).stderr
+    stage.empty()
+    environment = stage.environment(64 << 10) | {
+        "LD_PRELOAD": ":".join(address_checked),
+        "ASAN_OPTIONS": "detect_leaks=0:handle_segv=0:intercept_send=0",
+    }
+    done = stage.run(calls, scene, environment=environment)
+    assert (done.returncode, done.stderr) == (0, expected)
+    assert stage.left_over() == []
+
+
+def test_staging_threads_do_not_race(
+    stage: Stage, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    _runtime("tsan")
+    folder = tmp_path_factory.mktemp("tsan")
+    build_shim(folder / "shim.so", (*STRICT, "-g", "-fsanitize=thread"))
+    stress = compiled(folder / "threads", "threads.c", ("-fsanitize=thread",))
+    environment = stage.environment(256 << 10) | {
+        "LD_PRELOAD": str(folder / "shim.so"),
+        # To name functions it would start a program, in the middle of a report.
+        "TSAN_OPTIONS": "halt_on_error=1:symbolize=0",
+    }
+    done = stage.run("setarch", "-R", stress, environment=environment)
+    if b"unexpected memory mapping" in done.stderr:
+        pytest.skip("the thread sanitizer does not run on this kernel")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert stage.left_over() == []
 
 
 def test_threads_do_not_race(

@@ -35,11 +35,24 @@ def mount(tmp_path: Path) -> Iterator[Callable[..., Mounted]]:
         mounted.end()
 
 
+#: Whose requests all are scheduled, by both levels, few at a time.
+OBJECTIVES = """
+[applications.some]
+throughput = "1 GB/s"
+latency = "10 ms"
+[[rules]]
+application = "some"
+path = "/"
+"""
+
+
 @pytest.fixture(scope="module")
 def unlimited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mounted]:
-    """Return a mount without a limit, for all tests of a file."""
+    """Return a mount with a scheduler and without a limit, for all tests of a file."""
     mounted = Mounted(tmp_path_factory.mktemp("unlimited"))
+    file = mounted.home / "slo.toml"
+    file.write_text(OBJECTIVES)
     try:
-        yield mounted.start()
+        yield mounted.start("--slo", str(file))
     finally:
         mounted.end()

@@ -13,9 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from penstock.live.agent import Agent
 from penstock.live.messages import (
+    FROM_AGENT,
     Admitted,
     Answer,
     Asked,
@@ -23,13 +26,16 @@ from penstock.live.messages import (
     Grants,
     Hello,
     Join,
+    Look,
     Part,
     Refused,
+    Register,
     Replied,
     Report,
     Status,
     Terms,
     Unknown,
+    encode,
 )
 from penstock.live.page import Page
 from penstock.live.wire import Peer
@@ -97,7 +103,7 @@ def test_a_process_enters(tmp_path: Path) -> None:
         reply = await site.enter(nodes=3, volume=7.0, folder="/home/me")
         assert isinstance(reply, Admitted)
         assert reply.prefixes == ["/home/me"]
-        assert site.heard(Join) == [Join(key(), ME.user, ME.group, 3, 7.0)]
+        assert site.heard(Join) == [Join(key(), ME.user, str(ME.group), 3, 7.0)]
         with Page.open(Path(reply.page)) as page:
             site.agent.receive(Grants({key(): 0.0, "0:unknown": 5.0}))
             first = page.granted_bytes()
@@ -126,7 +132,7 @@ def test_who_is_not_trusted_cannot_claim_nodes(tmp_path: Path) -> None:
         reply = await site.enter(peer=stranger, nodes=99)
         if os.geteuid() == 0:
             assert Path(reply.page).stat().st_uid == 54321
-            assert site.heard(Join) == [Join("54321:a", 54321, 54321, 0, 0.0)]
+            assert site.heard(Join) == [Join("54321:a", 54321, "54321", 0, 0.0)]
         else:
             # The page could not be given away.
             assert isinstance(reply, Refused)
@@ -209,7 +215,7 @@ def test_a_controller_that_has_forgotten_is_told_again(tmp_path: Path) -> None:
         site.agent.receive(Unknown())
         assert site.said == [
             Hello([key()]),
-            Join(key(), ME.user, ME.group, 0, 0.0),
+            Join(key(), ME.user, str(ME.group), 0, 0.0),
         ]
 
     with_site(tmp_path, act)
@@ -224,7 +230,7 @@ def test_the_next_agent_goes_on(tmp_path: Path) -> None:
     async def again(site: Site) -> None:
         assert site.said[:2] == [
             Hello([key()]),
-            Join(key(), ME.user, ME.group, 0, 3.0),
+            Join(key(), ME.user, str(ME.group), 0, 3.0),
         ]
 
     with_site(tmp_path, again)
@@ -277,3 +283,117 @@ def test_a_full_disk_is_refused_in_one_line(tmp_path: Path) -> None:
         assert "\n" not in refused.reason
 
     with_site(tmp_path, act)
+
+
+# --- Jobs of a batch system -----------------------------------------------------------
+
+
+def test_a_job_is_registered_until_its_page_is_removed(tmp_path: Path) -> None:
+    me, group = ME.user, ME.group
+
+    async def act(site: Site) -> None:
+        word = Register("17", me, group, "physics", 4, "/work/dir")
+        reply = await site.agent.reply(ME, word)
+        assert isinstance(reply, Admitted)
+        assert reply.prefixes == ["/work/dir"]
+        assert site.heard(Join)[-1] == Join(f"{me}:17", me, "physics", 4, 0.0)
+        # A process that enters, and ends, is not the end of the job.
+        with subprocess.Popen(["true"]) as process:
+            process.wait()
+        await site.enter("17", Peer(process.pid, me, group))
+        await asyncio.sleep(TERMS.lease / 3.0)
+        site.agent.look()
+        assert site.heard(Part) == []
+        Path(reply.page).unlink()
+        await asyncio.sleep(TERMS.lease / 3.0)
+        site.agent.look()
+        assert site.heard(Part) == [Part(f"{me}:17")]
+
+    with_site(tmp_path, act)
+
+
+def test_only_who_is_trusted_registers_jobs(tmp_path: Path) -> None:
+    stranger = Peer(os.getpid(), 54321, 54321)
+
+    async def act(site: Site) -> None:
+        site.said.clear()
+        word = Register("17", ME.user, ME.group, "physics", 4)
+        reply = await site.agent.reply(stranger, word)
+        assert reply == Refused("only root may register a job (penstock run)")
+        assert site.said == []
+
+    with_site(tmp_path, act)
+
+
+# --- Whatever a user does to its page -------------------------------------------------
+
+
+def spoil(page: Path, how: str) -> None:
+    """Do what only the owner of a page can do."""
+    if how == "cut off":
+        os.truncate(page, 0)
+    elif how == "cut short":
+        os.truncate(page, 100)
+    elif how == "emptied":
+        page.write_bytes(bytes(4096))
+    else:
+        page.write_bytes(b"?" * 4096)
+
+
+@pytest.mark.parametrize("how", ["cut off", "cut short", "emptied", "garbage"])
+@pytest.mark.parametrize("seen_by", ["look", "grant", "terms", "renewal", "itself"])
+def test_a_spoilt_page_is_let_go_and_no_other(
+    tmp_path: Path, how: str, seen_by: str
+) -> None:
+    async def act(site: Site) -> None:
+        spoilt, sound = (await site.enter("a")).page, (await site.enter("b")).page
+        site.said.clear()
+        spoil(Path(spoilt), how)
+        if seen_by == "grant":
+            site.agent.receive(Grants({key("a"): 5.0, key("b"): 0.0}))
+        elif seen_by == "terms":
+            site.agent.receive(TERMS)
+        elif seen_by == "renewal":
+            await asyncio.sleep(TERMS.lease / 3.0)
+            site.agent.look()
+        elif seen_by == "look":
+            site.agent.receive(Look([key("a"), key("b")]))
+        deadline = time.monotonic() + 20.0
+        while Part(key("a")) not in site.said and time.monotonic() < deadline:
+            if seen_by == "itself":
+                await asyncio.sleep(0.01)
+            else:
+                site.agent.look()
+        assert site.heard(Part) == [Part(key("a"))]
+        site.agent.receive(Look([key("b")]))
+        assert [c.job for c in site.heard(Report)[-1].counts] == [key("b")]
+        assert Path(sound).exists()
+        assert not Path(spoilt).exists()
+        # It may come back, with a new page.
+        assert isinstance(await site.enter("a"), Admitted)
+
+    with_site(tmp_path, act)
+
+
+@settings(max_examples=50)
+@given(st.binary(min_size=0, max_size=688), st.integers(16, 300))
+def test_whatever_is_in_a_page_is_reported_in_lawful_messages(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes, offset: int
+) -> None:
+    """Nobody can spoil the reports on others, which are in the same message."""
+
+    async def act(site: Site) -> None:
+        for job in ("a", "b"):
+            reply = await site.enter(job)
+            if job == "a":
+                with Path(reply.page).open("r+b") as page:
+                    page.seek(offset)
+                    page.write(data)
+        site.agent.receive(TERMS)
+        site.agent.receive(Grants({key("a"): 7.0, key("b"): 7.0}))
+        site.agent.receive(Look([key("a"), key("b")]))
+        for message in site.said:
+            assert FROM_AGENT(encode(message)) == message
+        assert {c.job for c in site.heard(Report)[-1].counts} == {key("a"), key("b")}
+
+    with_site(tmp_path_factory.mktemp("pages"), act)

@@ -7,11 +7,15 @@ import importlib
 from math import inf
 from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from penstock.errors import InputError, UnknownNameError
 from penstock.live.bench import BENCHES, Figure, Setting, measure
 from penstock.live.bench.decisions import _Site
+from penstock.live.bench.fidelity import Outcome, _instance, _summary, ranks
 from penstock.live.bench.writers import writers
 
 
@@ -68,3 +72,50 @@ def test_jobs_of_a_load_below_one_work_most_of_the_time() -> None:
     states = site._controller.states(site._wake)
     assert sum(state.active for state in states) < 40
     assert sum(state.iterations for state in states) >= 900
+
+
+def test_the_workload_of_fidelity_is_one_of_the_model() -> None:
+    instance = _instance()
+    assert len(instance.applications) == 8
+    # Jobs are numbered as they come, live: ties go to the same ones as simulated.
+    releases = [it.release for it in instance.applications]
+    assert releases == sorted(set(releases))
+    assert max(len(it.volume) for it in instance.applications) >= 3
+    assert len(set(instance.caps)) >= 3
+
+
+@given(st.lists(st.floats(0.01, 1.0), min_size=1, max_size=8), st.floats(0.0, 0.2))
+def test_ranks_are_those_of_the_order_up_to_ties(
+    values: list[float], tie: float
+) -> None:
+    found = ranks(values, tie)
+    for value, (low, high) in zip(values, found, strict=True):
+        place = 1 + sum(other > value for other in values)
+        assert low <= place <= high
+        group = [v for v, ends in zip(values, found, strict=True) if ends[0] == low]
+        assert len(group) == high - low + 1
+        for other, (first, _) in zip(values, found, strict=True):
+            if first > high:
+                assert value - other > tie * value
+
+
+def _outcome(policy: str, live: float, simulated: float) -> Outcome:
+    return Outcome(policy, np.array([live, 1.0]), np.array([simulated, 1.0]), 1.0)
+
+
+def test_a_wrong_order_is_no_rank_and_a_tie_is_said() -> None:
+    right = [_outcome("a", 0.91, 0.9), _outcome("b", 0.8, 0.8)]
+    first, *order = _summary(right)
+    assert first.value == pytest.approx(100 * (0.91 / 0.9 - 1))
+    assert [(figure.value, figure.is_reached) for figure in order] == [
+        (1, True),
+        (2, True),
+    ]
+    wrong = [_outcome("a", 0.79, 0.9), _outcome("b", 0.8, 0.8)]
+    first, *order = _summary(wrong)
+    assert not first.is_reached
+    assert not any(figure.is_reached for figure in order)
+    tied = [_outcome("a", 0.898, 0.9), _outcome("b", 0.899, 0.8999)]
+    _, *order = _summary(tied)
+    assert all(figure.is_reached for figure in order)
+    assert all("a tie of 2" in figure.name for figure in order)

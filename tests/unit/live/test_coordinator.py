@@ -7,6 +7,8 @@ from math import inf
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from penstock.live.controller import Controller
 from penstock.live.coordinator import Coordinator, Outcome
@@ -61,7 +63,7 @@ class Site:
         self.settle()
 
     def join(self, agent: str, job: str, user: int = 0, **rest: Any) -> None:
-        facts = {"group": 0, "nodes": 0, "volume": 0.0} | rest
+        facts = {"group": "0", "nodes": 0, "volume": 0.0} | rest
         self.jobs[agent].add(job)
         self.it.hear(agent, Join(job, user, **facts), self.now)
         self.settle()
@@ -249,7 +251,7 @@ def test_a_message_that_was_lost_is_found_out(site: Site) -> None:
     assert ("n", Unknown()) in site.heard
     # The agent says what it has: b is gone.
     site.it.hear("n", Hello(["0:a"]), site.now)
-    site.it.hear("n", Join("0:a", 0, 0, 0, 0.0), site.now)
+    site.it.hear("n", Join("0:a", 0, "0", 0, 0.0), site.now)
     site.settle()
     assert list(site.left) == ["0:b"]
     # And what its page may grant is not known, so it is said again.
@@ -419,3 +421,79 @@ def test_progress_of_a_sure_volume_does_not_change_it() -> None:
     site.report("n", "0:a", 100.0)
     state = site.it.controller.state("0:a", site.now)
     assert (state.volume, state.remaining) == (500.0, 400.0)
+
+
+# --- Jobs of a batch system, users who lie --------------------------------------------
+
+
+def test_a_registered_job_has_its_nodes_at_once() -> None:
+    site = Site(node_bandwidth=10.0)
+    for agent in ("n1", "n2"):
+        site.agent(agent)
+    site.join("n1", "7:17", 7)
+    assert site.it.controller.state("7:17", site.now).cap == 10.0
+    for agent in ("n1", "n2"):
+        site.join(agent, "7:17", 7, group="physics", nodes=4)
+    assert site.it.controller.state("7:17", site.now).cap == 40.0
+    assert len(site.it.status(site.now).jobs) == 1
+
+
+def test_a_name_that_is_anothers_key_is_in_nobodys_way(site: Site) -> None:
+    site.join("n", "7:0:a", 7)
+    assert site.ask(SetLimit("0:a", 5.0)) == Answer("a gets 5 B/s at most")
+    assert site.it.controller.state("0:a", site.now).limit == 5.0
+    assert site.ask(Explain("0:a"), user=7, trusted=False).text.startswith("0:a does")
+
+
+def test_a_predictor_is_believed_unless_volumes_repeat(site: Site) -> None:
+    for number, volume in enumerate((100.0, 300.0, 200.0), 1):
+        site.now += 10.0
+        before = 0.0 if number == 1 else site.it._jobs["0:a"].counts["n"].volume
+        site.report("n", "0:a", before, posts=number)
+        site.now += 1.0
+        site.report("n", "0:a", before + volume, posts=number, idle=0.5)
+        assert len(site.it.operations("0:a")) == number
+    begin, end, volume = site.it.operations("0:a")[-1]
+    assert (end - begin, volume) == (0.5, 200.0)
+    site.it.expect("0:a", 777.0)
+    site.it.expect("0:nobody", 1.0)
+    site.now += 10.0
+    site.report("n", "0:a", 600.0, posts=4)
+    assert site.it.controller.state("0:a", site.now).volume == 777.0
+    assert site.it.operations("0:nobody") == []
+
+
+_NUMBERS = st.integers(0, 2**64 - 1)
+_LIES = st.builds(
+    Counts,
+    job=st.just("7:liar"),
+    posts=st.integers(0, 2**32 - 1),
+    volume=_NUMBERS.map(float),
+    held_up=st.floats(0.0, 2e10),
+    waiting=st.booleans(),
+    idle=st.floats(0.0, 2e10),
+    bypassed=_NUMBERS,
+    uncontrolled=_NUMBERS.map(float),
+    announced=_NUMBERS.map(float),
+    phases=_NUMBERS,
+)
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(_LIES, st.floats(0.0, 1.0)), max_size=30))
+def test_who_lies_of_its_own_job_takes_nothing_from_others(
+    lies: list[tuple[Counts, float]],
+) -> None:
+    site = Site()
+    site.agent("n")
+    site.join("n", "0:honest")
+    site.join("n", "7:liar", 7)
+    moved = 0.0
+    for lie, wait in lies:
+        site.now += wait
+        moved += 1.0
+        site.it.hear("n", Report([lie], 2), site.now)
+        site.report("n", "0:honest", moved, waiting=True)
+        assert site.it.controller.operates("0:honest")
+        assert B / 2.0 <= site.rates["n", "0:honest"] <= B
+    assert not site.it.status(site.now).faults

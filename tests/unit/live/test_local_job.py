@@ -49,7 +49,7 @@ def write(job: LocalJob, folder: Path) -> None:
 
 
 def test_how_it_joins(job: LocalJob) -> None:
-    assert job.joining() == Join("0:a", os.geteuid(), os.getegid(), 2, 5.0)
+    assert job.joining() == Join("0:a", os.geteuid(), str(os.getegid()), 2, 5.0)
 
 
 def test_the_page_is_for_its_user_only(job: LocalJob) -> None:
@@ -101,10 +101,29 @@ def test_processes(job: LocalJob) -> None:
     with subprocess.Popen(["sleep", "60"]) as process:
         job.add(os.getpid())
         job.add(process.pid)
-        assert not job.remove(process.pid)
-        assert not job.remove(12345678)
-        assert job.remove(os.getpid())
+        for pid in (process.pid, 12345678):
+            job.remove(pid)
+            assert not job.is_over
+        job.remove(os.getpid())
+        assert job.is_over
         process.kill()
+
+
+def test_a_registered_job_is_over_when_its_page_is_removed(
+    job: LocalJob, posts: list[str]
+) -> None:
+    job.register("physics", 4)
+    assert job.joining() == Join("0:a", os.geteuid(), "physics", 4, 5.0)
+    job.add(os.getpid())
+    job.remove(os.getpid())
+    assert not job.is_over
+    again = LocalJob.adopt(job.page.path, posts.append)
+    assert again is not None
+    assert again.joining() == job.joining()
+    job.page.path.unlink()
+    assert job.is_over
+    assert again.is_over
+    again.close()
 
 
 def test_the_next_agent_takes_it_up(
@@ -123,7 +142,7 @@ def test_the_next_agent_takes_it_up(
         os.getegid(),
         2,
         5.0,
-        {os.getpid(): started_at(os.getpid()) or 0},
+        members={os.getpid(): started_at(os.getpid()) or 0},
     )
     assert again.page.counters(IoClass.WRITE).volume_bytes == 100_000
     again.close()

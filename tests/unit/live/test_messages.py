@@ -53,8 +53,11 @@ def test_there_and_back(decode: Decoder, message: Message) -> None:
 @pytest.mark.parametrize(
     ("data", "complaint"),
     [
-        (b"", "speaks nothing, not version 1"),
-        (bytes([VERSION + 1]) + encode(messages.Status())[1:], "speaks version 2"),
+        (b"", f"speaks nothing, not version {VERSION}"),
+        (
+            bytes([VERSION + 1]) + encode(messages.Status())[1:],
+            f"speaks version {VERSION + 1}",
+        ),
         (encode(messages.Status())[:-1], "not a message"),
         (encode(messages.Status()) + b"x", "not a message"),
         (encode(messages.Hello([])), "not a message: Invalid value 'Hello'"),

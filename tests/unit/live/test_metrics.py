@@ -18,7 +18,7 @@ def status() -> StatusDocument:
     terms = Terms("control", [], 0.1, 0.1, 3.0, 1.0, reads=True)
     it = Coordinator(Controller("fcfs", 100.0, compiled=False), terms)
     it.hear("n", Hello([]), 0.0)
-    it.hear("n", Join("7:a", 7, 7, 0, 0.0), 0.0)
+    it.hear("n", Join("7:a", 7, "7", 0, 0.0), 0.0)
     counts = Counts("7:a", 1, 60.0, 2.5, waiting=True, idle=0.0, uncontrolled=9.0)
     it.hear("n", Report([counts], 1), 1.0)
     it.settle(1.0)

@@ -46,10 +46,15 @@ def test_a_daemon_that_cannot_be_started(tmp_path: Path) -> None:
         start_daemon(Settings(folder=str(tmp_path / "file")))
 
 
+@pytest.mark.parametrize(
+    ("program", "limit"), [("sleep 60", "_START_S"), ("false", "_OTHER_S")]
+)
 def test_a_daemon_that_never_answers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, limit: str
 ) -> None:
-    monkeypatch.setattr(run, "start_daemon", lambda settings: None)
-    monkeypatch.setattr(run, "_START_S", 0.05)
-    with pytest.raises(InputError, match="no penstock answers"):
-        controlled_environment(Settings(folder=str(tmp_path)), "job")
+    with subprocess.Popen(program.split()) as daemon:
+        monkeypatch.setattr(run, "start_daemon", lambda settings: daemon)
+        monkeypatch.setattr(run, limit, 0.05)
+        with pytest.raises(InputError, match="no penstock answers"):
+            controlled_environment(Settings(folder=str(tmp_path)), "job")
+        daemon.kill()

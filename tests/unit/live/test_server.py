@@ -62,7 +62,7 @@ def with_hub(history: History | None, act: Callable[[Hub, list[Any]], Any]) -> N
 def test_messages_that_arrive_together_are_one_decision() -> None:
     async def act(hub: Hub, told: list[Any]) -> None:
         for job in ("0:a", "0:b"):
-            hub.hear("n", Join(job, 0, 0, 0, 0.0))
+            hub.hear("n", Join(job, 0, "0", 0, 0.0))
         assert told == []
         await asyncio.sleep(0)
         assert told == [hub.coordinator.terms, Grants({"0:a": 100.0, "0:b": 100.0})]
@@ -77,8 +77,8 @@ def test_our_own_mistakes_do_not_stop_it(monkeypatch: pytest.MonkeyPatch) -> Non
 
         with monkeypatch.context() as patch:
             patch.setattr(hub.coordinator, "_join", broken)
-            hub.hear("n", Join("0:a", 0, 0, 0, 0.0))
-        hub.hear("n", Join("0:b", 0, 0, 0, 0.0))
+            hub.hear("n", Join("0:a", 0, "0", 0, 0.0))
+        hub.hear("n", Join("0:b", 0, "0", 0, 0.0))
         await asyncio.sleep(0)
         assert told[-1] == Grants({"0:b": 100.0})
 
@@ -98,7 +98,7 @@ def test_jobs_that_leave_are_remembered(tmp_path: Path) -> None:
     history = History(tmp_path / "h.sqlite", now=lambda: 50.0, wall=lambda: 1e9)
 
     async def act(hub: Hub, told: list[Any]) -> None:
-        hub.hear("n", Join("0:a", 0, 0, 0, 0.0))
+        hub.hear("n", Join("0:a", 0, "0", 0, 0.0))
         hub.hear("n", Part("0:a"))
         await asyncio.sleep(0)
 

@@ -19,7 +19,9 @@ from penstock.live.shim import (
     build_shim,
     shim_environment,
     shim_path,
+    staged_environment,
 )
+from penstock.live.staging_rules import Staging
 
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
 
@@ -70,7 +72,13 @@ def test_only_wrapped_calls_and_hints_are_exported_and_all_of_them(
     library: Path,
 ) -> None:
     hints = {"penstock_phase_begin", "penstock_phase_end"}
-    assert _exported(library) == _wrapped() - {"name"} | hints
+    words = ("init", "enable", "disable", "flush", "finalize", "on_flush")
+    staging = {f"penstock_bbio_{word}" for word in words} | {"penstock_stand_aside"}
+    # What programs made for older libraries call instead of stat.
+    kinds = ("x", "lx", "fx")
+    old = {f"__{kind}stat{bits}" for kind in kinds for bits in ("", "64")}
+    old |= {"__fxstatat", "__fxstatat64"}
+    assert _exported(library) == _wrapped() - {"name"} | hints | staging | old
 
 
 def test_every_wrapped_call_exists_in_the_c_library() -> None:
@@ -191,6 +199,26 @@ def test_prefixes_are_resolved(packaged: str, tmp_path: Path) -> None:
     made = shim_environment(tmp_path / "page", [tmp_path / "link", tmp_path / "x"], {})
     assert made["PENSTOCK_PREFIXES"] == f"{tmp_path}:{tmp_path / 'x'}"
     assert made["PENSTOCK_PAGE"] == str(tmp_path / "page")
+
+
+def test_staging_needs_no_page(
+    packaged: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    staging = Staging(tmp_path / "journals", rules=("-*.log",))
+    made = staged_environment({"PATH": "/bin"}, staging)
+    assert made["PENSTOCK_PREFIXES"] == str(tmp_path)
+    assert made["LD_PRELOAD"] == packaged
+    assert "PENSTOCK_PAGE" not in made
+    assert Staging.of(made) == staging
+    assert (tmp_path / "journals").is_dir()
+
+
+def test_staging_keeps_what_is_controlled(packaged: str, tmp_path: Path) -> None:
+    controlled = shim_environment(tmp_path / "page", [tmp_path / "x"], {})
+    staging = Staging(tmp_path / "journals")
+    made = staged_environment(controlled, staging)
+    assert made == controlled | staging.environment()
 
 
 def test_a_prefix_with_a_colon_is_refused(packaged: str, tmp_path: Path) -> None:

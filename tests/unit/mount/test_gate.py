@@ -12,7 +12,8 @@ trio = pytest.importorskip("trio")
 pytest.importorskip("trio.testing")
 
 from penstock.mount.gate import Gate  # noqa: E402 - trio may be missing
-from penstock.mount.limiter import SLACK_S, Limiter, Limits, Request  # noqa: E402
+from penstock.mount.limiter import SLACK_S, Limiter, Limits  # noqa: E402
+from penstock.qos import Request  # noqa: E402
 
 
 def run(
@@ -38,8 +39,8 @@ def run(
 async def move(gate: Gate, size: int, times: int = 1) -> None:
     for _ in range(times):
         request = Request("write", size)
-        await gate.enter(request)
-        gate.leave(request, size)
+        came = await gate.enter(request)
+        gate.leave(request, size, came)
 
 
 def test_many_writers_move_exactly_the_limit() -> None:

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.mount.limiter import SLACK_S, Kind, Limiter, Limits, Request
+from penstock.mount.limiter import SLACK_S, Limiter, Limits
+from penstock.qos import Kind, Request
 
 KINDS = st.sampled_from(["read", "write"])
 RATES = st.floats(1e3, 1e10)
@@ -114,13 +115,13 @@ def test_writers_that_wait_for_each_answer_get_equal_shares(
     drive = Arrivals(Limits(total=rate))
     counts = [0] * writers
     for who in range(writers):
-        drive.arrive(Request("write", size, who))
+        drive.arrive(Request("write", size, pid=who))
     for turn in range(100):
         if turn == len(drive.gone):
             drive.run_until(drive.limiter.wake + 1e-9)
         who = drive.gone[turn][1].pid
         counts[who] += 1
-        drive.arrive(Request("write", size, who))
+        drive.arrive(Request("write", size, pid=who))
     assert max(counts) - min(counts) <= 1
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from penstock.errors import InputError
 from penstock.mount import points
-from penstock.mount.points import check_folders, mounted_at, own_mount
+from penstock.mount.points import check_folders, mounted_at, own_mount, widen
 
 LINES = (
     "22 1 254:0 / / rw,relatime - ext4 /dev/vda rw\n"
@@ -66,3 +66,12 @@ def test_folders_that_will_do(tmp_path: Path) -> None:
     (tmp_path / "ab").mkdir()
     a, ab = str(tmp_path / "a"), str(tmp_path / "ab")
     assert check_folders(a, ab) == (a, ab)
+
+
+def test_the_kernel_may_ask_for_more_at_a_time(tmp_path: Path) -> None:
+    (tmp_path / "57").mkdir()
+    widen("0:57", 4096, tmp_path)
+    widen("0:58", 4096, tmp_path)
+    for name in ("max_background", "congestion_threshold"):
+        assert (tmp_path / "57" / name).read_text() == "4096"
+    assert not (tmp_path / "58").exists()

@@ -10,8 +10,8 @@ its rounds.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
 from typing import Final
@@ -25,6 +25,9 @@ BENCHES: Final = {
     "overhead": "processor time that the preload library adds to a call",
     "pacing": "bandwidth achieved over bandwidth granted",
     "decisions": "events per second and latency of the controller",
+    "fidelity": "yields on a limited mount over simulated ones, under every policy",
+    "delta": "interference factors under staging strategies, real and simulated",
+    "slo": "throughput and latency of applications at a mount, by scheduler",
 }
 
 
@@ -34,6 +37,10 @@ class Setting:
 
     rounds: int
     folder: Path
+    policies: tuple[str, ...] = ()
+    """Those to be compared; none: all."""
+    output: Path | None = None
+    """Where tables and drawings go; None: there are none."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +54,8 @@ class Figure:
     """It should not be less,"""
     most: float = inf
     """nor more."""
+    parts: Mapping[str, float] = field(default_factory=dict)
+    """Numbers that it was made of, by name."""
 
     @property
     def has_goal(self) -> bool:

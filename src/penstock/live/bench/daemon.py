@@ -8,24 +8,18 @@ into the page every 0.1 ms: if it span, it would take a processor from the daemo
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
 from penstock.errors import InputError
-from penstock.live.settings import Settings
-from penstock.live.wire import Client
+from penstock.live.bench.stage import LIMIT_S, free_environment, serving, workspace
 
 __all__ = ["page_latencies"]
 
-_START_S: Final = 60.0
-_LIMIT_S: Final = 600.0
 _BUSY: Final = """
 import time
 with open("busy", "wb", buffering=0) as stream:
@@ -44,7 +38,7 @@ with open("phases", "wb", buffering=0) as stream:
     for number in range(int(sys.argv[1])):
         time.sleep(0.15)
         seen, begun = page.grants(), time.perf_counter()
-        stream.write(b"a")
+        stream.write(bytes(1000 + number % 7 * 300))
         while page.grants() == seen and time.perf_counter() < begun + 1.0:
             time.sleep(0.0001)
         print(time.perf_counter() - begun)
@@ -53,21 +47,20 @@ with open("phases", "wb", buffering=0) as stream:
 
 def page_latencies(folder: Path, count: int) -> list[float]:
     """Return the times from a call to the grant that follows from it (s)."""
-    with tempfile.TemporaryDirectory(dir=folder, prefix="penstock-") as name:
-        root = Path(name)
+    with workspace(folder) as root:
         (root / "data").mkdir()
         with ExitStack() as stack:
-            stack.enter_context(_running(_serve(root), root))
-            _await(root / "run")
+            settings = {"prefixes": root / "data", "bandwidth": "1 GB/s"}
+            stack.enter_context(serving(root / "run", **settings)).await_ready()
             stack.enter_context(_running(_job(root, "busy", _BUSY), root))
             done = subprocess.run(  # noqa: S603 - ourselves
                 _job(root, "phases", _PHASES, str(count)),
                 cwd=root / "data",
-                env=_environment(),
+                env=free_environment(),
                 capture_output=True,
                 text=True,
                 check=False,
-                timeout=_LIMIT_S,
+                timeout=LIMIT_S,
             )
     if done.returncode != 0:
         raise InputError(
@@ -75,17 +68,6 @@ def page_latencies(folder: Path, count: int) -> list[float]:
             remedy="try `penstock run --verbose -- true`",
         )
     return [float(line) for line in done.stdout.split()]
-
-
-def _serve(root: Path) -> list[str]:
-    options = {
-        "folder": root / "run",
-        "prefixes": root / "data",
-        "bandwidth": "1 GB/s",
-        "gap": "50 ms",
-    }
-    words = [f"--{name}={value}" for name, value in options.items()]
-    return [sys.executable, "-m", "penstock", "serve", *words]
 
 
 def _job(root: Path, name: str, text: str, *words: str) -> list[str]:
@@ -98,7 +80,7 @@ def _running(command: list[str], root: Path) -> Iterator[None]:
     process = subprocess.Popen(  # noqa: S603 - ourselves
         command,
         cwd=root / "data",
-        env=_environment(),
+        env=free_environment(),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -106,21 +88,4 @@ def _running(command: list[str], root: Path) -> Iterator[None]:
         yield
     finally:
         process.terminate()
-        process.wait(_START_S)
-
-
-def _environment() -> dict[str, str]:
-    return {k: v for k, v in os.environ.items() if not k.startswith("PENSTOCK_")}
-
-
-def _await(folder: Path) -> None:
-    deadline = time.monotonic() + _START_S
-    while True:
-        try:
-            Client(Settings(folder=str(folder)).socket).close()
-        except InputError:
-            if time.monotonic() > deadline:
-                raise
-        else:
-            return
-        time.sleep(0.05)
+        process.wait(LIMIT_S)

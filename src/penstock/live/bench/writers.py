@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from penstock.errors import InputError
+from penstock.live.bench.stage import LIMIT_S, compiled
 from penstock.live.page import LEASE_MAX_S, Page
 from penstock.live.shim import shim_environment
 
@@ -21,8 +21,6 @@ __all__ = ["LARGEST_BYTES", "Writer", "Writers", "writers"]
 
 #: The largest call that a writer can make.
 LARGEST_BYTES: Final = 64 << 20
-_SOURCE: Final = Path(__file__).with_name("writer.c")
-_LIMIT_S: Final = 300.0
 
 
 @dataclass(frozen=True)
@@ -40,7 +38,7 @@ class Writer:
 
     def finish(self) -> tuple[float, int]:
         """Return the processor time of a call, and when the last one ended (ns)."""
-        said, _ = self.process.communicate(timeout=_LIMIT_S)
+        said, _ = self.process.communicate(timeout=LIMIT_S)
         if self.process.returncode != 0:
             raise InputError(
                 "a writer of the benchmark failed",
@@ -101,7 +99,7 @@ def writers(folder: Path) -> Iterator[Writers]:
     try:
         with tempfile.TemporaryDirectory(dir=folder, prefix="penstock-") as name:
             root = Path(name)
-            _compile(root / "writer")
+            compiled("writer", root)
             for place in ("controlled", "other"):
                 (root / place).mkdir()
             (root / "source").write_bytes(bytes(LARGEST_BYTES))
@@ -113,17 +111,3 @@ def writers(folder: Path) -> Iterator[Writers]:
             where=str(folder),
             remedy="name a folder with 200 MB of room, in memory if you can: --folder",
         ) from error
-
-
-def _compile(target: Path) -> None:
-    compiler = shutil.which("gcc") or shutil.which("cc")
-    if compiler is None:
-        raise InputError("no C compiler for the benchmark", remedy="install gcc")
-    command = [compiler, "-O2", "-o", str(target), str(_SOURCE)]
-    done = subprocess.run(  # noqa: S603 - our own command
-        command, capture_output=True, text=True, check=False, timeout=_LIMIT_S
-    )
-    if done.returncode != 0:
-        raise InputError(
-            "the benchmark cannot be compiled", remedy="install the headers (libc6-dev)"
-        )

@@ -24,6 +24,9 @@
 struct penstock_page *attached_page;
 atomic_bool sealed;
 
+/* In place of a page where there is none but files are staged: nothing is counted. */
+static struct penstock_page no_page;
+
 static bool is_disabled(void)
 {
     const char *value = secure_getenv("PENSTOCK_DISABLE");
@@ -64,18 +67,25 @@ static struct penstock_page *attach(const char *path)
     return NULL;
 }
 
+void attach_nothing(void)
+{
+    if (attached_page == NULL)
+        attached_page = &no_page;
+}
+
 __attribute__((constructor)) static void start(void)
 {
     int kept = errno;
     real_resolve();
     const char *path = secure_getenv("PENSTOCK_PAGE");
-    if (path != NULL && !is_disabled()) {
-        identity_start(secure_getenv("PENSTOCK_PREFIXES"));
-        attached_page = attach(path);
-        if (attached_page != NULL)
-            ADD(attached_page->attached, 1);
-    }
     identity_adopt();
     pthread_atfork(NULL, NULL, identity_adopt);
+    if (!is_disabled()) {
+        identity_start(secure_getenv("PENSTOCK_PREFIXES"));
+        attached_page = path != NULL ? attach(path) : NULL;
+        if (attached_page != NULL)
+            ADD(attached_page->attached, 1);
+        stage_start();
+    }
     errno = kept;
 }

@@ -51,6 +51,15 @@ void identity_start(const char *list)
     }
 }
 
+void identity_default(void)
+{
+    static char everything[] = "/";
+    if (prefix_count == 0)
+        add_prefix(everything, 1);
+    forget_range(0, UINT32_MAX);
+    forget_directory();
+}
+
 static long process(void)
 {
     return raw_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
@@ -61,9 +70,7 @@ void identity_adopt(void)
     STORE(owner, process());
 }
 
-/* False before the start, and in a child of vfork: what it learns of its descriptors
- * must not be written into its parent's table. */
-static bool owns_the_table(void)
+bool owns_the_table(void)
 {
     return LOAD(owner) == process();
 }
@@ -93,7 +100,7 @@ static bool is_inside(const char *path)
 }
 
 /* Write "/proc/self/fd/<fd>" without stdio. */
-static void link_of(int fd, char *text)
+void link_of(int fd, char text[32])
 {
     char digits[12];
     size_t count = 0;
@@ -131,7 +138,24 @@ static bool is_regular(int fd)
     return answer == 0 && (status.stx_mode & S_IFMT) == S_IFREG;
 }
 
-static void raise_highest(unsigned fd)
+bool path_of(int fd, char *path, size_t room)
+{
+    char link[32];
+    link_of(fd, link);
+    long length =
+        raw_call(SYS_readlinkat, AT_FDCWD, (long)link, (long)path, (long)room, 0, 0);
+    if (length <= 0 || (size_t)length >= room)
+        return false;
+    path[length] = '\0';
+    return true;
+}
+
+unsigned highest_descriptor(void)
+{
+    return LOAD(highest);
+}
+
+void raise_highest(unsigned fd)
 {
     unsigned seen = LOAD(highest);
     while (seen < fd && !atomic_compare_exchange_weak(&highest, &seen, fd))
@@ -147,8 +171,11 @@ bool identify(int fd)
         return false; /* not open, or no /proc: nothing learned */
     bool controlled = attached_page != NULL && is_inside(path) && is_regular(fd);
     if (owns_the_table()) {
+        uint8_t kind = controlled ? KIND_CONTROLLED : KIND_OTHER;
         raise_highest((unsigned)fd);
-        STORE(kinds[fd], controlled ? KIND_CONTROLLED : KIND_OTHER);
+        if (controlled && LOAD(staging))
+            kind = stage_kind(fd, path);
+        STORE(kinds[fd], kind);
     }
     return controlled;
 }
@@ -157,7 +184,7 @@ void forget_range(unsigned first, unsigned last)
 {
     unsigned end = LOAD(highest); /* whoever closes "all of them" names 2^32 */
     for (unsigned fd = first; fd <= last && fd <= end; fd++)
-        STORE(kinds[fd], KIND_UNKNOWN);
+        forget((int)fd);
 }
 
 /* --- Names ---------------------------------------------------------------------- */

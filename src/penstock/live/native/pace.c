@@ -355,6 +355,34 @@ void count_metadata(void)
         ADD(attached_page->classes[CLASS_META].calls, 1);
 }
 
+/* --- Staging ------------------------------------------------------------------------ */
+
+void note_absorbed(uint64_t size)
+{
+    if (LOAD(attached_page->mode) == MODE_OFF || LOAD(sealed))
+        return;
+    struct page_class *class = &attached_page->classes[CLASS_WRITE];
+    note_begin(class, now_ns());
+    ADD(attached_page->staging.absorbed_bytes, size);
+    note_end(class);
+}
+
+bool page_wants_staging(void)
+{
+    if (LOAD(attached_page->mode) != MODE_CONTROL ||
+        LOAD(attached_page->staging.mode) != STAGING_WRITES)
+        return false;
+    uint64_t lease = LOAD(attached_page->lease_ns), now = now_ns();
+    return now < lease && lease - now <= LEASE_MAX_NS;
+}
+
+bool drainer_is_there(void)
+{
+    const uint64_t FRESH_NS = UINT64_C(5000000000);
+    uint64_t seen = LOAD(attached_page->staging.drainer_ns), now = now_ns();
+    return seen != 0 && now - seen < FRESH_NS;
+}
+
 /* --- What the program says ---------------------------------------------------------- */
 
 static bool is_heard(void)

@@ -75,6 +75,19 @@ struct page_class {
     _Atomic uint64_t first_ns;  /* first call of this class after a gap */
 };
 
+/* Staging: see journal.h. Zero in a page of an agent that does not know it. */
+enum staging_mode { STAGING_NONE = 0, STAGING_WRITES = 1 };
+
+struct page_staging {
+    _Atomic uint32_t mode; /* of a leased page: write through, or stage */
+    uint32_t unused_word;
+    _Atomic uint64_t absorbed_bytes; /* written into journals; */
+    _Atomic uint64_t drained_bytes;  /* out of them into files: charged as writes */
+    _Atomic uint64_t refused;        /* files that could not be staged */
+    _Atomic uint64_t drainer_ns;     /* a drainer was there for the last time */
+    uint64_t unused[3];
+};
+
 struct penstock_page {
     _Atomic uint64_t magic; /* written last by who creates the page */
     uint32_t version;
@@ -98,10 +111,12 @@ struct penstock_page {
 
     struct page_class classes[CLASSES];
     struct page_bucket buckets[BUCKETS];
+    struct page_staging staging;
 };
 
 _Static_assert(sizeof(struct page_curve) == 64, "a curve is one cache line");
 _Static_assert(sizeof(struct page_class) == 64, "a class is one cache line");
+_Static_assert(sizeof(struct page_staging) == 64, "staging is one cache line");
 _Static_assert(sizeof(struct page_bucket) == 192, "a bucket is three cache lines");
 _Static_assert(sizeof(struct penstock_page) <= PAGE_SIZE, "all of it in one page");
 

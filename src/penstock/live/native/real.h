@@ -11,10 +11,14 @@
 
 #include <aio.h>
 #include <fcntl.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
@@ -107,7 +111,22 @@ int __underflow(FILE *);
     X(chown, failing) X(lchown, failing) X(fchownat, failing) X(utimensat, failing) \
     X(chdir, failing) X(fchdir, failing)
 
-#define REAL_CALLS(X) REAL_OPENING(X) REAL_DATA(X) REAL_STDIO(X) REAL_NAMES(X)
+/* What staging has to see beside. */
+#define REAL_STAGING(X) \
+    X(fstat, failing) X(fstat64, failing) X(lseek, failing) X(lseek64, failing) \
+    X(fsync, failing) X(fdatasync, failing) X(sync, failing) X(syncfs, failing) \
+    X(sync_file_range, failing) X(ftruncate, failing) X(ftruncate64, failing) \
+    X(fallocate, failing) X(fallocate64, failing) \
+    X(posix_fallocate, failing) X(posix_fallocate64, failing) \
+    X(mmap, raw_mmap) X(mmap64, raw_mmap) X(flock, failing) \
+    X(lockf, failing) X(lockf64, failing) X(ioctl, failing) X(fdopen, failing_null) \
+    X(execve, failing) X(execv, failing) X(execvp, failing) X(execvpe, failing) \
+    X(execl, failing) X(execle, failing) X(execlp, failing) X(fexecve, failing) \
+    X(posix_spawn, failing) X(posix_spawnp, failing) X(system, failing) \
+    X(popen, failing_null) X(_exit, raw_exit) X(_Exit, raw_exit) X(quick_exit, raw_exit)
+
+#define REAL_CALLS(X) \
+    REAL_OPENING(X) REAL_DATA(X) REAL_STDIO(X) REAL_NAMES(X) REAL_STAGING(X)
 /* clang-format on */
 
 #define X(name, instead) __typeof__(&name) name;

@@ -5,13 +5,17 @@
  *   real.c      the functions behind the wrapped ones
  *   identity.c  which descriptors and names are controlled
  *   pace.c      charging, waiting and counting in the page
+ *   journal.c   staged writes: the journal of a file
+ *   stage*.c    staged writes: slots, drains, absorbing, journals of others
  *   attach.c    finding the page when the process starts
  *   wrap_*.c    the wrapped calls
  *   hints.c     what a program can say of itself; penstock.h is for programs
+ *   bbio.c      what it can say of staging; bbio.h is for programs
  *
  * Rules for all of it: called at any moment, also in signal handlers, in a child of
  * vfork and before any constructor. So: no allocation, no lock, no output, errno as
- * the wrapped call left it, and whatever is in doubt passes through.
+ * the wrapped call left it, and whatever is in doubt passes through. Staging alone has
+ * locks: held for one append or one step of a drain, with signals blocked.
  */
 #ifndef PENSTOCK_SHIM_H
 #define PENSTOCK_SHIM_H
@@ -42,13 +46,23 @@
 /* The page, or NULL: nothing is controlled. */
 extern struct penstock_page *attached_page;
 
+/* Where there is no page, have one that counts nothing and limits nothing. */
+void attach_nothing(void);
+
 /* True from the moment the program forbids itself system calls: whatever the filter
  * allows, it need not be what a wrapper makes. */
 extern atomic_bool sealed;
 
 /* --- identity.c ----------------------------------------------------------------- */
 
-enum kind { KIND_UNKNOWN = 0, KIND_CONTROLLED = 1, KIND_OTHER = 2 };
+/* Odd: controlled. */
+enum kind {
+    KIND_UNKNOWN = 0,
+    KIND_CONTROLLED = 1,
+    KIND_OTHER = 2,
+    KIND_STAGEABLE = 3, /* controlled, and staged or to be staged */
+    KIND_OURS = 4,      /* a descriptor of the library: no program's business */
+};
 enum { KNOWN_DESCRIPTORS = 1 << 20 };
 
 extern _Atomic uint8_t kinds[KNOWN_DESCRIPTORS];
@@ -56,11 +70,28 @@ extern _Atomic uint8_t kinds[KNOWN_DESCRIPTORS];
 /* Take a colon-separated list of absolute, resolved prefixes. */
 void identity_start(const char *prefixes);
 
+/* Without prefixes, let every regular file be controlled, and ask for all again. */
+void identity_default(void);
+
 /* Remember which process the tables belong to. */
 void identity_adopt(void);
 
+/* False before the start, and in a child of vfork: what it learns of its descriptors
+ * must not be written into its parent's table. */
+bool owns_the_table(void);
+
 /* Find out what a descriptor is, from the kernel. */
 bool identify(int fd);
+
+/* Write the link of /proc that leads to a descriptor. */
+void link_of(int fd, char text[32]);
+
+/* Read the path of a descriptor; false if it is not open or does not fit. */
+bool path_of(int fd, char *path, size_t room);
+
+/* The highest descriptor ever entered in the table. */
+unsigned highest_descriptor(void);
+void raise_highest(unsigned fd);
 
 /* True if `path`, taken at `at`, is by its text under a prefix. */
 bool name_is_controlled(int at, const char *path);
@@ -74,7 +105,7 @@ static inline bool is_controlled(int fd)
     if (RARELY((unsigned)fd >= KNOWN_DESCRIPTORS))
         return false;
     uint8_t kind = LOAD(kinds[fd]);
-    return LIKELY(kind != KIND_UNKNOWN) ? kind == KIND_CONTROLLED : identify(fd);
+    return LIKELY(kind != KIND_UNKNOWN) ? kind % 2 == 1 : identify(fd);
 }
 
 /* `fd` may mean something else from now on. To forget is always safe: the next use
@@ -82,8 +113,13 @@ static inline bool is_controlled(int fd)
  * parent, may forget whatever it closes. */
 static inline void forget(int fd)
 {
-    if ((unsigned)fd < KNOWN_DESCRIPTORS)
+    if ((unsigned)fd < KNOWN_DESCRIPTORS && LOAD(kinds[fd]) != KIND_OURS)
         STORE(kinds[fd], KIND_UNKNOWN);
+}
+
+static inline bool is_ours(int fd)
+{
+    return (unsigned)fd < KNOWN_DESCRIPTORS && RARELY(LOAD(kinds[fd]) == KIND_OURS);
 }
 
 void forget_range(unsigned first, unsigned last);
@@ -127,9 +163,79 @@ void visit_hand_over(struct visit *, size_t moved);
 
 void count_metadata(void);
 
+/* `size` bytes were written into a journal: activity, but nothing for the file system. */
+void note_absorbed(uint64_t size);
+
+/* Whether the page, its lease being valid, says that writes are to be staged. */
+bool page_wants_staging(void);
+
+/* Whether somebody drains journals on this node. */
+bool drainer_is_there(void);
+
 /* The program begins an I/O phase in which it will move `volume` bytes, or ends one. */
 void announce_phase(uint64_t volume);
 void announce_end(void);
+
+/* --- stage.c -------------------------------------------------------------------- */
+
+/* Where a call writes that does not say it: at the offset of the descriptor. */
+#define HERE INT64_MIN
+
+typedef void stage_callback(int fd);
+
+/* True if files may be staged. */
+extern atomic_bool staging;
+
+/* Start, if the environment says so; or now. 0 or an error. */
+void stage_start(void);
+int stage_switch_on(void);
+
+/* What `fd`, a regular file under a prefix with this path, is to be. */
+uint8_t stage_kind(int fd, const char *path);
+
+/* Take a write into a journal. True: it is answered; false: it is to be made. */
+bool stage_write(int fd, const void *data, size_t size, int64_t offset, ssize_t *answer);
+bool stage_gather(int fd, const struct iovec *parts, int count, int64_t offset,
+                  ssize_t *answer);
+
+/* Drain, and return what went wrong, also earlier, unseen; 0 or an error. */
+int stage_flush(int fd);
+
+/* Drain, and write through from now on. */
+int stage_leave(int fd);
+void stage_leave_file(uint64_t device, uint64_t inode, int fd, int at, const char *path);
+void stage_leave_name(int at, const char *path, int flags);
+void stage_leave_all(void);
+
+/* No descriptor of this file is staged any more: it is mapped, or locked. */
+void stage_bar(int fd);
+
+/* Make what was written durable; true: done, false: the file is to be synced too. */
+bool stage_sync(int fd, int *error);
+
+/* The descriptors are about to be closed; 0 or an error that nobody has seen. */
+int stage_close(int fd);
+void stage_close_range(unsigned first, unsigned last);
+
+/* `fd` was opened by this process, or duplicated. */
+void stage_opened(int fd);
+void stage_duplicated(int from, int to);
+
+/* The end of what is staged and not in the file; false: nothing is. */
+bool stage_end(int fd, uint64_t *end);
+bool stage_end_of(uint64_t device, uint64_t inode, uint64_t *end);
+
+/* The program ends: drain everything. */
+void stage_finish(void);
+
+/* For bbio.c: let a descriptor be staged; call back before its drains. */
+int stage_allow(int fd);
+bool stage_notify(int fd, stage_callback *callback);
+
+static inline bool is_stageable(int fd)
+{
+    return RARELY(LOAD(kinds[fd]) == KIND_STAGEABLE);
+}
 
 /* --- wrap_names.c --------------------------------------------------------------- */
 
@@ -138,18 +244,40 @@ void count_name(int answer, int at, const char *path);
 
 /* --- For all wrappers ----------------------------------------------------------- */
 
-static inline void begin_write(struct visit *visit, int fd, size_t size)
+/* Begin a write; true if it is answered, from a journal. */
+static inline bool begin_write(struct visit *visit, int fd, const void *data, size_t size,
+                               int64_t offset, ssize_t *answer)
 {
     visit->class = NULL;
-    if (RARELY(is_controlled(fd)))
-        visit_reserve(visit, CLASS_WRITE, size);
+    if (LIKELY(!is_controlled(fd)))
+        return false;
+    if (is_stageable(fd) && stage_write(fd, data, size, offset, answer))
+        return true;
+    visit_reserve(visit, CLASS_WRITE, size);
+    return false;
 }
 
+static inline bool begin_gather(struct visit *visit, int fd, const struct iovec *parts,
+                                int count, int64_t offset, ssize_t *answer)
+{
+    visit->class = NULL;
+    if (LIKELY(!is_controlled(fd)))
+        return false;
+    if (is_stageable(fd) && stage_gather(fd, parts, count, offset, answer))
+        return true;
+    visit_open(visit, CLASS_WRITE);
+    return false;
+}
+
+/* Begin a call that looks at the file itself, or writes it in its own way. */
 static inline void begin(struct visit *visit, int fd, enum io_class class)
 {
     visit->class = NULL;
-    if (RARELY(is_controlled(fd)))
-        visit_open(visit, class);
+    if (LIKELY(!is_controlled(fd)))
+        return;
+    if (is_stageable(fd))
+        stage_leave(fd);
+    visit_open(visit, class);
 }
 
 static inline ssize_t end(struct visit *visit, ssize_t moved)

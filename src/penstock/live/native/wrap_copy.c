@@ -72,11 +72,15 @@ EXPORT ssize_t splice(int from, off64_t *from_offset, int to, off64_t *to_offset
 
 /* --- POSIX aio: charged when given; the wait is for those who came first ------------ */
 
+/* It is carried out later, by a thread of libc, on the file itself. */
 static void begin_order(struct visit *visit, int fd, enum io_class class, size_t size)
 {
     visit->class = NULL;
-    if (is_controlled(fd))
-        visit_reserve(visit, class, size);
+    if (!is_controlled(fd))
+        return;
+    if (is_stageable(fd))
+        stage_leave(fd);
+    visit_reserve(visit, class, size);
 }
 
 static int handed_over(struct visit *visit, int answer, size_t size)
@@ -147,6 +151,7 @@ EXPORT int lio_listio64(int mode, struct aiocb64 *const orders[], int count,
 /* The program forbids itself system calls from now on. */
 static void seal(void)
 {
+    stage_leave_all();
     atomic_store(&sealed, true);
 }
 
@@ -241,6 +246,57 @@ static void note_call(long number, const long a[6], long answer)
     }
 }
 
+/* Calls by number that staging would have to look at: nothing is staged then. */
+static bool concerns_staging(long number)
+{
+    switch (number) {
+    case SYS_read:
+    case SYS_write:
+    case SYS_close:
+    case SYS_mmap:
+    case SYS_dup:
+    case SYS_dup3:
+    case SYS_fcntl:
+    case SYS_fsync:
+    case SYS_fdatasync:
+    case SYS_ftruncate:
+    case SYS_fallocate:
+    case SYS_openat:
+    case SYS_renameat2:
+    case SYS_unlinkat:
+    case SYS_linkat:
+    case SYS_clone:
+    case SYS_execve:
+    case SYS_execveat:
+    case SYS_exit:
+    case SYS_exit_group:
+    case SYS_io_setup:
+#ifdef SYS_io_uring_setup
+    case SYS_io_uring_setup:
+#endif
+#ifdef SYS_openat2
+    case SYS_openat2:
+#endif
+#ifdef SYS_close_range
+    case SYS_close_range:
+#endif
+#ifdef SYS_clone3
+    case SYS_clone3:
+#endif
+#ifdef SYS_open
+    case SYS_open:
+    case SYS_dup2:
+    case SYS_fork:
+    case SYS_rename:
+    case SYS_unlink:
+    case SYS_truncate:
+#endif
+        return true;
+    default:
+        return false;
+    }
+}
+
 static bool seals(long number, long operation)
 {
     return number == SYS_seccomp || (number == SYS_prctl && operation == PR_SET_SECCOMP);
@@ -261,6 +317,8 @@ EXPORT long syscall(long number, ...)
     va_end(arguments);
     if (seals(number, a[0]))
         seal();
+    if (RARELY(LOAD(staging)) && concerns_staging(number))
+        stage_leave_all();
     enum io_class class;
     int from, to, size;
     if (moves_data(number, &class)) {

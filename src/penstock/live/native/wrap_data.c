@@ -7,46 +7,57 @@
  */
 #include "shim.h"
 
-
 EXPORT ssize_t write(int fd, const void *data, size_t size)
 {
     struct visit visit;
-    begin_write(&visit, fd, size);
+    ssize_t staged;
+    if (begin_write(&visit, fd, data, size, HERE, &staged))
+        return staged;
     return end(&visit, REAL(write)(fd, data, size));
 }
 
 EXPORT ssize_t pwrite(int fd, const void *data, size_t size, off_t offset)
 {
     struct visit visit;
-    begin_write(&visit, fd, size);
+    ssize_t staged;
+    if (begin_write(&visit, fd, data, size, offset, &staged))
+        return staged;
     return end(&visit, REAL(pwrite)(fd, data, size, offset));
 }
 
 EXPORT ssize_t pwrite64(int fd, const void *data, size_t size, off64_t offset)
 {
     struct visit visit;
-    begin_write(&visit, fd, size);
+    ssize_t staged;
+    if (begin_write(&visit, fd, data, size, offset, &staged))
+        return staged;
     return end(&visit, REAL(pwrite64)(fd, data, size, offset));
 }
 
 EXPORT ssize_t writev(int fd, const struct iovec *parts, int count)
 {
     struct visit visit;
-    begin(&visit, fd, CLASS_WRITE);
+    ssize_t staged;
+    if (begin_gather(&visit, fd, parts, count, HERE, &staged))
+        return staged;
     return end(&visit, REAL(writev)(fd, parts, count));
 }
 
 EXPORT ssize_t pwritev(int fd, const struct iovec *parts, int count, off_t offset)
 {
     struct visit visit;
-    begin(&visit, fd, CLASS_WRITE);
+    ssize_t staged;
+    if (begin_gather(&visit, fd, parts, count, offset, &staged))
+        return staged;
     return end(&visit, REAL(pwritev)(fd, parts, count, offset));
 }
 
 EXPORT ssize_t pwritev64(int fd, const struct iovec *parts, int count, off64_t offset)
 {
     struct visit visit;
-    begin(&visit, fd, CLASS_WRITE);
+    ssize_t staged;
+    if (begin_gather(&visit, fd, parts, count, offset, &staged))
+        return staged;
     return end(&visit, REAL(pwritev64)(fd, parts, count, offset));
 }
 
@@ -54,7 +65,12 @@ EXPORT ssize_t pwritev2(int fd, const struct iovec *parts, int count, off_t offs
                         int flags)
 {
     struct visit visit;
-    begin(&visit, fd, CLASS_WRITE);
+    ssize_t staged;
+    if (flags != 0)
+        begin(&visit, fd, CLASS_WRITE);
+    else if (begin_gather(&visit, fd, parts, count, offset == -1 ? HERE : offset,
+                          &staged))
+        return staged;
     return end(&visit, REAL(pwritev2)(fd, parts, count, offset, flags));
 }
 
@@ -62,7 +78,12 @@ EXPORT ssize_t pwritev64v2(int fd, const struct iovec *parts, int count, off64_t
                            int flags)
 {
     struct visit visit;
-    begin(&visit, fd, CLASS_WRITE);
+    ssize_t staged;
+    if (flags != 0)
+        begin(&visit, fd, CLASS_WRITE);
+    else if (begin_gather(&visit, fd, parts, count, offset == -1 ? HERE : offset,
+                          &staged))
+        return staged;
     return end(&visit, REAL(pwritev64v2)(fd, parts, count, offset, flags));
 }
 

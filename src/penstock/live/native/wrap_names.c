@@ -3,6 +3,7 @@
  * Calls on names: passed through and counted, if the name lies under a prefix.
  */
 #include <errno.h>
+#include <sys/sysmacros.h>
 
 #include "shim.h"
 
@@ -23,46 +24,98 @@ static int counted(int answer, int at, const char *path)
     return answer;
 }
 
+/* The file behind a name is about to be changed by name: what is staged comes first. */
+static const char *settled(int at, const char *path)
+{
+    if (RARELY(LOAD(staging)))
+        stage_leave_name(at, path, AT_SYMLINK_NOFOLLOW);
+    return path;
+}
+
+/* The same for calls that follow a link. */
+static const char *followed(int at, const char *path)
+{
+    if (RARELY(LOAD(staging)))
+        stage_leave_name(at, path, 0);
+    return path;
+}
+
 #define COUNTED(name, parameters, arguments, at, path) \
     EXPORT int name parameters \
     { \
         return counted(REAL(name) arguments, at, path); \
     }
 
+/* The size that a file will have when its journal is drained. Asked for before the
+ * kernel is: a drain in between makes the file larger, never smaller. */
+static bool shown_end(int at, const char *path, uint64_t device, uint64_t inode,
+                      uint64_t *end)
+{
+    bool named = path != NULL && path[0] != '\0';
+    if (!named && at >= 0)
+        return is_controlled(at) && stage_end(at, end);
+    return named && name_is_controlled(at, path) && stage_end_of(device, inode, end);
+}
+
+/* Two looks, if there is a journal: the size of the second is not older than its end. */
+#define SIZED(name, parameters, arguments, at) \
+    EXPORT int name parameters \
+    { \
+        int answer = REAL(name) arguments; \
+        uint64_t end; \
+        if (RARELY(LOAD(staging)) && answer == 0 && S_ISREG(status->st_mode) && \
+            shown_end(at, path, status->st_dev, status->st_ino, &end)) { \
+            answer = REAL(name) arguments; \
+            if (answer == 0 && (uint64_t)status->st_size < end) \
+                status->st_size = (off_t)end; \
+        } \
+        return counted(answer, at, path); \
+    }
+
 /* clang-format off */
-COUNTED(stat, (const char *path, struct stat *status), (path, status), AT_FDCWD, path)
-COUNTED(stat64, (const char *path, struct stat64 *status), (path, status), AT_FDCWD, path)
-COUNTED(lstat, (const char *path, struct stat *status), (path, status), AT_FDCWD, path)
-COUNTED(lstat64, (const char *path, struct stat64 *status), (path, status), AT_FDCWD, path)
-COUNTED(fstatat, (int at, const char *path, struct stat *status, int flags),
-        (at, path, status, flags), at, path)
-COUNTED(fstatat64, (int at, const char *path, struct stat64 *status, int flags),
-        (at, path, status, flags), at, path)
-COUNTED(statx, (int at, const char *path, int flags, unsigned mask, struct statx *status),
-        (at, path, flags, mask, status), at, path)
+SIZED(stat, (const char *path, struct stat *status), (path, status),
+      AT_FDCWD)
+SIZED(stat64, (const char *path, struct stat64 *status), (path, status),
+      AT_FDCWD)
+SIZED(lstat, (const char *path, struct stat *status), (path, status),
+      AT_FDCWD)
+SIZED(lstat64, (const char *path, struct stat64 *status), (path, status),
+      AT_FDCWD)
+SIZED(fstatat, (int at, const char *path, struct stat *status, int flags),
+      (at, path, status, flags), at)
+SIZED(fstatat64, (int at, const char *path, struct stat64 *status, int flags),
+      (at, path, status, flags), at)
 COUNTED(access, (const char *path, int mode), (path, mode), AT_FDCWD, path)
 COUNTED(faccessat, (int at, const char *path, int mode, int flags),
         (at, path, mode, flags), at, path)
-COUNTED(unlink, (const char *path), (path), AT_FDCWD, path)
-COUNTED(unlinkat, (int at, const char *path, int flags), (at, path, flags), at, path)
-COUNTED(remove, (const char *path), (path), AT_FDCWD, path)
+COUNTED(unlink, (const char *path), (settled(AT_FDCWD, path)), AT_FDCWD, path)
+COUNTED(unlinkat, (int at, const char *path, int flags),
+        (at, settled(at, path), flags), at, path)
+COUNTED(remove, (const char *path), (settled(AT_FDCWD, path)), AT_FDCWD, path)
 COUNTED(rmdir, (const char *path), (path), AT_FDCWD, path)
-COUNTED(rename, (const char *path, const char *to), (path, to), AT_FDCWD, path)
+COUNTED(rename, (const char *path, const char *to),
+        (settled(AT_FDCWD, path), settled(AT_FDCWD, to)),
+        AT_FDCWD, path)
 COUNTED(renameat, (int at, const char *path, int to_at, const char *to),
-        (at, path, to_at, to), at, path)
+        (at, settled(at, path), to_at, settled(to_at, to)),
+        at, path)
 COUNTED(renameat2, (int at, const char *path, int to_at, const char *to, unsigned flags),
-        (at, path, to_at, to, flags), at, path)
+        (at, settled(at, path), to_at, settled(to_at, to), flags),
+        at, path)
 COUNTED(mkdir, (const char *path, mode_t mode), (path, mode), AT_FDCWD, path)
 COUNTED(mkdirat, (int at, const char *path, mode_t mode), (at, path, mode), at, path)
 COUNTED(mknod, (const char *path, mode_t mode, dev_t device), (path, mode, device),
         AT_FDCWD, path)
-COUNTED(link, (const char *from, const char *path), (from, path), AT_FDCWD, path)
+COUNTED(link, (const char *from, const char *path),
+        (settled(AT_FDCWD, from), path), AT_FDCWD, path)
 COUNTED(linkat, (int from_at, const char *from, int at, const char *path, int flags),
-        (from_at, from, at, path, flags), at, path)
+        (from_at, followed(from_at, from), at, path, flags), at, path)
 COUNTED(symlink, (const char *text, const char *path), (text, path), AT_FDCWD, path)
 COUNTED(symlinkat, (const char *text, int at, const char *path), (text, at, path), at, path)
-COUNTED(truncate, (const char *path, off_t size), (path, size), AT_FDCWD, path)
-COUNTED(truncate64, (const char *path, off64_t size), (path, size), AT_FDCWD, path)
+COUNTED(truncate, (const char *path, off_t size), (followed(AT_FDCWD, path), size),
+        AT_FDCWD, path)
+COUNTED(truncate64, (const char *path, off64_t size), (followed(AT_FDCWD, path), size),
+        AT_FDCWD, path)
 COUNTED(chmod, (const char *path, mode_t mode), (path, mode), AT_FDCWD, path)
 COUNTED(fchmodat, (int at, const char *path, mode_t mode, int flags),
         (at, path, mode, flags), at, path)
@@ -75,6 +128,46 @@ COUNTED(fchownat, (int at, const char *path, uid_t user, gid_t group, int flags)
 COUNTED(utimensat, (int at, const char *path, const struct timespec times[2], int flags),
         (at, path, times, flags), at, path)
 /* clang-format on */
+
+EXPORT int statx(int at, const char *path, int flags, unsigned mask, struct statx *status)
+{
+    int answer = REAL(statx)(at, path, flags, mask, status);
+    if (RARELY(LOAD(staging)) && answer == 0 && (status->stx_mask & STATX_SIZE) &&
+        S_ISREG(status->stx_mode)) {
+        uint64_t device = makedev(status->stx_dev_major, status->stx_dev_minor), end;
+        if (shown_end(at, path, device, status->stx_ino, &end)) {
+            answer = REAL(statx)(at, path, flags, mask, status);
+            if (answer == 0 && status->stx_size < end)
+                status->stx_size = end;
+        }
+    }
+    return counted(answer, at, path);
+}
+
+static bool descriptor_end(int fd, uint64_t *end)
+{
+    return RARELY(LOAD(staging)) && is_controlled(fd) && stage_end(fd, end);
+}
+
+EXPORT int fstat(int fd, struct stat *status)
+{
+    uint64_t end = 0;
+    bool staged = descriptor_end(fd, &end);
+    int answer = REAL(fstat)(fd, status);
+    if (answer == 0 && staged && (uint64_t)status->st_size < end)
+        status->st_size = (off_t)end;
+    return answer;
+}
+
+EXPORT int fstat64(int fd, struct stat64 *status)
+{
+    uint64_t end = 0;
+    bool staged = descriptor_end(fd, &end);
+    int answer = REAL(fstat64)(fd, status);
+    if (answer == 0 && staged && (uint64_t)status->st_size < end)
+        status->st_size = (off64_t)end;
+    return answer;
+}
 
 EXPORT DIR *opendir(const char *path)
 {

@@ -2,6 +2,7 @@
  *
  * Calls that give a descriptor a meaning or take it away.
  */
+#include <errno.h>
 #include <stdarg.h>
 
 #include "shim.h"
@@ -27,61 +28,93 @@ static int opened(int fd)
 static int opened_name(int fd, int at, const char *path)
 {
     count_name(fd, at, path);
+    if (RARELY(LOAD(staging)))
+        stage_opened(fd);
     return opened(fd);
+}
+
+/* Who opens a file that is staged finds what was written to it; and to truncate it is to
+ * truncate that too. Returns `path`. */
+static const char *settled(int at, const char *path, int flags)
+{
+    if (RARELY(LOAD(staging)))
+        stage_leave_name(at, path, flags & O_NOFOLLOW ? AT_SYMLINK_NOFOLLOW : 0);
+    return path;
+}
+
+static int duplicated(int from, int fd)
+{
+    if (RARELY(LOAD(staging)) && fd >= 0)
+        stage_duplicated(from, fd);
+    return opened(fd);
+}
+
+/* `fd` is about to be closed, by a call that reports no errors of it. */
+static void dropped(int fd)
+{
+    if (RARELY(LOAD(staging)) && (unsigned)fd < KNOWN_DESCRIPTORS)
+        stage_close_range((unsigned)fd, (unsigned)fd);
 }
 
 EXPORT int open(const char *path, int flags, ...)
 {
     MODE_AFTER(flags, mode)
-    return opened_name(REAL(open)(path, flags, mode), AT_FDCWD, path);
+    return opened_name(REAL(open)(settled(AT_FDCWD, path, flags), flags, mode),
+                       AT_FDCWD, path);
 }
 
 EXPORT int open64(const char *path, int flags, ...)
 {
     MODE_AFTER(flags, mode)
-    return opened_name(REAL(open64)(path, flags, mode), AT_FDCWD, path);
+    return opened_name(REAL(open64)(settled(AT_FDCWD, path, flags), flags, mode),
+                       AT_FDCWD, path);
 }
 
 EXPORT int openat(int at, const char *path, int flags, ...)
 {
     MODE_AFTER(flags, mode)
-    return opened_name(REAL(openat)(at, path, flags, mode), at, path);
+    return opened_name(REAL(openat)(at, settled(at, path, flags), flags, mode),
+                       at, path);
 }
 
 EXPORT int openat64(int at, const char *path, int flags, ...)
 {
     MODE_AFTER(flags, mode)
-    return opened_name(REAL(openat64)(at, path, flags, mode), at, path);
+    return opened_name(REAL(openat64)(at, settled(at, path, flags), flags, mode),
+                       at, path);
 }
 
 EXPORT int __open_2(const char *path, int flags)
 {
-    return opened_name(REAL(__open_2)(path, flags), AT_FDCWD, path);
+    return opened_name(REAL(__open_2)(settled(AT_FDCWD, path, flags), flags),
+                       AT_FDCWD, path);
 }
 
 EXPORT int __open64_2(const char *path, int flags)
 {
-    return opened_name(REAL(__open64_2)(path, flags), AT_FDCWD, path);
+    return opened_name(REAL(__open64_2)(settled(AT_FDCWD, path, flags), flags),
+                       AT_FDCWD, path);
 }
 
 EXPORT int __openat_2(int at, const char *path, int flags)
 {
-    return opened_name(REAL(__openat_2)(at, path, flags), at, path);
+    return opened_name(REAL(__openat_2)(at, settled(at, path, flags), flags), at, path);
 }
 
 EXPORT int __openat64_2(int at, const char *path, int flags)
 {
-    return opened_name(REAL(__openat64_2)(at, path, flags), at, path);
+    return opened_name(REAL(__openat64_2)(at, settled(at, path, flags), flags),
+                       at, path);
 }
 
 EXPORT int creat(const char *path, mode_t mode)
 {
-    return opened_name(REAL(creat)(path, mode), AT_FDCWD, path);
+    return opened_name(REAL(creat)(settled(AT_FDCWD, path, 0), mode), AT_FDCWD, path);
 }
 
 EXPORT int creat64(const char *path, mode_t mode)
 {
-    return opened_name(REAL(creat64)(path, mode), AT_FDCWD, path);
+    return opened_name(REAL(creat64)(settled(AT_FDCWD, path, 0), mode), AT_FDCWD, path);
 }
 
 EXPORT int mkstemp(char *name)
@@ -126,22 +159,47 @@ EXPORT int mkostemps64(char *name, int suffix, int flags)
 
 EXPORT int dup(int fd)
 {
-    return opened(REAL(dup)(fd));
+    return duplicated(fd, REAL(dup)(fd));
 }
 
 EXPORT int dup2(int fd, int target)
 {
-    return opened(REAL(dup2)(fd, target));
+    if (fd != target)
+        dropped(target);
+    return duplicated(fd, REAL(dup2)(fd, target));
 }
 
 EXPORT int dup3(int fd, int target, int flags)
 {
-    return opened(REAL(dup3)(fd, target, flags));
+    if (fd != target)
+        dropped(target);
+    return duplicated(fd, REAL(dup3)(fd, target, flags));
 }
 
 static bool duplicates(int command)
 {
     return command == F_DUPFD || command == F_DUPFD_CLOEXEC;
+}
+
+/* Locks say that others use the file, new flags that its writes mean something else. */
+static void prepare(int fd, int command)
+{
+    if (LIKELY(!LOAD(staging)) || !is_controlled(fd))
+        return;
+    switch (command) {
+    case F_SETLK:
+    case F_SETLKW:
+    case F_OFD_SETLK:
+    case F_OFD_SETLKW:
+    case F_SETLEASE:
+        stage_bar(fd);
+        break;
+    case F_SETFL:
+        stage_leave(fd);
+        break;
+    default:
+        break;
+    }
 }
 
 EXPORT int fcntl(int fd, int command, ...)
@@ -150,8 +208,9 @@ EXPORT int fcntl(int fd, int command, ...)
     va_start(rest, command);
     long argument = va_arg(rest, long);
     va_end(rest);
+    prepare(fd, command);
     int answer = REAL(fcntl)(fd, command, argument);
-    return duplicates(command) ? opened(answer) : answer;
+    return duplicates(command) ? duplicated(fd, answer) : answer;
 }
 
 EXPORT int fcntl64(int fd, int command, ...)
@@ -160,21 +219,36 @@ EXPORT int fcntl64(int fd, int command, ...)
     va_start(rest, command);
     long argument = va_arg(rest, long);
     va_end(rest);
+    prepare(fd, command);
     int answer = REAL(fcntl64)(fd, command, argument);
-    return duplicates(command) ? opened(answer) : answer;
+    return duplicates(command) ? duplicated(fd, answer) : answer;
 }
 
 /* To forget before the descriptor is closed would let another thread, in between,
  * enter the old meaning again. */
 EXPORT int close(int fd)
 {
+    int late = 0;
+    if (RARELY(LOAD(staging)) && (unsigned)fd < KNOWN_DESCRIPTORS) {
+        if (is_ours(fd)) {
+            errno = EBADF;
+            return -1;
+        }
+        late = stage_close(fd);
+    }
     int answer = REAL(close)(fd);
     forget(fd);
+    if (RARELY(late != 0) && answer == 0) {
+        errno = late;
+        return -1;
+    }
     return answer;
 }
 
 EXPORT int close_range(unsigned first, unsigned last, int flags)
 {
+    if (RARELY(LOAD(staging)) && flags == 0)
+        stage_close_range(first, last);
     int answer = REAL(close_range)(first, last, flags);
     forget_range(first, last);
     return answer;
@@ -182,12 +256,15 @@ EXPORT int close_range(unsigned first, unsigned last, int flags)
 
 EXPORT void closefrom(int first)
 {
+    if (RARELY(LOAD(staging)))
+        stage_close_range(first > 0 ? (unsigned)first : 0, UINT32_MAX);
     REAL(closefrom)(first);
     forget_range(first > 0 ? (unsigned)first : 0, UINT32_MAX);
 }
 
 EXPORT int daemon(int keep_directory, int keep_descriptors)
 {
+    stage_leave_all();
     int answer = REAL(daemon)(keep_directory, keep_descriptors);
     forget_range(0, 2);
     forget_directory();

@@ -9,6 +9,7 @@
  * A call that stays within the buffer costs nothing. What a program leaves in its
  * streams when it ends is settled for stdout only: the others are not known.
  */
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio_ext.h>
 #include <string.h>
@@ -77,12 +78,37 @@ static void leave_stream(struct stream *stream, size_t size)
     settle_stream(stream, fd, moved);
 }
 
+/* A stream's own calls go to the file: what is staged comes first. */
+static inline void leave_to_libc(int fd)
+{
+    if (is_stageable(fd))
+        stage_leave(fd);
+}
+
+static const char *settled(const char *path)
+{
+    if (RARELY(LOAD(staging)))
+        stage_leave_name(AT_FDCWD, path, 0);
+    return path;
+}
+
+/* Streams that write through a journal: their buffers are libc's, their calls ours. */
+static _Atomic uint8_t is_cookie[KNOWN_DESCRIPTORS];
+
+static inline bool is_our_stream(int fd)
+{
+    return RARELY(LOAD(staging)) && (unsigned)fd < KNOWN_DESCRIPTORS &&
+           LOAD(is_cookie[fd]);
+}
+
 static inline struct stream begin_stream(FILE *file, enum io_class class, size_t size)
 {
     struct stream stream;
     stream.file = NULL;
-    if (RARELY(is_controlled(file->_fileno)))
-        enter_stream(&stream, file, class, size);
+    if (LIKELY(!is_controlled(file->_fileno)) || is_our_stream(file->_fileno))
+        return stream;
+    leave_to_libc(file->_fileno);
+    enter_stream(&stream, file, class, size);
     return stream;
 }
 
@@ -102,29 +128,136 @@ static FILE *opened_stream(FILE *file, const char *path)
     return file;
 }
 
+static ssize_t cookie_write(void *of, const char *data, size_t size)
+{
+    int fd = (int)(intptr_t)of;
+    size_t done = 0;
+    while (done < size) {
+        ssize_t moved = write(fd, data + done, size - done);
+        if (moved < 0 && errno == EINTR)
+            continue;
+        if (moved <= 0)
+            break;
+        done += (size_t)moved;
+    }
+    return (ssize_t)done;
+}
+
+static int cookie_seek(void *of, off64_t *offset, int whence)
+{
+    off64_t reached = lseek64((int)(intptr_t)of, *offset, whence);
+    if (reached < 0)
+        return -1;
+    *offset = reached;
+    return 0;
+}
+
+static int cookie_close(void *of)
+{
+    int fd = (int)(intptr_t)of;
+    STORE(is_cookie[fd], 0);
+    return close(fd);
+}
+
+/* The flags of a mode that only writes, and that a stream of ours can serve; else -1. */
+static int writing_flags(const char *mode)
+{
+    int flags = O_WRONLY | O_CREAT | O_TRUNC;
+    if (LIKELY(!LOAD(staging)) || mode[0] != 'w')
+        return -1;
+    for (const char *sign = mode + 1; *sign != '\0'; sign++) {
+        if (*sign == 'x')
+            flags |= O_EXCL;
+        else if (*sign == 'e')
+            flags |= O_CLOEXEC;
+        else if (*sign != 'b')
+            return -1;
+    }
+    return flags;
+}
+
+/* A stream whose buffer is written by our own calls, with the number of its file. */
+static FILE *cookie_stream(int fd)
+{
+    const cookie_io_functions_t calls = {
+        .write = cookie_write, .seek = cookie_seek, .close = cookie_close};
+    FILE *file = fopencookie((void *)(intptr_t)fd, "w", calls);
+    if (file == NULL)
+        return NULL;
+    file->_fileno = fd;
+    STORE(is_cookie[fd], 1);
+    return file;
+}
+
+static FILE *opened_to_write(const char *path, const char *mode, int flags)
+{
+    int fd = open(path, flags, 0666);
+    if (fd < 0)
+        return NULL;
+    bool staged = is_controlled(fd) && is_stageable(fd);
+    FILE *file = staged ? cookie_stream(fd) : fdopen(fd, mode);
+    if (file == NULL)
+        close(fd);
+    return file;
+}
+
 EXPORT FILE *fopen(const char *path, const char *mode)
 {
-    return opened_stream(REAL(fopen)(path, mode), path);
+    int flags = writing_flags(mode);
+    if (flags >= 0)
+        return opened_to_write(path, mode, flags);
+    return opened_stream(REAL(fopen)(settled(path), mode), path);
 }
 
 EXPORT FILE *fopen64(const char *path, const char *mode)
 {
-    return opened_stream(REAL(fopen64)(path, mode), path);
+    int flags = writing_flags(mode);
+    if (flags >= 0)
+        return opened_to_write(path, mode, flags);
+    return opened_stream(REAL(fopen64)(settled(path), mode), path);
 }
 
 /* Charge what is about to leave a stream that is closed, or flushed unseen. */
 static void settle_pending(FILE *file)
 {
-    size_t pending = is_controlled(file->_fileno) ? __fpending(file) : 0;
-    if (pending > 0)
-        charge_past(file->_fileno, CLASS_WRITE, pending);
+    int fd = file->_fileno;
+    bool ours = !is_controlled(fd) || is_our_stream(fd);
+    size_t pending = ours ? 0 : __fpending(file);
+    if (pending == 0)
+        return;
+    leave_to_libc(fd);
+    charge_past(fd, CLASS_WRITE, pending);
+}
+
+/* libc will put another file behind the stream, by calls of its own. */
+static void let_go(FILE *file)
+{
+    settle_pending(file);
+    int fd = file->_fileno;
+    if (!is_our_stream(fd))
+        return;
+    REAL(fflush)(file);
+    STORE(is_cookie[fd], 0);
+    stage_close(fd);
+}
+
+static FILE *adopted(FILE *file, int fd)
+{
+    if (file != NULL && RARELY(LOAD(staging)) && is_controlled(fd))
+        leave_to_libc(fd);
+    return file;
+}
+
+EXPORT FILE *fdopen(int fd, const char *mode)
+{
+    return adopted(REAL(fdopen)(fd, mode), fd);
 }
 
 EXPORT FILE *freopen(const char *path, const char *mode, FILE *file)
 {
     int fd = file->_fileno;
-    settle_pending(file);
-    FILE *reopened = REAL(freopen)(path, mode, file);
+    let_go(file);
+    FILE *reopened = REAL(freopen)(settled(path), mode, file);
     forget(fd);
     return opened_stream(reopened, path);
 }
@@ -132,8 +265,8 @@ EXPORT FILE *freopen(const char *path, const char *mode, FILE *file)
 EXPORT FILE *freopen64(const char *path, const char *mode, FILE *file)
 {
     int fd = file->_fileno;
-    settle_pending(file);
-    FILE *reopened = REAL(freopen64)(path, mode, file);
+    let_go(file);
+    FILE *reopened = REAL(freopen64)(settled(path), mode, file);
     forget(fd);
     return opened_stream(reopened, path);
 }
@@ -149,6 +282,7 @@ EXPORT int fclose(FILE *file)
 
 EXPORT int fcloseall(void)
 {
+    stage_leave_all();
     int answer = REAL(fcloseall)();
     forget_range(0, UINT32_MAX);
     return answer;
@@ -224,6 +358,7 @@ __attribute__((destructor)) static void finish(void)
 {
     if (stdout != NULL)
         settle_pending(stdout);
+    stage_finish();
 }
 
 /* --- Writing -------------------------------------------------------------------- */

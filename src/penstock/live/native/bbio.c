@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The interface of papers/4, for programs that want to say it. bbio.h finds these by
+ * name, so that a program runs as well without the library.
+ */
+#include <errno.h>
+
+#include "stage.h"
+
+EXPORT int penstock_bbio_init(const char *path, size_t size);
+EXPORT int penstock_bbio_enable(int fd);
+EXPORT int penstock_bbio_disable(int fd);
+EXPORT int penstock_bbio_flush(int fd);
+EXPORT int penstock_bbio_finalize(void);
+EXPORT int penstock_bbio_on_flush(int fd, stage_callback *callback);
+EXPORT void penstock_stand_aside(void);
+
+static int answer(int error)
+{
+    if (error == 0)
+        return 0;
+    errno = error;
+    return -1;
+}
+
+int penstock_bbio_init(const char *path, size_t size)
+{
+    stage_leave_all();
+    int error = -stage_use(path, size);
+    if (error == 0 && !LOAD(staging))
+        error = stage_switch_on();
+    if (error != 0)
+        return answer(error);
+    stage_settings.always = true;
+    STORE(stage_settings.finished, false);
+    identity_default();
+    return 0;
+}
+
+int penstock_bbio_enable(int fd)
+{
+    return answer((unsigned)fd < KNOWN_DESCRIPTORS ? stage_allow(fd) : EBADF);
+}
+
+int penstock_bbio_disable(int fd)
+{
+    if (!is_controlled(fd))
+        return 0;
+    int error = stage_leave(fd), late = stage_flush(fd);
+    return answer(error != 0 ? error : late);
+}
+
+int penstock_bbio_flush(int fd)
+{
+    return is_controlled(fd) ? answer(stage_flush(fd)) : 0;
+}
+
+int penstock_bbio_finalize(void)
+{
+    stage_leave_all();
+    STORE(stage_settings.finished, true);
+    return 0;
+}
+
+int penstock_bbio_on_flush(int fd, stage_callback *callback)
+{
+    return answer(stage_notify(fd, callback) ? 0 : EINVAL);
+}
+
+/* For who drains journals itself: its writes must not wait for those very journals. */
+void penstock_stand_aside(void)
+{
+    stage_leave_all();
+    atomic_store(&staging, false);
+}

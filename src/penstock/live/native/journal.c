@@ -1,0 +1,607 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Journals: made, appended to, drained. journal.h says how they are laid out.
+ *
+ * Only raw system calls: the wrappers must not see these, and errno stays as it is.
+ */
+#include "journal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+#include "shim.h"
+
+/* Records that one step gathers, if they follow one another in the file too. */
+enum { GATHERED = 64 };
+
+static long call(long number, long a, long b, long c, long d)
+{
+    return raw_call(number, a, b, c, d, 0, 0);
+}
+
+/* --- Names ---------------------------------------------------------------------- */
+
+static char *put_text(char *to, const char *end, const char *text)
+{
+    size_t length = to ? strlen(text) : 0;
+    if (to == NULL || (size_t)(end - to) <= length)
+        return NULL;
+    memcpy(to, text, length + 1);
+    return to + length;
+}
+
+static char *put_hex(char *to, const char *end, uint64_t number)
+{
+    char digits[17];
+    size_t place = 16;
+    digits[place] = '\0';
+    do
+        digits[--place] = "0123456789abcdef"[number & 15];
+    while ((number >>= 4) > 0);
+    return put_text(to, end, digits + place);
+}
+
+bool journal_name(char name[JOURNAL_NAME], const char *folder, uint64_t device,
+                  uint64_t inode)
+{
+    const char *end = name + JOURNAL_NAME;
+    char *to = put_text(put_text(name, end, folder), end, "/");
+    to = put_hex(put_text(put_hex(to, end, device), end, "-"), end, inode);
+    return put_text(to, end, ".journal") != NULL;
+}
+
+static _Atomic uint64_t names_made;
+
+static bool fresh_name(char name[JOURNAL_NAME], const struct journal_terms *terms)
+{
+    const char *end = name + JOURNAL_NAME;
+    char *to = put_text(put_text(name, end, terms->folder), end, "/.new-");
+    to = put_text(put_hex(to, end, terms->process), end, "-");
+    return put_hex(to, end, ADD(names_made, 1)) != NULL;
+}
+
+/* --- Locks ---------------------------------------------------------------------- */
+
+static struct flock lock_of(int which, short type)
+{
+    return (struct flock){.l_type = type, .l_whence = SEEK_SET, .l_start = which,
+                          .l_len = 1};
+}
+
+bool journal_try_lock(struct journal *journal, int which)
+{
+    struct flock lock = lock_of(which, F_WRLCK);
+    return call(SYS_fcntl, journal->fd, F_OFD_SETLK, (long)&lock, 0) == 0;
+}
+
+void journal_unlock(struct journal *journal, int which)
+{
+    struct flock lock = lock_of(which, F_UNLCK);
+    call(SYS_fcntl, journal->fd, F_OFD_SETLK, (long)&lock, 0);
+}
+
+bool journal_is_locked(struct journal *journal, int which)
+{
+    struct flock lock = lock_of(which, F_WRLCK);
+    return call(SYS_fcntl, journal->fd, F_OFD_GETLK, (long)&lock, 0) == 0 &&
+           lock.l_type != F_UNLCK;
+}
+
+/* --- Making and mapping --------------------------------------------------------- */
+
+/* Where programs do not look for descriptors: the kernel hands out the lowest. */
+static int lowest_descriptor(void)
+{
+    struct rlimit limit = {.rlim_cur = 256};
+    raw_call(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, (long)&limit, 0, 0);
+    uint64_t most = limit.rlim_cur < KNOWN_DESCRIPTORS ? limit.rlim_cur : 65536;
+    return (int)(most - most / 4);
+}
+
+int high_descriptor(int fd)
+{
+    return (int)call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, lowest_descriptor(), 0);
+}
+
+static void *map(int fd, uint64_t size, int protection, uint64_t offset)
+{
+    long answer =
+        raw_call(SYS_mmap, 0, (long)size, protection, MAP_SHARED, fd, (long)offset);
+    return answer < 0 && answer > -4096 ? NULL : (void *)answer;
+}
+
+static void unmap(struct journal *journal)
+{
+    if (journal->ring != NULL)
+        call(SYS_munmap, (long)journal->ring, (long)journal->header->capacity, 0, 0);
+    if (journal->header != NULL)
+        call(SYS_munmap, (long)journal->header, JOURNAL_HEADER, 0, 0);
+    journal->header = NULL;
+    journal->ring = NULL;
+}
+
+void journal_close(struct journal *journal)
+{
+    unmap(journal);
+    if (journal->fd >= 0)
+        call(SYS_close, journal->fd, 0, 0, 0);
+    journal->fd = -1;
+}
+
+static int map_header(struct journal *journal)
+{
+    journal->header = map(journal->fd, JOURNAL_HEADER, PROT_READ | PROT_WRITE, 0);
+    return journal->header ? 0 : -ENOMEM;
+}
+
+static int map_ring(struct journal *journal)
+{
+    journal->ring =
+        map(journal->fd, journal->header->capacity, PROT_READ, JOURNAL_HEADER);
+    return journal->ring ? 0 : -ENOMEM;
+}
+
+/* The header's block is there from now on: a full folder cannot kill who maps it. */
+static int make_room(int fd, uint64_t capacity)
+{
+    long answer = call(SYS_fallocate, fd, 0, 0, JOURNAL_HEADER);
+    if (answer == -EOPNOTSUPP) {
+        static const char empty[JOURNAL_HEADER];
+        answer = call(SYS_pwrite64, fd, (long)empty, JOURNAL_HEADER, 0);
+        answer = answer == JOURNAL_HEADER ? 0 : answer < 0 ? answer : -ENOSPC;
+    }
+    if (answer == 0)
+        answer = call(SYS_ftruncate, fd, (long)(JOURNAL_HEADER + capacity), 0, 0);
+    return (int)answer;
+}
+
+static void fill_header(struct journal_header *header, const struct journal_terms *terms,
+                        const struct staged_file *file)
+{
+    header->version = JOURNAL_VERSION;
+    header->capacity = terms->capacity;
+    header->checked = terms->checked;
+    header->durable = terms->durable;
+    header->process = terms->process;
+    header->started = terms->started;
+    header->boot[0] = terms->boot[0];
+    header->boot[1] = terms->boot[1];
+    header->device = file->device;
+    header->inode = file->inode;
+    header->birth_ns = file->birth_ns;
+    memcpy(header->path, file->path, JOURNAL_PATH);
+    header->magic = JOURNAL_MAGIC;
+}
+
+/* Give the file its name if nobody has it: it appears complete, or not at all. */
+static int appear(const char *fresh, const char *name)
+{
+    long answer = raw_call(SYS_renameat2, AT_FDCWD, (long)fresh, AT_FDCWD, (long)name,
+                           RENAME_NOREPLACE, 0);
+    if (answer != -EINVAL && answer != -ENOSYS)
+        return (int)answer;
+    answer = raw_call(SYS_linkat, AT_FDCWD, (long)fresh, AT_FDCWD, (long)name, 0, 0);
+    if (answer == 0)
+        call(SYS_unlinkat, AT_FDCWD, (long)fresh, 0, 0);
+    return (int)answer;
+}
+
+static int fill(struct journal *journal, const struct journal_terms *terms,
+                const struct staged_file *file)
+{
+    int answer = make_room(journal->fd, terms->capacity);
+    if (answer == 0)
+        answer = map_header(journal);
+    if (answer != 0)
+        return answer;
+    fill_header(journal->header, terms, file);
+    answer = map_ring(journal);
+    if (answer == 0 && !journal_try_lock(journal, LOCK_LIFE))
+        answer = -ENOLCK;
+    return answer;
+}
+
+static int open_fresh(const char *name)
+{
+    const int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
+    int low = (int)call(SYS_openat, AT_FDCWD, (long)name, flags, 0600);
+    if (low < 0)
+        return low;
+    int fd = high_descriptor(low);
+    call(SYS_close, low, 0, 0, 0);
+    return fd;
+}
+
+int journal_create(struct journal *journal, const struct journal_terms *terms,
+                   const struct staged_file *file)
+{
+    char fresh[JOURNAL_NAME], name[JOURNAL_NAME];
+    *journal = (struct journal){.fd = -1};
+    if (!fresh_name(fresh, terms) ||
+        !journal_name(name, terms->folder, file->device, file->inode))
+        return -ENAMETOOLONG;
+    journal->fd = open_fresh(fresh);
+    int answer = journal->fd < 0 ? journal->fd : fill(journal, terms, file);
+    if (answer == 0)
+        answer = appear(fresh, name);
+    if (answer != 0) {
+        journal_close(journal);
+        call(SYS_unlinkat, AT_FDCWD, (long)fresh, 0, 0);
+    }
+    return answer;
+}
+
+static bool is_whole(int fd, const struct journal_header *header)
+{
+    struct stat status;
+    return raw_call(SYS_fstat, fd, (long)&status, 0, 0, 0, 0) == 0 &&
+           header->capacity >= RECORD_ALIGN && header->capacity % RECORD_ALIGN == 0 &&
+           (uint64_t)status.st_size >= JOURNAL_HEADER &&
+           (uint64_t)status.st_size - JOURNAL_HEADER >= header->capacity;
+}
+
+static bool has_header(int fd)
+{
+    struct stat status;
+    return raw_call(SYS_fstat, fd, (long)&status, 0, 0, 0, 0) == 0 &&
+           S_ISREG(status.st_mode) && status.st_size >= JOURNAL_HEADER;
+}
+
+static int examine(struct journal *journal)
+{
+    if (!has_header(journal->fd))
+        return -EPROTO;
+    int answer = map_header(journal);
+    if (answer != 0)
+        return answer;
+    const struct journal_header *header = journal->header;
+    if (header->magic != JOURNAL_MAGIC || header->version != JOURNAL_VERSION ||
+        !is_whole(journal->fd, header))
+        return -EPROTO;
+    return map_ring(journal);
+}
+
+int journal_open(struct journal *journal, const char *name)
+{
+    const int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+    *journal = (struct journal){.fd = -1};
+    journal->fd = (int)call(SYS_openat, AT_FDCWD, (long)name, flags, 0);
+    if (journal->fd < 0)
+        return journal->fd;
+    int answer = examine(journal);
+    if (answer != 0)
+        journal_close(journal);
+    return answer;
+}
+
+/* --- Checksums ------------------------------------------------------------------ */
+
+/* CRC-32 as in zlib, eight bytes at a time. */
+static uint32_t remainders[8][256];
+static atomic_bool remainders_made;
+
+static void make_remainders(void)
+{
+    if (atomic_load_explicit(&remainders_made, memory_order_acquire))
+        return;
+    for (uint32_t i = 0; i < 256; i++) {
+        uint32_t rest = i;
+        for (int bit = 0; bit < 8; bit++)
+            rest = rest & 1 ? rest >> 1 ^ 0xedb88320u : rest >> 1;
+        remainders[0][i] = rest;
+    }
+    for (int k = 1; k < 8; k++)
+        for (uint32_t i = 0; i < 256; i++)
+            remainders[k][i] = remainders[k - 1][i] >> 8 ^
+                               remainders[0][remainders[k - 1][i] & 255];
+    atomic_store_explicit(&remainders_made, true, memory_order_release);
+}
+
+static uint32_t crc_of(const char *data, uint64_t size)
+{
+    const uint32_t(*t)[256] = remainders;
+    uint32_t crc = ~0u;
+    make_remainders();
+    for (; size >= 8; size -= 8, data += 8) {
+        uint64_t word;
+        memcpy(&word, data, 8);
+        word ^= crc;
+        crc = t[7][word & 255] ^ t[6][word >> 8 & 255] ^ t[5][word >> 16 & 255] ^
+              t[4][word >> 24 & 255] ^ t[3][word >> 32 & 255] ^ t[2][word >> 40 & 255] ^
+              t[1][word >> 48 & 255] ^ t[0][word >> 56];
+    }
+    for (; size > 0; size--, data++)
+        crc = crc >> 8 ^ t[0][(crc ^ (uint8_t)*data) & 255];
+    return ~crc;
+}
+
+/* --- The log -------------------------------------------------------------------- */
+
+static uint64_t behind(uint64_t position, uint64_t length)
+{
+    uint64_t end = position + sizeof(struct journal_record) + length;
+    return (end + RECORD_ALIGN - 1) / RECORD_ALIGN * RECORD_ALIGN;
+}
+
+static uint64_t place_of(const struct journal_header *header, uint64_t position)
+{
+    return (position - LOAD(header->base)) % header->capacity;
+}
+
+static uint64_t committed(const struct journal *journal)
+{
+    return atomic_load_explicit(&journal->header->appended, memory_order_acquire);
+}
+
+bool journal_is_empty(const struct journal *journal)
+{
+    return atomic_load(&journal->header->drained) ==
+           atomic_load(&journal->header->appended);
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Data bytes that fit into one record at the end of the log. */
+static uint64_t room_for(const struct journal_header *header, uint64_t size)
+{
+    uint64_t position = LOAD(header->appended);
+    uint64_t used = position - atomic_load(&header->settled);
+    uint64_t free = least(header->capacity - used,
+                          header->capacity - place_of(header, position));
+    if (free < RECORD_ALIGN)
+        return 0;
+    return least(least(free - sizeof(struct journal_record), RECORD_MAX), size);
+}
+
+static void rewind_if_empty(struct journal_header *header)
+{
+    uint64_t position = LOAD(header->appended);
+    if (atomic_load(&header->settled) == position)
+        STORE(header->base, position);
+}
+
+static long put(int fd, const void *data, uint64_t size, uint64_t place)
+{
+    return call(SYS_pwrite64, fd, (long)data, (long)size, (long)(JOURNAL_HEADER + place));
+}
+
+static int put_head(struct journal *journal, const struct journal_record *head,
+                    uint64_t place)
+{
+    long answer = put(journal->fd, head, sizeof *head, place);
+    return answer == (long)sizeof *head ? 0 : answer < 0 ? (int)answer : -ENOSPC;
+}
+
+/* Data first, read back for the checksum: the kernel has checked the pointer by then. */
+static int64_t put_checked(struct journal *journal, struct journal_record *head,
+                           const void *data, uint64_t place)
+{
+    long length = put(journal->fd, data, head->length, place + sizeof *head);
+    if (length <= 0)
+        return length < 0 ? length : -ENOSPC;
+    head->length = (uint64_t)length;
+    head->checksum = crc_of(journal->ring + place + sizeof *head, head->length);
+    int answer = put_head(journal, head, place);
+    return answer == 0 ? length : answer;
+}
+
+static int64_t put_record(struct journal *journal, struct journal_record *head,
+                          const void *data, uint64_t place)
+{
+    if (journal->header->checked)
+        return put_checked(journal, head, data, place);
+    struct iovec parts[2] = {{head, sizeof *head},
+                             {(void *)(uintptr_t)data, head->length}};
+    long moved = raw_call(SYS_pwritev, journal->fd, (long)parts, 2,
+                          (long)(JOURNAL_HEADER + place), 0, 0);
+    if (moved <= (long)sizeof *head)
+        return moved < 0 ? moved : head->length > 0 && moved == (long)sizeof *head
+                                       ? -EFAULT
+                                       : -ENOSPC;
+    uint64_t length = (uint64_t)moved - sizeof *head;
+    if (length < head->length) {
+        head->length = length;
+        int answer = put_head(journal, head, place);
+        return answer == 0 ? (int64_t)length : answer;
+    }
+    return (int64_t)length;
+}
+
+static void commit(struct journal_header *header, const struct journal_record *head,
+                   uint64_t position)
+{
+    uint64_t end = head->offset + head->length;
+    if (end > LOAD(header->end))
+        STORE(header->end, end);
+    STORE(header->sequence, head->sequence);
+    atomic_store(&header->appended, behind(position, head->length));
+}
+
+int64_t journal_append(struct journal *journal, const void *data, uint64_t size,
+                       uint64_t offset)
+{
+    struct journal_header *header = journal->header;
+    rewind_if_empty(header);
+    uint64_t position = LOAD(header->appended);
+    struct journal_record head = {
+        .mark = RECORD_MAGIC ^ position,
+        .sequence = LOAD(header->sequence) + 1,
+        .offset = offset,
+        .length = room_for(header, size),
+    };
+    if (head.length == 0)
+        return 0;
+    int64_t length = put_record(journal, &head, data, place_of(header, position));
+    if (length > 0)
+        commit(header, &head, position);
+    return length;
+}
+
+/* --- Draining ------------------------------------------------------------------- */
+
+/* The records of one step: they follow one another in the log and in the file. */
+struct batch {
+    struct iovec parts[GATHERED];
+    int count;
+    uint64_t offset;
+    uint64_t length;
+    uint64_t end; /* position behind them */
+    bool damaged; /* the record behind them is none */
+};
+
+/* The checksum is left out where nothing is written yet. */
+static bool is_sound(const struct journal *journal, const struct journal_record *head,
+                     uint64_t position, uint64_t end, bool thorough)
+{
+    uint64_t place = place_of(journal->header, position);
+    uint64_t most = journal->header->capacity - place - sizeof *head;
+    if (head->mark != (RECORD_MAGIC ^ position) || head->length == 0 ||
+        head->length > least(most, RECORD_MAX) || behind(position, head->length) > end)
+        return false;
+    const char *data = journal->ring + place + sizeof *head;
+    return !thorough || !journal->header->checked ||
+           crc_of(data, head->length) == head->checksum;
+}
+
+static bool follows(const struct batch *batch, const struct journal_record *head)
+{
+    return batch->count == 0 ||
+           (batch->count < GATHERED && head->offset == batch->offset + batch->length &&
+            batch->length + head->length <= RECORD_MAX);
+}
+
+static void gather(const struct journal *journal, struct batch *batch, bool thorough)
+{
+    const struct journal_header *header = journal->header;
+    uint64_t end = committed(journal);
+    uint64_t position = atomic_load(&header->drained);
+    batch->count = 0;
+    batch->length = 0;
+    batch->damaged = false;
+    while (position < end) {
+        struct journal_record head;
+        const char *at = journal->ring + place_of(header, position);
+        memcpy(&head, at, sizeof head);
+        if (!is_sound(journal, &head, position, end, thorough)) {
+            batch->damaged = true;
+            break;
+        }
+        if (!follows(batch, &head))
+            break;
+        if (batch->count == 0)
+            batch->offset = head.offset;
+        batch->parts[batch->count++] =
+            (struct iovec){(void *)(uintptr_t)(at + sizeof head), head.length};
+        batch->length += head.length;
+        position = behind(position, head.length);
+    }
+    batch->end = position;
+}
+
+uint64_t journal_next(const struct journal *journal)
+{
+    struct batch batch;
+    gather(journal, &batch, false);
+    return batch.length + batch.damaged;
+}
+
+/* Take `moved` bytes off the front. */
+static void advance(struct batch *batch, struct iovec **first, uint64_t moved)
+{
+    while (moved > 0 && moved >= (*first)->iov_len) {
+        moved -= (*first)->iov_len;
+        (*first)++;
+        batch->count--;
+    }
+    if (moved > 0) {
+        (*first)->iov_base = (char *)(*first)->iov_base + moved;
+        (*first)->iov_len -= moved;
+    }
+}
+
+static int write_out(struct batch *batch, int file)
+{
+    struct iovec *first = batch->parts;
+    uint64_t offset = batch->offset;
+    while (batch->count > 0) {
+        long moved =
+            raw_call(SYS_pwritev, file, (long)first, batch->count, (long)offset, 0, 0);
+        if (moved == -EINTR)
+            continue;
+        if (moved <= 0)
+            return moved < 0 ? (int)moved : -EIO;
+        offset += (uint64_t)moved;
+        advance(batch, &first, (uint64_t)moved);
+    }
+    return 0;
+}
+
+int64_t journal_step(struct journal *journal, int file)
+{
+    struct journal_header *header = journal->header;
+    struct batch batch;
+    gather(journal, &batch, true);
+    if (batch.count == 0)
+        return batch.damaged ? -EUCLEAN : 0;
+    int answer = write_out(&batch, file);
+    STORE(header->error, (uint32_t)-answer);
+    if (answer != 0)
+        return answer;
+    ADD(header->drained_bytes, batch.length);
+    atomic_store(&header->drained, batch.end);
+    if (!header->durable)
+        atomic_store(&header->settled, batch.end);
+    return (int64_t)batch.length;
+}
+
+int journal_settle(struct journal *journal, int file)
+{
+    struct journal_header *header = journal->header;
+    uint64_t drained = atomic_load(&header->drained);
+    if (atomic_load(&header->settled) == drained)
+        return 0;
+    long answer = header->durable ? call(SYS_fdatasync, file, 0, 0, 0) : 0;
+    if (answer == 0)
+        atomic_store(&header->settled, drained);
+    return (int)answer;
+}
+
+/* --- The end -------------------------------------------------------------------- */
+
+static bool has_name(const struct journal *journal, const char *name)
+{
+    struct stat named, opened;
+    return call(SYS_newfstatat, AT_FDCWD, (long)name, (long)&named,
+                AT_SYMLINK_NOFOLLOW) == 0 &&
+           raw_call(SYS_fstat, journal->fd, (long)&opened, 0, 0, 0, 0) == 0 &&
+           named.st_ino == opened.st_ino && named.st_dev == opened.st_dev;
+}
+
+void journal_retire(struct journal *journal, const char *name)
+{
+    if (journal->header->checked)
+        call(SYS_fdatasync, journal->fd, 0, 0, 0);
+    if (has_name(journal, name))
+        call(SYS_unlinkat, AT_FDCWD, (long)name, 0, 0);
+}
+
+void journal_put_aside(struct journal *journal, const char *name)
+{
+    char aside[JOURNAL_NAME];
+    const char *end = aside + JOURNAL_NAME;
+    char *to = put_text(put_text(aside, end, name), end, ".");
+    to = put_hex(to, end, journal->header->process);
+    to = put_hex(put_text(to, end, "-"), end, ADD(names_made, 1));
+    if (put_text(to, end, ".failed") != NULL && has_name(journal, name))
+        raw_call(SYS_renameat2, AT_FDCWD, (long)name, AT_FDCWD, (long)aside, 0, 0);
+}

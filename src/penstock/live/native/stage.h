@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Staging: writes go to a journal first, and to the file later. What the wrappers need.
+ *
+ * A file is staged if this process image has opened it to write, and only to write at
+ * places of its own choice; if it is a regular file under a prefix; if rules and page say
+ * so; and if nobody else is known to use it. Whatever looks at the file in another way
+ * (a read, a mapping, a lock, a second opener, a child) *leaves*: the journal is drained,
+ * and from then on the descriptors go to the file. To leave is always safe.
+ */
+#ifndef PENSTOCK_STAGE_H
+#define PENSTOCK_STAGE_H
+
+#include "journal.h"
+#include "shim.h"
+
+/* --- stage_settings.c ----------------------------------------------------------- */
+
+struct stage_settings {
+    char folder[1024];
+    char rules[1024];
+    struct journal_terms terms;
+    bool always;   /* whatever the page says */
+    atomic_bool finished; /* the program ends: nothing is staged any more */
+};
+
+extern struct stage_settings stage_settings;
+
+/* Read the environment; true if something may be staged. */
+bool stage_read_settings(void);
+
+/* Know who writes journals: this process, also after a fork. */
+void stage_know_process(void);
+
+/* Stage into `folder` (NULL: memory), `capacity` bytes for each file; 0 or -errno. */
+int stage_use(const char *folder, uint64_t capacity);
+
+/* True if the rules let a file be staged: the first that matches decides. */
+bool rules_allow(const char *path);
+
+/* Add a line to the log in the folder: what happened, to which file, and why. */
+void stage_say(const char *what, const char *path, int error);
+
+/* --- stage.c -------------------------------------------------------------------- */
+
+/* Which file a descriptor refers to. */
+bool stage_describe(int fd, struct staged_file *);
+
+/* --- stage_foreign.c ------------------------------------------------------------ */
+
+/* Drain the journal of another process, living or dead; true if there was one. `through`:
+ * its writer is to stage no more. The file is reached by `fd`, or `path` at `at`, or by
+ * what the journal says. */
+bool foreign_settle(uint64_t device, uint64_t inode, bool through, int fd, int at,
+                    const char *path);
+
+/* The end of what another process has staged. */
+bool foreign_end(uint64_t device, uint64_t inode, uint64_t *end);
+
+/* Sleep a little while another process drains: it holds the lock for a step, and the
+ * kernel takes the lock from it when it dies. Said in the log when it takes long. */
+struct patience {
+    unsigned naps;
+};
+void nap(struct patience *);
+
+#endif

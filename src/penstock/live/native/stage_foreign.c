@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Journals of other processes: whoever comes to use a file that another has staged
+ * drains it first, at its own granted rate, and tells the writer to stage it no more.
+ * The journal of a process that has died is removed when it is empty.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "stage.h"
+
+void nap(struct patience *patience)
+{
+    const unsigned OFTEN = 30000;
+    struct timespec millisecond = {0, 1000000};
+    raw_call(SYS_nanosleep, (long)&millisecond, 0, 0, 0, 0, 0);
+    if (++patience->naps % OFTEN == 0)
+        stage_say("waits for another process, which drains a journal",
+                  stage_settings.folder, 0);
+}
+
+/* --- The file behind a journal -------------------------------------------------- */
+
+/* An inode may have been used again for another file since. */
+static bool is_file_of(int fd, const struct journal_header *header)
+{
+    struct staged_file file;
+    return stage_describe(fd, &file) && file.device == header->device &&
+           file.inode == header->inode &&
+           (file.birth_ns == header->birth_ns || file.birth_ns == 0 ||
+            header->birth_ns == 0);
+}
+
+static int open_checked(int at, const char *path, const struct journal_header *header)
+{
+    const int flags = O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+    if (path == NULL)
+        return -ENOENT;
+    int fd = (int)raw_call(SYS_openat, at, (long)path, flags, 0, 0, 0);
+    if (fd < 0 || is_file_of(fd, header))
+        return fd;
+    raw_call(SYS_close, fd, 0, 0, 0, 0, 0);
+    return -ESTALE;
+}
+
+static int open_file(const struct journal_header *header, int fd, int at,
+                     const char *path)
+{
+    char link[32];
+    int file = -ENOENT;
+    if (fd >= 0) {
+        link_of(fd, link);
+        file = open_checked(AT_FDCWD, link, header);
+    }
+    if (file < 0)
+        file = open_checked(at, path, header);
+    if (file < 0)
+        file = open_checked(AT_FDCWD, header->path, header);
+    return file;
+}
+
+/* --- Draining ------------------------------------------------------------------- */
+
+static int64_t locked_step(struct journal *journal, int file)
+{
+    if (!journal_try_lock(journal, LOCK_DRAIN))
+        return -EAGAIN;
+    int64_t moved = journal_step(journal, file);
+    journal_unlock(journal, LOCK_DRAIN);
+    return moved;
+}
+
+static int settle_foreign(struct journal *journal, int file)
+{
+    struct patience patience = {0};
+    while (!journal_try_lock(journal, LOCK_DRAIN))
+        nap(&patience);
+    int answer = journal_settle(journal, file);
+    journal_unlock(journal, LOCK_DRAIN);
+    return answer;
+}
+
+static int drain_foreign(struct journal *journal, int file)
+{
+    struct patience patience = {0};
+    uint64_t next;
+    while ((next = journal_next(journal)) > 0) {
+        struct visit visit = {.class = NULL};
+        visit_reserve(&visit, CLASS_WRITE, next);
+        int64_t moved = locked_step(journal, file);
+        if (moved > 0)
+            ADD(attached_page->staging.drained_bytes, (uint64_t)moved);
+        end(&visit, moved);
+        if (moved == -EAGAIN)
+            nap(&patience);
+        else if (moved < 0)
+            return (int)moved;
+    }
+    return settle_foreign(journal, file);
+}
+
+/* Of another file, or damaged: nobody can drain it, and the name is needed. */
+static bool is_hopeless(int answer)
+{
+    return answer == -ESTALE || answer == -EUCLEAN;
+}
+
+/* The journal of a dead process goes once it is empty, or aside if that is hopeless. */
+static void bury(struct journal *journal, const char *name, int answer)
+{
+    if (!journal_try_lock(journal, LOCK_DRAIN))
+        return;
+    bool dead = !journal_is_locked(journal, LOCK_LIFE);
+    if (dead && journal_is_empty(journal))
+        journal_retire(journal, name);
+    else if (dead && is_hopeless(answer))
+        journal_put_aside(journal, name);
+    journal_unlock(journal, LOCK_DRAIN);
+}
+
+/* After a restart of the machine, drain again what was not synced. */
+static void take_back(struct journal *journal)
+{
+    struct journal_header *header = journal->header;
+    const uint64_t *boot = stage_settings.terms.boot;
+    if ((header->boot[0] == boot[0] && header->boot[1] == boot[1]) ||
+        journal_is_locked(journal, LOCK_LIFE) || !journal_try_lock(journal, LOCK_DRAIN))
+        return;
+    atomic_store(&header->drained, atomic_load(&header->settled));
+    journal_unlock(journal, LOCK_DRAIN);
+}
+
+static void settle(struct journal *journal, const char *name, int fd, int at,
+                   const char *path)
+{
+    int answer = 0;
+    take_back(journal);
+    if (!journal_is_empty(journal)) {
+        int file = open_file(journal->header, fd, at, path);
+        answer = file < 0 ? file : drain_foreign(journal, file);
+        if (file >= 0)
+            raw_call(SYS_close, file, 0, 0, 0, 0, 0);
+        if (answer != 0)
+            stage_say("journal is kept, it cannot be drained now", name, -answer);
+    }
+    bury(journal, name, answer);
+}
+
+bool foreign_settle(uint64_t device, uint64_t inode, bool through, int fd, int at,
+                    const char *path)
+{
+    struct journal journal;
+    char name[JOURNAL_NAME];
+    if (!journal_name(name, stage_settings.folder, device, inode))
+        return false;
+    int answer = journal_open(&journal, name);
+    if (answer == -ENOENT || answer == -ENOTDIR)
+        return false;
+    if (answer != 0) {
+        stage_say("journal is kept, it cannot be read", name, -answer);
+        return true;
+    }
+    if (through)
+        atomic_fetch_or(&journal.header->flags, JOURNAL_THROUGH);
+    settle(&journal, name, fd, at, path);
+    bool alive = journal_is_locked(&journal, LOCK_LIFE);
+    journal_close(&journal);
+    return alive;
+}
+
+bool foreign_end(uint64_t device, uint64_t inode, uint64_t *end)
+{
+    char name[JOURNAL_NAME];
+    struct journal_header header;
+    if (!journal_name(name, stage_settings.folder, device, inode))
+        return false;
+    const int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+    int fd = (int)raw_call(SYS_openat, AT_FDCWD, (long)name, flags, 0, 0, 0);
+    if (fd < 0)
+        return false;
+    long size = raw_call(SYS_pread64, fd, (long)&header, sizeof header, 0, 0, 0);
+    raw_call(SYS_close, fd, 0, 0, 0, 0, 0);
+    *end = LOAD(header.end);
+    return size == (long)sizeof header && header.magic == JOURNAL_MAGIC &&
+           header.version == JOURNAL_VERSION &&
+           LOAD(header.drained) < LOAD(header.appended);
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the environment says of staging, and the log.
+ *
+ * PENSTOCK_STAGING          the folder of the journals; without it nothing is staged
+ * PENSTOCK_STAGING_SIZE     bytes that a journal may hold (256 MiB)
+ * PENSTOCK_STAGING_WHEN     "always", or "granted" (default): while the page says so
+ * PENSTOCK_STAGING_DURABLE  "file" (default), or "journal": fsync and close wait until
+ *                           the journal is on storage, and not for the drain
+ * PENSTOCK_STAGING_RULES    colon-separated patterns of files; "-" in front: not these.
+ *                           The first that matches decides. One without a slash is for
+ *                           the last part of the path. None matches: staged.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <time.h>
+
+#include "stage.h"
+
+#ifndef RAMFS_MAGIC
+#define RAMFS_MAGIC 0x858458f6
+#endif
+
+static const uint64_t DEFAULT_BYTES = UINT64_C(256) << 20;
+static const uint64_t LEAST_BYTES = UINT64_C(64) << 10;
+static const uint64_t MOST_BYTES = UINT64_C(1) << 40;
+
+struct stage_settings stage_settings;
+
+static bool copy_text(char to[1024], const char *text)
+{
+    size_t length = text ? strlen(text) : 0;
+    if (length >= 1024)
+        return false;
+    memcpy(to, text ? text : "", length);
+    to[length] = '\0';
+    return true;
+}
+
+static bool says(const char *variable, const char *word)
+{
+    const char *value = secure_getenv(variable);
+    return value != NULL && strcmp(value, word) == 0;
+}
+
+/* --- Rules ---------------------------------------------------------------------- */
+
+/* Match with * (anything, also a slash) and ? (one sign). */
+static bool matches(const char *pattern, const char *end, const char *text)
+{
+    const char *star = NULL, *retry = NULL;
+    while (*text != '\0') {
+        if (pattern < end && *pattern == '*') {
+            star = pattern++;
+            retry = text;
+        } else if (pattern < end && (*pattern == '?' || *pattern == *text)) {
+            pattern++;
+            text++;
+        } else if (star != NULL) {
+            pattern = star + 1;
+            text = ++retry;
+        } else {
+            return false;
+        }
+    }
+    while (pattern < end && *pattern == '*')
+        pattern++;
+    return pattern == end;
+}
+
+bool rules_allow(const char *path)
+{
+    const char *last = strrchr(path, '/');
+    for (const char *rule = stage_settings.rules; *rule != '\0';) {
+        const char *end = rule + strcspn(rule, ":");
+        bool refuses = *rule == '-';
+        const char *pattern = rule + refuses;
+        bool whole = memchr(pattern, '/', (size_t)(end - pattern)) != NULL;
+        if (matches(pattern, end, whole || last == NULL ? path : last + 1))
+            return !refuses;
+        rule = end + (*end == ':');
+    }
+    return true;
+}
+
+/* --- The folder ----------------------------------------------------------------- */
+
+/* Does it survive the machine? Then records have checksums. */
+static bool is_memory(const char *folder)
+{
+    struct statfs status;
+    if (raw_call(SYS_statfs, (long)folder, (long)&status, 0, 0, 0, 0) != 0)
+        return true;
+    return status.f_type == TMPFS_MAGIC || status.f_type == RAMFS_MAGIC;
+}
+
+static size_t read_file(const char *path, char *text, size_t room)
+{
+    const int flags = O_RDONLY | O_CLOEXEC;
+    int fd = (int)raw_call(SYS_openat, AT_FDCWD, (long)path, flags, 0, 0, 0);
+    long length = 0;
+    if (fd >= 0)
+        length = raw_call(SYS_read, fd, (long)text, (long)room - 1, 0, 0, 0);
+    if (fd >= 0)
+        raw_call(SYS_close, fd, 0, 0, 0, 0, 0);
+    text[length > 0 ? length : 0] = '\0';
+    return length > 0 ? (size_t)length : 0;
+}
+
+/* Field 22 of /proc/self/stat; the second may hold blanks, and ends with the last ")". */
+static uint64_t start_time(void)
+{
+    char text[1024];
+    read_file("/proc/self/stat", text, sizeof text);
+    const char *place = strrchr(text, ')');
+    for (int i = 0; place != NULL && i < 20; i++)
+        place = strchr(place + 1, ' ');
+    return place != NULL ? strtoull(place, NULL, 10) : 0;
+}
+
+static void read_boot(uint64_t boot[2])
+{
+    char text[64];
+    size_t length = read_file("/proc/sys/kernel/random/boot_id", text, sizeof text);
+    for (size_t i = 0, digits = 0; i < length && digits < 32; i++) {
+        const char *digit = strchr("0123456789abcdef", text[i]);
+        if (text[i] == '-' || digit == NULL || *digit == '\0')
+            continue;
+        boot[digits / 16] = boot[digits / 16] << 4 |
+                            (uint64_t)(digit - "0123456789abcdef");
+        digits++;
+    }
+}
+
+void stage_know_process(void)
+{
+    struct journal_terms *terms = &stage_settings.terms;
+    uint64_t process = (uint64_t)raw_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+    if (terms->process == process)
+        return;
+    terms->process = process;
+    terms->started = start_time();
+    terms->boot[0] = terms->boot[1] = 0;
+    read_boot(terms->boot);
+}
+
+static uint64_t rounded(uint64_t capacity)
+{
+    if (capacity == 0)
+        capacity = DEFAULT_BYTES;
+    capacity = capacity < LEAST_BYTES ? LEAST_BYTES : capacity;
+    capacity = capacity > MOST_BYTES ? MOST_BYTES : capacity;
+    return capacity / 4096 * 4096;
+}
+
+static int make_memory_folder(char folder[1024])
+{
+    char *end = folder + strlen("/dev/shm/penstock-");
+    unsigned long user = (unsigned long)raw_call(SYS_geteuid, 0, 0, 0, 0, 0, 0);
+    char digits[24] = {0};
+    size_t place = sizeof digits - 1;
+    do
+        digits[--place] = (char)('0' + user % 10);
+    while ((user /= 10) > 0);
+    memcpy(folder, "/dev/shm/penstock-", (size_t)(end - folder));
+    memcpy(end, digits + place, sizeof digits - place);
+    long answer = raw_call(SYS_mkdirat, AT_FDCWD, (long)folder, 0700, 0, 0, 0);
+    return answer == -EEXIST ? 0 : (int)answer;
+}
+
+int stage_use(const char *folder, uint64_t capacity)
+{
+    struct stage_settings *settings = &stage_settings;
+    char chosen[1024];
+    int answer = 0;
+    if (folder == NULL)
+        answer = make_memory_folder(chosen);
+    else if (folder[0] != '/' || !copy_text(chosen, folder))
+        answer = -EINVAL;
+    if (answer != 0)
+        return answer;
+    memcpy(settings->folder, chosen, sizeof chosen);
+    settings->terms.folder = settings->folder;
+    settings->terms.capacity = rounded(capacity);
+    settings->terms.checked = !is_memory(chosen);
+    /* Memory keeps no promise that outlives the machine. */
+    settings->terms.durable = settings->terms.durable && settings->terms.checked;
+    stage_know_process();
+    return 0;
+}
+
+bool stage_read_settings(void)
+{
+    const char *folder = secure_getenv("PENSTOCK_STAGING");
+    const char *size = secure_getenv("PENSTOCK_STAGING_SIZE");
+    if (folder == NULL || folder[0] == '\0' ||
+        !copy_text(stage_settings.rules, secure_getenv("PENSTOCK_STAGING_RULES")))
+        return false;
+    stage_settings.always = says("PENSTOCK_STAGING_WHEN", "always");
+    stage_settings.terms.durable = says("PENSTOCK_STAGING_DURABLE", "journal");
+    return stage_use(folder, size ? strtoull(size, NULL, 10) : 0) == 0;
+}
+
+/* --- The log -------------------------------------------------------------------- */
+
+struct line {
+    char text[2048];
+    size_t length;
+};
+
+static void add(struct line *line, const char *text)
+{
+    size_t length = strlen(text), room = sizeof line->text - 1 - line->length;
+    length = length < room ? length : room;
+    memcpy(line->text + line->length, text, length);
+    line->length += length;
+}
+
+static void add_number(struct line *line, uint64_t number)
+{
+    char digits[24] = {0};
+    size_t place = sizeof digits - 1;
+    do
+        digits[--place] = (char)('0' + number % 10);
+    while ((number /= 10) > 0);
+    add(line, digits + place);
+}
+
+/* Written to the folder of the journals or, if that is gone, nowhere: never to the
+ * program's own output. */
+void stage_say(const char *what, const char *path, int error)
+{
+    char name[1100];
+    struct line line = {.length = 0};
+    struct timespec now = {0, 0};
+    raw_call(SYS_clock_gettime, CLOCK_REALTIME, (long)&now, 0, 0, 0, 0);
+    add_number(&line, (uint64_t)now.tv_sec);
+    add(&line, " process ");
+    add_number(&line, stage_settings.terms.process);
+    add(&line, ": ");
+    add(&line, what);
+    add(&line, ": ");
+    add(&line, path);
+    if (error != 0) {
+        add(&line, ": error ");
+        add_number(&line, (uint64_t)error);
+    }
+    add(&line, "\n");
+    size_t length = strlen(stage_settings.folder);
+    memcpy(name, stage_settings.folder, length);
+    memcpy(name + length, "/shim.log", sizeof "/shim.log");
+    const int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
+    int fd = (int)raw_call(SYS_openat, AT_FDCWD, (long)name, flags, 0600, 0, 0);
+    if (fd < 0)
+        return;
+    raw_call(SYS_write, fd, (long)line.text, (long)line.length, 0, 0, 0);
+    raw_call(SYS_close, fd, 0, 0, 0, 0, 0);
+}

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Calls that are wrapped only for staging: they look at a file, or end its use, in ways
+ * that a journal does not show. Without staging they pass.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <sys/syscall.h>
+
+#include "shim.h"
+
+/* True for a descriptor that a call has to look at. */
+static inline bool may_be_staged(int fd)
+{
+    return RARELY(LOAD(staging)) && is_controlled(fd) && is_stageable(fd);
+}
+
+static int flushed(int fd)
+{
+    return may_be_staged(fd) ? stage_flush(fd) : 0;
+}
+
+static int failed(int error)
+{
+    errno = error;
+    return -1;
+}
+
+/* --- Offsets and sizes ------------------------------------------------------------ */
+
+/* Seek from the end that the file will have; -2: the kernel is to do it. */
+static off64_t sought(int fd, off64_t offset, int whence)
+{
+    uint64_t end;
+    if (whence == SEEK_DATA || whence == SEEK_HOLE)
+        stage_flush(fd);
+    if (whence != SEEK_END || !stage_end(fd, &end))
+        return -2;
+    struct stat64 status;
+    if (REAL(fstat64)(fd, &status) != 0)
+        return -1;
+    if ((uint64_t)status.st_size > end)
+        end = (uint64_t)status.st_size;
+    if (__builtin_add_overflow((off64_t)end, offset, &offset))
+        return failed(EOVERFLOW);
+    return offset < 0 ? failed(EINVAL) : REAL(lseek64)(fd, offset, SEEK_SET);
+}
+
+EXPORT off_t lseek(int fd, off_t offset, int whence)
+{
+    off64_t answer = may_be_staged(fd) ? sought(fd, offset, whence) : -2;
+    return answer != -2 ? answer : REAL(lseek)(fd, offset, whence);
+}
+
+EXPORT off64_t lseek64(int fd, off64_t offset, int whence)
+{
+    off64_t answer = may_be_staged(fd) ? sought(fd, offset, whence) : -2;
+    return answer != -2 ? answer : REAL(lseek64)(fd, offset, whence);
+}
+
+#define AFTER_FLUSH(name, parameters, arguments, fail) \
+    EXPORT int name parameters \
+    { \
+        int error = flushed(fd); \
+        return error != 0 ? fail(error) : REAL(name) arguments; \
+    }
+
+/* posix_fallocate returns its error. */
+static int returned(int error)
+{
+    return error;
+}
+
+AFTER_FLUSH(ftruncate, (int fd, off_t size), (fd, size), failed)
+AFTER_FLUSH(ftruncate64, (int fd, off64_t size), (fd, size), failed)
+AFTER_FLUSH(fallocate, (int fd, int mode, off_t at, off_t size), (fd, mode, at, size),
+            failed)
+AFTER_FLUSH(fallocate64, (int fd, int mode, off64_t at, off64_t size),
+            (fd, mode, at, size), failed)
+AFTER_FLUSH(posix_fallocate, (int fd, off_t at, off_t size), (fd, at, size), returned)
+AFTER_FLUSH(posix_fallocate64, (int fd, off64_t at, off64_t size), (fd, at, size),
+            returned)
+AFTER_FLUSH(sync_file_range, (int fd, off64_t at, off64_t size, unsigned flags),
+            (fd, at, size, flags), failed)
+
+/* --- Durability ------------------------------------------------------------------- */
+
+/* True if the call is answered; late errors of a file that is no longer staged too. */
+static bool synced(int fd, int *answer)
+{
+    int error = 0;
+    if (LIKELY(!LOAD(staging)) || !is_controlled(fd) || !stage_sync(fd, &error))
+        return false;
+    *answer = error != 0 ? failed(error) : 0;
+    return true;
+}
+
+EXPORT int fsync(int fd)
+{
+    int answer;
+    return synced(fd, &answer) ? answer : REAL(fsync)(fd);
+}
+
+EXPORT int fdatasync(int fd)
+{
+    int answer;
+    return synced(fd, &answer) ? answer : REAL(fdatasync)(fd);
+}
+
+EXPORT void sync(void)
+{
+    stage_leave_all();
+    REAL(sync)();
+}
+
+EXPORT int syncfs(int fd)
+{
+    stage_leave_all();
+    return REAL(syncfs)(fd);
+}
+
+/* --- Mappings and locks: others may look at the file, and no call tells ------------- */
+
+static void barred(int fd)
+{
+    if (RARELY(LOAD(staging)) && fd >= 0 && is_controlled(fd))
+        stage_bar(fd);
+}
+
+/* Allocators and sanitizers map memory before anything else can run: nothing is looked
+ * up, and nothing of it is checked by them. */
+#define EARLY __attribute__((no_sanitize("thread")))
+
+EARLY static bool is_early(void)
+{
+    return !atomic_load_explicit(&real_resolved, memory_order_acquire);
+}
+
+EARLY EXPORT void *mmap(void *at, size_t size, int protection, int flags, int fd,
+                        off_t offset)
+{
+    if ((flags & MAP_ANONYMOUS) == 0 && !is_early())
+        barred(fd);
+    return real.mmap(at, size, protection, flags, fd, offset);
+}
+
+EARLY EXPORT void *mmap64(void *at, size_t size, int protection, int flags, int fd,
+                          off64_t offset)
+{
+    if ((flags & MAP_ANONYMOUS) == 0 && !is_early())
+        barred(fd);
+    return real.mmap64(at, size, protection, flags, fd, offset);
+}
+
+EXPORT int flock(int fd, int operation)
+{
+    barred(fd);
+    return REAL(flock)(fd, operation);
+}
+
+EXPORT int lockf(int fd, int command, off_t size)
+{
+    barred(fd);
+    return REAL(lockf)(fd, command, size);
+}
+
+EXPORT int lockf64(int fd, int command, off64_t size)
+{
+    barred(fd);
+    return REAL(lockf64)(fd, command, size);
+}
+
+EXPORT int ioctl(int fd, unsigned long request, ...)
+{
+    va_list rest;
+    va_start(rest, request);
+    void *argument = va_arg(rest, void *);
+    va_end(rest);
+    if (may_be_staged(fd))
+        stage_leave(fd);
+    return REAL(ioctl)(fd, request, argument);
+}
+
+/* --- Other programs --------------------------------------------------------------- */
+
+EXPORT int execve(const char *path, char *const arguments[], char *const environment[])
+{
+    stage_leave_all();
+    return REAL(execve)(path, arguments, environment);
+}
+
+EXPORT int execv(const char *path, char *const arguments[])
+{
+    stage_leave_all();
+    return REAL(execv)(path, arguments);
+}
+
+EXPORT int execvp(const char *file, char *const arguments[])
+{
+    stage_leave_all();
+    return REAL(execvp)(file, arguments);
+}
+
+EXPORT int execvpe(const char *file, char *const arguments[], char *const environment[])
+{
+    stage_leave_all();
+    return REAL(execvpe)(file, arguments, environment);
+}
+
+EXPORT int fexecve(int fd, char *const arguments[], char *const environment[])
+{
+    stage_leave_all();
+    return REAL(fexecve)(fd, arguments, environment);
+}
+
+/* Arguments in a list: counted, then put into an array on the stack, as libc does. */
+#define LISTED(first, list, environment) \
+    va_list rest; \
+    size_t count = 1; \
+    va_start(rest, first); \
+    while (va_arg(rest, char *) != NULL) \
+        count++; \
+    va_end(rest); \
+    char *list[count + 1]; \
+    char *const *environment = environ; \
+    list[0] = (char *)(uintptr_t)first; \
+    va_start(rest, first); \
+    for (size_t i = 1; i <= count; i++) \
+        list[i] = va_arg(rest, char *);
+
+EXPORT int execl(const char *path, const char *first, ...)
+{
+    LISTED(first, list, environment)
+    va_end(rest);
+    stage_leave_all();
+    return REAL(execve)(path, list, environment);
+}
+
+EXPORT int execlp(const char *file, const char *first, ...)
+{
+    LISTED(first, list, environment)
+    va_end(rest);
+    stage_leave_all();
+    return REAL(execvpe)(file, list, environment);
+}
+
+EXPORT int execle(const char *path, const char *first, ...)
+{
+    LISTED(first, list, environment)
+    environment = va_arg(rest, char *const *);
+    va_end(rest);
+    stage_leave_all();
+    return REAL(execve)(path, list, environment);
+}
+
+EXPORT int posix_spawn(pid_t *child, const char *path,
+                       const posix_spawn_file_actions_t *actions,
+                       const posix_spawnattr_t *attributes, char *const arguments[],
+                       char *const environment[])
+{
+    stage_leave_all();
+    return REAL(posix_spawn)(child, path, actions, attributes, arguments, environment);
+}
+
+EXPORT int posix_spawnp(pid_t *child, const char *file,
+                        const posix_spawn_file_actions_t *actions,
+                        const posix_spawnattr_t *attributes, char *const arguments[],
+                        char *const environment[])
+{
+    stage_leave_all();
+    return REAL(posix_spawnp)(child, file, actions, attributes, arguments, environment);
+}
+
+EXPORT int system(const char *command)
+{
+    stage_leave_all();
+    return REAL(system)(command);
+}
+
+EXPORT FILE *popen(const char *command, const char *type)
+{
+    stage_leave_all();
+    return REAL(popen)(command, type);
+}
+
+/* --- The end ---------------------------------------------------------------------- */
+
+EXPORT void _exit(int status)
+{
+    stage_finish();
+    REAL(_exit)(status);
+    __builtin_unreachable();
+}
+
+EXPORT void _Exit(int status)
+{
+    stage_finish();
+    REAL(_Exit)(status);
+    __builtin_unreachable();
+}
+
+EXPORT void quick_exit(int status)
+{
+    stage_finish();
+    REAL(quick_exit)(status);
+    __builtin_unreachable();
+}
+
+/* --- What programs made for older libraries call instead of stat -------------------- */
+
+int __xstat(int, const char *, struct stat *);
+int __lxstat(int, const char *, struct stat *);
+int __fxstat(int, int, struct stat *);
+int __fxstatat(int, int, const char *, struct stat *, int);
+int __xstat64(int, const char *, struct stat64 *);
+int __lxstat64(int, const char *, struct stat64 *);
+int __fxstat64(int, int, struct stat64 *);
+int __fxstatat64(int, int, const char *, struct stat64 *, int);
+
+_Static_assert(sizeof(struct stat) == sizeof(struct stat64), "one layout for both");
+
+/* The kernel's structure is libc's, on the machines that the library knows. */
+static int looked(int version, int at, const char *path, struct stat *status, int flags)
+{
+    if (version != 0 && version != 1)
+        return failed(EINVAL);
+    long answer =
+        raw_call(SYS_newfstatat, at, (long)path, (long)status, flags, 0, 0);
+    uint64_t end;
+    if (RARELY(LOAD(staging)) && answer == 0 && S_ISREG(status->st_mode) &&
+        stage_end_of(status->st_dev, status->st_ino, &end)) {
+        answer = raw_call(SYS_newfstatat, at, (long)path, (long)status, flags, 0, 0);
+        if (answer == 0 && (uint64_t)status->st_size < end)
+            status->st_size = (off_t)end;
+    }
+    int done = answer == 0 ? 0 : failed((int)-answer);
+    if ((flags & AT_EMPTY_PATH) == 0)
+        count_name(done, at, path);
+    return done;
+}
+
+#define OLD_STAT(suffix, type) \
+    EXPORT int __xstat##suffix(int version, const char *path, type *status) \
+    { \
+        return looked(version, AT_FDCWD, path, (struct stat *)status, 0); \
+    } \
+    EXPORT int __lxstat##suffix(int version, const char *path, type *status) \
+    { \
+        return looked(version, AT_FDCWD, path, (struct stat *)status, \
+                      AT_SYMLINK_NOFOLLOW); \
+    } \
+    EXPORT int __fxstat##suffix(int version, int fd, type *status) \
+    { \
+        return looked(version, fd, "", (struct stat *)status, AT_EMPTY_PATH); \
+    } \
+    EXPORT int __fxstatat##suffix(int version, int at, const char *path, type *status, \
+                                  int flags) \
+    { \
+        return looked(version, at, path, (struct stat *)status, flags); \
+    }
+
+OLD_STAT(, struct stat)
+OLD_STAT(64, struct stat64)

@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: MIT
+"""Faults on purpose: programs go on and say nothing, the daemon mends itself.
+
+More of them are in the files ``test_serve*.py``.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.errors import InputError
+from penstock.live.messages import (
+    VERSION,
+    Enter,
+    Explain,
+    Hint,
+    JobLine,
+    Message,
+    Register,
+    SetLimit,
+    Status,
+    encode,
+)
+from penstock.live.wire import Client
+from support import seeded
+from support.campaigns import until
+from support.daemons import Daemon
+from support.users import (
+    NEEDS_ROOT,
+    NOBODY,
+    SOMEBODY,
+    as_user,
+    become,
+    open_for_all,
+)
+
+#: With control this takes twenty minutes: longer than any test waits.
+SLOW, MANY_BLOCKS = "20 kB/s", 400
+
+
+def jobs(daemon: Daemon) -> dict[str, JobLine]:
+    """Return how jobs stand, by name."""
+    with Client(daemon.home / "agent.sock") as client:
+        return {line.job: line for line in client.ask(Status()).jobs}
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    """Return a daemon for several tests, and for all users where that can be."""
+    folder = tmp_path_factory.mktemp("faults")
+    users = "own"
+    if os.geteuid() == 0:
+        open_for_all(folder)
+        users = "all"
+    with closing(Daemon(folder, users=users)) as made:
+        made.start()
+        yield made
+
+
+# --- The daemon -----------------------------------------------------------------------
+
+
+def test_killed_and_restarted_again_and_again_under_load(tmp_path: Path) -> None:
+    with closing(Daemon(tmp_path, bandwidth=SLOW, lease="60 s")) as daemon:
+        daemon.start()
+        programs = [daemon.write(name, blocks=MANY_BLOCKS) for name in "abc"]
+        for _ in range(2):
+            until(lambda: [j.active for j in jobs(daemon).values()] == [True] * 3)
+            daemon.kill()
+            daemon.start()
+        until(lambda: [j.active for j in jobs(daemon).values()] == [True] * 3)
+        assert sum(line.granted for line in jobs(daemon).values()) == pytest.approx(
+            20_000
+        )
+        daemon.ctl("off")
+        for process in programs:
+            assert process.communicate(timeout=100) == ("", "")
+            assert process.returncode == 0
+        until(lambda: jobs(daemon) == {})
+        assert not list((daemon.home / "pages").iterdir())
+        assert "Traceback" not in daemon.log
+
+
+def test_a_socket_that_is_removed_is_made_again(shared: Daemon) -> None:
+    (shared.home / "agent.sock").unlink()
+    # Nobody waits for it.
+    began = time.monotonic()
+    process = shared.run("echo", "done", job="meanwhile")
+    assert process.communicate(timeout=60) == ("done\n", "")
+    assert time.monotonic() - began < 20.0
+    until((shared.home / "agent.sock").exists)
+    assert jobs(shared) == {}
+    assert "was removed, and is made again" in shared.log
+
+
+@contextmanager
+def full_disk(folder: Path) -> Iterator[Path]:
+    """Give a disk on which nothing has room."""
+    folder.mkdir()
+    size = ["mount", "-t", "tmpfs", "-o", "size=64k,mode=755", "none", str(folder)]
+    subprocess.run(size, check=True)
+    try:
+        with suppress(OSError), (folder / "filler").open("wb", buffering=0) as filler:
+            while True:
+                filler.write(bytes(4096))
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+@NEEDS_ROOT
+def test_a_full_disk_for_state_and_pages(tmp_path: Path) -> None:
+    with full_disk(tmp_path / "full") as disk, closing(Daemon(tmp_path)) as daemon:
+        daemon.home = disk / "run"
+        daemon.settings["folder"] = str(daemon.home)
+        daemon.start()
+        process = daemon.run("echo", "done", options=("--verbose",))
+        said, complaint = process.communicate(timeout=60)
+        assert (process.returncode, said) == (0, "done\n")
+        assert complaint.startswith("penstock: without control: ")
+        assert complaint.count("\n") == 1
+        assert daemon.log.count("control goes on") == 1
+        # As soon as there is room again, there is control again.
+        (disk / "filler").unlink()
+        daemon.write("controlled")
+        until(lambda: "controlled" in jobs(daemon))
+        assert "Traceback" not in daemon.log
+
+
+# --- Garbage --------------------------------------------------------------------------
+
+_MESSAGES: tuple[Message, ...] = (
+    Enter("fuzz", 3, 5.0, "/"),
+    Register("fuzz", 0, 0, "account", 4),
+    Hint("fuzz", 1.0),
+    SetLimit("fuzz", 1.0),
+    Explain("fuzz"),
+    Status(),
+)
+
+
+def _mutated(draw: Any) -> bytes:
+    """Return a frame that was right before a few bytes were changed."""
+    data = bytearray(encode(draw.choice(_MESSAGES)))
+    for _ in range(draw.randrange(4)):
+        data[draw.randrange(len(data))] = draw.randrange(256)
+    if draw.random() < 0.5:
+        data[0] = VERSION
+    length = len(data) if draw.random() < 0.8 else draw.randrange(1 << 32)
+    return struct.pack(">I", length) + bytes(data[: draw.randrange(len(data) + 1)])
+
+
+def _send_garbage(address: Path) -> int:
+    draw = seeded(7)
+    for _ in range(300):
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(20.0)
+            client.connect(str(address))
+            with suppress(BrokenPipeError, ConnectionResetError):
+                for _ in range(draw.randrange(1, 4)):
+                    client.sendall(_mutated(draw))
+                client.shutdown(socket.SHUT_WR)
+                while client.recv(65536):
+                    pass
+    return os.getpid()
+
+
+def test_fuzzed_messages(shared: Daemon) -> None:
+    # In a process of its own: what it has entered ends with it.
+    as_user(os.geteuid(), lambda: _send_garbage(shared.home / "agent.sock"))
+    for page in (shared.home / "pages").glob("*.page"):
+        page.unlink()
+    until(lambda: jobs(shared) == {})
+    assert "Traceback" not in shared.log
+    assert len(shared.log.splitlines()) < 150
+
+
+# --- Other users ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def victim(shared: Daemon) -> Iterator[Daemon]:
+    """Return a daemon under which root has a job that moves."""
+    shared.ctl("on")
+    process = shared.write("victim")
+    until(lambda: "victim" in jobs(shared) and jobs(shared)["victim"].active)
+    yield shared
+    assert jobs(shared)["victim"].granted == 8_000_000
+    before = jobs(shared)["victim"].moved
+    until(lambda: jobs(shared)["victim"].moved > before)
+    assert shared.process is not None
+    assert shared.process.poll() is None
+    assert "Traceback" not in shared.log
+    process.kill()
+    process.wait(20.0)
+    until(lambda: jobs(shared) == {})
+
+
+@NEEDS_ROOT
+def test_a_user_who_truncates_its_page_harms_nobody(victim: Daemon) -> None:
+    address = victim.home / "agent.sock"
+
+    def attack() -> list[str]:
+        with Client(address) as client:
+            page = client.ask(Enter("attacker")).page
+            os.truncate(page, 0)
+            until(lambda: client.ask(Status()).jobs == [])
+            # Again, while the agent looks: with another page of the same name.
+            page = client.ask(Enter("attacker")).page
+            file = os.open(page, os.O_RDWR)
+            for size in (4096, 0, 100, 4096) * 50:
+                os.ftruncate(file, size)
+            os.ftruncate(file, 0)
+            until(lambda: client.ask(Status()).jobs == [])
+            return [str(os.path.exists(page))]  # noqa: PTH110 - in a child
+
+    assert as_user(NOBODY, attack) == ["False"]
+    assert f"job {NOBODY}:attacker is let go: " in victim.log
+
+
+@NEEDS_ROOT
+def test_a_user_cannot_be_taken_for_another_one(victim: Daemon) -> None:
+    address = victim.home / "agent.sock"
+    (roots,) = (victim.home / "pages").glob("*.page")
+
+    def attack() -> list[str]:
+        said = []
+        with Client(address) as client:
+            client.ask(Enter("0:victim"))
+            for word in (
+                Register("victim", 0, 0, "account", 99),
+                Register("own", NOBODY, NOBODY, "account", 99),
+                SetLimit("0:victim", 1.0),
+                SetLimit("victim", 1.0),
+                Explain("victim"),
+                Hint("victim", 1.0),
+            ):
+                try:
+                    said.append(str(client.ask(word)))
+                except InputError as error:
+                    said.append(str(error))
+            seen = [line.job for line in client.ask(Status()).jobs]
+            said.append(f"sees {seen}")
+        names = ("", "pages", "slurm", "keys")
+        said += [name for name in names if os.access(victim.home / name, os.R_OK)]
+        files = (roots, roots.with_suffix(".note"), victim.home / "history.sqlite")
+        said += [
+            str(f) for f in files if os.access(f, os.R_OK) or os.access(f, os.W_OK)
+        ]
+        return said
+
+    said = as_user(SOMEBODY, attack)
+    assert [words.split(" (")[0] for words in said] == [
+        "only root may register a job",
+        "only root may register a job",
+        "only root and whoever runs the controller may change it",
+        "only root and whoever runs the controller may change it",
+        "there is no job 'victim'",
+        "there is no job 'victim'",
+        "sees ['0:victim']",
+    ]
+    # Root still says whom it means, though somebody else took the name.
+    assert victim.ctl("limit", "0:victim", "none") == "victim has no limit\n"
+
+
+@NEEDS_ROOT
+def test_a_user_cannot_keep_others_from_the_agent(victim: Daemon) -> None:
+    address = victim.home / "agent.sock"
+    reading, writing = os.pipe()
+    waiting, going = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            become(NOBODY)
+            silent = [socket.socket(socket.AF_UNIX) for _ in range(600)]
+            for client in silent:
+                with suppress(OSError):
+                    client.connect(str(address))
+            os.write(writing, b"!")
+            os.read(waiting, 1)
+        finally:
+            os._exit(0)
+    try:
+        assert os.read(reading, 1) == b"!"
+        assert [line.job for line in jobs(victim).values()] == ["victim"]
+
+        def enter() -> str:
+            with Client(address) as client:
+                return type(client.ask(Enter("other"))).__name__
+
+        assert as_user(SOMEBODY, enter) == "Admitted"
+    finally:
+        os.write(going, b"!")
+        os.waitpid(child, 0)
+        for descriptor in (reading, writing, waiting, going):
+            os.close(descriptor)
+
+
+@NEEDS_ROOT
+def test_tight_modes_for_all_users(victim: Daemon) -> None:
+    expected = {"": 0o711, "pages": 0o711, "agent.sock": 0o666, "lock": 0o600}
+    expected["history.sqlite"] = 0o600
+    for name, mode in expected.items():
+        status = (victim.home / name).stat()
+        assert (status.st_uid, status.st_mode & 0o777) == (0, mode), name
+    for path in (victim.home / "pages").iterdir():
+        assert path.stat().st_mode & 0o777 == 0o600, path

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: MIT
+"""Jobs of a real Slurm with four nodes, registered and put under control."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from support.slurm import NEEDS_SLURM, on_slurm
+from support.users import open_for_all
+
+pytestmark = NEEDS_SLURM
+
+_TESTS = Path(__file__).parents[2]
+_LINES = """
+Prolog={scripts}/prolog
+Epilog={scripts}/epilog
+TaskProlog={scripts}/task-prolog
+PrologFlags=Alloc
+"""
+
+
+def make(scripts: Path, home: str) -> subprocess.CompletedProcess[str]:
+    """Make the scripts of a site."""
+    command = ["serve", f"--make-slurm={scripts}", f"--folder={home}"]
+    return subprocess.run(
+        [sys.executable, "-m", "penstock", *command],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def test_jobs_of_four_nodes(tmp_path: Path) -> None:
+    open_for_all(tmp_path)
+    scripts = tmp_path / "slurm-scripts"
+    done = make(scripts, str(tmp_path / "%n" / "run"))
+    assert done.returncode == 0, done.stderr
+    heard = on_slurm(
+        tmp_path / "slurm",
+        [sys.executable, "-m", "support.slurm_scenes", str(tmp_path)],
+        settings=_LINES.format(scripts=scripts),
+        environment={"PYTHONPATH": str(_TESTS)},
+    )
+    assert "all scenes" in heard

@@ -1,0 +1,585 @@
+# SPDX-License-Identifier: MIT
+"""What staging promises, one case at a time."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import math
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock.cli import drain
+from penstock.live import IoClass, Page
+from penstock.live.drain import State, look
+from penstock.live.journal import LAYOUT
+from penstock.live.shim import SOURCES
+from support.jobs import LIMIT_S, Job, compiled, eventually
+from support.stages import Stage
+
+#: Write, tell, and wait to be told to go on or to be killed.
+WRITER = """
+import os, sys
+fd = os.open("a", os.O_WRONLY | os.O_CREAT, 0o600)
+os.write(fd, b"staged" * 1000)
+print("written", flush=True)
+for line in sys.stdin:
+    os.write(fd, line.encode())
+    print("written", flush=True)
+"""
+STAGED = b"staged" * 1000
+
+
+def _command(*words: object) -> int:
+    """Run ``penstock drain``; return its exit status."""
+    parser = argparse.ArgumentParser()
+    drain.setup_parser(parser)
+    return drain.main(parser.parse_args([str(word) for word in words]))
+
+
+def _tell(program: subprocess.Popen[bytes], text: bytes) -> None:
+    assert program.stdin is not None
+    assert program.stdout is not None
+    program.stdin.write(text)
+    program.stdin.flush()
+    assert program.stdout.readline() == b"written\n"
+
+
+@pytest.fixture
+def writer(stage: Stage) -> Iterator[subprocess.Popen[bytes]]:
+    """Return a program that has staged something and waits."""
+    program = stage.start(sys.executable, "-S", "-c", WRITER)
+    assert program.stdout is not None
+    assert program.stdout.readline() == b"written\n"
+    yield program
+    program.kill()
+    program.communicate(timeout=LIMIT_S)
+
+
+def _killed(program: subprocess.Popen[bytes]) -> None:
+    program.kill()
+    program.communicate(timeout=LIMIT_S)
+
+
+def _small_file_system(folder: Path, size: str) -> bool:
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size},mode=700", "none", folder]
+    done = subprocess.run(command, capture_output=True, check=False, timeout=60)
+    return done.returncode == 0
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Path]:
+    """Return a folder on a file system of 256 KiB."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    if os.geteuid() != 0 or not _small_file_system(folder, "256k"):
+        pytest.skip("needs the right to mount")
+    yield folder
+    subprocess.run(["umount", "-l", folder], check=True, timeout=60)
+
+
+# --- Other processes ------------------------------------------------------------------
+
+
+def test_what_is_written_is_staged_and_not_in_the_file(
+    stage: Stage, writer: subprocess.Popen[bytes]
+) -> None:
+    assert (stage.folder / "a").read_bytes() == b""
+    (found,) = look(stage.journals)
+    assert (found.state, found.pending_bytes) == (State.LIVE, len(STAGED))
+    assert found.process == writer.pid
+    assert found.file == str(stage.folder / "a")
+
+
+def test_another_program_finds_what_was_written(
+    stage: Stage, writer: subprocess.Popen[bytes]
+) -> None:
+    assert stage.run("stat", "-c", "%s", "a").stdout == b"%d\n" % len(STAGED)
+    assert stage.run("cat", "a").stdout == STAGED
+    _tell(writer, b"more\n")
+    assert (stage.folder / "a").read_bytes() == STAGED + b"more\n"
+
+
+def test_a_second_writer_waits_for_the_first(
+    stage: Stage, writer: subprocess.Popen[bytes]
+) -> None:
+    code = "import os; fd = os.open('a', os.O_WRONLY); os.pwrite(fd, b'second', 6)"
+    assert stage.run(sys.executable, "-S", "-c", code).returncode == 0
+    _tell(writer, b"more\n")
+    expected = STAGED[:6] + b"second" + STAGED[12:] + b"more\n"
+    assert (stage.folder / "a").read_bytes() == expected
+
+
+def test_a_drainer_works_beside_the_writer(
+    stage: Stage, writer: subprocess.Popen[bytes]
+) -> None:
+    (found,) = stage.drain()
+    assert (found.state, found.drained_bytes) == (State.LIVE, len(STAGED))
+    assert (stage.folder / "a").read_bytes() == STAGED
+    _tell(writer, b"more\n")
+    assert (stage.folder / "a").read_bytes() == STAGED
+    (found,) = stage.drain()
+    assert (stage.folder / "a").read_bytes() == STAGED + b"more\n"
+
+
+def test_the_file_is_found_behind_the_writer_when_it_was_moved(
+    stage: Stage, writer: subprocess.Popen[bytes]
+) -> None:
+    (stage.folder / "a").rename(stage.folder / "moved")
+    (found,) = stage.drain()
+    assert found.drained_bytes == len(STAGED)
+    assert (stage.folder / "moved").read_bytes() == STAGED
+
+
+# --- What the dead leave behind -------------------------------------------------------
+
+
+def test_the_next_program_drains_what_a_dead_one_has_left(
+    stage: Stage, writer: subprocess.Popen[bytes]
+) -> None:
+    _killed(writer)
+    assert [found.state for found in look(stage.journals)] == [State.ORPHAN]
+    assert stage.run("cat", "a").stdout == STAGED
+    assert stage.left_over() == []
+
+
+def test_the_command_drains_what_a_dead_one_has_left(
+    stage: Stage, writer: subprocess.Popen[bytes], capsys: pytest.CaptureFixture[str]
+) -> None:
+    _killed(writer)
+    assert _command(stage.journals, "--show") == 0
+    assert "orphan" in capsys.readouterr().out
+    assert (stage.folder / "a").read_bytes() == b""
+    assert _command(stage.journals) == 0
+    assert f"{len(STAGED)} bytes written" in capsys.readouterr().out
+    assert (stage.folder / "a").read_bytes() == STAGED
+    assert _command(stage.journals, "--json", "-") == 0
+    assert '"journals": []' in capsys.readouterr().out
+
+
+def test_a_drainer_may_be_staged_itself(
+    stage: Stage, writer: subprocess.Popen[bytes], job: Job
+) -> None:
+    _killed(writer)
+    code = "import sys, pathlib; from penstock.live.drain import drain_folder; "
+    code += "drain_folder(pathlib.Path(sys.argv[1]))"
+    environment = stage.environment(page=job.page.path)
+    command = (sys.executable, "-c", code, stage.journals)
+    assert stage.run(*command, environment=environment).returncode == 0
+    assert (stage.folder / "a").read_bytes() == STAGED
+    assert job.page.counters(IoClass.WRITE).volume_bytes == len(STAGED)
+
+
+def test_a_file_that_is_gone_keeps_its_journal(
+    stage: Stage, writer: subprocess.Popen[bytes], capsys: pytest.CaptureFixture[str]
+) -> None:
+    _killed(writer)
+    (stage.folder / "a").unlink()
+    assert _command(stage.journals) == 1
+    assert "not there any more" in capsys.readouterr().out
+    assert len(stage.left_over()) == 1
+
+
+def test_another_file_with_the_name_is_not_written(
+    stage: Stage, writer: subprocess.Popen[bytes]
+) -> None:
+    _killed(writer)
+    (stage.folder / "a").rename(stage.folder / "old")
+    (stage.folder / "a").write_bytes(b"new")
+    (found,) = stage.drain()
+    assert (found.state, found.reason.split(" (")[0]) == (
+        State.KEPT,
+        "another file has its name now",
+    )
+    assert (stage.folder / "a").read_bytes() == b"new"
+
+
+def _patch(stage: Stage, field: str, value: int) -> Path:
+    """Change a word in the header of the only journal."""
+    (name,) = stage.left_over()
+    place = getattr(LAYOUT["struct journal_header"], field)
+    with (stage.journals / name).open("r+b") as file:
+        file.seek(place.offset)
+        file.write(value.to_bytes(place.size, "little"))
+    return stage.journals / name
+
+
+def test_an_inode_that_is_used_again_is_another_file(
+    stage: Stage, writer: subprocess.Popen[bytes]
+) -> None:
+    _killed(writer)
+    _patch(stage, "birth_ns", 12345)
+    (found,) = stage.drain()
+    assert found.state is State.KEPT
+    assert stage.run("cat", "a").stdout == b""
+    (left,) = stage.left_over()
+    assert left.endswith(".failed")
+    assert stage.run(sys.executable, "-S", "-c", WRITER).returncode == 0
+    assert (stage.folder / "a").read_bytes() == STAGED
+
+
+def test_a_journal_of_another_version_is_kept_and_said(
+    stage: Stage, writer: subprocess.Popen[bytes]
+) -> None:
+    _killed(writer)
+    path = _patch(stage, "version", 99)
+    kept = path.read_bytes()
+    (found,) = stage.drain()
+    assert found.state is State.KEPT
+    assert "not a journal of version" in found.reason
+    assert stage.run(sys.executable, "-S", "-c", WRITER).returncode == 0
+    assert (stage.folder / "a").read_bytes() == STAGED
+    assert path.read_bytes() == kept
+    assert "cannot be read" in stage.log()
+
+
+def test_after_a_restart_of_the_machine_drains_begin_where_they_were_synced(
+    stage: Stage, writer: subprocess.Popen[bytes]
+) -> None:
+    _killed(writer)
+    _patch(stage, "boot", 7)
+    _patch(stage, "device", 12345)  # A device has another number then.
+    (found,) = stage.drain()
+    assert (found.state, found.drained_bytes) == (State.DRAINED, len(STAGED))
+    assert (stage.folder / "a").read_bytes() == STAGED
+
+
+def test_a_record_that_the_machine_lost_is_not_written(
+    stage: Stage, writer: subprocess.Popen[bytes]
+) -> None:
+    _tell(writer, b"second\n")
+    _killed(writer)
+    (name,) = stage.left_over()
+    path = stage.journals / name
+    data = bytearray(path.read_bytes())
+    place = data.index(b"second")
+    data[place : place + 6] = bytes(6)
+    path.write_bytes(data)
+    (found,) = stage.drain()
+    assert (found.state, found.drained_bytes) == (State.KEPT, len(STAGED))
+    assert "damaged" in found.reason
+    assert (stage.folder / "a").read_bytes() == STAGED
+
+
+# --- Errors ---------------------------------------------------------------------------
+
+FILLING = """
+import os, errno
+fd = os.open("a", os.O_WRONLY | os.O_CREAT, 0o600)
+data = bytes(range(256)) * 4096
+print(os.write(fd, data))
+for call in (os.fsync, os.fsync, os.close):
+    try:
+        call(fd)
+        print("done")
+    except OSError as error:
+        print(errno.errorcode[error.errno])
+"""
+
+
+def test_a_late_error_is_told_by_fsync_and_close(stage: Stage, small: Path) -> None:
+    full = Stage(small, stage.journals)
+    done = full.run(sys.executable, "-S", "-c", FILLING)
+    assert done.stdout.split() == [b"1048576", *[b"ENOSPC"] * 3]
+    (left,) = stage.left_over()
+    assert left.endswith(".failed")
+    (found,) = look(stage.journals)
+    assert (found.state, found.reason) == (State.FAILED, os.strerror(errno.ENOSPC))
+    subprocess.run(["mount", "-o", "remount,size=4m", small], check=True, timeout=60)
+    assert _command(stage.journals) == 0
+    assert stage.left_over() == [left]
+    assert _command(stage.journals, "--failed") == 0
+    assert (small / "a").read_bytes() == bytes(range(256)) * 4096
+    assert stage.left_over() == []
+
+
+def test_a_drain_goes_on_when_there_is_space_again(stage: Stage, small: Path) -> None:
+    code = "import os; fd = os.open('a', os.O_WRONLY | os.O_CREAT, 0o600); "
+    code += "os.write(fd, b'xy' * 2**17); os.kill(os.getpid(), 9)"
+    full = Stage(small, stage.journals)
+    (small / "ballast").write_bytes(bytes(100 << 10))
+    full.run(sys.executable, "-S", "-c", code)
+    (found,) = full.drain()
+    assert (found.state, found.reason) == (State.KEPT, os.strerror(errno.ENOSPC))
+    (small / "ballast").unlink()
+    assert [found.state for found in full.drain()] == [State.DRAINED]
+    assert (small / "a").read_bytes() == b"xy" * 2**17
+
+
+def test_a_full_staging_folder_is_no_programs_business(
+    stage: Stage, small: Path
+) -> None:
+    tight = Stage(stage.folder, small)
+    code = "open('a', 'wb', 0).write(b'xy' * 2**20); open('b', 'wb').write(b'z')"
+    environment = tight.environment(8 << 20)
+    done = tight.run(sys.executable, "-S", "-c", code, environment=environment)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert (stage.folder / "a").read_bytes() == b"xy" * 2**20
+    assert (stage.folder / "b").read_bytes() == b"z"
+
+
+@pytest.mark.parametrize("how", ["gone", "file", "read-only"])
+def test_a_staging_folder_that_cannot_be_used_is_no_programs_business(
+    stage: Stage, small: Path, how: str
+) -> None:
+    tight = Stage(stage.folder, small if how == "read-only" else stage.journals)
+    environment = tight.environment()
+    if how == "read-only":
+        subprocess.run(["mount", "-o", "remount,ro", small], check=True, timeout=60)
+    else:
+        shutil.rmtree(stage.journals)
+    if how == "file":
+        stage.journals.write_bytes(b"")
+    done = tight.run(
+        sys.executable, "-S", "-c", "open('a', 'w').write('x')", environment=environment
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert (stage.folder / "a").read_bytes() == b"x"
+
+
+def test_what_could_not_be_staged_is_in_the_log_and_counted(
+    stage: Stage, job: Job
+) -> None:
+    environment = stage.environment(page=job.page.path)
+    environment["PENSTOCK_STAGING_SIZE"] = str(2**60)  # More than any file may have.
+    code = "open('a', 'w').write('x')"
+    limited = ["sh", "-c", f'ulimit -v 4000000; "$0" -S -c "{code}"', sys.executable]
+    stage.run(*limited, environment=environment)
+    assert (stage.folder / "a").read_bytes() == b"x"
+    assert job.page.staged.refused == 1
+    assert stage.log().count("\n") == 1
+    assert str(stage.folder / "a") in stage.log()
+
+
+# --- The page -------------------------------------------------------------------------
+
+
+def test_the_page_says_when_to_stage(stage: Stage, job: Job) -> None:
+    environment = stage.environment(page=job.page.path, always=False)
+    code = "import os; fd = os.open('a', os.O_WRONLY | os.O_CREAT); "
+    code += "os.write(fd, b'x' * 999)"
+    stage.run(sys.executable, "-S", "-c", code, environment=environment)
+    assert job.page.staged.absorbed_bytes == 0
+    job.page.stages = True
+    stage.run(sys.executable, "-S", "-c", code, environment=environment)
+    staged = job.page.staged
+    assert (staged.absorbed_bytes, staged.drained_bytes) == (999, 999)
+    assert job.page.counters(IoClass.WRITE).volume_bytes == 2 * 999
+    job.page.renew(0.0)  # The agent has died.
+    stage.run(sys.executable, "-S", "-c", code, environment=environment)
+    assert job.page.staged.absorbed_bytes == 999
+
+
+def test_writes_are_not_held_up_and_drains_are(stage: Stage, job: Job) -> None:
+    program = stage.start(
+        *(sys.executable, "-S", "-c", WRITER),
+        environment=stage.environment(page=job.page.path),
+    )
+    job.page.grant(0.0)
+    assert program.stdout is not None
+    assert program.stdout.readline() == b"written\n"
+    _tell(program, b"more\n")
+    assert program.stdin is not None
+    program.stdin.close()
+    eventually(lambda: job.page.counters(IoClass.WRITE).waiting)
+    assert (stage.folder / "a").read_bytes() == b""
+    job.page.grant(math.inf)
+    assert program.wait(timeout=LIMIT_S) == 0
+    program.stdout.close()
+    assert (stage.folder / "a").read_bytes() == STAGED + b"more\n"
+
+
+def test_a_drain_keeps_to_the_granted_rate(stage: Stage, job: Job) -> None:
+    job.page.grant(20e6)
+    code = "open('a', 'wb', 0).write(bytes(10 << 20))"
+    began = time.monotonic()
+    environment = stage.environment(page=job.page.path)
+    stage.run(sys.executable, "-S", "-c", code, environment=environment)
+    assert time.monotonic() - began > 0.9 * (10 << 20) / 20e6
+    assert (stage.folder / "a").stat().st_size == 10 << 20
+
+
+def test_a_journal_is_left_to_a_drainer_that_is_there(stage: Stage, job: Job) -> None:
+    environment = stage.environment(page=job.page.path, durable="journal")
+    code = "import os; fd = os.open('a', os.O_WRONLY | os.O_CREAT); "
+    code += "os.write(fd, b'x' * 999); os.fsync(fd); os.close(fd)"
+    job.page.grant(0.0)  # Who waits for a drain waits for ever.
+    job.page.drainer_is_here()
+    assert stage.run(sys.executable, "-S", "-c", code, environment=environment)
+    assert (stage.folder / "a").read_bytes() == b""
+    assert [found.state for found in stage.drain()] == [State.DRAINED]
+    assert (stage.folder / "a").read_bytes() == b"x" * 999
+
+
+def test_without_a_drainer_close_drains(stage: Stage, job: Job) -> None:
+    environment = stage.environment(page=job.page.path, durable="journal")
+    stage.run(sys.executable, "-S", "-c", WRITER, environment=environment)
+    assert (stage.folder / "a").read_bytes() == STAGED
+    assert stage.left_over() == []
+
+
+# --- What is staged -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rules", "name", "expected"),
+    [
+        ((), "a", 999),
+        (("*.log",), "b.log", 999),
+        (("-*.log",), "b.log", 0),
+        (("-*.log",), "b.dat", 999),
+        (("*.dat", "-*"), "b.log", 0),
+        (("*.dat", "-*"), "b.dat", 999),
+        (("-*/staged/b?",), "bc", 0),
+        (("-*/other/*",), "bc", 999),
+    ],
+)
+def test_rules_say_which_files(
+    stage: Stage, job: Job, rules: tuple[str, ...], name: str, expected: int
+) -> None:
+    environment = stage.environment(page=job.page.path, rules=rules)
+    code = f"open({name!r}, 'wb', 0).write(bytes(999))"
+    stage.run(sys.executable, "-S", "-c", code, environment=environment)
+    assert job.page.staged.absorbed_bytes == expected
+
+
+@pytest.mark.parametrize("flag", ["O_APPEND", "O_SYNC", "O_DSYNC", "O_DIRECT"])
+def test_descriptors_with_promises_are_not_staged(
+    stage: Stage, job: Job, flag: str
+) -> None:
+    code = (
+        f"import os, mmap; fd = os.open('a', os.O_WRONLY | os.O_CREAT | os.{flag});"
+        "m = mmap.mmap(-1, 4096); os.write(fd, m)"
+    )
+    environment = stage.environment(page=job.page.path)
+    stage.run(sys.executable, "-S", "-c", code, environment=environment)
+    assert job.page.staged.absorbed_bytes == 0
+
+
+def test_what_is_inherited_is_not_staged(stage: Stage, job: Job) -> None:
+    environment = stage.environment(page=job.page.path)
+    stage.run("sh", "-c", "cat /etc/passwd > a; dd if=a status=none > b")
+    stage.run("sh", "-c", "env echo hello > a", environment=environment)
+    assert (stage.folder / "a").read_bytes() == b"hello\n"
+    assert job.page.staged.absorbed_bytes == 0
+
+
+OLD_STAT = """
+import ctypes, os, struct
+fd = os.open("a", os.O_WRONLY | os.O_CREAT, 0o600)
+os.write(fd, bytes(999))
+libc, data = ctypes.CDLL(None), ctypes.create_string_buffer(256)
+for name, word in (("__fxstat", fd), ("__xstat64", b"a"), ("__lxstat", b"a")):
+    print(getattr(libc, name)(1, word, data), struct.unpack_from("q", data, 48)[0])
+print(libc.__fxstatat64(1, -100, b"a", data, 0), struct.unpack_from("q", data, 48)[0])
+print(libc.__xstat(1, b"none", data), libc.__xstat(9, b"a", data))
+"""
+
+
+def test_programs_of_older_libraries_see_the_size(stage: Stage) -> None:
+    if os.uname().machine != "x86_64":
+        pytest.skip("the layout of another machine")
+    done = stage.run(sys.executable, "-c", OLD_STAT)
+    assert done.stdout.splitlines() == [b"0 999"] * 4 + [b"-1 -1"]
+
+
+CLOSING = """
+import os
+def staged(name):
+    fd = os.open(name, os.O_WRONLY | os.O_CREAT, 0o600)
+    os.write(fd, name.encode() * 100)
+    return fd
+first = staged("a")
+os.closerange(3, 100000)                    # With the library's own descriptors.
+second = staged("b")
+for fd in range(3, 100000):
+    try:
+        os.close(fd)
+    except OSError:
+        pass
+third, other = staged("c"), staged("d")
+ours = [int(n) for n in os.listdir("/proc/self/fd") if int(n) > 200]
+for number in ours:
+    os.dup2(other, number)                  # Onto what the library uses.
+os.write(third, b"end")
+"""
+
+
+def test_who_closes_every_descriptor_loses_nothing(stage: Stage) -> None:
+    done = stage.run(sys.executable, "-S", "-c", CLOSING)
+    assert (done.returncode, done.stderr) == (0, b"")
+    for name, more in (("a", b""), ("b", b""), ("c", b"end"), ("d", b"")):
+        assert (stage.folder / name).read_bytes() == name.encode() * 100 + more
+    assert stage.left_over() == []
+
+
+# --- The interface of papers/4 --------------------------------------------------------
+
+BBIO = """
+import os, sys
+from penstock import bbio
+bbio.init(sys.argv[1], "1 MiB")
+fd = os.open("a", os.O_WRONLY | os.O_CREAT, 0o600)
+size = lambda: os.stat("/proc/self/fd/%d" % fd).st_blocks
+calls = []
+os.write(fd, b"x" * 5000)
+bbio.on_flush(fd, calls.append)
+print(size(), len(calls))
+bbio.flush(fd)
+print(size() > 0, calls == [fd])
+bbio.disable(fd)
+os.write(fd, b"y")
+bbio.enable(fd)
+os.write(fd, b"z")
+bbio.finalize()
+bbio.finalize()
+os.write(fd, b"!")
+print(os.path.getsize("a"))
+"""
+
+
+def test_the_interface_in_python(stage: Stage) -> None:
+    environment = stage.environment()
+    for key in list(environment):
+        if key.startswith("PENSTOCK_STAGING"):
+            del environment[key]
+    done = stage.run(
+        sys.executable, "-c", BBIO, stage.journals, environment=environment
+    )
+    assert done.stderr == b""
+    assert done.stdout.splitlines() == [b"0 0", b"True True", b"5003"]
+    assert (stage.folder / "a").read_bytes() == b"x" * 5000 + b"yz!"
+
+
+def test_without_the_library_the_interface_does_nothing(stage: Stage) -> None:
+    environment = {key: os.environ[key] for key in ("PATH",) if key in os.environ}
+    code = (
+        "from penstock import bbio\n"
+        "bbio.init(); bbio.enable(1); bbio.flush(1); bbio.on_flush(1, print)\n"
+        "bbio.disable(1); bbio.finalize()"
+    )
+    done = stage.run(sys.executable, "-c", code, environment=environment)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_the_interface_in_c(stage: Stage, tmp_path: Path) -> None:
+    program = compiled(tmp_path / "bbio", "bbio.c", (f"-I{SOURCES}",))
+    assert stage.run(program, stage.journals, environment={}).stdout == b"0 5002\n"
+    (stage.folder / "a").unlink()
+    done = stage.run(program, stage.journals)
+    assert done.stdout == b"2 5002\n"
+    assert (stage.folder / "a").read_bytes() == b"x" * 5000 + b"yz"
+
+
+def test_a_new_page_says_that_nothing_is_staged(tmp_path: Path) -> None:
+    with Page.create(tmp_path / "page") as page:
+        assert not page.stages
+        page.stages = True
+        assert page.stages

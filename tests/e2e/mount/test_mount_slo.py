@@ -1,0 +1,444 @@
+# SPDX-License-Identifier: MIT
+"""Applications, schedulers and promises on real mounts.
+
+What is measured is whose bytes went, not how fast: tests hold on a slow machine.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from penstock.mount.control import ask_all
+from support.mounts import Mounted, penstock
+
+Mounting = Callable[..., Mounted]
+
+OBJECTIVES = """
+scheduler = "{scheduler}"
+default = "rest"
+[applications.one]
+throughput = "{one}"
+latency = "100 ms"
+[applications.two]
+throughput = "1 MB/s"
+latency = "300 ms"
+[applications.rest]
+throughput = "1 MB/s"
+latency = "1 s"
+"""
+BY_PATH = """
+[[rules]]
+application = "one"
+path = "one"
+[[rules]]
+application = "two"
+path = "/two/"
+"""
+
+
+def slo_file(
+    folder: Path,
+    rules: str = BY_PATH,
+    scheduler: str = "two-level",
+    one: str = "3 MB/s",
+) -> str:
+    path = folder / "slo.toml"
+    path.write_text(OBJECTIVES.format(scheduler=scheduler, one=one) + rules)
+    return str(path)
+
+
+def moved(mounted: Mounted) -> dict[str, int]:
+    """Return what each application has moved so far."""
+    (state,) = ask_all(mounted.home / "run" / "mounts")
+    assert state.order is not None
+    return {line.name: line.bytes for line in state.order.applications}
+
+
+def wait_until(condition: Callable[[], bool], limit_s: float = 60.0) -> None:
+    end = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < end, "not within a minute"
+        time.sleep(0.05)
+
+
+# --- Whose a request is -----------------------------------------------------------
+
+
+def test_files_belong_to_applications_by_path(mount: Mounting, tmp_path: Path) -> None:
+    mounted = mount("--slo", slo_file(tmp_path))
+    for name, size in (("one", 1000), ("two", 200), ("two/sub", 30), ("onemore", 4)):
+        (mounted.point / name).mkdir()
+        (mounted.point / name / "file").write_bytes(bytes(size))
+    assert moved(mounted) == {"one": 1000, "two": 230, "rest": 4}
+    # A file stays with the application that opened it, wherever it goes.
+    with (mounted.point / "one" / "file").open("r+b") as stream:
+        (mounted.point / "one" / "file").rename(mounted.point / "two" / "other")
+        stream.write(bytes(100_000))
+    assert moved(mounted)["one"] == 101_000
+
+
+def test_files_belong_to_applications_by_program_and_user(
+    mount: Mounting, tmp_path: Path
+) -> None:
+    rules = """
+    [[rules]]
+    application = "one"
+    program = "d[d]"
+    user = 0
+    [[rules]]
+    application = "two"
+    user = 4321
+    """
+    mounted = mount("--slo", slo_file(tmp_path, rules))
+    copy = ["dd", "if=/dev/zero", "bs=1000", "count=3", "status=none"]
+    subprocess.run([*copy, f"of={mounted.point / 'a'}"], check=True, timeout=30)
+    (mounted.point / "b").write_bytes(bytes(7))
+    assert moved(mounted) == {"one": 3000, "two": 0, "rest": 7}
+
+
+def test_files_belong_to_jobs_of_live_control(mount: Mounting, tmp_path: Path) -> None:
+    rules = """
+    [[rules]]
+    application = "one"
+    job = "night-*"
+    """
+    mounted = mount("--slo", slo_file(tmp_path, rules))
+    note = tmp_path / "x.note"
+    note.write_text(json.dumps({"job": f"{os.geteuid()}:night-1", "user": 0}))
+    for page, size in ((tmp_path / "x.page", 1000), (tmp_path / "y.page", 20)):
+        subprocess.run(
+            ["sh", "-c", f"head -c {size} /dev/zero > {mounted.point / page.name}"],
+            env={**os.environ, "PENSTOCK_PAGE": str(page)},
+            check=True,
+            timeout=30,
+        )
+    assert moved(mounted) == {"one": 1000, "two": 0, "rest": 20}
+
+
+# --- Shares -----------------------------------------------------------------------
+
+
+WRITER = """
+import os, sys
+fd = os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY)
+while True: os.pwrite(fd, bytes(65536), 0)
+"""
+
+
+@contextmanager
+def writers(point: Path, names: dict[str, int]) -> Iterator[None]:
+    """Run so many programs in each folder that write without end."""
+    programs = []
+    try:
+        for name, count in names.items():
+            (point / name).mkdir(exist_ok=True)
+            programs += [
+                subprocess.Popen(
+                    [sys.executable, "-c", WRITER, str(point / name / f"f{number}")],
+                    stderr=subprocess.DEVNULL,
+                )
+                for number in range(count)
+            ]
+        yield
+    finally:
+        for program in programs:
+            program.kill()
+        for program in programs:
+            program.wait(30)
+
+
+def growth(mounted: Mounted, least: int) -> dict[str, int]:
+    """Return what all move from now on until the slowest has moved `least` bytes."""
+    before = moved(mounted)
+
+    def grown() -> dict[str, int]:
+        return {name: n - before[name] for name, n in moved(mounted).items()}
+
+    wait_until(lambda: min(grown()["one"], grown()["two"]) >= least)
+    return grown()
+
+
+def test_shares_are_those_promised_however_many_programs(
+    mount: Mounting, tmp_path: Path
+) -> None:
+    file = slo_file(tmp_path, scheduler="sfq:depth=1")
+    mounted = mount("--limit", "4 MB/s", "--slo", file)
+    with writers(mounted.point, {"one": 4, "two": 12}):
+        wait_until(lambda: min(moved(mounted)["one"], moved(mounted)["two"]) > 0)
+        found = growth(mounted, 20 * 65536)
+        assert found["one"] / found["two"] == pytest.approx(3.0, rel=0.3)
+        # Turned round while they run.
+        mount_point = str(mounted.point)
+        done = penstock(
+            "ctl", "slo", mount_point, "two", "9 MB/s", "1 s", home=mounted.home
+        )
+        assert done.returncode == 0, done.stderr
+        assert "8.583 MiB/s" in done.stdout
+        found = growth(mounted, 20 * 65536)
+        assert found["two"] / found["one"] == pytest.approx(3.0, rel=0.3)
+
+
+@pytest.mark.parametrize("scheduler", ["sfq:depth=2", "two-level"])
+def test_a_hundred_programs_and_nobody_starves(
+    mount: Mounting, tmp_path: Path, scheduler: str
+) -> None:
+    options = "--limit", "20 MB/s", "--slo", slo_file(tmp_path, scheduler=scheduler)
+    mounted = mount(*options)
+    script = "head -c 20000 /dev/zero > $0; cmp -n 20000 $0 /dev/zero && rm $0"
+    for name in ("one", "two", "three"):
+        (mounted.point / name).mkdir()
+    programs = [
+        subprocess.Popen(
+            [
+                "sh",
+                "-c",
+                script,
+                mounted.point / ("one", "two", "three")[n % 3] / f"{n}",
+            ]
+        )
+        for n in range(100)
+    ]
+    assert [program.wait(60) for program in programs] == [0] * 100
+    found = moved(mounted)
+    assert found == {"one": 34 * 40_000, "two": 33 * 40_000, "rest": 33 * 40_000}
+    assert mounted.status()["waiting"] == 0
+
+
+def test_two_mounts_share_as_one(mount: Mounting, tmp_path: Path) -> None:
+    """Who uses two mounts gets no more of both than who uses one (DSFQ)."""
+    key = tmp_path / "key"
+    key.write_bytes(os.urandom(32))
+    key.chmod(0o600)
+    ports = _free_ports(2)
+    mounts = []
+    for own, other in (ports, ports[::-1]):
+        home = tmp_path / str(own)
+        home.mkdir()
+        exchange = (
+            f'[exchange]\nlisten = "127.0.0.1:{own}"\npeers = ["127.0.0.1:{other}"]\n'
+            f'key = "{key}"\nthreshold = "64 KiB"\n'
+        )
+        file = slo_file(home, BY_PATH + exchange, "sfq:depth=1", one="1 MB/s")
+        mounts.append(mount("--limit", "4 MB/s", "--slo", file))
+    first, second = (mounted.point for mounted in mounts)
+    # Application one writes to both, two only to the second.
+    with writers(first, {"one": 4}), writers(second, {"one": 4, "two": 4}):
+        wait_until(lambda: min(moved(mounts[1])["one"], moved(mounts[1])["two"]) > 0)
+        before = [moved(mounted) for mounted in mounts]
+        wait_until(lambda: moved(mounts[1])["two"] - before[1]["two"] > 60 * 65536)
+        after = [moved(mounted) for mounted in mounts]
+    one, two = (after[1][name] - before[1][name] for name in ("one", "two"))
+    # Alone the second mount would give halves; what one has at the first counts.
+    assert one < 0.35 * (one + two)
+    # With the other mount gone nothing is told any more, and nobody is harmed.
+    os.kill(mounts[0].pid, signal.SIGKILL)
+    (second / "one" / "last").write_bytes(bytes(1000))
+    assert mounts[1].status()["pid"] == mounts[1].pid
+
+
+def _free_ports(count: int) -> list[int]:
+    made = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(count)]
+    for one in made:
+        one.bind(("127.0.0.1", 0))
+    ports = [one.getsockname()[1] for one in made]
+    for one in made:
+        one.close()
+    return ports
+
+
+# --- As a file system -------------------------------------------------------------
+
+
+@pytest.mark.skipif(shutil.which("fio") is None, reason="no fio")
+def test_fio_verifies_what_it_wrote(mount: Mounting, tmp_path: Path) -> None:
+    mounted = mount("--slo", slo_file(tmp_path))
+    (mounted.point / "one").mkdir()
+    command = [
+        *("fio", "--name=v", f"--directory={mounted.point / 'one'}", "--rw=randrw"),
+        *("--bsrange=512-128k", "--size=2m", "--numjobs=4", "--verify=crc32c"),
+        *("--verify_fatal=1", "--fallocate=none", "--fsync=16", "--ioengine=psync"),
+        *("--randseed=1", "--minimal"),
+    ]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=60, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert mounted.status()["metadata"]["fsync"] > 0
+
+
+def test_programs_that_append_to_one_file_lose_nothing(
+    mount: Mounting, tmp_path: Path
+) -> None:
+    mounted = mount("--limit", "20 MB/s", "--slo", slo_file(tmp_path))
+    path = mounted.point / "log"
+    text = (
+        "import os, sys\n"
+        "fd = os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY | os.O_APPEND)\n"
+        "for n in range(40):\n"
+        "    os.write(fd, f'{sys.argv[2]} {n} {5000 * chr(120)}\\n'.encode())\n"
+    )
+    programs = [
+        subprocess.Popen([sys.executable, "-c", text, str(path), str(who)])
+        for who in range(6)
+    ]
+    assert [program.wait(60) for program in programs] == [0] * 6
+    lines = [line.split() for line in path.read_text().splitlines()]
+    assert all(line[2] == "x" * 5000 for line in lines)
+    for who in range(6):
+        own = [int(line[1]) for line in lines if line[0] == str(who)]
+        assert own == list(range(40))
+
+
+def test_a_killed_mount_gives_errors_and_keeps_the_data(
+    mount: Mounting, tmp_path: Path
+) -> None:
+    mounted = mount("--limit", "10 MB/s", "--slo", slo_file(tmp_path))
+    (mounted.point / "one").mkdir()
+    log = tmp_path / "log"
+    text = (
+        "import os, sys\n"
+        "fd = os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY)\n"
+        "count = 0\n"
+        "try:\n"
+        "    while True:\n"
+        "        os.pwrite(fd, count.to_bytes(8, 'big') * 512, count * 4096)\n"
+        "        count += 1\n"
+        "except OSError as error: print(count, error.errno)\n"
+    )
+    path = mounted.point / "one" / "f"
+    with log.open("wb") as stream:
+        program = subprocess.Popen(
+            [sys.executable, "-c", text, str(path)], stdout=stream
+        )
+    wait_until(lambda: moved(mounted)["one"] > 40960)
+    os.kill(mounted.pid, signal.SIGKILL)
+    assert program.wait(30) == 0
+    count, code = map(int, log.read_text().split())
+    assert "connect" in os.strerror(code)
+    data = (mounted.backing / "one" / "f").read_bytes()
+    for number in range(count):
+        block = data[number * 4096 : (number + 1) * 4096]
+        assert block == number.to_bytes(8, "big") * 512
+
+
+def test_a_backing_folder_that_vanishes_gives_errors_only(
+    mount: Mounting, tmp_path: Path
+) -> None:
+    mounted = mount("--slo", slo_file(tmp_path))
+    (mounted.point / "one").mkdir()
+    with (mounted.point / "one" / "open").open("wb", buffering=0) as stream:
+        shutil.rmtree(mounted.backing)
+        # What is open lives on; all else is gone.
+        assert stream.write(b"still") == 5
+        with pytest.raises(FileNotFoundError):
+            (mounted.point / "new").touch()
+    assert list(mounted.point.iterdir()) == []
+    assert mounted.status()["pid"] == mounted.pid
+
+
+def test_a_full_file_system_says_so(mount: Mounting, tmp_path: Path) -> None:
+    small = tmp_path / "m0" / "backing"
+    small.mkdir(parents=True)
+    options = ["-t", "tmpfs", "-o", "size=1m", "tmpfs", str(small)]
+    subprocess.run(["mount", *options], check=True)
+    try:
+        mounted = mount("--limit", "100 MB/s", "--slo", slo_file(tmp_path))
+        with pytest.raises(OSError, match="No space left"):
+            (mounted.point / "a").write_bytes(bytes(4 << 20))
+        (mounted.point / "a").unlink()
+        # The kernel tells the end of a file to the mount after close() and unlink().
+        wait_until(lambda: shutil.disk_usage(small).free > 1 << 19)
+        (mounted.point / "a").write_bytes(bytes(1 << 19))
+        mounted.end()
+    finally:
+        subprocess.run(["umount", "-l", str(small)], check=False)
+
+
+# --- Looking and changing ---------------------------------------------------------
+
+
+def test_figures_for_prometheus_and_top(mount: Mounting, tmp_path: Path) -> None:
+    (port,) = _free_ports(1)
+    metrics = f"127.0.0.1:{port}"
+    mounted = mount("--slo", slo_file(tmp_path), "--metrics", metrics)
+    (mounted.point / "one").mkdir()
+    (mounted.point / "one" / "a").write_bytes(bytes(12345))
+    with urllib.request.urlopen(f"http://{metrics}/metrics", timeout=30) as answer:
+        text = answer.read().decode()
+    label = f'{{application="one",mount="{mounted.point}"}}'
+    assert f"penstock_application_bytes_total{label} 12345.0" in text
+    assert f"penstock_application_promised_seconds{label} 0.1" in text
+    assert f'penstock_mount_depth{{mount="{mounted.point}"}}' in text
+    shown = penstock("top", "--once", home=mounted.home)
+    assert shown.returncode == 0, shown.stderr
+    assert str(mounted.point) in shown.stdout.replace("\n", "")
+    for name in ("one", "two", "rest", "p95", "queued"):
+        assert name in shown.stdout
+
+
+def test_promises_are_shown_and_read_anew(mount: Mounting, tmp_path: Path) -> None:
+    mounted = mount("--slo", slo_file(tmp_path))
+    point, home = str(mounted.point), mounted.home
+    assert "2.861 MiB/s" in penstock("ctl", "slo", point, home=home).stdout
+    file = slo_file(tmp_path, one="5 MB/s")
+    done = penstock("ctl", "slo", point, file, "--json", "-", home=home)
+    promised = json.loads(done.stdout)["applications"][0]
+    assert (promised["name"], promised["throughput"]) == ("one", 5e6)
+    for words, what in (
+        (["no", "1 MB/s", "1 s"], "unknown application 'no'"),
+        (["one", "0", "1 s"], "applications.one.throughput: '0' is not positive"),
+        (["one", "1 MB/s", "0 s"], "applications.one.latency"),
+        (["one", "1 MB/s"], "2 words are no change"),
+        ([str(tmp_path / "no.toml")], "cannot be read"),
+        ([slo_file(tmp_path, scheduler="edf")], "cannot be changed while mounted"),
+    ):
+        done = penstock("ctl", "slo", point, *words, home=home)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+        assert what in done.stderr
+    assert json.loads(penstock("ctl", "slo", point, "--json", "-", home=home).stdout)[
+        "applications"
+    ][0] == {**promised, "bytes_per_s": 0.0, "p95_s": None}
+
+
+def test_what_cannot_be_promised_gets_one_line(mount: Mounting, tmp_path: Path) -> None:
+    folders = [tmp_path / "a", tmp_path / "b"]
+    for folder in folders:
+        folder.mkdir()
+    wrong = slo_file(tmp_path, BY_PATH.replace('"two"', '"tow"'))
+    done = penstock("mount", *map(str, folders), "--slo", wrong, home=tmp_path)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "slo.toml: rules[1].application: unknown application 'tow'" in done.stderr
+    plain = mount()
+    done = penstock("ctl", "slo", str(plain.point), home=plain.home)
+    assert "without --slo" in done.stderr
+
+
+def test_promises_beyond_the_capacity_are_said_at_once(
+    mount: Mounting, tmp_path: Path
+) -> None:
+    mounted = Mounted(tmp_path / "m")
+    try:
+        done = mounted.command(
+            *(str(mounted.backing), str(mounted.point), "--limit", "4 MB/s"),
+            *("--slo", slo_file(tmp_path)),
+        )
+        assert (done.returncode, done.stderr.count("\n")) == (0, 1)
+        assert "ask for 4.768 MiB/s in all" in done.stderr
+        assert "3.815 MiB/s" in done.stderr
+        mounted.pid = mounted.status()["pid"]
+        assert "in all" in mounted.status()["order"]["unmet"]
+    finally:
+        mounted.end()

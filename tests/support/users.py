@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: MIT
+"""Other users, for tests that root runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+__all__ = ["NEEDS_ROOT", "NOBODY", "SOMEBODY", "as_user", "become", "open_for_all"]
+
+#: Two users who are not root.
+NOBODY, SOMEBODY = 65534, 54321
+
+NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs several users")
+
+
+def become(user: int) -> None:
+    """Be another user from now on."""
+    if user != os.geteuid():
+        os.setgroups([])
+        os.setgid(user)
+        os.setuid(user)
+
+
+def as_user(user: int, act: Callable[[], Any]) -> Any:
+    """Return what `act` returns in a process of another user."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            become(user)
+            said = [True, act()]
+        except BaseException:  # noqa: BLE001 - the parent tells of it
+            said = [False, traceback.format_exc()]
+        os.write(writing, json.dumps(said).encode())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as stream:
+        succeeded, result = json.load(stream)
+    os.waitpid(child, 0)
+    assert succeeded, result
+    return result
+
+
+def open_for_all(folder: Path) -> None:
+    """Let other users pass to a folder of pytest, which keeps them out."""
+    for parent in (folder, *folder.parents):
+        if parent.owner() == "root" and not parent.stat().st_mode & 0o001:
+            parent.chmod(parent.stat().st_mode | 0o011)

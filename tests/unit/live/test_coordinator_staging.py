@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: MIT
+"""A coordinator with a staging strategy: who stages, who drains, at what rate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from penstock.live.controller import Controller
+from penstock.live.coordinator import Coordinator
+from penstock.live.messages import (
+    Asked,
+    Counts,
+    Explain,
+    Grants,
+    Hello,
+    Join,
+    Part,
+    Report,
+    Terms,
+)
+from penstock.live.stager import HELD, Stager
+from penstock.staging import get_strategy
+
+B = 100.0
+
+
+class Node:
+    """A node with jobs a and b, and what its agent was told."""
+
+    def __init__(self, strategy: str) -> None:
+        terms = Terms("control", ["/s"], 0.1, 0.1, 3.0, B, reads=True)
+        stager = Stager(get_strategy(strategy))
+        controller = Controller("fair-share", B, compiled=False)
+        self.it = Coordinator(controller, terms, stager=stager)
+        self.now = 0.0
+        self.rates: dict[str, float] = {}
+        self.stages: dict[str, bool] = {}
+        self.it.hear("n", Hello([]), self.now)
+        for job in "ab":
+            self.it.hear("n", Join(f"0:{job}", 0, "0", 1, 1000.0), self.now)
+        self.settle()
+
+    def report(self, job: str, volume: float, staged: float = 0.0, **rest: Any) -> None:
+        facts = {"posts": 1, "held_up": 0.0, "waiting": False, "idle": 0.0} | rest
+        counts = Counts(f"0:{job}", volume=volume, staged=staged, **facts)
+        self.it.hear("n", Report([counts], 2), self.now)
+        self.settle()
+
+    def settle(self) -> None:
+        outcome = self.it.settle(self.now)
+        for _, message in outcome.messages:
+            if isinstance(message, Grants):
+                self.rates |= message.rates
+                self.stages |= message.stages
+
+
+def test_the_second_stages_and_is_held() -> None:
+    node = Node("2a")
+    node.report("a", 10.0)
+    assert node.rates["0:a"] == B
+    node.now = 1.0
+    node.report("b", 0.0, staged=50.0)
+    assert node.stages == {"0:b": True}
+    assert node.rates["0:a"] == pytest.approx(B, rel=0.02)
+    assert node.rates["0:b"] <= HELD
+    # The first is done: what the second has staged is drained at full speed.
+    node.now = 2.0
+    node.report("a", 110.0, idle=1.0)
+    assert node.stages["0:b"] is False
+    assert node.rates["0:b"] == B
+
+
+def test_who_has_drained_writes_to_the_files() -> None:
+    node = Node("2a")
+    node.report("b", 10.0, staged=0.0)
+    assert node.stages == {}
+    assert node.rates["0:b"] == B
+
+
+def test_drains_in_the_background_get_what_is_left() -> None:
+    node = Node("controlled")
+    node.report("a", 10.0)
+    node.now = 1.0
+    node.report("b", 0.0, staged=50.0)
+    assert node.stages == {"0:b": True}
+    assert node.rates["0:b"] <= HELD
+    node.now = 2.0
+    node.it.hear("n", Part("0:a"), node.now)
+    node.settle()
+    assert node.rates["0:b"] == B
+
+
+def test_an_agent_that_comes_back_is_told_again() -> None:
+    node = Node("2a")
+    node.report("a", 10.0)
+    node.report("b", 0.0, staged=50.0)
+    node.stages.clear()
+    node.now = 1.0
+    node.it.hear("n", Hello(["0:a", "0:b"]), node.now)
+    node.it.hear("n", Join("0:b", 0, "0", 1, 0.0), node.now)
+    node.settle()
+    node.report("b", 0.0, staged=60.0)
+    assert node.stages == {"0:b": True}
+
+
+def test_it_is_explained() -> None:
+    node = Node("2a")
+    node.report("a", 10.0)
+    node.report("b", 0.0, staged=50.0)
+    asked = Asked(1, 0, trusted=True, question=Explain("b"))
+    answer = node.it.answer(asked, node.now)
+    text = str(answer)
+    assert "Strategy 2a: it stages its writes, 50 B are staged" in text
+    assert "is not drained now" in text

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: MIT
+"""Windows of response times, against a plain recount."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.mount.meters import WINDOW_S, Meter, Window, percentile_95
+
+ANSWERS = st.lists(
+    st.tuples(st.floats(0.0, 5.0), st.floats(0.001, 2.0), st.integers(0, 10**6))
+)
+
+
+@given(ANSWERS)
+def test_windows_as_counted_afterwards(
+    answers: list[tuple[float, float, int]],
+) -> None:
+    answers.sort()
+    meter = Meter(1.0, 0.0)
+    for now, took, moved in answers:
+        meter.answer(took, moved, now)
+    end = int(answers[-1][0] / WINDOW_S) + 1 if answers else 0
+    meter.last(end * WINDOW_S + 1e-9)
+    by_window: dict[int, list[float]] = {}
+    for now, took, _ in answers:
+        by_window.setdefault(int(now / WINDOW_S), []).append(took)
+    assert meter.windows == len(by_window)
+    assert meter.kept == sum(percentile_95(t) <= 1.0 for t in by_window.values())
+    assert meter.requests == len(answers)
+    assert meter.bytes == sum(moved for _, _, moved in answers)
+
+
+def test_the_last_window_is_the_last_complete_one() -> None:
+    meter = Meter(1.0, 10.0)
+    meter.answer(0.2, 100, 10.1)
+    meter.answer(0.1, 50, 10.4)
+    assert meter.last(10.4) == Window()
+    assert meter.last(10.0 + WINDOW_S) == Window(0.2, 150 / WINDOW_S, 2)
+    assert meter.last(10.0 + 2 * WINDOW_S) == Window()
+
+
+def test_one_in_twenty_may_be_late() -> None:
+    assert percentile_95([1.0] * 19 + [9.0]) == 1.0
+    assert percentile_95([1.0] * 18 + [9.0] * 2) == 9.0
+    assert percentile_95([3.0]) == 3.0
