@@ -40,6 +40,7 @@ COMMANDS: Final = {
     "mount": "mount",
     "check": "check",
     "bench": "bench",
+    "drain": "drain",
     "replay": "replay",
 }
 

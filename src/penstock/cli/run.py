@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.cli.live_options import WHERE, add_live_options, live_settings
@@ -19,6 +20,7 @@ from penstock.units import parse_volume
 
 if TYPE_CHECKING:
     from penstock.live.settings import Settings
+    from penstock.live.staging_rules import Staging
 
 __all__ = ["SUMMARY", "main", "setup_parser"]
 
@@ -42,6 +44,11 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
         help='what each I/O phase of the job moves, e.g. "2 GiB"',
     )
     parser.add_argument(
+        "--stage",
+        metavar="FOLDER",
+        help="stage its writes in journals there, whatever a controller says",
+    )
+    parser.add_argument(
         "--verbose", action="store_true", help="say so if there is no control"
     )
     add_live_options(parser, WHERE)
@@ -51,11 +58,13 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Become the program."""
     from penstock.live.run import become
+    from penstock.live.shim import staged_environment
 
     command = arguments.command[arguments.command[:1] == ["--"] :]
     if not command:
         raise InputError("no program to run", remedy="penstock run -- PROGRAM")
     volume = _volume(arguments.hint_volume)
+    staging = _staging(arguments.stage)
     environment = dict(os.environ)
     try:
         settings = live_settings(arguments)
@@ -64,6 +73,8 @@ def main(arguments: argparse.Namespace) -> int:
         if arguments.verbose:
             sys.stderr.write(f"penstock: without control: {error}\n")
             sys.stderr.flush()
+    if staging:
+        environment = staged_environment(environment, staging)
     become(command, environment)
 
 
@@ -74,6 +85,13 @@ def _environment(
 
     job = arguments.job or os.environ.get("SLURM_JOB_ID") or f"process-{os.getpid()}"
     return controlled_environment(settings, job, nodes=arguments.nodes, volume=volume)
+
+
+def _staging(folder: str | None) -> Staging | None:
+    """Return how writes are staged, if the user wants that or the environment."""
+    from penstock.live.staging_rules import Staging
+
+    return Staging(Path(folder).absolute()) if folder else Staging.of(os.environ)
 
 
 def _volume(text: str | None) -> float:

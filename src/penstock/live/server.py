@@ -202,8 +202,12 @@ async def serve(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     async with AsyncExitStack() as stack:
-        home = _prepare_home(settings)
+        home = _own_folder(settings.home)
         stack.callback(os.close, _lock(home))
+        # Not before: another daemon may have it open for all.
+        folder_mode = 0o711 if settings.users == "all" else 0o700
+        for folder in (home, _own_folder(home / "pages")):
+            folder.chmod(folder_mode)
         agent = await _start_parts(settings, home, stack)
         await stack.enter_async_context(_local_socket(settings, agent))
         stack.callback(agent.close)
@@ -230,7 +234,7 @@ def _prepare_process() -> None:
 
 async def _start_parts(settings: Settings, home: Path, stack: AsyncExitStack) -> Agent:
     """Start controller and agent, or only the agent of a controller elsewhere."""
-    pages = _own_folder(home / "pages", 0o711 if settings.users == "all" else 0o700)
+    pages = home / "pages"
     node = settings.node or platform.node() or "node"
     if settings.join:
         from penstock.live.remote import join  # noqa: PLC0415 - needs ZeroMQ
@@ -321,11 +325,7 @@ async def _repeat(period_s: float, action: Callable[[], None]) -> None:
 # --- Folder, lock and socket --------------------------------------------------------
 
 
-def _prepare_home(settings: Settings) -> Path:
-    return _own_folder(settings.home, 0o711 if settings.users == "all" else 0o700)
-
-
-def _own_folder(path: Path, mode: int) -> Path:
+def _own_folder(path: Path) -> Path:
     """Return a folder that belongs to this user and that nobody else can write."""
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -334,7 +334,6 @@ def _own_folder(path: Path, mode: int) -> Path:
             raise InputError(
                 "is not a folder of yours", where=str(path), remedy="give --folder"
             )
-        path.chmod(mode)
     except OSError as error:
         raise InputError(
             f"cannot be made: {error.strerror}", where=str(path), remedy="give --folder"

@@ -178,7 +178,7 @@ def decode_question(line: bytes) -> Question:
     """Return the question that a line holds."""
     try:
         return _QUESTION.decode(line)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise InputError(f"not a question: {error}") from None
 
 

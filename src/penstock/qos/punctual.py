@@ -140,7 +140,7 @@ class Punctual(StartTags[Lane]):
                 heappush(self._given_up, (lane.start, lane.place, lane))
                 lane = None
         if lane is None and left_over:
-            lane = self._recalled(-inf)
+            lane = self._loosest()
         return None if lane is None else self._take(lane, now)
 
     def _take(self, lane: Lane, now: float) -> Request:
@@ -164,6 +164,18 @@ class Punctual(StartTags[Lane]):
         elif self._entitles and self.scale >= 1:
             lane.start = min(lane.start, self._virtual)
         heappush(self._heads, (lane.start, self._next_number(), lane))
+
+    def _loosest(self) -> Lane | None:
+        """Return the one with the loosest bound of those who gave up their turn.
+
+        Its late ones are the least late, and whom the others favour stays in time.
+        """
+        waiting = [lane for _, place, lane in self._given_up if lane.place == place]
+        if not waiting:
+            return None
+        lane = max(waiting, key=lambda lane: lane.latency)
+        lane.place = 0
+        return lane
 
     def _recalled(self, lag: float) -> Lane | None:
         """Return the one that gave up its turn and is owed most, if more than `lag`.

@@ -296,7 +296,7 @@ class TwoLevel:
     def _enough(self, busy: float) -> float:
         """Learn what the storage can do; return the least depth with which it does."""
         known = self._saturation
-        if self._upper.waiting and busy > 0:
+        if self._upper.waiting and self._saturated:
             answered = sum(len(seen.times) for seen in self._classes.values())
             known.note(self.depth, Pace(self._moved / busy, answered / busy))
             self._upper.scale = known.capacity() / self._total or 1.0

@@ -10,6 +10,7 @@ import os
 import socket
 import struct
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -304,6 +305,21 @@ def test_a_user_cannot_keep_others_from_the_agent(victim: Daemon) -> None:
         os.waitpid(child, 0)
         for descriptor in (reading, writing, waiting, going):
             os.close(descriptor)
+
+
+@NEEDS_ROOT
+def test_a_daemon_that_comes_too_late_changes_nothing(victim: Daemon) -> None:
+    before = victim.home.stat().st_mode
+    late = subprocess.run(
+        [sys.executable, "-m", "penstock", "serve", f"--folder={victim.home}"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60.0,
+    )
+    assert late.returncode == 2
+    assert "another penstock serves here already" in late.stderr
+    assert victim.home.stat().st_mode == before
 
 
 @NEEDS_ROOT

@@ -7,12 +7,13 @@ from math import inf
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from penstock.errors import InputError
 from penstock.mount.control import (
     SetLimits,
+    SetObjectives,
     Status,
     Stop,
     ask,
@@ -40,11 +41,14 @@ def test_limits_survive_the_way_and_those_not_named_stay(
 
 
 def test_other_questions_survive_the_way() -> None:
-    for question in (Status(), Stop()):
+    for question in (Status(), Stop(), SetObjectives({"applications": {}})):
         assert type(decode_question(encode(question))) is type(question)
 
 
-@given(st.binary())
+@given(st.binary().filter(lambda line: b"type" not in line))
+@example(b'{"type":"\xff"}')
+@example(b'{"type":"objectives","document":{"a":"\xff"}}')
+@example(b'{"type":"objectives","document":[]}')
 def test_garbage_is_refused_in_one_way(line: bytes) -> None:
     with pytest.raises(InputError, match="not a question"):
         decode_question(line)

@@ -73,7 +73,7 @@ class Scale:
     schedulers: tuple[str, ...] = (_BASELINE, "sfq", "edf", _OURS)
     ready: float = 2.0
     """From the start of the clients to their beginning."""
-    calm: float = 4.0
+    calm: float = 6.0
     """Two groups: both keep to their promises,"""
     half: float = 8.0
     """then app1 is off for so long, then on;"""
@@ -81,7 +81,7 @@ class Scale:
     """so many times."""
     small: float = 5.0
     """Small reads, with each scheduler."""
-    passing: float = 0.5
+    passing: float = 0.4
     """One round of passing."""
 
     @property
@@ -99,7 +99,7 @@ def measure(setting: Setting, scale: Scale = _SCALE) -> Iterator[Figure]:
         root = Path(name)
         yield from _two_groups(root, setting.output, scale)
         yield from _small_reads(root, scale)
-        yield from _passing(root, max(1, setting.rounds // 3), scale)
+        yield from _passing(root, max(1, setting.rounds // 2), scale)
 
 
 # --- Two groups -----------------------------------------------------------------------
