@@ -78,6 +78,8 @@ class Outcome:
     """Jobs that have left, with what they have done."""
     ended: set[str]
     """Jobs whose operation has ended."""
+    moved: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """Names of jobs whose new files go to other storage targets from now on."""
 
 
 @dataclass(slots=True)
@@ -196,6 +198,7 @@ class Coordinator:
         self._messages: list[tuple[str, ToAgent]] = []
         self._left: dict[str, Past] = {}
         self._ended: set[str] = set()
+        self._moved: dict[str, tuple[int, ...]] = {}
         self._faults: deque[str] = deque(maxlen=_FAULTS)
 
     # --- What agents say --------------------------------------------------------------
@@ -365,7 +368,8 @@ class Coordinator:
         messages, self._messages = self._messages, []
         left, self._left = self._left, {}
         over, self._ended = self._ended, set()
-        return Outcome(messages, min(decision.wake, wake), left, over)
+        moved, self._moved = self._moved, {}
+        return Outcome(messages, min(decision.wake, wake), left, over, moved)
 
     def operations(self, job: str) -> list[Operation]:
         """Return the last operations of a job; none if it is gone."""
@@ -392,19 +396,34 @@ class Coordinator:
         """
         if self._stager is None:
             return inf
-        jobs = [it for it in self._jobs.values() if it.watch.operates or it.staged]
-        orders = self._stager.decide([self._standing(it) for it in jobs], now)
-        self._faults.extend(w for w in self._stager.warnings if w not in self._faults)
+        try:
+            standings = [self._standing(it) for it in self._jobs.values()]
+            orders = self._stager.decide(standings, now)
+        except PenstockError as error:
+            # Nobody stages, and nobody waits for who does.
+            orders = dict.fromkeys(self._jobs, NO_ORDER)
+            self._note_fault(str(error))
+        for warning in self._stager.warnings:
+            self._note_fault(warning)
         left = self._left_by_writers(orders) if self._stager.background else inf
-        for it in self._jobs.values():
-            order = orders.get(it.key, NO_ORDER)
-            if order != it.order:
-                it.order = order
-                self._stale.add(it.key)
-            drains = min(order.drain_rate, left) if order.drain else 0.0
-            allowed = max(drains, HELD) if order.stage or it.staged else inf
-            self.controller.allow(it.key, allowed, now)
+        for key, it in self._jobs.items():
+            self._obey(it, orders[key], left, now)
         return self._stager.wake
+
+    def _obey(self, it: _Job, order: Order, left: float, now: float) -> None:
+        """Let a job do what it is ordered to; `left` is for drains (bytes/s)."""
+        if order.targets and order.targets != it.order.targets:
+            self._moved[it.name] = order.targets
+        if order != it.order:
+            it.order = order
+            self._stale.add(it.key)
+        drains = min(order.drain_rate, left) if order.drain else 0.0
+        allowed = max(drains, HELD) if order.stage or it.staged else inf
+        self.controller.allow(it.key, allowed, now)
+
+    def _note_fault(self, fault: str) -> None:
+        if fault not in self._faults:
+            self._faults.append(fault)
 
     def _standing(self, it: _Job) -> Standing:
         """Return a job as strategies see it."""

@@ -196,10 +196,11 @@ class LocalJob:
             idle = 0.0
         said = self.page.announced
         spoken = now - max(said.last_s, *(c.last_s for c in counters))
-        # A process that was killed in a phase never ends it.
-        phases = max(said.begun - said.ended, 0) if spoken < _IN_FLIGHT_S else 0
+        # A process that was killed in a phase never ends it, nor drains what it staged.
+        lives = spoken < _IN_FLIGHT_S
+        phases = max(said.begun - said.ended, 0) if lives else 0
         staged = self.page.staged
-        left = max(staged.absorbed_bytes - staged.drained_bytes, 0)
+        left = max(staged.absorbed_bytes - staged.drained_bytes, 0) if lives else 0
         if phases or left:
             idle = 0.0
         waiting = any(c.waiting for c in counters)

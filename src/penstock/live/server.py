@@ -44,6 +44,7 @@ from penstock.live.messages import (
     Terms,
     ToAgent,
 )
+from penstock.live.partitioner import Partitioner
 from penstock.live.settings import Settings
 from penstock.live.stager import Stager
 from penstock.live.wire import Complaints, Peer, frame, read_frame
@@ -88,6 +89,8 @@ class Hub:
         """The way to all others."""
         self.predict: Predictor | None = None
         """Who predicts the volumes of operations."""
+        self.partitioner: Partitioner | None = None
+        """Who puts the folders of jobs on targets."""
         self._history = history
         self._loop = asyncio.get_running_loop()
         self._due = False
@@ -139,6 +142,8 @@ class Hub:
             self._deliver(agent, message)
         if outcome.left and self._history:
             self._saver.submit(self._history.save, outcome.left)
+        if self.partitioner and outcome.moved:
+            self.partitioner.move(outcome.moved)
         if self.predict:
             for job in outcome.ended:
                 self.predict(job, self.coordinator.operations(job))
@@ -174,6 +179,8 @@ class Hub:
         self.save()
         self._saver.shutdown()
         self._compiler.shutdown(wait=False)
+        if self.partitioner:
+            self.partitioner.close()
         if self._timer:
             self._timer.cancel()
         if self._history:
@@ -284,17 +291,33 @@ def _hub(settings: Settings, home: Path) -> Hub:
         floor=settings.floor,
         reads=settings.reads,
     )
-    stager = _stager(settings.staging)
-    return Hub(Coordinator(controller, terms, history.recall, stager), history)
+    partitioner = _partitioner(settings)
+    stager = _stager(settings.staging, len(partitioner.names) if partitioner else 1)
+    hub = Hub(Coordinator(controller, terms, history.recall, stager), history)
+    hub.partitioner = partitioner
+    return hub
 
 
-def _stager(strategy: str) -> Stager | None:
-    """Return what decides who stages; None if nobody ever does."""
+def _stager(strategy: str, targets: int) -> Stager | None:
+    """Return what decides who stages and where; None if nobody ever does."""
     if strategy == "none":
         return None
     from penstock.staging import get_strategy  # noqa: PLC0415 - few need it
 
-    return Stager(get_strategy(strategy))
+    return Stager(get_strategy(strategy), targets)
+
+
+def _partitioner(settings: Settings) -> Partitioner | None:
+    if not settings.targets:
+        return None
+    if settings.users == "all":
+        # The folder of a job is its user's: we would follow any link in it.
+        raise InputError(
+            "targets are given out to jobs of one's own only",
+            where="targets",
+            remedy="users = own",
+        )
+    return Partitioner.of(settings.targets, settings.job_folder, _LOG)
 
 
 async def _look_around(settings: Settings, agent: Agent) -> None:

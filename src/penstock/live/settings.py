@@ -133,6 +133,18 @@ class Settings:
         "the strategy that decides who stages writes and who drains (`penstock "
         "policies` lists them); `none`: nobody stages",
     )
+    targets: str = _setting(
+        "",
+        _text,
+        "storage targets that the strategy may give out, DRIVER:ROOT:TARGET,...: only "
+        "with `users = own`",
+    )
+    job_folder: str = _setting(
+        "",
+        _text,
+        "the folder of a job, with `{job}` for its name, whose new files go to the "
+        "job's targets",
+    )
     predict: str = _setting(
         "history",
         _choice("history", "ftio"),

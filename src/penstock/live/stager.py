@@ -19,8 +19,8 @@ __all__ = ["HELD", "NO_ORDER", "Stager"]
 
 #: What a job that may not drain is granted (bytes/s): a cap is never 0.
 HELD: Final = 1.0
-#: Of a job that does nothing: it will write to the files.
-NO_ORDER: Final = Order((0,))
+#: Of a job that nobody has decided about: it writes to the files, wherever they are.
+NO_ORDER: Final = Order(())
 
 
 @dataclass(slots=True)

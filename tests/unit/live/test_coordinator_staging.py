@@ -29,14 +29,15 @@ B = 100.0
 class Node:
     """A node with jobs a and b, and what its agent was told."""
 
-    def __init__(self, strategy: str) -> None:
+    def __init__(self, strategy: str, targets: int = 1) -> None:
         terms = Terms("control", ["/s"], 0.1, 0.1, 3.0, B, reads=True)
-        stager = Stager(get_strategy(strategy))
+        stager = Stager(get_strategy(strategy), targets)
         controller = Controller("fair-share", B, compiled=False)
         self.it = Coordinator(controller, terms, stager=stager)
         self.now = 0.0
         self.rates: dict[str, float] = {}
         self.stages: dict[str, bool] = {}
+        self.moved: dict[str, tuple[int, ...]] = {}
         self.it.hear("n", Hello([]), self.now)
         for job in "ab":
             self.it.hear("n", Join(f"0:{job}", 0, "0", 1, 1000.0), self.now)
@@ -50,6 +51,7 @@ class Node:
 
     def settle(self) -> None:
         outcome = self.it.settle(self.now)
+        self.moved |= outcome.moved
         for _, message in outcome.messages:
             if isinstance(message, Grants):
                 self.rates |= message.rates
@@ -114,3 +116,30 @@ def test_it_is_explained() -> None:
     text = str(answer)
     assert "Strategy 2a: it stages its writes, 50 B are staged" in text
     assert "is not drained now" in text
+
+
+def test_a_static_partition_is_made_at_once() -> None:
+    node = Node("3a", targets=2)
+    assert node.moved == {"a": (0,), "b": (1,)}
+    assert node.stages == {}
+
+
+def test_a_dynamic_partition_follows_the_phases() -> None:
+    node = Node("3b", targets=2)
+    assert node.moved == {"a": (0, 1), "b": (0, 1)}
+    node.report("a", 10.0)
+    node.report("b", 10.0)
+    assert node.moved == {"a": (0,), "b": (1,)}
+    node.now = 1.0
+    node.report("a", 110.0, idle=1.0)
+    assert node.moved["b"] == (0, 1)
+
+
+def test_a_strategy_that_cannot_serve_holds_nobody_up() -> None:
+    node = Node("3a", targets=1)
+    node.report("a", 10.0)
+    node.report("b", 10.0)
+    assert node.moved == {}
+    assert node.rates["0:a"] == node.rates["0:b"] == B / 2
+    (fault,) = node.it.status(node.now).faults
+    assert "target" in fault

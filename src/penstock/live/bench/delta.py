@@ -3,10 +3,9 @@
 
 Two groups write N requests of S bytes with a pause d between them, the second one from
 D on, to ``penstock mount`` with a limit: uncontrolled, then under each
-strategy. Strategies 1 and 2 run in ``penstock serve --staging``, with journals in
-memory; for 3a and 3b there are two mounts of half the limit, and the strategy moves the
-groups' folders by the driver of plain directories: new files follow. The same is
-simulated, and both are compared.
+strategy, in ``penstock serve --staging``. Journals are in memory; for 3a and 3b there
+are two mounts of half the limit, and the groups' folders are moved by the driver of
+plain directories: new files follow. The same is simulated, and both are compared.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from math import inf
@@ -24,6 +23,7 @@ from typing import Final
 
 from penstock.errors import InputError, UnknownNameError
 from penstock.live.bench import Figure, Setting
+from penstock.live.bench.delta_report import Graph, save
 from penstock.live.bench.stage import (
     LIMIT_S,
     compiled,
@@ -32,13 +32,10 @@ from penstock.live.bench.stage import (
     serving,
     workspace,
 )
-from penstock.live.drivers import get_driver
 from penstock.live.shim import shim_path
-from penstock.live.stager import Stager
 from penstock.live.staging_rules import Staging
 from penstock.sim.buffers_delta import DeltaPoint, delta_graph
 from penstock.sim.buffers_model import Buffer
-from penstock.staging import Standing, get_strategy
 
 __all__ = ["measure"]
 
@@ -105,11 +102,14 @@ def measure(setting: Setting) -> Iterator[Figure]:
     """Yield factors at D = 0, and how far simulated ones are from them."""
     with workspace(setting.folder) as root, ExitStack() as stack:
         site = _built(root, stack)
-        graphs: dict[str, list[DeltaPoint]] = {}
+        graphs: dict[str, Graph] = {}
         for strategy in (_UNCONTROLLED, *_chosen(setting.policies)):
             tries = max(setting.rounds // _ROUNDS_PER_TRY, 1)
-            graphs[strategy] = _graph(site, strategy, tries)
+            graphs[strategy] = _graph(site, strategy, tries), _simulated(strategy)
             yield from _figures(strategy, graphs)
+    if setting.output:
+        facts = {"rate": _RATE, "requests": _REQUESTS, "size": _SIZE}
+        save(setting.output, graphs, facts | {"delay_s": _DELAY_S})
 
 
 def _chosen(names: Sequence[str]) -> Sequence[str]:
@@ -153,42 +153,60 @@ def _graph(site: _Site, strategy: str, rounds: int) -> list[DeltaPoint]:
 
 @contextmanager
 def _runs(site: _Site, strategy: str) -> Iterator[_Run]:
-    """Prepare runs under a strategy."""
-    if strategy in _PARTITION:
-        yield _PartitionRun(site, strategy)
-    elif strategy in _STAGING:
-        with _staging(site, strategy) as groups:
-            yield _Run(site, groups)
-    else:
+    """Prepare runs under a strategy: jobs, started as a user would start them."""
+    if strategy == _UNCONTROLLED:
         yield _Run(site, [_on_mount(site, name) for name in _GROUPS])
-
-
-@contextmanager
-def _staging(site: _Site, strategy: str) -> Iterator[list[_Group]]:
-    """Serve a strategy; the groups are jobs, started as a user would start them."""
-    with tempfile.TemporaryDirectory(dir=site.root, prefix="s") as name:
-        folder = Path(name) / "run"
-        journals = Staging(Path(name) / "journals", always=False)
+        return
+    with tempfile.TemporaryDirectory(dir=site.root, prefix="s") as made:
+        folder = Path(made) / "run"
+        journals = Staging(Path(made) / "journals", always=False)
         journals.prepare()
-        # More than there is: the mount is to hold them up, as the storage would be.
-        bandwidth = f"{1.25 * _RATE} B/s"
-        settings = {"prefixes": site.shared, "bandwidth": bandwidth}
-        with serving(folder, staging=strategy, policy="fcfs", **settings) as daemon:
+        with serving(folder, staging=strategy, **_settings(site, strategy)) as daemon:
             daemon.await_ready()
             run = [sys.executable, "-m", "penstock", "run", f"--folder={folder}"]
-            yield [
+            where = _on_targets if strategy in _PARTITION else _on_mount
+            groups = [
                 replace(
-                    _on_mount(site, name),
+                    where(site, name),
                     prefix=(*run, f"--job={name}", "--"),
                     environment=tuple(journals.environment().items()),
                 )
                 for name in _GROUPS
             ]
+            yield _Run(site, groups)
+
+
+def _settings(site: _Site, strategy: str) -> dict[str, object]:
+    # More than there is: the mount is to hold them up, as the storage would.
+    settings: dict[str, object] = {"policy": "fcfs", "bandwidth": f"{1.25 * _RATE} B/s"}
+    if strategy in _PARTITION:
+        mounts = [str((site.targets / str(t)).resolve()) for t in range(_TARGETS)]
+        names = ",".join(map(str, range(_TARGETS)))
+        return settings | {
+            "policy": "fair-share",
+            "prefixes": ":".join(mounts),
+            "targets": f"directories:{site.targets}:{names}",
+            "job_folder": site.root / "{job}",
+        }
+    return settings | {"prefixes": site.shared}
 
 
 def _on_mount(site: _Site, name: str) -> _Group:
     """Return a group that writes a file for each part."""
     return _Group(name, tuple(str(site.shared / f"{name}{i}") for i in range(_PARTS)))
+
+
+def _on_targets(site: _Site, name: str) -> _Group:
+    """Return a group that writes every part of every request to a new file."""
+    folder = site.root / name
+    return _Group(
+        name,
+        tuple(
+            str(folder / str(part % _TARGETS) / f"{name}{part}-{i}")
+            for i in range(_REQUESTS)
+            for part in range(_PARTS)
+        ),
+    )
 
 
 def _total(point: DeltaPoint) -> float:
@@ -228,8 +246,8 @@ def _ordered(point: DeltaPoint) -> Sequence[float]:
     return point.factors if point.offset else sorted(point.factors)
 
 
-def _figures(strategy: str, graphs: dict[str, list[DeltaPoint]]) -> Iterator[Figure]:
-    live, simulated = graphs[strategy], _simulated(strategy)
+def _figures(strategy: str, graphs: Mapping[str, Graph]) -> Iterator[Figure]:
+    live, simulated = graphs[strategy]
     parts = {}
     errors = []
     for real, ideal in zip(live, simulated, strict=True):
@@ -247,7 +265,7 @@ def _figures(strategy: str, graphs: dict[str, list[DeltaPoint]]) -> Iterator[Fig
         favoured, staged = sorted(first.factors)
         yield Figure(f"{strategy}: favoured, D = 0", favoured, "", most=1.05)
         yield Figure(f"{strategy}: staged, D = 0", staged, "", most=1.6)
-        slower = first.total / graphs[_UNCONTROLLED][0].total
+        slower = first.total / graphs[_UNCONTROLLED][0][0].total
         yield Figure(
             f"{strategy}: total over that without control", slower, "", most=1.0
         )
@@ -289,11 +307,7 @@ class _Run:
         while any(it.goes_on for it in started):
             if time.monotonic() > deadline:
                 raise InputError(f"the groups have not ended after {LIMIT_S:g} s")
-            self._look(started, time.monotonic())
             time.sleep(_LOOK_S)
-
-    def _look(self, started: Sequence[_Started], now: float) -> None:
-        """Do what is to be done while they run."""
 
     def _started(self, group: _Group, at: float) -> subprocess.Popen[str]:
         facts = (round(at * 1e9), _REQUESTS, _SIZE, round(_DELAY_S * 1e9), _PARTS)
@@ -306,58 +320,6 @@ class _Run:
             stderr=subprocess.PIPE,
             text=True,
         )
-
-
-class _PartitionRun(_Run):
-    """Groups whose folders a strategy puts on targets, whenever one comes or goes."""
-
-    def __init__(self, site: _Site, strategy: str) -> None:
-        super().__init__(site, [self._group(site, name) for name in _GROUPS])
-        self._driver = get_driver("directories", site.targets)
-        self._stager = Stager(get_strategy(strategy), _TARGETS)
-        self._there: list[bool] = []
-
-    def __call__(self, offsets: Sequence[float]) -> list[tuple[float, float]]:
-        """Begin with everybody on all targets."""
-        self._there = []
-        for name in _GROUPS:
-            self._assign(name, range(_TARGETS))
-        return super().__call__(offsets)
-
-    @staticmethod
-    def _group(site: _Site, name: str) -> _Group:
-        """Return a group that writes every part of every request to a new file."""
-        folder = site.root / name
-        return _Group(
-            name,
-            tuple(
-                str(folder / str(part % _TARGETS) / f"{name}{part}-{i}")
-                for i in range(_REQUESTS)
-                for part in range(_PARTS)
-            ),
-        )
-
-    def _look(self, started: Sequence[_Started], now: float) -> None:
-        # A static partition holds from the start of the programs on.
-        early = _START_S if self._stager.strategy.name == "3a" else _LOOK_S
-        there = [it.goes_on and now > it.at - early for it in started]
-        if there == self._there:
-            return
-        self._there = there
-        standings = [
-            _standing(it, is_in=is_in) for it, is_in in zip(started, there, strict=True)
-        ]
-        for name, order in self._stager.decide(standings, now).items():
-            self._assign(name, order.targets)
-
-    def _assign(self, name: str, targets: Iterable[int]) -> None:
-        self._driver.assign(self._site.root / name, [str(t) for t in targets])
-
-
-def _standing(it: _Started, *, is_in: bool) -> Standing:
-    """Return a group as strategies see it, in its I/O phase or not."""
-    began = it.at if is_in else inf
-    return Standing(it.group.name, began=began, volume=float(_REQUESTS * _SIZE))
 
 
 def _span(it: _Started) -> tuple[float, float]:

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+"""Delta-graphs as a file and a drawing: real ones (dots) beside simulated (lines)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from math import ceil
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from penstock.sim.buffers_delta import DeltaPoint
+
+__all__ = ["Graph", "save"]
+
+#: Real points and simulated ones.
+Graph = tuple[Sequence[DeltaPoint], Sequence[DeltaPoint]]
+
+_COLOURS: Final = ("#0072b2", "#d55e00")
+_COLUMNS: Final = 4
+
+
+def save(folder: Path, graphs: Mapping[str, Graph], facts: Mapping[str, Any]) -> None:
+    """Write ``delta.json`` and ``delta.svg``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    document = {
+        "penstock": 1,
+        **facts,
+        "graphs": {
+            name: {
+                "live": [asdict(point) for point in live],
+                "simulated": [asdict(point) for point in simulated],
+            }
+            for name, (live, simulated) in graphs.items()
+        },
+    }
+    data = msgspec.json.format(msgspec.json.encode(document), indent=1)
+    (folder / "delta.json").write_bytes(data + b"\n")
+    _drawn(graphs).savefig(folder / "delta.svg")
+
+
+def _drawn(graphs: Mapping[str, Graph]) -> Figure:
+    rows = ceil(len(graphs) / _COLUMNS)
+    figure = Figure(figsize=(12, 2.8 * rows), layout="constrained")
+    panels = figure.subplots(rows, _COLUMNS, sharex=True, sharey=True, squeeze=False)
+    for panel, (name, graph) in zip(panels.flat, graphs.items(), strict=False):
+        _draw(panel, *graph)
+        panel.set_title(name)
+    for panel in list(panels.flat)[len(graphs) :]:
+        panel.set_visible(False)
+    for panel in panels[:, 0]:
+        panel.set_ylabel("interference factor")
+    panels[0, 0].legend(fontsize="small")
+    figure.supxlabel("D (s)")
+    return figure
+
+
+def _draw(
+    panel: Axes, live: Sequence[DeltaPoint], simulated: Sequence[DeltaPoint]
+) -> None:
+    for number, colour in enumerate(_COLOURS):
+        name = "AB"[number]
+        panel.plot(
+            [point.offset for point in simulated],
+            [point.factors[number] for point in simulated],
+            color=colour,
+            label=f"{name}, simulated",
+        )
+        panel.plot(
+            [point.offset for point in live],
+            [point.factors[number] for point in live],
+            "o",
+            color=colour,
+            label=f"{name}, real",
+        )
+    panel.set_ylim(bottom=0.9)
+    panel.grid(color="#dddddd")

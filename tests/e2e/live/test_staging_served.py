@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: MIT
+"""A daemon with a staging strategy: who comes second stages, and loses nothing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+from penstock.live.staging_rules import Staging
+from support.campaigns import until
+from support.daemons import Daemon
+
+#: Begins a phase, writes for every line that it reads, ends the phase with the input.
+_WRITER = """
+import os, sys
+import penstock
+with penstock.phase(volume=4 << 20):
+    fd = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    for line in sys.stdin:
+        os.write(fd, line.encode() * 1000)
+        print("written", flush=True)
+    os.close(fd)
+print("closed", flush=True)
+"""
+
+
+def _started(daemon: Daemon, name: str, journals: Staging) -> subprocess.Popen[str]:
+    command = ["run", f"--job={name}", "--", sys.executable, "-c", _WRITER, name]
+    return subprocess.Popen(
+        [sys.executable, "-m", "penstock", *command],
+        env=daemon.environment | journals.environment(),
+        cwd=daemon.data,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def _write(process: subprocess.Popen[str], line: str) -> None:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(f"{line}\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == "written\n"
+
+
+def test_the_second_stages_behind_the_first(tmp_path: Path) -> None:
+    journals = Staging(tmp_path / "journals", always=False)
+    journals.prepare()
+    with closing(Daemon(tmp_path, staging="2a", lease="60 s")) as daemon:
+        daemon.start()
+        first = _started(daemon, "first", journals)
+        _write(first, "a")
+        until(lambda: daemon.job("first").get("active", False))
+        second = _started(daemon, "second", journals)
+        until(lambda: daemon.job("second") != {})
+        # Until it is told to stage it may write to the file.
+        until(lambda: "it stages its writes" in _written_once_more(daemon, second))
+        seen = (daemon.data / "second").stat().st_size
+        _write(second, "c")
+        assert (daemon.data / "second").stat().st_size == seen
+        assert (daemon.data / "first").stat().st_size > 0
+        # The first goes: the second drains when it closes, and all is there.
+        assert first.communicate(timeout=60.0)[0] == "closed\n"
+        assert second.communicate(timeout=60.0)[0] == "closed\n"
+        text = (daemon.data / "second").read_text()
+        assert text.startswith("b\n" * 1000)
+        assert text.endswith("c\n" * 1000)
+        assert set(text) == set("bc\n")
+        assert first.returncode == second.returncode == 0
+        assert "Traceback" not in daemon.log
+
+
+def _written_once_more(daemon: Daemon, process: subprocess.Popen[str]) -> str:
+    _write(process, "b")
+    why: str = daemon.job("second")["why"]
+    return why
