@@ -3,108 +3,34 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
-import sys
 from importlib.util import find_spec
 
 import pytest
 
 from support.campaigns import PIECES, Bench
-
-_TOOLS = ("munged", "slurmctld", "slurmd", "sbatch", "unshare", "ip")
-_PATH = f"{os.environ['PATH']}:/usr/sbin:/sbin"
-_MISSING = [tool for tool in _TOOLS if shutil.which(tool, path=_PATH) is None]
+from support.slurm import NEEDS_SLURM, on_slurm
 
 pytestmark = [
     # Not importorskip: dask_jobqueue changes what Ctrl-C does when it is imported.
     pytest.mark.skipif(
         find_spec("dask_jobqueue") is None, reason="the extra `dask` is not installed"
     ),
-    pytest.mark.skipif(
-        bool(_MISSING),
-        reason=f"not installed: {', '.join(_MISSING)} (scripts/install-packages.sh)",
-    ),
-    pytest.mark.skipif(os.geteuid() != 0, reason="namespaces and slurmd need root"),
+    *NEEDS_SLURM,
 ]
-
-_CONF = """
-ClusterName=test
-SlurmctldHost={host}(127.0.0.1)
-SlurmUser=root
-SlurmdUser=root
-AuthType=auth/munge
-AuthInfo=socket={home}/munge.socket
-StateSaveLocation={home}/state
-SlurmctldPidFile={home}/slurmctld.pid
-SlurmctldLogFile={home}/slurmctld.log
-SlurmdPidFile={home}/%n.pid
-SlurmdLogFile={home}/%n.log
-SlurmdSpoolDir={home}/%n
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-ReturnToService=2
-SlurmdParameters=config_overrides
-MailProg=/bin/true
-NodeName=n[1-2] NodeHostname={host} NodeAddr=127.0.0.1 Port=17820-17821
-PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
-"""
-
-#: The address and the route are what a machine on a network has: penstock must
-#: need no setting on such a one.
-_SETUP = """
-set -eu
-ip link set lo up
-ip address add 192.0.2.10/32 dev lo
-ip route add default dev lo src 192.0.2.10
-munged --force --socket "$HOME_OF_SLURM/munge.socket" --num-threads 2 \
-    --key-file "$HOME_OF_SLURM/munge.key" --pid-file "$HOME_OF_SLURM/munged.pid" \
-    --log-file "$HOME_OF_SLURM/munged.log" --seed-file "$HOME_OF_SLURM/munge.seed"
-slurmctld
-slurmd -N n1
-slurmd -N n2
-for _ in $(seq 300); do
-    [ "$(timeout 10 sinfo -h -t idle -o %D || true)" = 2 ] && break
-    sleep 0.1
-done
-timeout 10 sinfo -h -o '%D %T' >&2
-exec timeout --kill-after 5 100 "$@"
-"""
 
 
 def _on_slurm(bench: Bench, script: str) -> str:
     """Run a shell script beside a fresh Slurm of two nodes; return what it said."""
     home = bench.folder.parent / "slurm"
-    home.mkdir()
-    (home / "state").mkdir()
-    host = os.uname().nodename
-    (home / "slurm.conf").write_text(_CONF.format(home=home, host=host))
-    (home / "munge.key").write_bytes(os.urandom(128))
-    (home / "munge.key").chmod(0o400)
-    environment = {
-        **os.environ,
-        "PATH": _PATH,
-        "PYTHON": sys.executable,
-        "DASK_TEMPORARY_DIRECTORY": str(home),
-        "SLURM_CONF": str(home / "slurm.conf"),
-        "HOME_OF_SLURM": str(home),
-    }
-    namespaces = ("--net", "--mount", "--pid", "--mount-proc", "--fork", "--kill-child")
-    done = subprocess.run(
-        ["unshare", *namespaces, "bash", "-c", _SETUP, "slurm", "bash", "-c", script],
-        cwd=bench.folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-        timeout=120,
+    said = on_slurm(
+        home,
+        ["bash", "-c", f'cd "{bench.folder}"; {script}'],
+        nodes=2,
+        environment={"DASK_TEMPORARY_DIRECTORY": str(home)},
     )
-    assert done.returncode == 0, done.stdout
-    assert "Traceback" not in done.stdout, done.stdout
-    return " ".join(done.stdout.split())
+    assert "Traceback" not in said, said
+    return " ".join(said.split())
 
 
 def test_two_workers_and_no_setting(bench: Bench, expected: bytes) -> None:

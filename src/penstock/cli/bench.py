@@ -9,17 +9,20 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from penstock.cli.options import add_json_option, check_writable, positive, write_json
 from penstock.errors import UnknownNameError
 from penstock.live.bench import BENCHES, Figure, Setting, measure
 
-__all__ = ["SUMMARY", "main", "setup_parser"]
+__all__ = ["FOLDER", "SUMMARY", "main", "print_figure", "setup_parser"]
 
 SUMMARY = "measure what live control costs, and how exact it is"
-_MEMORY = Path("/dev/shm")  # noqa: S108 - files of a benchmark are no secret
+_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - files of a benchmark are no secret
+#: Where files are written unless it is said otherwise.
+FOLDER: Final = _MEMORY if _MEMORY.is_dir() else Path("/tmp")  # noqa: S108
 
 
 def setup_parser(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +43,7 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--folder",
         type=Path,
-        default=_MEMORY if _MEMORY.is_dir() else Path("/tmp"),  # noqa: S108
+        default=FOLDER,
         metavar="DIR",
         help="where files are written (default: in memory)",
     )
@@ -66,6 +69,8 @@ def main(arguments: argparse.Namespace) -> int:
     for name in arguments.names:
         if name not in BENCHES:
             raise UnknownNameError("benchmark", name, BENCHES)
+    from penstock.experiments.provenance import provenance
+
     check_writable(arguments.json)
     load = os.getloadavg()[0]
     setting = Setting(
@@ -73,6 +78,7 @@ def main(arguments: argparse.Namespace) -> int:
         arguments.folder,
         policies=tuple(arguments.policies),
         output=arguments.output,
+        provenance=provenance(rounds=arguments.rounds),
     )
     found: dict[str, list[Figure]] = {}
     for name in arguments.names:
@@ -80,14 +86,15 @@ def main(arguments: argparse.Namespace) -> int:
         for figure in measure(name, setting):
             found[name].append(figure)
             if arguments.json != "-":
-                _print(figure)
+                print_figure(figure)
     if arguments.json:
-        write_json(_document(found, load, arguments.rounds), arguments.json)
+        write_json(_document(found, load, setting.provenance), arguments.json)
     figures = [figure for group in found.values() for figure in group]
     return int(not all(figure.is_reached for figure in figures))
 
 
-def _print(figure: Figure) -> None:
+def print_figure(figure: Figure) -> None:
+    """Print a figure in one line, with its goal if it is missed."""
     parts = ", ".join(f"{part} {value:.4f}" for part, value in figure.parts.items())
     note = f"  ({parts})" if parts else ""
     note += "" if figure.is_reached else f"  (goal: {_goal(figure)})"
@@ -103,13 +110,13 @@ def _goal(figure: Figure) -> str:
 
 
 def _document(
-    found: dict[str, list[Figure]], load: float, rounds: int
+    found: dict[str, list[Figure]], load: float, made_by: Mapping[str, Any]
 ) -> dict[str, Any]:
     return {
         "penstock": 1,
+        "provenance": made_by,
         "processors": len(os.sched_getaffinity(0)),
         "load_before": load,
-        "rounds": rounds,
         "benchmarks": {
             name: [
                 {

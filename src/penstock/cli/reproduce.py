@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from penstock.cli.options import add_executor_options, executor_from
 from penstock.cli.progress import progress_bar
@@ -19,6 +20,17 @@ from penstock.errors import InputError
 __all__ = ["SUMMARY", "main", "setup_parser"]
 
 SUMMARY = "make the figures of the papers again, and check their claims"
+
+#: Figure -> the strategy whose delta-graph a limited mount can show.
+_LIVE: Final = {
+    "p4-fig4": "none",
+    "p4-fig5": "1a",
+    "p4-fig6": "1b",
+    "p4-fig7": "2a",
+    "p4-fig8": "2b",
+    "p4-fig9": "3a",
+    "p4-fig10": "3b",
+}
 
 
 def setup_parser(parser: argparse.ArgumentParser) -> None:
@@ -33,6 +45,11 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "-o", "--output", metavar="DIR", default="out", help="folder (default: out)"
+    )
+    parser.add_argument(
+        "--live",
+        action="store_true",
+        help=f"also measure it, on limited mounts of this machine: {', '.join(_LIVE)}",
     )
     add_executor_options(parser)
 
@@ -50,6 +67,11 @@ def main(arguments: argparse.Namespace) -> int:
         raise InputError("no figure named", remedy="see penstock reproduce --list")
     names = list(FIGURES) if arguments.figures == ["all"] else arguments.figures
     figures = [get_figure(name) for name in names]
+    live = [name for name in names if name in _LIVE] if arguments.live else []
+    if arguments.live and not live:
+        raise InputError(
+            "none of these can be measured", where="--live", remedy=", ".join(_LIVE)
+        )
 
     from penstock.experiments.reproduction import Scale, reproduce_all
 
@@ -60,7 +82,24 @@ def main(arguments: argparse.Namespace) -> int:
     for record in records:
         _print_claims(record)
     sys.stdout.write(f"\npages: {folder / 'index.html'}\n")
+    if live:
+        _measure(live, folder / "live")
     return 0
+
+
+def _measure(names: Sequence[str], folder: Path) -> None:
+    """Measure the delta-graphs of these figures, as ``penstock bench delta`` does."""
+    from penstock.cli.bench import FOLDER, print_figure
+    from penstock.experiments.provenance import provenance
+    from penstock.live.bench import Setting
+    from penstock.live.bench.delta import measure
+
+    strategies = tuple(_LIVE[name] for name in names)
+    setting = Setting(1, FOLDER, strategies, folder, provenance())
+    sys.stdout.write("\non limited mounts of this machine:\n")
+    for figure in measure(setting):
+        print_figure(figure)
+    sys.stdout.write(f"drawing: {folder / 'delta.svg'}\n")
 
 
 def _print_claims(record: dict[str, Any]) -> None:

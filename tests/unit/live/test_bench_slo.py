@@ -94,7 +94,7 @@ def test_clients_issue_no_faster_than_their_rate(tmp_path: Path) -> None:
 def test_windows_are_written_and_drawn(tmp_path: Path) -> None:
     found = [window({"a": 0.05, "b": 0.2}, overloaded=True)]
     runs = {"fifo": Run(found, [None]), "sfq": Run(found, [8.0])}
-    save(tmp_path / "out", runs, 0.5, 10, {"a": 0.1, "b": 0.3})
+    save(tmp_path / "out", runs, 0.5, 10, {"a": 0.1, "b": 0.3}, {"version": "1"})
     document = json.loads((tmp_path / "out" / "slo.json").read_text())
     assert document["runs"]["sfq"]["depths"] == [8.0]
     assert document["runs"]["fifo"]["windows"][0]["groups"]["a"]["p95_s"] == 0.05

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from penstock.errors import UnknownNameError
 
@@ -41,6 +41,8 @@ class Setting:
     """Those to be compared; none: all."""
     output: Path | None = None
     """Where tables and drawings go; None: there are none."""
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    """What made them: version, command ..."""
 
 
 @dataclass(frozen=True)

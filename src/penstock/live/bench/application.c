@@ -10,27 +10,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "../native/penstock.h"
+#include "clock.h"
 
 /* It writes the same bytes of the file again and again: fresh memory is slow. */
 enum { SPAN = 4 << 20 };
-
-static long long now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1000000000LL + now.tv_nsec;
-}
-
-static void sleep_until(long long time_ns)
-{
-    struct timespec until = {time_ns / 1000000000, time_ns % 1000000000};
-    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) != 0)
-        ;
-}
 
 static void write_all(int fd, const char *data, long long volume, long long block)
 {

@@ -19,7 +19,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from penstock.errors import InputError, UnknownNameError
 from penstock.live.bench import Figure, Setting
@@ -103,21 +103,23 @@ def measure(setting: Setting) -> Iterator[Figure]:
     with workspace(setting.folder) as root, ExitStack() as stack:
         site = _built(root, stack)
         graphs: dict[str, Graph] = {}
-        for strategy in (_UNCONTROLLED, *_chosen(setting.policies)):
+        for strategy in _chosen(setting.policies):
             tries = max(setting.rounds // _ROUNDS_PER_TRY, 1)
             graphs[strategy] = _graph(site, strategy, tries), _simulated(strategy)
             yield from _figures(strategy, graphs)
     if setting.output:
-        facts = {"rate": _RATE, "requests": _REQUESTS, "size": _SIZE}
-        save(setting.output, graphs, facts | {"delay_s": _DELAY_S})
+        facts: dict[str, Any] = {"rate": _RATE, "requests": _REQUESTS, "size": _SIZE}
+        facts |= {"delay_s": _DELAY_S, "provenance": setting.provenance}
+        save(setting.output, graphs, facts)
 
 
-def _chosen(names: Sequence[str]) -> Sequence[str]:
-    known = (*_STAGING, *_PARTITION)
+def _chosen(names: Sequence[str]) -> list[str]:
+    """Return what is measured: without control first, the others are compared to it."""
+    known = (_UNCONTROLLED, *_STAGING, *_PARTITION)
     for name in names:
         if name not in known:
             raise UnknownNameError("strategy to be measured", name, known)
-    return names or known
+    return list(dict.fromkeys((_UNCONTROLLED, *(names or known))))
 
 
 def _built(root: Path, stack: ExitStack) -> _Site:

@@ -97,7 +97,7 @@ def measure(setting: Setting, scale: Scale = _SCALE) -> Iterator[Figure]:
     """Yield all figures."""
     with tempfile.TemporaryDirectory(dir=setting.folder, prefix="penstock-") as name:
         root = Path(name)
-        yield from _two_groups(root, setting.output, scale)
+        yield from _two_groups(root, setting, scale)
         yield from _small_reads(root, scale)
         yield from _passing(root, max(1, setting.rounds // 2), scale)
 
@@ -105,13 +105,14 @@ def measure(setting: Setting, scale: Scale = _SCALE) -> Iterator[Figure]:
 # --- Two groups -----------------------------------------------------------------------
 
 
-def _two_groups(root: Path, output: Path | None, scale: Scale) -> Iterator[Figure]:
+def _two_groups(root: Path, setting: Setting, scale: Scale) -> Iterator[Figure]:
     runs: dict[str, Run] = {}
     for scheduler in scale.schedulers:
         runs[scheduler] = _groups_run(root / scheduler, scheduler, scale)
         yield from _groups_figures(scheduler, runs)
-    if output is not None:
-        save(output, runs, _WINDOW_S, _SIZE, _BOUNDS)
+    if setting.output is not None:
+        made_by = setting.provenance
+        save(setting.output, runs, _WINDOW_S, _SIZE, _BOUNDS, made_by)
 
 
 def _groups_run(root: Path, scheduler: str, scale: Scale) -> Run:

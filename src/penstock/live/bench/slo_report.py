@@ -42,11 +42,13 @@ def save(
     window_s: float,
     size: int,
     bounds: Mapping[str, float],
+    provenance: Mapping[str, Any],
 ) -> None:
     """Write ``slo.json`` and ``slo.svg``; `size` is that of a request (bytes)."""
     folder.mkdir(parents=True, exist_ok=True)
     document = {
         "penstock": 1,
+        "provenance": dict(provenance),
         "window_s": window_s,
         "request_bytes": size,
         "bounds_s": dict(bounds),
