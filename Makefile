@@ -32,10 +32,10 @@ packages: $(READY)
 	    echo "no pyfuse3 (it needs libfuse3-dev and pkg-config): tests of the mount will be skipped" >&2
 
 test: packages  ## all tests but the slow ones
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow"
 
 test-all: packages  ## all tests, full-size statistics included
-	$(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 check: $(READY) docs  ## lint, types and documentation: all that must hold
 	$(BIN)/ruff format --check .

@@ -19,6 +19,9 @@
 #include "../native/penstock.h"
 #include "clock.h"
 
+/* Size of a call: the threads of a group share one grant, and one waits for the other. */
+enum { BLOCK = 256 << 10 };
+
 static long long start, size, delay;
 static int requests, parts, paths;
 static char **path, *data;
@@ -35,7 +38,8 @@ static int opened(const char *name)
 static void write_all(int fd, long long length)
 {
     for (long long done = 0; done < length;) {
-        ssize_t moved = write(fd, data + done, (size_t)(length - done));
+        long long left = length - done;
+        ssize_t moved = write(fd, data + done, (size_t)(left < BLOCK ? left : BLOCK));
         if (moved <= 0)
             exit(1);
         done += moved;
