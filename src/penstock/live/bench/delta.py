@@ -198,7 +198,7 @@ def _staying(groups: Sequence[_Group]) -> Iterator[None]:
 
 def _settings(site: _Site, strategy: str) -> dict[str, object]:
     # More than there is: the mount is to hold them up, as the storage would.
-    settings: dict[str, object] = {"bandwidth": f"{1.25 * _RATE} B/s"}
+    settings: dict[str, object] = {"bandwidth": f"{2 * _RATE} B/s"}
     if strategy in _PARTITION:
         mounts = [str((site.targets / str(t)).resolve()) for t in range(_TARGETS)]
         names = ",".join(map(str, range(_TARGETS)))

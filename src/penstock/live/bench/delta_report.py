@@ -54,6 +54,8 @@ def _drawn(graphs: Mapping[str, Graph]) -> Figure:
         panel.set_visible(False)
     for panel in panels[:, 0]:
         panel.set_ylabel("interference factor")
+    # At the end: an axis with a limit is not scaled to what is drawn later.
+    panels[0, 0].set_ylim(bottom=0.9)
     panels[0, 0].legend(fontsize="small")
     figure.supxlabel("D (s)")
     return figure
@@ -77,5 +79,4 @@ def _draw(
             color=colour,
             label=f"{name}, real",
         )
-    panel.set_ylim(bottom=0.9)
     panel.grid(color="#dddddd")

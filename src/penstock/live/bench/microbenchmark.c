@@ -20,7 +20,7 @@
 #include "clock.h"
 
 /* Size of a call: the threads of a group share one grant, and one waits for the other. */
-enum { BLOCK = 256 << 10 };
+enum { BLOCK = 1 << 20 };
 
 static long long start, size, delay;
 static int requests, parts, paths;
