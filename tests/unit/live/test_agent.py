@@ -292,10 +292,10 @@ def test_a_job_is_registered_until_its_page_is_removed(tmp_path: Path) -> None:
     me, group = ME.user, ME.group
 
     async def act(site: Site) -> None:
-        word = Register("17", me, group, "physics", 4, "/work/dir")
+        word = Register("17", me, group, "physics", 4, "/scratch/dir")
         reply = await site.agent.reply(ME, word)
         assert isinstance(reply, Admitted)
-        assert reply.prefixes == ["/work/dir"]
+        assert reply.prefixes == ["/scratch/dir"]
         assert site.heard(Join)[-1] == Join(f"{me}:17", me, "physics", 4, 0.0)
         # A process that enters, and ends, is not the end of the job.
         with subprocess.Popen(["true"]) as process:
