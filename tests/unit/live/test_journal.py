@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-import shutil
 import struct
-import subprocess
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,7 +26,7 @@ from penstock.live.journal import (
     Lock,
     boot_number,
 )
-from penstock.live.shim import SOURCES
+from support.layouts import assert_layout
 
 CAPACITY = 4096
 
@@ -36,14 +34,7 @@ CAPACITY = 4096
 # --- The layout -----------------------------------------------------------------------
 
 
-def _rows() -> dict[str, int]:
-    rows = {}
-    for name, kind in LAYOUT.items():
-        rows[f"sizeof({name})"] = ctypes.sizeof(kind)
-        for field, *_ in kind._fields_:
-            place = getattr(kind, field)
-            rows[f"offsetof({name}, {field})"] = place.offset
-            rows[f"sizeof((({name} *)0)->{field})"] = place.size
+def test_the_layout_is_that_of_the_header(tmp_path: Path) -> None:
     constants = {
         "JOURNAL_MAGIC": layout.MAGIC,
         "RECORD_MAGIC": layout.RECORD_MAGIC,
@@ -55,27 +46,7 @@ def _rows() -> dict[str, int]:
         **{f"LOCK_{lock.name}": lock.value for lock in Lock},
         **{f"JOURNAL_{flag.name}": flag.value for flag in Flag},
     }
-    return rows | constants
-
-
-def test_the_layout_is_that_of_the_header(tmp_path: Path) -> None:
-    if shutil.which("gcc") is None:
-        pytest.skip("needs gcc")
-    rows = _rows()
-    prints = "\n".join(
-        f'printf("%llu\\n", (unsigned long long)({expression}));' for expression in rows
-    )
-    source, program = tmp_path / "layout.c", tmp_path / "layout"
-    source.write_text(
-        "#include <stddef.h>\n#include <stdio.h>\n"
-        f'#include "journal.h"\nint main(void) {{\n{prints}\nreturn 0; }}\n'
-    )
-    command = ["gcc", "-std=c11", f"-I{SOURCES}", "-o", program, source]
-    subprocess.run(command, check=True, timeout=120)
-    said = subprocess.run(
-        [program], capture_output=True, text=True, check=True, timeout=60
-    ).stdout.split()
-    assert dict(zip(rows, map(int, said), strict=True)) == rows
+    assert_layout("journal.h", LAYOUT, constants, tmp_path)
 
 
 @pytest.mark.parametrize("kind", LAYOUT.values(), ids=list(LAYOUT))

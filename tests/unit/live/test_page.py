@@ -6,9 +6,7 @@ from __future__ import annotations
 import ctypes
 import math
 import os
-import shutil
 import stat
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +18,7 @@ from hypothesis import strategies as st
 from penstock.errors import InputError
 from penstock.live import Bucket, IoClass, Mode, Page, page
 from penstock.live.page import LAYOUT, LEASE_MAX_S
-from penstock.live.shim import SOURCES
+from support.layouts import assert_layout
 
 
 @pytest.fixture
@@ -43,15 +41,7 @@ class Clock:
 # --- The layout -------------------------------------------------------------------
 
 
-def _rows() -> dict[str, int]:
-    """Return size of every structure, offset and size of every field, in Python."""
-    rows = {}
-    for name, kind in LAYOUT.items():
-        rows[f"sizeof({name})"] = ctypes.sizeof(kind)
-        for field, *_ in kind._fields_:
-            place = getattr(kind, field)
-            rows[f"offsetof({name}, {field})"] = place.offset
-            rows[f"sizeof((({name} *)0)->{field})"] = place.size
+def test_the_layout_is_that_of_the_header(tmp_path: Path) -> None:
     constants = {
         "PAGE_MAGIC": page._MAGIC,
         "PAGE_VERSION": page._VERSION,
@@ -65,31 +55,7 @@ def _rows() -> dict[str, int]:
         **{f"CLASS_{kind.name}": kind.value for kind in IoClass},
         **{f"MODE_{mode.name}": mode.value for mode in Mode},
     }
-    return rows | constants
-
-
-def test_the_layout_is_that_of_the_header(tmp_path: Path) -> None:
-    if shutil.which("gcc") is None:
-        pytest.skip("needs gcc")
-    rows = _rows()
-    prints = "\n".join(
-        f'printf("%llu\\n", (unsigned long long)({expression}));' for expression in rows
-    )
-    source = tmp_path / "layout.c"
-    source.write_text(
-        "#include <stddef.h>\n#include <stdio.h>\n"
-        f'#include "page.h"\nint main(void) {{\n{prints}\nreturn 0; }}\n'
-    )
-    program = tmp_path / "layout"
-    subprocess.run(
-        ["gcc", "-std=c11", f"-I{SOURCES}", "-o", program, source],
-        check=True,
-        timeout=120,
-    )
-    said = subprocess.run(
-        [program], capture_output=True, text=True, check=True, timeout=60
-    ).stdout.split()
-    assert dict(zip(rows, map(int, said), strict=True)) == rows
+    assert_layout("page.h", LAYOUT, constants, tmp_path)
 
 
 @pytest.mark.parametrize("kind", LAYOUT.values(), ids=list(LAYOUT))
