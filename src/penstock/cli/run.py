@@ -64,18 +64,25 @@ def main(arguments: argparse.Namespace) -> int:
     if not command:
         raise InputError("no program to run", remedy="penstock run -- PROGRAM")
     volume = _volume(arguments.hint_volume)
-    staging = _staging(arguments.stage)
     environment = dict(os.environ)
     try:
         settings = live_settings(arguments)
         environment = _environment(arguments, settings, volume)
     except (InputError, OSError) as error:
-        if arguments.verbose:
-            sys.stderr.write(f"penstock: without control: {error}\n")
-            sys.stderr.flush()
-    if staging:
-        environment = staged_environment(environment, staging)
+        _complain(arguments, f"without control: {error}")
+    try:
+        staging = _staging(arguments.stage)
+        if staging:
+            environment = staged_environment(environment, staging)
+    except (InputError, OSError) as error:
+        _complain(arguments, f"without staging: {error}")
     become(command, environment)
+
+
+def _complain(arguments: argparse.Namespace, reason: str) -> None:
+    if arguments.verbose:
+        sys.stderr.write(f"penstock: {reason}\n")
+        sys.stderr.flush()
 
 
 def _environment(

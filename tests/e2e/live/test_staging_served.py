@@ -77,3 +77,23 @@ def _written_once_more(daemon: Daemon, process: subprocess.Popen[str]) -> str:
     _write(process, "b")
     why: str = daemon.job("second")["why"]
     return why
+
+
+def test_a_folder_that_cannot_serve_keeps_no_program_from_running(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "file").touch()
+    command = [sys.executable, "-m", "penstock", "run", "--verbose"]
+    command += [f"--folder={tmp_path}/run", "--stage", str(tmp_path / "file" / "x")]
+    done = subprocess.run(
+        [*command, "--", "sh", "-c", "echo written >data; exit 3"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60.0,
+    )
+    assert done.returncode == 3
+    assert (tmp_path / "data").read_text() == "written\n"
+    assert "penstock: without staging: " in done.stderr
+    assert "Traceback" not in done.stderr
