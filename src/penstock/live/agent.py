@@ -14,7 +14,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from penstock.errors import InputError, PenstockError
-from penstock.live.drain import start_drainers
+from penstock.live.drainers import drain_left_behind
 from penstock.live.local_job import LocalJob, Note
 from penstock.live.messages import (
     Admitted,
@@ -75,11 +75,20 @@ class Agent:
         Where the pages are; it belongs to this user.
     send
         Sends a message to the controller.
+    journals
+        Patterns of folders, besides those in memory, where programs may have left
+        journals behind.
     """
 
-    def __init__(self, folder: Path, send: Callable[[FromAgent], None]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        send: Callable[[FromAgent], None],
+        journals: Sequence[str] = (),
+    ) -> None:
         self._folder = folder
         self._send = send
+        self._journals = journals
         self._jobs: dict[str, LocalJob] = {}
         self._ends: dict[int, str] = {}
         self._questions: dict[int, asyncio.Future[Reply]] = {}
@@ -107,7 +116,7 @@ class Agent:
                 _LOG.info("job %s goes on", job.key)
                 for pid in list(job.note.members):
                     self._watch_end(job, pid)
-        start_drainers()
+        drain_left_behind(self._journals)
         self._greet()
 
     def close(self) -> None:
@@ -187,8 +196,7 @@ class Agent:
     def _forget(self, job: LocalJob) -> None:
         if self._jobs.pop(job.key, None) is not None:
             self._send(Part(job.key))
-            job.close(remove=True)
-            start_drainers()
+            job.end()
 
     # --- What the controller says -----------------------------------------------------
 
@@ -337,12 +345,13 @@ class Agent:
 def _counts(job: LocalJob, terms: Terms) -> Counts:
     """Return the counters of a job, and note when to look at them next.
 
-    Not later than its operation ends, if there are no more calls.
+    Not later than its operation ends, or pauses, if there are no more calls.
     """
     counts = job.counts(terms.gap, reads=terms.reads)
+    job.keep_draining()
     pause = terms.report if job.is_watched else terms.lease / 3.0
-    if job.is_watched and job.idle < terms.gap:
-        pause = min(pause, terms.gap - job.idle)
+    if job.is_watched and job.quiet < terms.gap:
+        pause = min(pause, terms.gap - job.quiet)
     job.look_at = time.monotonic() + pause
     return counts
 

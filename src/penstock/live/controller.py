@@ -14,9 +14,10 @@ What differs from a simulation:
 - The volume of an operation is a guess. When it proves too small, by the progress
   reported or because the operation should be complete, it is doubled.
 - A job that does not use its grant is *frugal*: for `LEND_AFTER_S` it has drawn less
-  than `LEND_BELOW` of it, and nobody in it was held up. It keeps what it draws, with
-  some headroom, and the policy shares the rest among the others. At the first report
-  that it was held up it has its grant back.
+  than `LEND_BELOW` of it, and nobody in it was held up; or it is known to pause in the
+  midst of an operation. It keeps what it draws, with some headroom, and the policy
+  shares the rest among the others. At the first report that it was held up, or that the
+  pause is over, it has its grant back.
 - The window has no end; policies that ask for one are shown `horizon` seconds.
 - A policy that fails is replaced by `fair-share`, and the decision says so.
 
@@ -38,7 +39,7 @@ from penstock.policies import get_policy
 from penstock.policies.policy import Policy
 from penstock.sim.state import DECISIONS
 
-__all__ = ["LEND_AFTER_S", "Controller", "Decision", "Rates"]
+__all__ = ["LEND_AFTER_S", "LEND_FLOOR", "Controller", "Decision", "Rates"]
 
 #: A job must have been frugal for this long before its grant is lent (s).
 LEND_AFTER_S: Final = 0.4
@@ -122,6 +123,7 @@ class _Job:
     """and what it could have (bytes)."""
     usable: float = inf
     """What it draws, with headroom, if it is frugal (bytes/s)."""
+    pauses: bool = False
 
 
 @dataclass(slots=True)
@@ -246,6 +248,7 @@ class Controller:
         *,
         volume: float = 0.0,
         held_up: bool = True,
+        pauses: bool = False,
     ) -> None:
         """Correct what remains of an operation, of which `moved` bytes are done.
 
@@ -255,6 +258,8 @@ class Controller:
             Its volume, if that is sure (bytes).
         held_up
             Whether its grant has held the job up since the last report.
+        pauses
+            Whether it is known to do nothing at present.
         """
         now = self._at(now)
         it = self._operating(job)
@@ -269,7 +274,7 @@ class Controller:
         it.granted += max(supposed - it.reported, 0.0)
         it.drawn += max(moved - it.reported, 0.0)
         it.reported = moved
-        self._watch(it, now, held_up=held_up)
+        self._watch(it, now, held_up=held_up, pauses=pauses)
 
     def complete(
         self,
@@ -295,7 +300,8 @@ class Controller:
         volume = it.volume if moved is None else moved
         self._books.finish(it.number, ended, volume, it.lost_before)
         self._frugal.pop(it.number, None)
-        it.operates, it.ended, it.usable = False, ended, inf
+        it.operates, it.ended = False, ended
+        it.usable, it.pauses = inf, False
 
     def wake(self, now: float) -> None:
         """Have the policy decide next time, though nothing has happened."""
@@ -355,7 +361,7 @@ class Controller:
         self._set_cap(it, self._at(now))
         # What it drew when it was allowed less, or more, says nothing.
         self._frugal.pop(it.number, None)
-        it.usable = inf
+        it.usable, it.pauses = inf, False
         _watch_anew(it, now)
 
     def set_nodes(self, job: str, nodes: int, now: float) -> None:
@@ -421,19 +427,23 @@ class Controller:
                 wake = books.ask_again(rest, left)
         books.end_lending(active, fixed, wake)
 
-    def _watch(self, it: _Job, now: float, *, held_up: bool) -> None:
+    def _watch(self, it: _Job, now: float, *, held_up: bool, pauses: bool) -> None:
         """Find out whether a job uses its grant."""
-        if held_up:
+        if held_up or (it.pauses and not pauses):
             if self._frugal.pop(it.number, None):
                 it.usable = inf
                 self._books.touch()
             _watch_anew(it, now)
-        elapsed = now - it.watched_since
-        if not self._lends or elapsed < LEND_AFTER_S:
+        if pauses and it.pauses:
             return
-        if it.drawn < LEND_BELOW * it.granted:
+        it.pauses = pauses
+        elapsed = now - it.watched_since
+        if not self._lends or (elapsed < LEND_AFTER_S and not pauses):
+            return
+        if pauses or it.drawn < LEND_BELOW * it.granted:
             floor = LEND_FLOOR * float(self._books.program.cap[it.number])
-            it.usable = max(LEND_HEADROOM * it.drawn / elapsed, floor)
+            drawn = 0.0 if pauses else it.drawn / elapsed
+            it.usable = max(LEND_HEADROOM * drawn, floor)
             self._frugal[it.number] = it
             self._books.touch()
         _watch_anew(it, now)
@@ -455,6 +465,11 @@ class Controller:
     def overdue(self, now: float) -> list[str]:
         """Return the jobs whose operations should be complete by now."""
         return [self._names[i] for i in self._books.overdue(now)]
+
+    def usable(self, job: str) -> float:
+        """Return the most that a job can make use of now (bytes/s)."""
+        it = self._found(job)
+        return min(float(self._books.program.cap[it.number]), it.usable)
 
     def operates(self, job: str) -> bool:
         """Tell whether a job has an operation."""

@@ -156,6 +156,11 @@ class _Job:
     def staged(self) -> float:
         return sum(c.staged for c in self.counts.values())
 
+    @property
+    def quiet(self) -> float:
+        """For how long no program of it has called (s)."""
+        return min((c.quiet for c in self.counts.values()), default=inf)
+
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
@@ -335,9 +340,14 @@ class Coordinator:
         if ended:
             self._complete(it, now, ended.at, ended.volume)
             return
-        held_up = it.watch.was_held_up()
         self.controller.progress(
-            it.key, now, it.watch.moved, volume=volume, held_up=held_up
+            it.key,
+            now,
+            it.watch.moved,
+            volume=volume,
+            held_up=it.watch.was_held_up(),
+            # What it has staged is drained meanwhile.
+            pauses=it.quiet >= self.terms.gap and not it.staged,
         )
         if volume and it.watch.moved >= volume:
             # Its last call is not over yet.
@@ -392,7 +402,7 @@ class Coordinator:
         """Ask who stages and who drains; return when to ask again (s).
 
         Drains are paced as writes are. Who may not drain now is held at a rate next to
-        nothing; in the background, drains get what the writers were granted and leave.
+        nothing; in the background, drains get what writers cannot use.
         """
         if self._stager is None:
             return inf
@@ -439,13 +449,13 @@ class Coordinator:
         )
 
     def _left_by_writers(self, orders: Mapping[str, Order]) -> float:
-        writers = [
-            key
+        """Return what is there when everybody who writes through has all it can use."""
+        used = sum(
+            self.controller.usable(key)
             for key, it in self._jobs.items()
             if it.watch.operates and not orders[key].stage and not it.staged
-        ]
-        used = sum(self.controller.share(key)[0] for key in writers)
-        return self.controller.capacity - used
+        )
+        return max(self.controller.capacity - used, 0.0)
 
     def _grant(self, jobs: Iterable[str], now: float) -> None:
         """Send what has changed for `jobs`, and signs of life."""

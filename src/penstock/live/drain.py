@@ -14,17 +14,15 @@ import ctypes
 import errno
 import os
 import stat
-import subprocess
-import sys
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from penstock.errors import InputError
+from penstock.live.drainers import MEMORY
 from penstock.live.journal import Identity, Journal
 
 __all__ = [
@@ -34,11 +32,8 @@ __all__ = [
     "drain_folder",
     "identity_of",
     "look",
-    "start_drainers",
 ]
 
-#: Where memory is a folder.
-_MEMORY: Final = Path("/dev/shm")  # noqa: S108
 #: A step that another process holds the lock for is waited for, at most (s) ...
 _PATIENCE_S: Final = 30.0
 #: ... with looks in between (s).
@@ -92,7 +87,7 @@ class Found:
 def default_folder() -> Path:
     """Return the folder that ``PENSTOCK_STAGING`` names, else the one in memory."""
     named = os.environ.get("PENSTOCK_STAGING")
-    return Path(named) if named else _MEMORY / f"penstock-{os.geteuid()}"
+    return Path(named) if named else Path(f"{MEMORY}{os.geteuid()}")
 
 
 def look(folder: Path) -> list[Found]:
@@ -100,47 +95,22 @@ def look(folder: Path) -> list[Found]:
     return [_examined(path) for path in _journals(folder, failed=True)]
 
 
-def drain_folder(folder: Path, *, failed: bool = False) -> list[Found]:
+def drain_folder(
+    folder: Path, *, failed: bool = False, orphans: bool = False
+) -> list[Found]:
     """Drain all journals in a folder; what cannot be drained is kept, with a reason.
 
     Parameters
     ----------
     failed
         Whether to try those again that were put aside after an error.
+    orphans
+        Whether to leave those alone whose writers live.
     """
     _stand_aside()
     _sweep(folder)
-    return [_drained(path) for path in _journals(folder, failed=failed)]
-
-
-def start_drainers() -> None:
-    """Drain what programs have left behind in memory; nobody waits for it.
-
-    For every user whose files this process may write, in a process of that user: a
-    journal says which file is written.
-    """
-    for folder in _MEMORY.glob("penstock-*"):
-        with contextlib.suppress(OSError, subprocess.SubprocessError):
-            status = folder.lstat()
-            ours = os.geteuid() in (0, status.st_uid)
-            if ours and stat.S_ISDIR(status.st_mode) and any(folder.glob("*.journal")):
-                _start_drainer(folder, status)
-
-
-def _start_drainer(folder: Path, status: os.stat_result) -> None:
-    other: dict[str, Any] = {}
-    if status.st_uid != os.geteuid():
-        other = {"user": status.st_uid, "group": status.st_gid, "extra_groups": []}
-    process = subprocess.Popen(  # noqa: S603 - ourselves
-        [sys.executable, "-m", "penstock", "drain", str(folder)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, "PENSTOCK_DISABLE": "1"},
-        start_new_session=True,
-        **other,
-    )
-    threading.Thread(target=process.wait, daemon=True).start()
+    paths = _journals(folder, failed=failed)
+    return [_drained(path, orphans=orphans) for path in paths]
 
 
 # --- Finding --------------------------------------------------------------------------
@@ -291,9 +261,11 @@ def _open_to_write(path: Path) -> int:
 # --- Draining -------------------------------------------------------------------------
 
 
-def _drained(path: Path) -> Found:
+def _drained(path: Path, *, orphans: bool) -> Found:
     try:
         with Journal.open(path) as journal:
+            if orphans and journal.is_alive:
+                return _found(journal, State.LIVE)
             return _drain(journal)
     except InputError as error:
         return Found(path, "", State.KEPT, reason=_why(error))

@@ -61,6 +61,8 @@ class Flag(IntFlag):
     THROUGH = 1
     #: The program has closed the file and does not wait for the drain.
     CLOSED = 2
+    #: The program is to be called before a drain: only it drains.
+    ASKS = 4
 
 
 class _Record(Structure):
@@ -87,7 +89,8 @@ class _Header(Structure):
         ("started", c_uint64),
         ("durable", c_uint32),
         ("unused_word", c_uint32),
-        ("unused", c_uint64 * 5),
+        ("page", c_uint64 * 2),
+        ("unused", c_uint64 * 3),
         ("base", c_uint64),
         ("appended", c_uint64),
         ("sequence", c_uint64),

@@ -25,6 +25,7 @@ import msgspec
 
 from penstock.errors import InputError
 from penstock.live.bypass import WrittenBytes
+from penstock.live.drainers import Drainer, drain_after
 from penstock.live.messages import Counts, Join, Terms
 from penstock.live.page import Bucket, IoClass, Mode, Page, PageError
 
@@ -80,11 +81,13 @@ class LocalJob:
         self.page = page
         self.is_watched = True
         """Whether it has, or may have, an operation."""
-        self.idle = 0.0
-        """For how long it had been idle at the last look (s)."""
+        self.quiet = 0.0
+        """For how long its programs had not called at the last look (s)."""
         self.look_at = 0.0
         """When its counters are to be reported next (s)."""
         self._written, self._controlled, self._uncontrolled = WrittenBytes(), 0, 0.0
+        self._drainer = Drainer(page.path, note.user, note.group)
+        self._staged = 0
         self._over = threading.Event()
         self._thread = threading.Thread(
             target=self._watch, args=(on_post,), name=page.path.stem, daemon=True
@@ -117,11 +120,13 @@ class LocalJob:
                 for pid, start in note.members.items()
                 if started_at(pid) == start
             }
-            if note.members or note.registered:
-                return cls(note, Page.open(path), on_post)
+            job = cls(note, Page.open(path), on_post)
         except (OSError, msgspec.MsgspecError, InputError):
-            pass
-        _remove(path)
+            _remove(path)
+            return None
+        if note.members or note.registered:
+            return job
+        job.end()
         return None
 
     @property
@@ -188,38 +193,47 @@ class LocalJob:
         """
         classes = (IoClass.WRITE, IoClass.READ) if reads else (IoClass.WRITE,)
         posts = self.page.posts
+        drains = self.page.counters(IoClass.DRAIN)
         counters = [self.page.counters(kind) for kind in classes]
         self._controlled = counters[0].volume_bytes
         now = time.monotonic()
-        idle = now - max(c.last_s for c in counters)
-        if idle < _IN_FLIGHT_S and any(c.entered > c.calls for c in counters):
-            idle = 0.0
+        quiet = max(now - max(c.last_s for c in counters), 0.0)
+        waiting = any(c.waiting for c in counters)
+        in_flight = any(c.entered > c.calls for c in counters)
+        if waiting or (in_flight and quiet < _IN_FLIGHT_S):
+            quiet = 0.0
         said = self.page.announced
-        spoken = now - max(said.last_s, *(c.last_s for c in counters))
         # A process that was killed in a phase never ends it, nor drains what it staged.
-        lives = spoken < _IN_FLIGHT_S
+        spoken = min(quiet, now - said.last_s)
+        lives = spoken < _IN_FLIGHT_S or self._drainer.is_running
         phases = max(said.begun - said.ended, 0) if lives else 0
         staged = self.page.staged
-        left = max(staged.absorbed_bytes - staged.drained_bytes, 0) if lives else 0
-        if phases or left:
-            idle = 0.0
-        waiting = any(c.waiting for c in counters)
-        self.idle = 0.0 if waiting else max(idle, 0.0)
+        self._staged = max(staged.absorbed_bytes - staged.drained_bytes, 0)
+        left = self._staged if lives else 0
+        idle = 0.0 if phases or left else quiet
+        self.quiet = quiet
         # Twice: a report that is lost must not be the one that tells of the end.
-        self.is_watched = waiting or idle < 2.0 * gap
+        self.is_watched = idle < 2.0 * gap
         return Counts(
             job=self.key,
             posts=posts,
-            volume=float(sum(c.volume_bytes for c in counters)),
-            held_up=sum(c.waited_s for c in counters),
+            volume=float(sum(c.volume_bytes for c in (*counters, drains))),
+            held_up=sum(c.waited_s for c in (*counters, drains)),
             waiting=waiting,
-            idle=max(idle, 0.0),
+            idle=idle,
             bypassed=self.page.bypassed,
             uncontrolled=self._uncontrolled,
             announced=float(said.volume_bytes),
             phases=phases,
             staged=float(left),
+            quiet=quiet,
         )
+
+    def keep_draining(self) -> None:
+        """Have what is staged drained beside the programs."""
+        folder = self.page.journals if self._staged else None
+        if folder is not None:
+            self._drainer.keep(folder)
 
     def look_for_bypass(self, members: Iterable[int]) -> None:
         """Compare what the kernel counts with what control has seen.
@@ -228,6 +242,14 @@ class LocalJob:
         """
         written = self._written.look(members)
         self._uncontrolled = max(self._uncontrolled, float(written - self._controlled))
+
+    def end(self) -> None:
+        """Serve it no more: its processes have ended, and what they left is drained."""
+        with suppress(PageError):
+            folder = self.page.journals
+            if folder is not None:
+                drain_after(folder, self.note.user, self.note.group)
+        self.close(remove=True)
 
     def close(self, *, remove: bool = False) -> None:
         """Grant everything and serve the page no more; its thread unmaps it."""

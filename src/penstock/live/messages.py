@@ -62,7 +62,7 @@ __all__ = [
     "too_long",
 ]
 
-VERSION: Final = 2
+VERSION: Final = 3
 #: No question of a program is longer (bytes),
 LARGEST_QUESTION: Final = 1 << 16
 #: and nothing else.
@@ -276,6 +276,8 @@ class Counts(msgspec.Struct, frozen=True, array_like=True):
     announced: Amount = 0.0
     phases: Count = 0
     staged: Amount = 0.0
+    quiet: Amount = 0.0
+    """Time since the latest call of a program (s); 0 while one is in flight."""
 
 
 class Report(Message):

@@ -25,7 +25,7 @@ import mmap
 import os
 import stat
 import time
-from ctypes import Structure, c_uint32, c_uint64
+from ctypes import Structure, c_char, c_uint32, c_uint64
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -57,13 +57,15 @@ CREDIT_S: Final = IDLE_S
 SLACK_S: Final = 0.002
 
 _MAGIC: Final = int.from_bytes(b"penstock", "little")
-_VERSION: Final = 2
+_VERSION: Final = 3
 _SIZE: Final = 4096
 _UNLIMITED: Final = 2**64 - 1
 _RATE_SHIFT: Final = 40
 _RATE_UNIT: Final = 2.0**_RATE_SHIFT / 1e9
 _NO_BUCKET: Final = 255
 _BEAT_STALE_NS: Final = 200_000_000
+_FOLDER_BYTES: Final = 1024
+_FOLDER_KNOWN: Final = 2
 
 _FUTEX_WAIT: Final = 0
 _FUTEX_WAKE: Final = 1
@@ -92,6 +94,8 @@ class IoClass(IntEnum):
     READ = 1
     #: Calls on names (open, stat, rename ...): counted, never delayed.
     META = 2
+    #: Drains by a drainer beside the program; they draw on the writes' bucket.
+    DRAIN = 3
 
 
 class Bucket(IntEnum):
@@ -141,12 +145,11 @@ class _Class(Structure):
 class _Staging(Structure):
     _fields_ = (
         ("mode", c_uint32),
-        ("unused_word", c_uint32),
+        ("folder_state", c_uint32),
         ("absorbed_bytes", c_uint64),
         ("drained_bytes", c_uint64),
         ("refused", c_uint64),
-        ("drainer_ns", c_uint64),
-        ("unused", c_uint64 * 3),
+        ("unused", c_uint64 * 4),
     )
 
 
@@ -172,6 +175,7 @@ class _Page(Structure):
         ("classes", _Class * len(IoClass)),
         ("buckets", _Bucket * len(Bucket)),
         ("staging", _Staging),
+        ("folder", c_char * _FOLDER_BYTES),
     )
 
 
@@ -427,11 +431,6 @@ class Page:
         at = _Page.staging.offset + _Staging.mode.offset
         self._put(at, c_uint32(stages))
 
-    def drainer_is_here(self) -> None:
-        """Say that somebody drains journals: to be said at least every second."""
-        at = _Page.staging.offset + _Staging.drainer_ns.offset
-        self._put(at, c_uint64(time.monotonic_ns()))
-
     # --- What the processes did ---------------------------------------------------
 
     def counters(self, kind: IoClass) -> Counters:
@@ -455,6 +454,15 @@ class Page:
         drained = self._read().staging.drained_bytes
         staging = self._read().staging
         return Staged(staging.absorbed_bytes, drained, staging.refused)
+
+    @property
+    def journals(self) -> Path | None:
+        """The folder that programs say they stage into; None: nobody has said so."""
+        page = self._read()
+        if page.staging.folder_state != _FOLDER_KNOWN:
+            return None
+        folder = Path(os.fsdecode(page.folder))
+        return folder if folder.is_absolute() else None
 
     @property
     def announced(self) -> Announced:

@@ -109,7 +109,7 @@ async def join(
     socket.identity = node.encode()
     socket.immediate = True
     _attach(socket.connect, settings.join)
-    agent = Agent(pages, lambda message: _send(socket, message))
+    agent = Agent(pages, lambda message: _send(socket, message), settings.journals)
     listening = asyncio.create_task(_hear_controller(socket, agent))
     try:
         yield agent

@@ -249,7 +249,7 @@ async def _start_parts(settings: Settings, home: Path, stack: AsyncExitStack) ->
         return await stack.enter_async_context(join(settings, home, pages, node))
     hub = _hub(settings, home)
     stack.callback(hub.close)
-    agent = Agent(pages, lambda message: hub.hear(node, message))
+    agent = Agent(pages, lambda message: hub.hear(node, message), settings.journals)
     hub.links[node] = agent.receive
     if settings.listen:
         from penstock.live.remote import listen  # noqa: PLC0415 - needs ZeroMQ

@@ -133,6 +133,12 @@ class Settings:
         "the strategy that decides who stages writes and who drains (`penstock "
         "policies` lists them); `none`: nobody stages",
     )
+    journals: tuple[str, ...] = _setting(
+        "",
+        _folders,
+        "folders of journals, with `*` and `?`, that may hold what programs have left "
+        "behind, besides /dev/shm/penstock-*: drained when the agent starts",
+    )
     targets: str = _setting(
         "",
         _text,

@@ -80,6 +80,8 @@ def build_shim(target: Path, options: Sequence[str] = ()) -> None:
         sources = [str(path) for path in sorted(SOURCES.glob("*.c"))]
         command = [compiler, *_OPTIONS, *options, "-o", str(made), *sources]
         _compile([*command, *_LIBRARIES])
+        # Drainers of other users load it.
+        made.chmod(0o755)
         made.replace(target)
 
 

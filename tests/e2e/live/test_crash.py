@@ -13,6 +13,7 @@ Every trial prints its seed. ``PENSTOCK_CRASH_SEED`` repeats one.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import random
 import select
@@ -28,6 +29,8 @@ from pathlib import Path
 import pytest
 
 from penstock.live.drain import State, drain_folder
+from penstock.live.drainers import drain_beside
+from penstock.live.page import LEASE_MAX_S, Page
 from support.jobs import LIMIT_S, compiled
 from support.stages import Stage
 
@@ -178,20 +181,25 @@ def _end(child: int) -> None:
 
 
 @contextlib.contextmanager
-def _drainers(stage: Stage, chance: random.Random, *, active: bool) -> Iterator[None]:
-    """Drain all the time, in a process that is killed in the end."""
-
-    def forever() -> None:
-        while True:
-            drain_folder(stage.journals)
-
-    child = _in_child(forever) if active else None
-    try:
+def _drainers(stage: Stage, chance: random.Random, page: Page) -> Iterator[None]:
+    """Drain all the time, or not, in a process that is killed in the end."""
+    kind = chance.choice(["none", "by hand", "beside"])
+    with contextlib.ExitStack() as stack:
+        if kind == "by hand":
+            stack.callback(_end, _in_child(lambda: _drain_forever(stage)))
+        elif kind == "beside":
+            ours = (os.geteuid(), os.getegid())
+            process = drain_beside(page.path, stage.journals, *ours)
+            stack.callback(process.wait, LIMIT_S)
+            stack.callback(process.kill)
+            time.sleep(0.05)  # It takes a moment to start.
         yield
-    finally:
-        if child is not None:
-            time.sleep(chance.random() * 0.003)
-            _end(child)
+        time.sleep(chance.random() * 0.003)
+
+
+def _drain_forever(stage: Stage) -> None:
+    while True:
+        drain_folder(stage.journals)
 
 
 def _drain_with_accidents(stage: Stage, chance: random.Random) -> None:
@@ -204,15 +212,24 @@ def _drain_with_accidents(stage: Stage, chance: random.Random) -> None:
         assert found.state is State.DRAINED, found
 
 
-def _trial(stage: Stage, crasher: Path, seed: int) -> None:
+@contextlib.contextmanager
+def _page(stage: Stage, chance: random.Random) -> Iterator[Page]:
+    """Make a page, sometimes with a limit."""
+    with Page.create(stage.folder.parent / f"{chance.random()}.page") as page:
+        page.renew(LEASE_MAX_S)
+        page.grant(chance.choice([math.inf, 50e6]))
+        yield page
+
+
+def _trial(stage: Stage, crasher: Path, seed: int, *, on_disk: bool) -> None:
     print(f"seed {seed}")
     chance = random.Random(seed)
     capacity = chance.choice([64 << 10, 256 << 10, 64 << 20])
     wanted = chance.randrange(TURNS + 1)
-    with _drainers(stage, chance, active=chance.random() < 0.5):
-        program = stage.start(
-            *(crasher, seed, TURNS, *FILES), environment=stage.environment(capacity)
-        )
+    durable = chance.choice(["file", "journal"]) if on_disk else "file"
+    with _page(stage, chance) as page, _drainers(stage, chance, page):
+        environment = stage.environment(capacity, page=page.path, durable=durable)
+        program = stage.start(*(crasher, seed, TURNS, *FILES), environment=environment)
         told = _read_answers(program, wanted)
         time.sleep(chance.random() * 0.002)
         answers = _kill(program, told)
@@ -248,10 +265,12 @@ def memory_stage(tmp_path: Path) -> Iterator[Stage]:
     shutil.rmtree(journals)
 
 
-def _trials(stage: Stage, crasher: Path, seeds: list[int]) -> None:
+def _trials(
+    stage: Stage, crasher: Path, seeds: list[int], *, on_disk: bool = False
+) -> None:
     for seed in seeds:
         stage.empty()
-        _trial(stage, crasher, seed)
+        _trial(stage, crasher, seed, on_disk=on_disk)
 
 
 def test_nothing_is_lost_by_kills(memory_stage: Stage, crasher: Path) -> None:
@@ -261,7 +280,7 @@ def test_nothing_is_lost_by_kills(memory_stage: Stage, crasher: Path) -> None:
 def test_nothing_is_lost_by_kills_with_journals_on_disk(
     stage: Stage, crasher: Path
 ) -> None:
-    _trials(stage, crasher, _seeds(101, 10))
+    _trials(stage, crasher, _seeds(101, 10), on_disk=True)
 
 
 @pytest.mark.slow

@@ -406,18 +406,6 @@ def test_a_drain_keeps_to_the_granted_rate(stage: Stage, job: Job) -> None:
     assert (stage.folder / "a").stat().st_size == 10 << 20
 
 
-def test_a_journal_is_left_to_a_drainer_that_is_there(stage: Stage, job: Job) -> None:
-    environment = stage.environment(page=job.page.path, durable="journal")
-    code = "import os; fd = os.open('a', os.O_WRONLY | os.O_CREAT); "
-    code += "os.write(fd, b'x' * 999); os.fsync(fd); os.close(fd)"
-    job.page.grant(0.0)  # Who waits for a drain waits for ever.
-    job.page.drainer_is_here()
-    assert stage.run(sys.executable, "-S", "-c", code, environment=environment)
-    assert (stage.folder / "a").read_bytes() == b""
-    assert [found.state for found in stage.drain()] == [State.DRAINED]
-    assert (stage.folder / "a").read_bytes() == b"x" * 999
-
-
 def test_without_a_drainer_close_drains(stage: Stage, job: Job) -> None:
     environment = stage.environment(page=job.page.path, durable="journal")
     stage.run(sys.executable, "-S", "-c", WRITER, environment=environment)

@@ -8,6 +8,9 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
+from penstock.live.shim import shim_environment
 from penstock.live.staging_rules import Staging
 from support.campaigns import until
 from support.daemons import Daemon
@@ -97,3 +100,93 @@ def test_a_folder_that_cannot_serve_keeps_no_program_from_running(
     assert (tmp_path / "data").read_text() == "written\n"
     assert "penstock: without staging: " in done.stderr
     assert "Traceback" not in done.stderr
+
+
+#: Stages four megabytes, says so, and waits.
+_STAGER = """
+import os, sys
+fd = os.open("out", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+for number in range(16):
+    os.write(fd, bytes([number]) * (1 << 18))
+print("staged", flush=True)
+sys.stdin.read()
+os.close(fd)
+"""
+_STAGED = b"".join(bytes([number]) * (1 << 18) for number in range(16))
+
+
+def _staging(daemon: Daemon, journals: Path) -> subprocess.Popen[str]:
+    """Start a program that stages and then does nothing; return when it has staged."""
+    command = ["run", "--job=it", f"--stage={journals}", "--", sys.executable, "-c"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "penstock", *command, _STAGER],
+        env=daemon.environment,
+        cwd=daemon.data,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "staged\n"
+    return process
+
+
+def _is_drained(daemon: Daemon) -> bool:
+    return (daemon.data / "out").read_bytes() == _STAGED
+
+
+def test_the_agent_has_it_drained_while_the_program_works(tmp_path: Path) -> None:
+    with closing(Daemon(tmp_path)) as daemon:
+        daemon.start()
+        program = _staging(daemon, tmp_path / "journals")
+        until(lambda: _is_drained(daemon))
+        assert program.poll() is None
+        program.communicate(timeout=60.0)
+        assert program.returncode == 0
+        assert _is_drained(daemon)
+
+
+@pytest.mark.parametrize("killed", ["program", "agent", "both"])
+def test_what_the_killed_have_left_is_drained_by_itself(
+    tmp_path: Path, killed: str
+) -> None:
+    """On a disk, and without anybody who names the folder."""
+    with closing(Daemon(tmp_path, bandwidth="1 MB/s")) as daemon:
+        daemon.start()
+        program = _staging(daemon, tmp_path / "journals")
+        assert not _is_drained(daemon)
+        if killed != "program":
+            daemon.kill()
+        if killed != "agent":
+            program.kill()
+        if killed != "program":
+            daemon.start()
+        until(lambda: _is_drained(daemon))
+        program.communicate(timeout=60.0)
+        journals = tmp_path / "journals"
+        until(lambda: not list(journals.glob("*.journal")))
+        assert _is_drained(daemon)
+        assert "Traceback" not in daemon.log
+
+
+def test_a_folder_that_the_settings_name_is_drained_at_the_start(
+    tmp_path: Path,
+) -> None:
+    journals = tmp_path / "ssd" / "journals"
+    with closing(Daemon(tmp_path, journals=f"{tmp_path}/*/journals")) as daemon:
+        # Without a daemon, hence without anybody who knows of it.
+        staging = Staging(journals)
+        program = subprocess.Popen(
+            [sys.executable, "-c", _STAGER],
+            env=shim_environment(None, [daemon.data], staging=staging),
+            cwd=daemon.data,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        with program:
+            assert program.stdout is not None
+            program.stdout.readline()
+            program.kill()
+        assert (daemon.data / "out").stat().st_size == 0
+        daemon.start()
+        until(lambda: _is_drained(daemon))

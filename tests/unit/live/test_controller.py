@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import InputError, PolicyError, UnknownNameError
-from penstock.live.controller import LEND_AFTER_S, Controller, Decision
+from penstock.live.controller import LEND_AFTER_S, LEND_FLOOR, Controller, Decision
 from penstock.live.jobs import Past
 from penstock.policies import POLICIES
 from penstock.policies.policy import bind
@@ -345,6 +345,32 @@ def test_what_is_lent_is_taken_back_at_the_first_report() -> None:
     it.progress("a", 1.0, 20.0, held_up=True)
     assert decide(it, 1.0) == {"a": 50.0, "b": 50.0}
     assert not it.state("a", 1.0).frugal
+
+
+def test_who_pauses_lends_at_once_and_has_all_back_at_once() -> None:
+    it = Controller("fair-share", B, compiled=False)
+    for job in ("a", "b"):
+        it.register(job, 0.0)
+        it.post(job, 0.0, 1e4)
+    assert decide(it, 0.0) == {"a": 50.0, "b": 50.0}
+    it.progress("a", 0.01, 0.5, held_up=False, pauses=True)
+    assert decide(it, 0.01) == {"a": LEND_FLOOR * B, "b": pytest.approx(99.0)}
+    assert it.usable("a") == LEND_FLOOR * B
+    assert it.usable("b") == B
+    # Nothing new: the policy is not asked again.
+    it.progress("a", 0.02, 0.5, held_up=False, pauses=True)
+    assert it.decide(0.02).rates == {}
+    it.progress("a", 0.03, 0.6, held_up=False)
+    assert decide(it, 0.03) == {"a": 50.0, "b": 50.0}
+    it.progress("a", 0.04, 0.6, held_up=False, pauses=True)
+    it.complete("a", 0.05)
+    assert it.usable("a") == B
+
+
+def test_a_hard_cap_lends_nothing_in_a_pause() -> None:
+    it = frugal_pair("fair-share", lend=False)
+    it.progress("a", 1.0, 10.0, held_up=False, pauses=True)
+    assert it.decide(1.0).rates == {}
 
 
 def test_a_hard_cap_lends_nothing() -> None:

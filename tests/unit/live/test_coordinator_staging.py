@@ -94,6 +94,31 @@ def test_drains_in_the_background_get_what_is_left() -> None:
     assert node.rates["0:b"] == B
 
 
+def test_drains_in_the_background_have_the_pauses_of_who_writes() -> None:
+    node = Node("controlled")
+    node.report("a", 10.0, announced=1000.0, phases=1)
+    node.report("b", 0.0, staged=50.0)
+    assert node.rates["0:b"] <= HELD
+    # It has announced a phase: a pause does not end it.
+    node.now = 1.0
+    node.report("a", 20.0, announced=1000.0, phases=1, quiet=0.2)
+    assert node.rates["0:b"] == pytest.approx(0.99 * B)
+    node.now = 1.1
+    node.report("a", 21.0, announced=1000.0, phases=1, posts=2)
+    assert node.rates["0:b"] <= HELD
+    assert node.rates["0:a"] == pytest.approx(B, rel=0.02)
+
+
+def test_who_has_something_to_drain_does_not_pause() -> None:
+    node = Node("1b")
+    node.report("a", 10.0, announced=1000.0, phases=1)
+    node.report("b", 0.0, staged=50.0, quiet=9.0, waiting=True)
+    node.report("a", 10.0, announced=1000.0, phases=1, quiet=9.0, staged=5.0)
+    node.now = 1.0
+    node.report("b", 10.0, staged=40.0, quiet=9.0, waiting=True)
+    assert node.rates["0:b"] > B / 3
+
+
 def test_an_agent_that_comes_back_is_told_again() -> None:
     node = Node("2a")
     node.report("a", 10.0)

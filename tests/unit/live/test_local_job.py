@@ -17,6 +17,8 @@ from penstock.live.local_job import LocalJob, Note, started_at
 from penstock.live.messages import Join, Terms
 from penstock.live.page import IoClass, Mode, Page
 from penstock.live.shim import shim_environment
+from penstock.live.staging_rules import Staging
+from support.jobs import eventually
 
 TERMS = Terms("dry-run", [], 0.25, 0.1, 3.0, inf, reads=False)
 WRITE = "import sys; open(sys.argv[1], 'wb', 0).write(bytes(100_000))"
@@ -73,6 +75,45 @@ def test_counters_and_posts(job: LocalJob, posts: list[str], tmp_path: Path) -> 
     time.sleep(0.05)
     job.counts(0.001, reads=True)
     assert not job.is_watched
+
+
+STAGES = """
+import os, sys
+fd = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+os.write(fd, bytes(100_000))
+print("staged", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_what_is_staged_is_drained_beside_the_program(
+    job: LocalJob, tmp_path: Path
+) -> None:
+    staging = Staging(tmp_path / "journals")
+    job.page.renew(60.0)
+    job.page.grant(0.0)
+    command = [sys.executable, "-c", STAGES, str(tmp_path / "out")]
+    with subprocess.Popen(
+        command,
+        env=shim_environment(job.page.path, [tmp_path], staging=staging),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as program:
+        assert program.stdout is not None
+        program.stdout.readline()
+        assert job.page.journals == tmp_path / "journals"
+        counts = job.counts(0.001, reads=True)
+        assert (counts.staged, counts.volume, counts.idle) == (100_000.0, 0.0, 0.0)
+        job.keep_draining()
+        eventually(lambda: job.page.counters(IoClass.DRAIN).waiting)
+        # Who drains is held up; the program is not, and says nothing.
+        counts = job.counts(0.001, reads=True)
+        assert not counts.waiting
+        assert counts.quiet > 0.0
+        job.page.grant(inf)
+        eventually(lambda: job.counts(0.001, reads=True).staged == 0.0)
+        eventually(lambda: job.counts(0.001, reads=True).volume == 100_000.0)
+        program.kill()
 
 
 def test_reads_count_only_if_they_are_controlled(job: LocalJob, tmp_path: Path) -> None:

@@ -107,8 +107,8 @@ def test_a_page_is_never_overwritten(served: Page) -> None:
         (b"", "no file of 4096 bytes"),
         (bytes(100), "no file of 4096 bytes"),
         (bytes(8192), "no file of 4096 bytes"),
-        (bytes(4096), "not a page of version 2"),
-        (b"penstock" + b"\3\0\0\0" + bytes(4084), "not a page of version 2"),
+        (bytes(4096), "not a page of version 3"),
+        (b"penstock" + b"\2\0\0\0" + bytes(4084), "not a page of version 3"),
     ],
 )
 def test_what_is_no_page_is_refused(

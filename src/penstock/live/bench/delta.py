@@ -197,8 +197,8 @@ def _staying(groups: Sequence[_Group]) -> Iterator[None]:
 
 
 def _settings(site: _Site, strategy: str) -> dict[str, object]:
-    # More than there is: the mount is to hold them up, as the storage would.
-    settings: dict[str, object] = {"bandwidth": f"{2 * _RATE} B/s"}
+    # A little more than there is: the controller shares, and the mount is the limit.
+    settings: dict[str, object] = {"bandwidth": f"{1.05 * _RATE} B/s", "gap": "10 ms"}
     if strategy in _PARTITION:
         mounts = [str((site.targets / str(t)).resolve()) for t in range(_TARGETS)]
         names = ",".join(map(str, range(_TARGETS)))
@@ -255,7 +255,7 @@ def _simulated(strategy: str) -> list[DeltaPoint]:
         _DELAY_S,
         _OFFSETS_S,
         strategy,
-        buffer=Buffer(speed=1000 * _RATE, inline=True),
+        buffer=Buffer(speed=1000 * _RATE),
         targets=_TARGETS if strategy in _PARTITION else 1,
     )
 

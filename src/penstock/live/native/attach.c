@@ -22,6 +22,7 @@
 #include "shim.h"
 
 struct penstock_page *attached_page;
+uint64_t attached_place[2];
 atomic_bool sealed;
 
 /* In place of a page where there is none but files are staged: nothing is counted. */
@@ -44,7 +45,11 @@ static struct penstock_page *map(int fd)
     if (raw_call(SYS_fstat, fd, (long)&status, 0, 0, 0, 0) != 0 || !is_a_page(&status))
         return NULL;
     void *page = mmap(NULL, PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    return page == MAP_FAILED ? NULL : page;
+    if (page == MAP_FAILED)
+        return NULL;
+    attached_place[0] = status.st_dev;
+    attached_place[1] = status.st_ino;
+    return page;
 }
 
 static bool speaks_our_language(struct penstock_page *page)
@@ -64,6 +69,7 @@ static struct penstock_page *attach(const char *path)
     if (page == NULL || speaks_our_language(page))
         return page;
     munmap(page, PAGE_SIZE);
+    attached_place[0] = attached_place[1] = 0;
     return NULL;
 }
 

@@ -173,6 +173,8 @@ static void fill_header(struct journal_header *header, const struct journal_term
     header->started = terms->started;
     header->boot[0] = terms->boot[0];
     header->boot[1] = terms->boot[1];
+    header->page[0] = terms->page[0];
+    header->page[1] = terms->page[1];
     header->device = file->device;
     header->inode = file->inode;
     header->birth_ns = file->birth_ns;
@@ -473,14 +475,16 @@ static bool is_sound(const struct journal *journal, const struct journal_record 
            crc_of(data, head->length) == head->checksum;
 }
 
-static bool follows(const struct batch *batch, const struct journal_record *head)
+static bool follows(const struct batch *batch, const struct journal_record *head,
+                    uint64_t most)
 {
     return batch->count == 0 ||
            (batch->count < GATHERED && head->offset == batch->offset + batch->length &&
-            batch->length + head->length <= RECORD_MAX);
+            batch->length + head->length <= least(most, RECORD_MAX));
 }
 
-static void gather(const struct journal *journal, struct batch *batch, bool thorough)
+static void gather(const struct journal *journal, struct batch *batch, uint64_t most,
+                   bool thorough)
 {
     const struct journal_header *header = journal->header;
     uint64_t end = committed(journal);
@@ -496,7 +500,7 @@ static void gather(const struct journal *journal, struct batch *batch, bool thor
             batch->damaged = true;
             break;
         }
-        if (!follows(batch, &head))
+        if (!follows(batch, &head, most))
             break;
         if (batch->count == 0)
             batch->offset = head.offset;
@@ -508,10 +512,10 @@ static void gather(const struct journal *journal, struct batch *batch, bool thor
     batch->end = position;
 }
 
-uint64_t journal_next(const struct journal *journal)
+uint64_t journal_next(const struct journal *journal, uint64_t most)
 {
     struct batch batch;
-    gather(journal, &batch, false);
+    gather(journal, &batch, most, false);
     return batch.length + batch.damaged;
 }
 
@@ -546,11 +550,11 @@ static int write_out(struct batch *batch, int file)
     return 0;
 }
 
-int64_t journal_step(struct journal *journal, int file)
+int64_t journal_step(struct journal *journal, int file, uint64_t most)
 {
     struct journal_header *header = journal->header;
     struct batch batch;
-    gather(journal, &batch, true);
+    gather(journal, &batch, most, true);
     if (batch.count == 0)
         return batch.damaged ? -EUCLEAN : 0;
     int answer = write_out(&batch, file);

@@ -40,6 +40,7 @@ enum { LOCK_DRAIN = 0, LOCK_LIFE = 1 };
 enum journal_flag {
     JOURNAL_THROUGH = 1, /* another one uses the file: what is written goes there */
     JOURNAL_CLOSED = 2,  /* the program has closed the file and waits no more */
+    JOURNAL_ASKS = 4,    /* the program is to be called before a drain: only it drains */
 };
 
 struct journal_record {
@@ -63,7 +64,8 @@ struct journal_header {
     uint64_t started;  /* in clock ticks after boot */
     uint32_t durable;  /* a drain ends with a sync of the file */
     uint32_t unused_word;
-    uint64_t unused[5];
+    uint64_t page[2]; /* device and inode of the page that its drains are charged to */
+    uint64_t unused[3];
 
     _Atomic uint64_t base;
     _Atomic uint64_t appended;
@@ -107,6 +109,7 @@ struct journal_terms {
     uint64_t process;
     uint64_t started;
     uint64_t boot[2];
+    uint64_t page[2];
     bool checked;
     bool durable;
 };
@@ -134,12 +137,14 @@ bool journal_is_empty(const struct journal *);
 int64_t journal_append(struct journal *, const void *data, uint64_t size,
                        uint64_t offset);
 
-/* Data bytes that the next step of a drain would write, 0: nothing is to be drained. */
-uint64_t journal_next(const struct journal *);
+/* Data bytes that the next step of a drain would write, one record or up to `most`;
+ * 0: nothing is to be drained. */
+uint64_t journal_next(const struct journal *, uint64_t most);
 
-/* Write the next records to `file`; the caller holds LOCK_DRAIN. Returns the data bytes,
- * or -errno (-EUCLEAN: what should be a record is none). */
-int64_t journal_step(struct journal *, int file);
+/* Write the next records to `file`, one or up to `most` bytes; the caller holds
+ * LOCK_DRAIN. Returns the data bytes, or -errno (-EUCLEAN: what should be a record is
+ * none). */
+int64_t journal_step(struct journal *, int file, uint64_t most);
 
 /* Let the ring be used again; where promised, sync the file first. The caller holds
  * LOCK_DRAIN: what is settled never goes back. 0 or -errno. */

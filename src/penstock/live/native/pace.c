@@ -261,7 +261,8 @@ static uint64_t credit_at(const struct grant *grant, uint64_t now)
 
 static struct page_bucket *bucket_of(enum io_class class)
 {
-    uint32_t index = LOAD(attached_page->bucket_of[class]);
+    enum io_class paced = class == CLASS_DRAIN ? CLASS_WRITE : class;
+    uint32_t index = LOAD(attached_page->bucket_of[paced]);
     return index < BUCKETS ? &attached_page->buckets[index] : NULL;
 }
 
@@ -273,7 +274,10 @@ static bool enter(struct visit *visit, enum io_class class)
     uint64_t now = now_ns();
     struct grant grant;
     visit->class = &attached_page->classes[class];
-    note_begin(visit->class, now);
+    if (class == CLASS_DRAIN)
+        ADD(visit->class->entered, 1); /* the program does nothing: no phase begins */
+    else
+        note_begin(visit->class, now);
     visit->bucket = bucket_of(class);
     if (visit->bucket == NULL || !read_grant(visit->bucket, now, &grant)) {
         visit->bucket = NULL;
@@ -376,10 +380,22 @@ bool page_wants_staging(void)
     return now < lease && lease - now <= LEASE_MAX_NS;
 }
 
+uint64_t drain_step(void)
+{
+    const uint64_t STEP_NS = 20000000, LEAST_BYTES = 256 << 10;
+    struct grant grant;
+    struct page_bucket *bucket = bucket_of(CLASS_DRAIN);
+    if (LOAD(attached_page->mode) != MODE_CONTROL || bucket == NULL ||
+        !read_grant(bucket, now_ns(), &grant))
+        return UINT64_MAX;
+    uint64_t bytes = bytes_in(grant.rate, STEP_NS);
+    return bytes > LEAST_BYTES ? bytes : LEAST_BYTES;
+}
+
 bool drainer_is_there(void)
 {
     const uint64_t FRESH_NS = UINT64_C(5000000000);
-    uint64_t seen = LOAD(attached_page->staging.drainer_ns), now = now_ns();
+    uint64_t seen = LOAD(attached_page->classes[CLASS_DRAIN].beat_ns), now = now_ns();
     return seen != 0 && now - seen < FRESH_NS;
 }
 

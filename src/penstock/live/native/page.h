@@ -25,7 +25,7 @@
 #include <stdint.h>
 
 #define PAGE_MAGIC UINT64_C(0x6b636f74736e6570) /* "penstock" */
-#define PAGE_VERSION 2u
+#define PAGE_VERSION 3u
 #define PAGE_SIZE 4096u
 
 /* Rates are in bytes per nanosecond, times 2^RATE_SHIFT. */
@@ -38,9 +38,11 @@
 
 enum page_mode { MODE_OFF = 0, MODE_DRY_RUN = 1, MODE_CONTROL = 2 };
 
-enum io_class { CLASS_WRITE = 0, CLASS_READ = 1, CLASS_META = 2, CLASSES = 3 };
+/* Drains by a drainer are a class of their own: they say nothing of what the program
+ * does. They draw on the bucket of the writes. */
+enum io_class { CLASS_WRITE, CLASS_READ, CLASS_META, CLASS_DRAIN, CLASSES };
 
-enum { PACED_CLASSES = 2, BUCKETS = 2, NO_BUCKET = 255 };
+enum { PACED_CLASSES = 2, BUCKETS = 2, NO_BUCKET = 255, FOLDER_BYTES = 1024 };
 
 /* The agent fills the curve that is not in use, then adds one to the bucket's turn.
  * `check` is the exclusive or of the other words and PAGE_MAGIC: whatever the order in
@@ -70,22 +72,23 @@ struct page_class {
     _Atomic uint64_t bytes;     /* that the kernel took or gave */
     _Atomic uint64_t waited_ns; /* slept; in a dry run: that would have been slept */
     _Atomic uint64_t waiting;   /* callers asleep now, */
-    _Atomic uint64_t beat_ns;   /* renewed while one sleeps: older is a dead sleeper */
+    _Atomic uint64_t beat_ns;   /* renewed while one sleeps: older is a dead sleeper;
+                                 * by a drainer as long as it lives */
     _Atomic uint64_t last_ns;   /* latest sign of activity */
     _Atomic uint64_t first_ns;  /* first call of this class after a gap */
 };
 
 /* Staging: see journal.h. Zero in a page of an agent that does not know it. */
 enum staging_mode { STAGING_NONE = 0, STAGING_WRITES = 1 };
+enum folder_state { FOLDER_UNKNOWN = 0, FOLDER_FILLED = 1, FOLDER_KNOWN = 2 };
 
 struct page_staging {
     _Atomic uint32_t mode; /* of a leased page: write through, or stage */
-    uint32_t unused_word;
+    _Atomic uint32_t folder_state;
     _Atomic uint64_t absorbed_bytes; /* written into journals; */
     _Atomic uint64_t drained_bytes;  /* out of them into files: charged as writes */
     _Atomic uint64_t refused;        /* files that could not be staged */
-    _Atomic uint64_t drainer_ns;     /* a drainer was there for the last time */
-    uint64_t unused[3];
+    uint64_t unused[4];
 };
 
 struct penstock_page {
@@ -112,6 +115,7 @@ struct penstock_page {
     struct page_class classes[CLASSES];
     struct page_bucket buckets[BUCKETS];
     struct page_staging staging;
+    char folder[FOLDER_BYTES]; /* of the journals, written by the first who stages */
 };
 
 _Static_assert(sizeof(struct page_curve) == 64, "a curve is one cache line");

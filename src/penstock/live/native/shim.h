@@ -46,6 +46,9 @@
 /* The page, or NULL: nothing is controlled. */
 extern struct penstock_page *attached_page;
 
+/* Device and inode of the page, by which the journals of a job are known; 0: none. */
+extern uint64_t attached_place[2];
+
 /* Where there is no page, have one that counts nothing and limits nothing. */
 void attach_nothing(void);
 
@@ -168,6 +171,9 @@ void note_absorbed(uint64_t size);
 
 /* Whether the page, its lease being valid, says that writes are to be staged. */
 bool page_wants_staging(void);
+
+/* Bytes that one step of a drain may write: few enough to stop soon if the grant goes. */
+uint64_t drain_step(void);
 
 /* Whether somebody drains journals on this node. */
 bool drainer_is_there(void);

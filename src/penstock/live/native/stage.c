@@ -346,6 +346,10 @@ bool stage_notify(int fd, stage_callback *callback)
         return false;
     seat.slot->callback = callback;
     seat.slot->callback_fd = fd;
+    if (callback != NULL)
+        atomic_fetch_or(&seat.slot->journal.header->flags, JOURNAL_ASKS);
+    else
+        atomic_fetch_and(&seat.slot->journal.header->flags, ~(uint32_t)JOURNAL_ASKS);
     release_seat(&hold, seat);
     return true;
 }

@@ -16,12 +16,12 @@ uint64_t ask_next(struct seat seat, uint64_t *target)
     if (*target == 0)
         *target = atomic_load(&header->appended);
     uint64_t next =
-        atomic_load(&header->drained) < *target ? journal_next(&seat.slot->journal) : 0;
+        atomic_load(&header->drained) < *target ? journal_next(&seat.slot->journal, drain_step()) : 0;
     release_seat(&hold, seat);
     return next;
 }
 
-static int64_t step(struct seat seat)
+static int64_t step(struct seat seat, uint64_t most)
 {
     struct hold hold;
     int64_t moved = -EAGAIN;
@@ -29,7 +29,7 @@ static int64_t step(struct seat seat)
         return 0;
     struct journal *journal = &seat.slot->journal;
     if (journal_try_lock(journal, LOCK_DRAIN)) {
-        moved = journal_step(journal, seat.slot->file);
+        moved = journal_step(journal, seat.slot->file, most);
         journal_unlock(journal, LOCK_DRAIN);
     }
     release_seat(&hold, seat);
@@ -41,7 +41,7 @@ int64_t paced_step(struct seat seat, uint64_t next)
 {
     struct visit visit = {.class = NULL};
     visit_reserve(&visit, CLASS_WRITE, next);
-    int64_t moved = step(seat);
+    int64_t moved = step(seat, next);
     if (moved > 0)
         ADD(attached_page->staging.drained_bytes, (uint64_t)moved);
     end(&visit, moved);

@@ -6,7 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/futex.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -65,11 +65,11 @@ static int open_file(const struct journal_header *header, int fd, int at,
 
 /* --- Draining ------------------------------------------------------------------- */
 
-static int64_t locked_step(struct journal *journal, int file)
+static int64_t locked_step(struct journal *journal, int file, uint64_t most)
 {
     if (!journal_try_lock(journal, LOCK_DRAIN))
         return -EAGAIN;
-    int64_t moved = journal_step(journal, file);
+    int64_t moved = journal_step(journal, file, most);
     journal_unlock(journal, LOCK_DRAIN);
     return moved;
 }
@@ -84,14 +84,16 @@ static int settle_foreign(struct journal *journal, int file)
     return answer;
 }
 
-static int drain_foreign(struct journal *journal, int file)
+/* Drain in at most `steps` steps, at the rate that is granted to `class`. */
+static int drain_foreign(struct journal *journal, int file, enum io_class class,
+                         unsigned steps)
 {
     struct patience patience = {0};
     uint64_t next;
-    while ((next = journal_next(journal)) > 0) {
+    while (steps-- > 0 && (next = journal_next(journal, drain_step())) > 0) {
         struct visit visit = {.class = NULL};
-        visit_reserve(&visit, CLASS_WRITE, next);
-        int64_t moved = locked_step(journal, file);
+        visit_reserve(&visit, class, next);
+        int64_t moved = locked_step(journal, file, next);
         if (moved > 0)
             ADD(attached_page->staging.drained_bytes, (uint64_t)moved);
         end(&visit, moved);
@@ -141,7 +143,7 @@ static void settle(struct journal *journal, const char *name, int fd, int at,
     take_back(journal);
     if (!journal_is_empty(journal)) {
         int file = open_file(journal->header, fd, at, path);
-        answer = file < 0 ? file : drain_foreign(journal, file);
+        answer = file < 0 ? file : drain_foreign(journal, file, CLASS_WRITE, UINT_MAX);
         if (file >= 0)
             raw_call(SYS_close, file, 0, 0, 0, 0, 0);
         if (answer != 0)
@@ -170,6 +172,30 @@ bool foreign_settle(uint64_t device, uint64_t inode, bool through, int fd, int a
     bool alive = journal_is_locked(&journal, LOCK_LIFE);
     journal_close(&journal);
     return alive;
+}
+
+enum visited foreign_visit(const char *name)
+{
+    const unsigned STEPS = 16; /* then it is the turn of another journal */
+    struct journal journal;
+    enum visited visited = VISITED_NOTHING;
+    if (journal_open(&journal, name) != 0)
+        return visited;
+    int answer = 0;
+    bool ours = memcmp(journal.header->page, attached_place, sizeof attached_place) == 0;
+    bool asks = atomic_load(&journal.header->flags) & JOURNAL_ASKS &&
+                journal_is_locked(&journal, LOCK_LIFE);
+    if (ours && !journal_is_empty(&journal)) {
+        int file = asks ? -EBUSY : open_file(journal.header, -1, AT_FDCWD, NULL);
+        answer = file < 0 ? file : drain_foreign(&journal, file, CLASS_DRAIN, STEPS);
+        if (file >= 0)
+            raw_call(SYS_close, file, 0, 0, 0, 0, 0);
+        visited = answer == 0 ? VISITED_DRAINED : VISITED_KEPT;
+    }
+    if (ours)
+        bury(&journal, name, answer);
+    journal_close(&journal);
+    return visited;
 }
 
 bool foreign_end(uint64_t device, uint64_t inode, uint64_t *end)

@@ -173,6 +173,18 @@ static int make_memory_folder(char folder[1024])
     return answer == -EEXIST ? 0 : (int)answer;
 }
 
+/* The agent starts a drainer for the first folder that a job stages into. */
+static void tell_folder(void)
+{
+    struct penstock_page *page = attached_page;
+    uint32_t unknown = FOLDER_UNKNOWN;
+    if (page == NULL || !atomic_compare_exchange_strong(&page->staging.folder_state,
+                                                        &unknown, FOLDER_FILLED))
+        return;
+    memcpy(page->folder, stage_settings.folder, sizeof page->folder);
+    atomic_store(&page->staging.folder_state, FOLDER_KNOWN);
+}
+
 int stage_use(const char *folder, uint64_t capacity)
 {
     struct stage_settings *settings = &stage_settings;
@@ -190,7 +202,9 @@ int stage_use(const char *folder, uint64_t capacity)
     settings->terms.checked = !is_memory(chosen);
     /* Memory keeps no promise that outlives the machine. */
     settings->terms.durable = settings->terms.durable && settings->terms.checked;
+    memcpy(settings->terms.page, attached_place, sizeof attached_place);
     stage_know_process();
+    tell_folder();
     return 0;
 }
 

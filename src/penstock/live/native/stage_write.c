@@ -8,10 +8,22 @@
 
 #include "stage_slots.h"
 
-static bool is_wanted(void)
+/* What was staged first gets to the file first: as long as somebody drains it beside the
+ * program, the rest follows on the same way, and nobody waits. */
+static bool is_being_drained(struct seat seat)
+{
+    struct hold hold;
+    if (seat.slot == NULL || !drainer_is_there() || !hold_seat(&hold, seat))
+        return false;
+    bool pending = !journal_is_empty(&seat.slot->journal);
+    release_seat(&hold, seat);
+    return pending;
+}
+
+static bool is_wanted(struct seat seat)
 {
     return !LOAD(stage_settings.finished) &&
-           (stage_settings.always || page_wants_staging());
+           (stage_settings.always || page_wants_staging() || is_being_drained(seat));
 }
 
 /* A limit on file sizes would hit the journal, and comes too late from the file. */
@@ -175,7 +187,7 @@ static bool write_staged(int fd, const struct load *load, int64_t offset, ssize_
     if (!is_ready())
         return false;
     struct seat seat = seat_of(fd);
-    if (!is_wanted() || !is_absorbable(load, &order))
+    if (!is_wanted(seat) || !is_absorbable(load, &order))
         return pass_through(seat, answer);
     if (seat.slot == NULL)
         seat = admit(fd);

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The drainer of a job: a process of its own, started by the agent, that drains the
+ * job's journals beside the programs that fill them. It draws on the job's page, so that
+ * drains are charged, paced and counted as if the programs had made them, and it drains
+ * no other job's journals. Programs need it not: whoever must drain does.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "stage_slots.h"
+
+EXPORT int penstock_drain_beside(unsigned linger_ms);
+
+/* Between two looks; and after a look in which something could not be drained. */
+static const uint64_t LOOK_NS = 5000000;
+static const uint64_t RETRY_NS = 1000000000;
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void rest(uint64_t duration_ns)
+{
+    struct timespec duration = {(time_t)(duration_ns / 1000000000u),
+                                (long)(duration_ns % 1000000000u)};
+    raw_call(SYS_nanosleep, (long)&duration, 0, 0, 0, 0, 0);
+}
+
+static bool is_journal(const char *name)
+{
+    const char *end = strrchr(name, '.');
+    return end != NULL && strcmp(end, ".journal") == 0;
+}
+
+static enum visited visit_named(const char *name)
+{
+    char path[JOURNAL_NAME];
+    size_t folder = strlen(stage_settings.folder), length = strlen(name);
+    if (!is_journal(name) || folder + 1 + length >= sizeof path)
+        return VISITED_NOTHING;
+    memcpy(path, stage_settings.folder, folder);
+    path[folder] = '/';
+    memcpy(path + folder + 1, name, length + 1);
+    return foreign_visit(path);
+}
+
+/* Drain something of every journal of the job; the worst that was met. */
+static enum visited visit_all(void)
+{
+    enum visited worst = VISITED_NOTHING;
+    DIR *folder = opendir(stage_settings.folder);
+    if (folder == NULL)
+        return VISITED_KEPT;
+    for (struct dirent *entry; (entry = readdir(folder)) != NULL;) {
+        enum visited visited = visit_named(entry->d_name);
+        worst = visited > worst ? visited : worst;
+    }
+    closedir(folder);
+    return worst;
+}
+
+/* What the page says is staged. */
+struct balance {
+    uint64_t drained;
+    uint64_t absorbed;
+    uint64_t since_ns; /* it was so for the first time */
+};
+
+static struct balance read_balance(void)
+{
+    struct page_staging *page = &attached_page->staging;
+    uint64_t drained = atomic_load(&page->drained_bytes);
+    return (struct balance){drained, atomic_load(&page->absorbed_bytes), now_ns()};
+}
+
+/* What somebody else has drained, who has not our page, is missing in it. The page is
+ * right again once no journal has anything and it has not changed for a while. */
+static void correct(struct balance *before, struct balance now)
+{
+    if (now.drained != before->drained || now.absorbed != before->absorbed)
+        *before = now;
+    else if (now.since_ns - before->since_ns > RETRY_NS)
+        atomic_compare_exchange_strong(&attached_page->staging.drained_bytes,
+                                       &now.drained, now.absorbed);
+}
+
+/* Drain until nothing was staged for `linger_ms`; 0, or an error: nothing can be. */
+int penstock_drain_beside(unsigned linger_ms)
+{
+    struct balance before = {0, 0, 0};
+    if (!is_ready() || attached_place[1] == 0)
+        return EINVAL;
+    for (uint64_t busy = now_ns(); now_ns() - busy < linger_ms * UINT64_C(1000000);) {
+        struct balance now = read_balance();
+        STORE(attached_page->classes[CLASS_DRAIN].beat_ns, now.since_ns);
+        if (now.drained >= now.absorbed) {
+            rest(LOOK_NS);
+            continue;
+        }
+        busy = now.since_ns;
+        enum visited visited = visit_all();
+        if (visited == VISITED_NOTHING)
+            correct(&before, now);
+        if (visited != VISITED_DRAINED)
+            rest(visited == VISITED_KEPT ? RETRY_NS : LOOK_NS);
+    }
+    return 0;
+}

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: MIT
+"""``penstock bench delta`` in short: real processes, mounts, journals and drainers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from penstock import __version__
+from penstock.cli import main
+from penstock.live.bench import delta
+from support.mounts import why_no_mounts
+
+
+def test_a_delta_graph_is_measured_and_drawn(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    if reason := why_no_mounts():
+        pytest.skip(reason)
+    monkeypatch.setattr(delta, "_OFFSETS_S", (0.0,))
+    monkeypatch.setattr(delta, "_SIZE", 4_000_000)
+    monkeypatch.setattr(delta, "_DELAY_S", 0.2)
+    output, table = tmp_path / "drawings", tmp_path / "figures.json"
+    names = ("controlled", "3b")
+    command = ["bench", "delta", "--rounds=1", "--policies", *names]
+    flags = [f"--output={output}", f"--json={table}"]
+    # Whether the goals are reached is the machine's affair.
+    assert main([*command, *flags]) in {0, 1}
+    capsys.readouterr()
+    figures = {
+        figure["name"]: figure
+        for figure in json.loads(table.read_text())["benchmarks"]["delta"]
+    }
+    assert "controlled: total over that without control" in figures
+    assert "3b: over the partition's own" in figures
+    parts = figures["controlled: live against simulated factors"]["parts"]
+    # Requests of 0.1 s, pauses of 0.2 s: what is staged at 0, 0.2, 0.4 and 0.6 s is
+    # drained in the pauses [0.1, 0.3], [0.4, 0.6] of the other, and is done at 0.8 s.
+    # Who writes takes 4 x 0.1 + 3 x 0.2 = 1 s, as it does alone.
+    simulated = parts["D=0s:A:simulated"], parts["D=0s:B:simulated"]
+    assert simulated == (pytest.approx(0.8), pytest.approx(1.0))
+    assert all(value > 0.5 for value in parts.values())
+    document = json.loads((output / "delta.json").read_text())
+    assert set(document["graphs"]) == {"none", *names}
+    assert document["provenance"]["version"] == __version__
+    for graph in document["graphs"].values():
+        (live,), (ideal,) = graph["live"], graph["simulated"]
+        assert live["offset"] == ideal["offset"] == 0.0
+        assert live["total"] >= max(live["io_times"])
+    assert (output / "delta.svg").read_text().startswith("<?xml")
+    assert {path.name for path in tmp_path.iterdir()} == {"drawings", "figures.json"}

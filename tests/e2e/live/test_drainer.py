@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: MIT
+"""A drainer beside a program: at the job's rate, of the job's journals only."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from penstock.live import IoClass, Page
+from penstock.live.drainers import Drainer, drain_beside
+from support.jobs import LIMIT_S, Job, eventually
+from support.stages import Stage
+
+#: Opens a file, writes what each line says, and closes it at the end of its input.
+_WRITER = """
+import os, sys
+fd = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+for line in sys.stdin:
+    print(os.write(fd, b"x" * int(line)), flush=True)
+try:
+    os.close(fd)
+except OSError as error:
+    sys.exit(error.strerror)
+print("closed", flush=True)
+"""
+MB = 1_000_000
+
+
+class Writer:
+    """A program that writes into staged files as it is told."""
+
+    def __init__(self, stage: Stage, environment: dict[str, str], name: str) -> None:
+        self.path = stage.folder / name
+        self.process = stage.start(
+            *(sys.executable, "-S", "-c", _WRITER, name), environment=environment
+        )
+
+    def write(self, size: int) -> None:
+        """Let it write, and wait until it has."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(f"{size}\n".encode())
+        self.process.stdin.flush()
+        assert int(self.process.stdout.readline()) == size
+
+    def end(self) -> bytes:
+        """Let it close the file and end; return what it says."""
+        return self.process.communicate(timeout=LIMIT_S)[0]
+
+
+@contextmanager
+def _draining(page: Page, stage: Stage) -> Iterator[subprocess.Popen[bytes]]:
+    process = drain_beside(page.path, stage.journals, os.geteuid(), os.getegid())
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait(LIMIT_S)
+
+
+def _pending(page: Page) -> int:
+    staged = page.staged
+    return staged.absorbed_bytes - staged.drained_bytes
+
+
+def test_what_is_staged_is_drained_while_the_program_goes_on(
+    stage: Stage, job: Job
+) -> None:
+    job.page.renew(60.0)
+    job.page.grant(10 * MB)
+    writer = Writer(stage, stage.environment(page=job.page.path), "a")
+    for _ in range(40):
+        writer.write(MB // 5)
+    began = time.monotonic()
+    with _draining(job.page, stage):
+        eventually(lambda: _pending(job.page) == 0)
+        # But for the credit of the first 0.1 s, and the last step.
+        assert time.monotonic() - began > (8 - 1 - 0.4) / 10
+        assert writer.path.read_bytes() == b"x" * 8 * MB
+        # It is counted as a drain, not as something that the program does.
+        eventually(lambda: job.volume(IoClass.DRAIN) == 8 * MB)
+        assert job.volume(IoClass.WRITE) == 0
+        writer.write(1000)
+        assert writer.end() == b"closed\n"
+    assert writer.path.stat().st_size == 8 * MB + 1000
+    assert stage.left_over() == []
+    assert job.page.charged_bytes() >= 8 * MB
+
+
+def test_it_waits_for_its_grant(stage: Stage, job: Job) -> None:
+    job.page.renew(60.0)
+    job.page.grant(0.0)
+    writer = Writer(stage, stage.environment(page=job.page.path), "a")
+    writer.write(MB)
+    with _draining(job.page, stage):
+        eventually(lambda: job.page.counters(IoClass.DRAIN).waiting)
+        assert writer.path.stat().st_size == 0
+        # The program is not held up, nor does it look so.
+        assert job.page.counters(IoClass.WRITE).waiting == 0
+        job.page.grant(float("inf"))
+        eventually(lambda: _pending(job.page) == 0)
+        assert writer.path.stat().st_size == MB
+        assert writer.end() == b"closed\n"
+
+
+def test_it_lets_the_journals_of_other_jobs_alone(
+    stage: Stage, job: Job, tmp_path: Path
+) -> None:
+    other = Page.create(tmp_path / "other.page")
+    job.page.renew(60.0)
+    mine = Writer(stage, stage.environment(page=job.page.path), "mine")
+    theirs = Writer(stage, stage.environment(page=other.path), "theirs")
+    nobodys = Writer(stage, stage.environment(), "nobodys")
+    for writer in (mine, theirs, nobodys):
+        writer.write(MB)
+    with _draining(job.page, stage):
+        eventually(lambda: _pending(job.page) == 0)
+        assert mine.path.stat().st_size == MB
+        assert theirs.path.stat().st_size == nobodys.path.stat().st_size == 0
+    for writer in (mine, theirs, nobodys):
+        assert writer.end() == b"closed\n"
+        assert writer.path.stat().st_size == MB
+
+
+def test_close_leaves_a_journal_on_disk_to_it(stage: Stage, job: Job) -> None:
+    environment = stage.environment(page=job.page.path, durable="journal")
+    job.page.renew(60.0)
+    job.page.grant(0.0)  # Who waits for a drain waits for ever.
+    writer = Writer(stage, environment, "a")
+    writer.write(MB)
+    with _draining(job.page, stage):
+        eventually(lambda: job.page.counters(IoClass.DRAIN).waiting)
+        assert writer.end() == b"closed\n"
+        assert writer.path.stat().st_size == 0
+        job.page.grant(float("inf"))
+        eventually(lambda: stage.left_over() == [])
+    assert writer.path.read_bytes() == b"x" * MB
+
+
+def test_what_follows_is_staged_until_it_is_done(stage: Stage, job: Job) -> None:
+    environment = stage.environment(page=job.page.path, always=False)
+    job.page.renew(60.0)
+    job.page.grant(0.0)
+    job.page.stages = True
+    writer = Writer(stage, environment, "a")
+    writer.write(MB)
+    with _draining(job.page, stage):
+        eventually(lambda: job.page.counters(IoClass.DRAIN).waiting)
+        job.page.stages = False
+        # To write through it would have to wait for a drain that is held up.
+        writer.write(1000)
+        assert job.page.staged.absorbed_bytes == MB + 1000
+        job.page.grant(float("inf"))
+        eventually(lambda: _pending(job.page) == 0)
+        writer.write(2000)
+        assert job.page.staged.absorbed_bytes == MB + 1000
+        assert writer.path.stat().st_size == MB + 3000
+        assert writer.end() == b"closed\n"
+
+
+def test_one_that_was_killed_is_replaced_and_nothing_is_lost(
+    stage: Stage, job: Job
+) -> None:
+    job.page.renew(60.0)
+    job.page.grant(4 * MB)
+    writer = Writer(stage, stage.environment(page=job.page.path), "a")
+    for _ in range(20):
+        writer.write(MB // 5)
+    for wanted in (1, MB, 2 * MB):
+        with _draining(job.page, stage):
+            eventually(lambda: job.page.staged.drained_bytes >= wanted)  # noqa: B023
+    job.page.grant(float("inf"))
+    assert writer.end() == b"closed\n"
+    assert writer.path.read_bytes() == b"x" * 4 * MB
+    assert stage.left_over() == []
+
+
+def test_the_page_is_corrected_if_somebody_else_has_drained(
+    stage: Stage, job: Job
+) -> None:
+    writer = Writer(stage, stage.environment(page=job.page.path), "a")
+    writer.write(MB)
+    stage.drain()
+    assert writer.path.stat().st_size == MB
+    assert _pending(job.page) == MB
+    with _draining(job.page, stage):
+        eventually(lambda: _pending(job.page) == 0)
+    writer.write(1000)
+    assert _pending(job.page) == 1000
+    assert writer.end() == b"closed\n"
+
+
+def test_it_ends_by_itself_when_nothing_is_staged(stage: Stage, job: Job) -> None:
+    writer = Writer(stage, stage.environment(page=job.page.path), "a")
+    writer.write(1000)
+    drainer = Drainer(job.page.path, os.geteuid(), os.getegid())
+    drainer.keep(stage.journals)
+    assert drainer.is_running
+    eventually(lambda: _pending(job.page) == 0)
+    eventually(lambda: not drainer.is_running)
+    assert writer.end() == b"closed\n"
+
+
+def test_what_cannot_be_drained_is_the_programs_to_know(stage: Stage, job: Job) -> None:
+    writer = Writer(stage, stage.environment(page=job.page.path), "a")
+    writer.write(1000)
+    writer.path.rename(stage.folder / "hidden")  # Not by a program under the library.
+    (stage.folder / "a").write_text("another")
+    with _draining(job.page, stage) as process:
+        time.sleep(0.3)
+        assert process.poll() is None
+        assert (stage.folder / "a").read_text() == "another"
+        assert _pending(job.page) == 1000
+        assert writer.end() == b"closed\n"
+    assert (stage.folder / "hidden").read_bytes() == b"x" * 1000
+
+
+def test_without_a_page_it_drains_nothing(stage: Stage, tmp_path: Path) -> None:
+    writer = Writer(stage, stage.environment(), "a")
+    writer.write(1000)
+    gone = tmp_path / "gone.page"
+    process = drain_beside(gone, stage.journals, os.geteuid(), os.getegid())
+    assert process.wait(LIMIT_S) != 0
+    assert writer.path.stat().st_size == 0
+    assert writer.end() == b"closed\n"
+
+
+_ASKS = """
+import os, sys
+from penstock import bbio
+asked = []
+fds = [os.open(name, os.O_WRONLY | os.O_CREAT) for name in ("asks", "other")]
+bbio.on_flush(fds[0], asked.append)
+for fd in fds:
+    os.write(fd, b"x" * 1000)
+print("staged", flush=True)
+sys.stdin.read()
+bbio.flush(fds[0])
+assert asked == [fds[0]]
+"""
+
+
+def test_who_wants_to_be_called_drains_by_itself(stage: Stage, job: Job) -> None:
+    program = stage.start(
+        *(sys.executable, "-c", _ASKS),
+        environment=stage.environment(page=job.page.path),
+    )
+    assert program.stdout is not None
+    assert program.stdout.readline() == b"staged\n"
+    with _draining(job.page, stage):
+        eventually(lambda: (stage.folder / "other").stat().st_size == 1000)
+        assert (stage.folder / "asks").stat().st_size == 0
+        program.communicate(timeout=LIMIT_S)
+    assert program.returncode == 0
+    assert (stage.folder / "asks").stat().st_size == 1000
