@@ -358,6 +358,45 @@ def test_what_could_not_be_staged_is_in_the_log_and_counted(
     assert str(stage.folder / "a") in stage.log()
 
 
+def test_a_file_that_somebody_has_open_already_is_not_staged(
+    stage: Stage, job: Job
+) -> None:
+    """Not even a program without the library: it was there before."""
+    (stage.folder / "a").touch()
+    with (stage.folder / "a").open("rb") as reader:
+        program = stage.start(
+            *(sys.executable, "-S", "-c", WRITER),
+            environment=stage.environment(page=job.page.path),
+        )
+        assert program.stdout is not None
+        assert program.stdout.readline() == b"written\n"
+        assert reader.read() == STAGED
+    assert stage.left_over() == []
+    assert stage.log() == ""
+    program.communicate(timeout=LIMIT_S)
+    assert job.page.staged.absorbed_bytes == 0
+
+
+def test_what_a_program_has_asked_of_its_descriptor_stays(stage: Stage) -> None:
+    code = "import fcntl, os; fd = os.open('a', os.O_WRONLY | os.O_CREAT); "
+    code += "fcntl.fcntl(fd, 10, 12); os.write(fd, b'x' * 999); "
+    code += "assert fcntl.fcntl(fd, 11) == 12; "
+    code += "assert fcntl.fcntl(fd, fcntl.F_GETLEASE) == fcntl.F_UNLCK; "
+    code += "print(os.fstat(fd).st_size)"
+    done = stage.run(sys.executable, "-S", "-c", code)
+    assert done.stdout == b"999\n", done.stderr
+
+
+def test_a_file_with_a_lease_is_not_staged(stage: Stage, job: Job) -> None:
+    code = "import fcntl, os; fd = os.open('a', os.O_WRONLY | os.O_CREAT); "
+    code += "fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK); os.write(fd, b'x'); "
+    code += "assert fcntl.fcntl(fd, fcntl.F_GETLEASE) == fcntl.F_WRLCK"
+    environment = stage.environment(page=job.page.path)
+    done = stage.run(sys.executable, "-S", "-c", code, environment=environment)
+    assert done.returncode == 0, done.stderr
+    assert job.page.staged.absorbed_bytes == 0
+
+
 # --- The page -------------------------------------------------------------------------
 
 

@@ -6,8 +6,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <signal.h>
+#include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -339,6 +339,37 @@ static void occupy(struct slot *slot, int fd, const struct staged_file *file,
     ask_again();
 }
 
+/* Whether the file was opened once more, by anybody on this node who would look for what
+ * is written: the kernel gives a lease to write to none but the only one. It is given
+ * back at once; should it be wanted in between, the signal is one that nobody minds. */
+static bool is_open_elsewhere(int fd)
+{
+    long before = raw_call(SYS_fcntl, fd, F_GETSIG, 0, 0, 0, 0);
+    if (raw_call(SYS_fcntl, fd, F_GETLEASE, 0, 0, 0, 0) != F_UNLCK)
+        return true; /* the program has a lease: it wants to know who comes */
+    raw_call(SYS_fcntl, fd, F_SETSIG, SIGURG, 0, 0, 0);
+    long answer = raw_call(SYS_fcntl, fd, F_SETLEASE, F_WRLCK, 0, 0, 0);
+    if (answer == 0)
+        raw_call(SYS_fcntl, fd, F_SETLEASE, F_UNLCK, 0, 0, 0);
+    raw_call(SYS_fcntl, fd, F_SETSIG, before, 0, 0, 0);
+    return answer == -EAGAIN;
+}
+
+/* A journal for a file that nobody else has open. Others who open it from now on find
+ * the journal: that is why it is made first. */
+static int make_journal(struct journal *journal, int fd, const struct staged_file *file)
+{
+    char name[JOURNAL_NAME];
+    int answer = journal_create(journal, &stage_settings.terms, file);
+    if (answer != 0 || !is_open_elsewhere(fd))
+        return answer;
+    journal_name(name, stage_settings.folder, file->device, file->inode);
+    if (lock_drain(journal))
+        journal_retire(journal, name);
+    journal_close(journal);
+    return -EBUSY;
+}
+
 /* Make a journal for the file and a slot for the journal; called with the table held.
  * 0, or -errno (-EEXIST: another process has a journal for it). */
 static int settle_in(int fd, const struct staged_file *file)
@@ -348,7 +379,7 @@ static int settle_in(int fd, const struct staged_file *file)
     if (slot == NULL)
         return -EMFILE;
     int own = high_descriptor(fd);
-    int answer = own < 0 ? own : journal_create(&journal, &stage_settings.terms, file);
+    int answer = own < 0 ? own : make_journal(&journal, fd, file);
     if (answer != 0 && own >= 0)
         raw_call(SYS_close, own, 0, 0, 0, 0, 0);
     if (answer != 0)
@@ -390,7 +421,7 @@ struct seat admit(int fd)
         foreign_settle(file.device, file.inode, true, fd, AT_FDCWD, file.path);
         answer = enter(fd, &file, &seat);
     }
-    if (answer != 0 && answer != -EEXIST)
+    if (answer != 0 && answer != -EEXIST && answer != -EBUSY)
         refuse(file.path, -answer);
     return seat;
 }
