@@ -63,6 +63,8 @@ class Flag(IntFlag):
     CLOSED = 2
     #: The program is to be called before a drain: only it drains.
     ASKS = 4
+    #: Put aside: whoever was draining it goes no further.
+    ASIDE = 8
 
 
 class _Record(Structure):
@@ -371,6 +373,13 @@ class Journal:
         The lock `Lock.DRAIN` is held by the caller.
         """
         header = self._header
+        if Flag.ASIDE in self.flags and self.path.suffix != ".failed":
+            # The program knows, and may have written to the file since.
+            raise InputError(
+                "it was put aside after an error",
+                where=str(self.path),
+                remedy="penstock drain --failed",
+            )
         batch = self._gather()
         if batch is None:
             return 0

@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,10 +37,29 @@ def stage(tmp_path: Path) -> Stage:
     return made
 
 
+@pytest.fixture
+def memory_stage(tmp_path: Path) -> Iterator[Stage]:
+    """Return a folder whose files are staged in memory."""
+    if not os.access("/dev/shm", os.W_OK):  # noqa: S108 - where memory is
+        pytest.skip("needs /dev/shm")
+    journals = Path("/dev/shm") / f"penstock-test-{os.getpid()}-{time.monotonic_ns()}"  # noqa: S108
+    journals.mkdir(mode=0o700)
+    made = Stage(tmp_path / "staged", journals)
+    made.folder.mkdir()
+    yield made
+    shutil.rmtree(journals)
+
+
 @pytest.fixture(scope="session")
 def calls(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the program of ``calls.c``."""
     return compiled(tmp_path_factory.mktemp("calls") / "calls", "calls.c")
+
+
+@pytest.fixture(scope="session")
+def crasher(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the program of ``crasher.c``."""
+    return compiled(tmp_path_factory.mktemp("crasher") / "crasher", "crasher.c")
 
 
 @pytest.fixture(scope="session")

@@ -6,56 +6,31 @@ afterwards. Then all is drained. Every call that had answered must be in the fil
 there had been no staging; the one that had not answered may be there, byte by byte, or
 not. That is more than is promised for what was neither synced nor closed: a kill of
 processes does not take memory.
-
-Every trial prints its seed. ``PENSTOCK_CRASH_SEED`` repeats one.
 """
 
 from __future__ import annotations
 
-import contextlib
-import math
-import os
 import random
-import select
 import shutil
 import signal
-import struct
 import subprocess
-import time
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from penstock.live.drain import State, drain_folder
-from penstock.live.drainers import drain_beside
-from penstock.live.page import LEASE_MAX_S, Page
-from support.jobs import LIMIT_S, compiled
+from penstock.live.drain import State
+from support.crashes import (
+    FILES,
+    Draws,
+    answers_in,
+    data_of,
+    drain_with_accidents,
+    killed,
+    seeds,
+)
+from support.jobs import LIMIT_S
 from support.stages import Stage
-
-FILES = ("a", "b")
-TURNS = 120
-DATA_BYTES = 40000
-_MASK = 2**64 - 1
-
-
-# --- What the program does ------------------------------------------------------------
-
-
-class Draws:
-    """The numbers that ``crasher.c`` draws."""
-
-    def __init__(self, seed: int) -> None:
-        self._state = (seed * 2654435761 + 88172645463325252) & _MASK
-
-    def __call__(self, below: int) -> int:
-        state = self._state
-        state ^= state << 13 & _MASK
-        state ^= state >> 7
-        state ^= state << 17 & _MASK
-        self._state = state
-        return (state >> 11) % below
 
 
 @dataclass
@@ -79,24 +54,17 @@ class File:
         self.content += bytes(size - len(self.content))
 
 
-def _data_of(turn: int, size: int) -> bytes:
-    period = bytes((turn * 31 + i * 7 + 1) % 256 for i in range(256))
-    return (period * (size // 256 + 1))[:size]
-
-
 def _act(draws: Draws, turn: int, file: File, answer: int | None) -> None:
     """Do to the model what a call with this answer did; None: it may have succeeded."""
-    kind, size, place = draws(16), 1 + draws(DATA_BYTES - 1), draws(200000)
-    if not file.is_open:
-        kind = 15
+    kind, size, place = draws.act(is_open=file.is_open)
     if answer is not None and answer < 0:
         return
     done = size if answer is None else answer
     if kind < 8:
-        file.put(file.place, _data_of(turn, done))
+        file.put(file.place, data_of(turn, done))
         file.place += done
     elif kind < 12:
-        file.put(place, _data_of(turn, done))
+        file.put(place, data_of(turn, done))
     elif kind == 12:
         file.place = place
     elif kind == 13:
@@ -132,108 +100,14 @@ def _agrees(found: bytes, file: File) -> bool:
 # --- Trials ---------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="session")
-def crasher(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the program of ``crasher.c``."""
-    return compiled(tmp_path_factory.mktemp("crasher") / "crasher", "crasher.c")
-
-
-def _read_answers(program: subprocess.Popen[bytes], wanted: int) -> bytes:
-    """Read answers until there are enough, or the program ends or falls silent."""
-    assert program.stdout is not None
-    told = b""
-    while len(told) < 8 * wanted:
-        if not select.select([program.stdout], [], [], LIMIT_S)[0]:
-            break
-        piece = os.read(program.stdout.fileno(), 8 * wanted - len(told))
-        if not piece:
-            break
-        told += piece
-    return told
-
-
-def _kill(program: subprocess.Popen[bytes], told: bytes) -> list[int]:
-    program.kill()
-    assert program.stdin is not None
-    assert program.stdout is not None
-    told += program.stdout.read()
-    program.stdin.close()
-    program.stdout.close()
-    program.wait(timeout=LIMIT_S)
-    return [word for (word,) in struct.iter_unpack("q", told[: len(told) // 8 * 8])]
-
-
-def _in_child(work: Callable[[], object]) -> int:
-    """Do some work in a child that can be killed."""
-    child = os.fork()
-    if child == 0:
-        try:
-            work()
-        finally:
-            os._exit(0)
-    return child
-
-
-def _end(child: int) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-
-
-@contextlib.contextmanager
-def _drainers(stage: Stage, chance: random.Random, page: Page) -> Iterator[None]:
-    """Drain all the time, or not, in a process that is killed in the end."""
-    kind = chance.choice(["none", "by hand", "beside"])
-    with contextlib.ExitStack() as stack:
-        if kind == "by hand":
-            stack.callback(_end, _in_child(lambda: _drain_forever(stage)))
-        elif kind == "beside":
-            ours = (os.geteuid(), os.getegid())
-            process = drain_beside(page.path, stage.journals, *ours)
-            stack.callback(process.wait, LIMIT_S)
-            stack.callback(process.kill)
-            time.sleep(0.05)  # It takes a moment to start.
-        yield
-        time.sleep(chance.random() * 0.003)
-
-
-def _drain_forever(stage: Stage) -> None:
-    while True:
-        drain_folder(stage.journals)
-
-
-def _drain_with_accidents(stage: Stage, chance: random.Random) -> None:
-    """Drain; some drainers are killed on the way."""
-    for _ in range(chance.choice([0, 0, 1, 3])):
-        child = _in_child(stage.drain)
-        time.sleep(chance.random() * 0.004)
-        _end(child)
-    for found in stage.drain():
-        assert found.state is State.DRAINED, found
-
-
-@contextlib.contextmanager
-def _page(stage: Stage, chance: random.Random) -> Iterator[Page]:
-    """Make a page, sometimes with a limit."""
-    with Page.create(stage.folder.parent / f"{chance.random()}.page") as page:
-        page.renew(LEASE_MAX_S)
-        page.grant(chance.choice([math.inf, 50e6]))
-        yield page
-
-
 def _trial(stage: Stage, crasher: Path, seed: int, *, on_disk: bool) -> None:
     print(f"seed {seed}")
     chance = random.Random(seed)
-    capacity = chance.choice([64 << 10, 256 << 10, 64 << 20])
-    wanted = chance.randrange(TURNS + 1)
     durable = chance.choice(["file", "journal"]) if on_disk else "file"
-    with _page(stage, chance) as page, _drainers(stage, chance, page):
-        environment = stage.environment(capacity, page=page.path, durable=durable)
-        program = stage.start(*(crasher, seed, TURNS, *FILES), environment=environment)
-        told = _read_answers(program, wanted)
-        time.sleep(chance.random() * 0.002)
-        answers = _kill(program, told)
-    _drain_with_accidents(stage, chance)
+    answers = killed(stage, crasher, seed, chance, durable=durable)
+    drain_with_accidents(stage, chance)
+    for found in stage.drain():
+        assert found.state is State.DRAINED, found
     _check(stage, seed, answers)
 
 
@@ -247,24 +121,6 @@ def _check(stage: Stage, seed: int, answers: list[int]) -> None:
     assert stage.drain() == []
 
 
-def _seeds(first: int, count: int) -> list[int]:
-    asked = os.environ.get("PENSTOCK_CRASH_SEED")
-    return [int(asked)] if asked else list(range(first, first + count))
-
-
-@pytest.fixture
-def memory_stage(tmp_path: Path) -> Iterator[Stage]:
-    """Return a folder whose files are staged in memory."""
-    if not os.access("/dev/shm", os.W_OK):  # noqa: S108 - where memory is
-        pytest.skip("needs /dev/shm")
-    journals = Path("/dev/shm") / f"penstock-test-{os.getpid()}-{time.monotonic_ns()}"  # noqa: S108
-    journals.mkdir(mode=0o700)
-    made = Stage(tmp_path / "staged", journals)
-    made.folder.mkdir()
-    yield made
-    shutil.rmtree(journals)
-
-
 def _trials(
     stage: Stage, crasher: Path, seeds: list[int], *, on_disk: bool = False
 ) -> None:
@@ -274,13 +130,13 @@ def _trials(
 
 
 def test_nothing_is_lost_by_kills(memory_stage: Stage, crasher: Path) -> None:
-    _trials(memory_stage, crasher, _seeds(1, 40))
+    _trials(memory_stage, crasher, seeds(1, 40))
 
 
 def test_nothing_is_lost_by_kills_with_journals_on_disk(
     stage: Stage, crasher: Path
 ) -> None:
-    _trials(stage, crasher, _seeds(101, 10), on_disk=True)
+    _trials(stage, crasher, seeds(101, 10), on_disk=True)
 
 
 @pytest.mark.slow
@@ -288,7 +144,7 @@ def test_nothing_is_lost_by_kills_with_journals_on_disk(
 def test_nothing_is_lost_by_a_thousand_kills(
     memory_stage: Stage, crasher: Path, part: int
 ) -> None:
-    _trials(memory_stage, crasher, _seeds(1000 + 100 * part, 100))
+    _trials(memory_stage, crasher, seeds(1000 + 100 * part, 100))
 
 
 # --- A kill at a certain call ---------------------------------------------------------
@@ -319,9 +175,8 @@ def _killed_at(stage: Stage, crasher: Path, call: str, when: int, seed: int) -> 
         check=False,
         timeout=LIMIT_S,
     )
-    whole = done.stdout[: len(done.stdout) // 8 * 8]
     stage.drain()
-    _check(stage, seed, [word for (word,) in struct.iter_unpack("q", whole)])
+    _check(stage, seed, answers_in(done.stdout))
     assert done.returncode in (0, -signal.SIGKILL)
     return done.returncode != 0
 

@@ -325,3 +325,20 @@ def test_files_are_compared_by_all_that_is_known(
     assert mine.is_that_of(other, same_boot=True) == (
         same and mine.device == other.device
     )
+
+
+def test_who_drains_goes_no_further_when_it_is_put_aside(tmp_path: Path) -> None:
+    """The program was told of an error, and may have written to the file since."""
+    made = Made(tmp_path)
+    made.append(0, b"old")
+    made.header.flags = Flag.ASIDE
+    made.save()
+    (found,) = drain_folder(made.folder)
+    assert found.state is State.KEPT
+    assert "put aside after an error" in found.reason
+    assert made.file.read_bytes() == b""
+    made.path.rename(made.path.with_suffix(".failed"))
+    assert drain_folder(made.folder) == []
+    (found,) = drain_folder(made.folder, failed=True)
+    assert found.state is State.DRAINED
+    assert made.file.read_bytes() == b"old"

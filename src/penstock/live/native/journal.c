@@ -554,6 +554,8 @@ int64_t journal_step(struct journal *journal, int file, uint64_t most)
 {
     struct journal_header *header = journal->header;
     struct batch batch;
+    if (atomic_load(&header->flags) & JOURNAL_ASIDE)
+        return -ECANCELED;
     gather(journal, &batch, most, true);
     if (batch.count == 0)
         return batch.damaged ? -EUCLEAN : 0;
@@ -608,4 +610,6 @@ void journal_put_aside(struct journal *journal, const char *name)
     to = put_hex(put_text(to, end, "-"), end, ADD(names_made, 1));
     if (put_text(to, end, ".failed") != NULL && has_name(journal, name))
         raw_call(SYS_renameat2, AT_FDCWD, (long)name, AT_FDCWD, (long)aside, 0, 0);
+    /* Afterwards: a program that is killed in between was not told of the error. */
+    atomic_fetch_or(&journal->header->flags, JOURNAL_ASIDE);
 }

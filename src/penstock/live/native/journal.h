@@ -41,6 +41,7 @@ enum journal_flag {
     JOURNAL_THROUGH = 1, /* another one uses the file: what is written goes there */
     JOURNAL_CLOSED = 2,  /* the program has closed the file and waits no more */
     JOURNAL_ASKS = 4,    /* the program is to be called before a drain: only it drains */
+    JOURNAL_ASIDE = 8,   /* put aside: whoever was draining it goes no further */
 };
 
 struct journal_record {
@@ -143,7 +144,7 @@ uint64_t journal_next(const struct journal *, uint64_t most);
 
 /* Write the next records to `file`, one or up to `most` bytes; the caller holds
  * LOCK_DRAIN. Returns the data bytes, or -errno (-EUCLEAN: what should be a record is
- * none). */
+ * none; -ECANCELED: it was put aside, and the file may have been written since). */
 int64_t journal_step(struct journal *, int file, uint64_t most);
 
 /* Let the ring be used again; where promised, sync the file first. The caller holds

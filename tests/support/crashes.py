@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: MIT
+"""Trials in which a program that stages, and who drains, are killed.
+
+``crasher.c`` draws what it does from a seed, and says what was answered; `Draws` draws
+the same. Every trial prints its seed; ``PENSTOCK_CRASH_SEED`` repeats one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import random
+import select
+import signal
+import struct
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from penstock.live.drain import drain_folder
+from penstock.live.drainers import drain_beside
+from penstock.live.page import LEASE_MAX_S, Page
+from support.jobs import LIMIT_S
+from support.stages import Stage
+
+__all__ = [
+    "FILES",
+    "Act",
+    "Draws",
+    "answers_in",
+    "data_of",
+    "drain_with_accidents",
+    "killed",
+    "seeds",
+]
+
+FILES = ("a", "b")
+TURNS = 120
+_DATA_BYTES = 40000
+_PLACES = 200000
+_MASK = 2**64 - 1
+
+
+class Act(NamedTuple):
+    """What ``crasher.c`` does to an open file."""
+
+    kind: int
+    """Below 8: write; below 12: pwrite; lseek, ftruncate, fsync, close and open."""
+    size: int
+    place: int
+
+
+class Draws:
+    """The numbers that ``crasher.c`` draws."""
+
+    def __init__(self, seed: int) -> None:
+        self._state = (seed * 2654435761 + 88172645463325252) & _MASK
+
+    def __call__(self, below: int) -> int:
+        state = self._state
+        state ^= state << 13 & _MASK
+        state ^= state >> 7
+        state ^= state << 17 & _MASK
+        self._state = state
+        return (state >> 11) % below
+
+    def act(self, *, is_open: bool) -> Act:
+        """Return what is done to the file that was drawn before."""
+        kind, size, place = self(16), 1 + self(_DATA_BYTES - 1), self(_PLACES)
+        return Act(kind if is_open else 15, size, place)
+
+
+def data_of(turn: int, size: int) -> bytes:
+    """Return what a turn writes."""
+    period = bytes((turn * 31 + i * 7 + 1) % 256 for i in range(256))
+    return (period * (size // 256 + 1))[:size]
+
+
+# --- Kills ----------------------------------------------------------------------------
+
+
+def killed(
+    stage: Stage,
+    crasher: Path,
+    seed: int,
+    chance: random.Random,
+    *,
+    durable: str = "file",
+) -> list[int]:
+    """Run the program, with or without drainers, kill it, and return its answers."""
+    capacity = chance.choice([64 << 10, 256 << 10, 64 << 20])
+    wanted = chance.randrange(TURNS + 1)
+    with _page(stage, chance) as page, _drainers(stage, chance, page):
+        environment = stage.environment(capacity, page=page.path, durable=durable)
+        program = stage.start(*(crasher, seed, TURNS, *FILES), environment=environment)
+        told = _read_answers(program, wanted)
+        time.sleep(chance.random() * 0.002)
+        return _kill(program, told)
+
+
+def answers_in(told: bytes) -> list[int]:
+    """Return the answers that the program had written when it was killed."""
+    return [word for (word,) in struct.iter_unpack("q", told[: len(told) // 8 * 8])]
+
+
+def drain_with_accidents(stage: Stage, chance: random.Random) -> None:
+    """Let drainers begin that are killed on the way."""
+    for _ in range(chance.choice([0, 0, 1, 3])):
+        child = _in_child(stage.drain)
+        time.sleep(chance.random() * 0.004)
+        _end(child)
+
+
+def seeds(first: int, count: int) -> list[int]:
+    """Return seeds, or the one that the environment names."""
+    asked = os.environ.get("PENSTOCK_CRASH_SEED")
+    return [int(asked)] if asked else list(range(first, first + count))
+
+
+def _read_answers(program: subprocess.Popen[bytes], wanted: int) -> bytes:
+    """Read answers until there are enough, or the program ends or falls silent."""
+    assert program.stdout is not None
+    told = b""
+    while len(told) < 8 * wanted:
+        if not select.select([program.stdout], [], [], LIMIT_S)[0]:
+            break
+        piece = os.read(program.stdout.fileno(), 8 * wanted - len(told))
+        if not piece:
+            break
+        told += piece
+    return told
+
+
+def _kill(program: subprocess.Popen[bytes], told: bytes) -> list[int]:
+    program.kill()
+    assert program.stdin is not None
+    assert program.stdout is not None
+    told += program.stdout.read()
+    program.stdin.close()
+    program.stdout.close()
+    program.wait(timeout=LIMIT_S)
+    return answers_in(told)
+
+
+def _in_child(work: Callable[[], object]) -> int:
+    """Do some work in a child that can be killed."""
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+        finally:
+            os._exit(0)
+    return child
+
+
+def _end(child: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+
+
+@contextlib.contextmanager
+def _drainers(stage: Stage, chance: random.Random, page: Page) -> Iterator[None]:
+    """Drain all the time, or not, in a process that is killed in the end."""
+    kind = chance.choice(["none", "by hand", "beside"])
+    with contextlib.ExitStack() as stack:
+        if kind == "by hand":
+            stack.callback(_end, _in_child(lambda: _drain_forever(stage)))
+        elif kind == "beside":
+            ours = (os.geteuid(), os.getegid())
+            process = drain_beside(page.path, stage.journals, *ours)
+            stack.callback(process.wait, LIMIT_S)
+            stack.callback(process.kill)
+            time.sleep(0.05)  # It takes a moment to start.
+        yield
+        time.sleep(chance.random() * 0.003)
+
+
+def _drain_forever(stage: Stage) -> None:
+    while True:
+        drain_folder(stage.journals)
+
+
+@contextlib.contextmanager
+def _page(stage: Stage, chance: random.Random) -> Iterator[Page]:
+    """Make a page, sometimes with a limit."""
+    with Page.create(stage.folder.parent / f"{chance.random()}.page") as page:
+        page.renew(LEASE_MAX_S)
+        page.grant(chance.choice([math.inf, 50e6]))
+        yield page
