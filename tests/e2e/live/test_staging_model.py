@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import subprocess
 import sys
@@ -16,6 +17,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from penstock.live.drainers import Drainer
+from penstock.live.page import Page
 from support import file_driver
 from support.jobs import LIMIT_S
 from support.stages import Stage, files
@@ -121,17 +124,28 @@ def _drawn(seed: int) -> list[Any]:
 
 
 class Pair:
-    """Two drivers: one under staging, one without the library."""
+    """Two drivers: one under staging, one without the library.
 
-    def __init__(self, root: Path) -> None:
+    Parameters
+    ----------
+    drained
+        Whether a drainer runs beside the one that stages.
+    """
+
+    def __init__(self, root: Path, *, drained: bool) -> None:
         self._numbers = count()
+        self._page = Page.create(root / "page")
+        self._drainer = Drainer(self._page.path, os.geteuid(), os.getegid())
+        self._drained = drained
         self._stages = []
         self._drivers: list[subprocess.Popen[bytes]] = []
         for kind in ("staged", "plain"):
             stage = Stage(root / kind, root / f"{kind}-journals")
             stage.folder.mkdir()
             stage.journals.mkdir(mode=0o700)
-            environment = stage.environment(CAPACITY) if kind == "staged" else {}
+            environment = {}
+            if kind == "staged":
+                environment = stage.environment(CAPACITY, page=self._page.path)
             command = (sys.executable, "-S", "-E", file_driver.__file__)
             self._drivers.append(stage.start(*command, environment=environment))
             self._stages.append(stage)
@@ -140,6 +154,8 @@ class Pair:
         """Let both do the steps; answers and files must be the same."""
         name = str(next(self._numbers))
         answers = []
+        if self._drained:
+            self._drainer.keep(self._stages[0].journals)
         for driver, stage in zip(self._drivers, self._stages, strict=True):
             (stage.folder / name).mkdir()
             assert driver.stdin is not None
@@ -156,11 +172,15 @@ class Pair:
         """End both."""
         for driver in self._drivers:
             driver.communicate(timeout=LIMIT_S)
+        self._page.close()
 
 
-@pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    made = Pair(tmp_path_factory.mktemp("model"))
+@pytest.fixture(scope="module", params=["alone", "beside a drainer"])
+def pair(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[Pair]:
+    root = tmp_path_factory.mktemp("model")
+    made = Pair(root, drained=request.param != "alone")
     yield made
     made.close()
 

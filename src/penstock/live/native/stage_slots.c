@@ -237,11 +237,13 @@ void refuse_descriptor(int fd, int error)
     refuse(path_of(fd, path, sizeof path) ? path : "", error);
 }
 
-/* Wait for whoever drains; it holds the lock for a step. */
-static bool lock_drain(struct journal *journal)
+/* Wait for whoever drains, for so many milliseconds; it holds the lock for a step. */
+enum { A_MOMENT = 200, LONG = 30000 };
+
+static bool lock_drain(struct journal *journal, unsigned patience_ms)
 {
     struct patience patience = {0};
-    while (patience.naps < 200) {
+    while (patience.naps < patience_ms) {
         if (journal_try_lock(journal, LOCK_DRAIN))
             return true;
         nap(&patience);
@@ -250,7 +252,8 @@ static bool lock_drain(struct journal *journal)
 }
 
 /* Remove an empty journal, or put aside one that cannot be drained. If another process
- * does not let its lock go the file stays: a drainer will deal with it. */
+ * does not let its lock go the file stays: a drainer will deal with one that is empty,
+ * and goes no further with the other. */
 void end_journal(struct slot *slot, int error)
 {
     char name[JOURNAL_NAME];
@@ -259,11 +262,11 @@ void end_journal(struct slot *slot, int error)
     if (error != 0)
         stage_say("could not be drained; its journal is put aside",
                   slot->journal.header->path, error);
-    if (!lock_drain(&slot->journal))
-        return;
-    if (error != 0)
+    if (error != 0 && !lock_drain(&slot->journal, LONG))
+        atomic_fetch_or(&slot->journal.header->flags, JOURNAL_ASIDE);
+    else if (error != 0)
         journal_put_aside(&slot->journal, name);
-    else
+    else if (lock_drain(&slot->journal, A_MOMENT))
         journal_retire(&slot->journal, name);
 }
 
@@ -364,7 +367,7 @@ static int make_journal(struct journal *journal, int fd, const struct staged_fil
     if (answer != 0 || !is_open_elsewhere(fd))
         return answer;
     journal_name(name, stage_settings.folder, file->device, file->inode);
-    if (lock_drain(journal))
+    if (lock_drain(journal, A_MOMENT))
         journal_retire(journal, name);
     journal_close(journal);
     return -EBUSY;
