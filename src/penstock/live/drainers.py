@@ -99,7 +99,7 @@ def drain_beside(
 
 def drain_after(folder: Path, user: int, group: int) -> None:
     """Drain what programs of a user have left behind in a folder."""
-    command = ["-m", "penstock", "drain", "--orphans", str(folder)]
+    command = ["-P", "-m", "penstock", "drain", "--orphans", str(folder)]
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         process = _started(command, user, group, {"PENSTOCK_DISABLE": "1"})
         threading.Thread(target=process.wait, daemon=True).start()
@@ -145,6 +145,7 @@ def _started(
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         env={**inherited, **variables},
+        cwd="/",
         pass_fds=descriptors,
         start_new_session=True,
         **other,

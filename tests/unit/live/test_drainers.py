@@ -54,8 +54,8 @@ def test_a_drainer_is_started_where_something_is_left(
     (memory / "penstock-3").touch()
     drainers.drain_left_behind([])
     folder = str(memory / "penstock-2")
-    command = [sys.executable, "-m", "penstock", "drain", "--orphans", folder]
-    assert started.commands == [command]
+    words = ["-P", "-m", "penstock", "drain", "--orphans", folder]
+    assert started.commands == [[sys.executable, *words]]
     assert started.options[0]["env"]["PENSTOCK_DISABLE"] == "1"
     assert "user" not in started.options[0]
 
