@@ -2,8 +2,9 @@
 """Processes that drain journals, started by the agent; nobody waits for them.
 
 Beside a job that stages runs a `Drainer`: the preload library in a process of its own
-(``native/stage_drainer.c``), which draws on the job's page. What jobs have left behind
-is drained by ``penstock drain --orphans``, which nobody holds up.
+(``native/stage_drainer.c``), which draws on the job's page. It is a small program that
+every system has and that never begins: whoever owns the job can run it. What jobs have
+left behind is drained by ``penstock drain --orphans``, which nobody holds up.
 
 Both are processes of the user whose journals they drain: a journal says which file is
 written.
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -34,11 +36,9 @@ MEMORY: Final = "/dev/shm/penstock-"  # noqa: S108
 LINGER_S: Final = 5.0
 #: No two starts for one job are closer (s).
 _RETRY_S: Final = 2.0
-#: The interpreter only loads the library: it starts at once, and needs no package.
-_PROGRAM: Final = (
-    "import ctypes, sys; "
-    "sys.exit(ctypes.CDLL(sys.argv[1]).penstock_drain_beside(int(sys.argv[2])))"
-)
+#: The program that loads the library, and the name that it goes by.
+_PROGRAM: Final = "true"
+_NAME: Final = "penstock-drain"
 
 
 class Drainer:
@@ -82,16 +82,20 @@ def drain_beside(
     page: Path, folder: Path, user: int, group: int
 ) -> subprocess.Popen[bytes]:
     """Start to drain the journals of the job that has this page."""
+    program = shutil.which(_PROGRAM)
+    if program is None:
+        raise InputError(f"there is no program `{_PROGRAM}`", remedy="check PATH")
     # By its descriptor: the owner's cache is closed to other users.
     library = os.open(shim_path(), os.O_RDONLY | os.O_CLOEXEC)
+    variables = {
+        "LD_PRELOAD": f"/proc/self/fd/{library}",
+        "PENSTOCK_PAGE": str(page),
+        "PENSTOCK_STAGING": str(folder),
+        "PENSTOCK_DRAIN": f"{LINGER_S * 1e3:.0f}",
+    }
     try:
-        words = (f"/proc/self/fd/{library}", f"{LINGER_S * 1e3:.0f}")
         return _started(
-            ["-I", "-S", "-c", _PROGRAM, *words],
-            user,
-            group,
-            {"PENSTOCK_PAGE": str(page), "PENSTOCK_STAGING": str(folder)},
-            (library,),
+            [_NAME], user, group, variables, executable=program, pass_fds=(library,)
         )
     finally:
         os.close(library)
@@ -99,7 +103,15 @@ def drain_beside(
 
 def drain_after(folder: Path, user: int, group: int) -> None:
     """Drain what programs of a user have left behind in a folder."""
-    command = ["-P", "-m", "penstock", "drain", "--orphans", str(folder)]
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "penstock",
+        "drain",
+        "--orphans",
+        str(folder),
+    ]
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         process = _started(command, user, group, {"PENSTOCK_DISABLE": "1"})
         threading.Thread(target=process.wait, daemon=True).start()
@@ -124,29 +136,27 @@ def _has_journals(folder: Path) -> bool:
 
 
 def _started(
-    words: Sequence[str],
+    command: Sequence[str],
     user: int,
     group: int,
     variables: Mapping[str, str],
-    descriptors: Sequence[int] = (),
+    **options: Any,
 ) -> subprocess.Popen[bytes]:
-    """Start the interpreter as a user, with nothing of this process's own control."""
-    other: dict[str, Any] = {}
+    """Start a program as a user, with nothing of this process's own control."""
     if user != os.geteuid():
-        other = {"user": user, "group": group, "extra_groups": []}
+        options |= {"user": user, "group": group, "extra_groups": []}
     inherited = {
         name: value
         for name, value in os.environ.items()
         if name != "LD_PRELOAD" and not name.startswith("PENSTOCK_")
     }
     return subprocess.Popen(  # noqa: S603 - ourselves
-        [sys.executable, *words],
+        command,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         env={**inherited, **variables},
         cwd="/",
-        pass_fds=descriptors,
         start_new_session=True,
-        **other,
+        **options,
     )

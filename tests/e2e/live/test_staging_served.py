@@ -3,17 +3,22 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
-from penstock.live.shim import shim_environment
+from penstock.live.messages import Enter
+from penstock.live.shim import shim_environment, shim_path
 from penstock.live.staging_rules import Staging
+from penstock.live.wire import Client
 from support.campaigns import until
 from support.daemons import Daemon
+from support.users import NEEDS_ROOT, NOBODY, as_user, open_for_all
 
 #: Begins a phase, writes for every line that it reads, ends the phase with the input.
 _WRITER = """
@@ -190,3 +195,52 @@ def test_a_folder_that_the_settings_name_is_drained_at_the_start(
         assert (daemon.data / "out").stat().st_size == 0
         daemon.start()
         until(lambda: _is_drained(daemon))
+
+
+@NEEDS_ROOT
+def test_the_journals_of_another_user_are_drained_as_that_user(tmp_path: Path) -> None:
+    journals = tmp_path / "journals"
+    with closing(Daemon(tmp_path, users="all")) as daemon:
+        out = daemon.data / "out"
+        open_for_all(tmp_path)
+        daemon.start()
+        daemon.data.chmod(0o777)
+        journals.mkdir(mode=0o700)
+        os.chown(journals, NOBODY, NOBODY)
+        library = shutil.copy(shim_path(), tmp_path / "library.so")
+
+        def enter() -> list[int]:
+            environment = dict(os.environ) | {"LD_PRELOAD": library}
+            environment["PENSTOCK_PREFIXES"] = str(daemon.data)
+            environment |= Staging(journals).environment()
+            with Client(daemon.home / "agent.sock") as client:
+                page = client.ask(Enter("theirs")).page
+                program = subprocess.Popen(
+                    ["dd", "of=out", "bs=8", "status=none"],
+                    env=environment | {"PENSTOCK_PAGE": page},
+                    cwd=daemon.data,
+                    stdin=subprocess.PIPE,
+                )
+                assert program.stdin is not None
+                program.stdin.write(b"written\n")
+                program.stdin.flush()
+                # Nobody but the drainer drains: the program lives and waits.
+                until(lambda: out.exists() and out.read_text() == "written\n")
+                alive = program.poll() is None
+                found = _users_of_drainers(page) if alive else []
+                program.kill()
+                return found
+
+        assert as_user(NOBODY, enter) == [NOBODY]
+        assert out.stat().st_uid == NOBODY
+
+
+def _users_of_drainers(page: str) -> list[int]:
+    """Return the users of the processes that drain for a page."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            words = (process / "environ").read_bytes().split(b"\0")
+            if {b"PENSTOCK_PAGE=" + page.encode(), b"PENSTOCK_DRAIN=5000"} <= {*words}:
+                found.append(process.stat().st_uid)
+    return found

@@ -5,6 +5,7 @@
  * PENSTOCK_PAGE      path of the page
  * PENSTOCK_PREFIXES  colon-separated, absolute, resolved: what is controlled
  * PENSTOCK_DISABLE   set and not "0": nothing is
+ * PENSTOCK_DRAIN     see stage_drainer.c
  *
  * Nothing here waits: the page is opened, looked at and mapped. If anything is wrong
  * with it, or if the program runs with other rights than its caller (AT_SECURE), there
@@ -92,6 +93,7 @@ __attribute__((constructor)) static void start(void)
         if (attached_page != NULL)
             ADD(attached_page->attached, 1);
         stage_start();
+        drain_if_asked();
     }
     errno = kept;
 }

@@ -234,6 +234,9 @@ bool stage_end_of(uint64_t device, uint64_t inode, uint64_t *end);
 /* The program ends: drain everything. */
 void stage_finish(void);
 
+/* In a process that is to drain, and nothing else: do so, and end. */
+void drain_if_asked(void);
+
 /* For bbio.c: let a descriptor be staged; call back before its drains. */
 int stage_allow(int fd);
 bool stage_notify(int fd, stage_callback *callback);

@@ -4,16 +4,19 @@
  * job's journals beside the programs that fill them. It draws on the job's page, so that
  * drains are charged, paced and counted as if the programs had made them, and it drains
  * no other job's journals. Programs need it not: whoever must drain does.
+ *
+ * It is any program under the library that finds PENSTOCK_DRAIN in its environment: it
+ * drains, until nothing was staged for so many milliseconds, and never begins.
  */
 #include <dirent.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 
 #include "stage_slots.h"
-
-EXPORT int penstock_drain_beside(unsigned linger_ms);
 
 /* Between two looks; and after a look in which something could not be drained. */
 static const uint64_t LOOK_NS = 5000000;
@@ -91,13 +94,13 @@ static void correct(struct balance *before, struct balance now)
                                        &now.drained, now.absorbed);
 }
 
-/* Drain until nothing was staged for `linger_ms`; 0, or an error: nothing can be. */
-int penstock_drain_beside(unsigned linger_ms)
+/* Drain until nothing was staged for so long; 0, or an error: nothing can be. */
+static int drain_beside(uint64_t linger_ns)
 {
     struct balance before = {0, 0, 0};
     if (!is_ready() || attached_place[1] == 0)
         return EINVAL;
-    for (uint64_t busy = now_ns(); now_ns() - busy < linger_ms * UINT64_C(1000000);) {
+    for (uint64_t busy = now_ns(); now_ns() - busy < linger_ns;) {
         struct balance now = read_balance();
         STORE(attached_page->classes[CLASS_DRAIN].beat_ns, now.since_ns);
         if (now.drained >= now.absorbed) {
@@ -112,4 +115,14 @@ int penstock_drain_beside(unsigned linger_ms)
             rest(visited == VISITED_KEPT ? RETRY_NS : LOOK_NS);
     }
     return 0;
+}
+
+void drain_if_asked(void)
+{
+    const char *linger_ms = secure_getenv("PENSTOCK_DRAIN");
+    if (linger_ms == NULL)
+        return;
+    prctl(PR_SET_NAME, "penstock-drain");
+    int answer = drain_beside(strtoull(linger_ms, NULL, 10) * UINT64_C(1000000));
+    raw_call(SYS_exit_group, answer, 0, 0, 0, 0, 0);
 }
