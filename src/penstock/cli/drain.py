@@ -38,11 +38,6 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="also those put aside after an error that the program was told of",
     )
-    parser.add_argument(
-        "--orphans",
-        action="store_true",
-        help="only those whose programs have ended: the others drain by themselves",
-    )
     add_json_option(parser)
 
 
@@ -57,7 +52,7 @@ def main(arguments: argparse.Namespace) -> int:
     elif arguments.show:
         found = look(folder)
     else:
-        found = drain_folder(folder, failed=arguments.failed, orphans=arguments.orphans)
+        found = drain_folder(folder, failed=arguments.failed)
     if arguments.json:
         write_json(
             {"penstock": 1, "journals": [_row(f) for f in found]}, arguments.json

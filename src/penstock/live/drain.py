@@ -95,22 +95,17 @@ def look(folder: Path) -> list[Found]:
     return [_examined(path) for path in _journals(folder, failed=True)]
 
 
-def drain_folder(
-    folder: Path, *, failed: bool = False, orphans: bool = False
-) -> list[Found]:
+def drain_folder(folder: Path, *, failed: bool = False) -> list[Found]:
     """Drain all journals in a folder; what cannot be drained is kept, with a reason.
 
     Parameters
     ----------
     failed
         Whether to try those again that were put aside after an error.
-    orphans
-        Whether to leave those alone whose writers live.
     """
     _stand_aside()
     _sweep(folder)
-    paths = _journals(folder, failed=failed)
-    return [_drained(path, orphans=orphans) for path in paths]
+    return [_drained(path) for path in _journals(folder, failed=failed)]
 
 
 # --- Finding --------------------------------------------------------------------------
@@ -261,11 +256,9 @@ def _open_to_write(path: Path) -> int:
 # --- Draining -------------------------------------------------------------------------
 
 
-def _drained(path: Path, *, orphans: bool) -> Found:
+def _drained(path: Path) -> Found:
     try:
         with Journal.open(path) as journal:
-            if orphans and journal.is_alive:
-                return _found(journal, State.LIVE)
             return _drain(journal)
     except InputError as error:
         return Found(path, "", State.KEPT, reason=_why(error))

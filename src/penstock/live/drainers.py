@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Processes that drain journals, started by the agent; nobody waits for them.
 
-Beside a job that stages runs a `Drainer`: the preload library in a process of its own
-(``native/stage_drainer.c``), which draws on the job's page. It is a small program that
-every system has and that never begins: whoever owns the job can run it. What jobs have
-left behind is drained by ``penstock drain --orphans``, which nobody holds up.
-
-Both are processes of the user whose journals they drain: a journal says which file is
-written.
+Beside a job that stages runs a `Drainer`, which draws on the job's page. What jobs have
+left behind is drained without a page, and nobody holds that up. Both are the preload
+library (``native/stage_drainer.c``) in a small program that every system has and that
+never begins; and both run as the user whose journals they drain: a journal says which
+file is written.
 """
 
 from __future__ import annotations
@@ -17,10 +15,9 @@ import os
 import shutil
 import stat
 import subprocess
-import sys
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from math import inf
 from pathlib import Path
 from typing import Any, Final
@@ -82,39 +79,18 @@ def drain_beside(
     page: Path, folder: Path, user: int, group: int
 ) -> subprocess.Popen[bytes]:
     """Start to drain the journals of the job that has this page."""
-    program = shutil.which(_PROGRAM)
-    if program is None:
-        raise InputError(f"there is no program `{_PROGRAM}`", remedy="check PATH")
-    # By its descriptor: the owner's cache is closed to other users.
-    library = os.open(shim_path(), os.O_RDONLY | os.O_CLOEXEC)
-    variables = {
-        "LD_PRELOAD": f"/proc/self/fd/{library}",
-        "PENSTOCK_PAGE": str(page),
-        "PENSTOCK_STAGING": str(folder),
-        "PENSTOCK_DRAIN": f"{LINGER_S * 1e3:.0f}",
-    }
-    try:
-        return _started(
-            [_NAME], user, group, variables, executable=program, pass_fds=(library,)
-        )
-    finally:
-        os.close(library)
+    return _started(folder, user, group, {"PENSTOCK_PAGE": str(page)})
 
 
 def drain_after(folder: Path, user: int, group: int) -> None:
-    """Drain what programs of a user have left behind in a folder."""
-    command = [
-        sys.executable,
-        "-P",
-        "-m",
-        "penstock",
-        "drain",
-        "--orphans",
-        str(folder),
-    ]
-    with contextlib.suppress(OSError, subprocess.SubprocessError):
-        process = _started(command, user, group, {"PENSTOCK_DISABLE": "1"})
-        threading.Thread(target=process.wait, daemon=True).start()
+    """Start to drain what programs of a user that have ended have left in a folder."""
+
+    def run() -> None:
+        with contextlib.suppress(InputError, OSError, subprocess.SubprocessError):
+            _started(folder, user, group, {}).wait()
+
+    # A library that is not there yet is compiled, which takes seconds.
+    threading.Thread(target=run, daemon=True).start()
 
 
 def drain_left_behind(patterns: Iterable[str]) -> None:
@@ -136,27 +112,35 @@ def _has_journals(folder: Path) -> bool:
 
 
 def _started(
-    command: Sequence[str],
-    user: int,
-    group: int,
-    variables: Mapping[str, str],
-    **options: Any,
+    folder: Path, user: int, group: int, variables: Mapping[str, str]
 ) -> subprocess.Popen[bytes]:
-    """Start a program as a user, with nothing of this process's own control."""
+    """Start the library in a process of a user, with nothing of our own control."""
+    program = shutil.which(_PROGRAM)
+    if program is None:
+        raise InputError(f"there is no program `{_PROGRAM}`", remedy="check PATH")
+    other: dict[str, Any] = {}
     if user != os.geteuid():
-        options |= {"user": user, "group": group, "extra_groups": []}
-    inherited = {
-        name: value
-        for name, value in os.environ.items()
-        if name != "LD_PRELOAD" and not name.startswith("PENSTOCK_")
+        other = {"user": user, "group": group, "extra_groups": []}
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith("PENSTOCK_")}
+    # By its descriptor: the cache of who owns it is closed to other users.
+    library = os.open(shim_path(), os.O_RDONLY | os.O_CLOEXEC)
+    ours = {
+        "LD_PRELOAD": f"/proc/self/fd/{library}",
+        "PENSTOCK_STAGING": str(folder),
+        "PENSTOCK_DRAIN": f"{LINGER_S * 1e3:.0f}",
     }
-    return subprocess.Popen(  # noqa: S603 - ourselves
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env={**inherited, **variables},
-        cwd="/",
-        start_new_session=True,
-        **options,
-    )
+    try:
+        return subprocess.Popen(  # noqa: S603 - it never begins
+            [_NAME],
+            executable=program,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={**inherited, **ours, **variables},
+            cwd="/",
+            pass_fds=(library,),
+            start_new_session=True,
+            **other,
+        )
+    finally:
+        os.close(library)

@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from penstock.live import IoClass, Page
-from penstock.live.drainers import Drainer, drain_beside
+from penstock.live.drainers import Drainer, drain_after, drain_beside
 from support.jobs import LIMIT_S, Job, eventually
 from support.stages import Stage
+from support.users import NEEDS_ROOT, NOBODY
 
 #: Opens a file, writes what each line says, and closes it at the end of its input.
 _WRITER = """
@@ -220,14 +221,44 @@ def test_what_cannot_be_drained_is_the_programs_to_know(stage: Stage, job: Job) 
     assert (stage.folder / "hidden").read_bytes() == b"x" * 1000
 
 
-def test_without_a_page_it_drains_nothing(stage: Stage, tmp_path: Path) -> None:
+def test_without_its_page_it_drains_nothing(stage: Stage, tmp_path: Path) -> None:
     writer = Writer(stage, stage.environment(), "a")
     writer.write(1000)
     gone = tmp_path / "gone.page"
     process = drain_beside(gone, stage.journals, os.geteuid(), os.getegid())
-    assert process.wait(LIMIT_S) != 0
+    assert process.wait(LIMIT_S) == 0
     assert writer.path.stat().st_size == 0
     assert writer.end() == b"closed\n"
+
+
+def test_what_the_dead_have_left_is_drained_and_nothing_else(stage: Stage) -> None:
+    dead, living = (Writer(stage, stage.environment(), name) for name in "ab")
+    for writer in (dead, living):
+        writer.write(MB)
+    dead.process.kill()
+    dead.process.communicate(timeout=LIMIT_S)
+    drain_after(stage.journals, os.geteuid(), os.getegid())
+    eventually(lambda: len(stage.left_over()) == 1)
+    assert dead.path.read_bytes() == b"x" * MB
+    assert living.path.stat().st_size == 0
+    assert living.end() == b"closed\n"
+
+
+@NEEDS_ROOT
+def test_a_journal_of_another_user_says_nothing(stage: Stage) -> None:
+    """It could have any file written."""
+    dead = Writer(stage, stage.environment(), "a")
+    dead.write(1000)
+    dead.process.kill()
+    dead.process.communicate(timeout=LIMIT_S)
+    (journal,) = stage.journals.glob("*.journal")
+    os.chown(journal, NOBODY, NOBODY)
+    again = Writer(stage, stage.environment(), "a")
+    again.write(10)
+    assert again.path.read_bytes() == b"x" * 10
+    assert again.end() == b"closed\n"
+    assert "journal is kept" in stage.log()
+    assert journal.exists()
 
 
 _ASKS = """

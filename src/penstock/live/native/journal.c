@@ -249,18 +249,23 @@ static bool is_whole(int fd, const struct journal_header *header)
            (uint64_t)status.st_size - JOURNAL_HEADER >= header->capacity;
 }
 
-static bool has_header(int fd)
+/* A journal says what is written where: another user's says nothing to us. */
+static int check_file(int fd)
 {
     struct stat status;
-    return raw_call(SYS_fstat, fd, (long)&status, 0, 0, 0, 0) == 0 &&
-           S_ISREG(status.st_mode) && status.st_size >= JOURNAL_HEADER;
+    long answer = raw_call(SYS_fstat, fd, (long)&status, 0, 0, 0, 0);
+    if (answer != 0)
+        return (int)answer;
+    if (!S_ISREG(status.st_mode) || status.st_size < JOURNAL_HEADER)
+        return -EPROTO;
+    return status.st_uid == (uid_t)call(SYS_geteuid, 0, 0, 0, 0) ? 0 : -EPERM;
 }
 
 static int examine(struct journal *journal)
 {
-    if (!has_header(journal->fd))
-        return -EPROTO;
-    int answer = map_header(journal);
+    int answer = check_file(journal->fd);
+    if (answer == 0)
+        answer = map_header(journal);
     if (answer != 0)
         return answer;
     const struct journal_header *header = journal->header;

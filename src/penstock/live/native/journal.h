@@ -125,7 +125,8 @@ bool journal_name(char name[JOURNAL_NAME], const char *folder, uint64_t device,
 int journal_create(struct journal *, const struct journal_terms *,
                    const struct staged_file *);
 
-/* Map the journal that has this name; 0 or -errno (-EPROTO: of another version). */
+/* Map the journal that has this name; 0 or -errno (-EPROTO: of another version, -EPERM:
+ * of another user). */
 int journal_open(struct journal *, const char *name);
 
 /* Unmap and close; the locks of this process go. */

@@ -54,9 +54,14 @@ bool stage_describe(int fd, struct staged_file *);
 bool foreign_settle(uint64_t device, uint64_t inode, bool through, int fd, int at,
                     const char *path);
 
+/* What became of a journal; the greatest is what matters of several. */
+enum visited { VISITED_NOTHING, VISITED_KEPT, VISITED_DRAINED };
+
 /* Drain a part of a journal, if it is of a process that shares our page. */
-enum visited { VISITED_NOTHING, VISITED_DRAINED, VISITED_KEPT };
 enum visited foreign_visit(const char *name);
+
+/* Drain a journal whose writer has ended. */
+enum visited foreign_adopt(const char *name);
 
 /* The end of what another process has staged. */
 bool foreign_end(uint64_t device, uint64_t inode, uint64_t *end);

@@ -6,10 +6,10 @@
  * no other job's journals. Programs need it not: whoever must drain does.
  *
  * It is any program under the library that finds PENSTOCK_DRAIN in its environment: it
- * drains, until nothing was staged for so many milliseconds, and never begins.
+ * drains, until nothing was staged for so many milliseconds, and never begins. Without a
+ * page it drains once what programs that have ended have left behind, unpaced.
  */
 #include <dirent.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -42,31 +42,27 @@ static bool is_journal(const char *name)
     return end != NULL && strcmp(end, ".journal") == 0;
 }
 
-static enum visited visit_named(const char *name)
+/* Do something with every journal in the folder; return the most that came of it. */
+static enum visited for_all(enum visited (*act)(const char *name))
 {
+    enum visited most = VISITED_NOTHING;
     char path[JOURNAL_NAME];
-    size_t folder = strlen(stage_settings.folder), length = strlen(name);
-    if (!is_journal(name) || folder + 1 + length >= sizeof path)
-        return VISITED_NOTHING;
-    memcpy(path, stage_settings.folder, folder);
-    path[folder] = '/';
-    memcpy(path + folder + 1, name, length + 1);
-    return foreign_visit(path);
-}
-
-/* Drain something of every journal of the job; the worst that was met. */
-static enum visited visit_all(void)
-{
-    enum visited worst = VISITED_NOTHING;
+    size_t length = strlen(stage_settings.folder);
     DIR *folder = opendir(stage_settings.folder);
     if (folder == NULL)
         return VISITED_KEPT;
+    memcpy(path, stage_settings.folder, length);
+    path[length++] = '/';
     for (struct dirent *entry; (entry = readdir(folder)) != NULL;) {
-        enum visited visited = visit_named(entry->d_name);
-        worst = visited > worst ? visited : worst;
+        size_t room = strlen(entry->d_name) + 1;
+        if (!is_journal(entry->d_name) || length + room > sizeof path)
+            continue;
+        memcpy(path + length, entry->d_name, room);
+        enum visited visited = act(path);
+        most = visited > most ? visited : most;
     }
     closedir(folder);
-    return worst;
+    return most;
 }
 
 /* What the page says is staged. */
@@ -94,12 +90,10 @@ static void correct(struct balance *before, struct balance now)
                                        &now.drained, now.absorbed);
 }
 
-/* Drain until nothing was staged for so long; 0, or an error: nothing can be. */
-static int drain_beside(uint64_t linger_ns)
+/* Drain until nothing was staged for so long. */
+static void drain_beside(uint64_t linger_ns)
 {
     struct balance before = {0, 0, 0};
-    if (!is_ready() || attached_place[1] == 0)
-        return EINVAL;
     for (uint64_t busy = now_ns(); now_ns() - busy < linger_ns;) {
         struct balance now = read_balance();
         STORE(attached_page->classes[CLASS_DRAIN].beat_ns, now.since_ns);
@@ -108,13 +102,12 @@ static int drain_beside(uint64_t linger_ns)
             continue;
         }
         busy = now.since_ns;
-        enum visited visited = visit_all();
+        enum visited visited = for_all(foreign_visit);
         if (visited == VISITED_NOTHING)
             correct(&before, now);
         if (visited != VISITED_DRAINED)
             rest(visited == VISITED_KEPT ? RETRY_NS : LOOK_NS);
     }
-    return 0;
 }
 
 void drain_if_asked(void)
@@ -123,6 +116,10 @@ void drain_if_asked(void)
     if (linger_ms == NULL)
         return;
     prctl(PR_SET_NAME, "penstock-drain");
-    int answer = drain_beside(strtoull(linger_ms, NULL, 10) * UINT64_C(1000000));
-    raw_call(SYS_exit_group, answer, 0, 0, 0, 0, 0);
+    bool has_page = attached_place[1] != 0;
+    if (is_ready() && has_page)
+        drain_beside(strtoull(linger_ms, NULL, 10) * UINT64_C(1000000));
+    else if (is_ready() && secure_getenv("PENSTOCK_PAGE") == NULL)
+        for_all(foreign_adopt);
+    raw_call(SYS_exit_group, 0, 0, 0, 0, 0, 0);
 }

@@ -198,6 +198,18 @@ enum visited foreign_visit(const char *name)
     return visited;
 }
 
+enum visited foreign_adopt(const char *name)
+{
+    struct journal journal;
+    if (journal_open(&journal, name) != 0)
+        return VISITED_NOTHING;
+    bool orphan = !journal_is_locked(&journal, LOCK_LIFE);
+    if (orphan)
+        settle(&journal, name, -1, AT_FDCWD, NULL);
+    journal_close(&journal);
+    return orphan ? VISITED_DRAINED : VISITED_NOTHING;
+}
+
 bool foreign_end(uint64_t device, uint64_t inode, uint64_t *end)
 {
     char name[JOURNAL_NAME];
