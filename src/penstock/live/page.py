@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 """The page: what the processes of a job on one node share with the agent.
 
-The layout and the equations are those of ``native/page.h``; a test compares `LAYOUT`
-with it. A bucket grants bytes by the curve ``G(t) = G0 + rate (t - t0)`` and counts the
-bytes charged to it; the preload library lets a call return when the curve has reached
-the call's finish tag. A grant published here continues the curve in force, so that what
-a job owes stays owed, and is served at the new rate.
+The layout is that of `penstock.live.page_layout`, the equations are in
+``native/page.h``. A bucket grants bytes by the curve ``G(t) = G0 + rate (t - t0)`` and
+counts the bytes charged to it; the preload library lets a call return when the curve
+has reached the call's finish tag. A grant published here continues the curve in force,
+so that what a job owes stays owed, and is served at the new rate.
 
 The page never waits and has no lock: one agent writes the grants, any number of
 processes count. Times are ``CLOCK_MONOTONIC`` in nanoseconds, rates bytes per second.
@@ -25,17 +25,33 @@ import mmap
 import os
 import stat
 import time
-from ctypes import Structure, c_char, c_uint32, c_uint64
+from ctypes import Structure, c_uint32, c_uint64
 from dataclasses import dataclass
-from enum import IntEnum
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
 from penstock.errors import InputError
+from penstock.live.page_layout import (
+    FOLDER_KNOWN,
+    MAGIC,
+    NO_BUCKET,
+    SIZE,
+    UNLIMITED,
+    VERSION,
+    Bucket,
+    BucketWords,
+    CurveWords,
+    IoClass,
+    Mode,
+    PageWords,
+    StagingWords,
+    check_word,
+    granted_at,
+    rate_word,
+)
 
 __all__ = [
-    "LAYOUT",
     "LEASE_MAX_S",
     "Announced",
     "Bucket",
@@ -56,17 +72,7 @@ CREDIT_S: Final = IDLE_S
 #: Debt, as a time, that is carried to the next call rather than slept.
 SLACK_S: Final = 0.002
 
-_MAGIC: Final = int.from_bytes(b"penstock", "little")
-_VERSION: Final = 3
-_SIZE: Final = 4096
-_UNLIMITED: Final = 2**64 - 1
-_RATE_SHIFT: Final = 40
-_RATE_UNIT: Final = 2.0**_RATE_SHIFT / 1e9
-_NO_BUCKET: Final = 255
 _BEAT_STALE_NS: Final = 200_000_000
-_FOLDER_BYTES: Final = 1024
-_FOLDER_KNOWN: Final = 2
-
 _FUTEX_WAIT: Final = 0
 _FUTEX_WAKE: Final = 1
 _SYS_FUTEX: Final = {"x86_64": 202, "aarch64": 98}.get(os.uname().machine)
@@ -74,119 +80,6 @@ _SYS_FUTEX: Final = {"x86_64": 202, "aarch64": 98}.get(os.uname().machine)
 
 class PageError(InputError):
     """A page that its user, or a full disk, has spoilt."""
-
-
-class Mode(IntEnum):
-    """What the preload library does with the grants."""
-
-    #: Every call passes; nothing is counted.
-    OFF = 0
-    #: Calls are counted, and the waits that control would cause; nobody waits.
-    DRY_RUN = 1
-    #: Calls are counted and wait.
-    CONTROL = 2
-
-
-class IoClass(IntEnum):
-    """What a call does."""
-
-    WRITE = 0
-    READ = 1
-    #: Calls on names (open, stat, rename ...): counted, never delayed.
-    META = 2
-    #: Drains by a drainer beside the program; they draw on the writes' bucket.
-    DRAIN = 3
-
-
-class Bucket(IntEnum):
-    """A grant of its own. Both classes may draw on one, or each on its own."""
-
-    #: Writes, and reads where both share one bandwidth.
-    MAIN = 0
-    #: Reads where they have a bandwidth of their own.
-    READS = 1
-
-
-class _Curve(Structure):
-    _fields_ = (
-        ("from_ns", c_uint64),
-        ("granted_bytes", c_uint64),
-        ("rate", c_uint64),
-        ("credit_bytes", c_uint64),
-        ("slack_bytes", c_uint64),
-        ("check", c_uint64),
-        ("unused", c_uint64 * 2),
-    )
-
-
-class _Bucket(Structure):
-    _fields_ = (
-        ("turn", c_uint32),
-        ("unused_word", c_uint32),
-        ("charged_bytes", c_uint64),
-        ("unused", c_uint64 * 6),
-        ("curve", _Curve * 2),
-    )
-
-
-class _Class(Structure):
-    _fields_ = (
-        ("entered", c_uint64),
-        ("calls", c_uint64),
-        ("bytes", c_uint64),
-        ("waited_ns", c_uint64),
-        ("waiting", c_uint64),
-        ("beat_ns", c_uint64),
-        ("last_ns", c_uint64),
-        ("first_ns", c_uint64),
-    )
-
-
-class _Staging(Structure):
-    _fields_ = (
-        ("mode", c_uint32),
-        ("folder_state", c_uint32),
-        ("absorbed_bytes", c_uint64),
-        ("drained_bytes", c_uint64),
-        ("refused", c_uint64),
-        ("unused", c_uint64 * 4),
-    )
-
-
-class _Page(Structure):
-    _fields_ = (
-        ("magic", c_uint64),
-        ("version", c_uint32),
-        ("size", c_uint32),
-        ("mode", c_uint32),
-        ("posts", c_uint32),
-        ("lease_ns", c_uint64),
-        ("floor_rate", c_uint64),
-        ("idle_ns", c_uint64),
-        ("bucket_of", c_uint32 * 2),
-        ("phase_ns", c_uint64),
-        ("attached", c_uint64),
-        ("bypassed", c_uint64),
-        ("announced_bytes", c_uint64),
-        ("phases_begun", c_uint64),
-        ("phases_ended", c_uint64),
-        ("announced_ns", c_uint64),
-        ("unused_line", c_uint64 * 2),
-        ("classes", _Class * len(IoClass)),
-        ("buckets", _Bucket * len(Bucket)),
-        ("staging", _Staging),
-        ("folder", c_char * _FOLDER_BYTES),
-    )
-
-
-#: C name of a structure -> its counterpart here.
-LAYOUT: Final[dict[str, type[Structure]]] = {
-    "struct page_curve": _Curve,
-    "struct page_bucket": _Bucket,
-    "struct page_class": _Class,
-    "struct page_staging": _Staging,
-    "struct penstock_page": _Page,
-}
 
 
 @dataclass(frozen=True)
@@ -267,21 +160,21 @@ class Page:
         self.path = path
         self._file = descriptor
         # For futexes and tests: to touch it is not safe.
-        self._view = _Page.from_buffer(memory)
+        self._view = PageWords.from_buffer(memory)
 
     @classmethod
     def create(cls, path: Path, *, mode: Mode = Mode.CONTROL) -> Self:
         """Make a page that only this user can map: no lease, no limit, one bucket."""
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
         page = cls(path, *_mapped(path, flags, fresh=True))
-        made = _Page(version=_VERSION, size=_SIZE, mode=mode, floor_rate=_UNLIMITED)
+        made = PageWords(version=VERSION, size=SIZE, mode=mode, floor_rate=UNLIMITED)
         made.idle_ns = round(IDLE_S * 1e9)
         for place in made.buckets:
-            place.curve[0].rate = _UNLIMITED
-            place.curve[0].check = _check_word(place.curve[0])
+            place.curve[0].rate = UNLIMITED
+            place.curve[0].check = check_word(place.curve[0])
         page._put(0, made)
         # A process that maps the page before this line finds no page.
-        page._put(_Page.magic.offset, c_uint64(_MAGIC))
+        page._put(PageWords.magic.offset, c_uint64(MAGIC))
         return page
 
     @classmethod
@@ -296,17 +189,17 @@ class Page:
             raise
         return page
 
-    def _read(self) -> _Page:
+    def _read(self) -> PageWords:
         """Return a copy of the page as it is now."""
         try:
-            data = os.pread(self._file, ctypes.sizeof(_Page), 0)
+            data = os.pread(self._file, ctypes.sizeof(PageWords), 0)
         except OSError as error:
             raise self._spoilt(error.strerror or str(error)) from None
-        if len(data) < ctypes.sizeof(_Page):
+        if len(data) < ctypes.sizeof(PageWords):
             raise self._spoilt("its file was cut off")
-        copy = _Page.from_buffer_copy(data)
-        if (copy.magic, copy.version, copy.size) != (_MAGIC, _VERSION, _SIZE):
-            raise self._spoilt(f"not a page of version {_VERSION}")
+        copy = PageWords.from_buffer_copy(data)
+        if (copy.magic, copy.version, copy.size) != (MAGIC, VERSION, SIZE):
+            raise self._spoilt(f"not a page of version {VERSION}")
         return copy
 
     def _put(self, offset: int, words: Any) -> None:
@@ -351,14 +244,14 @@ class Page:
 
     @mode.setter
     def mode(self, mode: Mode) -> None:
-        self._put(_Page.mode.offset, c_uint32(mode))
+        self._put(PageWords.mode.offset, c_uint32(mode))
         for bucket in Bucket:
             self._wake(bucket)
 
     def share(self, *, reads: Bucket | None = Bucket.MAIN) -> None:
         """Let reads draw on the writes' bucket, on their own, or on none (None)."""
-        place = _Page.bucket_of.offset + IoClass.READ * ctypes.sizeof(c_uint32)
-        self._put(place, c_uint32(_NO_BUCKET if reads is None else reads))
+        place = PageWords.bucket_of.offset + IoClass.READ * ctypes.sizeof(c_uint32)
+        self._put(place, c_uint32(NO_BUCKET if reads is None else reads))
 
     def renew(self, duration_s: float, *, floor: float = math.inf) -> None:
         """Let the grants hold for `duration_s` seconds from now.
@@ -372,8 +265,8 @@ class Page:
             )
         end_ns = time.monotonic_ns() + round(duration_s * 1e9)
         # One after the other, for an old lease with a new floor is none the worse.
-        self._put(_Page.floor_rate.offset, c_uint64(_rate_word(floor)))
-        self._put(_Page.lease_ns.offset, c_uint64(end_ns))
+        self._put(PageWords.floor_rate.offset, c_uint64(rate_word(floor)))
+        self._put(PageWords.lease_ns.offset, c_uint64(end_ns))
 
     def grant(
         self,
@@ -389,24 +282,24 @@ class Page:
         what has been charged: the past is neither owed nor saved. Sleepers are woken
         and look at the new curve.
         """
-        word = _rate_word(rate)
+        word = rate_word(rate)
         finite = 0.0 if math.isinf(rate) else rate
         now = time.monotonic_ns()
         place = self._read().buckets[bucket]
-        granted = _granted_at(place, now)
-        curve = _Curve(
+        granted = granted_at(place, now)
+        curve = CurveWords(
             from_ns=now,
             granted_bytes=place.charged_bytes if granted is None else granted,
             rate=word,
             credit_bytes=round(finite * credit_s),
             slack_bytes=round(finite * slack_s),
         )
-        curve.check = _check_word(curve)
+        curve.check = check_word(curve)
         turn = place.turn + 1
-        at = _Page.buckets.offset + bucket * ctypes.sizeof(_Bucket)
-        spare = _Bucket.curve.offset + (turn & 1) * ctypes.sizeof(_Curve)
+        at = PageWords.buckets.offset + bucket * ctypes.sizeof(BucketWords)
+        spare = BucketWords.curve.offset + (turn & 1) * ctypes.sizeof(CurveWords)
         self._put(at + spare, curve)
-        self._put(at + _Bucket.turn.offset, c_uint32(turn))
+        self._put(at + BucketWords.turn.offset, c_uint32(turn))
         self._wake(bucket)
 
     def grants(self, bucket: Bucket = Bucket.MAIN) -> int:
@@ -415,7 +308,7 @@ class Page:
 
     def granted_bytes(self, bucket: Bucket = Bucket.MAIN) -> int | None:
         """Return what the curve has granted until now, or None without a limit."""
-        return _granted_at(self._read().buckets[bucket], time.monotonic_ns())
+        return granted_at(self._read().buckets[bucket], time.monotonic_ns())
 
     def charged_bytes(self, bucket: Bucket = Bucket.MAIN) -> int:
         """Return what has been charged; beyond the curve, it is owed."""
@@ -428,7 +321,7 @@ class Page:
 
     @stages.setter
     def stages(self, stages: bool) -> None:
-        at = _Page.staging.offset + _Staging.mode.offset
+        at = PageWords.staging.offset + StagingWords.mode.offset
         self._put(at, c_uint32(stages))
 
     # --- What the processes did ---------------------------------------------------
@@ -459,7 +352,7 @@ class Page:
     def journals(self) -> Path | None:
         """The folder that programs say they stage into; None: nobody has said so."""
         page = self._read()
-        if page.staging.folder_state != _FOLDER_KNOWN:
+        if page.staging.folder_state != FOLDER_KNOWN:
             return None
         folder = Path(os.fsdecode(page.folder))
         return folder if folder.is_absolute() else None
@@ -491,7 +384,7 @@ class Page:
 
     @idle_s.setter
     def idle_s(self, gap_s: float) -> None:
-        self._put(_Page.idle_ns.offset, c_uint64(round(gap_s * 1e9)))
+        self._put(PageWords.idle_ns.offset, c_uint64(round(gap_s * 1e9)))
 
     @property
     def posts(self) -> int:
@@ -506,7 +399,7 @@ class Page:
     def wait_for_post(self, seen: int, timeout_s: float) -> int:
         """Sleep until `posts` differs from `seen`, or `timeout_s`; return `posts`."""
         limit = _Timespec(int(timeout_s), round(timeout_s % 1.0 * 1e9))
-        _futex(self._address(_Page.posts.offset), _FUTEX_WAIT, seen, limit)
+        _futex(self._address(PageWords.posts.offset), _FUTEX_WAIT, seen, limit)
         return self.posts
 
     def wake_watcher(self) -> None:
@@ -514,11 +407,11 @@ class Page:
         # Held here: the watcher may close the page meanwhile.
         view = self.__dict__.get("_view")
         if view is not None:
-            word = ctypes.addressof(view) + _Page.posts.offset
+            word = ctypes.addressof(view) + PageWords.posts.offset
             _futex(word, _FUTEX_WAKE, 2**31 - 1, None)
 
     def _wake(self, bucket: Bucket) -> None:
-        offset = _Page.buckets.offset + bucket * ctypes.sizeof(_Bucket)
+        offset = PageWords.buckets.offset + bucket * ctypes.sizeof(BucketWords)
         _futex(self._address(offset), _FUTEX_WAKE, 2**31 - 1, None)
 
     def _address(self, offset: int) -> int:
@@ -552,9 +445,9 @@ def _mapped(path: Path, flags: int, *, fresh: bool) -> tuple[int, mmap.mmap]:
         descriptor = os.open(path, flags, 0o600)
         if fresh:
             # Every block is there from now on: a full disk cannot kill who counts.
-            os.posix_fallocate(descriptor, 0, _SIZE)
+            os.posix_fallocate(descriptor, 0, SIZE)
         _refuse_other_files(path, os.fstat(descriptor))
-        return descriptor, mmap.mmap(descriptor, _SIZE)
+        return descriptor, mmap.mmap(descriptor, SIZE)
     except BaseException as error:
         if descriptor >= 0:
             os.close(descriptor)
@@ -580,33 +473,9 @@ _REMEDIES: Final = {
 
 
 def _refuse_other_files(path: Path, status: os.stat_result) -> None:
-    if not stat.S_ISREG(status.st_mode) or status.st_size != _SIZE:
+    if not stat.S_ISREG(status.st_mode) or status.st_size != SIZE:
         raise InputError(
-            f"not a page: it is no file of {_SIZE} bytes",
+            f"not a page: it is no file of {SIZE} bytes",
             where=str(path),
             remedy="remove it",
         )
-
-
-def _granted_at(place: _Bucket, now_ns: int) -> int | None:
-    """Return what a bucket has granted by now (bytes); None without a limit."""
-    curve = place.curve[place.turn & 1]
-    if curve.rate == _UNLIMITED or curve.check != _check_word(curve):
-        return None
-    since = max(0, now_ns - int(curve.from_ns))
-    served = int(curve.rate) * since >> _RATE_SHIFT
-    return int(curve.granted_bytes) + served
-
-
-def _rate_word(rate: float) -> int:
-    if not rate >= 0.0:
-        raise InputError(f"a rate of {rate!r} bytes/s", remedy="give 0 (pause) or more")
-    if math.isinf(rate):
-        return _UNLIMITED
-    word = min(round(rate * _RATE_UNIT), _UNLIMITED - 1)
-    return max(word, 1) if rate > 0.0 else 0
-
-
-def _check_word(curve: _Curve) -> int:
-    moment = int(curve.from_ns) ^ int(curve.granted_bytes) ^ int(curve.rate)
-    return moment ^ int(curve.credit_bytes) ^ int(curve.slack_bytes) ^ _MAGIC

@@ -16,8 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import InputError
-from penstock.live import Bucket, IoClass, Mode, Page, page
-from penstock.live.page import LAYOUT, LEASE_MAX_S
+from penstock.live import Bucket, IoClass, Mode, Page, page, page_layout
+from penstock.live.page import LEASE_MAX_S
+from penstock.live.page_layout import LAYOUT
 from support.layouts import assert_layout
 
 
@@ -43,13 +44,13 @@ class Clock:
 
 def test_the_layout_is_that_of_the_header(tmp_path: Path) -> None:
     constants = {
-        "PAGE_MAGIC": page._MAGIC,
-        "PAGE_VERSION": page._VERSION,
-        "PAGE_SIZE": page._SIZE,
-        "RATE_SHIFT": page._RATE_SHIFT,
-        "RATE_UNLIMITED": page._UNLIMITED,
+        "PAGE_MAGIC": page_layout.MAGIC,
+        "PAGE_VERSION": page_layout.VERSION,
+        "PAGE_SIZE": page_layout.SIZE,
+        "RATE_SHIFT": page_layout.RATE_SHIFT,
+        "RATE_UNLIMITED": page_layout.UNLIMITED,
         "LEASE_MAX_NS": round(LEASE_MAX_S * 1e9),
-        "NO_BUCKET": page._NO_BUCKET,
+        "NO_BUCKET": page_layout.NO_BUCKET,
         "CLASSES": len(IoClass),
         "BUCKETS": len(Bucket),
         **{f"CLASS_{kind.name}": kind.value for kind in IoClass},

@@ -5,7 +5,7 @@
  * One file of PAGE_SIZE bytes, mapped MAP_SHARED by the agent and by every process of
  * the job. There is no lock in it: every word is written by one side or changed by one
  * atomic operation, so that a process killed at any instant leaves a usable page.
- * All times are CLOCK_MONOTONIC in nanoseconds. penstock/live/page.py holds the same
+ * All times are CLOCK_MONOTONIC in nanoseconds. penstock/live/page_layout.py has the same
  * layout; a test compares the two field by field.
  *
  * A bucket grants bytes by a curve, the integral of the granted rate:
