@@ -42,7 +42,7 @@ def test_a_delta_graph_is_measured_and_drawn(
     # drained in the pauses [0.1, 0.3], [0.4, 0.6] of the other, and is done at 0.8 s.
     # Who writes takes 4 x 0.1 + 3 x 0.2 = 1 s, as it does alone.
     simulated = parts["D=0s:A:simulated"], parts["D=0s:B:simulated"]
-    assert simulated == (pytest.approx(0.8), pytest.approx(1.0))
+    assert simulated == (pytest.approx(1.0), pytest.approx(0.8))
     assert all(value > 0.5 for value in parts.values())
     document = json.loads((output / "delta.json").read_text())
     assert set(document["graphs"]) == {"none", *names}

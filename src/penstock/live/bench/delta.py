@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from penstock.errors import InputError, UnknownNameError
 from penstock.live.bench import Figure, Setting
-from penstock.live.bench.delta_report import Graph, save
+from penstock.live.bench.delta_report import Graph, as_ordered, save
 from penstock.live.bench.stage import (
     LIMIT_S,
     compiled,
@@ -260,17 +260,12 @@ def _simulated(strategy: str) -> list[DeltaPoint]:
     )
 
 
-def _ordered(point: DeltaPoint) -> Sequence[float]:
-    """Return both factors; of two that start together, either may be the first."""
-    return point.factors if point.offset else sorted(point.factors)
-
-
 def _figures(strategy: str, graphs: Mapping[str, Graph]) -> Iterator[Figure]:
     live, simulated = graphs[strategy]
     parts = {}
     errors = []
     for real, ideal in zip(live, simulated, strict=True):
-        pairs = zip(_ordered(real), _ordered(ideal), strict=True)
+        pairs = zip(as_ordered(real, ideal), ideal.factors, strict=True)
         for name, (ours, theirs) in zip(_GROUPS, pairs, strict=True):
             parts[f"D={real.offset:g}s:{name}"] = ours
             parts[f"D={real.offset:g}s:{name}:simulated"] = theirs

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from penstock.sim.buffers_delta import DeltaPoint
 
-__all__ = ["Graph", "save"]
+__all__ = ["Graph", "as_ordered", "save"]
 
 #: Real points and simulated ones.
 Graph = tuple[Sequence[DeltaPoint], Sequence[DeltaPoint]]
@@ -54,8 +54,8 @@ def _drawn(graphs: Mapping[str, Graph]) -> Figure:
         panel.set_visible(False)
     for panel in panels[:, 0]:
         panel.set_ylabel("interference factor")
-    # At the end: an axis with a limit is not scaled to what is drawn later.
-    panels[0, 0].set_ylim(bottom=0.9)
+    # A little room: lines at 1 would lie on the edge.
+    panels[0, 0].margins(y=0.1)
     panels[0, 0].legend(fontsize="small")
     figure.supxlabel("D (s)")
     return figure
@@ -74,9 +74,20 @@ def _draw(
         )
         panel.plot(
             [point.offset for point in live],
-            [point.factors[number] for point in live],
+            [
+                as_ordered(real, ideal)[number]
+                for real, ideal in zip(live, simulated, strict=True)
+            ],
             "o",
             color=colour,
             label=f"{name}, real",
         )
     panel.grid(color="#dddddd")
+
+
+def as_ordered(real: DeltaPoint, ideal: DeltaPoint) -> Sequence[float]:
+    """Return both factors; of two that start together, either may be the first."""
+    if real.offset:
+        return real.factors
+    first, second = ideal.factors
+    return sorted(real.factors, reverse=first > second)
