@@ -25,6 +25,7 @@ __all__ = [
     "PenstockError",
     "PolicyError",
     "UnknownNameError",
+    "reason_of",
 ]
 
 
@@ -99,3 +100,8 @@ class PolicyError(PenstockError):
 
 class InternalError(PenstockError):
     """An invariant of penstock itself does not hold; please report it."""
+
+
+def reason_of(error: BaseException) -> str:
+    """Return what somebody's code raised, on one line: ``KeyError: 'x'``."""
+    return " ".join(f"{type(error).__name__}: {error}".split())

@@ -22,9 +22,10 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Any, Final
 
-from penstock.errors import InputError, UnknownNameError
+from penstock.errors import InputError, UnknownNameError, reason_of
 from penstock.units import parse_bandwidth, parse_time, parse_volume
 
 __all__ = [
@@ -40,15 +41,15 @@ __all__ = [
 #: What "papers/N" stands for, here and in all docstrings.
 PAPERS: Final = {
     "papers/1": "Benoit, Herault, Perotin, Robert, Vivien: Revisiting I/O "
-    "bandwidth-sharing strategies for HPC applications",
+    "bandwidth-sharing strategies for HPC applications (2024)",
     "papers/2": "Bandet, Boito, Pallez: Allocation and placement algorithms for "
     "scheduling distributed I/O resources in HPC systems (2024)",
     "papers/3": "Boito, Pallez, Teylo, Vidal: IO-SETS: Simple and efficient "
     "approaches for I/O bandwidth management (2022)",
     "papers/4": "Kougkas, Dorier, Latham, Ross, Sun: Leveraging burst buffer "
     "coordination to prevent I/O interference (2016)",
-    "papers/5": "a two-level scheduler of throughput and response time for parallel "
-    "file systems (DSFQ above, EDF with feedback below)",
+    "papers/5": "Xu, Zhao: Two-level throughput and latency IO control for parallel "
+    "file systems (2013)",
 }
 
 _PARSERS: Final = {"s": parse_time, "bytes": parse_volume, "bytes/s": parse_bandwidth}
@@ -80,6 +81,9 @@ class Parameter:
     unit: str = ""
     choices: tuple[str, ...] = ()
     low: float = 0.0
+    high: float = math.inf
+    least: float = 0.0
+    """Smallest quantity but 0, which then has a meaning of its own."""
 
     def parse(self, text: str) -> float:
         """Return `text` as the number that the entry will be given."""
@@ -88,13 +92,20 @@ class Parameter:
                 raise UnknownNameError("value", text, self.choices, where=self.name)
             return float(self.choices.index(text))
         value = self._number(text)
-        if not self.low <= value < math.inf:
+        fits = self.low <= value <= self.high and value < math.inf
+        if not fits or 0 < value < self.least:
             raise InputError(
                 f"{text!r} is out of range",
                 where=self.name,
-                remedy=f"{self.meaning}; at least {self.low:g}",
+                remedy=f"{self.meaning}; {self._range()}",
             )
         return value
+
+    def _range(self) -> str:
+        """Return in words what fits."""
+        zero = "0 or " if self.least else ""
+        most = "" if math.isinf(self.high) else f", at most {self.high:g}"
+        return f"{zero}at least {max(self.low, self.least):g}{most}"
 
     def show(self, value: float) -> str:
         """Return the shortest text that `parse` makes `value` of."""
@@ -174,15 +185,23 @@ class Registry:
         points = self.installed()
         try:
             found = points[name].load() if name in points else _imported(name)
-        except Exception as error:  # whatever somebody's code raises
+        except (Exception, SystemExit) as error:  # whatever somebody's code raises
             module = points[name].value if name in points else name
-            reason = " ".join(f"{type(error).__name__}: {error}".split())
             raise InputError(
-                f"importing {module} failed: {reason}", where=f"{self.kind} {name}"
+                f"importing {module} failed: {reason_of(error)}",
+                where=f"{self.kind} {name}",
             ) from error
         if found is None:
-            raise UnknownNameError(self.kind, name, [*self.table, *points])
+            raise self._unknown(name, [*self.table, *points])
         return found
+
+    def _unknown(self, name: str, known: list[str]) -> InputError:
+        if not Path(f"{name}.py").is_file():
+            return UnknownNameError(self.kind, name, known)
+        return InputError(
+            f"unknown {self.kind} {name!r}",
+            remedy=f"for that of {name}.py write {name}.{self.function}",
+        )
 
     def _checked(self, name: str, found: Any, given: Mapping[str, str]) -> Found:
         """Return the function with what its module declares, if that is in order."""
@@ -252,7 +271,7 @@ def labelled(
 
 def _given(settings: str) -> dict[str, str]:
     """Return the keys and values of ``key=value,key=value``."""
-    given = {}
+    given: dict[str, str] = {}
     for setting in filter(None, settings.split(",")):
         key, equals, value = setting.partition("=")
         if not equals:
@@ -260,6 +279,8 @@ def _given(settings: str) -> dict[str, str]:
                 f"{setting!r} is not a parameter",
                 remedy="write name:key=value,key=value",
             )
+        if key.strip() in given:
+            raise InputError(f"{key.strip()} is given twice", remedy="leave one out")
         given[key.strip()] = value.strip()
     return given
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from penstock.model import Application, Instance, Platform, Sharing, Window
 from penstock.sim import simulate
 from penstock.sim.buffers import simulate_buffers
-from penstock.sim.buffers_model import storage_of, writers_of
 from penstock.workloads.microbenchmark import Microbenchmark
+from support.buffered import storage_of, writers_of
 
 POLICIES = ("fair-share", "fcfs", "greedy-yield", "greedy-com", "set-10")
 amounts = st.integers(1, 40).map(lambda n: n / 7)

@@ -277,6 +277,16 @@ def test_periodic_counts_from_the_begin_of_the_window() -> None:
     assert completions(outcome) == [[11.0], [8.0]]
 
 
+@pytest.mark.parametrize("clock", ["window", "event"])
+def test_periodic_wakes_no_sooner_than_the_clock_can_tell(clock: str) -> None:
+    """At 10^9 s two times are 10^-7 s apart at least, whatever delta says."""
+    begin = 1e9
+    pair = [app(name, [("io", 5e-7), REST], release=begin) for name in "ab"]
+    instance = case(*pair, begin=begin, end=begin + 10.0)
+    outcome = run(instance, f"periodic-greedy-yield:delta=1e-9,clock={clock}")
+    assert outcome.volume.tolist() == pytest.approx([5e-7, 5e-7], rel=0.3)
+
+
 # --- Unequal caps -------------------------------------------------------------
 
 

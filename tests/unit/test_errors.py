@@ -13,6 +13,7 @@ from penstock.errors import (
     PenstockError,
     PolicyError,
     UnknownNameError,
+    reason_of,
 )
 
 
@@ -93,3 +94,8 @@ def test_errors_come_back_from_a_worker_process_unchanged(error: Exception) -> N
     assert type(copy) is type(error)
     assert str(copy) == str(error)
     assert vars(copy) == vars(error)
+
+
+def test_a_reason_is_on_one_line() -> None:
+    assert reason_of(ValueError("one\n  two")) == "ValueError: one two"
+    assert reason_of(KeyError("x")) == "KeyError: 'x'"

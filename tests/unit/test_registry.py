@@ -28,6 +28,7 @@ from penstock.registry import (
 
 PLAIN = Parameter("weight", "how heavy", 2.0)
 WHOLE = Parameter("wide", "how many", 2, low=1)
+SOME = Parameter("tick", "how often", 0.0, high=5.0, least=1e-9)
 TIME = Parameter("delta", "how long", 60.0, unit="s", low=1.0)
 VOLUME = Parameter("chunk", "how much", 1024.0, unit="bytes")
 RATE = Parameter("floor", "how fast", 0.0, unit="bytes/s")
@@ -40,6 +41,9 @@ ALL = (PLAIN, WHOLE, TIME, VOLUME, RATE, WORD)
     [
         (PLAIN, "3", 3.0),
         (PLAIN, "0", 0.0),
+        (SOME, "0", 0.0),
+        (SOME, "1e-9", 1e-9),
+        (SOME, "5", 5.0),
         (PLAIN, "1e-3", 0.001),
         (WHOLE, "07", 7),
         (TIME, "1", 1.0),
@@ -67,6 +71,17 @@ def test_values_arrive_in_base_units_and_words_as_positions(
         (WHOLE, "1.5", "wide: '1.5' is not a whole number (how many)"),
         (WHOLE, "", "wide: '' is not a whole number"),
         (WHOLE, "0", "wide: '0' is out of range (how many; at least 1)"),
+        (
+            SOME,
+            "1e-10",
+            "tick: '1e-10' is out of range (how often; 0 or at least 1e-09",
+        ),
+        (
+            SOME,
+            "7",
+            "tick: '7' is out of range (how often; 0 or at least 1e-09, at most",
+        ),
+        (SOME, "inf", "tick: 'inf' is out of range"),
         (TIME, "0.5", "delta: '0.5' is out of range (how long; at least 1)"),
         (TIME, "nan", "delta: 'nan' is not a number in s"),
         (TIME, "3 B", "delta: '3 B' is not a number in s"),
@@ -146,6 +161,8 @@ def _tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     (tmp_path / "my_tools").mkdir()
     (tmp_path / "my_tools" / "saw.py").write_text(SAW)
     (tmp_path / "my_tools" / "odd.py").write_text("import no_such_module_at_all\n")
+    (tmp_path / "my_tools" / "exit.py").write_text("import sys\nsys.exit(3)\n")
+    (tmp_path / "plane.py").touch()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", ["", *(p for p in sys.path if p)])
     yield
@@ -184,6 +201,9 @@ def test_parameters_that_are_not_given_by_name_are_all_there() -> None:
         ("saw:teeth", "tool saw: 'teeth' is not a parameter (write name:key=value"),
         ("my_tools.odd", "tool my_tools.odd: importing my_tools.odd failed: ModuleNot"),
         ("my_tools.odd.work", "tool my_tools.odd.work: importing my_tools.odd.work f"),
+        ("saw:teeth=3,teeth=3", "tool saw: teeth is given twice (leave one out)"),
+        ("my_tools.exit", "tool my_tools.exit: importing my_tools.exit failed: System"),
+        ("plane", "unknown tool 'plane' (for that of plane.py write plane.work)"),
         ("math.pi", "tool math.pi: no function `work` (see my_tools/_template.py)"),
         ("math.log", "tool math.log: `work` must take (wood) and declared parameters"),
     ],

@@ -47,6 +47,7 @@ __all__ = [
     "Method",
     "bisect_target",
     "min_yield_bound",
+    "pooled",
 ]
 
 Method: TypeAlias = Literal["edf", "flow", "edf-relaxed"]
@@ -85,7 +86,7 @@ def min_yield_bound(instance: Instance, *, tolerance: float = 1e-9) -> Bound:
             where="tolerance",
             remedy="give a positive number",
         )
-    instance = _pooled(instance)
+    instance = pooled(instance)
     demand = Demand.of(instance)
     relaxed = _search(demand.lateness, demand.best_yield(), tolerance)
     if np.all(instance.caps == instance.platform.bandwidth):
@@ -95,7 +96,7 @@ def min_yield_bound(instance: Instance, *, tolerance: float = 1e-9) -> Bound:
     return Bound(bisect_target(demand.flow_feasible, relaxed, tolerance), "flow")
 
 
-def _pooled(instance: Instance) -> Instance:
+def pooled(instance: Instance) -> Instance:
     """Return an instance on one target that can do all that several can.
 
     Where they are shared by time: N of them do N seconds of I/O per second, of which

@@ -9,7 +9,8 @@ after x T. So every scheduler with a MinYield of y or more has an Efficiency of 
 
 and at most what that is with the lower convex envelope of v_i over [y, 1] in its place.
 The envelope is a chain of segments, so that the maximum is greedy: those with the most
-progress of nodes per volume first. O(n log n) for n operations.
+progress of nodes per volume first. O(n log n) for n operations. Targets that are shared
+by time are taken for one, as for MinYield (`penstock.analysis.bound`).
 
 Over several instances, a scheduler may have less MinYield in one and more in another.
 For every price of MinYield in Efficiency, lambda >= 0, the mean Efficiency of a
@@ -28,7 +29,7 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.analysis.bound import min_yield_bound
+from penstock.analysis.bound import min_yield_bound, pooled
 from penstock.errors import InputError
 from penstock.model import Application, Instance
 
@@ -43,7 +44,8 @@ def efficiency_bound(instance: Instance, min_yield: float) -> float:
 
     The applications must be released when the window begins, without history.
     """
-    _check(instance)
+    _check(instance, min_yield)
+    instance = pooled(instance)
     length, platform = instance.window.length, instance.platform
     left = platform.bandwidth * length
     gains: list[tuple[float, float]] = []
@@ -99,7 +101,13 @@ class Tradeoff:
         return float(np.max(self.efficiency[:-1] + price * self.min_yield[1:]))
 
 
-def _check(instance: Instance) -> None:
+def _check(instance: Instance, min_yield: float) -> None:
+    if not 0.0 <= min_yield <= 1.0:
+        raise InputError(
+            f"{min_yield!r} is no MinYield",
+            where="min_yield",
+            remedy="give a number from 0 to 1",
+        )
     begin = instance.window.begin
     for number, a in enumerate(instance.applications):
         if a.release != begin or a.start != begin:

@@ -2,31 +2,38 @@
 """Objectives: how good a run was, for the applications and for the platform.
 
 With w_i and v_i the work and the volume of application i inside the window of
-length T, p_i its nodes, b_i its cap, y_i its yield at the end:
+length T, T_i how long it was there, p_i its nodes, b_i its cap, y_i its last yield:
 
 ================ ================================================ ==============
 MinYield         min y_i                                          papers/1 eq. 8
 Utilization      sum p_i w_i / (T sum p_i)                        papers/1 eq. 9
 Efficiency       sum p_i (w_i + v_i / b_i) / (T sum p_i)          papers/1 eq. 10
 set utilization  sum w_i / (T m), every application counts one    papers/3 eq. 6
-Stretch          max T / (w_i + v_i / b_i)                        papers/3 eq. 7
-IO-slowdown      geometric mean of (T - w_i) / (v_i / b_i)        long IO-SETS
+Stretch          max T_i / (w_i + v_i / b_i)                      papers/3 eq. 7
+IO-slowdown      geometric mean of (T_i - w_i) / (v_i / b_i)      long IO-SETS
 ================ ================================================ ==============
 
-Applications that transferred nothing and lost nothing do not count in the
-IO-slowdown. The I/O pressure of an instance is `Instance.pressure`.
+T_i is T, but for an application that starts inside the window, or ends there (open
+runs): before and after that nobody delays it. Applications that were not there at all
+do not count in the last two, nor do those that transferred nothing and lost nothing in
+the IO-slowdown. The I/O pressure of an instance is `Instance.pressure`.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
+from penstock.model import Column
 from penstock.sim import Run
 
 __all__ = ["Metrics", "measure"]
+
+#: Of the window: what is shorter is rounding.
+_INSTANT: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,23 +55,37 @@ def measure(run: Run) -> Metrics:
     nodes = np.array([a.nodes for a in instance.applications], dtype=np.float64)
     progress = run.work + run.volume / instance.caps
     weight = length * float(nodes.sum())
-    slowest = float(progress.min())
+    present = _present(run)
     return Metrics(
         min_yield=float(run.yields.min()),
         utilization=float(nodes @ run.work) / weight,
         efficiency=float(nodes @ progress) / weight,
         set_utilization=float(run.work.mean()) / length,
-        stretch=length / slowest if slowest > 0 else math.inf,
-        io_slowdown=_io_slowdown(run),
+        stretch=_stretch(present, progress, length),
+        io_slowdown=_io_slowdown(present, run),
     )
 
 
-def _io_slowdown(run: Run) -> float:
+def _present(run: Run) -> Column:
+    """Return T_i: how long every application was there, inside the window (s)."""
+    starts = np.array([a.start for a in run.instance.applications])
+    present: Column = run.ended - np.maximum(starts, run.instance.window.begin)
+    return present.clip(min=0.0)
+
+
+def _stretch(present: Column, progress: Column, length: float) -> float:
+    """Return how many times longer the worst-off took than it would have alone."""
+    there = present > _INSTANT * length
+    if (progress[there] <= 0).any():
+        return math.inf
+    return float(np.max(present[there] / progress[there], initial=0.0)) or 1.0
+
+
+def _io_slowdown(present: Column, run: Run) -> float:
     """Geometric mean over applications of time in I/O over time it needs alone."""
-    length = run.instance.window.length
-    spent = length - run.work
+    spent = present - run.work
     alone = run.volume / run.instance.caps
-    idle = (alone == 0) & (spent <= 1e-9 * length)
+    idle = (alone == 0) & (spent <= _INSTANT * run.instance.window.length)
     if idle.all():
         return 1.0
     if (alone[~idle] == 0).any():

@@ -3,7 +3,7 @@
 
 The folder of a study::
 
-    study.json                    what is being computed, and by which version
+    study.json                    what is being computed, and by which code
     pieces/PPPP-IIIIII.SUM.parquet    finished pieces: point, first instance, checksum
     table.parquet                 all rows, sorted, without the times
     times.parquet                 how long each simulation took
@@ -11,14 +11,14 @@ The folder of a study::
 Every file is written whole or not at all, so a run may be stopped at any point and
 started again with the same command: finished pieces are not computed again, and
 `table.parquet` has the same bytes as that of an uninterrupted run. A piece that is
-damaged, as its checksum tells, is said and computed again.
+damaged, as its checksum tells, is said and computed again; so are all of them if the
+code has changed since, penstock's own or a policy's (`penstock.experiments.origin`).
 """
 
 from __future__ import annotations
 
 import fcntl
 import hashlib
-import inspect
 import io
 import signal
 import threading
@@ -30,12 +30,12 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
 
-import msgspec
 import polars as pl
 
 from penstock import __version__
 from penstock.errors import InputError
 from penstock.experiments.answers import Results, Rows, Warn
+from penstock.experiments.origin import Origin, origin_of
 from penstock.experiments.study import Declaration, Piece
 from penstock.experiments.tables import write_parquet
 from penstock.model import replacing
@@ -60,8 +60,9 @@ def run_study(
     progress: Progress = lambda _done, _total, _message: None,
 ) -> pl.DataFrame:
     """Compute what is missing in `folder`; return the table of all rows."""
-    with _claimed(study, folder):
-        campaign = _Campaign(study, folder, progress)
+    with _claimed(folder):
+        campaign = _Campaign(study, folder, progress, origin_of(study))
+        campaign.check_origin()
         campaign.find_kept()
         campaign.compute_missing(executor)
         return campaign.gather()
@@ -74,6 +75,7 @@ class _Campaign:
     study: Declaration
     folder: Path
     progress: Progress
+    origin: Origin
     pieces: dict[str, Piece] = field(default_factory=dict)
     costs: dict[str, float] = field(default_factory=dict)
     kept: dict[str, Path] = field(default_factory=dict)
@@ -83,9 +85,22 @@ class _Campaign:
         self.pieces = {piece.key: piece for piece in self.study.pieces()}
         self.costs = {name: piece.cost() for name, piece in self.pieces.items()}
 
+    def check_origin(self) -> None:
+        """Remove, and say, results of other code; refuse those of something else."""
+        if not self.origin.accepts(self.folder):
+            self._show(
+                f"{self.folder} holds results of other code (penstock or a policy has "
+                "been changed since): computing them again"
+            )
+            for path in (*self.folder.glob("*.parquet"), *self._kept_files()):
+                with suppress(OSError):
+                    path.unlink()
+        # Last: until then what is left is known for what it is.
+        self.origin.sign(self.folder)
+
     def find_kept(self) -> None:
         """Find the finished pieces; remove, and say, those that are damaged."""
-        for path in sorted((self.folder / "pieces").glob("*.parquet")):
+        for path in self._kept_files():
             name, _, checksum = path.stem.partition(".")
             if name in self.pieces and checksum == self._checksum(_content(path)):
                 self.kept[name] = path
@@ -105,10 +120,11 @@ class _Campaign:
         try:
             self._compute(executor, missing)
         except BaseException:
-            self._show(
-                f"{len(self.kept)} of {len(self.pieces)} pieces are kept in "
-                f"{self.folder}: the same command goes on from there"
-            )
+            if self.kept:
+                self._show(
+                    f"{len(self.kept)} of {len(self.pieces)} pieces are kept in "
+                    f"{self.folder}: the same command goes on from there"
+                )
             raise
 
     def _compute(self, executor: Executor, missing: list[Piece]) -> None:
@@ -135,6 +151,9 @@ class _Campaign:
         write_parquet(table, self.folder / "table.parquet", self._facts())
         return table
 
+    def _kept_files(self) -> list[Path]:
+        return sorted((self.folder / "pieces").glob("*.parquet"))
+
     def _keep(self, piece: Piece, rows: Rows) -> None:
         frame = pl.DataFrame(rows, infer_schema_length=None)
         buffer = io.BytesIO()
@@ -147,12 +166,12 @@ class _Campaign:
         self.kept[piece.key] = path
 
     def _checksum(self, data: bytes) -> str:
-        """Return a checksum of a piece, good for this study and version alone.
+        """Return a checksum of a piece, good for this study and code alone.
 
         RATIONALE: Parquet has none that is always there, and a reader may take
         damaged data for good, or end the process.
         """
-        origin = f"{__version__} {self.study.digest()} ".encode()
+        origin = f"{self.origin.key} ".encode()
         return hashlib.sha256(origin + data).hexdigest()[:16]
 
     def _facts(self) -> dict[str, Any]:
@@ -192,8 +211,8 @@ def _ctrl_c_remembered() -> Iterator[list[int]]:
 
 
 @contextmanager
-def _claimed(study: Declaration, folder: Path) -> Iterator[None]:
-    """Hold the folder for this study, this version and this process, or refuse."""
+def _claimed(folder: Path) -> Iterator[None]:
+    """Hold the folder for this process, or refuse."""
     try:
         (folder / "pieces").mkdir(parents=True, exist_ok=True)
         lock = (folder / ".lock").open("ab")
@@ -216,7 +235,6 @@ def _claimed(study: Declaration, folder: Path) -> Iterator[None]:
             pass
         else:
             _remove_leftovers(folder)
-        _check_origin(study, folder)
         yield
 
 
@@ -234,48 +252,3 @@ def _content(path: Path) -> bytes:
         return path.read_bytes()
     except OSError:
         return b""
-
-
-def _check_origin(study: Declaration, folder: Path) -> None:
-    """Write down what the folder is for, or refuse if it is for something else."""
-    record = folder / "study.json"
-    mine = {
-        "version": __version__,
-        "digest": study.digest(),
-        "code": _code_digest(study),
-        "study": asdict(study),
-    }
-    if not record.exists():
-        with replacing(record) as stream:
-            stream.write(msgspec.json.encode(mine))
-        return
-    try:
-        theirs = msgspec.json.decode(record.read_bytes(), type=dict[str, Any])
-    except msgspec.MsgspecError:
-        theirs = {}
-    if theirs.get("version") != __version__:
-        what = f"penstock {theirs.get('version', '(unknown)')}; this is {__version__}"
-    elif theirs.get("digest") != mine["digest"]:
-        what = "another study, or of another scale"
-    elif theirs.get("code", "") != mine["code"]:
-        what = "a policy that has been changed since"
-    else:
-        return
-    raise InputError(
-        f"holds results of {what}",
-        where=str(folder),
-        remedy="name another folder, or remove this one",
-    )
-
-
-def _code_digest(study: Declaration) -> str:
-    """Return a digest of the files of algorithms that are not penstock's own.
-
-    Those of penstock go with its version. What a file imports is not looked at.
-    """
-    files = set()
-    for function in study.foreign_code():
-        with suppress(TypeError):
-            files.add(inspect.getsourcefile(getattr(function, "py_func", function)))
-    contents = [_content(Path(file)) for file in sorted(filter(None, files))]
-    return hashlib.sha256(b"".join(contents)).hexdigest() if contents else ""

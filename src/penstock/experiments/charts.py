@@ -56,6 +56,8 @@ LABELS: Final = {
 }
 
 _BINS: Final = 25
+#: Panels side by side.
+_ACROSS: Final = 3
 #: The bottom of an axis of ratios.
 _LEAST_RATIO: Final = 0.2
 #: Policies that often do the same as another: both lines are to be seen.
@@ -63,23 +65,72 @@ _DASHED: Final = {"set-10": (0, (4, 3)), "periodic-greedy-yield": (0, (4, 3))}
 
 
 def grouped_boxes(
-    rows: pl.DataFrame, x: str, metrics: Sequence[str], *, points: bool = False
+    rows: pl.DataFrame,
+    x: str,
+    metrics: Sequence[str],
+    *,
+    points: bool = False,
+    apart: Sequence[str] = (),
 ) -> Figure:
     """Draw a panel per metric: for every value of `x` a box per policy, means joined.
 
     As in papers/1: box from the 25th to the 75th percentile, whiskers from the 10th
-    to the 90th. With `points`, also every single result, as in papers/3.
+    to the 90th. With `points`, also every single result, as in papers/3. Every
+    combination of values of the columns `apart` has panels of its own.
     """
-    values = rows[x].unique()
-    figure = Figure(figsize=(max(7.0, 1.5 * len(values)), 3.4 * len(metrics)))
+    parts = _parts(rows, apart)
+    across = min(len(parts), _ACROSS)
+    bands = -(-len(parts) // across)
+    width = max(7.0 if across == 1 else 4.8, 1.5 * rows[x].n_unique())
+    figure = Figure(figsize=(width * across, 3.4 * len(metrics) * bands))
     figure.set_layout_engine("constrained")
-    panels = figure.subplots(len(metrics), 1, sharex=True, squeeze=False)[:, 0]
+    shape = (bands * len(metrics), across)
+    axes = figure.subplots(*shape, sharex=len(parts) == 1, squeeze=False)
+    for number, (title, part) in enumerate(parts.items()):
+        band, column = divmod(number, across)
+        panels = axes[band * len(metrics) : (band + 1) * len(metrics), column]
+        for panel, first in zip(panels, axes[: len(metrics), 0], strict=True):
+            if panel is not first:
+                panel.sharey(first)
+        _column(panels, part, x, metrics, points=points)
+        panels[0].set_title(title, fontsize=10)
+    for panel in axes[-len(metrics) :, (len(parts) - 1) % across + 1 :].flat:
+        panel.remove()
+    _legend(figure, policies_of(rows))
+    return figure
+
+
+def _parts(rows: pl.DataFrame, apart: Sequence[str]) -> dict[str, pl.DataFrame]:
+    """Return the rows of every combination of values of some columns, by its name."""
+    if not apart:
+        return {"": rows}
+    grouped = rows.sort(apart, maintain_order=True).group_by(apart, maintain_order=True)
+    return {
+        ", ".join(
+            f"{LABELS.get(name, name)} = {_shown(value)}"
+            for name, value in zip(apart, values, strict=True)
+        ): part
+        for values, part in grouped
+    }
+
+
+def _column(
+    panels: Any,
+    rows: pl.DataFrame,
+    x: str,
+    metrics: Sequence[str],
+    *,
+    points: bool,
+) -> None:
+    """Draw the panels of all metrics, one below the other."""
     for panel, metric in zip(panels, metrics, strict=True):
         _boxes(panel, rows, x, metric, points=points)
         panel.set_ylabel(LABELS.get(metric, metric))
     panels[-1].set_xlabel(LABELS.get(x, x))
-    _legend(figure, policies_of(rows))
-    return figure
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else f"{value:g}"
 
 
 def parameter_boxes(
@@ -118,8 +169,7 @@ def _boxes(
                 panel.plot(position + spread, group, ".", color=colour, ms=2)
         means = [_finite_mean(group) for group in groups]
         panel.plot(where, means, "-", color=colour, linewidth=1, alpha=0.8)
-    names = [v if isinstance(v, str) else f"{v:g}" for v in values]
-    panel.set_xticks(range(len(values)), names)
+    panel.set_xticks(range(len(values)), map(_shown, values))
     tidy(panel, "y")
 
 

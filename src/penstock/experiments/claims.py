@@ -2,7 +2,7 @@
 """Claims: sentences that a paper draws from a figure, checked on our table.
 
 A claim that does not hold is shown as such, with the numbers; `note` gives the
-most likely reason.
+most likely reason. One that there are no rows for does not hold either.
 """
 
 from __future__ import annotations
@@ -13,7 +13,20 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
-__all__ = ["Check", "Claim", "Tables", "Verdict", "judge", "mean_of"]
+__all__ = [
+    "Check",
+    "Claim",
+    "NoRowsError",
+    "Tables",
+    "Verdict",
+    "judge",
+    "mean_of",
+    "some",
+]
+
+
+class NoRowsError(Exception):
+    """A check found nothing to look at; `judge` makes a verdict of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +67,7 @@ def judge(claims: tuple[Claim, ...], tables: Tables) -> list[dict[str, Any]]:
     """Check every claim; return one record each."""
     records = []
     for claim in claims:
-        verdict = claim.check(tables)
+        verdict = _verdict(claim, tables)
         record: dict[str, Any] = {
             "name": claim.name,
             "source": claim.source,
@@ -68,10 +81,25 @@ def judge(claims: tuple[Claim, ...], tables: Tables) -> list[dict[str, Any]]:
     return records
 
 
+def _verdict(claim: Claim, tables: Tables) -> Verdict:
+    try:
+        return claim.check(tables)
+    except NoRowsError:
+        return Verdict(holds=False, numbers={"rows to check it on": 0.0})
+
+
+def some(values: pl.Series) -> pl.Series:
+    """Return `values` but for missing ones; if there are none, the claim fails."""
+    found = values.drop_nulls()
+    if found.is_empty():
+        raise NoRowsError
+    return found
+
+
 def mean_of(rows: pl.DataFrame, metric: str, policy: str, **where: Any) -> float:
     """Return the mean of `metric` for one policy on the rows that match `where`."""
     chosen = rows.filter(pl.col("policy") == policy)
     for column, value in where.items():
         chosen = chosen.filter(pl.col(column) == value)
-    mean: Any = chosen[metric].mean()
+    mean: Any = some(chosen[metric]).mean()
     return float(mean)

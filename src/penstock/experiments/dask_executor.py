@@ -41,6 +41,7 @@ __all__ = ["DaskExecutor"]
 _CONNECT_S: Final = 5
 #: How often to look whether there still are workers (s).
 _LOOK_S: Final = 5.0
+_SLURM: Final = "--dask slurm"
 #: Dask tells of deaths and lost connections here as well; we say it once, our way.
 _NOISY: Final = ("distributed", "distributed.client", "tornado.application")
 #: A Dask worker may have several threads, but Numba compiles in one at a time, and
@@ -58,6 +59,15 @@ class DaskExecutor:
 
     address: str
     workers: int
+
+    def check(self) -> None:
+        """Raise `InputError` if nothing answers, before anything is made for it."""
+        _extra("distributed")
+        if self.address == "slurm":
+            _check_slurm()
+        elif self.address != "local":
+            with _quiet(), self._client(None):
+                pass
 
     def run(self, pieces: Sequence[Piece], warn: Warn) -> Results:
         """Yield every piece with its rows as it is done."""
@@ -221,14 +231,8 @@ def _name_the_dead(event: dict[str, Any], named: dict[str, Piece], warn: Warn) -
 @contextmanager
 def _slurm_cluster(jobs: int) -> Iterator[Any]:
     """Submit jobs, and cancel them in the end."""
+    _check_slurm()
     jobqueue = _extra("dask_jobqueue")
-    where = "--dask slurm"
-    if shutil.which("sbatch") is None:
-        raise InputError(
-            "there is no command `sbatch` here",
-            where=where,
-            remedy="run it on a login node of a Slurm cluster",
-        )
     with ExitStack() as stack:
         try:
             cluster = stack.enter_context(jobqueue.SLURMCluster(**_slurm_settings()))
@@ -238,8 +242,18 @@ def _slurm_cluster(jobs: int) -> Iterator[Any]:
             cluster.sync(_submit, cluster, jobs)
         except (OSError, RuntimeError, ValueError) as error:
             said = str(error).strip().splitlines() or [type(error).__name__]
-            raise InputError(f"cannot start: {said[-1]}", where=where) from None
+            raise InputError(f"cannot start: {said[-1]}", where=_SLURM) from None
         yield cluster
+
+
+def _check_slurm() -> None:
+    _extra("dask_jobqueue")
+    if shutil.which("sbatch") is None:
+        raise InputError(
+            "there is no command `sbatch` here",
+            where=_SLURM,
+            remedy="run it on a login node of a Slurm cluster",
+        )
 
 
 async def _submit(cluster: Any, jobs: int) -> None:

@@ -26,6 +26,12 @@ code, .small { font-size: .85rem; color: #555; }
 a { color: #0b5394; }
 """
 
+#: What a reader of the figure must know, as in papers/1.
+_BOXES = (
+    "Boxes, where there are any: 25th to 75th percentile of the instances; whiskers: "
+    "10th to 90th; dots and lines: means. "
+)
+
 
 def write_page(record: dict[str, Any], home: Path) -> None:
     """Write ``index.html`` beside the files of a figure, the picture inside it."""
@@ -66,7 +72,7 @@ def write_index(records: list[dict[str, Any]], folder: Path) -> None:
 def _sample(record: dict[str, Any]) -> str:
     """Return how many instances stand behind a point; nothing if none are drawn."""
     count = record["instances"]
-    return f"{count} instances per point. " if count else ""
+    return f"{count} instances per point. {_BOXES}" if count else ""
 
 
 def _score(claims: list[dict[str, Any]]) -> str:

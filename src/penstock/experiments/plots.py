@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from penstock.errors import InputError
 from penstock.experiments.compare import Report
-from penstock.model import replacing
+from penstock.model import Instance, Sharing, replacing
 from penstock.sim import Run
 
 __all__ = ["box_plots", "colour_of", "save_figure", "timeline"]
@@ -122,9 +122,12 @@ def _bound_band(panel: Any, bounds: Sequence[float]) -> None:
 def timeline(runs: Sequence[Run]) -> Figure:
     """Draw who held which share of the bandwidth when, one panel per run.
 
-    Runs are recorded ones of the same instance.
+    Runs are recorded ones of the same instance. Of targets that are shared by time it
+    is the share of their time.
     """
     instance = runs[0].instance
+    by_time = instance.platform.sharing is Sharing.TIME
+    shared = "time of the targets" if by_time else "bandwidth"
     names = [a.name for a in instance.applications]
     stacked = len(names) <= _MOST_STACKED
     height = 1.6 if stacked else 0.035 * len(names) + 0.7
@@ -139,7 +142,7 @@ def timeline(runs: Sequence[Run]) -> Figure:
             ends = np.column_stack((shares, shares[:, -1]))
             panel.stackplot(edges, ends, labels=names, colors=colours, step="post")
             panel.set_ylim(0, 1)
-            panel.set_ylabel("share of bandwidth")
+            panel.set_ylabel(f"share of {shared}")
         else:
             drawn = panel.imshow(
                 np.ma.masked_equal(shares, 0.0),
@@ -157,7 +160,7 @@ def timeline(runs: Sequence[Run]) -> Figure:
     if stacked:
         figure.legend(names, loc="outside right upper", fontsize=8, frameon=False)
     else:
-        figure.colorbar(drawn, ax=list(panels), label="share of the bandwidth")
+        figure.colorbar(drawn, ax=list(panels), label=f"share of the {shared}")
     return figure
 
 
@@ -176,22 +179,38 @@ def _edges(run: Run, *, exact: bool) -> Any:
 
 
 def _shares(run: Run, edges: Any) -> Any:
-    """Return the mean share of B of every application between the edges."""
+    """Return the mean share of the storage of every application between the edges."""
     if run.grants is None:
         raise ValueError("the run was not recorded")
-    instance = run.instance
-    shares = np.zeros((len(instance.applications), len(edges) - 1))
-    widths = np.diff(edges)
-    for number in range(len(instance.applications)):
-        mine = run.grants.application == number
-        times, rates = run.grants.time[mine], run.grants.rate[mine]
-        if times.size:
-            # The volume moved up to each edge; differences are exact means.
-            moved = np.concatenate(([0.0], np.cumsum(np.diff(times) * rates[:-1])))
-            at = np.searchsorted(times, edges, side="right") - 1
-            volume = np.where(at >= 0, moved[at] + rates[at] * (edges - times[at]), 0.0)
-            shares[number] = np.diff(volume) / widths
-    return shares / instance.platform.bandwidth
+    grants, platform = run.grants, run.instance.platform
+    shares = np.zeros((len(run.instance.applications), len(edges) - 1))
+    # A flow, an application on one target, is what has one rate at a time.
+    flow = grants.application * platform.targets + grants.target
+    for number in np.unique(flow).tolist():
+        mine = flow == number
+        volume = _moved(grants.time[mine], grants.rate[mine], edges)
+        # Differences of volumes are exact means.
+        shares[number // platform.targets] += np.diff(volume) / np.diff(edges)
+    return shares / _whole(run.instance)[:, np.newaxis]
+
+
+def _whole(instance: Instance) -> Any:
+    """Return the rate at which an application would have all of the storage (bytes/s).
+
+    That is B or, where targets are shared by time, its full speed on each of them.
+    """
+    platform = instance.platform
+    if platform.sharing is Sharing.BANDWIDTH:
+        return np.full(len(instance.applications), platform.bandwidth)
+    used = np.array([len(a.targets) for a in instance.applications])
+    return instance.caps / used * platform.targets
+
+
+def _moved(times: Any, rates: Any, edges: Any) -> Any:
+    """Return the volume that a flow with these rates has moved up to each edge."""
+    moved = np.concatenate(([0.0], np.cumsum(np.diff(times) * rates[:-1])))
+    at = np.searchsorted(times, edges, side="right") - 1
+    return np.where(at >= 0, moved[at] + rates[at] * (edges - times[at]), 0.0)
 
 
 def save_figure(figure: Figure, path: str, facts: dict[str, Any]) -> None:

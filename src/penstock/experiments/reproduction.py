@@ -56,6 +56,31 @@ class Reproduction:
     """The table behind the figure, from what was computed."""
 
 
+class _Judged(msgspec.Struct):
+    """What a page needs of a claim."""
+
+    says: str
+    source: str
+    holds: bool
+    numbers: dict[str, float | None]
+    note: str = ""
+
+
+class _Maker(msgspec.Struct):
+    version: str
+    command: str
+
+
+class _Record(msgspec.Struct):
+    """What a page needs of a figure's ``claims.json``."""
+
+    name: str
+    title: str
+    source: str
+    provenance: _Maker
+    claims: list[_Judged]
+
+
 def reproduce(
     figure: Reproduction,
     scale: Scale | None,
@@ -137,10 +162,27 @@ def reproduce_all(
     """Reproduce several figures; write an index page of all that the folder holds."""
     records = [reproduce(f, scale, folder, executor, progress) for f in figures]
     ours = {record["name"] for record in records}
-    earlier = [
-        msgspec.json.decode(path.read_bytes())
+    others = [
+        path
         for path in sorted(folder.glob("*/claims.json"))
         if path.parent.name not in ours
     ]
+    earlier = [record for path in others if (record := _earlier(path, progress))]
     write_index([*records, *earlier], folder)
     return records
+
+
+def _earlier(path: Path, progress: Progress) -> dict[str, Any] | None:
+    """Return the record of a figure that was there; None, and said, if it is none.
+
+    RATIONALE: whatever lies in the folder must not cost the verdicts of hours.
+    """
+    try:
+        record = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+        msgspec.convert(record, _Record)
+    except (OSError, msgspec.MsgspecError):
+        record = {}
+    if record.get("name") != path.parent.name:
+        progress(1.0, 1.0, f"{path} cannot be read: not in the index")
+        return None
+    return record

@@ -43,8 +43,8 @@ _TOP: Final = {
     *("name", "instances", "seed", "policies", "bound", "workload", "sweep", "plot"),
 }
 _PLOT: Final = {"x", "metrics"}
-#: Names of folders, and not that of all studies.
-_NAME: Final = re.compile(r"(?!studies$)\w[\w.-]*")
+#: Names of folders, and none that stands for something else beside them.
+_NAME: Final = re.compile(r"(?!(studies|live|index\.html)$)\w[\w.-]*")
 _KINDS: Final = {
     str: "a text",
     int: "a whole number",
@@ -60,10 +60,14 @@ def read_study(path: str) -> Reproduction:
         document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(
-            f"cannot read the file: {error.strerror}", where=path
+            f"cannot read the file: {error.strerror}",
+            where=path,
+            remedy="check its name, and whether you may read it",
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"not TOML: {error}", where=path) from None
+        raise InputError(
+            f"not TOML: {error}", where=path, remedy="mend the file's syntax"
+        ) from None
     try:
         return _declared(document)
     except InputError as error:
@@ -91,8 +95,10 @@ def _declared(document: dict[str, Any]) -> Reproduction:
         if metric not in METRICS:
             raise UnknownNameError("metric", metric, METRICS, where="plot.metrics")
 
+    apart = [column_of(k) for k in swept if k != x and len(document["sweep"][k]) > 1]
+
     def draw(tables: Tables) -> Figure:
-        return grouped_boxes(tables.rows, column_of(x), metrics)
+        return grouped_boxes(tables.rows, column_of(x), metrics, apart=apart)
 
     return Reproduction(
         name=study.name,
@@ -109,7 +115,8 @@ def _name(document: dict[str, Any]) -> str:
         raise InputError(
             f"{name!r} cannot be the name of a study",
             where="name",
-            remedy="letters, digits, '-', '_' and '.', but not 'studies'",
+            remedy="letters, digits, '-', '_' and '.', but not 'studies', 'live' or "
+            "'index.html'",
         )
     return name
 
@@ -139,6 +146,13 @@ def _points(document: dict[str, Any]) -> tuple[Point, ...]:
             raise InputError(
                 f"{values!r} is not a list of values", where=f"sweep.{key}"
             )
+        for value in values:
+            if values.count(value) > 1:
+                raise InputError(
+                    f"{value!r} is listed twice",
+                    where=f"sweep.{key}",
+                    remedy="leave one out",
+                )
     return sweep(name, fixed, swept)
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import gzip
 import os
+import stat
 import tempfile
+import unicodedata
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -44,12 +46,16 @@ _PHASES: Final = {"work": parse_time, "io": parse_volume}
 def read_document(path: str | Path) -> object:
     """Return the content of a JSON file (``.json``, or ``.json.gz``)."""
     try:
-        data = Path(path).read_bytes()
+        data = _content(Path(path))
         if str(path).endswith(".gz"):
             data = gzip.decompress(data)
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"cannot read the file: {reason}", where=str(path)) from None
+        raise InputError(
+            f"cannot read the file: {reason}",
+            where=str(path),
+            remedy="check its name, and whether you may read it",
+        ) from None
     try:
         document: object = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -57,6 +63,14 @@ def read_document(path: str | Path) -> object:
             f"not JSON: {error}", where=str(path), remedy="mend the file's syntax"
         ) from None
     return document
+
+
+def _content(path: Path) -> bytes:
+    """Return the bytes of a file or pipe; a device may have no end."""
+    mode = path.stat().st_mode
+    if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
+        raise InputError("is a device", where=str(path), remedy="name a file")
+    return path.read_bytes()
 
 
 def write_document(document: object, path: str | Path) -> None:
@@ -72,10 +86,13 @@ def write_document(document: object, path: str | Path) -> None:
 def replacing(path: str | Path) -> Iterator[BinaryIO]:
     """Open a temporary file that becomes `path` when the block ends well.
 
-    What is no plain file (a pipe, ``/dev/stdout``) is written to as it is.
+    What is no plain file (a pipe, ``/dev/stdout``) is written to as it is. A symbolic
+    link stays one: the file that it names is replaced.
     """
     target = Path(path)
     try:
+        if target.is_file():
+            target = target.resolve()
         if target.exists() and not (target.is_file() or target.is_dir()):
             with target.open("wb") as stream:
                 yield stream
@@ -90,7 +107,9 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
             Path(name).unlink(missing_ok=True)
     except OSError as error:
         raise InputError(
-            f"cannot write the file: {error.strerror}", where=str(path)
+            f"cannot write the file: {error.strerror}",
+            where=str(path),
+            remedy="make room there, or name another file",
         ) from None
 
 
@@ -149,9 +168,18 @@ def parsed(parse: Callable[[object], float], value: object, where: str) -> float
 
 def parsed_name(value: object) -> str:
     """Return the name of an application."""
-    if not isinstance(value, str) or not value:
-        raise InputError(f"{value!r} is not a name", where="name")
+    if not isinstance(value, str) or not value or _breaks_a_line(value):
+        raise InputError(
+            f"{value!r} is not a name",
+            where="name",
+            remedy="write a text without control characters",
+        )
     return value
+
+
+def _breaks_a_line(name: str) -> bool:
+    """Tell whether a text has control characters, which no table can show."""
+    return any(unicodedata.category(sign) in ("Cc", "Zl", "Zp") for sign in name)
 
 
 def parsed_phases(value: object) -> list[tuple[str, float]]:

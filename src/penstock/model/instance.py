@@ -58,6 +58,7 @@ class Instance:
                 )
             try:
                 application.lost_at_start(cap)
+                _check_length(application, cap)
             except InputError as error:
                 raise error.at(where) from None
 
@@ -125,3 +126,14 @@ class Instance:
             digest.update(a.profile.tobytes() + repr(a.targets).encode())
         digest.update(repr((self.platform, self.window)).encode())
         return digest.hexdigest()
+
+
+def _check_length(application: Application, cap: float) -> None:
+    """Refuse an application that takes longer than any number says."""
+    with np.errstate(over="ignore"):
+        length = application.work.sum() + application.volume.sum() / cap
+    if not np.isfinite(length):
+        raise InputError(
+            f"its phases take for ever at {cap:g} B/s",
+            remedy="give smaller volumes or a higher bandwidth",
+        )

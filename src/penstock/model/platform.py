@@ -12,10 +12,24 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from penstock.errors import InputError
 
-__all__ = ["Platform", "Sharing"]
+__all__ = ["MOST_TARGETS", "Platform", "Sharing", "check_targets"]
+
+#: Each of them takes memory.
+MOST_TARGETS: Final = 1_000_000
+
+
+def check_targets(count: int, where: str = "targets") -> None:
+    """Raise `InputError` if `count` is no number of storage targets."""
+    if type(count) is not int or not 1 <= count <= MOST_TARGETS:
+        raise InputError(
+            f"{count!r} is not a number of storage targets",
+            where=where,
+            remedy=f"give a whole number from 1 to {MOST_TARGETS}",
+        )
 
 
 class Sharing(StrEnum):
@@ -48,12 +62,7 @@ class Platform:
                     remedy='give bytes per second, e.g. "200 GiB/s"',
                 )
 
-        if type(self.targets) is not int or self.targets < 1:
-            raise InputError(
-                f"{self.targets!r} is not a number of storage targets",
-                where="targets",
-                remedy="give a whole number, 1 or more",
-            )
+        check_targets(self.targets)
 
     @property
     def target_bandwidth(self) -> float:

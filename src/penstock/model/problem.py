@@ -41,7 +41,7 @@ from penstock.model.documents import (
     write_document,
 )
 from penstock.model.instance import Instance
-from penstock.model.platform import Platform, Sharing
+from penstock.model.platform import MOST_TARGETS, Platform, Sharing
 from penstock.model.window import Window
 
 __all__ = [
@@ -52,7 +52,7 @@ __all__ = [
     "write_problem",
 ]
 
-_MOST: Final = {"resources": 1_000_000, "compute_nodes": 1_000_000_000}
+_MOST: Final = {"resources": MOST_TARGETS, "compute_nodes": 1_000_000_000}
 
 
 @dataclass(frozen=True, eq=False)

@@ -49,6 +49,6 @@ class Cascade:
 
     def complete(self, request: Request, moved: int, now: float) -> None:
         """Hear that a request has moved so many bytes."""
-        if request.kind in KINDS and not self._limiter.is_open:
+        if request.kind in KINDS:
             self._limiter.complete(request, moved, now)
         self._scheduler.complete(request, moved, now)

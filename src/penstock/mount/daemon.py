@@ -165,7 +165,9 @@ def _listening(mount: Mount) -> Iterator[trio.SocketListener]:
         ) from None
     finally:
         listener.close()
-        path.unlink(missing_ok=True)
+        # What has kept it from being made must not be hidden by this.
+        with suppress(OSError):
+            path.unlink()
 
 
 async def _tick() -> None:

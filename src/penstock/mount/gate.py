@@ -91,7 +91,9 @@ class Gate:
             with trio.move_on_at(self._asleep_until):
                 await self._sooner.wait()
             self._sooner = trio.Event()
-            self.dispatch()
+            # Asked at a time that it no longer wants, it would close a window there.
+            if self._scheduler.wake <= trio.current_time():
+                self.dispatch()
 
     @property
     def waiting(self) -> int:

@@ -46,15 +46,16 @@ class _Pool:
     """Bandwidth to be taken: `level` bytes at time `since`, filling at `rate`.
 
     `awaited`: somebody waits for more than there is. `kept`: bytes that are there for
-    somebody who waits for another pool.
+    somebody who waits for another pool. `takers`: requests under way that took from it.
     """
 
-    __slots__ = ("awaited", "kept", "level", "rate", "since")
+    __slots__ = ("awaited", "kept", "level", "rate", "since", "takers")
 
     def __init__(self, rate: float, now: float) -> None:
         self.rate = rate
         self.level = inf if rate == inf else 0.0
         self.since = now
+        self.takers: set[Request] = set()
         self.release()
 
     def release(self) -> None:
@@ -75,6 +76,7 @@ class _Pool:
         self.settle(now)
         if inf in (rate, self.rate):
             self.level = inf if rate == inf else 0.0
+            self.takers.clear()
         self.rate = rate
 
     def has(self, size: int) -> bool:
@@ -84,6 +86,19 @@ class _Pool:
     def ready(self, size: int) -> float:
         """Return when `size` bytes can be taken."""
         return self.since + (size - self.level) / self.rate
+
+    def take(self, request: Request) -> None:
+        """Take what a request asks for; without a limit there is nothing to take."""
+        if self.rate < inf:
+            self.level -= request.size
+            self.takers.add(request)
+
+    def give_back(self, request: Request, moved: int, now: float) -> None:
+        """Hear what a request moved; the rest, if it was taken here, is back."""
+        if request in self.takers:
+            self.takers.remove(request)
+            self.settle(now)
+            self.level += request.size - moved
 
 
 class Limiter:
@@ -136,11 +151,8 @@ class Limiter:
 
     def complete(self, request: Request, moved: int, now: float) -> None:
         """Give back what a request took and did not use: end of file, an error."""
-        for pool in self._pools:
-            pool.settle(now)
-        unused = request.size - moved
-        self._own[request.kind].level += unused
-        self._total.level += unused
+        for pool in (self._own[request.kind], self._total):
+            pool.give_back(request, moved, now)
 
     def _next(self) -> Request | None:
         """Take out a request that may go; note what those wait for who may not."""
@@ -171,5 +183,5 @@ class Limiter:
         return missing
 
     def _take(self, request: Request) -> None:
-        self._own[request.kind].level -= request.size
-        self._total.level -= request.size
+        for pool in (self._own[request.kind], self._total):
+            pool.take(request)

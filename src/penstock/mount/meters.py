@@ -9,10 +9,11 @@ one that is complete. Pure: time (s) is passed in.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil
 from typing import Final
 
-__all__ = ["WINDOW_S", "Meter", "Window", "percentile_95"]
+from penstock.qos.feedback import percentile
+
+__all__ = ["WINDOW_S", "Meter", "Window"]
 
 #: Length of a window: that of papers/5 (Figure 4).
 WINDOW_S: Final = 0.5
@@ -26,11 +27,6 @@ class Window:
     """95th percentile of the response times; None: nothing was answered."""
     bytes_per_s: float = 0.0
     requests: int = 0
-
-
-def percentile_95(values: list[float]) -> float:
-    """Return the smallest value that 95 % of all do not exceed."""
-    return sorted(values)[ceil(0.95 * len(values)) - 1]
 
 
 class Meter:
@@ -83,7 +79,7 @@ class Meter:
     def _closed(self) -> Window:
         if not self._times:
             return Window()
-        p95_s = percentile_95(self._times)
+        p95_s = percentile(self._times)
         self.windows += 1
         self.kept += p95_s <= self.latency_s
         return Window(p95_s, self._bytes / WINDOW_S, len(self._times))

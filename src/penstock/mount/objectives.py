@@ -206,7 +206,7 @@ def _user(told: int | str | None, where: str) -> int | None:
         return told
     try:
         return pwd.getpwnam(told).pw_uid
-    except KeyError:
+    except (KeyError, ValueError):
         raise InputError(f"there is no user {told!r}", where=where) from None
 
 

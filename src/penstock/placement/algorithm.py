@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from operator import index
 from typing import TYPE_CHECKING, Any, ClassVar, Self, SupportsIndex, TypeAlias
 
-from penstock.errors import InputError, PenstockError, PolicyError
+from penstock.errors import InputError, PenstockError, PolicyError, reason_of
 from penstock.placement.inputs import Input, require
 from penstock.registry import Found, Parameter, labelled, parameter_values
 
@@ -40,6 +40,8 @@ class _Algorithm:
     """What it must be told of every application."""
     decide: Callable[..., Any] = field(repr=False)
     settings: Mapping[str, float] = field(repr=False)
+    given: frozenset[str] = frozenset()
+    """Those parameters that the user has set, be it to their default."""
 
     #: What it is called in messages.
     KIND: ClassVar[str]
@@ -59,7 +61,8 @@ class _Algorithm:
             )
         values = parameter_values(owner, found.declared, found.given)
         label = labelled(found.name, found.declared, values)
-        return cls(found.name, label, needs, found.function, values)
+        given = frozenset(found.given)
+        return cls(found.name, label, needs, found.function, values, given)
 
     def _decided(self, *told: object) -> Any:
         """Ask the algorithm; its own mistakes become a `PolicyError`."""
@@ -68,8 +71,9 @@ class _Algorithm:
         except PenstockError:
             raise
         except Exception as error:
-            what = " ".join(f"{type(error).__name__}: {error}".split())
-            raise PolicyError(f"{self.KIND} {self.label} failed: {what}") from error
+            raise PolicyError(
+                f"{self.KIND} {self.label} failed: {reason_of(error)}"
+            ) from error
 
     def _whole(self, values: Iterable[SupportsIndex]) -> tuple[int, ...]:
         try:

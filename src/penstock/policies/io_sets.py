@@ -14,7 +14,8 @@ the whole bandwidth:
 A priority of infinity means absolute precedence: served before all others.
 
 The sets of set-10 and of its relatives are orders of magnitude of the period
-omega_i, the mean length of an iteration: set n = floor(log10(omega_i) + 1/2).
+omega_i, the mean length of an iteration: set n = floor(log10(omega_i) + 1/2), -6 and
+12 at the ends: shorter and longer ones are in the last set on their side.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ PARAMETERS: Final = (
         "precedence",
         choices=("precedence", "weight"),
     ),
-    Parameter("initial_weight", "priority of the initial set", 100.0, low=1e-300),
+    Parameter(
+        "initial_weight", "priority of the initial set", 100.0, low=1e-300, high=1e100
+    ),
     Parameter(
         "update",
         "when the period takes in an iteration: when it is complete, or when its "

@@ -8,7 +8,8 @@ Rule
 Parameters
     delta (s)
         Time between wake-ups; 0 (default): (T_end - T_begin) / E, where E is the
-        number of posts and completions in dedicated mode, papers/1 eq. 5.
+        number of posts and completions in dedicated mode, papers/1 eq. 5. At least
+        1 ns, and what the clock can tell apart.
     clock
         ``window`` (default): wake-ups at T_begin + k delta; ``event``: delta after
         the last event, as the authors' own program does.
@@ -34,7 +35,13 @@ from penstock.policies.view import View
 __all__ = ["PARAMETERS", "allocate"]
 
 PARAMETERS: Final = (
-    Parameter("delta", "time between wake-ups; 0: window length / E", 0.0, unit="s"),
+    Parameter(
+        "delta",
+        "time between wake-ups; 0: window length / E",
+        0.0,
+        unit="s",
+        least=1e-9,
+    ),
     Parameter(
         "clock",
         "count wake-ups from the begin of the window, or from the last event",
@@ -42,6 +49,10 @@ PARAMETERS: Final = (
         choices=("window", "event"),
     ),
 )
+
+
+#: Of a time: no two times are closer.
+_TICK: Final = 2.0**-52
 
 
 @kernel
@@ -53,12 +64,13 @@ def allocate(view: View, rates: Floats) -> float:
         if view.dedicated_events == 0.0:
             return inf
         delta = (view.window_end - view.window_begin) / view.dedicated_events
+    soonest = view.now + max(delta, abs(view.now) * _TICK)
     if view.parameters[1] == 1.0:
-        return view.now + delta
+        return soonest
     elapsed = floor((view.now - view.window_begin) / delta)
     tick = max(elapsed + 1.0, 0.0)
     wake = view.window_begin + tick * delta
     if wake <= view.now:
         # Rounding: `now` is itself this tick.
         wake = view.window_begin + (tick + 1.0) * delta
-    return wake
+    return wake if wake > view.now else soonest

@@ -18,7 +18,8 @@ Properties
 Source
     papers/3 section 3.1; papers/1 section 4.2 for unequal caps and for omega
     learnt during the run. Before its first completed iteration an application
-    is in one initial set with absolute precedence (papers/1 section 6.2.1).
+    is in one initial set with absolute precedence (papers/1 section 6.2.1). Sets end
+    at n = -6 and n = 12: a microsecond, 10^12 s.
 """
 
 from __future__ import annotations

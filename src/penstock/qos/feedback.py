@@ -28,6 +28,11 @@ Readings of ours, where the paper leaves it open:
 - L is no more than L_max where the depth was not used up: T_i was measured at L_max.
 - A storage that was idle could have completed more: X counts as X / (share of the
   window in which it was not).
+- Leaving overload. The paper says that the depth stays infinite while all that is there
+  or comes in window k + 1 exceeds X, and that it is chosen anew when X exceeds what is
+  due by then. Both can be true, as what is due is a part of what is there. Here the
+  second alone decides, with ``overload=send`` too: the first would keep a storage at
+  the infinite depth that can serve in time all that is due.
 - The text of L_U is damaged in our copy; this is what makes sense of its use. It bounds
   the depth only beyond 2 L: where little comes it is small, and the next burst would
   find a depth of 1. In the paper, too, the depth of a light load is L_RT (section

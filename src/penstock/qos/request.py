@@ -14,7 +14,7 @@ __all__ = ["KINDS", "LEAST_COST", "Kind", "QosScheduler", "Request", "Scheduler"
 
 Kind: TypeAlias = Literal["read", "write", "sync", "metadata"]
 KINDS: Final[tuple[Kind, ...]] = ("read", "write", "sync", "metadata")
-#: What a request costs at least (bytes): one that moves nothing is not free.
+#: What a request costs at least (bytes): one that moves nothing, or fails, is not free.
 LEAST_COST: Final = 4096
 
 
@@ -44,6 +44,10 @@ class Request:
     def __post_init__(self) -> None:
         if self.size > LEAST_COST:
             self.cost = self.size
+
+    def unused(self, moved: int) -> int:
+        """Return what of the cost is given back: all but what moved, or the least."""
+        return self.cost - min(self.cost, max(moved, LEAST_COST))
 
 
 class Scheduler(Protocol):
@@ -79,7 +83,10 @@ class QosScheduler(Scheduler, Protocol):
 
     @property
     def served(self) -> Mapping[str, int]:
-        """Bytes that went to the storage here, by application."""
+        """Cost of what went to the storage here, less what was unused, by application.
+
+        In bytes; what other servers are told.
+        """
 
     def hear(self, server: str, totals: Mapping[str, float]) -> None:
         """Learn what another server has served since it began (bytes)."""

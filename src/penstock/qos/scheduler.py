@@ -41,7 +41,7 @@ class Queue(ABC):
         """Take out the next one."""
 
     def refund(self, request: Request, unused: int) -> None:  # noqa: B027
-        """Hear that a request moved `unused` bytes less than it asked for."""
+        """Hear that `unused` bytes of a request's cost were not used."""
 
     def hear(self, server: str, totals: Mapping[str, float]) -> None:  # noqa: B027
         """Learn what another server has served since it began (bytes)."""
@@ -84,15 +84,16 @@ class OneQueue:
             request.sent = now
             self.outstanding += 1
             name = request.application
-            served[name] = served.get(name, 0) + request.size
+            served[name] = served.get(name, 0) + request.cost
             gone.append(request)
         return gone
 
     def complete(self, request: Request, moved: int, now: float) -> None:  # noqa: ARG002
         """Make room; give back what was not used."""
         self.outstanding -= 1
-        if moved < request.size:
-            self._queue.refund(request, request.size - moved)
+        if unused := request.unused(moved):
+            self.served[request.application] -= unused
+            self._queue.refund(request, unused)
 
     def change(self, slos: Mapping[str, Slo], now: float) -> None:  # noqa: ARG002
         """Set other objectives."""

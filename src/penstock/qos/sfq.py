@@ -21,7 +21,8 @@ Properties
         |W_i / t_i - W_j / t_j| <= c_i / t_i + c_j / t_j,
 
     c_i: the largest cost of a request of i; what has been completed, by D + 1 times as
-    much. Nobody starves.
+    much. Nobody starves. What a request did not use, for it ended short or failed, is
+    taken off the next ones, but for the least cost: a call that fails is not free.
 
 Source
     papers/5 sections 2 and 3.1: SFQ(D) (Jin, Chase, Kaur 2004), DSFQ (Wang, Merchant
@@ -50,8 +51,8 @@ class Flow:
     """The requests of one application that wait, and its tags."""
 
     __slots__ = (
-        *("application", "finish", "here", "last", "latency", "requests", "there"),
-        *("unused", "weight"),
+        *("application", "charged", "finish", "here", "last", "latency", "requests"),
+        *("there", "unused", "weight"),
     )
 
     def __init__(self, application: str, slo: Slo) -> None:
@@ -61,7 +62,9 @@ class Flow:
         self.last = 0
         """Cost of the request that went last."""
         self.unused = 0
-        """Bytes that were counted and not moved."""
+        """Bytes that were charged and not used; off the requests to come."""
+        self.charged = 0
+        """What the request that went last was charged, the unused taken off."""
         self.here = self.there = 0.0
         """Service on this server, and on others as far as is known (bytes)."""
         self.promise(slo)
@@ -130,8 +133,7 @@ class StartTags(Queue, Generic[F]):
 
     def refund(self, request: Request, unused: int) -> None:
         """Take what was not used off the tags to come."""
-        flow = self.flow_of(request.application)
-        flow.unused += min(unused, request.cost)
+        self.flow_of(request.application).unused += unused
 
     def hear(self, server: str, totals: Mapping[str, float]) -> None:
         """Learn what another server has served since it began (bytes)."""
@@ -153,11 +155,12 @@ class StartTags(Queue, Generic[F]):
         if start > self._virtual:
             self._virtual = start
         flow.last = cost = request.cost
-        flow.here += cost
         if flow.unused:
             back = min(flow.unused, cost)
             flow.unused -= back
             cost -= back
+        flow.charged = cost
+        flow.here += cost
         flow.finish = start + cost / flow.weight
 
     def _tag(self, flow: F) -> None:
@@ -175,7 +178,7 @@ class StartTags(Queue, Generic[F]):
 
     def _own_start(self, flow: F) -> float:
         """Return F' + d / t_i: where the application stands, whatever others do."""
-        delay = self._elsewhere.since(flow.application, flow.last)
+        delay = self._elsewhere.since(flow.application, flow.charged)
         flow.there += delay
         return flow.finish + delay / flow.weight
 

@@ -37,7 +37,8 @@ Source
     neither level decides anything; a deadline is counted from the arrival, and from
     the admission for a request that is late by then: else who issues too much would
     come first; what is below counts all of the lower level, the EDF queue too; of a
-    throughput a server counts the part that the application has on it.
+    throughput a server counts the part that the application has on it; overload is
+    over when what is due can be had in time (`penstock.qos.feedback`).
 """
 
 from __future__ import annotations
@@ -166,8 +167,9 @@ class TwoLevel:
         seen.times.append(now - request.sent)
         seen.waited += request.sent - request.admitted
         self._moved += moved
-        if moved < request.size:
-            self._upper.refund(request, request.size - moved)
+        if unused := request.unused(moved):
+            self.served[request.application] -= unused
+            self._upper.refund(request, unused)
 
     # --- Upper level ----------------------------------------------------------------
 
@@ -216,7 +218,7 @@ class TwoLevel:
             self._most = self.outstanding
         request.sent = now
         name = request.application
-        self.served[name] = self.served.get(name, 0) + request.size
+        self.served[name] = self.served.get(name, 0) + request.cost
 
     def _set_wake(self, now: float) -> None:
         """Ask for the end of the window, and of the credit window if it is waited for.

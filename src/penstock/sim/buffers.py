@@ -98,6 +98,12 @@ def simulate_buffers(
     writers = tuple(writers)
     if not writers:
         raise InputError("no writer", where="writers", remedy="list at least one")
+    if len({writer.name for writer in writers}) < len(writers):
+        raise InputError(
+            "two writers have the same name",
+            where="writers",
+            remedy="name each of them otherwise",
+        )
     if buffer is not None:
         buffer.check(writers)
     sharing = get_policy(sharing) if isinstance(sharing, str) else sharing

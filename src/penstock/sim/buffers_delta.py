@@ -89,8 +89,12 @@ def delta_graph(
 
 
 def factors(together: BufferedRun, alone: Sequence[float]) -> tuple[float, ...]:
-    """Return the interference factors for the I/O times `alone` (s)."""
-    return tuple(t / a for t, a in zip(together.io_times, alone, strict=True))
+    """Return the interference factors for the I/O times `alone` (s).
+
+    That of one without any I/O is 1: nobody delays it.
+    """
+    pairs = zip(together.io_times, alone, strict=True)
+    return tuple(t / a if a else 1.0 for t, a in pairs)
 
 
 def interference_factors(

@@ -12,9 +12,9 @@ from enum import StrEnum
 from typing import NamedTuple, Self
 
 from penstock.errors import InputError
-from penstock.model import Application, Instance, Sharing
+from penstock.model.platform import check_targets
 
-__all__ = ["Act", "Buffer", "Step", "Storage", "Writer", "storage_of", "writers_of"]
+__all__ = ["Act", "Buffer", "Step", "Storage", "Writer"]
 
 
 class Act(StrEnum):
@@ -56,12 +56,7 @@ class Storage:
 
     def __post_init__(self) -> None:
         _positive("bandwidth", self.bandwidth, "give bytes per second")
-        if type(self.targets) is not int or self.targets < 1:
-            raise InputError(
-                f"{self.targets!r} is not a number of storage targets",
-                where="targets",
-                remedy="give a whole number, 1 or more",
-            )
+        check_targets(self.targets)
         if self.profile and len(self.profile) != self.targets:
             raise InputError(
                 f"{len(self.profile)} bandwidths for {self.targets} targets",
@@ -149,16 +144,33 @@ class Writer:
     def __post_init__(self) -> None:
         if not math.isfinite(self.start):
             raise InputError(f"{self.start!r} is not a time", where="start")
+        if math.isnan(self.priority):
+            raise InputError("nan is no priority", where="priority")
         for name in ("nodes", "processes"):
-            if getattr(self, name) < 1:
+            count = getattr(self, name)
+            if type(count) is not int or count < 1:
                 raise InputError(
-                    f"{getattr(self, name)!r} is out of range",
+                    f"{count!r} is out of range",
                     where=name,
-                    remedy="at least 1",
+                    remedy="a whole number, at least 1",
                 )
         _positive("limit", self.limit, "give bytes per second", finite=False)
         for number, step in enumerate(self.steps):
             _check_step(step, f"steps[{number}]")
+        self._check_closed()
+
+    def _check_closed(self) -> None:
+        """Raise `InputError` if an I/O phase has no end: a write, and no close."""
+        is_open = False
+        for step in self.steps:
+            if step.act in (Act.WRITE, Act.CLOSE):
+                is_open = step.act is Act.WRITE
+        if is_open:
+            raise InputError(
+                f"{self.name!r} writes and never closes",
+                where=f"steps[{len(self.steps)}]",
+                remedy="end its steps with a close",
+            )
 
     @classmethod
     def of_requests(
@@ -180,46 +192,6 @@ class Writer:
     def largest(self) -> float:
         """Its largest request (bytes); 0 if it writes nothing."""
         return max((s.amount for s in self.steps if s.act is Act.WRITE), default=0.0)
-
-
-def writers_of(instance: Instance) -> tuple[Writer, ...]:
-    """Return the applications of an instance, each with one I/O phase.
-
-    It begins with the first operation and ends with the last one. One process per
-    node.
-    """
-    return tuple(
-        Writer(
-            a.name,
-            (*_steps(a), Step(Act.CLOSE)),
-            start=a.start,
-            nodes=a.nodes,
-            processes=a.nodes,
-            limit=math.inf
-            if a.profile.size
-            else a.nodes * instance.platform.node_bandwidth,
-        )
-        for a in instance.applications
-    )
-
-
-def _steps(application: Application) -> list[Step]:
-    """Return work and writes in turn, without zeros."""
-    volumes = [*application.volume.tolist(), 0.0]
-    steps = []
-    for work, volume in zip(application.work.tolist(), volumes, strict=True):
-        steps += [Step(Act.WORK, work), Step(Act.WRITE, volume)]
-    return [step for step in steps if step.amount > 0]
-
-
-def storage_of(instance: Instance, efficiency: float = 1.0) -> Storage:
-    """Return the storage of an instance; profiles must be the same for all."""
-    platform = instance.platform
-    by_time = platform.sharing is Sharing.TIME
-    profile = instance.applications[0].profile if by_time else ()
-    return Storage(
-        platform.bandwidth, platform.targets, tuple(profile), efficiency=efficiency
-    )
 
 
 def _check_step(step: Step, where: str) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any, Final, cast
 
-from penstock.errors import PolicyError
+from penstock.errors import PolicyError, reason_of
 from penstock.kernels import interpreted
 from penstock.policies.policy import Policy
 from penstock.policies.view import View
@@ -82,9 +82,8 @@ def ask(
             )
         )
     except Exception as error:
-        reason = " ".join(f"{type(error).__name__}: {error}".split())
         raise PolicyError(
-            f"policy {policy.name} failed at t = {now:g} s: {reason}"
+            f"policy {policy.name} failed at t = {now:g} s: {reason_of(error)}"
         ) from error
     _check(policy, now, capacity, demands, rates, wake)
     return Shares({d.entry: min(rates[d.entry], d.cap) for d in demands}, wake)

@@ -50,6 +50,20 @@ class Exchange:
     layout: bool = False
     """Whether service elsewhere is inferred from the layout instead."""
 
+    def __post_init__(self) -> None:
+        good = {
+            "threshold": self.threshold > 0,
+            "late": 0 <= self.late < inf,
+            "lost": 0 <= self.lost <= 1,
+        }
+        for name, fits in good.items():
+            if not fits:
+                raise InputError(
+                    f"{getattr(self, name)!r} is out of range",
+                    where=f"exchange.{name}",
+                    remedy="a threshold above 0, 0 s or more, a share from 0 to 1",
+                )
+
 
 @dataclass(frozen=True)
 class RequestRun:
@@ -184,7 +198,10 @@ class _Run:
         self._start(clients, seed)
 
     def _lay_out(self, clients: Sequence[Clients]) -> None:
-        factors = {c.application: len(set(c.servers)) for c in clients}
+        used: dict[str, set[int]] = {}
+        for group in clients:
+            used.setdefault(group.application, set()).update(group.servers)
+        factors = {application: len(servers) for application, servers in used.items()}
         for node in self._nodes:
             if self._exchange.layout:
                 node.scheduler.spread(factors)

@@ -9,10 +9,13 @@ overhead (positioning, bookkeeping), in bytes that could have been moved meanwhi
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
+from itertools import pairwise
 from math import inf
 
 from penstock.errors import InputError
@@ -37,14 +40,20 @@ class ServerSpec:
     """(from when, s; share of the capacity there is), in order of time."""
 
     def __post_init__(self) -> None:
-        shares = [share for _, share in (*self.curve, *self.changes)]
-        counts = [count for count, _ in self.curve]
-        if not (0 < self.capacity < inf and self.threads >= 1 and self.overhead >= 0):
+        overhead = 0 <= self.overhead < inf
+        if not (0 < self.capacity < inf and self.threads >= 1 and overhead):
             raise InputError("a server needs a capacity, a thread and no less overhead")
-        if not counts or counts != sorted(set(counts)) or min(shares) <= 0:
+        if not self.curve or not _ascends(self.curve):
             raise InputError(
                 f"{self.curve!r} is no concurrency curve",
+                where="curve",
                 remedy="list ascending counts with positive shares",
+            )
+        if not _ascends(self.changes):
+            raise InputError(
+                f"{self.changes!r} are no changes of the capacity",
+                where="changes",
+                remedy="list ascending times with positive shares",
             )
 
     def rate(self, count: int, time: float) -> float:
@@ -64,6 +73,14 @@ class ServerSpec:
             return self.curve[-1][1]
         (x0, y0), (x1, y1) = self.curve[k - 1], self.curve[k]
         return y0 + (y1 - y0) * (count - x0) / (x1 - x0)
+
+
+def _ascends(points: Sequence[tuple[float, float]]) -> bool:
+    """Tell whether all are (0 or more, a positive share), each later than the last."""
+    places = [-math.ulp(0.0), *(place for place, _ in points)]
+    return all(a < b < inf for a, b in pairwise(places)) and all(
+        0 < share < inf for _, share in points
+    )
 
 
 class Server:

@@ -13,7 +13,7 @@ import numpy as np
 from numba import types
 from numba.core.errors import NumbaError
 
-from penstock.errors import InputError, InternalError, PolicyError
+from penstock.errors import InputError, InternalError, PolicyError, reason_of
 from penstock.kernels import Floats, addresses, interpreted, is_kernel, memory
 from penstock.model import Instance, Window
 from penstock.policies import get_policy
@@ -144,7 +144,7 @@ def _pointer(allocate: Allocate, name: str) -> Allocate:
         cast(Any, allocate).compile(ALLOCATE_ARGUMENTS)
     except NumbaError as error:
         raise PolicyError(
-            f"policy {name} cannot be compiled: {_one_line(error)} "
+            f"policy {name} cannot be compiled: {' '.join(str(error).split())} "
             "(mend it, or drop @kernel to run it as plain Python)"
         ) from None
     return allocate
@@ -235,13 +235,9 @@ def _raise_failure(policy: Policy, state: State, error: BaseException) -> None:
     if isinstance(error, Exception):
         raise PolicyError(
             f"policy {policy.name} failed at t = {state.clock[NOW]:g} s: "
-            f"{type(error).__name__}: {_one_line(error)}"
+            f"{reason_of(error)}"
         ) from error
     raise error
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
 
 
 def _raise_status(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from penstock.errors import PenstockError, PolicyError
+from penstock.errors import PenstockError, PolicyError, reason_of
 from penstock.registry import Found, labelled, parameter_values
 from penstock.staging.limits import self_interference
 from penstock.staging.situation import Order, Plan, Situation
@@ -48,8 +48,9 @@ class Strategy:
         except PenstockError:
             raise
         except Exception as error:
-            what = " ".join(f"{type(error).__name__}: {error}".split())
-            raise PolicyError(f"strategy {self.label} failed: {what}") from error
+            raise PolicyError(
+                f"strategy {self.label} failed: {reason_of(error)}"
+            ) from error
         self._check(plan, situation)
         return plan  # type: ignore[no-any-return]
 

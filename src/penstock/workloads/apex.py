@@ -58,7 +58,7 @@ class Apex:
         "NERSC", "trace", "table of jobs", choices=("NERSC", "TRILAB")
     )
     machine: int = parameter(0, "t", "machine M_t; 0: Celio", low=0, high=10)
-    days: float = parameter(90.0, "days", "days of machine use", low=1.0)
+    days: float = parameter(90.0, "days", "days of machine use", low=1.0, high=36_500.0)
     windows: int = parameter(20, "windows", "longest windows of a schedule", low=1)
 
     def __post_init__(self) -> None:

@@ -50,11 +50,16 @@ class Stage:
                 f"a stage from {self.begin!r} to {self.end!r} s",
                 remedy="let it end after it begins",
             )
-        if not (self.rate > 0 and (self.last_rate is None or self.last_rate > 0)):
+        changes = self.last_rate is not None
+        if not self.rate > 0 or (changes and not self._is_ramp()):
             raise InputError(
                 f"a rate of {self.rate!r} to {self.last_rate!r} bytes/s",
-                remedy="give positive rates, inf for as fast as possible",
+                remedy="give positive rates, finite ones where it changes",
             )
+
+    def _is_ramp(self) -> bool:
+        last = self.last_rate or 0.0
+        return self.rate < inf and 0 < last < inf and self.end < inf
 
     def rate_at(self, time: float) -> float:
         """Return the rate (bytes/s) at some time of the stage."""
@@ -84,10 +89,9 @@ class Clients:
 
     def __post_init__(self) -> None:
         where = f"clients of {self.application}"
-        if self.processes < 1 or self.size < 0 or not self.servers or not self.stages:
-            raise InputError(
-                "no process, a negative size, no server or no stage", where=where
-            )
+        # Without a size there is no time between requests: they would never end.
+        if self.processes < 1 or self.size < 1 or not self.servers or not self.stages:
+            raise InputError("no process, size, server or stage", where=where)
         if not 0 <= self.jitter <= 1:
             raise InputError(
                 f"a jitter of {self.jitter!r}", where=where, remedy="give 0 to 1"
@@ -140,7 +144,7 @@ class Clients:
             parts[server] = parts.get(server, 0) + size
             offset += size
             left -= size
-        return parts or {self.servers[0]: 0}
+        return parts
 
 
 def steady(

@@ -24,6 +24,7 @@ from penstock.errors import InputError
 from penstock.model import Application
 
 __all__ = [
+    "MOST_ITERATIONS",
     "Character",
     "Iterative",
     "Recipe",
@@ -32,8 +33,8 @@ __all__ = [
 ]
 
 
-#: Most iterations of one application: two columns of 800 MB.
-_MOST_ITERATIONS: Final = 100_000_000
+#: Most iterations of all applications together: two columns of 800 MB.
+MOST_ITERATIONS: Final = 100_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +71,7 @@ class Character:
 
     def iterations(self, horizon: float) -> int:
         """Return how many iterations fill the horizon (s)."""
-        count = math.ceil(horizon / self.omega)
-        if count > _MOST_ITERATIONS:
-            raise InputError(
-                f"{horizon:g} s are {count:.3g} iterations of {self.omega:g} s",
-                where="horizon",
-                remedy=f"at most {_MOST_ITERATIONS:,} fit into memory",
-            )
-        return count
+        return math.ceil(horizon / self.omega)
 
 
 def draw_characters(recipe: Recipe, seed: int, index: int) -> list[Character]:
@@ -97,10 +91,23 @@ def draw_characters(recipe: Recipe, seed: int, index: int) -> list[Character]:
 def draw_applications(recipe: Recipe, seed: int, index: int) -> tuple[Application, ...]:
     """Draw the applications of instance `index` of `seed`."""
     characters = draw_characters(recipe, seed, index)
+    _check_size(characters, recipe.horizon)
     return tuple(
         _application(number, recipe, character)
         for number, character in enumerate(characters)
     )
+
+
+def _check_size(characters: Sequence[Character], horizon: float) -> None:
+    """Raise `InputError` before the memory is taken, if there is too little of it."""
+    count = sum(character.iterations(horizon) for character in characters)
+    if count > MOST_ITERATIONS:
+        raise InputError(
+            f"{horizon:g} s are {count:.3g} iterations of {len(characters)} "
+            "applications",
+            where="horizon",
+            remedy=f"at most {MOST_ITERATIONS:,} fit into memory",
+        )
 
 
 class Iterative(ABC):

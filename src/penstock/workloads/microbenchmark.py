@@ -19,6 +19,7 @@ from typing import Final
 import numpy as np
 
 from penstock.model import Application, Instance, Platform, Window
+from penstock.workloads.iterative import MOST_ITERATIONS
 from penstock.workloads.parameters import check_parameters, parameter
 
 __all__ = ["SHAPES", "Microbenchmark", "Shape"]
@@ -71,7 +72,9 @@ class Microbenchmark:
         256 * 32 * _MB / 30, "B", "bandwidth of the storage (bytes/s)", low=1e-300
     )
     processes: int = parameter(256, "P", "processes of a group", low=1)
-    requests: int = parameter(32, "N", "requests of a process", low=1)
+    requests: int = parameter(
+        32, "N", "requests of a process", low=1, high=MOST_ITERATIONS
+    )
     size: float = parameter(_MB, "S", "bytes per request and process", low=1e-300)
     delay: float = parameter(0.0, "d", "time between requests (s)", low=0.0)
     offset: float = parameter(0.0, "D", "begin of B after that of A (s)", low=0.0)

@@ -9,11 +9,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import Field, field, fields
-from typing import Any
+from typing import Any, Final
 
 from penstock.errors import InputError, UnknownNameError
 
-__all__ = ["check_parameters", "describe", "parameter", "parse_settings", "range_of"]
+__all__ = [
+    "MOST_APPLICATIONS",
+    "check_parameters",
+    "describe",
+    "parameter",
+    "parse_settings",
+    "range_of",
+]
+
+
+#: Most applications, or targets, of a workload: no machine has as many.
+MOST_APPLICATIONS: Final = 100_000
 
 
 def parameter(
@@ -78,6 +89,10 @@ def parse_settings(workload: type, settings: Iterable[str]) -> dict[str, Any]:
         item = known.get(key) or symbols.get(key)
         if item is None:
             raise UnknownNameError("workload key", key, known)
+        if item.name in values:
+            raise InputError(
+                f"{item.name} is given twice", where=key, remedy="leave one out"
+            )
         if item.metadata["choices"]:
             values[item.name] = text
             continue

@@ -47,7 +47,11 @@ from penstock.placement import (
     get_allocation,
     get_placement,
 )
-from penstock.workloads.parameters import check_parameters, parameter
+from penstock.workloads.parameters import (
+    MOST_APPLICATIONS,
+    check_parameters,
+    parameter,
+)
 from penstock.workloads.profiles import CASES, profiles
 
 __all__ = [
@@ -71,8 +75,12 @@ class Striped:
     """Parameters of the placement problems."""
 
     load: float = parameter(1.0, "Theta", "aimed I/O-load with one target each")
-    applications: int = parameter(60, "K", "number of applications", low=1)
-    targets: int = parameter(20, "N", "storage targets (or I/O nodes)", low=1)
+    applications: int = parameter(
+        60, "K", "number of applications", low=1, high=MOST_APPLICATIONS
+    )
+    targets: int = parameter(
+        20, "N", "storage targets (or I/O nodes)", low=1, high=MOST_APPLICATIONS
+    )
     compute_nodes: int = parameter(480, "Q", "compute nodes of the machine", low=1)
     horizon: float = parameter(
         5_000.0, "h", "length of an application alone on one target (s)", low=1.0
@@ -201,9 +209,9 @@ def dedicated_window(problem: Problem, placement: Placement) -> Window:
 def seeded(algorithm: _Algorithm, seed: int, index: int) -> _Algorithm:
     """Return `algorithm` with the stream (seed, index), if it draws at random.
 
-    One that was given a seed of its own, other than the default, keeps it.
+    One that was given a seed of its own keeps it.
     """
-    if "seed" not in algorithm.settings or "seed=" in algorithm.label:
+    if "seed" not in algorithm.settings or "seed" in algorithm.given:
         return algorithm
     (stream,) = SeedSequence(seed, spawn_key=(index,)).generate_state(1).tolist()
     return replace(algorithm, settings={**algorithm.settings, "seed": stream})

@@ -18,7 +18,11 @@ import numpy as np
 from penstock.errors import InputError
 from penstock.model import Instance, Platform, Window
 from penstock.workloads.iterative import Iterative, Recipe, draw_applications
-from penstock.workloads.parameters import check_parameters, parameter
+from penstock.workloads.parameters import (
+    MOST_APPLICATIONS,
+    check_parameters,
+    parameter,
+)
 
 __all__ = ["Synthetic"]
 
@@ -30,7 +34,9 @@ class Synthetic(Iterative):
     """Parameters of the synthetic workload."""
 
     pressure: float = parameter(0.8, "W", "aimed I/O pressure", low=0.0)
-    applications: int = parameter(60, "m", "number of applications", low=3)
+    applications: int = parameter(
+        60, "m", "number of applications", low=3, high=MOST_APPLICATIONS
+    )
     n_small: int = parameter(
         -1, "n_small", "applications with short iterations; -1: a third", low=-1
     )

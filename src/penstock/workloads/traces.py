@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import csv
 import math
+import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
@@ -22,6 +24,8 @@ __all__ = ["COLUMNS", "Access", "Operation", "Trace", "read_trace"]
 Operation: TypeAlias = Literal["read", "write"]
 COLUMNS: Final = ("process", "file", "operation", "offset", "size", "start", "end")
 _LARGEST: Final = 2**63 - 1
+#: Bytes that one call moves at most, read(2).
+_MOST: Final = 0x7FFFF000
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,10 @@ class Access:
             raise InputError("no file is named")
         if self.offset < 0 or self.size < 0 or self.offset + self.size > _LARGEST:
             raise InputError(f"no file has {self.size} bytes at {self.offset}")
+        if self.size > _MOST:
+            raise InputError(
+                f"{self.size} bytes in one access", remedy=f"at most {_MOST:,}"
+            )
         if not 0.0 <= self.start <= self.end < math.inf:
             raise InputError(
                 f"from {self.start:g} s to {self.end:g} s",
@@ -108,9 +116,19 @@ def _csv_accesses(path: Path) -> Iterator[Access]:
             )
         for row in rows:
             try:
+                _check_columns(row)
                 yield _parsed(row)
             except InputError as error:
                 raise error.at(f"line {rows.line_num}") from None
+
+
+def _check_columns(row: dict[str | None, Any]) -> None:
+    """Raise `InputError` if a line has fewer or more columns than the first one."""
+    given = sum(value is not None for key, value in row.items() if key is not None)
+    named = sum(key is not None for key in row)
+    more = len(row.get(None) or ())
+    if given + more != named:
+        raise InputError(f"has {given + more} of {named} columns")
 
 
 def _parsed(row: dict[str, Any]) -> Access:
@@ -138,10 +156,15 @@ def _darshan_accesses(path: Path) -> Iterator[Access]:
             "a Darshan log cannot be read here",
             remedy="pip install 'penstock[darshan]'",
         ) from None
-    try:
-        report = DarshanReport(str(path), read_all=False)
-    except RuntimeError as error:
-        raise InputError(f"not a Darshan log: {error}") from None
+    reason = None
+    with _quiet():
+        try:
+            report = DarshanReport(str(path), read_all=False)
+        except RuntimeError as error:
+            # The rest of it is gone, and has complained, when this block ends.
+            reason = str(error)
+    if reason is not None:
+        raise InputError(f"not a Darshan log: {reason}")
     with report:
         if "DXT_POSIX" not in report.modules:
             raise InputError(
@@ -151,6 +174,20 @@ def _darshan_accesses(path: Path) -> Iterator[Access]:
         report.mod_read_all_dxt_records("DXT_POSIX", dtype="numpy")
         for record in report.records["DXT_POSIX"]:
             yield from _segments(record, str(report.name_records[record["id"]]))
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Let nobody write to standard error: Darshan's own library does."""
+    kept = os.dup(2)
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 2)
+    os.close(null)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def _segments(record: Any, file: str) -> Iterator[Access]:

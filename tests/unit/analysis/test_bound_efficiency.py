@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +18,7 @@ from penstock.analysis.bound_efficiency import (
     mean_efficiency_bound,
 )
 from penstock.errors import InputError
-from penstock.model import Application, Instance, Platform, Window
+from penstock.model import Application, Instance, Platform, Sharing, Window
 from penstock.sim import simulate
 
 POLICIES = ("fair-share", "greedy-yield", "greedy-com", "soft-deadline")
@@ -71,6 +72,45 @@ def test_no_policy_exceeds_it(crowd: list[tuple[int, list[tuple[int, int]]]]) ->
     for metrics in found:
         bound = efficiency_bound(instance, metrics.min_yield)
         assert metrics.efficiency <= bound + 1e-9
+
+
+def _by_time(*crowd: tuple[int, list[tuple[int, int]]]) -> Instance:
+    """Return the same on three targets that are shared by time, one more for each."""
+    applications = tuple(
+        replace(a, profile=np.array([9.0, 12.0, 30.0]), targets=tuple(range(n % 3 + 1)))
+        for n, a in enumerate(_instance(*crowd).applications)
+    )
+    platform = Platform(1.0, 1.0, 3, Sharing.TIME)
+    return Instance(platform, Window(0.0, 10.0), applications)
+
+
+def test_targets_that_are_shared_by_time_have_no_bandwidth_in_common() -> None:
+    """One that does nothing but I/O has yield 1; of two, on average, a half."""
+    alone = Application.from_phases("a", 1, [("io", 1e6)], profile=[100.0])
+    platform = Platform(1.0, 1.0, 1, Sharing.TIME)
+    instance = Instance(platform, Window(0.0, 10.0), (alone,))
+    assert efficiency_bound(instance, 0.0) == pytest.approx(1.0)
+    both = replace(instance, applications=(alone, replace(alone, name="b")))
+    assert efficiency_bound(both, 0.0) == pytest.approx(0.5)
+    assert efficiency_bound(both, 0.6) == -math.inf
+
+
+@given(crowd=crowds)
+@settings(max_examples=40)
+def test_no_policy_exceeds_it_on_targets_that_are_shared_by_time(
+    crowd: list[tuple[int, list[tuple[int, int]]]],
+) -> None:
+    instance = _by_time(*crowd)
+    for policy in POLICIES:
+        metrics = measure(simulate(instance, policy))
+        bound = efficiency_bound(instance, max(metrics.min_yield, 0.0))
+        assert metrics.efficiency <= bound + 1e-9
+
+
+@pytest.mark.parametrize("least", [1.5, -0.1, math.nan, math.inf])
+def test_what_is_no_min_yield_is_refused(least: float) -> None:
+    with pytest.raises(InputError, match="is no MinYield"):
+        efficiency_bound(_instance((1, [(1, 1)])), least)
 
 
 @given(crowd=crowds)

@@ -84,6 +84,41 @@ def test_of_a_simulated_run() -> None:
     assert found.io_slowdown == pytest.approx(math.sqrt(1.0 * 2.0))
 
 
+NEVER_DELAYED = {
+    "ends": app("x", ("work", 2.0), ("io", 1.0), ("work", 1.0)),
+    "released late": app("x", ("io", 1.0), ("work", 20.0), release=9.0),
+    "starts late": app("x", ("io", 20.0), release=3.0, start=6.0, done_work=3.0),
+    "ended before": app("x", ("work", 1.0)),
+}
+
+
+@pytest.mark.parametrize("other", NEVER_DELAYED.values(), ids=NEVER_DELAYED)
+def test_who_is_there_for_a_part_of_the_window_is_not_delayed_by_that(other) -> None:
+    steady = app("a", ("work", 50.0))
+    instance = make(other, steady, window=(2.0, 10.0))
+    found = measure(simulate(instance, "fcfs", steady=False))
+    assert found.min_yield == 1.0
+    assert found.stretch == pytest.approx(1.0)
+    assert found.io_slowdown == pytest.approx(1.0)
+
+
+def test_delays_count_by_the_time_that_an_application_was_there() -> None:
+    """b waits from 2 to 5 and ends at 8: 8 s for what takes 5, 6 s of I/O for 3."""
+    a = app("a", ("work", 2.0), ("io", 3.0), ("work", 200.0))
+    b = app("b", ("work", 2.0), ("io", 3.0))
+    run = simulate(make(a, b, window=(0.0, 100.0)), "fcfs", steady=False)
+    found = measure(run)
+    assert run.ended.tolist() == [100.0, 8.0]
+    assert found.stretch == pytest.approx(8 / 5)
+    assert found.io_slowdown == pytest.approx(math.sqrt(6 / 3))
+
+
+def test_a_window_in_which_nobody_is_left() -> None:
+    instance = make(app("a", ("work", 1.0)), window=(2.0, 10.0))
+    found = measure(simulate(instance, "fcfs", steady=False))
+    assert found.stretch == found.io_slowdown == 1.0
+
+
 def test_without_contention_all_is_one_but_utilization() -> None:
     found = measure(
         simulate(make(app("a", ("work", 6.0), ("io", 4.0), ("work", 9.0))), "fcfs")

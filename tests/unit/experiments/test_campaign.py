@@ -18,7 +18,7 @@ import pytest
 
 from penstock import __version__
 from penstock.errors import InputError, PolicyError
-from penstock.experiments import campaign
+from penstock.experiments import campaign, origin
 from penstock.experiments.answers import Results, Warn
 from penstock.experiments.campaign import run_study
 from penstock.experiments.executors import Inline
@@ -139,6 +139,13 @@ def test_points_may_have_different_settings(tmp_path: Path) -> None:
 # --- Going on --------------------------------------------------------------------
 
 
+def test_nothing_is_said_of_pieces_if_none_is_kept(tmp_path: Path) -> None:
+    log = Log()
+    with pytest.raises(KeyboardInterrupt):
+        run_study(STUDY, tmp_path, Recorder(KeyboardInterrupt(), after=0), log)
+    assert log.messages == []
+
+
 @pytest.mark.parametrize("stop", [KeyboardInterrupt(), PolicyError("policy p: bad")])
 def test_a_stopped_run_keeps_its_pieces_and_the_next_computes_the_rest(
     tmp_path: Path, expected: bytes, stop: BaseException
@@ -237,19 +244,21 @@ def test_leftovers_of_a_killed_run_are_removed(tmp_path: Path) -> None:
     assert hidden == [".lock", ".mine"]
 
 
-# --- What is refused -------------------------------------------------------------
+# --- Results of other code -------------------------------------------------------
 
 
-def test_the_folder_of_another_study_is_left_alone(tmp_path: Path) -> None:
-    run_study(replace(STUDY, instances=1), tmp_path, Inline())
-    before = _files(tmp_path)
-    with pytest.raises(InputError) as caught:
-        run_study(STUDY, tmp_path, Inline())
-    assert str(caught.value) == (
-        f"{tmp_path}: holds results of another study, or of another scale "
-        "(name another folder, or remove this one)"
-    )
-    assert _files(tmp_path) == before
+def _computed_anew(study: Study, folder: Path, log: Log) -> list[str]:
+    """Run a study again; return the names of the pieces that were computed."""
+    executor = Recorder()
+    run_study(study, folder, executor, log)
+    return sorted(executor.asked)
+
+
+def _of_other_code(folder: Path) -> list[str]:
+    return [
+        f"{folder} holds results of other code (penstock or a policy has been changed "
+        "since): computing them again"
+    ]
 
 
 def test_results_of_a_policy_that_has_changed(
@@ -263,11 +272,55 @@ def test_results_of_a_policy_that_has_changed(
     )
     monkeypatch.syspath_prepend(tmp_path)
     study = replace(STUDY, policies=("fcfs", "changing_policy.allocate"))
-    run_study(study, tmp_path / "out", Inline())
-    run_study(study, tmp_path / "out", Inline())
+    out, log = tmp_path / "out", Log()
+    run_study(study, out, Inline())
+    assert _computed_anew(study, out, log) == []
     policy.write_text(policy.read_text() + "# better\n")
-    with pytest.raises(InputError, match="of a policy that has been changed since"):
-        run_study(study, tmp_path / "out", Inline())
+    assert _computed_anew(study, out, log) == NAMES
+    assert log.messages == _of_other_code(out)
+    assert _computed_anew(study, out, Log()) == []
+
+
+def test_results_of_another_state_of_penstock_are_said_and_computed_again(
+    tmp_path: Path, expected: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as earlier:
+        earlier.setattr(origin, "source_digest", lambda: "of last week")
+        run_study(STUDY, tmp_path, Inline())
+    before = set(_files(tmp_path))
+    log = Log()
+    assert _computed_anew(STUDY, tmp_path, log) == NAMES
+    assert log.messages == _of_other_code(tmp_path)
+    assert before.isdisjoint(_files(tmp_path))
+    assert (tmp_path / "table.parquet").read_bytes() == expected
+    assert _computed_anew(STUDY, tmp_path, Log()) == []
+
+
+def test_no_table_of_other_code_is_left_by_a_run_that_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_study(STUDY, tmp_path, Inline())
+    monkeypatch.setattr(origin, "source_digest", lambda: "changed")
+    with pytest.raises(KeyboardInterrupt):
+        run_study(STUDY, tmp_path, Recorder(KeyboardInterrupt(), after=1))
+    assert list(tmp_path.glob("*.parquet")) == []
+    assert len(_computed_anew(STUDY, tmp_path, log := Log())) == len(NAMES) - 1
+    assert log.messages == []
+
+
+# --- What is refused -------------------------------------------------------------
+
+
+def test_the_folder_of_another_study_is_left_alone(tmp_path: Path) -> None:
+    run_study(replace(STUDY, instances=1), tmp_path, Inline())
+    before = _files(tmp_path)
+    with pytest.raises(InputError) as caught:
+        run_study(STUDY, tmp_path, Inline())
+    assert str(caught.value) == (
+        f"{tmp_path}: holds results of another study, or of another scale "
+        "(name another folder, or remove this one)"
+    )
+    assert _files(tmp_path) == before
 
 
 @pytest.mark.parametrize(

@@ -99,6 +99,35 @@ def test_boxes_of_a_value_stand_side_by_side(rows: pl.DataFrame) -> None:
         assert end < begin
 
 
+def test_what_is_swept_besides_stands_apart(rows: pl.DataFrame) -> None:
+    figure = grouped_boxes(
+        rows, "machine", ("min_yield", "efficiency"), apart=["trace"]
+    )
+    assert [axis.get_title() for axis in figure.axes] == [
+        *("trace = NERSC", "trace = TRILAB", "", ""),
+    ]
+    for panel, trace in zip(figure.axes, ("NERSC", "TRILAB"), strict=False):
+        mine = rows.filter(pl.col("trace") == trace)
+        boxes = panel.patches
+        assert len(boxes) == 3 * len(POLICIES)
+        for box, key in zip(boxes, itertools.product(POLICIES, (0, 2, 5)), strict=True):
+            values = _values(mine, "machine", "min_yield", key[1], key[0])
+            assert box.get_y() == pytest.approx(np.percentile(values, 25))
+            low, high = panel.get_ylim()
+            whiskers = np.percentile(values, (10, 90))
+            assert low <= whiskers[0] <= whiskers[1] <= high
+
+
+def test_many_parts_go_on_below(rows: pl.DataFrame) -> None:
+    figure = grouped_boxes(rows, "trace", ("min_yield",), apart=["machine", "trace"])
+    titles = [axis.get_title() for axis in figure.axes]
+    assert len(titles) == 6
+    assert titles[0] == f"{LABELS['machine']} = 0, trace = NERSC"
+    seven = rows.with_columns(n=pl.int_range(pl.len()) % 7)
+    figure = grouped_boxes(seven, "trace", ("min_yield",), apart=["n"])
+    assert [axis.get_title() for axis in figure.axes] == [f"n = {k}" for k in range(7)]
+
+
 def test_points_shows_every_result(rows: pl.DataFrame) -> None:
     figure = grouped_boxes(rows, "machine", ("min_yield",), points=True)
     dots = [line for line in figure.axes[0].lines if line.get_marker() == "."]

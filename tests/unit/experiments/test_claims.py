@@ -9,7 +9,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from penstock.experiments.claims import Claim, Tables, Verdict, judge, mean_of
+from penstock.experiments.claims import (
+    Claim,
+    NoRowsError,
+    Tables,
+    Verdict,
+    judge,
+    mean_of,
+    some,
+)
 
 ROWS = pl.DataFrame(
     {
@@ -75,3 +83,30 @@ def test_mean_of_a_policy_and_of_some_of_its_rows() -> None:
     assert mean_of(ROWS, "min_yield", "a") == pytest.approx(0.375)
     assert mean_of(ROWS, "min_yield", "a", load=1) == 0.5
     assert mean_of(ROWS, "min_yield", "b", load=1) == 1.0
+
+
+def test_a_claim_that_there_are_no_rows_for_does_not_hold() -> None:
+    def check(tables: Tables) -> Verdict:
+        mean = mean_of(tables.rows, "min_yield", "a", load=3)
+        return Verdict(max(0.0, mean) < 1.0, {"mean": mean})
+
+    held = _claim(True, x=1.0)
+    none, other = judge((Claim("n", "", "", check, "why"), held), TABLES)
+    assert none["holds"] is False
+    assert none["numbers"] == {"rows to check it on": 0.0}
+    assert none["note"] == "why"
+    assert other["holds"] is True
+
+
+def test_a_mistake_in_a_check_is_not_hidden() -> None:
+    def check(_tables: Tables) -> Verdict:
+        raise KeyError("load")
+
+    with pytest.raises(KeyError):
+        judge((Claim("c", "", "", check),), TABLES)
+
+
+def test_missing_values_do_not_count() -> None:
+    assert some(pl.Series([1.0, None, 3.0])).to_list() == [1.0, 3.0]
+    with pytest.raises(NoRowsError):
+        some(pl.Series([None, None], dtype=pl.Float64))

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from penstock.experiments.adversary import Completion
 from penstock.experiments.competitive import (
     Case,
     all_return_together,
@@ -84,5 +85,16 @@ def test_ratios_are_as_predicted_and_tend_to_the_limit(
 
 
 def test_the_rule_of_example_5_closes_a_cycle_when_all_have_completed() -> None:
+    """Served in turn: c = 1, 2, so that R = 1 + 1.5 and the works are 1.5 and 0.5."""
     rule = all_return_together(2)
-    assert rule([]) == [[("io", 1.0)], [("io", 1.0)]]
+    first = [("io", 1.0)]
+    assert rule([]) == [first, first]
+    seen = [Completion(1.0, 0, 0)]
+    assert rule(seen) == [first, first]
+    seen.append(Completion(2.0, 1, 0))
+    second = [[*first, ("work", w), ("io", 1.0)] for w in (1.5, 0.5)]
+    assert rule(seen) == second
+    # Both post again at 2.5; the other way round now: c = 2, 1 and works 0.5, 1.5.
+    seen += [Completion(3.5, 1, 1), Completion(4.5, 0, 1)]
+    works = zip(second, (0.5, 1.5), strict=True)
+    assert rule(seen) == [[*p, ("work", w), ("io", 1.0)] for p, w in works]

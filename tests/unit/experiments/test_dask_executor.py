@@ -50,8 +50,10 @@ def test_a_missing_extra_is_said(
 @pytest.mark.parametrize("address", ["nonsense", "foo://host:1", "no-host.invalid:1"])
 def test_an_address_that_is_none_is_said_at_once(address: str) -> None:
     _need("distributed")
-    with pytest.raises(InputError, match=f"--dask {address}: no Dask scheduler"):
-        next(DaskExecutor(address, 1).run(PIECES, pytest.fail))
+    executor = DaskExecutor(address, 1)
+    for act in (executor.check, lambda: next(executor.run(PIECES, pytest.fail))):
+        with pytest.raises(InputError, match=f"--dask {address}: no Dask scheduler"):
+            act()
 
 
 def test_an_unreachable_scheduler_is_said_in_time() -> None:
@@ -68,8 +70,10 @@ def test_an_unreachable_scheduler_is_said_in_time() -> None:
 def test_slurm_without_sbatch(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     _need("dask_jobqueue")
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(InputError, match="there is no command `sbatch` here"):
-        next(DaskExecutor("slurm", 1).run(PIECES, pytest.fail))
+    executor = DaskExecutor("slurm", 1)
+    for act in (executor.check, lambda: next(executor.run(PIECES, pytest.fail))):
+        with pytest.raises(InputError, match="there is no command `sbatch` here"):
+            act()
 
 
 def test_keys_differ_between_studies() -> None:

@@ -154,3 +154,8 @@ def _at(strategy: str, application: str) -> dict[str, object]:
         "delay": 0.75,
         "offset": 0.0,
     }
+
+
+def test_claims_without_rows_fail() -> None:
+    rows = tables("p4-fig5").rows.filter(pl.col("strategy") == "none")
+    assert not any(verdicts("p4-fig5", rows).values())

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from penstock.experiments.claims import Tables, judge
 from penstock.experiments.figures import FIGURES, get_figure
+from penstock.experiments.figures.p5_experiment import OURS
 from penstock.experiments.plots import save_figure
 from penstock.experiments.reproduction import Scale
 
@@ -87,6 +88,23 @@ def test_claims_on_the_depth_can_fail() -> None:
         pl.when(pl.col("time") % 100 < 80).then(None).otherwise(15.0).alias("depth")
     )
     assert "infinite-to-small" in failed("p5-fig4", late)
+
+
+@pytest.mark.parametrize("depth", [8.0, None])
+def test_a_depth_that_never_changes_fails_the_claims(depth: float | None) -> None:
+    value = pl.lit(depth, dtype=pl.Float64).alias("depth")
+    rows = tables("p5-fig4").rows.with_columns(value)
+    found = failed("p5-fig4", rows)
+    assert found >= {"small-to-infinite", "infinite-to-small", "high-more-often-later"}
+    assert "about-15-in-steady-state" in found
+
+
+@pytest.mark.parametrize("name", ["p5-fig3", "p5-fig4"])
+def test_without_the_scheduler_of_the_paper_its_claims_fail(name: str) -> None:
+    rows = tables(name).rows.filter(pl.col("scheduler") == OURS)
+    about_paper = {c.name for c in get_figure(name).claims if "papers/5" in c.source}
+    beyond = {c.name for c in get_figure(name).claims if "beyond" in c.source}
+    assert failed(name, rows) >= about_paper - beyond
 
 
 def test_claims_on_rates_can_fail() -> None:

@@ -21,12 +21,15 @@ from penstock.experiments.plots import (
     timeline,
 )
 from penstock.experiments.source import WorkloadSource
+from penstock.model import Instance, Platform, Sharing, Window
 from penstock.policies import POLICIES
 from penstock.sim import simulate
 from penstock.workloads import Synthetic
 from unit.samples import app, make, pair, steady_three
 
 FACTS = {"version": "1.0", "command": "penstock compare <x> & y"}
+#: Bandwidth on 1, 2 and 3 targets.
+PROFILES = ([3.0], [2.0, 3.0], [2.0, 3.0, 6.0])
 MAGIC = {"svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF"}
 
 
@@ -119,6 +122,58 @@ def test_shares_integrate_to_the_volume(policy: str, columns: int) -> None:
     assert volumes == pytest.approx(run.volume, rel=1e-9)
     assert shares.min() >= -1e-9
     assert shares.sum(axis=0).max() <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("sharing", Sharing)
+@pytest.mark.parametrize("policy", ["fcfs", "fair-share"])
+def test_shares_integrate_to_the_volume_on_many_targets(
+    sharing: Sharing, policy: str
+) -> None:
+    instance = _striped(sharing)
+    run = simulate(instance, policy, record=True)
+    edges = np.linspace(0.0, 40.0, 801)
+    shares = _shares(run, edges)
+    platform = instance.platform
+    whole = np.full(3, platform.bandwidth)
+    if sharing is Sharing.TIME:
+        used = np.array([len(a.targets) for a in instance.applications])
+        whole = instance.caps / used * platform.targets
+        # What the targets were busy for is what the applications had of them.
+        busy = shares @ np.diff(edges) * platform.targets
+        assert busy.sum() == pytest.approx(run.occupied.sum(), rel=1e-9)
+    assert shares @ np.diff(edges) * whole == pytest.approx(run.volume, rel=1e-9)
+    assert shares.sum(axis=0).max() <= 1 + 1e-9
+
+
+def _striped(sharing: Sharing) -> Instance:
+    """Return three applications on one, two and three of three targets."""
+    applications = tuple(
+        app(
+            name,
+            *[("work", 1.0), ("io", 5.0)] * 30,
+            nodes=4,
+            targets=tuple(range(count)),
+            profile=profile if sharing is Sharing.TIME else [],
+        )
+        for name, count, profile in zip("abc", (1, 2, 3), PROFILES, strict=True)
+    )
+    return Instance(Platform(6.0, 2.0, 3, sharing), Window(0.0, 40.0), applications)
+
+
+def test_one_that_holds_all_targets_holds_all() -> None:
+    alone = app("a", ("io", 100.0), ("work", 100.0), targets=(0, 1))
+    instance = Instance(Platform(10.0, 10.0, 2), Window(0.0, 20.0), (alone,))
+    run = simulate(instance, "fcfs", record=True)
+    assert _shares(run, np.array([0.0, 10.0, 20.0])).tolist() == [[1.0, 0.0]]
+
+
+@pytest.mark.parametrize(
+    ("sharing", "label"),
+    [(Sharing.BANDWIDTH, "bandwidth"), (Sharing.TIME, "time of the targets")],
+)
+def test_a_timeline_says_what_is_shared(sharing: Sharing, label: str) -> None:
+    figure = timeline([simulate(_striped(sharing), "fcfs", record=True)])
+    assert figure.axes[0].get_ylabel() == f"share of {label}"
 
 
 def test_shares_by_hand() -> None:

@@ -167,3 +167,44 @@ def test_progress_is_told(tmp_path: Path) -> None:
     )
     done, total, _ = told[-1]
     assert done == total > 0
+
+
+def _index(folder: Path) -> tuple[str, list[str]]:
+    """Reproduce a table; return the index, and what was said."""
+    said: list[str] = []
+    reproduce_all(
+        [_table()], Scale.SMOKE, folder, Inline(), lambda _d, _t, m: said.append(m)
+    )
+    return (folder / "index.html").read_text(), [message for message in said if message]
+
+
+def test_figures_that_were_there_stay_in_the_index(tmp_path: Path) -> None:
+    _make(_table("earlier"), tmp_path)
+    index, said = _index(tmp_path)
+    assert "earlier/index.html" in index
+    assert "2 of 2 claims hold" in index
+    assert said == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[1]",
+        '{"a": 1}',
+        '{"name": "zzz"}',
+        '{"name": "zzz", "title": 1, "source": "", "claims": [], "provenance": {}}',
+        "moved",
+    ],
+)
+def test_what_is_no_record_is_said_and_left_out(tmp_path: Path, text: str) -> None:
+    _make(_table("other"), tmp_path)
+    if text == "moved":
+        (tmp_path / "other").rename(tmp_path / "zzz")
+    else:
+        (tmp_path / "zzz").mkdir()
+        (tmp_path / "zzz" / "claims.json").write_text(text)
+    index, said = _index(tmp_path)
+    assert "zzz" not in index
+    path = tmp_path / "zzz" / "claims.json"
+    assert said == [f"{path} cannot be read: not in the index"]

@@ -75,7 +75,11 @@ def test_everything_that_can_be_said(tmp_path: Path) -> None:
         *(("horizon", 20000), ("pressure", 0.8), ("n_small", 10)),
     )
     drawn = figure.draw(Tables(_rows(study), pl.DataFrame()))
-    assert [axis.get_ylabel() for axis in drawn.axes] == ["Stretch"]
+    # The pressure, which is swept too, has panels of its own.
+    assert [axis.get_ylabel() for axis in drawn.axes] == ["Stretch", "Stretch"]
+    assert [axis.get_title() for axis in drawn.axes] == [
+        *("aimed I/O pressure W = 0.5", "aimed I/O pressure W = 0.8"),
+    ]
     assert drawn.axes[0].get_xlabel() == "small applications n_small"
 
 
@@ -102,6 +106,8 @@ def test_the_example_can_be_read() -> None:
         (f'name = "../up"\n{LEAST}', "name: '../up' cannot be the name"),
         (f'name = ".hidden"\n{LEAST}', "name: '.hidden' cannot be the name"),
         (f'name = "studies"\n{LEAST}', "name: 'studies' cannot be the name"),
+        (f'name = "index.html"\n{LEAST}', "name: 'index.html' cannot be the name"),
+        (f'name = "live"\n{LEAST}', "name: 'live' cannot be the name"),
         (f"instances = 2.5\n{LEAST}", "instances: 2.5 is not a whole number"),
         (f"instances = true\n{LEAST}", "instances: True is not a whole number"),
         (f"instances = 0\n{LEAST}", "nothing to do"),
@@ -122,6 +128,12 @@ def test_the_example_can_be_read() -> None:
         ),
         (f"{LEAST}n_smal = [1]\n", "unknown workload key 'n_smal'"),
         (f"{LEAST}n_small = 3\n", "sweep.n_small: 3 is not a list of values"),
+        (f"{LEAST}n_small = [3, 4, 3]\n", "sweep.n_small: 3 is listed twice"),
+        (f"{LEAST}W = [0.7]\n", "pressure is given twice"),
+        (
+            f'{LEAST}[workload]\nname = "synthetic"\npressure = 1\n',
+            "pressure is given twice",
+        ),
         (f"{LEAST}n_small = []\n", "sweep.n_small: [] is not a list of values"),
         (f'{LEAST}n_small = ["many"]\n', "n_small: 'many' is not a"),
         (f"{LEAST}[plot]\ny = 1\n", "plot: unknown key 'y'"),

@@ -257,3 +257,26 @@ def test_what_is_no_plain_file_is_written_to_and_stays(tmp_path: Path) -> None:
         assert os.read(reader, 16) == b"new"
     finally:
         os.close(reader)
+
+
+def test_a_link_stays_one(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "file").write_text("old")
+    link = tmp_path / "link"
+    link.symlink_to("there/file")
+    with replacing(link) as stream:
+        stream.write(b"new")
+    assert link.is_symlink()
+    assert (tmp_path / "there" / "file").read_text() == "new"
+    assert [path.name for path in (tmp_path / "there").iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\x1b[0m", "", 3])
+def test_a_name_is_one_line(name: object) -> None:
+    with pytest.raises(InputError, match="is not a name"):
+        parsed_name(name)
+
+
+def test_a_device_has_no_end() -> None:
+    with pytest.raises(InputError, match="/dev/zero: is a device"):
+        read_document("/dev/zero")

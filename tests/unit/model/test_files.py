@@ -400,7 +400,7 @@ def test_a_failed_write_leaves_the_instance_file_alone(tmp_path: Path) -> None:
 
 def test_names_with_any_sign_survive(tmp_path: Path) -> None:
     content = document()
-    content["applications"][0]["name"] = 'Grâce "x" \\ \n 火'
+    content["applications"][0]["name"] = 'Grâce "x" \\ \xa0 火'
     instance = _read(tmp_path, content)
     write_instance(instance, tmp_path / "b.json")
     _assert_equal(read_instance(tmp_path / "b.json"), instance)

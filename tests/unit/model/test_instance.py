@@ -206,3 +206,12 @@ def test_digest_depends_on_the_order() -> None:
 def test_digest_does_not_tell_whole_numbers_from_floats() -> None:
     whole = _with(platform=(4, 2), window=(0, 10), release=-5, start=0, period=7)
     assert whole().digest() == _with()().digest()
+
+
+def test_an_application_that_never_ends_is_refused() -> None:
+    with pytest.raises(InputError, match="take for ever at 1e-300 B/s"):
+        Instance(
+            Platform(1e-300, 1e-300),
+            Window(0.0, 10.0),
+            (Application("a", 1, [1.0, 20.0], [1e300]),),
+        )

@@ -36,6 +36,13 @@ def test_bandwidths_are_positive_and_finite(name: str, value: float) -> None:
     assert repr(value) in caught.value.what
 
 
+@pytest.mark.parametrize("targets", [0, -1, 1.0, 10**6 + 1, 10**10, 10**30])
+def test_there_are_so_many_targets_at_most(targets: int) -> None:
+    assert Platform(1.0, 1.0, 10**6).targets == 10**6
+    with pytest.raises(InputError, match="is not a number of storage targets"):
+        Platform(1.0, 1.0, targets)
+
+
 def test_platforms_are_values() -> None:
     assert Platform(1.0, 2.0) == Platform(1.0, 2.0)
     with pytest.raises(AttributeError):

@@ -56,8 +56,8 @@ def test_two_mounts_hear_one_another() -> None:
                 get_scheduler("sfq").make({"a": Slo(1e6, 1.0)}, 0.0) for _ in ports
             ]
             links = [
-                Link(f"127.0.0.1:{ports[0]}", (f"127.0.0.1:{ports[1]}",), KEY, 1000.0),
-                Link(f"127.0.0.1:{ports[1]}", (f"127.0.0.1:{ports[0]}",), KEY, 1000.0),
+                Link(f"127.0.0.1:{ports[0]}", (f"127.0.0.1:{ports[1]}",), KEY, 1e6),
+                Link(f"127.0.0.1:{ports[1]}", (f"127.0.0.1:{ports[0]}",), KEY, 1e6),
             ]
             heard: list[tuple[str, dict[str, float]]] = []
             schedulers[1].hear = lambda server, totals: heard.append((server, totals))
@@ -65,13 +65,13 @@ def test_two_mounts_hear_one_another() -> None:
                 for link, scheduler in zip(links, schedulers, strict=True):
                     nursery.start_soon(Peers(link, scheduler).run)
                 await _garbage(ports[1])
-                _serve(schedulers[0], 999)
-                _serve(schedulers[0], 1)
+                _serve(schedulers[0], 990_000)
+                _serve(schedulers[0], 10_000)
                 while not heard:
                     await trio.sleep(0.01)
                 # Less than the threshold is told, too, but later.
-                _serve(schedulers[0], 1)
-                while heard[-1][1] != {"a": 1001}:
+                _serve(schedulers[0], 10_000)
+                while heard[-1][1] != {"a": 1_010_000}:
                     await trio.sleep(0.01)
                 nursery.cancel_scope.cancel()
             assert len({server for server, _ in heard}) == 1

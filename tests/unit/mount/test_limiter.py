@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.mount.cascade import Cascade
 from penstock.mount.limiter import SLACK_S, Limiter, Limits
-from penstock.qos import Kind, Request
+from penstock.qos import Kind, Request, get_scheduler
 
 KINDS = st.sampled_from(["read", "write"])
 RATES = st.floats(1e3, 1e10)
@@ -223,3 +224,44 @@ def test_what_was_taken_and_not_used_is_given_back() -> None:
     drive.limiter.complete(first, 0, drive.now)
     drive.dispatch()
     assert drive.moved() == 2000
+
+
+@pytest.mark.parametrize("before", [Limits(), Limits(read=1e12), Limits(write=1e12)])
+def test_what_was_not_taken_is_not_given_back(before: Limits) -> None:
+    """A limit is set while requests are under way that end short: it holds."""
+    limiter = Limiter(before, 0.0)
+    cascade = Cascade(get_scheduler("fifo").make({}, 0.0), limiter)
+    reads = [Request("read", 10**6) for _ in range(100)]
+    for request in reads:
+        cascade.arrive(request, 1.0)
+    assert cascade.dispatch(1.0) == reads
+    limiter.change(Limits(total=1e6), 1.0)
+    cascade.arrive(write(10**7), 1.0)
+    assert cascade.dispatch(1.0) == []
+    for request in reads:
+        cascade.complete(request, 0, 1.0)
+    assert cascade.dispatch(10.9) == []
+    assert len(cascade.dispatch(11.1)) == 1
+
+
+def test_what_was_taken_before_a_time_without_limits_is_not_given_back() -> None:
+    drive = Arrivals(Limits(total=1e6), start=0.0)
+    first = write(10**6)
+    drive.arrive(first)
+    drive.run_until(1.1)
+    drive.limiter.change(Limits(), drive.now)
+    drive.limiter.change(Limits(total=1e6), drive.now)
+    drive.limiter.complete(first, 0, drive.now)
+    drive.arrive(write(10**6))
+    assert drive.limiter.wake == pytest.approx(2.1)
+
+
+def test_the_limiter_forgets_who_is_done() -> None:
+    drive = Arrivals(Limits(total=1e6), start=0.0)
+    requests = [write(1000) for _ in range(5)]
+    for request in requests:
+        drive.arrive(request)
+    drive.run_until(1.0)
+    for request in requests:
+        drive.limiter.complete(request, 1000, drive.now)
+    assert [pool.takers for pool in drive.limiter._pools] == [set()] * 3

@@ -6,7 +6,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.mount.meters import WINDOW_S, Meter, Window, percentile_95
+from penstock.mount.meters import WINDOW_S, Meter, Window
+from penstock.qos.feedback import percentile
 
 ANSWERS = st.lists(
     st.tuples(st.floats(0.0, 5.0), st.floats(0.001, 2.0), st.integers(0, 10**6))
@@ -27,7 +28,7 @@ def test_windows_as_counted_afterwards(
     for now, took, _ in answers:
         by_window.setdefault(int(now / WINDOW_S), []).append(took)
     assert meter.windows == len(by_window)
-    assert meter.kept == sum(percentile_95(t) <= 1.0 for t in by_window.values())
+    assert meter.kept == sum(percentile(t) <= 1.0 for t in by_window.values())
     assert meter.requests == len(answers)
     assert meter.bytes == sum(moved for _, _, moved in answers)
 
@@ -42,6 +43,6 @@ def test_the_last_window_is_the_last_complete_one() -> None:
 
 
 def test_one_in_twenty_may_be_late() -> None:
-    assert percentile_95([1.0] * 19 + [9.0]) == 1.0
-    assert percentile_95([1.0] * 18 + [9.0] * 2) == 9.0
-    assert percentile_95([3.0]) == 3.0
+    assert percentile([1.0] * 19 + [9.0]) == 1.0
+    assert percentile([1.0] * 18 + [9.0] * 2) == 9.0
+    assert percentile([3.0]) == 3.0

@@ -13,7 +13,7 @@ from math import inf
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 trio = pytest.importorskip("trio")
@@ -65,6 +65,8 @@ ARRIVALS = st.lists(
     unique_by=lambda arrival: arrival[0],
 )
 Arrival = tuple[int, str, Any, int]
+#: Times (ms) and sizes with which it matters when a window was closed.
+WINDOWS = ((0, 0), (501, 32_200), (1000, 0), (1560, 20_701), (1561, 0))
 #: What the storage behind the limit takes (s).
 SERVICE_S = 0.000_3
 
@@ -130,6 +132,7 @@ def simulated(scheduler: str, arrivals: list[Arrival]) -> list[tuple[int, float]
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 @settings(max_examples=40, deadline=None)
 @given(arrivals=ARRIVALS)
+@example(arrivals=[(t, "tight", "read", size) for t, size in WINDOWS])
 def test_live_and_simulated_decide_alike(
     scheduler: str, arrivals: list[Arrival]
 ) -> None:

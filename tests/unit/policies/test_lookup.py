@@ -119,6 +119,7 @@ def test_an_unknown_policy_suggests_the_nearest() -> None:
         ),
         ("set-10:initial_weight=x", "policy set-10: initial_weight: 'x' is not a"),
         ("set-10:initial_weight=0", "policy set-10: initial_weight: '0' is out of"),
+        ("set-10:initial_weight=1e308", "policy set-10: initial_weight: '1e308' is"),
         ("set-10:initial_weight=nan", "policy set-10: initial_weight: 'nan' is"),
         ("set-10:initial_weight=inf", "policy set-10: initial_weight: 'inf' is"),
         (
@@ -128,6 +129,10 @@ def test_an_unknown_policy_suggests_the_nearest() -> None:
         (
             "periodic-greedy-yield:delta=-1",
             "policy periodic-greedy-yield: delta: '-1' is out of range",
+        ),
+        (
+            "periodic-greedy-yield:delta=1e-30",
+            "policy periodic-greedy-yield: delta: '1e-30' is out of range",
         ),
         ("periodic-greedy-yield:delta=", "policy periodic-greedy-yield: delta: ''"),
     ],

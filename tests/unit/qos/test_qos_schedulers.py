@@ -64,6 +64,7 @@ def test_every_request_goes_once(
 ) -> None:
     scheduler = get_scheduler(name).make(SLOS, 5.0)
     now, came, sent, done = 5.0, [], [], []
+    served: dict[str, int] = {}
     for application, size, gap, completes in script:
         now += gap
         request = Request("write", size, application)
@@ -74,6 +75,7 @@ def test_every_request_goes_once(
             request = sent[len(done)]
             done.append(request)
             scheduler.complete(request, request.size // 2, now)
+            charge(served, request, request.size // 2)
             sent += scheduler.dispatch(now)
         assert scheduler.outstanding == len(sent) - len(done)
         assert scheduler.waiting == len(came) - len(sent)
@@ -84,17 +86,35 @@ def test_every_request_goes_once(
         for request in sent[len(done) :]:
             done.append(request)
             scheduler.complete(request, request.size, now)
+            charge(served, request, request.size)
         sent += scheduler.dispatch(now)
         assert now < 1000, "a request waits for ever"
     assert {id(r) for r in sent} == {id(r) for r in came}
     assert len(sent) == len(came)
     assert scheduler.dispatch(now + 1) == []
     assert scheduler.wake == float("inf")
-    served: dict[str, int] = {}
-    for request in came:
-        name = request.application
-        served[name] = served.get(name, 0) + request.size
     assert scheduler.served == served
+
+
+def charge(served: dict[str, int], request: Request, moved: int) -> None:
+    """Count what a request moved, but 4096 bytes at least."""
+    before = served.get(request.application, 0)
+    served[request.application] = before + max(moved, 4096)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_other_servers_are_told_of_what_was_used_alone(name: str) -> None:
+    scheduler = get_scheduler(name).make(SLOS, 0.0)
+    for kind, size, moved in (
+        ("write", 10**6, 0),  # It failed.
+        ("read", 10**6, 250_000),  # End of file.
+        ("write", 10**6, 10**6),
+        ("sync", 0, 0),
+    ):
+        scheduler.arrive(Request(kind, size, "a"), 0.0)
+        (request,) = scheduler.dispatch(0.0)
+        scheduler.complete(request, moved, 0.0)
+    assert scheduler.served == {"a": 4096 + 250_000 + 10**6 + 4096}
 
 
 def overload(until: float) -> tuple[Clients, ...]:

@@ -125,6 +125,32 @@ def test_what_was_not_used_is_given_back() -> None:
     assert order(0) == "abbaab"
 
 
+@pytest.mark.parametrize("depth", [1, 8])
+def test_who_retries_what_fails_does_not_starve_the_other(depth: int) -> None:
+    """A program over its quota; a call that fails counts as 4096 bytes.
+
+    What the two were charged differs by no more than the theory says, depth + 1
+    requests of each, and depth more that are given back only with the next ones.
+    """
+    slos = {"fails": Slo(1e6, 1.0), "works": Slo(1e6, 1.0)}
+    scheduler = get_scheduler(f"sfq:depth={depth}").make(slos, 0.0)
+    charged = dict.fromkeys(slos, 0)
+    sent: list[Request] = []
+    for name in [*slos] * 8:
+        scheduler.arrive(Request("write", MB, name), 0.0)
+    for _ in range(20_000):
+        sent += scheduler.dispatch(0.0)
+        request = sent.pop(0)
+        name, moved = request.application, 0
+        if name == "works":
+            moved = request.size
+        charged[name] += max(moved, 4096)
+        scheduler.complete(request, moved, 0.0)
+        scheduler.arrive(Request("write", MB, name), 0.0)
+    assert charged["fails"] > 70 * MB
+    assert abs(charged["fails"] - charged["works"]) <= 2 * (2 * depth + 1) * MB
+
+
 # --- Several servers ----------------------------------------------------------------
 
 BOTH = (0, 1)

@@ -123,11 +123,13 @@ def test_fsync_waits_for_the_drain_and_the_phase_goes_on() -> None:
     assert run.phases == (((0.0, 4.0),),)
 
 
-def test_without_close_nothing_waits() -> None:
-    steps = ((Act.WRITE, 20.0), (Act.WORK, 1.0))
+def test_before_the_close_nothing_waits() -> None:
+    """Staged at 1 s, drained at 3 s: meanwhile it works."""
+    steps = ((Act.WRITE, 20.0), (Act.WORK, 5.0), (Act.CLOSE, 0.0))
     run = simulate_buffers(ONE, [writer("A", *steps)], always(), Buffer(speed=20.0))
     assert run.requests[0][0].done == 1.0
-    assert run.end == 2.0
+    assert run.end == 6.0
+    assert run.drained == (20.0,)
 
 
 def test_a_drain_keeps_to_its_rate() -> None:

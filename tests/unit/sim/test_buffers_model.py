@@ -1,25 +1,19 @@
 # SPDX-License-Identifier: MIT
-"""Storage, buffers and writers: what is refused, and what an instance becomes."""
+"""Storage, buffers and writers: what is refused, and what is not."""
 
 from __future__ import annotations
 
 from math import inf, nan
 from typing import Any
 
-import numpy as np
 import pytest
 
 from penstock.errors import InputError
-from penstock.model import Application, Instance, Platform, Sharing, Window
-from penstock.sim.buffers_model import (
-    Act,
-    Buffer,
-    Step,
-    Storage,
-    Writer,
-    storage_of,
-    writers_of,
-)
+from penstock.sim.buffers import simulate_buffers
+from penstock.sim.buffers_delta import interference_factors
+from penstock.sim.buffers_model import Act, Buffer, Step, Storage, Writer
+
+WRITE, CLOSE = Step(Act.WRITE, 10.0), Step(Act.CLOSE)
 
 
 @pytest.mark.parametrize(
@@ -28,6 +22,7 @@ from penstock.sim.buffers_model import (
         (lambda: Storage(0.0), "bandwidth: 0.0 is out of range"),
         (lambda: Storage(inf), "bandwidth: inf is out of range"),
         (lambda: Storage(1.0, 0), "targets: 0 is not a number of storage targets"),
+        (lambda: Storage(1.0, 10**30), "whole number from 1 to 1000000"),
         (lambda: Storage(1.0, 2, (1.0,)), "profile: 1 bandwidths for 2 targets"),
         (lambda: Storage(1.0, 1, (-1.0,)), "profile: -1.0 is out of range"),
         (lambda: Storage(1.0, efficiency=0.0), "efficiency: 0.0 is out of range"),
@@ -37,10 +32,14 @@ from penstock.sim.buffers_model import (
         (lambda: Buffer(1.0, capacity=nan), "capacity: nan is no capacity"),
         (lambda: Writer("A", (), start=inf), "start: inf is not a time"),
         (lambda: Writer("A", (), nodes=0), "nodes: 0 is out of range"),
+        (lambda: Writer("A", (), nodes=1.5), "nodes: 1.5 is out of range"),  # type: ignore[arg-type]
         (lambda: Writer("A", (), processes=0), "processes: 0 is out of range"),
+        (lambda: Writer("A", (), priority=nan), "priority: nan is no priority"),
+        (lambda: Writer("A", (WRITE,)), r"steps\[1\]: 'A' writes and never closes"),
+        (lambda: Writer("A", (WRITE, CLOSE, WRITE, Step(Act.SYNC))), "never closes"),
         (lambda: Writer("A", (), limit=0.0), "limit: 0.0 is out of range"),
         (
-            lambda: Writer("A", (Step(Act.WRITE, 0.0),)),
+            lambda: Writer("A", (Step(Act.WRITE, 0.0), CLOSE)),
             r"steps\[0\]: 0.0 is no amount to write \(give bytes, above 0\)",
         ),
         (
@@ -71,24 +70,13 @@ def test_what_an_application_draws_alone() -> None:
     assert Storage(8.0, 2, (6.0, 8.0)).alone(1) == 6.0
 
 
-def test_an_instance_becomes_writers() -> None:
-    phases = [("work", 1.0), ("io", 8.0), ("io", 0.0), ("work", 2.0), ("io", 4.0)]
-    application = Application.from_phases("A", 3, phases, start=5.0)
-    instance = Instance(Platform(10.0, 2.0), Window(0.0, 9.0), (application,))
-    (made,) = writers_of(instance)
-    assert made.steps == (
-        *(Step(Act.WORK, 1.0), Step(Act.WRITE, 8.0)),
-        *(Step(Act.WORK, 2.0), Step(Act.WRITE, 4.0), Step(Act.CLOSE)),
-    )
-    assert (made.start, made.nodes, made.limit) == (5.0, 3, 6.0)
-    assert storage_of(instance, 0.9) == Storage(10.0, efficiency=0.9)
+def test_writers_are_told_apart_by_name() -> None:
+    twice = [Writer("A", (WRITE, CLOSE))] * 2
+    with pytest.raises(InputError, match="two writers have the same name"):
+        simulate_buffers(Storage(1.0), twice)
 
 
-def test_an_instance_with_profiles() -> None:
-    application = Application.from_phases(
-        "A", 1, [("io", 1.0)], profile=np.array([6.0, 8.0]), targets=(0, 1)
-    )
-    platform = Platform(10.0, 2.0, 2, Sharing.TIME)
-    instance = Instance(platform, Window(0.0, 9.0), (application,))
-    assert storage_of(instance) == Storage(10.0, 2, (6.0, 8.0))
-    assert writers_of(instance)[0].limit == inf
+def test_who_writes_nothing_is_not_delayed() -> None:
+    idle = Writer("A", (Step(Act.WORK, 1.0), CLOSE))
+    busy = Writer("B", (WRITE, CLOSE))
+    assert interference_factors(Storage(1.0), [idle, busy]) == (1.0, 1.0)

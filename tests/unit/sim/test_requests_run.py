@@ -10,6 +10,7 @@ import pytest
 
 from penstock.errors import InputError
 from penstock.qos import Request, Slo
+from penstock.qos.sfq import StartTags
 from penstock.sim.requests import Exchange, RequestRun, simulate_requests
 from penstock.sim.requests_server import Server, ServerSpec
 from penstock.workloads.clients import MB, Clients, Stage, saturating, steady
@@ -76,6 +77,13 @@ def test_a_change_of_capacity_counts_from_then_on() -> None:
         {"curve": ()},
         {"curve": ((2.0, 1.0), (1.0, 1.0))},
         {"curve": ((1.0, 0.0),)},
+        {"curve": ((1.0, np.nan),)},
+        {"overhead": np.inf},
+        {"changes": ((10.0, 0.5), (5.0, 1.0))},
+        {"changes": ((1.0, np.nan),)},
+        {"changes": ((1.0, 0.0),)},
+        {"changes": ((-1.0, 0.5),)},
+        {"changes": ((np.nan, 0.5),)},
     ],
 )
 def test_impossible_servers_are_refused(change: dict[str, object]) -> None:
@@ -142,6 +150,55 @@ def test_what_cannot_be_is_refused() -> None:
         Stage(0.0, 1.0, 0.0)
     with pytest.raises(InputError, match="stage"):
         Stage(1.0, 1.0, 1.0)
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_requests_without_a_size_would_never_end(closed: bool) -> None:
+    with pytest.raises(InputError, match="no process, size, server or stage"):
+        Clients("a", 1, 0, (Stage(0.0, 1.0, 1e3),), closed=closed)
+
+
+@pytest.mark.parametrize(
+    "rates", [(1.0, np.inf), (np.inf, 1.0), (1.0, 0.0), (1.0, np.nan), (np.nan, None)]
+)
+def test_a_rate_that_changes_is_finite(rates: tuple[float, float | None]) -> None:
+    with pytest.raises(InputError, match="a rate of"):
+        Stage(0.0, 1.0, *rates)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("threshold", -5.0), ("threshold", 0.0), ("threshold", np.nan)),
+        *(("late", -1.0), ("late", np.inf), ("lost", 2.0), ("lost", np.nan)),
+    ],
+)
+def test_impossible_exchanges_are_refused(name: str, value: float) -> None:
+    with pytest.raises(InputError, match=f"exchange.{name}: {value!r} is out of range"):
+        Exchange(**{name: value})  # type: ignore[arg-type]
+
+
+def test_what_is_wrong_with_a_server_is_named() -> None:
+    with pytest.raises(InputError, match=r"^changes: "):
+        replace(SERVER, changes=((1.0, 0.0),))
+    with pytest.raises(InputError, match=r"^curve: "):
+        replace(SERVER, curve=((1.0, 0.0),))
+
+
+def test_an_application_lies_on_the_servers_of_all_its_groups(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: list[dict[str, int]] = []
+    monkeypatch.setattr(StartTags, "spread", lambda _, factors: told.append(factors))
+    stages = (Stage(0.0, 0.1, 1e6),)
+    clients = [
+        Clients("a", 1, MB, stages, servers=(0, 1)),
+        Clients("a", 1, MB, stages, servers=(1, 2)),
+        Clients("b", 1, MB, stages, servers=(2,)),
+    ]
+    by_layout = Exchange(layout=True)
+    simulate_requests("sfq", SLOS, clients, [SERVER] * 3, 1.0, exchange=by_layout)
+    assert told == [{"a": 3, "b": 1}] * 3
 
 
 # --- Same seed, same bytes ----------------------------------------------------------

@@ -61,6 +61,7 @@ def test_it_runs_under_any_policy_until_the_first_could_end() -> None:
         ("delay=-1", "delay: -1.0 is out of range"),
         ("offset=-1", "offset: -1.0 is out of range"),
         ("requests=0", "requests: 0 is out of range"),
+        ("requests=100000000000", r"requests: 100000000000 is out of range \(.*1e\+08"),
         ("bandwidth=0", "bandwidth: 0.0 is out of range"),
         ("first=cm2", "unknown first 'cm2'"),
     ],

@@ -34,12 +34,17 @@ class Sample:
         ([], {}),
         (["length=7"], {"length": 7.0}),
         (["ell=7.5", "n=4"], {"length": 7.5, "count": 4}),
-        (["length=1", "length=2"], {"length": 2.0}),
         (["length=1e3"], {"length": 1000.0}),
     ],
 )
 def test_settings_by_name_or_symbol(settings, values) -> None:
     assert parse_settings(Sample, settings) == values
+
+
+@pytest.mark.parametrize("again", ["length=1", "ell=2"])
+def test_a_parameter_is_given_once_under_whichever_name(again: str) -> None:
+    with pytest.raises(InputError, match="length is given twice"):
+        parse_settings(Sample, ["length=1", again])
 
 
 def test_kinds_are_those_of_the_defaults() -> None:

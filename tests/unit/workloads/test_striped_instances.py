@@ -72,6 +72,10 @@ def test_what_is_drawn_at_random_goes_with_seed_and_index() -> None:
 def test_a_seed_of_its_own_is_kept() -> None:
     mine = get_placement("random:seed=7")
     assert seeded(mine, 1, 2) is mine
+    # Also if it is the default.
+    for find in (get_placement, get_allocation):
+        zero = find("random:seed=0")
+        assert seeded(zero, 1, 2) is zero
     deterministic = get_allocation("static")
     assert seeded(deterministic, 1, 2) is deterministic
     drawn = seeded(get_allocation("random"), 1, 2)

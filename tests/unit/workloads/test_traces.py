@@ -54,7 +54,7 @@ def test_a_real_darshan_log() -> None:
         ("0,a,read,0,1,2,1", "from 2 s to 1 s"),
         ("0,a,read,0,1,0,inf", "from 0 s to inf s"),
         ("0,a,read,0,many,0,1", "not a number"),
-        ("0,a,read", "not a number"),
+        ("0,a,read", "has 3 of 7 columns"),
     ],
 )
 def test_mistakes_have_a_line(tmp_path: Path, line: str, what: str) -> None:
@@ -65,7 +65,7 @@ def test_mistakes_have_a_line(tmp_path: Path, line: str, what: str) -> None:
     assert what in str(caught.value)
 
 
-def test_what_is_no_trace(tmp_path: Path) -> None:
+def test_what_is_no_trace(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(InputError, match="No such file"):
         read_trace(tmp_path / "nowhere.csv")
     with pytest.raises(InputError, match="the trace is empty"):
@@ -77,3 +77,4 @@ def test_what_is_no_trace(tmp_path: Path) -> None:
     (tmp_path / "t.darshan").write_bytes(b"nonsense" * 100)
     with pytest.raises(InputError, match="not a Darshan log"):
         read_trace(tmp_path / "t.darshan")
+    assert capfd.readouterr().err == ""

@@ -8,13 +8,15 @@ which holds requests back instead.
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any, Final
 
+import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
 
 from penstock.experiments.charts import tidy
-from penstock.experiments.claims import Claim, Tables, Verdict
+from penstock.experiments.claims import Claim, Tables, Verdict, some
 from penstock.experiments.figures.p5_experiment import (
     APPLICATIONS,
     CAPACITY,
@@ -95,7 +97,7 @@ def _issue_rate(rows: pl.DataFrame, scheduler: str, name: str) -> pl.DataFrame:
 
 
 def _mean(rows: pl.DataFrame, column: str) -> float:
-    return float(rows[column].to_numpy().mean())
+    return float(some(rows[column]).to_numpy().mean())
 
 
 def _saturates(tables: Tables) -> Verdict:
@@ -167,11 +169,13 @@ def _paper_depths(tables: Tables) -> pl.DataFrame:
 def _becomes_infinite(tables: Tables) -> Verdict:
     """Look at the first 300 s: windows from App1's coming to the infinite depth."""
     rows = _paper_depths(tables)
+    some(rows["window"])
     waits, before = [], []
     for start in (100, 200):
         for _, mine in rows.group_by("seed", maintain_order=True):
             after = mine.filter((pl.col("time") >= start) & pl.col("depth").is_null())
-            waits.append(float(after["window"][0]) - 2 * start)
+            windows = after["window"].to_list()
+            waits.append(float(windows[0]) - 2 * start if windows else inf)
             calm = mine.filter(pl.col("time").is_between(start - 20, start - 1))
             before.append(float(calm["depth"].fill_null(_INFINITE).to_numpy().mean()))
     numbers = {"depth before, mean": max(before), "windows until ∞, most": max(waits)}
@@ -181,9 +185,9 @@ def _becomes_infinite(tables: Tables) -> Verdict:
 def _becomes_finite(tables: Tables) -> Verdict:
     rows = _paper_depths(tables).filter(~pl.col("on") & (pl.col("time") < 300))
     late = rows.filter(pl.col("time") % 100 >= PERIOD + _SETTLED)
-    finite = 1 - float(late["depth"].is_null().to_numpy().mean())
+    finite = 1 - float(some(late["depth"].is_null()).to_numpy().mean())
     on = _paper_depths(tables).filter(pl.col("on") & (pl.col("time") % 100 >= _SETTLED))
-    infinite = float(on["depth"].is_null().to_numpy().mean())
+    infinite = float(some(on["depth"].is_null()).to_numpy().mean())
     numbers = {"finite while App1 is off": finite, "infinite while on": infinite}
     return Verdict(finite >= 0.9 and infinite >= 0.9, numbers)
 
@@ -194,8 +198,8 @@ def _about_15(tables: Tables) -> Verdict:
         & (pl.col("time") < 400)
         & (pl.col("time") % 100 >= PERIOD + _SETTLED)
     )
-    middle: Any = rows["depth"].drop_nulls().median()
-    return Verdict(10 <= middle <= 20, {"median depth, App2 alone": float(middle)})
+    middle = float(np.median(some(rows["depth"]).to_numpy()))
+    return Verdict(10 <= middle <= 20, {"median depth, App2 alone": middle})
 
 
 def _high_more_often(tables: Tables) -> Verdict:
@@ -245,8 +249,8 @@ def _draw_responses(tables: Tables) -> Figure:
 
 def _kept(rows: pl.DataFrame, scheduler: str, name: str, bound: float) -> float:
     """Return the share of seconds whose 95th percentile is within `bound` (s)."""
-    mine = _issue_rate(rows, scheduler, name).drop_nulls("p95")
-    return float((mine["p95"] <= bound).to_numpy().mean())
+    times = some(_issue_rate(rows, scheduler, name)["p95"])
+    return float((times <= bound).to_numpy().mean())
 
 
 def _not_overloaded(tables: Tables) -> Verdict:
