@@ -2,15 +2,18 @@
 VENV    := .venv
 PYTHON  ?= python3
 BIN     := $(VENV)/bin
+# The command alone, and all that tests, checks and documentation need (1.2 GB).
+SMALL   := $(VENV)/.small
 READY   := $(VENV)/.ready
+PIP     := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 WORKERS ?= auto
 
-.PHONY: help packages demo demo-live figures test test-all check format docs bench clean
+.PHONY: help mount packages demo demo-live figures test test-all check format docs bench clean
 
 help:           ## list the targets
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
 
-demo: $(READY)  ## compare all policies on the default workload, with both figures
+demo: $(SMALL)  ## compare all policies on the default workload, with both figures
 	mkdir -p out
 	$(BIN)/penstock compare --plot out/compare.svg
 	$(BIN)/penstock compare examples/three.json \
@@ -18,18 +21,19 @@ demo: $(READY)  ## compare all policies on the default workload, with both figur
 	    --timeline out/timeline.svg
 	@echo "figures: out/compare.svg out/timeline.svg"
 
-demo-live: packages  ## two real writers on a limited mount under live control
+demo-live: mount  ## two real writers on a limited mount under live control
 	PENSTOCK=$(BIN)/penstock sh scripts/demo-live.sh
 
-figures: $(READY)  ## every figure of the papers at smoke scale, with an index page
+figures: $(SMALL)  ## every figure of the papers at smoke scale, with an index page
 	$(BIN)/penstock reproduce all --scale smoke -o out
 
-# What only some tests need. pyfuse3 is built here, from libfuse3-dev.
-packages: $(READY)
+mount: $(SMALL)  ## what `penstock mount` needs: FUSE, as root also its Debian packages
+	@sh scripts/install-packages.sh fuse3 libfuse3-dev pkg-config
+	@$(BIN)/python -c 'import pyfuse3' 2>/dev/null || $(PIP) -e '.[mount]' || \
+	    echo "no pyfuse3 (it needs libfuse3-dev and pkg-config): there is no penstock mount" >&2
+
+packages: $(READY) mount  ## what some tests need: as root also Slurm, MooseFS, MPI ...
 	@sh scripts/install-packages.sh
-	@$(BIN)/python -c 'import pyfuse3' 2>/dev/null || \
-	    $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[mount]' || \
-	    echo "no pyfuse3 (it needs libfuse3-dev and pkg-config): tests of the mount will be skipped" >&2
 
 test: packages  ## all tests but the slow ones
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow"
@@ -58,8 +62,14 @@ clean:          ## remove what was built
 	rm -rf $(VENV) out build dist docs/_build src/*.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-$(READY): pyproject.toml
+$(SMALL): pyproject.toml | $(VENV)/pyvenv.cfg
+	$(PIP) -e .
+	touch $@
+
+$(READY): $(SMALL)
+	$(PIP) -e '.[test,check,docs,bench,dask]'
+	touch $@
+
+$(VENV)/pyvenv.cfg:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "penstock needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV) || { echo "no venv module: apt-get install python3-venv" >&2; exit 1; }
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,check,docs,bench,dask]'
-	touch $@

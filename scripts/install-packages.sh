@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Install the Debian packages that some tests need: a real Slurm and MooseFS, `ip`, FUSE,
-# and programs to control.
+# Install Debian packages: those that are named, else all that some tests need, a real
+# Slurm and MooseFS, `ip`, FUSE, and programs to control.
 # Does nothing, and says why, where it cannot; those tests are then skipped.
 set -eu
 
-PACKAGES="slurm-wlm slurm-client munge iproute2 fuse3 libfuse3-dev pkg-config
+PACKAGES="${*:-slurm-wlm slurm-client munge iproute2 fuse3 libfuse3-dev pkg-config
     moosefs-master moosefs-chunkserver moosefs-client moosefs-cli
-    rsync fio busybox-static sqlite3 openmpi-bin libopenmpi-dev"
+    rsync fio busybox-static sqlite3 openmpi-bin libopenmpi-dev}"
 
 missing=
 for package in $PACKAGES; do
@@ -17,7 +17,7 @@ done
 [ -n "$missing" ] || exit 0
 
 skip() {
-    echo "install-packages: not installing$missing: $1; some tests will be skipped" >&2
+    echo "install-packages: not installing$missing: $1; what needs them is skipped" >&2
     exit 0
 }
 

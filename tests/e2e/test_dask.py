@@ -107,5 +107,6 @@ def test_a_scheduler_by_address(
 def test_an_unreachable_scheduler_is_said(bench: Bench) -> None:
     status, said = bench.run("--dask", "tcp://127.0.0.1:9")
     assert status == 2
-    assert "penstock: --dask tcp://127.0.0.1:9: no Dask scheduler answers" in said
-    assert f"0 of {PIECES} pieces are kept" in said
+    assert said.startswith("penstock: --dask tcp://127.0.0.1:9: no Dask scheduler ans")
+    assert "\n" not in said
+    assert not (bench.folder / "out").exists()

@@ -63,7 +63,10 @@ def test_a_darshan_log(tmp_path: Path) -> None:
 def test_mistakes(tmp_path: Path) -> None:
     trace = _write_trace(tmp_path / "trace.csv")
     for arguments, what in (
-        ((trace, tmp_path / "f", "--speed", "0"), "speed 0 is not positive"),
+        (
+            (trace, tmp_path / "f", "--speed", "0"),
+            "speed: '0' is not a positive number",
+        ),
         ((tmp_path / "no.csv", tmp_path / "f"), "No such file"),
         ((trace, trace / "f"), "Not a directory"),
     ):

@@ -108,7 +108,7 @@ def test_a_figure_from_end_to_end_and_again(tmp_path: Path) -> None:
     command = ("reproduce", "p3-fig1b", "-o", "made")
     said = _done(*command, cwd=tmp_path)
     record = _assert_complete(tmp_path / "made" / "p3-fig1b")
-    assert record["provenance"]["command"] == "penstock reproduce p3-fig1b -o made"
+    assert record["provenance"]["command"] == "penstock reproduce p3-fig1b"
     assert "p3-fig1b: Stretch of IO-SETS" in said
     for claim in record["claims"]:
         verdict = "holds" if claim["holds"] else "DOES NOT HOLD"

@@ -5,8 +5,9 @@ A sub-command is a module with ``SUMMARY``, ``setup_parser(parser)`` and
 ``main(arguments) -> int``. What is slow to import is imported inside ``main``, so
 that ``penstock --help`` and ``penstock policies`` answer at once.
 
-Exit status: 0 done; 2 the user can mend it; 70 a bug of penstock; 130 stopped
-with Ctrl-C.
+Exit status: 0 done; 2 the user can mend it; 70 a bug of penstock, or memory ran out;
+130 stopped with Ctrl-C. All but 0 say why in one line; ``PENSTOCK_TRACEBACK=1`` adds
+where a bug is.
 """
 
 from __future__ import annotations
@@ -15,11 +16,14 @@ import argparse
 import importlib
 import io
 import os
+import select
 import sys
+import traceback
 from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any, Final, NoReturn
 
+from penstock.cli.files import check_names
 from penstock.errors import InternalError, PenstockError
 
 __all__ = ["COMMANDS", "main"]
@@ -44,6 +48,11 @@ COMMANDS: Final = {
     "replay": "replay",
 }
 
+_STDOUT: Final = 1
+_STDERR: Final = 2
+#: Longest line that is said of a mistake.
+_LONGEST: Final = 2000
+
 
 class _Parser(argparse.ArgumentParser):
     """Says what is wrong in one line, as all of penstock does."""
@@ -54,27 +63,81 @@ class _Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
-    # A terminal that cannot show a sign shows another one; nothing fails for it.
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
-    arguments = _build_parser().parse_args(argv)
+    _open_streams()
     try:
+        arguments = _arguments(argv)
+        check_names(arguments)
         status: int = arguments.run(arguments)
         sys.stdout.flush()
+    except KeyboardInterrupt:
+        return _complain("stopped", 130)
     except InternalError as error:
         return _complain(f"internal error: {error}", 70)
     except PenstockError as error:
         return _complain(str(error), 2)
-    except KeyboardInterrupt:
-        return _complain("stopped", 130)
     except OSError as error:
-        # Nothing more can be written, nor flushed when Python exits.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if isinstance(error, BrokenPipeError):
-            return 0  # The reader has gone (`| head`).
-        return _complain(f"cannot write the output: {error.strerror or error}", 2)
+        return _failed_system_call(error)
+    except MemoryError as error:
+        return _unexpected("not enough memory", error, "give smaller numbers")
+    except Exception as error:  # noqa: BLE001 - the edge of the program
+        kind = f"internal error: {type(error).__name__}"
+        return _unexpected(kind, error, "please report it")
     return status
+
+
+def _open_streams() -> None:
+    """Let nothing fail for a stream: a closed one (``>&-``) swallows what it is told.
+
+    RATIONALE: else a file that is opened later would have its number, and receive
+    what is printed. What penstock starts still finds it closed.
+    """
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= _STDERR:
+        pass
+    os.close(descriptor)
+    sys.stdout = sys.stdout or os.fdopen(_STDOUT, "w", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(_STDERR, "w", closefd=False)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal that cannot show a sign shows another one.
+            stream.reconfigure(errors="replace")
+
+
+def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    arguments, rest = _build_parser().parse_known_args(argv)
+    if rest:
+        # Not by `parse_args`: its message would not name the sub-command.
+        arguments.parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    return arguments
+
+
+def _failed_system_call(error: OSError) -> int:
+    if isinstance(error, BrokenPipeError) and _nobody_reads():
+        _silence_output()
+        return 0  # The reader has gone (`| head`).
+    if error.filename is not None:
+        return _complain(f"{os.fsdecode(error.filename)}: {error.strerror}", 2)
+    _silence_output()
+    return _complain(f"cannot write the output: {error.strerror or error}", 2)
+
+
+def _nobody_reads() -> bool:
+    """Tell whether the other end of standard output is closed."""
+    poll = select.poll()
+    poll.register(sys.stdout, 0)
+    return bool(poll.poll(0))
+
+
+def _silence_output() -> None:
+    """Write nothing more, nor when Python flushes standard output at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _unexpected(what: str, error: Exception, remedy: str) -> int:
+    if os.environ.get("PENSTOCK_TRACEBACK"):
+        traceback.print_exception(error)
+    reason = " ".join(str(error).split())
+    advice = f"{remedy}; PENSTOCK_TRACEBACK=1 shows where"
+    return _complain(f"{what}{': ' if reason else ''}{reason} ({advice})", 70)
 
 
 def _build_parser() -> argparse.ArgumentParser:
@@ -92,10 +155,14 @@ def _build_parser() -> argparse.ArgumentParser:
             name, help=command.SUMMARY, description=command.__doc__.split("\n\n")[0]
         )
         command.setup_parser(child)
-        child.set_defaults(run=command.main)
+        child.set_defaults(run=command.main, parser=child)
     return parser
 
 
 def _complain(message: str, status: int) -> int:
-    sys.stderr.write(f"penstock: {message}\n")
+    """Say it in one line, which does not quote a whole file."""
+    line = message.replace("\n", "\\n")
+    if len(line) > _LONGEST:
+        line = f"{line[: _LONGEST // 2]} ... {line[-_LONGEST // 2 :]}"
+    sys.stderr.write(f"penstock: {line}\n")
     return status

@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from penstock.cli.options import add_json_option, check_writable, positive, write_json
+from penstock.cli.files import OutputFolder, make_folder
+from penstock.cli.options import add_json_option, positive, write_json
 from penstock.errors import UnknownNameError
 from penstock.live.bench import BENCHES, Figure, Setting, measure
 
@@ -48,7 +49,10 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
         help="where files are written (default: in memory)",
     )
     parser.add_argument(
-        "--output", type=Path, metavar="DIR", help="write tables and drawings there"
+        "--output",
+        type=OutputFolder,
+        metavar="DIR",
+        help="write tables and drawings there",
     )
     parser.add_argument(
         "--policies",
@@ -71,13 +75,13 @@ def main(arguments: argparse.Namespace) -> int:
             raise UnknownNameError("benchmark", name, BENCHES)
     from penstock.experiments.provenance import provenance
 
-    check_writable(arguments.json)
+    output = make_folder(arguments.output) if arguments.output else None
     load = os.getloadavg()[0]
     setting = Setting(
         arguments.rounds,
         arguments.folder,
         policies=tuple(arguments.policies),
-        output=arguments.output,
+        output=output,
         provenance=provenance(rounds=arguments.rounds),
     )
     found: dict[str, list[Figure]] = {}

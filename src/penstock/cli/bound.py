@@ -9,7 +9,6 @@ import sys
 from penstock.cli.options import (
     add_json_option,
     add_source_options,
-    check_writable,
     source_facts,
     source_from,
     write_json,
@@ -28,7 +27,6 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Compute and print the bound of every instance."""
-    check_writable(arguments.json)
     from penstock.analysis import min_yield_bound
     from penstock.experiments.documents import bound_document
     from penstock.experiments.provenance import provenance

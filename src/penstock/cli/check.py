@@ -11,7 +11,8 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from penstock.cli.options import add_json_option, check_writable, write_json
+from penstock.cli.files import Word
+from penstock.cli.options import add_json_option, write_json
 
 if TYPE_CHECKING:
     from penstock.live.check import Report
@@ -24,7 +25,9 @@ _WORDS = ("can be controlled", "can be controlled in part", "cannot be controlle
 
 def setup_parser(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``penstock check``."""
-    parser.add_argument("program", metavar="EXE", help="a program, by path or name")
+    parser.add_argument(
+        "program", type=Word, metavar="EXE", help="a program, by path or name"
+    )
     add_json_option(parser)
 
 
@@ -32,7 +35,6 @@ def main(arguments: argparse.Namespace) -> int:
     """Examine the program, print the verdict and its reasons."""
     from penstock.live.check import check
 
-    check_writable(arguments.json)
     report = check(arguments.program)
     if arguments.json:
         write_json(_document(report), arguments.json)

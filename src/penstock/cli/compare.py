@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.compare_problem import add_problem_options, compare_problem
+from penstock.cli.files import OutputFile
 from penstock.cli.options import (
     add_jobs_option,
     add_json_option,
     add_source_options,
     check_drawable,
-    check_writable,
     distinct,
     exclude,
     source_facts,
@@ -59,9 +59,15 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
     )
     add_jobs_option(parser)
     add_json_option(parser)
-    parser.add_argument("--plot", metavar="FILE", help="box plots (.svg, .png, .pdf)")
+    parser.add_argument(
+        "--plot",
+        type=OutputFile,
+        metavar="FILE",
+        help="box plots (.svg, .png, .pdf)",
+    )
     parser.add_argument(
         "--timeline",
+        type=OutputFile,
         metavar="FILE",
         help="who had which share of the bandwidth when, on the first instance",
     )
@@ -75,7 +81,6 @@ def main(arguments: argparse.Namespace) -> int:
 
         print_policies()
         return 0
-    check_writable(arguments.json, arguments.plot, arguments.timeline)
     check_drawable(arguments.plot, arguments.timeline)
     if arguments.problem is not None:
         return compare_problem(arguments)

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from penstock.cli.files import InputFile
 from penstock.cli.options import distinct, exclude, write_json
 from penstock.cli.progress import progress_bar
 from penstock.cli.tables import format_table
@@ -39,6 +40,7 @@ def add_problem_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("allocations and placements instead of policies")
     group.add_argument(
         "--problem",
+        type=InputFile,
         metavar="FILE",
         help="a placement problem (JSON): compare the ways to give it storage "
         "targets, each of them shared by --policy (default: fair-share)",

@@ -40,6 +40,7 @@ _ACTIONS = {
     "dry-run": ((), "count the waits, but let nobody wait"),
     "off": ((), "control nothing, at once"),
 }
+_BANDWIDTH = "BANDWIDTH"
 _SLO = "show or change what applications are promised at a mount"
 
 
@@ -60,6 +61,7 @@ def _setup_slo(action: argparse.ArgumentParser) -> None:
     action.add_argument(
         "change",
         nargs="*",
+        default=[],
         metavar="CHANGE",
         help="FILE: all as it says; APPLICATION THROUGHPUT LATENCY: one of them",
     )
@@ -74,10 +76,11 @@ def main(arguments: argparse.Namespace) -> int:
     from penstock.live.messages import StatusDocument
     from penstock.live.wire import Client
 
+    question = _question(arguments)
     # A policy may have to be compiled first.
     limit_s = 120.0 if arguments.action == "policy" else 10.0
     with Client(live_settings(arguments).found_socket, limit_s) as client:
-        reply = client.ask(_question(arguments))
+        reply = client.ask(question)
     if isinstance(reply, StatusDocument):
         document = status_document(reply)
         text = _table(reply)
@@ -103,7 +106,6 @@ def _question(arguments: argparse.Namespace) -> Ask:
     from math import inf
 
     from penstock.live import messages
-    from penstock.units import parse_bandwidth, parse_volume
 
     action = arguments.action
     if action == "status":
@@ -113,19 +115,30 @@ def _question(arguments: argparse.Namespace) -> Ask:
     if action == "policy":
         return messages.SetPolicy(arguments.policy)
     if action == "bandwidth":
-        return messages.SetBandwidth(parse_bandwidth(arguments.bandwidth))
+        return messages.SetBandwidth(_positive(arguments.bandwidth, _BANDWIDTH))
     if action == "limit":
         none = arguments.bandwidth == "none"
-        limit = inf if none else _positive(parse_bandwidth(arguments.bandwidth))
+        limit = inf if none else _positive(arguments.bandwidth, _BANDWIDTH)
         return messages.SetLimit(arguments.job, limit)
     if action == "hint":
-        return messages.Hint(arguments.job, _positive(parse_volume(arguments.volume)))
+        return messages.Hint(arguments.job, _positive(arguments.volume, "VOLUME"))
     return messages.Switch("control" if action == "on" else action)
 
 
-def _positive(value: float) -> float:
+def _positive(text: str, where: str) -> float:
+    """Parse a bandwidth (bytes/s) or a volume (bytes)."""
+    from penstock.units import parse_bandwidth, parse_volume
+
+    is_rate = where == _BANDWIDTH
+    try:
+        value = (parse_bandwidth if is_rate else parse_volume)(text)
+    except InputError as error:
+        raise error.at(f"{where}: ") from None
     if value <= 0.0:
-        raise InputError(f"{value:g} is not positive", remedy='write e.g. "1 GiB/s"')
+        example = "1 GiB/s" if is_rate else "1 GiB"
+        raise InputError(
+            f"{value:g} is not positive", where=where, remedy=f'write e.g. "{example}"'
+        )
     return value
 
 
@@ -141,7 +154,7 @@ def _table(status: Any) -> str:
     lines += [f"fault: {fault}" for fault in status.faults]
     if not status.jobs:
         return "\n".join([*lines, "no jobs"])
-    rows = [("job", "state", "granted", "drawn", "moved", "held up", "yield")]
+    rows = [("job", "state", "granted", "drawn", "moved", "staged", "held up", "yield")]
     rows += [
         (
             line.job,
@@ -149,6 +162,7 @@ def _table(status: Any) -> str:
             format_bandwidth(line.granted) if line.active else "-",
             format_bandwidth(line.achieved),
             format_volume(line.moved),
+            format_volume(line.staged) if line.staged else "-",
             f"{line.held_up:.1f} s",
             f"{line.progress_yield:.3f}",
         )
@@ -205,7 +219,10 @@ def _promised(change: list[str], before: dict[str, Any]) -> dict[str, Any]:
     from penstock.mount.objectives import read_document
 
     if len(change) == 1:
-        return read_document(change[0])
+        after = read_document(change[0])
+        if not after:
+            raise InputError("is empty", where=change[0], remedy="name applications")
+        return after
     if len(change) != 3:
         raise InputError(
             f"{len(change)} words are no change",

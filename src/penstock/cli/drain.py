@@ -13,7 +13,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.cli.options import add_json_option, check_writable, write_json
+from penstock.cli.files import Word
+from penstock.cli.options import add_json_option, write_json
 
 if TYPE_CHECKING:
     from penstock.live.drain import Found
@@ -28,7 +29,7 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "folder",
         nargs="?",
-        type=Path,
+        type=Word,
         metavar="FOLDER",
         help="folder of the journals (default: $PENSTOCK_STAGING, else in memory)",
     )
@@ -45,8 +46,7 @@ def main(arguments: argparse.Namespace) -> int:
     """Drain, and say what was done."""
     from penstock.live.drain import State, default_folder, drain_folder, look
 
-    check_writable(arguments.json)
-    folder = arguments.folder or default_folder()
+    folder = Path(arguments.folder) if arguments.folder else default_folder()
     if arguments.folder is None and not folder.exists():
         found = []  # Nobody has staged anything.
     elif arguments.show:

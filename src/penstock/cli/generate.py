@@ -12,7 +12,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.cli.options import add_settings_option, check_writable, natural, positive
+from penstock.cli.files import Word, check_file
+from penstock.cli.options import add_settings_option, exclude, natural, positive
 from penstock.errors import InputError
 
 if TYPE_CHECKING:
@@ -27,7 +28,11 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``penstock generate``."""
     parser.add_argument("workload", metavar="WORKLOAD", help="`help` lists them")
     parser.add_argument(
-        "-o", "--output", metavar="OUTPUT", default="-", help="file, folder or -"
+        *("-o", "--output"),
+        type=Word,
+        metavar="OUTPUT",
+        default="-",
+        help="file, folder or -",
     )
     add_settings_option(parser)
     parser.add_argument("--instances", type=positive, default=1, metavar="K")
@@ -39,10 +44,13 @@ def main(arguments: argparse.Namespace) -> int:
     from penstock.workloads import get_workload
 
     if arguments.workload == "help":
+        exclude(arguments, ("settings",), "help", "leave it out")
         _print_workloads()
         return 0
     workload = get_workload(arguments.workload, arguments.settings)
     if arguments.instances == 1:
+        if arguments.output != "-":
+            check_file(arguments.output)
         _write(workload.instance(arguments.seed, 0), arguments.output)
         return 0
     folder = Path(arguments.output)
@@ -69,7 +77,6 @@ def _write(instance: Instance, path: str) -> None:
         return
     from penstock.model import write_instance
 
-    check_writable(path)
     write_instance(instance, path)
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from penstock.cli.live_options import WHERE, add_live_options, live_settings
-from penstock.cli.options import add_json_option, write_json
+from penstock.cli.options import add_json_option, exclude, write_json
 from penstock.errors import InputError
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
         help="throughput and latency for applications, and who schedules them (TOML)",
     )
     parser.add_argument(
-        "--metrics", metavar="HOST:PORT", help="answer Prometheus, with --slo"
+        "--metrics", metavar="HOST:PORT", help="answer Prometheus there"
     )
     parser.add_argument(
         "--background", action="store_true", help="return when the mount is ready"
@@ -105,6 +105,7 @@ def main(arguments: argparse.Namespace) -> int:
             "--status, --set-limit and --unmount exclude one another",
             remedy="give one of them",
         )
+    _check_together(arguments, asks=any(asked))
     folder = live_settings(arguments).home / "mounts"
     if not any(asked):
         return _mount(arguments, folder)
@@ -112,6 +113,20 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.unmount:
         return _unmount(point, folder, force=arguments.force)
     return _ask(arguments, folder, point, changes)
+
+
+def _check_together(arguments: argparse.Namespace, *, asks: bool) -> None:
+    """Refuse options that would have no effect."""
+    if not asks:
+        exclude(arguments, ("force", "json"), "BACKING MNT", "leave it out")
+        return
+    of_mounting = (*_LIMITS, "slo", "metrics", "background")
+    exclude(arguments, of_mounting, "a mount that runs", "leave it out")
+    if arguments.unmount:
+        exclude(arguments, ("json",), "--unmount", "leave it out")
+    else:
+        others = "--status and --set-limit"
+        exclude(arguments, ("force",), others, "it goes with --unmount")
 
 
 def _only(folders: list[str], *names: str) -> list[str]:
@@ -216,7 +231,8 @@ def _check_library() -> None:
     if find_spec("pyfuse3") is None:
         raise InputError(
             "penstock mount needs pyfuse3",
-            remedy="install fuse3, libfuse3-dev and pkg-config, then penstock[mount]",
+            remedy="install fuse3, libfuse3-dev and pkg-config, then penstock[mount] "
+            "(in a checkout: pip install -e '.[mount]')",
         )
     if not os.access("/dev/fuse", os.R_OK | os.W_OK):
         raise InputError(

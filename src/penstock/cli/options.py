@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from penstock.cli.files import InputFile, OutputFile, OutputFolder, Word, option_name
 from penstock.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,12 +19,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "add_executor_options",
+    "add_folder_option",
     "add_jobs_option",
     "add_json_option",
     "add_settings_option",
     "add_source_options",
     "check_drawable",
-    "check_writable",
     "distinct",
     "exclude",
     "executor_from",
@@ -36,13 +37,6 @@ __all__ = [
 
 _DEFAULT_WORKLOAD = "synthetic"
 _FIGURES = (".svg", ".png", ".pdf")
-#: How the user writes an argument, where it is not -- and its name.
-_FLAGS = {
-    "instance": "an instance file",
-    "settings": "--set",
-    "allocations": "--allocation",
-    "placements": "--placement",
-}
 
 
 class _Labelled(Protocol):
@@ -56,10 +50,15 @@ _Item = TypeVar("_Item", bound=_Labelled)
 def add_source_options(parser: argparse.ArgumentParser, *, instances: int) -> None:
     """Add what chooses instances: a file, or a workload, its keys and a seed."""
     parser.add_argument(
-        "instance", nargs="?", metavar="INSTANCE", help="an instance file (JSON)"
+        "instance",
+        nargs="?",
+        type=InputFile,
+        metavar="INSTANCE",
+        help="an instance file (JSON)",
     )
     parser.add_argument(
         "--workload",
+        type=Word,
         metavar="NAME",
         help=f"draw instances of this workload (default: {_DEFAULT_WORKLOAD})",
     )
@@ -114,7 +113,7 @@ def exclude(
     for option in options:
         value = getattr(arguments, option)
         if not (value is None or value is False or value == []):
-            flag = _FLAGS.get(option, f"--{option.replace('_', '-')}")
+            flag = option_name(option)
             raise InputError(f"{flag} does not go with {other}", remedy=remedy)
 
 
@@ -142,11 +141,23 @@ def source_facts(arguments: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def add_folder_option(parser: argparse.ArgumentParser) -> None:
+    """Add ``-o DIR``."""
+    parser.add_argument(
+        *("-o", "--output"),
+        type=OutputFolder,
+        metavar="DIR",
+        default="out",
+        help="folder (default: out)",
+    )
+
+
 def add_executor_options(parser: argparse.ArgumentParser) -> None:
     """Add ``--jobs N`` and ``--dask ADDRESS``."""
     add_jobs_option(parser)
     parser.add_argument(
         "--dask",
+        type=Word,
         metavar="ADDRESS",
         help="compute on Dask: a scheduler's address, `local`, or `slurm`",
     )
@@ -164,7 +175,7 @@ def add_jobs_option(parser: argparse.ArgumentParser) -> None:
 
 
 def executor_from(arguments: argparse.Namespace) -> Executor:
-    """Return where to compute."""
+    """Return where to compute, if it is there."""
     from penstock.experiments.executors import (
         DaskExecutor,
         Inline,
@@ -172,14 +183,19 @@ def executor_from(arguments: argparse.Namespace) -> Executor:
     )
 
     if arguments.dask:
-        return DaskExecutor(arguments.dask, arguments.jobs)
+        cluster = DaskExecutor(arguments.dask, arguments.jobs)
+        cluster.check()
+        return cluster
     return LocalPool(arguments.jobs) if arguments.jobs > 1 else Inline()
 
 
 def add_json_option(parser: argparse.ArgumentParser) -> None:
     """Add ``--json FILE|-``."""
     parser.add_argument(
-        "--json", metavar="FILE", help="write the result as JSON; - for standard output"
+        "--json",
+        type=OutputFile,
+        metavar="FILE",
+        help="write the result as JSON; - for standard output",
     )
 
 
@@ -187,30 +203,17 @@ def write_json(document: dict[str, Any], path: str) -> None:
     """Write a document to a file, whole or not at all, or to standard output."""
     import msgspec
 
+    from penstock.experiments.provenance import printable
     from penstock.model import replacing
 
-    data = msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
+    data = msgspec.json.encode(printable(document))
+    data = msgspec.json.format(data, indent=1) + b"\n"
     if path == "-":
         sys.stdout.flush()
         sys.stdout.buffer.write(data)
         return
     with replacing(path) as stream:
         stream.write(data)
-
-
-def check_writable(*paths: str | None) -> None:
-    """Raise `InputError` now rather than after the work if a file cannot be made."""
-    for path in paths:
-        if path is None or path == "-":
-            continue
-        if Path(path).is_dir():
-            raise InputError("is a folder", where=path, remedy="name a file")
-        if not Path(path).parent.is_dir():
-            raise InputError(
-                f"there is no folder {Path(path).parent}",
-                where=path,
-                remedy="make it first",
-            )
 
 
 def check_drawable(*paths: str | None) -> None:

@@ -12,7 +12,8 @@ import sys
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from penstock.cli.options import add_json_option, check_writable, write_json
+from penstock.cli.files import InputFile
+from penstock.cli.options import add_json_option, write_json
 from penstock.cli.progress import progress_bar
 from penstock.cli.tables import format_table
 from penstock.errors import InputError
@@ -33,7 +34,9 @@ _POLICY = "fair-share"
 def setup_parser(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``penstock place``."""
     name = "NAME[:KEY=VALUE,...]"
-    parser.add_argument("problem", metavar="PROBLEM", help="a placement problem (JSON)")
+    parser.add_argument(
+        "problem", type=InputFile, metavar="PROBLEM", help="a placement problem (JSON)"
+    )
     parser.add_argument(
         "--allocation",
         metavar=name,
@@ -60,7 +63,6 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Decide, simulate if asked to, print and write."""
-    check_writable(arguments.json)
     if arguments.policy and not arguments.simulate:
         raise InputError("--policy has no effect", remedy="add --simulate")
     from penstock.experiments.documents import plan_document

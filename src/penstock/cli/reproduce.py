@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from penstock.cli.options import add_executor_options, executor_from
+from penstock.cli.files import make_folder
+from penstock.cli.options import add_executor_options, add_folder_option, executor_from
 from penstock.cli.progress import progress_bar
 from penstock.errors import InputError
 
@@ -43,9 +44,7 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
         default="smoke",
         help="a minute at most, or the paper's number of instances (default: smoke)",
     )
-    parser.add_argument(
-        "-o", "--output", metavar="DIR", default="out", help="folder (default: out)"
-    )
+    add_folder_option(parser)
     parser.add_argument(
         "--live",
         action="store_true",
@@ -59,13 +58,15 @@ def main(arguments: argparse.Namespace) -> int:
     from penstock.experiments.figures import FIGURES, get_figure
 
     if arguments.list:
+        if arguments.figures:
+            raise InputError("--list takes no figure", remedy="leave it out")
         width = max(map(len, FIGURES))
         for name, (_, shows) in FIGURES.items():
             sys.stdout.write(f"{name:{width}}  {shows}\n")
         return 0
     if not arguments.figures:
         raise InputError("no figure named", remedy="see penstock reproduce --list")
-    names = list(FIGURES) if arguments.figures == ["all"] else arguments.figures
+    names = _names(arguments.figures, FIGURES)
     figures = [get_figure(name) for name in names]
     live = [name for name in names if name in _LIVE] if arguments.live else []
     if arguments.live and not live:
@@ -77,6 +78,8 @@ def main(arguments: argparse.Namespace) -> int:
 
     folder = Path(arguments.output)
     executor = executor_from(arguments)
+    if live:
+        make_folder(folder / "live")
     with progress_bar() as show:
         records = reproduce_all(figures, Scale(arguments.scale), folder, executor, show)
     for record in records:
@@ -85,6 +88,14 @@ def main(arguments: argparse.Namespace) -> int:
     if live:
         _measure(live, folder / "live")
     return 0
+
+
+def _names(named: Sequence[str], known: Iterable[str]) -> list[str]:
+    """Return the names of figures, each once; ``all`` stands for all that are known."""
+    names = dict.fromkeys(named)
+    if "all" in names:
+        names |= dict.fromkeys(known)
+    return [name for name in names if name != "all"]
 
 
 def _measure(names: Sequence[str], folder: Path) -> None:

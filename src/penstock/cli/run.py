@@ -19,7 +19,6 @@ from penstock.errors import InputError
 from penstock.units import parse_volume
 
 if TYPE_CHECKING:
-    from penstock.live.settings import Settings
     from penstock.live.staging_rules import Staging
 
 __all__ = ["SUMMARY", "main", "setup_parser"]
@@ -58,24 +57,17 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Become the program."""
     from penstock.live.run import become
-    from penstock.live.shim import staged_environment
 
     command = arguments.command[arguments.command[:1] == ["--"] :]
     if not command:
         raise InputError("no program to run", remedy="penstock run -- PROGRAM")
     volume = _volume(arguments.hint_volume)
     environment = dict(os.environ)
-    try:
-        settings = live_settings(arguments)
-        environment = _environment(arguments, settings, volume)
-    except (InputError, OSError) as error:
-        _complain(arguments, f"without control: {error}")
-    try:
-        staging = _staging(arguments.stage)
-        if staging:
-            environment = staged_environment(environment, staging)
-    except (InputError, OSError) as error:
-        _complain(arguments, f"without staging: {error}")
+    for part, add in (("control", _controlled), ("staging", _staged)):
+        try:
+            environment = add(environment, arguments, volume)
+        except Exception as error:  # noqa: BLE001 - the program starts, come what may
+            _complain(arguments, f"without {part}: {error}")
     become(command, environment)
 
 
@@ -85,13 +77,25 @@ def _complain(arguments: argparse.Namespace, reason: str) -> None:
         sys.stderr.flush()
 
 
-def _environment(
-    arguments: argparse.Namespace, settings: Settings, volume: float
+def _controlled(
+    environment: dict[str, str], arguments: argparse.Namespace, volume: float
 ) -> dict[str, str]:
+    """Return the environment that puts the program under control."""
     from penstock.live.run import controlled_environment
 
-    job = arguments.job or os.environ.get("SLURM_JOB_ID") or f"process-{os.getpid()}"
+    settings = live_settings(arguments)
+    job = arguments.job or environment.get("SLURM_JOB_ID") or f"process-{os.getpid()}"
     return controlled_environment(settings, job, nodes=arguments.nodes, volume=volume)
+
+
+def _staged(
+    environment: dict[str, str], arguments: argparse.Namespace, _volume: float
+) -> dict[str, str]:
+    """Return the environment that has writes staged, if that is wanted."""
+    from penstock.live.shim import staged_environment
+
+    staging = _staging(arguments.stage)
+    return staged_environment(environment, staging) if staging else environment
 
 
 def _staging(folder: str | None) -> Staging | None:

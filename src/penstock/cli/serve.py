@@ -21,12 +21,13 @@ SUMMARY = "control the I/O of live jobs"
 def setup_parser(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``penstock serve``: a flag for every setting."""
     add_live_options(parser)
-    parser.add_argument(
+    only = parser.add_mutually_exclusive_group()
+    only.add_argument(
         "--make-keys",
         metavar="FOLDER",
         help="make keys for controller and agents in FOLDER, and end",
     )
-    parser.add_argument(
+    only.add_argument(
         "--make-slurm",
         metavar="FOLDER",
         help="make prolog, epilog and task prolog for Slurm in FOLDER, and end",

@@ -12,7 +12,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from penstock.cli.options import add_executor_options, executor_from
+from penstock.cli.files import InputFile
+from penstock.cli.options import add_executor_options, add_folder_option, executor_from
 from penstock.cli.progress import progress_bar
 
 __all__ = ["SUMMARY", "main", "setup_parser"]
@@ -22,10 +23,10 @@ SUMMARY = "run a study of your own, declared in a file"
 
 def setup_parser(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``penstock study``."""
-    parser.add_argument("file", metavar="FILE", help="what to compute (TOML)")
     parser.add_argument(
-        "-o", "--output", metavar="DIR", default="out", help="folder (default: out)"
+        "file", type=InputFile, metavar="FILE", help="what to compute (TOML)"
     )
+    add_folder_option(parser)
     add_executor_options(parser)
 
 

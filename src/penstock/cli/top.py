@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from penstock.errors import InputError
 from penstock.units import format_bandwidth, format_time, format_volume, parse_time
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, RenderableType
 
     from penstock.live.settings import Settings
     from penstock.mount.control import Order, State
@@ -27,13 +28,15 @@ SUMMARY = "watch live control"
 
 _COLOURS = {"works": "dim", "waits": "red", "lends": "cyan", "moves": "green"}
 _BAR = 8
+#: Time between two frames (s).
+_LEAST_S, _MOST_S = 0.05, 86400.0
 _COLUMNS = (
     *("job", "state", "share", "granted", "demand", "drawn", "left", "moved"),
-    *("yield", "lost"),
+    *("staged", "yield", "lost"),
 )
 #: Terminals with fewer columns show the jobs without these facts.
 _WIDE = 100
-_FOR_WIDE = ("demand", "left")
+_FOR_WIDE = ("demand", "left", "staged")
 
 
 def setup_parser(parser: argparse.ArgumentParser) -> None:
@@ -50,19 +53,47 @@ def main(arguments: argparse.Namespace) -> int:
     from rich.console import Console
     from rich.live import Live
 
-    every = parse_time(arguments.every)
-    if every < 0.05:
-        raise InputError(f"{arguments.every!r} is too often", where="--every")
+    every = _period(arguments.every)
     console = Console()
     with _looking(live_settings(arguments)) as look:
         frame = look()
         if arguments.once:
-            console.print(frame)
+            _print(console, frame)
             return 0
+        if not console.is_terminal:
+            # A file or a pipe has no screen: one frame after the other, until the
+            # reader leaves.
+            while True:
+                _print(console, frame)
+                time.sleep(every)
+                frame = look()
         with Live(frame, console=console, screen=True, auto_refresh=False) as live:
             while True:
                 time.sleep(every)
                 live.update(look(), refresh=True)
+
+
+def _print(console: Console, frame: RenderableType) -> None:
+    """Print a frame; not by rich, which ends the process if nobody reads it."""
+    with console.capture() as captured:
+        console.print(frame)
+    sys.stdout.write(captured.get())
+    sys.stdout.flush()
+
+
+def _period(text: str) -> float:
+    """Return the time between two frames (s)."""
+    try:
+        every = parse_time(text)
+    except InputError as error:
+        raise error.at("--every: ") from None
+    if not _LEAST_S <= every <= _MOST_S:
+        raise InputError(
+            f"{text!r} is out of range",
+            where="--every",
+            remedy=f"give {_LEAST_S:g} to {_MOST_S:g} seconds",
+        )
+    return every
 
 
 @contextmanager
@@ -132,6 +163,7 @@ def _cells(line: Any, word: str, bandwidth: float) -> dict[str, str]:
         format_bandwidth(line.achieved),
         format_volume(line.remaining) if line.active else "-",
         format_volume(line.moved),
+        format_volume(line.staged) if line.staged else "-",
         f"{line.progress_yield:.3f}",
         format_time(line.lost),
     ]

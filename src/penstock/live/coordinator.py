@@ -644,6 +644,7 @@ class Coordinator:
             operations=it.operations,
             bypassed=sum(c.bypassed for c in counts),
             uncontrolled=sum(c.uncontrolled for c in counts),
+            staged=it.staged,
             why=self._explained(it, reader),
         )
 

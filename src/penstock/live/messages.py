@@ -69,6 +69,10 @@ LARGEST_QUESTION: Final = 1 << 16
 LARGEST: Final = 1 << 26
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+#: A name that a user gives: it is shown in tables, and so on one line.
+GivenName = Annotated[
+    str, msgspec.Meta(min_length=1, max_length=200, pattern=r"\A[^\x00-\x1f\x7f]+\Z")
+]
 Text = Annotated[str, msgspec.Meta(max_length=4096)]
 Amount = Annotated[float, msgspec.Meta(ge=0.0)]
 Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -89,7 +93,7 @@ class Message(msgspec.Struct, array_like=True, tag=True):
 class Enter(Message):
     """A process wants to be controlled, as a part of a job."""
 
-    job: Name
+    job: GivenName
     """Unique among the jobs of its user."""
     nodes: Count = 0
     """On how many nodes the job runs, if the agent trusts the caller; 0: on as many
@@ -103,7 +107,7 @@ class Enter(Message):
 class Register(Message):
     """The batch system says that a job runs on this node, until its page is removed."""
 
-    job: Name
+    job: GivenName
     user: Count
     group: Count
     """Numbers of the user who owns the job, and of its group."""
@@ -216,6 +220,8 @@ class JobLine(msgspec.Struct, frozen=True):
     """Set-ups seen of I/O that cannot be controlled."""
     uncontrolled: float
     """Volume that its processes moved and control did not see."""
+    staged: float
+    """Volume that is in its journals and not in the files yet."""
     why: str
 
 

@@ -34,6 +34,7 @@ _GAUGES: Final = {
     "achieved_bytes_per_second": ("achieved", "rate that the job draws"),
     "yield": ("progress_yield", "1 - lost time / age (papers/1 eq. 6)"),
     "lost_seconds": ("lost", "time lost to waiting and slow I/O"),
+    "staged_bytes": ("staged", "volume in journals that is not in the files yet"),
     "active": ("active", "1 if the job has an I/O operation"),
 }
 _COUNTERS: Final = {

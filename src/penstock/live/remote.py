@@ -193,11 +193,15 @@ def _secret_key(path: Path) -> tuple[bytes, bytes]:
 
 
 def _key(path: Path) -> tuple[bytes, bytes | None]:
+    remedy = "make keys with penstock serve --make-keys FOLDER"
+    if not path.exists():
+        raise InputError(
+            "is no key: there is no such file", where=str(path), remedy=remedy
+        )
     try:
         return zmq.auth.load_certificate(path)
     except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "its content is none"
         raise InputError(
-            f"is no key: {error}",
-            where=str(path),
-            remedy="make keys with penstock serve --make-keys FOLDER",
+            f"is no key: {reason}", where=str(path), remedy=remedy
         ) from None

@@ -39,6 +39,7 @@ from penstock.live.messages import (
     FromAgent,
     MessageError,
     Refused,
+    Replied,
     SetPolicy,
     StatusDocument,
     Terms,
@@ -53,6 +54,7 @@ from penstock.units import format_bandwidth
 if TYPE_CHECKING:
     from penstock.live.coordinator import Coordinator
     from penstock.live.prediction import Predictor
+    from penstock.policies.policy import Policy
 
 __all__ = ["Hub", "serve"]
 
@@ -67,6 +69,7 @@ _SOCKET_S: Final = 1.0
 #: How long a thread may compute while another one has something to do (s).
 _SWITCH_S: Final = 0.0005
 _NICE: Final = -10
+_PERIODIC: Final = "periodic-greedy-yield"
 #: How long another thread waits for a status (s).
 _STATUS_S: Final = 2.0
 
@@ -101,15 +104,28 @@ class Hub:
 
     def hear(self, agent: str, message: FromAgent) -> None:
         """Take a message of an agent; the decision follows when all are heard."""
-        if isinstance(message, Asked) and isinstance(message.question, SetPolicy):
+        # Nothing is imported for those who may not change anything.
+        if (
+            isinstance(message, Asked)
+            and message.trusted
+            and isinstance(message.question, SetPolicy)
+        ):
             self._hear_later(agent, message, message.question.policy)
         else:
             self._hear(agent, message)
 
-    def _hear_later(self, agent: str, message: FromAgent, policy: str) -> None:
+    def _hear_later(self, agent: str, asked: Asked, policy: str) -> None:
         """Have a policy compiled, in another thread, before it is used."""
+
+        def hear(done: asyncio.Future[None]) -> None:
+            error = None if done.cancelled() else done.exception()
+            if isinstance(error, InputError):
+                self._deliver(agent, Replied(asked.number, Refused(str(error))))
+            else:
+                self._hear(agent, asked)
+
         done = self._loop.run_in_executor(self._compiler, _prepare, policy)
-        done.add_done_callback(lambda _: self._hear(agent, message))
+        done.add_done_callback(hear)
 
     def _hear(self, agent: str, message: FromAgent) -> None:
         try:
@@ -188,12 +204,26 @@ class Hub:
 
 
 def _prepare(policy: str) -> None:
+    """Compile a policy, if it can decide here."""
     from penstock.live.books import prepare  # noqa: PLC0415 - agents need no compiler
     from penstock.policies import get_policy  # noqa: PLC0415
 
-    # What is wrong with it is said when it is used.
+    found = get_policy(policy)
+    _check_usable(found)
+    # What is wrong with the function itself is said when it is used.
     with suppress(PenstockError):
-        prepare(get_policy(policy))
+        prepare(found)
+
+
+def _check_usable(policy: Policy) -> None:
+    """Refuse a policy that would wait for something that only a simulation knows."""
+    if policy.name != _PERIODIC or "delta=" in policy.label:
+        return
+    raise InputError(
+        "needs its delta: live, the dedicated mode that gives it is not known",
+        where=f"policy {policy.label}",
+        remedy=f"e.g. {_PERIODIC}:delta=1",
+    )
 
 
 # --- The parts of the daemon ------------------------------------------------------
@@ -203,6 +233,7 @@ async def serve(
     settings: Settings, *, ready: Callable[[], None] = lambda: None
 ) -> None:
     """Serve until SIGTERM or SIGINT, or until there was no job for a while."""
+    _check_together(settings)
     _prepare_process()
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -224,6 +255,22 @@ async def serve(
         gc.freeze()
         ready()
         await _first(stop.wait(), _look_around(settings, agent))
+
+
+def _check_together(settings: Settings) -> None:
+    """Refuse settings of which one would be ignored."""
+    if settings.join and settings.listen:
+        raise InputError(
+            "does not go with `join`",
+            where="listen",
+            remedy="agents join the controller itself",
+        )
+    if settings.job_folder and not settings.targets:
+        raise InputError(
+            "has no effect without `targets`",
+            where="job_folder",
+            remedy="name the targets, or leave it out",
+        )
 
 
 def _prepare_process() -> None:
@@ -272,7 +319,10 @@ async def _start_parts(settings: Settings, home: Path, stack: AsyncExitStack) ->
 def _hub(settings: Settings, home: Path) -> Hub:
     from penstock.live.controller import Controller  # noqa: PLC0415 - see _prepare
     from penstock.live.coordinator import Coordinator  # noqa: PLC0415
+    from penstock.policies import get_policy  # noqa: PLC0415
 
+    policy = get_policy(settings.policy)
+    _check_usable(policy)
     history = History(Path(settings.state or home / "history.sqlite"))
     bandwidth = settings.bandwidth
     if not bandwidth:
@@ -280,7 +330,7 @@ def _hub(settings: Settings, home: Path) -> Hub:
         bandwidth = measure_bandwidth(folder)
         _LOG.info("%s is written at %s", folder, format_bandwidth(bandwidth))
     controller = Controller(
-        settings.policy, bandwidth, settings.node_bandwidth, lend=settings.lend
+        policy, bandwidth, settings.node_bandwidth, lend=settings.lend
     )
     terms = Terms(
         mode=settings.mode,  # type: ignore[arg-type]
@@ -367,7 +417,12 @@ def _own_folder(path: Path) -> Path:
 def _lock(home: Path) -> int:
     """Hold a lock as long as the descriptor that is returned is open."""
     path = home / "lock"
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise InputError(
+            f"cannot be made: {error.strerror}", where=str(path), remedy="give --folder"
+        ) from None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

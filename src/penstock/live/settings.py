@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
@@ -27,6 +28,8 @@ MODES: Final = ("control", "dry-run", "off")
 _ENVIRONMENT: Final = "PENSTOCK_"
 _SYSTEM: Final = Path("/run/penstock")
 _SOCKET: Final = "agent.sock"
+_ADDRESS: Final = re.compile(r"tcp://[^\s/]+:([0-9]{1,5})")
+_LAST_PORT: Final = 65535
 
 
 def _choice(*words: str) -> Callable[[Any], str]:
@@ -78,6 +81,18 @@ def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise InputError(f"{value!r} is not a text")
     return value
+
+
+def _address(value: Any) -> str:
+    """Return tcp://HOST:PORT; no such address: an empty text."""
+    text = _text(value)
+    found = _ADDRESS.fullmatch(text)
+    if text and not (found and 1 <= int(found[1]) <= _LAST_PORT):
+        raise InputError(
+            f"{text!r} is not an address",
+            remedy=f"write tcp://HOST:PORT, the port 1 to {_LAST_PORT}",
+        )
+    return text
 
 
 def _folders(value: Any) -> tuple[str, ...]:
@@ -181,10 +196,10 @@ class Settings:
         "own", _choice("own", "all"), "who may be controlled: `own` user or `all`"
     )
     listen: str = _setting(
-        "", _text, "address at which agents find the controller, tcp://HOST:PORT"
+        "", _address, "address at which agents find the controller, tcp://HOST:PORT"
     )
     join: str = _setting(
-        "", _text, "be the agent of the controller at this address, tcp://HOST:PORT"
+        "", _address, "be the agent of the controller at this address, tcp://HOST:PORT"
     )
     keys: str = _setting(
         "", _text, "folder of the keys for `listen` and `join`; default: FOLDER/keys"
@@ -290,4 +305,6 @@ def _from_file(path: str | None) -> dict[str, Any]:
             f"cannot be read: {error.strerror}", where=path, remedy="check --settings"
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"is not TOML: {error}", where=path) from None
+        raise InputError(
+            f"is not TOML: {error}", where=path, remedy="mend the file's syntax"
+        ) from None

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 import socket
 import struct
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from typing import Any, Final, Self
 
 from penstock.errors import InputError
 from penstock.live.messages import (
+    FROM_PROGRAM,
     REPLY,
     FromProgram,
     Message,
@@ -33,6 +35,8 @@ __all__ = ["Client", "Complaints", "Peer", "frame", "read_frame"]
 _LENGTH: Final = struct.Struct(">I")
 _CREDENTIALS: Final = struct.Struct("iII")
 _MOST_COMPLAINTS: Final = 100
+#: Where in a message, as msgspec says it.
+_PLACE: Final = re.compile(r" - at \$\[(\d+)\]$")
 
 
 class Complaints:
@@ -76,6 +80,32 @@ def frame(message: Message) -> bytes:
     return _LENGTH.pack(len(data)) + data
 
 
+def _checked_frame(message: FromProgram) -> bytes:
+    """Return the frame of a message that the other side will take.
+
+    Raises `InputError`, which names the field, rather than let it be refused there.
+    """
+    try:
+        data = frame(message)
+        FROM_PROGRAM(data[_LENGTH.size :])
+    except MessageError as error:
+        raise _at_field(error, message) from None
+    except (OverflowError, UnicodeEncodeError) as error:
+        raise InputError(
+            f"cannot be sent: {error}", remedy="give smaller numbers, names in UTF-8"
+        ) from None
+    return data
+
+
+def _at_field(error: MessageError, message: FromProgram) -> InputError:
+    """Return the error with the name of the field, not its place in the message."""
+    what = error.what.removeprefix("not a message: ").replace("`", "")
+    found = _PLACE.search(what)
+    # Before the fields there is the name of the message.
+    field = message.__struct_fields__[int(found[1]) - 1] if found else ""
+    return InputError(_PLACE.sub("", what), where=field, remedy="give another value")
+
+
 async def read_frame(reader: asyncio.StreamReader, largest: int) -> bytes | None:
     """Return the bytes of the next message; None at the end of the stream."""
     try:
@@ -107,8 +137,9 @@ class Client:
 
     def ask(self, message: FromProgram) -> Any:
         """Return the reply to a message; a refusal raises `InputError`."""
+        data = _checked_frame(message)
         try:
-            self._socket.sendall(frame(message))
+            self._socket.sendall(data)
             (size,) = _LENGTH.unpack(self._receive(_LENGTH.size))
             if size > REPLY.largest:
                 raise too_long(size)

@@ -141,6 +141,7 @@ def test_it_is_explained() -> None:
     text = str(answer)
     assert "Strategy 2a: it stages its writes, 50 B are staged" in text
     assert "is not drained now" in text
+    assert [line.staged for line in node.it.status(node.now).jobs] == [0.0, 50.0]
 
 
 def test_a_static_partition_is_made_at_once() -> None:

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
 from penstock.live.bench import Figure, Setting
-from penstock.live.bench.slo_clients import Kind, Plan, finish, start
+from penstock.live.bench.slo_clients import Kind, Plan, finish, start, stop
 from penstock.live.bench.slo_mounts import Watch, plain_mount, scheduled_mount
 from penstock.live.bench.slo_report import Run, save
 from penstock.live.bench.slo_windows import (
@@ -262,7 +262,7 @@ def _passed(point: Path, kind: Kind, size: int, scale: Scale) -> int:
     begin = time.monotonic() + 0.3
     end = begin + scale.passing
     plan = Plan(str(point), kind, size, 1, begin, end, span=_PASS_SPAN)
-    return len(finish(start(plan), plan))
+    return len(_answers({"": plan})[""])
 
 
 # --- Clients --------------------------------------------------------------------------
@@ -277,5 +277,9 @@ def _writers(folder: Path, begin: float, run_s: float, rates: _Rates = ()) -> Pl
 
 def _answers(plans: Mapping[str, Plan]) -> dict[str, list[Answer]]:
     """Let groups run side by side; return the answers that each of them got."""
-    started = {name: start(plan) for name, plan in plans.items()}
-    return {name: finish(started[name], plan) for name, plan in plans.items()}
+    with ExitStack() as stack:
+        started = {}
+        for name, plan in plans.items():
+            started[name] = start(plan)
+            stack.callback(stop, started[name])
+        return {name: finish(started[name], plan) for name, plan in plans.items()}

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -26,7 +27,7 @@ import msgspec
 from penstock.errors import InputError
 from penstock.live.bench.slo_windows import Answer
 
-__all__ = ["Kind", "Plan", "finish", "main", "rate_at", "start"]
+__all__ = ["Kind", "Plan", "finish", "main", "rate_at", "start", "stop"]
 
 #: Longest wait after the end of the plan (s).
 _PATIENCE_S: Final = 120.0
@@ -63,12 +64,21 @@ def start(plan: Plan) -> subprocess.Popen[bytes]:
         [sys.executable, "-m", __name__],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
+        # Ctrl-C is for the benchmark, which then stops them: not for each of them.
+        start_new_session=True,
     )
     if process.stdin is not None:
         process.stdin.write(msgspec.json.encode(plan))
         process.stdin.close()
         process.stdin = None
     return process
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    """End a group, all of it and at once, if it has not ended."""
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
 
 
 def finish(process: subprocess.Popen[bytes], plan: Plan) -> list[Answer]:

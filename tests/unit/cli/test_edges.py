@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: MIT
+"""The edges of the command: streams, signals of others, and what nobody expected."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from penstock.cli import main, policies
+from penstock.errors import PolicyError
+
+PENSTOCK = [sys.executable, "-m", "penstock"]
+
+
+def shell(script: str) -> subprocess.CompletedProcess[str]:
+    """Run a script of the shell, in which $@ is penstock."""
+    return subprocess.run(
+        ["sh", "-c", script, "sh", *PENSTOCK],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+@pytest.mark.parametrize(
+    "closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-", "<&- --json - >&-"]
+)
+def test_closed_streams_are_no_error(closed: str) -> None:
+    done = shell(f'"$@" policies {closed}')
+    assert (done.returncode, done.stderr) == (0, "")
+    assert bool(done.stdout) == (">&-" not in closed.replace("2>&-", ""))
+
+
+def test_a_file_does_not_take_the_place_of_a_closed_stream(tmp_path) -> None:
+    path = tmp_path / "found.json"
+    assert shell(f'"$@" policies --json {path} <&- >&- 2>&-').returncode == 0
+    assert path.read_bytes().startswith(b"{")
+    assert b"policies: who gets" not in path.read_bytes()
+
+
+def test_what_is_started_still_finds_a_stream_closed() -> None:
+    done = shell('"$@" run --folder /dev/null/x -- sh -c "echo told >&2; echo x" >&-')
+    assert done.returncode != 0
+    assert done.stderr.startswith("told\n")
+
+
+def test_a_reader_that_leaves_is_no_error() -> None:
+    done = shell('{ "$@" policies; echo $? >&2; } | head -1')
+    assert done.stderr == "0\n"
+    assert done.stdout.count("\n") == 1
+
+
+def test_a_full_disk_is_said() -> None:
+    done = shell('"$@" policies > /dev/full')
+    assert done.returncode == 2
+    assert done.stderr == (
+        "penstock: cannot write the output: No space left on device\n"
+    )
+
+
+def raised(error: BaseException) -> Callable[..., int]:
+    def act(_: object) -> int:
+        raise error
+
+    return act
+
+
+UNEXPECTED = {
+    "memory": (MemoryError(), 70, "not enough memory (give smaller numbers"),
+    "array": (MemoryError("Unable to\nallocate"), 70, "memory: Unable to allocate ("),
+    "recursion": (RecursionError("too deep"), 70, "internal error: RecursionError"),
+    "ours": (ZeroDivisionError("x / 0"), 70, "internal error: ZeroDivisionError: x /"),
+    "file": (PermissionError(13, "not allowed", "a/b"), 2, "penstock: a/b: not allo"),
+    "socket": (BrokenPipeError(32, "Broken pipe"), 2, "Broken pipe"),
+    "policy": (PolicyError("too much"), 2, "penstock: too much"),
+}
+
+
+@pytest.mark.parametrize("case", UNEXPECTED)
+def test_one_line_whatever_happens(
+    case: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    error, status, words = UNEXPECTED[case]
+    monkeypatch.setattr(policies, "main", raised(error))
+    monkeypatch.delenv("PENSTOCK_TRACEBACK", raising=False)
+    with os.fdopen(os.dup(1), "w") as stream:
+        # With a number of its own, which `main` may silence.
+        monkeypatch.setattr(sys, "stdout", stream)
+        assert main(["policies"]) == status
+        monkeypatch.undo()
+    said = capfd.readouterr().err
+    assert words in said
+    assert said.startswith("penstock: ")
+    assert said.count("\n") == 1
+
+
+def test_where_a_bug_is_can_be_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(policies, "main", raised(ZeroDivisionError("x / 0")))
+    monkeypatch.setenv("PENSTOCK_TRACEBACK", "1")
+    assert main(["policies"]) == 70
+    said = capfd.readouterr().err
+    assert said.startswith("Traceback")
+    assert said.endswith("PENSTOCK_TRACEBACK=1 shows where)\n")
+
+
+def test_the_help_that_helps_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["compare", "--frobnicate"])
+    assert capsys.readouterr().err == (
+        "penstock compare: unrecognized arguments: --frobnicate "
+        "(see penstock compare --help)\n"
+    )

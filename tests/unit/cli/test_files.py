@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: MIT
+"""Names on the command line are checked at once, before anything is done."""
+
+from __future__ import annotations
+
+import shutil
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+
+from penstock.cli import main
+from penstock.cli.files import InputFile, OutputFile, Word, check_names, make_folder
+from penstock.errors import InputError
+
+THREE = Path(__file__).parents[3] / "examples" / "three.json"
+
+#: Command -> what is wrong with it.
+REFUSED = {
+    "compare three.json --json three.json": "three.json: is read by this command",
+    "compare three.json --plot ../here/three.json": "three.json: is read by this",
+    "compare three.json --plot x.svg --json x.svg": "x.svg: is written by this",
+    "compare three.json --plot x.svg --timeline ./x.svg": "./x.svg: is written by",
+    "compare three.json --json link.json": "link.json: is read by this command",
+    "compare --problem three.json --json three.json": "is read by this command",
+    "place three.json --json three.json": "is read by this command",
+    "replay three.json d --json three.json": "is read by this command",
+    "compare ''": "an instance file: is empty",
+    "place ''": "PROBLEM: is empty",
+    "check ''": "EXE: is empty",
+    "replay '' d": "TRACE: is empty",
+    "drain ''": "--folder: is empty",
+    "compare --json ''": "--json: is empty",
+    "compare --workload ''": "--workload: is empty",
+    "study '' -o out": "FILE: is empty",
+    "study three.json -o ''": "--output: is empty",
+    "study three.json --dask ''": "--dask: is empty",
+    "study three.json -o \udcfe": "is no text in UTF-8",
+    "reproduce p4-fig5 -o \udcfe": "is no text in UTF-8",
+    "bench delta --output three.json": "three.json: cannot be made: File exists",
+    "bench slo --output /proc/x": "/proc/x: cannot be made: No such file",
+    "reproduce p4-fig5 --live -o three.json": "three.json/live: cannot be made: Not a",
+    "reproduce p4-fig5 nonsense all": "unknown figure 'nonsense'",
+    "reproduce --list p4-fig5": "--list takes no figure",
+    "generate help --set a=1": "--set does not go with help",
+    "ctl policy fcfs --json .": ".: is a folder",
+    "ctl slo mnt viz 1 1 --json .": ".: is a folder",
+    "mount --set-limit 1 mnt --json .": ".: is a folder",
+    "mount --status mnt --json none/x": "none/x: there is no folder none",
+}
+
+
+@pytest.mark.parametrize("command", REFUSED)
+def test_refused_in_one_line_and_nothing_is_written(
+    command: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    shutil.copy(THREE, here / "three.json")
+    (here / "link.json").symlink_to("three.json")
+    monkeypatch.chdir(here)
+    words = ["" if word == "''" else word for word in command.split()]
+    assert main(words) == 2
+    said = capfd.readouterr()
+    assert REFUSED[command] in said.err
+    assert said.err.count("\n") == 1
+    assert said.out == ""
+    assert sorted(path.name for path in here.iterdir()) == ["link.json", "three.json"]
+    assert (here / "three.json").read_bytes() == THREE.read_bytes()
+
+
+def test_devices_may_be_named_twice() -> None:
+    names = Namespace(json=OutputFile("/dev/null"), plot=OutputFile("/dev/null"), n=3)
+    check_names(names)
+    assert type(names.json) is str
+    check_names(Namespace(a=OutputFile("-"), b=OutputFile("-"), c=InputFile("-")))
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("os.access", lambda *_: False)
+    with pytest.raises(InputError, match="cannot be written"):
+        make_folder(tmp_path)
+    with pytest.raises(InputError, match="cannot be written"):
+        check_names(Namespace(json=OutputFile(str(tmp_path / "x"))))
+
+
+def test_other_arguments_are_left_alone() -> None:
+    check_names(Namespace(setting_listen="", job="", command=["", "x"], w=Word("a")))

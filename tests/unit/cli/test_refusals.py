@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: MIT
+"""Options that contradict one another or would have no effect, and bad values."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from penstock.cli import main
+
+HEAD = "process,file,operation,offset,size,start,end\n"
+TRACES = {
+    "huge.csv": "0,x,write,0,99999999999999,0,1\n",
+    "short.csv": "0,x,write,0,9,0\n",
+    "long.csv": "0,x,write,0,9,0,1,2\n",
+    "late.csv": "0,x,write,0,9,1e9,1e9\n",
+}
+#: Command -> what is wrong with it.
+REFUSED = {
+    "replay huge.csv d": "huge.csv: line 2: 99999999999999 bytes in one access",
+    "replay short.csv d": "short.csv: line 2: has 6 of 7 columns",
+    "replay long.csv d": "long.csv: line 2: has 8 of 7 columns",
+    "replay late.csv d": "--speed: a process waits for 1e+09 s between",
+    "replay late.csv d --speed nan": "--speed: 'nan' is not a positive number",
+    "replay late.csv d --speed 0": "--speed: '0' is not a positive number",
+    "compare /dev/zero": "/dev/zero: is a device",
+    "compare --set pressure=1 --set W=1": "pressure is given twice",
+    "compare --policy periodic-greedy-yield:delta=1,delta=2": "delta is given twice",
+    "serve --listen tcp://127.0.0.1:99999": "--listen: 'tcp://127.0.0.1:99999' is not",
+    "serve --listen tcp://127.0.0.1:0": "the port 1 to 65535",
+    "serve --join 127.0.0.1:7400": "--join: '127.0.0.1:7400' is not an address",
+    "serve --join tcp://a:1 --listen tcp://b:2": "listen: does not go with `join`",
+    "serve --bandwidth 1 --job-folder x": "job_folder: has no effect without `targe",
+    "serve --make-keys a --make-slurm b": "not allowed with argument --make-keys",
+    "serve --bandwidth 1 --policy periodic-greedy-yield": "needs its delta",
+    "serve --bandwidth 1 --listen tcp://127.0.0.1:7400": "is no key: there is no such",
+    "mount --status m --limit 5": "--limit does not go with a mount that runs",
+    "mount --set-limit 1 m --slo x": "--slo does not go with a mount that runs",
+    "mount --unmount m --background": "--background does not go with a mount that",
+    "mount --unmount m --json x": "--json does not go with --unmount",
+    "mount --status m --force": "--force does not go with --status",
+    "mount a b --force": "--force does not go with BACKING MNT",
+    "mount a b --json x": "--json does not go with BACKING MNT",
+    "ctl bandwidth -5": 'BANDWIDTH: -5 is not positive (write e.g. "1 GiB/s")',
+    "ctl limit j 0": "BANDWIDTH: 0 is not positive",
+    "ctl hint j -1": 'VOLUME: -1 is not positive (write e.g. "1 GiB")',
+    "ctl hint j much": "VOLUME: 'much' is not a",
+    "top --every nan": "--every: 'nan' is not a finite time",
+    "top --every 0": "--every: '0' is out of range (give 0.05 to 86400 seconds)",
+}
+
+
+def outcome(
+    words: list[str], capfd: pytest.CaptureFixture[str]
+) -> tuple[object, str, str]:
+    """Return status, output and complaints of a command."""
+    if words[0] == "serve":
+        # It prepares its process: priority, umask, limits.
+        penstock = [sys.executable, "-m", "penstock", *words]
+        done = subprocess.run(
+            penstock, capture_output=True, text=True, check=False, timeout=60
+        )
+        return done.returncode, done.stdout, done.stderr
+    try:
+        status: object = main(words)
+    except SystemExit as stop:
+        status = stop.code
+    return status, *capfd.readouterr()
+
+
+@pytest.mark.parametrize("command", REFUSED)
+def test_refused_in_one_line_and_nothing_is_done(
+    command: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    for name, text in TRACES.items():
+        (tmp_path / name).write_text(HEAD + text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PENSTOCK_FOLDER", str(tmp_path / "home"))
+    status, out, err = outcome(command.split(), capfd)
+    assert REFUSED[command] in err
+    assert (status, err.count("\n"), out) == (2, 1, "")
+    made = {path.name for path in tmp_path.iterdir()} - {"home"}
+    assert made == set(TRACES)
+
+
+def test_a_message_neither_quotes_a_file_nor_has_two_lines(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "long.json"
+    path.write_text('{"penstock": "' + "\\n" + "x" * 100_000 + '"}')
+    assert main(["compare", str(path)]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert len(said) < 3000

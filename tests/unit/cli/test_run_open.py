@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: MIT
+"""``penstock run`` starts the program, whatever goes wrong before."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from penstock.cli import main
+from penstock.live import run, shim
+
+
+class Became(BaseException):
+    """The process would be another program now."""
+
+
+@pytest.fixture
+def became(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have `become` end the test instead of the process."""
+
+    def become(command: list[str], environment: dict[str, str]) -> None:
+        raise Became(*command)
+
+    monkeypatch.setattr(run, "become", become)
+
+
+@pytest.mark.usefixtures("became")
+@pytest.mark.parametrize(
+    "error", [ZeroDivisionError("x"), MemoryError(), OverflowError(), OSError(5, "x")]
+)
+def test_our_own_mistakes(
+    error: Exception,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(run, "controlled_environment", broken)
+    monkeypatch.setattr(shim, "staged_environment", broken)
+    with pytest.raises(Became, match="true"):
+        main(["run", "--verbose", "--stage", "/x", "--", "true"])
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(":")[1] for line in lines] == [
+        " without control",
+        " without staging",
+    ]
+
+
+@pytest.mark.parametrize(
+    "options", [("--nodes", "9" * 30), ("--job", b"\xff"), ("--job", "a" * 5000)]
+)
+def test_what_cannot_be_said_to_the_agent(
+    options: tuple[str | bytes, ...], tmp_path: Path
+) -> None:
+    penstock = [sys.executable, "-m", "penstock", "run", "--folder", str(tmp_path)]
+    with socket.socket(socket.AF_UNIX) as agent:
+        agent.bind(str(tmp_path / "agent.sock"))
+        agent.listen()
+        done = subprocess.run(
+            [*penstock, *options, "--", "sh", "-c", "exit 5"], check=False, timeout=60
+        )
+    assert done.returncode == 5
