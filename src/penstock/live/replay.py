@@ -91,7 +91,11 @@ def _make_files(trace: Trace, directory: Path) -> dict[str, Path]:
             if names[file].stat().st_size < size:
                 os.truncate(names[file], size)
     except OSError as error:
-        raise InputError(str(error.strerror), where=str(directory)) from None
+        raise InputError(
+            f"files cannot be made there: {error.strerror}",
+            where=str(directory),
+            remedy="name a folder with room, that you can write",
+        ) from None
     return names
 
 

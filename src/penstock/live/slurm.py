@@ -108,7 +108,11 @@ def make_scripts(folder: Path, home: Path) -> None:
         for name, text in SCRIPTS.items():
             _put(folder / name, _filled(text, folder, home).encode())
     except OSError as error:
-        raise InputError(f"cannot be made: {error}", where=str(folder)) from None
+        raise InputError(
+            f"cannot be made: {error.strerror}",
+            where=str(error.filename or folder),
+            remedy="name a folder that root can write",
+        ) from None
 
 
 def _filled(text: str, folder: Path, home: Path) -> str:
