@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import os
 import shutil
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from penstock.live import IoClass, Mode, Page
+from penstock.live.page_layout import BucketWords, CurveWords, PageWords
 from support.jobs import Job
 
 PYTHON_BUFFERED = "open('out', 'w').write(open('text').read() * 2)"
@@ -263,10 +265,10 @@ def test_a_page_that_is_none_is_ignored(
 def test_a_torn_grant_limits_nobody(job: Job) -> None:
     job.page.grant(0.0)
     with job.page.path.open("r+b") as page:
-        page.seek(64 + 64 + 3 * 64 + 64)
-        page.write(b"\xff" * 8)
-        page.seek(64 + 64 + 3 * 64 + 128)
-        page.write(b"\xff" * 8)
+        for number in range(2):
+            curves = PageWords.buckets.offset + BucketWords.curve.offset
+            page.seek(curves + number * ctypes.sizeof(CurveWords))
+            page.write(b"\xff" * 8)
     done = job.run("sh", "-c", "echo hello > a")
     assert done.returncode == 0
     assert job.page.counters(IoClass.WRITE).waited_s == 0.0
