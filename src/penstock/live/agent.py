@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from penstock.errors import InputError, PenstockError
-from penstock.live.drainers import drain_left_behind
+from penstock.live.drainers import Sweeper, left_behind
 from penstock.live.local_job import LocalJob, Note
 from penstock.live.messages import (
     Admitted,
@@ -102,6 +102,7 @@ class Agent:
         self._complaints = Complaints(_LOG)
         self._bypass_thread = ThreadPoolExecutor(1, "bypass")
         self._bypass_look: Future[None] | None = None
+        self._sweeper = Sweeper()
         self.last_job = time.monotonic()
         """When there was a job for the last time (s)."""
 
@@ -111,12 +112,14 @@ class Agent:
         """Take up the pages that an agent before has left, and say hello."""
         for path in sorted(self._folder.glob("*.page")):
             job = LocalJob.adopt(path, self._notify)
-            if job is not None:
+            if job is not None and job.is_over:
+                self._let_go(job)
+            elif job is not None:
                 self._jobs[job.key] = job
                 _LOG.info("job %s goes on", job.key)
                 for pid in list(job.note.members):
                     self._watch_end(job, pid)
-        drain_left_behind(self._journals)
+        self._sweeper.sweep(left_behind(self._journals))
         self._greet()
 
     def close(self) -> None:
@@ -129,6 +132,7 @@ class Agent:
         self._jobs.clear()
         self._ends.clear()
         self._bypass_thread.shutdown(cancel_futures=True)
+        self._sweeper.close()
 
     def look(self) -> None:
         """Report what has changed, and renew the leases; to be called often."""
@@ -196,7 +200,12 @@ class Agent:
     def _forget(self, job: LocalJob) -> None:
         if self._jobs.pop(job.key, None) is not None:
             self._send(Part(job.key))
-            job.end()
+            self._let_go(job)
+
+    def _let_go(self, job: LocalJob) -> None:
+        """Serve a job no more, and have drained what it has left behind."""
+        self._sweeper.sweep(job.leftovers())
+        job.close(remove=True)
 
     # --- What the controller says -----------------------------------------------------
 

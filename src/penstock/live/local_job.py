@@ -25,7 +25,7 @@ import msgspec
 
 from penstock.errors import InputError
 from penstock.live.bypass import WrittenBytes
-from penstock.live.drainers import Drainer, drain_after
+from penstock.live.drainers import Drainer, Leftover
 from penstock.live.messages import Counts, Join, Terms
 from penstock.live.page import Bucket, IoClass, Mode, Page, PageError
 
@@ -87,7 +87,7 @@ class LocalJob:
         """When its counters are to be reported next (s)."""
         self._written, self._controlled, self._uncontrolled = WrittenBytes(), 0, 0.0
         self._drainer = Drainer(page.path, note.user, note.group)
-        self._staged = 0
+        self._staged, self._drained, self._drained_at = 0, 0, -inf
         self._over = threading.Event()
         self._thread = threading.Thread(
             target=self._watch, args=(on_post,), name=page.path.stem, daemon=True
@@ -111,7 +111,7 @@ class LocalJob:
 
     @classmethod
     def adopt(cls, path: Path, on_post: Callable[[str], None]) -> Self | None:
-        """Take a page up again; None, and its files go, if its processes are gone."""
+        """Take a page up again; None, and its files go, if it is none any more."""
         try:
             data = path.with_suffix(".note").read_bytes()
             note = msgspec.json.decode(data, type=Note)
@@ -120,14 +120,10 @@ class LocalJob:
                 for pid, start in note.members.items()
                 if started_at(pid) == start
             }
-            job = cls(note, Page.open(path), on_post)
+            return cls(note, Page.open(path), on_post)
         except (OSError, msgspec.MsgspecError, InputError):
             _remove(path)
             return None
-        if note.members or note.registered:
-            return job
-        job.end()
-        return None
 
     @property
     def key(self) -> str:
@@ -195,7 +191,7 @@ class LocalJob:
         posts = self.page.posts
         drains = self.page.counters(IoClass.DRAIN)
         counters = [self.page.counters(kind) for kind in classes]
-        self._controlled = counters[0].volume_bytes
+        self._controlled = counters[0].volume_bytes + self.page.staged.absorbed_bytes
         now = time.monotonic()
         quiet = max(now - max(c.last_s for c in counters), 0.0)
         waiting = any(c.waiting for c in counters)
@@ -205,9 +201,12 @@ class LocalJob:
         said = self.page.announced
         # A process that was killed in a phase never ends it, nor drains what it staged.
         spoken = min(quiet, now - said.last_s)
-        lives = spoken < _IN_FLIGHT_S or self._drainer.is_running
-        phases = max(said.begun - said.ended, 0) if lives else 0
         staged = self.page.staged
+        if staged.drained_bytes != self._drained:
+            self._drained, self._drained_at = staged.drained_bytes, now
+        spoken = min(spoken, now - self._drained_at)
+        lives = spoken < _IN_FLIGHT_S or drains.waiting > 0
+        phases = max(said.begun - said.ended, 0) if lives else 0
         self._staged = max(staged.absorbed_bytes - staged.drained_bytes, 0)
         left = self._staged if lives else 0
         idle = 0.0 if phases or left else quiet
@@ -243,13 +242,13 @@ class LocalJob:
         written = self._written.look(members)
         self._uncontrolled = max(self._uncontrolled, float(written - self._controlled))
 
-    def end(self) -> None:
-        """Serve it no more: its processes have ended, and what they left is drained."""
-        with suppress(PageError):
-            folder = self.page.journals
+    def leftovers(self) -> list[Leftover]:
+        """Return what its processes may have left behind when they have ended."""
+        with suppress(PageError, OSError):
+            folder, note = self.page.journals, self.note
             if folder is not None:
-                drain_after(folder, self.note.user, self.note.group)
-        self.close(remove=True)
+                return [Leftover(folder, note.user, note.group, self.page.place)]
+        return []
 
     def close(self, *, remove: bool = False) -> None:
         """Grant everything and serve the page no more; its thread unmaps it."""

@@ -214,6 +214,12 @@ class Page:
         return PageError(reason, where=str(self.path), remedy=remedy)
 
     @property
+    def place(self) -> tuple[int, int]:
+        """Device and inode of its file, by which journals name it."""
+        status = os.fstat(self._file)
+        return status.st_dev, status.st_ino
+
+    @property
     def is_removed(self) -> bool:
         """Whether its file has no name any more."""
         return os.fstat(self._file).st_nlink == 0
@@ -350,7 +356,7 @@ class Page:
 
     @property
     def journals(self) -> Path | None:
-        """The folder that programs say they stage into; None: nobody has said so."""
+        """The folder that programs stage into; None: none that is known, or several."""
         page = self._read()
         if page.staging.folder_state != FOLDER_KNOWN:
             return None

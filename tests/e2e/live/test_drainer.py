@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -12,10 +13,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from penstock.live import IoClass, Page
-from penstock.live.drainers import Drainer, drain_after, drain_beside
+from penstock.live.drainers import Drainer, Leftover, Sweeper, drain_beside
+from penstock.live.shim import shim_path
 from support.jobs import LIMIT_S, Job, eventually
 from support.stages import Stage
-from support.users import NEEDS_ROOT, NOBODY
+from support.users import NEEDS_ROOT, NOBODY, open_for_all
 
 #: Opens a file, writes what each line says, and closes it at the end of its input.
 _WRITER = """
@@ -231,13 +233,158 @@ def test_without_its_page_it_drains_nothing(stage: Stage, tmp_path: Path) -> Non
     assert writer.end() == b"closed\n"
 
 
+def _sweep(stage: Stage, page: Page | None = None) -> None:
+    place = page.place if page else None
+    sweeper = Sweeper()
+    sweeper.sweep([Leftover(stage.journals, os.geteuid(), page=place)])
+    eventually(lambda: not sweeper._waiting)
+    sweeper.close()
+
+
+def test_what_the_dead_of_one_job_have_left_is_not_that_of_another(
+    stage: Stage, job: Job, tmp_path: Path
+) -> None:
+    """Else the end of any job would have the others' journals drained, unpaced."""
+    other = Page.create(tmp_path / "other.page")
+    mine = Writer(stage, stage.environment(page=job.page.path), "mine")
+    theirs = Writer(stage, stage.environment(page=other.path), "theirs")
+    for writer in (mine, theirs):
+        writer.write(1000)
+        writer.process.kill()
+        writer.process.communicate(timeout=LIMIT_S)
+    _sweep(stage, job.page)
+    assert mine.path.stat().st_size == 1000
+    assert theirs.path.stat().st_size == 0
+    _sweep(stage, other)
+    assert theirs.path.stat().st_size == 1000
+    assert stage.left_over() == []
+
+
+@NEEDS_ROOT
+def test_a_file_that_was_made_read_only_is_drained(tmp_path: Path) -> None:
+    """By who is not root: root may write anything."""
+    stage = Stage(tmp_path / "staged", tmp_path / "journals")
+    page = Page.create(tmp_path / "page")
+    open_for_all(tmp_path)
+    stage.folder.mkdir(mode=0o700)
+    stage.journals.mkdir(mode=0o700)
+    environment = stage.environment(page=page.path)
+    for path in (stage.folder, stage.journals, page.path):
+        os.chown(path, NOBODY, NOBODY)
+    environment["LD_PRELOAD"] = shutil.copy(shim_path(), tmp_path / "library.so")
+    with subprocess.Popen(
+        ["dd", "of=out", "bs=8", "status=none"],
+        env=environment,
+        cwd=stage.folder,
+        stdin=subprocess.PIPE,
+        user=NOBODY,
+        group=NOBODY,
+        extra_groups=[],
+    ) as program:
+        assert program.stdin is not None
+        program.stdin.write(b"written\n")
+        program.stdin.flush()
+        eventually(lambda: _pending(page) == 8)
+        out = stage.folder / "out"
+        out.chmod(0o444)
+        drainer = drain_beside(page.path, stage.journals, NOBODY, NOBODY)
+        eventually(lambda: out.read_bytes() == b"written\n")
+        assert out.stat().st_mode & 0o777 == 0o444
+        drainer.kill()
+        drainer.wait(LIMIT_S)
+
+
+def test_it_ends_if_it_can_drain_nothing(stage: Stage, job: Job) -> None:
+    writer = Writer(stage, stage.environment(page=job.page.path), "a")
+    writer.write(1000)
+    writer.path.rename(stage.folder / "hidden")
+    process = drain_beside(job.page.path, stage.journals, os.geteuid(), os.getegid())
+    assert process.wait(LIMIT_S) == 0
+    assert _pending(job.page) == 1000
+    assert writer.end() == b"closed\n"
+    assert (stage.folder / "hidden").stat().st_size == 1000
+
+
+def test_who_drains_anothers_journal_counts_nothing_of_its_own(
+    stage: Stage, job: Job, tmp_path: Path
+) -> None:
+    other = Page.create(tmp_path / "other.page")
+    theirs = Writer(stage, stage.environment(page=other.path), "theirs")
+    theirs.write(1000)
+    done = stage.run("cat", "theirs", environment=stage.environment(page=job.page.path))
+    assert done.stdout == b"x" * 1000
+    assert job.page.staged.drained_bytes == 0
+    # And the page of whoever has staged it is mended by its own drainer.
+    with _draining(other, stage):
+        eventually(lambda: _pending(other) == 0)
+    assert theirs.end() == b"closed\n"
+
+
+def test_a_job_with_two_folders_has_no_drainer(
+    stage: Stage, job: Job, tmp_path: Path
+) -> None:
+    second = Stage(stage.folder, tmp_path / "second")
+    writers = [
+        Writer(it, it.environment(page=job.page.path), name)
+        for name, it in zip("ab", (stage, second), strict=True)
+    ]
+    for writer in writers:
+        writer.write(1000)
+    assert job.page.journals is None
+    with _draining(job.page, stage):
+        eventually(lambda: _pending(job.page) == 1000)
+        time.sleep(1.5)
+        # What is in the other folder is not taken for drained.
+        assert _pending(job.page) == 1000
+    for writer in writers:
+        assert writer.end() == b"closed\n"
+    assert _pending(job.page) == 0
+
+
+_RACE = """
+import os, sys, threading
+fd = os.open("a", os.O_WRONLY | os.O_CREAT)
+os.write(fd, bytes(8))
+over = threading.Event()
+def close_another() -> None:
+    while not over.wait(0.001):
+        other = os.dup(fd)
+        os.pwrite(other, b"z", 1 << 20)
+        os.close(other)
+thread = threading.Thread(target=close_another)
+thread.start()
+for place in range(0, 8 * 4000, 8):
+    os.pwrite(fd, b"A" * 8, place)
+    os.pwrite(fd, b"B" * 8, place)
+over.set()
+thread.join()
+os.close(fd)
+"""
+
+
+def test_nothing_is_written_under_a_journal_that_is_handed_over(
+    stage: Stage, job: Job
+) -> None:
+    environment = stage.environment(page=job.page.path, durable="journal")
+    warm = Writer(stage, environment, "warm")
+    warm.write(10)
+    with _draining(job.page, stage):
+        eventually(lambda: _pending(job.page) == 0)
+        for _ in range(3):
+            stage.run(sys.executable, "-S", "-c", _RACE, environment=environment)
+            eventually(lambda: _pending(job.page) == 0)
+            data = (stage.folder / "a").read_bytes()
+            assert data[: 8 * 4000] == b"B" * 8 * 4000
+        assert warm.end() == b"closed\n"
+
+
 def test_what_the_dead_have_left_is_drained_and_nothing_else(stage: Stage) -> None:
     dead, living = (Writer(stage, stage.environment(), name) for name in "ab")
     for writer in (dead, living):
         writer.write(MB)
     dead.process.kill()
     dead.process.communicate(timeout=LIMIT_S)
-    drain_after(stage.journals, os.geteuid(), os.getegid())
+    _sweep(stage)
     eventually(lambda: len(stage.left_over()) == 1)
     assert dead.path.read_bytes() == b"x" * MB
     assert living.path.stat().st_size == 0

@@ -4,14 +4,19 @@
 from __future__ import annotations
 
 import os
+import pwd
 import subprocess
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from penstock.errors import InputError
 from penstock.live import drainers
 from penstock.live.drain import default_folder
+from penstock.live.drainers import Leftover, Sweeper, left_behind
+from support.campaigns import until
 
 
 @pytest.fixture
@@ -20,82 +25,119 @@ def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.fixture
-def drained(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Path, int, int]]:
-    """Return where it is noted which folder would be drained, by whom."""
-    noted: list[tuple[Path, int, int]] = []
-    monkeypatch.setattr(drainers, "drain_after", lambda *who: noted.append(who))
-    return noted
-
-
-Drained = list[tuple[Path, int, int]]
-
-
-def test_what_is_left_behind_is_drained(memory: Path, drained: Drained) -> None:
-    for name in ("penstock-1", "penstock-2", "other"):
-        (memory / name).mkdir()
-    (memory / "penstock-2" / "1-2.journal").touch()
-    (memory / "other" / "1-2.journal").touch()
+def test_what_is_left_behind_is_found(memory: Path) -> None:
+    own = memory / f"penstock-{os.geteuid()}"
+    for folder in (own, memory / "penstock-12345", memory / "other"):
+        folder.mkdir()
+        (folder / "1-2.journal").touch()
     (memory / "penstock-3").touch()
-    drainers.drain_left_behind([])
-    assert drained == [(memory / "penstock-2", os.geteuid(), os.getegid())]
+    # One that is called after somebody else is not looked at.
+    assert left_behind([]) == [Leftover(own, os.geteuid())]
+    (own / "1-2.journal").unlink()
+    assert left_behind([]) == []
 
 
-def test_a_folder_of_another_user_is_drained_by_root_only(
-    memory: Path, drained: Drained, monkeypatch: pytest.MonkeyPatch
+def test_a_folder_of_another_user_is_found_by_root_only(
+    memory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = memory / "penstock-1"
+    user = os.geteuid()
+    folder = memory / f"penstock-{user}"
     folder.mkdir()
     (folder / "1-2.journal").touch()
-    status = folder.stat()
-    monkeypatch.setattr(os, "geteuid", lambda: status.st_uid + 1)
-    drainers.drain_left_behind([])
-    assert drained == []
+    monkeypatch.setattr(os, "geteuid", lambda: user + 1)
+    assert left_behind([]) == []
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    drainers.drain_left_behind([])
-    assert drained == [(folder, status.st_uid, status.st_gid)]
+    assert left_behind([]) == [Leftover(folder, user)]
 
 
-def test_a_link_is_not_followed(memory: Path, drained: Drained) -> None:
+def test_a_link_is_not_followed(memory: Path) -> None:
     (memory / "there").mkdir()
     (memory / "there" / "1-2.journal").touch()
-    (memory / "penstock-1").symlink_to(memory / "there")
-    drainers.drain_left_behind([])
-    assert drained == []
+    (memory / f"penstock-{os.geteuid()}").symlink_to(memory / "there")
+    assert left_behind([]) == []
 
 
-def test_folders_that_match_a_pattern_are_drained_too(
-    memory: Path, drained: Drained
-) -> None:
+def test_folders_that_match_a_pattern_are_found_too(memory: Path) -> None:
     for name in ("ssd1", "ssd2", "empty"):
         (memory / name / "journals").mkdir(parents=True)
     for name in ("ssd1", "ssd2"):
         (memory / name / "journals" / "1-2.journal").touch()
-    drainers.drain_left_behind([f"{memory}/*/journals", f"{memory}/not-there"])
-    folders = {folder for folder, *_ in drained}
+    found = left_behind([f"{memory}/*/journals", f"{memory}/not-there"])
+    folders = {it.folder for it in found}
     assert folders == {memory / "ssd1" / "journals", memory / "ssd2" / "journals"}
 
 
-def test_a_drainer_has_nothing_of_the_agents_own_control_nor_rights(
-    monkeypatch: pytest.MonkeyPatch,
+# --- The process ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Return where it is noted with what a process would be started."""
+    noted: list[dict[str, Any]] = []
+    monkeypatch.setattr(subprocess, "Popen", lambda _, **rest: noted.append(rest))
+    return noted
+
+
+def test_a_drainer_has_nothing_of_the_agents_environment(
+    started: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    started: list[dict[str, Any]] = []
-    monkeypatch.setattr(subprocess, "Popen", lambda _, **rest: started.append(rest))
-    monkeypatch.setenv("PENSTOCK_DISABLE", "1")
-    monkeypatch.setenv("PENSTOCK_PREFIXES", "/mine")
-    monkeypatch.setenv("TERM", "vt100")
-    drainers.drain_beside(Path("/page"), Path("/j"), os.geteuid() + 1, 7)
+    monkeypatch.setenv("SECRET", "of root")
+    drainers.drain_beside(Path("/page"), Path("/j"), os.geteuid(), os.getegid())
     (options,) = started
-    given = options["env"]
-    assert given["TERM"] == "vt100"
-    ours = {key: given[key] for key in given if key.startswith("PENSTOCK_")}
-    assert ours == {
+    assert "user" not in options
+    assert options["env"].pop("LD_PRELOAD").startswith("/proc/self/fd/")
+    assert options["env"] == {
         "PENSTOCK_PAGE": "/page",
         "PENSTOCK_STAGING": "/j",
         "PENSTOCK_DRAIN": "5000",
     }
-    assert (options["user"], options["group"]) == (os.geteuid() + 1, 7)
-    assert options["extra_groups"] == []
+
+
+def test_a_drainer_has_the_groups_of_its_user_and_no_others(
+    started: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = pwd.getpwnam("daemon" if os.geteuid() != 1 else "bin")
+    monkeypatch.setattr(os, "getgrouplist", lambda name, group: [group, 4711])
+    drainers.drain_beside(Path("/page"), Path("/j"), other.pw_uid, 7)
+    drainers._started(Path("/j"), other.pw_uid, None, {})
+    beside, after = started
+    assert (beside["user"], beside["group"]) == (other.pw_uid, 7)
+    assert (after["user"], after["group"]) == (other.pw_uid, other.pw_gid)
+    for options in started:
+        assert options["extra_groups"] == [other.pw_gid, 4711]
+
+
+def test_nobody_knows_the_groups_of_a_stranger(started: list[dict[str, Any]]) -> None:
+    stranger = 3_999_999_999
+    with pytest.raises(InputError, match="is not known"):
+        drainers._started(Path("/j"), stranger, None, {})
+    drainers.drain_beside(Path("/page"), Path("/j"), stranger, 7)
+    assert started[0]["extra_groups"] == []
+
+
+def test_one_user_does_not_keep_others_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    drained: list[Leftover] = []
+    blocked, go_on = threading.Event(), threading.Event()
+
+    def drain(_: Sweeper, it: Leftover) -> None:
+        drained.append(it)
+        if it.user == 1:
+            blocked.set()
+            go_on.wait(60.0)
+        if it.folder == Path("/bad"):
+            raise InputError("bad")
+
+    monkeypatch.setattr(Sweeper, "_drain", drain)
+    sweeper = Sweeper()
+    first = [Leftover(Path(f"/{number}"), 1) for number in range(20)]
+    sweeper.sweep([*first, *first])
+    assert blocked.wait(60.0)
+    others = [Leftover(Path("/bad"), 2), Leftover(Path("/good"), 2)]
+    sweeper.sweep(others)
+    until(lambda: drained == [first[0], *others])
+    go_on.set()
+    until(lambda: {*drained} == {*first, *others})
+    sweeper.close()
 
 
 def test_the_folder_is_that_of_the_environment_or_of_the_user(

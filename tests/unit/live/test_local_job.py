@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.live.drainers import Leftover
 from penstock.live.local_job import LocalJob, Note, started_at
 from penstock.live.messages import Join, Terms
 from penstock.live.page import IoClass, Mode, Page
@@ -189,7 +190,7 @@ def test_the_next_agent_takes_it_up(
     again.close()
 
 
-@pytest.mark.parametrize("damage", ["no note", "bad note", "bad page", "other process"])
+@pytest.mark.parametrize("damage", ["no note", "bad note", "bad page"])
 def test_what_cannot_be_taken_up_is_removed(
     job: LocalJob, posts: list[str], damage: str
 ) -> None:
@@ -200,15 +201,34 @@ def test_what_cannot_be_taken_up_is_removed(
         beside.unlink()
     elif damage == "bad note":
         beside.write_bytes(b"{")
-    elif damage == "bad page":
+    else:
         path.unlink()
         path.write_bytes(b"?")
-    else:
-        text = beside.read_text()
-        beside.write_text(text.replace(str(started_at(os.getpid())), "1"))
     assert LocalJob.adopt(path, posts.append) is None
     assert not path.exists()
     assert not beside.exists()
+
+
+def test_a_job_whose_processes_are_gone_is_over_and_has_left_its_journals(
+    job: LocalJob, posts: list[str], tmp_path: Path
+) -> None:
+    staging = Staging(tmp_path / "journals")
+    environment = shim_environment(job.page.path, [tmp_path], staging=staging)
+    subprocess.run(["true"], env=environment, check=True)
+    job.add(os.getpid())
+    beside = job.page.path.with_suffix(".note")
+    text = beside.read_text()
+    # Another process has the number now.
+    beside.write_text(text.replace(str(started_at(os.getpid())), "1"))
+    again = LocalJob.adopt(job.page.path, posts.append)
+    assert again is not None
+    assert again.is_over
+    ours = (os.geteuid(), os.getegid())
+    place = job.page.path.stat()
+    assert again.leftovers() == [
+        Leftover(tmp_path / "journals", *ours, (place.st_dev, place.st_ino))
+    ]
+    again.close()
 
 
 def test_closing_lets_go(job: LocalJob, tmp_path: Path) -> None:

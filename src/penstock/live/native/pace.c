@@ -361,13 +361,12 @@ void count_metadata(void)
 
 /* --- Staging ------------------------------------------------------------------------ */
 
-void note_absorbed(uint64_t size)
+void note_absorbed(void)
 {
     if (LOAD(attached_page->mode) == MODE_OFF || LOAD(sealed))
         return;
     struct page_class *class = &attached_page->classes[CLASS_WRITE];
     note_begin(class, now_ns());
-    ADD(attached_page->staging.absorbed_bytes, size);
     note_end(class);
 }
 

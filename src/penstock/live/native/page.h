@@ -80,7 +80,7 @@ struct page_class {
 
 /* Staging: see journal.h. Zero in a page of an agent that does not know it. */
 enum staging_mode { STAGING_NONE = 0, STAGING_WRITES = 1 };
-enum folder_state { FOLDER_UNKNOWN = 0, FOLDER_FILLED = 1, FOLDER_KNOWN = 2 };
+enum folder_state { FOLDER_UNKNOWN, FOLDER_FILLED, FOLDER_KNOWN, FOLDERS_SEVERAL };
 
 struct page_staging {
     _Atomic uint32_t mode; /* of a leased page: write through, or stage */

@@ -166,8 +166,8 @@ void visit_hand_over(struct visit *, size_t moved);
 
 void count_metadata(void);
 
-/* `size` bytes were written into a journal: activity, but nothing for the file system. */
-void note_absorbed(uint64_t size);
+/* Something was written into a journal: activity, but nothing for the file system. */
+void note_absorbed(void);
 
 /* Whether the page, its lease being valid, says that writes are to be staged. */
 bool page_wants_staging(void);

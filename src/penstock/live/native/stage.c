@@ -22,7 +22,7 @@ static bool can_wait(void)
 
 int stage_flush(int fd)
 {
-    struct seat seat = is_ready() ? seat_of(fd) : (struct seat){NULL, 0};
+    struct seat seat = is_ready() ? seat_of(fd) : (struct seat){.slot = NULL};
     int error = seat.slot != NULL ? -drain(seat) : 0;
     int late = atomic_exchange(&late_error[fd], 0);
     return error != 0 ? error : late;
@@ -40,7 +40,7 @@ static int sync_journal(struct seat seat)
 
 bool stage_sync(int fd, int *error)
 {
-    struct seat seat = is_ready() ? seat_of(fd) : (struct seat){NULL, 0};
+    struct seat seat = is_ready() ? seat_of(fd) : (struct seat){.slot = NULL};
     if (seat.slot == NULL || !stage_settings.terms.durable) {
         *error = stage_flush(fd);
         return *error != 0;
@@ -63,15 +63,27 @@ int stage_leave(int fd)
     return 0;
 }
 
-/* Let the journal be drained by whoever drains: it is on storage. */
+/* Whether a single descriptor leads to the slot. */
+static bool has_one_user(struct seat seat)
+{
+    uint8_t index = (uint8_t)(seat.slot - slots + 1);
+    int users = 0;
+    for (unsigned fd = 0; fd <= highest_descriptor(); fd++)
+        users += LOAD(slot_of[fd]) == index;
+    return users <= 1;
+}
+
+/* Let the journal be drained by whoever drains: it is on storage. Who could write to the
+ * file meanwhile, by another descriptor, drains it instead. */
 static bool hand_over(struct seat seat)
 {
     struct hold hold;
     hold_table(&hold);
     take(&seat.slot->lock);
-    bool here = LOAD(seat.slot->round) == seat.round;
+    bool here = !is_lost(seat);
     bool synced =
-        here && raw_call(SYS_fdatasync, seat.slot->journal.fd, 0, 0, 0, 0, 0) == 0;
+        here && has_one_user(seat) &&
+        raw_call(SYS_fdatasync, seat.slot->journal.fd, 0, 0, 0, 0, 0) == 0;
     if (synced) {
         atomic_fetch_or(&seat.slot->journal.header->flags, JOURNAL_CLOSED);
         vacate(seat.slot, false, 0);
@@ -193,10 +205,12 @@ bool stage_end_of(uint64_t device, uint64_t inode, uint64_t *end)
 
 bool stage_end(int fd, uint64_t *end)
 {
-    struct seat seat = is_ready() ? seat_of(fd) : (struct seat){NULL, 0};
+    struct seat seat = is_ready() ? seat_of(fd) : (struct seat){.slot = NULL};
     struct hold hold;
-    if (seat.slot == NULL || !hold_seat(&hold, seat))
+    if (seat.slot == NULL)
         return false;
+    if (!hold_seat(&hold, seat))
+        return foreign_end(seat.device, seat.inode, end);
     bool pending = !journal_is_empty(&seat.slot->journal);
     *end = LOAD(seat.slot->journal.header->end);
     release_seat(&hold, seat);

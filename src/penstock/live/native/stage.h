@@ -60,8 +60,8 @@ enum visited { VISITED_NOTHING, VISITED_KEPT, VISITED_DRAINED };
 /* Drain a part of a journal, if it is of a process that shares our page. */
 enum visited foreign_visit(const char *name);
 
-/* Drain a journal whose writer has ended. */
-enum visited foreign_adopt(const char *name);
+/* Drain a journal whose writer has ended, of the job with this page (0: of any). */
+enum visited foreign_adopt(const char *name, const uint64_t page[2]);
 
 /* The end of what another process has staged. */
 bool foreign_end(uint64_t device, uint64_t inode, uint64_t *end);

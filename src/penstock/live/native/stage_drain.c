@@ -3,6 +3,7 @@
  * Draining the staged files of this process, at the granted rate.
  */
 #include <errno.h>
+#include <fcntl.h>
 
 #include "stage_slots.h"
 
@@ -15,8 +16,9 @@ uint64_t ask_next(struct seat seat, uint64_t *target)
     const struct journal_header *header = seat.slot->journal.header;
     if (*target == 0)
         *target = atomic_load(&header->appended);
-    uint64_t next =
-        atomic_load(&header->drained) < *target ? journal_next(&seat.slot->journal, drain_step()) : 0;
+    uint64_t next = 0;
+    if (atomic_load(&header->drained) < *target)
+        next = journal_next(&seat.slot->journal, drain_step());
     release_seat(&hold, seat);
     return next;
 }
@@ -93,6 +95,11 @@ int drain(struct seat seat)
     bool first = true;
     for (;;) {
         uint64_t next = ask_next(seat, &target);
+        if (next == 0 && is_lost(seat)) {
+            /* Another thread has closed the file: its journal is left to the drainer. */
+            foreign_settle(seat.device, seat.inode, true, -1, AT_FDCWD, NULL);
+            return 0;
+        }
         if (next == 0)
             return settle_seat(seat);
         if (first)

@@ -6,13 +6,15 @@
  * no other job's journals. Programs need it not: whoever must drain does.
  *
  * It is any program under the library that finds PENSTOCK_DRAIN in its environment: it
- * drains, until nothing was staged for so many milliseconds, and never begins. Without a
- * page it drains once what programs that have ended have left behind, unpaced.
+ * drains, until nothing was drained for so many milliseconds, and never begins. Without a
+ * page it drains once what programs that have ended have left behind, unpaced: those of
+ * the page whose device and inode PENSTOCK_DRAIN_OF says, or all.
  */
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 
@@ -42,8 +44,15 @@ static bool is_journal(const char *name)
     return end != NULL && strcmp(end, ".journal") == 0;
 }
 
+static enum visited visit(const char *name, const uint64_t page[2])
+{
+    (void)page;
+    return foreign_visit(name);
+}
+
 /* Do something with every journal in the folder; return the most that came of it. */
-static enum visited for_all(enum visited (*act)(const char *name))
+static enum visited for_all(enum visited (*act)(const char *name, const uint64_t page[2]),
+                            const uint64_t page[2])
 {
     enum visited most = VISITED_NOTHING;
     char path[JOURNAL_NAME];
@@ -58,7 +67,7 @@ static enum visited for_all(enum visited (*act)(const char *name))
         if (!is_journal(entry->d_name) || length + room > sizeof path)
             continue;
         memcpy(path + length, entry->d_name, room);
-        enum visited visited = act(path);
+        enum visited visited = act(path, page);
         most = visited > most ? visited : most;
     }
     closedir(folder);
@@ -79,35 +88,46 @@ static struct balance read_balance(void)
     return (struct balance){drained, atomic_load(&page->absorbed_bytes), now_ns()};
 }
 
-/* What somebody else has drained, who has not our page, is missing in it. The page is
- * right again once no journal has anything and it has not changed for a while. */
+/* What somebody else has drained, who has not our page, is missing in it; and what a
+ * program has staged that was killed before it could count. The page is right again once
+ * no journal has anything and it has not changed for a while. */
 static void correct(struct balance *before, struct balance now)
 {
+    bool whole = LOAD(attached_page->staging.folder_state) == FOLDER_KNOWN;
     if (now.drained != before->drained || now.absorbed != before->absorbed)
         *before = now;
-    else if (now.since_ns - before->since_ns > RETRY_NS)
+    else if (whole && now.since_ns - before->since_ns > RETRY_NS)
         atomic_compare_exchange_strong(&attached_page->staging.drained_bytes,
                                        &now.drained, now.absorbed);
 }
 
-/* Drain until nothing was staged for so long. */
+/* Drain until nothing was drained for so long. */
 static void drain_beside(uint64_t linger_ns)
 {
+    const uint64_t any[2] = {0, 0};
     struct balance before = {0, 0, 0};
     for (uint64_t busy = now_ns(); now_ns() - busy < linger_ns;) {
         struct balance now = read_balance();
+        enum visited visited = VISITED_NOTHING;
         STORE(attached_page->classes[CLASS_DRAIN].beat_ns, now.since_ns);
-        if (now.drained >= now.absorbed) {
-            rest(LOOK_NS);
-            continue;
-        }
-        busy = now.since_ns;
-        enum visited visited = for_all(foreign_visit);
-        if (visited == VISITED_NOTHING)
+        if (now.drained != now.absorbed)
+            visited = for_all(visit, any);
+        if (visited == VISITED_NOTHING && now.drained != now.absorbed)
             correct(&before, now);
-        if (visited != VISITED_DRAINED)
+        if (visited == VISITED_DRAINED)
+            busy = now_ns();
+        else
             rest(visited == VISITED_KEPT ? RETRY_NS : LOOK_NS);
     }
+}
+
+/* DEVICE:INODE; nothing: of any page. */
+static void read_place(uint64_t page[2])
+{
+    const char *text = secure_getenv("PENSTOCK_DRAIN_OF");
+    char *end = NULL;
+    page[0] = text != NULL ? strtoull(text, &end, 10) : 0;
+    page[1] = end != NULL && *end == ':' ? strtoull(end + 1, NULL, 10) : 0;
 }
 
 void drain_if_asked(void)
@@ -115,11 +135,16 @@ void drain_if_asked(void)
     const char *linger_ms = secure_getenv("PENSTOCK_DRAIN");
     if (linger_ms == NULL)
         return;
+    uint64_t page[2];
+    read_place(page);
     prctl(PR_SET_NAME, "penstock-drain");
+    /* The agent may go before others; this is the user's. */
+    if (getpriority(PRIO_PROCESS, 0) < 0)
+        setpriority(PRIO_PROCESS, 0, 0);
     bool has_page = attached_place[1] != 0;
     if (is_ready() && has_page)
         drain_beside(strtoull(linger_ms, NULL, 10) * UINT64_C(1000000));
     else if (is_ready() && secure_getenv("PENSTOCK_PAGE") == NULL)
-        for_all(foreign_adopt);
+        for_all(foreign_adopt, page);
     raw_call(SYS_exit_group, 0, 0, 0, 0, 0, 0);
 }

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 
@@ -35,12 +36,38 @@ static bool is_file_of(int fd, const struct journal_header *header)
             header->birth_ns == 0);
 }
 
+/* Open a file of ours that may not be written: its owner has said so after it was opened
+ * to be written. */
+static int open_read_only(int at, const char *path, const struct journal_header *header)
+{
+    char link[32];
+    struct stat status;
+    int place = (int)raw_call(SYS_openat, at, (long)path, O_PATH | O_CLOEXEC, 0, 0, 0);
+    if (place < 0)
+        return place;
+    int fd = -EACCES;
+    link_of(place, link);
+    if (is_file_of(place, header) &&
+        raw_call(SYS_fstat, place, (long)&status, 0, 0, 0, 0) == 0 &&
+        status.st_uid == (uid_t)raw_call(SYS_geteuid, 0, 0, 0, 0, 0, 0) &&
+        (status.st_mode & S_IWUSR) == 0) {
+        long mode = status.st_mode & 07777;
+        raw_call(SYS_fchmodat, AT_FDCWD, (long)link, mode | S_IWUSR, 0, 0, 0);
+        fd = (int)raw_call(SYS_openat, AT_FDCWD, (long)link, O_WRONLY | O_CLOEXEC, 0, 0, 0);
+        raw_call(SYS_fchmodat, AT_FDCWD, (long)link, mode, 0, 0, 0);
+    }
+    raw_call(SYS_close, place, 0, 0, 0, 0, 0);
+    return fd;
+}
+
 static int open_checked(int at, const char *path, const struct journal_header *header)
 {
     const int flags = O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
     if (path == NULL)
         return -ENOENT;
     int fd = (int)raw_call(SYS_openat, at, (long)path, flags, 0, 0, 0);
+    if (fd == -EACCES)
+        fd = open_read_only(at, path, header);
     if (fd < 0 || is_file_of(fd, header))
         return fd;
     raw_call(SYS_close, fd, 0, 0, 0, 0, 0);
@@ -64,6 +91,12 @@ static int open_file(const struct journal_header *header, int fd, int at,
 }
 
 /* --- Draining ------------------------------------------------------------------- */
+
+/* Whether what is in it was counted in our page. */
+static bool is_of_our_page(const struct journal *journal)
+{
+    return memcmp(journal->header->page, attached_place, sizeof attached_place) == 0;
+}
 
 static int64_t locked_step(struct journal *journal, int file, uint64_t most)
 {
@@ -94,7 +127,7 @@ static int drain_foreign(struct journal *journal, int file, enum io_class class,
         struct visit visit = {.class = NULL};
         visit_reserve(&visit, class, next);
         int64_t moved = locked_step(journal, file, next);
-        if (moved > 0)
+        if (moved > 0 && is_of_our_page(journal))
             ADD(attached_page->staging.drained_bytes, (uint64_t)moved);
         end(&visit, moved);
         if (moved == -EAGAIN)
@@ -105,10 +138,11 @@ static int drain_foreign(struct journal *journal, int file, enum io_class class,
     return settle_foreign(journal, file);
 }
 
-/* Of another file, or damaged: nobody can drain it, and the name is needed. */
+/* Of another file, damaged, or to be put aside: nobody can drain it, and the name is
+ * needed. */
 static bool is_hopeless(int answer)
 {
-    return answer == -ESTALE || answer == -EUCLEAN;
+    return answer == -ESTALE || answer == -EUCLEAN || answer == -ECANCELED;
 }
 
 /* The journal of a dead process goes once it is empty, or aside if that is hopeless. */
@@ -119,8 +153,10 @@ static void bury(struct journal *journal, const char *name, int answer)
     bool dead = !journal_is_locked(journal, LOCK_LIFE);
     if (dead && journal_is_empty(journal))
         journal_retire(journal, name);
-    else if (dead && is_hopeless(answer))
+    else if (dead && is_hopeless(answer)) {
+        stage_say("journal is put aside, it cannot be drained", name, -answer);
         journal_put_aside(journal, name);
+    }
     journal_unlock(journal, LOCK_DRAIN);
 }
 
@@ -179,10 +215,10 @@ enum visited foreign_visit(const char *name)
     const unsigned STEPS = 16; /* then it is the turn of another journal */
     struct journal journal;
     enum visited visited = VISITED_NOTHING;
-    if (journal_open(&journal, name) != 0)
-        return visited;
-    int answer = 0;
-    bool ours = memcmp(journal.header->page, attached_place, sizeof attached_place) == 0;
+    int answer = journal_open(&journal, name);
+    if (answer != 0)
+        return answer == -ENOENT || answer == -EPERM ? VISITED_NOTHING : VISITED_KEPT;
+    bool ours = is_of_our_page(&journal);
     bool asks = atomic_load(&journal.header->flags) & JOURNAL_ASKS &&
                 journal_is_locked(&journal, LOCK_LIFE);
     if (ours && !journal_is_empty(&journal)) {
@@ -198,12 +234,14 @@ enum visited foreign_visit(const char *name)
     return visited;
 }
 
-enum visited foreign_adopt(const char *name)
+enum visited foreign_adopt(const char *name, const uint64_t page[2])
 {
     struct journal journal;
     if (journal_open(&journal, name) != 0)
         return VISITED_NOTHING;
-    bool orphan = !journal_is_locked(&journal, LOCK_LIFE);
+    bool wanted = page[1] == 0 || (page[0] == journal.header->page[0] &&
+                                   page[1] == journal.header->page[1]);
+    bool orphan = wanted && !journal_is_locked(&journal, LOCK_LIFE);
     if (orphan)
         settle(&journal, name, -1, AT_FDCWD, NULL);
     journal_close(&journal);

@@ -173,16 +173,22 @@ static int make_memory_folder(char folder[1024])
     return answer == -EEXIST ? 0 : (int)answer;
 }
 
-/* The agent starts a drainer for the first folder that a job stages into. */
+/* The agent starts a drainer for the folder that a job stages into; if there are several
+ * it has none, for it could not tell what is left to be drained. */
 static void tell_folder(void)
 {
     struct penstock_page *page = attached_page;
-    uint32_t unknown = FOLDER_UNKNOWN;
-    if (page == NULL || !atomic_compare_exchange_strong(&page->staging.folder_state,
-                                                        &unknown, FOLDER_FILLED))
+    uint32_t state = FOLDER_UNKNOWN;
+    if (page == NULL)
         return;
-    memcpy(page->folder, stage_settings.folder, sizeof page->folder);
-    atomic_store(&page->staging.folder_state, FOLDER_KNOWN);
+    if (atomic_compare_exchange_strong(&page->staging.folder_state, &state,
+                                       FOLDER_FILLED)) {
+        memcpy(page->folder, stage_settings.folder, sizeof page->folder);
+        atomic_store(&page->staging.folder_state, FOLDER_KNOWN);
+    } else if (state == FOLDER_FILLED ||
+               strncmp(page->folder, stage_settings.folder, FOLDER_BYTES) != 0) {
+        atomic_store(&page->staging.folder_state, FOLDERS_SEVERAL);
+    }
 }
 
 int stage_use(const char *folder, uint64_t capacity)

@@ -11,6 +11,8 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
+#include <time.h>
 
 enum { BARRED = 1024 };
 
@@ -84,11 +86,17 @@ void release_seat(const struct hold *hold, struct seat seat)
     restore_signals(hold);
 }
 
+bool is_lost(struct seat seat)
+{
+    return LOAD(seat.slot->round) != seat.round;
+}
+
 /* --- Descriptors ---------------------------------------------------------------- */
 
 struct seat seat_of_slot(struct slot *slot)
 {
-    struct seat seat = {slot, atomic_load_explicit(&slot->round, memory_order_acquire)};
+    struct seat seat = {slot, atomic_load_explicit(&slot->round, memory_order_acquire),
+                        LOAD(slot->device), LOAD(slot->inode)};
     if (seat.round % 2 == 0)
         seat.slot = NULL;
     return seat;
@@ -97,7 +105,7 @@ struct seat seat_of_slot(struct slot *slot)
 struct seat seat_of(int fd)
 {
     uint8_t index = LOAD(slot_of[fd]);
-    return index > 0 ? seat_of_slot(&slots[index - 1]) : (struct seat){NULL, 0};
+    return index > 0 ? seat_of_slot(&slots[index - 1]) : (struct seat){.slot = NULL};
 }
 
 struct seat seat_of_file(uint64_t device, uint64_t inode)
@@ -108,7 +116,7 @@ struct seat seat_of_file(uint64_t device, uint64_t inode)
             LOAD(slots[i].inode) == inode)
             return seat;
     }
-    return (struct seat){NULL, 0};
+    return (struct seat){.slot = NULL};
 }
 
 bool any_seat(struct seat *found)
@@ -238,7 +246,7 @@ void refuse_descriptor(int fd, int error)
 }
 
 /* Wait for whoever drains, for so many milliseconds; it holds the lock for a step. */
-enum { A_MOMENT = 200, LONG = 30000 };
+enum { A_MOMENT = 200, LONG = 2000 };
 
 static bool lock_drain(struct journal *journal, unsigned patience_ms)
 {
@@ -347,15 +355,37 @@ static void occupy(struct slot *slot, int fd, const struct staged_file *file,
  * back at once; should it be wanted in between, the signal is one that nobody minds. */
 static bool is_open_elsewhere(int fd)
 {
-    long before = raw_call(SYS_fcntl, fd, F_GETSIG, 0, 0, 0, 0);
-    if (raw_call(SYS_fcntl, fd, F_GETLEASE, 0, 0, 0, 0) != F_UNLCK)
+    long signal = raw_call(SYS_fcntl, fd, F_GETSIG, 0, 0, 0, 0);
+    long owner = raw_call(SYS_fcntl, fd, F_GETOWN, 0, 0, 0, 0);
+    long lease = raw_call(SYS_fcntl, fd, F_GETLEASE, 0, 0, 0, 0);
+    if (lease == F_RDLCK || lease == F_WRLCK)
         return true; /* the program has a lease: it wants to know who comes */
     raw_call(SYS_fcntl, fd, F_SETSIG, SIGURG, 0, 0, 0);
     long answer = raw_call(SYS_fcntl, fd, F_SETLEASE, F_WRLCK, 0, 0, 0);
     if (answer == 0)
         raw_call(SYS_fcntl, fd, F_SETLEASE, F_UNLCK, 0, 0, 0);
-    raw_call(SYS_fcntl, fd, F_SETSIG, before, 0, 0, 0);
-    return answer == -EAGAIN;
+    raw_call(SYS_fcntl, fd, F_SETSIG, signal, 0, 0, 0);
+    raw_call(SYS_fcntl, fd, F_SETOWN, owner, 0, 0, 0);
+    /* Of a file of somebody else the kernel does not tell. */
+    return answer == -EAGAIN || answer == -EACCES;
+}
+
+/* Whether to ask. A file that was made just now nobody has open but who made it; and the
+ * leases of network file systems are about something else. */
+static bool may_be_open(int fd, const struct staged_file *file)
+{
+    const uint64_t FRESH_NS = 1000000000;
+    const unsigned NFS = 0x6969, CIFS = 0xff534d42, SMB2 = 0xfe534d42;
+    struct timespec now = {0, 0};
+    struct statfs status;
+    raw_call(SYS_clock_gettime, CLOCK_REALTIME, (long)&now, 0, 0, 0, 0);
+    uint64_t now_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    if (file->birth_ns != 0 && now_ns - file->birth_ns < FRESH_NS)
+        return false;
+    if (raw_call(SYS_fstatfs, fd, (long)&status, 0, 0, 0, 0) != 0)
+        return true;
+    unsigned type = (unsigned)status.f_type;
+    return type != NFS && type != CIFS && type != SMB2;
 }
 
 /* A journal for a file that nobody else has open. Others who open it from now on find
@@ -364,7 +394,7 @@ static int make_journal(struct journal *journal, int fd, const struct staged_fil
 {
     char name[JOURNAL_NAME];
     int answer = journal_create(journal, &stage_settings.terms, file);
-    if (answer != 0 || !is_open_elsewhere(fd))
+    if (answer != 0 || !may_be_open(fd, file) || !is_open_elsewhere(fd))
         return answer;
     journal_name(name, stage_settings.folder, file->device, file->inode);
     if (lock_drain(journal, A_MOMENT))
@@ -416,7 +446,7 @@ static int enter(int fd, const struct staged_file *file, struct seat *seat)
 struct seat admit(int fd)
 {
     struct staged_file file;
-    struct seat seat = {NULL, 0};
+    struct seat seat = {.slot = NULL};
     if (!stage_describe(fd, &file) || is_barred(file.device, file.inode))
         return seat;
     int answer = enter(fd, &file, &seat);

@@ -31,6 +31,7 @@ struct slot {
 struct seat {
     struct slot *slot; /* NULL: none */
     uint64_t round;
+    uint64_t device, inode;
 };
 
 /* A lock that is held: the signals that were blocked before. */
@@ -65,6 +66,9 @@ void release_table(const struct hold *);
 /* Hold the slot, if it is still what it was. */
 bool hold_seat(struct hold *, struct seat);
 void release_seat(const struct hold *, struct seat);
+
+/* The slot has been ended since: its journal may still have something in it. */
+bool is_lost(struct seat);
 
 struct seat seat_of_slot(struct slot *);
 struct seat seat_of(int fd);

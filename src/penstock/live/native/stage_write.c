@@ -105,8 +105,11 @@ static enum verdict absorb(struct seat seat, const struct load *load, struct ord
     enum verdict verdict = THROUGH;
     if (!hold_seat(&hold, seat))
         return THROUGH;
+    uint64_t before = order->done;
     if ((!first || !is_shared(seat.slot)) && (!first || claim(order, load->size)))
         verdict = append(&seat.slot->journal, load, order) ? FULL : ABSORBED;
+    /* Whatever becomes of the call: this will be drained. */
+    ADD(attached_page->staging.absorbed_bytes, order->done - before);
     /* After the commit: whoever set it before has not seen the record. */
     order->shared = is_shared(seat.slot);
     release_seat(&hold, seat);
@@ -153,7 +156,7 @@ static bool concluded(struct seat seat, const struct load *load, struct order *o
     if (order->done < load->size)
         claim_only(order, order->done);
     if (order->done > 0)
-        note_absorbed(order->done);
+        note_absorbed();
     *answer = order->done > 0 ? (ssize_t)order->done : -1;
     if (order->done == 0)
         errno = order->error;
