@@ -19,6 +19,7 @@ import pytest
 from penstock.cli import drain
 from penstock.live import IoClass, Page
 from penstock.live.drain import State, look
+from penstock.live.drainers import drain_beside
 from penstock.live.journal import LAYOUT
 from penstock.live.shim import SOURCES
 from support.jobs import LIMIT_S, Job, compiled, eventually
@@ -386,6 +387,29 @@ def test_what_a_program_has_asked_of_its_descriptor_stays(stage: Stage) -> None:
     code += "print(os.fstat(fd).st_size)"
     done = stage.run(sys.executable, "-S", "-c", code)
     assert done.stdout == b"999\n", done.stderr
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["os.utime(fd, (7, 7)); os.close(fd)", "os.close(fd); os.utime('a', (7, 7))"],
+)
+@pytest.mark.parametrize("durable", ["file", "journal"])
+def test_a_time_that_was_set_stays(
+    stage: Stage, job: Job, call: str, durable: str
+) -> None:
+    code = "import os; fd = os.open('a', os.O_WRONLY | os.O_CREAT); "
+    code += f"os.write(fd, b'x' * 999); {call}"
+    environment = stage.environment(page=job.page.path, durable=durable)
+    # With a drainer, which may be held up, close need not wait for the drain.
+    ours = (job.page.path, stage.journals, os.geteuid(), os.getegid())
+    drainer = drain_beside(*ours)
+    done = stage.run(sys.executable, "-S", "-c", code, environment=environment)
+    assert done.returncode == 0, done.stderr
+    eventually(lambda: stage.left_over() == [])
+    assert (stage.folder / "a").stat().st_size == 999
+    assert (stage.folder / "a").stat().st_mtime == 7.0
+    drainer.kill()
+    drainer.wait(LIMIT_S)
 
 
 def test_a_file_with_a_lease_is_not_staged(stage: Stage, job: Job) -> None:

@@ -22,10 +22,12 @@
 #include <sys/prctl.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 #include <dirent.h>
 #include <unistd.h>
+#include <utime.h>
 
 /* Names that headers hide, or that older headers lack. */
 int __open_2(const char *, int);
@@ -109,12 +111,14 @@ int __underflow(FILE *);
     X(link, failing) X(linkat, failing) X(symlink, failing) X(symlinkat, failing) \
     X(truncate, failing) X(truncate64, failing) X(chmod, failing) X(fchmodat, failing) \
     X(chown, failing) X(lchown, failing) X(fchownat, failing) X(utimensat, failing) \
+    X(utimes, failing) X(utime, failing) \
     X(chdir, failing) X(fchdir, failing)
 
 /* What staging has to see beside. */
 #define REAL_STAGING(X) \
     X(fstat, failing) X(fstat64, failing) X(lseek, failing) X(lseek64, failing) \
     X(fsync, failing) X(fdatasync, failing) X(sync, failing) X(syncfs, failing) \
+    X(futimens, failing) X(futimes, failing) \
     X(sync_file_range, failing) X(ftruncate, failing) X(ftruncate64, failing) \
     X(fallocate, failing) X(fallocate64, failing) \
     X(posix_fallocate, failing) X(posix_fallocate64, failing) \

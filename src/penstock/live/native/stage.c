@@ -74,7 +74,8 @@ static bool has_one_user(struct seat seat)
 }
 
 /* Let the journal be drained by whoever drains: it is on storage. Who could write to the
- * file meanwhile, by another descriptor, drains it instead. */
+ * file meanwhile, by another descriptor, drains it instead; one that is empty nobody would
+ * look at any more. */
 static bool hand_over(struct seat seat)
 {
     struct hold hold;
@@ -82,7 +83,7 @@ static bool hand_over(struct seat seat)
     take(&seat.slot->lock);
     bool here = !is_lost(seat);
     bool synced =
-        here && has_one_user(seat) &&
+        here && has_one_user(seat) && !journal_is_empty(&seat.slot->journal) &&
         raw_call(SYS_fdatasync, seat.slot->journal.fd, 0, 0, 0, 0, 0) == 0;
     if (synced) {
         atomic_fetch_or(&seat.slot->journal.header->flags, JOURNAL_CLOSED);

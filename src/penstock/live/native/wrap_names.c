@@ -126,7 +126,11 @@ COUNTED(lchown, (const char *path, uid_t user, gid_t group), (path, user, group)
 COUNTED(fchownat, (int at, const char *path, uid_t user, gid_t group, int flags),
         (at, path, user, group, flags), at, path)
 COUNTED(utimensat, (int at, const char *path, const struct timespec times[2], int flags),
-        (at, path, times, flags), at, path)
+        (at, followed(at, path), times, flags), at, path)
+COUNTED(utimes, (const char *path, const struct timeval times[2]),
+        (followed(AT_FDCWD, path), times), AT_FDCWD, path)
+COUNTED(utime, (const char *path, const struct utimbuf *times),
+        (followed(AT_FDCWD, path), times), AT_FDCWD, path)
 /* clang-format on */
 
 EXPORT int statx(int at, const char *path, int flags, unsigned mask, struct statx *status)

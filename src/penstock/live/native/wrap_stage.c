@@ -71,6 +71,9 @@ static int returned(int error)
     return error;
 }
 
+/* A drain afterwards would set the time anew. */
+AFTER_FLUSH(futimens, (int fd, const struct timespec times[2]), (fd, times), failed)
+AFTER_FLUSH(futimes, (int fd, const struct timeval times[2]), (fd, times), failed)
 AFTER_FLUSH(ftruncate, (int fd, off_t size), (fd, size), failed)
 AFTER_FLUSH(ftruncate64, (int fd, off64_t size), (fd, size), failed)
 AFTER_FLUSH(fallocate, (int fd, int mode, off_t at, off_t size), (fd, mode, at, size),
