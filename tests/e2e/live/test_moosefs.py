@@ -75,7 +75,7 @@ exec timeout --kill-after 5 60 "$@"
 """
 
 _SCRIPT = r"""
-import subprocess, sys
+import subprocess, sys, time
 from pathlib import Path
 from penstock.errors import InputError
 from penstock.live.drivers import get_driver
@@ -97,6 +97,18 @@ def written(folder, count):
         found |= labels(path)
     return "".join(sorted(found))
 
+def await_server(label):
+    folder = root / f"ready-{label}"
+    folder.mkdir()
+    driver.assign(folder, [label])
+    for _ in range(150):
+        try:
+            return written(folder, 1)
+        except OSError:
+            time.sleep(0.2)
+
+for label in "ABC":
+    await_server(label)
 job = root / "job"
 job.mkdir()
 driver.assign(job, ["A"])
