@@ -36,7 +36,7 @@ ALLOWED: dict[str, set[str]] = {
     "analysis": {"errors", "kernels", "model", "sim"},
     "live": {
         *(TOP, "errors", "units", "registry", "kernels", "model", "policies"),
-        *("placement", "staging", "workloads", "sim", "analysis"),
+        *("placement", "staging", "qos", "workloads", "sim", "analysis"),
     },
     "mount": {TOP, "errors", "units", "qos"},
     "experiments": {

@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 import numpy as np
 from numba.core.errors import NumbaError
 
-from penstock.errors import PolicyError
+from penstock.errors import PolicyError, reason_of
 from penstock.kernels import addresses, interpreted, is_kernel, kinds, memory
 from penstock.live import steps
 from penstock.policies.policy import Policy
@@ -318,8 +318,7 @@ class _Interpreted:
         try:
             return float(self._allocate(self._view(*self._shown), self._wanted))
         except Exception as error:
-            reason = " ".join(f"{type(error).__name__}: {error}".split())
-            raise PolicyError(f"a policy failed: {reason}") from error
+            raise PolicyError(f"a policy failed: {reason_of(error)}") from error
 
     def set_scalar(self, name: str, value: float) -> None:
         """Set a field of the program."""

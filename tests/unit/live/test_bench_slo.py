@@ -25,9 +25,9 @@ from penstock.live.bench.slo_windows import (
     Window,
     compliance,
     moved,
-    percentile_95,
     windows,
 )
+from penstock.qos.feedback import percentile
 from support.mounts import why_no_mounts
 
 TIMES = st.lists(st.tuples(st.floats(0.0, 4.9), st.floats(0.0, 2.0)))
@@ -67,8 +67,8 @@ def test_only_windows_with_answers_count() -> None:
 
 
 def test_one_in_twenty_may_be_late() -> None:
-    assert percentile_95([1.0] * 19 + [9.0]) == 1.0
-    assert percentile_95([2.0, 9.0]) == 9.0
+    assert percentile([1.0] * 19 + [9.0]) == 1.0
+    assert percentile([2.0, 9.0]) == 9.0
 
 
 def test_rates_are_straight_between_points() -> None:

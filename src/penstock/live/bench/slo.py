@@ -37,9 +37,9 @@ from penstock.live.bench.slo_windows import (
     Answer,
     compliance,
     moved,
-    percentile_95,
     windows,
 )
+from penstock.qos.feedback import percentile
 from penstock.units import format_volume
 
 __all__ = ["Scale", "measure"]
@@ -222,7 +222,7 @@ def _small_run(root: Path, scheduler: str, scale: Scale) -> _Small:
         found = _answers(plans)
     times = [answer.answered - answer.issued for answer in found["reader"]]
     written = sum(answer.answered <= scale.small for answer in found["writer"])
-    return _Small(percentile_95(times), written)
+    return _Small(percentile(times), written)
 
 
 def _prepare(folder: Path, size: int) -> None:

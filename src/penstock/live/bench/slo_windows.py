@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil
 from typing import NamedTuple
+
+from penstock.qos.feedback import percentile
 
 __all__ = [
     "Answer",
@@ -17,7 +18,6 @@ __all__ = [
     "Window",
     "compliance",
     "moved",
-    "percentile_95",
     "windows",
 ]
 
@@ -52,11 +52,6 @@ class Window:
     overloaded: bool
     """Whether more was there, or came, than the storage can move meanwhile."""
     groups: Mapping[str, Seen]
-
-
-def percentile_95(values: Sequence[float]) -> float:
-    """Return the smallest value that 95 % of all do not exceed."""
-    return sorted(values)[ceil(0.95 * len(values)) - 1]
 
 
 def windows(
@@ -113,4 +108,4 @@ def _present(answers: Sequence[Answer], begin: float, end: float) -> int:
 def _seen(answers: Sequence[Answer], begin: float, end: float) -> Seen:
     times = [a.answered - a.issued for a in answers if begin <= a.answered < end]
     issued = sum(begin <= a.issued < end for a in answers)
-    return Seen(issued, len(times), percentile_95(times) if times else None)
+    return Seen(issued, len(times), percentile(times) if times else None)

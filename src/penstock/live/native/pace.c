@@ -25,7 +25,7 @@ static uint64_t time_ns(clockid_t clock)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static uint64_t now_ns(void)
+uint64_t now_ns(void)
 {
     return time_ns(CLOCK_MONOTONIC);
 }

@@ -166,6 +166,9 @@ void visit_hand_over(struct visit *, size_t moved);
 
 void count_metadata(void);
 
+/* CLOCK_MONOTONIC. */
+uint64_t now_ns(void);
+
 /* Something was written into a journal: activity, but nothing for the file system. */
 void note_absorbed(void);
 

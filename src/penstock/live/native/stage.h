@@ -57,8 +57,8 @@ bool foreign_settle(uint64_t device, uint64_t inode, bool through, int fd, int a
 /* What became of a journal; the greatest is what matters of several. */
 enum visited { VISITED_NOTHING, VISITED_KEPT, VISITED_DRAINED };
 
-/* Drain a part of a journal, if it is of a process that shares our page. */
-enum visited foreign_visit(const char *name);
+/* Drain a part of a journal of the job with this page. */
+enum visited foreign_visit(const char *name, const uint64_t page[2]);
 
 /* Drain a journal whose writer has ended, of the job with this page (0: of any). */
 enum visited foreign_adopt(const char *name, const uint64_t page[2]);

@@ -24,13 +24,6 @@
 static const uint64_t LOOK_NS = 5000000;
 static const uint64_t RETRY_NS = 1000000000;
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 static void rest(uint64_t duration_ns)
 {
     struct timespec duration = {(time_t)(duration_ns / 1000000000u),
@@ -42,12 +35,6 @@ static bool is_journal(const char *name)
 {
     const char *end = strrchr(name, '.');
     return end != NULL && strcmp(end, ".journal") == 0;
-}
-
-static enum visited visit(const char *name, const uint64_t page[2])
-{
-    (void)page;
-    return foreign_visit(name);
 }
 
 /* Do something with every journal in the folder; return the most that came of it. */
@@ -104,14 +91,13 @@ static void correct(struct balance *before, struct balance now)
 /* Drain until nothing was drained for so long. */
 static void drain_beside(uint64_t linger_ns)
 {
-    const uint64_t any[2] = {0, 0};
     struct balance before = {0, 0, 0};
     for (uint64_t busy = now_ns(); now_ns() - busy < linger_ns;) {
         struct balance now = read_balance();
         enum visited visited = VISITED_NOTHING;
         STORE(attached_page->classes[CLASS_DRAIN].beat_ns, now.since_ns);
         if (now.drained != now.absorbed)
-            visited = for_all(visit, any);
+            visited = for_all(foreign_visit, attached_place);
         if (visited == VISITED_NOTHING && now.drained != now.absorbed)
             correct(&before, now);
         if (visited == VISITED_DRAINED)

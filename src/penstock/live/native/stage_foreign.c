@@ -92,10 +92,10 @@ static int open_file(const struct journal_header *header, int fd, int at,
 
 /* --- Draining ------------------------------------------------------------------- */
 
-/* Whether what is in it was counted in our page. */
-static bool is_of_our_page(const struct journal *journal)
+/* Whether what is in it was counted in the page with this device and inode. */
+static bool is_of_page(const struct journal *journal, const uint64_t page[2])
 {
-    return memcmp(journal->header->page, attached_place, sizeof attached_place) == 0;
+    return journal->header->page[0] == page[0] && journal->header->page[1] == page[1];
 }
 
 static int64_t locked_step(struct journal *journal, int file, uint64_t most)
@@ -127,7 +127,7 @@ static int drain_foreign(struct journal *journal, int file, enum io_class class,
         struct visit visit = {.class = NULL};
         visit_reserve(&visit, class, next);
         int64_t moved = locked_step(journal, file, next);
-        if (moved > 0 && is_of_our_page(journal))
+        if (moved > 0 && is_of_page(journal, attached_place))
             ADD(attached_page->staging.drained_bytes, (uint64_t)moved);
         end(&visit, moved);
         if (moved == -EAGAIN)
@@ -210,7 +210,7 @@ bool foreign_settle(uint64_t device, uint64_t inode, bool through, int fd, int a
     return alive;
 }
 
-enum visited foreign_visit(const char *name)
+enum visited foreign_visit(const char *name, const uint64_t page[2])
 {
     const unsigned STEPS = 16; /* then it is the turn of another journal */
     struct journal journal;
@@ -218,7 +218,7 @@ enum visited foreign_visit(const char *name)
     int answer = journal_open(&journal, name);
     if (answer != 0)
         return answer == -ENOENT || answer == -EPERM ? VISITED_NOTHING : VISITED_KEPT;
-    bool ours = is_of_our_page(&journal);
+    bool ours = is_of_page(&journal, page);
     bool asks = atomic_load(&journal.header->flags) & JOURNAL_ASKS &&
                 journal_is_locked(&journal, LOCK_LIFE);
     if (ours && !journal_is_empty(&journal)) {
@@ -239,8 +239,7 @@ enum visited foreign_adopt(const char *name, const uint64_t page[2])
     struct journal journal;
     if (journal_open(&journal, name) != 0)
         return VISITED_NOTHING;
-    bool wanted = page[1] == 0 || (page[0] == journal.header->page[0] &&
-                                   page[1] == journal.header->page[1]);
+    bool wanted = page[1] == 0 || is_of_page(&journal, page);
     bool orphan = wanted && !journal_is_locked(&journal, LOCK_LIFE);
     if (orphan)
         settle(&journal, name, -1, AT_FDCWD, NULL);
