@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 
-from support.campaigns import PIECES, Bench, end_session, processes_of, until
+from support.campaigns import PIECES, Bench, end_session
+from support.waiting import processes_of, until
 
 pytest.importorskip("distributed", reason="the extra `dask` is not installed")
 
@@ -75,7 +76,7 @@ def test_ctrl_c_ends_a_local_cluster(bench: Bench) -> None:
     assert 2 <= len(kept) < PIECES
     message = f"{len(kept)} of {PIECES} pieces are kept in out/studies/small"
     assert said == f"{message}: the same command goes on from there penstock: stopped"
-    until(lambda: not processes_of(process.pid), 10)
+    until(lambda: not processes_of(process.pid))
 
 
 def test_a_scheduler_by_address(

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from support.campaigns import PIECES, Bench, processes_of, until
+from support.campaigns import PIECES, Bench
+from support.waiting import processes_of, until
 
 POOL = ("--jobs", "2")
 
@@ -60,7 +61,7 @@ def test_ctrl_c_keeps_what_is_done(bench: Bench, expected: bytes) -> None:
     kept = bench.pieces()
     message = f"{len(kept)} of {PIECES} pieces are kept in out/studies/small"
     assert said == f"{message}: the same command goes on from there penstock: stopped"
-    until(lambda: not processes_of(process.pid), 5)
+    until(lambda: not processes_of(process.pid))
     _finish(bench, kept, expected)
 
 
@@ -69,14 +70,14 @@ def test_a_run_that_is_killed_twice(bench: Bench, expected: bytes) -> None:
     process = bench.start(*POOL)
     bench.wait_for_pieces(1)
     os.kill(process.pid, signal.SIGKILL)
-    process.communicate(timeout=20)
+    process.communicate(timeout=120)
     # Workers notice by themselves that the command has gone.
-    until(lambda: not processes_of(process.pid), 10)
+    until(lambda: not processes_of(process.pid))
     kept = bench.pieces()
     process = bench.start(*POOL)
     bench.wait_for_pieces(len(kept) + 2)
     os.killpg(process.pid, signal.SIGKILL)
-    process.communicate(timeout=20)
+    process.communicate(timeout=120)
     assert kept.items() <= bench.pieces().items()
     (bench.study / "pieces" / ".0000-000000.parquet.abcd1234").write_bytes(b"half")
     _finish(bench, bench.pieces(), expected)

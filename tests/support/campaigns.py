@@ -13,21 +13,18 @@ import runpy
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from penstock.experiments.campaign import run_study
 from penstock.experiments.executors import Inline
+from support.waiting import processes_of, until
 
 __all__ = [
     "PIECES",
     "Bench",
     "end_session",
-    "processes_of",
     "undisturbed_table",
-    "until",
 ]
 
 PIECES = 12
@@ -164,30 +161,8 @@ def undisturbed_table(folder: Path) -> bytes:
     return bench.table()
 
 
-def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
-    """Wait until `condition` holds; fail if that takes too long."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "took too long"
-        time.sleep(0.02)
-
-
 def end_session(process: subprocess.Popen[Any]) -> None:
     """Kill what is left of a session, its first process included."""
     if processes_of(process.pid):
         os.killpg(process.pid, signal.SIGKILL)
-    process.communicate(timeout=20)
-
-
-def processes_of(session: int) -> list[str]:
-    """Return the processes that still belong to a session, zombies left out."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            text = path.read_text()
-        except OSError:
-            continue
-        state, _, _, its_session = text.rpartition(")")[2].split()[:4]
-        if int(its_session) == session and state != "Z":
-            found.append(text)
-    return found
+    process.communicate(timeout=120)

@@ -23,8 +23,8 @@ from typing import NamedTuple
 from penstock.live.drain import drain_folder
 from penstock.live.drainers import drain_beside
 from penstock.live.page import LEASE_MAX_S, Page
-from support.jobs import LIMIT_S
 from support.stages import Stage
+from support.waiting import LIMIT_S
 
 __all__ = [
     "FILES",

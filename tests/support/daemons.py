@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from support.campaigns import until
+from support.waiting import until
 
 __all__ = ["PHASES", "WRITER", "Daemon"]
 
@@ -69,7 +69,7 @@ class Daemon:
             self.process = self._popen(
                 [sys.executable, "-m", "penstock", "serve", *flags], stderr=log
             )
-        until(self._is_ready, 120.0)
+        until(self._is_ready)
 
     def _is_ready(self) -> bool:
         assert self.process is not None
@@ -86,20 +86,20 @@ class Daemon:
         """Kill the daemon as if the node had lost it."""
         assert self.process is not None
         self.process.kill()
-        self.process.wait(20.0)
+        self.process.wait(120)
 
     def stop(self) -> int:
         """Stop the daemon in good order."""
         assert self.process is not None
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(20.0)
+        return self.process.wait(120)
 
     def close(self) -> None:
         """Kill what a test has left."""
         for process in self._started:
             if process.poll() is None:
                 process.kill()
-            process.wait(20.0)
+            process.wait(120)
             for stream in (process.stdin, process.stdout, process.stderr):
                 if stream is not None:
                     stream.close()
@@ -111,7 +111,7 @@ class Daemon:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60.0,
+            timeout=120,
             env=self.environment,
             cwd=self.data,
         )

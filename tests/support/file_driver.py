@@ -129,7 +129,7 @@ class Driver:
     def do_cat(self, name: str) -> Answer:
         """Look with another program."""
         done = subprocess.run(
-            ["cat", name], capture_output=True, check=False, timeout=60
+            ["cat", name], capture_output=True, check=False, timeout=120
         )
         return done.returncode, done.stdout.hex()
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,9 @@ from typing import Any
 import pytest
 
 from penstock.live import IoClass, Page, shim_environment
+from support.waiting import LIMIT_S
 
 PROGRAMS = Path(__file__).parents[1] / "e2e" / "live"
-LIMIT_S = 120.0
 
 
 @dataclass
@@ -87,11 +86,3 @@ def compiled(target: Path, source: str, options: Sequence[str] = ()) -> Path:
         timeout=LIMIT_S,
     )
     return target
-
-
-def eventually(condition: Callable[[], object]) -> None:
-    """Wait until `condition` holds."""
-    deadline = time.monotonic() + LIMIT_S
-    while not condition():
-        assert time.monotonic() < deadline, "never came true"
-        time.sleep(0.005)

@@ -37,7 +37,7 @@ def assert_layout(
     command = ["gcc", "-std=c11", f"-I{SOURCES}", "-o", program, source]
     subprocess.run(command, check=True, timeout=120)
     said = subprocess.run(
-        [program], capture_output=True, text=True, check=True, timeout=60
+        [program], capture_output=True, text=True, check=True, timeout=120
     ).stdout.split()
     assert dict(zip(rows, map(int, said), strict=True)) == rows
 

@@ -67,7 +67,7 @@ class Mounted:
     def end(self) -> None:
         """Leave nothing behind."""
         while self.is_mounted():
-            subprocess.run(["umount", "-l", str(self.point)], check=False, timeout=10)
+            subprocess.run(["umount", "-l", str(self.point)], check=False, timeout=120)
         if self.pid and _alive(self.pid):
             os.kill(self.pid, signal.SIGKILL)
 

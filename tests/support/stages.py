@@ -13,7 +13,8 @@ from pathlib import Path
 from penstock.live import shim_environment
 from penstock.live.drain import Found, drain_folder
 from penstock.live.staging_rules import Staging
-from support.jobs import LIMIT_S, PROGRAMS
+from support.jobs import PROGRAMS
+from support.waiting import LIMIT_S
 
 
 @dataclass

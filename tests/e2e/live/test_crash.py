@@ -29,8 +29,8 @@ from support.crashes import (
     killed,
     seeds,
 )
-from support.jobs import LIMIT_S
 from support.stages import Stage
+from support.waiting import LIMIT_S
 
 
 @dataclass

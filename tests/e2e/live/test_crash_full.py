@@ -148,13 +148,13 @@ def full(memory_stage: Stage) -> Iterator[Stage]:
     if os.geteuid() != 0 or not _mounted(memory_stage.folder, _ROOM):
         pytest.skip("needs the right to mount")
     yield memory_stage
-    subprocess.run(["umount", "-l", memory_stage.folder], check=True, timeout=60)
+    subprocess.run(["umount", "-l", memory_stage.folder], check=True, timeout=120)
 
 
 def _mounted(folder: Path, size: str, *options: str) -> bool:
     words = ",".join([*options, f"size={size}", "mode=700"])
     command = ["mount", "-t", "tmpfs", "-o", words, "none", folder]
-    done = subprocess.run(command, capture_output=True, check=False, timeout=60)
+    done = subprocess.run(command, capture_output=True, check=False, timeout=120)
     return done.returncode == 0
 
 

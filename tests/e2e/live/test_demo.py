@@ -15,11 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from support.campaigns import until
 from support.mounts import why_no_mounts
+from support.waiting import LIMIT_S, until
 
 SCRIPT = Path(__file__).parents[3] / "scripts/demo-live.sh"
-LIMIT_S = 120.0
 pytestmark = [
     pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc"),
     pytest.mark.skipif(
@@ -79,7 +78,7 @@ def test_the_demo_shows_both_policies_and_writers_outlive_the_controller(
     assert "training" in frame
     assert "both have ended well" in text
     assert "Traceback" not in text
-    until(lambda: not _left(folder), LIMIT_S)
+    until(lambda: not _left(folder))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -89,12 +88,9 @@ def test_a_demo_that_is_interrupted_cleans_up(
     log = tmp_path / "log"
     demo = _demo(folder, log)
     try:
-        until(
-            lambda: "two writers" in log.read_text() or demo.poll() is not None,
-            LIMIT_S,
-        )
+        until(lambda: "two writers" in log.read_text() or demo.poll() is not None)
     finally:
         demo.send_signal(number)
         status = demo.wait(LIMIT_S)
     assert status == 128 + number, log.read_text()
-    until(lambda: not _left(folder), LIMIT_S)
+    until(lambda: not _left(folder))

@@ -15,9 +15,10 @@ from pathlib import Path
 from penstock.live import IoClass, Page
 from penstock.live.drainers import Drainer, Leftover, Sweeper, drain_beside
 from penstock.live.shim import shim_path
-from support.jobs import LIMIT_S, Job, eventually
+from support.jobs import Job
 from support.stages import Stage
 from support.users import NEEDS_ROOT, NOBODY, open_for_all
+from support.waiting import LIMIT_S, until
 
 #: Opens a file, writes what each line says, and closes it at the end of its input.
 _WRITER = """
@@ -81,12 +82,12 @@ def test_what_is_staged_is_drained_while_the_program_goes_on(
         writer.write(MB // 5)
     began = time.monotonic()
     with _draining(job.page, stage):
-        eventually(lambda: _pending(job.page) == 0)
+        until(lambda: _pending(job.page) == 0)
         # But for the credit of the first 0.1 s, and the last step.
         assert time.monotonic() - began > (8 - 1 - 0.4) / 10
         assert writer.path.read_bytes() == b"x" * 8 * MB
         # It is counted as a drain, not as something that the program does.
-        eventually(lambda: job.volume(IoClass.DRAIN) == 8 * MB)
+        until(lambda: job.volume(IoClass.DRAIN) == 8 * MB)
         assert job.volume(IoClass.WRITE) == 0
         writer.write(1000)
         assert writer.end() == b"closed\n"
@@ -101,12 +102,12 @@ def test_it_waits_for_its_grant(stage: Stage, job: Job) -> None:
     writer = Writer(stage, stage.environment(page=job.page.path), "a")
     writer.write(MB)
     with _draining(job.page, stage):
-        eventually(lambda: job.page.counters(IoClass.DRAIN).waiting)
+        until(lambda: job.page.counters(IoClass.DRAIN).waiting)
         assert writer.path.stat().st_size == 0
         # The program is not held up, nor does it look so.
         assert job.page.counters(IoClass.WRITE).waiting == 0
         job.page.grant(float("inf"))
-        eventually(lambda: _pending(job.page) == 0)
+        until(lambda: _pending(job.page) == 0)
         assert writer.path.stat().st_size == MB
         assert writer.end() == b"closed\n"
 
@@ -122,7 +123,7 @@ def test_it_lets_the_journals_of_other_jobs_alone(
     for writer in (mine, theirs, nobodys):
         writer.write(MB)
     with _draining(job.page, stage):
-        eventually(lambda: _pending(job.page) == 0)
+        until(lambda: _pending(job.page) == 0)
         assert mine.path.stat().st_size == MB
         assert theirs.path.stat().st_size == nobodys.path.stat().st_size == 0
     for writer in (mine, theirs, nobodys):
@@ -137,11 +138,11 @@ def test_close_leaves_a_journal_on_disk_to_it(stage: Stage, job: Job) -> None:
     writer = Writer(stage, environment, "a")
     writer.write(MB)
     with _draining(job.page, stage):
-        eventually(lambda: job.page.counters(IoClass.DRAIN).waiting)
+        until(lambda: job.page.counters(IoClass.DRAIN).waiting)
         assert writer.end() == b"closed\n"
         assert writer.path.stat().st_size == 0
         job.page.grant(float("inf"))
-        eventually(lambda: stage.left_over() == [])
+        until(lambda: stage.left_over() == [])
     assert writer.path.read_bytes() == b"x" * MB
 
 
@@ -153,13 +154,13 @@ def test_what_follows_is_staged_until_it_is_done(stage: Stage, job: Job) -> None
     writer = Writer(stage, environment, "a")
     writer.write(MB)
     with _draining(job.page, stage):
-        eventually(lambda: job.page.counters(IoClass.DRAIN).waiting)
+        until(lambda: job.page.counters(IoClass.DRAIN).waiting)
         job.page.stages = False
         # To write through it would have to wait for a drain that is held up.
         writer.write(1000)
         assert job.page.staged.absorbed_bytes == MB + 1000
         job.page.grant(float("inf"))
-        eventually(lambda: _pending(job.page) == 0)
+        until(lambda: _pending(job.page) == 0)
         writer.write(2000)
         assert job.page.staged.absorbed_bytes == MB + 1000
         assert writer.path.stat().st_size == MB + 3000
@@ -176,7 +177,7 @@ def test_one_that_was_killed_is_replaced_and_nothing_is_lost(
         writer.write(MB // 5)
     for wanted in (1, MB, 2 * MB):
         with _draining(job.page, stage):
-            eventually(lambda: job.page.staged.drained_bytes >= wanted)  # noqa: B023
+            until(lambda: job.page.staged.drained_bytes >= wanted)  # noqa: B023
     job.page.grant(float("inf"))
     assert writer.end() == b"closed\n"
     assert writer.path.read_bytes() == b"x" * 4 * MB
@@ -192,7 +193,7 @@ def test_the_page_is_corrected_if_somebody_else_has_drained(
     assert writer.path.stat().st_size == MB
     assert _pending(job.page) == MB
     with _draining(job.page, stage):
-        eventually(lambda: _pending(job.page) == 0)
+        until(lambda: _pending(job.page) == 0)
     writer.write(1000)
     assert _pending(job.page) == 1000
     assert writer.end() == b"closed\n"
@@ -204,8 +205,8 @@ def test_it_ends_by_itself_when_nothing_is_staged(stage: Stage, job: Job) -> Non
     drainer = Drainer(job.page.path, os.geteuid(), os.getegid())
     drainer.keep(stage.journals)
     assert drainer.is_running
-    eventually(lambda: _pending(job.page) == 0)
-    eventually(lambda: not drainer.is_running)
+    until(lambda: _pending(job.page) == 0)
+    until(lambda: not drainer.is_running)
     assert writer.end() == b"closed\n"
 
 
@@ -237,7 +238,7 @@ def _sweep(stage: Stage, page: Page | None = None) -> None:
     place = page.place if page else None
     sweeper = Sweeper()
     sweeper.sweep([Leftover(stage.journals, os.geteuid(), page=place)])
-    eventually(lambda: not sweeper._waiting)
+    until(lambda: not sweeper._waiting)
     sweeper.close()
 
 
@@ -284,11 +285,11 @@ def test_a_file_that_was_made_read_only_is_drained(tmp_path: Path) -> None:
         assert program.stdin is not None
         program.stdin.write(b"written\n")
         program.stdin.flush()
-        eventually(lambda: _pending(page) == 8)
+        until(lambda: _pending(page) == 8)
         out = stage.folder / "out"
         out.chmod(0o444)
         drainer = drain_beside(page.path, stage.journals, NOBODY, NOBODY)
-        eventually(lambda: out.read_bytes() == b"written\n")
+        until(lambda: out.read_bytes() == b"written\n")
         assert out.stat().st_mode & 0o777 == 0o444
         drainer.kill()
         drainer.wait(LIMIT_S)
@@ -316,7 +317,7 @@ def test_who_drains_anothers_journal_counts_nothing_of_its_own(
     assert job.page.staged.drained_bytes == 0
     # And the page of whoever has staged it is mended by its own drainer.
     with _draining(other, stage):
-        eventually(lambda: _pending(other) == 0)
+        until(lambda: _pending(other) == 0)
     assert theirs.end() == b"closed\n"
 
 
@@ -332,7 +333,7 @@ def test_a_job_with_two_folders_has_no_drainer(
         writer.write(1000)
     assert job.page.journals is None
     with _draining(job.page, stage):
-        eventually(lambda: _pending(job.page) == 1000)
+        until(lambda: _pending(job.page) == 1000)
         time.sleep(1.5)
         # What is in the other folder is not taken for drained.
         assert _pending(job.page) == 1000
@@ -369,10 +370,10 @@ def test_nothing_is_written_under_a_journal_that_is_handed_over(
     warm = Writer(stage, environment, "warm")
     warm.write(10)
     with _draining(job.page, stage):
-        eventually(lambda: _pending(job.page) == 0)
+        until(lambda: _pending(job.page) == 0)
         for _ in range(3):
             stage.run(sys.executable, "-S", "-c", _RACE, environment=environment)
-            eventually(lambda: _pending(job.page) == 0)
+            until(lambda: _pending(job.page) == 0)
             data = (stage.folder / "a").read_bytes()
             assert data[: 8 * 4000] == b"B" * 8 * 4000
         assert warm.end() == b"closed\n"
@@ -385,7 +386,7 @@ def test_what_the_dead_have_left_is_drained_and_nothing_else(stage: Stage) -> No
     dead.process.kill()
     dead.process.communicate(timeout=LIMIT_S)
     _sweep(stage)
-    eventually(lambda: len(stage.left_over()) == 1)
+    until(lambda: len(stage.left_over()) == 1)
     assert dead.path.read_bytes() == b"x" * MB
     assert living.path.stat().st_size == 0
     assert living.end() == b"closed\n"
@@ -431,7 +432,7 @@ def test_who_wants_to_be_called_drains_by_itself(stage: Stage, job: Job) -> None
     assert program.stdout is not None
     assert program.stdout.readline() == b"staged\n"
     with _draining(job.page, stage):
-        eventually(lambda: (stage.folder / "other").stat().st_size == 1000)
+        until(lambda: (stage.folder / "other").stat().st_size == 1000)
         assert (stage.folder / "asks").stat().st_size == 0
         program.communicate(timeout=LIMIT_S)
     assert program.returncode == 0

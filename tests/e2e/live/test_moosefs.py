@@ -86,7 +86,7 @@ servers = {"192.0.2.11": "A", "192.0.2.12": "B", "192.0.2.13": "C"}
 
 def labels(path):
     said = subprocess.run(["mfsfileinfo", path], capture_output=True, text=True,
-                          check=True, timeout=30).stdout
+                          check=True, timeout=120).stdout
     return {servers[a] for a in servers if a + ":" in said}
 
 def written(folder, count):

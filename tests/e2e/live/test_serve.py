@@ -28,9 +28,9 @@ from penstock.live.messages import (
     Switch,
 )
 from penstock.live.wire import Client
-from support.campaigns import until
 from support.daemons import PHASES, Daemon
 from support.users import NEEDS_ROOT, NOBODY, as_user, open_for_all
+from support.waiting import until
 
 MB = 10**6
 
@@ -62,7 +62,7 @@ def daemon(shared: Daemon) -> Iterator[Daemon]:
 def test_a_program_is_paced(daemon: Daemon) -> None:
     began = time.monotonic()
     process = daemon.run("dd", "if=/dev/zero", "of=paced", "bs=64k", "count=128")
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=120)
     assert process.returncode == 0, said
     # 8.4 MB at 8 MB/s, less what may pass before the decision and at once.
     assert time.monotonic() - began > 0.7
@@ -84,7 +84,7 @@ def test_the_exit_status_is_the_programs(
     daemon: Daemon, command: tuple[str, ...], status: int
 ) -> None:
     process = daemon.run(*command)
-    said, complaint = process.communicate(timeout=60)
+    said, complaint = process.communicate(timeout=120)
     assert process.returncode == status
     assert said == ""
     assert complaint.count("\n") == (status in (126, 127))
@@ -94,7 +94,7 @@ def test_nothing_is_added_to_what_a_program_says(daemon: Daemon) -> None:
     process = daemon.run(
         "sh", "-c", "cat; echo out; echo err >&2", options=("--verbose",)
     )
-    assert process.communicate("in\n", timeout=60) == ("in\nout\n", "err\n")
+    assert process.communicate("in\n", timeout=120) == ("in\nout\n", "err\n")
 
 
 def test_phases_are_found_and_their_volume_is_learnt(daemon: Daemon) -> None:
@@ -110,7 +110,7 @@ def test_phases_are_found_and_their_volume_is_learnt(daemon: Daemon) -> None:
         assert not line["active"]
         assert line["moved"] == number * 16 * 65536
     process.stdin.close()
-    assert process.wait(20.0) == 0
+    assert process.wait(120) == 0
 
 
 def test_two_jobs_share_and_the_operator_changes_it(daemon: Daemon) -> None:
@@ -155,11 +155,11 @@ def test_several_programs_are_one_job(daemon: Daemon) -> None:
     until(lambda: daemon.job("one").get("waiting"))
     assert len(daemon.status()["jobs"]) == 1
     first.kill()
-    first.wait(20.0)
+    first.wait(120)
     time.sleep(0.3)
     assert daemon.job("one")["active"]
     second.kill()
-    second.wait(20.0)
+    second.wait(120)
     until(lambda: not daemon.status()["jobs"])
 
 
@@ -167,7 +167,7 @@ def test_a_job_that_is_killed_is_forgotten(daemon: Daemon) -> None:
     process = daemon.write("victim")
     until(lambda: daemon.job("victim").get("active"))
     process.kill()
-    process.wait(20.0)
+    process.wait(120)
     until(lambda: not daemon.status()["jobs"])
 
 
@@ -275,7 +275,7 @@ def test_without_control_the_program_runs_all_the_same(tmp_path: Path) -> None:
         alone.home.write_text("not a folder")
         for options, lines in (((), 0), (("--verbose",), 1)):
             process = alone.run("sh", "-c", "echo done; exit 3", options=options)
-            said, complaint = process.communicate(timeout=60)
+            said, complaint = process.communicate(timeout=120)
             assert (process.returncode, said) == (3, "done\n")
             assert complaint.count("\n") == lines
             assert complaint.startswith("penstock: without control: " * lines)

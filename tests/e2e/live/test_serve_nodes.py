@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from support.campaigns import until
 from support.daemons import Daemon
+from support.waiting import until
 
 MB = 10**6
 

@@ -16,7 +16,8 @@ import pytest
 
 from penstock.live import Bucket, Counters, IoClass, Mode, Page
 from penstock.live.page import CREDIT_S, SLACK_S
-from support.jobs import Job, eventually
+from support.jobs import Job
+from support.waiting import until
 
 #: A rate at which the smallest transfer here would last for half a day.
 CRAWL = 10.0
@@ -82,11 +83,11 @@ def test_a_paused_job_waits_before_its_call_and_a_grant_wakes_it(
 ) -> None:
     job.page.grant(0.0)
     writer = job.start(python, "-c", WRITES, "1000", "1")
-    eventually(lambda: _wrote(job).waiting == 1)
+    until(lambda: _wrote(job).waiting == 1)
     assert _wrote(job).volume_bytes == 0
     assert _wrote(job).entered == 1
     job.page.grant(math.inf)
-    assert writer.wait(timeout=60) == 0
+    assert writer.wait(timeout=120) == 0
     assert _wrote(job).volume_bytes == 1000
     assert _wrote(job).waiting == 0
     assert _wrote(job).waited_s > 0.0
@@ -96,10 +97,10 @@ def test_a_paused_reader_waits_too(job: Job, python: str) -> None:
     (job.folder / "in").write_bytes(bytes(1000))
     job.page.grant(0.0)
     reader = job.start(python, "-c", READS)
-    eventually(lambda: job.page.counters(IoClass.READ).waiting == 1)
+    until(lambda: job.page.counters(IoClass.READ).waiting == 1)
     assert job.volume(IoClass.READ) == 0
     job.page.grant(1e9)
-    assert reader.wait(timeout=60) == 0
+    assert reader.wait(timeout=120) == 0
     assert job.volume(IoClass.READ) == 1000
 
 
@@ -107,9 +108,9 @@ def test_a_paused_reader_waits_too(job: Job, python: str) -> None:
 def test_a_raised_rate_serves_old_debt(job: Job, python: str, size: int) -> None:
     job.page.grant(CRAWL)
     writer = job.start(python, "-c", WRITES, str(size), "3")
-    eventually(lambda: _wrote(job).waiting == 1)
+    until(lambda: _wrote(job).waiting == 1)
     job.page.grant(1e9)
-    assert writer.wait(timeout=60) == 0
+    assert writer.wait(timeout=120) == 0
 
 
 @pytest.mark.parametrize("rate", [0.0, CRAWL])
@@ -138,20 +139,20 @@ def test_after_the_lease_the_floor_holds(job: Job, python: str) -> None:
 def test_switching_off_lets_everybody_go(job: Job, python: str) -> None:
     job.page.grant(0.0)
     writer = job.start(python, "-c", WRITES, "1000", "1")
-    eventually(lambda: _wrote(job).waiting == 1)
+    until(lambda: _wrote(job).waiting == 1)
     job.page.mode = Mode.OFF
-    assert writer.wait(timeout=60) == 0
+    assert writer.wait(timeout=120) == 0
 
 
 def test_one_who_is_killed_in_his_sleep_holds_up_nobody(job: Job, python: str) -> None:
     job.page.grant(0.0)
     victim = job.start(python, "-c", WRITES, "1000000", "1")
-    eventually(lambda: _wrote(job).waiting == 1)
+    until(lambda: _wrote(job).waiting == 1)
     victim.send_signal(signal.SIGKILL)
-    victim.wait(timeout=60)
+    victim.wait(timeout=120)
     job.page.grant(1e9)
     assert job.run(python, "-c", WRITES, 1000, 10).returncode == 0
-    eventually(lambda: _wrote(job).waiting == 0)
+    until(lambda: _wrote(job).waiting == 0)
 
 
 def test_reads_may_have_a_bandwidth_of_their_own(job: Job, python: str) -> None:
@@ -206,19 +207,19 @@ def test_the_first_call_after_a_gap_wakes_the_agent(job: Job, python: str) -> No
     writer = job.start(python, "-c", WRITES, "1000", "50")
     assert job.page.wait_for_post(seen, timeout_s=100.0) == seen + 1
     assert begun <= job.page.phase_s <= time.monotonic()
-    assert writer.wait(timeout=60) == 0
+    assert writer.wait(timeout=120) == 0
     assert job.page.posts == seen + 1
 
 
 def test_a_handler_that_writes_in_a_wait_comes_back(job: Job, calls: Path) -> None:
     job.page.grant(0.0)
     process = job.start(calls, "handler")
-    eventually(lambda: _wrote(job).waiting == 1)
+    until(lambda: _wrote(job).waiting == 1)
     process.send_signal(signal.SIGUSR1)
-    eventually(lambda: (job.folder / "b").stat().st_size == 10)
+    until(lambda: (job.folder / "b").stat().st_size == 10)
     assert _wrote(job).waiting == 1
     job.page.grant(math.inf)
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=120) == 0
 
 
 def test_a_wait_left_by_longjmp_is_no_excuse_for_the_next_call(
@@ -226,11 +227,11 @@ def test_a_wait_left_by_longjmp_is_no_excuse_for_the_next_call(
 ) -> None:
     job.page.grant(0.0)
     process = job.start(calls, "longjmp")
-    eventually((job.folder / "jumped").exists)
-    eventually(lambda: 0 < _wrote(job).entered == _wrote(job).waiting)
+    until((job.folder / "jumped").exists)
+    until(lambda: 0 < _wrote(job).entered == _wrote(job).waiting)
     assert process.poll() is None
     job.page.grant(math.inf)
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=120) == 0
 
 
 def test_a_cancelled_thread_ends_in_its_wait_and_is_not_charged(
@@ -257,8 +258,8 @@ def test_a_program_that_forbids_itself_system_calls_is_let_alone(
 def test_a_restarted_agent_serves_the_same_page(job: Job, python: str) -> None:
     job.page.grant(0.0)
     writer = job.start(python, "-c", WRITES, "1000", "1")
-    eventually(lambda: _wrote(job).waiting == 1)
+    until(lambda: _wrote(job).waiting == 1)
     with Page.open(job.page.path) as again:
         again.renew(60.0)
         again.grant(1e9)
-    assert writer.wait(timeout=60) == 0
+    assert writer.wait(timeout=120) == 0

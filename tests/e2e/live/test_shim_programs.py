@@ -199,7 +199,7 @@ def test_a_daemon_that_dies_half_way_stops_nobody(job: Job) -> None:
     _fill(job.folder)
     process = job.start("dd", "if=data", "of=out", "bs=4k", "status=none")
     job.page.path.unlink()
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=120) == 0
     assert (job.folder / "out").read_bytes() == (job.folder / "data").read_bytes()
 
 

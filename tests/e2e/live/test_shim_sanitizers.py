@@ -28,7 +28,7 @@ def _runtime(name: str) -> str:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=120,
     ).stdout.strip()
     if not Path(found).is_absolute():
         pytest.skip(f"needs gcc's lib{name}")

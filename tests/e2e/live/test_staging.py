@@ -22,8 +22,9 @@ from penstock.live.drain import State, look
 from penstock.live.drainers import drain_beside
 from penstock.live.journal import LAYOUT
 from penstock.live.shim import SOURCES
-from support.jobs import LIMIT_S, Job, compiled, eventually
+from support.jobs import Job, compiled
 from support.stages import Stage
+from support.waiting import LIMIT_S, until
 
 #: Write, tell, and wait to be told to go on or to be killed.
 WRITER = """
@@ -71,7 +72,7 @@ def _killed(program: subprocess.Popen[bytes]) -> None:
 
 def _small_file_system(folder: Path, size: str) -> bool:
     command = ["mount", "-t", "tmpfs", "-o", f"size={size},mode=700", "none", folder]
-    done = subprocess.run(command, capture_output=True, check=False, timeout=60)
+    done = subprocess.run(command, capture_output=True, check=False, timeout=120)
     return done.returncode == 0
 
 
@@ -83,7 +84,7 @@ def small(tmp_path: Path) -> Iterator[Path]:
     if os.geteuid() != 0 or not _small_file_system(folder, "256k"):
         pytest.skip("needs the right to mount")
     yield folder
-    subprocess.run(["umount", "-l", folder], check=True, timeout=60)
+    subprocess.run(["umount", "-l", folder], check=True, timeout=120)
 
 
 # --- Other processes ------------------------------------------------------------------
@@ -293,7 +294,7 @@ def test_a_late_error_is_told_by_fsync_and_close(stage: Stage, small: Path) -> N
     assert left.endswith(".failed")
     (found,) = look(stage.journals)
     assert (found.state, found.reason) == (State.FAILED, os.strerror(errno.ENOSPC))
-    subprocess.run(["mount", "-o", "remount,size=4m", small], check=True, timeout=60)
+    subprocess.run(["mount", "-o", "remount,size=4m", small], check=True, timeout=120)
     assert _command(stage.journals) == 0
     assert stage.left_over() == [left]
     assert _command(stage.journals, "--failed") == 0
@@ -333,7 +334,7 @@ def test_a_staging_folder_that_cannot_be_used_is_no_programs_business(
     tight = Stage(stage.folder, small if how == "read-only" else stage.journals)
     environment = tight.environment()
     if how == "read-only":
-        subprocess.run(["mount", "-o", "remount,ro", small], check=True, timeout=60)
+        subprocess.run(["mount", "-o", "remount,ro", small], check=True, timeout=120)
     else:
         shutil.rmtree(stage.journals)
     if how == "file":
@@ -405,7 +406,7 @@ def test_a_time_that_was_set_stays(
     drainer = drain_beside(*ours)
     done = stage.run(sys.executable, "-S", "-c", code, environment=environment)
     assert done.returncode == 0, done.stderr
-    eventually(lambda: stage.left_over() == [])
+    until(lambda: stage.left_over() == [])
     assert (stage.folder / "a").stat().st_size == 999
     assert (stage.folder / "a").stat().st_mtime == 7.0
     drainer.kill()
@@ -452,7 +453,7 @@ def test_writes_are_not_held_up_and_drains_are(stage: Stage, job: Job) -> None:
     _tell(program, b"more\n")
     assert program.stdin is not None
     program.stdin.close()
-    eventually(lambda: job.page.counters(IoClass.WRITE).waiting)
+    until(lambda: job.page.counters(IoClass.WRITE).waiting)
     assert (stage.folder / "a").read_bytes() == b""
     job.page.grant(math.inf)
     assert program.wait(timeout=LIMIT_S) == 0

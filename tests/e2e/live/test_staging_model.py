@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from penstock.live.drainers import Drainer
 from penstock.live.page import Page
 from support import file_driver
-from support.jobs import LIMIT_S
 from support.stages import Stage, files
+from support.waiting import LIMIT_S
 
 #: More than a journal holds, so that some writes drain first.
 CAPACITY = 64 << 10

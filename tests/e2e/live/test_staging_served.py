@@ -16,9 +16,9 @@ from penstock.live.messages import Enter
 from penstock.live.shim import shim_environment, shim_path
 from penstock.live.staging_rules import Staging
 from penstock.live.wire import Client
-from support.campaigns import until
 from support.daemons import Daemon
 from support.users import NEEDS_ROOT, NOBODY, as_user, open_for_all
+from support.waiting import until
 
 #: Begins a phase, writes for every line that it reads, ends the phase with the input.
 _WRITER = """
@@ -71,8 +71,8 @@ def test_the_second_stages_behind_the_first(tmp_path: Path) -> None:
         assert (daemon.data / "second").stat().st_size == seen
         assert (daemon.data / "first").stat().st_size > 0
         # The first goes: the second drains when it closes, and all is there.
-        assert first.communicate(timeout=60.0)[0] == "closed\n"
-        assert second.communicate(timeout=60.0)[0] == "closed\n"
+        assert first.communicate(timeout=120)[0] == "closed\n"
+        assert second.communicate(timeout=120)[0] == "closed\n"
         text = (daemon.data / "second").read_text()
         assert text.startswith("b\n" * 1000)
         assert text.endswith("c\n" * 1000)
@@ -99,7 +99,7 @@ def test_a_folder_that_cannot_serve_keeps_no_program_from_running(
         capture_output=True,
         text=True,
         check=False,
-        timeout=60.0,
+        timeout=120,
     )
     assert done.returncode == 3
     assert (tmp_path / "data").read_text() == "written\n"
@@ -146,7 +146,7 @@ def test_the_agent_has_it_drained_while_the_program_works(tmp_path: Path) -> Non
         program = _staging(daemon, tmp_path / "journals")
         until(lambda: _is_drained(daemon))
         assert program.poll() is None
-        program.communicate(timeout=60.0)
+        program.communicate(timeout=120)
         assert program.returncode == 0
         assert _is_drained(daemon)
 
@@ -167,7 +167,7 @@ def test_what_the_killed_have_left_is_drained_by_itself(
         if killed != "program":
             daemon.start()
         until(lambda: _is_drained(daemon))
-        program.communicate(timeout=60.0)
+        program.communicate(timeout=120)
         journals = tmp_path / "journals"
         until(lambda: not list(journals.glob("*.journal")))
         assert _is_drained(daemon)

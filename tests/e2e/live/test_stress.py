@@ -15,8 +15,8 @@ import pytest
 from penstock.live import IoClass, Page
 from penstock.live.messages import Enter, Status
 from penstock.live.wire import Client
-from support.campaigns import until
 from support.daemons import Daemon
+from support.waiting import until
 
 MB = 10**6
 
@@ -129,5 +129,5 @@ def test_five_hundred_processes_have_the_rate_of_one_job(daemon: Daemon) -> None
         assert line.granted == 4 * MB
     finally:
         os.killpg(process.pid, 9)
-        process.wait(60.0)
+        process.wait(120)
     until(lambda: jobs(daemon) == [])

@@ -233,11 +233,11 @@ def test_locks_hold_between_processes(folder: Path) -> None:
         fcntl.lockf(stream, fcntl.LOCK_EX)
         other = [sys.executable, "-c", text]
         done = subprocess.run(
-            other, capture_output=True, text=True, timeout=30, check=False
+            other, capture_output=True, text=True, timeout=120, check=False
         )
         assert done.stdout.split() == ["held", "held"]
     done = subprocess.run(
-        other, capture_output=True, text=True, timeout=30, check=False
+        other, capture_output=True, text=True, timeout=120, check=False
     )
     assert done.stdout.split() == ["got", "got"]
 
@@ -278,7 +278,7 @@ def as_user(uid: int, folder: Path, script: str) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=30,
+        timeout=120,
         user=uid,
         group=uid,
         extra_groups=[],

@@ -61,7 +61,7 @@ def outcome(
         # It prepares its process: priority, umask, limits.
         penstock = [sys.executable, "-m", "penstock", *words]
         done = subprocess.run(
-            penstock, capture_output=True, text=True, check=False, timeout=60
+            penstock, capture_output=True, text=True, check=False, timeout=120
         )
         return done.returncode, done.stdout, done.stderr
     try:

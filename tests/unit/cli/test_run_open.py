@@ -62,6 +62,6 @@ def test_what_cannot_be_said_to_the_agent(
         agent.bind(str(tmp_path / "agent.sock"))
         agent.listen()
         done = subprocess.run(
-            [*penstock, *options, "--", "sh", "-c", "exit 5"], check=False, timeout=60
+            [*penstock, *options, "--", "sh", "-c", "exit 5"], check=False, timeout=120
         )
     assert done.returncode == 5

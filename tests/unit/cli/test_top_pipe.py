@@ -29,5 +29,5 @@ def test_frames_come_and_it_ends_with_its_reader() -> None:
         assert penstock.stdout.readline() == b"a frame\n"
         assert penstock.stdout.readline() == b"a frame\n"
         penstock.stdout.close()
-        assert penstock.wait(60) == 0
+        assert penstock.wait(120) == 0
         assert penstock.stderr.read() == b""

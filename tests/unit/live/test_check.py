@@ -82,7 +82,7 @@ def test_a_go_program_cannot(tmp_path: Path) -> None:
     options = ["-Wl,--build-id=none", "-Wl,-z,nognustack"]
     path = _program(tmp_path, note + WRITES, *options)
     strip = ["objcopy", "-R", ".note.gnu.property", "-R", ".note.ABI-tag", path]
-    subprocess.run(strip, check=True, timeout=60, capture_output=True)
+    subprocess.run(strip, check=True, timeout=120, capture_output=True)
     assert "Go programs" in _reasons(check(str(path)), Verdict.NOT)
 
 

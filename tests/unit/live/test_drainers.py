@@ -16,7 +16,7 @@ from penstock.errors import InputError
 from penstock.live import drainers
 from penstock.live.drain import default_folder
 from penstock.live.drainers import Leftover, Sweeper, left_behind
-from support.campaigns import until
+from support.waiting import until
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ def test_one_user_does_not_keep_others_waiting(monkeypatch: pytest.MonkeyPatch) 
         drained.append(it)
         if it.user == 1:
             blocked.set()
-            go_on.wait(60.0)
+            go_on.wait(120)
         if it.folder == Path("/bad"):
             raise InputError("bad")
 
@@ -131,7 +131,7 @@ def test_one_user_does_not_keep_others_waiting(monkeypatch: pytest.MonkeyPatch) 
     sweeper = Sweeper()
     first = [Leftover(Path(f"/{number}"), 1) for number in range(20)]
     sweeper.sweep([*first, *first])
-    assert blocked.wait(60.0)
+    assert blocked.wait(120)
     others = [Leftover(Path("/bad"), 2), Leftover(Path("/good"), 2)]
     sweeper.sweep(others)
     until(lambda: drained == [first[0], *others])

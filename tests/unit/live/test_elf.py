@@ -23,7 +23,7 @@ needs_binutils = pytest.mark.skipif(
 
 def _said(*words: str | Path) -> str:
     return subprocess.run(
-        words, capture_output=True, text=True, check=True, timeout=60
+        words, capture_output=True, text=True, check=True, timeout=120
     ).stdout
 
 

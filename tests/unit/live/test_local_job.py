@@ -19,7 +19,7 @@ from penstock.live.messages import Join, Terms
 from penstock.live.page import IoClass, Mode, Page
 from penstock.live.shim import shim_environment
 from penstock.live.staging_rules import Staging
-from support.jobs import eventually
+from support.waiting import until
 
 TERMS = Terms("dry-run", [], 0.25, 0.1, 3.0, inf, reads=False)
 WRITE = "import sys; open(sys.argv[1], 'wb', 0).write(bytes(100_000))"
@@ -106,14 +106,14 @@ def test_what_is_staged_is_drained_beside_the_program(
         counts = job.counts(0.001, reads=True)
         assert (counts.staged, counts.volume, counts.idle) == (100_000.0, 0.0, 0.0)
         job.keep_draining()
-        eventually(lambda: job.page.counters(IoClass.DRAIN).waiting)
+        until(lambda: job.page.counters(IoClass.DRAIN).waiting)
         # Who drains is held up; the program is not, and says nothing.
         counts = job.counts(0.001, reads=True)
         assert not counts.waiting
         assert counts.quiet > 0.0
         job.page.grant(inf)
-        eventually(lambda: job.counts(0.001, reads=True).staged == 0.0)
-        eventually(lambda: job.counts(0.001, reads=True).volume == 100_000.0)
+        until(lambda: job.counts(0.001, reads=True).staged == 0.0)
+        until(lambda: job.counts(0.001, reads=True).volume == 100_000.0)
         program.kill()
 
 

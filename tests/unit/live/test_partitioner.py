@@ -10,7 +10,7 @@ import pytest
 
 from penstock.errors import InputError
 from penstock.live.partitioner import Partitioner
-from support.campaigns import until
+from support.waiting import until
 
 LOG = logging.getLogger("test")
 

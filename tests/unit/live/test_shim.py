@@ -63,7 +63,7 @@ def _exported(library: Path) -> set[str]:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=120,
     ).stdout.splitlines()
     return {line.split()[-1] for line in lines}
 
@@ -93,7 +93,7 @@ def test_the_library_needs_nothing_but_the_c_library(library: Path) -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=120,
     ).stdout
     needed = set(re.findall(r"NEEDED.*\[(.*)\]", text))
     assert needed <= {"libc.so.6", "libdl.so.2", "libpthread.so.0"}

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: MIT
+"""What takes its time: wait for it, without a guess how long this machine needs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+__all__ = ["LIMIT_S", "processes_of", "until"]
+
+LIMIT_S = 120.0
+"""After which a test fails instead of hanging; no test expects to be this fast."""
+
+
+def until(condition: Callable[[], object], limit_s: float = LIMIT_S) -> None:
+    """Wait until `condition` holds; fail if it never does."""
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {limit_s} s"
+        time.sleep(0.01)
+
+
+def processes_of(session: int) -> list[str]:
+    """Return the processes that still belong to a session, zombies left out."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            text = path.read_text()
+        except OSError:
+            continue
+        state, _, _, its_session = text.rpartition(")")[2].split()[:4]
+        if int(its_session) == session and state != "Z":
+            found.append(text)
+    return found
