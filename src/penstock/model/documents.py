@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import stat
 import tempfile
@@ -58,11 +59,20 @@ def read_document(path: str | Path) -> object:
         ) from None
     try:
         document: object = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        json.loads(data, object_pairs_hook=_without_twins)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise InputError(
             f"not JSON: {error}", where=str(path), remedy="mend the file's syntax"
         ) from None
     return document
+
+
+def _without_twins(fields: list[tuple[str, object]]) -> None:
+    """Refuse an object that has a key twice: decoders silently take the last one."""
+    names = [name for name, _ in fields]
+    if len(set(names)) < len(names):
+        twin = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {twin!r} is there twice")
 
 
 def _content(path: Path) -> bytes:

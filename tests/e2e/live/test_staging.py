@@ -315,6 +315,45 @@ def test_a_drain_goes_on_when_there_is_space_again(stage: Stage, small: Path) ->
     assert (small / "a").read_bytes() == b"xy" * 2**17
 
 
+CHANGING = """
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+
+def told(answer):
+    return -1 if answer in (-1, None) else 0, os.strerror(ctypes.get_errno())
+
+libc.fopen.restype = libc.freopen.restype = ctypes.c_void_p
+stream = ctypes.c_void_p(libc.fopen(b"other", b"w"))
+before = os.stat("a").st_size
+print(told(libc.open(b"a", os.O_WRONLY)))
+print(told(libc.open(b"a", os.O_RDONLY | os.O_TRUNC)))
+print(told(libc.creat(b"a", 0o600)))
+print(told(libc.truncate(b"a", 5)))
+print(told(libc.fopen(b"a", b"r+")))
+print(told(libc.freopen(b"a", b"a", stream)))
+print(os.stat("a").st_size == before, len(open("a", "rb").read()) < before)
+"""
+
+
+def test_what_was_written_first_comes_first_or_nobody_changes_the_file(
+    stage: Stage, small: Path
+) -> None:
+    code = "import os; fd = os.open('a', os.O_WRONLY | os.O_CREAT, 0o600); "
+    code += "os.write(fd, b'xy' * 2**17); os.kill(os.getpid(), 9)"
+    full = Stage(small, stage.journals)
+    (small / "ballast").write_bytes(bytes(100 << 10))
+    full.run(sys.executable, "-S", "-c", code)
+    done = full.run(sys.executable, "-S", "-c", CHANGING)
+    refused = str((-1, os.strerror(errno.ENOSPC)))
+    expected = [refused] * 6 + ["True True"]
+    assert (done.stdout.decode().splitlines(), done.stderr) == (expected, b"")
+    (small / "ballast").unlink()
+    code = "import os; os.write(os.open('a', os.O_WRONLY), b'mine')"
+    assert full.run(sys.executable, "-S", "-c", code).returncode == 0
+    assert (small / "a").read_bytes() == b"mine" + b"xy" * (2**17 - 2)
+    assert stage.left_over() == []
+
+
 def test_a_full_staging_folder_is_no_programs_business(
     stage: Stage, small: Path
 ) -> None:

@@ -112,6 +112,7 @@ def test_places_nest() -> None:
         b'{"pen\xff": 1}',
         b"\x00\x01",
         b"[" * 100_000,
+        b'{"a": {"x": 1, "y": 2, "x": 3}}',
     ],
     ids=lambda data: ascii(data[:16]),
 )
@@ -147,6 +148,13 @@ def test_a_truncated_gz_file_is_said_so(tmp_path: Path) -> None:
     path = tmp_path / "file.json.gz"
     path.write_bytes(gzip.compress(CONTENT)[:-9])
     with pytest.raises(InputError, match="cannot read the file"):
+        read_document(path)
+
+
+def test_a_key_that_is_there_twice_is_said_so(tmp_path: Path) -> None:
+    path = tmp_path / "file.json"
+    path.write_text('{"penstock": 1, "applications": [], "penstock": 1}')
+    with pytest.raises(InputError, match="not JSON: the key 'penstock' is there twice"):
         read_document(path)
 
 

@@ -210,10 +210,11 @@ bool stage_gather(int fd, const struct iovec *parts, int count, int64_t offset,
 /* Drain, and return what went wrong, also earlier, unseen; 0 or an error. */
 int stage_flush(int fd);
 
-/* Drain, and write through from now on. */
+/* Drain, and write through from now on. An error of a file or a name is one of another
+ * process's journal, which has to be drained before the file may be changed. */
 int stage_leave(int fd);
-void stage_leave_file(uint64_t device, uint64_t inode, int fd, int at, const char *path);
-void stage_leave_name(int at, const char *path, int flags);
+int stage_leave_file(uint64_t device, uint64_t inode, int fd, int at, const char *path);
+int stage_leave_name(int at, const char *path, int flags);
 void stage_leave_all(void);
 
 /* No descriptor of this file is staged any more: it is mapped, or locked. */
@@ -253,6 +254,13 @@ static inline bool is_stageable(int fd)
 
 /* Count a call on `path`, taken at `at`, that gave `answer`. */
 void count_name(int answer, int at, const char *path);
+
+/* --- wrap_open.c ---------------------------------------------------------------- */
+
+/* Who opens a file that is staged finds what was written to it; and to truncate it is to
+ * truncate that too. False, with errno: nobody may change the file, because what another
+ * process has written before cannot be put into it now. */
+bool may_open(int at, const char *path, int flags);
 
 /* --- For all wrappers ----------------------------------------------------------- */
 

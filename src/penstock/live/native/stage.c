@@ -184,7 +184,7 @@ uint8_t stage_kind(int fd, const char *path)
     STORE(slot_of[fd], 0);
     if (seat.slot != NULL)
         leave(seat, true);
-    bool shared = foreign_settle(device, status.stx_ino, true, fd, AT_FDCWD, path);
+    bool shared = foreign_settle(device, status.stx_ino, fd, AT_FDCWD, path) != 0;
     bool stageable = !shared && plain && status.stx_nlink > 0 && !is_in_folder(path) &&
                      rules_allow(path) && !is_barred(device, status.stx_ino);
     return stageable ? KIND_STAGEABLE : KIND_CONTROLLED;
@@ -218,26 +218,29 @@ bool stage_end(int fd, uint64_t *end)
     return pending;
 }
 
-void stage_leave_file(uint64_t device, uint64_t inode, int fd, int at, const char *path)
+int stage_leave_file(uint64_t device, uint64_t inode, int fd, int at, const char *path)
 {
     if (!is_ready())
-        return;
+        return 0;
     struct seat seat = seat_of_file(device, inode);
+    int answer = 0;
     if (seat.slot != NULL)
-        leave(seat, true);
+        leave(seat, true); /* What goes wrong is for those who wrote to hear. */
     else
-        foreign_settle(device, inode, true, fd, at, path);
+        answer = foreign_settle(device, inode, fd, at, path);
+    return answer < 0 ? -answer : 0;
 }
 
-void stage_leave_name(int at, const char *path, int flags)
+int stage_leave_name(int at, const char *path, int flags)
 {
     struct statx status;
     if (!is_ready() || path == NULL)
-        return;
+        return 0;
     long answer = raw_call(SYS_statx, at, (long)path, flags | AT_STATX_DONT_SYNC,
                            STATX_TYPE | STATX_INO, (long)&status, 0);
-    if (answer == 0 && (status.stx_mode & S_IFMT) == S_IFREG)
-        stage_leave_file(device_of(&status), status.stx_ino, -1, at, path);
+    if (answer != 0 || (status.stx_mode & S_IFMT) != S_IFREG)
+        return 0;
+    return stage_leave_file(device_of(&status), status.stx_ino, -1, at, path);
 }
 
 void stage_bar(int fd)
@@ -261,8 +264,8 @@ void stage_leave_all(void)
     /* In a child of vfork our descriptors may be closed already: by name. */
     for (int i = 0; i < SLOTS; i++)
         if (LOAD(slots[i].round) % 2 == 1)
-            foreign_settle(LOAD(slots[i].device), LOAD(slots[i].inode), true, -1,
-                           AT_FDCWD, NULL);
+            foreign_settle(LOAD(slots[i].device), LOAD(slots[i].inode), -1, AT_FDCWD,
+                           NULL);
 }
 
 void stage_finish(void)

@@ -48,11 +48,11 @@ bool stage_describe(int fd, struct staged_file *);
 
 /* --- stage_foreign.c ------------------------------------------------------------ */
 
-/* Drain the journal of another process, living or dead; true if there was one. `through`:
- * its writer is to stage no more. The file is reached by `fd`, or `path` at `at`, or by
- * what the journal says. */
-bool foreign_settle(uint64_t device, uint64_t inode, bool through, int fd, int at,
-                    const char *path);
+/* Drain the journal of another process, living or dead; its writer is to stage no more.
+ * The file is reached by `fd`, or `path` at `at`, or by what the journal says. 0: there is
+ * none any more; 1: there is one, empty or of no use; -errno: what is in it can not be put
+ * into the file now, and comes before whatever is written from now on. */
+int foreign_settle(uint64_t device, uint64_t inode, int fd, int at, const char *path);
 
 /* What became of a journal; the greatest is what matters of several. */
 enum visited { VISITED_NOTHING, VISITED_KEPT, VISITED_DRAINED };

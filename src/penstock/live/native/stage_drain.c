@@ -97,8 +97,8 @@ int drain(struct seat seat)
         uint64_t next = ask_next(seat, &target);
         if (next == 0 && is_lost(seat)) {
             /* Another thread has closed the file: its journal is left to the drainer. */
-            foreign_settle(seat.device, seat.inode, true, -1, AT_FDCWD, NULL);
-            return 0;
+            int answer = foreign_settle(seat.device, seat.inode, -1, AT_FDCWD, NULL);
+            return answer < 0 ? answer : 0;
         }
         if (next == 0)
             return settle_seat(seat);

@@ -172,8 +172,8 @@ static void take_back(struct journal *journal)
     journal_unlock(journal, LOCK_DRAIN);
 }
 
-static void settle(struct journal *journal, const char *name, int fd, int at,
-                   const char *path)
+static int settle(struct journal *journal, const char *name, int fd, int at,
+                  const char *path)
 {
     int answer = 0;
     take_back(journal);
@@ -186,28 +186,28 @@ static void settle(struct journal *journal, const char *name, int fd, int at,
             stage_say("journal is kept, it cannot be drained now", name, -answer);
     }
     bury(journal, name, answer);
+    return is_hopeless(answer) ? 0 : answer;
 }
 
-bool foreign_settle(uint64_t device, uint64_t inode, bool through, int fd, int at,
-                    const char *path)
+int foreign_settle(uint64_t device, uint64_t inode, int fd, int at, const char *path)
 {
     struct journal journal;
     char name[JOURNAL_NAME];
     if (!journal_name(name, stage_settings.folder, device, inode))
-        return false;
+        return 0;
     int answer = journal_open(&journal, name);
     if (answer == -ENOENT || answer == -ENOTDIR)
-        return false;
+        return 0;
     if (answer != 0) {
         stage_say("journal is kept, it cannot be read", name, -answer);
-        return true;
+        return 1;
     }
-    if (through)
-        atomic_fetch_or(&journal.header->flags, JOURNAL_THROUGH);
-    settle(&journal, name, fd, at, path);
-    bool alive = journal_is_locked(&journal, LOCK_LIFE);
+    atomic_fetch_or(&journal.header->flags, JOURNAL_THROUGH);
+    answer = settle(&journal, name, fd, at, path);
+    if (answer == 0)
+        answer = journal_is_locked(&journal, LOCK_LIFE);
     journal_close(&journal);
-    return alive;
+    return answer;
 }
 
 enum visited foreign_visit(const char *name, const uint64_t page[2])

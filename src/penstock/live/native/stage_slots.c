@@ -451,7 +451,7 @@ struct seat admit(int fd)
         return seat;
     int answer = enter(fd, &file, &seat);
     if (answer == -EEXIST) {
-        foreign_settle(file.device, file.inode, true, fd, AT_FDCWD, file.path);
+        foreign_settle(file.device, file.inode, fd, AT_FDCWD, file.path);
         answer = enter(fd, &file, &seat);
     }
     if (answer != 0 && answer != -EEXIST && answer != -EBUSY)

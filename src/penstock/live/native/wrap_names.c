@@ -85,6 +85,19 @@ SIZED(fstatat, (int at, const char *path, struct stat *status, int flags),
       (at, path, status, flags), at)
 SIZED(fstatat64, (int at, const char *path, struct stat64 *status, int flags),
       (at, path, status, flags), at)
+
+/* To truncate is to write. */
+#define TRUNCATED(name, offset) \
+    EXPORT int name(const char *path, offset size) \
+    { \
+        if (!may_open(AT_FDCWD, path, O_WRONLY)) \
+            return -1; \
+        return counted(REAL(name)(path, size), AT_FDCWD, path); \
+    }
+
+TRUNCATED(truncate, off_t)
+TRUNCATED(truncate64, off64_t)
+
 COUNTED(access, (const char *path, int mode), (path, mode), AT_FDCWD, path)
 COUNTED(faccessat, (int at, const char *path, int mode, int flags),
         (at, path, mode, flags), at, path)
@@ -112,10 +125,6 @@ COUNTED(linkat, (int from_at, const char *from, int at, const char *path, int fl
         (from_at, followed(from_at, from), at, path, flags), at, path)
 COUNTED(symlink, (const char *text, const char *path), (text, path), AT_FDCWD, path)
 COUNTED(symlinkat, (const char *text, int at, const char *path), (text, at, path), at, path)
-COUNTED(truncate, (const char *path, off_t size), (followed(AT_FDCWD, path), size),
-        AT_FDCWD, path)
-COUNTED(truncate64, (const char *path, off64_t size), (followed(AT_FDCWD, path), size),
-        AT_FDCWD, path)
 COUNTED(chmod, (const char *path, mode_t mode), (path, mode), AT_FDCWD, path)
 COUNTED(fchmodat, (int at, const char *path, mode_t mode, int flags),
         (at, path, mode, flags), at, path)

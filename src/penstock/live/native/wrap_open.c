@@ -33,13 +33,16 @@ static int opened_name(int fd, int at, const char *path)
     return opened(fd);
 }
 
-/* Who opens a file that is staged finds what was written to it; and to truncate it is to
- * truncate that too. Returns `path`. */
-static const char *settled(int at, const char *path, int flags)
+bool may_open(int at, const char *path, int flags)
 {
-    if (RARELY(LOAD(staging)))
-        stage_leave_name(at, path, flags & O_NOFOLLOW ? AT_SYMLINK_NOFOLLOW : 0);
-    return path;
+    if (LIKELY(!LOAD(staging)))
+        return true;
+    int error = stage_leave_name(at, path, flags & O_NOFOLLOW ? AT_SYMLINK_NOFOLLOW : 0);
+    bool reads = (flags & (O_ACCMODE | O_TRUNC)) == O_RDONLY;
+    if (error == 0 || reads)
+        return true;
+    errno = error;
+    return false;
 }
 
 static int duplicated(int from, int fd)
@@ -59,62 +62,75 @@ static void dropped(int fd)
 EXPORT int open(const char *path, int flags, ...)
 {
     MODE_AFTER(flags, mode)
-    return opened_name(REAL(open)(settled(AT_FDCWD, path, flags), flags, mode),
-                       AT_FDCWD, path);
+    if (!may_open(AT_FDCWD, path, flags))
+        return -1;
+    return opened_name(REAL(open)(path, flags, mode), AT_FDCWD, path);
 }
 
 EXPORT int open64(const char *path, int flags, ...)
 {
     MODE_AFTER(flags, mode)
-    return opened_name(REAL(open64)(settled(AT_FDCWD, path, flags), flags, mode),
-                       AT_FDCWD, path);
+    if (!may_open(AT_FDCWD, path, flags))
+        return -1;
+    return opened_name(REAL(open64)(path, flags, mode), AT_FDCWD, path);
 }
 
 EXPORT int openat(int at, const char *path, int flags, ...)
 {
     MODE_AFTER(flags, mode)
-    return opened_name(REAL(openat)(at, settled(at, path, flags), flags, mode),
-                       at, path);
+    if (!may_open(at, path, flags))
+        return -1;
+    return opened_name(REAL(openat)(at, path, flags, mode), at, path);
 }
 
 EXPORT int openat64(int at, const char *path, int flags, ...)
 {
     MODE_AFTER(flags, mode)
-    return opened_name(REAL(openat64)(at, settled(at, path, flags), flags, mode),
-                       at, path);
+    if (!may_open(at, path, flags))
+        return -1;
+    return opened_name(REAL(openat64)(at, path, flags, mode), at, path);
 }
 
 EXPORT int __open_2(const char *path, int flags)
 {
-    return opened_name(REAL(__open_2)(settled(AT_FDCWD, path, flags), flags),
-                       AT_FDCWD, path);
+    if (!may_open(AT_FDCWD, path, flags))
+        return -1;
+    return opened_name(REAL(__open_2)(path, flags), AT_FDCWD, path);
 }
 
 EXPORT int __open64_2(const char *path, int flags)
 {
-    return opened_name(REAL(__open64_2)(settled(AT_FDCWD, path, flags), flags),
-                       AT_FDCWD, path);
+    if (!may_open(AT_FDCWD, path, flags))
+        return -1;
+    return opened_name(REAL(__open64_2)(path, flags), AT_FDCWD, path);
 }
 
 EXPORT int __openat_2(int at, const char *path, int flags)
 {
-    return opened_name(REAL(__openat_2)(at, settled(at, path, flags), flags), at, path);
+    if (!may_open(at, path, flags))
+        return -1;
+    return opened_name(REAL(__openat_2)(at, path, flags), at, path);
 }
 
 EXPORT int __openat64_2(int at, const char *path, int flags)
 {
-    return opened_name(REAL(__openat64_2)(at, settled(at, path, flags), flags),
-                       at, path);
+    if (!may_open(at, path, flags))
+        return -1;
+    return opened_name(REAL(__openat64_2)(at, path, flags), at, path);
 }
 
 EXPORT int creat(const char *path, mode_t mode)
 {
-    return opened_name(REAL(creat)(settled(AT_FDCWD, path, 0), mode), AT_FDCWD, path);
+    if (!may_open(AT_FDCWD, path, O_WRONLY | O_TRUNC))
+        return -1;
+    return opened_name(REAL(creat)(path, mode), AT_FDCWD, path);
 }
 
 EXPORT int creat64(const char *path, mode_t mode)
 {
-    return opened_name(REAL(creat64)(settled(AT_FDCWD, path, 0), mode), AT_FDCWD, path);
+    if (!may_open(AT_FDCWD, path, O_WRONLY | O_TRUNC))
+        return -1;
+    return opened_name(REAL(creat64)(path, mode), AT_FDCWD, path);
 }
 
 EXPORT int mkstemp(char *name)

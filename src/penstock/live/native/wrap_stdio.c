@@ -85,11 +85,10 @@ static inline void leave_to_libc(int fd)
         stage_leave(fd);
 }
 
-static const char *settled(const char *path)
+static bool may_open_stream(const char *path, const char *mode)
 {
-    if (RARELY(LOAD(staging)))
-        stage_leave_name(AT_FDCWD, path, 0);
-    return path;
+    bool reads = mode[0] == 'r' && strchr(mode, '+') == NULL;
+    return may_open(AT_FDCWD, path, reads ? O_RDONLY : O_RDWR);
 }
 
 /* Streams that write through a journal: their buffers are libc's, their calls ours. */
@@ -206,7 +205,9 @@ EXPORT FILE *fopen(const char *path, const char *mode)
     int flags = writing_flags(mode);
     if (flags >= 0)
         return opened_to_write(path, mode, flags);
-    return opened_stream(REAL(fopen)(settled(path), mode), path);
+    if (!may_open_stream(path, mode))
+        return NULL;
+    return opened_stream(REAL(fopen)(path, mode), path);
 }
 
 EXPORT FILE *fopen64(const char *path, const char *mode)
@@ -214,7 +215,9 @@ EXPORT FILE *fopen64(const char *path, const char *mode)
     int flags = writing_flags(mode);
     if (flags >= 0)
         return opened_to_write(path, mode, flags);
-    return opened_stream(REAL(fopen64)(settled(path), mode), path);
+    if (!may_open_stream(path, mode))
+        return NULL;
+    return opened_stream(REAL(fopen64)(path, mode), path);
 }
 
 /* Charge what is about to leave a stream that is closed, or flushed unseen. */
@@ -253,11 +256,22 @@ EXPORT FILE *fdopen(int fd, const char *mode)
     return adopted(REAL(fdopen)(fd, mode), fd);
 }
 
+/* A stream that cannot be opened anew is closed nevertheless. */
+static FILE *closed_unopened(FILE *file)
+{
+    int error = errno;
+    fclose(file);
+    errno = error;
+    return NULL;
+}
+
 EXPORT FILE *freopen(const char *path, const char *mode, FILE *file)
 {
     int fd = file->_fileno;
     let_go(file);
-    FILE *reopened = REAL(freopen)(settled(path), mode, file);
+    if (!may_open_stream(path, mode))
+        return closed_unopened(file);
+    FILE *reopened = REAL(freopen)(path, mode, file);
     forget(fd);
     return opened_stream(reopened, path);
 }
@@ -266,7 +280,9 @@ EXPORT FILE *freopen64(const char *path, const char *mode, FILE *file)
 {
     int fd = file->_fileno;
     let_go(file);
-    FILE *reopened = REAL(freopen64)(settled(path), mode, file);
+    if (!may_open_stream(path, mode))
+        return closed_unopened(file);
+    FILE *reopened = REAL(freopen64)(path, mode, file);
     forget(fd);
     return opened_stream(reopened, path);
 }
