@@ -20,7 +20,7 @@ from typing import Final
 
 from penstock.errors import InputError, PenstockError
 from penstock.live.controller import Controller
-from penstock.live.jobs import JobState, Past, by_rate, explain
+from penstock.live.jobs import Past
 from penstock.live.messages import (
     Answer,
     Asked,
@@ -30,7 +30,6 @@ from penstock.live.messages import (
     Grants,
     Hello,
     Hint,
-    JobLine,
     Join,
     Look,
     Part,
@@ -48,9 +47,11 @@ from penstock.live.messages import (
     Unknown,
 )
 from penstock.live.phases import Operation, PhaseWatch, Sample, VolumeGuess
+from penstock.live.registry import AgentRecord, Draw, JobRecord
 from penstock.live.stager import HELD, NO_ORDER, Stager
+from penstock.live.view import View, meant_job
 from penstock.staging import Order, Standing
-from penstock.units import format_bandwidth, format_volume
+from penstock.units import format_bandwidth
 
 __all__ = ["Coordinator", "Outcome"]
 
@@ -58,10 +59,6 @@ __all__ = ["Coordinator", "Outcome"]
 _SILENT_LEASES: Final = 3.0
 #: When to look again at an operation that should be complete (s).
 _LOOK_S: Final = 0.005
-#: Time over which the rate that a job draws is measured (s).
-_DRAW_S: Final = 0.5
-#: Operations of a job that a predictor may look at.
-_PERIODS: Final = 64
 #: Faults that a status names.
 _FAULTS: Final = 5
 
@@ -80,99 +77,6 @@ class Outcome:
     """Jobs whose operation has ended."""
     moved: dict[str, tuple[int, ...]] = field(default_factory=dict)
     """Names of jobs whose new files go to other storage targets from now on."""
-
-
-@dataclass(slots=True)
-class _Draw:
-    """Measures the rate that a job draws, over half a second or more."""
-
-    since: float
-    volume: float = 0.0
-    rate: float = 0.0
-
-    def see(self, now: float, volume: float) -> None:
-        if now - self.since >= _DRAW_S:
-            self.rate = (volume - self.volume) / (now - self.since)
-            self.since, self.volume = now, volume
-
-
-@dataclass(slots=True)
-class _Agent:
-    """What is known of an agent."""
-
-    heard: float = 0.0
-    """When it last said something (s)."""
-    told: float = -inf
-    """When it was last told something (s)."""
-    jobs: set[str] = field(default_factory=set)
-
-
-@dataclass(slots=True)
-class _Job:
-    """What the controller does not know of a job."""
-
-    key: str
-    user: int
-    claimed_nodes: int
-    watch: PhaseWatch
-    guess: VolumeGuess
-    draw: _Draw
-    counts: dict[str, Counts] = field(default_factory=dict)
-    """By agent."""
-    rates: dict[str, float] = field(default_factory=dict)
-    """What was last sent to each agent (bytes/s)."""
-    busy: list[str] = field(default_factory=list)
-    """Agents on whose nodes its operation goes on."""
-    moved_before: float = 0.0
-    """On nodes that it has left (bytes)."""
-    operations: int = 0
-    begun: float = 0.0
-    """When its operation was posted (s)."""
-    done: deque[Operation] = field(default_factory=lambda: deque(maxlen=_PERIODS))
-    """Its last operations."""
-    sure_volume: float = 0.0
-    """Of its operation (bytes), if it is sure; else 0."""
-    stages: dict[str, bool] = field(default_factory=dict)
-    """Whether each agent was last told that its writes are staged."""
-    order: Order = NO_ORDER
-
-    @property
-    def name(self) -> str:
-        return self.key.partition(":")[2]
-
-    @property
-    def nodes(self) -> int:
-        return self.claimed_nodes or max(len(self.counts), 1)
-
-    @property
-    def moved(self) -> float:
-        return self.moved_before + sum(c.volume for c in self.counts.values())
-
-    @property
-    def waiting(self) -> bool:
-        return any(c.waiting for c in self.counts.values())
-
-    @property
-    def staged(self) -> float:
-        return sum(c.staged for c in self.counts.values())
-
-    @property
-    def quiet(self) -> float:
-        """For how long no program of it has called (s)."""
-        return min((c.quiet for c in self.counts.values()), default=inf)
-
-
-@dataclass(frozen=True, slots=True)
-class _Reader:
-    """Who asks, and how everything stands."""
-
-    user: int | None
-    """None may see everything."""
-    states: dict[str, JobState]
-    active: list[JobState]
-
-    def sees(self, it: _Job) -> bool:
-        return self.user is None or it.user == self.user
 
 
 class Coordinator:
@@ -197,8 +101,8 @@ class Coordinator:
         self.terms = terms
         self._recall = recall
         self._stager = stager
-        self._jobs: dict[str, _Job] = {}
-        self._agents: dict[str, _Agent] = {}
+        self._jobs: dict[str, JobRecord] = {}
+        self._agents: dict[str, AgentRecord] = {}
         self._stale: set[str] = set()
         self._messages: list[tuple[str, ToAgent]] = []
         self._left: dict[str, Past] = {}
@@ -213,7 +117,7 @@ class Coordinator:
         if agent not in self._agents and not isinstance(message, Hello):
             self._send(agent, Unknown(), now)
             return
-        self._agents.setdefault(agent, _Agent()).heard = now
+        self._agents.setdefault(agent, AgentRecord()).heard = now
         if isinstance(message, Hello):
             self._welcome(agent, message.jobs, now)
         elif isinstance(message, Join):
@@ -256,7 +160,7 @@ class Coordinator:
         self._count_nodes(it, now)
         self._stale.add(message.job)
 
-    def _register(self, message: Join, now: float) -> _Job:
+    def _register(self, message: Join, now: float) -> JobRecord:
         self.controller.register(
             message.job,
             now,
@@ -265,13 +169,13 @@ class Coordinator:
             nodes=max(message.nodes, 1),
             past=self._recall(message.job),
         )
-        it = _Job(
+        it = JobRecord(
             message.job,
             message.user,
             message.nodes,
             PhaseWatch(self.terms.gap),
             VolumeGuess(message.volume),
-            _Draw(now),
+            Draw(now),
         )
         self._jobs[message.job] = it
         return it
@@ -296,7 +200,7 @@ class Coordinator:
         self.controller.leave(job, now)
         del self._jobs[job]
 
-    def _count_nodes(self, it: _Job, now: float) -> None:
+    def _count_nodes(self, it: JobRecord, now: float) -> None:
         if it.nodes != self.controller.nodes(it.key):
             self.controller.set_nodes(it.key, it.nodes, now)
 
@@ -313,7 +217,7 @@ class Coordinator:
             # A message was lost, ours or theirs.
             self._send(agent, Unknown(), now)
 
-    def _see(self, it: _Job, agent: str, counts: Counts, now: float) -> None:
+    def _see(self, it: JobRecord, agent: str, counts: Counts, now: float) -> None:
         """Tell the controller what the counters mean."""
         facts = (counts.posts, counts.volume, counts.held_up)
         said = (counts.announced, counts.phases)
@@ -333,7 +237,7 @@ class Coordinator:
             it.busy = busy
             self._stale.add(it.key)
 
-    def _follow(self, it: _Job, now: float) -> None:
+    def _follow(self, it: JobRecord, now: float) -> None:
         """Tell the controller how far an operation is, or that it is over."""
         volume = it.sure_volume = it.watch.announced or it.sure_volume
         ended = it.watch.ends(now) or (volume and it.watch.ends_with(volume, now))
@@ -353,7 +257,7 @@ class Coordinator:
             # Its last call is not over yet.
             self.controller.wait_for_end(it.key, now + _LOOK_S)
 
-    def _complete(self, it: _Job, now: float, ended: float, volume: float) -> None:
+    def _complete(self, it: JobRecord, now: float, ended: float, volume: float) -> None:
         self.controller.complete(it.key, now, ended=ended, moved=volume)
         it.guess.learn(volume)
         it.done.append(Operation(it.begun, max(ended, it.begun), volume))
@@ -420,7 +324,7 @@ class Coordinator:
             self._obey(it, orders[key], left, now)
         return self._stager.wake
 
-    def _obey(self, it: _Job, order: Order, left: float, now: float) -> None:
+    def _obey(self, it: JobRecord, order: Order, left: float, now: float) -> None:
         """Let a job do what it is ordered to; `left` is for drains (bytes/s)."""
         if order.targets and order.targets != it.order.targets:
             self._moved[it.name] = order.targets
@@ -435,7 +339,7 @@ class Coordinator:
         if fault not in self._faults:
             self._faults.append(fault)
 
-    def _standing(self, it: _Job) -> Standing:
+    def _standing(self, it: JobRecord) -> Standing:
         """Return a job as strategies see it."""
         operates = it.watch.operates
         return Standing(
@@ -477,7 +381,7 @@ class Coordinator:
             if agent in changed or now - it.told >= self.terms.lease / 6.0:
                 self._send(agent, changed.get(agent) or Grants({}), now)
 
-    def _split(self, it: _Job) -> dict[str, float]:
+    def _split(self, it: JobRecord) -> dict[str, float]:
         """Return the rate of a job on each of its nodes (bytes/s).
 
         Equal parts where its operation goes on; elsewhere it may begin at full speed.
@@ -505,12 +409,13 @@ class Coordinator:
     def _answer(self, asked: Asked, now: float) -> Answer | StatusDocument:
         question = asked.question
         if isinstance(question, Status):
-            return self.status(now, self._view(asked, now))
+            return self.status(now, None if asked.trusted else asked.user)
         if isinstance(question, Explain):
-            it = self._visible(question.job, asked)
-            return Answer(self._explained(it, self._view(asked, now)))
+            it = meant_job(self._jobs.values(), question.job, asked)
+            user = None if asked.trusted else asked.user
+            return Answer(self._view(user, now).explanation(it))
         if isinstance(question, Hint):
-            it = self._visible(question.job, asked)
+            it = meant_job(self._jobs.values(), question.job, asked)
             it.guess.next_hint = question.volume
             return Answer("noted")
         if not asked.trusted:
@@ -519,7 +424,7 @@ class Coordinator:
                 remedy="ask them",
             )
         if isinstance(question, SetLimit):
-            it = self._visible(question.job, asked)
+            it = meant_job(self._jobs.values(), question.job, asked)
             return self._limit(it, question.limit, now)
         if isinstance(question, SetPolicy):
             self.controller.set_policy(question.policy, now)
@@ -529,7 +434,7 @@ class Coordinator:
             return Answer(f"{format_bandwidth(question.bandwidth)} are shared")
         return self._switch(question, now)
 
-    def _limit(self, it: _Job, limit: float, now: float) -> Answer:
+    def _limit(self, it: JobRecord, limit: float, now: float) -> Answer:
         self.controller.set_limit(it.key, limit, now)
         self._stale.add(it.key)
         if limit == inf:
@@ -547,58 +452,19 @@ class Coordinator:
             self._send(agent, self.terms, now)
         return Answer(f"control is {_MODE_WORDS[question.mode]}")
 
-    def _visible(self, job: str, asked: Asked) -> _Job:
-        """Return the job that a user means by its name or key."""
-        seen = {
-            it.key: it
-            for it in self._jobs.values()
-            if (asked.trusted or it.user == asked.user) and job in (it.key, it.name)
-        }
-        # Whoever calls a job of its own like another one's does not get in its way.
-        for key in (f"{asked.user}:{job}", job):
-            if key in seen:
-                return seen[key]
-        if len(seen) != 1:
-            problem = "several jobs are called" if seen else "there is no job"
-            raise InputError(
-                f"{problem} {job!r}",
-                remedy="penstock ctl status lists them; USER-ID:NAME names one",
-            )
-        return next(iter(seen.values()))
-
-    def _view(self, asked: Asked, now: float) -> _Reader:
-        """Return what a reader may see."""
-        states = {state.job: state for state in self.controller.states(now)}
-        user = None if asked.trusted else asked.user
-        return _Reader(user, states, by_rate(states.values()))
-
-    def _explained(self, it: _Job, reader: _Reader) -> str:
-        if self.terms.mode == "off":
-            return f"Control is switched off: {it.name} does what it likes."
-
-        def name(job: str) -> str | None:
-            return self._jobs[job].name if reader.sees(self._jobs[job]) else None
-
-        policy = self.controller.policy
-        words = explain(reader.states[it.key], reader.active, policy, name)
-        if it.order.stage or it.staged:
-            words += f" {self._explained_staging(it)}"
-        if self.terms.mode == "dry-run":
-            words = f"This is a dry run: nobody is held up. If it were not: {words}"
-        return words
-
-    def _explained_staging(self, it: _Job) -> str:
-        strategy = self._stager.strategy.label if self._stager else "nobody"
-        what = "stages its writes" if it.order.stage else "writes to the files"
-        drains = "is" if it.order.drain else "is not"
-        return (
-            f"Strategy {strategy}: it {what}, {format_volume(it.staged)} are staged, "
-            f"and this {drains} drained now."
+    def _view(self, user: int | None, now: float) -> View:
+        """Return what a user may see."""
+        return View(
+            user,
+            self.terms.mode,
+            self.controller.policy,
+            self._stager.strategy.label if self._stager else "nobody",
+            self._jobs,
+            {state.job: state for state in self.controller.states(now)},
         )
 
-    def status(self, now: float, reader: _Reader | None = None) -> StatusDocument:
-        """Return how everything stands, or what a reader may see of it."""
-        reader = reader or self._view(Asked(0, 0, trusted=True, question=Status()), now)
+    def status(self, now: float, user: int | None = None) -> StatusDocument:
+        """Return how everything stands, or what a user may see of it."""
         bandwidth = self.controller.node_bandwidth
         return StatusDocument(
             mode=self.terms.mode,
@@ -608,45 +474,12 @@ class Coordinator:
             agents=sorted(self._agents),
             decisions=self.controller.decisions,
             faults=list(self._faults),
-            jobs=[
-                self._line(it, reader) for it in self._jobs.values() if reader.sees(it)
-            ],
+            jobs=self._view(user, now).lines(),
         )
 
     def pasts(self, now: float) -> dict[str, Past]:
         """Return what all jobs have done, to be remembered."""
         return {key: self.controller.past(key, now) for key in self._jobs}
-
-    def _line(self, it: _Job, reader: _Reader) -> JobLine:
-        state = reader.states[it.key]
-        counts = it.counts.values()
-        idle = min((c.idle for c in counts), default=inf)
-        achieved = it.draw.rate if state.active or idle < _DRAW_S else 0.0
-        return JobLine(
-            job=it.name,
-            user=it.user,
-            nodes=sorted(it.counts),
-            cap=state.cap,
-            limit=state.limit if isfinite(state.limit) else None,
-            active=state.active,
-            waiting=it.waiting,
-            lent=state.frugal,
-            granted=state.rate if state.active else state.cap,
-            demanded=state.cap if it.waiting else achieved,
-            achieved=achieved,
-            volume=state.volume,
-            remaining=state.remaining,
-            moved=it.moved,
-            held_up=sum(c.held_up for c in counts),
-            age=state.age,
-            lost=state.lost,
-            progress_yield=state.progress_yield,
-            operations=it.operations,
-            bypassed=sum(c.bypassed for c in counts),
-            uncontrolled=sum(c.uncontrolled for c in counts),
-            staged=it.staged,
-            why=self._explained(it, reader),
-        )
 
 
 _MODE_WORDS: Final = {"control": "on", "dry-run": "a dry run", "off": "off"}
