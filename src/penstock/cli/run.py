@@ -57,6 +57,7 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Become the program."""
     from penstock.live.run import become
+    from penstock.live.shim import unstaged_environment
 
     command = arguments.command[arguments.command[:1] == ["--"] :]
     if not command:
@@ -68,6 +69,8 @@ def main(arguments: argparse.Namespace) -> int:
             environment = add(environment, arguments, volume)
         except Exception as error:  # noqa: BLE001 - the program starts, come what may
             _complain(arguments, f"without {part}: {error}")
+            if part == "staging":
+                environment = unstaged_environment(environment)
     become(command, environment)
 
 

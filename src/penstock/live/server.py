@@ -52,7 +52,7 @@ from penstock.live.wire import Complaints, Peer, frame, read_frame
 from penstock.units import format_bandwidth
 
 if TYPE_CHECKING:
-    from penstock.live.coordinator import Coordinator
+    from penstock.live.coordinator import Coordinator, Outcome
     from penstock.live.prediction import Predictor
     from penstock.policies.policy import Policy
 
@@ -72,6 +72,8 @@ _NICE: Final = -10
 _PERIODIC: Final = "periodic-greedy-yield"
 #: How long another thread waits for a status (s).
 _STATUS_S: Final = 2.0
+#: When to decide again after a decision that was lost (s).
+_AGAIN_S: Final = 1.0
 
 
 class _Link(Protocol):
@@ -153,7 +155,16 @@ class Hub:
     def _settle(self) -> None:
         self._due = False
         now, self._instant = self._now(), None
-        outcome = self.coordinator.settle(now)
+        wake = now + _AGAIN_S
+        try:
+            outcome = self.coordinator.settle(now)
+            wake = outcome.wake
+            self._carry_out(outcome)
+        except Exception:  # noqa: BLE001 - the edge of the process
+            _LOG.exception("a decision was lost")
+        self._wake_at(wake)
+
+    def _carry_out(self, outcome: Outcome) -> None:
         for agent, message in outcome.messages:
             self._deliver(agent, message)
         if outcome.left and self._history:
@@ -163,10 +174,12 @@ class Hub:
         if self.predict:
             for job in outcome.ended:
                 self.predict(job, self.coordinator.operations(job))
+
+    def _wake_at(self, instant: float) -> None:
         if self._timer:
             self._timer.cancel()
-        if outcome.wake < inf:
-            self._timer = self._loop.call_at(outcome.wake, self._settle)
+        if instant < inf:
+            self._timer = self._loop.call_at(instant, self._settle)
 
     def _deliver(self, agent: str, message: ToAgent) -> None:
         if agent in self.links:
@@ -342,7 +355,7 @@ def _hub(settings: Settings, home: Path) -> Hub:
         reads=settings.reads,
     )
     partitioner = _partitioner(settings)
-    stager = _stager(settings.staging, len(partitioner.names) if partitioner else 1)
+    stager = _stager(settings.strategy, len(partitioner.names) if partitioner else 1)
     hub = Hub(Coordinator(controller, terms, history.recall, stager), history)
     hub.partitioner = partitioner
     return hub

@@ -142,7 +142,7 @@ class Settings:
     lend: bool = _setting(
         "yes", _switch, "whether what a job does not use is lent to others"
     )
-    staging: str = _setting(
+    strategy: str = _setting(
         "none",
         _text,
         "the strategy that decides who stages writes and who drains (`penstock "

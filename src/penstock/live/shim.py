@@ -29,6 +29,7 @@ __all__ = [
     "shim_environment",
     "shim_path",
     "staged_environment",
+    "unstaged_environment",
 ]
 
 #: The folder of the C sources.
@@ -113,7 +114,7 @@ def shim_environment(
     environment.pop("PENSTOCK_PAGE", None)
     if page is not None:
         environment["PENSTOCK_PAGE"] = str(page.absolute())
-    environment["PENSTOCK_PREFIXES"] = _prefix_list(prefixes)
+    environment["PENSTOCK_CONTROLLED"] = _prefix_list(prefixes)
     if staging is not None:
         staging.prepare()
         environment |= staging.environment()
@@ -128,10 +129,16 @@ def staged_environment(
     Without control, the files in the working directory are staged.
     """
     made = dict(environment)
-    if "PENSTOCK_PREFIXES" not in made:
+    if "PENSTOCK_CONTROLLED" not in made:
         made = shim_environment(None, [Path.cwd()], made)
     staging.prepare()
     return made | staging.environment()
+
+
+def unstaged_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment in which nothing is staged."""
+    variables = Staging(Path("/")).environment()
+    return {key: environment[key] for key in environment if key not in variables}
 
 
 def _prefix_list(prefixes: Iterable[Path]) -> str:

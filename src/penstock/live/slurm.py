@@ -78,7 +78,7 @@ case ${{LD_PRELOAD:-}} in
 esac
 echo "export LD_PRELOAD=$LD_PRELOAD"
 echo "export PENSTOCK_PAGE=$page"
-echo "export PENSTOCK_PREFIXES=$prefixes"
+echo "export PENSTOCK_CONTROLLED=$prefixes"
 exit 0
 """
 

@@ -19,8 +19,9 @@ __all__ = ["HELD", "NO_ORDER", "Stager"]
 
 #: What a job that may not drain is granted (bytes/s): a cap is never 0.
 HELD: Final = 1.0
-#: Of a job that nobody has decided about: it writes to the files, wherever they are.
-NO_ORDER: Final = Order(())
+#: Of a job that nobody has decided about: it writes to the files, wherever they are,
+#: and what it has staged nevertheless is drained.
+NO_ORDER: Final = Order((), drain=True)
 
 
 @dataclass(slots=True)
@@ -55,6 +56,8 @@ class Stager:
         drains only get what writers leave, `warnings` what the strategy has against
         its own answer.
         """
+        # If the strategy fails, nothing of its last answer holds any more.
+        self.wake, self.background, self.warnings = inf, False, []
         turns = {job.name: self._turns.get(job.name, _Turn()) for job in standings}
         self._turns = turns
         shown = tuple(

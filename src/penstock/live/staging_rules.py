@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from penstock.errors import InputError, UnknownNameError
+from penstock.units import parse_volume
 
 __all__ = ["Staging"]
 
@@ -107,14 +108,21 @@ class Staging:
         if not folder:
             return None
         rules = environment.get("PENSTOCK_STAGING_RULES", "")
-        size = environment.get("PENSTOCK_STAGING_SIZE") or cls.capacity_bytes
+        size = environment.get("PENSTOCK_STAGING_SIZE")
         return cls(
             Path(folder),
-            int(size),
+            _bytes_of(size) if size else cls.capacity_bytes,
             always=environment.get("PENSTOCK_STAGING_WHEN") == "always",
             durable=environment.get("PENSTOCK_STAGING_DURABLE") or "file",
             rules=tuple(filter(None, rules.split(":"))),
         )
+
+
+def _bytes_of(size: str) -> int:
+    try:
+        return int(parse_volume(size))
+    except InputError as error:
+        raise error.at("PENSTOCK_STAGING_SIZE: ") from None
 
 
 def _file_system(folder: Path) -> str:

@@ -109,7 +109,7 @@ def test_a_link_out_of_the_prefix_leads_out_and_one_into_it_leads_in(
 def test_the_prefix_of_everything_leaves_proc_and_devices_alone(
     job: Job, python: str
 ) -> None:
-    environment = job.environment | {"PENSTOCK_PREFIXES": "/"}
+    environment = job.environment | {"PENSTOCK_CONTROLLED": "/"}
     code = (
         "import os; fd = os.open('/proc/self/comm', os.O_RDWR); os.write(fd, b'x');"
         "os.write(os.open('/dev/null', os.O_WRONLY), b'x');"

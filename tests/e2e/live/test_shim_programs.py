@@ -114,7 +114,7 @@ def _disabled(job: Job) -> dict[str, str]:
 
 def _no_prefixes(job: Job) -> dict[str, str]:
     job.page.grant(0.0)
-    return job.environment | {"PENSTOCK_PREFIXES": ""}
+    return job.environment | {"PENSTOCK_CONTROLLED": ""}
 
 
 def _nothing_but_the_library(job: Job) -> dict[str, str]:

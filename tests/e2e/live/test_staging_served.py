@@ -57,7 +57,7 @@ def _write(process: subprocess.Popen[str], line: str) -> None:
 def test_the_second_stages_behind_the_first(tmp_path: Path) -> None:
     journals = Staging(tmp_path / "journals", always=False)
     journals.prepare()
-    with closing(Daemon(tmp_path, staging="2a", lease="60 s")) as daemon:
+    with closing(Daemon(tmp_path, strategy="2a", lease="60 s")) as daemon:
         daemon.start()
         first = _started(daemon, "first", journals)
         _write(first, "a")
@@ -211,7 +211,7 @@ def test_the_journals_of_another_user_are_drained_as_that_user(tmp_path: Path) -
 
         def enter() -> list[int]:
             environment = dict(os.environ) | {"LD_PRELOAD": library}
-            environment["PENSTOCK_PREFIXES"] = str(daemon.data)
+            environment["PENSTOCK_CONTROLLED"] = str(daemon.data)
             environment |= Staging(journals).environment()
             with Client(daemon.home / "agent.sock") as client:
                 page = client.ask(Enter("theirs")).page

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
@@ -23,7 +24,7 @@ def became(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have `become` end the test instead of the process."""
 
     def become(command: list[str], environment: dict[str, str]) -> None:
-        raise Became(*command)
+        raise Became(*command, *(key for key in environment if "STAGING" in key))
 
     monkeypatch.setattr(run, "become", become)
 
@@ -49,6 +50,35 @@ def test_our_own_mistakes(
         " without control",
         " without staging",
     ]
+
+
+@pytest.mark.usefixtures("became")
+@pytest.mark.parametrize(
+    ("variable", "value", "reason"),
+    [
+        ("PENSTOCK_STAGING_SIZE", "much", "PENSTOCK_STAGING_SIZE: 'much'"),
+        ("PENSTOCK_STAGING", "/dev/null", "/dev/null: no folder"),
+        ("PENSTOCK_STAGING_DURABLE", "maybe", "unknown durability 'maybe'"),
+    ],
+)
+def test_without_staging_is_without_staging(
+    variable: str,
+    value: str,
+    reason: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(
+        run, "controlled_environment", lambda *_, **__: dict(os.environ)
+    )
+    monkeypatch.setenv("PENSTOCK_STAGING", str(tmp_path))
+    monkeypatch.setenv("PENSTOCK_STAGING_WHEN", "always")
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(Became) as caught:
+        main(["run", "--verbose", "--", "true"])
+    assert caught.value.args == ("true",)
+    assert capsys.readouterr().err.startswith(f"penstock: without staging: {reason}")
 
 
 @pytest.mark.parametrize(

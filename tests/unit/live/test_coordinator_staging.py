@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 import pytest
 
+from penstock.errors import PenstockError
 from penstock.live.controller import Controller
 from penstock.live.coordinator import Coordinator
 from penstock.live.messages import (
@@ -21,7 +23,7 @@ from penstock.live.messages import (
     Terms,
 )
 from penstock.live.stager import HELD, Stager
-from penstock.staging import get_strategy
+from penstock.staging import Order, Plan, Situation, Standing, Strategy, get_strategy
 
 B = 100.0
 
@@ -169,3 +171,26 @@ def test_a_strategy_that_cannot_serve_holds_nobody_up() -> None:
     assert node.rates["0:a"] == node.rates["0:b"] == B / 2
     (fault,) = node.it.status(node.now).faults
     assert "target" in fault
+
+
+def test_what_is_staged_is_drained_though_the_strategy_fails() -> None:
+    node = Node("3a", targets=1)
+    node.report("a", 10.0, staged=5.0)
+    node.report("b", 10.0)
+    assert node.it.status(node.now).faults
+    assert node.rates["0:a"] == node.rates["0:b"] == B / 2
+
+
+def test_a_strategy_that_fails_is_not_asked_again_at_once() -> None:
+    answers = iter([Plan([Order((0,))], wake=1.0)])
+
+    def coordinate(_: Situation) -> Plan:
+        return next(answers)
+
+    stager = Stager(Strategy("once", "", coordinate, {}))
+    job = Standing("a", bandwidth=1.0)
+    stager.decide([job], 0.0)
+    assert stager.wake == 1.0
+    with pytest.raises(PenstockError):
+        stager.decide([job], 1.0)
+    assert stager.wake == inf

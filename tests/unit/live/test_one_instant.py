@@ -7,9 +7,13 @@ import asyncio
 from math import inf
 from typing import Any
 
+import pytest
+
+from penstock.live import server
 from penstock.live.coordinator import Outcome
 from penstock.live.messages import Hello
 from penstock.live.server import Hub
+from support.waiting import LIMIT_S
 
 
 class _Times:
@@ -18,13 +22,16 @@ class _Times:
     def __init__(self) -> None:
         self.heard: list[float] = []
         self.settled: list[float] = []
+        self.failing: set[int] = set()
 
     def hear(self, _agent: str, _message: Hello, now: float) -> None:
         self.heard.append(now)
 
     def settle(self, now: float) -> Outcome:
         self.settled.append(now)
-        return Outcome([], inf, {})
+        if len(self.settled) in self.failing:
+            raise ZeroDivisionError
+        return Outcome([], inf, {}, set())
 
 
 def test_messages_and_their_decision_have_one_time() -> None:
@@ -42,3 +49,21 @@ def test_messages_and_their_decision_have_one_time() -> None:
     first, second = times.settled
     assert times.heard == [first, first, second, second]
     assert first < second
+
+
+def test_a_decision_that_is_lost_is_taken_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(server, "_AGAIN_S", 0.001)
+    times: Any = _Times()
+    times.failing = {1, 2}
+
+    async def run() -> None:
+        hub = Hub(times, None)
+        hub.hear("a", Hello([]))
+        while len(times.settled) < 3:
+            await asyncio.sleep(0.001)
+        hub.close()
+
+    asyncio.run(asyncio.wait_for(run(), LIMIT_S))
+    assert [record.message for record in caplog.records] == ["a decision was lost"] * 2

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields
 from math import inf
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from penstock.errors import InputError
 from penstock.live.settings import Settings, load_settings, settings_table
+from penstock.live.shim import SOURCES
 
 ROOT = Path(__file__).parents[3]
 
@@ -110,3 +112,11 @@ def test_every_setting_is_in_the_table_and_in_the_documentation() -> None:
     for name, default, meaning in table:
         shown = f"`{default}`" if default else ""
         assert f"| `{name}` | {shown} | {meaning} |" in page
+
+
+def test_no_variable_means_something_else_to_the_preload_library() -> None:
+    """Programs are given the library's variables, and may start a daemon with them."""
+    code = "".join(path.read_text() for path in SOURCES.glob("*.c"))
+    read = set(re.findall(r'"PENSTOCK_([A-Z_]+)"', code))
+    assert {"PAGE", "CONTROLLED", "STAGING", "STAGING_SIZE"} <= read
+    assert not read & {name.upper() for name, _, _ in settings_table()}

@@ -197,7 +197,7 @@ def test_other_preloaded_libraries_stay(
 def test_prefixes_are_resolved(packaged: str, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path)
     made = shim_environment(tmp_path / "page", [tmp_path / "link", tmp_path / "x"], {})
-    assert made["PENSTOCK_PREFIXES"] == f"{tmp_path}:{tmp_path / 'x'}"
+    assert made["PENSTOCK_CONTROLLED"] == f"{tmp_path}:{tmp_path / 'x'}"
     assert made["PENSTOCK_PAGE"] == str(tmp_path / "page")
 
 
@@ -207,7 +207,7 @@ def test_staging_needs_no_page(
     monkeypatch.chdir(tmp_path)
     staging = Staging(tmp_path / "journals", rules=("-*.log",))
     made = staged_environment({"PATH": "/bin"}, staging)
-    assert made["PENSTOCK_PREFIXES"] == str(tmp_path)
+    assert made["PENSTOCK_CONTROLLED"] == str(tmp_path)
     assert made["LD_PRELOAD"] == packaged
     assert "PENSTOCK_PAGE" not in made
     assert Staging.of(made) == staging

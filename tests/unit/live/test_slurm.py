@@ -110,7 +110,7 @@ def test_a_job_is_registered_and_its_tasks_are_told(scripts: Path, home: Path) -
     assert done.stdout.splitlines() == [
         f"export LD_PRELOAD={scripts}/libpenstock.so:/lib/other.so:x.so",
         f"export PENSTOCK_PAGE={home}/a b.page",
-        "export PENSTOCK_PREFIXES=/scratch:/lab",
+        "export PENSTOCK_CONTROLLED=/scratch:/lab",
     ]
     again = run(scripts / "task-prolog", LD_PRELOAD=f"x.so {scripts}/libpenstock.so")
     assert again.stdout.splitlines()[0] == (

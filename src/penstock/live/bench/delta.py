@@ -3,7 +3,7 @@
 
 Two groups write N requests of S bytes with a pause d between them, the second one from
 D on, to ``penstock mount`` with a limit: uncontrolled, then under each
-strategy, in ``penstock serve --staging``. Journals are in memory; for 3a and 3b there
+strategy, in ``penstock serve --strategy``. Journals are in memory; for 3a and 3b there
 are two mounts of half the limit, and the groups' folders are moved by the driver of
 plain directories: new files follow. The same is simulated, and both are compared.
 """
@@ -163,7 +163,7 @@ def _runs(site: _Site, strategy: str) -> Iterator[_Run]:
         folder = Path(made) / "run"
         journals = Staging(Path(made) / "journals", always=False)
         journals.prepare()
-        with serving(folder, staging=strategy, **_settings(site, strategy)) as daemon:
+        with serving(folder, strategy=strategy, **_settings(site, strategy)) as daemon:
             daemon.await_ready()
             run = [sys.executable, "-m", "penstock", "run", f"--folder={folder}"]
             where = _on_targets if strategy in _PARTITION else _on_mount

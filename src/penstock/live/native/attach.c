@@ -2,10 +2,10 @@
  *
  * Finding the page when the process starts.
  *
- * PENSTOCK_PAGE      path of the page
- * PENSTOCK_PREFIXES  colon-separated, absolute, resolved: what is controlled
- * PENSTOCK_DISABLE   set and not "0": nothing is
- * PENSTOCK_DRAIN     see stage_drainer.c
+ * PENSTOCK_PAGE        path of the page
+ * PENSTOCK_CONTROLLED  colon-separated, absolute, resolved: what is controlled
+ * PENSTOCK_DISABLE     set and not "0": nothing is
+ * PENSTOCK_DRAIN       see stage_drainer.c
  *
  * Nothing here waits: the page is opened, looked at and mapped. If anything is wrong
  * with it, or if the program runs with other rights than its caller (AT_SECURE), there
@@ -88,7 +88,7 @@ __attribute__((constructor)) static void start(void)
     identity_adopt();
     pthread_atfork(NULL, NULL, identity_adopt);
     if (!is_disabled()) {
-        identity_start(secure_getenv("PENSTOCK_PREFIXES"));
+        identity_start(secure_getenv("PENSTOCK_CONTROLLED"));
         attached_page = path != NULL ? attach(path) : NULL;
         if (attached_page != NULL)
             ADD(attached_page->attached, 1);
