@@ -9,7 +9,9 @@ exit status, its signals and its descriptors are its own.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -54,10 +56,19 @@ def become(command: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
     try:
         os.execvpe(command[0], list(command), dict(environment))  # noqa: S606
     except OSError as error:
-        reason = error.strerror or str(error)
+        missing = isinstance(error, FileNotFoundError) or _is_nowhere(
+            command[0], environment
+        )
+        reason = os.strerror(errno.ENOENT) if missing else error.strerror or str(error)
         sys.stderr.write(f"penstock: {command[0]}: {reason}\n")
         sys.stderr.flush()
-        os._exit(127 if isinstance(error, FileNotFoundError) else 126)
+        os._exit(127 if missing else 126)
+
+
+def _is_nowhere(name: str, environment: Mapping[str, str]) -> bool:
+    """Tell whether no folder of PATH has the program; one may be unreadable."""
+    path = environment.get("PATH")
+    return "/" not in name and shutil.which(name, os.F_OK, path) is None
 
 
 def _connected(settings: Settings) -> Client:

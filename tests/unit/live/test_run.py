@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -38,6 +39,15 @@ def test_no_program(command: str, status: int) -> None:
     assert done.returncode == status
     assert done.stderr.startswith(f"penstock: {command}: ")
     assert done.stderr.count("\n") == 1
+
+
+def test_a_program_that_no_readable_folder_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    # A part of PATH that is no folder, or may not be searched, is no program.
+    monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{tmp_path}/file")
+    test_no_program("no-such-program", 127)
 
 
 def test_a_daemon_that_cannot_be_started(tmp_path: Path) -> None:
