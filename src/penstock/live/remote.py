@@ -40,7 +40,7 @@ from penstock.live.settings import Settings
 from penstock.live.wire import Complaints
 
 if TYPE_CHECKING:
-    from penstock.live.server import Hub
+    from penstock.live.hub import Hub
 
 __all__ = ["join", "listen", "make_keys"]
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from penstock.live import server
+from penstock.live import hub
 from penstock.live.coordinator import Outcome
+from penstock.live.hub import Hub
 from penstock.live.messages import Hello
-from penstock.live.server import Hub
 from support.waiting import LIMIT_S
 
 
@@ -38,12 +38,12 @@ def test_messages_and_their_decision_have_one_time() -> None:
     times: Any = _Times()
 
     async def run() -> None:
-        hub = Hub(times, None)
+        it = Hub(times, None)
         for _ in range(2):
-            hub.hear("a", Hello([]))
-            hub.hear("b", Hello([]))
+            it.hear("a", Hello([]))
+            it.hear("b", Hello([]))
             await asyncio.sleep(0.01)
-        hub.close()
+        it.close()
 
     asyncio.run(run())
     first, second = times.settled
@@ -54,16 +54,16 @@ def test_messages_and_their_decision_have_one_time() -> None:
 def test_a_decision_that_is_lost_is_taken_again(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(server, "_AGAIN_S", 0.001)
+    monkeypatch.setattr(hub, "_AGAIN_S", 0.001)
     times: Any = _Times()
     times.failing = {1, 2}
 
     async def run() -> None:
-        hub = Hub(times, None)
-        hub.hear("a", Hello([]))
+        it = Hub(times, None)
+        it.hear("a", Hello([]))
         while len(times.settled) < 3:
             await asyncio.sleep(0.001)
-        hub.close()
+        it.close()
 
     asyncio.run(asyncio.wait_for(run(), LIMIT_S))
     assert [record.message for record in caplog.records] == ["a decision was lost"] * 2

@@ -16,9 +16,10 @@ from penstock.errors import InputError
 from penstock.live.controller import Controller
 from penstock.live.coordinator import Coordinator
 from penstock.live.history import History
+from penstock.live.hub import Hub
 from penstock.live.jobs import Past
 from penstock.live.messages import Grants, Hello, Join, Part, Report, Terms
-from penstock.live.server import Hub, _lock, _own_folder
+from penstock.live.server import _lock, _own_folder
 
 
 def test_a_folder_of_ones_own(tmp_path: Path) -> None:

@@ -14,8 +14,9 @@ import pytest
 from penstock.errors import InputError
 from penstock.live.controller import Controller
 from penstock.live.coordinator import Coordinator
+from penstock.live.hub import Hub
 from penstock.live.messages import Asked, Hello, Replied, SetPolicy, Terms
-from penstock.live.server import Hub, _hub
+from penstock.live.server import _hub
 from penstock.live.settings import Settings
 
 
