@@ -9,14 +9,24 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from math import inf
 from pathlib import Path
 from typing import Any, Final
 
 from penstock.cli.files import OutputFolder, make_folder
-from penstock.cli.options import add_json_option, positive, write_json
-from penstock.errors import UnknownNameError
-from penstock.live.bench import BENCHES, Figure, Setting, measure
+from penstock.cli.options import add_json_option, exclude, positive, write_json
+from penstock.errors import InputError, UnknownNameError
+from penstock.live.bench import (
+    ANYWHERE,
+    BENCHES,
+    COMPARING,
+    DRAWING,
+    Figure,
+    Setting,
+    measure,
+)
+from penstock.units import parse_bandwidth
 
 __all__ = ["FOLDER", "SUMMARY", "main", "print_figure", "setup_parser"]
 
@@ -52,7 +62,18 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
         "--output",
         type=OutputFolder,
         metavar="DIR",
-        help="write tables and drawings there",
+        help=f"write tables and drawings of {' and '.join(DRAWING)} there",
+    )
+    parser.add_argument(
+        "--storage",
+        type=Path,
+        metavar="DIR",
+        help="let delta write to this folder as it is, not to a mount with a limit",
+    )
+    parser.add_argument(
+        "--bandwidth",
+        metavar="RATE",
+        help='of --storage, e.g. "2 GB/s" (default: measured)',
     )
     parser.add_argument(
         "--policies",
@@ -70,9 +91,8 @@ def main(arguments: argparse.Namespace) -> int:
         for name, meaning in BENCHES.items():
             sys.stdout.write(f"{name:10} {meaning}\n")
         return 0
-    for name in arguments.names:
-        if name not in BENCHES:
-            raise UnknownNameError("benchmark", name, BENCHES)
+    _check_names(arguments.names)
+    _check_effects(arguments)
     from penstock.experiments.provenance import provenance
 
     output = make_folder(arguments.output) if arguments.output else None
@@ -82,6 +102,8 @@ def main(arguments: argparse.Namespace) -> int:
         arguments.folder,
         policies=tuple(arguments.policies),
         output=output,
+        storage=arguments.storage,
+        bandwidth=_bandwidth(arguments),
         provenance=provenance(rounds=arguments.rounds),
     )
     found: dict[str, list[Figure]] = {}
@@ -95,6 +117,54 @@ def main(arguments: argparse.Namespace) -> int:
         write_json(_document(found, load, setting.provenance), arguments.json)
     figures = [figure for group in found.values() for figure in group]
     return int(not all(figure.is_reached for figure in figures))
+
+
+def _check_names(names: Sequence[str]) -> None:
+    for name in names:
+        if name not in BENCHES:
+            raise UnknownNameError("benchmark", name, BENCHES)
+        if names.count(name) > 1:
+            raise InputError(
+                f"benchmark {name!r} is given twice", remedy="leave one out"
+            )
+
+
+def _check_effects(arguments: argparse.Namespace) -> None:
+    """Refuse options that would have no effect, and a folder that is not there."""
+    names = ", ".join(arguments.names)
+    for option, users in (
+        ("policies", COMPARING),
+        ("output", DRAWING),
+        ("storage", ANYWHERE),
+    ):
+        if not set(users) & set(arguments.names):
+            remedy = f"it goes with {' and '.join(users)}"
+            exclude(arguments, (option,), names, remedy)
+    for option in ("folder", "storage"):
+        folder = getattr(arguments, option)
+        if folder is not None and not folder.is_dir():
+            raise InputError(
+                "there is no such folder",
+                where=f"--{option} {folder}",
+                remedy="make it first",
+            )
+
+
+def _bandwidth(arguments: argparse.Namespace) -> float:
+    """Return the bandwidth of the storage (bytes/s), 0 if it is to be measured."""
+    if arguments.bandwidth is None:
+        return 0.0
+    if arguments.storage is None:
+        raise InputError("--bandwidth has no effect", remedy="it goes with --storage")
+    try:
+        rate = parse_bandwidth(arguments.bandwidth, bare=False)
+    except InputError as error:
+        raise error.at("--bandwidth: ") from None
+    if not 0.0 < rate < inf:
+        raise InputError(
+            f"{arguments.bandwidth!r} is not a positive bandwidth", where="--bandwidth"
+        )
+    return rate
 
 
 def print_figure(figure: Figure) -> None:

@@ -53,3 +53,51 @@ def test_a_delta_graph_is_measured_and_drawn(
         assert live["total"] >= max(live["io_times"])
     assert (output / "delta.svg").read_text().startswith("<?xml")
     assert {path.name for path in tmp_path.iterdir()} == {"drawings", "figures.json"}
+
+
+def test_any_folder_can_be_written_to(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(delta, "_OFFSETS_S", (0.0,))
+    monkeypatch.setattr(delta, "_SIZE", 4_000_000)
+    monkeypatch.setattr(delta, "_DELAY_S", 0.2)
+    storage, output = tmp_path / "storage", tmp_path / "drawings"
+    storage.mkdir()
+    flags = ["--rounds=1", f"--storage={storage}", f"--output={output}"]
+    # Nothing is to be reached: whatever it does is what this storage does.
+    assert main(["bench", "delta", *flags, "--bandwidth=20 MB/s", "--policies=2a"]) == 0
+    assert "2a: staged, D = 0" in capsys.readouterr().out
+    document = json.loads((output / "delta.json").read_text())
+    assert (document["rate"], document["size"]) == (20e6, 2_000_000)
+    # Requests of 0.1 s, pauses of 0.2 s: what is staged goes after the other's 1 s.
+    ((ideal,), (alone,)) = (document["graphs"][n]["simulated"] for n in ("2a", "none"))
+    assert ideal["factors"] == [pytest.approx(1.0), pytest.approx(1.4)]
+    assert alone["alone"] == pytest.approx(1.0)
+    assert list(storage.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "reason"),
+    [
+        (["delta", "--bandwidth=1 GB/s"], "--bandwidth has no effect"),
+        (["delta", "--storage=.", "--bandwidth=20"], "--bandwidth: "),
+        (["delta", "--storage=.", "--bandwidth=0 B/s"], "--bandwidth: "),
+        (["delta", "--storage=nowhere"], "--storage nowhere: there is no such folder"),
+        (["delta", "--storage=.", "--policies=3a"], "3a divides targets"),
+        (["overhead", "--storage=."], "--storage does not go with overhead"),
+        (["delta", "--policies=9z"], "unknown strategy to be measured '9z'"),
+    ],
+)
+def test_mistakes_are_said_before_anything_is_made(
+    flags: list[str],
+    reason: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["bench", *flags]) == 2
+    assert capsys.readouterr().err.startswith(f"penstock: {reason}")
+    assert list(tmp_path.iterdir()) == []

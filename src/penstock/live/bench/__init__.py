@@ -18,7 +18,15 @@ from typing import Any, Final
 
 from penstock.errors import UnknownNameError
 
-__all__ = ["BENCHES", "Figure", "Setting", "measure"]
+__all__ = [
+    "ANYWHERE",
+    "BENCHES",
+    "COMPARING",
+    "DRAWING",
+    "Figure",
+    "Setting",
+    "measure",
+]
 
 #: Name -> what is measured; the module has the same name.
 BENCHES: Final = {
@@ -29,6 +37,12 @@ BENCHES: Final = {
     "delta": "interference factors under staging strategies, real and simulated",
     "slo": "throughput and latency of applications at a mount, by scheduler",
 }
+#: Those that look at `Setting.policies`,
+COMPARING: Final = ("fidelity", "delta")
+#: and at `Setting.output`,
+DRAWING: Final = ("delta", "slo")
+#: and at `Setting.storage`.
+ANYWHERE: Final = ("delta",)
 
 
 @dataclass(frozen=True)
@@ -41,6 +55,10 @@ class Setting:
     """Those to be compared; none: all."""
     output: Path | None = None
     """Where tables and drawings go; None: there are none."""
+    storage: Path | None = None
+    """What is written to, as it is; None: a mount with a limit."""
+    bandwidth: float = 0.0
+    """Of `storage` (bytes/s); 0: it is measured."""
     provenance: Mapping[str, Any] = field(default_factory=dict)
     """What made them: version, command ..."""
 

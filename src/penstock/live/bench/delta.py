@@ -6,6 +6,9 @@ D on, to ``penstock mount`` with a limit: uncontrolled, then under each
 strategy, in ``penstock serve --strategy``. Journals are in memory; for 3a and 3b there
 are two mounts of half the limit, and the groups' folders are moved by the driver of
 plain directories: new files follow. The same is simulated, and both are compared.
+
+With `Setting.storage` they write to a folder as it is. A request then takes as long as
+on the mount, by the folder's bandwidth; there is one target, and no goal.
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ from penstock.live.bench.stage import (
     serving,
     workspace,
 )
+from penstock.live.measure import measure_bandwidth
 from penstock.live.shim import shim_path
 from penstock.live.staging_rules import Staging
 from penstock.sim.buffers_delta import DeltaPoint, delta_graph
@@ -93,33 +97,59 @@ class _Site:
     root: Path
     program: Path
     shared: Path
-    """A mount with all the bandwidth."""
-    targets: Path
-    """A folder with a link to each of the mounts that divide it."""
+    """A folder with all the bandwidth."""
+    rate: float = _RATE
+    """Its bandwidth (bytes/s)."""
+    targets: Path | None = None
+    """A folder with a link to each of the mounts that divide it, if there are any."""
+
+    @property
+    def size(self) -> int:
+        """S: what a request writes (bytes), in the same time everywhere."""
+        return round(_SIZE * self.rate / _RATE)
 
 
 def measure(setting: Setting) -> Iterator[Figure]:
     """Yield factors at D = 0, and how far simulated ones are from them."""
+    strategies = _chosen(setting)
     with workspace(setting.folder) as root, ExitStack() as stack:
-        site = _built(root, stack)
+        site = _found(root, setting, stack) or _built(root, stack)
         graphs: dict[str, Graph] = {}
-        for strategy in _chosen(setting.policies):
+        for strategy in strategies:
             tries = max(setting.rounds // _ROUNDS_PER_TRY, 1)
-            graphs[strategy] = _graph(site, strategy, tries), _simulated(strategy)
-            yield from _figures(strategy, graphs)
+            graphs[strategy] = _graph(site, strategy, tries), _simulated(site, strategy)
+            for figure in _figures(site, strategy, graphs):
+                yield figure if site.targets else replace(figure, most=inf)
     if setting.output:
-        facts: dict[str, Any] = {"rate": _RATE, "requests": _REQUESTS, "size": _SIZE}
+        facts: dict[str, Any] = {"rate": site.rate, "size": site.size}
+        facts |= {"requests": _REQUESTS}
         facts |= {"delay_s": _DELAY_S, "provenance": setting.provenance}
         save(setting.output, graphs, facts)
 
 
-def _chosen(names: Sequence[str]) -> list[str]:
+def _chosen(setting: Setting) -> list[str]:
     """Return what is measured: without control first, the others are compared to it."""
-    known = (_UNCONTROLLED, *_STAGING, *_PARTITION)
-    for name in names:
+    known = [_UNCONTROLLED, *_STAGING]
+    if setting.storage is None:
+        known += _PARTITION
+    for name in setting.policies:
+        if name in _PARTITION and name not in known:
+            raise InputError(f"{name} divides targets, and this folder is one")
         if name not in known:
             raise UnknownNameError("strategy to be measured", name, known)
-    return list(dict.fromkeys((_UNCONTROLLED, *(names or known))))
+    return list(dict.fromkeys((_UNCONTROLLED, *(setting.policies or known))))
+
+
+def _found(root: Path, setting: Setting, stack: ExitStack) -> _Site | None:
+    """Compile the program, and take the storage as it is, if one is named."""
+    if setting.storage is None:
+        return None
+    shim_path()
+    program = compiled("microbenchmark", root)
+    storage = stack.enter_context(workspace(setting.storage))
+    return _Site(
+        root, program, storage, setting.bandwidth or measure_bandwidth(storage)
+    )
 
 
 def _built(root: Path, stack: ExitStack) -> _Site:
@@ -135,7 +165,7 @@ def _built(root: Path, stack: ExitStack) -> _Site:
         place.mkdir()
         part = stack.enter_context(mounted(place, _RATE / _TARGETS))
         (root / "targets" / str(number)).symlink_to(part.point)
-    return _Site(root, program, mount.point, root / "targets")
+    return _Site(root, program, mount.point, targets=root / "targets")
 
 
 # --- Delta-graphs ---------------------------------------------------------------------
@@ -198,8 +228,11 @@ def _staying(groups: Sequence[_Group]) -> Iterator[None]:
 
 def _settings(site: _Site, strategy: str) -> dict[str, object]:
     # A little more than there is: the controller shares, and the mount is the limit.
-    settings: dict[str, object] = {"bandwidth": f"{1.05 * _RATE} B/s", "gap": "10 ms"}
-    if strategy in _PARTITION:
+    settings: dict[str, object] = {
+        "bandwidth": f"{1.05 * site.rate} B/s",
+        "gap": "10 ms",
+    }
+    if strategy in _PARTITION and site.targets:
         mounts = [str((site.targets / str(t)).resolve()) for t in range(_TARGETS)]
         names = ",".join(map(str, range(_TARGETS)))
         return settings | {
@@ -246,21 +279,23 @@ def _io_time(span: tuple[float, float]) -> float:
     return span[1] - span[0]
 
 
-def _simulated(strategy: str) -> list[DeltaPoint]:
+def _simulated(site: _Site, strategy: str) -> list[DeltaPoint]:
     """Return the same, simulated."""
     return delta_graph(
-        _RATE,
+        site.rate,
         _REQUESTS,
-        _SIZE,
+        site.size,
         _DELAY_S,
         _OFFSETS_S,
         strategy,
-        buffer=Buffer(speed=1000 * _RATE),
+        buffer=Buffer(speed=1000 * site.rate),
         targets=_TARGETS if strategy in _PARTITION else 1,
     )
 
 
-def _figures(strategy: str, graphs: Mapping[str, Graph]) -> Iterator[Figure]:
+def _figures(
+    site: _Site, strategy: str, graphs: Mapping[str, Graph]
+) -> Iterator[Figure]:
     live, simulated = graphs[strategy]
     parts = {}
     errors = []
@@ -286,7 +321,7 @@ def _figures(strategy: str, graphs: Mapping[str, Graph]) -> Iterator[Figure]:
             f"{strategy}: total over that without control", slower, "", most=1.0
         )
     if strategy in _PARTITION:
-        own = _REQUESTS * _SIZE * _TARGETS / _RATE
+        own = _REQUESTS * site.size * _TARGETS / site.rate
         own += (_REQUESTS - 1) * _DELAY_S
         slowest = max(first.io_times) / own
         yield Figure(f"{strategy}: over the partition's own", slowest, "", most=1.1)
@@ -326,7 +361,8 @@ class _Run:
             time.sleep(_LOOK_S)
 
     def _started(self, group: _Group, at: float) -> subprocess.Popen[str]:
-        facts = (round(at * 1e9), _REQUESTS, _SIZE, round(_DELAY_S * 1e9), _PARTS)
+        pause_ns = round(_DELAY_S * 1e9)
+        facts = (round(at * 1e9), _REQUESTS, self._site.size, pause_ns, _PARTS)
         program = [str(self._site.program), *map(str, facts)]
         return subprocess.Popen(  # noqa: S603 - ourselves
             [*group.prefix, *program, *group.paths],

@@ -21,6 +21,8 @@ __all__ = ["Graph", "as_ordered", "save"]
 Graph = tuple[Sequence[DeltaPoint], Sequence[DeltaPoint]]
 
 _COLOURS: Final = ("#0072b2", "#d55e00")
+#: The second is dashed: where both lie on one line, both are seen.
+_LINES: Final = ("-", "--")
 _COLUMNS: Final = 4
 
 
@@ -57,7 +59,7 @@ def _drawn(graphs: Mapping[str, Graph]) -> Figure:
     # A little room: lines at 1 would lie on the edge.
     panels[0, 0].margins(y=0.1)
     panels[0, 0].legend(fontsize="small")
-    figure.supxlabel("D (s)")
+    figure.supxlabel("D: B starts after A (s)")
     return figure
 
 
@@ -69,6 +71,7 @@ def _draw(
         panel.plot(
             [point.offset for point in simulated],
             [point.factors[number] for point in simulated],
+            _LINES[number],
             color=colour,
             label=f"{name}, simulated",
         )
