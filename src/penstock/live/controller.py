@@ -13,11 +13,7 @@ What differs from a simulation:
 
 - The volume of an operation is a guess. When it proves too small, by the progress
   reported or because the operation should be complete, it is doubled.
-- A job that does not use its grant is *frugal*: for `LEND_AFTER_S` it has drawn less
-  than `LEND_BELOW` of it, and nobody in it was held up; or it is known to pause in the
-  midst of an operation. It keeps what it draws, with some headroom, and the policy
-  shares the rest among the others. At the first report that it was held up, or that the
-  pause is over, it has its grant back.
+- What a job does not use of its grant is lent to others (`penstock.live.lending`).
 - The window has no end; policies that ask for one are shown `horizon` seconds.
 - A policy that fails is replaced by `fair-share`, and the decision says so.
 
@@ -34,21 +30,14 @@ from typing import Any, Final
 
 from penstock.errors import InputError, PolicyError, UnknownNameError
 from penstock.live.books import Books
-from penstock.live.jobs import JobState, Past, by_rate, explain
+from penstock.live.jobs import JobState, Past
+from penstock.live.lending import Lender, Usage
 from penstock.policies import get_policy
 from penstock.policies.policy import Policy
 from penstock.sim.state import DECISIONS
 
-__all__ = ["LEND_AFTER_S", "LEND_FLOOR", "Controller", "Decision", "Rates"]
+__all__ = ["Controller", "Decision", "Rates"]
 
-#: A job must have been frugal for this long before its grant is lent (s).
-LEND_AFTER_S: Final = 0.4
-#: It is frugal if it draws less than this part of its grant.
-LEND_BELOW: Final = 0.8
-#: It keeps what it draws times this,
-LEND_HEADROOM: Final = 1.25
-#: and at least this part of its cap.
-LEND_FLOOR: Final = 0.01
 _FALLBACK: Final = "fair-share"
 
 
@@ -101,6 +90,8 @@ class _Job:
     user: str
     group: str
     nodes: int
+    cap: float
+    """Most that it can draw, whatever its nodes (bytes/s)."""
     bandwidth: float
     """Most that it can draw by itself (bytes/s)."""
     ended: float
@@ -115,15 +106,7 @@ class _Job:
     """Time lost when the operation was posted (s)."""
     reported: float = 0.0
     """What it had moved by the last report (bytes)."""
-    watched_since: float = 0.0
-    """Begin of the time over which its draw is measured (s)."""
-    drawn: float = 0.0
-    """What it has moved since then (bytes),"""
-    granted: float = 0.0
-    """and what it could have (bytes)."""
-    usable: float = inf
-    """What it draws, with headroom, if it is frugal (bytes/s)."""
-    pauses: bool = False
+    usage: Usage = field(default_factory=Usage)
 
 
 @dataclass(slots=True)
@@ -175,9 +158,9 @@ class Controller:
         self._capacity = _bandwidth(capacity)
         self.node_bandwidth = node_bandwidth
         """b (bytes/s); see `set_nodes`."""
-        self._lends = lend
         self._horizon = None if window else horizon
         self._books = Books(_policy(policy), self._capacity, compiled=compiled)
+        self._lender = Lender(self._books, lends=lend)
         if window:
             self._books.set_scalar("window_begin", window[0])
             self._books.set_scalar("window_end", window[1])
@@ -185,7 +168,6 @@ class Controller:
         self._jobs: dict[str, _Job] = {}
         # By number. Replaced, never changed: decisions of the past refer to it.
         self._names: tuple[str, ...] = ()
-        self._frugal: dict[int, _Job] = {}
         self._users, self._groups = _Numbers(), _Numbers()
         self._now = -inf
 
@@ -220,7 +202,7 @@ class Controller:
             iterations=past.iterations,
             iteration_time=past.iteration_time,
         )
-        made = _Job(job, number, user, group, nodes, bandwidth, ended=now)
+        made = _Job(job, number, user, group, nodes, cap, bandwidth, ended=now)
         self._jobs[job] = made
         missing = ("",) * (number + 1 - len(self._names))
         names = (*self._names, *missing)
@@ -237,7 +219,7 @@ class Controller:
         it.operates, it.volume = True, volume
         it.lost_before = self._books.loss(it.number, now)
         it.reported = 0.0
-        _watch_anew(it, now)
+        it.usage.measure_anew(now)
         self._books.post(it.number, now, now - it.ended, volume)
 
     def progress(
@@ -271,10 +253,10 @@ class Controller:
         # Of a volume that is sure, the last call may be in flight.
         remaining = max(volume - moved, 1.0)
         books.settle(number, now, remaining, float(books.program.cap[number]))
-        it.granted += max(supposed - it.reported, 0.0)
-        it.drawn += max(moved - it.reported, 0.0)
+        it.usage.granted += max(supposed - it.reported, 0.0)
+        it.usage.drawn += max(moved - it.reported, 0.0)
         it.reported = moved
-        self._watch(it, now, held_up=held_up, pauses=pauses)
+        self._lender.watch(number, it.usage, now, held_up=held_up, pauses=pauses)
 
     def complete(
         self,
@@ -299,9 +281,8 @@ class Controller:
         ended = now if ended is None else min(max(ended, posted), now)
         volume = it.volume if moved is None else moved
         self._books.finish(it.number, ended, volume, it.lost_before)
-        self._frugal.pop(it.number, None)
+        self._lender.give_back(it.number, it.usage)
         it.operates, it.ended = False, ended
-        it.usable, it.pauses = inf, False
 
     def wake(self, now: float) -> None:
         """Have the policy decide next time, though nothing has happened."""
@@ -360,14 +341,13 @@ class Controller:
         it.allowance = rate
         self._set_cap(it, self._at(now))
         # What it drew when it was allowed less, or more, says nothing.
-        self._frugal.pop(it.number, None)
-        it.usable, it.pauses = inf, False
-        _watch_anew(it, now)
+        self._lender.give_back(it.number, it.usage)
+        it.usage.measure_anew(now)
 
     def set_nodes(self, job: str, nodes: int, now: float) -> None:
         """Note that a job runs on so many nodes now."""
         it = self._found(job)
-        it.nodes, it.bandwidth = nodes, nodes * self.node_bandwidth
+        it.nodes, it.bandwidth = nodes, min(nodes * self.node_bandwidth, it.cap)
         self._books.program.nodes[it.number] = nodes
         self._set_cap(it, self._at(now))
 
@@ -398,55 +378,7 @@ class Controller:
     def _decide(self, now: float) -> None:
         books = self._books
         if books.begin_decision(now) > 0:
-            wake = books.ask()
-            if self._thrifty(self._frugal):
-                self._lend()
-            else:
-                books.end_decision(wake)
-
-    def _thrifty(self, jobs: dict[int, _Job]) -> dict[int, float]:
-        """Return who is about to get more than it uses, and what it uses."""
-        wanted = self._books.state.wanted
-        return {i: it.usable for i, it in jobs.items() if wanted[i] > it.usable}
-
-    def _lend(self) -> None:
-        """Leave the frugal what they use; let the policy share out the rest.
-
-        Several times, since with more to share another may get more than it uses.
-        """
-        books = self._books
-        active, wake = books.active(), inf
-        fixed: dict[int, float] = {}
-        while more := self._thrifty(
-            {i: it for i, it in self._frugal.items() if i not in fixed}
-        ):
-            fixed |= more
-            rest = [i for i in active if i not in fixed]
-            if rest:
-                left = max(self._capacity - sum(fixed.values()), 0.0)
-                wake = books.ask_again(rest, left)
-        books.end_lending(active, fixed, wake)
-
-    def _watch(self, it: _Job, now: float, *, held_up: bool, pauses: bool) -> None:
-        """Find out whether a job uses its grant."""
-        if held_up or (it.pauses and not pauses):
-            if self._frugal.pop(it.number, None):
-                it.usable = inf
-                self._books.touch()
-            _watch_anew(it, now)
-        if pauses and it.pauses:
-            return
-        it.pauses = pauses
-        elapsed = now - it.watched_since
-        if not self._lends or (elapsed < LEND_AFTER_S and not pauses):
-            return
-        if pauses or it.drawn < LEND_BELOW * it.granted:
-            floor = LEND_FLOOR * float(self._books.program.cap[it.number])
-            drawn = 0.0 if pauses else it.drawn / elapsed
-            it.usable = max(LEND_HEADROOM * drawn, floor)
-            self._frugal[it.number] = it
-            self._books.touch()
-        _watch_anew(it, now)
+            self._lender.share_out(books.ask(), self._capacity)
 
     # --- What the books say -----------------------------------------------------------
 
@@ -469,7 +401,7 @@ class Controller:
     def usable(self, job: str) -> float:
         """Return the most that a job can make use of now (bytes/s)."""
         it = self._found(job)
-        return min(float(self._books.program.cap[it.number]), it.usable)
+        return min(float(self._books.program.cap[it.number]), it.usage.usable)
 
     def operates(self, job: str) -> bool:
         """Tell whether a job has an operation."""
@@ -496,7 +428,7 @@ class Controller:
             limit=it.limit,
             active=active,
             rate=float(state.rate[i]) if active else 0.0,
-            frugal=i in self._frugal,
+            frugal=i in self._lender,
             waits=now - float(state.posted[i]) if active else 0.0,
             volume=float(state.volume[i]) if active else 0.0,
             remaining=books.remaining(i, now) if active else 0.0,
@@ -526,11 +458,6 @@ class Controller:
         """Return how all jobs stand, in the order in which they came."""
         return [self.state(job, now) for job in self._jobs]
 
-    def explain(self, job: str, now: float) -> str:
-        """Say in words why a job has the rate it has."""
-        active = by_rate(self.states(now))
-        return explain(self.state(job, now), active, self.policy)
-
     def _found(self, job: str) -> _Job:
         if job not in self._jobs:
             raise UnknownNameError("job", job, self._jobs)
@@ -553,10 +480,6 @@ def _raised(volume: float, moved: float) -> float:
     while volume <= moved:
         volume = 2.0 * max(volume, 1.0)
     return volume
-
-
-def _watch_anew(it: _Job, now: float) -> None:
-    it.watched_since, it.drawn, it.granted = now, 0.0, 0.0
 
 
 def _policy(policy: Policy | str) -> Policy:

@@ -11,13 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import InputError, PolicyError, UnknownNameError
-from penstock.live.controller import LEND_AFTER_S, LEND_FLOOR, Controller, Decision
-from penstock.live.jobs import Past
+from penstock.live.controller import Controller, Decision
+from penstock.live.jobs import Past, by_rate, explain
+from penstock.live.lending import LEND_AFTER_S, LEND_FLOOR
 from penstock.policies import POLICIES
 from penstock.policies.policy import bind
 from penstock.policies.view import View
 
 B = 100.0
+
+
+def words_about(it: Controller, job: str, now: float) -> str:
+    """Return why a job has what it has."""
+    return explain(it.state(job, now), by_rate(it.states(now)), it.policy)
 
 
 def controller(policy: str = "fair-share", *jobs: str, **rest: float) -> Controller:
@@ -402,22 +408,22 @@ def test_an_operation_that_ends_has_lent_nothing_to_the_next_one() -> None:
 
 def test_explain() -> None:
     it = controller("fcfs", "a", "b", "c")
-    assert it.explain("a", 1.0).startswith("a does no I/O now")
+    assert words_about(it, "a", 1.0).startswith("a does no I/O now")
     it.post("a", 1.0, 1e4)
     it.decide(1.0)
     it.post("b", 2.0, 1e4)
     it.decide(2.0)
-    assert "a has 100 B/s, all that it can use" in it.explain("a", 3.0)
-    words = it.explain("b", 4.0)
+    assert "a has 100 B/s, all that it can use" in words_about(it, "a", 3.0)
+    words = words_about(it, "b", 4.0)
     assert "b waits: fcfs serves others first (posted 2 s ago" in words
     assert "Served besides: a 100 B/s (yield 1.000)." in words
     assert "it has lost 2 s of the 4 s since its release" in words
     it.set_policy("fair-share", 4.0)
     it.set_limit("b", 20.0, 4.0)
     it.decide(4.0)
-    words = it.explain("a", 5.0)
+    words = words_about(it, "a", 5.0)
     assert "83% of the 100 B/s that it can use: fair-share shares among 2" in words
-    assert "The operator limits it to 20 B/s." in it.explain("b", 5.0)
+    assert "The operator limits it to 20 B/s." in words_about(it, "b", 5.0)
 
 
 # --- Whatever happens -----------------------------------------------------------------
@@ -459,7 +465,7 @@ def test_rates_are_lawful_whatever_happens(policy: str, steps: list[tuple]) -> N
             assert 0.0 <= state.rate <= state.cap * (1 + 1e-9)
             assert state.active or state.rate == 0.0
             assert -1e-9 <= state.lost <= state.age * (1 + 1e-9) + 1e-9
-            assert it.explain(state.job, now)
+            assert words_about(it, state.job, now)
 
 
 def _act(it: Controller, action: str, job: str, now: float, amount: float) -> None:
@@ -485,3 +491,11 @@ def _act(it: Controller, action: str, job: str, now: float, amount: float) -> No
         it.progress(job, now, amount, volume=5e4, held_up=False)
     else:
         it.wake(now)
+
+
+def test_the_cap_of_a_job_outlives_a_change_of_its_nodes() -> None:
+    it = Controller("fair-share", B, node_bandwidth=30.0, compiled=False)
+    it.register("a", 0.0, nodes=1, cap=50.0)
+    assert it.share("a")[1] == 30.0
+    it.set_nodes("a", 3, 1.0)
+    assert it.share("a")[1] == 50.0
