@@ -20,6 +20,7 @@ __all__ = [
     "Found",
     "Owner",
     "change",
+    "closed_on_error",
     "create",
     "find",
     "find_open",
@@ -89,7 +90,7 @@ def hold(path: bytes) -> int:
 def find(parent: int, name: bytes) -> Found:
     """Return the file of a name in a folder."""
     fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
-    with _closed_on_error(fd):
+    with closed_on_error(fd):
         return Found(fd, os.fstat(fd))
 
 
@@ -136,16 +137,16 @@ def create(
             raise
         # Somebody below was faster: then it is theirs.
         handle = os.open(name, wanted, mode, dir_fd=parent)
-        with _closed_on_error(handle):
+        with closed_on_error(handle):
             return handle, find_open(handle)
-    with _closed_on_error(handle):
+    with closed_on_error(handle):
         return handle, _owned(parent, find_open(handle), owner)
 
 
 def find_open(handle: int) -> Found:
     """Return the file that a descriptor has open."""
     fd = hold(way_to(handle))
-    with _closed_on_error(fd):
+    with closed_on_error(fd):
         return Found(fd, os.fstat(fd))
 
 
@@ -170,7 +171,7 @@ def rename(
 
 def _owned(parent: int, found: Found, owner: Owner) -> Found:
     """Give a new file to its owner, with the folder's group if the folder says so."""
-    with _closed_on_error(found.fd):
+    with closed_on_error(found.fd):
         inherits = os.fstat(parent).st_mode & stat.S_ISGID
         gid = found.status.st_gid if inherits else owner.gid
         if (found.status.st_uid, found.status.st_gid) == (owner.uid, gid):
@@ -259,7 +260,8 @@ def _set_times(fd: int, changes: Changes) -> None:
 
 
 @contextmanager
-def _closed_on_error(fd: int) -> Iterator[None]:
+def closed_on_error(fd: int) -> Iterator[None]:
+    """Close a descriptor if what is done with it fails."""
     try:
         yield
     except BaseException:

@@ -22,6 +22,7 @@ from contextlib import (
     suppress,
 )
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final, TypeAlias
 from urllib.parse import quote
@@ -194,6 +195,8 @@ class _Session:
         self._files = files
         self._loop = trio.lowlevel.current_trio_token()
         self._stop = trio.Event()
+        #: In which programs may leave by themselves.
+        self._grace = trio.CancelScope()
         self._serving = trio.CancelScope()
 
     async def run(
@@ -224,34 +227,34 @@ class _Session:
             task_status.started()
             async for _ in signals:
                 if self._stop.is_set():
-                    self._abort()
+                    self._grace.cancel()
                 self._stop.set()
 
     async def _end_when_told(self) -> None:
         """Unmount when told to; by force if programs do not leave in time."""
         await self._stop.wait()
-        with trio.move_on_after(_GRACE_S):
+        self._grace.deadline = trio.current_time() + _GRACE_S
+        with self._grace:
             while not await self._unmounted():
                 await trio.sleep(_RETRY_S)
             return
-        _LOG.warning("%s is still in use: detached", self._mount.point)
-        self._abort()
+        _LOG.warning("%s is detached: who still uses it gets errors", self._mount.point)
+        await self._abort()
 
-    async def _unmounted(self) -> bool:
+    async def _unmounted(self, *, lazy: bool = False) -> bool:
         with suppress(OSError):
             # In a thread: the kernel may have requests for this very process.
             await trio.to_thread.run_sync(
-                unmount, self._mount.point, abandon_on_cancel=True
+                partial(unmount, self._mount.point, lazy=lazy), abandon_on_cancel=True
             )
             return True
         return False
 
-    def _abort(self) -> None:
+    async def _abort(self) -> None:
         """End now: no new requests, errors for those who wait."""
-        with suppress(OSError):
-            unmount(self._mount.point, lazy=True)
-        self._service.gate.close()
         self._serving.deadline = trio.current_time() + _PATIENCE_S
+        await self._unmounted(lazy=True)
+        self._service.gate.close()
         pyfuse3.terminate()
 
     # --- The socket ---------------------------------------------------------------
@@ -280,7 +283,8 @@ class _Session:
         elif isinstance(question, SetObjectives):
             self._files.rebind(self._service.promise(question.document).present)
         elif isinstance(question, Stop):
-            self._abort()
+            self._grace.cancel()
+            self._stop.set()
 
     def state_from_elsewhere(self) -> State:
         """Return how the mount stands, to another thread."""

@@ -24,6 +24,7 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, Final, ParamSpec, TypeVar
@@ -47,6 +48,8 @@ _LOG: Final = logging.getLogger("penstock.mount")
 _TIMEOUT_S: Final = 1.0
 #: Entries of a folder that are looked up in one go.
 _BATCH: Final = 32
+#: Errors for which no name is to blame: it is this process that can have no more.
+_EXHAUSTED: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 _STATFS: Final = (
     *("bsize", "frsize", "blocks", "bfree", "bavail"),
@@ -301,7 +304,8 @@ class PassThrough(pyfuse3.Operations):
         fh, found = await self._calls.short(
             backing.create, parent, name, flags, mode, owner
         )
-        await self._settle(fh, ctx)
+        with backing.closed_on_error(found.fd):
+            await self._settle(fh, ctx)
         return FileInfo(fh=fh, keep_cache=False), self._entry(found)
 
     @_answer
@@ -369,7 +373,13 @@ class PassThrough(pyfuse3.Operations):
             folder.names = [b".", b"..", *names]
         for start in range(start_id, len(folder.names), _BATCH):
             names = folder.names[start : start + _BATCH]
-            batch = await self._calls.short(_find_all, fh, names)
+            try:
+                batch = await self._calls.short(_find_all, fh, names)
+            except OSError:
+                if start == start_id:
+                    raise
+                # Those told before are counted: the kernel must get them. It asks on.
+                return
             if not self._tell(token, folder, start, batch):
                 return
 
@@ -409,10 +419,10 @@ class PassThrough(pyfuse3.Operations):
         return more
 
     async def _settle(self, fh: int, ctx: RequestContext) -> None:
-        """Give a file that has just been opened to its application."""
-        self._applications[fh] = ""
-        caller = Caller(ctx.pid, ctx.uid, fh, self._inodes.fd(ROOT))
-        self._applications[fh] = await self._bind(caller)
+        """Give a file that has just been opened to its application, or close it."""
+        with backing.closed_on_error(fh):
+            caller = Caller(ctx.pid, ctx.uid, fh, self._inodes.fd(ROOT))
+            self._applications[fh] = await self._bind(caller)
 
     def _entry(self, found: Found) -> EntryAttributes:
         """Return a file as the answer to a look-up, and count it."""
@@ -420,13 +430,21 @@ class PassThrough(pyfuse3.Operations):
 
 
 def _find_all(folder: int, names: list[bytes]) -> list[Found | None]:
-    """Return the files of some names; None for those that are gone."""
-    found: list[Found | None] = []
-    for name in names:
-        try:
-            found.append(backing.find(folder, name))
-        except FileNotFoundError:
-            found.append(None)
+    """Return the files of some names; None for those that are gone or broken."""
+    with ExitStack() as on_error:
+        found = [_find(folder, name, on_error) for name in names]
+        on_error.pop_all()
+    return found
+
+
+def _find(folder: int, name: bytes, on_error: ExitStack) -> Found | None:
+    try:
+        found = backing.find(folder, name)
+    except OSError as error:
+        if error.errno in _EXHAUSTED:
+            raise
+        return None
+    on_error.callback(os.close, found.fd)
     return found
 
 

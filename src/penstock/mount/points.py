@@ -94,9 +94,12 @@ def unmount(path: str, *, lazy: bool = False) -> None:
             raise OSError(code, os.strerror(code), path)
         return
     command = ["fusermount3", "-u", *(["-z"] if lazy else []), "--", path]
-    done = subprocess.run(  # noqa: S603 - a fixed program
-        command, capture_output=True, text=True, check=False, timeout=_LIMIT_S
-    )
+    try:
+        done = subprocess.run(  # noqa: S603 - a fixed program
+            command, capture_output=True, text=True, check=False, timeout=_LIMIT_S
+        )
+    except subprocess.TimeoutExpired:
+        raise OSError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT), path) from None
     if done.returncode != 0:
         raise OSError(errno.EBUSY, done.stderr.strip() or "cannot be unmounted", path)
 

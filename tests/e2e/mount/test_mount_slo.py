@@ -394,6 +394,8 @@ def test_promises_are_shown_and_read_anew(mount: Mounting, tmp_path: Path) -> No
         (["no", "1 MB/s", "1 s"], "unknown application 'no'"),
         (["one", "0", "1 s"], "applications.one.throughput: '0' is not positive"),
         (["one", "1 MB/s", "0 s"], "applications.one.latency"),
+        (["one", "5", "1 s"], "THROUGHPUT: '5' has no unit"),
+        (["one", "1 MB/s", "5"], "LATENCY: '5' has no unit"),
         (["one", "1 MB/s"], "2 words are no change"),
         ([str(tmp_path / "no.toml")], "cannot be read"),
         ([slo_file(tmp_path, scheduler="edf")], "cannot be changed while mounted"),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from penstock.errors import InputError
 from penstock.mount.exchange import Link, decode, encode
 from penstock.qos import Request, Slo, get_scheduler
+from support.waiting import LIMIT_S
 
 trio = pytest.importorskip("trio")
 
@@ -50,7 +51,7 @@ def test_another_key_or_version_is_no_message() -> None:
 
 def test_two_mounts_hear_one_another() -> None:
     async def main() -> None:
-        with trio.fail_after(10):
+        with trio.fail_after(LIMIT_S):
             ports = [await _free_port() for _ in range(2)]
             schedulers = [
                 get_scheduler("sfq").make({"a": Slo(1e6, 1.0)}, 0.0) for _ in ports

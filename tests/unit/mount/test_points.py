@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
 
 from penstock.errors import InputError
 from penstock.mount import points
-from penstock.mount.points import check_folders, mounted_at, own_mount, widen
+from penstock.mount.points import check_folders, mounted_at, own_mount, unmount, widen
 
 LINES = (
     "22 1 254:0 / / rw,relatime - ext4 /dev/vda rw\n"
@@ -75,3 +76,17 @@ def test_the_kernel_may_ask_for_more_at_a_time(tmp_path: Path) -> None:
     for name in ("max_background", "congestion_threshold"):
         assert (tmp_path / "57" / name).read_text() == "4096"
     assert not (tmp_path / "58").exists()
+
+
+def test_an_unmount_that_takes_for_ever_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "fusermount3"
+    program.write_text("#!/bin/sh\nexec sleep 600\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr(points.os, "geteuid", lambda: 54321)
+    monkeypatch.setattr(points, "_LIMIT_S", 0.1)
+    with pytest.raises(OSError, match="timed out") as caught:
+        unmount("/mnt/hangs", lazy=True)
+    assert caught.value.errno == errno.ETIMEDOUT
