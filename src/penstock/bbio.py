@@ -9,6 +9,7 @@ they do nothing. ``live/native/bbio.h`` is the same for programs in C and C++.
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import os
 from collections.abc import Callable
@@ -62,10 +63,15 @@ def finalize() -> None:
 
 
 def on_flush(descriptor: int, callback: Callable[[int], None]) -> None:
-    """Have `callback` called before every drain that has something to write."""
+    """Have `callback` called before every drain that has something to write.
+
+    The program's end drains everything, while there still is an interpreter to call.
+    """
     called = _CALLBACK(callback)
     # The library may call it as long as the program runs: it is never collected.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(called))
+    atexit.unregister(finalize)
+    atexit.register(finalize)
     _call("on_flush", ctypes.c_int(descriptor), called)
 
 

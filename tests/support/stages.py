@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -10,11 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.live import shim_environment
+from penstock.live import Page, shim_environment
 from penstock.live.drain import Found, drain_folder
+from penstock.live.drainers import Leftover, Sweeper
 from penstock.live.staging_rules import Staging
 from support.jobs import PROGRAMS
-from support.waiting import LIMIT_S
+from support.waiting import LIMIT_S, until
 
 
 @dataclass
@@ -65,6 +67,14 @@ class Stage:
     def drain(self) -> list[Found]:
         """Drain what programs have left behind."""
         return drain_folder(self.journals)
+
+    def sweep(self, page: Page | None = None) -> None:
+        """Let the library drain what the dead of a job, or of all, have left."""
+        place = page.place if page else None
+        sweeper = Sweeper()
+        sweeper.sweep([Leftover(self.journals, os.geteuid(), page=place)])
+        until(lambda: not sweeper._waiting)
+        sweeper.close()
 
     def empty(self) -> None:
         """Remove all files."""

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ["LIMIT_S", "processes_of", "until"]
+__all__ = ["LIMIT_S", "processes_of", "until", "until_async"]
 
 LIMIT_S = 120.0
 """After which a test fails instead of hanging; no test expects to be this fast."""
@@ -19,6 +20,16 @@ def until(condition: Callable[[], object], limit_s: float = LIMIT_S) -> None:
     while not condition():
         assert time.monotonic() < deadline, f"not within {limit_s} s"
         time.sleep(0.01)
+
+
+async def until_async(
+    condition: Callable[[], object], limit_s: float = LIMIT_S
+) -> None:
+    """Do the same in an event loop, which goes on meanwhile."""
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {limit_s} s"
+        await asyncio.sleep(0.01)
 
 
 def processes_of(session: int) -> list[str]:

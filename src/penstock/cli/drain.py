@@ -44,7 +44,13 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Drain, and say what was done."""
-    from penstock.live.drain import State, default_folder, drain_folder, look
+    from penstock.live.drain import (
+        State,
+        default_folder,
+        drain_folder,
+        look,
+        put_aside,
+    )
 
     folder = Path(arguments.folder) if arguments.folder else default_folder()
     if arguments.folder is None and not folder.exists():
@@ -58,14 +64,18 @@ def main(arguments: argparse.Namespace) -> int:
             {"penstock": 1, "journals": [_row(f) for f in found]}, arguments.json
         )
     if arguments.json != "-":
-        sys.stdout.write(_text(found))
+        said_of_all = arguments.show or arguments.failed
+        aside = 0 if said_of_all else put_aside(folder)
+        sys.stdout.write(_text(found, aside, arguments.folder))
     return int(not arguments.show and any(f.state is State.KEPT for f in found))
 
 
-def _text(found: list[Found]) -> str:
-    if not found:
-        return "no journals\n"
-    return "".join(f"{_line(journal)}\n" for journal in found)
+def _text(found: list[Found], aside: int, folder: str | None) -> str:
+    lines = [_line(journal) for journal in found]
+    if aside:
+        where = f" {folder}" if folder else ""
+        lines.append(f"{aside} put aside: penstock drain --failed{where}")
+    return "".join(f"{line}\n" for line in lines or ["no journals"])
 
 
 def _line(found: Found) -> str:

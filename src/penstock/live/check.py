@@ -66,15 +66,11 @@ class Report:
 
 #: Calls that move data of files, and that the preload library may not wrap.
 UNCOVERED: Final = {
-    "formatted output to descriptors": ("dprintf", "vdprintf", "__dprintf_chk"),
     "formatted input": (
         *("fscanf", "__isoc99_fscanf", "__isoc23_fscanf", "vfscanf"),
         *("__isoc99_vfscanf", "__isoc23_vfscanf"),
     ),
-    "wide characters": (
-        *("fgetwc", "fgetws", "getwc", "fputwc", "fputws", "putwc"),
-        *("fwprintf", "vfwprintf", "__fwprintf_chk", "__vfwprintf_chk", "fwscanf"),
-    ),
+    "input of wide characters": ("fgetwc", "fgetws", "getwc", "fwscanf"),
     "words": ("getw", "putw"),
     "mapped files": ("msync",),
     "reading ahead": ("readahead",),
@@ -116,6 +112,7 @@ def check(program: str) -> Report:
             *_bypasses({path: elf, **libraries}),
             *_uncovered(elf),
             *_unknown(elf, libraries),
+            *_refusals_of_others(path),
         ),
     )
 
@@ -226,6 +223,17 @@ def _refusals(path: Path, elf: Elf) -> Iterator[Finding]:
         )
 
 
+def _refusals_of_others(path: Path) -> Iterator[Finding]:
+    """Find why it could not be controlled if another user started it."""
+    if _gives_rights(path):
+        yield Finding(
+            Verdict.PARTLY,
+            "it gives its caller more rights: for other users it is not controlled, "
+            "since the loader preloads nothing",
+            f"nothing, if only you start it; else {_MOUNT}",
+        )
+
+
 def _reason_to_refuse(elf: Elf) -> tuple[str, str] | None:
     if elf.kind != _read(_OWN).kind:
         machine = _MACHINES.get(elf.machine, f"processor {elf.machine}")
@@ -250,8 +258,20 @@ def _gains_rights(path: Path) -> bool:
     other_user = status.st_mode & stat.S_ISUID and status.st_uid != user
     groups = {os.getegid(), *os.getgroups()}
     other_group = status.st_mode & stat.S_ISGID and status.st_gid not in groups
-    capable = user != 0 and "security.capability" in os.listxattr(path)
-    return bool(other_user or other_group or capable)
+    return bool(other_user or other_group or (user != 0 and _is_capable(path)))
+
+
+def _gives_rights(path: Path) -> bool:
+    """Tell whether the kernel would give the program other rights than somebody's."""
+    is_set = path.stat().st_mode & (stat.S_ISUID | stat.S_ISGID)
+    return bool(is_set) or _is_capable(path)
+
+
+def _is_capable(path: Path) -> bool:
+    try:
+        return "security.capability" in os.listxattr(path)
+    except OSError:  # A file system without attributes.
+        return False
 
 
 def _bypasses(files: Mapping[Path, Elf]) -> Iterator[Finding]:

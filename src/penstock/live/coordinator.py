@@ -48,7 +48,7 @@ from penstock.live.messages import (
 )
 from penstock.live.phases import Operation, PhaseWatch, Sample, VolumeGuess
 from penstock.live.registry import AgentRecord, Draw, JobRecord
-from penstock.live.stager import HELD, NO_ORDER, Stager
+from penstock.live.stager import NO_ORDER, Stager, held_rate
 from penstock.live.view import View, meant_job
 from penstock.staging import Order, Standing
 from penstock.units import format_bandwidth
@@ -77,6 +77,8 @@ class Outcome:
     """Jobs whose operation has ended."""
     moved: dict[str, tuple[int, ...]] = field(default_factory=dict)
     """Names of jobs whose new files go to other storage targets from now on."""
+    changes: list[str] = field(default_factory=list)
+    """What operators have changed, in words."""
 
 
 class Coordinator:
@@ -108,6 +110,7 @@ class Coordinator:
         self._left: dict[str, Past] = {}
         self._ended: set[str] = set()
         self._moved: dict[str, tuple[int, ...]] = {}
+        self._changes: list[str] = []
         self._faults: deque[str] = deque(maxlen=_FAULTS)
 
     # --- What agents say --------------------------------------------------------------
@@ -283,7 +286,8 @@ class Coordinator:
         left, self._left = self._left, {}
         over, self._ended = self._ended, set()
         moved, self._moved = self._moved, {}
-        return Outcome(messages, min(decision.wake, wake), left, over, moved)
+        changes, self._changes = self._changes, []
+        return Outcome(messages, min(decision.wake, wake), left, over, moved, changes)
 
     def operations(self, job: str) -> list[Operation]:
         """Return the last operations of a job; none if it is gone."""
@@ -332,7 +336,8 @@ class Coordinator:
             it.order = order
             self._stale.add(it.key)
         drains = min(order.drain_rate, left) if order.drain else 0.0
-        allowed = max(drains, HELD) if order.stage or it.staged else inf
+        held = held_rate(self.controller.capacity)
+        allowed = max(drains, held) if order.stage or it.staged else inf
         self.controller.allow(it.key, allowed, now)
 
     def _note_fault(self, fault: str) -> None:
@@ -423,6 +428,16 @@ class Coordinator:
                 "only root and whoever runs the controller may change it",
                 remedy="ask them",
             )
+        reply = self._change(asked, question, now)
+        self._changes.append(f"user {asked.user}: {reply.text}")
+        return reply
+
+    def _change(
+        self,
+        asked: Asked,
+        question: SetLimit | SetPolicy | SetBandwidth | Switch,
+        now: float,
+    ) -> Answer:
         if isinstance(question, SetLimit):
             it = meant_job(self._jobs.values(), question.job, asked)
             return self._limit(it, question.limit, now)

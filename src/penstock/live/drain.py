@@ -13,6 +13,7 @@ import contextlib
 import ctypes
 import errno
 import os
+import re
 import stat
 import time
 from collections.abc import Iterator
@@ -23,7 +24,7 @@ from typing import Final
 
 from penstock.errors import InputError
 from penstock.live.drainers import MEMORY
-from penstock.live.journal import Identity, Journal
+from penstock.live.journal import Flag, Identity, Journal
 
 __all__ = [
     "Found",
@@ -32,12 +33,15 @@ __all__ = [
     "drain_folder",
     "identity_of",
     "look",
+    "put_aside",
 ]
 
-#: A step that another process holds the lock for is waited for, at most (s) ...
+#: Who holds the lock is waited for, since its last step, at most (s) ...
 _PATIENCE_S: Final = 30.0
 #: ... with looks in between (s).
 _NAP_S: Final = 0.002
+#: A journal that is being made, by a process.
+_FRESH: Final = re.compile(r"\.new-([0-9a-f]{1,16})-[0-9a-f]+")
 _STATX_BTIME: Final = 0x800
 _AT_EMPTY_PATH: Final = 0x1000
 
@@ -108,6 +112,11 @@ def drain_folder(folder: Path, *, failed: bool = False) -> list[Found]:
     return [_drained(path) for path in _journals(folder, failed=failed)]
 
 
+def put_aside(folder: Path) -> int:
+    """Return how many journals were put aside after an error."""
+    return sum(1 for _ in folder.glob("*.failed"))
+
+
 # --- Finding --------------------------------------------------------------------------
 
 
@@ -134,9 +143,10 @@ def _stand_aside() -> None:
 def _sweep(folder: Path) -> None:
     """Remove journals whose making was interrupted: nothing is in them."""
     for path in folder.glob(".new-*"):
-        process = int(path.name.split("-")[1], 16)
-        if not Path(f"/proc/{process}").exists():
-            path.unlink(missing_ok=True)
+        made = _FRESH.fullmatch(path.name)
+        if made and not Path(f"/proc/{int(made[1], 16)}").exists():
+            with contextlib.suppress(OSError):
+                path.unlink()
 
 
 def _examined(path: Path) -> Found:
@@ -146,7 +156,7 @@ def _examined(path: Path) -> Found:
             if path.suffix == ".failed":
                 state = State.FAILED
             return _found(journal, state, reason=_reason(journal.error))
-    except InputError as error:
+    except (InputError, OSError) as error:
         return Found(path, "", State.KEPT, reason=_why(error))
 
 
@@ -168,7 +178,9 @@ def _reason(number: int) -> str:
     return os.strerror(number) if number else ""
 
 
-def _why(error: InputError) -> str:
+def _why(error: InputError | OSError) -> str:
+    if isinstance(error, OSError):
+        return error.strerror or ""
     return f"{error.what} ({error.remedy})" if error.remedy else error.what
 
 
@@ -260,25 +272,30 @@ def _drained(path: Path) -> Found:
     try:
         with Journal.open(path) as journal:
             return _drain(journal)
-    except InputError as error:
+    except (InputError, OSError) as error:
         return Found(path, "", State.KEPT, reason=_why(error))
 
 
 def _drain(journal: Journal) -> Found:
-    before = journal.drained_bytes
+    before, reason = journal.drained_bytes, ""
     try:
-        _take_back(journal)
-        if not journal.is_empty:
-            with _opened(journal) as file:
-                _drain_to(journal, file)
+        if Flag.ASKS in journal.flags and journal.is_alive:
+            state, reason = State.LIVE, "its program drains it by itself (on_flush)"
+        else:
+            _empty(journal)
+            gone = _retire(journal) or not journal.is_alive
+            state = State.DRAINED if gone else State.LIVE
     except (InputError, OSError) as error:
-        reason = _why(error) if isinstance(error, InputError) else error.strerror or ""
-        done = journal.drained_bytes - before
-        return _found(journal, State.KEPT, drained=done, reason=reason)
-    found = _found(journal, State.DRAINED, drained=journal.drained_bytes - before)
-    if not _retire(journal) and journal.is_alive:
-        found = _found(journal, State.LIVE, drained=found.drained_bytes)
-    return found
+        state, reason = State.KEPT, _why(error)
+    done = journal.drained_bytes - before
+    return _found(journal, state, drained=done, reason=reason)
+
+
+def _empty(journal: Journal) -> None:
+    _take_back(journal)
+    if not journal.is_empty:
+        with _opened(journal) as file:
+            _drain_to(journal, file)
 
 
 def _take_back(journal: Journal) -> None:
@@ -291,8 +308,10 @@ def _take_back(journal: Journal) -> None:
 
 
 def _drain_to(journal: Journal, file: int) -> None:
-    deadline = time.monotonic() + _PATIENCE_S
+    seen, deadline = -1, 0.0
     while not _has_drained(journal, file):
+        if journal.drained_bytes != seen:
+            seen, deadline = journal.drained_bytes, time.monotonic() + _PATIENCE_S
         if time.monotonic() > deadline:
             raise InputError("another process holds it", where=str(journal.path))
         time.sleep(_NAP_S)

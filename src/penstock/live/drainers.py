@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from penstock.errors import InputError
+from penstock.live.journal import drained_so_far
 from penstock.live.shim import shim_path
 
 __all__ = ["MEMORY", "Drainer", "Leftover", "Sweeper", "drain_beside", "left_behind"]
@@ -41,7 +42,7 @@ LINGER_S: Final = 5.0
 _RETRY_S: Final = 5.0
 #: Users whose leftovers are drained at the same time,
 _SWEEPS: Final = 4
-#: how long that may take for one folder (s),
+#: how long that may take for one folder before others have their turn (s),
 _SWEEP_S: Final = 600.0
 #: how often it is looked whether it is done (s),
 _LOOK_S: Final = 0.2
@@ -157,6 +158,11 @@ def _has_journals(folder: Path) -> bool:
     return any(folder.glob("*.journal"))
 
 
+def _progress(folder: Path) -> dict[str, int]:
+    """Return the journals of a folder and how much of each was drained."""
+    return {path.name: drained_so_far(path) for path in folder.glob("*.journal")}
+
+
 class Sweeper:
     """Drains what is left behind: for some users at a time, for each one by one."""
 
@@ -201,13 +207,17 @@ class Sweeper:
         variables = {}
         if it.page is not None:
             variables["PENSTOCK_DRAIN_OF"] = f"{it.page[0]}:{it.page[1]}"
+        before = _progress(it.folder)
         process = _started(it.folder, it.user, it.group, variables)
         deadline = time.monotonic() + _SWEEP_S
         while process.poll() is None and not self._closed.wait(_LOOK_S):
             if time.monotonic() > deadline:
                 process.kill()
                 process.wait()
-                raise InputError(f"it has taken more than {_SWEEP_S:g} s")
+                if _progress(it.folder) == before:
+                    raise InputError(f"nothing of it was drained in {_SWEEP_S:g} s")
+                self.sweep([it])
+                return
 
 
 # --- The process ----------------------------------------------------------------------

@@ -29,7 +29,16 @@ from typing import Final, Self
 
 from penstock.errors import InputError
 
-__all__ = ["LAYOUT", "VERSION", "Flag", "Identity", "Journal", "Lock", "boot_number"]
+__all__ = [
+    "LAYOUT",
+    "VERSION",
+    "Flag",
+    "Identity",
+    "Journal",
+    "Lock",
+    "boot_number",
+    "drained_so_far",
+]
 
 MAGIC: Final = int.from_bytes(b"pjournal", "little")
 RECORD_MAGIC: Final = int.from_bytes(b"!precord", "little")
@@ -59,9 +68,8 @@ class Flag(IntFlag):
 
     #: Another process uses the file: the writer is to write through.
     THROUGH = 1
-    #: The program has closed the file and does not wait for the drain.
-    CLOSED = 2
-    #: The program is to be called before a drain: only it drains.
+    #: The program is to be called before a drain: while it lives, only it drains, and
+    #: who comes to use the file.
     ASKS = 4
     #: Put aside: whoever was draining it goes no further.
     ASIDE = 8
@@ -177,7 +185,7 @@ class Journal:
             _refuse_others(path, os.fstat(descriptor))
             journal = cls(path, descriptor, mmap.mmap(descriptor, HEADER_BYTES))
             journal._examine()
-        except InputError:
+        except BaseException:
             os.close(descriptor)
             raise
         return journal
@@ -428,6 +436,17 @@ class Journal:
             os.fdatasync(self._descriptor)
         self.path.unlink(missing_ok=True)
         return True
+
+
+def drained_so_far(path: Path) -> int:
+    """Return the data that drains have written, of anybody's journal; 0: not known."""
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    try:
+        with open(path, "rb", opener=lambda name, _: os.open(name, flags)) as file:
+            header = _Header.from_buffer_copy(file.read(HEADER_BYTES))
+    except (OSError, ValueError):
+        return 0
+    return int(header.drained_bytes)
 
 
 def boot_number() -> int:

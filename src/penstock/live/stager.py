@@ -15,13 +15,20 @@ from typing import Final
 
 from penstock.staging import Order, Plan, Situation, Standing, Strategy
 
-__all__ = ["HELD", "NO_ORDER", "Stager"]
+__all__ = ["NO_ORDER", "Stager", "held_rate"]
 
-#: What a job that may not drain is granted (bytes/s): a cap is never 0.
-HELD: Final = 1.0
+#: What a job that may not drain is granted, of the bandwidth and at least (bytes/s):
+#: next to nothing, but nobody waits for ever for somebody who never pauses.
+_HELD_SHARE: Final = 1e-3
+_HELD_LEAST: Final = 1.0
 #: Of a job that nobody has decided about: it writes to the files, wherever they are,
 #: and what it has staged nevertheless is drained.
 NO_ORDER: Final = Order((), drain=True)
+
+
+def held_rate(bandwidth: float) -> float:
+    """Return what a job that may not drain is granted (bytes/s)."""
+    return max(_HELD_SHARE * bandwidth, _HELD_LEAST)
 
 
 @dataclass(slots=True)

@@ -8,7 +8,10 @@
 #include <aio.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
+#include <locale.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -19,12 +22,15 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/sendfile.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
+#include <wchar.h>
 
 int __open_2(const char *, int);
 int __open64_2(const char *, int);
@@ -37,6 +43,9 @@ size_t __fread_chk(void *, size_t, size_t, size_t, FILE *);
 char *__fgets_chk(char *, size_t, int, FILE *);
 int __fprintf_chk(FILE *, int, const char *, ...);
 int __printf_chk(int, const char *, ...);
+int __dprintf_chk(int, int, const char *, ...);
+int __fwprintf_chk(FILE *, int, const wchar_t *, ...);
+int __wprintf_chk(int, const wchar_t *, ...);
 
 static char data[1 << 20];
 
@@ -306,6 +315,108 @@ static void scene_stdio_characters(void)
     SAY(fclose(file));
 }
 
+/* What is printed to a descriptor comes after what was written to it, and before the
+ * rest. */
+static void scene_print_to(void)
+{
+    int fd = make("a");
+    SAY(write(fd, "0123456789", 10));
+    SAY(lseek(fd, 2, SEEK_SET));
+    SAY(dprintf(fd, "%d%s", 12, "ab"));
+    SAY(write(fd, "cd", 2));
+    SAY(__dprintf_chk(fd, 1, "%05d", 77));
+    SAY(pwrite(fd, "ef", 2, 9));
+    SAY(dprintf(99, "none"));
+}
+
+/* The same for the stream of a descriptor that is not the stream's own. */
+static void scene_stdio_under(void)
+{
+    int fd = make("a");
+    SAY(dup2(fd, 1));
+    SAY(write(1, "0123456789", 10));
+    SAY(lseek(1, 0, SEEK_SET));
+    SAY(printf("abc"));
+    SAY(fclose(stdout));
+    SAY(write(1, "x", 1));
+    SAY(write(fd, "def", 3));
+}
+
+static void scene_wide_under(void)
+{
+    SAY(dup2(make("a"), 1));
+    SAY(setvbuf(stdout, NULL, _IONBF, 0));
+    SAY(write(1, "0123456789", 10));
+    SAY(lseek(1, 0, SEEK_SET));
+    SAY(wprintf(L"%d", 12));
+    SAY(__wprintf_chk(1, L"%ls", L"ab"));
+    SAY(putwchar(L'c'));
+    SAY(putwchar_unlocked(L'd'));
+    SAY(write(1, "ef", 2));
+}
+
+static void scene_reopened(void)
+{
+    char line[16];
+    FILE *file = fopen("a", "w");
+    SAY(fputs("one", file));
+    SAY(freopen("b", "w", file) == file);
+    SAY(fputws(L"two", file));
+    SAY(freopen("c", "w+", file) == file);
+    SAY(fputs("three", file));
+    rewind(file);
+    SAY(fread(line, 1, sizeof line, file));
+    SAY(fclose(file));
+    file = fopen("d", "w");
+    SAY(freopen("none/none", "w", file) == NULL);
+    SAY(open("a", O_RDONLY));
+}
+
+/* Wide characters: as the locale has them, or as much alike as it has. */
+static void put_wide(const char *name, const char *locale)
+{
+    SAY(setlocale(LC_ALL, locale) != NULL);
+    FILE *file = fopen(name, "w");
+    SAY(fwide(file, 0));
+    SAY(fputwc(L'a', file));
+    SAY(fwide(file, 0));
+    SAY(fwide(file, -1));
+    SAY(putwc(L'\u00e9', file));
+    SAY(fputwc_unlocked(L'\u20ac', file));
+    SAY(putwc_unlocked(L'\u201c', file));
+    SAY(fputws(L"stra\u00dfe\n", file));
+    SAY(fputws_unlocked(L"\u4e2d\u6587", file));
+    SAY(fwprintf(file, L"%d-%ls-%s\n", 12, L"\u0416", "x"));
+    SAY(__fwprintf_chk(file, 1, L"%3000d\n", 7));
+    SAY(setlocale(LC_ALL, "C") != NULL);
+    SAY(fputws(L"\u20ac later\n", file));
+    SAY(fflush(file));
+    SAY(ftell(file));
+    SAY(fseek(file, 1, SEEK_SET));
+    SAY(fputws(L"e", file));
+    SAY(ferror(file));
+    SAY(fclose(file));
+}
+
+static void scene_wide(void)
+{
+    put_wide("a", "C");
+    put_wide("b", "C.UTF-8");
+    FILE *file = fopen("c", "w");
+    SAY(fputs("bytes", file));
+    SAY(fwide(file, 1));
+    SAY(fputwc(L'a', file) == WEOF);
+    SAY(fputws(L"ab", file));
+    SAY(fwprintf(file, L"%d", 1));
+    SAY(fclose(file));
+    file = fopen("d", "w");
+    SAY(fwide(file, 1));
+    SAY(fputws(L"", file));
+    for (int i = 0; i < 9000; i++)
+        fputwc(L'a' + i % 26, file);
+    exit(0);
+}
+
 /* --- Identity ------------------------------------------------------------------- */
 
 static void scene_duplicates(void)
@@ -454,6 +565,171 @@ static void scene_vfork(void)
     SAY(write(fd, data, 100));
 }
 
+/* --- Others that look at a file, or at what is said of it ------------------------------ */
+
+static long send_descriptor(int line, int fd, int many)
+{
+    char room[CMSG_SPACE(sizeof(int))] = {0};
+    struct iovec part = {"x", 1};
+    struct mmsghdr list[1] = {{.msg_hdr = {.msg_iov = &part, .msg_iovlen = 1,
+                                           .msg_control = room,
+                                           .msg_controllen = sizeof room}}};
+    struct cmsghdr *head = CMSG_FIRSTHDR(&list[0].msg_hdr);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(sizeof fd);
+    memcpy(CMSG_DATA(head), &fd, sizeof fd);
+    return many ? sendmmsg(line, list, 1, 0) : sendmsg(line, &list[0].msg_hdr, 0);
+}
+
+static int receive_descriptor(int line)
+{
+    char room[CMSG_SPACE(sizeof(int))], byte;
+    struct iovec part = {&byte, 1};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = room,
+                             .msg_controllen = sizeof room};
+    int fd = -1;
+    if (recvmsg(line, &message, 0) != 1)
+        _exit(13);
+    memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof fd);
+    return fd;
+}
+
+/* Look at the file, let the sender write, and look again; then write behind it. */
+static void look_twice(int line)
+{
+    char word[16] = {0};
+    int fd = receive_descriptor(line);
+    SAY(pread(fd, word, 8, 0));
+    write(line, "1", 1);
+    read(line, word, 1);
+    SAY(pread(fd, word, 8, 0));
+    SAY(write(2, word, strlen(word)));
+    SAY(pwrite(fd, "new", 3, 0));
+    write(line, "2", 1);
+}
+
+/* A descriptor that another process has is not staged, were it written to or not. */
+static void scene_passed(void)
+{
+    for (int i = 0; i < 4; i++) {
+        const char name[] = {(char)('a' + i), 0};
+        int line[2], status;
+        char byte;
+        socketpair(AF_UNIX, SOCK_STREAM, 0, line);
+        pid_t child = fork();
+        if (child == 0) {
+            look_twice(line[1]);
+            _exit(0);
+        }
+        int fd = make(name), copy = dup(fd);
+        if (i >= 2)
+            SAY(write(fd, "before", 6));
+        long sent = send_descriptor(line[0], fd, i % 2);
+        read(line[0], &byte, 1);
+        SAY(sent);
+        SAY(pwrite(copy, "after", 5, 0));
+        write(line[0], "x", 1);
+        read(line[0], &byte, 1);
+        SAY(waitpid(child, &status, 0) == child);
+    }
+    SAY(sendmsg(0, (struct msghdr *)8, 0) < 0);
+}
+
+/* Without the right to keep them, writing takes special bits away. */
+static void drop_rights(void)
+{
+    struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct sets[2];
+    if (syscall(SYS_capget, &head, sets) != 0)
+        _exit(14);
+    sets[0].effective &= ~(1u << CAP_FSETID);
+    syscall(SYS_capset, &head, sets);
+}
+
+static int written(const char *name)
+{
+    int fd = make(name);
+    SAY(write(fd, "#!/bin/sh\n", 10));
+    return fd;
+}
+
+static void show_rights(const char *name, int fd)
+{
+    char value[64];
+    struct stat status;
+    SAY(close(fd));
+    SAY(stat(name, &status));
+    SAY(status.st_mode);
+    SAY(getxattr(name, "security.capability", value, sizeof value));
+}
+
+/* What is said of the file as it is now outlives the writes that came before. */
+static void scene_rights(void)
+{
+    const unsigned capability[5] = {0x02000001, 1u << CAP_NET_RAW, 0, 0, 0};
+    const char *name = "security.capability";
+    int fd;
+    drop_rights();
+    SAY(fchmod(fd = written("a"), 04711));
+    show_rights("a", fd);
+    fd = written("b");
+    SAY(chmod("b", 06755));
+    show_rights("b", fd);
+    fd = written("c");
+    SAY(fchmodat(AT_FDCWD, "c", 04755, 0));
+    show_rights("c", fd);
+    fd = written("d");
+    SAY(fchown(fd, getuid(), getgid()));
+    SAY(fchmod(fd, 04755));
+    SAY(write(fd, "x", 1));
+    show_rights("d", fd);
+    fd = written("e");
+    SAY(fsetxattr(fd, name, capability, sizeof capability, 0));
+    show_rights("e", fd);
+    fd = written("f");
+    SAY(setxattr("f", name, capability, sizeof capability, 0));
+    show_rights("f", fd);
+    fd = written("g");
+    SAY(lsetxattr("g", name, capability, sizeof capability, 0));
+    show_rights("g", fd);
+    fd = written("h");
+    SAY(chown("h", getuid(), getgid()));
+    SAY(fchownat(AT_FDCWD, "h", getuid(), getgid(), 0));
+    SAY(lchown("h", getuid(), getgid()));
+    show_rights("h", fd);
+}
+
+static void scene_unshared(void)
+{
+    int fd = make("a");
+    SAY(write(fd, data, 1000));
+    SAY(close_range(3, ~0U, 2)); /* CLOSE_RANGE_UNSHARE */
+    SAY(write(fd, data, 10));
+    SAY(write(make("b"), data, 10));
+}
+
+/* Where neither /proc nor the journals are. */
+static void scene_elsewhere(void)
+{
+    int fd = make("a");
+    SAY(write(fd, data, 1000));
+    SAY(setns(fd, 0));
+    SAY(write(fd, data, 10));
+    SAY(unshare(CLONE_FS | CLONE_FILES));
+    SAY(write(fd, data, 100));
+    SAY(setns(fd, 0));
+    SAY(chroot("none"));
+    SAY(write(make("c"), data, 30));
+    SAY(chroot("."));
+    SAY(write(fd, data, 20));
+    int more = make("b");
+    SAY(write(more, data, 3000));
+    SAY(lseek(more, 0, SEEK_SET));
+    SAY(read(more, data, 4000));
+    SAY(close(more));
+}
+
 /* --- Bad arguments: what the kernel says, unchanged ----------------------------------- */
 
 static void scene_errors(void)
@@ -586,7 +862,9 @@ static const struct {
     SCENE(stdio_read), SCENE(stdio_lines), SCENE(stdio_characters), SCENE(duplicates),
     SCENE(reuse), SCENE(names), SCENE(temporaries), SCENE(metadata), SCENE(fork),
     SCENE(vfork), SCENE(errors), SCENE(errno), SCENE(handler), SCENE(longjmp),
-    SCENE(cancel), SCENE(seccomp),
+    SCENE(cancel), SCENE(seccomp), SCENE(print_to), SCENE(stdio_under),
+    SCENE(wide_under), SCENE(reopened), SCENE(wide), SCENE(passed), SCENE(rights),
+    SCENE(unshared), SCENE(elsewhere),
 };
 
 int main(int count, char **arguments)

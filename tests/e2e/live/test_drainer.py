@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from penstock.live import IoClass, Page
-from penstock.live.drainers import Drainer, Leftover, Sweeper, drain_beside
+from penstock.live.drain import State
+from penstock.live.drainers import Drainer, drain_beside
 from penstock.live.shim import shim_path
 from support.jobs import Job
 from support.stages import Stage
@@ -234,14 +235,6 @@ def test_without_its_page_it_drains_nothing(stage: Stage, tmp_path: Path) -> Non
     assert writer.end() == b"closed\n"
 
 
-def _sweep(stage: Stage, page: Page | None = None) -> None:
-    place = page.place if page else None
-    sweeper = Sweeper()
-    sweeper.sweep([Leftover(stage.journals, os.geteuid(), page=place)])
-    until(lambda: not sweeper._waiting)
-    sweeper.close()
-
-
 def test_what_the_dead_of_one_job_have_left_is_not_that_of_another(
     stage: Stage, job: Job, tmp_path: Path
 ) -> None:
@@ -253,10 +246,10 @@ def test_what_the_dead_of_one_job_have_left_is_not_that_of_another(
         writer.write(1000)
         writer.process.kill()
         writer.process.communicate(timeout=LIMIT_S)
-    _sweep(stage, job.page)
+    stage.sweep(job.page)
     assert mine.path.stat().st_size == 1000
     assert theirs.path.stat().st_size == 0
-    _sweep(stage, other)
+    stage.sweep(other)
     assert theirs.path.stat().st_size == 1000
     assert stage.left_over() == []
 
@@ -385,7 +378,7 @@ def test_what_the_dead_have_left_is_drained_and_nothing_else(stage: Stage) -> No
         writer.write(MB)
     dead.process.kill()
     dead.process.communicate(timeout=LIMIT_S)
-    _sweep(stage)
+    stage.sweep()
     until(lambda: len(stage.left_over()) == 1)
     assert dead.path.read_bytes() == b"x" * MB
     assert living.path.stat().st_size == 0
@@ -433,7 +426,29 @@ def test_who_wants_to_be_called_drains_by_itself(stage: Stage, job: Job) -> None
     assert program.stdout.readline() == b"staged\n"
     with _draining(job.page, stage):
         until(lambda: (stage.folder / "other").stat().st_size == 1000)
+        found = {Path(it.file).name: it for it in stage.drain()}
+        assert found["asks"].state is State.LIVE
+        assert "on_flush" in found["asks"].reason
         assert (stage.folder / "asks").stat().st_size == 0
         program.communicate(timeout=LIMIT_S)
     assert program.returncode == 0
     assert (stage.folder / "asks").stat().st_size == 1000
+
+
+def test_the_dead_are_not_called(stage: Stage) -> None:
+    program = stage.start(sys.executable, "-c", _ASKS)
+    assert program.stdout is not None
+    assert program.stdout.readline() == b"staged\n"
+    program.kill()
+    program.communicate(timeout=LIMIT_S)
+    assert [found.state for found in stage.drain()] == [State.DRAINED] * 2
+    assert (stage.folder / "asks").stat().st_size == 1000
+
+
+def test_who_opens_the_file_does_not_wait_for_a_call(stage: Stage) -> None:
+    program = stage.start(sys.executable, "-c", _ASKS)
+    assert program.stdout is not None
+    assert program.stdout.readline() == b"staged\n"
+    assert stage.run("cat", "asks").stdout == b"x" * 1000
+    program.kill()
+    program.communicate(timeout=LIMIT_S)

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -107,6 +107,18 @@ def test_another_program_finds_what_was_written(
     assert stage.run("cat", "a").stdout == STAGED
     _tell(writer, b"more\n")
     assert (stage.folder / "a").read_bytes() == STAGED + b"more\n"
+
+
+@pytest.mark.parametrize("path", ["{link}/a", "{link}/../staged/a", "../staged/a"])
+def test_any_path_to_a_file_shows_its_size(
+    stage: Stage, writer: subprocess.Popen[bytes], tmp_path: Path, path: str
+) -> None:
+    (tmp_path / "link").symlink_to(stage.folder)
+    name = path.format(link=tmp_path / "link")
+    code = "import os, sys; print(os.stat(sys.argv[1]).st_size)"
+    found = stage.run(sys.executable, "-S", "-c", code, name)
+    assert int(found.stdout) == len(STAGED)
+    assert (stage.folder / "a").stat().st_size == 0
 
 
 def test_a_second_writer_waits_for_the_first(
@@ -227,6 +239,18 @@ def test_an_inode_that_is_used_again_is_another_file(
     assert (stage.folder / "a").read_bytes() == STAGED
 
 
+def test_without_times_of_birth_the_name_decides(
+    stage: Stage, writer: subprocess.Popen[bytes]
+) -> None:
+    """As on FUSE: a file that has got the inode of a dead program's is not its."""
+    _killed(writer)
+    _patch(stage, "birth_ns", 0)
+    (stage.folder / "a").rename(stage.folder / "another")
+    assert stage.run("cat", "another").stdout == b""
+    (left,) = stage.left_over()
+    assert left.endswith(".failed")
+
+
 def test_a_journal_of_another_version_is_kept_and_said(
     stage: Stage, writer: subprocess.Popen[bytes]
 ) -> None:
@@ -242,15 +266,35 @@ def test_a_journal_of_another_version_is_kept_and_said(
     assert "cannot be read" in stage.log()
 
 
+@pytest.mark.parametrize("drain", [Stage.drain, Stage.sweep])
 def test_after_a_restart_of_the_machine_drains_begin_where_they_were_synced(
-    stage: Stage, writer: subprocess.Popen[bytes]
+    stage: Stage, writer: subprocess.Popen[bytes], drain: Callable[[Stage], object]
 ) -> None:
+    stage.drain()  # Not synced: the machine may forget it.
     _killed(writer)
     _patch(stage, "boot", 7)
     _patch(stage, "device", 12345)  # A device has another number then.
-    (found,) = stage.drain()
-    assert (found.state, found.drained_bytes) == (State.DRAINED, len(STAGED))
+    _patch(stage, "settled", 0)
+    (stage.folder / "a").write_bytes(b"")
+    drain(stage)
     assert (stage.folder / "a").read_bytes() == STAGED
+    assert stage.left_over() == []
+
+
+def test_after_a_restart_a_device_and_an_inode_say_nothing(
+    stage: Stage, writer: subprocess.Popen[bytes]
+) -> None:
+    """A file that has the numbers of another one by chance is not written."""
+    _killed(writer)
+    other = stage.folder / "other"
+    other.write_bytes(b"other")
+    _patch(stage, "boot", 7)
+    _patch(stage, "birth_ns", 0)
+    _patch(stage, "inode", other.stat().st_ino)
+    journal = _patch(stage, "device", other.stat().st_dev)
+    name = f"{other.stat().st_dev:x}-{other.stat().st_ino:x}.journal"
+    journal.rename(stage.journals / name)
+    assert stage.run("cat", "other").stdout == b"other"
 
 
 def test_a_record_that_the_machine_lost_is_not_written(
@@ -286,7 +330,9 @@ for call in (os.fsync, os.fsync, os.close):
 """
 
 
-def test_a_late_error_is_told_by_fsync_and_close(stage: Stage, small: Path) -> None:
+def test_a_late_error_is_told_by_fsync_and_close(
+    stage: Stage, small: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     full = Stage(small, stage.journals)
     done = full.run(sys.executable, "-S", "-c", FILLING)
     assert done.stdout.split() == [b"1048576", *[b"ENOSPC"] * 3]
@@ -295,11 +341,34 @@ def test_a_late_error_is_told_by_fsync_and_close(stage: Stage, small: Path) -> N
     (found,) = look(stage.journals)
     assert (found.state, found.reason) == (State.FAILED, os.strerror(errno.ENOSPC))
     subprocess.run(["mount", "-o", "remount,size=4m", small], check=True, timeout=120)
+    capsys.readouterr()
     assert _command(stage.journals) == 0
+    said = f"1 put aside: penstock drain --failed {stage.journals}\n"
+    assert capsys.readouterr().out == said
     assert stage.left_over() == [left]
     assert _command(stage.journals, "--failed") == 0
     assert (small / "a").read_bytes() == bytes(range(256)) * 4096
     assert stage.left_over() == []
+
+
+#: A stream of libc, whose descriptor is staged.
+STANDARD_OUTPUT = """
+import ctypes, errno, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+os.dup2(os.open("a", os.O_WRONLY | os.O_CREAT, 0o600), 1)
+os.write(1, bytes(1 << 20))
+answer = libc.fclose(ctypes.c_void_p.in_dll(libc, "stdout"))
+print(answer, errno.errorcode[ctypes.get_errno()], file=sys.stderr, flush=True)
+os._exit(0)
+"""
+
+
+def test_who_closes_a_stream_hears_that_the_file_is_full(
+    stage: Stage, small: Path
+) -> None:
+    full = Stage(small, stage.journals)
+    done = full.run(sys.executable, "-S", "-c", STANDARD_OUTPUT)
+    assert (done.returncode, done.stderr) == (0, b"-1 ENOSPC\n")
 
 
 def test_a_drain_goes_on_when_there_is_space_again(stage: Stage, small: Path) -> None:
@@ -313,6 +382,20 @@ def test_a_drain_goes_on_when_there_is_space_again(stage: Stage, small: Path) ->
     (small / "ballast").unlink()
     assert [found.state for found in full.drain()] == [State.DRAINED]
     assert (small / "a").read_bytes() == b"xy" * 2**17
+
+
+def test_journals_on_the_file_system_of_the_files_make_room_for_them(
+    small: Path,
+) -> None:
+    subprocess.run(["mount", "-o", "remount,size=24m", small], check=True, timeout=120)
+    (small / "journals").mkdir(mode=0o700)
+    tight = Stage(small, small / "journals")
+    code = "import os; fd = os.open('a', os.O_WRONLY | os.O_CREAT, 0o600); "
+    code += "[os.write(fd, bytes([i]) * 2**20) for i in range(14)]; os.close(fd)"
+    done = tight.run(sys.executable, "-S", "-c", code)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert (small / "a").read_bytes() == b"".join(bytes([i]) * 2**20 for i in range(14))
+    assert tight.left_over() == []
 
 
 CHANGING = """
@@ -404,7 +487,6 @@ def test_a_file_that_somebody_has_open_already_is_not_staged(
 ) -> None:
     """Not even a program without the library: it was there before."""
     (stage.folder / "a").touch()
-    time.sleep(1.1)  # Of a file that was made just now nobody is asked.
     with (stage.folder / "a").open("rb") as reader:
         program = stage.start(
             *(sys.executable, "-S", "-c", WRITER),
@@ -580,6 +662,31 @@ def test_programs_of_older_libraries_see_the_size(stage: Stage) -> None:
         pytest.skip("the layout of another machine")
     done = stage.run(sys.executable, "-c", OLD_STAT)
     assert done.stdout.splitlines() == [b"0 999"] * 4 + [b"-1 -1"]
+
+
+BY_NUMBER = """
+import ctypes, os, struct
+libc, data = ctypes.CDLL(None), ctypes.create_string_buffer(256)
+def staged(name):
+    fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    os.write(fd, bytes(999))
+    return fd
+print(libc.syscall(8, staged("a"), 0, os.SEEK_END))
+for number, *words in ((5, staged("b")), (4, b"c"), (262, -100, b"d")):
+    staged(str(words[-1], "ascii")) if number != 5 else None
+    libc.syscall(number, *words, data, 0)
+    print(struct.unpack_from("q", data, 48)[0])
+staged("e")
+libc.syscall(332, -100, b"e", 0, 0x200, data)
+print(struct.unpack_from("q", data, 40)[0])
+"""
+
+
+def test_calls_by_number_find_what_is_staged(stage: Stage) -> None:
+    if os.uname().machine != "x86_64":
+        pytest.skip("the numbers of another machine")
+    done = stage.run(sys.executable, "-c", BY_NUMBER)
+    assert (done.stdout.split(), done.stderr) == ([b"999"] * 5, b"")
 
 
 CLOSING = """

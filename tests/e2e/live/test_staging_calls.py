@@ -3,12 +3,18 @@
 
 from __future__ import annotations
 
+import math
+import os
+import sys
 from pathlib import Path
 
 import pytest
 
+from penstock.live import IoClass
+from penstock.live.drainers import drain_beside
 from support.jobs import Job
 from support.stages import Stage, files, scenes_of
+from support.waiting import LIMIT_S, until
 
 #: Scenes that wait for a grant that this test does not give.
 _LEFT_OUT = {"handler", "longjmp", "cancel"}
@@ -38,3 +44,127 @@ def test_a_scene_is_staged_at_all(
     staged = job.page.staged
     assert staged.absorbed_bytes > 0
     assert staged.refused == 0
+
+
+# --- Calls that no scene can make -----------------------------------------------------
+
+UNSEEN = """
+import ctypes, os
+fd = os.open("a", os.O_WRONLY | os.O_CREAT, 0o600)
+os.write(fd, b"staged" * 1000)
+ctypes.CDLL("libc.so.6").close_range(3, 0xFFFFFFFF, 0)   # Past the library.
+"""
+
+
+def test_who_closes_every_descriptor_unseen_ends_and_loses_nothing(
+    stage: Stage,
+) -> None:
+    done = stage.run(sys.executable, "-S", "-c", UNSEEN)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert (stage.folder / "a").read_bytes() == b"staged" * 1000
+    # Its journal is empty: whoever comes next removes it.
+    assert stage.run("cat", "a").stdout == b"staged" * 1000
+    assert stage.left_over() == []
+
+
+OFF_AND_ON = """
+import os, sys
+from pathlib import Path
+from penstock import bbio
+from penstock.live.drain import drain_folder
+drain_folder(Path(sys.argv[1]))
+bbio.init(sys.argv[1], "1 MiB")
+fd = os.open("a", os.O_WRONLY | os.O_CREAT, 0o600)
+os.write(fd, b"before")
+child = os.fork()
+if child == 0:
+    os.write(fd, b" child")
+    os._exit(0)
+os.waitpid(child, 0)
+os.write(fd, b" after")
+"""
+
+
+def test_staging_can_be_switched_off_and_on_again(stage: Stage) -> None:
+    done = stage.run(sys.executable, "-c", OFF_AND_ON, stage.journals)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert (stage.folder / "a").read_bytes() == b"before child after"
+
+
+CALLED = """
+import os, sys
+from penstock import bbio
+def called(fd):
+    print("called for", os.path.basename(os.readlink(f"/proc/self/fd/{fd}")))
+fds = [os.open(name, os.O_WRONLY | os.O_CREAT, 0o600) for name in "ab"]
+for fd in fds:
+    bbio.on_flush(fd, called)
+os.write(fds[1], b"staged")
+"""
+
+
+def test_who_wants_to_be_called_before_a_drain_is_called_at_the_end(
+    stage: Stage,
+) -> None:
+    done = stage.run(sys.executable, "-c", CALLED)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"called for b\n", b"")
+    assert (stage.folder / "b").read_bytes() == b"staged"
+
+
+#: Writes a program, closes it when told to, and then executes it.
+EXECUTING = """
+import ctypes, os, sys
+fd = os.open("program", os.O_WRONLY | os.O_CREAT, 0o700)
+os.write(fd, b"#!/bin/sh\\nexit 7\\n")
+print("written", flush=True)
+sys.stdin.readline()
+os.close(fd)
+print("closed", flush=True)
+sys.stdin.readline()
+libc, words = ctypes.CDLL(None), (ctypes.c_char_p * 2)(b"program", None)
+environment = (ctypes.c_char_p * 1)(None)
+os.environ["PATH"] = "/nowhere::/bin"
+CALL
+sys.exit("not executed: " + os.strerror(ctypes.get_errno()))
+"""
+SPAWNED = "sys.exit(os.waitstatus_to_exitcode(os.waitpid({}, 0)[1]))"
+EXECUTIONS = {
+    "execve": "os.execve('./program', ['program'], {})",
+    "execv": "os.execv('program', ['program'])",
+    "execl": "libc.execl(b'program', b'program', None)",
+    "execlp": "libc.execlp(b'program', b'program', None)",
+    "execvp": "libc.execvp(b'program', words)",
+    "execveat": "libc.execveat(-100, b'program', words, environment, 0)",
+    "posix_spawn": SPAWNED.format("os.posix_spawn('program', ['program'], {})"),
+    "posix_spawnp": SPAWNED.format("os.posix_spawnp('program', ['program'], {})"),
+    "system": "sys.exit(os.waitstatus_to_exitcode(os.system('./program')))",
+}
+
+
+@pytest.mark.parametrize("call", EXECUTIONS.values(), ids=EXECUTIONS)
+def test_a_program_that_is_being_drained_can_be_executed(
+    stage: Stage, job: Job, call: str
+) -> None:
+    """A file that is open to be written cannot be: the drainer has it open."""
+    job.page.grant(0.0)
+    environment = stage.environment(page=job.page.path, durable="journal")
+    code = EXECUTING.replace("CALL", call)
+    program = stage.start(sys.executable, "-S", "-c", code, environment=environment)
+    assert program.stdin is not None
+    assert program.stdout is not None
+    assert program.stdout.readline() == b"written\n"
+    ours = (job.page.path, stage.journals, os.geteuid(), os.getegid())
+    drainer = drain_beside(*ours)
+    until(lambda: job.page.counters(IoClass.DRAIN).waiting)
+    program.stdin.write(b"close\n")
+    program.stdin.flush()
+    assert program.stdout.readline() == b"closed\n"
+    program.stdin.write(b"execute\n")
+    program.stdin.flush()
+    # It waits for the drain, or has failed.
+    until(lambda: job.page.counters(IoClass.WRITE).waiting or program.poll())
+    job.page.grant(math.inf)
+    program.communicate(timeout=LIMIT_S)
+    drainer.kill()
+    drainer.wait(LIMIT_S)
+    assert program.returncode == 7

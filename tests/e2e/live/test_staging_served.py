@@ -18,7 +18,7 @@ from penstock.live.staging_rules import Staging
 from penstock.live.wire import Client
 from support.daemons import Daemon
 from support.users import NEEDS_ROOT, NOBODY, as_user, open_for_all
-from support.waiting import until
+from support.waiting import LIMIT_S, until
 
 #: Begins a phase, writes for every line that it reads, ends the phase with the input.
 _WRITER = """
@@ -81,6 +81,37 @@ def test_the_second_stages_behind_the_first(tmp_path: Path) -> None:
         assert "Traceback" not in daemon.log
 
 
+_PLAIN_WRITER = """
+import os, sys
+fd = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+for _ in range(int(sys.argv[2])):
+    os.write(fd, b"x" * 65536)
+open(f"{sys.argv[1]}-written", "w").close()
+os.close(fd)
+"""
+
+
+def test_a_program_without_hints_is_not_held_in_its_first_write(tmp_path: Path) -> None:
+    """Its write has begun, and waits, when it is told to stage."""
+    journals = Staging(tmp_path / "journals", always=False)
+    journals.prepare()
+    blocks = 64
+    with closing(Daemon(tmp_path, strategy="2a", bandwidth="1 MB/s")) as daemon:
+        daemon.start()
+        programs = {}
+        for name, count in (("first", 10**6), ("second", blocks)):
+            script = [sys.executable, "-c", _PLAIN_WRITER, name, str(count)]
+            programs[name] = daemon.run(
+                *script, job=name, environment=journals.environment()
+            )
+            until(lambda: daemon.job(name).get("active", False))  # noqa: B023
+        until((daemon.data / "second-written").exists)
+        assert (daemon.data / "second").stat().st_size < blocks * 65536
+        programs["first"].kill()
+        assert programs["second"].wait(LIMIT_S) == 0
+        assert (daemon.data / "second").read_bytes() == b"x" * blocks * 65536
+
+
 def _written_once_more(daemon: Daemon, process: subprocess.Popen[str]) -> str:
     _write(process, "b")
     why: str = daemon.job("second")["why"]
@@ -105,6 +136,22 @@ def test_a_folder_that_cannot_serve_keeps_no_program_from_running(
     assert (tmp_path / "data").read_text() == "written\n"
     assert "penstock: without staging: " in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_folder_that_cannot_serve_is_said_once_in_the_log(tmp_path: Path) -> None:
+    """Not to the program, and not in the folder that is gone."""
+    journals = Staging(tmp_path / "journals")
+    journals.prepare()
+    script = "import os, shutil; shutil.rmtree('../journals')\n"
+    script += "for name in 'abc': open(name, 'wb', 0).write(b'x')"
+    with closing(Daemon(tmp_path)) as daemon:
+        daemon.start()
+        environment = journals.environment()
+        process = daemon.run(sys.executable, "-c", script, environment=environment)
+        assert process.communicate(timeout=LIMIT_S) == ("", "")
+        assert [(daemon.data / name).read_bytes() for name in "abc"] == [b"x"] * 3
+        until(lambda: "cannot be staged" in daemon.log)
+        assert daemon.log.count("cannot be staged") == 1
 
 
 #: Stages four megabytes, says so, and waits.
@@ -156,7 +203,8 @@ def test_what_the_killed_have_left_is_drained_by_itself(
     tmp_path: Path, killed: str
 ) -> None:
     """On a disk, and without anybody who names the folder."""
-    with closing(Daemon(tmp_path, bandwidth="1 MB/s")) as daemon:
+    # Too slow for an end that nobody has caused.
+    with closing(Daemon(tmp_path, bandwidth="1 kB/s")) as daemon:
         daemon.start()
         program = _staging(daemon, tmp_path / "journals")
         assert not _is_drained(daemon)
@@ -166,6 +214,7 @@ def test_what_the_killed_have_left_is_drained_by_itself(
             program.kill()
         if killed != "program":
             daemon.start()
+        daemon.ctl("bandwidth", "1 GB/s")
         until(lambda: _is_drained(daemon))
         program.communicate(timeout=120)
         journals = tmp_path / "journals"

@@ -16,6 +16,7 @@ from penstock.errors import InputError
 from penstock.live import drainers
 from penstock.live.drain import default_folder
 from penstock.live.drainers import Leftover, Sweeper, left_behind
+from penstock.live.journal import LAYOUT
 from support.waiting import until
 
 
@@ -138,6 +139,47 @@ def test_one_user_does_not_keep_others_waiting(monkeypatch: pytest.MonkeyPatch) 
     go_on.set()
     until(lambda: {*drained} == {*first, *others})
     sweeper.close()
+
+
+class Endless:
+    """A process that drains for ever."""
+
+    def poll(self) -> int | None:
+        """Return None: it goes on."""
+        return None
+
+    def kill(self) -> None:
+        """Do as a process does that is killed."""
+
+    def wait(self) -> int:
+        """Return at once."""
+        return -9
+
+
+@pytest.mark.parametrize("drains", [True, False])
+def test_what_takes_long_goes_on_later_while_something_is_drained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, drains: bool
+) -> None:
+    header = LAYOUT["struct journal_header"]()
+    starts: list[Path] = []
+
+    def started(folder: Path, *_: object) -> Endless:
+        starts.append(folder)
+        if drains and folder == tmp_path and len(starts) < 4:
+            header.drained_bytes += 1000
+            (tmp_path / "1-2.journal").write_bytes(bytes(header))
+        return Endless()
+
+    (tmp_path / "1-2.journal").write_bytes(bytes(header))
+    monkeypatch.setattr(drainers, "_started", started)
+    monkeypatch.setattr(drainers, "_SWEEP_S", -1.0)
+    monkeypatch.setattr(drainers, "_LOOK_S", 0.0)
+    sweeper = Sweeper()
+    sweeper.sweep([Leftover(tmp_path, 1), Leftover(tmp_path / "other", 1)])
+    until(lambda: not sweeper._waiting)
+    sweeper.close()
+    others = starts.count(tmp_path / "other")
+    assert (starts.count(tmp_path), others) == ((3, 1) if drains else (1, 1))
 
 
 def test_the_folder_is_that_of_the_environment_or_of_the_user(

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import struct
+import time
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +19,7 @@ from hypothesis import strategies as st
 from penstock.errors import InputError
 from penstock.live import journal as layout
 from penstock.live.drain import State, drain_folder, identity_of, look
+from penstock.live.drainers import _started
 from penstock.live.journal import (
     LAYOUT,
     VERSION,
@@ -27,6 +30,7 @@ from penstock.live.journal import (
     boot_number,
 )
 from support.layouts import assert_layout
+from support.waiting import LIMIT_S
 
 CAPACITY = 4096
 
@@ -101,6 +105,10 @@ class Made:
         self.ring[place : place + 40 + len(data)] = head + data
         self.header.appended = -(-(position + 40 + len(data)) // 64) * 64
         self.save()
+
+    def reload(self) -> None:
+        """Read again what is written in its header."""
+        self.header = type(self.header).from_buffer_copy(self.path.read_bytes())
 
     def save(self) -> None:
         """Write it to its file, which may be mapped."""
@@ -245,11 +253,52 @@ def test_a_read_only_file_of_the_user_is_drained(made: Made) -> None:
 
 def test_leftovers_of_a_process_that_died_are_swept(made: Made) -> None:
     dead, alive = (made.folder / f".new-{pid:x}-0" for pid in (2**22 + 1, os.getpid()))
-    dead.touch()
-    alive.touch()
+    others = [made.folder / f".new-{name}" for name in ("backup", "1", f"{'f' * 99}-0")]
+    for path in (dead, alive, *others):
+        path.touch()
     drain_folder(made.folder)
     assert not dead.exists()
     assert alive.exists()
+    assert all(path.exists() for path in others)
+
+
+@pytest.mark.parametrize("name", ["retire", "settle", "try_lock", "is_alive"])
+def test_an_error_of_the_folder_is_a_reason(
+    made: Made, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    def fail(*_: object) -> bool:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    made.append(0, b"data")
+    value = property(fail) if name == "is_alive" else fail
+    monkeypatch.setattr(Journal, name, value)
+    (found,) = drain_folder(made.folder)
+    assert (found.state, found.reason) == (State.KEPT, os.strerror(errno.EROFS))
+
+
+@pytest.mark.parametrize(("stuck", "state"), [(False, "drained"), (True, "kept")])
+def test_who_holds_a_journal_is_waited_for_as_long_as_it_drains(
+    made: Made, monkeypatch: pytest.MonkeyPatch, stuck: bool, state: str
+) -> None:
+    """Another process makes ten steps of 20 s each, or none."""
+    now, turns = [0.0], iter(range(10))
+    made.append(0, b"data")
+    with Journal.open(made.path) as other:
+
+        def pass_time(_: float) -> None:
+            now[0] += 20.0
+            if stuck:
+                return
+            other._header.drained_bytes += 1
+            if next(turns, None) is None:
+                other.unlock(Lock.DRAIN)
+
+        monkeypatch.setattr(time, "sleep", pass_time)
+        monkeypatch.setattr(time, "monotonic", lambda: now[0])
+        assert other.try_lock(Lock.DRAIN)
+        (found,) = drain_folder(made.folder)
+    assert found.state == state
+    assert found.reason == ("another process holds it" if stuck else "")
 
 
 # --- Properties -----------------------------------------------------------------------
@@ -310,6 +359,70 @@ def test_what_the_machine_has_torn_ends_a_drain(
     states = [found.state for found in drain_folder(made.folder)]
     assert states == [State.KEPT if torn < len(writes) else State.DRAINED]
     assert made.file.read_bytes() == _applied(writes[:torn])
+
+
+#: What may be the matter with a journal whose writer has died, and with its file.
+matters = st.sampled_from(
+    [
+        {},
+        {"boot": (7, 7)},
+        {"boot": (7, 7), "device": 12345},
+        {"boot": (7, 7), "device": 12345, "birth_ns": 12345},
+        {"device": 12345},
+        {"inode": 12345},
+        {"birth_ns": 0},
+        {"birth_ns": 12345},
+        {"flags": Flag.ASIDE},
+        {"flags": Flag.ASKS},
+        {"flags": Flag.THROUGH},
+        {"path": b"/none/file"},
+        {"version": VERSION + 1},
+        {"capacity": CAPACITY + 64},
+    ]
+)
+
+
+def _drained_by_the_library(folder: Path) -> None:
+    assert _started(folder, os.geteuid(), None, {}).wait(LIMIT_S) == 0
+
+
+@given(
+    writes=records,
+    checked=st.booleans(),
+    done=st.integers(0, 3),
+    # Not where a record goes: that is not checked, and may be far.
+    torn=st.none() | st.integers(0, CAPACITY - 1).filter(lambda it: it % 64 // 8 != 2),
+    matter=matters,
+)
+def test_the_command_and_the_library_drain_the_same(
+    tmp_path_factory: pytest.TempPathFactory,
+    writes: list[tuple[int, bytes]],
+    checked: bool,
+    done: int,
+    torn: int | None,
+    matter: dict[str, object],
+) -> None:
+    """They are two programs: both write as much, and both remove what is done with."""
+    left = []
+    for drain in (drain_folder, _drained_by_the_library):
+        made = Made(tmp_path_factory.mktemp("journal"), checked=checked)
+        for offset, data in writes:
+            made.append(offset, data)
+        with Journal.open(made.path) as journal, made.file.open("r+b") as file:
+            for _ in range(done):
+                journal.step(file.fileno())
+        made.reload()
+        if torn is not None:
+            made.ring[torn] ^= 0xFF
+        for name, value in matter.items():
+            setattr(made.header, name, value)
+        made.save()
+        drain(made.folder)
+        names = [path.name for path in made.folder.iterdir()]
+        left.append((made.file.read_bytes(), [n for n in names if n != "shim.log"]))
+    (mine, kept), (theirs, put_aside) = left
+    assert mine == theirs
+    assert len(kept) == len(put_aside)
 
 
 @given(

@@ -64,7 +64,8 @@ static inline int BBIO_Finalize(void)
     return finalize.found ? finalize.call() : 0;
 }
 
-/* Have `callback` called before every drain that has something to write; it may wait. */
+/* Have `callback` called before every drain that has something to write; it may wait.
+ * The drain when the program ends is one only if that calls BBIO_Finalize. */
 static inline int BBIO_On_flush(int fd, BBIO_Callback callback)
 {
     BBIO_FOUND(on_flush, int (*call)(int, BBIO_Callback));

@@ -75,10 +75,16 @@ static struct flock lock_of(int which, short type)
                           .l_len = 1};
 }
 
-bool journal_try_lock(struct journal *journal, int which)
+int journal_lock(struct journal *journal, int which)
 {
     struct flock lock = lock_of(which, F_WRLCK);
-    return call(SYS_fcntl, journal->fd, F_OFD_SETLK, (long)&lock, 0) == 0;
+    long answer = call(SYS_fcntl, journal->fd, F_OFD_SETLK, (long)&lock, 0);
+    return answer == -EACCES ? -EAGAIN : (int)answer;
+}
+
+bool journal_try_lock(struct journal *journal, int which)
+{
+    return journal_lock(journal, which) == 0;
 }
 
 void journal_unlock(struct journal *journal, int which)
@@ -585,6 +591,26 @@ int journal_settle(struct journal *journal, int file)
     if (answer == 0)
         atomic_store(&header->settled, drained);
     return (int)answer;
+}
+
+static bool punch(struct journal *journal, uint64_t from, uint64_t to)
+{
+    const int flags = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+    return from < to && call(SYS_fallocate, journal->fd, flags,
+                             (long)(JOURNAL_HEADER + from), (long)(to - from)) == 0;
+}
+
+bool journal_give_back(struct journal *journal)
+{
+    struct journal_header *header = journal->header;
+    uint64_t settled = atomic_load(&header->settled), appended = committed(journal);
+    if (appended - settled >= header->capacity)
+        return false;
+    uint64_t first = place_of(header, settled), behind_last = place_of(header, appended);
+    if (behind_last < first)
+        return punch(journal, behind_last, first);
+    bool before = punch(journal, 0, first);
+    return punch(journal, behind_last, header->capacity) || before;
 }
 
 /* --- The end -------------------------------------------------------------------- */

@@ -39,8 +39,8 @@ enum { LOCK_DRAIN = 0, LOCK_LIFE = 1 };
 
 enum journal_flag {
     JOURNAL_THROUGH = 1, /* another one uses the file: what is written goes there */
-    JOURNAL_CLOSED = 2,  /* the program has closed the file and waits no more */
-    JOURNAL_ASKS = 4,    /* the program is to be called before a drain: only it drains */
+    JOURNAL_ASKS = 4,    /* the program is to be called before a drain: while it lives,
+                          * only it drains, and who comes to use the file */
     JOURNAL_ASIDE = 8,   /* put aside: whoever was draining it goes no further */
 };
 
@@ -152,6 +152,10 @@ int64_t journal_step(struct journal *, int file, uint64_t most);
  * LOCK_DRAIN: what is settled never goes back. 0 or -errno. */
 int journal_settle(struct journal *, int file);
 
+/* Give back the storage of all that is settled, for a file on the same file system. The
+ * caller holds LOCK_DRAIN, and nobody appends meanwhile. False: there is nothing. */
+bool journal_give_back(struct journal *);
+
 /* Remove a journal from the folder, if the name is still its own; the caller holds
  * LOCK_DRAIN, without which no journal loses its name. */
 void journal_retire(struct journal *, const char *name);
@@ -160,6 +164,9 @@ void journal_retire(struct journal *, const char *name);
  * same holds. */
 void journal_put_aside(struct journal *, const char *name);
 
+/* Take a lock, without waiting: 0, -EAGAIN if another has it, or another error, which
+ * stays. Or ask only whether it was taken. */
+int journal_lock(struct journal *, int which);
 bool journal_try_lock(struct journal *, int which);
 void journal_unlock(struct journal *, int which);
 

@@ -111,7 +111,7 @@ static uint64_t charge(struct visit *visit, uint64_t size)
     return start;
 }
 
-/* The thread is cancelled before its call was made. */
+/* The call is not made: its thread is cancelled, or it goes to a journal. */
 static void abandon(void *of)
 {
     struct visit *visit = of;
@@ -135,6 +135,12 @@ static void sleep_until(struct page_bucket *bucket, uint32_t turn, uint64_t unti
 static __thread uint64_t waiting_ns;
 static const uint64_t HANDLER_NS = 1000000000;
 
+/* What cannot go to the file now can go to a journal: nobody waits for that. */
+static bool is_relieved(const struct visit *visit)
+{
+    return visit->may_stage && page_wants_staging();
+}
+
 /* Sleep until the grant has reached `tag` and is not paused. */
 static SLOW void sleep_for(struct visit *visit, uint64_t tag, bool cancellable)
 {
@@ -142,7 +148,7 @@ static SLOW void sleep_for(struct visit *visit, uint64_t tag, bool cancellable)
     struct grant grant;
     uint64_t now = now_ns();
     while (LOAD(attached_page->mode) == MODE_CONTROL && !LOAD(sealed) &&
-           read_grant(visit->bucket, now, &grant)) {
+           !is_relieved(visit) && read_grant(visit->bucket, now, &grant)) {
         uint64_t granted = granted_at(&grant, now);
         uint64_t debt = is_ahead(tag, granted) ? tag - granted : 0;
         if (debt == 0 && grant.rate > 0)
@@ -267,8 +273,9 @@ static struct page_bucket *bucket_of(enum io_class class)
 }
 
 /* Begin a visit; false if it is not paced. */
-static bool enter(struct visit *visit, enum io_class class)
+static bool enter(struct visit *visit, enum io_class class, bool may_stage)
 {
+    visit->may_stage = may_stage;
     if (LOAD(attached_page->mode) == MODE_OFF || LOAD(sealed))
         return false;
     uint64_t now = now_ns();
@@ -292,30 +299,36 @@ static bool enter(struct visit *visit, enum io_class class)
     return true;
 }
 
-/* Wait before the call; like the call itself this is a cancellation point. */
-static SLOW void queue(struct visit *visit)
+/* Wait before the call; like the call itself this is a cancellation point. False: it is
+ * to be staged. */
+static SLOW bool queue(struct visit *visit)
 {
     if (LOAD(attached_page->mode) != MODE_CONTROL)
-        return;
+        return true;
     pthread_cleanup_push(abandon, visit);
     wait_for(visit, visit->start, true);
     pthread_cleanup_pop(0);
+    if (!is_relieved(visit))
+        return true;
+    abandon(visit);
+    visit->class = NULL;
+    return false;
 }
 
-void visit_reserve(struct visit *visit, enum io_class class, size_t size)
+bool visit_reserve(struct visit *visit, enum io_class class, size_t size, bool may_stage)
 {
-    if (!enter(visit, class))
-        return;
+    if (!enter(visit, class, may_stage))
+        return true;
     visit->reserved = size < CALL_MAX_BYTES ? size : CALL_MAX_BYTES;
     visit->start = charge(visit, visit->reserved);
     if (RARELY(visit->paused || is_ahead(visit->start, visit->granted + visit->slack)))
-        queue(visit);
+        return queue(visit);
+    return true;
 }
 
-void visit_open(struct visit *visit, enum io_class class)
+bool visit_open(struct visit *visit, enum io_class class, bool may_stage)
 {
-    if (enter(visit, class) && RARELY(visit->paused))
-        queue(visit);
+    return !enter(visit, class, may_stage) || LIKELY(!visit->paused) || queue(visit);
 }
 
 /* Correct a reservation to what was moved, or charge it now; return the finish tag. */

@@ -20,14 +20,18 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sched.h>
 #include <sys/sendfile.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/types.h>
 #include <sys/uio.h>
+#include <sys/xattr.h>
 #include <dirent.h>
 #include <unistd.h>
 #include <utime.h>
+#include <wchar.h>
 
 /* Names that headers hide, or that older headers lack. */
 int __open_2(const char *, int);
@@ -37,6 +41,7 @@ int __openat64_2(int, const char *, int);
 int fcntl64(int, int, ...);
 int close_range(unsigned, unsigned, int);
 void closefrom(int);
+int execveat(int, const char *, char *const[], char *const[], int);
 ssize_t __read_chk(int, void *, size_t, size_t);
 ssize_t __pread_chk(int, void *, size_t, off_t, size_t);
 ssize_t __pread64_chk(int, void *, size_t, off64_t, size_t);
@@ -48,6 +53,12 @@ int __fprintf_chk(FILE *, int, const char *, ...);
 int __vfprintf_chk(FILE *, int, const char *, va_list);
 int __printf_chk(int, const char *, ...);
 int __vprintf_chk(int, const char *, va_list);
+int __dprintf_chk(int, int, const char *, ...);
+int __vdprintf_chk(int, int, const char *, va_list);
+int __fwprintf_chk(FILE *, int, const wchar_t *, ...);
+int __vfwprintf_chk(FILE *, int, const wchar_t *, va_list);
+int __wprintf_chk(int, const wchar_t *, ...);
+int __vwprintf_chk(int, const wchar_t *, va_list);
 ssize_t __getdelim(char **, size_t *, int, FILE *);
 int _IO_putc(int, FILE *);
 int _IO_getc(FILE *);
@@ -92,6 +103,8 @@ int __underflow(FILE *);
     X(fprintf, failing) X(vfprintf, failing) X(printf, failing) X(vprintf, failing) \
     X(__fprintf_chk, failing) X(__vfprintf_chk, failing) \
     X(__printf_chk, failing) X(__vprintf_chk, failing) \
+    X(dprintf, failing) X(vdprintf, failing) \
+    X(__dprintf_chk, failing) X(__vdprintf_chk, failing) \
     X(fread, failing_null) X(fread_unlocked, failing_null) \
     X(__fread_chk, failing_null) X(__fread_unlocked_chk, failing_null) \
     X(fgets, failing_null) X(fgets_unlocked, failing_null) \
@@ -100,6 +113,15 @@ int __underflow(FILE *);
     X(_IO_getc, failing) X(getchar, failing) X(getchar_unlocked, failing) \
     X(getline, failing) X(getdelim, failing) X(__getdelim, failing) \
     X(__uflow, failing) X(__underflow, failing)
+
+#define REAL_WIDE(X) \
+    X(fwide, failing) X(fputwc, failing) X(fputwc_unlocked, failing) \
+    X(putwc, failing) X(putwc_unlocked, failing) \
+    X(putwchar, failing) X(putwchar_unlocked, failing) \
+    X(fputws, failing) X(fputws_unlocked, failing) \
+    X(fwprintf, failing) X(vfwprintf, failing) X(wprintf, failing) X(vwprintf, failing) \
+    X(__fwprintf_chk, failing) X(__vfwprintf_chk, failing) \
+    X(__wprintf_chk, failing) X(__vwprintf_chk, failing)
 
 #define REAL_NAMES(X) \
     X(stat, failing) X(stat64, failing) X(lstat, failing) X(lstat64, failing) \
@@ -111,7 +133,7 @@ int __underflow(FILE *);
     X(link, failing) X(linkat, failing) X(symlink, failing) X(symlinkat, failing) \
     X(truncate, failing) X(truncate64, failing) X(chmod, failing) X(fchmodat, failing) \
     X(chown, failing) X(lchown, failing) X(fchownat, failing) X(utimensat, failing) \
-    X(utimes, failing) X(utime, failing) \
+    X(utimes, failing) X(utime, failing) X(setxattr, failing) X(lsetxattr, failing) \
     X(chdir, failing) X(fchdir, failing)
 
 /* What staging has to see beside. */
@@ -119,6 +141,7 @@ int __underflow(FILE *);
     X(fstat, failing) X(fstat64, failing) X(lseek, failing) X(lseek64, failing) \
     X(fsync, failing) X(fdatasync, failing) X(sync, failing) X(syncfs, failing) \
     X(futimens, failing) X(futimes, failing) \
+    X(fchmod, failing) X(fchown, failing) X(fsetxattr, failing) \
     X(sync_file_range, failing) X(ftruncate, failing) X(ftruncate64, failing) \
     X(fallocate, failing) X(fallocate64, failing) \
     X(posix_fallocate, failing) X(posix_fallocate64, failing) \
@@ -126,11 +149,13 @@ int __underflow(FILE *);
     X(lockf, failing) X(lockf64, failing) X(ioctl, failing) X(fdopen, failing_null) \
     X(execve, failing) X(execv, failing) X(execvp, failing) X(execvpe, failing) \
     X(execl, failing) X(execle, failing) X(execlp, failing) X(fexecve, failing) \
+    X(execveat, failing) X(sendmsg, failing) X(sendmmsg, failing) \
+    X(chroot, failing) X(setns, failing) X(unshare, failing) \
     X(posix_spawn, failing) X(posix_spawnp, failing) X(system, failing) \
     X(popen, failing_null) X(_exit, raw_exit) X(_Exit, raw_exit) X(quick_exit, raw_exit)
 
 #define REAL_CALLS(X) \
-    REAL_OPENING(X) REAL_DATA(X) REAL_STDIO(X) REAL_NAMES(X) REAL_STAGING(X)
+    REAL_OPENING(X) REAL_DATA(X) REAL_STDIO(X) REAL_WIDE(X) REAL_NAMES(X) REAL_STAGING(X)
 /* clang-format on */
 
 #define X(name, instead) __typeof__(&name) name;

@@ -149,14 +149,16 @@ struct visit {
     uint64_t start;    /* its start tag */
     uint64_t reserved; /* bytes charged before the call */
     bool paused;
+    bool may_stage; /* it does not wait any more when writes are to be staged */
 };
 
 /* Begin a call that will move exactly `size` bytes unless it fails: charge them first,
- * so that calls of many processes follow one another and do not come all at once. */
-void visit_reserve(struct visit *, enum io_class, size_t size);
+ * so that calls of many processes follow one another and do not come all at once.
+ * False: while it waited writes came to be staged, and `may_stage`; it has not begun. */
+bool visit_reserve(struct visit *, enum io_class, size_t size, bool may_stage);
 
 /* Begin a call of which the size is known afterwards. */
-void visit_open(struct visit *, enum io_class);
+bool visit_open(struct visit *, enum io_class, bool may_stage);
 
 /* End a call that has moved `moved` bytes: count, charge, and wait until paid. */
 void visit_close(struct visit *, size_t moved);
@@ -220,6 +222,9 @@ void stage_leave_all(void);
 /* No descriptor of this file is staged any more: it is mapped, or locked. */
 void stage_bar(int fd);
 
+/* The file of `fd` itself was written to, or changed: what is staged was drained first. */
+void stage_changed(int fd);
+
 /* Make what was written durable; true: done, false: the file is to be synced too. */
 bool stage_sync(int fd, int *error);
 
@@ -235,6 +240,17 @@ void stage_duplicated(int from, int to);
 bool stage_end(int fd, uint64_t *end);
 bool stage_end_of(uint64_t device, uint64_t inode, uint64_t *end);
 
+/* A file is about to be executed: nobody may be writing to it. True: the call has failed
+ * since somebody does, who drains it, and is to be tried once more. */
+struct patience;
+void stage_leave_program(int at, const char *path, int flags);
+bool stage_may_try_again(int error, struct patience *);
+
+/* Names, descriptors or rights are about to mean something else: drain everything, and
+ * stage no more; true if that is new. If the call was in vain, go on. */
+bool stage_stop(void);
+void stage_go_on(void);
+
 /* The program ends: drain everything. */
 void stage_finish(void);
 
@@ -249,6 +265,27 @@ static inline bool is_stageable(int fd)
 {
     return RARELY(LOAD(kinds[fd]) == KIND_STAGEABLE);
 }
+
+/* --- wrap_stdio.c, wrap_wide.c ---------------------------------------------------- */
+
+/* Streams that write through a journal are made by us, and take bytes only. */
+enum stream_use { STREAM_OF_LIBC, STREAM_UNUSED, STREAM_OF_BYTES, STREAM_WIDE };
+extern _Atomic uint8_t our_streams[KNOWN_DESCRIPTORS];
+
+/* The first call decides, for ever, whether a stream has bytes or wide characters. */
+static inline void note_bytes(int fd)
+{
+    if (LOAD(our_streams[fd]) == STREAM_UNUSED)
+        STORE(our_streams[fd], STREAM_OF_BYTES);
+}
+
+void end_our_stream(int fd);
+
+/* --- wrap_stage.c --------------------------------------------------------------- */
+
+/* Descriptors in such messages get to other processes. */
+struct msghdr;
+void leave_passed(const struct msghdr *message);
 
 /* --- wrap_names.c --------------------------------------------------------------- */
 
@@ -271,9 +308,14 @@ static inline bool begin_write(struct visit *visit, int fd, const void *data, si
     visit->class = NULL;
     if (LIKELY(!is_controlled(fd)))
         return false;
-    if (is_stageable(fd) && stage_write(fd, data, size, offset, answer))
+    bool stageable = is_stageable(fd);
+    if (stageable && stage_write(fd, data, size, offset, answer))
         return true;
-    visit_reserve(visit, CLASS_WRITE, size);
+    if (LIKELY(visit_reserve(visit, CLASS_WRITE, size, stageable)))
+        return false;
+    if (stage_write(fd, data, size, offset, answer))
+        return true;
+    visit_reserve(visit, CLASS_WRITE, size, false);
     return false;
 }
 
@@ -283,9 +325,14 @@ static inline bool begin_gather(struct visit *visit, int fd, const struct iovec 
     visit->class = NULL;
     if (LIKELY(!is_controlled(fd)))
         return false;
-    if (is_stageable(fd) && stage_gather(fd, parts, count, offset, answer))
+    bool stageable = is_stageable(fd);
+    if (stageable && stage_gather(fd, parts, count, offset, answer))
         return true;
-    visit_open(visit, CLASS_WRITE);
+    if (LIKELY(visit_open(visit, CLASS_WRITE, stageable)))
+        return false;
+    if (stage_gather(fd, parts, count, offset, answer))
+        return true;
+    visit_open(visit, CLASS_WRITE, false);
     return false;
 }
 
@@ -297,7 +344,7 @@ static inline void begin(struct visit *visit, int fd, enum io_class class)
         return;
     if (is_stageable(fd))
         stage_leave(fd);
-    visit_open(visit, class);
+    visit_open(visit, class, false);
 }
 
 static inline ssize_t end(struct visit *visit, ssize_t moved)
@@ -305,6 +352,14 @@ static inline ssize_t end(struct visit *visit, ssize_t moved)
     if (RARELY(visit->class != NULL))
         visit_close(visit, moved > 0 ? (size_t)moved : 0);
     return moved;
+}
+
+/* End a write to the file itself. */
+static inline ssize_t end_write(struct visit *visit, int fd, ssize_t moved)
+{
+    if (RARELY(LOAD(staging)))
+        stage_changed(fd);
+    return end(visit, moved);
 }
 
 /* `moved` bytes went to or came from `fd` in a call that is over. */

@@ -28,6 +28,44 @@ int stage_flush(int fd)
     return error != 0 ? error : late;
 }
 
+/* Changes of the file itself are counted when they are made, not before: a sync that
+ * comes in between has not seen them. */
+void stage_changed(int fd)
+{
+    if ((unsigned)fd >= KNOWN_DESCRIPTORS || !is_ready())
+        return;
+    struct seat seat = seat_of(fd);
+    if (seat.slot != NULL)
+        atomic_fetch_add(&seat.slot->changes, 1);
+}
+
+/* Sync the name of a new journal: without it the journal is lost. False: it cannot be,
+ * and the journal is not enough. */
+static bool sync_name(const struct slot *slot)
+{
+    const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+    if (atomic_load(&slot->synced_changes) == atomic_load(&slot->changes))
+        return true;
+    long fd = raw_call(SYS_openat, AT_FDCWD, (long)stage_settings.folder, flags, 0, 0, 0);
+    bool synced = fd >= 0 && raw_call(SYS_fsync, fd, 0, 0, 0, 0, 0) == 0;
+    if (fd >= 0)
+        raw_call(SYS_close, fd, 0, 0, 0, 0, 0);
+    return synced;
+}
+
+/* Sync the file itself, by a descriptor of it, if a journal that is synced is not enough;
+ * 0 or an error. The slot is not held: nobody else needs to wait. */
+static int sync_file(struct slot *slot, int fd)
+{
+    uint64_t changes = atomic_load(&slot->changes);
+    if (atomic_load(&slot->synced_changes) == changes)
+        return 0;
+    long answer = raw_call(SYS_fsync, fd, 0, 0, 0, 0, 0);
+    if (answer == 0)
+        atomic_store(&slot->synced_changes, changes);
+    return (int)-answer;
+}
+
 static int sync_journal(struct seat seat)
 {
     struct hold hold;
@@ -41,14 +79,16 @@ static int sync_journal(struct seat seat)
 bool stage_sync(int fd, int *error)
 {
     struct seat seat = is_ready() ? seat_of(fd) : (struct seat){.slot = NULL};
-    if (seat.slot == NULL || !stage_settings.terms.durable) {
+    if (seat.slot == NULL || !stage_settings.terms.durable || !sync_name(seat.slot)) {
         *error = stage_flush(fd);
         return *error != 0;
     }
-    *error = sync_journal(seat);
+    *error = sync_file(seat.slot, fd);
+    if (*error == 0)
+        *error = sync_journal(seat);
     if (*error == 0)
         *error = atomic_exchange(&late_error[fd], 0);
-    return true;
+    return *error != 0 || !is_lost(seat);
 }
 
 int stage_leave(int fd)
@@ -73,22 +113,33 @@ static bool has_one_user(struct seat seat)
     return users <= 1;
 }
 
-/* Let the journal be drained by whoever drains: it is on storage. Who could write to the
- * file meanwhile, by another descriptor, drains it instead; one that is empty nobody would
- * look at any more. */
+static int file_of(struct seat seat)
+{
+    struct hold hold;
+    if (!hold_seat(&hold, seat))
+        return -1;
+    int file = seat.slot->file;
+    release_seat(&hold, seat);
+    return file;
+}
+
+/* Let the journal be drained by whoever drains: it is on storage, and so is the file that
+ * it is for. Who could write to the file meanwhile, by another descriptor, drains it
+ * instead; one that is empty nobody would look at any more. */
 static bool hand_over(struct seat seat)
 {
     struct hold hold;
+    int file = file_of(seat);
+    if (file >= 0 && (!sync_name(seat.slot) || sync_file(seat.slot, file) != 0))
+        return false;
     hold_table(&hold);
     take(&seat.slot->lock);
     bool here = !is_lost(seat);
     bool synced =
         here && has_one_user(seat) && !journal_is_empty(&seat.slot->journal) &&
         raw_call(SYS_fdatasync, seat.slot->journal.fd, 0, 0, 0, 0, 0) == 0;
-    if (synced) {
-        atomic_fetch_or(&seat.slot->journal.header->flags, JOURNAL_CLOSED);
+    if (synced)
         vacate(seat.slot, false, 0);
-    }
     give(&seat.slot->lock);
     release_table(&hold);
     return synced || !here;
@@ -178,6 +229,7 @@ uint8_t stage_kind(int fd, const char *path)
     bool plain = LOAD(opened_here[fd]) && has_plain_flags(fd);
     if (seat.slot != NULL && plain) {
         STORE(slot_of[fd], (uint8_t)(seat.slot - slots + 1));
+        stage_changed(fd); /* perhaps, before there was a journal */
         return KIND_STAGEABLE;
     }
     /* It is about to be used in a way of its own: to read, or to append. */
@@ -231,14 +283,19 @@ int stage_leave_file(uint64_t device, uint64_t inode, int fd, int at, const char
     return answer < 0 ? -answer : 0;
 }
 
+/* The regular file behind a name; false if there is none. */
+static bool look_at_name(int at, const char *path, int flags, struct statx *status)
+{
+    return is_ready() && path != NULL &&
+           raw_call(SYS_statx, at, (long)path, flags | AT_STATX_DONT_SYNC,
+                    STATX_TYPE | STATX_INO, (long)status, 0) == 0 &&
+           (status->stx_mode & S_IFMT) == S_IFREG;
+}
+
 int stage_leave_name(int at, const char *path, int flags)
 {
     struct statx status;
-    if (!is_ready() || path == NULL)
-        return 0;
-    long answer = raw_call(SYS_statx, at, (long)path, flags | AT_STATX_DONT_SYNC,
-                           STATX_TYPE | STATX_INO, (long)&status, 0);
-    if (answer != 0 || (status.stx_mode & S_IFMT) != S_IFREG)
+    if (!look_at_name(at, path, flags, &status))
         return 0;
     return stage_leave_file(device_of(&status), status.stx_ino, -1, at, path);
 }
@@ -266,6 +323,42 @@ void stage_leave_all(void)
         if (LOAD(slots[i].round) % 2 == 1)
             foreign_settle(LOAD(slots[i].device), LOAD(slots[i].inode), -1, AT_FDCWD,
                            NULL);
+}
+
+/* Our own files were left; what another process has staged, or this one has handed over,
+ * is in a journal. */
+void stage_leave_program(int at, const char *path, int flags)
+{
+    struct statx status;
+    stage_leave_all();
+    if (!look_at_name(at, path, flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH), &status))
+        return;
+    foreign_settle(device_of(&status), status.stx_ino, flags & AT_EMPTY_PATH ? at : -1,
+                   at, path);
+}
+
+bool stage_may_try_again(int error, struct patience *patience)
+{
+    const unsigned MOST = 2000;
+    if (error != ETXTBSY || !is_ready() || !can_wait() || patience->naps >= MOST)
+        return false;
+    nap(patience);
+    return true;
+}
+
+/* Twice: until the word is out files are staged. A child of vfork speaks for itself. */
+bool stage_stop(void)
+{
+    stage_leave_all();
+    if (!is_ready() || !owns_the_table() || atomic_exchange(&stage_settings.stopped, true))
+        return false;
+    stage_leave_all();
+    return true;
+}
+
+void stage_go_on(void)
+{
+    STORE(stage_settings.stopped, false);
 }
 
 void stage_finish(void)
@@ -324,13 +417,17 @@ static void after_fork_in_child(void)
 
 /* --- The start ------------------------------------------------------------------ */
 
+/* It can be switched off and on again; what watches forks stays. */
+static atomic_bool watches_forks;
+
 int stage_switch_on(void)
 {
     int error = slots_start();
     if (error != 0)
         return error;
     attach_nothing();
-    pthread_atfork(before_fork, after_fork, after_fork_in_child);
+    if (!atomic_exchange(&watches_forks, true))
+        pthread_atfork(before_fork, after_fork, after_fork_in_child);
     atomic_store(&staging, true);
     return 0;
 }

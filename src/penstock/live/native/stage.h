@@ -22,6 +22,7 @@ struct stage_settings {
     struct journal_terms terms;
     bool always;   /* whatever the page says */
     atomic_bool finished; /* the program ends: nothing is staged any more */
+    atomic_bool stopped;  /* it has gone where journals cannot follow */
 };
 
 extern struct stage_settings stage_settings;

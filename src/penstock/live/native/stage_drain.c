@@ -26,12 +26,14 @@ uint64_t ask_next(struct seat seat, uint64_t *target)
 static int64_t step(struct seat seat, uint64_t most)
 {
     struct hold hold;
-    int64_t moved = -EAGAIN;
     if (!hold_seat(&hold, seat))
         return 0;
     struct journal *journal = &seat.slot->journal;
-    if (journal_try_lock(journal, LOCK_DRAIN)) {
+    int64_t moved = journal_lock(journal, LOCK_DRAIN);
+    if (moved == 0) {
         moved = journal_step(journal, seat.slot->file, most);
+        if (moved == -ENOSPC && journal_give_back(journal))
+            moved = journal_step(journal, seat.slot->file, most);
         journal_unlock(journal, LOCK_DRAIN);
     }
     release_seat(&hold, seat);
@@ -42,7 +44,7 @@ static int64_t step(struct seat seat, uint64_t most)
 int64_t paced_step(struct seat seat, uint64_t next)
 {
     struct visit visit = {.class = NULL};
-    visit_reserve(&visit, CLASS_WRITE, next);
+    visit_reserve(&visit, CLASS_WRITE, next, false);
     int64_t moved = step(seat, next);
     if (moved > 0)
         ADD(attached_page->staging.drained_bytes, (uint64_t)moved);
@@ -58,7 +60,8 @@ static void call_back(struct seat seat)
     stage_callback *callback = seat.slot->callback;
     int fd = seat.slot->callback_fd;
     release_seat(&hold, seat);
-    if (callback != NULL)
+    /* At the end who would be called may be gone. */
+    if (callback != NULL && !LOAD(stage_settings.finished))
         callback(fd);
 }
 
@@ -66,11 +69,11 @@ static void call_back(struct seat seat)
 static int try_settle(struct seat seat)
 {
     struct hold hold;
-    int answer = -EAGAIN;
     if (!hold_seat(&hold, seat))
         return 0;
     struct journal *journal = &seat.slot->journal;
-    if (journal_try_lock(journal, LOCK_DRAIN)) {
+    int answer = journal_lock(journal, LOCK_DRAIN);
+    if (answer == 0) {
         answer = journal_settle(journal, seat.slot->file);
         journal_unlock(journal, LOCK_DRAIN);
     }
@@ -87,19 +90,23 @@ int settle_seat(struct seat seat)
     return answer;
 }
 
-/* Drain what had been written when this was called; 0 or -errno. */
-int drain(struct seat seat)
+/* Another thread has closed the file, and its journal is left to the drainer; or the
+ * program has closed our descriptors, by calls that nobody sees. */
+static int drain_by_name(struct seat seat)
+{
+    int answer = foreign_settle(seat.device, seat.inode, -1, AT_FDCWD, NULL);
+    return answer < 0 ? answer : 0;
+}
+
+static int drain_here(struct seat seat)
 {
     struct patience patience = {0};
     uint64_t target = 0;
     bool first = true;
     for (;;) {
         uint64_t next = ask_next(seat, &target);
-        if (next == 0 && is_lost(seat)) {
-            /* Another thread has closed the file: its journal is left to the drainer. */
-            int answer = foreign_settle(seat.device, seat.inode, -1, AT_FDCWD, NULL);
-            return answer < 0 ? answer : 0;
-        }
+        if (next == 0 && is_lost(seat))
+            return drain_by_name(seat);
         if (next == 0)
             return settle_seat(seat);
         if (first)
@@ -111,6 +118,12 @@ int drain(struct seat seat)
         else if (moved < 0)
             return (int)moved;
     }
+}
+
+int drain(struct seat seat)
+{
+    int answer = drain_here(seat);
+    return answer == -EBADF ? drain_by_name(seat) : answer;
 }
 
 /* Try to end a slot; false if more was written meanwhile. */

@@ -26,14 +26,24 @@ void nap(struct patience *patience)
 
 /* --- The file behind a journal -------------------------------------------------- */
 
-/* An inode may have been used again for another file since. */
+static bool is_of_this_boot(const struct journal_header *header)
+{
+    const uint64_t *boot = stage_settings.terms.boot;
+    return header->boot[0] == boot[0] && header->boot[1] == boot[1];
+}
+
+/* An inode may have been used again for another file since: it has another time of birth,
+ * or, where the file system keeps none, another name. After a restart of the machine a
+ * device may have another number. */
 static bool is_file_of(int fd, const struct journal_header *header)
 {
     struct staged_file file;
-    return stage_describe(fd, &file) && file.device == header->device &&
-           file.inode == header->inode &&
-           (file.birth_ns == header->birth_ns || file.birth_ns == 0 ||
-            header->birth_ns == 0);
+    if (!stage_describe(fd, &file) || file.inode != header->inode ||
+        (file.device != header->device && is_of_this_boot(header)))
+        return false;
+    bool has_birth = file.birth_ns != 0 && header->birth_ns != 0;
+    return has_birth ? file.birth_ns == header->birth_ns
+                     : strcmp(file.path, header->path) == 0;
 }
 
 /* Open a file of ours that may not be written: its owner has said so after it was opened
@@ -74,20 +84,22 @@ static int open_checked(int at, const char *path, const struct journal_header *h
     return -ESTALE;
 }
 
+/* -ESTALE: it is not the file that was asked about, and its own is not to be found. */
 static int open_file(const struct journal_header *header, int fd, int at,
                      const char *path)
 {
     char link[32];
-    int file = -ENOENT;
+    int asked = -ENOENT;
     if (fd >= 0) {
         link_of(fd, link);
-        file = open_checked(AT_FDCWD, link, header);
+        asked = open_checked(AT_FDCWD, link, header);
     }
-    if (file < 0)
-        file = open_checked(at, path, header);
-    if (file < 0)
-        file = open_checked(AT_FDCWD, header->path, header);
-    return file;
+    if (asked < 0 && asked != -ESTALE)
+        asked = open_checked(at, path, header);
+    if (asked >= 0)
+        return asked;
+    int file = open_checked(AT_FDCWD, header->path, header);
+    return file == -ENOENT ? asked : file;
 }
 
 /* --- Draining ------------------------------------------------------------------- */
@@ -95,14 +107,20 @@ static int open_file(const struct journal_header *header, int fd, int at,
 /* Whether what is in it was counted in the page with this device and inode. */
 static bool is_of_page(const struct journal *journal, const uint64_t page[2])
 {
-    return journal->header->page[0] == page[0] && journal->header->page[1] == page[1];
+    const struct journal_header *header = journal->header;
+    return header->page[0] == page[0] && header->page[1] == page[1] &&
+           is_of_this_boot(header);
 }
 
 static int64_t locked_step(struct journal *journal, int file, uint64_t most)
 {
-    if (!journal_try_lock(journal, LOCK_DRAIN))
-        return -EAGAIN;
-    int64_t moved = journal_step(journal, file, most);
+    int64_t moved = journal_lock(journal, LOCK_DRAIN);
+    if (moved != 0)
+        return moved;
+    moved = journal_step(journal, file, most);
+    if (moved == -ENOSPC && !journal_is_locked(journal, LOCK_LIFE) &&
+        journal_give_back(journal))
+        moved = journal_step(journal, file, most);
     journal_unlock(journal, LOCK_DRAIN);
     return moved;
 }
@@ -110,9 +128,12 @@ static int64_t locked_step(struct journal *journal, int file, uint64_t most)
 static int settle_foreign(struct journal *journal, int file)
 {
     struct patience patience = {0};
-    while (!journal_try_lock(journal, LOCK_DRAIN))
+    int answer;
+    while ((answer = journal_lock(journal, LOCK_DRAIN)) == -EAGAIN)
         nap(&patience);
-    int answer = journal_settle(journal, file);
+    if (answer != 0)
+        return answer;
+    answer = journal_settle(journal, file);
     journal_unlock(journal, LOCK_DRAIN);
     return answer;
 }
@@ -125,7 +146,7 @@ static int drain_foreign(struct journal *journal, int file, enum io_class class,
     uint64_t next;
     while (steps-- > 0 && (next = journal_next(journal, drain_step())) > 0) {
         struct visit visit = {.class = NULL};
-        visit_reserve(&visit, class, next);
+        visit_reserve(&visit, class, next, false);
         int64_t moved = locked_step(journal, file, next);
         if (moved > 0 && is_of_page(journal, attached_place))
             ADD(attached_page->staging.drained_bytes, (uint64_t)moved);
@@ -164,9 +185,8 @@ static void bury(struct journal *journal, const char *name, int answer)
 static void take_back(struct journal *journal)
 {
     struct journal_header *header = journal->header;
-    const uint64_t *boot = stage_settings.terms.boot;
-    if ((header->boot[0] == boot[0] && header->boot[1] == boot[1]) ||
-        journal_is_locked(journal, LOCK_LIFE) || !journal_try_lock(journal, LOCK_DRAIN))
+    if (is_of_this_boot(header) || journal_is_locked(journal, LOCK_LIFE) ||
+        !journal_try_lock(journal, LOCK_DRAIN))
         return;
     atomic_store(&header->drained, atomic_load(&header->settled));
     journal_unlock(journal, LOCK_DRAIN);

@@ -251,12 +251,11 @@ enum { A_MOMENT = 200, LONG = 2000 };
 static bool lock_drain(struct journal *journal, unsigned patience_ms)
 {
     struct patience patience = {0};
-    while (patience.naps < patience_ms) {
-        if (journal_try_lock(journal, LOCK_DRAIN))
-            return true;
+    int answer;
+    while ((answer = journal_lock(journal, LOCK_DRAIN)) == -EAGAIN &&
+           patience.naps < patience_ms)
         nap(&patience);
-    }
-    return false;
+    return answer == 0;
 }
 
 /* Remove an empty journal, or put aside one that cannot be drained. If another process
@@ -343,6 +342,7 @@ static void occupy(struct slot *slot, int fd, const struct staged_file *file,
     slot->journal = *journal;
     slot->file = own;
     slot->callback = NULL;
+    atomic_fetch_add(&slot->changes, 1);
     keep_for_ourselves(journal->fd);
     keep_for_ourselves(own);
     atomic_fetch_add(&slot->round, 1);
@@ -370,18 +370,11 @@ static bool is_open_elsewhere(int fd)
     return answer == -EAGAIN || answer == -EACCES;
 }
 
-/* Whether to ask. A file that was made just now nobody has open but who made it; and the
- * leases of network file systems are about something else. */
-static bool may_be_open(int fd, const struct staged_file *file)
+/* Whether to ask: the leases of network file systems are about something else. */
+static bool has_leases(int fd)
 {
-    const uint64_t FRESH_NS = 1000000000;
     const unsigned NFS = 0x6969, CIFS = 0xff534d42, SMB2 = 0xfe534d42;
-    struct timespec now = {0, 0};
     struct statfs status;
-    raw_call(SYS_clock_gettime, CLOCK_REALTIME, (long)&now, 0, 0, 0, 0);
-    uint64_t now_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-    if (file->birth_ns != 0 && now_ns - file->birth_ns < FRESH_NS)
-        return false;
     if (raw_call(SYS_fstatfs, fd, (long)&status, 0, 0, 0, 0) != 0)
         return true;
     unsigned type = (unsigned)status.f_type;
@@ -394,7 +387,7 @@ static int make_journal(struct journal *journal, int fd, const struct staged_fil
 {
     char name[JOURNAL_NAME];
     int answer = journal_create(journal, &stage_settings.terms, file);
-    if (answer != 0 || !may_be_open(fd, file) || !is_open_elsewhere(fd))
+    if (answer != 0 || !has_leases(fd) || !is_open_elsewhere(fd))
         return answer;
     journal_name(name, stage_settings.folder, file->device, file->inode);
     if (lock_drain(journal, A_MOMENT))

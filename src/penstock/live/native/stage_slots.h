@@ -22,6 +22,9 @@ struct slot {
     _Atomic uint64_t device;
     _Atomic uint64_t inode;
     int file; /* our own descriptor, of the program's open description */
+    /* What the file itself, without its journal, must be synced for: that it is there,
+     * and what was written past the journal. Both numbers only grow, over all uses. */
+    _Atomic uint64_t changes, synced_changes;
     struct journal journal;
     stage_callback *callback;
     int callback_fd;

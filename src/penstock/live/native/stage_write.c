@@ -22,7 +22,7 @@ static bool is_being_drained(struct seat seat)
 
 static bool is_wanted(struct seat seat)
 {
-    return !LOAD(stage_settings.finished) &&
+    return !LOAD(stage_settings.finished) && !LOAD(stage_settings.stopped) &&
            (stage_settings.always || page_wants_staging() || is_being_drained(seat));
 }
 
@@ -235,6 +235,8 @@ bool stage_gather(int fd, const struct iovec *parts, int count, int64_t offset,
     enum { MOST = 64 };
     struct iovec copy[MOST];
     struct load load = {copy, count, 0};
+    if (!is_ready())
+        return false;
     if (count > 0 && count <= MOST && read_parts(parts, count, copy)) {
         for (int i = 0; i < count; i++) {
             if (copy[i].iov_len > RECORD_MAX * 256 || load.size > RECORD_MAX * 256) {

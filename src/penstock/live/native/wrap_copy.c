@@ -80,7 +80,7 @@ static void begin_order(struct visit *visit, int fd, enum io_class class, size_t
         return;
     if (is_stageable(fd))
         stage_leave(fd);
-    visit_reserve(visit, class, size);
+    visit_reserve(visit, class, size, false);
 }
 
 static int handed_over(struct visit *visit, int answer, size_t size)
@@ -259,9 +259,27 @@ static bool concerns_staging(long number)
     case SYS_fcntl:
     case SYS_fsync:
     case SYS_fdatasync:
+    case SYS_flock:
+    case SYS_sync:
+    case SYS_syncfs:
     case SYS_ftruncate:
     case SYS_fallocate:
+    case SYS_lseek:
+    case SYS_fstat:
+    case SYS_newfstatat:
+    case SYS_statx:
+    case SYS_utimensat:
+    case SYS_fchmod:
+    case SYS_fchmodat:
+    case SYS_fchown:
+    case SYS_fchownat:
+    case SYS_fsetxattr:
+    case SYS_setxattr:
+    case SYS_lsetxattr:
     case SYS_openat:
+#ifdef SYS_renameat
+    case SYS_renameat:
+#endif
     case SYS_renameat2:
     case SYS_unlinkat:
     case SYS_linkat:
@@ -283,18 +301,43 @@ static bool concerns_staging(long number)
 #ifdef SYS_clone3
     case SYS_clone3:
 #endif
-#ifdef SYS_open
+    case SYS_truncate:
+#ifdef SYS_open /* what newer machines do without */
     case SYS_open:
+    case SYS_creat:
+    case SYS_stat:
+    case SYS_lstat:
     case SYS_dup2:
+    case SYS_chmod:
+    case SYS_chown:
+    case SYS_lchown:
     case SYS_fork:
+    case SYS_vfork:
     case SYS_rename:
     case SYS_unlink:
-    case SYS_truncate:
+    case SYS_link:
 #endif
         return true;
     default:
         return false;
     }
+}
+
+/* Names, descriptors or rights mean something else afterwards. */
+static bool goes_elsewhere(long number)
+{
+    return number == SYS_chroot || number == SYS_pivot_root || number == SYS_setns ||
+           number == SYS_unshare;
+}
+
+static void look_at_call(long number, const long a[6])
+{
+    if (concerns_staging(number))
+        stage_leave_all();
+    if (goes_elsewhere(number))
+        stage_stop();
+    if (number == SYS_sendmsg)
+        leave_passed((const struct msghdr *)a[1]);
 }
 
 static bool seals(long number, long operation)
@@ -317,8 +360,8 @@ EXPORT long syscall(long number, ...)
     va_end(arguments);
     if (seals(number, a[0]))
         seal();
-    if (RARELY(LOAD(staging)) && concerns_staging(number))
-        stage_leave_all();
+    if (RARELY(LOAD(staging)))
+        look_at_call(number, a);
     enum io_class class;
     int from, to, size;
     if (moves_data(number, &class)) {

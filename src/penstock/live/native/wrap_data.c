@@ -13,7 +13,7 @@ EXPORT ssize_t write(int fd, const void *data, size_t size)
     ssize_t staged;
     if (begin_write(&visit, fd, data, size, HERE, &staged))
         return staged;
-    return end(&visit, REAL(write)(fd, data, size));
+    return end_write(&visit, fd, REAL(write)(fd, data, size));
 }
 
 EXPORT ssize_t pwrite(int fd, const void *data, size_t size, off_t offset)
@@ -22,7 +22,7 @@ EXPORT ssize_t pwrite(int fd, const void *data, size_t size, off_t offset)
     ssize_t staged;
     if (begin_write(&visit, fd, data, size, offset, &staged))
         return staged;
-    return end(&visit, REAL(pwrite)(fd, data, size, offset));
+    return end_write(&visit, fd, REAL(pwrite)(fd, data, size, offset));
 }
 
 EXPORT ssize_t pwrite64(int fd, const void *data, size_t size, off64_t offset)
@@ -31,7 +31,7 @@ EXPORT ssize_t pwrite64(int fd, const void *data, size_t size, off64_t offset)
     ssize_t staged;
     if (begin_write(&visit, fd, data, size, offset, &staged))
         return staged;
-    return end(&visit, REAL(pwrite64)(fd, data, size, offset));
+    return end_write(&visit, fd, REAL(pwrite64)(fd, data, size, offset));
 }
 
 EXPORT ssize_t writev(int fd, const struct iovec *parts, int count)
@@ -40,7 +40,7 @@ EXPORT ssize_t writev(int fd, const struct iovec *parts, int count)
     ssize_t staged;
     if (begin_gather(&visit, fd, parts, count, HERE, &staged))
         return staged;
-    return end(&visit, REAL(writev)(fd, parts, count));
+    return end_write(&visit, fd, REAL(writev)(fd, parts, count));
 }
 
 EXPORT ssize_t pwritev(int fd, const struct iovec *parts, int count, off_t offset)
@@ -49,7 +49,7 @@ EXPORT ssize_t pwritev(int fd, const struct iovec *parts, int count, off_t offse
     ssize_t staged;
     if (begin_gather(&visit, fd, parts, count, offset, &staged))
         return staged;
-    return end(&visit, REAL(pwritev)(fd, parts, count, offset));
+    return end_write(&visit, fd, REAL(pwritev)(fd, parts, count, offset));
 }
 
 EXPORT ssize_t pwritev64(int fd, const struct iovec *parts, int count, off64_t offset)
@@ -58,7 +58,7 @@ EXPORT ssize_t pwritev64(int fd, const struct iovec *parts, int count, off64_t o
     ssize_t staged;
     if (begin_gather(&visit, fd, parts, count, offset, &staged))
         return staged;
-    return end(&visit, REAL(pwritev64)(fd, parts, count, offset));
+    return end_write(&visit, fd, REAL(pwritev64)(fd, parts, count, offset));
 }
 
 EXPORT ssize_t pwritev2(int fd, const struct iovec *parts, int count, off_t offset,
@@ -71,7 +71,7 @@ EXPORT ssize_t pwritev2(int fd, const struct iovec *parts, int count, off_t offs
     else if (begin_gather(&visit, fd, parts, count, offset == -1 ? HERE : offset,
                           &staged))
         return staged;
-    return end(&visit, REAL(pwritev2)(fd, parts, count, offset, flags));
+    return end_write(&visit, fd, REAL(pwritev2)(fd, parts, count, offset, flags));
 }
 
 EXPORT ssize_t pwritev64v2(int fd, const struct iovec *parts, int count, off64_t offset,
@@ -84,7 +84,7 @@ EXPORT ssize_t pwritev64v2(int fd, const struct iovec *parts, int count, off64_t
     else if (begin_gather(&visit, fd, parts, count, offset == -1 ? HERE : offset,
                           &staged))
         return staged;
-    return end(&visit, REAL(pwritev64v2)(fd, parts, count, offset, flags));
+    return end_write(&visit, fd, REAL(pwritev64v2)(fd, parts, count, offset, flags));
 }
 
 EXPORT ssize_t read(int fd, void *data, size_t size)

@@ -40,6 +40,14 @@ static const char *followed(int at, const char *path)
     return path;
 }
 
+/* The same for calls that are told whether to. */
+static const char *meant(int at, const char *path, int flags)
+{
+    if (RARELY(LOAD(staging)))
+        stage_leave_name(at, path, flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH));
+    return path;
+}
+
 #define COUNTED(name, parameters, arguments, at, path) \
     EXPORT int name parameters \
     { \
@@ -54,7 +62,8 @@ static bool shown_end(int at, const char *path, uint64_t device, uint64_t inode,
     bool named = path != NULL && path[0] != '\0';
     if (!named && at >= 0)
         return is_controlled(at) && stage_end(at, end);
-    return named && name_is_controlled(at, path) && stage_end_of(device, inode, end);
+    /* Not by the text of the name: there are others that lead to the file. */
+    return named && stage_end_of(device, inode, end);
 }
 
 /* Two looks, if there is a journal: the size of the second is not older than its end. */
@@ -125,15 +134,24 @@ COUNTED(linkat, (int from_at, const char *from, int at, const char *path, int fl
         (from_at, followed(from_at, from), at, path, flags), at, path)
 COUNTED(symlink, (const char *text, const char *path), (text, path), AT_FDCWD, path)
 COUNTED(symlinkat, (const char *text, int at, const char *path), (text, at, path), at, path)
-COUNTED(chmod, (const char *path, mode_t mode), (path, mode), AT_FDCWD, path)
-COUNTED(fchmodat, (int at, const char *path, mode_t mode, int flags),
-        (at, path, mode, flags), at, path)
-COUNTED(chown, (const char *path, uid_t user, gid_t group), (path, user, group),
+COUNTED(chmod, (const char *path, mode_t mode), (followed(AT_FDCWD, path), mode),
         AT_FDCWD, path)
-COUNTED(lchown, (const char *path, uid_t user, gid_t group), (path, user, group),
+COUNTED(fchmodat, (int at, const char *path, mode_t mode, int flags),
+        (at, meant(at, path, flags), mode, flags), at, path)
+COUNTED(chown, (const char *path, uid_t user, gid_t group),
+        (followed(AT_FDCWD, path), user, group),
+        AT_FDCWD, path)
+COUNTED(lchown, (const char *path, uid_t user, gid_t group),
+        (settled(AT_FDCWD, path), user, group),
         AT_FDCWD, path)
 COUNTED(fchownat, (int at, const char *path, uid_t user, gid_t group, int flags),
-        (at, path, user, group, flags), at, path)
+        (at, meant(at, path, flags), user, group, flags), at, path)
+COUNTED(setxattr, (const char *path, const char *name, const void *value, size_t size,
+                   int flags),
+        (followed(AT_FDCWD, path), name, value, size, flags), AT_FDCWD, path)
+COUNTED(lsetxattr, (const char *path, const char *name, const void *value, size_t size,
+                    int flags),
+        (settled(AT_FDCWD, path), name, value, size, flags), AT_FDCWD, path)
 COUNTED(utimensat, (int at, const char *path, const struct timespec times[2], int flags),
         (at, followed(at, path), times, flags), at, path)
 COUNTED(utimes, (const char *path, const struct timeval times[2]),

@@ -263,7 +263,11 @@ EXPORT int close(int fd)
 
 EXPORT int close_range(unsigned first, unsigned last, int flags)
 {
-    if (RARELY(LOAD(staging)) && flags == 0)
+    const int unshare_first = 2, cloexec = 4; /* CLOSE_RANGE_..., for older headers */
+    /* Threads that each have their own descriptors have one table here. */
+    if (RARELY(LOAD(staging)) && (flags & unshare_first) != 0)
+        stage_stop();
+    if (RARELY(LOAD(staging)) && (flags & cloexec) == 0)
         stage_close_range(first, last);
     int answer = REAL(close_range)(first, last, flags);
     forget_range(first, last);

@@ -5,9 +5,10 @@
  */
 #include <errno.h>
 #include <stdarg.h>
+#include <string.h>
 #include <sys/syscall.h>
 
-#include "shim.h"
+#include "stage.h"
 
 /* True for a descriptor that a call has to look at. */
 static inline bool may_be_staged(int fd)
@@ -58,11 +59,18 @@ EXPORT off64_t lseek64(int fd, off64_t offset, int whence)
     return answer != -2 ? answer : REAL(lseek64)(fd, offset, whence);
 }
 
+static int changed(int fd, int answer)
+{
+    if (RARELY(LOAD(staging)))
+        stage_changed(fd);
+    return answer;
+}
+
 #define AFTER_FLUSH(name, parameters, arguments, fail) \
     EXPORT int name parameters \
     { \
         int error = flushed(fd); \
-        return error != 0 ? fail(error) : REAL(name) arguments; \
+        return error != 0 ? fail(error) : changed(fd, REAL(name) arguments); \
     }
 
 /* posix_fallocate returns its error. */
@@ -74,6 +82,12 @@ static int returned(int error)
 /* A drain afterwards would set the time anew. */
 AFTER_FLUSH(futimens, (int fd, const struct timespec times[2]), (fd, times), failed)
 AFTER_FLUSH(futimes, (int fd, const struct timeval times[2]), (fd, times), failed)
+/* ... and take away rights that are for the file as it is: bits, capabilities. */
+AFTER_FLUSH(fchmod, (int fd, mode_t mode), (fd, mode), failed)
+AFTER_FLUSH(fchown, (int fd, uid_t user, gid_t group), (fd, user, group), failed)
+AFTER_FLUSH(fsetxattr,
+            (int fd, const char *name, const void *value, size_t size, int flags),
+            (fd, name, value, size, flags), failed)
 AFTER_FLUSH(ftruncate, (int fd, off_t size), (fd, size), failed)
 AFTER_FLUSH(ftruncate64, (int fd, off64_t size), (fd, size), failed)
 AFTER_FLUSH(fallocate, (int fd, int mode, off_t at, off_t size), (fd, mode, at, size),
@@ -184,36 +198,154 @@ EXPORT int ioctl(int fd, unsigned long request, ...)
     return REAL(ioctl)(fd, request, argument);
 }
 
+/* --- Other processes, and other places ---------------------------------------------- */
+
+/* Read what a pointer of the program's leads to; false if that is nowhere. */
+static bool fetch(const void *from, void *to, size_t size)
+{
+    struct iovec there = {(void *)(uintptr_t)from, size}, here = {to, size};
+    long process = raw_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+    return raw_call(SYS_process_vm_readv, process, (long)&here, 1, (long)&there, 1, 0) ==
+           (long)size;
+}
+
+static void leave_listed(const struct cmsghdr *part, const char *end)
+{
+    const char *place = (const char *)CMSG_DATA(part);
+    const char *last = (const char *)part + part->cmsg_len;
+    for (last = last < end ? last : end; place + sizeof(int) <= last;
+         place += sizeof(int)) {
+        int fd;
+        memcpy(&fd, place, sizeof fd);
+        barred(fd);
+    }
+}
+
+/* A message can take some 250 descriptors along. */
+void leave_passed(const struct msghdr *message)
+{
+    struct msghdr head;
+    _Alignas(struct cmsghdr) char control[8192];
+    if (LOAD(sealed) || !fetch(message, &head, sizeof head) || head.msg_controllen == 0)
+        return;
+    if (head.msg_controllen > sizeof control)
+        head.msg_controllen = sizeof control;
+    if (!fetch(head.msg_control, control, head.msg_controllen))
+        return;
+    head.msg_control = control;
+    for (struct cmsghdr *part = CMSG_FIRSTHDR(&head); part != NULL;
+         part = CMSG_NXTHDR(&head, part))
+        if (part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_RIGHTS)
+            leave_listed(part, control + head.msg_controllen);
+}
+
+EXPORT ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
+{
+    if (RARELY(LOAD(staging)))
+        leave_passed(message);
+    return REAL(sendmsg)(fd, message, flags);
+}
+
+EXPORT int sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags)
+{
+    for (unsigned i = 0; RARELY(LOAD(staging)) && i < count && i < UIO_MAXIOV; i++)
+        leave_passed(&messages[i].msg_hdr);
+    return REAL(sendmmsg)(fd, messages, count, flags);
+}
+
+/* /proc and the folder of the journals may be out of reach from now on. */
+#define ELSEWHERE(name, parameters, arguments) \
+    EXPORT int name parameters \
+    { \
+        bool stopped = stage_stop(); \
+        int answer = REAL(name) arguments; \
+        if (answer != 0 && stopped) \
+            stage_go_on(); \
+        return answer; \
+    }
+
+ELSEWHERE(chroot, (const char *path), (path))
+ELSEWHERE(setns, (int fd, int type), (fd, type))
+ELSEWHERE(unshare, (int flags), (flags))
+
 /* --- Other programs --------------------------------------------------------------- */
+
+/* Make a call until no drainer has the program open any more. */
+#define TRIED(call, error) \
+    struct patience patience = {0}; \
+    int answer; \
+    do \
+        answer = call; \
+    while (answer != 0 && stage_may_try_again(error, &patience)); \
+    return answer;
+
+/* The file of this name in a folder of PATH; false if it is not executable there. */
+static bool is_in(const char *folder, size_t length, const char *file, char path[4096])
+{
+    size_t rest = strlen(file) + 1;
+    if (length + 1 + rest > 4096)
+        return false;
+    memcpy(path, folder, length);
+    path[length] = '/';
+    memcpy(path + length + (length > 0), file, rest);
+    return raw_call(SYS_faccessat, AT_FDCWD, (long)path, X_OK, 0, 0, 0) == 0;
+}
+
+static void leave_found(const char *file)
+{
+    char found[4096];
+    const char *folder = LOAD(staging) && !LOAD(sealed) ? getenv("PATH") : NULL;
+    if (folder == NULL || strchr(file, '/') != NULL) {
+        stage_leave_program(AT_FDCWD, file, 0);
+        return;
+    }
+    for (size_t length;; folder += length + 1) {
+        length = strcspn(folder, ":");
+        if (is_in(folder, length, file, found)) {
+            stage_leave_program(AT_FDCWD, found, 0);
+            return;
+        }
+        if (folder[length] == '\0')
+            break;
+    }
+    stage_leave_all();
+}
 
 EXPORT int execve(const char *path, char *const arguments[], char *const environment[])
 {
-    stage_leave_all();
-    return REAL(execve)(path, arguments, environment);
+    stage_leave_program(AT_FDCWD, path, 0);
+    TRIED(REAL(execve)(path, arguments, environment), errno)
 }
 
 EXPORT int execv(const char *path, char *const arguments[])
 {
-    stage_leave_all();
-    return REAL(execv)(path, arguments);
+    stage_leave_program(AT_FDCWD, path, 0);
+    TRIED(REAL(execv)(path, arguments), errno)
 }
 
 EXPORT int execvp(const char *file, char *const arguments[])
 {
-    stage_leave_all();
-    return REAL(execvp)(file, arguments);
+    leave_found(file);
+    TRIED(REAL(execvp)(file, arguments), errno)
 }
 
 EXPORT int execvpe(const char *file, char *const arguments[], char *const environment[])
 {
-    stage_leave_all();
-    return REAL(execvpe)(file, arguments, environment);
+    leave_found(file);
+    TRIED(REAL(execvpe)(file, arguments, environment), errno)
 }
 
 EXPORT int fexecve(int fd, char *const arguments[], char *const environment[])
 {
-    stage_leave_all();
-    return REAL(fexecve)(fd, arguments, environment);
+    stage_leave_program(fd, "", AT_EMPTY_PATH);
+    TRIED(REAL(fexecve)(fd, arguments, environment), errno)
+}
+
+EXPORT int execveat(int at, const char *path, char *const arguments[],
+                    char *const environment[], int flags)
+{
+    stage_leave_program(at, path, flags);
+    TRIED(REAL(execveat)(at, path, arguments, environment, flags), errno)
 }
 
 /* Arguments in a list: counted, then put into an array on the stack, as libc does. */
@@ -235,16 +367,16 @@ EXPORT int execl(const char *path, const char *first, ...)
 {
     LISTED(first, list, environment)
     va_end(rest);
-    stage_leave_all();
-    return REAL(execve)(path, list, environment);
+    stage_leave_program(AT_FDCWD, path, 0);
+    TRIED(REAL(execve)(path, list, environment), errno)
 }
 
 EXPORT int execlp(const char *file, const char *first, ...)
 {
     LISTED(first, list, environment)
     va_end(rest);
-    stage_leave_all();
-    return REAL(execvpe)(file, list, environment);
+    leave_found(file);
+    TRIED(REAL(execvpe)(file, list, environment), errno)
 }
 
 EXPORT int execle(const char *path, const char *first, ...)
@@ -252,8 +384,8 @@ EXPORT int execle(const char *path, const char *first, ...)
     LISTED(first, list, environment)
     environment = va_arg(rest, char *const *);
     va_end(rest);
-    stage_leave_all();
-    return REAL(execve)(path, list, environment);
+    stage_leave_program(AT_FDCWD, path, 0);
+    TRIED(REAL(execve)(path, list, environment), errno)
 }
 
 EXPORT int posix_spawn(pid_t *child, const char *path,
@@ -261,8 +393,9 @@ EXPORT int posix_spawn(pid_t *child, const char *path,
                        const posix_spawnattr_t *attributes, char *const arguments[],
                        char *const environment[])
 {
-    stage_leave_all();
-    return REAL(posix_spawn)(child, path, actions, attributes, arguments, environment);
+    stage_leave_program(AT_FDCWD, path, 0);
+    TRIED(REAL(posix_spawn)(child, path, actions, attributes, arguments, environment),
+          answer)
 }
 
 EXPORT int posix_spawnp(pid_t *child, const char *file,
@@ -270,8 +403,9 @@ EXPORT int posix_spawnp(pid_t *child, const char *file,
                         const posix_spawnattr_t *attributes, char *const arguments[],
                         char *const environment[])
 {
-    stage_leave_all();
-    return REAL(posix_spawnp)(child, file, actions, attributes, arguments, environment);
+    leave_found(file);
+    TRIED(REAL(posix_spawnp)(child, file, actions, attributes, arguments, environment),
+          answer)
 }
 
 EXPORT int system(const char *command)

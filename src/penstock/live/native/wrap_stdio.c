@@ -92,12 +92,12 @@ static bool may_open_stream(const char *path, const char *mode)
 }
 
 /* Streams that write through a journal: their buffers are libc's, their calls ours. */
-static _Atomic uint8_t is_cookie[KNOWN_DESCRIPTORS];
+_Atomic uint8_t our_streams[KNOWN_DESCRIPTORS];
 
 static inline bool is_our_stream(int fd)
 {
     return RARELY(LOAD(staging)) && (unsigned)fd < KNOWN_DESCRIPTORS &&
-           LOAD(is_cookie[fd]);
+           LOAD(our_streams[fd]) != STREAM_OF_LIBC;
 }
 
 static inline struct stream begin_stream(FILE *file, enum io_class class, size_t size)
@@ -109,6 +109,13 @@ static inline struct stream begin_stream(FILE *file, enum io_class class, size_t
     leave_to_libc(file->_fileno);
     enter_stream(&stream, file, class, size);
     return stream;
+}
+
+static inline struct stream begin_put(FILE *file, size_t size)
+{
+    if (is_our_stream(file->_fileno))
+        note_bytes(file->_fileno);
+    return begin_stream(file, CLASS_WRITE, size);
 }
 
 static inline void end_stream(struct stream *stream, size_t size)
@@ -154,7 +161,7 @@ static int cookie_seek(void *of, off64_t *offset, int whence)
 static int cookie_close(void *of)
 {
     int fd = (int)(intptr_t)of;
-    STORE(is_cookie[fd], 0);
+    end_our_stream(fd);
     return close(fd);
 }
 
@@ -184,7 +191,7 @@ static FILE *cookie_stream(int fd)
     if (file == NULL)
         return NULL;
     file->_fileno = fd;
-    STORE(is_cookie[fd], 1);
+    STORE(our_streams[fd], STREAM_UNUSED);
     return file;
 }
 
@@ -232,16 +239,28 @@ static void settle_pending(FILE *file)
     charge_past(fd, CLASS_WRITE, pending);
 }
 
+/* libc is about to close the descriptor by a call of its own; 0 or a late error. */
+static int closed_by_libc(int fd)
+{
+    bool known = RARELY(LOAD(staging)) && (unsigned)fd < KNOWN_DESCRIPTORS;
+    return known ? stage_close(fd) : 0;
+}
+
+/* More bytes than libc's structure has. */
+enum { WIDE_PLACE = 1024 };
+
 /* libc will put another file behind the stream, by calls of its own. */
 static void let_go(FILE *file)
 {
     settle_pending(file);
     int fd = file->_fileno;
-    if (!is_our_stream(fd))
-        return;
-    REAL(fflush)(file);
-    STORE(is_cookie[fd], 0);
-    stage_close(fd);
+    if (is_our_stream(fd)) {
+        REAL(fflush)(file);
+        end_our_stream(fd);
+        /* It was made without a place for wide characters, which freopen sets up. */
+        file->_wide_data = calloc(1, WIDE_PLACE);
+    }
+    closed_by_libc(fd);
 }
 
 static FILE *adopted(FILE *file, int fd)
@@ -291,8 +310,13 @@ EXPORT int fclose(FILE *file)
 {
     int fd = file->_fileno;
     settle_pending(file);
+    int late = is_our_stream(fd) ? 0 : closed_by_libc(fd);
     int answer = REAL(fclose)(file);
     forget(fd);
+    if (RARELY(late != 0) && answer == 0) {
+        errno = late;
+        return EOF;
+    }
     return answer;
 }
 
@@ -381,7 +405,7 @@ __attribute__((destructor)) static void finish(void)
 
 EXPORT size_t fwrite(const void *data, size_t size, size_t count, FILE *file)
 {
-    struct stream stream = begin_stream(file, CLASS_WRITE, size * count);
+    struct stream stream = begin_put(file, size * count);
     size_t written = REAL(fwrite)(data, size, count, file);
     end_stream(&stream, size * written);
     return written;
@@ -389,7 +413,7 @@ EXPORT size_t fwrite(const void *data, size_t size, size_t count, FILE *file)
 
 EXPORT size_t fwrite_unlocked(const void *data, size_t size, size_t count, FILE *file)
 {
-    struct stream stream = begin_stream(file, CLASS_WRITE, size * count);
+    struct stream stream = begin_put(file, size * count);
     size_t written = REAL(fwrite_unlocked)(data, size, count, file);
     end_stream(&stream, size * written);
     return written;
@@ -403,7 +427,7 @@ static size_t put(int answer, size_t size)
 
 EXPORT int fputs(const char *text, FILE *file)
 {
-    struct stream stream = begin_stream(file, CLASS_WRITE, 0);
+    struct stream stream = begin_put(file, 0);
     int answer = REAL(fputs)(text, file);
     if (stream.file != NULL)
         end_stream(&stream, put(answer, strlen(text)));
@@ -412,7 +436,7 @@ EXPORT int fputs(const char *text, FILE *file)
 
 EXPORT int fputs_unlocked(const char *text, FILE *file)
 {
-    struct stream stream = begin_stream(file, CLASS_WRITE, 0);
+    struct stream stream = begin_put(file, 0);
     int answer = REAL(fputs_unlocked)(text, file);
     if (stream.file != NULL)
         end_stream(&stream, put(answer, strlen(text)));
@@ -421,7 +445,7 @@ EXPORT int fputs_unlocked(const char *text, FILE *file)
 
 EXPORT int puts(const char *text)
 {
-    struct stream stream = begin_stream(stdout, CLASS_WRITE, 0);
+    struct stream stream = begin_put(stdout, 0);
     int answer = REAL(puts)(text);
     if (stream.file != NULL)
         end_stream(&stream, put(answer, strlen(text) + 1));
@@ -431,7 +455,7 @@ EXPORT int puts(const char *text)
 #define PUTS_ONE(name, parameters, arguments, file) \
     EXPORT int name parameters \
     { \
-        struct stream stream = begin_stream(file, CLASS_WRITE, 0); \
+        struct stream stream = begin_put(file, 0); \
         int answer = REAL(name) arguments; \
         end_stream(&stream, put(answer, 1)); \
         return answer; \
@@ -448,7 +472,7 @@ PUTS_ONE(__overflow, (FILE * file, int c), (file, c), file)
 
 static int print(FILE *file, const char *format, va_list rest)
 {
-    struct stream stream = begin_stream(file, CLASS_WRITE, 0);
+    struct stream stream = begin_put(file, 0);
     int count = REAL(vfprintf)(file, format, rest);
     end_stream(&stream, count > 0 ? (size_t)count : 0);
     return count;
@@ -456,7 +480,7 @@ static int print(FILE *file, const char *format, va_list rest)
 
 static int print_checked(FILE *file, int flag, const char *format, va_list rest)
 {
-    struct stream stream = begin_stream(file, CLASS_WRITE, 0);
+    struct stream stream = begin_put(file, 0);
     int count = REAL(__vfprintf_chk)(file, flag, format, rest);
     end_stream(&stream, count > 0 ? (size_t)count : 0);
     return count;
@@ -517,6 +541,33 @@ EXPORT int __printf_chk(int flag, const char *format, ...)
     va_end(rest);
     return count;
 }
+
+/* To a descriptor: libc makes a stream of its own for it. */
+#define PRINTS_TO(name, parameters, call) \
+    EXPORT int name parameters \
+    { \
+        struct visit visit; \
+        begin(&visit, fd, CLASS_WRITE); \
+        return (int)end_write(&visit, fd, call); \
+    }
+
+#define PRINTS_REST(name, parameters, call) \
+    EXPORT int name parameters \
+    { \
+        va_list rest; \
+        va_start(rest, format); \
+        int count = call; \
+        va_end(rest); \
+        return count; \
+    }
+
+PRINTS_TO(vdprintf, (int fd, const char *format, va_list rest),
+          REAL(vdprintf)(fd, format, rest))
+PRINTS_TO(__vdprintf_chk, (int fd, int flag, const char *format, va_list rest),
+          REAL(__vdprintf_chk)(fd, flag, format, rest))
+PRINTS_REST(dprintf, (int fd, const char *format, ...), vdprintf(fd, format, rest))
+PRINTS_REST(__dprintf_chk, (int fd, int flag, const char *format, ...),
+            __vdprintf_chk(fd, flag, format, rest))
 
 /* --- Reading -------------------------------------------------------------------- */
 

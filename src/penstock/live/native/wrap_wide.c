@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Wide characters. Streams of libc take them, after what is staged. Those that write
+ * through a journal (wrap_stdio.c) take bytes only: what is written to them is converted
+ * here as libc converts it, in the locale of the first wide call, transliterated.
+ */
+#include <errno.h>
+#include <iconv.h>
+#include <langinfo.h>
+#include <stdarg.h>
+#include <wchar.h>
+
+#include "shim.h"
+
+static iconv_t converters[KNOWN_DESCRIPTORS]; /* of streams of ours that are wide */
+
+/* True for a stream of ours. What is staged of another one's file comes first. */
+static bool is_converted(const FILE *file)
+{
+    int fd = file->_fileno;
+    if ((unsigned)fd >= KNOWN_DESCRIPTORS)
+        return false;
+    if (RARELY(LOAD(our_streams[fd]) != STREAM_OF_LIBC))
+        return true;
+    if (RARELY(LOAD(staging)) && is_controlled(fd) && is_stageable(fd))
+        stage_leave(fd);
+    return false;
+}
+
+static iconv_t converter_of_locale(void)
+{
+    char name[128];
+    snprintf(name, sizeof name, "%s//TRANSLIT", nl_langinfo(CODESET));
+    return iconv_open(name, "WCHAR_T");
+}
+
+/* Let an unused stream be wide; true if it is. Its lock is held. */
+static bool turn_wide(const FILE *file)
+{
+    int fd = file->_fileno;
+    if (LOAD(our_streams[fd]) == STREAM_UNUSED) {
+        converters[fd] = converter_of_locale();
+        STORE(our_streams[fd], STREAM_WIDE);
+    }
+    return LOAD(our_streams[fd]) == STREAM_WIDE && converters[fd] != (iconv_t)-1;
+}
+
+void end_our_stream(int fd)
+{
+    bool wide = LOAD(our_streams[fd]) == STREAM_WIDE;
+    STORE(our_streams[fd], STREAM_OF_LIBC);
+    if (wide && converters[fd] != (iconv_t)-1)
+        iconv_close(converters[fd]);
+}
+
+/* False, with errno: a character does not exist in the locale, or the file is full. */
+static bool convert(FILE *file, const wchar_t *text, size_t count)
+{
+    char *from = (char *)(uintptr_t)text;
+    size_t left = count * sizeof *text;
+    while (left > 0) {
+        char bytes[1024], *to = bytes;
+        size_t room = sizeof bytes;
+        size_t answer = iconv(converters[file->_fileno], &from, &left, &to, &room);
+        bool unknown = answer == (size_t)-1 && errno != E2BIG;
+        size_t size = (size_t)(to - bytes);
+        if (REAL(fwrite)(bytes, 1, size, file) != size)
+            return false;
+        if (unknown) {
+            file->_flags |= _IO_ERR_SEEN;
+            errno = EILSEQ;
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool put(FILE *file, const wchar_t *text, size_t count)
+{
+    int kept = errno;
+    flockfile(file);
+    bool done = turn_wide(file) && convert(file, text, count);
+    funlockfile(file);
+    if (done)
+        errno = kept;
+    return done;
+}
+
+EXPORT int fwide(FILE *file, int mode)
+{
+    if (!is_converted(file))
+        return REAL(fwide)(file, mode);
+    flockfile(file);
+    if (mode > 0)
+        turn_wide(file);
+    else if (mode < 0)
+        note_bytes(file->_fileno);
+    uint8_t use = LOAD(our_streams[file->_fileno]);
+    funlockfile(file);
+    return use == STREAM_WIDE ? 1 : use == STREAM_OF_BYTES ? -1 : 0;
+}
+
+#define PUTS_CHARACTER(name, parameters, arguments, file) \
+    EXPORT wint_t name parameters \
+    { \
+        if (LIKELY(!is_converted(file))) \
+            return REAL(name) arguments; \
+        return put(file, &c, 1) ? (wint_t)c : WEOF; \
+    }
+
+PUTS_CHARACTER(fputwc, (wchar_t c, FILE *file), (c, file), file)
+PUTS_CHARACTER(fputwc_unlocked, (wchar_t c, FILE *file), (c, file), file)
+PUTS_CHARACTER(putwc, (wchar_t c, FILE *file), (c, file), file)
+PUTS_CHARACTER(putwc_unlocked, (wchar_t c, FILE *file), (c, file), file)
+PUTS_CHARACTER(putwchar, (wchar_t c), (c), stdout)
+PUTS_CHARACTER(putwchar_unlocked, (wchar_t c), (c), stdout)
+
+#define PUTS_TEXT(name) \
+    EXPORT int name(const wchar_t *text, FILE *file) \
+    { \
+        if (LIKELY(!is_converted(file))) \
+            return REAL(name)(text, file); \
+        return put(file, text, wcslen(text)) ? 1 : -1; \
+    }
+
+PUTS_TEXT(fputws)
+PUTS_TEXT(fputws_unlocked)
+
+/* Checked by libc, as programs made with _FORTIFY_SOURCE ask for, or not. */
+enum { UNCHECKED = -1 };
+
+static int print_as_is(FILE *file, int flag, const wchar_t *format, va_list rest)
+{
+    if (flag == UNCHECKED)
+        return REAL(vfwprintf)(file, format, rest);
+    return REAL(__vfwprintf_chk)(file, flag, format, rest);
+}
+
+static int print(FILE *file, int flag, const wchar_t *format, va_list rest)
+{
+    wchar_t *text = NULL;
+    size_t size = 0;
+    if (LIKELY(!is_converted(file)))
+        return print_as_is(file, flag, format, rest);
+    FILE *memory = open_wmemstream(&text, &size);
+    if (memory == NULL)
+        return -1;
+    int count = print_as_is(memory, flag, format, rest);
+    int kept = errno;
+    REAL(fclose)(memory);
+    errno = kept;
+    if (!put(file, text, size))
+        count = -1;
+    free(text);
+    return count;
+}
+
+EXPORT int vfwprintf(FILE *file, const wchar_t *format, va_list rest)
+{
+    return print(file, UNCHECKED, format, rest);
+}
+
+EXPORT int vwprintf(const wchar_t *format, va_list rest)
+{
+    return print(stdout, UNCHECKED, format, rest);
+}
+
+EXPORT int __vfwprintf_chk(FILE *file, int flag, const wchar_t *format, va_list rest)
+{
+    return print(file, flag, format, rest);
+}
+
+EXPORT int __vwprintf_chk(int flag, const wchar_t *format, va_list rest)
+{
+    return print(stdout, flag, format, rest);
+}
+
+#define PRINTS(name, parameters, file, flag) \
+    EXPORT int name parameters \
+    { \
+        va_list rest; \
+        va_start(rest, format); \
+        int count = print(file, flag, format, rest); \
+        va_end(rest); \
+        return count; \
+    }
+
+PRINTS(fwprintf, (FILE * file, const wchar_t *format, ...), file, UNCHECKED)
+PRINTS(wprintf, (const wchar_t *format, ...), stdout, UNCHECKED)
+PRINTS(__fwprintf_chk, (FILE * file, int flag, const wchar_t *format, ...), file, flag)
+PRINTS(__wprintf_chk, (int flag, const wchar_t *format, ...), stdout, flag)

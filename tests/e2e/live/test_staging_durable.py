@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: MIT
+"""With ``durable = journal``: what fsync and close have acknowledged is on storage."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock.live import IoClass
+from penstock.live.drainers import drain_beside
+from support.jobs import Job
+from support.stages import Stage
+from support.waiting import LIMIT_S, until
+
+CAPACITY = 64 << 10
+OPENED = "import os; fd = os.open('a', os.O_WRONLY | os.O_CREAT, 0o600); "
+
+
+@pytest.fixture(autouse=True)
+def _tracing() -> None:
+    probe = ["strace", "-o", "/dev/null", "true"]
+    if shutil.which("strace") is None or subprocess.run(probe, check=False).returncode:
+        pytest.skip("needs strace, and the right to trace")
+
+
+def _synced(stage: Stage, code: str, page: Path | None = None) -> list[Path]:
+    """Run a program; return what it has synced as a whole, in order."""
+    environment = stage.environment(CAPACITY, page=page, durable="journal")
+    names = [key for key in environment if key.startswith(("PENSTOCK", "LD_PRELOAD"))]
+    log = stage.folder.parent / "syncs"
+    command = ["strace", "-f", "-qq", "-y", "-o", str(log), "-e", "trace=fsync"]
+    for name in names:
+        command += ["-E", f"{name}={environment.pop(name)}"]
+    words = (*command, sys.executable, "-S", "-c", code)
+    done = stage.run(*words, environment=environment)
+    assert (done.returncode, done.stderr) == (0, b"")
+    return [Path(path) for path in re.findall(r"fsync\(\d+<(.*?)>", log.read_text())]
+
+
+@pytest.mark.parametrize(
+    ("change", "through"),
+    [
+        ("pass", False),
+        ("os.write(fd, b'y' * 100)", False),
+        ("os.writev(fd, [b'y'] * 64)", False),
+        ("os.write(fd, bytes(100 << 10))", True),  # More than a journal holds.
+        ("os.pwrite(fd, bytes(100 << 10), 7)", True),
+        ("os.writev(fd, [b'y'] * 65)", True),
+        ("os.ftruncate(fd, 10)", True),
+        ("os.posix_fallocate(fd, 0, 5000)", True),
+        ("os.fchmod(fd, 0o644)", True),
+        ("os.chmod('a', 0o644)", True),
+        ("os.utime('a', (7, 7))", True),
+    ],
+)
+def test_fsync_syncs_the_file_itself_if_that_was_changed(
+    stage: Stage, change: str, through: bool
+) -> None:
+    code = f"{OPENED} os.write(fd, b'x' * 100); os.fsync(fd); os.fdatasync(fd); "
+    code += f"{change}; os.write(fd, b'z'); os.fsync(fd); os.fdatasync(fd)"
+    file = stage.folder / "a"
+    # That it is there at all; afterwards the journal is enough, but for the change.
+    assert _synced(stage, code).count(file) == 1 + through
+
+
+def test_fsync_syncs_the_name_of_a_new_journal(stage: Stage) -> None:
+    code = (
+        f"{OPENED} os.write(fd, b'x'); os.fsync(fd); os.write(fd, b'y'); os.fsync(fd)"
+    )
+    assert _synced(stage, code).count(stage.journals) == 1
+
+
+def test_a_descriptor_that_joins_may_have_written_before(stage: Stage) -> None:
+    code = f"{OPENED} os.write(fd, b'x' * 100); os.fsync(fd); "
+    code += "other = os.dup(fd); os.write(other, b'y'); os.fsync(other)"
+    assert _synced(stage, code).count(stage.folder / "a") == 2
+
+
+@pytest.fixture
+def held(stage: Stage, job: Job) -> Iterator[Path]:
+    """Return the page of a job whose drainer is there, and may not drain."""
+    job.page.grant(0.0)
+    code = "import os, sys; fd = os.open('other', os.O_WRONLY | os.O_CREAT); "
+    code += "os.write(fd, b'x'); sys.stdin.read()"
+    environment = stage.environment(page=job.page.path, durable="journal")
+    program = stage.start(sys.executable, "-S", "-c", code, environment=environment)
+    ours = (job.page.path, stage.journals, os.geteuid(), os.getegid())
+    drainer = drain_beside(*ours)
+    until(lambda: job.page.counters(IoClass.DRAIN).waiting)
+    yield job.page.path
+    for process in (program, drainer):
+        process.kill()
+        process.communicate(timeout=LIMIT_S)
+
+
+@pytest.mark.parametrize("end", ["os.close(fd)", "os._exit(0)"])
+def test_close_does_not_wait_for_the_drain_but_for_a_file_that_is_new(
+    stage: Stage, held: Path, end: str
+) -> None:
+    synced = _synced(stage, f"{OPENED} os.write(fd, b'x' * 100); {end}", held)
+    assert synced.count(stage.folder / "a") == 1
+    assert (stage.folder / "a").stat().st_size == 0
