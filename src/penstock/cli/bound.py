@@ -13,6 +13,7 @@ from penstock.cli.options import (
     source_from,
     write_json,
 )
+from penstock.cli.tables import pressure_text
 
 __all__ = ["SUMMARY", "main", "setup_parser"]
 
@@ -32,6 +33,7 @@ def main(arguments: argparse.Namespace) -> int:
     from penstock.experiments.provenance import provenance
 
     source = source_from(arguments)
+    aimed = source.aimed_pressure
     entries = []
     for index in range(source.count):
         instance = source.instance(index)
@@ -49,7 +51,7 @@ def main(arguments: argparse.Namespace) -> int:
         if arguments.json != "-":
             sys.stdout.write(
                 f"instance {index}: MinYield <= {bound.min_yield:.6f} "
-                f"({bound.method}), I/O pressure {pressure:.3f}\n"
+                f"({bound.method}), {pressure_text(pressure, aimed)}\n"
             )
     if arguments.json:
         facts = provenance(**source_facts(arguments))

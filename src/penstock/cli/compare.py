@@ -26,6 +26,7 @@ from penstock.cli.options import (
     write_json,
 )
 from penstock.cli.progress import progress_bar
+from penstock.cli.tables import counted, pressure_text
 from penstock.policies import POLICIES, RECOMMENDED, get_policy
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.json:
         write_json(comparison_document(reports, facts), arguments.json)
     if arguments.json != "-":
-        _print_table(reports)
+        _print_table(reports, source.aimed_pressure)
     _print_cost(reports)
     return 0
 
@@ -141,8 +142,11 @@ def _draw_timeline(
     save_figure(timeline(runs), arguments.timeline, facts)
 
 
-def _print_table(reports: Sequence[Report]) -> None:
-    """Print the means over the instances, best MinYield first."""
+def _print_table(reports: Sequence[Report], aimed: float | None) -> None:
+    """Print the means over the instances, best MinYield first.
+
+    Of a single instance it also says whose yield is the lowest.
+    """
     from statistics import fmean
 
     names = list(reports[0].outcomes)
@@ -160,12 +164,14 @@ def _print_table(reports: Sequence[Report]) -> None:
     bounds = [r.bound.min_yield for r in reports if r.bound]
     width = max(len(name) for name in [*names, "bound (any scheduler)"])
     pressure = fmean(r.pressure for r in reports)
-    many = "instances" if len(reports) > 1 else "instance"
+    worst = _worst(reports[0]) if len(reports) == 1 else {}
     lines = [
-        f"mean of {len(reports)} {many}, I/O pressure {pressure:.3f}; * best policy"
+        f"mean of {counted(len(reports), 'instance')}, "
+        f"{pressure_text(pressure, aimed)}; * best policy"
         + (", > recommended" if RECOMMENDED in names else ""),
         "",
-        f"{'policy':{width}}  MinYield   Efficiency  Utilization  Stretch",
+        f"{'policy':{width}}  MinYield   Efficiency  Utilization  Stretch"
+        + ("    worst" if worst else ""),
     ]
     if bounds:
         lines.append(f"{'bound (any scheduler)':{width}}  {fmean(bounds):.4f}")
@@ -175,9 +181,21 @@ def _print_table(reports: Sequence[Report]) -> None:
             for c in _COLUMNS
         ]
         head = f"{name:{width}} {'>' if name == RECOMMENDED else ' '}"
-        row = f"{head}{cells[0]}    {cells[1]}     {cells[2]}      {cells[3]}"
-        lines.append(row.rstrip())
+        row = f"{head}{cells[0]}    {cells[1]}     {cells[2]}      {cells[3]:9}"
+        lines.append(f"{row}  {worst.get(name, '')}".rstrip())
     sys.stdout.write("\n".join(lines) + "\n")
+
+
+def _worst(report: Report) -> dict[str, str]:
+    """Return by policy whose yield is the lowest; "-" where nobody was delayed."""
+    from penstock.model.application import shortened
+
+    found = {}
+    for name, outcome in report.outcomes.items():
+        lowest = min(outcome.yields)
+        number = outcome.yields.index(lowest)
+        found[name] = shortened(report.applications[number]) if lowest < 1 else "-"
+    return found
 
 
 def _print_cost(reports: Sequence[Report]) -> None:
@@ -186,5 +204,6 @@ def _print_cost(reports: Sequence[Report]) -> None:
     events = sum(o.events for o in outcomes)
     seconds = sum(o.seconds for o in outcomes)
     sys.stderr.write(
-        f"{len(outcomes)} runs, {events:,} events, {seconds:.2f} s in the engine\n"
+        f"{counted(len(outcomes), 'run')}, {events:,} events, {seconds:.2f} s in the "
+        "engine\n"
     )

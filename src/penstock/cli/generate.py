@@ -13,7 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.cli.files import Word, check_file
-from penstock.cli.options import add_settings_option, exclude, natural, positive
+from penstock.cli.options import (
+    add_draw_options,
+    add_settings_option,
+    exclude,
+    seed_of,
+)
 from penstock.errors import InputError
 
 if TYPE_CHECKING:
@@ -35,8 +40,7 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
         help="file, folder or -",
     )
     add_settings_option(parser)
-    parser.add_argument("--instances", type=positive, default=1, metavar="K")
-    parser.add_argument("--seed", type=natural, default=1, metavar="S")
+    add_draw_options(parser, instances=1)
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -48,10 +52,11 @@ def main(arguments: argparse.Namespace) -> int:
         _print_workloads()
         return 0
     workload = get_workload(arguments.workload, arguments.settings)
-    if arguments.instances == 1:
+    count, seed = arguments.instances or 1, seed_of(arguments)
+    if count == 1:
         if arguments.output != "-":
             check_file(arguments.output)
-        _write(workload.instance(arguments.seed, 0), arguments.output)
+        _write(workload.instance(seed, 0), arguments.output)
         return 0
     folder = Path(arguments.output)
     if not folder.is_dir():
@@ -60,9 +65,9 @@ def main(arguments: argparse.Namespace) -> int:
             where=arguments.output,
             remedy="several instances need -o FOLDER, an existing one",
         )
-    for index in range(arguments.instances):
-        path = folder / f"{arguments.workload}-s{arguments.seed}-{index:04d}.json"
-        _write(workload.instance(arguments.seed, index), str(path))
+    for index in range(count):
+        path = folder / f"{arguments.workload}-s{seed}-{index:04d}.json"
+        _write(workload.instance(seed, index), str(path))
     return 0
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from penstock.experiments.source import Source
 
 __all__ = [
+    "add_draw_options",
     "add_executor_options",
     "add_folder_option",
     "add_jobs_option",
@@ -30,6 +31,7 @@ __all__ = [
     "executor_from",
     "natural",
     "positive",
+    "seed_of",
     "source_facts",
     "source_from",
     "write_json",
@@ -63,16 +65,21 @@ def add_source_options(parser: argparse.ArgumentParser, *, instances: int) -> No
         help=f"draw instances of this workload (default: {_DEFAULT_WORKLOAD})",
     )
     add_settings_option(parser)
+    add_draw_options(parser, instances)
+    parser.set_defaults(default_instances=instances)
+
+
+def add_draw_options(parser: argparse.ArgumentParser, instances: int) -> None:
+    """Add ``--instances K`` and ``--seed S``; what is not given is None."""
     parser.add_argument(
         "--instances",
-        type=positive,
+        type=_instances,
         metavar="K",
         help=f"how many instances to draw (default: {instances})",
     )
     parser.add_argument(
         "--seed", type=natural, metavar="S", help="seed of the draws (default: 1)"
     )
-    parser.set_defaults(default_instances=instances)
 
 
 def add_settings_option(parser: argparse.ArgumentParser) -> None:
@@ -100,7 +107,7 @@ def source_from(arguments: argparse.Namespace) -> Source:
         return source
     workload = get_workload(arguments.workload or _DEFAULT_WORKLOAD, arguments.settings)
     count = arguments.instances or arguments.default_instances
-    return WorkloadSource(workload, _seed(arguments), count)
+    return WorkloadSource(workload, seed_of(arguments), count)
 
 
 def exclude(
@@ -137,7 +144,7 @@ def source_facts(arguments: argparse.Namespace) -> dict[str, Any]:
     return {
         "workload": arguments.workload or _DEFAULT_WORKLOAD,
         "settings": arguments.settings,
-        "seed": _seed(arguments),
+        "seed": seed_of(arguments),
     }
 
 
@@ -249,5 +256,18 @@ def _at_least(low: int, text: str) -> int:
     return number
 
 
-def _seed(arguments: argparse.Namespace) -> int:
+def _instances(text: str) -> int:
+    """Parse a number of instances."""
+    from penstock.experiments.source import MOST_INSTANCES
+
+    number = positive(text)
+    if number > MOST_INSTANCES:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is out of range: {MOST_INSTANCES} at most"
+        )
+    return number
+
+
+def seed_of(arguments: argparse.Namespace) -> int:
+    """Return the seed that is given, or the default."""
     return 1 if arguments.seed is None else int(arguments.seed)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from penstock.cli.files import InputFile
 from penstock.cli.options import add_json_option, write_json
 from penstock.cli.progress import progress_bar
-from penstock.cli.tables import format_table
+from penstock.cli.tables import counted, format_table
 from penstock.errors import InputError
 from penstock.placement import placement_for
 
@@ -118,7 +118,8 @@ def _plan_text(plan: Plan, experience: Experience | None) -> str:
         for j, row in enumerate(rows):
             row += _experience_cells(experience, j)
     return (
-        f"{plan.allocator} + {plan.placer}: {plan.problem.resources} targets, "
+        f"{plan.allocator} + {plan.placer}: "
+        f"{counted(plan.problem.resources, 'target')}, "
         f"I/O-load {load}\n\n{format_table(header, rows, left=2)}"
     )
 
@@ -126,7 +127,7 @@ def _plan_text(plan: Plan, experience: Experience | None) -> str:
 def _experience_cells(experience: Experience, j: int) -> list[str]:
     parts = (experience.metrics.slowdowns, experience.rho_io, experience.rho_con)
     return [
-        *(f"{part[j]:.3f}" for part in parts),
+        *(f"{part[j]:z.3f}" for part in parts),
         f"{experience.in_io_s[j]:.0f} s",
     ]
 
@@ -135,7 +136,7 @@ def _totals_text(experience: Experience) -> str:
     metrics = experience.metrics
     text = (
         f"\nMean-I/O-SlowDown {metrics.mean_io_slowdown:.4f} = rho_io "
-        f"{metrics.rho_io:.4f} + rho_con {metrics.rho_con:.4f}\n"
+        f"{metrics.rho_io:.4f} + rho_con {metrics.rho_con:z.4f}\n"
         f"I/O-spread {metrics.io_spread:.4f}, Machine-Idletime "
         f"{metrics.machine_idletime:.4f}\n"
         f"{experience.policy} on every target, for {experience.window_s:.0f} s: "

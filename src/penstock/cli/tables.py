@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["format_table"]
+__all__ = ["counted", "format_table", "pressure_text"]
 
 
 def format_table(
@@ -25,3 +25,14 @@ def format_table(
         + "\n"
         for line in lines
     )
+
+
+def counted(number: int, noun: str) -> str:
+    """Return ``1 run``, ``2 runs``."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def pressure_text(measured: float, aimed: float | None) -> str:
+    """Return the I/O pressure that came out, and the one that was aimed at if any."""
+    text = f"I/O pressure {measured:.3f}"
+    return text if aimed is None else f"{text} (aimed at {aimed:g})"

@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from penstock.analysis import Bound, Metrics, measure, min_yield_bound
 from penstock.experiments.answers import Warn
 from penstock.experiments.local_pool import LocalPool
+from penstock.experiments.periods import check_periods
 from penstock.experiments.source import Source
+from penstock.model.documents import inside
 from penstock.policies import get_policy
 from penstock.sim import simulate
 
@@ -42,6 +44,8 @@ class Report:
     window: tuple[float, float] = (0.0, 0.0)
     digest: str = ""
     bound: Bound | None = None
+    applications: tuple[str, ...] = ()
+    """Their names, in the order of all yields."""
     outcomes: dict[str, Outcome] = field(default_factory=dict)
 
 
@@ -53,6 +57,7 @@ class _Facts:
     window: tuple[float, float]
     digest: str
     bound: Bound | None
+    applications: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +81,11 @@ class _Task:
                 window=(instance.window.begin, instance.window.end),
                 digest=instance.digest(),
                 bound=min_yield_bound(instance) if self.bounded else None,
+                applications=tuple(a.name for a in instance.applications),
             )
-        run = simulate(instance, self.policy, steady=self.steady)
+        with inside(self.source.place(self.index)):
+            check_periods(instance, self.policy)
+            run = simulate(instance, self.policy, steady=self.steady)
         return Outcome(
             metrics=measure(run),
             yields=tuple(run.yields.tolist()),
@@ -135,6 +143,7 @@ def compare(
             report = reports[task.index]
             report.pressure, report.window = result.pressure, result.window
             report.digest, report.bound = result.digest, result.bound
+            report.applications = result.applications
         done += 1
         show()
     for report in reports:

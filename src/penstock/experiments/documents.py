@@ -102,6 +102,7 @@ def _instance(report: Report) -> dict[str, Any]:
         "pressure": report.pressure,
         "window": list(report.window),
         "bound": bound_document(report.bound) if report.bound else None,
+        "applications": list(report.applications),
         "policies": {name: _outcome(o) for name, o in report.outcomes.items()},
     }
 

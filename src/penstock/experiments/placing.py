@@ -18,6 +18,7 @@ import numpy as np
 
 from penstock.analysis.placement import PlacementMetrics, measure_placement
 from penstock.errors import InputError
+from penstock.experiments.periods import check_periods
 from penstock.model import Column, Problem
 from penstock.placement import Allocation, Allocator, Placement, Placer
 from penstock.policies.policy import Policy
@@ -106,7 +107,9 @@ def make_plan(problem: Problem, allocator: Allocator, placer: Placer) -> Plan:
 def carry_out(plan: Plan, policy: Policy) -> Experience:
     """Simulate a plan until the first application ends."""
     problem = plan.problem
-    run = simulate(problem.instance(plan.placement), policy, until_first_end=True)
+    instance = problem.instance(plan.placement)
+    check_periods(instance, policy)
+    run = simulate(instance, policy, until_first_end=True)
     length = run.instance.window.length
     return Experience(
         policy=policy.label,

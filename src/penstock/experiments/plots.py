@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +16,7 @@ from matplotlib.figure import Figure
 from penstock.errors import InputError
 from penstock.experiments.compare import Report
 from penstock.model import Instance, Sharing, replacing
+from penstock.model.application import shortened
 from penstock.sim import Run
 
 __all__ = ["box_plots", "colour_of", "save_figure", "timeline"]
@@ -128,7 +130,7 @@ def timeline(runs: Sequence[Run]) -> Figure:
     instance = runs[0].instance
     by_time = instance.platform.sharing is Sharing.TIME
     shared = "time of the targets" if by_time else "bandwidth"
-    names = [a.name for a in instance.applications]
+    names = [_entry(a.name) for a in instance.applications]
     stacked = len(names) <= _MOST_STACKED
     height = 1.6 if stacked else 0.035 * len(names) + 0.7
     figure = Figure(figsize=(12, height * len(runs) + 1.1), layout="constrained")
@@ -140,7 +142,7 @@ def timeline(runs: Sequence[Run]) -> Figure:
         if stacked:
             colours = [mpl.colormaps["tab20"](n) for n in range(len(names))]
             ends = np.column_stack((shares, shares[:, -1]))
-            panel.stackplot(edges, ends, labels=names, colors=colours, step="post")
+            drawn = panel.stackplot(edges, ends, colors=colours, step="post")
             panel.set_ylim(0, 1)
             panel.set_ylabel(f"share of {shared}")
         else:
@@ -158,10 +160,18 @@ def timeline(runs: Sequence[Run]) -> Figure:
     panels[-1].set_xlabel("time (s)")
     panels[-1].set_xlim(instance.window.begin, instance.window.end)
     if stacked:
-        figure.legend(names, loc="outside right upper", fontsize=8, frameon=False)
+        # By the areas: those of names that begin with "_" would be left out.
+        figure.legend(
+            drawn, names, loc="outside right upper", fontsize=8, frameon=False
+        )
     else:
         figure.colorbar(drawn, ax=list(panels), label=f"share of the {shared}")
     return figure
+
+
+def _entry(name: str) -> str:
+    """Return the name of an application as a legend shows it: short, no formula."""
+    return shortened(name).replace("$", r"\$")
 
 
 def _edges(run: Run, *, exact: bool) -> Any:
@@ -231,7 +241,10 @@ def save_figure(figure: Figure, path: str, facts: dict[str, Any]) -> None:
     }[kind]
     FigureCanvasAgg(figure)
     with (
+        warnings.catch_warnings(),
         mpl.rc_context({"svg.hashsalt": "penstock", "svg.fonttype": "none"}),
         replacing(path) as stream,
     ):
+        # A sign that the font lacks is drawn as a box; an SVG has it as it is.
+        warnings.filterwarnings("ignore", message="Glyph ")
         figure.savefig(stream, format=kind, dpi=110, metadata=metadata)

@@ -22,6 +22,8 @@ import msgspec
 
 from penstock.analysis import measure, min_yield_bound
 from penstock.errors import InputError
+from penstock.experiments.periods import check_periods
+from penstock.experiments.source import MOST_INSTANCES
 from penstock.policies import POLICIES, get_policy
 from penstock.sim import simulate
 from penstock.workloads import Workload, get_workload
@@ -127,8 +129,14 @@ class Study(Declaration):
         labels = [get_policy(policy).label for policy in self.policies]
         if len(set(labels)) < len(labels):
             raise InputError("a policy is listed twice", where="policies")
-        if not self.points or not self.policies or self.instances < 1:
-            raise InputError("nothing to do: no workload, policy or instance")
+        if not self.points or not self.policies:
+            raise InputError("nothing to do: no workload or policy")
+        if not 1 <= self.instances <= MOST_INSTANCES // len(self.points):
+            raise InputError(
+                f"{self.instances} is out of range",
+                where="instances",
+                remedy=f"per point: at least 1, in all at most {MOST_INSTANCES}",
+            )
 
     def rows(self, point: int, index: int) -> Iterator[Row]:
         """Simulate all policies on one instance."""
@@ -142,6 +150,7 @@ class Study(Declaration):
         }
         facts.setdefault("applications", len(instance.applications))
         for policy in self.policies:
+            check_periods(instance, policy)
             run = simulate(instance, policy)
             row = {
                 **facts,

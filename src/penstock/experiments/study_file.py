@@ -26,9 +26,11 @@ from __future__ import annotations
 
 import re
 import tomllib
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 from matplotlib.figure import Figure
 
 from penstock.errors import InputError, UnknownNameError
@@ -36,6 +38,7 @@ from penstock.experiments.charts import grouped_boxes
 from penstock.experiments.claims import Tables
 from penstock.experiments.reproduction import Reproduction
 from penstock.experiments.study import METRICS, Point, Study, column_of, sweep
+from penstock.model.documents import inside, refuse_other_kind
 
 __all__ = ["read_study"]
 
@@ -57,21 +60,31 @@ _KINDS: Final = {
 def read_study(path: str) -> Reproduction:
     """Read a study; it is run and drawn as the figures of the papers are."""
     try:
-        document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        data = Path(path).read_bytes()
     except OSError as error:
         raise InputError(
             f"cannot read the file: {error.strerror}",
             where=path,
             remedy="check its name, and whether you may read it",
         ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(
-            f"not TOML: {error}", where=path, remedy="mend the file's syntax"
-        ) from None
+    with inside(f"{path}: "):
+        return _declared(_decoded(data))
+
+
+def _decoded(data: bytes) -> dict[str, Any]:
     try:
-        return _declared(document)
-    except InputError as error:
-        raise error.at(f"{path}: ") from None
+        return tomllib.loads(data.decode())
+    except (ValueError, RecursionError) as error:
+        _refuse_json(data)
+        raise InputError(
+            f"not TOML: {error}", remedy="mend the file's syntax"
+        ) from None
+
+
+def _refuse_json(data: bytes) -> None:
+    """Raise `InputError` if it is another file of penstock: these are JSON."""
+    with suppress(msgspec.DecodeError, ValueError, RecursionError):
+        refuse_other_kind(msgspec.json.decode(data), set())
 
 
 def _declared(document: dict[str, Any]) -> Reproduction:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from penstock.errors import InputError
 
-__all__ = ["Application", "Column"]
+__all__ = ["Application", "Column", "shortened"]
 
 #: A read-only column of doubles.
 Column: TypeAlias = NDArray[np.float64]
@@ -22,6 +22,8 @@ Column: TypeAlias = NDArray[np.float64]
 _HISTORY_TOLERANCE = 1e-9
 _MOST_NODES = 1_000_000_000
 _UNKNOWN = np.empty(0)
+#: Of a name that is shown beside others.
+_LONGEST_NAME = 40
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -183,6 +185,11 @@ class Application:
         times[1::2] = self.work
         times[2::2] = self.volume / cap
         return np.cumsum(times)[1:]
+
+
+def shortened(name: str) -> str:
+    """Return a name that fits a table or a legend."""
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
 
 
 def _checked_column(values: object, name: str) -> Column:

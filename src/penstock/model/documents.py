@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import json
 import os
+import re
 import stat
 import tempfile
+import tomllib
 import unicodedata
 import zlib
 from collections.abc import Callable, Iterator
@@ -30,6 +33,7 @@ __all__ = [
     "parsed_phases",
     "parsed_profile",
     "read_document",
+    "refuse_other_kind",
     "replacing",
     "top_fields",
     "write_document",
@@ -37,6 +41,20 @@ __all__ = [
 
 #: Version of the file format, the value of the key "penstock".
 FORMAT: Final = 1
+
+#: Kind of file -> keys that no other kind has, and what takes it.
+_KINDS: Final = {
+    "an instance": ({"platform", "window"}, "penstock compare takes it, in JSON"),
+    "a placement problem": (
+        {"resources"},
+        "penstock place and penstock compare --problem take it, in JSON",
+    ),
+    "a study": ({"sweep"}, "penstock study takes it, in TOML"),
+    "a result of penstock": ({"penstock", "provenance"}, "no command takes it"),
+}
+_MARKS: Final = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+#: A text, to pass over it, or what some programs write for a number that is none.
+_CONSTANT: Final = re.compile(r'"(?:[^"\\]|\\.)*"|(-?Infinity|NaN)', re.DOTALL)
 
 _PHASES: Final = {"work": parse_time, "io": parse_volume}
 
@@ -58,13 +76,48 @@ def read_document(path: str | Path) -> object:
             remedy="check its name, and whether you may read it",
         ) from None
     try:
-        document: object = msgspec.json.decode(data)
-        json.loads(data, object_pairs_hook=_without_twins)
+        return _decoded(data)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        with inside(f"{path}: "):
+            _refuse_toml(data)
         raise InputError(
             f"not JSON: {error}", where=str(path), remedy="mend the file's syntax"
         ) from None
-    return document
+
+
+def _decoded(data: bytes) -> object:
+    """Return what JSON says; raise `ValueError` with line and column if it is none."""
+    if data.startswith(_MARKS):
+        raise ValueError("begins with a byte-order mark: save it as UTF-8 without one")
+    text = data.decode()
+    if not text.strip():
+        raise ValueError("the file is empty")
+
+    def refuse(word: str) -> None:
+        first = next(found for found in _CONSTANT.finditer(text) if found[1])
+        raise ValueError(f"{word} is no number: {_place(text, first.start())}")
+
+    try:
+        # First: unlike msgspec it knows the line, and the keys that are there twice.
+        json.loads(text, object_pairs_hook=_without_twins, parse_constant=refuse)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{error.msg}: {_place(text, error.pos)}") from None
+    return msgspec.json.decode(data)
+
+
+def _place(text: str, position: int) -> str:
+    """Return line and column of a character, both from 1."""
+    line = text.count("\n", 0, position) + 1
+    return f"line {line}, column {position - text.rfind(chr(10), 0, position)}"
+
+
+def _refuse_toml(data: bytes) -> None:
+    """Raise `InputError` if it is a study: these are written in TOML."""
+    try:
+        document = tomllib.loads(data.decode())
+    except (ValueError, RecursionError):
+        return
+    refuse_other_kind(document, set())
 
 
 def _without_twins(fields: list[tuple[str, object]]) -> None:
@@ -135,8 +188,17 @@ def inside(where: str) -> Iterator[None]:
         raise error.at(where) from None
 
 
+def refuse_other_kind(document: object, known: set[str]) -> None:
+    """Raise `InputError` if it is another kind of file than that with `known` keys."""
+    keys = document.keys() if isinstance(document, dict) else set()
+    for kind, (typical, remedy) in _KINDS.items():
+        if typical <= keys and not typical <= known:
+            raise InputError(f"is {kind}", remedy=remedy)
+
+
 def top_fields(document: object, required: set[str]) -> dict[str, Any]:
     """Return a document as a dictionary, if its format is the one we know."""
+    refuse_other_kind(document, required)
     top = checked_fields(document, {"penstock", *required})
     if type(top["penstock"]) is not int or top["penstock"] != FORMAT:
         raise InputError(

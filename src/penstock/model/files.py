@@ -139,6 +139,12 @@ def _application(item: object, window: Window) -> Application:
     rest: dict[str, Any] = {"release": parsed(parse_time, fields["release"], "release")}
     for key in sorted(fields.keys() & _HISTORY.keys()):
         rest[key] = parsed(_HISTORY[key], fields[key], key)
+    if not rest.get("period", 1.0) > 0:
+        raise InputError(
+            f"{fields['period']!r} is not positive",
+            where="period",
+            remedy="leave it out if it is not known",
+        )
     for key in sorted(fields.keys() & _TEXT):
         if not isinstance(fields[key], str):
             raise InputError(f"{fields[key]!r} is not a name", where=key)

@@ -46,7 +46,7 @@ class Instance:
                 raise InputError(
                     f"{list(application.targets)} are not all storage targets",
                     where=f"{where}.targets",
-                    remedy=f"there are 0 to {self.platform.targets - 1}",
+                    remedy=_known_targets(self.platform.targets),
                 )
             if max(application.release, application.start) >= self.window.end:
                 raise InputError(
@@ -126,6 +126,12 @@ class Instance:
             digest.update(a.profile.tobytes() + repr(a.targets).encode())
         digest.update(repr((self.platform, self.window)).encode())
         return digest.hexdigest()
+
+
+def _known_targets(count: int) -> str:
+    if count == 1:
+        return "there is one, 0; a platform may have more `targets`"
+    return f"there are 0 to {count - 1}"
 
 
 def _check_length(application: Application, cap: float) -> None:

@@ -258,7 +258,8 @@ def _raise_status(
             f"{name!r} ends at {now:g} s, {place} the window "
             f"[{instance.window.begin:g}, {instance.window.end:g}]",
             where=f"applications[{number}]",
-            remedy="give it more phases, end the window earlier, or allow open runs",
+            remedy="give it more phases, end the window earlier, or allow open runs: "
+            "--open",
         )
     broken = {
         RATE_OVER_CAP: f"gives {name!r} {wanted} B/s, over its cap "

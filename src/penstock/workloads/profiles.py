@@ -184,7 +184,7 @@ def _whole(text: str) -> int:
 
 
 def _positive(text: str) -> float:
-    bandwidth = parse_bandwidth(text)
+    bandwidth = parse_bandwidth(text, bare=True)
     if not bandwidth > 0:
         raise InputError(
             f"{text!r} is not a positive bandwidth",

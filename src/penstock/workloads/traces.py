@@ -99,7 +99,11 @@ def read_trace(path: str | Path) -> Trace:
     try:
         return Trace(tuple(read(source)))
     except OSError as error:
-        raise InputError(str(error.strerror), where=str(path)) from None
+        raise InputError(
+            f"cannot read the file: {error.strerror}",
+            where=str(path),
+            remedy="check its name, and whether you may read it",
+        ) from None
     except InputError as error:
         raise error.at(f"{path}: ") from None
 

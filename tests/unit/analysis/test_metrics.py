@@ -11,7 +11,7 @@ import pytest
 
 from penstock.analysis import measure
 from penstock.sim import Run, simulate
-from unit.samples import app, make, pair
+from unit.samples import app, make, pair, steady_three
 
 
 def _run(work, volume, lost=(0.0, 0.0), nodes=(1, 3)) -> Run:
@@ -111,12 +111,37 @@ def test_delays_count_by_the_time_that_an_application_was_there() -> None:
     assert run.ended.tolist() == [100.0, 8.0]
     assert found.stretch == pytest.approx(8 / 5)
     assert found.io_slowdown == pytest.approx(math.sqrt(6 / 3))
+    # a: 97 of 100 s of work and 3 of I/O; b: 2 and 3 of the 8 s until its end.
+    assert found.efficiency == pytest.approx((100 + 5) / 108)
+    assert found.utilization == found.set_utilization == pytest.approx(99 / 108)
+
+
+def test_after_its_end_nobody_counts_by_its_nodes() -> None:
+    a = app("a", ("work", 1.0), ("io", 1.0), ("work", 2.0))
+    b = app("b", ("work", 1.0), ("io", 2.0), nodes=3)
+    run = simulate(make(a, b, window=(0.0, 1000.0)), "fcfs", steady=False)
+    assert run.ended.tolist() == [4.0, 4.0]
+    found = measure(run)
+    assert found.efficiency == pytest.approx((1 * 4 + 3 * 3) / 16)
+    assert found.utilization == pytest.approx((1 * 3 + 3 * 1) / 16)
+    assert found.set_utilization == pytest.approx((3 + 1) / 8)
+
+
+def test_a_closed_run_is_measured_by_its_window_to_the_last_bit() -> None:
+    run = simulate(steady_three(), "fair-share")
+    length, nodes = run.instance.window.length, np.array([4.0, 2.0, 1.0])
+    progress = run.work + run.volume / run.instance.caps
+    found = measure(run)
+    assert found.efficiency == float(nodes @ progress) / (length * 7.0)
+    assert found.utilization == float(nodes @ run.work) / (length * 7.0)
+    assert found.set_utilization == float(run.work.mean()) / length
 
 
 def test_a_window_in_which_nobody_is_left() -> None:
     instance = make(app("a", ("work", 1.0)), window=(2.0, 10.0))
     found = measure(simulate(instance, "fcfs", steady=False))
     assert found.stretch == found.io_slowdown == 1.0
+    assert found.efficiency == found.utilization == found.set_utilization == 1.0
 
 
 def test_without_contention_all_is_one_but_utilization() -> None:

@@ -64,6 +64,17 @@ def test_a_full_disk_is_said() -> None:
     )
 
 
+@pytest.mark.skipif(not os.access("/dev/full", os.W_OK), reason="needs /dev/full")
+@pytest.mark.parametrize("option", ["--help", "--version", "compare --help"])
+@pytest.mark.parametrize("buffered", ["", "PYTHONUNBUFFERED=1"])
+def test_a_full_disk_is_said_by_the_help_too(option: str, buffered: str) -> None:
+    done = shell(f'env -u PYTHONUNBUFFERED {buffered} "$@" {option} > /dev/full')
+    assert done.returncode == 2
+    assert done.stderr == (
+        "penstock: cannot write the output: No space left on device\n"
+    )
+
+
 def raised(error: BaseException) -> Callable[..., int]:
     def act(_: object) -> int:
         raise error

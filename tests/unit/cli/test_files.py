@@ -27,7 +27,7 @@ REFUSED = {
     "replay three.json d --json three.json": "is read by this command",
     "compare ''": "an instance file: is empty",
     "place ''": "PROBLEM: is empty",
-    "check ''": "EXE: is empty",
+    "check ''": "PROGRAM: is empty",
     "replay '' d": "TRACE: is empty",
     "drain ''": "--folder: is empty",
     "compare --json ''": "--json: is empty",

@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from penstock.cli import main
+from penstock.errors import InputError
 from penstock.live import run, shim
+from penstock.live.check import Finding, Report, Verdict
 
 
 class Became(BaseException):
@@ -79,6 +81,38 @@ def test_without_staging_is_without_staging(
         main(["run", "--verbose", "--", "true"])
     assert caught.value.args == ("true",)
     assert capsys.readouterr().err.startswith(f"penstock: without staging: {reason}")
+
+
+@pytest.mark.usefixtures("became")
+@pytest.mark.parametrize(
+    ("findings", "said"),
+    [
+        ([Finding(Verdict.NOT, "it is static", "")], "without control: it is static"),
+        ([Finding(Verdict.PARTLY, "something", "")], ""),
+        (InputError("no such program"), ""),
+        (OSError("cannot be mapped"), ""),
+    ],
+)
+def test_why_control_does_not_reach_the_program(
+    findings: list[Finding] | Exception,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def check(program: str) -> Report:
+        if isinstance(findings, Exception):
+            raise findings
+        return Report(program, (), tuple(findings))
+
+    monkeypatch.setattr(
+        run, "controlled_environment", lambda *_, **__: dict(os.environ)
+    )
+    monkeypatch.setattr("penstock.live.check.check", check)
+    for option in ([], ["--verbose"]):
+        with pytest.raises(Became, match="program"):
+            main(["run", *option, "--", "program"])
+        shown = f"penstock: {said}\n" if option and said else ""
+        assert capsys.readouterr().err == shown
 
 
 @pytest.mark.parametrize(

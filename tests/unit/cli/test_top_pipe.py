@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from penstock.cli import main, top
 
 @contextmanager
-def looking(_):
+def looking(*_):
     yield lambda: "a frame"
 
 top._looking = looking
-sys.exit(main(["top", "--every", "0.05"]))
+sys.exit(main(["top", "--every", "50 ms"]))
 """
 
 

@@ -103,10 +103,25 @@ def test_an_unknown_policy_is_said_before_any_work() -> None:
 def test_open_runs_are_allowed_if_asked_for(tmp_path) -> None:
     path = str(tmp_path / "open.json")
     write_instance(make(app("a", ("work", 1.0), ("io", 2.0))), path)
-    with pytest.raises(InputError, match="'a' ends at 3 s"):
+    with pytest.raises(InputError, match=r"open\.json: applications\[0\]: 'a' ends at"):
         compare(FileSource(path), ["fcfs"])
     (report,) = compare(FileSource(path), ["fcfs"], steady=False)
     assert report.outcomes["fcfs"].metrics.min_yield == 1.0
+
+
+@pytest.mark.parametrize("name", ["set-10", "set-fair-share", "share-priority"])
+def test_periods_that_a_policy_must_be_given_are_asked_for(tmp_path, name) -> None:
+    path, phases = str(tmp_path / "some.json"), [("work", 1.0), ("io", 2.0)] * 9
+    known, unknown = app("a", *phases, period=3.0), app("b", *phases)
+    write_instance(make(known, unknown), path)
+    policy = f"{name}:update=post,period=given"
+    with pytest.raises(
+        InputError, match=r"some\.json: applications\[1\]: 'b' has no period"
+    ):
+        compare(FileSource(path), [policy])
+    write_instance(make(known), path := str(tmp_path / "all.json"))
+    (report,) = compare(FileSource(path), [policy])
+    assert report.outcomes[f"{name}:period=given,update=post"].metrics.min_yield == 1.0
 
 
 def test_errors_come_back_from_workers(tmp_path, monkeypatch) -> None:
@@ -143,6 +158,7 @@ def test_a_file_gives_one_report(tmp_path) -> None:
     path = str(tmp_path / "pair.json")
     write_instance(pair(), path)
     (report,) = compare(FileSource(path), ["fcfs", "fair-share"], jobs=1)
+    assert report.applications == ("a", "b")
     assert report.outcomes["fcfs"].yields == (1.0, 0.7)
     assert report.outcomes["fair-share"].yields == (0.7, 0.7)
     assert report.bound.min_yield == pytest.approx(0.7, abs=1e-8)

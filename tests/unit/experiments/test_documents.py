@@ -40,7 +40,7 @@ def _document(*reports: Report) -> dict:
 def test_every_key_and_its_kind() -> None:
     bound = Bound(0.75, "edf")
     outcomes = {"fcfs": _outcome(), "set-10:update=post": _outcome(stretch=1.5)}
-    found = _document(Report(3, 0.8, (0.0, 10.0), "abc", bound, outcomes))
+    found = _document(Report(3, 0.8, (0.0, 10.0), "abc", bound, ("a", "b"), outcomes))
     assert set(found) == {"penstock", "provenance", "instances"}
     assert found["penstock"] == 1
     assert found["provenance"] == {"version": "1", "command": "penstock"}
@@ -52,6 +52,7 @@ def test_every_key_and_its_kind() -> None:
         "pressure": 0.8,
         "window": [0.0, 10.0],
         "bound": {"min_yield": 0.75, "method": "edf"},
+        "applications": ["a", "b"],
     }
     assert list(policies) == list(outcomes)
     for outcome in policies.values():

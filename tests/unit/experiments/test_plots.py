@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -104,6 +105,21 @@ def test_without_a_bound_there_is_no_band(reports) -> None:
         assert report.bound is None
     assert box_plots(bare).axes[0].get_legend() is None
     assert box_plots(reports).axes[0].get_legend() is not None
+
+
+ODD_NAMES = ("模型 🌊", "x" * 300, "_hidden", r"$\nosuch{$", "a$b")
+
+
+@pytest.mark.parametrize("ending", ["svg", "png", "pdf"])
+def test_any_name_is_drawn_without_a_warning(tmp_path, ending) -> None:
+    phases = ("work", 1.0), ("io", 1.0), ("work", 99.0)
+    instance = make(*(app(name, *phases) for name in ODD_NAMES))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        figure = timeline([simulate(instance, "fcfs", record=True)])
+        save_figure(figure, str(tmp_path / f"a.{ending}"), FACTS)
+    shown = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert shown == ["模型 🌊", f"{'x' * 39}…", "_hidden", r"\$\nosuch{\$", r"a\$b"]
 
 
 # --- Shares -----------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 from penstock.errors import InputError
 from penstock.experiments.source import FileSource, WorkloadSource
 from penstock.model import write_instance
-from penstock.workloads import Synthetic
+from penstock.workloads import IOSets, Synthetic
 from unit.samples import pair
 
 WORKLOAD = Synthetic(horizon=20_000.0)
@@ -47,6 +47,17 @@ def test_a_workload_has_as_many_as_asked_for() -> None:
 def test_the_last_instance_drawn_is_kept() -> None:
     source = WorkloadSource(WORKLOAD, 5, 3)
     assert source.instance(1) is source.instance(1)
+
+
+def test_messages_say_which_instance_it_is() -> None:
+    assert FileSource("a.json").place(0) == "a.json: "
+    assert WorkloadSource(WORKLOAD, 5, 3).place(2) == "instance 2: "
+
+
+def test_the_pressure_that_was_aimed_at() -> None:
+    assert WorkloadSource(Synthetic(pressure=0.7), 1, 1).aimed_pressure == 0.7
+    assert WorkloadSource(IOSets(), 1, 1).aimed_pressure is None
+    assert FileSource("a.json").aimed_pressure is None
 
 
 @pytest.mark.parametrize("source", [FileSource("a"), WorkloadSource(WORKLOAD, 5, 3)])

@@ -105,6 +105,11 @@ def test_what_cannot_be_computed_is_refused_at_once() -> None:
         replace(STUDY, policies=("fsfc",))
     with pytest.raises(InputError, match="listed twice"):
         replace(STUDY, policies=("set-10", "set-10:"))
-    for nothing in ({"points": ()}, {"policies": ()}, {"instances": 0}):
+    with pytest.raises(InputError, match=r"applications\[0\]: .* has no period"):
+        next(replace(STUDY, policies=("set-10:period=given",)).rows(0, 0))
+    for many in (-1, 0, 1_000_000_000):
+        with pytest.raises(InputError, match=f"^instances: {many} is out of range"):
+            replace(STUDY, instances=many)
+    for nothing in ({"points": ()}, {"policies": ()}):
         with pytest.raises(InputError, match="nothing to do"):
             replace(STUDY, **nothing)

@@ -110,7 +110,10 @@ def test_the_example_can_be_read() -> None:
         (f'name = "live"\n{LEAST}', "name: 'live' cannot be the name"),
         (f"instances = 2.5\n{LEAST}", "instances: 2.5 is not a whole number"),
         (f"instances = true\n{LEAST}", "instances: True is not a whole number"),
-        (f"instances = 0\n{LEAST}", "nothing to do"),
+        (f"instances = 0\n{LEAST}", "instances: 0 is out of range (per point: at lea"),
+        (f"instances = -1\n{LEAST}", "instances: -1 is out of range"),
+        (f"instances = 50001\n{LEAST}", "in all at most 100000"),
+        (f"instances = 1000000000\n{LEAST}", "instances: 1000000000 is out of range"),
         (f"seed = -1\n{LEAST}", "seed: -1 is negative"),
         (f'seed = "1"\n{LEAST}', "seed: '1' is not a whole number"),
         (f"bound = 1\n{LEAST}", "bound: 1 is not true or false"),
@@ -155,6 +158,8 @@ def test_the_example_can_be_read() -> None:
         ),
         ("policies = [", "not TOML: "),
         ("name = 1\nname = 2", "not TOML: "),
+        ('{"penstock": 1}', "not TOML: "),
+        ("a = " + "[" * 100_000, "not TOML: "),
     ],
 )
 def test_a_bad_file_says_what_and_where(
@@ -165,6 +170,24 @@ def test_a_bad_file_says_what_and_where(
     said = str(caught.value)
     assert said.startswith(f"{tmp_path / 's.toml'}: ")
     assert message in said
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("three", "is an instance (penstock compare takes it"),
+        ("problem", "is a placement problem (penstock place and penstock compare --p"),
+    ],
+)
+def test_another_kind_of_file_is_named(name: str, kind: str) -> None:
+    path = EXAMPLE.with_name(f"{name}.json")
+    with pytest.raises(InputError) as caught:
+        read_study(str(path))
+    assert str(caught.value).startswith(f"{path}: {kind}")
+
+
+def test_as_many_instances_as_there_may_be(tmp_path: Path) -> None:
+    assert _study(_read(tmp_path, f"instances = 50000\n{LEAST}")).instances == 50_000
 
 
 def test_a_file_that_is_not_text(tmp_path: Path) -> None:

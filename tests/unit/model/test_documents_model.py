@@ -111,6 +111,7 @@ def test_places_nest() -> None:
         b'{"penstock": 1} x',
         b'{"pen\xff": 1}',
         b"\x00\x01",
+        b"a = " + b"[" * 100_000,
         b"[" * 100_000,
         b'{"a": {"x": 1, "y": 2, "x": 3}}',
     ],
@@ -123,6 +124,51 @@ def test_what_is_not_json_is_said_so(tmp_path: Path, data: bytes) -> None:
         read_document(path)
     assert str(caught.value).startswith(f"{path}: not JSON")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b" \n", "the file is empty"),
+        (b"\xef\xbb\xbf{}", "begins with a byte-order mark"),
+        ('{"a": 1}'.encode("utf-16"), "begins with a byte-order mark"),
+        (b'{"a": 1,\n\n  "b" 2}', "Expecting ':' delimiter: line 3, column 7"),
+        (b'{"a": 1,\n', "line 2, column 1"),
+        (b'{"a": "NaN",\n "b": [1, NaN]}', "NaN is no number: line 2, column 11"),
+        (b'{"\\"Infinity": -Infinity}', "-Infinity is no number: line 1, column 16"),
+    ],
+)
+def test_what_is_wrong_with_json_and_where(
+    tmp_path: Path, data: bytes, message: str
+) -> None:
+    (tmp_path / "file.json").write_bytes(data)
+    with pytest.raises(InputError) as caught:
+        read_document(tmp_path / "file.json")
+    assert caught.value.what.startswith("not JSON: ")
+    assert message in caught.value.what
+
+
+#: Kind of file that is asked for -> keys, and the other kinds that are told apart.
+OTHERS = {
+    "an instance": ({"platform", "window"}, {"resources": 3}, "is a placement problem"),
+    "a problem": ({"resources"}, {"platform": {}, "window": []}, "is an instance"),
+    "a result": ({"resources"}, {"penstock": 1, "provenance": {}}, "is a result of"),
+}
+
+
+@pytest.mark.parametrize("case", OTHERS)
+def test_another_kind_of_file_is_named(case: str) -> None:
+    required, document, message = OTHERS[case]
+    with pytest.raises(InputError) as caught:
+        top_fields(document, required)
+    assert str(caught.value).startswith(message)
+
+
+def test_a_study_is_named_though_it_is_no_json(tmp_path: Path) -> None:
+    path = tmp_path / "s.toml"
+    path.write_text("[sweep]\npressure = [0.5]\n")
+    with pytest.raises(InputError, match=r"s\.toml: is a study \(penstock study take"):
+        read_document(path)
 
 
 def _damaged(position: int) -> bytes:

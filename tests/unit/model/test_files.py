@@ -182,6 +182,17 @@ MISTAKES: list[tuple[str, Change, str]] = [
         _put("platform", "node_bandwidth", "3 GiB"),
         "platform.node_bandwidth: unknown unit 'GiB'",
     ),
+    ("period-zero", _app(1, "period", 0), "applications[1].period: 0 is not positive"),
+    (
+        "period-text-zero",
+        _app(0, "period", "0 s"),
+        "applications[0].period: '0 s' is not positive (leave it out",
+    ),
+    (
+        "target-of-none",
+        _app(0, "targets", [5]),
+        "applications[0].targets: [5] are not all storage targets (there is one, 0;",
+    ),
     ("window-object", _put("window", {}), "window: {} is not a window"),
     ("window-short", _put("window", [0]), "window: [0] is not a window"),
     ("window-empty", _put("window", [5, 5]), "window: [5.0, 5.0] is empty"),

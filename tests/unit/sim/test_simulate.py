@@ -104,7 +104,7 @@ def test_an_application_that_ends_inside_a_steady_window_is_named(compiled) -> N
         simulate(_ending(), "fcfs", compiled=compiled)
     assert caught.value.where == "applications[1]"
     assert "'short' ends at 9 s, inside the window [0, 10]" in caught.value.what
-    assert "open runs" in caught.value.remedy
+    assert "open runs: --open" in caught.value.remedy
 
 
 def test_an_application_that_ends_before_the_window_is_not_said_to_end_inside() -> None:
