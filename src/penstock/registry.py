@@ -21,6 +21,7 @@ import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Final
@@ -52,7 +53,11 @@ PAPERS: Final = {
     "file systems (2013)",
 }
 
-_PARSERS: Final = {"s": parse_time, "bytes": parse_volume, "bytes/s": parse_bandwidth}
+_PARSERS: Final = {
+    "s": partial(parse_time, bare=True),
+    "bytes": partial(parse_volume, bare=True),
+    "bytes/s": partial(parse_bandwidth, bare=True),
+}
 
 
 @dataclass(frozen=True, slots=True)

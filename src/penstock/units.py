@@ -3,7 +3,9 @@
 
 Inside penstock every volume is in bytes, every time in seconds and every
 bandwidth in bytes per second, all as ``float``. Users may write
-``"200 GiB/s"``, ``"1.5 h"`` or a bare number in those base units.
+``"200 GiB/s"``, ``"1.5 h"`` or a number in those base units. A text must carry its
+unit, unless it is 0 or the caller takes ``bare`` ones, for who writes ``10`` seldom
+means bytes per second.
 """
 
 from __future__ import annotations
@@ -44,19 +46,19 @@ _QUANTITY: Final = re.compile(
 )
 
 
-def parse_volume(value: object) -> float:
+def parse_volume(value: object, *, bare: bool = False) -> float:
     """Return `value` in bytes; strings may carry B, kB, KiB ... EB, EiB."""
-    return _parse(value, _VOLUME, "volume", "200 GiB")
+    return _parse(value, _VOLUME, "volume", "200 GiB", bare=bare)
 
 
-def parse_time(value: object) -> float:
+def parse_time(value: object, *, bare: bool = False) -> float:
     """Return `value` in seconds; strings may carry ns, us, ms, s, min, h, d."""
-    return _parse(value, _TIME, "time", "1.5 h")
+    return _parse(value, _TIME, "time", "1.5 h", bare=bare)
 
 
-def parse_bandwidth(value: object) -> float:
+def parse_bandwidth(value: object, *, bare: bool = False) -> float:
     """Return `value` in bytes per second; strings may carry B/s ... EiB/s."""
-    return _parse(value, _BANDWIDTH, "bandwidth", "200 GiB/s")
+    return _parse(value, _BANDWIDTH, "bandwidth", "200 GiB/s", bare=bare)
 
 
 def format_volume(size_bytes: float) -> str:
@@ -77,7 +79,9 @@ def format_time(duration_s: float) -> str:
     return f"{duration_s:.4g} s"
 
 
-def _parse(value: object, table: dict[str, float], kind: str, example: str) -> float:
+def _parse(
+    value: object, table: dict[str, float], kind: str, example: str, *, bare: bool
+) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise InputError(
             f"{value!r} is not a {kind}", remedy=f'write a number or "{example}"'
@@ -97,7 +101,10 @@ def _parse(value: object, table: dict[str, float], kind: str, example: str) -> f
             f"unknown unit {unit!r} in {value!r}",
             remedy=f"known for a {kind}: {', '.join(table)}",
         )
-    return _finite(float(digits) * table.get(unit, 1.0), value, kind)
+    number = _finite(float(digits) * table.get(unit, 1.0), value, kind)
+    if number and not unit and not bare:
+        raise InputError(f"{value!r} has no unit", remedy=f'write e.g. "{example}"')
+    return number
 
 
 def _finite(number: float, value: object, kind: str) -> float:

@@ -109,7 +109,7 @@ def test_the_table_says_who_gets_what_and_what_it_is_like(
 ) -> None:
     text = _done(attempt("place", pair, "--simulate", "--json", "out.json"))
     assert text == (
-        "t-cpu + greedy-non-clairvoyant: 1 targets, I/O-load 1.200\n"
+        "t-cpu + greedy-non-clairvoyant: 1 target, I/O-load 1.200\n"
         "\n"
         "application  on targets  n  slowdown  = rho_io  + rho_con  time in I/O\n"
         "a            0           1     2.000     1.000      1.000          6 s\n"

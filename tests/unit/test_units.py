@@ -74,8 +74,8 @@ def test_every_unit_of_time(unit: str, factor: float) -> None:
     ],
 )
 def test_bare_numbers_are_in_base_units(parse, value, number) -> None:
-    assert parse(value) == number
-    assert type(parse(value)) is float
+    assert parse(value, bare=True) == number
+    assert type(parse(value, bare=True)) is float
 
 
 @pytest.mark.parametrize("parse", PARSERS)
@@ -145,6 +145,17 @@ def test_an_unknown_unit_is_named_and_the_known_are_listed(parse, text, known) -
     assert known in caught.value.remedy
 
 
+@pytest.mark.parametrize("parse", PARSERS)
+def test_where_a_unit_is_wanted_only_a_text_without_one_is_refused(parse) -> None:
+    for text in ("10", " 1e3 ", "-5", "1e-9"):
+        with pytest.raises(InputError, match="has no unit") as caught:
+            parse(text)
+        assert repr(text) in caught.value.what
+        assert parse(caught.value.remedy.split('"')[1]) > 0.0
+    for value in (0, "0", " 0.0", 10, 2.5):
+        assert parse(value) == float(value)
+
+
 _finite = st.floats(allow_nan=False, allow_infinity=False)
 
 
@@ -152,7 +163,7 @@ _finite = st.floats(allow_nan=False, allow_infinity=False)
 def test_numbers_are_read_to_the_last_bit(number: float) -> None:
     for parse in PARSERS:
         assert parse(number) == number
-        assert parse(repr(number)) == number
+        assert parse(repr(number), bare=True) == number
 
 
 @given(st.floats(-1e200, 1e200), st.sampled_from(sorted(VOLUMES)))

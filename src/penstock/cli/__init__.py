@@ -60,6 +60,14 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
+    def _print_message(self, message: str, file: Any = None) -> None:
+        if file is not sys.stdout:
+            super()._print_message(message, file)
+            return
+        # That of argparse takes no notice of a disk that is full.
+        file.write(message)
+        file.flush()
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""

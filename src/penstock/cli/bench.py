@@ -157,7 +157,7 @@ def _bandwidth(arguments: argparse.Namespace) -> float:
     if arguments.storage is None:
         raise InputError("--bandwidth has no effect", remedy="it goes with --storage")
     try:
-        rate = parse_bandwidth(arguments.bandwidth, bare=False)
+        rate = parse_bandwidth(arguments.bandwidth)
     except InputError as error:
         raise error.at("--bandwidth: ") from None
     if not 0.0 < rate < inf:

@@ -26,7 +26,7 @@ _WORDS = ("can be controlled", "can be controlled in part", "cannot be controlle
 def setup_parser(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``penstock check``."""
     parser.add_argument(
-        "program", type=Word, metavar="EXE", help="a program, by path or name"
+        "program", type=Word, metavar="PROGRAM", help="a program, by path or name"
     )
     add_json_option(parser)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.cli.files import InputFile
 from penstock.cli.options import distinct, exclude, write_json
 from penstock.cli.progress import progress_bar
-from penstock.cli.tables import format_table
+from penstock.cli.tables import counted, format_table
 from penstock.errors import InputError
 from penstock.placement import ALLOCATIONS, PLACEMENTS, get_allocation, get_placement
 
@@ -101,7 +101,8 @@ def _text(comparison: PlanComparison) -> Iterator[str]:
     policies = {experience.policy for _, experience in outcomes}
     # The policy needs a column only if there are several.
     names = len(_NAMES) if len(policies) > 1 else len(_NAMES) - 1
-    yield f"{problem.resources} targets, {len(problem.applications)} applications\n"
+    applications = counted(len(problem.applications), "application")
+    yield f"{counted(problem.resources, 'target')}, {applications}\n"
     yield (
         f"{', '.join(sorted(policies))} on every target, until the first "
         "application ends\n\n"
@@ -120,4 +121,4 @@ def _text(comparison: PlanComparison) -> Iterator[str]:
 def _cells(plan: Plan, experience: Experience, names: int) -> list[str]:
     numbers = [getattr(experience.metrics, name) for name in _NUMBERS.values()]
     words = (plan.allocator, plan.placer, experience.policy)[:names]
-    return [*words, *(f"{number:.4f}" for number in (*numbers, plan.io_load))]
+    return [*words, *(f"{number:z.4f}" for number in (*numbers, plan.io_load))]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.live_options import WHERE, add_live_options, live_settings
@@ -130,16 +131,20 @@ def _positive(text: str, where: str) -> float:
     from penstock.units import parse_bandwidth, parse_volume
 
     is_rate = where == _BANDWIDTH
-    try:
-        value = (parse_bandwidth if is_rate else parse_volume)(text)
-    except InputError as error:
-        raise error.at(f"{where}: ") from None
+    value = _with_unit(parse_bandwidth if is_rate else parse_volume, text, where)
     if value <= 0.0:
         example = "1 GiB/s" if is_rate else "1 GiB"
         raise InputError(
             f"{value:g} is not positive", where=where, remedy=f'write e.g. "{example}"'
         )
     return value
+
+
+def _with_unit(parse: Callable[[object], float], text: str, where: str) -> float:
+    try:
+        return parse(text)
+    except InputError as error:
+        raise error.at(f"{where}: ") from None
 
 
 def _table(status: Any) -> str:
@@ -217,6 +222,7 @@ def _slo(arguments: argparse.Namespace) -> int:
 def _promised(change: list[str], before: dict[str, Any]) -> dict[str, Any]:
     """Return the objectives after a change."""
     from penstock.mount.objectives import read_document
+    from penstock.units import parse_bandwidth, parse_time
 
     if len(change) == 1:
         after = read_document(change[0])
@@ -231,5 +237,7 @@ def _promised(change: list[str], before: dict[str, Any]) -> dict[str, Any]:
     name, throughput, latency = change
     if name not in before["applications"]:
         raise UnknownNameError("application", name, before["applications"])
+    _with_unit(parse_bandwidth, throughput, "THROUGHPUT")
+    _with_unit(parse_time, latency, "LATENCY")
     promise = {"throughput": throughput, "latency": latency}
     return before | {"applications": before["applications"] | {name: promise}}

@@ -33,7 +33,7 @@ _FLAGS = {
     "instance": "an instance file",
     "placements": "--placement",
     "problem": "PROBLEM",
-    "program": "EXE",
+    "program": "PROGRAM",
     "settings": "--set",
     "trace": "TRACE",
 }

@@ -23,13 +23,13 @@ def add_live_options(
 ) -> None:
     """Add ``--settings FILE`` and a flag for every setting, or for some of them."""
     parser.add_argument("--settings", metavar="FILE", help="settings (TOML)")
-    for name, default, meaning in settings_table():
+    for name, default, meaning, word in settings_table():
         if only is None or name in only:
             shown = f" (default: {default})" if default else ""
             parser.add_argument(
                 f"--{name.replace('_', '-')}",
                 dest=f"setting_{name}",
-                metavar=name.rpartition("_")[2].upper(),
+                metavar=word or name.rpartition("_")[2].upper(),
                 help=f"{meaning}{shown}".replace("%", "%%"),
             )
 

@@ -54,12 +54,11 @@ def main(arguments: argparse.Namespace) -> int:
     from dataclasses import asdict
 
     from penstock.experiments.provenance import provenance
-    from penstock.live.replay import replay
     from penstock.workloads.traces import read_trace
 
     trace = read_trace(arguments.trace)
     _check_duration(trace, arguments.speed)
-    done = replay(trace, Path(arguments.directory), speed=arguments.speed)
+    done = _replay(trace, arguments)
     if arguments.json:
         facts = provenance(trace=arguments.trace, speed=arguments.speed)
         rows = [asdict(row) for row in done]
@@ -69,6 +68,18 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.json != "-":
         sys.stdout.write(_text(done))
     return 0
+
+
+def _replay(trace: Trace, arguments: argparse.Namespace) -> list[Replayed]:
+    """Replay; of what goes wrong in a process the trace is named too."""
+    from penstock.live.replay import replay
+
+    try:
+        return replay(trace, Path(arguments.directory), speed=arguments.speed)
+    except InputError as error:
+        if error.where.startswith("process "):
+            raise error.at(f"{arguments.trace}: ") from None
+        raise
 
 
 def _factor(text: str) -> float:

@@ -2,7 +2,7 @@
 """Start a program whose I/O is controlled: ``penstock run -- PROGRAM ARGUMENTS``.
 
 The exit status is the program's. If control is not possible the program runs without
-it, and only ``--verbose`` says why.
+it, and only ``--verbose`` says why; it also says that a private daemon was started.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,7 +50,9 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
         help="stage its writes in journals there, whatever a controller says",
     )
     parser.add_argument(
-        "--verbose", action="store_true", help="say so if there is no control"
+        "--verbose",
+        action="store_true",
+        help="say so if there is no control, or a private daemon is started for it",
     )
     add_live_options(parser, WHERE)
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- PROGRAM ...")
@@ -59,24 +63,29 @@ def main(arguments: argparse.Namespace) -> int:
     from penstock.live.run import become
     from penstock.live.shim import unstaged_environment
 
-    command = arguments.command[arguments.command[:1] == ["--"] :]
-    if not command:
-        raise InputError("no program to run", remedy="penstock run -- PROGRAM")
+    command = _command(arguments)
     volume = _volume(arguments.hint_volume)
     environment = dict(os.environ)
     for part, add in (("control", _controlled), ("staging", _staged)):
         try:
             environment = add(environment, arguments, volume)
         except Exception as error:  # noqa: BLE001 - the program starts, come what may
-            _complain(arguments, f"without {part}: {error}")
+            _say(arguments, f"without {part}: {error}")
             if part == "staging":
                 environment = unstaged_environment(environment)
     become(command, environment)
 
 
-def _complain(arguments: argparse.Namespace, reason: str) -> None:
+def _command(arguments: argparse.Namespace) -> list[str]:
+    command: list[str] = arguments.command[arguments.command[:1] == ["--"] :]
+    if not command:
+        raise InputError("no program to run", remedy="penstock run -- PROGRAM")
+    return command
+
+
+def _say(arguments: argparse.Namespace, what: str) -> None:
     if arguments.verbose:
-        sys.stderr.write(f"penstock: {reason}\n")
+        sys.stderr.write(f"penstock: {what}\n")
         sys.stderr.flush()
 
 
@@ -87,8 +96,30 @@ def _controlled(
     from penstock.live.run import controlled_environment
 
     settings = live_settings(arguments)
-    job = arguments.job or environment.get("SLURM_JOB_ID") or f"process-{os.getpid()}"
-    return controlled_environment(settings, job, nodes=arguments.nodes, volume=volume)
+    # The number of a process comes back, and with it the past of the job.
+    own = f"process-{os.getpid()}-{int(time.time())}"
+    job = arguments.job or environment.get("SLURM_JOB_ID") or own
+    environment = controlled_environment(
+        settings,
+        job,
+        nodes=arguments.nodes,
+        volume=volume,
+        say=lambda what: _say(arguments, what),
+    )
+    if arguments.verbose:
+        # What is no program is said when it is started.
+        with suppress(Exception):
+            _examine(arguments)
+    return environment
+
+
+def _examine(arguments: argparse.Namespace) -> None:
+    """Say why control does not reach the program, if its file shows that."""
+    from penstock.live.check import Verdict, check
+
+    report = check(_command(arguments)[0])
+    if report.verdict is Verdict.NOT:
+        _say(arguments, f"without control: {report.findings[0].what}")
 
 
 def _staged(
@@ -105,7 +136,11 @@ def _staging(folder: str | None) -> Staging | None:
     """Return how writes are staged, if the user wants that or the environment."""
     from penstock.live.staging_rules import Staging
 
-    return Staging(Path(folder).absolute()) if folder else Staging.of(os.environ)
+    environment = dict(os.environ)
+    if folder:
+        environment["PENSTOCK_STAGING"] = str(Path(folder).absolute())
+        environment["PENSTOCK_STAGING_WHEN"] = "always"
+    return Staging.of(environment)
 
 
 def _volume(text: str | None) -> float:

@@ -6,9 +6,8 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.ctl import mode_words, state_word
@@ -28,7 +27,8 @@ SUMMARY = "watch live control"
 
 _COLOURS = {"works": "dim", "waits": "red", "lends": "cyan", "moves": "green"}
 _BAR = 8
-#: Time between two frames (s).
+#: Time between two frames, and its limits (s).
+_EVERY = "1 s"
 _LEAST_S, _MOST_S = 0.05, 86400.0
 _COLUMNS = (
     *("job", "state", "share", "granted", "demand", "drawn", "left", "moved"),
@@ -37,13 +37,17 @@ _COLUMNS = (
 #: Terminals with fewer columns show the jobs without these facts.
 _WIDE = 100
 _FOR_WIDE = ("demand", "left", "staged")
+_BETWEEN = 2
 
 
 def setup_parser(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``penstock top``."""
     parser.add_argument("--once", action="store_true", help="print one frame and end")
     parser.add_argument(
-        "--every", default="1 s", metavar="TIME", help="time between two frames"
+        "--every",
+        default=_EVERY,
+        metavar="TIME",
+        help=f"time between two frames (default: {_EVERY})",
     )
     add_live_options(parser, WHERE)
 
@@ -55,7 +59,7 @@ def main(arguments: argparse.Namespace) -> int:
 
     every = _period(arguments.every)
     console = Console()
-    with _looking(live_settings(arguments)) as look:
+    with _looking(live_settings(arguments), console) as look:
         frame = look()
         if arguments.once:
             _print(console, frame)
@@ -97,7 +101,9 @@ def _period(text: str) -> float:
 
 
 @contextmanager
-def _looking(settings: Settings) -> Iterator[Callable[[], RenderableType]]:
+def _looking(
+    settings: Settings, console: Console
+) -> Iterator[Callable[[], RenderableType]]:
     """Yield what makes a frame of the daemon and the mounts, or of mounts alone."""
     from rich.console import Group
 
@@ -114,10 +120,12 @@ def _looking(settings: Settings) -> Iterator[Callable[[], RenderableType]]:
         yield lambda: Group(*map(_mount, ask_all(mounts)))
         return
     with client:
-        yield lambda: Group(_frame(client.ask(Status())), *map(_mount, ask_all(mounts)))
+        yield lambda: Group(
+            _frame(client.ask(Status()), console.width), *map(_mount, ask_all(mounts))
+        )
 
 
-def _frame(status: Any) -> RenderableType:
+def _frame(status: Any, width: int) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
@@ -131,24 +139,50 @@ def _frame(status: Any) -> RenderableType:
         style="not bold",
     )
     faults = [Text(f"fault: {fault}", style="red") for fault in status.faults]
-    return Group(head, *faults, _table(status), *_reasons(status))
+    return Group(head, *faults, _table(status, width), *_reasons(status))
 
 
-def _table(status: Any) -> RenderableType:
+def _table(status: Any, width: int) -> RenderableType:
     from rich.table import Table
 
-    narrow = get_terminal_size().columns < _WIDE
-    shown = [name for name in _COLUMNS if not (narrow and name in _FOR_WIDE)]
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in shown:
-        left = name in ("job", "state", "share")
-        table.add_column(name, justify="left" if left else "right", no_wrap=True)
     lines = sorted(status.jobs, key=lambda line: (not line.active, -line.granted))
-    for line in lines:
-        word = state_word(line)
-        cells = _cells(line, word, status.bandwidth)
-        table.add_row(*(cells[name] for name in shown), style=_COLOURS[word])
+    words = [state_word(line) for line in lines]
+    rows = [
+        _cells(line, word, status.bandwidth)
+        for line, word in zip(lines, words, strict=True)
+    ]
+    widths = _widths(rows, width)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name, most in widths.items():
+        left = name in ("job", "state", "share")
+        table.add_column(
+            name, justify="left" if left else "right", no_wrap=True, max_width=most
+        )
+    for cells, word in zip(rows, words, strict=True):
+        table.add_row(*(cells[name] for name in widths), style=_COLOURS[word])
     return table
+
+
+def _widths(rows: list[dict[str, str]], width: int) -> dict[str, int]:
+    """Return the columns that a terminal has room for, and how wide they are.
+
+    Those to the right are left out first. The name of a job has what the others leave,
+    and may claim half of the terminal.
+    """
+    from rich.cells import cell_len
+
+    shown = [name for name in _COLUMNS if width >= _WIDE or name not in _FOR_WIDE]
+    widths = {
+        name: max(map(cell_len, (name, *(row[name] for row in rows)))) for name in shown
+    }
+    named = min(widths.pop("job"), width // 2)
+    while widths and width - _total(widths) < named:
+        widths.popitem()
+    return {"job": width - _total(widths), **widths}
+
+
+def _total(widths: Mapping[str, int]) -> int:
+    return sum(widths.values()) + _BETWEEN * len(widths)
 
 
 def _cells(line: Any, word: str, bandwidth: float) -> dict[str, str]:

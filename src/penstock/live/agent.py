@@ -78,6 +78,8 @@ class Agent:
     journals
         Patterns of folders, besides those in memory, where programs may have left
         journals behind.
+    clock
+        The time (s), monotonic.
     """
 
     def __init__(
@@ -85,12 +87,16 @@ class Agent:
         folder: Path,
         send: Callable[[FromAgent], None],
         journals: Sequence[str] = (),
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._folder = folder
         self._send = send
         self._journals = journals
+        self._clock = clock
         self._jobs: dict[str, LocalJob] = {}
         self._ends: dict[int, str] = {}
+        #: Jobs and processes whose end nobody tells.
+        self._unwatched: list[tuple[str, int]] = []
         self._questions: dict[int, asyncio.Future[Reply]] = {}
         self._numbers = count()
         self._terms: Terms | None = None
@@ -103,7 +109,7 @@ class Agent:
         self._bypass_thread = ThreadPoolExecutor(1, "bypass")
         self._bypass_look: Future[None] | None = None
         self._sweeper = Sweeper()
-        self.last_job = time.monotonic()
+        self.last_job = clock()
         """When there was a job for the last time (s)."""
 
     # --- The life of an agent ---------------------------------------------------------
@@ -136,7 +142,7 @@ class Agent:
 
     def look(self) -> None:
         """Report what has changed, and renew the leases; to be called often."""
-        now = time.monotonic()
+        now = self._clock()
         if self._terms is None:
             if now - self._greeted > _GREET_S:
                 self._greet()
@@ -150,6 +156,7 @@ class Agent:
             self.last_job = now
 
     def _look_after_all(self, now: float) -> None:
+        self._watch_again()
         for job in [job for job in self._jobs.values() if job.is_over]:
             self._forget(job)
         self._renew(now)
@@ -169,7 +176,7 @@ class Agent:
             return _GREET_S
         heartbeat = self._renewed + self._terms.lease / 3.0
         at = min([heartbeat, *(job.look_at for job in self._jobs.values())])
-        return max(at - time.monotonic(), _SHORTEST_S)
+        return max(at - self._clock(), _SHORTEST_S)
 
     def _renew(self, now: float) -> None:
         """Let grants hold for a lease after the controller was last heard."""
@@ -184,9 +191,22 @@ class Agent:
         terms = self._terms
         if terms is None:
             return
-        read = [self._try(job, partial(_counts, job, terms)) for job in jobs]
+        read = [self._try(job, partial(self._counts, job, terms)) for job in jobs]
         counts = [each for each in read if each is not None]
         self._send(Report(counts, len(self._jobs)))
+
+    def _counts(self, job: LocalJob, terms: Terms) -> Counts:
+        """Return the counters of a job, and note when to look at them next.
+
+        Not later than its operation ends, or pauses, if there are no more calls.
+        """
+        counts = job.counts(terms.gap, reads=terms.reads)
+        job.keep_draining()
+        pause = terms.report if job.is_watched else terms.lease / 3.0
+        if job.is_watched and counts.quiet < terms.gap:
+            pause = min(pause, terms.gap - counts.quiet)
+        job.look_at = self._clock() + pause
+        return counts
 
     def _try(self, job: LocalJob, use: Callable[[], _T]) -> _T | None:
         """Use the page of a job; if it is spoilt the job is let go, and only this."""
@@ -211,16 +231,17 @@ class Agent:
 
     def receive(self, message: ToAgent) -> None:
         """Do what the controller says."""
-        self._heard = time.monotonic()
+        self._heard = self._clock()
         if isinstance(message, Grants):
-            for key, rate in message.rates.items():
-                if key in self._jobs:
-                    job = self._jobs[key]
-                    self._try(job, partial(job.page.grant, rate))
+            # First: whoever wakes up because of the grant looks whether to wait at all.
             for key, stages in message.stages.items():
                 if key in self._jobs:
                     job = self._jobs[key]
                     self._try(job, partial(setattr, job.page, "stages", stages))
+            for key, rate in message.rates.items():
+                if key in self._jobs:
+                    job = self._jobs[key]
+                    self._try(job, partial(job.page.grant, rate))
         elif isinstance(message, Terms):
             self._terms = message
             for job in list(self._jobs.values()):
@@ -237,7 +258,7 @@ class Agent:
             self._greet()
 
     def _greet(self) -> None:
-        self._greeted = time.monotonic()
+        self._greeted = self._clock()
         self._send(Hello(list(self._jobs)))
         for job in self._jobs.values():
             self._send(job.joining())
@@ -288,7 +309,7 @@ class Agent:
         return self._admitted(job, message.folder)
 
     def _admitted(self, job: LocalJob, folder: str) -> Admitted:
-        self.last_job = time.monotonic()
+        self.last_job = self._clock()
         prefixes = self._known_terms().prefixes or [folder or "/"]
         return Admitted(str(job.page.path), prefixes)
 
@@ -305,6 +326,8 @@ class Agent:
         job.apply(terms)
         job.page.renew(terms.lease, floor=terms.floor)
         self._send(job.joining())
+        # At once: of what a first report counts nobody knows when it was done.
+        self._report([job])
         return job
 
     def _known_terms(self) -> Terms:
@@ -329,11 +352,22 @@ class Agent:
     def _watch_end(self, job: LocalJob, pid: int) -> None:
         try:
             descriptor = os.pidfd_open(pid)
-        except OSError:
+        except ProcessLookupError:
             self._ended(job.key, pid)
+            return
+        except OSError:
+            # Too many open files, say, which tells nothing of the process.
+            self._unwatched.append((job.key, pid))
             return
         self._ends[descriptor] = job.key
         self._loop.add_reader(descriptor, self._on_end, descriptor, job.key, pid)
+
+    def _watch_again(self) -> None:
+        """Try once more to watch those that could not be watched."""
+        unwatched, self._unwatched = self._unwatched, []
+        for key, pid in unwatched:
+            if key in self._jobs:
+                self._watch_end(self._jobs[key], pid)
 
     def _on_end(self, descriptor: int, key: str, pid: int) -> None:
         self._loop.remove_reader(descriptor)
@@ -349,20 +383,6 @@ class Agent:
         if job.is_over:
             self._report([job])
             self._forget(job)
-
-
-def _counts(job: LocalJob, terms: Terms) -> Counts:
-    """Return the counters of a job, and note when to look at them next.
-
-    Not later than its operation ends, or pauses, if there are no more calls.
-    """
-    counts = job.counts(terms.gap, reads=terms.reads)
-    job.keep_draining()
-    pause = terms.report if job.is_watched else terms.lease / 3.0
-    if job.is_watched and job.quiet < terms.gap:
-        pause = min(pause, terms.gap - job.quiet)
-    job.look_at = time.monotonic() + pause
-    return counts
 
 
 def _look_for_bypass(jobs: list[tuple[LocalJob, list[int]]]) -> None:

@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: MIT
 """What jobs have done, kept in SQLite so that a restarted controller knows it.
 
+A name stands for one job as long as programs of this name follow one another: who comes
+back within `_KEPT_S`, after a restart of the controller or as the next step of a job,
+has its past again. Whoever was away for longer is over, and the next of its name begins
+anew: else the time between the two would count as work, and their yield mean nothing.
+
 Ages count on the wall clock, since the controller's own clock begins anew with the
 machine. Whatever happens to the file (full disk, damaged, read-only), control goes on
 without it: the trouble is logged once, and tried again with the next save.
@@ -21,8 +26,8 @@ from penstock.live.jobs import Past
 __all__ = ["History"]
 
 _LOG: Final = logging.getLogger("penstock.history")
-#: A job that was not seen for so long is forgotten (s).
-_KEPT_S: Final = 30 * 86400.0
+#: A job that was not seen for so long is over (s).
+_KEPT_S: Final = 3600.0
 _WAIT_S: Final = 1.0
 _TABLE: Final = """
 CREATE TABLE IF NOT EXISTS past (
@@ -35,11 +40,11 @@ CREATE TABLE IF NOT EXISTS past (
 ) STRICT, WITHOUT ROWID
 """
 _SAVE: Final = "INSERT OR REPLACE INTO past VALUES (?, ?, ?, ?, ?, ?)"
-_LOAD: Final = "SELECT job, release, lost, iterations, iteration_time FROM past"
+_LOAD: Final = "SELECT job, seen, release, lost, iterations, iteration_time FROM past"
 
 
-#: release and lost (s, wall clock), iterations, iteration_time (s)
-_Row = tuple[float, float, int, float]
+#: seen and release (s, wall clock), lost (s), iterations, iteration_time (s)
+_Row = tuple[float, float, float, int, float]
 
 
 class History:
@@ -72,9 +77,10 @@ class History:
 
     def recall(self, job: str) -> Past | None:
         """Return what a job had done when it was last saved, if it is known."""
-        if job not in self._rows:
+        row = self._rows.get(job)
+        if row is None or row[0] < self._wall() - _KEPT_S:
             return None
-        release, lost, iterations, iteration_time = self._rows[job]
+        _, release, lost, iterations, iteration_time = row
         now = self._now()
         release = min(release - self._offset(), now)
         # Clocks may have been set back: nobody loses more than its age.
@@ -84,12 +90,14 @@ class History:
         """Keep what jobs have done."""
         seen, offset = self._wall(), self._offset()
         rows: dict[str, _Row] = {
-            job: (p.release + offset, p.lost, p.iterations, p.iteration_time)
+            job: (seen, p.release + offset, p.lost, p.iterations, p.iteration_time)
             for job, p in pasts.items()
         }
-        self._rows |= rows
+        oldest = seen - _KEPT_S
+        known = self._rows | rows
+        self._rows = {job: row for job, row in known.items() if row[0] >= oldest}
         if rows:
-            self._try(lambda database: _save(database, rows, seen))
+            self._try(lambda database: _save(database, rows, oldest))
 
     def close(self) -> None:
         """Close the file."""
@@ -143,7 +151,9 @@ def _opened(path: Path) -> sqlite3.Connection:
     return database
 
 
-def _save(database: sqlite3.Connection, rows: Mapping[str, _Row], seen: float) -> None:
+def _save(
+    database: sqlite3.Connection, rows: Mapping[str, _Row], oldest: float
+) -> None:
     with database:
-        database.executemany(_SAVE, ((job, seen, *row) for job, row in rows.items()))
-        database.execute("DELETE FROM past WHERE seen < ?", (seen - _KEPT_S,))
+        database.executemany(_SAVE, ((job, *row) for job, row in rows.items()))
+        database.execute("DELETE FROM past WHERE seen < ?", (oldest,))

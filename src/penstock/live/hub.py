@@ -131,6 +131,8 @@ class Hub:
     def _carry_out(self, outcome: Outcome) -> None:
         for agent, message in outcome.messages:
             self._deliver(agent, message)
+        for change in outcome.changes:
+            _LOG.info("%s", change)
         if outcome.left and self._history:
             self._saver.submit(self._history.save, outcome.left)
         if self.partitioner and outcome.moved:

@@ -11,10 +11,11 @@ no page any more.
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from math import inf
@@ -27,7 +28,16 @@ from penstock.errors import InputError
 from penstock.live.bypass import WrittenBytes
 from penstock.live.drainers import Drainer, Leftover
 from penstock.live.messages import Counts, Join, Terms
-from penstock.live.page import Bucket, IoClass, Mode, Page, PageError
+from penstock.live.page import (
+    Announced,
+    Bucket,
+    Counters,
+    IoClass,
+    Mode,
+    Page,
+    PageError,
+    Staged,
+)
 
 __all__ = ["LocalJob", "Note", "started_at"]
 
@@ -37,6 +47,7 @@ _IN_FLIGHT_S: Final = 30.0
 _SLEEP_S: Final = 1.0
 #: How long it rests after a post, whatever its user writes into the page (s).
 _REST_S: Final = 0.001
+_LOG: Final = logging.getLogger("penstock.agent")
 _MODES: Final = {"control": Mode.CONTROL, "dry-run": Mode.DRY_RUN, "off": Mode.OFF}
 
 
@@ -61,7 +72,7 @@ def started_at(pid: int) -> int | None:
     """Return when a process was started (clock ticks after boot); None if it ended."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
+    except (FileNotFoundError, ProcessLookupError):
         return None
     fields = text.rpartition(")")[2].split()
     return None if fields[0] in "ZX" else int(fields[19])
@@ -81,13 +92,12 @@ class LocalJob:
         self.page = page
         self.is_watched = True
         """Whether it has, or may have, an operation."""
-        self.quiet = 0.0
-        """For how long its programs had not called at the last look (s)."""
         self.look_at = 0.0
         """When its counters are to be reported next (s)."""
         self._written, self._controlled, self._uncontrolled = WrittenBytes(), 0, 0.0
         self._drainer = Drainer(page.path, note.user, note.group)
         self._staged, self._drained, self._drained_at = 0, 0, -inf
+        self._refusal_said = False
         self._over = threading.Event()
         self._thread = threading.Thread(
             target=self._watch, args=(on_post,), name=page.path.stem, daemon=True
@@ -190,35 +200,25 @@ class LocalJob:
         classes = (IoClass.WRITE, IoClass.READ) if reads else (IoClass.WRITE,)
         posts = self.page.posts
         drains = self.page.counters(IoClass.DRAIN)
-        counters = [self.page.counters(kind) for kind in classes]
-        self._controlled = counters[0].volume_bytes + self.page.staged.absorbed_bytes
-        now = time.monotonic()
-        quiet = max(now - max(c.last_s for c in counters), 0.0)
-        waiting = any(c.waiting for c in counters)
-        in_flight = any(c.entered > c.calls for c in counters)
-        if waiting or (in_flight and quiet < _IN_FLIGHT_S):
-            quiet = 0.0
-        said = self.page.announced
-        # A process that was killed in a phase never ends it, nor drains what it staged.
-        spoken = min(quiet, now - said.last_s)
-        staged = self.page.staged
-        if staged.drained_bytes != self._drained:
-            self._drained, self._drained_at = staged.drained_bytes, now
-        spoken = min(spoken, now - self._drained_at)
-        lives = spoken < _IN_FLIGHT_S or drains.waiting > 0
-        phases = max(said.begun - said.ended, 0) if lives else 0
+        calls = [self.page.counters(kind) for kind in classes]
+        said, staged = self.page.announced, self.page.staged
+        self._controlled = calls[0].volume_bytes + staged.absorbed_bytes
         self._staged = max(staged.absorbed_bytes - staged.drained_bytes, 0)
+        self._note_refusals(staged.refused)
+        now = time.monotonic()
+        quiet = _quiet(calls, now)
+        lives = drains.waiting > 0 or self._stirs(quiet, said, staged, now)
+        phases = max(said.begun - said.ended, 0) if lives else 0
         left = self._staged if lives else 0
         idle = 0.0 if phases or left else quiet
-        self.quiet = quiet
         # Twice: a report that is lost must not be the one that tells of the end.
         self.is_watched = idle < 2.0 * gap
         return Counts(
             job=self.key,
             posts=posts,
-            volume=float(sum(c.volume_bytes for c in (*counters, drains))),
-            held_up=sum(c.waited_s for c in (*counters, drains)),
-            waiting=waiting,
+            volume=float(sum(c.volume_bytes for c in (*calls, drains))),
+            held_up=sum(c.waited_s for c in (*calls, drains)),
+            waiting=any(c.waiting for c in calls),
             idle=idle,
             bypassed=self.page.bypassed,
             uncontrolled=self._uncontrolled,
@@ -227,6 +227,25 @@ class LocalJob:
             staged=float(left),
             quiet=quiet,
         )
+
+    def _stirs(self, quiet: float, said: Announced, staged: Staged, now: float) -> bool:
+        """Return whether a call, a word or a drain was seen of late.
+
+        A process that was killed in a phase never ends it, nor drains what it staged.
+        """
+        if staged.drained_bytes != self._drained:
+            self._drained, self._drained_at = staged.drained_bytes, now
+        return min(quiet, now - said.last_s, now - self._drained_at) < _IN_FLIGHT_S
+
+    def _note_refusals(self, refused: int) -> None:
+        """Say once that files cannot be staged: where it is said why may be missing."""
+        if refused and not self._refusal_said:
+            self._refusal_said = True
+            _LOG.warning(
+                "job %s writes files through that cannot be staged: is its folder for "
+                "journals there, with room, and may it be written?",
+                self.key,
+            )
 
     def keep_draining(self) -> None:
         """Have what is staged drained beside the programs."""
@@ -274,6 +293,13 @@ class LocalJob:
             on_post(self.key)
         self._over.wait()
         page.close()
+
+
+def _quiet(calls: Sequence[Counters], now: float) -> float:
+    """Return for how long there was no call (s); 0 while one is in flight."""
+    quiet = max(now - max(c.last_s for c in calls), 0.0)
+    in_flight = any(c.entered > c.calls for c in calls) and quiet < _IN_FLIGHT_S
+    return 0.0 if in_flight or any(c.waiting for c in calls) else quiet
 
 
 def _remove(path: Path) -> None:

@@ -138,7 +138,7 @@ def _work(
     try:
         connection.send(_carry_out(connection, accesses, names, begin, speed))
     except OSError as error:
-        connection.send(str(error))
+        connection.send(f"{error.filename}: {error.strerror}")
 
 
 def _carry_out(
@@ -162,7 +162,11 @@ def _carry_out(
         if access.file not in files:
             files[access.file] = os.open(names[access.file], os.O_RDWR)
         started = time.monotonic()
-        moved[access.operation] += _move(files[access.file], access, zeros)
+        try:
+            moved[access.operation] += _move(files[access.file], access, zeros)
+        except OSError as error:
+            error.filename = f"{access.operation} of {access.file} at {access.offset}"
+            raise
         ready = time.monotonic()
         in_io += ready - started
         told = _tell(connection, told)

@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -34,17 +34,24 @@ _OTHER_S: Final = 3.0
 #: How long it stays when there is no job (s).
 LINGER_S: Final = 10.0
 _LOOK_S: Final = 0.02
+_SHELL: Final = "/bin/sh"
 
 
 def controlled_environment(
-    settings: Settings, job: str, *, nodes: int = 0, volume: float = 0.0
+    settings: Settings,
+    job: str,
+    *,
+    nodes: int = 0,
+    volume: float = 0.0,
+    say: Callable[[str], None] = lambda _: None,
 ) -> dict[str, str]:
     """Return the environment that puts this process under control, as part of a job.
 
-    Raises `InputError` if that is not possible.
+    Raises `InputError` if that is not possible; `say` is told of a daemon that is
+    started.
     """
     folder = str(Path.cwd())
-    with _connected(settings) as client:
+    with _connected(settings, say) as client:
         reply = client.ask(Enter(job, nodes, volume, folder))
     if not isinstance(reply, Admitted):
         raise InputError("the agent gave no page", remedy="check its version")
@@ -54,7 +61,7 @@ def controlled_environment(
 def become(command: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
     """Become the program; exit with 127 or 126 if it is not there or no program."""
     try:
-        os.execvpe(command[0], list(command), dict(environment))  # noqa: S606
+        _execute(command, environment)
     except OSError as error:
         missing = isinstance(error, FileNotFoundError) or _is_nowhere(
             command[0], environment
@@ -65,16 +72,29 @@ def become(command: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
         os._exit(127 if missing else 126)
 
 
+def _execute(command: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
+    """Become the program; the shell runs a script that names no interpreter."""
+    try:
+        os.execvpe(command[0], list(command), dict(environment))  # noqa: S606
+    except OSError as error:
+        script = shutil.which(command[0], path=environment.get("PATH"))
+        if error.errno != errno.ENOEXEC or script is None:
+            raise
+        words = [_SHELL, script, *command[1:]]
+        os.execve(_SHELL, words, dict(environment))  # noqa: S606
+
+
 def _is_nowhere(name: str, environment: Mapping[str, str]) -> bool:
     """Tell whether no folder of PATH has the program; one may be unreadable."""
     path = environment.get("PATH")
     return "/" not in name and shutil.which(name, os.F_OK, path) is None
 
 
-def _connected(settings: Settings) -> Client:
+def _connected(settings: Settings, say: Callable[[str], None]) -> Client:
     with contextlib.suppress(InputError):
         return Client(settings.found_socket)
     daemon = start_daemon(settings)
+    say(f"started a private daemon at {settings.home}")
     deadline = time.monotonic() + _START_S
     while True:
         try:

@@ -23,7 +23,7 @@ import time
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.errors import InputError
 from penstock.live.agent import Agent
@@ -37,6 +37,9 @@ from penstock.live.settings import Settings
 from penstock.live.stager import Stager
 from penstock.units import format_bandwidth
 
+if TYPE_CHECKING:
+    from penstock.live.coordinator import Coordinator
+
 __all__ = ["serve"]
 
 _LOG: Final = logging.getLogger("penstock.serve")
@@ -44,6 +47,8 @@ _SAVE_S: Final = 5.0
 #: How long a thread may compute while another one has something to do (s).
 _SWITCH_S: Final = 0.0005
 _NICE: Final = -10
+#: Stands for a bandwidth that is going to be measured (bytes/s).
+_NOT_YET: Final = 1.0
 
 
 # --- The parts of the daemon ------------------------------------------------------
@@ -113,27 +118,55 @@ async def _start_parts(settings: Settings, home: Path, stack: AsyncExitStack) ->
     if settings.join:
         from penstock.live.remote import join  # noqa: PLC0415 - needs ZeroMQ
 
+        _LOG.info("node %s joins the controller at %s", node, settings.join)
         return await stack.enter_async_context(join(settings, home, pages, node))
     hub = _hub(settings, home)
     stack.callback(hub.close)
     agent = Agent(pages, lambda message: hub.hear(node, message), settings.journals)
     hub.links[node] = agent.receive
-    if settings.listen:
-        from penstock.live.remote import listen  # noqa: PLC0415 - needs ZeroMQ
-
-        await stack.enter_async_context(listen(settings, home, hub))
     if settings.predict == "ftio":
         from penstock.live.prediction import ftio_predictor  # noqa: PLC0415 - an extra
 
         predictor = ftio_predictor(hub.coordinator.expect)
         hub.predict = await stack.enter_async_context(predictor)
+    if settings.listen:
+        from penstock.live.remote import listen  # noqa: PLC0415 - needs ZeroMQ
+
+        await stack.enter_async_context(listen(settings, home, hub))
     if settings.metrics:
         from penstock.live.metrics import publish  # noqa: PLC0415 - its own library
 
         stack.enter_context(publish(settings.metrics, hub.status_for_thread))
     saving = asyncio.create_task(_repeat(_SAVE_S, hub.save))
     stack.callback(saving.cancel)
+    # Last, since it takes a while. Since `listen` the loop had no turn to hear agents.
+    if not settings.bandwidth:
+        hub.coordinator.controller.set_capacity(_measured(settings), time.monotonic())
+    _say_terms(hub.coordinator)
     return agent
+
+
+def _measured(settings: Settings) -> float:
+    """Return what the first prefix, or the working directory, takes (bytes/s)."""
+    folder = Path(settings.prefixes[0] if settings.prefixes else Path.cwd())
+    bandwidth = measure_bandwidth(folder)
+    _LOG.info("%s is written at %s", folder, format_bandwidth(bandwidth))
+    return bandwidth
+
+
+def _say_terms(coordinator: Coordinator) -> None:
+    controller, terms = coordinator.controller, coordinator.terms
+    _LOG.info(
+        "mode %s: policy %s shares %s of %s",
+        terms.mode,
+        controller.policy,
+        format_bandwidth(controller.capacity),
+        ":".join(terms.prefixes) or "each job's working directory",
+    )
+    for prefix in terms.prefixes:
+        # It may be mounted later.
+        if not os.access(prefix, os.F_OK):
+            _LOG.warning("prefix %s: there is no such folder yet", prefix)
 
 
 def _hub(settings: Settings, home: Path) -> Hub:
@@ -144,13 +177,11 @@ def _hub(settings: Settings, home: Path) -> Hub:
     policy = get_policy(settings.policy)
     check_usable(policy)
     history = History(Path(settings.state or home / "history.sqlite"))
-    bandwidth = settings.bandwidth
-    if not bandwidth:
-        folder = Path(settings.prefixes[0] if settings.prefixes else Path.cwd())
-        bandwidth = measure_bandwidth(folder)
-        _LOG.info("%s is written at %s", folder, format_bandwidth(bandwidth))
     controller = Controller(
-        policy, bandwidth, settings.node_bandwidth, lend=settings.lend
+        policy,
+        settings.bandwidth or _NOT_YET,
+        settings.node_bandwidth,
+        lend=settings.lend,
     )
     terms = Terms(
         mode=settings.mode,  # type: ignore[arg-type]

@@ -6,6 +6,9 @@ variable ``PENSTOCK_NODE_BANDWIDTH`` and a flag ``--node-bandwidth``. A flag bea
 environment, which beats the file, which beats the default. The file is the one that
 ``--settings`` or ``PENSTOCK_SETTINGS`` names, else the first that exists of
 ``~/.config/penstock/penstock.toml`` and ``/etc/penstock/penstock.toml``.
+
+Rates and times that are texts carry their unit; numbers of the file are bytes/s and
+seconds.
 """
 
 from __future__ import annotations
@@ -39,6 +42,10 @@ def _choice(*words: str) -> Callable[[Any], str]:
         return str(value)
 
     return parse
+
+
+def _one_of(*words: str) -> str:
+    return f"{{{','.join(words)}}}"
 
 
 def _rate(value: Any) -> float:
@@ -108,8 +115,11 @@ def _folders(value: Any) -> tuple[str, ...]:
     return tuple(filter(None, parts))
 
 
-def _setting(shown: str, parse: Callable[[Any], Any], meaning: str) -> Any:
-    facts = {"parse": parse, "shown": shown, "meaning": meaning}
+def _setting(
+    shown: str, parse: Callable[[Any], Any], meaning: str, word: str = ""
+) -> Any:
+    """Return a field; `word` stands for its value where flags are listed."""
+    facts = {"parse": parse, "shown": shown, "meaning": meaning, "word": word}
     return field(default=parse(shown), metadata=facts)
 
 
@@ -123,24 +133,29 @@ class Settings:
         _measured_rate,
         "B, what all jobs together may draw; `measure`: what a short test writes to "
         "the first prefix, or to the working directory",
+        "RATE",
     )
     node_bandwidth: float = _setting(
-        "unlimited", _unlimited_rate, "b, what one node can draw"
+        "unlimited", _unlimited_rate, "b, what one node can draw", "RATE"
     )
     prefixes: tuple[str, ...] = _setting(
         "",
         _folders,
         "folders whose files are controlled (a list, or separated by colons); none: "
         "each job's working directory",
+        "FOLDER:...",
     )
     mode: str = _setting(
         "control",
         _choice(*MODES),
         "`control`; `dry-run`: count the waits but do not wait; `off`",
+        _one_of(*MODES),
     )
-    reads: bool = _setting("yes", _switch, "whether reads draw on the bandwidth, too")
+    reads: bool = _setting(
+        "yes", _switch, "whether reads draw on the bandwidth, too", "yes|no"
+    )
     lend: bool = _setting(
-        "yes", _switch, "whether what a job does not use is lent to others"
+        "yes", _switch, "whether what a job does not use is lent to others", "yes|no"
     )
     strategy: str = _setting(
         "none",
@@ -153,6 +168,7 @@ class Settings:
         _folders,
         "folders of journals, with `*` and `?`, that may hold what programs have left "
         "behind, besides /dev/shm/penstock-*: drained when the agent starts",
+        "FOLDER:...",
     )
     targets: str = _setting(
         "",
@@ -171,20 +187,28 @@ class Settings:
         _choice("history", "ftio"),
         "volumes that nobody says: from the `history` of the job, or by the period "
         "that `ftio` detects (package ftio-hpc)",
+        _one_of("history", "ftio"),
     )
     gap: float = _setting(
-        "50 ms", _duration(0.001, 60.0), "time without I/O that ends an operation"
+        "50 ms",
+        _duration(0.001, 60.0),
+        "time without I/O that ends an operation",
+        "TIME",
     )
     report: float = _setting(
-        "100 ms", _duration(0.005, 10.0), "time between two looks at the counters"
+        "100 ms",
+        _duration(0.005, 10.0),
+        "time between two looks at the counters",
+        "TIME",
     )
     lease: float = _setting(
         "3 s",
         _duration(0.2, 60.0),
         "how long a grant holds when its agent or controller falls silent",
+        "TIME",
     )
     floor: float = _setting(
-        "unlimited", _unlimited_rate, "what a job may draw afterwards"
+        "unlimited", _unlimited_rate, "what a job may draw afterwards", "RATE"
     )
     folder: str = _setting(
         "",
@@ -193,26 +217,44 @@ class Settings:
         "$XDG_RUNTIME_DIR/penstock or /tmp/penstock-UID",
     )
     users: str = _setting(
-        "own", _choice("own", "all"), "who may be controlled: `own` user or `all`"
+        "own",
+        _choice("own", "all"),
+        "who may be controlled: `own` user or `all`",
+        _one_of("own", "all"),
     )
     listen: str = _setting(
-        "", _address, "address at which agents find the controller, tcp://HOST:PORT"
+        "",
+        _address,
+        "address at which agents find the controller, tcp://HOST:PORT",
+        "ADDRESS",
     )
     join: str = _setting(
-        "", _address, "be the agent of the controller at this address, tcp://HOST:PORT"
+        "",
+        _address,
+        "be the agent of the controller at this address, tcp://HOST:PORT",
+        "ADDRESS",
     )
     keys: str = _setting(
-        "", _text, "folder of the keys for `listen` and `join`; default: FOLDER/keys"
+        "",
+        _text,
+        "folder of the keys for `listen` and `join`; default: FOLDER/keys",
+        "FOLDER",
     )
-    node: str = _setting("", _text, "name of this node; default: the host name")
+    node: str = _setting("", _text, "name of this node; default: the host name", "NAME")
     metrics: str = _setting(
-        "", _text, "HOST:PORT at which Prometheus may read; none: not at all"
+        "",
+        _text,
+        "HOST:PORT at which Prometheus may read; none: not at all",
+        "HOST:PORT",
     )
     state: str = _setting(
-        "", _text, "file of the jobs' history; default: FOLDER/history.sqlite"
+        "", _text, "file of the jobs' history; default: FOLDER/history.sqlite", "FILE"
     )
     linger: float = _setting(
-        "0 s", _duration(0.0, 1e9), "end when there was no job for this long; 0: stay"
+        "0 s",
+        _duration(0.0, 1e9),
+        "end when there was no job for this long; 0: stay",
+        "TIME",
     )
 
     @property
@@ -259,10 +301,11 @@ def load_settings(
     return Settings(**values)
 
 
-def settings_table() -> list[tuple[str, str, str]]:
-    """Return name, default and meaning of every setting."""
+def settings_table() -> list[tuple[str, str, str, str]]:
+    """Return name, default and meaning of every setting, and a word for its value."""
+    facts = ("shown", "meaning", "word")
     return [
-        (name, item.metadata["shown"], item.metadata["meaning"])
+        (name, *(item.metadata[fact] for fact in facts))
         for name, item in _by_name().items()
     ]
 

@@ -120,7 +120,7 @@ class Staging:
 
 def _bytes_of(size: str) -> int:
     try:
-        return int(parse_volume(size))
+        return int(parse_volume(size, bare=True))
     except InputError as error:
         raise error.at("PENSTOCK_STAGING_SIZE: ") from None
 

@@ -152,11 +152,16 @@ def test_a_dry_run_holds_nobody_up(daemon: Daemon) -> None:
 
 def test_several_programs_are_one_job(daemon: Daemon) -> None:
     first, second = daemon.write("one"), daemon.write("one")
+    pages = daemon.home / "pages"
+    until(lambda: list(pages.glob("*.note")))
+    (note,) = pages.glob("*.note")
+    until(lambda: all(f'"{p.pid}"' in note.read_text() for p in (first, second)))
     until(lambda: daemon.job("one").get("waiting"))
     assert len(daemon.status()["jobs"]) == 1
     first.kill()
     first.wait(120)
-    time.sleep(0.3)
+    # Then the daemon has seen that it ended.
+    until(lambda: f'"{first.pid}"' not in note.read_text())
     assert daemon.job("one")["active"]
     second.kill()
     second.wait(120)
@@ -187,7 +192,7 @@ def test_many_short_programs(daemon: Daemon) -> None:
         (("explain", "nobody"), "there is no job 'nobody'"),
         (("policy", "fast"), "unknown policy 'fast'"),
         (("limit", "nobody", "1 MB/s"), "there is no job 'nobody'"),
-        (("limit", "nobody", "-1"), "-1 is not positive"),
+        (("limit", "nobody", "-1 B/s"), "-1 is not positive"),
         (("bandwidth", "much"), "'much' is not a bandwidth"),
         (("status", "--folder", "/nowhere"), "no penstock answers"),
     ],
@@ -266,6 +271,7 @@ def test_a_private_daemon_comes_and_goes(tmp_path: Path) -> None:
         _, said = process.communicate(timeout=120)
         assert process.returncode == 0
         assert "without control" not in said
+        assert said.startswith(f"penstock: started a private daemon at {alone.home}\n")
         assert time.monotonic() - began > 1.0
         until(lambda: not (alone.home / "agent.sock").exists())
 

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -39,18 +41,25 @@ from penstock.live.messages import (
 )
 from penstock.live.page import Page
 from penstock.live.wire import Peer
+from support.waiting import until_async
 
 TERMS = Terms("control", [], 0.1, 0.05, 0.6, inf, reads=True)
 ME = Peer(os.getpid(), os.geteuid(), os.getegid())
 
 
 class Site:
-    """An agent, and what it has said."""
+    """An agent, what it has said, and its clock, which stands still."""
 
     def __init__(self, folder: Path) -> None:
+        self.now = 1000.0
         self.said: list[Any] = []
-        self.agent = Agent(folder, self.said.append)
+        self.agent = Agent(folder, self.said.append, clock=lambda: self.now)
         self.agent.start()
+
+    def look_after(self, time_s: float) -> None:
+        """Let time pass, and the agent look."""
+        self.now += time_s
+        self.agent.look()
 
     def heard(self, kind: type[Any]) -> list[Any]:
         """Return what was said of one kind, and forget everything."""
@@ -90,8 +99,7 @@ def test_it_says_hello_until_it_is_heard(tmp_path: Path) -> None:
         refused = await site.enter()
         assert isinstance(refused, Refused)
         assert "the controller is not there" in refused.reason
-        site.agent._greeted -= 5.0
-        site.agent.look()
+        site.look_after(5.0)
         assert site.heard(Hello) == [Hello([])]
         site.agent.close()
 
@@ -112,6 +120,18 @@ def test_a_process_enters(tmp_path: Path) -> None:
         again = await site.enter()
         assert again.page == reply.page
         assert site.heard(Join) == []
+
+    with_site(tmp_path, act)
+
+
+def test_a_job_is_reported_as_it_comes(tmp_path: Path) -> None:
+    """All that it does afterwards is seen as new."""
+
+    async def act(site: Site) -> None:
+        await site.enter()
+        join, report = site.said[-2:]
+        assert isinstance(join, Join)
+        assert [(c.posts, c.announced) for c in report.counts] == [(0, 0.0)]
 
     with_site(tmp_path, act)
 
@@ -147,9 +167,7 @@ def test_a_job_is_over_with_its_last_process(tmp_path: Path) -> None:
             site.heard(Join)
             process.kill()
             process.wait()
-            deadline = time.monotonic() + 20.0
-            while not site.said and time.monotonic() < deadline:
-                await asyncio.sleep(0.01)
+            await until_async(lambda: site.said)
         report, part = site.said
         assert isinstance(report, Report)
         assert report.counts[0].job == key()
@@ -169,6 +187,32 @@ def test_a_process_that_has_ended_already(tmp_path: Path) -> None:
     with_site(tmp_path, act)
 
 
+@pytest.mark.parametrize("ends", ["unseen", "later"])
+def test_a_process_that_cannot_be_watched_has_not_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends: str
+) -> None:
+    def exhausted(pid: int) -> int:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    async def act(site: Site) -> None:
+        with subprocess.Popen(["sleep", "600"]) as process, ExitStack() as at_end:
+            at_end.callback(process.kill)
+            with monkeypatch.context() as patch:
+                patch.setattr(os, "pidfd_open", exhausted)
+                await site.enter(peer=Peer(process.pid, ME.user, ME.group))
+                site.look_after(TERMS.lease)
+                assert site.heard(Part) == []
+                if ends == "unseen":
+                    process.kill()
+                    process.wait()
+            site.look_after(TERMS.lease)
+            process.kill()
+            process.wait()
+            await until_async(lambda: Part(key()) in site.said)
+
+    with_site(tmp_path, act)
+
+
 def test_reports_and_heartbeats(tmp_path: Path) -> None:
     async def act(site: Site) -> None:
         await site.enter()
@@ -177,34 +221,33 @@ def test_reports_and_heartbeats(tmp_path: Path) -> None:
         assert [counts.job for counts in report.counts] == [key()]
         assert report.jobs == 1
         # An idle job is not looked at again until the next heartbeat.
-        site.agent.look()
+        site.look_after(TERMS.lease / 4.0)
         assert site.said == []
-        await asyncio.sleep(TERMS.lease / 3.0)
-        site.agent.look()
+        site.look_after(TERMS.lease / 4.0)
         assert len(site.heard(Report)) == 1
 
     with_site(tmp_path, act)
 
 
-def test_leases_are_renewed_only_while_the_controller_is_heard(tmp_path: Path) -> None:
+def test_leases_are_renewed_only_while_the_controller_is_heard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    granted: list[float] = []
+
+    def renew(page: Page, duration_s: float, *, floor: float) -> None:
+        granted.append(duration_s / TERMS.lease)
+
     async def act(site: Site) -> None:
-        reply = await site.enter()
-        with Page.open(Path(reply.page)) as page:
+        await site.enter()
+        site.now += TERMS.lease / 2.0
+        site.agent.receive(Grants({}))
+        site.agent.look()
+        for leases in (0.5, 0.75):
+            site.look_after(leases * TERMS.lease)
+        # Silent for half a lease: the other half is left. Then nothing is.
+        assert granted == pytest.approx([1.0, 1.0, 0.5])
 
-            def lease_s() -> float:
-                return float(page._view.lease_ns * 1e-9 - time.monotonic())
-
-            assert 0.0 < lease_s() <= TERMS.lease
-            await asyncio.sleep(TERMS.lease / 2.0)
-            site.agent.receive(Grants({}))
-            site.agent.look()
-            assert TERMS.lease / 2.0 < lease_s() <= TERMS.lease
-            end = page._view.lease_ns
-            await asyncio.sleep(TERMS.lease / 2.0)
-            site.agent.look()
-            # Silent for half a lease: the other half is left.
-            assert page._view.lease_ns == pytest.approx(end, abs=1.5e8)
-
+    monkeypatch.setattr(Page, "renew", renew)
     with_site(tmp_path, act)
 
 
@@ -301,12 +344,10 @@ def test_a_job_is_registered_until_its_page_is_removed(tmp_path: Path) -> None:
         with subprocess.Popen(["true"]) as process:
             process.wait()
         await site.enter("17", Peer(process.pid, me, group))
-        await asyncio.sleep(TERMS.lease / 3.0)
-        site.agent.look()
+        site.look_after(TERMS.lease / 2.0)
         assert site.heard(Part) == []
         Path(reply.page).unlink()
-        await asyncio.sleep(TERMS.lease / 3.0)
-        site.agent.look()
+        site.look_after(TERMS.lease / 2.0)
         assert site.heard(Part) == [Part(f"{me}:17")]
 
     with_site(tmp_path, act)
@@ -354,16 +395,11 @@ def test_a_spoilt_page_is_let_go_and_no_other(
         elif seen_by == "terms":
             site.agent.receive(TERMS)
         elif seen_by == "renewal":
-            await asyncio.sleep(TERMS.lease / 3.0)
-            site.agent.look()
+            site.look_after(TERMS.lease / 2.0)
         elif seen_by == "look":
             site.agent.receive(Look([key("a"), key("b")]))
-        deadline = time.monotonic() + 20.0
-        while Part(key("a")) not in site.said and time.monotonic() < deadline:
-            if seen_by == "itself":
-                await asyncio.sleep(0.01)
-            else:
-                site.agent.look()
+        else:
+            await until_async(lambda: Part(key("a")) in site.said)
         assert site.heard(Part) == [Part(key("a"))]
         site.agent.receive(Look([key("b")]))
         assert [c.job for c in site.heard(Report)[-1].counts] == [key("b")]

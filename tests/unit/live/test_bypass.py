@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from penstock.live.bypass import WrittenBytes
+from support.waiting import until
 
 SIZE = 4_000_000
 
@@ -30,10 +31,8 @@ def test_a_process_and_its_child(tmp_path: Path) -> None:
         ["sh", "-c", f"{script}; read y"], cwd=tmp_path, stdin=subprocess.PIPE
     ) as process:
         written = WrittenBytes()
-        while not (tmp_path / "two").exists():
-            pass
-        while written.look([process.pid]) < SIZE and process.poll() is None:
-            pass
+        until((tmp_path / "two").exists)
+        until(lambda: written.look([process.pid]) >= SIZE or process.poll() is not None)
         process.kill()
     # Those that have ended count as last seen.
     assert written.look([process.pid]) >= SIZE

@@ -56,6 +56,7 @@ class Site:
         self.heard: list[tuple[str, Any]] = []
         self.jobs: dict[str, set[str]] = {}
         self.left: dict[str, Past] = {}
+        self.changes: list[str] = []
 
     def agent(self, name: str) -> None:
         self.jobs[name] = set()
@@ -83,6 +84,7 @@ class Site:
         outcome = self.it.settle(self.now)
         self.heard = outcome.messages
         self.left |= outcome.left
+        self.changes += outcome.changes
         for agent, message in outcome.messages:
             if isinstance(message, Grants):
                 self.rates |= {(agent, j): r for j, r in message.rates.items()}
@@ -319,6 +321,7 @@ def test_only_the_trusted_may_change_anything(site: Site, question: Ask) -> None
     assert isinstance(refused, Refused)
     assert refused.reason.startswith("only root and whoever runs the controller")
     assert site.it.terms.mode == "control"
+    assert site.changes == []
 
 
 def test_changes(site: Site) -> None:
@@ -331,6 +334,19 @@ def test_changes(site: Site) -> None:
     assert site.ask(SetLimit("a", inf)).text == "a has no limit"
     assert site.ask(SetBandwidth(40.0)).text == "40 B/s are shared"
     assert site.rates == {("n", "0:a"): 40.0, ("n", "0:b"): 0.0}
+
+
+def test_every_change_is_told_with_who_made_it(site: Site) -> None:
+    site.ask(SetBandwidth(40.0), user=7)
+    site.ask(SetLimit("a", 30.0))
+    site.ask(Switch("dry-run"))
+    for question in (Status(), Explain("a"), Hint("a", 5.0), SetPolicy("fast")):
+        site.ask(question)
+    assert site.changes == [
+        "user 7: 40 B/s are shared",
+        "user 0: a gets 30 B/s at most",
+        "user 0: control is a dry run",
+    ]
 
 
 @pytest.mark.parametrize(

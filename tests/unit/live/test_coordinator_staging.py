@@ -22,10 +22,11 @@ from penstock.live.messages import (
     Report,
     Terms,
 )
-from penstock.live.stager import HELD, Stager
+from penstock.live.stager import Stager, held_rate
 from penstock.staging import Order, Plan, Situation, Standing, Strategy, get_strategy
 
 B = 100.0
+HELD = held_rate(B)
 
 
 class Node:
@@ -194,3 +195,9 @@ def test_a_strategy_that_fails_is_not_asked_again_at_once() -> None:
     with pytest.raises(PenstockError):
         stager.decide([job], 1.0)
     assert stager.wake == inf
+
+
+def test_nobody_waits_for_ever() -> None:
+    """A thousandth of the bandwidth, or a byte per second: a cap is never 0."""
+    assert held_rate(1e9) == 1e6
+    assert held_rate(10.0) == 1.0

@@ -64,18 +64,37 @@ def test_a_clock_that_was_set_back(tmp_path: Path) -> None:
     second.close()
 
 
-def test_jobs_of_long_ago_are_forgotten(tmp_path: Path) -> None:
+def test_a_name_that_was_away_for_long_is_another_job(tmp_path: Path) -> None:
     path = tmp_path / "h.sqlite"
     first = history(path)
     first.save({"0:old": Past(0.0)})
     first.close()
-    second = history(path, wall=1e9 + 31 * 86400.0)
+    # The next step of a job, and the next day's job of the same name.
+    for wall, knows in ((1e9 + 60.0, True), (1e9 + 86400.0, False)):
+        second = history(path, wall=wall)
+        assert (second.recall("0:old") is not None) is knows
+        second.close()
+    second = history(path, wall=1e9 + 86400.0)
     second.save({"0:new": Past(0.0)})
     second.close()
+    # It is not in the file any more, either.
     third = history(path)
     assert third.recall("0:old") is None
     assert third.recall("0:new") is not None
     third.close()
+
+
+def test_the_controller_forgets_while_it_runs(tmp_path: Path) -> None:
+    wall = Clock(1e9)
+    it = History(tmp_path / "h.sqlite", lambda: wall.now - 1e9, wall)
+    for hour in range(48):
+        wall.now = 1e9 + 3600.0 * hour
+        it.save({"0:stays": Past(0.0), f"0:{hour}": Past(wall.now - 1e9)})
+    assert it.recall("0:stays") == Past(0.0)
+    assert len(it._rows) <= 3
+    wall.now += 20 * 86400.0
+    assert it.recall("0:stays") is None
+    it.close()
 
 
 def test_some_other_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

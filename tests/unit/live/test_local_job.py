@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from math import inf
 from pathlib import Path
@@ -69,13 +69,14 @@ def test_counters_and_posts(job: LocalJob, posts: list[str], tmp_path: Path) -> 
     assert after.posts > 0
     assert 0.0 <= after.idle < 60.0
     assert job.is_watched
-    deadline = time.monotonic() + 20.0
-    while not posts and time.monotonic() < deadline:
-        time.sleep(0.01)
+    until(lambda: posts)
     assert set(posts) == {"0:a"}
-    time.sleep(0.05)
-    job.counts(0.001, reads=True)
-    assert not job.is_watched
+
+    def rests() -> bool:
+        job.counts(0.001, reads=True)
+        return not job.is_watched
+
+    until(rests)
 
 
 STAGES = """
@@ -245,6 +246,14 @@ def test_closing_lets_go(job: LocalJob, tmp_path: Path) -> None:
 def test_when_a_process_was_started() -> None:
     assert started_at(os.getpid()) == started_at(os.getpid())
     with subprocess.Popen(["true"]) as process:
-        while started_at(process.pid) is not None:
-            time.sleep(0.01)
+        until(lambda: started_at(process.pid) is None)
     assert started_at(process.pid) is None
+
+
+def test_without_descriptors_nobody_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    def exhausted(path: Path) -> str:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), path)
+
+    monkeypatch.setattr(Path, "read_text", exhausted)
+    with pytest.raises(OSError, match="Too many open files"):
+        started_at(os.getpid())

@@ -31,6 +31,18 @@ def test_another_program() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (5, "a b c\n", "")
 
 
+@pytest.mark.parametrize("command", ["{}/a-script", "a-script"])
+def test_a_script_that_names_no_interpreter_is_the_shells(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "a-script"
+    script.write_text('echo "$0" "$1"; exit 5\n')
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{tmp_path}")
+    done = become(command.format(tmp_path), "a b")
+    assert (done.returncode, done.stdout, done.stderr) == (5, f"{script} a b\n", "")
+
+
 @pytest.mark.parametrize(
     ("command", "status"), [("no-such-program", 127), ("/etc", 126), ("/dev/null", 126)]
 )
@@ -65,6 +77,10 @@ def test_a_daemon_that_never_answers(
     with subprocess.Popen(program.split()) as daemon:
         monkeypatch.setattr(run, "start_daemon", lambda settings: daemon)
         monkeypatch.setattr(run, limit, 0.05)
+        said: list[str] = []
         with pytest.raises(InputError, match="no penstock answers"):
-            controlled_environment(Settings(folder=str(tmp_path)), "job")
+            controlled_environment(
+                Settings(folder=str(tmp_path)), "job", say=said.append
+            )
+        assert said == [f"started a private daemon at {tmp_path}"]
         daemon.kill()

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -18,8 +20,18 @@ from penstock.live.coordinator import Coordinator
 from penstock.live.history import History
 from penstock.live.hub import Hub
 from penstock.live.jobs import Past
-from penstock.live.messages import Grants, Hello, Join, Part, Report, Terms
-from penstock.live.server import _lock, _own_folder
+from penstock.live.messages import (
+    Asked,
+    Grants,
+    Hello,
+    Join,
+    Part,
+    Report,
+    SetBandwidth,
+    Terms,
+)
+from penstock.live.server import _lock, _own_folder, _start_parts
+from penstock.live.settings import Settings
 
 
 def test_a_folder_of_ones_own(tmp_path: Path) -> None:
@@ -115,3 +127,65 @@ def test_a_status_for_another_thread() -> None:
         assert status.policy == "fair-share"
 
     with_hub(None, act)
+
+
+def test_a_change_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async def act(hub: Hub, told: list[Any]) -> None:
+        with caplog.at_level(logging.INFO, "penstock.serve"):
+            hub.hear("n", Asked(1, 1000, True, SetBandwidth(40.0)))
+            await asyncio.sleep(0)
+
+    with_hub(None, act)
+    assert caplog.messages == ["user 1000: 40 B/s are shared"]
+
+
+# --- Starting -------------------------------------------------------------------------
+
+
+def start(home: Path, **settings: Any) -> None:
+    """Start and stop the parts of a daemon."""
+
+    async def starting() -> None:
+        async with AsyncExitStack() as stack:
+            agent = await _start_parts(Settings(**settings), home, stack)
+            stack.callback(agent.close)
+
+    (home / "pages").mkdir()
+    asyncio.run(starting())
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"strategy": "nonsense"}, "unknown strategy 'nonsense'"),
+        ({"targets": "moosefs"}, "names no targets"),
+        ({"metrics": "nowhere"}, "metrics 'nowhere': cannot listen"),
+        ({"listen": "tcp://127.0.0.1:7400"}, "is no key"),
+    ],
+)
+def test_mistakes_are_found_before_anything_is_measured(
+    settings: dict[str, str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def measure(_: Path) -> float:
+        pytest.fail("it is measured before all is checked")
+
+    monkeypatch.setattr("penstock.live.server.measure_bandwidth", measure)
+    with pytest.raises(InputError, match=message):
+        start(tmp_path, **settings)
+
+
+def test_the_log_begins_with_what_is_shared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("penstock.live.server.measure_bandwidth", lambda _: 2048.0)
+    there, later = str(tmp_path), str(tmp_path / "later")
+    with caplog.at_level(logging.INFO, "penstock.serve"):
+        start(tmp_path, prefixes=(there, later), mode="dry-run")
+    assert caplog.messages == [
+        f"{there} is written at 2 KiB/s",
+        f"mode dry-run: policy fair-share shares 2 KiB/s of {there}:{later}",
+        f"prefix {later}: there is no such folder yet",
+    ]

@@ -64,6 +64,8 @@ def test_the_file_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         ("policcy = 'x'", "policcy: unknown setting 'policcy' .*did you mean 'policy'"),
         ("lease = '1 h'", r"lease: '1 h' is out of range \(give 0.2 to 60 seconds\)"),
         ("lease = '3 parsecs'", "lease: unknown unit 'parsecs'"),
+        ("lease = '3'", "lease: '3' has no unit"),
+        ("bandwidth = '10'", "bandwidth: '10' has no unit .write e.g. \"200 GiB/s\""),
         ("bandwidth = 0", "bandwidth: 0 is not a positive bandwidth"),
         ("bandwidth = 'fast'", "bandwidth: 'fast' is not a bandwidth"),
         ("mode = 'sometimes'", "mode: unknown value 'sometimes' .*control, dry-run"),
@@ -94,6 +96,14 @@ def test_mistakes_elsewhere(tmp_path: Path) -> None:
         load_settings({}, {}, str(tmp_path))
 
 
+def test_a_number_of_the_file_and_a_nought_need_no_unit(tmp_path: Path) -> None:
+    path = settings_file(tmp_path, "bandwidth = 5e9\ngap = 1\n")
+    settings = load_settings({"linger": "0"}, {}, path)
+    assert (settings.bandwidth, settings.gap, settings.linger) == (5e9, 1.0, 0.0)
+    with pytest.raises(InputError, match=r"^PENSTOCK_GAP: '50' has no unit"):
+        load_settings({}, {"PENSTOCK_GAP": "50"}, path)
+
+
 def test_the_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Settings(folder="/here").socket == Path("/here/agent.sock")
     monkeypatch.setattr("os.geteuid", lambda: 0)
@@ -109,7 +119,7 @@ def test_every_setting_is_in_the_table_and_in_the_documentation() -> None:
     table = settings_table()
     assert [row[0] for row in table] == [item.name for item in fields(Settings)]
     page = (ROOT / "docs" / "live.md").read_text()
-    for name, default, meaning in table:
+    for name, default, meaning, _ in table:
         shown = f"`{default}`" if default else ""
         assert f"| `{name}` | {shown} | {meaning} |" in page
 
@@ -119,4 +129,4 @@ def test_no_variable_means_something_else_to_the_preload_library() -> None:
     code = "".join(path.read_text() for path in SOURCES.glob("*.c"))
     read = set(re.findall(r'"PENSTOCK_([A-Z_]+)"', code))
     assert {"PAGE", "CONTROLLED", "STAGING", "STAGING_SIZE"} <= read
-    assert not read & {name.upper() for name, _, _ in settings_table()}
+    assert not read & {name.upper() for name, *_ in settings_table()}
