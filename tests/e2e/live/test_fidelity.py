@@ -128,7 +128,7 @@ def test_a_daemon_that_does_not_start_gives_one_message(folder: Path) -> None:
     [
         (["--policies", "no-policy"], "no-policy"),
         (["--policies", "fcfs", "fcfs"], "named twice"),
-        (["--policies", "fcfs", "--folder=/no/such/folder"], "no benchmark here"),
+        (["--policies", "fcfs", "--folder=/no/such/folder"], "there is no such folder"),
     ],
 )
 def test_bad_input_gives_one_message(
