@@ -4,7 +4,8 @@
 Rule
     Those in their I/O phase have parts of their own; who is alone has all targets.
     What is being written when somebody arrives stays where it is, new requests
-    follow the new parts. Nobody stages.
+    follow the new parts. Who is idle is shown the part that it would have if it
+    were the next to begin. Nobody stages.
 
 Parameters
     by
@@ -24,8 +25,10 @@ Source
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
+from penstock.errors import InputError
 from penstock.registry import Parameter
 from penstock.staging.partition import (
     BY_PARAMETER,
@@ -46,16 +49,36 @@ PARAMETERS: Final = (
 
 
 def coordinate(situation: Situation, by: float, split: float) -> Plan:
-    """Give a part to everybody who is in its I/O phase."""
+    """Give a part to everybody who is in its I/O phase, and hold one for who comes."""
     sharers = situation.arrivals()
-    if not sharers:
-        counts = []
-    elif _SPLITS[int(split)] == "halve":
-        counts = halved(len(sharers), situation.targets)
-    else:
-        counts = proportional(weights(situation, sharers, by), situation.targets)
-    part_of = dict(zip(sharers, parts(counts), strict=True))
+    part_of = dict(zip(sharers, _cut(situation, sharers, by, split), strict=True))
     everybody = range(len(situation.applications))
     return Plan(
-        [Order(part_of.get(i, situation.all_targets), drain=True) for i in everybody]
+        [
+            Order(part_of.get(i) or _next_part(situation, i, by, split), drain=True)
+            for i in everybody
+        ]
     )
+
+
+def _cut(
+    situation: Situation, sharers: Sequence[int], by: float, split: float
+) -> list[tuple[int, ...]]:
+    if not sharers:
+        return []
+    if _SPLITS[int(split)] == "halve":
+        return parts(halved(len(sharers), situation.targets))
+    return parts(proportional(weights(situation, sharers, by), situation.targets))
+
+
+def _next_part(
+    situation: Situation, i: int, by: float, split: float
+) -> tuple[int, ...]:
+    """Return what `i` has if it is the next to begin; all targets if it would be none.
+
+    Live, its first files are there before anybody can decide.
+    """
+    try:
+        return _cut(situation, [*situation.arrivals(), i], by, split)[-1]
+    except InputError:
+        return situation.all_targets

@@ -179,7 +179,10 @@ def test_the_example_of_section_iii_b() -> None:
 def test_a_static_partition_does_not_change_and_a_dynamic_one_does() -> None:
     gone = replace(A, began=inf)
     assert widths(plan("3a", gone, B)) == [6, 2]
-    assert widths(plan("3b", gone, B)) == [8, 8]
+    # B has all of it; A is shown what it would have if it came back.
+    assert widths(plan("3b", gone, B)) == [6, 8]
+    nobody = replace(B, began=inf)
+    assert widths(plan("3b", gone, nobody)) == [8, 8]
 
 
 def test_the_parts_of_figure_14() -> None:
