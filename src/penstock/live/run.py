@@ -61,33 +61,35 @@ def controlled_environment(
 def become(command: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
     """Become the program; exit with 127 or 126 if it is not there or no program."""
     try:
-        _execute(command, environment)
+        _execute(_found(command[0], environment.get("PATH")), command, environment)
     except OSError as error:
-        missing = isinstance(error, FileNotFoundError) or _is_nowhere(
-            command[0], environment
-        )
-        reason = os.strerror(errno.ENOENT) if missing else error.strerror or str(error)
+        reason = error.strerror or str(error)
         sys.stderr.write(f"penstock: {command[0]}: {reason}\n")
         sys.stderr.flush()
-        os._exit(127 if missing else 126)
+        os._exit(127 if isinstance(error, FileNotFoundError) else 126)
 
 
-def _execute(command: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
+def _found(name: str, path: str | None) -> str:
+    """Return the file of a program; parts of PATH that cannot be searched are none."""
+    if "/" in name:
+        return name
+    found = shutil.which(name, path=path) or shutil.which(name, os.F_OK, path)
+    if found is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+    return found
+
+
+def _execute(
+    program: str, command: Sequence[str], environment: Mapping[str, str]
+) -> NoReturn:
     """Become the program; the shell runs a script that names no interpreter."""
     try:
-        os.execvpe(command[0], list(command), dict(environment))  # noqa: S606
+        os.execve(program, list(command), dict(environment))  # noqa: S606
     except OSError as error:
-        script = shutil.which(command[0], path=environment.get("PATH"))
-        if error.errno != errno.ENOEXEC or script is None:
+        if error.errno != errno.ENOEXEC:
             raise
-        words = [_SHELL, script, *command[1:]]
+        words = [_SHELL, program, *command[1:]]
         os.execve(_SHELL, words, dict(environment))  # noqa: S606
-
-
-def _is_nowhere(name: str, environment: Mapping[str, str]) -> bool:
-    """Tell whether no folder of PATH has the program; one may be unreadable."""
-    path = environment.get("PATH")
-    return "/" not in name and shutil.which(name, os.F_OK, path) is None
 
 
 def _connected(settings: Settings, say: Callable[[str], None]) -> Client:
