@@ -413,11 +413,11 @@ class Coordinator:
 
     def _answer(self, asked: Asked, now: float) -> Answer | StatusDocument:
         question = asked.question
+        user = None if asked.trusted else asked.user
         if isinstance(question, Status):
-            return self.status(now, None if asked.trusted else asked.user)
+            return self.status(now, user)
         if isinstance(question, Explain):
             it = meant_job(self._jobs.values(), question.job, asked)
-            user = None if asked.trusted else asked.user
             return Answer(self._view(user, now).explanation(it))
         if isinstance(question, Hint):
             it = meant_job(self._jobs.values(), question.job, asked)

@@ -24,28 +24,23 @@ static int counted(int answer, int at, const char *path)
     return answer;
 }
 
-/* The file behind a name is about to be changed by name: what is staged comes first. */
-static const char *settled(int at, const char *path)
-{
-    if (RARELY(LOAD(staging)))
-        stage_leave_name(at, path, AT_SYMLINK_NOFOLLOW);
-    return path;
-}
-
-/* The same for calls that follow a link. */
-static const char *followed(int at, const char *path)
-{
-    if (RARELY(LOAD(staging)))
-        stage_leave_name(at, path, 0);
-    return path;
-}
-
-/* The same for calls that are told whether to. */
+/* The file behind a name is about to be changed by name: what is staged comes first.
+ * `flags` say, as the call's own do, whether it follows a link. */
 static const char *meant(int at, const char *path, int flags)
 {
     if (RARELY(LOAD(staging)))
         stage_leave_name(at, path, flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH));
     return path;
+}
+
+static const char *settled(int at, const char *path)
+{
+    return meant(at, path, AT_SYMLINK_NOFOLLOW);
+}
+
+static const char *followed(int at, const char *path)
+{
+    return meant(at, path, 0);
 }
 
 #define COUNTED(name, parameters, arguments, at, path) \
@@ -153,7 +148,7 @@ COUNTED(lsetxattr, (const char *path, const char *name, const void *value, size_
                     int flags),
         (settled(AT_FDCWD, path), name, value, size, flags), AT_FDCWD, path)
 COUNTED(utimensat, (int at, const char *path, const struct timespec times[2], int flags),
-        (at, followed(at, path), times, flags), at, path)
+        (at, meant(at, path, flags), times, flags), at, path)
 COUNTED(utimes, (const char *path, const struct timeval times[2]),
         (followed(AT_FDCWD, path), times), AT_FDCWD, path)
 COUNTED(utime, (const char *path, const struct utimbuf *times),
