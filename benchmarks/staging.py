@@ -19,8 +19,9 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from penstock.live import Page, shim_environment
-from penstock.live.staging_rules import Staging
+from penstock.live.node.page import Page
+from penstock.live.node.shim import shim_environment
+from penstock.live.staging.rules import Staging
 
 MEMORY = Path("/dev/shm")  # noqa: S108 - where memory is
 VOLUME_BYTES = 200 << 20

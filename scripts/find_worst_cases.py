@@ -5,7 +5,7 @@
 
 The committed folder is ``examples/worst-cases``: an instance per policy, and a README
 with the numbers; `tests/theory/test_worst_cases.py` checks that they still are what the
-instances give. Method: `penstock.experiments.adversary_search`. Takes a few minutes.
+instances give. Method: `adversary_search`. Takes a few minutes.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from penstock.experiments.adversary_search import (
+from adversary_search import (
     Search,
     WorstCase,
     evaluate,
     find_worst,
 )
+
 from penstock.model import Instance, write_instance
 
 #: The policies beyond the papers, and those of papers/1 with the best MinYield.

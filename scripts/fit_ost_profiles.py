@@ -5,7 +5,7 @@
 
 Without FILE only the table is printed. The committed file is
 ``src/penstock/workloads/data/ost_profiles.csv``; `tests/unit/workloads` checks that it
-is what this script writes. Method: `penstock.workloads.ost_profiles`.
+is what this script writes. Method: `penstock.workloads.profiles.ost_profiles`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,14 @@ from pathlib import Path
 
 import numpy as np
 
-from penstock.workloads.ost_profiles import SEED, Fit, draw_profiles, fit_measurements
-from penstock.workloads.profile_classes import Shape, shape_of
-from penstock.workloads.profiles import Profile
+from penstock.workloads.profiles.ost_profiles import (
+    SEED,
+    Fit,
+    draw_profiles,
+    fit_measurements,
+)
+from penstock.workloads.profiles.profile_classes import ProfileShape, shape_of
+from penstock.workloads.profiles.profiles import Profile
 
 _HEADER = f"""\
 # FITTED AND GENERATED, not the 301 configurations that papers/2 measured on PlaFRIM.
@@ -73,7 +78,7 @@ def main(arguments: list[str]) -> None:
     fits = fit_measurements()
     drawn = draw_profiles(fits)
     shapes = Counter(shape_of(profile.bandwidth) for profile in drawn)
-    counts = ", ".join(f"{shape} {shapes[shape]}" for shape in Shape)
+    counts = ", ".join(f"{shape} {shapes[shape]}" for shape in ProfileShape)
     lines = [*table(fits), "", *summary(fits), f"drawn: {counts}"]
     sys.stdout.write("\n".join(lines) + "\n")
     for name in arguments:

@@ -5,7 +5,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from penstock.hints import phase
+    from penstock.program.hints import phase
 
 __all__ = ["__version__", "phase"]
 
@@ -16,6 +16,6 @@ def __getattr__(name: str) -> Any:
     # A program that gives no hint does not pay for it.
     if name != "phase":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from penstock.hints import phase  # noqa: PLC0415
+    from penstock.program.hints import phase  # noqa: PLC0415
 
     return phase

@@ -31,10 +31,10 @@ from penstock.units import parse_bandwidth, parse_time, parse_volume
 
 __all__ = [
     "PAPERS",
-    "Found",
+    "Lookup",
     "Parameter",
     "Registry",
-    "Row",
+    "TableRow",
     "labelled",
     "parameter_values",
 ]
@@ -61,7 +61,7 @@ _PARSERS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TableRow:
     """One line of a table."""
 
     module: str
@@ -132,7 +132,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Lookup:
     """An entry that was asked for."""
 
     name: str
@@ -157,7 +157,7 @@ class Registry:
     """The question that an entry answers."""
     package: str
     """Where the modules of the table and the template are."""
-    table: Mapping[str, Row]
+    table: Mapping[str, TableRow]
     function: str
     """Name of the function in every module."""
     arguments: tuple[str, ...]
@@ -174,7 +174,7 @@ class Registry:
         """Return what other packages announce, by name."""
         return {point.name: point for point in entry_points(group=self.group)}
 
-    def find(self, text: str) -> Found:
+    def find(self, text: str) -> Lookup:
         """Return the entry for ``name`` or ``name:key=value,key=value``."""
         name, _, settings = text.partition(":")
         found = self._load(name)
@@ -208,7 +208,7 @@ class Registry:
             remedy=f"for that of {name}.py write {name}.{self.function}",
         )
 
-    def _checked(self, name: str, found: Any, given: Mapping[str, str]) -> Found:
+    def _checked(self, name: str, found: Any, given: Mapping[str, str]) -> Lookup:
         """Return the function with what its module declares, if that is in order."""
         function = getattr(found, self.function, found)
         plain = getattr(function, "py_func", function)
@@ -220,7 +220,7 @@ class Registry:
             isinstance(parameter, Parameter) for parameter in declared
         ):
             raise self._broken("PARAMETERS is not a tuple of `Parameter`")
-        return Found(name, function, home, self._bound(plain, declared), given)
+        return Lookup(name, function, home, self._bound(plain, declared), given)
 
     def _bound(
         self, plain: Callable[..., Any], declared: Sequence[Parameter]

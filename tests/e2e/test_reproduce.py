@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from penstock.cli import main
-from penstock.experiments.figures import FIGURES, get_figure
+from penstock.papers import FIGURES, get_figure
 
 PENSTOCK = str(Path(sys.executable).with_name("penstock"))
 EXAMPLE = Path(__file__).parents[2] / "examples" / "study.toml"

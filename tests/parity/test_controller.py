@@ -12,8 +12,8 @@ import pytest
 
 from parity.test_compiled_interpreted import INSTANCES, instance_of
 from penstock.kernels import interpreted
-from penstock.live.controller import Controller
-from penstock.live.jobs import Past
+from penstock.live.control.controller import Controller
+from penstock.live.control.jobs import JobHistory
 from penstock.model import Instance
 from penstock.policies import get_policy
 from penstock.policies.policy import Policy
@@ -46,7 +46,7 @@ def controller_for(
             period=application.period,
             user=application.user,
             group=application.group,
-            past=Past(application.release, application.lost_at_start(cap)),
+            past=JobHistory(application.release, application.lost_at_start(cap)),
         )
     return controller
 

@@ -16,8 +16,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from penstock.experiments.campaign import run_study
-from penstock.experiments.executors import Inline
+from penstock.experiments.runners.campaign import run_study
+from penstock.experiments.runners.executors import Inline
 from support.waiting import processes_of, until
 
 __all__ = [
@@ -67,11 +67,11 @@ def command():
     from types import SimpleNamespace
     from matplotlib.figure import Figure
     from penstock.cli import main
-    from penstock.experiments.figures import FIGURES
+    from penstock.papers import FIGURES
     from penstock.experiments.reproduction import Reproduction
     figure = Reproduction("small", "Small", "nowhere", small, lambda tables: Figure())
     FIGURES["small"] = ("small", "a test")
-    name = "penstock.experiments.figures.small"
+    name = "penstock.papers.small"
     sys.modules[name] = SimpleNamespace(FIGURES={"small": figure})
     return main(["reproduce", "small", "-o", "out", *sys.argv[1:]])
 

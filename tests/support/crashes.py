@@ -20,9 +20,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from penstock.live.drain import drain_folder
-from penstock.live.drainers import drain_beside
-from penstock.live.page import LEASE_MAX_S, Page
+from penstock.live.node.page import LEASE_MAX_S, Page
+from penstock.live.staging.drain import drain_folder
+from penstock.live.staging.drainers import drain_beside
 from support.stages import Stage
 from support.waiting import LIMIT_S
 

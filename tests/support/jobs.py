@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from penstock.live import IoClass, Page, shim_environment
+from penstock.live.node.page import IoClass, Page
+from penstock.live.node.shim import shim_environment
 from support.waiting import LIMIT_S
 
 PROGRAMS = Path(__file__).parents[1] / "e2e" / "live"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.live.shim import SOURCES
+from penstock.native.build import SOURCES
 
 __all__ = ["assert_layout"]
 
@@ -34,7 +34,15 @@ def assert_layout(
         "#include <stddef.h>\n#include <stdio.h>\n"
         f'#include "{header}"\nint main(void) {{\n{prints}\nreturn 0; }}\n'
     )
-    command = ["gcc", "-std=c11", f"-I{SOURCES}", "-o", program, source]
+    command = [
+        "gcc",
+        "-std=c11",
+        f"-I{SOURCES}/shim",
+        f"-I{SOURCES}/stage",
+        "-o",
+        program,
+        source,
+    ]
     subprocess.run(command, check=True, timeout=120)
     said = subprocess.run(
         [program], capture_output=True, text=True, check=True, timeout=120

@@ -21,8 +21,9 @@ from math import inf
 from pathlib import Path
 from typing import Literal
 
-from penstock.live import IoClass, Mode, Page, shim_environment
-from penstock.live.staging_rules import Staging
+from penstock.live.node.page import IoClass, Mode, Page
+from penstock.live.node.shim import shim_environment
+from penstock.live.staging.rules import Staging
 
 __all__ = [
     "PROGRAMS",

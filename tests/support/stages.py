@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.live import Page, shim_environment
-from penstock.live.drain import Found, drain_folder
-from penstock.live.drainers import Leftover, Sweeper
-from penstock.live.staging_rules import Staging
+from penstock.live.node.page import Page
+from penstock.live.node.shim import shim_environment
+from penstock.live.staging.drain import JournalReport, drain_folder
+from penstock.live.staging.drainers import Leftover, Sweeper
+from penstock.live.staging.rules import Staging
 from support.jobs import PROGRAMS
 from support.waiting import LIMIT_S, until
 
@@ -64,7 +65,7 @@ class Stage:
             stdout=subprocess.PIPE,
         )
 
-    def drain(self) -> list[Found]:
+    def drain(self) -> list[JournalReport]:
         """Drain what programs have left behind."""
         return drain_folder(self.journals)
 

@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
+from adversary_search import evaluate
 
-from penstock.experiments.adversary_search import evaluate
 from penstock.model import read_instance
 
 FOLDER = Path(__file__).parents[2] / "examples" / "worst-cases"

@@ -7,6 +7,7 @@ import ast
 import importlib
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -19,38 +20,62 @@ FILES = sorted(ROOT.rglob("*.py"))
 TOP = "penstock"
 
 #: Part of penstock -> the other parts that it may import.
+_BASE = {"errors", "units", "registry", "kernels"}
+_DECISIONS = {"policies", "placement", "staging", "qos"}
+_SIMULATION = {*_BASE, *_DECISIONS, "model", "workloads", "sim", "analysis"}
+_LIVE = {
+    *("native", "live.settings", "live.control", "live.wire", "live.staging"),
+    "live.node",
+}
 ALLOWED: dict[str, set[str]] = {
-    TOP: {"hints"},
+    TOP: {"program"},
     "errors": set(),
     "units": {"errors"},
-    "hints": {"errors", "units"},
-    "bbio": {"errors", "units"},
+    "program": {"errors", "units"},
     "registry": {"errors", "units"},
     "kernels": set(),
+    "native": {"errors"},
     "model": {"errors", "units"},
     "policies": {"errors", "units", "registry", "kernels"},
     "placement": {"errors", "registry", "model"},
     "staging": {"errors", "registry"},
     "qos": {"errors", "units", "registry"},
     "workloads": {"errors", "units", "kernels", "model", "placement"},
-    "sim": {"errors", "kernels", "model", "policies", "staging", "qos", "workloads"},
+    "sim": {"errors", "kernels", "model", *_DECISIONS, "workloads"} - {"placement"},
     "analysis": {"errors", "kernels", "model", "sim"},
-    "live": {
-        *(TOP, "errors", "units", "registry", "kernels", "model", "policies"),
-        *("placement", "staging", "qos", "workloads", "sim", "analysis"),
+    "live": set(),
+    "live.settings": {"errors", "units"},
+    "live.control": {*_SIMULATION, "live.wire.messages"},
+    "live.wire.messages": {"errors"},
+    "live.wire": {*_BASE, TOP, "live.settings", "live.wire.messages"},
+    "live.staging": {*_BASE, TOP, "native", "live.wire", "live.wire.messages"},
+    "live.node": {
+        *(*_BASE, TOP, "native", "live.settings", "live.wire", "live.wire.messages"),
+        "live.staging",
     },
+    "live.daemon": {*_SIMULATION, TOP, *_LIVE, "live.wire.messages"},
     "mount": {TOP, "errors", "units", "qos"},
-    "experiments": {
-        *(TOP, "errors", "registry", "model", "policies", "placement", "staging"),
-        *("qos", "sim", "analysis", "workloads"),
-    },
+    "bench": {*_SIMULATION, TOP, *_LIVE, "live.daemon", "mount"},
+    "experiments": {*_SIMULATION, TOP},
+    "papers": {*_SIMULATION, TOP, "experiments"},
     "cli": {
-        *(TOP, "errors", "units", "registry", "kernels", "model", "policies"),
-        *("placement", "staging", "qos", "workloads", "sim", "analysis", "live"),
-        *("mount", "experiments"),
+        *(_SIMULATION | _LIVE),
+        *(TOP, "program", "live.daemon", "live.wire.messages", "mount", "bench"),
+        *("experiments", "papers"),
     },
     "__main__": {"cli"},
 }
+#: Packages whose decisions must not depend on the world around them.
+PURE = ("policies", "placement", "staging", "qos", "live.control")
+#: What such a package must not import: clocks, files, sockets, processes, randomness.
+IMPURE_MODULES = {
+    *("asyncio", "ctypes", "datetime", "fcntl", "io", "logging", "mmap", "os"),
+    *("pathlib", "random", "resource", "secrets", "select", "selectors", "shutil"),
+    *("signal", "socket", "sqlite3", "ssl", "subprocess", "sys", "tempfile"),
+    *("threading", "time", "trio", "urllib", "uuid", "zmq"),
+}
+#: Built-in functions that reach outside, and methods that do on what they are given.
+IMPURE_CALLS = {"open", "input", "print", "exec", "eval", "breakpoint"}
 
 
 def _name(path: Path) -> str:
@@ -58,8 +83,16 @@ def _name(path: Path) -> str:
 
 
 def _part(path: Path) -> str:
-    first = path.relative_to(ROOT).parts[0].removesuffix(".py")
-    return TOP if first == "__init__" else first
+    """Return the part of penstock that a file belongs to: the longest name listed."""
+    words = path.relative_to(ROOT).with_suffix("").parts
+    return _longest_part([word for word in words if word != "__init__"])
+
+
+def _longest_part(words: Sequence[str]) -> str:
+    for length in range(len(words), 0, -1):
+        if (name := ".".join(words[:length])) in ALLOWED:
+            return name
+    return words[0] if words and words[0].islower() else TOP
 
 
 def _imported_parts(tree: ast.AST) -> set[str]:
@@ -73,7 +106,7 @@ def _imported_parts(tree: ast.AST) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             names.add(node.module)
     ours = [name.split(".") for name in names if name.split(".")[0] == TOP]
-    parts = {name[1] if len(name) > 1 else TOP for name in ours}
+    parts = {_longest_part(name[1:]) for name in ours}
     return {part if part in ALLOWED else TOP for part in parts}
 
 
@@ -86,6 +119,44 @@ def test_imports_point_downwards_only(path: Path) -> None:
     part = _part(path)
     assert part in ALLOWED, f"a new part of penstock: give {part} a layer here"
     assert _imported_parts(_tree(path)) - {part} <= ALLOWED[part]
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in FILES if _part(path) in PURE], ids=_name
+)
+def test_decisions_are_pure(path: Path) -> None:
+    """Read the syntax tree: no clock, no socket, no file, no process, no randomness."""
+    for node in ast.walk(_tree(path)):
+        if isinstance(node, ast.Import):
+            roots = {alias.name.split(".")[0] for alias in node.names}
+            assert not roots & IMPURE_MODULES
+        if isinstance(node, ast.ImportFrom) and node.module:
+            assert node.module.split(".")[0] not in IMPURE_MODULES
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            assert node.func.id not in IMPURE_CALLS
+
+
+def test_the_check_for_purity_finds_something() -> None:
+    impure = ROOT / "live" / "daemon" / "control_loop.py"
+    with pytest.raises(AssertionError):
+        test_decisions_are_pure(impure)
+
+
+def test_a_class_name_exists_once() -> None:
+    places: dict[str, list[str]] = {}
+    for path in FILES:
+        for node in ast.walk(_tree(path)):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(_name(path))
+    assert {name: at for name, at in places.items() if len(at) > 1} == {}
+
+
+def test_every_folder_says_its_purpose_in_one_sentence() -> None:
+    for folder in sorted({path.parent for path in FILES}):
+        summary = ast.get_docstring(_tree(folder / "__init__.py")) or ""
+        first = summary.split("\n\n")[0]
+        assert first.endswith("."), folder
+        assert "\n" not in first, folder
 
 
 def test_the_layers_have_no_cycle() -> None:

@@ -19,7 +19,7 @@ from penstock.registry import (
     PAPERS,
     Parameter,
     Registry,
-    Row,
+    TableRow,
     labelled,
     parameter_values,
 )
@@ -136,7 +136,7 @@ TOOLS = Registry(
     plural="tools",
     decides="what to do",
     package="my_tools",
-    table={"saw": Row("saw", "Saw.", "papers/1 §1")},
+    table={"saw": TableRow("saw", "Saw.", "papers/1 §1")},
     function="work",
     arguments=("wood",),
 )

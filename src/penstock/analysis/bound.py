@@ -43,8 +43,8 @@ from penstock.model import Application, Column, Instance, Platform, Sharing
 __all__ = [
     "FLOW_LIMIT",
     "Bound",
-    "Demand",
     "Method",
+    "StorageDemand",
     "bisect_target",
     "min_yield_bound",
     "pooled",
@@ -87,7 +87,7 @@ def min_yield_bound(instance: Instance, *, tolerance: float = 1e-9) -> Bound:
             remedy="give a positive number",
         )
     instance = pooled(instance)
-    demand = Demand.of(instance)
+    demand = StorageDemand.of(instance)
     relaxed = _search(demand.lateness, demand.best_yield(), tolerance)
     if np.all(instance.caps == instance.platform.bandwidth):
         return Bound(relaxed, "edf")
@@ -155,7 +155,7 @@ def _search(late: Callable[[float], float], high: float, tolerance: float) -> fl
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Demand:
+class StorageDemand:
     """What a target yield asks of the storage.
 
     Volumes are in seconds of the whole storage (volume / B): the capacity is 1,

@@ -30,22 +30,22 @@ __all__ = ["COMMANDS", "main"]
 
 #: Sub-command -> module in this package, in the order in which help lists them.
 COMMANDS: Final = {
-    "compare": "compare",
-    "generate": "generate",
-    "policies": "policies",
-    "bound": "bound",
-    "place": "place",
-    "reproduce": "reproduce",
-    "study": "study",
-    "serve": "serve",
-    "run": "run",
-    "ctl": "ctl",
-    "top": "top",
-    "mount": "mount",
-    "check": "check",
-    "bench": "bench",
-    "drain": "drain",
-    "replay": "replay",
+    "compare": "simulation.compare",
+    "generate": "simulation.generate",
+    "policies": "simulation.policies",
+    "bound": "simulation.bound",
+    "place": "simulation.place",
+    "reproduce": "simulation.reproduce",
+    "study": "simulation.study",
+    "serve": "live.serve",
+    "run": "live.run",
+    "ctl": "live.ctl",
+    "top": "live.top",
+    "mount": "live.mount",
+    "check": "live.check",
+    "bench": "live.bench",
+    "drain": "live.drain",
+    "replay": "live.replay",
 }
 
 _STDOUT: Final = 1

@@ -14,7 +14,7 @@ from penstock.cli.files import InputFile, OutputFile, OutputFolder, Word, option
 from penstock.errors import InputError
 
 if TYPE_CHECKING:
-    from penstock.experiments.campaign import Executor
+    from penstock.experiments.runners.campaign import Executor
     from penstock.experiments.source import Source
 
 __all__ = [
@@ -183,7 +183,7 @@ def add_jobs_option(parser: argparse.ArgumentParser) -> None:
 
 def executor_from(arguments: argparse.Namespace) -> Executor:
     """Return where to compute, if it is there."""
-    from penstock.experiments.executors import (
+    from penstock.experiments.runners.executors import (
         DaskExecutor,
         Inline,
         LocalPool,
@@ -210,7 +210,7 @@ def write_json(document: dict[str, Any], path: str) -> None:
     """Write a document to a file, whole or not at all, or to standard output."""
     import msgspec
 
-    from penstock.experiments.provenance import printable
+    from penstock.experiments.output.provenance import printable
     from penstock.model import replacing
 
     data = msgspec.json.encode(printable(document))

@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from penstock.analysis import Bound, Metrics, measure, min_yield_bound
-from penstock.experiments.answers import Warn
-from penstock.experiments.local_pool import LocalPool
 from penstock.experiments.periods import check_periods
+from penstock.experiments.runners.answers import Warn
+from penstock.experiments.runners.local_pool import LocalPool
 from penstock.experiments.source import Source
 from penstock.model.documents import inside
 from penstock.policies import get_policy
 from penstock.sim import simulate
 
-__all__ = ["Outcome", "Report", "compare"]
+__all__ = ["InstanceComparison", "PolicyOutcome", "compare"]
 
 #: Policies whose decisions take far longer than the others': begun first, so
 #: that no worker is left alone with one at the end.
@@ -23,7 +23,7 @@ _SLOW_POLICIES = ("best-next-event",)
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PolicyOutcome:
     """What one policy did on one instance."""
 
     metrics: Metrics
@@ -36,7 +36,7 @@ class Outcome:
 
 
 @dataclass(slots=True)
-class Report:
+class InstanceComparison:
     """One instance: what it is, and what every policy did on it."""
 
     index: int
@@ -46,7 +46,7 @@ class Report:
     bound: Bound | None = None
     applications: tuple[str, ...] = ()
     """Their names, in the order of all yields."""
-    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    outcomes: dict[str, PolicyOutcome] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class _Task:
     def name(self) -> str:
         return f"{self.policy or 'the bound'} on instance {self.index}"
 
-    def run(self) -> Outcome | _Facts:
+    def run(self) -> PolicyOutcome | _Facts:
         instance = self.source.instance(self.index)
         if self.policy is None:
             return _Facts(
@@ -86,7 +86,7 @@ class _Task:
         with inside(self.source.place(self.index)):
             check_periods(instance, self.policy)
             run = simulate(instance, self.policy, steady=self.steady)
-        return Outcome(
+        return PolicyOutcome(
             metrics=measure(run),
             yields=tuple(run.yields.tolist()),
             events=run.events,
@@ -103,7 +103,7 @@ def compare(
     bounded: bool = True,
     jobs: int = 1,
     progress: Callable[[float, float, str], None] = lambda *_: None,
-) -> list[Report]:
+) -> list[InstanceComparison]:
     """Simulate every policy on every instance of `source`.
 
     The result does not depend on `jobs` (but for `seconds`).
@@ -128,8 +128,8 @@ def compare(
     ]
     # Longest first; a stable sort, so that a worker keeps its instance.
     tasks.sort(key=lambda task: not str(task.policy).startswith(_SLOW_POLICIES))
-    reports = [Report(index) for index in range(source.count)]
-    found: dict[tuple[int, str], Outcome] = {}
+    reports = [InstanceComparison(index) for index in range(source.count)]
+    found: dict[tuple[int, str], PolicyOutcome] = {}
     done = 0
 
     def show(message: str = "") -> None:
@@ -137,7 +137,7 @@ def compare(
 
     show()
     for task, result in _results(tasks, jobs, show):
-        if isinstance(result, Outcome):
+        if isinstance(result, PolicyOutcome):
             found[task.index, labels[str(task.policy)]] = result
         else:
             report = reports[task.index]
@@ -153,7 +153,7 @@ def compare(
 
 def _results(
     tasks: Sequence[_Task], jobs: int, warn: Warn
-) -> Iterator[tuple[_Task, Outcome | _Facts]]:
+) -> Iterator[tuple[_Task, PolicyOutcome | _Facts]]:
     """Run the tasks, in this process or in `jobs` others, as they are done."""
     if min(jobs, len(tasks)) > 1:
         yield from LocalPool(jobs).run(tasks, warn)

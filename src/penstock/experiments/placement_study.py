@@ -46,7 +46,7 @@ from penstock.placement import (
 )
 from penstock.policies import get_policy
 from penstock.sim import Run, simulate
-from penstock.workloads.profile_classes import class_profile
+from penstock.workloads.profiles.profile_classes import class_profile
 from penstock.workloads.striped import (
     Striped,
     dedicated_window,

@@ -26,7 +26,7 @@ from penstock.sim import simulate
 
 __all__ = [
     "Experience",
-    "Plan",
+    "PlacementPlan",
     "PlanComparison",
     "Refusal",
     "carry_out",
@@ -36,7 +36,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PlacementPlan:
     """How many targets each application gets, and which."""
 
     problem: Problem = field(repr=False)
@@ -94,17 +94,17 @@ class PlanComparison:
     """Plans for one problem, carried out."""
 
     problem: Problem = field(repr=False)
-    outcomes: tuple[tuple[Plan, Experience], ...]
+    outcomes: tuple[tuple[PlacementPlan, Experience], ...]
     """Lowest Mean-I/O-SlowDown first."""
     refusals: tuple[Refusal, ...]
 
 
-def make_plan(problem: Problem, allocator: Allocator, placer: Placer) -> Plan:
+def make_plan(problem: Problem, allocator: Allocator, placer: Placer) -> PlacementPlan:
     """Decide how many targets each application gets, and which."""
     return _placed(problem, allocator.label, allocator.allocate(problem), placer)
 
 
-def carry_out(plan: Plan, policy: Policy) -> Experience:
+def carry_out(plan: PlacementPlan, policy: Policy) -> Experience:
     """Simulate a plan until the first application ends."""
     problem = plan.problem
     instance = problem.instance(plan.placement)
@@ -162,6 +162,6 @@ def compare_plans(
 
 def _placed(
     problem: Problem, label: str, allocation: Allocation, placer: Placer
-) -> Plan:
+) -> PlacementPlan:
     placement = placer.place(problem, allocation)
-    return Plan(problem, label, placer.label, allocation, placement)
+    return PlacementPlan(problem, label, placer.label, allocation, placement)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A figure or table of a paper, declared: what to compute, how to draw it, its claims.
 
-Adding one = one file in `penstock.experiments.figures` and one row in its table.
+Adding one = one file in `penstock.papers` and one row in its table.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from penstock.errors import InputError
-from penstock.experiments.campaign import Executor, Progress, run_study
 from penstock.experiments.claims import Claim, Tables, judge
-from penstock.experiments.page import write_index, write_page
-from penstock.experiments.plots import save_figure
-from penstock.experiments.provenance import provenance
+from penstock.experiments.output.page import write_index, write_page
+from penstock.experiments.output.plots import save_figure
+from penstock.experiments.output.provenance import provenance
+from penstock.experiments.output.tables import write_csv, write_document, write_parquet
+from penstock.experiments.runners.campaign import Executor, Progress, run_study
 from penstock.experiments.study import Declaration
-from penstock.experiments.tables import write_csv, write_document, write_parquet
 
 __all__ = ["Reproduction", "Scale", "reproduce", "reproduce_all"]
 
@@ -71,7 +71,7 @@ class _Maker(msgspec.Struct):
     command: str
 
 
-class _Record(msgspec.Struct):
+class _ClaimsRecord(msgspec.Struct):
     """What a page needs of a figure's ``claims.json``."""
 
     name: str
@@ -179,7 +179,7 @@ def _earlier(path: Path, progress: Progress) -> dict[str, Any] | None:
     """
     try:
         record = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
-        msgspec.convert(record, _Record)
+        msgspec.convert(record, _ClaimsRecord)
     except (OSError, msgspec.MsgspecError):
         record = {}
     if record.get("name") != path.parent.name:

@@ -34,8 +34,8 @@ import msgspec
 from matplotlib.figure import Figure
 
 from penstock.errors import InputError, UnknownNameError
-from penstock.experiments.charts import grouped_boxes
 from penstock.experiments.claims import Tables
+from penstock.experiments.output.charts import grouped_boxes
 from penstock.experiments.reproduction import Reproduction
 from penstock.experiments.study import METRICS, Point, Study, column_of, sweep
 from penstock.model.documents import inside, refuse_other_kind

@@ -24,14 +24,14 @@ from penstock.mount.points import Mounted
 __all__ = [
     "LARGEST",
     "ApplicationState",
-    "Failure",
+    "GetMountStatus",
+    "MountRefusal",
+    "MountStatus",
     "Moved",
-    "Order",
     "Question",
+    "SchedulerStatus",
     "SetLimits",
     "SetObjectives",
-    "State",
-    "Status",
     "Stop",
     "ask",
     "ask_all",
@@ -49,7 +49,7 @@ _LIMIT_S: Final = 10.0
 Rate = Annotated[float, msgspec.Meta(gt=0.0)] | None
 
 
-class Status(msgspec.Struct, tag="status"):
+class GetMountStatus(msgspec.Struct, tag="status"):
     """Ask how the mount stands."""
 
 
@@ -82,7 +82,7 @@ class Stop(msgspec.Struct, tag="stop"):
     """End at once: whoever uses the mount gets errors."""
 
 
-Question = Status | SetLimits | SetObjectives | Stop
+Question = GetMountStatus | SetLimits | SetObjectives | Stop
 
 
 class Moved(msgspec.Struct):
@@ -118,7 +118,7 @@ class ApplicationState(msgspec.Struct):
     """and those of them whose 95th percentile kept the bound."""
 
 
-class Order(msgspec.Struct):
+class SchedulerStatus(msgspec.Struct):
     """Who decides the order of requests, and how it stands."""
 
     scheduler: str
@@ -133,7 +133,7 @@ class Order(msgspec.Struct):
     """As in the file of ``--slo``."""
 
 
-class State(msgspec.Struct, tag="state"):
+class MountStatus(msgspec.Struct, tag="state"):
     """How a mount stands."""
 
     backing: str
@@ -147,19 +147,19 @@ class State(msgspec.Struct, tag="state"):
     write: Moved
     metadata: dict[str, int]
     """Other requests, by name."""
-    order: Order | None = None
+    order: SchedulerStatus | None = None
     """None: first come, first served."""
 
 
-class Failure(msgspec.Struct, tag="failure"):
+class MountRefusal(msgspec.Struct, tag="failure"):
     """Why a question has no answer."""
 
     reason: str
 
 
 _QUESTION: Final[msgspec.json.Decoder[Question]] = msgspec.json.Decoder(Question)
-_ANSWER: Final[msgspec.json.Decoder[State | Failure]] = msgspec.json.Decoder(
-    State | Failure
+_ANSWER: Final[msgspec.json.Decoder[MountStatus | MountRefusal]] = msgspec.json.Decoder(
+    MountStatus | MountRefusal
 )
 
 
@@ -187,7 +187,7 @@ def encode(message: Any) -> bytes:
     return msgspec.json.encode(message) + b"\n"
 
 
-def ask(folder: Path, mounted: Mounted, question: Question) -> State:
+def ask(folder: Path, mounted: Mounted, question: Question) -> MountStatus:
     """Return the answer of a mount."""
     path = socket_path(folder, mounted.device)
     try:
@@ -199,23 +199,23 @@ def ask(folder: Path, mounted: Mounted, question: Question) -> State:
             where=mounted.point,
             remedy="run as the user who mounted it, and with the same --folder",
         ) from None
-    if isinstance(answer, Failure):
+    if isinstance(answer, MountRefusal):
         raise InputError(answer.reason, where=mounted.point)
     return answer
 
 
-def ask_all(folder: Path) -> list[State]:
+def ask_all(folder: Path) -> list[MountStatus]:
     """Return how all mounts stand that have their sockets here and answer."""
     found = []
     for path in sorted(folder.glob("*.sock")):
         with suppress(OSError, msgspec.MsgspecError):
-            answer = _answer(path, Status())
-            if isinstance(answer, State):
+            answer = _answer(path, GetMountStatus())
+            if isinstance(answer, MountStatus):
                 found.append(answer)
     return found
 
 
-def _answer(path: Path, question: Question) -> State | Failure:
+def _answer(path: Path, question: Question) -> MountStatus | MountRefusal:
     return _ANSWER.decode(_exchange(path, encode(question)))
 
 

@@ -31,32 +31,32 @@ import pyfuse3
 import trio
 
 from penstock.errors import InputError, InternalError, PenstockError
-from penstock.mount.backing import hold
 from penstock.mount.control import (
     LARGEST,
-    Failure,
+    MountRefusal,
+    MountStatus,
     Moved,
     Question,
     SetLimits,
     SetObjectives,
-    State,
     Stop,
     decode_question,
     encode,
     limits_document,
     socket_path,
 )
+from penstock.mount.filesystem.backing import hold
+from penstock.mount.filesystem.passthrough import PassThrough
 from penstock.mount.limiter import KINDS, Limits
 from penstock.mount.objectives import Objectives
-from penstock.mount.passthrough import PassThrough
 from penstock.mount.points import mounted_at, unmount, widen
 from penstock.mount.service import Service
 from penstock.qos import Kind
 
-__all__ = ["Mount", "Publish", "serve"]
+__all__ = ["MountSpec", "Publish", "serve"]
 
 #: Makes known how the mount stands, which it is given the way to ask.
-Publish: TypeAlias = Callable[[Callable[[], State]], AbstractContextManager[None]]
+Publish: TypeAlias = Callable[[Callable[[], MountStatus]], AbstractContextManager[None]]
 
 _LOG: Final = logging.getLogger("penstock.mount")
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -73,7 +73,7 @@ _TICK_S: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Mount:
+class MountSpec:
     """What is mounted where, and how much may pass."""
 
     backing: str
@@ -86,7 +86,7 @@ class Mount:
 
 
 def serve(
-    mount: Mount,
+    mount: MountSpec,
     ready: Callable[[], None] = lambda: None,
     publish: Publish = lambda _: nullcontext(),
 ) -> None:
@@ -106,7 +106,7 @@ def serve(
         raise InternalError(f"the mount at {mount.point} has failed") from error
 
 
-async def _serve(mount: Mount, ready: Callable[[], None], publish: Publish) -> None:
+async def _serve(mount: MountSpec, ready: Callable[[], None], publish: Publish) -> None:
     service = Service(mount.limits, mount.objectives, trio.current_time())
     root = hold(os.fsencode(mount.backing))
     files = PassThrough(root, service.gate, service.application_of)
@@ -122,7 +122,7 @@ async def _serve(mount: Mount, ready: Callable[[], None], publish: Publish) -> N
 
 
 @contextmanager
-def _mounted(files: PassThrough, mount: Mount) -> Iterator[None]:
+def _mounted(files: PassThrough, mount: MountSpec) -> Iterator[None]:
     options = {"default_permissions", "subtype=penstock"}
     options.add(f"fsname={quote(mount.backing)}")
     if os.geteuid() == 0:
@@ -143,7 +143,7 @@ def _mounted(files: PassThrough, mount: Mount) -> Iterator[None]:
 
 
 @contextmanager
-def _listening(mount: Mount) -> Iterator[trio.SocketListener]:
+def _listening(mount: MountSpec) -> Iterator[trio.SocketListener]:
     """Open the socket of the mount; only its owner may use it."""
     mounted = mounted_at(mount.point)
     if mounted is None:
@@ -189,7 +189,7 @@ async def _tick() -> None:
 class _Session:
     """A mount while it is served."""
 
-    def __init__(self, mount: Mount, service: Service, files: PassThrough) -> None:
+    def __init__(self, mount: MountSpec, service: Service, files: PassThrough) -> None:
         self._mount = mount
         self._service = service
         self._files = files
@@ -270,11 +270,11 @@ class _Session:
                 line += part
             await stream.send_all(encode(self._answer(line)))
 
-    def _answer(self, line: bytes) -> State | Failure:
+    def _answer(self, line: bytes) -> MountStatus | MountRefusal:
         try:
             self._obey(decode_question(line))
         except InputError as error:
-            return Failure(str(error))
+            return MountRefusal(str(error))
         return self._state()
 
     def _obey(self, question: Question) -> None:
@@ -286,15 +286,17 @@ class _Session:
             self._grace.cancel()
             self._stop.set()
 
-    def state_from_elsewhere(self) -> State:
+    def state_from_elsewhere(self) -> MountStatus:
         """Return how the mount stands, to another thread."""
-        state: State = trio.from_thread.run_sync(self._state, trio_token=self._loop)
+        state: MountStatus = trio.from_thread.run_sync(
+            self._state, trio_token=self._loop
+        )
         return state
 
-    def _state(self) -> State:
+    def _state(self) -> MountStatus:
         moved = {kind: self._moved(kind) for kind in KINDS}
         counts = self._files.counts
-        return State(
+        return MountStatus(
             backing=self._mount.backing,
             point=self._mount.point,
             pid=os.getpid(),

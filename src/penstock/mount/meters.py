@@ -13,14 +13,14 @@ from typing import Final
 
 from penstock.qos.feedback import percentile
 
-__all__ = ["WINDOW_S", "Meter", "Window"]
+__all__ = ["WINDOW_S", "Meter", "MeterWindow"]
 
 #: Length of a window: that of papers/5 (Figure 4).
 WINDOW_S: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class MeterWindow:
     """What was answered in one window."""
 
     p95_s: float | None = None
@@ -50,7 +50,7 @@ class Meter:
         self._number = 0
         self._times: list[float] = []
         self._bytes = 0
-        self._last = Window()
+        self._last = MeterWindow()
 
     def answer(self, took_s: float, moved: int, now: float) -> None:
         """Note an answer: what it took, and what it has moved."""
@@ -60,7 +60,7 @@ class Meter:
         self._bytes += moved
         self._times.append(took_s)
 
-    def last(self, now: float) -> Window:
+    def last(self, now: float) -> MeterWindow:
         """Return the last complete window."""
         self._advance(now)
         return self._last
@@ -72,14 +72,14 @@ class Meter:
             return
         self._last = self._closed()
         if number > self._number + 1:
-            self._last = Window()
+            self._last = MeterWindow()
         self._number = number
         self._times, self._bytes = [], 0
 
-    def _closed(self) -> Window:
+    def _closed(self) -> MeterWindow:
         if not self._times:
-            return Window()
+            return MeterWindow()
         p95_s = percentile(self._times)
         self.windows += 1
         self.kept += p95_s <= self.latency_s
-        return Window(p95_s, self._bytes / WINDOW_S, len(self._times))
+        return MeterWindow(p95_s, self._bytes / WINDOW_S, len(self._times))

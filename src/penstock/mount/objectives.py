@@ -39,8 +39,8 @@ import msgspec
 
 from penstock.errors import InputError, UnknownNameError
 from penstock.mount.exchange import Link, read_key
-from penstock.mount.rules import CONDITIONS, Caller, Rule, application_of
-from penstock.qos import Maker, Slo, get_scheduler
+from penstock.mount.rules import CONDITIONS, FileOpener, Rule, application_of
+from penstock.qos import SchedulerSpec, Slo, get_scheduler
 from penstock.units import parse_bandwidth, parse_time, parse_volume
 
 __all__ = ["REST", "Objectives", "objectives_from", "read_document"]
@@ -87,7 +87,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 class Objectives:
     """What a mount is to do for whom."""
 
-    scheduler: Maker
+    scheduler: SchedulerSpec
     slos: Mapping[str, Slo]
     default: str
     """Application of what no rule fits; need not have an SLO."""
@@ -104,7 +104,7 @@ class Objectives:
         """Whether a rule is about jobs."""
         return any(rule.job is not None for rule in self.rules)
 
-    def application_of(self, caller: Caller) -> str:
+    def application_of(self, caller: FileOpener) -> str:
         """Return whose a file is that somebody opens."""
         return application_of(caller, self.rules, self.default)
 

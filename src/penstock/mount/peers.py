@@ -13,7 +13,7 @@ import trio
 
 from penstock.errors import InputError
 from penstock.mount.exchange import Link, decode, encode
-from penstock.qos import QosScheduler, Teller
+from penstock.qos import QosScheduler, ServiceReporter
 
 __all__ = ["Peers"]
 
@@ -39,7 +39,7 @@ class Peers:
         self._port = _bound(link)
         self._scheduler = scheduler
         self._run = secrets.token_hex(8)
-        self._teller = Teller(link.threshold)
+        self._teller = ServiceReporter(link.threshold)
         self._told: Mapping[str, float] = {}
         self._looks = 0
 

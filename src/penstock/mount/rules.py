@@ -31,13 +31,13 @@ from typing import Any, Final
 
 import msgspec
 
-__all__ = ["CONDITIONS", "Caller", "Rule", "application_of"]
+__all__ = ["CONDITIONS", "FileOpener", "Rule", "application_of"]
 
 _PROC: Final = Path("/proc")
 _PAGE: Final = b"PENSTOCK_PAGE="
 
 
-class Caller:
+class FileOpener:
     """Who opens a file, and which; facts are read when they are asked for.
 
     Parameters
@@ -122,7 +122,7 @@ class Rule:
     path: str | None = None
     program: str | None = None
 
-    def fits(self, caller: Caller) -> bool:
+    def fits(self, caller: FileOpener) -> bool:
         """Return whether all conditions hold; the cheap ones are asked first."""
         return (
             self.user in (None, caller.uid)
@@ -142,7 +142,7 @@ class Rule:
 CONDITIONS: Final = ("job", "cgroup", "user", "path", "program")
 
 
-def application_of(caller: Caller, rules: Sequence[Rule], default: str) -> str:
+def application_of(caller: FileOpener, rules: Sequence[Rule], default: str) -> str:
     """Return the application of the first rule that fits, else `default`."""
     for rule in rules:
         if rule.fits(caller):

@@ -15,13 +15,13 @@ import trio
 
 from penstock.errors import InputError
 from penstock.mount.cascade import Cascade
-from penstock.mount.control import ApplicationState, Order
+from penstock.mount.control import ApplicationState, SchedulerStatus
 from penstock.mount.gate import Gate
 from penstock.mount.limiter import Limiter, Limits
 from penstock.mount.meters import Meter
 from penstock.mount.objectives import REST, Objectives, objectives_from
 from penstock.mount.peers import Peers
-from penstock.mount.rules import Caller
+from penstock.mount.rules import FileOpener
 from penstock.qos import get_scheduler, slo_of, unmet
 
 __all__ = ["Service", "why_unmet"]
@@ -60,7 +60,7 @@ class Service:
         link = self.objectives.link if self.objectives else None
         return None if link is None else Peers(link, self.scheduler)
 
-    async def application_of(self, caller: Caller) -> str:
+    async def application_of(self, caller: FileOpener) -> str:
         """Return whose a file is that somebody opens.
 
         Who asks a process for its job waits for a lock that the process may hold while
@@ -97,13 +97,13 @@ class Service:
         self.gate.dispatch()
         return self.objectives
 
-    def order(self) -> Order | None:
+    def order(self) -> SchedulerStatus | None:
         """Tell how applications are served."""
         objectives = self.objectives
         if objectives is None:
             return None
         queued, depth = self.gate.queued(), self.scheduler.depth
-        return Order(
+        return SchedulerStatus(
             objectives.scheduler.label,
             None if depth == inf else depth,
             self.scheduler.outstanding,

@@ -26,12 +26,12 @@ __all__ = [
     "PAPERS",
     "PLACEMENTS",
     "PLACEMENT_REGISTRY",
+    "AlgorithmRow",
     "Allocation",
     "Allocator",
     "Input",
     "Placement",
     "Placer",
-    "Row",
     "get_allocation",
     "get_placement",
     "placement_for",
@@ -39,7 +39,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class Row(registry.Row):
+class AlgorithmRow(registry.TableRow):
     """One line of a table of algorithms."""
 
     needs: frozenset[Input] = frozenset()
@@ -53,37 +53,37 @@ class Row(registry.Row):
 
 _CHARACTERISTICS: Final = frozenset({Input.VOLUME, Input.COMPUTE, Input.BANDWIDTH})
 
-ALLOCATIONS: Final[dict[str, Row]] = {
-    "random": Row(
+ALLOCATIONS: Final[dict[str, AlgorithmRow]] = {
+    "random": AlgorithmRow(
         "random_allocation",
         "Give every application a random number of targets.",
         "papers/2 §4.1",
     ),
-    "static": Row(
+    "static": AlgorithmRow(
         "static",
         "Give targets in proportion to compute nodes.",
         "papers/2 §4.1",
         frozenset({Input.NODES}),
     ),
-    "best-bandwidth": Row(
+    "best-bandwidth": AlgorithmRow(
         "best_bandwidth",
         "Give every application the number of targets on which it is fastest.",
         "papers/2 §4.1 (BBA)",
         frozenset({Input.BEST}),
     ),
-    "n-sys": Row(
+    "n-sys": AlgorithmRow(
         "n_sys",
         "Give every application the number of targets that stresses them least.",
         "papers/2 §4.1 (NSYSA)",
         _CHARACTERISTICS,
     ),
-    "t-cpu": Row(
+    "t-cpu": AlgorithmRow(
         "t_cpu",
         "From n-sys on, add targets where most nodes get to compute, up to the load 1.",
         "papers/2 §4.1 (TA)",
         _CHARACTERISTICS | {Input.NODES},
     ),
-    "mckp": Row(
+    "mckp": AlgorithmRow(
         "mckp",
         "Maximise the sum of the bandwidths, no target being shared if possible.",
         "papers/2 §5.2 (Bez et al. 2021)",
@@ -91,24 +91,24 @@ ALLOCATIONS: Final[dict[str, Row]] = {
     ),
 }
 
-PLACEMENTS: Final[dict[str, Row]] = {
-    "random": Row(
+PLACEMENTS: Final[dict[str, AlgorithmRow]] = {
+    "random": AlgorithmRow(
         "random_placement",
         "Put every application on targets drawn at random.",
         "papers/2 §4.2 (RandP)",
     ),
-    "greedy-non-clairvoyant": Row(
+    "greedy-non-clairvoyant": AlgorithmRow(
         "greedy_non_clairvoyant",
         "Deal the targets out in turn, those who want most first.",
         "papers/2 §4.2 (GNC)",
     ),
-    "greedy-clairvoyant": Row(
+    "greedy-clairvoyant": AlgorithmRow(
         "greedy_clairvoyant",
         "Put the most I/O-intensive first, each on the least loaded targets.",
         "papers/2 §4.2 (GC)",
         _CHARACTERISTICS,
     ),
-    "exclusive": Row(
+    "exclusive": AlgorithmRow(
         "exclusive",
         "Give every application targets of its own; the slowest share one if need be.",
         "papers/2 §5.2 (Bez et al. 2021)",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, SupportsIndex, TypeAlias
 
 from penstock.errors import InputError, PenstockError, PolicyError, reason_of
 from penstock.placement.inputs import Input, require
-from penstock.registry import Found, Parameter, labelled, parameter_values
+from penstock.registry import Lookup, Parameter, labelled, parameter_values
 
 if TYPE_CHECKING:
     from penstock.model.problem import Problem
@@ -47,7 +47,7 @@ class _Algorithm:
     KIND: ClassVar[str]
 
     @classmethod
-    def bind(cls, found: Found) -> Self:
+    def bind(cls, found: Lookup) -> Self:
         """Return the algorithm that was found, its parameters set."""
         owner = f"{cls.KIND} {found.name}"
         needs = getattr(found.home, "NEEDS", None)

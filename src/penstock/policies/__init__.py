@@ -14,7 +14,7 @@ from __future__ import annotations
 from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Final
 
-from penstock.registry import PAPERS, Registry, Row
+from penstock.registry import PAPERS, Registry, TableRow
 
 if TYPE_CHECKING:
     from penstock.policies.policy import Policy
@@ -25,78 +25,78 @@ __all__ = [
     "POLICIES",
     "POLICY_REGISTRY",
     "RECOMMENDED",
-    "Row",
+    "TableRow",
     "get_policy",
     "installed_policies",
 ]
 
-POLICIES: Final[dict[str, Row]] = {
-    "fair-share": Row(
+POLICIES: Final[dict[str, TableRow]] = {
+    "fair-share": TableRow(
         "fair_share",
         "Give every active application the same fraction of its cap.",
         "papers/1 §4.1",
     ),
-    "fcfs": Row(
+    "fcfs": TableRow(
         "fcfs",
         "Serve operations in the order in which they were posted.",
         "papers/1 §4.1",
     ),
-    "greedy-yield": Row(
+    "greedy-yield": TableRow(
         "greedy_yield",
         "Serve the application that has progressed least, relative to its age.",
         "papers/1 §4.1",
     ),
-    "greedy-com": Row(
+    "greedy-com": TableRow(
         "greedy_com",
         "Serve the operation that can be completed soonest.",
         "papers/1 §4.1",
     ),
-    "look-ahead-greedy-yield": Row(
+    "look-ahead-greedy-yield": TableRow(
         "look_ahead_greedy_yield",
         "Serve first whoever leaves the best minimum yield at the next completion.",
         "papers/1 §4.1",
     ),
-    "periodic-greedy-yield": Row(
+    "periodic-greedy-yield": TableRow(
         "periodic_greedy_yield",
         "Serve the lowest yield, and look again at regular intervals.",
         "papers/1 §4.1",
     ),
-    "set-10": Row(
+    "set-10": TableRow(
         "set_10",
         "Share between orders of magnitude of the period, serve in order within.",
         "papers/3 §3.1, papers/1 §4.2",
     ),
-    "best-next-event": Row(
+    "best-next-event": TableRow(
         "best_next_event",
         "Share so that the minimum yield at the next completion is the best possible.",
         "papers/1 §4.3",
     ),
-    "exclusive-fcfs": Row(
+    "exclusive-fcfs": TableRow(
         "exclusive_fcfs",
         "One set for all: serve in the order of posting.",
         "papers/3 §3",
     ),
-    "set-fair-share": Row(
+    "set-fair-share": TableRow(
         "set_fair_share",
         "Share equally between the sets of set-10, serve in order within.",
         "papers/3 §3 (ablation)",
     ),
-    "share-priority": Row(
+    "share-priority": TableRow(
         "share_priority",
         "A set for every application, with the priorities of set-10.",
         "papers/3 §3 (ablation)",
     ),
-    "earliest-deadline": Row(
+    "earliest-deadline": TableRow(
         "earliest_deadline",
         "Serve the operation that must be complete first to keep a common yield.",
         "beyond the papers",
     ),
-    "short-over-loss": Row(
+    "short-over-loss": TableRow(
         "short_over_loss",
         "Serve the shortest operation, weighted by what its application has lost.",
         "beyond the papers",
     ),
-    "soft-deadline": Row(
+    "soft-deadline": TableRow(
         "soft_deadline",
         "Serve the earliest deadline, but let short and rare I/O pass while it costs "
         "little.",

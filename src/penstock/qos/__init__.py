@@ -16,7 +16,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from penstock.qos.elsewhere import Elsewhere, Heard, Layout, Teller
+from penstock.qos.elsewhere import (
+    Layout,
+    RemoteService,
+    ReportedService,
+    ServiceReporter,
+)
 from penstock.qos.request import (
     KINDS,
     LEAST_COST,
@@ -26,43 +31,43 @@ from penstock.qos.request import (
     Scheduler,
 )
 from penstock.qos.slo import Slo, slo_of, unmet
-from penstock.registry import Parameter, Registry, Row, labelled, parameter_values
+from penstock.registry import Parameter, Registry, TableRow, labelled, parameter_values
 
 __all__ = [
     "KINDS",
     "LEAST_COST",
     "SCHEDULERS",
     "SCHEDULER_REGISTRY",
-    "Elsewhere",
-    "Heard",
     "Kind",
     "Layout",
-    "Maker",
     "Parameter",
     "QosScheduler",
+    "RemoteService",
+    "ReportedService",
     "Request",
-    "Row",
     "Scheduler",
+    "SchedulerSpec",
+    "ServiceReporter",
     "Slo",
-    "Teller",
+    "TableRow",
     "get_scheduler",
     "slo_of",
     "unmet",
 ]
 
-SCHEDULERS: Final[dict[str, Row]] = {
-    "fifo": Row("fifo", "Send requests as they come.", "baseline"),
-    "sfq": Row(
+SCHEDULERS: Final[dict[str, TableRow]] = {
+    "fifo": TableRow("fifo", "Send requests as they come.", "baseline"),
+    "sfq": TableRow(
         "sfq",
         "Share throughput in proportion to the SLOs, a fixed number at once.",
         "papers/5 §2 (SFQ(D))",
     ),
-    "edf": Row(
+    "edf": TableRow(
         "edf",
         "Send the earliest deadline first, a fixed number at once.",
         "papers/5 §3.2",
     ),
-    "two-level": Row(
+    "two-level": TableRow(
         "two_level",
         "Share throughput, then the earliest deadline first, as deep as latency bears.",
         "papers/5 §3",
@@ -81,7 +86,7 @@ SCHEDULER_REGISTRY: Final = Registry(
 
 
 @dataclass(frozen=True)
-class Maker:
+class SchedulerSpec:
     """A scheduler by name, its parameters set: makes as many as there are servers."""
 
     name: str
@@ -95,9 +100,9 @@ class Maker:
         return self.function(slos, now, **self.settings)
 
 
-def get_scheduler(text: str) -> Maker:
+def get_scheduler(text: str) -> SchedulerSpec:
     """Return the scheduler for ``name`` or ``name:key=value,key=value``."""
     found = SCHEDULER_REGISTRY.find(text)
     values = parameter_values(f"scheduler {found.name}", found.declared, found.given)
     label = labelled(found.name, found.declared, values)
-    return Maker(found.name, label, found.function, values)
+    return SchedulerSpec(found.name, label, found.function, values)

@@ -7,9 +7,10 @@ last one, the *delay value* of the request.
 
 Two ways to know it:
 
-- `Heard`: servers tell one another, whenever an application has been served a threshold
-  more (`Teller`). A message has totals since its server began: one that is lost is made
-  up for by the next, one that is late or comes twice says nothing new.
+- `ReportedService`: a server reports to the others whenever it has served an
+  application a threshold more (`ServiceReporter`). A report holds totals since the
+  server began, so the next report makes up for a lost one, and a late or repeated
+  report changes nothing.
 - `Layout`: an application whose files lie on n servers is served, for every byte here,
   n - 1 bytes elsewhere. Only the layout factor n has to be known.
 """
@@ -21,10 +22,10 @@ from typing import Protocol
 
 from penstock.errors import InputError
 
-__all__ = ["Elsewhere", "Heard", "Layout", "Teller"]
+__all__ = ["Layout", "RemoteService", "ReportedService", "ServiceReporter"]
 
 
-class Elsewhere(Protocol):
+class RemoteService(Protocol):
     """What is known of service on other servers (bytes)."""
 
     def since(self, application: str, last: int) -> float:
@@ -34,7 +35,7 @@ class Elsewhere(Protocol):
         """
 
 
-class Heard:
+class ReportedService:
     """Service on other servers as they tell it."""
 
     def __init__(self) -> None:
@@ -79,7 +80,7 @@ class Layout:
         return float((self._factors.get(application, 1) - 1) * last)
 
 
-class Teller:
+class ServiceReporter:
     """Says when the other servers are to be told, and what.
 
     Parameters

@@ -46,7 +46,14 @@ from dataclasses import dataclass, field
 from math import ceil, inf
 from typing import Final
 
-__all__ = ["PERCENTILE", "Decision", "Past", "Served", "decide", "percentile"]
+__all__ = [
+    "PERCENTILE",
+    "DepthDecision",
+    "Served",
+    "WindowStatistics",
+    "decide",
+    "percentile",
+]
 
 #: Of the response times, what an SLO's latency bounds.
 PERCENTILE: Final = 0.95
@@ -80,7 +87,7 @@ class Served:
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class WindowStatistics:
     """What was seen in a window, and what is there at its end."""
 
     window: float
@@ -124,7 +131,7 @@ class Past:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class DepthDecision:
     """The depth of the next window, and why."""
 
     depth: float
@@ -142,7 +149,7 @@ class Decision:
         return self.depth == inf
 
 
-def decide(past: Past, *, overloaded: bool) -> Decision | None:
+def decide(past: WindowStatistics, *, overloaded: bool) -> DepthDecision | None:
     """Return the depth of the next window; None: nothing was seen, all stays.
 
     `overloaded`: whether the storage was so in the window that ends.
@@ -158,10 +165,10 @@ def decide(past: Past, *, overloaded: bool) -> Decision | None:
     kept = [c.stretch() * effective for c in seen]
     if overloaded:
         if past.completed <= due:
-            return Decision(inf, inf, least, useful)
+            return DepthDecision(inf, inf, least, useful)
         depth = min(max(k, least) for k in kept)
     else:
         if min(kept) < least:
-            return Decision(inf, inf, least, useful)
+            return DepthDecision(inf, inf, least, useful)
         depth = min(min(k, max(useful, 2 * past.depth)) for k in kept)
-    return Decision(max(1.0, depth), max(1.0, min(kept)), least, useful)
+    return DepthDecision(max(1.0, depth), max(1.0, min(kept)), least, useful)

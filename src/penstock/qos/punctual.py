@@ -29,10 +29,10 @@ from math import inf
 from typing import Final
 
 from penstock.qos.request import Request
-from penstock.qos.sfq import Flow, StartTags
+from penstock.qos.sfq import StartTags, TaggedQueue
 from penstock.qos.slo import Slo
 
-__all__ = ["LAG", "LATE_TURN", "Lane", "Punctual"]
+__all__ = ["LAG", "LATE_TURN", "ClassQueue", "LateAwareQueue"]
 
 #: An application may fall behind its share by so much of its throughput (s).
 LAG: Final = 1.0
@@ -43,7 +43,7 @@ LATE_TURN: Final = 40
 _AFTER: Final = 0.5
 
 
-class Lane(Flow):
+class ClassQueue(TaggedQueue):
     """The requests of one application: those that can be in time, and the late."""
 
     __slots__ = ("ahead", "catching_up", "late", "place", "start", "turn", "used")
@@ -90,7 +90,7 @@ class Lane(Flow):
         return request
 
 
-class Punctual(StartTags[Lane]):
+class LateAwareQueue(StartTags[ClassQueue]):
     """Requests by start tags, but for those that are late; see the module.
 
     Parameters
@@ -100,11 +100,11 @@ class Punctual(StartTags[Lane]):
     """
 
     def __init__(self, slos: Mapping[str, Slo], *, entitles: bool = True) -> None:
-        super().__init__(slos, Lane)
+        super().__init__(slos, ClassQueue)
         self._entitles = entitles
         self.scale = 1.0
         """What the storage has over the sum of the throughputs; below 1: too little."""
-        self._given_up: list[tuple[float, int, Lane]] = []
+        self._given_up: list[tuple[float, int, ClassQueue]] = []
 
     def push(self, request: Request) -> None:
         """Take in a request that has just arrived, with its deadline."""
@@ -143,7 +143,7 @@ class Punctual(StartTags[Lane]):
             lane = self._loosest()
         return None if lane is None else self._take(lane, now)
 
-    def _take(self, lane: Lane, now: float) -> Request:
+    def _take(self, lane: ClassQueue, now: float) -> Request:
         request = lane.take(now, late_last=self.scale < 1)
         self._charge(lane, lane.start, request)
         rate = lane.weight * self.scale * lane.part()
@@ -153,7 +153,7 @@ class Punctual(StartTags[Lane]):
             self._enter(lane, now)
         return request
 
-    def _enter(self, lane: Lane, now: float) -> None:
+    def _enter(self, lane: ClassQueue, now: float) -> None:
         """Give a turn to one that waits: the next, if it is entitled to it.
 
         It is owed nothing if it has had its share.
@@ -165,7 +165,7 @@ class Punctual(StartTags[Lane]):
             lane.start = min(lane.start, self._virtual)
         heappush(self._heads, (lane.start, self._next_number(), lane))
 
-    def _loosest(self) -> Lane | None:
+    def _loosest(self) -> ClassQueue | None:
         """Return the one with the loosest bound of those who gave up their turn.
 
         Its late ones are the least late, and whom the others favour stays in time.
@@ -177,7 +177,7 @@ class Punctual(StartTags[Lane]):
         lane.place = 0
         return lane
 
-    def _recalled(self, lag: float) -> Lane | None:
+    def _recalled(self, lag: float) -> ClassQueue | None:
         """Return the one that gave up its turn and is owed most, if more than `lag`.
 
         One to whom something came that can be in time is no longer among them.

@@ -37,17 +37,17 @@ from collections.abc import Mapping
 from heapq import heappop, heappush
 from typing import Final, Generic, TypeVar
 
-from penstock.qos.elsewhere import Elsewhere, Heard, Layout
+from penstock.qos.elsewhere import Layout, RemoteService, ReportedService
 from penstock.qos.request import Request
 from penstock.qos.scheduler import DEPTH, OneQueue, Queue, depth_parameter
 from penstock.qos.slo import Slo, slo_of
 
-__all__ = ["PARAMETERS", "Flow", "StartTags", "make"]
+__all__ = ["PARAMETERS", "StartTags", "TaggedQueue", "make"]
 
 PARAMETERS: Final = (depth_parameter(DEPTH),)
 
 
-class Flow:
+class TaggedQueue:
     """The requests of one application that wait, and its tags."""
 
     __slots__ = (
@@ -79,7 +79,7 @@ class Flow:
         self.latency = slo.latency
 
 
-F = TypeVar("F", bound=Flow)
+F = TypeVar("F", bound=TaggedQueue)
 
 
 class StartTags(Queue, Generic[F]):
@@ -100,8 +100,8 @@ class StartTags(Queue, Generic[F]):
         self._number = 0
         self.waiting = 0
         """Number of requests."""
-        self._heard = Heard()
-        self._elsewhere: Elsewhere = self._heard
+        self._heard = ReportedService()
+        self._elsewhere: RemoteService = self._heard
 
     def __len__(self) -> int:
         return self.waiting
@@ -185,4 +185,4 @@ class StartTags(Queue, Generic[F]):
 
 def make(slos: Mapping[str, Slo], now: float, depth: float) -> OneQueue:  # noqa: ARG001
     """Return a scheduler that begins now."""
-    return OneQueue(StartTags(slos, Flow), depth)
+    return OneQueue(StartTags(slos, TaggedQueue), depth)

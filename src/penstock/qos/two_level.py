@@ -48,8 +48,8 @@ from math import fsum, inf
 from typing import Final
 
 from penstock.qos.edf import DueFirst
-from penstock.qos.feedback import Decision, Past, Served, decide
-from penstock.qos.punctual import Punctual
+from penstock.qos.feedback import DepthDecision, Served, WindowStatistics, decide
+from penstock.qos.punctual import LateAwareQueue
 from penstock.qos.request import Request
 from penstock.qos.saturation import Pace, Saturation
 from penstock.qos.slo import Slo, slo_of
@@ -92,13 +92,13 @@ class TwoLevel:
         self.outstanding = 0
         self.depth = _FIRST_DEPTH
         self.served: dict[str, int] = {}
-        self.decision = Decision(_FIRST_DEPTH, _FIRST_DEPTH)
+        self.decision = DepthDecision(_FIRST_DEPTH, _FIRST_DEPTH)
         """What feedback said last."""
         self.credit = 0.0
         """D (bytes); below 0 by no more than the last request that passed."""
         self._window, self._credit, self._hold = window, credit, hold
         self._share = _LOWER if hold else 1.0
-        self._upper = Punctual(slos, entitles=hold)
+        self._upper = LateAwareQueue(slos, entitles=hold)
         self.hear, self.spread = self._upper.hear, self._upper.spread
         self._lower = DueFirst()
         self._saturation = Saturation()
@@ -262,9 +262,9 @@ class TwoLevel:
         self._idle_since = max(self._idle_since, now)
         self._begin_window()
 
-    def _past(self, now: float, length: float) -> Past:
+    def _past(self, now: float, length: float) -> WindowStatistics:
         idle = self._idle + (0.0 if self.outstanding else now - self._idle_since)
-        return Past(
+        return WindowStatistics(
             window=length,
             classes=self._classes,
             depth=self.depth,

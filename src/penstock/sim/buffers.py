@@ -32,11 +32,17 @@ from penstock.errors import InputError, PolicyError
 from penstock.policies import get_policy
 from penstock.policies.policy import Policy
 from penstock.sim.buffers_model import Act, Buffer, Storage, Writer
-from penstock.sim.buffers_sharing import Columns, Demand, share_target
-from penstock.sim.buffers_state import Flow, Operation, Phases, Request, Writing
-from penstock.staging import Order, Situation, Standing, Strategy, get_strategy
+from penstock.sim.buffers_sharing import Columns, FlowDemand, share_target
+from penstock.sim.buffers_state import Flow, Operation, Phases, WriteRequest, Writing
+from penstock.staging import (
+    ApplicationStatus,
+    Situation,
+    StagingOrder,
+    Strategy,
+    get_strategy,
+)
 
-__all__ = ["BufferedRun", "Request", "simulate_buffers"]
+__all__ = ["BufferedRun", "WriteRequest", "simulate_buffers"]
 
 #: Relative rounding error granted when room in a buffer is compared with a request.
 _ROUNDING: Final = 1e-9
@@ -50,7 +56,7 @@ class BufferedRun:
     """Name of the strategy, with its parameters."""
     phases: tuple[tuple[tuple[float, float], ...], ...] = field(repr=False)
     """Begin and end of every I/O phase: from open to close (s)."""
-    requests: tuple[tuple[Request, ...], ...] = field(repr=False)
+    requests: tuple[tuple[WriteRequest, ...], ...] = field(repr=False)
     through: tuple[float, ...]
     """What was written through (bytes)."""
     drained: tuple[float, ...]
@@ -224,7 +230,7 @@ class _Simulation:
             it.through += operation.volume
         it.most_staged = max(it.most_staged, it.staged(self._now))
         it.requests.append(
-            Request(it.wanted_since, self._now, operation.volume, operation.staged)
+            WriteRequest(it.wanted_since, self._now, operation.volume, operation.staged)
         )
         # As in the engine: operations before any work are not iterations.
         if it.iterations > 0 or it.work_before > 0:
@@ -286,15 +292,15 @@ class _Simulation:
         inline = self._buffer is not None and self._buffer.inline
         return not inline or it.waits
 
-    def _flushes(self, it: Writing, order: Order) -> bool:
+    def _flushes(self, it: Writing, order: StagingOrder) -> bool:
         """Tell whether `it` must empty its buffer before it goes on."""
         inline = self._buffer is not None and self._buffer.inline
         begun = it.drain is not None or not order.stage
         return inline and order.drain and begun and it.staged(self._now) > 0
 
-    def _standing(self, it: Writing) -> Standing:
+    def _standing(self, it: Writing) -> ApplicationStatus:
         phase = self._plans[it.number].at(it.position)
-        return Standing(
+        return ApplicationStatus(
             it.writer.name,
             began=it.began,
             volume=phase.volume,
@@ -440,13 +446,13 @@ class _Simulation:
             if it.drain:
                 yield len(self._all) + it.number, it.drain
 
-    def _demand(self, entry: int, operation: Operation, flow: Flow) -> list[Demand]:
+    def _demand(self, entry: int, operation: Operation, flow: Flow) -> list[FlowDemand]:
         """Return what a flow wants; nothing while its operation is held."""
         if operation.limit == 0:
             return []
         cap = min(flow.cap, operation.limit / len(operation.flows) / flow.unit)
         remaining = flow.remaining(self._now)
-        return [Demand(entry, cap, remaining, flow.volume, operation.posted)]
+        return [FlowDemand(entry, cap, remaining, flow.volume, operation.posted)]
 
     def _columns(self) -> Columns:
         everyone = [*self._all, *self._all]

@@ -18,14 +18,14 @@ from penstock.kernels import interpreted
 from penstock.policies.policy import Policy
 from penstock.policies.view import View
 
-__all__ = ["Columns", "Demand", "Shares", "ask", "share_target"]
+__all__ = ["Columns", "FlowDemand", "Shares", "ask", "share_target"]
 
 #: Relative excess over a cap or a capacity that rounding may cause.
 _TOLERANCE: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
+class FlowDemand:
     """One flow that wants a part of a target; in bytes, or seconds at full speed."""
 
     entry: int
@@ -67,7 +67,7 @@ def ask(
     policy: Policy,
     now: float,
     capacity: float,
-    demands: Sequence[Demand],
+    demands: Sequence[FlowDemand],
     columns: Columns,
 ) -> Shares:
     """Let `policy` share `capacity` among `demands`, ascending by entry."""
@@ -93,7 +93,7 @@ def share_target(
     sharing: Policy,
     draining: Policy,
     now: float,
-    demands: Sequence[Demand],
+    demands: Sequence[FlowDemand],
     columns: Columns,
     *,
     capacity: float,
@@ -121,7 +121,7 @@ def share_target(
     served = sum(rate > 0 for rate in first.rates.values())
     left = capacity * (efficiency if served else 1.0) - sum(first.rates.values())
     drains = [
-        Demand(d.entry, min(d.cap, left), d.remaining, d.volume, d.posted)
+        FlowDemand(d.entry, min(d.cap, left), d.remaining, d.volume, d.posted)
         for d in demands
         if d.entry >= half and left > capacity * _TOLERANCE
     ]
@@ -147,7 +147,7 @@ def _view(
     policy: Policy,
     now: float,
     capacity: float,
-    demands: Sequence[Demand],
+    demands: Sequence[FlowDemand],
     columns: Columns,
 ) -> View:
     size = len(columns.release)
@@ -191,7 +191,7 @@ def _check(
     policy: Policy,
     now: float,
     capacity: float,
-    demands: Sequence[Demand],
+    demands: Sequence[FlowDemand],
     rates: Sequence[float],
     wake: float,
 ) -> None:

@@ -13,11 +13,11 @@ from math import inf
 
 from penstock.sim.buffers_model import Act, Writer
 
-__all__ = ["Flow", "Operation", "Phase", "Phases", "Request", "Writing"]
+__all__ = ["Flow", "Operation", "Phase", "Phases", "WriteRequest", "Writing"]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class WriteRequest:
     """One write."""
 
     posted: float
@@ -116,7 +116,7 @@ class Writing:
     drained: float = 0.0
     most_staged: float = 0.0
     phases: list[tuple[float, float]] = field(default_factory=list)
-    requests: list[Request] = field(default_factory=list)
+    requests: list[WriteRequest] = field(default_factory=list)
 
     @property
     def act(self) -> Act | None:

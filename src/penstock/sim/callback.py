@@ -20,7 +20,7 @@ from penstock.kernels import kinds, memory, struct_type
 from penstock.policies.view import Allocate, View
 from penstock.sim.state import Program, State
 
-__all__ = ["ALLOCATE_ARGUMENTS", "ALLOCATE_TYPE", "Caller"]
+__all__ = ["ALLOCATE_ARGUMENTS", "ALLOCATE_TYPE", "PolicyCallback"]
 
 ALLOCATE_ARGUMENTS = (struct_type(View), types.CPointer(types.float64))
 #: Numba type of the pointer through which the engine calls a policy.
@@ -37,7 +37,7 @@ class _MovingView:
     n_active: int
 
 
-class Caller:
+class PolicyCallback:
     """Asks a Python policy, which sees the engine's memory but cannot write to it."""
 
     def __init__(self, allocate: Allocate, program: Program, state: State) -> None:

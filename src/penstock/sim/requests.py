@@ -24,9 +24,16 @@ from numpy.random import Generator, SeedSequence, default_rng
 from numpy.typing import NDArray
 
 from penstock.errors import InputError
-from penstock.qos import Maker, QosScheduler, Request, Slo, Teller, get_scheduler
+from penstock.qos import (
+    QosScheduler,
+    Request,
+    SchedulerSpec,
+    ServiceReporter,
+    Slo,
+    get_scheduler,
+)
 from penstock.sim.requests_server import Server, ServerSpec
-from penstock.workloads.clients import Clients, Stage
+from penstock.workloads.clients import Clients, RateSegment
 
 __all__ = ["Exchange", "RequestRun", "simulate_requests"]
 
@@ -106,7 +113,9 @@ def simulate_requests(
     """Simulate until a time (s), with a scheduler for each server."""
     _check(clients, servers)
     maker = get_scheduler(scheduler)
-    run = _Run(maker, slos, clients, servers, exchange or Exchange(), seed)
+    run = _RequestSimulation(
+        maker, slos, clients, servers, exchange or Exchange(), seed
+    )
     run.loop(until)
     return run.result(maker.label)
 
@@ -132,7 +141,7 @@ class _Process:
     number: int
     """In its group."""
     random: Generator
-    stage: Stage
+    stage: RateSegment
     planned: float
     """When its next request would be issued, were the last one answered (s)."""
     issued: int = 0
@@ -152,23 +161,23 @@ class _Call:
 
 
 @dataclass(slots=True)
-class _Node:
+class _ScheduledServer:
     """A server with its scheduler."""
 
     name: str
     scheduler: QosScheduler
     server: Server
-    teller: Teller | None
+    teller: ServiceReporter | None
     version: int = 0
     """Of what is planned to complete: plans of an older one are void."""
     wake: float = inf
     depths: list[tuple[float, float]] = field(default_factory=list)
 
 
-class _Run:
+class _RequestSimulation:
     def __init__(
         self,
-        maker: Maker,
+        maker: SchedulerSpec,
         slos: Mapping[str, Slo],
         clients: Sequence[Clients],
         servers: Sequence[ServerSpec],
@@ -184,11 +193,11 @@ class _Run:
         self._under_way = 0
         tells = exchange.threshold < inf and not exchange.layout
         self._nodes = [
-            _Node(
+            _ScheduledServer(
                 str(index),
                 maker.make(slos, 0.0),
                 Server(spec),
-                Teller(exchange.threshold) if tells else None,
+                ServiceReporter(exchange.threshold) if tells else None,
             )
             for index, spec in enumerate(servers)
         ]
@@ -241,7 +250,7 @@ class _Run:
             now, kind, _, what = heappop(events)
             handlers[kind](what, now)
 
-    def _complete(self, what: tuple[_Node, int], now: float) -> None:
+    def _complete(self, what: tuple[_ScheduledServer, int], now: float) -> None:
         node, version = what
         if version != node.version:
             return
@@ -260,11 +269,13 @@ class _Run:
         if clients.closed:
             self._go_on(call.process, now)
 
-    def _change(self, node: _Node, now: float) -> None:
+    def _change(self, node: _ScheduledServer, now: float) -> None:
         node.server.refresh(now)
         self._expect(node)
 
-    def _hear(self, what: tuple[_Node, str, Mapping[str, int]], now: float) -> None:
+    def _hear(
+        self, what: tuple[_ScheduledServer, str, Mapping[str, int]], now: float
+    ) -> None:
         node, server, totals = what
         node.scheduler.hear(server, totals)
         self._ask(node, now)
@@ -303,12 +314,12 @@ class _Run:
             time, process.stage = found
         self._plan(time, _ISSUE, process)
 
-    def _wake(self, node: _Node, now: float) -> None:
+    def _wake(self, node: _ScheduledServer, now: float) -> None:
         if now == node.wake:
             node.wake = inf
             self._ask(node, now)
 
-    def _ask(self, node: _Node, now: float) -> None:
+    def _ask(self, node: _ScheduledServer, now: float) -> None:
         """Send what may go; plan what follows from it."""
         scheduler = node.scheduler
         gone = scheduler.dispatch(now)
@@ -323,14 +334,16 @@ class _Run:
         if gone and node.teller is not None:
             self._tell(node, node.teller, now)
 
-    def _expect(self, node: _Node) -> None:
+    def _expect(self, node: _ScheduledServer) -> None:
         """Plan the next completion anew."""
         node.version += 1
         time = node.server.next
         if time < inf:
             self._plan(time, _COMPLETION, (node, node.version))
 
-    def _tell(self, node: _Node, teller: Teller, now: float) -> None:
+    def _tell(
+        self, node: _ScheduledServer, teller: ServiceReporter, now: float
+    ) -> None:
         totals = teller.news(node.scheduler.served)
         if totals is None:
             return

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from penstock.model import Column, Instance
 
-__all__ = ["EventLog", "Grants", "Run"]
+__all__ = ["EventLog", "GrantLog", "Run"]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -26,7 +26,7 @@ class EventLog:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Grants:
+class GrantLog:
     """Every change of the bandwidth that an application holds."""
 
     time: Column
@@ -65,7 +65,7 @@ class Run:
     seconds: float
     """Time the engine took (s)."""
     log: EventLog | None = field(default=None, repr=False)
-    grants: Grants | None = field(default=None, repr=False)
+    grants: GrantLog | None = field(default=None, repr=False)
 
     @property
     def yields(self) -> Column:

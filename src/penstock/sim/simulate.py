@@ -20,8 +20,8 @@ from penstock.policies import get_policy
 from penstock.policies.policy import Policy
 from penstock.policies.view import Allocate, View
 from penstock.sim import engine
-from penstock.sim.callback import ALLOCATE_ARGUMENTS, ALLOCATE_TYPE, Caller
-from penstock.sim.run import EventLog, Grants, Run
+from penstock.sim.callback import ALLOCATE_ARGUMENTS, ALLOCATE_TYPE, PolicyCallback
+from penstock.sim.run import EventLog, GrantLog, Run
 from penstock.sim.state import (
     APPLICATION_ENDED,
     CAPACITY_EXCEEDED,
@@ -92,7 +92,7 @@ def simulate(
         validate=validate,
     )
     state = new_state(instance, program)
-    caller = Caller(interpreted(policy.allocate), program, state)
+    caller = PolicyCallback(interpreted(policy.allocate), program, state)
     if not compiled:
         advance = _interpreted(caller, program, state)
     elif is_kernel(policy.allocate):
@@ -160,7 +160,7 @@ def _compiled(
 
 
 def _interpreted(
-    caller: Caller, program: Program, state: State
+    caller: PolicyCallback, program: Program, state: State
 ) -> Callable[[int], int]:
     run = interpreted(engine.run)
 
@@ -227,7 +227,7 @@ def _outcome(
         decisions=int(columns.counter[DECISIONS]),
         seconds=seconds,
         log=EventLog(*joined[:3]) if joined else None,
-        grants=Grants(*joined[3:]) if joined else None,
+        grants=GrantLog(*joined[3:]) if joined else None,
     )
 
 

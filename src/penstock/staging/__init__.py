@@ -13,63 +13,68 @@ from __future__ import annotations
 
 from typing import Final
 
-from penstock.registry import Registry, Row
-from penstock.staging.situation import Order, Plan, Situation, Standing
+from penstock.registry import Registry, TableRow
+from penstock.staging.situation import (
+    ApplicationStatus,
+    Situation,
+    StagingOrder,
+    StagingPlan,
+)
 from penstock.staging.strategy import Strategy
 
 __all__ = [
     "STRATEGIES",
     "STRATEGY_REGISTRY",
-    "Order",
-    "Plan",
+    "ApplicationStatus",
     "Situation",
-    "Standing",
+    "StagingOrder",
+    "StagingPlan",
     "Strategy",
     "get_strategy",
 ]
 
-STRATEGIES: Final[dict[str, Row]] = {
-    "none": Row(
+STRATEGIES: Final[dict[str, TableRow]] = {
+    "none": TableRow(
         "write_through",
         "Let everybody write through, whoever else does.",
         "papers/4 §V.B.1",
     ),
-    "1a": Row(
+    "1a": TableRow(
         "yield_and_block",
         "Stage when somebody else arrives; flush when that one is done.",
         "papers/4 §III.A",
     ),
-    "1b": Row(
+    "1b": TableRow(
         "yield_and_flush",
         "Stage when somebody else arrives; flush when there is nothing else to do.",
         "papers/4 §III.A",
     ),
-    "2a": Row(
+    "2a": TableRow(
         "wait_and_block",
         "Stage behind whoever is there already; flush when that one is done.",
         "papers/4 §III.A",
     ),
-    "2b": Row(
+    "2b": TableRow(
         "wait_and_flush",
         "Stage behind whoever is there; flush when there is nothing else to do.",
         "papers/4 §III.A",
     ),
-    "3a": Row(
+    "3a": TableRow(
         "static_partition",
         "Give every application storage targets of its own, from begin to end.",
         "papers/4 §III.B",
     ),
-    "3b": Row(
+    "3b": TableRow(
         "dynamic_partition",
         "Divide the storage targets among those who write at the same time.",
         "papers/4 §III.B",
     ),
-    "combined": Row(
+    "combined": TableRow(
         "partition_then_stage",
         "Divide the storage targets while there are enough; stage beyond.",
         "papers/4 §V.C",
     ),
-    "controlled": Row(
+    "controlled": TableRow(
         "controlled",
         "Stage behind whoever is there; drain into what it leaves of the bandwidth.",
         "beyond the papers",

@@ -29,7 +29,7 @@ from __future__ import annotations
 from typing import Final
 
 from penstock.registry import Parameter
-from penstock.staging.situation import Order, Plan, Situation
+from penstock.staging.situation import Situation, StagingOrder, StagingPlan
 
 __all__ = ["PARAMETERS", "coordinate"]
 
@@ -40,15 +40,15 @@ PARAMETERS: Final = (
 )
 
 
-def coordinate(situation: Situation, writers: float, rate: float) -> Plan:
+def coordinate(situation: Situation, writers: float, rate: float) -> StagingPlan:
     """Return an order for every application.
 
     The same situation, the same plan: no clock, no state, no random numbers.
     """
     staging = situation.arrivals()[int(writers) :]
-    return Plan(
+    return StagingPlan(
         [
-            Order(
+            StagingOrder(
                 situation.all_targets, stage=i in staging, drain=True, drain_rate=rate
             )
             for i in range(len(situation.applications))

@@ -31,7 +31,7 @@ from typing import Final
 
 from penstock.registry import Parameter
 from penstock.staging.precedence import orders_for
-from penstock.staging.situation import Plan, Situation
+from penstock.staging.situation import Situation, StagingPlan
 
 __all__ = ["PARAMETERS", "coordinate"]
 
@@ -47,12 +47,12 @@ PARAMETERS: Final = (
 )
 
 
-def coordinate(situation: Situation, stage: float, drains: float) -> Plan:
+def coordinate(situation: Situation, stage: float, drains: float) -> StagingPlan:
     """Let everybody drain at any time; the policy decides how fast."""
     everybody = range(len(situation.applications))
     staging = _staging(situation, _STAGING[int(stage)])
     orders = orders_for(situation, staging, everybody)
-    return Plan(orders, background=drains == 0)
+    return StagingPlan(orders, background=drains == 0)
 
 
 def _staging(situation: Situation, who: str) -> Sequence[int]:

@@ -37,7 +37,7 @@ from penstock.staging.partition import (
     proportional,
     weights,
 )
-from penstock.staging.situation import Order, Plan, Situation
+from penstock.staging.situation import Situation, StagingOrder, StagingPlan
 
 __all__ = ["PARAMETERS", "coordinate"]
 
@@ -48,14 +48,16 @@ PARAMETERS: Final = (
 )
 
 
-def coordinate(situation: Situation, by: float, split: float) -> Plan:
+def coordinate(situation: Situation, by: float, split: float) -> StagingPlan:
     """Give a part to everybody who is in its I/O phase, and hold one for who comes."""
     sharers = situation.arrivals()
     part_of = dict(zip(sharers, _cut(situation, sharers, by, split), strict=True))
     everybody = range(len(situation.applications))
-    return Plan(
+    return StagingPlan(
         [
-            Order(part_of.get(i) or _next_part(situation, i, by, split), drain=True)
+            StagingOrder(
+                part_of.get(i) or _next_part(situation, i, by, split), drain=True
+            )
             for i in everybody
         ]
     )

@@ -12,7 +12,7 @@ priority
     The highest priority set by the operator (ties: lowest index), at any moment.
 
 The token goes to whoever has been without it for the longest time: a round robin that
-needs no memory but the turns (`Standing`).
+needs no memory but the turns (`ApplicationStatus`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from math import inf
 from typing import Final
 
 from penstock.registry import Parameter
-from penstock.staging.situation import Situation, Standing
+from penstock.staging.situation import ApplicationStatus, Situation
 
 __all__ = ["FLUSH_PARAMETERS", "turns"]
 
@@ -65,6 +65,6 @@ def _token(
     return [min(others, key=waits_longest)], situation.now + window
 
 
-def _over(holder: Standing, window: float, now: float) -> bool:
+def _over(holder: ApplicationStatus, window: float, now: float) -> bool:
     """Tell whether the turn of the holder is over."""
     return now >= holder.turn_began + window

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from penstock.staging.situation import Plan, Situation, Standing
+from penstock.staging.situation import ApplicationStatus, Situation, StagingPlan
 
 __all__ = ["pausing", "self_interference"]
 
@@ -19,7 +19,7 @@ __all__ = ["pausing", "self_interference"]
 _MATTERS: Final = 0.1
 
 
-def pausing(standing: Standing) -> float:
+def pausing(standing: ApplicationStatus) -> float:
     """Return d / (d + S / b): the part of the time for which one process pauses.
 
     d is the pause after a request, S / b the time in which all processes together
@@ -30,7 +30,7 @@ def pausing(standing: Standing) -> float:
     return standing.pause / (standing.pause + standing.request / standing.bandwidth)
 
 
-def self_interference(situation: Situation, plan: Plan) -> list[str]:
+def self_interference(situation: Situation, plan: StagingPlan) -> list[str]:
     """Return a warning for every application that would flush what it would pace."""
     return [
         f"{a.name}: {a.processes} processes will flush at once what they would write "

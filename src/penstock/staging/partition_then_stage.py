@@ -35,7 +35,7 @@ from penstock.registry import Parameter
 from penstock.staging.flushing import FLUSH_PARAMETERS, turns
 from penstock.staging.partition import BY_PARAMETER, parts, proportional, weights
 from penstock.staging.precedence import wants_to_drain
-from penstock.staging.situation import Order, Plan, Situation
+from penstock.staging.situation import Situation, StagingOrder, StagingPlan
 
 __all__ = ["PARAMETERS", "coordinate"]
 
@@ -48,7 +48,7 @@ PARAMETERS: Final = (
 
 def coordinate(
     situation: Situation, least: float, by: float, flush: float, window: float
-) -> Plan:
+) -> StagingPlan:
     """Give parts to the first to arrive; let the others stage."""
     arrivals = situation.arrivals()
     room = max(situation.targets // int(least), 1)
@@ -62,11 +62,11 @@ def coordinate(
     wanting = wants_to_drain(situation, writing, blocks=True)
     draining, wake = turns(situation, wanting, flush, window)
     orders = [
-        Order(
+        StagingOrder(
             part_of.get(i, situation.all_targets),
             stage=i in staging,
             drain=i in draining,
         )
         for i in range(len(situation.applications))
     ]
-    return Plan(orders, wake)
+    return StagingPlan(orders, wake)

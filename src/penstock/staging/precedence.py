@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from math import inf
 
 from penstock.staging.flushing import turns
-from penstock.staging.situation import Order, Plan, Situation
+from penstock.staging.situation import Situation, StagingOrder, StagingPlan
 
 __all__ = ["orders_for", "stage_behind", "wants_to_drain"]
 
@@ -25,7 +25,7 @@ def stage_behind(
     blocks: bool,
     flush: float,
     window: float,
-) -> Plan:
+) -> StagingPlan:
     """Let the first in `precedence` write through and the others stage.
 
     Parameters
@@ -38,7 +38,7 @@ def stage_behind(
     """
     wanting = wants_to_drain(situation, precedence[:1], blocks=blocks)
     draining, wake = turns(situation, wanting, flush, window)
-    return Plan(orders_for(situation, precedence[1:], draining), wake)
+    return StagingPlan(orders_for(situation, precedence[1:], draining), wake)
 
 
 def wants_to_drain(
@@ -61,9 +61,9 @@ def wants_to_drain(
 
 def orders_for(
     situation: Situation, staging: Collection[int], draining: Collection[int]
-) -> list[Order]:
+) -> list[StagingOrder]:
     """Return orders in which all targets are everybody's."""
     return [
-        Order(situation.all_targets, stage=i in staging, drain=i in draining)
+        StagingOrder(situation.all_targets, stage=i in staging, drain=i in draining)
         for i in range(len(situation.applications))
     ]

@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
 
-__all__ = ["Order", "Plan", "Situation", "Standing"]
+__all__ = ["ApplicationStatus", "Situation", "StagingOrder", "StagingPlan"]
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ApplicationStatus:
     """One application, as a strategy sees it."""
 
     name: str
@@ -58,7 +58,7 @@ class Situation:
     """This instant (s)."""
     targets: int
     """How many storage targets there are."""
-    applications: tuple[Standing, ...]
+    applications: tuple[ApplicationStatus, ...]
 
     def arrivals(self) -> list[int]:
         """Return who is in its I/O phase, in the order of arrival (ties: by index)."""
@@ -73,7 +73,7 @@ class Situation:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class StagingOrder:
     """What one application does from now on."""
 
     targets: tuple[int, ...]
@@ -87,10 +87,10 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class StagingPlan:
     """The answer of a strategy: an order for every application."""
 
-    orders: Sequence[Order]
+    orders: Sequence[StagingOrder]
     wake: float = inf
     """When to ask again if nothing happens (s)."""
     background: bool = field(default=False, kw_only=True)

@@ -22,15 +22,15 @@ from __future__ import annotations
 from typing import Final
 
 from penstock.staging.partition import BY_PARAMETER, parts, proportional, weights
-from penstock.staging.situation import Order, Plan, Situation
+from penstock.staging.situation import Situation, StagingOrder, StagingPlan
 
 __all__ = ["PARAMETERS", "coordinate"]
 
 PARAMETERS: Final = (BY_PARAMETER,)
 
 
-def coordinate(situation: Situation, by: float) -> Plan:
+def coordinate(situation: Situation, by: float) -> StagingPlan:
     """Give everybody the same part at any time."""
     everybody = range(len(situation.applications))
     counts = proportional(weights(situation, everybody, by), situation.targets)
-    return Plan([Order(part, drain=True) for part in parts(counts)])
+    return StagingPlan([StagingOrder(part, drain=True) for part in parts(counts)])

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from penstock.errors import PenstockError, PolicyError, reason_of
-from penstock.registry import Found, labelled, parameter_values
+from penstock.registry import Lookup, labelled, parameter_values
 from penstock.staging.limits import self_interference
-from penstock.staging.situation import Order, Plan, Situation
+from penstock.staging.situation import Situation, StagingOrder, StagingPlan
 
 __all__ = ["Strategy"]
 
@@ -27,13 +27,13 @@ class Strategy:
     settings: Mapping[str, float] = field(repr=False)
 
     @classmethod
-    def bind(cls, found: Found) -> Self:
+    def bind(cls, found: Lookup) -> Self:
         """Return the strategy that was found, its parameters set."""
         values = parameter_values(f"strategy {found.name}", found.declared, found.given)
         label = labelled(found.name, found.declared, values)
         return cls(found.name, label, found.function, values)
 
-    def decide(self, situation: Situation) -> Plan:
+    def decide(self, situation: Situation) -> StagingPlan:
         """Return an order for every application, and when to ask again.
 
         Raises
@@ -54,14 +54,14 @@ class Strategy:
         self._check(plan, situation)
         return plan  # type: ignore[no-any-return]
 
-    def warnings(self, situation: Situation, plan: Plan) -> list[str]:
+    def warnings(self, situation: Situation, plan: StagingPlan) -> list[str]:
         """Return what speaks against `plan`: see `penstock.staging.limits`."""
         return [
             f"strategy {self.label}: {w}" for w in self_interference(situation, plan)
         ]
 
     def _check(self, plan: Any, situation: Situation) -> None:
-        if not isinstance(plan, Plan) or len(plan.orders) != len(
+        if not isinstance(plan, StagingPlan) or len(plan.orders) != len(
             situation.applications
         ):
             raise self._broken("no order for every application")
@@ -70,7 +70,7 @@ class Strategy:
         for a, order in zip(situation.applications, plan.orders, strict=True):
             self._check_order(a.name, order, situation.targets)
 
-    def _check_order(self, name: str, order: Order, targets: int) -> None:
+    def _check_order(self, name: str, order: StagingOrder, targets: int) -> None:
         lawful = {r for r in order.targets if 0 <= r < targets}
         if not len(order.targets) == len(lawful) > 0:
             raise self._broken(

@@ -17,12 +17,12 @@ Source
 from __future__ import annotations
 
 from penstock.staging.precedence import orders_for
-from penstock.staging.situation import Plan, Situation
+from penstock.staging.situation import Situation, StagingPlan
 
 __all__ = ["coordinate"]
 
 
-def coordinate(situation: Situation) -> Plan:
+def coordinate(situation: Situation) -> StagingPlan:
     """Let all write through, and drain what an earlier strategy has staged."""
     everybody = range(len(situation.applications))
-    return Plan(orders_for(situation, (), everybody))
+    return StagingPlan(orders_for(situation, (), everybody))

@@ -24,12 +24,12 @@ from __future__ import annotations
 
 from penstock.staging.flushing import FLUSH_PARAMETERS as PARAMETERS
 from penstock.staging.precedence import stage_behind
-from penstock.staging.situation import Plan, Situation
+from penstock.staging.situation import Situation, StagingPlan
 
 __all__ = ["PARAMETERS", "coordinate"]
 
 
-def coordinate(situation: Situation, flush: float, window: float) -> Plan:
+def coordinate(situation: Situation, flush: float, window: float) -> StagingPlan:
     """Let the last to arrive write; the others flush when they are blocked."""
     return stage_behind(
         situation, situation.arrivals()[::-1], blocks=False, flush=flush, window=window

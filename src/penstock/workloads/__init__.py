@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from penstock.errors import UnknownNameError
 from penstock.model import Instance
-from penstock.workloads.apex import Apex
+from penstock.workloads.apex.workload import Apex
 from penstock.workloads.io_sets import IOSets
 from penstock.workloads.microbenchmark import Microbenchmark
 from penstock.workloads.parameters import parse_settings

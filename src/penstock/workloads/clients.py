@@ -18,7 +18,7 @@ __all__ = [
     "KB",
     "MB",
     "Clients",
-    "Stage",
+    "RateSegment",
     "btio_large",
     "btio_small",
     "on_off",
@@ -32,7 +32,7 @@ MB: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class RateSegment:
     """A time in which a group issues, at a rate that may change linearly."""
 
     begin: float
@@ -77,7 +77,7 @@ class Clients:
     processes: int
     size: int
     """Of a request (bytes)."""
-    stages: tuple[Stage, ...]
+    stages: tuple[RateSegment, ...]
     closed: bool = True
     """Whether a process waits for its last answer before it goes on."""
     jitter: float = 0.0
@@ -107,7 +107,7 @@ class Clients:
                 remedy="give a rate",
             )
 
-    def first(self, process: int, after: float) -> tuple[float, Stage] | None:
+    def first(self, process: int, after: float) -> tuple[float, RateSegment] | None:
         """Return when a process issues first at or after a time (s), and the stage.
 
         Processes begin a stage one after the other, evenly over one period.
@@ -122,7 +122,7 @@ class Clients:
                     return time, stage
         return None
 
-    def period(self, stage: Stage, time: float) -> float:
+    def period(self, stage: RateSegment, time: float) -> float:
         """Return the time (s) between two requests of one process."""
         return self.processes * self.size / stage.rate_at(time)
 
@@ -157,7 +157,7 @@ def steady(
     begin: float = 0.0,
 ) -> Clients:
     """Return an IOR-like group that issues at one rate (bytes/s), until `end` (s)."""
-    return Clients(application, processes, size, (Stage(begin, end, rate),))
+    return Clients(application, processes, size, (RateSegment(begin, end, rate),))
 
 
 def saturating(
@@ -177,7 +177,7 @@ def ramp(
     size: int = MB,
 ) -> Clients:
     """Return a group whose rate (bytes/s) changes linearly from first to last."""
-    return Clients(application, processes, size, (Stage(0.0, end, first, last),))
+    return Clients(application, processes, size, (RateSegment(0.0, end, first, last),))
 
 
 def on_off(
@@ -193,7 +193,7 @@ def on_off(
     stages = []
     begin = 0.0
     while begin < end:
-        stages.append(Stage(begin, min(begin + period, end), rate))
+        stages.append(RateSegment(begin, min(begin + period, end), rate))
         begin += 2 * period
     return Clients(application, processes, size, tuple(stages))
 

@@ -22,13 +22,13 @@ from penstock.model import Application, Instance, Platform, Window
 from penstock.workloads.iterative import MOST_ITERATIONS
 from penstock.workloads.parameters import check_parameters, parameter
 
-__all__ = ["SHAPES", "Microbenchmark", "Shape"]
+__all__ = ["SHAPES", "Microbenchmark", "WritePattern"]
 
 _MB: Final = 1e6
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class WritePattern:
     """What one application writes in an I/O phase."""
 
     processes: int
@@ -56,9 +56,9 @@ class Shape:
 
 #: One checkpoint of the real applications of papers/4 section V-B.4, file per process.
 SHAPES: Final = {
-    "cm1": Shape(256, 52, _MB),
-    "lanl-app1": Shape(256, 50, _MB),
-    "lanl-app2": Shape(256, 50, _MB),
+    "cm1": WritePattern(256, 52, _MB),
+    "lanl-app1": WritePattern(256, 50, _MB),
+    "lanl-app2": WritePattern(256, 50, _MB),
 }
 _OWN: Final = "benchmark"
 _CHOICES: Final = (_OWN, *SHAPES)
@@ -84,9 +84,9 @@ class Microbenchmark:
     def __post_init__(self) -> None:
         check_parameters(self)
 
-    def shape(self, name: str) -> Shape:
+    def shape(self, name: str) -> WritePattern:
         """Return what an application writes: the benchmark's own, or a real shape."""
-        own = Shape(self.processes, self.requests, self.size, self.delay)
+        own = WritePattern(self.processes, self.requests, self.size, self.delay)
         return SHAPES.get(name, own)
 
     def instance(self, seed: int, index: int) -> Instance:  # noqa: ARG002 - not random

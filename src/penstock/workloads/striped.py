@@ -52,7 +52,7 @@ from penstock.workloads.parameters import (
     check_parameters,
     parameter,
 )
-from penstock.workloads.profiles import CASES, profiles
+from penstock.workloads.profiles.profiles import CASES, profiles
 
 __all__ = [
     "Striped",

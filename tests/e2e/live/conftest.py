@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.live import Page
+from penstock.live.node.page import Page
 from support.jobs import Job, compiled
 from support.stages import Stage
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from penstock.bench import BENCHES, decisions, pacing
 from penstock.cli import main
-from penstock.live.bench import BENCHES, decisions, pacing
 
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from penstock import __version__
+from penstock.bench import delta
 from penstock.cli import main
-from penstock.live.bench import delta
 from support.mounts import why_no_mounts
 
 

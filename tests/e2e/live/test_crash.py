@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.live.drain import State
+from penstock.live.staging.drain import JournalState
 from support.crashes import (
     FILES,
     Draws,
@@ -107,7 +107,7 @@ def _trial(stage: Stage, crasher: Path, seed: int, *, on_disk: bool) -> None:
     answers = killed(stage, crasher, seed, chance, durable=durable)
     drain_with_accidents(stage, chance)
     for found in stage.drain():
-        assert found.state is State.DRAINED, found
+        assert found.state is JournalState.DRAINED, found
     _check(stage, seed, answers)
 
 

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from penstock.live.drain import State
+from penstock.live.staging.drain import JournalState
 from support.crashes import (
     FILES,
     Draws,
@@ -170,7 +170,7 @@ def _trial(stage: Stage, crasher: Path, seed: int) -> int:
     expected = _expected(seed, answers)
     _check(stage, expected, seed)
     assert _mounted(stage.folder, _MUCH_ROOM, "remount")
-    assert {found.state for found in stage.drain()} <= {State.DRAINED}
+    assert {found.state for found in stage.drain()} <= {JournalState.DRAINED}
     _check(stage, expected, seed)
     assert all(name.endswith(".failed") for name in stage.left_over())
     return sum(answer < 0 for answer in answers)

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from penstock.live import IoClass, Page
-from penstock.live.drain import State
-from penstock.live.drainers import Drainer, drain_beside
-from penstock.live.shim import shim_path
+from penstock.live.node.page import IoClass, Page
+from penstock.live.staging.drain import JournalState
+from penstock.live.staging.drainers import Drainer, drain_beside
+from penstock.native.build import shim_path
 from support.jobs import Job
 from support.stages import Stage
 from support.users import NEEDS_ROOT, NOBODY, open_for_all
@@ -427,7 +427,7 @@ def test_who_wants_to_be_called_drains_by_itself(stage: Stage, job: Job) -> None
     with _draining(job.page, stage):
         until(lambda: (stage.folder / "other").stat().st_size == 1000)
         found = {Path(it.file).name: it for it in stage.drain()}
-        assert found["asks"].state is State.LIVE
+        assert found["asks"].state is JournalState.LIVE
         assert "on_flush" in found["asks"].reason
         assert (stage.folder / "asks").stat().st_size == 0
         program.communicate(timeout=LIMIT_S)
@@ -441,7 +441,7 @@ def test_the_dead_are_not_called(stage: Stage) -> None:
     assert program.stdout.readline() == b"staged\n"
     program.kill()
     program.communicate(timeout=LIMIT_S)
-    assert [found.state for found in stage.drain()] == [State.DRAINED] * 2
+    assert [found.state for found in stage.drain()] == [JournalState.DRAINED] * 2
     assert (stage.folder / "asks").stat().st_size == 1000
 
 

@@ -19,19 +19,19 @@ from typing import Any
 import pytest
 
 from penstock.errors import InputError
-from penstock.live.messages import (
+from penstock.live.wire.frames import Client
+from penstock.live.wire.messages import (
     VERSION,
     Enter,
     Explain,
+    GetStatus,
     Hint,
     JobLine,
     Message,
     Register,
     SetLimit,
-    Status,
     encode,
 )
-from penstock.live.wire import Client
 from support import seeded
 from support.daemons import Daemon
 from support.users import (
@@ -51,7 +51,7 @@ SLOW, MANY_BLOCKS = "20 kB/s", 400
 def jobs(daemon: Daemon) -> dict[str, JobLine]:
     """Return how jobs stand, by name."""
     with Client(daemon.home / "agent.sock") as client:
-        return {line.job: line for line in client.ask(Status()).jobs}
+        return {line.job: line for line in client.ask(GetStatus()).jobs}
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +143,7 @@ _MESSAGES: tuple[Message, ...] = (
     Hint("fuzz", 1.0),
     SetLimit("fuzz", 1.0),
     Explain("fuzz"),
-    Status(),
+    GetStatus(),
 )
 
 
@@ -212,14 +212,14 @@ def test_a_user_who_truncates_its_page_harms_nobody(victim: Daemon) -> None:
         with Client(address) as client:
             page = client.ask(Enter("attacker")).page
             os.truncate(page, 0)
-            until(lambda: client.ask(Status()).jobs == [])
+            until(lambda: client.ask(GetStatus()).jobs == [])
             # Again, while the agent looks: with another page of the same name.
             page = client.ask(Enter("attacker")).page
             file = os.open(page, os.O_RDWR)
             for size in (4096, 0, 100, 4096) * 50:
                 os.ftruncate(file, size)
             os.ftruncate(file, 0)
-            until(lambda: client.ask(Status()).jobs == [])
+            until(lambda: client.ask(GetStatus()).jobs == [])
             return [str(os.path.exists(page))]  # noqa: PTH110 - in a child
 
     assert as_user(NOBODY, attack) == ["False"]
@@ -247,7 +247,7 @@ def test_a_user_cannot_be_taken_for_another_one(victim: Daemon) -> None:
                     said.append(str(client.ask(word)))
                 except InputError as error:
                     said.append(str(error))
-            seen = [line.job for line in client.ask(Status()).jobs]
+            seen = [line.job for line in client.ask(GetStatus()).jobs]
             said.append(f"sees {seen}")
         names = ("", "pages", "slurm", "keys")
         said += [name for name in names if os.access(victim.home / name, os.R_OK)]

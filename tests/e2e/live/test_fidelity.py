@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 
+from penstock.bench import fidelity, shares
+from penstock.bench.applications import Place, run_applications
+from penstock.bench.stage import BenchStage, serving, staged
 from penstock.cli import main
 from penstock.errors import InputError
-from penstock.live.bench import fidelity, shares
-from penstock.live.bench.applications import Place, run_applications
-from penstock.live.bench.stage import Stage, serving, staged
 from penstock.model import Application, Platform
 from support.mounts import why_no_mounts
 
@@ -97,7 +97,7 @@ def test_phases_end_in_order_and_work_is_never_short(folder: Path) -> None:
     assert third < took
 
 
-def _run(stage: Stage, applications: list[Application]) -> list[list[float]]:
+def _run(stage: BenchStage, applications: list[Application]) -> list[list[float]]:
     with stage.served("fcfs", Platform(1e8, 1e8)) as daemon:
         place = Place(stage.program, daemon, stage.mount.point)
         return run_applications(place, applications)

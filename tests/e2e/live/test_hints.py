@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.live import Mode
-from penstock.live.shim import SOURCES
+from penstock.live.node.page import Mode
+from penstock.native.build import SOURCES
 from support.jobs import Job
 
 PROGRAM = r"""
@@ -42,7 +42,7 @@ def program(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     if shutil.which(compiler) is None:
         pytest.skip(f"needs {compiler}")
     (tmp_path / "source").write_text(PROGRAM)
-    strict = ["-Wall", "-Wextra", "-Werror", "-pedantic", f"-I{SOURCES}"]
+    strict = ["-Wall", "-Wextra", "-Werror", "-pedantic", f"-I{SOURCES}/shim"]
     command = [compiler, *strict, *options, tmp_path / "source"]
     end = ["-x", "none", "-o", tmp_path / "program", "-ldl"]
     subprocess.run([*command, *end], check=True, timeout=120)

@@ -78,7 +78,7 @@ _SCRIPT = r"""
 import subprocess, sys, time
 from pathlib import Path
 from penstock.errors import InputError
-from penstock.live.drivers import get_driver
+from penstock.live.staging.drivers import get_driver
 
 root = Path("mnt").resolve()
 driver = get_driver("moosefs", root)

@@ -17,17 +17,17 @@ from typing import Any
 import pytest
 
 from penstock.errors import InputError
-from penstock.live.messages import (
+from penstock.live.wire.frames import Client
+from penstock.live.wire.messages import (
     Enter,
     Explain,
+    GetStatus,
     Hint,
     SetBandwidth,
     SetLimit,
     SetPolicy,
-    Status,
     Switch,
 )
-from penstock.live.wire import Client
 from support.daemons import PHASES, Daemon
 from support.users import NEEDS_ROOT, NOBODY, as_user, open_for_all
 from support.waiting import until
@@ -310,7 +310,7 @@ def test_a_user_sees_only_what_is_its_own(tmp_path: Path) -> None:
                 pages = [
                     client.ask(Enter(job, nodes=9)).page for job in ("own", "roots")
                 ]
-                jobs = [line.job for line in client.ask(Status()).jobs]
+                jobs = [line.job for line in client.ask(GetStatus()).jobs]
                 own = [os.access(page, os.R_OK | os.W_OK) for page in pages]
                 found = list(map(str, (daemon.home / "pages").glob("*")))
                 return [jobs, own, found, client.ask(Explain("own")).text]

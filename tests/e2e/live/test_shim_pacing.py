@@ -14,8 +14,15 @@ from pathlib import Path
 
 import pytest
 
-from penstock.live import Bucket, Counters, IoClass, Mode, Page
-from penstock.live.page import CREDIT_S, SLACK_S
+from penstock.live.node.page import (
+    CREDIT_S,
+    SLACK_S,
+    Bucket,
+    Counters,
+    IoClass,
+    Mode,
+    Page,
+)
 from support.jobs import Job
 from support.waiting import until
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.live import IoClass
-from penstock.live.shim import STRICT, build_shim
+from penstock.live.node.page import IoClass
+from penstock.native.build import STRICT, build_shim
 from support.jobs import PROGRAMS, Job, compiled
 from support.stages import Stage
 

@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from penstock.cli import drain
-from penstock.live import IoClass, Page
-from penstock.live.drain import State, look
-from penstock.live.drainers import drain_beside
-from penstock.live.journal import LAYOUT
-from penstock.live.shim import SOURCES
+from penstock.cli.live import drain
+from penstock.live.node.page import IoClass, Page
+from penstock.live.staging.drain import JournalState, look
+from penstock.live.staging.drainers import drain_beside
+from penstock.live.staging.journal import LAYOUT
+from penstock.native.build import SOURCES
 from support.jobs import Job, compiled
 from support.stages import Stage
 from support.waiting import LIMIT_S, until
@@ -95,7 +95,7 @@ def test_what_is_written_is_staged_and_not_in_the_file(
 ) -> None:
     assert (stage.folder / "a").read_bytes() == b""
     (found,) = look(stage.journals)
-    assert (found.state, found.pending_bytes) == (State.LIVE, len(STAGED))
+    assert (found.state, found.pending_bytes) == (JournalState.LIVE, len(STAGED))
     assert found.process == writer.pid
     assert found.file == str(stage.folder / "a")
 
@@ -135,7 +135,7 @@ def test_a_drainer_works_beside_the_writer(
     stage: Stage, writer: subprocess.Popen[bytes]
 ) -> None:
     (found,) = stage.drain()
-    assert (found.state, found.drained_bytes) == (State.LIVE, len(STAGED))
+    assert (found.state, found.drained_bytes) == (JournalState.LIVE, len(STAGED))
     assert (stage.folder / "a").read_bytes() == STAGED
     _tell(writer, b"more\n")
     assert (stage.folder / "a").read_bytes() == STAGED
@@ -159,7 +159,7 @@ def test_the_next_program_drains_what_a_dead_one_has_left(
     stage: Stage, writer: subprocess.Popen[bytes]
 ) -> None:
     _killed(writer)
-    assert [found.state for found in look(stage.journals)] == [State.ORPHAN]
+    assert [found.state for found in look(stage.journals)] == [JournalState.ORPHAN]
     assert stage.run("cat", "a").stdout == STAGED
     assert stage.left_over() == []
 
@@ -182,7 +182,7 @@ def test_a_drainer_may_be_staged_itself(
     stage: Stage, writer: subprocess.Popen[bytes], job: Job
 ) -> None:
     _killed(writer)
-    code = "import sys, pathlib; from penstock.live.drain import drain_folder; "
+    code = "import sys, pathlib; from penstock.live.staging.drain import drain_folder; "
     code += "drain_folder(pathlib.Path(sys.argv[1]))"
     environment = stage.environment(page=job.page.path)
     command = (sys.executable, "-c", code, stage.journals)
@@ -209,7 +209,7 @@ def test_another_file_with_the_name_is_not_written(
     (stage.folder / "a").write_bytes(b"new")
     (found,) = stage.drain()
     assert (found.state, found.reason.split(" (")[0]) == (
-        State.KEPT,
+        JournalState.KEPT,
         "another file has its name now",
     )
     assert (stage.folder / "a").read_bytes() == b"new"
@@ -231,7 +231,7 @@ def test_an_inode_that_is_used_again_is_another_file(
     _killed(writer)
     _patch(stage, "birth_ns", 12345)
     (found,) = stage.drain()
-    assert found.state is State.KEPT
+    assert found.state is JournalState.KEPT
     assert stage.run("cat", "a").stdout == b""
     (left,) = stage.left_over()
     assert left.endswith(".failed")
@@ -258,7 +258,7 @@ def test_a_journal_of_another_version_is_kept_and_said(
     path = _patch(stage, "version", 99)
     kept = path.read_bytes()
     (found,) = stage.drain()
-    assert found.state is State.KEPT
+    assert found.state is JournalState.KEPT
     assert "not a journal of version" in found.reason
     assert stage.run(sys.executable, "-S", "-c", WRITER).returncode == 0
     assert (stage.folder / "a").read_bytes() == STAGED
@@ -309,7 +309,7 @@ def test_a_record_that_the_machine_lost_is_not_written(
     data[place : place + 6] = bytes(6)
     path.write_bytes(data)
     (found,) = stage.drain()
-    assert (found.state, found.drained_bytes) == (State.KEPT, len(STAGED))
+    assert (found.state, found.drained_bytes) == (JournalState.KEPT, len(STAGED))
     assert "damaged" in found.reason
     assert (stage.folder / "a").read_bytes() == STAGED
 
@@ -339,7 +339,10 @@ def test_a_late_error_is_told_by_fsync_and_close(
     (left,) = stage.left_over()
     assert left.endswith(".failed")
     (found,) = look(stage.journals)
-    assert (found.state, found.reason) == (State.FAILED, os.strerror(errno.ENOSPC))
+    assert (found.state, found.reason) == (
+        JournalState.FAILED,
+        os.strerror(errno.ENOSPC),
+    )
     subprocess.run(["mount", "-o", "remount,size=4m", small], check=True, timeout=120)
     capsys.readouterr()
     assert _command(stage.journals) == 0
@@ -378,9 +381,9 @@ def test_a_drain_goes_on_when_there_is_space_again(stage: Stage, small: Path) ->
     (small / "ballast").write_bytes(bytes(100 << 10))
     full.run(sys.executable, "-S", "-c", code)
     (found,) = full.drain()
-    assert (found.state, found.reason) == (State.KEPT, os.strerror(errno.ENOSPC))
+    assert (found.state, found.reason) == (JournalState.KEPT, os.strerror(errno.ENOSPC))
     (small / "ballast").unlink()
-    assert [found.state for found in full.drain()] == [State.DRAINED]
+    assert [found.state for found in full.drain()] == [JournalState.DRAINED]
     assert (small / "a").read_bytes() == b"xy" * 2**17
 
 
@@ -769,7 +772,7 @@ def test_without_the_library_the_interface_does_nothing(stage: Stage) -> None:
 
 
 def test_the_interface_in_c(stage: Stage, tmp_path: Path) -> None:
-    program = compiled(tmp_path / "bbio", "bbio.c", (f"-I{SOURCES}",))
+    program = compiled(tmp_path / "bbio", "bbio.c", (f"-I{SOURCES}/stage",))
     assert stage.run(program, stage.journals, environment={}).stdout == b"0 5002\n"
     (stage.folder / "a").unlink()
     done = stage.run(program, stage.journals)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.live import IoClass
-from penstock.live.drainers import drain_beside
+from penstock.live.node.page import IoClass
+from penstock.live.staging.drainers import drain_beside
 from support.jobs import Job
 from support.stages import Stage, files, scenes_of
 from support.waiting import LIMIT_S, until
@@ -71,7 +71,7 @@ OFF_AND_ON = """
 import os, sys
 from pathlib import Path
 from penstock import bbio
-from penstock.live.drain import drain_folder
+from penstock.live.staging.drain import drain_folder
 drain_folder(Path(sys.argv[1]))
 bbio.init(sys.argv[1], "1 MiB")
 fd = os.open("a", os.O_WRONLY | os.O_CREAT, 0o600)

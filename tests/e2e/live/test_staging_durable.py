@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.live import IoClass
-from penstock.live.drainers import drain_beside
+from penstock.live.node.page import IoClass
+from penstock.live.staging.drainers import drain_beside
 from support.jobs import Job
 from support.stages import Stage
 from support.waiting import LIMIT_S, until

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from penstock.live.drainers import Drainer
-from penstock.live.page import Page
+from penstock.live.node.page import Page
+from penstock.live.staging.drainers import Drainer
 from support import file_driver
 from support.stages import Stage, files
 from support.waiting import LIMIT_S

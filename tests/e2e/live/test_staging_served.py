@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from penstock.live.messages import Enter
-from penstock.live.shim import shim_environment, shim_path
-from penstock.live.staging_rules import Staging
-from penstock.live.wire import Client
+from penstock.live.node.shim import shim_environment
+from penstock.live.staging.rules import Staging
+from penstock.live.wire.frames import Client
+from penstock.live.wire.messages import Enter
+from penstock.native.build import shim_path
 from support.daemons import Daemon
 from support.users import NEEDS_ROOT, NOBODY, as_user, open_for_all
 from support.waiting import LIMIT_S, until

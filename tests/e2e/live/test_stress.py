@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.live import IoClass, Page
-from penstock.live.messages import Enter, Status
-from penstock.live.wire import Client
+from penstock.live.node.page import IoClass, Page
+from penstock.live.wire.frames import Client
+from penstock.live.wire.messages import Enter, GetStatus
 from support.daemons import Daemon
 from support.waiting import until
 
@@ -33,7 +33,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 def jobs(daemon: Daemon) -> list[str]:
     """Return the names of the jobs."""
     with Client(daemon.home / "agent.sock") as client:
-        return [line.job for line in client.ask(Status()).jobs]
+        return [line.job for line in client.ask(GetStatus()).jobs]
 
 
 class Footprint:
@@ -125,7 +125,7 @@ def test_five_hundred_processes_have_the_rate_of_one_job(daemon: Daemon) -> None
         ratio = (drawn[1] - drawn[0]) / (granted[1] - granted[0])
         assert ratio == pytest.approx(1.0, abs=0.02)
         with Client(daemon.home / "agent.sock") as client:
-            (line,) = client.ask(Status()).jobs
+            (line,) = client.ask(GetStatus()).jobs
         assert line.granted == 4 * MB
     finally:
         os.killpg(process.pid, 9)

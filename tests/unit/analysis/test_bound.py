@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from penstock.analysis import bound as bound_module
-from penstock.analysis.bound import Demand, bisect_target, min_yield_bound
+from penstock.analysis.bound import StorageDemand, bisect_target, min_yield_bound
 from penstock.errors import InputError
 from penstock.model import Application, Instance, Platform, Sharing, Window
 from penstock.sim import simulate
@@ -142,7 +142,7 @@ class TestClosedForms:
         wide = plain(("work", 1), ("io", 2), ("work", 20), nodes=2)
         instance = instance_of(narrow, wide, bandwidth=2.0)
         assert value(instance) == pytest.approx(0.95, abs=1e-9)
-        demand = Demand.of(instance)
+        demand = StorageDemand.of(instance)
         assert demand.lateness(demand.best_yield()) <= 0
 
     def test_finished_inside_the_window(self) -> None:
@@ -186,7 +186,7 @@ def needs(instance: Instance, target: float) -> list[tuple[float, float, float]]
 @settings(max_examples=150, deadline=None)
 @given(instances(equal_caps=False), st.floats(0.05, 1.0))
 def test_demand_is_its_definition(instance: Instance, fraction: float) -> None:
-    demand = Demand.of(instance)
+    demand = StorageDemand.of(instance)
     target = fraction * demand.best_yield()
     assume(target > 1e-3)
     order = np.argsort(demand.application, kind="stable")
@@ -198,7 +198,7 @@ def test_demand_is_its_definition(instance: Instance, fraction: float) -> None:
 @settings(max_examples=150, deadline=None)
 @given(instances(equal_caps=True))
 def test_flow_agrees_with_edf(instance: Instance) -> None:
-    demand = Demand.of(instance)
+    demand = StorageDemand.of(instance)
     top = demand.best_yield()
     edf = bisect_target(lambda y: demand.lateness(y) <= 0, top, TIGHT)
     flow = bisect_target(demand.flow_feasible, top, TIGHT)
@@ -207,14 +207,14 @@ def test_flow_agrees_with_edf(instance: Instance) -> None:
 
 def test_flow_agrees_with_edf_on_the_synthetic_workload() -> None:
     workload = get_workload("synthetic", ["W=1.1", "m=9", "h=20000"])
-    demand = Demand.of(workload.instance(1, 0))
+    demand = StorageDemand.of(workload.instance(1, 0))
     top = demand.best_yield()
     edf = bisect_target(lambda y: demand.lateness(y) <= 0, top, TIGHT)
     assert edf < top
     assert bisect_target(demand.flow_feasible, top, TIGHT) == pytest.approx(edf)
 
 
-def shortfall(demand: Demand, target: float) -> float:
+def shortfall(demand: StorageDemand, target: float) -> float:
     """Volume that the best fluid schedule leaves, by a linear programme."""
     deadline, needed = demand.at(target)
     kept = np.flatnonzero(needed > 0)
@@ -249,7 +249,7 @@ def shortfall(demand: Demand, target: float) -> float:
 @settings(max_examples=80, deadline=None)
 @given(instances(equal_caps=False, most=4, operations=3))
 def test_flow_is_the_linear_programme(instance: Instance) -> None:
-    demand = Demand.of(instance)
+    demand = StorageDemand.of(instance)
     top = demand.best_yield()
     assume(top > 1e-3)
     limit = bisect_target(demand.flow_feasible, top, TIGHT)
@@ -263,7 +263,7 @@ def test_flow_is_the_linear_programme(instance: Instance) -> None:
 @settings(max_examples=80, deadline=None)
 @given(instances(equal_caps=False))
 def test_ignoring_the_caps_is_a_relaxation(instance: Instance) -> None:
-    demand = Demand.of(instance)
+    demand = StorageDemand.of(instance)
     relaxed = bisect_target(
         lambda y: demand.lateness(y) <= 0, demand.best_yield(), TIGHT
     )

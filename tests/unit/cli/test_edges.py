@@ -10,7 +10,8 @@ from collections.abc import Callable
 
 import pytest
 
-from penstock.cli import main, policies
+from penstock.cli import main
+from penstock.cli.simulation import policies
 from penstock.errors import PolicyError
 
 PENSTOCK = [sys.executable, "-m", "penstock"]

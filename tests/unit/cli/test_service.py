@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.cli.live_options import live_settings
-from penstock.cli.serve import setup_parser
+from penstock.cli.live.options import live_settings
+from penstock.cli.live.serve import setup_parser
 
 UNIT = (Path(__file__).parents[3] / "examples" / "penstock.service").read_text()
 PROGRAM = "/usr/local/bin/penstock"

@@ -11,7 +11,7 @@ import pytest
 
 from penstock.analysis import measure, min_yield_bound
 from penstock.errors import InputError, PolicyError
-from penstock.experiments.compare import Report, compare
+from penstock.experiments.compare import InstanceComparison, compare
 from penstock.experiments.source import FileSource, WorkloadSource
 from penstock.model import write_instance
 from penstock.sim import simulate
@@ -23,7 +23,7 @@ POLICIES = ("fcfs", "set-10:initial=weight", "best-next-event")
 module = importlib.import_module("penstock.experiments.compare")
 
 
-def _timeless(reports: list[Report]) -> list[Any]:
+def _timeless(reports: list[InstanceComparison]) -> list[Any]:
     return [
         (
             *(r.index, r.pressure, r.window, r.digest, r.bound),
@@ -34,7 +34,7 @@ def _timeless(reports: list[Report]) -> list[Any]:
 
 
 @pytest.fixture(scope="module")
-def alone() -> list[Report]:
+def alone() -> list[InstanceComparison]:
     return compare(SOURCE, POLICIES, jobs=1)
 
 

@@ -14,18 +14,18 @@ import pytest
 from penstock.analysis import measure
 from penstock.analysis.placement import measure_placement
 from penstock.errors import InputError, UnknownNameError
-from penstock.experiments.campaign import run_study
-from penstock.experiments.executors import Inline
 from penstock.experiments.placement_study import (
     CLASSES,
     CRITERIA,
     Contender,
     PlacementStudy,
 )
+from penstock.experiments.runners.campaign import run_study
+from penstock.experiments.runners.executors import Inline
 from penstock.experiments.study import Piece, Point, sweep
 from penstock.placement import get_allocation, get_placement
 from penstock.sim import simulate
-from penstock.workloads.profile_classes import class_profile
+from penstock.workloads.profiles.profile_classes import class_profile
 from penstock.workloads.striped import Striped, minimum_load
 
 GNC, GC = "greedy-non-clairvoyant", "greedy-clairvoyant"

@@ -13,13 +13,13 @@ import pytest
 from matplotlib.figure import Figure
 
 from penstock.experiments.claims import Claim, Tables, Verdict
-from penstock.experiments.executors import Inline
 from penstock.experiments.reproduction import (
     Reproduction,
     Scale,
     reproduce,
     reproduce_all,
 )
+from penstock.experiments.runners.executors import Inline
 from penstock.experiments.study import Study, sweep
 
 ROWS = pl.DataFrame({"policy": ["a", "b"], "ratio": [1.5, 2.5], "all": [[1], [2]]})

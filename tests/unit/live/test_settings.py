@@ -12,7 +12,7 @@ import pytest
 
 from penstock.errors import InputError
 from penstock.live.settings import Settings, load_settings, settings_table
-from penstock.live.shim import SOURCES
+from penstock.native.build import SOURCES
 
 ROOT = Path(__file__).parents[3]
 
@@ -126,7 +126,7 @@ def test_every_setting_is_in_the_table_and_in_the_documentation() -> None:
 
 def test_no_variable_means_something_else_to_the_preload_library() -> None:
     """Programs are given the library's variables, and may start a daemon with them."""
-    code = "".join(path.read_text() for path in SOURCES.glob("*.c"))
+    code = "".join(path.read_text() for path in SOURCES.glob("*/*.c"))
     read = set(re.findall(r'"PENSTOCK_([A-Z_]+)"', code))
     assert {"PAGE", "CONTROLLED", "STAGING", "STAGING_SIZE"} <= read
     assert not read & {name.upper() for name, *_ in settings_table()}

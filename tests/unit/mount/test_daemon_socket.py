@@ -29,7 +29,7 @@ def test_a_folder_that_is_a_file(
     (tmp_path / "file").touch()
     monkeypatch.setattr(daemon, "mounted_at", lambda _: Mounted("m", "0:1", "fuse"))
     monkeypatch.setattr(daemon, "widen", lambda *_: None)
-    mount = daemon.Mount("b", "m", Limits(), tmp_path / "file" / "mounts", None)
+    mount = daemon.MountSpec("b", "m", Limits(), tmp_path / "file" / "mounts", None)
     with (
         pytest.raises(InputError, match=r"0-1\.sock: cannot be made: Not a directory"),
         daemon._listening(mount),
@@ -72,7 +72,7 @@ def test_it_serves_while_it_is_detached_and_ends_though_that_fails(
     service: Any = SimpleNamespace(gate=gate)
 
     async def main() -> None:
-        mount = daemon.Mount("b", "m", Limits(), Path(), None)
+        mount = daemon.MountSpec("b", "m", Limits(), Path(), None)
         session = daemon._Session(mount, service, None)
         with trio.fail_after(LIMIT_S):
             async with trio.open_nursery() as nursery:

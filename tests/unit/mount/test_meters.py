@@ -6,7 +6,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.mount.meters import WINDOW_S, Meter, Window
+from penstock.mount.meters import WINDOW_S, Meter, MeterWindow
 from penstock.qos.feedback import percentile
 
 ANSWERS = st.lists(
@@ -37,9 +37,9 @@ def test_the_last_window_is_the_last_complete_one() -> None:
     meter = Meter(1.0, 10.0)
     meter.answer(0.2, 100, 10.1)
     meter.answer(0.1, 50, 10.4)
-    assert meter.last(10.4) == Window()
-    assert meter.last(10.0 + WINDOW_S) == Window(0.2, 150 / WINDOW_S, 2)
-    assert meter.last(10.0 + 2 * WINDOW_S) == Window()
+    assert meter.last(10.4) == MeterWindow()
+    assert meter.last(10.0 + WINDOW_S) == MeterWindow(0.2, 150 / WINDOW_S, 2)
+    assert meter.last(10.0 + 2 * WINDOW_S) == MeterWindow()
 
 
 def test_one_in_twenty_may_be_late() -> None:

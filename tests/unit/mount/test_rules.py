@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.mount.rules import Caller, Rule, application_of
+from penstock.mount.rules import FileOpener, Rule, application_of
 
 
 @pytest.fixture
@@ -26,8 +26,10 @@ def opened(tmp_path: Path) -> Iterator[tuple[int, int]]:
         os.close(fd)
 
 
-def caller(opened: tuple[int, int], pid: int = 0, uid: int = 7, **kw: Path) -> Caller:
-    return Caller(pid or os.getpid(), uid, *opened, **kw)
+def caller(
+    opened: tuple[int, int], pid: int = 0, uid: int = 7, **kw: Path
+) -> FileOpener:
+    return FileOpener(pid or os.getpid(), uid, *opened, **kw)
 
 
 @pytest.mark.parametrize(
@@ -93,13 +95,13 @@ def test_a_process_that_is_gone_fits_only_what_the_kernel_said(
     assert Rule("a", user=7).fits(who)
 
 
-def in_job(tmp_path: Path, note: object, uid: int, pid: int = 5) -> Caller:
+def in_job(tmp_path: Path, note: object, uid: int, pid: int = 5) -> FileOpener:
     process = tmp_path / "proc" / str(pid)
     process.mkdir(parents=True, exist_ok=True)
     page = tmp_path / "x.page"
     (process / "environ").write_bytes(b"A=b\0PENSTOCK_PAGE=%s\0" % bytes(page))
     page.with_suffix(".note").write_text(json.dumps(note))
-    return Caller(pid, uid, 0, 0, tmp_path / "proc")
+    return FileOpener(pid, uid, 0, 0, tmp_path / "proc")
 
 
 def test_jobs_of_live_control(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from penstock.policies.policy import Policy, bind
 from penstock.policies.view import View
 from penstock.sim.buffers import BufferedRun, simulate_buffers
 from penstock.sim.buffers_model import Act, Buffer, Step, Storage, Writer
-from penstock.staging import Order, Plan, Situation, Strategy
+from penstock.staging import Situation, StagingOrder, StagingPlan, Strategy
 from penstock.staging.flushing import turns
 
 FAST = Buffer(speed=1e9)
@@ -34,8 +34,8 @@ def strategy(coordinate: object) -> Strategy:
 def always(stage: bool = True, drain: bool = True, rate: float = inf) -> Strategy:
     """Return a strategy with the same order for all, at any time."""
     return strategy(
-        lambda s: Plan(
-            [Order(s.all_targets, stage, drain, rate) for _ in s.applications]
+        lambda s: StagingPlan(
+            [StagingOrder(s.all_targets, stage, drain, rate) for _ in s.applications]
         )
     )
 
@@ -138,19 +138,19 @@ def test_a_drain_keeps_to_its_rate() -> None:
 
 
 def test_rates_may_change_while_it_drains() -> None:
-    def faster_later(s: Situation) -> Plan:
+    def faster_later(s: Situation) -> StagingPlan:
         rate, wake = (1.0, 5.0) if s.now < 5 else (7.0, inf)
-        return Plan([Order(s.all_targets, True, True, rate)], wake)
+        return StagingPlan([StagingOrder(s.all_targets, True, True, rate)], wake)
 
     run = simulate_buffers(ONE, [burst("A", 40.0)], strategy(faster_later), FAST)
     assert ends(run) == pytest.approx([10.0])
 
 
 def test_a_turn_that_ends_holds_the_drain() -> None:
-    def not_from_2_to_7(s: Situation) -> Plan:
+    def not_from_2_to_7(s: Situation) -> StagingPlan:
         free = not 2 <= s.now < 7
         wake = 2.0 if s.now < 2 else 7.0 if s.now < 7 else inf
-        return Plan([Order(s.all_targets, True, free)], wake)
+        return StagingPlan([StagingOrder(s.all_targets, True, free)], wake)
 
     run = simulate_buffers(ONE, [burst("A", 40.0)], strategy(not_from_2_to_7), FAST)
     assert ends(run) == pytest.approx([9.0])
@@ -186,8 +186,10 @@ def test_a_shared_buffer_is_shared() -> None:
 def test_what_was_staged_first_gets_there_first() -> None:
     """A goes on staging until its buffer is empty, though it may write through."""
 
-    def first_request_only(s: Situation) -> Plan:
-        return Plan([Order(s.all_targets, s.now < 1, True)], 1.0 if s.now < 1 else inf)
+    def first_request_only(s: Situation) -> StagingPlan:
+        return StagingPlan(
+            [StagingOrder(s.all_targets, s.now < 1, True)], 1.0 if s.now < 1 else inf
+        )
 
     a = Writer.of_requests("A", 2, 40.0, 2.0)
     run = simulate_buffers(ONE, [a], strategy(first_request_only), FAST)
@@ -205,8 +207,8 @@ def test_who_flushes_by_itself_waits_for_it() -> None:
     assert [r.done for r in run.requests[0]] == [1.0, 5.0, 9.0]
     assert ends(run) == [15.0]
 
-    def from_2_on_through(s: Situation) -> Plan:
-        return Plan([Order(s.all_targets, s.now < 2, True)])
+    def from_2_on_through(s: Situation) -> StagingPlan:
+        return StagingPlan([StagingOrder(s.all_targets, s.now < 2, True)])
 
     run = simulate_buffers(ONE, [a], strategy(from_2_on_through), inline)
     # At 4 it flushes until 6 and writes until 8; the last request takes from 11 to 13.
@@ -259,11 +261,11 @@ def test_the_token_is_passed_on() -> None:
 
 
 def test_a_window_of_time_is_passed_on() -> None:
-    def flush_all_in_turn(s: Situation) -> Plan:
+    def flush_all_in_turn(s: Situation) -> StagingPlan:
         wanting = [i for i, a in enumerate(s.applications) if a.staged > 0]
         may, wake = turns(s, wanting, 2.0, 1.0)
-        orders = [Order(s.all_targets, True, i in may) for i in range(2)]
-        return Plan(orders, wake)
+        orders = [StagingOrder(s.all_targets, True, i in may) for i in range(2)]
+        return StagingPlan(orders, wake)
 
     writers = [burst("A", 30.0), burst("B", 20.0)]
     run = simulate_buffers(ONE, writers, strategy(flush_all_in_turn), FAST)

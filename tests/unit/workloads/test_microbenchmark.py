@@ -7,7 +7,7 @@ import pytest
 
 from penstock.errors import InputError
 from penstock.sim import simulate
-from penstock.workloads.microbenchmark import SHAPES, Microbenchmark, Shape
+from penstock.workloads.microbenchmark import SHAPES, Microbenchmark, WritePattern
 from penstock.workloads.parameters import parse_settings
 
 
@@ -44,7 +44,7 @@ def test_shapes_of_real_applications(name: str, megabytes: int) -> None:
     a, b = Microbenchmark(first=name).instance(1, 0).applications
     assert a.volume.sum() == shape.volume
     assert b.volume.sum() == 256 * 32e6
-    assert Shape(2, 3, 5.0).volume == 30.0
+    assert WritePattern(2, 3, 5.0).volume == 30.0
 
 
 def test_it_runs_under_any_policy_until_the_first_could_end() -> None:

@@ -17,7 +17,7 @@ from scipy import stats
 from penstock.errors import InputError, UnknownNameError
 from penstock.model.problem import Problem, problem_to_document
 from penstock.workloads.parameters import parse_settings
-from penstock.workloads.profiles import profiles
+from penstock.workloads.profiles.profiles import profiles
 from penstock.workloads.striped import (
     Striped,
     largest_ratio,

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: MIT
+"""How long a grant takes to reach the page, measured on a real daemon.
+
+One job does I/O all the time, another one in phases. With every phase of the second the
+policy must share anew, so that a new grant appears in its page. The second job looks
+into the page every 0.1 ms: if it span, it would take a processor from the daemon.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Final
+
+from penstock.bench.stage import LIMIT_S, free_environment, serving, workspace
+from penstock.errors import InputError
+
+__all__ = ["page_latencies"]
+
+_BUSY: Final = """
+import time
+with open("busy", "wb", buffering=0) as stream:
+    while True:
+        stream.seek(0)
+        stream.write(bytes(4096))
+        time.sleep(0.005)
+"""
+#: What a phase of the second job is: idle for longer than the gap, then one call.
+_PHASES: Final = """
+import os, sys, time
+from pathlib import Path
+from penstock.live.node.page import Page
+page = Page.open(Path(os.environ["PENSTOCK_PAGE"]))
+with open("phases", "wb", buffering=0) as stream:
+    for number in range(int(sys.argv[1])):
+        time.sleep(0.15)
+        seen, begun = page.grants(), time.perf_counter()
+        stream.write(bytes(1000 + number % 7 * 300))
+        while page.grants() == seen and time.perf_counter() < begun + 1.0:
+            time.sleep(0.0001)
+        print(time.perf_counter() - begun)
+"""
+
+
+def page_latencies(folder: Path, count: int) -> list[float]:
+    """Return the times from a call to the grant that follows from it (s)."""
+    with workspace(folder) as root:
+        (root / "data").mkdir()
+        with ExitStack() as stack:
+            settings = {"prefixes": root / "data", "bandwidth": "1 GB/s"}
+            stack.enter_context(serving(root / "run", **settings)).await_ready()
+            stack.enter_context(_running(_job(root, "busy", _BUSY), root))
+            done = subprocess.run(  # noqa: S603 - ourselves
+                _job(root, "phases", _PHASES, str(count)),
+                cwd=root / "data",
+                env=free_environment(),
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=LIMIT_S,
+            )
+    if done.returncode != 0:
+        raise InputError(
+            f"the measured program failed: {done.stderr.strip()[-200:]}",
+            remedy="try `penstock run --verbose -- true`",
+        )
+    return [float(line) for line in done.stdout.split()]
+
+
+def _job(root: Path, name: str, text: str, *words: str) -> list[str]:
+    own = ["run", f"--job={name}", f"--folder={root / 'run'}", "--verbose", "--"]
+    return [sys.executable, "-m", "penstock", *own, sys.executable, "-c", text, *words]
+
+
+@contextmanager
+def _running(command: list[str], root: Path) -> Iterator[None]:
+    process = subprocess.Popen(  # noqa: S603 - ourselves
+        command,
+        cwd=root / "data",
+        env=free_environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait(LIMIT_S)

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""Throughput and latency of applications at a mount, measured for each scheduler."""

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: MIT
+"""A pass-through of pyfuse3 that schedules nothing: what a mount is measured against.
+
+``python -m penstock.bench.slo.plain BACKING MNT`` shows the files in a folder. It
+does what pyfuse3's own example does, in the event loop and for plain files only:
+nothing that costs time, and nothing that a file system needs besides. It has extended
+attributes, though: of who has any, the kernel asks for one before every write.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from typing import Any
+
+import pyfuse3
+import trio
+
+__all__ = ["main"]
+
+
+class _Plain:
+    """Answers the kernel. pyfuse3 asks for handlers by name; others are missing."""
+
+    supports_dot_lookup = False
+    enable_writeback_cache = False
+    enable_acl = False
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._paths = {pyfuse3.ROOT_INODE: folder}
+
+    def __getattr__(self, name: str) -> Any:
+        async def missing(*_: object) -> None:
+            raise pyfuse3.FUSEError(errno.ENOSYS)
+
+        return missing
+
+    def init(self) -> None:
+        """Begin."""
+
+    async def lookup(self, _parent: int, name: bytes, _ctx: Any) -> Any:
+        return self._entry(self._path(name))
+
+    async def getattr(self, inode: int, _ctx: Any) -> Any:
+        return self._entry(self._paths[inode])
+
+    async def create(
+        self, _parent: int, name: bytes, mode: int, flags: int, _ctx: Any
+    ) -> Any:
+        path = self._path(name)
+        fd = os.open(path, flags | os.O_CREAT, mode)
+        return pyfuse3.FileInfo(fh=fd), self._entry(path)
+
+    async def open(self, inode: int, flags: int, _ctx: Any) -> Any:
+        return pyfuse3.FileInfo(fh=os.open(self._paths[inode], flags & ~os.O_DIRECT))
+
+    async def read(self, fh: int, off: int, size: int) -> bytes:
+        return os.pread(fh, size, off)
+
+    async def write(self, fh: int, off: int, buf: bytes) -> int:
+        return os.pwrite(fh, buf, off)
+
+    async def release(self, fh: int) -> None:
+        os.close(fh)
+
+    async def getxattr(self, inode: int, name: bytes, _ctx: Any) -> bytes:
+        try:
+            return os.getxattr(self._paths[inode], name)
+        except OSError as error:
+            raise pyfuse3.FUSEError(error.errno or errno.EIO) from None
+
+    async def forget(self, _inodes: Any) -> None:
+        """Keep all."""
+
+    def _path(self, name: bytes) -> str:
+        return f"{self._folder}/{os.fsdecode(name)}"
+
+    def _entry(self, path: str) -> Any:
+        try:
+            status = os.lstat(path)
+        except OSError as error:
+            raise pyfuse3.FUSEError(error.errno or errno.EIO) from None
+        entry = pyfuse3.EntryAttributes()
+        root = path == self._folder
+        entry.st_ino = pyfuse3.ROOT_INODE if root else status.st_ino
+        self._paths[entry.st_ino] = path
+        entry.st_mode, entry.st_nlink = status.st_mode, status.st_nlink
+        entry.st_uid, entry.st_gid = status.st_uid, status.st_gid
+        entry.st_size, entry.st_blocks = status.st_size, status.st_blocks
+        entry.st_mtime_ns = status.st_mtime_ns
+        entry.entry_timeout = entry.attr_timeout = 1.0
+        return entry
+
+
+def main() -> None:
+    """Mount until unmounted."""
+    backing, point = sys.argv[1:]
+    plain: Any = _Plain(backing)
+    pyfuse3.init(plain, point, {"fsname=plain", "subtype=plain"})
+    try:
+        trio.run(pyfuse3.main)
+    finally:
+        pyfuse3.close(unmount=True)
+
+
+if __name__ == "__main__":
+    main()

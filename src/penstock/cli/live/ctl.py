@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: MIT
+"""Look at live control and change it: status, policy, bandwidth, limit, explain, off.
+
+Users see and explain their own jobs; root and whoever started the daemon see all and
+may change it. Nothing has to be restarted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from penstock.cli.live.options import WHERE, add_live_options, live_settings
+from penstock.cli.options import add_json_option, write_json
+from penstock.errors import InputError, UnknownNameError
+
+if TYPE_CHECKING:
+    from penstock.live.wire.messages import Ask
+
+__all__ = [
+    "SUMMARY",
+    "main",
+    "mode_words",
+    "setup_parser",
+    "state_word",
+    "status_document",
+]
+
+SUMMARY = "look at live control, and change it"
+
+_ACTIONS = {
+    "status": ((), "how all jobs stand"),
+    "explain": (("JOB",), "why a job has what it has"),
+    "policy": (("POLICY",), "let another policy decide"),
+    "bandwidth": (("BANDWIDTH",), "share another total bandwidth"),
+    "limit": (("JOB", "BANDWIDTH"), 'never grant a job more; "none" ends it'),
+    "hint": (("JOB", "VOLUME"), "tell what the next I/O phase of a job moves"),
+    "on": ((), "control"),
+    "dry-run": ((), "count the waits, but let nobody wait"),
+    "off": ((), "control nothing, at once"),
+}
+_BANDWIDTH = "BANDWIDTH"
+_SLO = "show or change what applications are promised at a mount"
+
+
+def setup_parser(parser: argparse.ArgumentParser) -> None:
+    """Add the actions of ``penstock ctl``."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    for name, (words, meaning) in _ACTIONS.items():
+        action = actions.add_parser(name, help=meaning, description=meaning)
+        for word in words:
+            action.add_argument(word.lower(), metavar=word)
+        add_json_option(action)
+        add_live_options(action, WHERE)
+    _setup_slo(actions.add_parser("slo", help=_SLO, description=_SLO))
+
+
+def _setup_slo(action: argparse.ArgumentParser) -> None:
+    action.add_argument("mount", metavar="MNT", help="a mount with --slo")
+    action.add_argument(
+        "change",
+        nargs="*",
+        default=[],
+        metavar="CHANGE",
+        help="FILE: all as it says; APPLICATION THROUGHPUT LATENCY: one of them",
+    )
+    add_json_option(action)
+    add_live_options(action, WHERE)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Ask the daemon, or a mount, and print what it says."""
+    if arguments.action == "slo":
+        return _slo(arguments)
+    from penstock.live.wire.frames import Client
+    from penstock.live.wire.messages import StatusDocument
+
+    question = _question(arguments)
+    # A policy may have to be compiled first.
+    limit_s = 120.0 if arguments.action == "policy" else 10.0
+    with Client(live_settings(arguments).found_socket, limit_s) as client:
+        reply = client.ask(question)
+    if isinstance(reply, StatusDocument):
+        document = status_document(reply)
+        text = _table(reply)
+    else:
+        document = {"penstock": 1, "answer": reply.text}
+        text = reply.text
+    if arguments.json:
+        write_json(document, arguments.json)
+    if arguments.json != "-":
+        sys.stdout.write(f"{text}\n")
+    return 0
+
+
+def status_document(status: Any) -> dict[str, Any]:
+    """Return a status in the form that ``--json`` writes."""
+    import msgspec
+
+    fields = {name: getattr(status, name) for name in status.__struct_fields__}
+    return {"penstock": 1, **msgspec.to_builtins(fields)}
+
+
+def _question(arguments: argparse.Namespace) -> Ask:
+    from math import inf
+
+    from penstock.live.wire import messages
+
+    action = arguments.action
+    if action == "status":
+        return messages.GetStatus()
+    if action == "explain":
+        return messages.Explain(arguments.job)
+    if action == "policy":
+        return messages.SetPolicy(arguments.policy)
+    if action == "bandwidth":
+        return messages.SetBandwidth(_positive(arguments.bandwidth, _BANDWIDTH))
+    if action == "limit":
+        none = arguments.bandwidth == "none"
+        limit = inf if none else _positive(arguments.bandwidth, _BANDWIDTH)
+        return messages.SetLimit(arguments.job, limit)
+    if action == "hint":
+        return messages.Hint(arguments.job, _positive(arguments.volume, "VOLUME"))
+    return messages.Switch("control" if action == "on" else action)
+
+
+def _positive(text: str, where: str) -> float:
+    """Parse a bandwidth (bytes/s) or a volume (bytes)."""
+    from penstock.units import parse_bandwidth, parse_volume
+
+    is_rate = where == _BANDWIDTH
+    value = _with_unit(parse_bandwidth if is_rate else parse_volume, text, where)
+    if value <= 0.0:
+        example = "1 GiB/s" if is_rate else "1 GiB"
+        raise InputError(
+            f"{value:g} is not positive", where=where, remedy=f'write e.g. "{example}"'
+        )
+    return value
+
+
+def _with_unit(parse: Callable[[object], float], text: str, where: str) -> float:
+    try:
+        return parse(text)
+    except InputError as error:
+        raise error.at(f"{where}: ") from None
+
+
+def _table(status: Any) -> str:
+    """Return a status as lines of text."""
+    from penstock.units import format_bandwidth, format_volume
+
+    lines = [
+        f"{mode_words(status.mode)}, policy {status.policy}, "
+        f"{format_bandwidth(status.bandwidth)} shared, "
+        f"agents: {', '.join(status.agents) or 'none'}"
+    ]
+    lines += [f"fault: {fault}" for fault in status.faults]
+    if not status.jobs:
+        return "\n".join([*lines, "no jobs"])
+    rows = [("job", "state", "granted", "drawn", "moved", "staged", "held up", "yield")]
+    rows += [
+        (
+            line.job,
+            state_word(line),
+            format_bandwidth(line.granted) if line.active else "-",
+            format_bandwidth(line.achieved),
+            format_volume(line.moved),
+            format_volume(line.staged) if line.staged else "-",
+            f"{line.held_up:.1f} s",
+            f"{line.progress_yield:.3f}",
+        )
+        for line in status.jobs
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines += ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    return "\n".join(lines)
+
+
+def mode_words(mode: str) -> str:
+    """Return in words whether control is on."""
+    return "control on" if mode == "control" else mode.replace("off", "control off")
+
+
+def state_word(line: Any) -> str:
+    """Return in one word what a job does."""
+    if not line.active:
+        return "works"
+    if line.granted == 0.0:
+        return "waits"
+    return "lends" if line.lent else "moves"
+
+
+# --- What a mount promises ------------------------------------------------------------
+
+
+def _slo(arguments: argparse.Namespace) -> int:
+    from penstock.cli.live.mount import order_text
+    from penstock.mount.control import GetMountStatus, SetObjectives, ask
+    from penstock.mount.points import own_mount
+
+    folder = live_settings(arguments).home / "mounts"
+    mounted = own_mount(arguments.mount)
+    order = ask(folder, mounted, GetMountStatus()).order
+    if order is None:
+        raise InputError(
+            "is mounted without --slo", where=arguments.mount, remedy="mount it anew"
+        )
+    if arguments.change:
+        document = _promised(arguments.change, order.document)
+        order = ask(folder, mounted, SetObjectives(document)).order
+    if arguments.json:
+        import msgspec
+
+        write_json({"penstock": 1, **msgspec.to_builtins(order)}, arguments.json)
+    if arguments.json != "-" and order is not None:
+        sys.stdout.write("\n".join(order_text(order)) + "\n")
+    return 0
+
+
+def _promised(change: list[str], before: dict[str, Any]) -> dict[str, Any]:
+    """Return the objectives after a change."""
+    from penstock.mount.objectives import read_document
+    from penstock.units import parse_bandwidth, parse_time
+
+    if len(change) == 1:
+        after = read_document(change[0])
+        if not after:
+            raise InputError("is empty", where=change[0], remedy="name applications")
+        return after
+    if len(change) != 3:
+        raise InputError(
+            f"{len(change)} words are no change",
+            remedy="give a FILE, or APPLICATION THROUGHPUT LATENCY",
+        )
+    name, throughput, latency = change
+    if name not in before["applications"]:
+        raise UnknownNameError("application", name, before["applications"])
+    _with_unit(parse_bandwidth, throughput, "THROUGHPUT")
+    _with_unit(parse_time, latency, "LATENCY")
+    promise = {"throughput": throughput, "latency": latency}
+    return before | {"applications": before["applications"] | {name: promise}}

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: MIT
+"""Control the I/O of jobs on this node, and on all nodes whose agents join.
+
+Needs no root: without ``users = all`` it controls the jobs of whoever starts it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from pathlib import Path
+
+from penstock.cli.live.options import add_live_options, live_settings
+
+__all__ = ["SUMMARY", "main", "setup_parser"]
+
+SUMMARY = "control the I/O of live jobs"
+
+
+def setup_parser(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``penstock serve``: a flag for every setting."""
+    add_live_options(parser)
+    only = parser.add_mutually_exclusive_group()
+    only.add_argument(
+        "--make-keys",
+        metavar="FOLDER",
+        help="make keys for controller and agents in FOLDER, and end",
+    )
+    only.add_argument(
+        "--make-slurm",
+        metavar="FOLDER",
+        help="make prolog, epilog and task prolog for Slurm in FOLDER, and end",
+    )
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Serve until stopped."""
+    import asyncio
+
+    settings = live_settings(arguments)
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=logging.INFO,
+        format="%(asctime)s %(name)s: %(message)s",
+    )
+    if arguments.make_keys:
+        from penstock.live.daemon.zeromq import make_keys
+
+        make_keys(arguments.make_keys)
+        return 0
+    if arguments.make_slurm:
+        from penstock.live.node.slurm import make_scripts
+
+        make_scripts(Path(arguments.make_slurm), settings.home)
+        return 0
+    from penstock.live.daemon.server import serve
+
+    asyncio.run(serve(settings, ready=lambda: _say_ready(str(settings.socket))))
+    return 0
+
+
+def _say_ready(path: str) -> None:
+    logging.getLogger("penstock.serve").info("ready at %s", path)

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: MIT
+"""Watch live control: who has which share, who waits, and why; and what mounts do."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from penstock.cli.live.ctl import mode_words, state_word
+from penstock.cli.live.options import WHERE, add_live_options, live_settings
+from penstock.errors import InputError
+from penstock.units import format_bandwidth, format_time, format_volume, parse_time
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+    from penstock.live.settings import Settings
+    from penstock.mount.control import MountStatus, SchedulerStatus
+
+__all__ = ["SUMMARY", "main", "setup_parser"]
+
+SUMMARY = "watch live control"
+
+_COLOURS = {"works": "dim", "waits": "red", "lends": "cyan", "moves": "green"}
+_BAR = 8
+#: Time between two frames, and its limits (s).
+_EVERY = "1 s"
+_LEAST_S, _MOST_S = 0.05, 86400.0
+_COLUMNS = (
+    *("job", "state", "share", "granted", "demand", "drawn", "left", "moved"),
+    *("staged", "yield", "lost"),
+)
+#: Terminals with fewer columns show the jobs without these facts.
+_WIDE = 100
+_FOR_WIDE = ("demand", "left", "staged")
+_BETWEEN = 2
+
+
+def setup_parser(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``penstock top``."""
+    parser.add_argument("--once", action="store_true", help="print one frame and end")
+    parser.add_argument(
+        "--every",
+        default=_EVERY,
+        metavar="TIME",
+        help=f"time between two frames (default: {_EVERY})",
+    )
+    add_live_options(parser, WHERE)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Show frames until Ctrl-C, or one."""
+    from rich.console import Console
+    from rich.live import Live
+
+    every = _period(arguments.every)
+    console = Console()
+    with _looking(live_settings(arguments), console) as look:
+        frame = look()
+        if arguments.once:
+            _print(console, frame)
+            return 0
+        if not console.is_terminal:
+            # A file or a pipe has no screen: one frame after the other, until the
+            # reader leaves.
+            while True:
+                _print(console, frame)
+                time.sleep(every)
+                frame = look()
+        with Live(frame, console=console, screen=True, auto_refresh=False) as live:
+            while True:
+                time.sleep(every)
+                live.update(look(), refresh=True)
+
+
+def _print(console: Console, frame: RenderableType) -> None:
+    """Print a frame; not by rich, which ends the process if nobody reads it."""
+    with console.capture() as captured:
+        console.print(frame)
+    sys.stdout.write(captured.get())
+    sys.stdout.flush()
+
+
+def _period(text: str) -> float:
+    """Return the time between two frames (s)."""
+    try:
+        every = parse_time(text)
+    except InputError as error:
+        raise error.at("--every: ") from None
+    if not _LEAST_S <= every <= _MOST_S:
+        raise InputError(
+            f"{text!r} is out of range",
+            where="--every",
+            remedy=f"give {_LEAST_S:g} to {_MOST_S:g} seconds",
+        )
+    return every
+
+
+@contextmanager
+def _looking(
+    settings: Settings, console: Console
+) -> Iterator[Callable[[], RenderableType]]:
+    """Yield what makes a frame of the daemon and the mounts, or of mounts alone."""
+    from rich.console import Group
+
+    from penstock.live.wire.frames import Client
+    from penstock.live.wire.messages import GetStatus
+    from penstock.mount.control import ask_all
+
+    mounts = settings.home / "mounts"
+    try:
+        client = Client(settings.found_socket)
+    except InputError:
+        if not ask_all(mounts):
+            raise
+        yield lambda: Group(*map(_mount, ask_all(mounts)))
+        return
+    with client:
+        yield lambda: Group(
+            _frame(client.ask(GetStatus()), console.width),
+            *map(_mount, ask_all(mounts)),
+        )
+
+
+def _frame(status: Any, width: int) -> RenderableType:
+    from rich.console import Group
+    from rich.text import Text
+
+    drawn = sum(line.achieved for line in status.jobs)
+    head = Text(mode_words(status.mode), style="bold")
+    head.append(
+        f"  policy {status.policy}  {format_bandwidth(drawn)} of "
+        f"{format_bandwidth(status.bandwidth)} drawn  "
+        f"{len(status.jobs)} jobs  {status.decisions} decisions  "
+        f"agents: {', '.join(status.agents) or 'none'}",
+        style="not bold",
+    )
+    faults = [Text(f"fault: {fault}", style="red") for fault in status.faults]
+    return Group(head, *faults, _table(status, width), *_reasons(status))
+
+
+def _table(status: Any, width: int) -> RenderableType:
+    from rich.table import Table
+
+    lines = sorted(status.jobs, key=lambda line: (not line.active, -line.granted))
+    words = [state_word(line) for line in lines]
+    rows = [
+        _cells(line, word, status.bandwidth)
+        for line, word in zip(lines, words, strict=True)
+    ]
+    widths = _widths(rows, width)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name, most in widths.items():
+        left = name in ("job", "state", "share")
+        table.add_column(
+            name, justify="left" if left else "right", no_wrap=True, max_width=most
+        )
+    for cells, word in zip(rows, words, strict=True):
+        table.add_row(*(cells[name] for name in widths), style=_COLOURS[word])
+    return table
+
+
+def _widths(rows: list[dict[str, str]], width: int) -> dict[str, int]:
+    """Return the columns that a terminal has room for, and how wide they are.
+
+    Those to the right are left out first. The name of a job has what the others leave,
+    and may claim half of the terminal.
+    """
+    from rich.cells import cell_len
+
+    shown = [name for name in _COLUMNS if width >= _WIDE or name not in _FOR_WIDE]
+    widths = {
+        name: max(map(cell_len, (name, *(row[name] for row in rows)))) for name in shown
+    }
+    named = min(widths.pop("job"), width // 2)
+    while widths and width - _total(widths) < named:
+        widths.popitem()
+    return {"job": width - _total(widths), **widths}
+
+
+def _total(widths: Mapping[str, int]) -> int:
+    return sum(widths.values()) + _BETWEEN * len(widths)
+
+
+def _cells(line: Any, word: str, bandwidth: float) -> dict[str, str]:
+    """Return what each column shows of a job."""
+    share = line.granted / bandwidth if line.active else 0.0
+    cells = [
+        line.job,
+        word,
+        "█" * round(_BAR * share) + "·" * (_BAR - round(_BAR * share)),
+        format_bandwidth(line.granted) if line.active else "-",
+        format_bandwidth(line.demanded),
+        format_bandwidth(line.achieved),
+        format_volume(line.remaining) if line.active else "-",
+        format_volume(line.moved),
+        format_volume(line.staged) if line.staged else "-",
+        f"{line.progress_yield:.3f}",
+        format_time(line.lost),
+    ]
+    return dict(zip(_COLUMNS, cells, strict=True))
+
+
+def _reasons(status: Any) -> list[RenderableType]:
+    """Say why those wait that wait."""
+    from rich.text import Text
+
+    waiting = [line for line in status.jobs if line.active and line.granted == 0.0]
+    return [Text(line.why, style="dim") for line in waiting[:5]]
+
+
+# --- Mounts ---------------------------------------------------------------------------
+
+
+def _mount(state: MountStatus) -> RenderableType:
+    """Return how a mount stands, and how it serves applications."""
+    from rich.console import Group
+    from rich.text import Text
+
+    total = state.limits["total"]
+    moved = state.read.bytes + state.write.bytes
+    head = Text(state.point, style="bold")
+    head.append(
+        f"  {'no limit' if total is None else format_bandwidth(total)}  "
+        f"{format_volume(moved)} moved  {state.waiting} requests wait",
+        style="not bold",
+    )
+    if state.order is None:
+        return head
+    depth = state.order.depth
+    head.append(
+        f"  {state.order.scheduler}, depth {'∞' if depth is None else f'{depth:g}'}",
+        style="not bold",
+    )
+    faults = [Text(state.order.unmet, style="red")] if state.order.unmet else []
+    return Group(head, *faults, _applications(state.order))
+
+
+def _applications(order: SchedulerStatus) -> RenderableType:
+    from rich.table import Table
+
+    from penstock.cli.live.mount import APPLICATION_COLUMNS, application_cells
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for number, name in enumerate(APPLICATION_COLUMNS):
+        table.add_column(name, justify="right" if number else "left", no_wrap=True)
+    for line in order.applications:
+        late = line.p95_s is not None and line.p95_s > line.latency
+        style = "red" if late else "green" if line.p95_s is not None else "dim"
+        table.add_row(*application_cells(line), style=style)
+    return table

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""Sub-commands that simulate: compare, bound, place, reproduce and others."""

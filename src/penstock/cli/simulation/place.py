@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: MIT
+"""Choose how many and which storage targets every application gets.
+
+PROBLEM is a file that says how many targets there are, and what is known of the
+applications; ``penstock policies`` lists the algorithms and what they must be told.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from penstock.cli.files import InputFile
+from penstock.cli.options import add_json_option, write_json
+from penstock.cli.progress import progress_bar
+from penstock.cli.tables import counted, format_table
+from penstock.errors import InputError
+from penstock.placement import placement_for
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.experiments.placing import Experience, PlacementPlan
+
+__all__ = ["SUMMARY", "main", "setup_parser"]
+
+SUMMARY = "choose how many and which storage targets every application gets"
+
+_POLICY = "fair-share"
+
+
+def setup_parser(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``penstock place``."""
+    name = "NAME[:KEY=VALUE,...]"
+    parser.add_argument(
+        "problem", type=InputFile, metavar="PROBLEM", help="a placement problem (JSON)"
+    )
+    parser.add_argument(
+        "--allocation",
+        metavar=name,
+        default="t-cpu",
+        help="decides how many targets (default: t-cpu)",
+    )
+    parser.add_argument(
+        "--placement",
+        metavar=name,
+        help="decides which (default: greedy-non-clairvoyant; with mckp: exclusive)",
+    )
+    parser.add_argument(
+        "--simulate",
+        action="store_true",
+        help="say what each would experience until the first of them ends",
+    )
+    parser.add_argument(
+        "--policy",
+        metavar=name,
+        help=f"shares every target in the simulation (default: {_POLICY})",
+    )
+    add_json_option(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Decide, simulate if asked to, print and write."""
+    if arguments.policy and not arguments.simulate:
+        raise InputError("--policy has no effect", remedy="add --simulate")
+    from penstock.experiments.output.documents import plan_document
+    from penstock.experiments.output.provenance import provenance
+
+    plan, experience = _decide(arguments)
+    if arguments.json:
+        facts = provenance(
+            problem=arguments.problem,
+            allocation=plan.allocator,
+            placement=plan.placer,
+            **({"policy": experience.policy} if experience else {}),
+        )
+        write_json(plan_document(plan, experience, facts), arguments.json)
+    if arguments.json != "-":
+        sys.stdout.write(_plan_text(plan, experience))
+        if experience:
+            sys.stdout.write(_totals_text(experience))
+    return 0
+
+
+def _decide(arguments: argparse.Namespace) -> tuple[PlacementPlan, Experience | None]:
+    from penstock.experiments.placing import carry_out, make_plan
+    from penstock.model import read_problem
+    from penstock.model.documents import inside
+    from penstock.placement import get_allocation, get_placement
+    from penstock.policies import get_policy
+
+    allocator = get_allocation(arguments.allocation)
+    placer = get_placement(arguments.placement or placement_for(allocator.name))
+    policy = get_policy(arguments.policy or _POLICY)
+    problem = read_problem(arguments.problem)
+    with inside(f"{arguments.problem}: "):
+        plan = make_plan(problem, allocator, placer)
+        if not arguments.simulate:
+            return plan, None
+        with progress_bar(policy.label):
+            return plan, carry_out(plan, policy)
+
+
+def _plan_text(plan: PlacementPlan, experience: Experience | None) -> str:
+    """Return a table with a line for every application."""
+    load = "not known" if plan.io_load is None else f"{plan.io_load:.3f}"
+    header = ["application", "on targets", "n"]
+    rows = [
+        [application.name, _ranges(targets), str(len(targets))]
+        for application, targets in zip(
+            plan.problem.applications, plan.placement, strict=True
+        )
+    ]
+    if experience:
+        header += ["slowdown", "= rho_io", "+ rho_con", "time in I/O"]
+        for j, row in enumerate(rows):
+            row += _experience_cells(experience, j)
+    return (
+        f"{plan.allocator} + {plan.placer}: "
+        f"{counted(plan.problem.resources, 'target')}, "
+        f"I/O-load {load}\n\n{format_table(header, rows, left=2)}"
+    )
+
+
+def _experience_cells(experience: Experience, j: int) -> list[str]:
+    parts = (experience.metrics.slowdowns, experience.rho_io, experience.rho_con)
+    return [
+        *(f"{part[j]:z.3f}" for part in parts),
+        f"{experience.in_io_s[j]:.0f} s",
+    ]
+
+
+def _totals_text(experience: Experience) -> str:
+    metrics = experience.metrics
+    text = (
+        f"\nMean-I/O-SlowDown {metrics.mean_io_slowdown:.4f} = rho_io "
+        f"{metrics.rho_io:.4f} + rho_con {metrics.rho_con:z.4f}\n"
+        f"I/O-spread {metrics.io_spread:.4f}, Machine-Idletime "
+        f"{metrics.machine_idletime:.4f}\n"
+        f"{experience.policy} on every target, for {experience.window_s:.0f} s: "
+        "until the first application ends\n"
+    )
+    if experience.incomplete:
+        text += (
+            "applications that had not completed an operation by then, and count pro "
+            f"rata: {experience.incomplete}\n"
+        )
+    return text
+
+
+def _ranges(targets: Sequence[int]) -> str:
+    """Return ascending numbers as ``0-3,7``."""
+    breaks = [i for i, (a, b) in enumerate(pairwise(targets), 1) if b != a + 1]
+    edges = pairwise([0, *breaks, len(targets)])
+    runs = [(targets[first], targets[last - 1]) for first, last in edges]
+    return ",".join(f"{a}-{b}" if a < b else f"{a}" for a, b in runs)

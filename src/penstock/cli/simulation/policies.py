@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: MIT
+"""List policies, allocations, placements, strategies, schedulers: rule and source.
+
+Of an allocation or a placement also what it must be told of every application.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any, Final
+
+from penstock.cli.options import add_json_option, write_json
+from penstock.placement import ALLOCATION_REGISTRY, PLACEMENT_REGISTRY, Input
+from penstock.policies import POLICY_REGISTRY
+from penstock.qos import SCHEDULER_REGISTRY
+from penstock.registry import PAPERS, Registry, TableRow
+from penstock.staging import STRATEGY_REGISTRY
+
+__all__ = ["SUMMARY", "main", "print_policies", "setup_parser"]
+
+SUMMARY = "list everything that decides, by name"
+
+_REGISTRIES: Final = (
+    *(POLICY_REGISTRY, ALLOCATION_REGISTRY, PLACEMENT_REGISTRY, STRATEGY_REGISTRY),
+    SCHEDULER_REGISTRY,
+)
+
+
+def setup_parser(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``penstock policies``."""
+    add_json_option(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Print the tables."""
+    if arguments.json:
+        tables = {registry.plural: _rows(registry) for registry in _REGISTRIES}
+        write_json({"penstock": 1, **tables, "papers": PAPERS}, arguments.json)
+    if arguments.json != "-":
+        print_policies()
+    return 0
+
+
+def print_policies() -> None:
+    """Print one line per policy and algorithm, then the papers."""
+    for registry in _REGISTRIES:
+        sys.stdout.write(f"{registry.plural}: {registry.decides}\n")
+        rows = _rows(registry)
+        width = max(len(row["name"]) for row in rows)
+        for row in rows:
+            line = f"{row['name']:{width}}  {row['summary']} [{row['paper']}]"
+            if "needs" in row:
+                line += f" needs {', '.join(row['needs']) or 'nothing'}"
+            sys.stdout.write(f"  {line}\n")
+        sys.stdout.write("\n")
+    for key, paper in PAPERS.items():
+        sys.stdout.write(f"{key}: {paper}\n")
+
+
+def _rows(registry: Registry) -> list[dict[str, Any]]:
+    own: list[dict[str, Any]] = [
+        {"name": name, "summary": row.summary, "paper": row.paper, **_needs(row)}
+        for name, row in registry.table.items()
+    ]
+    others = [
+        {"name": name, "summary": point.value, "paper": "installed"}
+        for name, point in registry.installed().items()
+    ]
+    return own + others
+
+
+def _needs(row: TableRow) -> dict[str, list[str]]:
+    """Return what an algorithm must be told; of a policy there is nothing to say."""
+    needs = getattr(row, "needs", None)
+    return {} if needs is None else {"needs": [item for item in Input if item in needs]}

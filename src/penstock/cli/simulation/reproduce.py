@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: MIT
+"""Make the figures of the papers again, with a verdict on what they claim.
+
+FIGURE is a name that ``--list`` shows, or ``all``. The folder receives the figure
+(SVG, PNG), the table behind it (Parquet, CSV), the claims (JSON) and a page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from penstock.cli.files import make_folder
+from penstock.cli.options import add_executor_options, add_folder_option, executor_from
+from penstock.cli.progress import progress_bar
+from penstock.errors import InputError
+
+__all__ = ["SUMMARY", "main", "setup_parser"]
+
+SUMMARY = "make the figures of the papers again, and check their claims"
+
+#: Figure -> the strategy whose delta-graph a limited mount can show.
+_LIVE: Final = {
+    "p4-fig4": "none",
+    "p4-fig5": "1a",
+    "p4-fig6": "1b",
+    "p4-fig7": "2a",
+    "p4-fig8": "2b",
+    "p4-fig9": "3a",
+    "p4-fig10": "3b",
+}
+
+_INDICATIVE: Final = (
+    "\nat this scale (smoke) verdicts are only indicative: --scale paper computes the "
+    "paper's number of instances\n"
+)
+
+
+def setup_parser(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``penstock reproduce``."""
+    parser.add_argument(
+        "figures",
+        nargs="*",
+        metavar="FIGURE",
+        help="a figure that --list shows, or `all`; may be repeated",
+    )
+    parser.add_argument("--list", action="store_true", help="list the figures")
+    parser.add_argument(
+        "--scale",
+        choices=("smoke", "paper"),
+        default="smoke",
+        help="a minute at most, or the paper's number of instances (default: smoke)",
+    )
+    add_folder_option(parser)
+    parser.add_argument(
+        "--live",
+        action="store_true",
+        help=f"also measure it, on limited mounts of this machine: {', '.join(_LIVE)}",
+    )
+    add_executor_options(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Reproduce the figures and print the verdicts."""
+    from penstock.papers import FIGURES, get_figure
+
+    if arguments.list:
+        if arguments.figures:
+            raise InputError("--list takes no figure", remedy="leave it out")
+        width = max(map(len, FIGURES))
+        for name, (_, shows) in FIGURES.items():
+            sys.stdout.write(f"{name:{width}}  {shows}\n")
+        return 0
+    if not arguments.figures:
+        raise InputError("no figure named", remedy="see penstock reproduce --list")
+    names = _names(arguments.figures, FIGURES)
+    figures = [get_figure(name) for name in names]
+    live = [name for name in names if name in _LIVE] if arguments.live else []
+    if arguments.live and not live:
+        raise InputError(
+            "none of these can be measured", where="--live", remedy=", ".join(_LIVE)
+        )
+
+    from penstock.experiments.reproduction import Scale, reproduce_all
+
+    folder = Path(arguments.output)
+    executor = executor_from(arguments)
+    if live:
+        make_folder(folder / "live")
+    with progress_bar() as show:
+        records = reproduce_all(figures, Scale(arguments.scale), folder, executor, show)
+    for record in records:
+        _print_claims(record)
+    if arguments.scale == "smoke" and not all(map(_holds, records)):
+        sys.stdout.write(_INDICATIVE)
+    sys.stdout.write(f"\npages: {folder / 'index.html'}\n")
+    if live:
+        _measure(live, folder / "live")
+    return 0
+
+
+def _names(named: Sequence[str], known: Iterable[str]) -> list[str]:
+    """Return the names of figures, each once; ``all`` stands for all that are known."""
+    names = dict.fromkeys(named)
+    if "all" in names:
+        names |= dict.fromkeys(known)
+    return [name for name in names if name != "all"]
+
+
+def _measure(names: Sequence[str], folder: Path) -> None:
+    """Measure the delta-graphs of these figures, as ``penstock bench delta`` does."""
+    from penstock.bench import Setting
+    from penstock.bench.delta import measure
+    from penstock.cli.live.bench import FOLDER, print_figure
+    from penstock.experiments.output.provenance import provenance
+
+    strategies = tuple(_LIVE[name] for name in names)
+    setting = Setting(1, FOLDER, strategies, folder, provenance=provenance())
+    sys.stdout.write("\non limited mounts of this machine:\n")
+    for figure in measure(setting):
+        print_figure(figure)
+    sys.stdout.write(f"drawing: {folder / 'delta.svg'}\n")
+
+
+def _holds(record: dict[str, Any]) -> bool:
+    return all(claim["holds"] for claim in record["claims"])
+
+
+def _print_claims(record: dict[str, Any]) -> None:
+    sys.stdout.write(f"\n{record['name']}: {record['title']}\n")
+    for claim in record["claims"]:
+        verdict = "holds" if claim["holds"] else "DOES NOT HOLD"
+        sys.stdout.write(f"  {verdict:13}  {claim['says']}\n")

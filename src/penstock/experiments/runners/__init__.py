@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""Where and how a study is computed: campaigns, process pools, Dask."""

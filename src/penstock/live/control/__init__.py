@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""Pure decisions of live control: events in, rates and messages out, without I/O."""

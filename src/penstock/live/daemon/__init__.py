@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""The process behind ``penstock serve``: control loop, history, metrics."""

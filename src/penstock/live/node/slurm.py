@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: MIT
+"""Slurm: jobs are registered by slurmd, as root, and their tasks are put under control.
+
+``penstock serve --make-slurm FOLDER`` writes three scripts and the preload library:
+
+prolog
+    Runs on every node of a job, as root: it asks the agent of the node for the job's
+    page (this module), and notes the answer in ``slurm/JOB`` of the agent's folder.
+epilog
+    Removes the page and the note; the agent sees it, and the job is over.
+task-prolog
+    Runs before every task, as its user: it tells Slurm the variables with which the
+    preload library finds the page. It starts no Python and asks nobody.
+
+User, account and number of nodes are what slurmd says, never what a program says. All
+three always succeed: without an agent, or without its answer within `ANSWER_S`, the
+prolog writes one line to ``slurm.log`` and the job runs without control.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import shlex
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from typing import Final
+
+from penstock.errors import InputError, PenstockError
+from penstock.live.wire.frames import Client
+from penstock.live.wire.messages import Admitted, Register
+from penstock.native.build import shim_path
+
+__all__ = ["ANSWER_S", "SCRIPTS", "main", "make_scripts", "register"]
+
+_LOG: Final = logging.getLogger("penstock.slurm")
+#: How long the prolog waits for the agent (s).
+ANSWER_S: Final = 2.0
+#: How long the prolog lasts at most, whatever it waits for (s).
+_LIMIT_S: Final = 5
+_LOG_BYTES: Final = 1 << 20
+
+_PROLOG: Final = """\
+#!/bin/sh
+# Registers a job with the agent of its node. The job starts, whatever happens here.
+PATH=/usr/sbin:/usr/bin:/sbin:/bin
+exec </dev/null >/dev/null 2>&1
+timeout -k 1 {limit} {python} -I -m penstock.live.node.slurm {folder}
+exit 0
+"""
+
+_EPILOG: Final = """\
+#!/bin/sh
+# Removes the page of a job; the agent of the node sees it.
+PATH=/usr/sbin:/usr/bin:/sbin:/bin
+answer={folder}/slurm/${{SLURM_JOB_ID:-none}}
+[ -r "$answer" ] || exit 0
+read -r page <"$answer"
+rm -f "${{page%.page}}.note" "$page" "$answer" 2>/dev/null
+exit 0
+"""
+
+_TASK_PROLOG: Final = """\
+#!/bin/sh
+# Tells Slurm what puts a task under control.
+library={library}
+answer={folder}/slurm/${{SLURM_JOB_ID:-none}}
+[ -r "$answer" ] && [ -r "$library" ] || exit 0
+{{ read -r page && read -r prefixes; }} <"$answer" || exit 0
+case ${{LD_PRELOAD:-}} in
+*"$library"*) ;;
+*) LD_PRELOAD=$library${{LD_PRELOAD:+:$LD_PRELOAD}} ;;
+esac
+echo "export LD_PRELOAD=$LD_PRELOAD"
+echo "export PENSTOCK_PAGE=$page"
+echo "export PENSTOCK_CONTROLLED=$prefixes"
+exit 0
+"""
+
+#: Name of a script -> its text.
+SCRIPTS: Final = {"prolog": _PROLOG, "epilog": _EPILOG, "task-prolog": _TASK_PROLOG}
+_LIBRARY: Final = "libpenstock.so"
+
+
+# --- What is installed ----------------------------------------------------------------
+
+
+def make_scripts(folder: Path, home: Path) -> None:
+    """Write the scripts and the library for agents whose folder is `home`.
+
+    ``%n`` in `home` stands for the name of the node, as in ``slurm.conf``.
+    """
+    try:
+        folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+        folder = folder.resolve()
+        if folder.stat().st_mode & 0o022:
+            raise InputError(
+                "others can write this folder, and root would run what they put there",
+                where=str(folder),
+                remedy="chmod 755",
+            )
+        _put(folder / _LIBRARY, shim_path().read_bytes())
+        for name, text in SCRIPTS.items():
+            _put(folder / name, _filled(text, folder, home).encode())
+    except OSError as error:
+        raise InputError(
+            f"cannot be made: {error.strerror}",
+            where=str(error.filename or folder),
+            remedy="name a folder that root can write",
+        ) from None
+
+
+def _filled(text: str, folder: Path, home: Path) -> str:
+    parts = str(home.absolute()).split("%n")
+    place = '"$SLURMD_NODENAME"'.join(map(shlex.quote, parts))
+    return text.format(
+        limit=_LIMIT_S,
+        python=shlex.quote(sys.executable),
+        folder=place,
+        library=shlex.quote(str(folder / _LIBRARY)),
+    )
+
+
+def _put(path: Path, data: bytes, mode: int = 0o755) -> None:
+    """Write a file, which is there as a whole or not at all."""
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(data)
+        Path(name).chmod(mode)
+        shutil.move(name, path)
+    except OSError:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+# --- The prolog -----------------------------------------------------------------------
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Register the job that slurmd's environment describes; never fail."""
+    home = Path(arguments[0])
+    try:
+        _log_to(home / "slurm.log")
+        register(home, os.environ)
+    except (PenstockError, OSError) as error:
+        job = os.environ.get("SLURM_JOB_ID", "?")
+        _LOG.warning("job %s runs without control: %s", job, error)
+    return 0
+
+
+def register(home: Path, environment: Mapping[str, str]) -> None:
+    """Ask the agent in `home` for the page of a job, and note the answer."""
+    job = _described(environment)
+    with Client(home / "agent.sock", ANSWER_S) as client:
+        reply = client.ask(job)
+    if not isinstance(reply, Admitted):
+        raise InputError("the agent gave no page", remedy="check its version")
+    folder = home / "slurm"
+    folder.mkdir(mode=0o711, exist_ok=True)
+    # It belongs to root: the epilog removes what it names.
+    prefixes = ":".join(str(Path(prefix).resolve()) for prefix in reply.prefixes)
+    _put(folder / job.job, f"{reply.page}\n{prefixes}\n".encode(), 0o644)
+
+
+def _described(environment: Mapping[str, str]) -> Register:
+    """Return the job that slurmd describes."""
+    return Register(
+        job=str(_number(environment, "SLURM_JOB_ID")),
+        user=_number(environment, "SLURM_JOB_UID"),
+        group=_number(environment, "SLURM_JOB_GID"),
+        account=environment.get("SLURM_JOB_ACCOUNT", ""),
+        nodes=_number(environment, "SLURM_JOB_NUM_NODES", "0"),
+        folder=environment.get("SLURM_JOB_WORK_DIR", ""),
+    )
+
+
+def _number(environment: Mapping[str, str], name: str, default: str = "") -> int:
+    text = environment.get(name, default)
+    if not re.fullmatch("[0-9]{1,18}", text):
+        raise InputError(
+            f"{name} is {text!r}, not a number", remedy="let slurmd start the prolog"
+        )
+    return int(text)
+
+
+def _log_to(path: Path) -> None:
+    handler = RotatingFileHandler(path, maxBytes=_LOG_BYTES, backupCount=1)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(name)s: %(message)s"))
+    _LOG.addHandler(handler)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: MIT
+"""Target drivers: they make a partition of the storage targets real (papers/4, 3a, 3b).
+
+A driver lets the new files of a directory go to some of the targets of its file
+system; files that exist stay where they are. One file per kind of file system.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from penstock.errors import UnknownNameError
+from penstock.live.staging.drivers.beegfs import BeeGfs
+from penstock.live.staging.drivers.directories import Directories
+from penstock.live.staging.drivers.driver import Driver
+from penstock.live.staging.drivers.lustre import Lustre
+from penstock.live.staging.drivers.moosefs import MooseFs
+
+__all__ = ["DRIVERS", "Driver", "get_driver"]
+
+#: Name -> driver of the file system mounted at, or kept under, a path.
+DRIVERS: Final[dict[str, Callable[[Path], Driver]]] = {
+    "beegfs": BeeGfs,
+    "directories": Directories,
+    "lustre": Lustre,
+    "moosefs": MooseFs,
+}
+
+
+def get_driver(name: str, root: Path) -> Driver:
+    """Return the driver of that name for the file system at `root`."""
+    if name not in DRIVERS:
+        raise UnknownNameError("target driver", name, DRIVERS)
+    return DRIVERS[name](root)

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: MIT
+"""Targets that are plain directories, e.g. one mount per storage server.
+
+`directory` holds one link per *slot*, ``0`` to ``n - 1``, as many as there are
+targets; slot k leads to target k modulo the number of targets assigned. Processes
+write to ``directory/SLOT/...``, e.g. with their rank modulo n as the slot: a file per
+process spreads over the partition. Links are replaced by renaming, so that a file can
+be created at any moment.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from penstock.errors import InputError, UnknownNameError
+from penstock.live.staging.drivers.driver import distinct
+
+__all__ = ["Directories"]
+
+
+class Directories:
+    """The directories under `root` are the targets.
+
+    Parameters
+    ----------
+    root
+        Its sub-directories, or links to directories, are the targets.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        try:
+            self.targets = tuple(sorted(p.name for p in root.iterdir() if p.is_dir()))
+        except OSError as error:
+            raise InputError(str(error.strerror), where=str(root)) from None
+        if not self.targets:
+            raise InputError(
+                "no targets", where=str(root), remedy="make a directory for each target"
+            )
+
+    def assign(self, directory: Path, targets: Sequence[str]) -> None:
+        """Let the slots of `directory` lead to `targets`."""
+        chosen = distinct(targets, where=str(directory))
+        for name in chosen:
+            if name not in self.targets:
+                raise UnknownNameError(
+                    "target", name, self.targets, where=str(self._root)
+                )
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            for slot in range(len(self.targets)):
+                target = self._root / chosen[slot % len(chosen)]
+                _replace_link(directory / str(slot), target.resolve())
+        except OSError as error:
+            raise InputError(str(error.strerror), where=str(directory)) from None
+
+
+def _replace_link(link: Path, target: Path) -> None:
+    """Let `link` lead to `target`; there is no moment without it."""
+    fresh = link.with_name(f".{link.name}.{os.getpid()}")
+    with suppress(FileNotFoundError):
+        fresh.unlink()
+    fresh.symlink_to(target)
+    fresh.replace(link)

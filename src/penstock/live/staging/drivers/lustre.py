@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: MIT
+"""Targets that are OSTs of a Lustre file system, by index.
+
+The directory's default layout names the OSTs; new files inherit it.
+
+Tested against recorded commands only, not on a Lustre.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from penstock.errors import InputError
+from penstock.live.staging.drivers.driver import call, distinct
+
+__all__ = ["Lustre"]
+
+
+class Lustre:
+    """Drives a Lustre.
+
+    Parameters
+    ----------
+    root
+        Where it is mounted; for messages only.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def assign(self, directory: Path, targets: Sequence[str]) -> None:
+        """Stripe new files in `directory` over exactly these OSTs."""
+        chosen = distinct(targets, where=str(directory))
+        for index in chosen:
+            if not (index.isascii() and index.isdecimal()):
+                raise InputError(
+                    f"{index!r} is no index of an OST",
+                    where=str(directory),
+                    remedy=f"`lfs osts {self._root}` lists them",
+                )
+        layout = ["--stripe-count", str(len(chosen)), "--ost", ",".join(chosen)]
+        call(["lfs", "setstripe", *layout, str(directory)], where=str(directory))

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: MIT
+"""Targets that are labels of MooseFS chunkservers.
+
+A partition is a storage class: one copy, on any server that has one of the labels,
+strictly (no space there is an error, not another server). New files inherit the class
+of their directory. Classes are made on first use and kept; making them needs ``admin``
+in the exports of the master.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from penstock.errors import InputError
+from penstock.live.staging.drivers.driver import call, distinct
+
+__all__ = ["MooseFs"]
+
+
+class MooseFs:
+    """Drives a MooseFS.
+
+    Parameters
+    ----------
+    root
+        Where it is mounted.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = str(root)
+
+    def assign(self, directory: Path, targets: Sequence[str]) -> None:
+        """Let new files in `directory` go to servers with one of these labels."""
+        labels = sorted(distinct(targets, where=str(directory)))
+        for label in labels:
+            if len(label) != 1 or not "A" <= label <= "Z":
+                raise InputError(
+                    f"{label!r} is no label of a chunkserver",
+                    where=str(directory),
+                    remedy="labels are single letters, A to Z",
+                )
+        name = "penstock_" + "".join(labels)
+        self._make_class(name, "+".join(labels))
+        call(["mfssetsclass", name, str(directory)], where=str(directory))
+
+    def _make_class(self, name: str, labels: str) -> None:
+        """Make the storage class unless it is there."""
+        known = call(["mfsscadmin", self._root, "list"], where=self._root)
+        if name not in known.split():
+            call(
+                ["mfsscadmin", self._root, "create", "-m", "s", labels, name],
+                where=self._root,
+            )

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""What processes say to one another: messages, frames, the agent socket, ZeroMQ."""

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: MIT
+"""Messages over the Unix socket of an agent, and who is at the other end.
+
+A frame is four bytes of length, most significant first, and a message. Who the other
+side is, the kernel says (SO_PEERCRED): nothing that a message claims counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import re
+import socket
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from penstock.errors import InputError
+from penstock.live.wire.messages import (
+    FROM_PROGRAM,
+    REPLY,
+    FromProgram,
+    Message,
+    MessageError,
+    Refused,
+    encode,
+    too_long,
+)
+
+__all__ = ["Client", "Complaints", "Peer", "frame", "read_frame"]
+
+_LENGTH: Final = struct.Struct(">I")
+_CREDENTIALS: Final = struct.Struct("iII")
+_MOST_COMPLAINTS: Final = 100
+#: Where in a message, as msgspec says it.
+_PLACE: Final = re.compile(r" - at \$\[(\d+)\]$")
+
+
+class Complaints:
+    """Logs each complaint once, and not many: nobody must fill the disk with them."""
+
+    def __init__(self, log: logging.Logger) -> None:
+        self._log = log
+        self._made: set[str] = set()
+
+    def add(self, complaint: str) -> None:
+        """Log a complaint, if it is new."""
+        if complaint not in self._made and len(self._made) < _MOST_COMPLAINTS:
+            self._made.add(complaint)
+            self._log.warning("%s", complaint)
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A process at the other end of a Unix socket, as the kernel knows it."""
+
+    pid: int
+    user: int
+    group: int
+
+    @classmethod
+    def of(cls, connection: Any) -> Self:
+        """Return who is at the other end of `connection`."""
+        size = _CREDENTIALS.size
+        data = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+        return cls(*_CREDENTIALS.unpack(data))
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether it is root, or the user who runs this process."""
+        return self.user in (0, os.geteuid())
+
+
+def frame(message: Message) -> bytes:
+    """Return a message with its length before it."""
+    data = encode(message)
+    return _LENGTH.pack(len(data)) + data
+
+
+def _checked_frame(message: FromProgram) -> bytes:
+    """Return the frame of a message that the other side will take.
+
+    Raises `InputError`, which names the field, rather than let it be refused there.
+    """
+    try:
+        data = frame(message)
+        FROM_PROGRAM(data[_LENGTH.size :])
+    except MessageError as error:
+        raise _at_field(error, message) from None
+    except (OverflowError, UnicodeEncodeError) as error:
+        raise InputError(
+            f"cannot be sent: {error}", remedy="give smaller numbers, names in UTF-8"
+        ) from None
+    return data
+
+
+def _at_field(error: MessageError, message: FromProgram) -> InputError:
+    """Return the error with the name of the field, not its place in the message."""
+    what = error.what.removeprefix("not a message: ").replace("`", "")
+    found = _PLACE.search(what)
+    # Before the fields there is the name of the message.
+    field = message.__struct_fields__[int(found[1]) - 1] if found else ""
+    return InputError(_PLACE.sub("", what), where=field, remedy="give another value")
+
+
+async def read_frame(reader: asyncio.StreamReader, largest: int) -> bytes | None:
+    """Return the bytes of the next message; None at the end of the stream."""
+    try:
+        (size,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
+        if size > largest:
+            raise too_long(size)
+        return await reader.readexactly(size)
+    except asyncio.IncompleteReadError as error:
+        if error.partial:
+            raise MessageError("a message that is cut off") from None
+        return None
+
+
+class Client:
+    """A connection to the agent of this node. No call waits longer than `limit_s`."""
+
+    def __init__(self, path: Path, limit_s: float = 5.0) -> None:
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket.settimeout(limit_s)
+        try:
+            self._socket.connect(str(path))
+        except OSError as error:
+            self._socket.close()
+            raise InputError(
+                f"no penstock answers: {error.strerror or error}",
+                where=str(path),
+                remedy="start one with penstock serve, or check --folder",
+            ) from None
+
+    def ask(self, message: FromProgram) -> Any:
+        """Return the reply to a message; a refusal raises `InputError`."""
+        data = _checked_frame(message)
+        try:
+            self._socket.sendall(data)
+            (size,) = _LENGTH.unpack(self._receive(_LENGTH.size))
+            if size > REPLY.largest:
+                raise too_long(size)
+            reply = REPLY(self._receive(size))
+        except OSError as error:
+            raise InputError(
+                f"penstock does not answer: {error.strerror or error}",
+                remedy="try again; penstock serve may be overloaded or ending",
+            ) from None
+        if isinstance(reply, Refused):
+            raise InputError(reply.reason)
+        return reply
+
+    def _receive(self, size: int) -> bytes:
+        parts = bytearray()
+        while len(parts) < size:
+            part = self._socket.recv(min(size - len(parts), 1 << 20))
+            if not part:
+                raise ConnectionResetError(0, "the connection was closed")
+            parts += part
+        return bytes(parts)
+
+    def close(self) -> None:
+        """End the connection."""
+        self._socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: MIT
+"""Drawings of the frontier: all policies, the recommended one, counts."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from penstock.experiments.output.charts import LABELS, policies_of, tidy
+from penstock.experiments.output.plots import colour_of
+from penstock.papers.p1.policies_of_paper import EIGHT
+from penstock.policies import RECOMMENDED
+
+__all__ = ["draw_counts", "draw_differences", "draw_frontier", "draw_windows"]
+
+_COLUMNS: Final = 7
+#: Loses so much that the others would be one dot.
+_LEFT_OUT: Final = 0.12
+
+
+def draw_frontier(means: pl.DataFrame, objective: str) -> Figure:
+    """Draw a panel per point: an objective against MinYield, with 95 % intervals.
+
+    The bound on MinYield is the dashed line. Policies with a MinYield far under that
+    of the best are outside the panel; they are in the table.
+    """
+    labels = means["point"].unique(maintain_order=True).to_list()
+    lines = -(-len(labels) // _COLUMNS)
+    figure = Figure(figsize=(2.6 * _COLUMNS, 2.4 * lines + 1.0))
+    figure.set_layout_engine("constrained")
+    axes = figure.subplots(lines, _COLUMNS, squeeze=False)
+    for axis, label in zip(axes.flat, labels, strict=False):
+        _frontier_panel(axis, means.filter(pl.col("point") == label), objective)
+        axis.set_title(label, fontsize=9)
+    for axis in axes.flat[len(labels) :]:
+        axis.set_axis_off()
+    for line in axes:
+        line[0].set_ylabel(LABELS[objective], fontsize=9)
+    for axis in axes[-1]:
+        axis.set_xlabel(LABELS["min_yield"], fontsize=9)
+    _legend(figure, policies_of(means))
+    return figure
+
+
+def _frontier_panel(axis: Any, rows: pl.DataFrame, objective: str) -> None:
+    bound, best = float(rows["bound"][0]), _highest(rows["min_yield"])
+    shown = rows.filter(pl.col("min_yield") > best - _LEFT_OUT)
+    for row in shown.iter_rows(named=True):
+        axis.errorbar(
+            row["min_yield"],
+            row[objective],
+            xerr=row["min_yield_error"],
+            yerr=row[f"{objective}_error"],
+            fmt=_marker(row["policy"]),
+            color=colour_of(row["policy"]),
+            markersize=9 if row["policy"] == RECOMMENDED else 5,
+            elinewidth=0.6,
+        )
+    axis.axvline(bound, color="#444444", linestyle="--", linewidth=1)
+    axis.tick_params(labelsize=7)
+    axis.locator_params(nbins=4)
+    tidy(axis, "both")
+
+
+def _marker(policy: str) -> str:
+    """Return a star for the default, a square for others beyond the papers, a dot."""
+    if policy == RECOMMENDED:
+        return "*"
+    return "o" if policy in EIGHT else "s"
+
+
+def _legend(figure: Figure, policies: list[str]) -> None:
+    handles: list[Line2D] = [
+        Line2D([], [], color=colour_of(p), marker=_marker(p), ls="", label=p)
+        for p in policies
+    ]
+    bound = Line2D([], [], color="#444444", linestyle="--", label="bound on MinYield")
+    figure.legend(
+        handles=[*handles, bound],
+        loc="outside upper center",
+        ncols=5,
+        fontsize=9,
+        frameon=False,
+    )
+
+
+def draw_differences(table: pl.DataFrame) -> Figure:
+    """Draw the differences of the default, with 95 % intervals, and the gap closed."""
+    rows = table.filter(pl.col("policy") == RECOMMENDED)
+    figure = Figure(figsize=(13, 0.2 * rows.height + 1.2))
+    figure.set_layout_engine("constrained")
+    panels: Any = figure.subplots(1, 3, sharey=True)
+    gains = (
+        ("min_yield_gain", "MinYield, minus that of the best of the eight"),
+        ("efficiency_gain", "Efficiency, minus look-ahead-greedy-yield's"),
+    )
+    places = list(range(rows.height))
+    for panel, (column, title) in zip(panels, gains, strict=False):
+        values, errors = rows[column].to_list(), rows[f"{column}_error"].to_list()
+        colours = ["#117733" if value >= 0 else "#CC3311" for value in values]
+        panel.errorbar(values, places, xerr=errors, fmt="none", ecolor="#999999")
+        panel.scatter(values, places, color=colours, s=16, zorder=3)
+        panel.axvline(0.0, color="#444444", linewidth=1)
+        panel.set_xlabel(title, fontsize=9)
+    panels[2].barh(places, rows["gap_closed"].to_list(), color=colour_of(RECOMMENDED))
+    panels[2].set_xlabel("part of the gap to the bound that is closed", fontsize=9)
+    panels[2].set_xlim(-0.3, 1.0)
+    panels[0].set_yticks(places, rows["point"].to_list(), fontsize=7)
+    panels[0].invert_yaxis()
+    panels[0].margins(y=0.01)
+    for panel in panels:
+        panel.locator_params(axis="x", nbins=6)
+        tidy(panel, "x")
+    return figure
+
+
+def draw_counts(table: pl.DataFrame) -> Figure:
+    """Draw at how many points the policy of a line dominates that of a column."""
+    policies = table["policy"].to_list()
+    points = int(table["points"][0])
+    figure = Figure(figsize=(0.62 * len(policies) + 3.4, 0.4 * len(policies) + 3.0))
+    figure.set_layout_engine("constrained")
+    axis: Any = figure.subplots()
+    counts = table.select(policies).to_numpy()
+    axis.imshow(counts, cmap="Greens", vmin=0, vmax=points, aspect="auto")
+    for (line, column), number in np.ndenumerate(counts):
+        if line != column:
+            colour = "white" if number > 0.6 * points else "#333333"
+            axis.text(column, line, f"{number}", ha="center", va="center", color=colour)
+    axis.set_xticks(range(len(policies)), policies, rotation=40, ha="right")
+    axis.set_yticks(range(len(policies)), policies)
+    axis.set_title(f"dominates, at how many of {points} points", fontsize=10)
+    return figure
+
+
+def draw_windows(table: pl.DataFrame) -> Figure:
+    """Draw the APEX windows that are more than 1 % under fair-share, by policy."""
+    policies = policies_of(table)
+    groups = table["group"].unique(maintain_order=True).to_list()
+    figure = Figure(figsize=(10, 0.35 * len(policies) + 1.3))
+    figure.set_layout_engine("constrained")
+    panels: Any = figure.subplots(1, len(groups), sharey=True, squeeze=False)[0]
+    for panel, group in zip(panels, groups, strict=True):
+        rows = table.filter(pl.col("group") == group)
+        under = dict(zip(rows["policy"], rows["under"], strict=True))
+        places = range(len(policies))
+        bars = panel.barh(
+            places,
+            [under[p] for p in policies],
+            color=[colour_of(p) for p in policies],
+        )
+        panel.bar_label(bars, padding=3, fontsize=8)
+        panel.set_title(f"{group}: of {rows['windows'][0]} windows", fontsize=10)
+        panel.set_xlabel("MinYield more than 1 % under fair-share's", fontsize=9)
+        panel.margins(x=0.12)
+        tidy(panel, "x")
+    panels[0].set_yticks(range(len(policies)), policies)
+    panels[0].invert_yaxis()
+    return figure
+
+
+def _highest(column: pl.Series) -> float:
+    return float(column.to_numpy().max())

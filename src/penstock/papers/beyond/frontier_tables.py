@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: MIT
+"""Tables of the frontier: means, who dominates whom, differences, APEX windows.
+
+*Best*: of the eight strategies of papers/1, the one with the highest mean MinYield at
+the point. *Look*: look-ahead-greedy-yield. All differences are paired, by instance.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cached_property
+from itertools import permutations
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from penstock.analysis.frontier import (
+    Interval,
+    dominates,
+    gap_closed,
+    interval,
+    paired,
+)
+from penstock.experiments.output.charts import policies_of
+from penstock.papers.p1.policies_of_paper import EIGHT
+
+__all__ = [
+    "BASE",
+    "LOOK",
+    "PointTable",
+    "count_dominations",
+    "differences",
+    "dominations",
+    "means",
+    "points_of",
+    "windows_under_base",
+]
+
+LOOK: Final = "look-ahead-greedy-yield"
+BASE: Final = "fair-share"
+OBJECTIVES: Final = ("min_yield", "efficiency", "utilization")
+#: What domination asks for.
+BOTH: Final = ("min_yield", "efficiency")
+_APEX: Final = ("NERSC", "TRILAB")
+#: A window counts if MinYield is under this part of fair-share's.
+_LEAST: Final = 0.99
+
+
+class PointTable:
+    """The rows of one point: an array per policy and objective, by instance."""
+
+    def __init__(self, rows: pl.DataFrame) -> None:
+        ordered = rows.sort("instance")
+        self.group = str(rows["group"][0])
+        self.label = str(rows["label"][0])
+        self.policies = policies_of(rows)
+        self._parts = {
+            policy: ordered.filter(pl.col("policy") == policy)
+            for policy in self.policies
+        }
+        self.bound = interval(self._parts[self.policies[0]]["bound"].to_numpy())
+
+    def values(self, policy: str, objective: str) -> NDArray[np.float64]:
+        """Return an objective of a policy on every instance."""
+        return self._parts[policy][objective].to_numpy()
+
+    def mean(self, policy: str, objective: str) -> float:
+        """Return the mean of an objective over the instances."""
+        return float(self.values(policy, objective).mean())
+
+    def difference(self, ours: str, theirs: str, objective: str) -> Interval:
+        """Return the paired difference between two policies."""
+        return paired(self.values(ours, objective), self.values(theirs, objective))
+
+    def dominates(self, ours: str, theirs: str) -> bool:
+        """Tell whether a policy is better in MinYield and in Efficiency."""
+        return dominates(*(self.difference(ours, theirs, o) for o in BOTH))
+
+    @cached_property
+    def best(self) -> str:
+        """The strategy of papers/1 with the highest mean MinYield."""
+        return max(EIGHT, key=lambda policy: self.mean(policy, "min_yield"))
+
+    def gain(self, policy: str) -> Interval:
+        """Return what a policy has more in MinYield than the best of the eight."""
+        return self.difference(policy, self.best, "min_yield")
+
+    def efficiency_gain(self, policy: str) -> Interval:
+        """Return what a policy has more in Efficiency than look-ahead-greedy-yield."""
+        return self.difference(policy, LOOK, "efficiency")
+
+    def gap_closed(self, policy: str) -> float:
+        """Return the part of the way from the best of the eight to the bound."""
+        ours, best = (self.mean(p, "min_yield") for p in (policy, self.best))
+        return gap_closed(ours, best, self.bound.mean)
+
+
+def points_of(rows: pl.DataFrame) -> list[PointTable]:
+    """Return a table per point, in the order of the study."""
+    return [PointTable(part) for part in rows.partition_by("point")]
+
+
+def means(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return a row per point and policy: objectives with their intervals."""
+    return pl.DataFrame(
+        [
+            _mean_row(point, policy)
+            for point in points_of(rows)
+            for policy in point.policies
+        ]
+    )
+
+
+def _mean_row(point: PointTable, policy: str) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "group": point.group,
+        "point": point.label,
+        "policy": policy,
+        "instances": point.values(policy, "min_yield").size,
+    }
+    for objective in OBJECTIVES:
+        found = interval(point.values(policy, objective))
+        row |= {objective: found.mean, f"{objective}_error": found.half_width}
+    return row | {"bound": point.bound.mean, "bound_error": point.bound.half_width}
+
+
+def differences(rows: pl.DataFrame, policies: tuple[str, ...]) -> pl.DataFrame:
+    """Return a row per point and policy: differences to the best and to look-ahead."""
+    return pl.DataFrame(
+        [
+            _difference_row(point, policy)
+            for point in points_of(rows)
+            for policy in policies
+        ]
+    )
+
+
+def _difference_row(point: PointTable, policy: str) -> dict[str, Any]:
+    gain, efficiency = point.gain(policy), point.efficiency_gain(policy)
+    return {
+        "group": point.group,
+        "point": point.label,
+        "policy": policy,
+        "best": point.best,
+        "best_min_yield": point.mean(point.best, "min_yield"),
+        "look_efficiency": point.mean(LOOK, "efficiency"),
+        "bound": point.bound.mean,
+        "min_yield": point.mean(policy, "min_yield"),
+        "efficiency": point.mean(policy, "efficiency"),
+        "min_yield_gain": gain.mean,
+        "min_yield_gain_error": gain.half_width,
+        "efficiency_gain": efficiency.mean,
+        "efficiency_gain_error": efficiency.half_width,
+        "gap_closed": point.gap_closed(policy),
+        "both_at_least": gain.mean >= 0.0 and efficiency.mean >= 0.0,
+        "both_significant": dominates(gain, efficiency),
+    }
+
+
+def dominations(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return a row per point and pair of policies, the first of which dominates."""
+    found = [
+        {"group": point.group, "point": point.label, "policy": ours, "over": theirs}
+        for point in points_of(rows)
+        for ours, theirs in permutations(point.policies, 2)
+        if point.dominates(ours, theirs)
+    ]
+    columns = ("group", "point", "policy", "over")
+    return pl.DataFrame(found, schema=dict.fromkeys(columns, pl.String))
+
+
+def count_dominations(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return a row per policy, a column per policy: at how many points it dominates."""
+    found = dominations(rows)
+    pairs = Counter(zip(found["policy"], found["over"], strict=True))
+    policies = policies_of(rows)
+    return pl.DataFrame(
+        [
+            {"policy": ours, "points": rows["point"].n_unique()}
+            | {theirs: pairs[ours, theirs] for theirs in policies}
+            for ours in policies
+        ]
+    )
+
+
+def windows_under_base(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return, per policy, the APEX windows more than 1 % under fair-share's MinYield.
+
+    And the smallest part of fair-share's MinYield, with the window that has it.
+    """
+    return pl.DataFrame(
+        [
+            _windows_row(group, points, policy)
+            for group, points in _apex_points(rows).items()
+            for policy in points[0].policies
+        ]
+    )
+
+
+def _apex_points(rows: pl.DataFrame) -> dict[str, list[PointTable]]:
+    found: dict[str, list[PointTable]] = {}
+    for point in points_of(rows.filter(pl.col("group").is_in(_APEX))):
+        found.setdefault(point.group, []).append(point)
+    return found
+
+
+def _windows_row(group: str, points: list[PointTable], policy: str) -> dict[str, Any]:
+    ratios = [_ratios(point, policy) for point in points]
+    lowest = min(range(len(points)), key=lambda number: ratios[number].min())
+    return {
+        "group": group,
+        "policy": policy,
+        "windows": sum(part.size for part in ratios),
+        "under": sum(int((part < _LEAST).sum()) for part in ratios),
+        "lowest": float(ratios[lowest].min()),
+        "lowest_point": points[lowest].label,
+        "lowest_window": int(ratios[lowest].argmin()),
+    }
+
+
+def _ratios(point: PointTable, policy: str) -> NDArray[np.float64]:
+    """Return MinYield over fair-share's, by window; 1 where both are 0."""
+    ours, base = (point.values(p, "min_yield") for p in (policy, BASE))
+    return np.divide(ours, base, out=np.ones_like(base), where=base > 0.0)

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""Allocation and placement of storage targets: the figures, with their claims."""

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""IO-SETS: Figure 1 and an ablation, with their claims."""

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: MIT
+"""The shapes of the figures of papers/4: delta-graphs and bars."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import polars as pl
+from matplotlib.figure import Figure
+
+from penstock.experiments.output.charts import tidy
+
+__all__ = ["bars", "delta_panels", "new_figure", "rate_lines"]
+
+#: Okabe and Ito's colours: told apart by the colour-blind.
+_COLOURS: Final = (
+    *("#D55E00", "#E69F00", "#009E73", "#0072B2", "#CC79A7", "#56B4E9", "#000000"),
+)
+_MARKERS: Final = "osD^vXP"
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Return an empty figure (inches) that arranges its own parts."""
+    figure = Figure(figsize=(width, height))
+    figure.set_layout_engine("constrained")
+    return figure
+
+
+def delta_panels(rows: pl.DataFrame, strategy: str, base: str = "") -> Figure:
+    """Draw the interference factor against D, a panel per application, a line per d.
+
+    `base`: a strategy to draw thin and dashed behind.
+    """
+    figure = new_figure(10.5, 4.2)
+    axes = figure.subplots(1, 2, sharey=True)
+    delays = rows["delay"].unique().sort().to_list()
+    for axis, name in zip(axes, ("A", "B"), strict=True):
+        mine = rows.filter(pl.col("application") == name)
+        for number, delay in enumerate(delays):
+            _delta_line(axis, mine, base, delay, number, dashed=True)
+            _delta_line(axis, mine, strategy, delay, number, dashed=False)
+        axis.axhline(1.0, color="#777777", linewidth=0.8, zorder=1)
+        axis.set_title(f"application {name}", fontsize=10)
+        axis.set_xlabel("D: begin of B after that of A (s)")
+        axis.set_xlim(left=0)
+        tidy(axis, "both")
+    axes[0].set_ylabel("interference factor")
+    axes[1].legend(frameon=False, fontsize=9, title="d")
+    if base:
+        figure.supxlabel("dashed: no strategy", fontsize=8, color="#555555")
+    return figure
+
+
+def _delta_line(
+    axis: Any,
+    rows: pl.DataFrame,
+    strategy: str,
+    delay: float,
+    number: int,
+    *,
+    dashed: bool,
+) -> None:
+    mine = rows.filter(pl.col("strategy") == strategy, pl.col("delay") == delay)
+    if mine.is_empty():
+        return
+    look: dict[str, Any] = {"color": _COLOURS[number]}
+    if dashed:
+        look |= {"linestyle": "--", "linewidth": 0.8, "alpha": 0.6}
+    else:
+        look |= {"marker": _MARKERS[number], "markersize": 4, "linewidth": 1.6}
+        look |= {"label": f"{1000 * delay:g} ms"}
+    axis.plot(mine["offset"].to_numpy(), mine["factor"].to_numpy(), **look)
+
+
+def rate_lines(rows: pl.DataFrame, labels: dict[str, str]) -> Figure:
+    """Draw bandwidths against D, a line per strategy and application."""
+    figure = new_figure(7.5, 4.4)
+    axis: Any = figure.subplots()
+    number = 0
+    for strategy, label in labels.items():
+        for name in ("A", "B"):
+            mine = rows.filter(
+                pl.col("strategy") == strategy, pl.col("application") == name
+            )
+            axis.plot(
+                mine["offset"].to_numpy(),
+                mine["rate"].to_numpy(),
+                color=_COLOURS[number],
+                marker=_MARKERS[number],
+                markersize=4,
+                label=f"{name}, {label}",
+            )
+            number += 1
+    axis.set_xlim(left=0)
+    axis.set_ylim(bottom=0)
+    axis.set_xlabel("D: begin of B after that of A (s)")
+    axis.set_ylabel("bandwidth (MB/s)")
+    axis.legend(frameon=False, fontsize=9)
+    tidy(axis, "both")
+    return figure
+
+
+def bars(
+    rows: pl.DataFrame,
+    panel: str,
+    place: str,
+    by: str,
+    value: str,
+    y_label: str,
+    names: dict[str, str] | None = None,
+    panels: Sequence[Any] = (),
+) -> Figure:
+    """Draw bars of `value`: a panel, places in it, and a bar for each `by` at a place.
+
+    `names`: what values of `by` are called in the legend.
+    """
+    found = panels or rows[panel].unique(maintain_order=True).to_list()
+    figure = new_figure(max(4.2 * len(found) + 1.2, 8.0), 4.3)
+    axes = figure.subplots(1, len(found), sharey=True, squeeze=False)[0]
+    kinds = rows[by].unique(maintain_order=True).to_list()
+    for axis, title in zip(axes, found, strict=True):
+        mine = rows.filter(pl.col(panel) == title)
+        _bars_of(axis, mine, place, by, value, kinds, names or {})
+        axis.set_title(str(title), fontsize=10)
+        tidy(axis, "y")
+    axes[0].set_ylabel(y_label)
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(
+        handles, labels, loc="outside upper center", ncols=5, fontsize=9, frameon=False
+    )
+    return figure
+
+
+def _bars_of(
+    axis: Any,
+    rows: pl.DataFrame,
+    place: str,
+    by: str,
+    value: str,
+    kinds: Sequence[Any],
+    names: dict[str, str],
+) -> None:
+    places = rows[place].unique(maintain_order=True).to_list()
+    width = 0.84 / len(kinds)
+    for number, kind in enumerate(kinds):
+        mine = rows.filter(pl.col(by) == kind)
+        heights = {p: h for p, h in mine.select(place, value).iter_rows()}  # noqa: C416
+        at = [i for i, p in enumerate(places) if p in heights]
+        drawn = axis.bar(
+            [i + (number - (len(kinds) - 1) / 2) * width for i in at],
+            [heights[places[i]] for i in at],
+            0.92 * width,
+            color=_COLOURS[number % len(_COLOURS)],
+            label=names.get(str(kind), str(kind)),
+        )
+        axis.bar_label(drawn, fmt="%.3g", fontsize=7, padding=1)
+    axis.set_xticks(range(len(places)), [str(p) for p in places])

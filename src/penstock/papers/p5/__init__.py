@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""Two-level scheduling of throughput and latency: the figures, with their claims."""

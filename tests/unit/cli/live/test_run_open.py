@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: MIT
+"""``penstock run`` starts the program, whatever goes wrong before."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from penstock.cli import main
+from penstock.errors import InputError
+from penstock.live.node import run, shim
+from penstock.live.node.check import CheckReport, Controllability, Finding
+
+
+class Became(BaseException):
+    """The process would be another program now."""
+
+
+@pytest.fixture
+def became(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have `become` end the test instead of the process."""
+
+    def become(command: list[str], environment: dict[str, str]) -> None:
+        raise Became(*command, *(key for key in environment if "STAGING" in key))
+
+    monkeypatch.setattr(run, "become", become)
+
+
+@pytest.mark.usefixtures("became")
+@pytest.mark.parametrize(
+    "error", [ZeroDivisionError("x"), MemoryError(), OverflowError(), OSError(5, "x")]
+)
+def test_our_own_mistakes(
+    error: Exception,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(run, "controlled_environment", broken)
+    monkeypatch.setattr(shim, "staged_environment", broken)
+    with pytest.raises(Became, match="true"):
+        main(["run", "--verbose", "--stage", "/x", "--", "true"])
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(":")[1] for line in lines] == [
+        " without control",
+        " without staging",
+    ]
+
+
+@pytest.mark.usefixtures("became")
+@pytest.mark.parametrize(
+    ("variable", "value", "reason"),
+    [
+        ("PENSTOCK_STAGING_SIZE", "much", "PENSTOCK_STAGING_SIZE: 'much'"),
+        ("PENSTOCK_STAGING", "/dev/null", "/dev/null: no folder"),
+        ("PENSTOCK_STAGING_DURABLE", "maybe", "unknown durability 'maybe'"),
+    ],
+)
+def test_without_staging_is_without_staging(
+    variable: str,
+    value: str,
+    reason: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(
+        run, "controlled_environment", lambda *_, **__: dict(os.environ)
+    )
+    monkeypatch.setenv("PENSTOCK_STAGING", str(tmp_path))
+    monkeypatch.setenv("PENSTOCK_STAGING_WHEN", "always")
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(Became) as caught:
+        main(["run", "--verbose", "--", "true"])
+    assert caught.value.args == ("true",)
+    assert capsys.readouterr().err.startswith(f"penstock: without staging: {reason}")
+
+
+@pytest.mark.usefixtures("became")
+@pytest.mark.parametrize(
+    ("findings", "said"),
+    [
+        (
+            [Finding(Controllability.NOT, "it is static", "")],
+            "without control: it is static",
+        ),
+        ([Finding(Controllability.PARTLY, "something", "")], ""),
+        (InputError("no such program"), ""),
+        (OSError("cannot be mapped"), ""),
+    ],
+)
+def test_why_control_does_not_reach_the_program(
+    findings: list[Finding] | Exception,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def check(program: str) -> CheckReport:
+        if isinstance(findings, Exception):
+            raise findings
+        return CheckReport(program, (), tuple(findings))
+
+    monkeypatch.setattr(
+        run, "controlled_environment", lambda *_, **__: dict(os.environ)
+    )
+    monkeypatch.setattr("penstock.live.node.check.check", check)
+    for option in ([], ["--verbose"]):
+        with pytest.raises(Became, match="program"):
+            main(["run", *option, "--", "program"])
+        shown = f"penstock: {said}\n" if option and said else ""
+        assert capsys.readouterr().err == shown
+
+
+@pytest.mark.parametrize(
+    "options", [("--nodes", "9" * 30), ("--job", b"\xff"), ("--job", "a" * 5000)]
+)
+def test_what_cannot_be_said_to_the_agent(
+    options: tuple[str | bytes, ...], tmp_path: Path
+) -> None:
+    penstock = [sys.executable, "-m", "penstock", "run", "--folder", str(tmp_path)]
+    with socket.socket(socket.AF_UNIX) as agent:
+        agent.bind(str(tmp_path / "agent.sock"))
+        agent.listen()
+        done = subprocess.run(
+            [*penstock, *options, "--", "sh", "-c", "exit 5"], check=False, timeout=120
+        )
+    assert done.returncode == 5

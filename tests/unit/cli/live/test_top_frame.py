@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: MIT
+"""A frame of ``penstock top``: what a narrow terminal leaves out."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from penstock.cli.live.top import _frame
+from penstock.live.wire.messages import JobLine, StatusDocument
+
+NAMES = ("climate-atmosphere", "climate-ocean")
+
+
+def line(name: str) -> JobLine:
+    """Return a job that moves."""
+    amounts = dict.fromkeys(
+        ("demanded", "achieved", "volume", "remaining", "moved", "held_up", "age"), 2e9
+    )
+    flags = {"active": True, "waiting": False, "lent": False}
+    counts = {"operations": 1, "bypassed": 0, "uncontrolled": 0.0, "staged": 0.0}
+    rest = {"lost": 1.0, "progress_yield": 0.5, "granted": 1e9, "why": ""}
+    facts = {"user": 0, "nodes": ["n"], "cap": 2e9, "limit": None}
+    return JobLine(job=name, **facts, **flags, **amounts, **counts, **rest)
+
+
+def table(width: int, *names: str) -> list[str]:
+    """Return the lines of the table in a terminal of this width."""
+    jobs = [line(name) for name in names]
+    status = StatusDocument("control", "fcfs", 2e9, None, ["n"], 1, [], jobs)
+    console = Console(width=width, color_system=None)
+    with console.capture() as captured:
+        console.print(_frame(status, width))
+    return captured.get().splitlines()[-1 - len(names) :]
+
+
+@pytest.mark.parametrize(
+    ("width", "last"), [(40, "share"), (50, "granted"), (80, "yield"), (120, "lost")]
+)
+def test_columns_are_left_out_from_the_right_and_names_are_whole(
+    width: int, last: str
+) -> None:
+    head, *rows = table(width, *NAMES)
+    assert head.split()[-1] == last
+    assert {row.split()[0] for row in rows} == set(NAMES)
+    assert not any("…" in row for row in rows)
+
+
+@given(st.integers(20, 150), st.integers(1, 200))
+def test_a_long_name_hides_neither_the_others_nor_the_facts(
+    width: int, length: int
+) -> None:
+    head, *rows = table(width, "a" * length, "b")
+    assert all(len(row) <= width for row in rows)
+    assert rows[0].count("a") >= min(length, width // 2 - 1)
+    assert ("state" in head) or width < 30
+    assert rows[1].startswith("b ")

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: MIT
+"""``penstock top`` into a pipe: frame after frame, until the reader leaves."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+SCRIPT = """
+import sys
+from contextlib import contextmanager
+from penstock.cli import main
+from penstock.cli.live import top
+
+@contextmanager
+def looking(*_):
+    yield lambda: "a frame"
+
+top._looking = looking
+sys.exit(main(["top", "--every", "50 ms"]))
+"""
+
+
+def test_frames_come_and_it_ends_with_its_reader() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", SCRIPT], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as penstock:
+        assert penstock.stdout is not None
+        assert penstock.stderr is not None
+        assert penstock.stdout.readline() == b"a frame\n"
+        assert penstock.stdout.readline() == b"a frame\n"
+        penstock.stdout.close()
+        assert penstock.wait(120) == 0
+        assert penstock.stderr.read() == b""

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: MIT
+"""Words of ``compare``, ``bound``, ``place`` and ``reproduce``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from penstock.cli import main
+from penstock.cli.simulation import compare, generate, place, reproduce, study
+from penstock.cli.tables import counted, pressure_text
+from penstock.model import write_instance
+from unit.samples import app, make, pair
+
+SMALL = ("--set", "horizon=2000", "--set", "pressure=1")
+
+
+def _output(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[list[str], str]:
+    assert main(words) == 0
+    out, err = capsys.readouterr()
+    return out.splitlines(), err
+
+
+@pytest.fixture
+def instance(tmp_path: Path) -> str:
+    write_instance(pair(), path := tmp_path / "pair.json")
+    return str(path)
+
+
+def test_of_one_instance_the_worst_off_is_named(
+    instance: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines, said = _output(capsys, "compare", instance, "--policy", "fcfs")
+    header, fcfs = lines[2], lines[-1]
+    assert header.split()[-1] == "worst"
+    assert fcfs.index(" b") + 1 == header.index("worst")
+    assert said.startswith("1 run, ")
+
+
+def test_of_several_instances_nobody_is(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ("--instances", "2", "--policy", "fcfs", "--no-bound", "--jobs", "1")
+    lines, said = _output(capsys, "compare", *SMALL, *options)
+    assert lines[2].endswith("Stretch")
+    assert said.startswith("2 runs, ")
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"), [("x" * 300, f"{'x' * 39}…"), ("x" * 40, "x" * 40)]
+)
+def test_a_name_is_cut_where_it_would_break_the_table(
+    tmp_path: Path, name: str, shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    phases = ("io", 3.0), ("work", 20.0)
+    write_instance(make(app("a", *phases), app(name, *phases)), tmp_path / "i.json")
+    lines, _ = _output(capsys, "compare", str(tmp_path / "i.json"), "--policy", "fcfs")
+    assert lines[-1].split()[-1] == shown
+
+
+def test_where_nobody_is_delayed_nobody_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_instance(make(app("a", ("work", 20.0))), tmp_path / "i.json")
+    lines, _ = _output(capsys, "compare", str(tmp_path / "i.json"), "--policy", "fcfs")
+    assert lines[-1].split()[-1] == "-"
+
+
+def test_the_document_names_who_has_which_yield(
+    instance: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines, _ = _output(capsys, "compare", instance, "--policy", "fcfs", "--json", "-")
+    (found,) = json.loads("\n".join(lines))["instances"]
+    yields = found["policies"]["fcfs"]["yields"]
+    assert dict(zip(found["applications"], yields, strict=True)) == {"a": 1, "b": 0.7}
+
+
+def test_the_pressure_that_was_aimed_at_stands_beside_the_one_that_came_out(
+    instance: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines, _ = _output(capsys, "bound", *SMALL)
+    assert lines[0].endswith(" (aimed at 1)")
+    lines, _ = _output(capsys, "bound", instance)
+    assert lines[0].endswith("I/O pressure 0.600")
+    assert pressure_text(0.765, 1.0) == "I/O pressure 0.765 (aimed at 1)"
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(0, "0 runs"), (1, "1 run"), (2, "2 runs")]
+)
+def test_one_is_no_plural(number: int, text: str) -> None:
+    assert counted(number, "run") == text
+
+
+def test_no_cost_is_not_less_than_nothing() -> None:
+    class Measured:
+        slowdowns = np.array([1.0])
+
+    class Experience:
+        metrics = Measured()
+        rho_io = np.array([1.0])
+        rho_con = np.array([-1e-17])
+        in_io_s = np.array([2.0])
+
+    experience: Any = Experience()
+    cells = place._experience_cells(experience, 0)
+    assert cells == ["1.000", "1.000", "0.000", "2 s"]
+
+
+@pytest.mark.parametrize(
+    ("scale", "holds", "hinted"),
+    [("smoke", False, True), ("smoke", True, False), ("paper", False, False)],
+)
+def test_verdicts_at_a_small_scale_are_said_to_be_indicative(
+    scale: str,
+    *,
+    holds: bool,
+    hinted: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    claims = [{"holds": True, "says": "x"}, {"holds": holds, "says": "y"}]
+    record = {"name": "p1-fig1", "title": "t", "claims": claims}
+    monkeypatch.setattr(
+        "penstock.experiments.reproduction.reproduce_all", lambda *_: [record]
+    )
+    words = ("p1-fig4", "--scale", scale, "--jobs", "1", "-o", str(tmp_path))
+    parser = argparse.ArgumentParser()
+    reproduce.setup_parser(parser)
+    assert reproduce.main(parser.parse_args(words)) == 0
+    assert ("indicative: --scale paper" in capsys.readouterr().out) == hinted
+
+
+@pytest.mark.parametrize("command", [compare, generate, place, reproduce, study])
+def test_every_option_has_a_text(command: Any) -> None:
+    parser = argparse.ArgumentParser()
+    command.setup_parser(parser)
+    assert all(action.help for action in parser._actions)

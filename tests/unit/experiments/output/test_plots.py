@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: MIT
+"""Figures: same data, same bytes; and shares that add up to the volume."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+
+from penstock.errors import InputError
+from penstock.experiments.compare import InstanceComparison, compare
+from penstock.experiments.output.plots import (
+    _shares,
+    box_plots,
+    colour_of,
+    save_figure,
+    timeline,
+)
+from penstock.experiments.source import WorkloadSource
+from penstock.model import Instance, Platform, Sharing, Window
+from penstock.policies import POLICIES
+from penstock.sim import simulate
+from penstock.workloads import Synthetic
+from unit.samples import app, make, pair, steady_three
+
+FACTS = {"version": "1.0", "command": "penstock compare <x> & y"}
+#: Bandwidth on 1, 2 and 3 targets.
+PROFILES = ([3.0], [2.0, 3.0], [2.0, 3.0, 6.0])
+MAGIC = {"svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF"}
+
+
+@pytest.fixture(scope="module")
+def reports() -> list[InstanceComparison]:
+    source = WorkloadSource(Synthetic(horizon=20_000.0), 3, 3)
+    return compare(source, ["fcfs", "fair-share", "set-10:initial=weight"])
+
+
+def _many() -> Any:
+    """Return an instance with too many applications for a stacked timeline."""
+    phases = [("work", 1.0), ("io", 1.0)] * 5
+    return make(*(app(f"a{n}", *phases, ("work", 99.0)) for n in range(15)))
+
+
+def _figure(kind: str, reports: list[InstanceComparison]) -> Any:
+    if kind == "boxes":
+        return box_plots(reports)
+    if kind == "one-box":
+        return box_plots(reports[:1])
+    instance = steady_three() if kind == "stacked" else _many()
+    return timeline([simulate(instance, p, record=True) for p in ("fcfs", "set-10")])
+
+
+@pytest.mark.parametrize(
+    ("kind", "ending"),
+    [
+        *(("boxes", "svg"), ("boxes", "png"), ("boxes", "pdf")),
+        *(("stacked", "svg"), ("stacked", "png"), ("rows", "svg"), ("rows", "png")),
+    ],
+)
+def test_the_same_data_give_the_same_bytes(tmp_path, reports, kind, ending) -> None:
+    paths = [tmp_path / f"{name}.{ending}" for name in "ab"]
+    for path in paths:
+        save_figure(_figure(kind, reports), str(path), FACTS)
+    one, other = (path.read_bytes() for path in paths)
+    assert one == other
+    assert one.startswith(MAGIC[ending])
+
+
+@pytest.mark.parametrize("kind", ["boxes", "one-box", "stacked", "rows"])
+def test_an_svg_is_whole_and_says_what_made_it(tmp_path, reports, kind) -> None:
+    path = tmp_path / "a.SVG"
+    save_figure(_figure(kind, reports), str(path), FACTS)
+    root = ET.fromstring(path.read_bytes())  # noqa: S314 - our own file
+    text = " ".join(root.itertext())
+    assert root.tag.endswith("svg")
+    assert "penstock 1.0: penstock compare <x> & y" in text
+
+
+def test_texts_of_the_figures(tmp_path, reports) -> None:
+    texts = {}
+    for kind in ("boxes", "stacked"):
+        save_figure(_figure(kind, reports), str(tmp_path / "a.svg"), FACTS)
+        texts[kind] = (tmp_path / "a.svg").read_text()
+    for word in ("MinYield", "Efficiency", "Utilization", "bound", "set-10:initial"):
+        assert word in texts["boxes"]
+    for word in ("time (s)", "fcfs", "set-10", ">a<", ">b<", ">c<"):
+        assert word in texts["stacked"]
+
+
+@pytest.mark.parametrize("name", ["a.foo", "a", "a.jpeg", "svg", ".svg"])
+def test_another_ending_is_refused_and_no_file_made(tmp_path, reports, name) -> None:
+    path = str(tmp_path / name)
+    with pytest.raises(InputError, match=r"use \.svg, \.png or \.pdf"):
+        save_figure(box_plots(reports), path, FACTS)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_a_bound_there_is_no_band(reports) -> None:
+    for report in (
+        bare := [InstanceComparison(r.index, outcomes=r.outcomes) for r in reports]
+    ):
+        assert report.bound is None
+    assert box_plots(bare).axes[0].get_legend() is None
+    assert box_plots(reports).axes[0].get_legend() is not None
+
+
+ODD_NAMES = ("模型 🌊", "x" * 300, "_hidden", r"$\nosuch{$", "a$b")
+
+
+@pytest.mark.parametrize("ending", ["svg", "png", "pdf"])
+def test_any_name_is_drawn_without_a_warning(tmp_path, ending) -> None:
+    phases = ("work", 1.0), ("io", 1.0), ("work", 99.0)
+    instance = make(*(app(name, *phases) for name in ODD_NAMES))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        figure = timeline([simulate(instance, "fcfs", record=True)])
+        save_figure(figure, str(tmp_path / f"a.{ending}"), FACTS)
+    shown = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert shown == ["模型 🌊", f"{'x' * 39}…", "_hidden", r"\$\nosuch{\$", r"a\$b"]
+
+
+# --- Shares -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "fair-share", "set-10"])
+@pytest.mark.parametrize("columns", [1, 7, 1200])
+def test_shares_integrate_to_the_volume(policy: str, columns: int) -> None:
+    instance = steady_three()
+    run = simulate(instance, policy, record=True)
+    window = instance.window
+    edges = np.linspace(window.begin, window.end, columns + 1)
+    shares = _shares(run, edges)
+    assert shares.shape == (3, columns)
+    volumes = shares @ np.diff(edges) * instance.platform.bandwidth
+    assert volumes == pytest.approx(run.volume, rel=1e-9)
+    assert shares.min() >= -1e-9
+    assert shares.sum(axis=0).max() <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("sharing", Sharing)
+@pytest.mark.parametrize("policy", ["fcfs", "fair-share"])
+def test_shares_integrate_to_the_volume_on_many_targets(
+    sharing: Sharing, policy: str
+) -> None:
+    instance = _striped(sharing)
+    run = simulate(instance, policy, record=True)
+    edges = np.linspace(0.0, 40.0, 801)
+    shares = _shares(run, edges)
+    platform = instance.platform
+    whole = np.full(3, platform.bandwidth)
+    if sharing is Sharing.TIME:
+        used = np.array([len(a.targets) for a in instance.applications])
+        whole = instance.caps / used * platform.targets
+        # What the targets were busy for is what the applications had of them.
+        busy = shares @ np.diff(edges) * platform.targets
+        assert busy.sum() == pytest.approx(run.occupied.sum(), rel=1e-9)
+    assert shares @ np.diff(edges) * whole == pytest.approx(run.volume, rel=1e-9)
+    assert shares.sum(axis=0).max() <= 1 + 1e-9
+
+
+def _striped(sharing: Sharing) -> Instance:
+    """Return three applications on one, two and three of three targets."""
+    applications = tuple(
+        app(
+            name,
+            *[("work", 1.0), ("io", 5.0)] * 30,
+            nodes=4,
+            targets=tuple(range(count)),
+            profile=profile if sharing is Sharing.TIME else [],
+        )
+        for name, count, profile in zip("abc", (1, 2, 3), PROFILES, strict=True)
+    )
+    return Instance(Platform(6.0, 2.0, 3, sharing), Window(0.0, 40.0), applications)
+
+
+def test_one_that_holds_all_targets_holds_all() -> None:
+    alone = app("a", ("io", 100.0), ("work", 100.0), targets=(0, 1))
+    instance = Instance(Platform(10.0, 10.0, 2), Window(0.0, 20.0), (alone,))
+    run = simulate(instance, "fcfs", record=True)
+    assert _shares(run, np.array([0.0, 10.0, 20.0])).tolist() == [[1.0, 0.0]]
+
+
+@pytest.mark.parametrize(
+    ("sharing", "label"),
+    [(Sharing.BANDWIDTH, "bandwidth"), (Sharing.TIME, "time of the targets")],
+)
+def test_a_timeline_says_what_is_shared(sharing: Sharing, label: str) -> None:
+    figure = timeline([simulate(_striped(sharing), "fcfs", record=True)])
+    assert figure.axes[0].get_ylabel() == f"share of {label}"
+
+
+def test_shares_by_hand() -> None:
+    run = simulate(pair(), "fcfs", record=True)
+    shares = _shares(run, np.arange(11.0))
+    assert shares.tolist() == [
+        [0, 0, 1, 1, 1, 0, 0, 0, 0, 0],
+        [0, 0, 0, 0, 0, 1, 1, 1, 0, 0],
+    ]
+    assert _shares(run, np.array([0.0, 4.0, 6.0])).tolist() == [[0.5, 0.5], [0, 0.5]]
+
+
+def test_who_never_posts_has_no_share() -> None:
+    instance = make(app("a", ("work", 20.0)), app("b", ("io", 20.0)))
+    run = simulate(instance, "fcfs", record=True)
+    assert _shares(run, np.array([0.0, 10.0])).tolist() == [[0.0], [1.0]]
+
+
+def test_a_run_without_a_record_is_refused() -> None:
+    with pytest.raises(ValueError, match="not recorded"):
+        timeline([simulate(pair(), "fcfs")])
+
+
+# --- Colours ----------------------------------------------------------------------
+
+
+def test_every_policy_of_the_table_has_its_own_colour() -> None:
+    colours = {name: colour_of(name) for name in POLICIES}
+    for one, other in itertools.combinations(POLICIES, 2):
+        assert colours[one] != colours[other]
+
+
+def test_other_policies_have_a_colour_too() -> None:
+    assert colour_of("set-10:initial=weight") == colour_of("set-10")
+    assert colour_of("mine.policy") == colour_of("mine.policy")
+    for name in ("mine.policy", "mine.policy:x=1"):
+        assert colour_of(name).startswith("#")
+
+
+def test_a_folder_that_is_missing_is_said_so(tmp_path: Path, reports) -> None:
+    with pytest.raises(InputError, match="cannot write the file"):
+        save_figure(box_plots(reports), str(tmp_path / "none" / "a.svg"), FACTS)

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: MIT
+"""The pool of processes: deaths, errors, and what is left when it is closed."""
+
+from __future__ import annotations
+
+import multiprocessing
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from penstock.errors import InputError, PolicyError
+from penstock.experiments.runners.local_pool import LocalPool
+from penstock.experiments.study import Piece, Study, sweep
+from support.campaigns import Bench
+
+POINTS = sweep("synthetic", {"horizon": 20000.0}, {"pressure": (0.8,)})
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "mine", raising=False)
+    return Bench(tmp_path)
+
+
+@pytest.fixture
+def pieces(bench: Bench) -> list[Piece]:
+    return list(Study("t", POINTS, 4, ("mine.allocate",)).pieces())
+
+
+def test_a_death_is_told_and_the_piece_tried_again(
+    bench: Bench, pieces: list[Piece]
+) -> None:
+    bench.tell("die")
+    said: list[str] = []
+    done = [piece for piece, _ in LocalPool(2).run(pieces, said.append)]
+    assert sorted(piece.key for piece in done) == [piece.key for piece in pieces]
+    (message,) = said
+    assert re.fullmatch(
+        r"worker \d+ died \(Killed\) while computing piece 0000-00000\d: "
+        r"trying it again",
+        message,
+    )
+    assert multiprocessing.active_children() == []
+
+
+def test_a_piece_that_kills_every_worker_ends_the_run(
+    bench: Bench, pieces: list[Piece]
+) -> None:
+    bench.tell("die-always")
+    said: list[str] = []
+    with pytest.raises(InputError) as caught:
+        list(LocalPool(1).run(pieces, said.append))
+    assert len(said) == 2
+    assert re.fullmatch(
+        r"piece 0000-000000 has killed 3 workers, the last one \d+ died \(Killed\) "
+        r"\(out of memory\? use fewer --jobs\)",
+        str(caught.value),
+    )
+    assert multiprocessing.active_children() == []
+
+
+def test_an_error_is_raised_here_and_not_tried_again(
+    bench: Bench, pieces: list[Piece]
+) -> None:
+    bench.tell("fail")
+    with pytest.raises(
+        PolicyError, match=r"policy mine\.allocate failed at t = .*: ZeroDivisionError"
+    ):
+        list(LocalPool(2).run(pieces, pytest.fail))
+    assert multiprocessing.active_children() == []
+
+
+def test_closing_it_leaves_no_process(bench: Bench, pieces: list[Piece]) -> None:
+    bench.tell("slow")
+    results = LocalPool(2).run(pieces, pytest.fail)
+    next(results)
+    assert len(multiprocessing.active_children()) == 2
+    results.close()
+    assert multiprocessing.active_children() == []

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: MIT
+"""What results come from: which files count, and which do not."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import penstock
+from penstock.experiments.runners.origin import source_digest
+
+PACKAGE = Path(penstock.__file__).parent
+
+
+def _write(root: Path, name: str, text: str) -> None:
+    (root / name).parent.mkdir(parents=True, exist_ok=True)
+    (root / name).write_text(text)
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """Make a small package that has files of all kinds."""
+    for name in (
+        *("__init__.py", "policies/fcfs.py", "workloads/data/apex.csv"),
+        *(
+            "cli/live/run.py",
+            "live/node/agent.py",
+            "native/shim/shim.h",
+            "mount/limiter.py",
+        ),
+        "policies/__pycache__/fcfs.py",
+    ):
+        _write(tmp_path, name, "1")
+    return tmp_path
+
+
+def _digest(root: Path) -> str:
+    source_digest.cache_clear()
+    return source_digest(root)
+
+
+@pytest.mark.parametrize(
+    "name", ["__init__.py", "policies/fcfs.py", "workloads/data/apex.csv", "sim/new.py"]
+)
+def test_what_can_change_a_row_counts(package: Path, name: str) -> None:
+    before = _digest(package)
+    assert _digest(package) == before
+    _write(package, name, "2")
+    assert _digest(package) != before
+
+
+def test_a_file_counts_by_its_name(package: Path) -> None:
+    before = _digest(package)
+    (package / "policies/fcfs.py").rename(package / "policies/other.py")
+    assert _digest(package) != before
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "cli/live/run.py",
+        "live/node/agent.py",
+        "mount/x.py",
+        "policies/__pycache__/fcfs.py",
+    ],
+)
+def test_what_cannot_change_a_row_does_not_count(package: Path, name: str) -> None:
+    before = _digest(package)
+    _write(package, name, "2")
+    assert _digest(package) == before
+
+
+def test_an_edited_policy_of_penstock_itself_is_other_code(tmp_path: Path) -> None:
+    copy = tmp_path / "penstock"
+    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("live", "*.pyc"))
+    assert source_digest(copy) == source_digest()
+    source_digest.cache_clear()
+    with (copy / "policies" / "fcfs.py").open("a") as stream:
+        stream.write("# other\n")
+    assert source_digest(copy) != source_digest()

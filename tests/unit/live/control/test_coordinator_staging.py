@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: MIT
+"""A coordinator with a staging strategy: who stages, who drains, at what rate."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+import pytest
+
+from penstock.errors import PenstockError
+from penstock.live.control.controller import Controller
+from penstock.live.control.coordinator import Coordinator
+from penstock.live.control.stager import Stager, held_rate
+from penstock.live.wire.messages import (
+    AgentConfig,
+    CounterReport,
+    Counts,
+    Explain,
+    Grants,
+    Hello,
+    JobLeft,
+    Join,
+    UserRequest,
+)
+from penstock.staging import (
+    ApplicationStatus,
+    Situation,
+    StagingOrder,
+    StagingPlan,
+    Strategy,
+    get_strategy,
+)
+
+B = 100.0
+HELD = held_rate(B)
+
+
+class Node:
+    """A node with jobs a and b, and what its agent was told."""
+
+    def __init__(self, strategy: str, targets: int = 1) -> None:
+        terms = AgentConfig("control", ["/s"], 0.1, 0.1, 3.0, B, reads=True)
+        stager = Stager(get_strategy(strategy), targets)
+        controller = Controller("fair-share", B, compiled=False)
+        self.it = Coordinator(controller, terms, stager=stager)
+        self.now = 0.0
+        self.rates: dict[str, float] = {}
+        self.stages: dict[str, bool] = {}
+        self.moved: dict[str, tuple[int, ...]] = {}
+        self.it.hear("n", Hello([]), self.now)
+        for job in "ab":
+            self.it.hear("n", Join(f"0:{job}", 0, "0", 1, 1000.0), self.now)
+        self.settle()
+
+    def report(self, job: str, volume: float, staged: float = 0.0, **rest: Any) -> None:
+        facts = {"posts": 1, "held_up": 0.0, "waiting": False, "idle": 0.0} | rest
+        counts = Counts(f"0:{job}", volume=volume, staged=staged, **facts)
+        self.it.hear("n", CounterReport([counts], 2), self.now)
+        self.settle()
+
+    def settle(self) -> None:
+        outcome = self.it.settle(self.now)
+        self.moved |= outcome.moved
+        for _, message in outcome.messages:
+            if isinstance(message, Grants):
+                self.rates |= message.rates
+                self.stages |= message.stages
+
+
+def test_the_second_stages_and_is_held() -> None:
+    node = Node("2a")
+    node.report("a", 10.0)
+    assert node.rates["0:a"] == B
+    node.now = 1.0
+    node.report("b", 0.0, staged=50.0)
+    assert node.stages == {"0:b": True}
+    assert node.rates["0:a"] == pytest.approx(B, rel=0.02)
+    assert node.rates["0:b"] <= HELD
+    # The first is done: what the second has staged is drained at full speed.
+    node.now = 2.0
+    node.report("a", 110.0, idle=1.0)
+    assert node.stages["0:b"] is False
+    assert node.rates["0:b"] == B
+
+
+def test_who_has_drained_writes_to_the_files() -> None:
+    node = Node("2a")
+    node.report("b", 10.0, staged=0.0)
+    assert node.stages == {}
+    assert node.rates["0:b"] == B
+
+
+def test_drains_in_the_background_get_what_is_left() -> None:
+    node = Node("controlled")
+    node.report("a", 10.0)
+    node.now = 1.0
+    node.report("b", 0.0, staged=50.0)
+    assert node.stages == {"0:b": True}
+    assert node.rates["0:b"] <= HELD
+    node.now = 2.0
+    node.it.hear("n", JobLeft("0:a"), node.now)
+    node.settle()
+    assert node.rates["0:b"] == B
+
+
+def test_drains_in_the_background_have_the_pauses_of_who_writes() -> None:
+    node = Node("controlled")
+    node.report("a", 10.0, announced=1000.0, phases=1)
+    node.report("b", 0.0, staged=50.0)
+    assert node.rates["0:b"] <= HELD
+    # It has announced a phase: a pause does not end it.
+    node.now = 1.0
+    node.report("a", 20.0, announced=1000.0, phases=1, quiet=0.2)
+    assert node.rates["0:b"] == pytest.approx(0.99 * B)
+    node.now = 1.1
+    node.report("a", 21.0, announced=1000.0, phases=1, posts=2)
+    assert node.rates["0:b"] <= HELD
+    assert node.rates["0:a"] == pytest.approx(B, rel=0.02)
+
+
+def test_who_has_something_to_drain_does_not_pause() -> None:
+    node = Node("1b")
+    node.report("a", 10.0, announced=1000.0, phases=1)
+    node.report("b", 0.0, staged=50.0, quiet=9.0, waiting=True)
+    node.report("a", 10.0, announced=1000.0, phases=1, quiet=9.0, staged=5.0)
+    node.now = 1.0
+    node.report("b", 10.0, staged=40.0, quiet=9.0, waiting=True)
+    assert node.rates["0:b"] > B / 3
+
+
+def test_an_agent_that_comes_back_is_told_again() -> None:
+    node = Node("2a")
+    node.report("a", 10.0)
+    node.report("b", 0.0, staged=50.0)
+    node.stages.clear()
+    node.now = 1.0
+    node.it.hear("n", Hello(["0:a", "0:b"]), node.now)
+    node.it.hear("n", Join("0:b", 0, "0", 1, 0.0), node.now)
+    node.settle()
+    node.report("b", 0.0, staged=60.0)
+    assert node.stages == {"0:b": True}
+
+
+def test_it_is_explained() -> None:
+    node = Node("2a")
+    node.report("a", 10.0)
+    node.report("b", 0.0, staged=50.0)
+    asked = UserRequest(1, 0, trusted=True, question=Explain("b"))
+    answer = node.it.answer(asked, node.now)
+    text = str(answer)
+    assert "Strategy 2a: it stages its writes, 50 B are staged" in text
+    assert "is not drained now" in text
+    assert [line.staged for line in node.it.status(node.now).jobs] == [0.0, 50.0]
+
+
+def test_a_static_partition_is_made_at_once() -> None:
+    node = Node("3a", targets=2)
+    assert node.moved == {"a": (0,), "b": (1,)}
+    assert node.stages == {}
+
+
+def test_a_dynamic_partition_follows_the_phases() -> None:
+    node = Node("3b", targets=2)
+    assert node.moved == {"a": (0, 1), "b": (0, 1)}
+    node.report("a", 10.0)
+    node.report("b", 10.0)
+    assert node.moved == {"a": (0,), "b": (1,)}
+    node.now = 1.0
+    node.report("a", 110.0, idle=1.0)
+    assert node.moved["b"] == (0, 1)
+
+
+def test_a_strategy_that_cannot_serve_holds_nobody_up() -> None:
+    node = Node("3a", targets=1)
+    node.report("a", 10.0)
+    node.report("b", 10.0)
+    assert node.moved == {}
+    assert node.rates["0:a"] == node.rates["0:b"] == B / 2
+    (fault,) = node.it.status(node.now).faults
+    assert "target" in fault
+
+
+def test_what_is_staged_is_drained_though_the_strategy_fails() -> None:
+    node = Node("3a", targets=1)
+    node.report("a", 10.0, staged=5.0)
+    node.report("b", 10.0)
+    assert node.it.status(node.now).faults
+    assert node.rates["0:a"] == node.rates["0:b"] == B / 2
+
+
+def test_a_strategy_that_fails_is_not_asked_again_at_once() -> None:
+    answers = iter([StagingPlan([StagingOrder((0,))], wake=1.0)])
+
+    def coordinate(_: Situation) -> StagingPlan:
+        return next(answers)
+
+    stager = Stager(Strategy("once", "", coordinate, {}))
+    job = ApplicationStatus("a", bandwidth=1.0)
+    stager.decide([job], 0.0)
+    assert stager.wake == 1.0
+    with pytest.raises(PenstockError):
+        stager.decide([job], 1.0)
+    assert stager.wake == inf
+
+
+def test_nobody_waits_for_ever() -> None:
+    """A thousandth of the bandwidth, or a byte per second: a cap is never 0."""
+    assert held_rate(1e9) == 1e6
+    assert held_rate(10.0) == 1.0

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: MIT
+"""Live staging decides as the simulator does: same strategies, same turns."""
+
+from __future__ import annotations
+
+from math import inf
+
+from penstock.live.control.stager import Stager
+from penstock.staging import ApplicationStatus, get_strategy
+
+
+def _stager(name: str) -> Stager:
+    return Stager(get_strategy(name))
+
+
+def test_the_second_stages_behind_the_first() -> None:
+    stager = _stager("2a")
+    both = (
+        ApplicationStatus("a", began=0.0),
+        ApplicationStatus("b", began=1.0, staged=5.0),
+    )
+    orders = stager.decide(both, 2.0)
+    assert not orders["a"].stage
+    assert orders["b"].stage
+    assert not orders["b"].drain
+    alone = (ApplicationStatus("b", began=1.0, staged=5.0),)
+    orders = stager.decide(alone, 3.0)
+    assert not orders["b"].stage
+    assert orders["b"].drain
+
+
+def test_windows_are_taken_in_turn() -> None:
+    stager = _stager("2b:flush=window,window=2")
+    blocked = [
+        ApplicationStatus(name, began=float(i), staged=9.0, blocked=True)
+        for i, name in enumerate("abc")
+    ]
+    writing = ApplicationStatus("w", began=-1.0)
+    drained = []
+    now = 10.0
+    for _ in range(6):
+        orders = stager.decide([writing, *blocked], now)
+        (one,) = [name for name, order in orders.items() if order.drain]
+        drained.append(one)
+        assert stager.wake == now + 2.0
+        now = stager.wake
+    assert drained == list("abcabc")
+
+
+def test_a_job_that_leaves_is_forgotten() -> None:
+    stager = _stager("2b:flush=token")
+    first = ApplicationStatus("a", began=0.0, staged=9.0, blocked=True)
+    second = ApplicationStatus("b", began=1.0, staged=9.0, blocked=True)
+    writing = ApplicationStatus("w", began=-1.0)
+    assert stager.decide([writing, first, second], 2.0)["a"].drain
+    assert stager.decide([writing, second], 3.0)["b"].drain
+    again = stager.decide([writing, second, first], 4.0)
+    assert again["b"].drain
+    assert not again["a"].drain
+
+
+def test_who_does_not_stage_is_never_woken() -> None:
+    stager = _stager("none")
+    orders = stager.decide(
+        [ApplicationStatus("a", began=0.0), ApplicationStatus("b", began=0.0)], 1.0
+    )
+    assert not any(order.stage for order in orders.values())
+    assert stager.wake == inf

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: MIT
+"""Policies that cannot decide live are refused, at the start and when asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.errors import InputError
+from penstock.live.control.controller import Controller
+from penstock.live.control.coordinator import Coordinator
+from penstock.live.daemon.control_loop import ControlLoop
+from penstock.live.daemon.server import _hub
+from penstock.live.settings import Settings
+from penstock.live.wire.messages import (
+    AgentConfig,
+    Hello,
+    Replied,
+    SetPolicy,
+    UserRequest,
+)
+
+
+def answer_to(question: SetPolicy, *, trusted: bool = True) -> Any:
+    """Return what a hub replies to a question."""
+
+    async def asking() -> Any:
+        controller = Controller("fair-share", 100.0, compiled=False)
+        terms = AgentConfig("control", [], 0.1, 0.1, 3.0, inf, reads=True)
+        hub = ControlLoop(Coordinator(controller, terms, lambda _: None), None)
+        replies: asyncio.Queue[Any] = asyncio.Queue()
+        hub.links["n"] = replies.put_nowait
+        hub.hear("n", Hello([]))
+        hub.hear("n", UserRequest(7, 1000, trusted, question))
+        try:
+            while not isinstance(reply := await replies.get(), Replied):
+                pass
+        finally:
+            hub.close()
+        assert reply.number == 7
+        return reply.reply
+
+    return asyncio.run(asyncio.wait_for(asking(), 60))
+
+
+def test_without_its_delta_it_would_never_wake_up() -> None:
+    refused = answer_to(SetPolicy("periodic-greedy-yield"))
+    assert "needs its delta" in refused.reason
+    assert "periodic-greedy-yield:delta=1" in refused.reason
+    taken = answer_to(SetPolicy("periodic-greedy-yield:delta=1"))
+    assert taken.text == "periodic-greedy-yield:delta=1 decides"
+
+
+def test_nor_does_a_daemon_start_with_it(tmp_path: Path) -> None:
+    settings = Settings(
+        policy="periodic-greedy-yield", bandwidth=1.0, folder=str(tmp_path)
+    )
+    with pytest.raises(InputError, match="needs its delta"):
+        _hub(settings, tmp_path)
+
+
+def test_nothing_is_imported_for_those_who_may_change_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "planted.py").write_text("def allocate(view, rates): ...\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    refused = answer_to(SetPolicy("planted.allocate"), trusted=False)
+    assert "only root" in refused.reason
+    assert "planted" not in sys.modules

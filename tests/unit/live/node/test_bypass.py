@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: MIT
+"""What the kernel counts for processes and their children."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from penstock.live.node.bypass import WrittenBytes
+from support.waiting import until
+
+SIZE = 4_000_000
+
+
+def counts_here(folder: Path) -> bool:
+    """Tell whether the kernel counts what is written to this folder."""
+    before = WrittenBytes().look([os.getpid()])
+    with (folder / "probe").open("wb", buffering=0) as stream:
+        stream.write(bytes(SIZE))
+    return WrittenBytes().look([os.getpid()]) - before >= SIZE
+
+
+def test_a_process_and_its_child(tmp_path: Path) -> None:
+    if not counts_here(tmp_path):
+        pytest.skip("the kernel does not count writes to this file system")
+    script = f"head -c {SIZE} /dev/zero > one; (head -c {SIZE} /dev/zero; read x) > two"
+    with subprocess.Popen(
+        ["sh", "-c", f"{script}; read y"], cwd=tmp_path, stdin=subprocess.PIPE
+    ) as process:
+        written = WrittenBytes()
+        until((tmp_path / "two").exists)
+        until(lambda: written.look([process.pid]) >= SIZE or process.poll() is not None)
+        process.kill()
+    # Those that have ended count as last seen.
+    assert written.look([process.pid]) >= SIZE
+
+
+def test_a_process_that_is_not_there() -> None:
+    with subprocess.Popen(["true"]) as process:
+        process.wait()
+    assert WrittenBytes().look([process.pid]) == 0

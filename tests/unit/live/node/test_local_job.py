@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: MIT
+"""A job on one node: page, processes and note."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from math import inf
+from pathlib import Path
+
+import pytest
+
+from penstock.live.node.local_job import LocalJob, Note, started_at
+from penstock.live.node.page import IoClass, Mode, Page
+from penstock.live.node.shim import shim_environment
+from penstock.live.staging.drainers import Leftover
+from penstock.live.staging.rules import Staging
+from penstock.live.wire.messages import AgentConfig, Join
+from support.waiting import until
+
+TERMS = AgentConfig("dry-run", [], 0.25, 0.1, 3.0, inf, reads=False)
+WRITE = "import sys; open(sys.argv[1], 'wb', 0).write(bytes(100_000))"
+
+
+def note(job: str = "0:a") -> Note:
+    """Return the note of a job of this user without processes."""
+    return Note(job, os.geteuid(), os.getegid(), 2, 5.0)
+
+
+@pytest.fixture
+def posts() -> list[str]:
+    """Return where posts are noted."""
+    return []
+
+
+@pytest.fixture
+def job(tmp_path: Path, posts: list[str]) -> Iterator[LocalJob]:
+    """Return a job with a page."""
+    made = LocalJob.create(tmp_path, note(), posts.append)
+    yield made
+    made.close(remove=True)
+
+
+def write(job: LocalJob, folder: Path) -> None:
+    """Let a program write under control."""
+    environment = shim_environment(job.page.path, [folder])
+    command = [sys.executable, "-c", WRITE, str(folder / "out")]
+    subprocess.run(command, env=environment, check=True)
+
+
+def test_how_it_joins(job: LocalJob) -> None:
+    assert job.joining() == Join("0:a", os.geteuid(), str(os.getegid()), 2, 5.0)
+
+
+def test_the_page_is_for_its_user_only(job: LocalJob) -> None:
+    assert job.page.path.stat().st_mode & 0o777 == 0o600
+
+
+def test_counters_and_posts(job: LocalJob, posts: list[str], tmp_path: Path) -> None:
+    before = job.counts(0.1, reads=True)
+    assert (before.job, before.volume, before.posts) == ("0:a", 0.0, 0)
+    assert not job.is_watched
+    write(job, tmp_path)
+    after = job.counts(1e9, reads=True)
+    assert (after.volume, after.waiting) == (100_000.0, False)
+    assert after.posts > 0
+    assert 0.0 <= after.idle < 60.0
+    assert job.is_watched
+    until(lambda: posts)
+    assert set(posts) == {"0:a"}
+
+    def rests() -> bool:
+        job.counts(0.001, reads=True)
+        return not job.is_watched
+
+    until(rests)
+
+
+STAGES = """
+import os, sys
+fd = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+os.write(fd, bytes(100_000))
+print("staged", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_what_is_staged_is_drained_beside_the_program(
+    job: LocalJob, tmp_path: Path
+) -> None:
+    staging = Staging(tmp_path / "journals")
+    job.page.renew(60.0)
+    job.page.grant(0.0)
+    command = [sys.executable, "-c", STAGES, str(tmp_path / "out")]
+    with subprocess.Popen(
+        command,
+        env=shim_environment(job.page.path, [tmp_path], staging=staging),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as program:
+        assert program.stdout is not None
+        program.stdout.readline()
+        assert job.page.journals == tmp_path / "journals"
+        counts = job.counts(0.001, reads=True)
+        assert (counts.staged, counts.volume, counts.idle) == (100_000.0, 0.0, 0.0)
+        job.keep_draining()
+        until(lambda: job.page.counters(IoClass.DRAIN).waiting)
+        # Who drains is held up; the program is not, and says nothing.
+        counts = job.counts(0.001, reads=True)
+        assert not counts.waiting
+        assert counts.quiet > 0.0
+        job.page.grant(inf)
+        until(lambda: job.counts(0.001, reads=True).staged == 0.0)
+        until(lambda: job.counts(0.001, reads=True).volume == 100_000.0)
+        program.kill()
+
+
+def test_reads_count_only_if_they_are_controlled(job: LocalJob, tmp_path: Path) -> None:
+    write(job, tmp_path)
+    environment = shim_environment(job.page.path, [tmp_path])
+    subprocess.run(
+        ["cat", str(tmp_path / "out")],
+        env=environment,
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+    assert job.counts(1.0, reads=True).volume == 200_000.0
+    assert job.counts(1.0, reads=False).volume == 100_000.0
+
+
+def test_terms(job: LocalJob) -> None:
+    job.apply(TERMS)
+    assert job.page.mode is Mode.DRY_RUN
+    assert job.page.idle_s == pytest.approx(0.25)
+    job.apply(AgentConfig("off", [], 0.25, 0.1, 3.0, inf, reads=False))
+    assert job.page.mode is Mode.OFF
+    assert not job.is_watched
+
+
+def test_processes(job: LocalJob) -> None:
+    with subprocess.Popen(["sleep", "60"]) as process:
+        job.add(os.getpid())
+        job.add(process.pid)
+        for pid in (process.pid, 12345678):
+            job.remove(pid)
+            assert not job.is_over
+        job.remove(os.getpid())
+        assert job.is_over
+        process.kill()
+
+
+def test_a_registered_job_is_over_when_its_page_is_removed(
+    job: LocalJob, posts: list[str]
+) -> None:
+    job.register("physics", 4)
+    assert job.joining() == Join("0:a", os.geteuid(), "physics", 4, 5.0)
+    job.add(os.getpid())
+    job.remove(os.getpid())
+    assert not job.is_over
+    again = LocalJob.adopt(job.page.path, posts.append)
+    assert again is not None
+    assert again.joining() == job.joining()
+    job.page.path.unlink()
+    assert job.is_over
+    assert again.is_over
+    again.close()
+
+
+def test_the_next_agent_takes_it_up(
+    job: LocalJob, posts: list[str], tmp_path: Path
+) -> None:
+    with subprocess.Popen(["sleep", "60"]) as process:
+        job.add(os.getpid())
+        job.add(process.pid)
+        process.kill()
+    write(job, tmp_path)
+    again = LocalJob.adopt(job.page.path, posts.append)
+    assert again is not None
+    assert again.note == Note(
+        "0:a",
+        os.geteuid(),
+        os.getegid(),
+        2,
+        5.0,
+        members={os.getpid(): started_at(os.getpid()) or 0},
+    )
+    assert again.page.counters(IoClass.WRITE).volume_bytes == 100_000
+    again.close()
+
+
+@pytest.mark.parametrize("damage", ["no note", "bad note", "bad page"])
+def test_what_cannot_be_taken_up_is_removed(
+    job: LocalJob, posts: list[str], damage: str
+) -> None:
+    job.add(os.getpid())
+    path = job.page.path
+    beside = path.with_suffix(".note")
+    if damage == "no note":
+        beside.unlink()
+    elif damage == "bad note":
+        beside.write_bytes(b"{")
+    else:
+        path.unlink()
+        path.write_bytes(b"?")
+    assert LocalJob.adopt(path, posts.append) is None
+    assert not path.exists()
+    assert not beside.exists()
+
+
+def test_a_job_whose_processes_are_gone_is_over_and_has_left_its_journals(
+    job: LocalJob, posts: list[str], tmp_path: Path
+) -> None:
+    staging = Staging(tmp_path / "journals")
+    environment = shim_environment(job.page.path, [tmp_path], staging=staging)
+    subprocess.run(["true"], env=environment, check=True)
+    job.add(os.getpid())
+    beside = job.page.path.with_suffix(".note")
+    text = beside.read_text()
+    # Another process has the number now.
+    beside.write_text(text.replace(str(started_at(os.getpid())), "1"))
+    again = LocalJob.adopt(job.page.path, posts.append)
+    assert again is not None
+    assert again.is_over
+    ours = (os.geteuid(), os.getegid())
+    place = job.page.path.stat()
+    assert again.leftovers() == [
+        Leftover(tmp_path / "journals", *ours, (place.st_dev, place.st_ino))
+    ]
+    again.close()
+
+
+def test_closing_lets_go(job: LocalJob, tmp_path: Path) -> None:
+    job.page.grant(5.0)
+    other = Page.open(job.page.path)
+    job.close()
+    assert other.granted_bytes() is None
+    assert job.page.path.exists()
+    job.close(remove=True)
+    assert not list(tmp_path.iterdir())
+    other.close()
+
+
+def test_when_a_process_was_started() -> None:
+    assert started_at(os.getpid()) == started_at(os.getpid())
+    with subprocess.Popen(["true"]) as process:
+        until(lambda: started_at(process.pid) is None)
+    assert started_at(process.pid) is None
+
+
+def test_without_descriptors_nobody_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    def exhausted(path: Path) -> str:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), path)
+
+    monkeypatch.setattr(Path, "read_text", exhausted)
+    with pytest.raises(OSError, match="Too many open files"):
+        started_at(os.getpid())

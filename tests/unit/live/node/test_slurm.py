@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: MIT
+"""The scripts for Slurm without Slurm: what they say, and that they never fail."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from penstock.errors import InputError
+from penstock.live.node import slurm
+from penstock.live.node.slurm import SCRIPTS, make_scripts, register
+from penstock.live.wire.frames import frame
+from penstock.live.wire.messages import (
+    FROM_PROGRAM,
+    Admitted,
+    GetStatus,
+    Message,
+    Refused,
+    Register,
+)
+
+JOB = {
+    "SLURM_JOB_ID": "17",
+    "SLURM_JOB_UID": "1001",
+    "SLURM_JOB_GID": "100",
+    "SLURM_JOB_ACCOUNT": "physics",
+    "SLURM_JOB_NUM_NODES": "4",
+    "SLURM_JOB_WORK_DIR": "/home/user",
+    "SLURMD_NODENAME": "n1",
+}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """Return the folder of an agent, with a name that shells do not like."""
+    folder = tmp_path / "the agent's" / "n1"
+    folder.mkdir(parents=True)
+    return folder
+
+
+@pytest.fixture
+def scripts(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder of scripts; the library is not a real one."""
+    (tmp_path / "library").write_bytes(b"library")
+    monkeypatch.setattr(slurm, "shim_path", lambda: tmp_path / "library")
+    make_scripts(tmp_path / "site scripts", home.parent / "%n")
+    return tmp_path / "site scripts"
+
+
+def run(script: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a script as slurmd does."""
+    return subprocess.run(
+        [script],
+        env={**JOB, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+@contextmanager
+def agent(home: Path, reply: Message) -> Iterator[list[object]]:
+    """Answer one question as an agent would."""
+    heard: list[object] = []
+    with closing(socket.socket(socket.AF_UNIX)) as listener:
+        listener.bind(str(home / "agent.sock"))
+        listener.listen()
+
+        def answer() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                size = int.from_bytes(connection.recv(4), "big")
+                heard.append(FROM_PROGRAM(connection.recv(size)))
+                connection.sendall(frame(reply))
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        yield heard
+        thread.join(20.0)
+
+
+def test_what_is_made(scripts: Path) -> None:
+    assert {path.name for path in scripts.iterdir()} == {*SCRIPTS, "libpenstock.so"}
+    for path in scripts.iterdir():
+        assert path.stat().st_mode & 0o777 == 0o755
+
+
+def test_a_folder_of_others_is_refused(tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    with pytest.raises(InputError, match="others can write this folder"):
+        make_scripts(tmp_path, tmp_path)
+
+
+def test_a_job_is_registered_and_its_tasks_are_told(scripts: Path, home: Path) -> None:
+    with agent(home, Admitted(str(home / "a b.page"), ["/scratch", "/lab"])) as heard:
+        register(home, JOB)
+    assert heard == [Register("17", 1001, 100, "physics", 4, "/home/user")]
+    note = home / "slurm" / "17"
+    assert note.stat().st_mode & 0o777 == 0o644
+    assert note.parent.stat().st_mode & 0o777 == 0o711
+    done = run(scripts / "task-prolog", LD_PRELOAD="/lib/other.so:x.so")
+    assert done.stdout.splitlines() == [
+        f"export LD_PRELOAD={scripts}/libpenstock.so:/lib/other.so:x.so",
+        f"export PENSTOCK_PAGE={home}/a b.page",
+        "export PENSTOCK_CONTROLLED=/scratch:/lab",
+    ]
+    again = run(scripts / "task-prolog", LD_PRELOAD=f"x.so {scripts}/libpenstock.so")
+    assert again.stdout.splitlines()[0] == (
+        f"export LD_PRELOAD=x.so {scripts}/libpenstock.so"
+    )
+    (home / "a b.page").touch()
+    (home / "a b.note").touch()
+    done = run(scripts / "epilog")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert [path.name for path in home.rglob("*")] == ["slurm", "agent.sock"]
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+@pytest.mark.parametrize("lost", ["job", "agent", "folder"])
+def test_no_script_ever_fails_or_speaks(
+    scripts: Path, home: Path, script: str, lost: str
+) -> None:
+    environment = {"SLURM_JOB_ID": "../17" if lost == "job" else "17"}
+    if lost == "folder":
+        home.rmdir()
+    done = run(scripts / script, **environment)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    if script == "prolog" and lost == "agent":
+        log = (home / "slurm.log").read_text()
+        assert "job 17 runs without control: " in log
+        assert log.count("\n") == 1
+
+
+def test_without_the_library_tasks_are_told_nothing(scripts: Path, home: Path) -> None:
+    (home / "slurm").mkdir()
+    (home / "slurm" / "17").write_text("/page\n/\n")
+    assert run(scripts / "task-prolog").stdout
+    (scripts / "libpenstock.so").unlink()
+    done = run(scripts / "task-prolog")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("name", ["SLURM_JOB_ID", "SLURM_JOB_UID", "SLURM_JOB_GID"])
+@pytest.mark.parametrize("value", ["", "x", "-1", "1/2", "²"])
+def test_what_slurmd_does_not_say(home: Path, name: str, value: str) -> None:
+    with pytest.raises(InputError, match=f"{name} is '{value}', not a number"):
+        register(home, {**JOB, name: value})
+
+
+@pytest.mark.parametrize(
+    ("reply", "complaint"),
+    [(Refused("no room"), "no room"), (GetStatus(), "not a message")],
+)
+def test_an_agent_that_gives_no_page(
+    home: Path, reply: Message, complaint: str
+) -> None:
+    with agent(home, reply), pytest.raises(InputError, match=complaint):
+        register(home, JOB)
+    assert not (home / "slurm").exists()
+
+
+def test_an_agent_that_hangs_is_not_waited_for(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slurm, "ANSWER_S", 0.05)
+    with closing(socket.socket(socket.AF_UNIX)) as listener:
+        listener.bind(str(home / "agent.sock"))
+        listener.listen()
+        with pytest.raises(InputError, match="timed out"):
+            register(home, JOB)
+
+
+def test_the_prolog_logs_and_succeeds(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "environ", {})
+    assert slurm.main([str(home)]) == 0
+    assert "job ? runs without control: SLURM_JOB_ID is ''" in (
+        (home / "slurm.log").read_text()
+    )

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: MIT
+"""Drainers that are started for what programs have left behind."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import subprocess
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.errors import InputError
+from penstock.live.staging import drainers
+from penstock.live.staging.drain import default_folder
+from penstock.live.staging.drainers import Leftover, Sweeper, left_behind
+from penstock.live.staging.journal import LAYOUT
+from support.waiting import until
+
+
+@pytest.fixture
+def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(drainers, "MEMORY", f"{tmp_path}/penstock-")
+    return tmp_path
+
+
+def test_what_is_left_behind_is_found(memory: Path) -> None:
+    own = memory / f"penstock-{os.geteuid()}"
+    for folder in (own, memory / "penstock-12345", memory / "other"):
+        folder.mkdir()
+        (folder / "1-2.journal").touch()
+    (memory / "penstock-3").touch()
+    # One that is called after somebody else is not looked at.
+    assert left_behind([]) == [Leftover(own, os.geteuid())]
+    (own / "1-2.journal").unlink()
+    assert left_behind([]) == []
+
+
+def test_a_folder_of_another_user_is_found_by_root_only(
+    memory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user = os.geteuid()
+    folder = memory / f"penstock-{user}"
+    folder.mkdir()
+    (folder / "1-2.journal").touch()
+    monkeypatch.setattr(os, "geteuid", lambda: user + 1)
+    assert left_behind([]) == []
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert left_behind([]) == [Leftover(folder, user)]
+
+
+def test_a_link_is_not_followed(memory: Path) -> None:
+    (memory / "there").mkdir()
+    (memory / "there" / "1-2.journal").touch()
+    (memory / f"penstock-{os.geteuid()}").symlink_to(memory / "there")
+    assert left_behind([]) == []
+
+
+def test_folders_that_match_a_pattern_are_found_too(memory: Path) -> None:
+    for name in ("ssd1", "ssd2", "empty"):
+        (memory / name / "journals").mkdir(parents=True)
+    for name in ("ssd1", "ssd2"):
+        (memory / name / "journals" / "1-2.journal").touch()
+    found = left_behind([f"{memory}/*/journals", f"{memory}/not-there"])
+    folders = {it.folder for it in found}
+    assert folders == {memory / "ssd1" / "journals", memory / "ssd2" / "journals"}
+
+
+# --- The process ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Return where it is noted with what a process would be started."""
+    noted: list[dict[str, Any]] = []
+    monkeypatch.setattr(subprocess, "Popen", lambda _, **rest: noted.append(rest))
+    return noted
+
+
+def test_a_drainer_has_nothing_of_the_agents_environment(
+    started: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET", "of root")
+    drainers.drain_beside(Path("/page"), Path("/j"), os.geteuid(), os.getegid())
+    (options,) = started
+    assert "user" not in options
+    assert options["env"].pop("LD_PRELOAD").startswith("/proc/self/fd/")
+    assert options["env"] == {
+        "PENSTOCK_PAGE": "/page",
+        "PENSTOCK_STAGING": "/j",
+        "PENSTOCK_DRAIN": "5000",
+    }
+
+
+def test_a_drainer_has_the_groups_of_its_user_and_no_others(
+    started: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = pwd.getpwnam("daemon" if os.geteuid() != 1 else "bin")
+    monkeypatch.setattr(os, "getgrouplist", lambda name, group: [group, 4711])
+    drainers.drain_beside(Path("/page"), Path("/j"), other.pw_uid, 7)
+    drainers._started(Path("/j"), other.pw_uid, None, {})
+    beside, after = started
+    assert (beside["user"], beside["group"]) == (other.pw_uid, 7)
+    assert (after["user"], after["group"]) == (other.pw_uid, other.pw_gid)
+    for options in started:
+        assert options["extra_groups"] == [other.pw_gid, 4711]
+
+
+def test_nobody_knows_the_groups_of_a_stranger(started: list[dict[str, Any]]) -> None:
+    stranger = 3_999_999_999
+    with pytest.raises(InputError, match="is not known"):
+        drainers._started(Path("/j"), stranger, None, {})
+    drainers.drain_beside(Path("/page"), Path("/j"), stranger, 7)
+    assert started[0]["extra_groups"] == []
+
+
+def test_one_user_does_not_keep_others_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    drained: list[Leftover] = []
+    blocked, go_on = threading.Event(), threading.Event()
+
+    def drain(_: Sweeper, it: Leftover) -> None:
+        drained.append(it)
+        if it.user == 1:
+            blocked.set()
+            go_on.wait(120)
+        if it.folder == Path("/bad"):
+            raise InputError("bad")
+
+    monkeypatch.setattr(Sweeper, "_drain", drain)
+    sweeper = Sweeper()
+    first = [Leftover(Path(f"/{number}"), 1) for number in range(20)]
+    sweeper.sweep([*first, *first])
+    assert blocked.wait(120)
+    others = [Leftover(Path("/bad"), 2), Leftover(Path("/good"), 2)]
+    sweeper.sweep(others)
+    until(lambda: drained == [first[0], *others])
+    go_on.set()
+    until(lambda: {*drained} == {*first, *others})
+    sweeper.close()
+
+
+class Endless:
+    """A process that drains for ever."""
+
+    def poll(self) -> int | None:
+        """Return None: it goes on."""
+        return None
+
+    def kill(self) -> None:
+        """Do as a process does that is killed."""
+
+    def wait(self) -> int:
+        """Return at once."""
+        return -9
+
+
+@pytest.mark.parametrize("drains", [True, False])
+def test_what_takes_long_goes_on_later_while_something_is_drained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, drains: bool
+) -> None:
+    header = LAYOUT["struct journal_header"]()
+    starts: list[Path] = []
+
+    def started(folder: Path, *_: object) -> Endless:
+        starts.append(folder)
+        if drains and folder == tmp_path and len(starts) < 4:
+            header.drained_bytes += 1000
+            (tmp_path / "1-2.journal").write_bytes(bytes(header))
+        return Endless()
+
+    (tmp_path / "1-2.journal").write_bytes(bytes(header))
+    monkeypatch.setattr(drainers, "_started", started)
+    monkeypatch.setattr(drainers, "_SWEEP_S", -1.0)
+    monkeypatch.setattr(drainers, "_LOOK_S", 0.0)
+    sweeper = Sweeper()
+    sweeper.sweep([Leftover(tmp_path, 1), Leftover(tmp_path / "other", 1)])
+    until(lambda: not sweeper._waiting)
+    sweeper.close()
+    others = starts.count(tmp_path / "other")
+    assert (starts.count(tmp_path), others) == ((3, 1) if drains else (1, 1))
+
+
+def test_the_folder_is_that_of_the_environment_or_of_the_user(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PENSTOCK_STAGING", "/a/b")
+    assert default_folder() == Path("/a/b")
+    monkeypatch.delenv("PENSTOCK_STAGING")
+    assert default_folder().name == f"penstock-{os.geteuid()}"

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: MIT
+"""Partitions made real: folders of jobs, in a thread of their own."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from penstock.errors import InputError
+from penstock.live.staging.partitioner import Partitioner
+from support.waiting import until
+
+LOG = logging.getLogger("test")
+
+
+def _partitioner(tmp_path: Path) -> Partitioner:
+    for name in ("x", "y"):
+        (tmp_path / "targets" / name).mkdir(parents=True)
+    targets = f"directories:{tmp_path}/targets:x,y"
+    return Partitioner.of(targets, f"{tmp_path}/jobs/{{job}}", LOG)
+
+
+def test_folders_go_to_targets(tmp_path: Path) -> None:
+    made = _partitioner(tmp_path)
+    made.move({"a": (0,), "b": (1,)})
+    links = [tmp_path / "jobs" / job / "1" for job in "ab"]
+    until(lambda: all(link.is_symlink() for link in links))
+    assert [link.resolve().name for link in links] == ["x", "y"]
+    made.move({"a": (0, 1)})
+    until(lambda: links[0].resolve().name == "y")
+    made.close()
+
+
+def test_a_name_does_not_lead_elsewhere(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = _partitioner(tmp_path)
+    for name in ("../escaped", "..", "."):
+        made.move({name: (0,)})
+    made.move({"last": (0,)})
+    until((tmp_path / "jobs" / "last" / "1").is_symlink)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["jobs", "targets"]
+    assert [p.name for p in (tmp_path / "jobs").iterdir()] == ["last"]
+    assert caplog.text.count("is no name of a folder") == 3
+    made.close()
+
+
+@pytest.mark.parametrize(
+    ("targets", "folder", "what"),
+    [
+        ("directories", "/j/{job}", "names no targets"),
+        ("directories:relative:a", "/j/{job}", "names no targets"),
+        ("directories:/tmp:", "/j/{job}", "names no targets"),
+        ("lustre:/fs:0,1", "/j", "is no folder of a job"),
+        ("lustre:/fs:0,1", "j/{job}", "is no folder of a job"),
+        ("lustres:/fs:0,1", "/j/{job}", "unknown target driver"),
+    ],
+)
+def test_bad_settings(targets: str, folder: str, what: str) -> None:
+    with pytest.raises(InputError, match=what):
+        Partitioner.of(targets, folder, LOG)

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: MIT
+"""How staging is said to the preload library, and what cannot be said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.errors import InputError
+from penstock.live.staging.rules import Staging
+
+
+def test_what_is_said_is_understood() -> None:
+    said = Staging(Path("/a"), 1 << 20, False, "journal", ("-*.log", "*.dat"))
+    assert Staging.of(said.environment()) == said
+    assert Staging.of(Staging(Path("/a")).environment()) == Staging(Path("/a"))
+    assert Staging.of({}) is None
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"durable": "never"}, "durability"),
+        ({"capacity_bytes": 1000}, "a journal of 1000 bytes"),
+        ({"folder": Path("here")}, "not an absolute path"),
+        ({"folder": Path("/a:b")}, "not an absolute path"),
+        ({"folder": Path("/" + "x" * 1024)}, "more than 1024 bytes"),
+        ({"rules": ("a:b",)}, "is no rule"),
+        ({"rules": ("-",)}, "is no rule"),
+        ({"rules": ("x" * 600, "y" * 600)}, "more than 1024 bytes"),
+    ],
+)
+def test_what_cannot_be_is_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Staging(**{"folder": Path("/a"), **options})
+
+
+def test_a_folder_is_made_for_the_user_alone(tmp_path: Path) -> None:
+    Staging(tmp_path / "a" / "b").prepare()
+    assert (tmp_path / "a" / "b").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_folder_that_others_can_write_is_refused(tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    with pytest.raises(InputError, match="others can write"):
+        Staging(tmp_path).prepare()
+
+
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "a").touch()
+    with pytest.raises(InputError, match="no folder for journals"):
+        Staging(tmp_path / "a").prepare()
+
+
+def test_memory_cannot_promise_to_survive_the_machine(tmp_path: Path) -> None:
+    folder = Path("/dev/shm")  # noqa: S108 - where memory is
+    if not folder.is_dir():
+        pytest.skip("needs /dev/shm")
+    (made := folder / f"penstock-{tmp_path.name}").mkdir(mode=0o700)
+    try:
+        with pytest.raises(InputError, match="does not survive"):
+            Staging(made, durable="journal").prepare()
+        Staging(made).prepare()
+    finally:
+        made.rmdir()

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: MIT
+"""Frames, and who is at the other end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import struct
+import threading
+from pathlib import Path
+
+import pytest
+
+from penstock.errors import InputError
+from penstock.live.wire.frames import Client, Peer, frame, read_frame
+from penstock.live.wire.messages import Answer, GetStatus, MessageError, Refused, encode
+
+
+def read(data: bytes, largest: int = 100) -> bytes | None:
+    """Return the first frame of a stream that then ends."""
+
+    async def reading() -> bytes | None:
+        reader = asyncio.StreamReader()
+        reader.feed_data(data)
+        reader.feed_eof()
+        return await read_frame(reader, largest)
+
+    return asyncio.run(reading())
+
+
+def test_a_frame_is_length_and_message() -> None:
+    data = encode(GetStatus())
+    assert frame(GetStatus()) == struct.pack(">I", len(data)) + data
+    assert read(frame(GetStatus()) + b"more") == data
+    assert read(b"") is None
+
+
+@pytest.mark.parametrize(
+    ("data", "complaint"),
+    [
+        (b"\x00", "cut off"),
+        (frame(GetStatus())[:-1], "cut off"),
+        (struct.pack(">I", 101) + bytes(101), "101 bytes is too long"),
+    ],
+)
+def test_broken_frames(data: bytes, complaint: str) -> None:
+    with pytest.raises(MessageError, match=complaint):
+        read(data)
+
+
+def test_the_kernel_says_who_it_is() -> None:
+    ours, theirs = socket.socketpair(socket.AF_UNIX)
+    with ours, theirs:
+        peer = Peer.of(ours)
+    assert peer == Peer(os.getpid(), os.geteuid(), os.getegid())
+    assert peer.is_trusted
+    assert Peer(1, 0, 0).is_trusted
+    assert not Peer(1, os.geteuid() + 1, 0).is_trusted
+
+
+class Daemon:
+    """Answers every connection with the same bytes, then closes it."""
+
+    def __init__(self, path: Path, answer: bytes) -> None:
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(path))
+        self._listener.listen()
+        self._answer = answer
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        connection, _ = self._listener.accept()
+        with connection:
+            connection.recv(1000)
+            connection.sendall(self._answer)
+
+    def close(self) -> None:
+        self._thread.join()
+        self._listener.close()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Return where a daemon listens."""
+    return tmp_path / "socket"
+
+
+def ask(path: Path, answer: bytes) -> object:
+    """Return what a client makes of an answer."""
+    daemon = Daemon(path, answer)
+    try:
+        with Client(path) as client:
+            return client.ask(GetStatus())
+    finally:
+        daemon.close()
+
+
+def test_an_answer(path: Path) -> None:
+    assert ask(path, frame(Answer("yes"))) == Answer("yes")
+
+
+@pytest.mark.parametrize(
+    ("answer", "complaint"),
+    [
+        (frame(Refused("not today")), "^not today$"),
+        (b"", "penstock does not answer: the connection was closed"),
+        (frame(Answer("yes"))[:-1], "penstock does not answer"),
+        (struct.pack(">I", 0xFFFFFFFF), "4294967295 bytes is too long"),
+        (struct.pack(">I", 2) + b"\x07x", "speaks version 7"),
+    ],
+)
+def test_no_answer(path: Path, answer: bytes, complaint: str) -> None:
+    with pytest.raises(InputError, match=complaint):
+        ask(path, answer)
+
+
+def test_nobody_there(path: Path) -> None:
+    with pytest.raises(InputError, match="no penstock answers: No such file"):
+        Client(path)
+    with pytest.raises(InputError, match="no penstock answers: AF_UNIX path too long"):
+        Client(path / ("x" * 200))
+
+
+def test_a_daemon_that_is_silent(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        with (
+            Client(path, limit_s=0.05) as client,
+            pytest.raises(InputError, match="penstock does not answer: timed out"),
+        ):
+            client.ask(GetStatus())

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: MIT
+"""What cannot be said to an agent is an `InputError` that names the field."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from penstock.errors import InputError
+from penstock.live.wire.frames import Client
+from penstock.live.wire.messages import Enter, Explain, FromProgram, Hint, SetBandwidth
+
+REFUSED = {
+    "number": (Enter("a", nodes=10**30), "cannot be sent: can't serialize ints"),
+    "not-text": (Explain("\udcff"), "cannot be sent: 'utf-8' codec"),
+    "negative": (SetBandwidth(-5.0), "bandwidth: Expected float >= 0.0 (give"),
+    "long": (Enter("a" * 5000), "job: Expected str of length <= 200 (give"),
+    "volume": (Hint("a", -1.0), "volume: Expected float >= 0.0 (give"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_said_before_it_is_sent(case: str, tmp_path: Path) -> None:
+    message: FromProgram
+    message, words = REFUSED[case]
+    path = tmp_path / "socket"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        with Client(path) as client, pytest.raises(InputError) as caught:
+            client.ask(message)
+    assert words in str(caught.value)
+    assert "$" not in str(caught.value)

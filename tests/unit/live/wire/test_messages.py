@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: MIT
+"""Messages survive the wire; anything else is refused in one line."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from math import inf, nan
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.live.wire import messages
+from penstock.live.wire.messages import (
+    FROM_AGENT,
+    FROM_PROGRAM,
+    LARGEST_QUESTION,
+    REPLY,
+    TO_AGENT,
+    VERSION,
+    Decoder,
+    Message,
+    MessageError,
+    encode,
+)
+
+TERMS = messages.AgentConfig("control", ["/scratch"], 0.1, 0.1, 3.0, inf, reads=True)
+STATUS = messages.StatusDocument("off", "fcfs", 1.0, None, ["n"], 3, [], [])
+COUNTS = messages.Counts("0:a", 1, 2.0, 3.0, waiting=True, idle=inf)
+EXAMPLES: list[tuple[Decoder, Message]] = [
+    (FROM_PROGRAM, messages.Enter("job", 3, 1e9, "/home")),
+    (FROM_PROGRAM, messages.Hint("job", 5.0)),
+    (FROM_PROGRAM, messages.GetStatus()),
+    (FROM_PROGRAM, messages.SetLimit("job", inf)),
+    (FROM_PROGRAM, messages.Switch("dry-run")),
+    (REPLY, messages.Admitted("/run/page", ["/scratch"])),
+    (REPLY, STATUS),
+    (FROM_AGENT, messages.Hello(["0:a"])),
+    (FROM_AGENT, messages.CounterReport([COUNTS], 1)),
+    (
+        FROM_AGENT,
+        messages.UserRequest(1, 1000, trusted=False, question=messages.GetStatus()),
+    ),
+    (TO_AGENT, TERMS),
+    (TO_AGENT, messages.Grants({"0:a": 5.0, "0:b": inf})),
+    (TO_AGENT, messages.Replied(1, STATUS)),
+]
+DECODERS = (FROM_PROGRAM, REPLY, FROM_AGENT, TO_AGENT)
+
+
+@pytest.mark.parametrize(("decode", "message"), EXAMPLES)
+def test_there_and_back(decode: Decoder, message: Message) -> None:
+    assert decode(encode(message)) == message
+
+
+@pytest.mark.parametrize(
+    ("data", "complaint"),
+    [
+        (b"", f"speaks nothing, not version {VERSION}"),
+        (
+            bytes([VERSION + 1]) + encode(messages.GetStatus())[1:],
+            f"speaks version {VERSION + 1}",
+        ),
+        (encode(messages.GetStatus())[:-1], "not a message"),
+        (encode(messages.GetStatus()) + b"x", "not a message"),
+        (encode(messages.Hello([])), "not a message: Invalid value 'Hello'"),
+        (encode(messages.Enter("")), "not a message: .*length"),
+        (encode(messages.Enter("x" * 1000)), "not a message: .*length"),
+        (encode(messages.Enter("x", -1)), "not a message: .*>= 0"),
+        (encode(messages.Hint("x", -1.0)), "not a message: .*>= 0"),
+        (encode(messages.Hint("x", nan)), "not a message: .*>= 0"),
+        (encode(messages.Switch("sideways")), "not a message: Invalid enum"),  # type: ignore[arg-type]
+        (bytes([VERSION]) + b"\x91" * 5000, "not a message"),
+        (bytes([VERSION]) * (LARGEST_QUESTION + 1), "too long"),
+    ],
+)
+def test_anything_else_is_refused(data: bytes, complaint: str) -> None:
+    with pytest.raises(MessageError, match=complaint) as caught:
+        FROM_PROGRAM(data)
+    assert "\n" not in str(caught.value)
+
+
+@given(st.binary(max_size=200), st.booleans(), st.sampled_from(DECODERS))
+def test_garbage_is_refused(data: bytes, versioned: bool, decode: Decoder) -> None:
+    try:
+        message = decode(bytes([VERSION]) + data if versioned else data)
+    except MessageError:
+        return
+    assert isinstance(message, Message)
+
+
+@given(st.sampled_from(EXAMPLES), st.integers(0, 300), st.integers(0, 255))
+def test_a_changed_byte_is_refused_or_another_message(
+    example: tuple[Decoder, Message], place: int, value: int
+) -> None:
+    decode, message = example
+    data = bytearray(encode(message))
+    data[place % len(data)] = value
+    with suppress(MessageError):
+        assert isinstance(decode(bytes(data)), Message)

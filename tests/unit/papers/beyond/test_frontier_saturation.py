@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: MIT
+"""Saturated storage: the bound is above all policies, and the claims can fail."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+from matplotlib.figure import Figure
+
+from penstock.experiments.claims import Tables
+from penstock.experiments.reproduction import Scale
+from penstock.papers import get_figure
+from penstock.papers.p1.policies_of_paper import EIGHT
+from penstock.policies import RECOMMENDED
+
+FIGURE = get_figure("frontier-saturation")
+
+
+@pytest.fixture(scope="module")
+def tables() -> Tables:
+    rows = FIGURE.study(Scale.SMOKE)
+    assert isinstance(rows, pl.DataFrame)
+    return Tables(rows, pl.DataFrame())
+
+
+def test_policies_and_bound_are_there(tables: Tables) -> None:
+    assert set(tables.rows["of"]) == {*EIGHT, RECOMMENDED, "bound"}
+    bound = tables.rows.filter(pl.col("of") == "bound")
+    assert bound["min_yield"].is_sorted()
+    assert bound["efficiency"].is_sorted(descending=True)
+
+
+def test_claims_hold_and_can_fail(tables: Tables) -> None:
+    lower = tables.rows.with_columns(pl.col("bound") - 0.5)
+    for claim in FIGURE.claims:
+        assert claim.check(tables).holds
+        assert not claim.check(Tables(lower, pl.DataFrame())).holds
+
+
+def test_it_draws(tables: Tables) -> None:
+    assert isinstance(FIGURE.draw(tables), Figure)
