@@ -6,8 +6,9 @@ the group's rate says: P processes that issue s bytes at a time at rate r issue 
 P s / r seconds each, evenly staggered. Without a rate they issue as fast as they can.
 
 ``python -m penstock.bench.slo.clients`` reads a `ClientPlan` (JSON) from standard
-input, and prints a list of issue and answer times (s, of the monotonic clock). The processes
-are forks: starting 32 interpreters takes longer than the experiment.
+input. It prints a list of issue and answer times (seconds of the monotonic clock). The
+client processes are forks, because starting 32 interpreters takes longer than the
+experiment.
 """
 
 from __future__ import annotations
