@@ -28,7 +28,7 @@ __all__ = [
     "measure",
 ]
 
-#: Name -> what is measured; the module has the same name, see `_MODULES`.
+#: Name -> what is measured; the module or package has the same name.
 BENCHES: Final = {
     "overhead": "processor time that the preload library adds to a call",
     "pacing": "bandwidth achieved over bandwidth granted",
@@ -37,8 +37,6 @@ BENCHES: Final = {
     "delta": "interference factors under staging strategies, real and simulated",
     "slo": "throughput and latency of applications at a mount, by scheduler",
 }
-#: Benchmarks whose module has another name.
-_MODULES: Final = {"slo": "slo.schedulers"}
 #: Those that look at `Setting.policies`,
 COMPARING: Final = ("fidelity", "delta")
 #: and at `Setting.output`,
@@ -94,5 +92,5 @@ def measure(name: str, setting: Setting) -> Iterator[Figure]:
     """Run a benchmark; its figures come as they are found."""
     if name not in BENCHES:
         raise UnknownNameError("benchmark", name, BENCHES)
-    module = importlib.import_module(f"{__name__}.{_MODULES.get(name, name)}")
+    module = importlib.import_module(f"{__name__}.{name}")
     yield from module.measure(setting)

@@ -12,7 +12,7 @@ in it than it can serve meanwhile.
 as fast as they can.
 
 *Passing*: bandwidth through a mount that schedules, without a limit, over that of a
-pass-through which does not (`slo_plain`), rounds interleaved, the best of each.
+pass-through which does not (`plain`), rounds interleaved, the best of each.
 
 Times are taken by the clients. With ``--output DIR``: all windows (``slo.json``), and
 rates, response times and depth drawn (``slo.svg``).

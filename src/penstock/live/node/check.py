@@ -102,7 +102,7 @@ _LIST_LIMIT_S: Final = 20.0
 @cache
 def wrapped_calls() -> frozenset[str]:
     """Return the calls that the preload library wraps."""
-    text = (SOURCES / "real.h").read_text()
+    text = (SOURCES / "shim" / "real.h").read_text()
     return frozenset(re.findall(r"\bX\((\w+), \w+\)", text)) - {"name"}
 
 

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import pytest
 
-from penstock.bench import slo
+from penstock.bench.slo import schedulers as slo
 from penstock.bench.slo.clients import ClientPlan, start
 from support.waiting import processes_of, until
 

@@ -106,7 +106,7 @@ def test_a_library_is_built_once(cache: Path, tiny: Path) -> None:
 
 
 @needs_gcc
-@pytest.mark.parametrize("name", ["tiny.c", "more.h"])
+@pytest.mark.parametrize("name", ["shim/tiny.c", "shim/more.h"])
 def test_a_changed_source_is_another_library(
     cache: Path, tiny: Path, name: str
 ) -> None:
@@ -138,7 +138,7 @@ def test_without_a_compiler_there_is_one_message(
 def test_a_source_that_does_not_compile_gives_one_message_and_no_file(
     cache: Path, tiny: Path
 ) -> None:
-    (tiny / "tiny.c").write_text("no C at all")
+    (tiny / "shim/tiny.c").write_text("no C at all")
     with pytest.raises(InputError, match=r"cannot be compiled: .*tiny\.c:1.*error"):
         shim_path()
     assert list(cache.iterdir()) == []
