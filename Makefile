@@ -7,6 +7,7 @@ SMALL   := $(VENV)/.small
 READY   := $(VENV)/.ready
 PIP     := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 WORKERS ?= auto
+C_FILES  = $(shell find src tests -name '*.[ch]')
 
 .PHONY: help mount packages demo demo-live figures test test-all check format docs bench clean
 
@@ -44,11 +45,13 @@ test-all: packages  ## all tests, full-size statistics included
 check: $(READY) docs  ## lint, types and documentation: all that must hold
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/clang-format --dry-run -Werror $(C_FILES)
 	$(BIN)/mypy
 
 format: $(READY)  ## put the code into the house format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+	$(BIN)/clang-format -i $(C_FILES)
 
 docs: $(READY)  ## build the documentation; warnings are errors
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html

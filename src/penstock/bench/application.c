@@ -23,7 +23,8 @@ static void write_all(int fd, const char *data, long long volume, long long bloc
     penstock_begin((uint64_t)volume);
     for (long long done = 0; done < volume;) {
         long long left = volume - done;
-        ssize_t moved = pwrite(fd, data, (size_t)(left < block ? left : block), done % SPAN);
+        ssize_t moved =
+            pwrite(fd, data, (size_t)(left < block ? left : block), done % SPAN);
         if (moved <= 0)
             exit(1);
         done += moved;

@@ -158,9 +158,13 @@ static void scene_aio(void)
 static void scene_listio(void)
 {
     int fd = make("a");
-    struct aiocb out = {.aio_fildes = fd, .aio_buf = data, .aio_nbytes = 300,
+    struct aiocb out = {.aio_fildes = fd,
+                        .aio_buf = data,
+                        .aio_nbytes = 300,
                         .aio_lio_opcode = LIO_WRITE};
-    struct aiocb in = {.aio_fildes = fd, .aio_buf = data, .aio_nbytes = 300,
+    struct aiocb in = {.aio_fildes = fd,
+                       .aio_buf = data,
+                       .aio_nbytes = 300,
                        .aio_lio_opcode = LIO_READ};
     struct aiocb none = {.aio_lio_opcode = LIO_NOP};
     struct aiocb *orders[] = {&out, &none, NULL};
@@ -294,7 +298,8 @@ static void scene_stdio_lines(void)
         if (fgets(data, 100, file) == NULL || fgets_unlocked(data, 100, file) == NULL ||
             __fgets_chk(data, sizeof data, 100, file) == NULL)
             _exit(6);
-        if (getline(&line, &room, file) != 64 || getdelim(&line, &room, '\n', file) != 64)
+        if (getline(&line, &room, file) != 64 ||
+            getdelim(&line, &room, '\n', file) != 64)
             _exit(7);
     }
     free(line);
@@ -571,7 +576,8 @@ static long send_descriptor(int line, int fd, int many)
 {
     char room[CMSG_SPACE(sizeof(int))] = {0};
     struct iovec part = {"x", 1};
-    struct mmsghdr list[1] = {{.msg_hdr = {.msg_iov = &part, .msg_iovlen = 1,
+    struct mmsghdr list[1] = {{.msg_hdr = {.msg_iov = &part,
+                                           .msg_iovlen = 1,
                                            .msg_control = room,
                                            .msg_controllen = sizeof room}}};
     struct cmsghdr *head = CMSG_FIRSTHDR(&list[0].msg_hdr);
@@ -586,7 +592,9 @@ static int receive_descriptor(int line)
 {
     char room[CMSG_SPACE(sizeof(int))], byte;
     struct iovec part = {&byte, 1};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = room,
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = room,
                              .msg_controllen = sizeof room};
     int fd = -1;
     if (recvmsg(line, &message, 0) != 1)
@@ -856,15 +864,44 @@ static const struct {
     void (*play)(void);
 } scenes[] = {
 #define SCENE(name) {#name, scene_##name}
-    SCENE(write), SCENE(writev), SCENE(read), SCENE(readv), SCENE(copies), SCENE(aio),
-    SCENE(listio), SCENE(syscall), SCENE(stdio_write), SCENE(stdio_text),
-    SCENE(stdio_positions), SCENE(stdio_unbuffered), SCENE(stdio_stdout),
-    SCENE(stdio_read), SCENE(stdio_lines), SCENE(stdio_characters), SCENE(duplicates),
-    SCENE(reuse), SCENE(names), SCENE(temporaries), SCENE(metadata), SCENE(fork),
-    SCENE(vfork), SCENE(errors), SCENE(errno), SCENE(handler), SCENE(longjmp),
-    SCENE(cancel), SCENE(seccomp), SCENE(print_to), SCENE(stdio_under),
-    SCENE(wide_under), SCENE(reopened), SCENE(wide), SCENE(passed), SCENE(rights),
-    SCENE(unshared), SCENE(elsewhere),
+    SCENE(write),
+    SCENE(writev),
+    SCENE(read),
+    SCENE(readv),
+    SCENE(copies),
+    SCENE(aio),
+    SCENE(listio),
+    SCENE(syscall),
+    SCENE(stdio_write),
+    SCENE(stdio_text),
+    SCENE(stdio_positions),
+    SCENE(stdio_unbuffered),
+    SCENE(stdio_stdout),
+    SCENE(stdio_read),
+    SCENE(stdio_lines),
+    SCENE(stdio_characters),
+    SCENE(duplicates),
+    SCENE(reuse),
+    SCENE(names),
+    SCENE(temporaries),
+    SCENE(metadata),
+    SCENE(fork),
+    SCENE(vfork),
+    SCENE(errors),
+    SCENE(errno),
+    SCENE(handler),
+    SCENE(longjmp),
+    SCENE(cancel),
+    SCENE(seccomp),
+    SCENE(print_to),
+    SCENE(stdio_under),
+    SCENE(wide_under),
+    SCENE(reopened),
+    SCENE(wide),
+    SCENE(passed),
+    SCENE(rights),
+    SCENE(unshared),
+    SCENE(elsewhere),
 };
 
 int main(int count, char **arguments)

@@ -52,7 +52,8 @@ static void *work(void *of)
         if (i % 31 == 30) {
             char name[] = "tXXXXXX";
             int own = mkstemp(name);
-            if (write(own, data, PIECE) != PIECE || unlink(name) != 0 || close(own) != 0)
+            if (write(own, data, PIECE) != PIECE || unlink(name) != 0 ||
+                close(own) != 0)
                 exit(5);
         }
     }

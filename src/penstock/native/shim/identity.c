@@ -27,7 +27,7 @@ enum { DIRECTORY_UNKNOWN, DIRECTORY_INSIDE, DIRECTORY_ABOVE, DIRECTORY_OUTSIDE }
 static char prefix_text[TEXT];
 static struct prefix prefixes[PREFIXES];
 static size_t prefix_count;
-static _Atomic long owner; /* process whose descriptors the table describes */
+static _Atomic long owner;       /* process whose descriptors the table describes */
 static _Atomic unsigned highest; /* descriptor ever entered in the table */
 
 static void add_prefix(char *text, size_t length)
@@ -208,7 +208,8 @@ static uint8_t directory_of(const char *path)
 
 static bool read_directory(int at, char path[TEXT + 1])
 {
-    return at == AT_FDCWD ? read_link("/proc/self/cwd", path) : read_descriptor(at, path);
+    return at == AT_FDCWD ? read_link("/proc/self/cwd", path)
+                          : read_descriptor(at, path);
 }
 
 static uint8_t directory_at(int at)

@@ -105,9 +105,9 @@ static uint64_t charge(struct visit *visit, uint64_t size)
     uint64_t start;
     do
         start = is_ahead(charged, least) ? charged : least;
-    while (!atomic_compare_exchange_weak_explicit(&visit->bucket->charged_bytes, &charged,
-                                                  start + size, memory_order_relaxed,
-                                                  memory_order_relaxed));
+    while (!atomic_compare_exchange_weak_explicit(
+        &visit->bucket->charged_bytes, &charged, start + size, memory_order_relaxed,
+        memory_order_relaxed));
     return start;
 }
 
@@ -125,8 +125,8 @@ static void sleep_until(struct page_bucket *bucket, uint32_t turn, uint64_t unti
 {
     struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000u),
                              .tv_nsec = (long)(until_ns % 1000000000u)};
-    raw_call(SYS_futex, (long)&bucket->turn, FUTEX_WAIT_BITSET, (long)turn, (long)&until,
-             0, (long)FUTEX_BITSET_MATCH_ANY);
+    raw_call(SYS_futex, (long)&bucket->turn, FUTEX_WAIT_BITSET, (long)turn,
+             (long)&until, 0, (long)FUTEX_BITSET_MATCH_ANY);
 }
 
 /* When this thread last looked at the page in a wait, 0 outside. A call that comes
@@ -315,7 +315,8 @@ static SLOW bool queue(struct visit *visit)
     return false;
 }
 
-bool visit_reserve(struct visit *visit, enum io_class class, size_t size, bool may_stage)
+bool visit_reserve(struct visit *visit, enum io_class class, size_t size,
+                   bool may_stage)
 {
     if (!enter(visit, class, may_stage))
         return true;

@@ -96,7 +96,7 @@ struct penstock_page {
     uint32_t version;
     uint32_t size;
     _Atomic uint32_t mode;
-    _Atomic uint32_t posts; /* I/O phases begun; the agent sleeps on this futex */
+    _Atomic uint32_t posts;      /* I/O phases begun; the agent sleeps on this futex */
     _Atomic uint64_t lease_ns;   /* grants hold until then */
     _Atomic uint64_t floor_rate; /* and this rate afterwards */
     _Atomic uint64_t idle_ns;    /* a gap longer than this ends a phase */
@@ -104,7 +104,8 @@ struct penstock_page {
     _Atomic uint64_t phase_ns; /* first call of the present phase, of any class */
 
     _Atomic uint64_t attached; /* processes that have mapped the page, ever */
-    _Atomic uint64_t bypassed; /* set-ups seen of I/O that cannot be: io_uring, libaio */
+    _Atomic uint64_t
+        bypassed; /* set-ups seen of I/O that cannot be: io_uring, libaio */
     /* What the program says of its I/O phases; see penstock.h. Sums over processes. */
     _Atomic uint64_t announced_bytes;
     _Atomic uint64_t phases_begun;

@@ -12,8 +12,8 @@
 atomic_int real_resolved;
 
 #if defined(__x86_64__)
-__attribute__((no_sanitize("thread")))
-long raw_call(long number, long a, long b, long c, long d, long e, long f)
+__attribute__((no_sanitize("thread"))) long raw_call(long number, long a, long b,
+                                                     long c, long d, long e, long f)
 {
     long answer;
     register long r10 __asm__("r10") = d;
@@ -26,8 +26,8 @@ long raw_call(long number, long a, long b, long c, long d, long e, long f)
     return answer;
 }
 #elif defined(__aarch64__)
-__attribute__((no_sanitize("thread")))
-long raw_call(long number, long a, long b, long c, long d, long e, long f)
+__attribute__((no_sanitize("thread"))) long raw_call(long number, long a, long b,
+                                                     long c, long d, long e, long f)
 {
     register long x8 __asm__("x8") = number;
     register long x0 __asm__("x0") = a;
@@ -88,7 +88,8 @@ static int raw_open_2(const char *path, int flags)
 __attribute__((no_sanitize("thread"))) static void *
 raw_mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset)
 {
-    long answer = raw_call(SYS_mmap, (long)at, (long)size, protection, flags, fd, offset);
+    long answer =
+        raw_call(SYS_mmap, (long)at, (long)size, protection, flags, fd, offset);
     if (answer >= 0 || answer < -4095)
         return (void *)answer;
     errno = (int)-answer;

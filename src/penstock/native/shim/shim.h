@@ -141,7 +141,7 @@ struct grant {
 
 /* One wrapped call on a controlled descriptor, from begin to end. */
 struct visit {
-    struct page_class *class; /* NULL: nothing to do */
+    struct page_class *class;   /* NULL: nothing to do */
     struct page_bucket *bucket; /* NULL: counted, not paced */
     uint64_t granted;           /* G when the call began */
     uint64_t credit;            /* grant of the past that it may use */
@@ -205,7 +205,8 @@ int stage_switch_on(void);
 uint8_t stage_kind(int fd, const char *path);
 
 /* Take a write into a journal. True: it is answered; false: it is to be made. */
-bool stage_write(int fd, const void *data, size_t size, int64_t offset, ssize_t *answer);
+bool stage_write(int fd, const void *data, size_t size, int64_t offset,
+                 ssize_t *answer);
 bool stage_gather(int fd, const struct iovec *parts, int count, int64_t offset,
                   ssize_t *answer);
 
@@ -302,8 +303,8 @@ bool may_open(int at, const char *path, int flags);
 /* --- For all wrappers ----------------------------------------------------------- */
 
 /* Begin a write; true if it is answered, from a journal. */
-static inline bool begin_write(struct visit *visit, int fd, const void *data, size_t size,
-                               int64_t offset, ssize_t *answer)
+static inline bool begin_write(struct visit *visit, int fd, const void *data,
+                               size_t size, int64_t offset, ssize_t *answer)
 {
     visit->class = NULL;
     if (LIKELY(!is_controlled(fd)))

@@ -54,20 +54,19 @@ EXPORT ssize_t sendfile64(int to, int from, off64_t *offset, size_t size)
     return end_copy(&copy, REAL(sendfile64)(to, from, offset, size));
 }
 
-EXPORT ssize_t copy_file_range(int from, off64_t *from_offset, int to, off64_t *to_offset,
-                               size_t size, unsigned flags)
+EXPORT ssize_t copy_file_range(int from, off64_t *from_offset, int to,
+                               off64_t *to_offset, size_t size, unsigned flags)
 {
     struct copy copy = begin_copy(from, to, &size);
-    return end_copy(&copy, REAL(copy_file_range)(from, from_offset, to, to_offset, size,
-                                                 flags));
+    return end_copy(
+        &copy, REAL(copy_file_range)(from, from_offset, to, to_offset, size, flags));
 }
 
 EXPORT ssize_t splice(int from, off64_t *from_offset, int to, off64_t *to_offset,
                       size_t size, unsigned flags)
 {
     struct copy copy = begin_copy(from, to, &size);
-    return end_copy(&copy,
-                    REAL(splice)(from, from_offset, to, to_offset, size, flags));
+    return end_copy(&copy, REAL(splice)(from, from_offset, to, to_offset, size, flags));
 }
 
 /* --- POSIX aio: charged when given; the wait is for those who came first ------------ */
@@ -342,7 +341,8 @@ static void look_at_call(long number, const long a[6])
 
 static bool seals(long number, long operation)
 {
-    return number == SYS_seccomp || (number == SYS_prctl && operation == PR_SET_SECCOMP);
+    return number == SYS_seccomp ||
+           (number == SYS_prctl && operation == PR_SET_SECCOMP);
 }
 
 static long pass(long number, const long a[6])

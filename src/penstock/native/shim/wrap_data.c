@@ -159,7 +159,8 @@ EXPORT ssize_t __pread_chk(int fd, void *data, size_t size, off_t offset, size_t
     return end(&visit, REAL(__pread_chk)(fd, data, size, offset, room));
 }
 
-EXPORT ssize_t __pread64_chk(int fd, void *data, size_t size, off64_t offset, size_t room)
+EXPORT ssize_t __pread64_chk(int fd, void *data, size_t size, off64_t offset,
+                             size_t room)
 {
     struct visit visit;
     begin(&visit, fd, CLASS_READ);

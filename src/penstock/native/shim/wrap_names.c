@@ -155,7 +155,8 @@ COUNTED(utime, (const char *path, const struct utimbuf *times),
         (followed(AT_FDCWD, path), times), AT_FDCWD, path)
 /* clang-format on */
 
-EXPORT int statx(int at, const char *path, int flags, unsigned mask, struct statx *status)
+EXPORT int statx(int at, const char *path, int flags, unsigned mask,
+                 struct statx *status)
 {
     int answer = REAL(statx)(at, path, flags, mask, status);
     if (RARELY(LOAD(staging)) && answer == 0 && (status->stx_mask & STATX_SIZE) &&

@@ -37,7 +37,8 @@ bool may_open(int at, const char *path, int flags)
 {
     if (LIKELY(!LOAD(staging)))
         return true;
-    int error = stage_leave_name(at, path, flags & O_NOFOLLOW ? AT_SYMLINK_NOFOLLOW : 0);
+    int error =
+        stage_leave_name(at, path, flags & O_NOFOLLOW ? AT_SYMLINK_NOFOLLOW : 0);
     bool reads = (flags & (O_ACCMODE | O_TRUNC)) == O_RDONLY;
     if (error == 0 || reads)
         return true;

@@ -587,7 +587,8 @@ EXPORT size_t fread_unlocked(void *data, size_t size, size_t count, FILE *file)
     return taken;
 }
 
-EXPORT size_t __fread_chk(void *data, size_t room, size_t size, size_t count, FILE *file)
+EXPORT size_t __fread_chk(void *data, size_t room, size_t size, size_t count,
+                          FILE *file)
 {
     struct stream stream = begin_stream(file, CLASS_READ, size * count);
     size_t taken = REAL(__fread_chk)(data, room, size, count, file);

@@ -71,8 +71,8 @@ static bool fresh_name(char name[JOURNAL_NAME], const struct journal_terms *term
 
 static struct flock lock_of(int which, short type)
 {
-    return (struct flock){.l_type = type, .l_whence = SEEK_SET, .l_start = which,
-                          .l_len = 1};
+    return (struct flock){
+        .l_type = type, .l_whence = SEEK_SET, .l_start = which, .l_len = 1};
 }
 
 int journal_lock(struct journal *journal, int which)
@@ -168,7 +168,8 @@ static int make_room(int fd, uint64_t capacity)
     return (int)answer;
 }
 
-static void fill_header(struct journal_header *header, const struct journal_terms *terms,
+static void fill_header(struct journal_header *header,
+                        const struct journal_terms *terms,
                         const struct staged_file *file)
 {
     header->version = JOURNAL_VERSION;
@@ -312,14 +313,14 @@ static void make_remainders(void)
     }
     for (int k = 1; k < 8; k++)
         for (uint32_t i = 0; i < 256; i++)
-            remainders[k][i] = remainders[k - 1][i] >> 8 ^
-                               remainders[0][remainders[k - 1][i] & 255];
+            remainders[k][i] =
+                remainders[k - 1][i] >> 8 ^ remainders[0][remainders[k - 1][i] & 255];
     atomic_store_explicit(&remainders_made, true, memory_order_release);
 }
 
 static uint32_t crc_of(const char *data, uint64_t size)
 {
-    const uint32_t(*t)[256] = remainders;
+    const uint32_t (*t)[256] = remainders;
     uint32_t crc = ~0u;
     make_remainders();
     for (; size >= 8; size -= 8, data += 8) {
@@ -369,8 +370,8 @@ static uint64_t room_for(const struct journal_header *header, uint64_t size)
 {
     uint64_t position = LOAD(header->appended);
     uint64_t used = position - atomic_load(&header->settled);
-    uint64_t free = least(header->capacity - used,
-                          header->capacity - place_of(header, position));
+    uint64_t free =
+        least(header->capacity - used, header->capacity - place_of(header, position));
     if (free < RECORD_ALIGN)
         return 0;
     return least(least(free - sizeof(struct journal_record), RECORD_MAX), size);
@@ -385,7 +386,8 @@ static void rewind_if_empty(struct journal_header *header)
 
 static long put(int fd, const void *data, uint64_t size, uint64_t place)
 {
-    return call(SYS_pwrite64, fd, (long)data, (long)size, (long)(JOURNAL_HEADER + place));
+    return call(SYS_pwrite64, fd, (long)data, (long)size,
+                (long)(JOURNAL_HEADER + place));
 }
 
 static int put_head(struct journal *journal, const struct journal_record *head,
@@ -418,9 +420,9 @@ static int64_t put_record(struct journal *journal, struct journal_record *head,
     long moved = raw_call(SYS_pwritev, journal->fd, (long)parts, 2,
                           (long)(JOURNAL_HEADER + place), 0, 0);
     if (moved <= (long)sizeof *head)
-        return moved < 0 ? moved : head->length > 0 && moved == (long)sizeof *head
-                                       ? -EFAULT
-                                       : -ENOSPC;
+        return moved < 0                                         ? moved
+               : head->length > 0 && moved == (long)sizeof *head ? -EFAULT
+                                                                 : -ENOSPC;
     uint64_t length = (uint64_t)moved - sizeof *head;
     if (length < head->length) {
         head->length = length;
@@ -606,7 +608,8 @@ bool journal_give_back(struct journal *journal)
     uint64_t settled = atomic_load(&header->settled), appended = committed(journal);
     if (appended - settled >= header->capacity)
         return false;
-    uint64_t first = place_of(header, settled), behind_last = place_of(header, appended);
+    uint64_t first = place_of(header, settled),
+             behind_last = place_of(header, appended);
     if (behind_last < first)
         return punch(journal, behind_last, first);
     bool before = punch(journal, 0, first);

@@ -27,7 +27,7 @@
 #include <stdint.h>
 
 #define JOURNAL_MAGIC UINT64_C(0x6c616e72756f6a70) /* "pjournal" */
-#define RECORD_MAGIC UINT64_C(0x64726f6365727021) /* "!precord" */
+#define RECORD_MAGIC UINT64_C(0x64726f6365727021)  /* "!precord" */
 #define JOURNAL_VERSION 1u
 #define JOURNAL_HEADER 4096u
 #define JOURNAL_PATH 3072u

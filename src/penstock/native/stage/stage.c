@@ -46,7 +46,8 @@ static bool sync_name(const struct slot *slot)
     const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
     if (atomic_load(&slot->synced_changes) == atomic_load(&slot->changes))
         return true;
-    long fd = raw_call(SYS_openat, AT_FDCWD, (long)stage_settings.folder, flags, 0, 0, 0);
+    long fd =
+        raw_call(SYS_openat, AT_FDCWD, (long)stage_settings.folder, flags, 0, 0, 0);
     bool synced = fd >= 0 && raw_call(SYS_fsync, fd, 0, 0, 0, 0, 0) == 0;
     if (fd >= 0)
         raw_call(SYS_close, fd, 0, 0, 0, 0, 0);
@@ -135,9 +136,9 @@ static bool hand_over(struct seat seat)
     hold_table(&hold);
     take(&seat.slot->lock);
     bool here = !is_lost(seat);
-    bool synced =
-        here && has_one_user(seat) && !journal_is_empty(&seat.slot->journal) &&
-        raw_call(SYS_fdatasync, seat.slot->journal.fd, 0, 0, 0, 0, 0) == 0;
+    bool synced = here && has_one_user(seat) &&
+                  !journal_is_empty(&seat.slot->journal) &&
+                  raw_call(SYS_fdatasync, seat.slot->journal.fd, 0, 0, 0, 0, 0) == 0;
     if (synced)
         vacate(seat.slot, false, 0);
     give(&seat.slot->lock);
@@ -164,7 +165,8 @@ static bool uses_range(struct seat seat, unsigned first, unsigned last)
     struct hold hold;
     if (!hold_seat(&hold, seat))
         return false;
-    unsigned file = (unsigned)seat.slot->file, journal = (unsigned)seat.slot->journal.fd;
+    unsigned file = (unsigned)seat.slot->file,
+             journal = (unsigned)seat.slot->journal.fd;
     release_seat(&hold, seat);
     return (file >= first && file <= last) || (journal >= first && journal <= last);
 }
@@ -350,7 +352,8 @@ bool stage_may_try_again(int error, struct patience *patience)
 bool stage_stop(void)
 {
     stage_leave_all();
-    if (!is_ready() || !owns_the_table() || atomic_exchange(&stage_settings.stopped, true))
+    if (!is_ready() || !owns_the_table() ||
+        atomic_exchange(&stage_settings.stopped, true))
         return false;
     stage_leave_all();
     return true;

@@ -20,7 +20,7 @@ struct stage_settings {
     char folder[1024];
     char rules[1024];
     struct journal_terms terms;
-    bool always;   /* whatever the page says */
+    bool always;          /* whatever the page says */
     atomic_bool finished; /* the program ends: nothing is staged any more */
     atomic_bool stopped;  /* it has gone where journals cannot follow */
 };

@@ -38,7 +38,8 @@ static bool is_journal(const char *name)
 }
 
 /* Do something with every journal in the folder; return the most that came of it. */
-static enum visited for_all(enum visited (*act)(const char *name, const uint64_t page[2]),
+static enum visited for_all(enum visited (*act)(const char *name,
+                                                const uint64_t page[2]),
                             const uint64_t page[2])
 {
     enum visited most = VISITED_NOTHING;

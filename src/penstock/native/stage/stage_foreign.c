@@ -63,7 +63,8 @@ static int open_read_only(int at, const char *path, const struct journal_header 
         (status.st_mode & S_IWUSR) == 0) {
         long mode = status.st_mode & 07777;
         raw_call(SYS_fchmodat, AT_FDCWD, (long)link, mode | S_IWUSR, 0, 0, 0);
-        fd = (int)raw_call(SYS_openat, AT_FDCWD, (long)link, O_WRONLY | O_CLOEXEC, 0, 0, 0);
+        fd = (int)raw_call(SYS_openat, AT_FDCWD, (long)link, O_WRONLY | O_CLOEXEC, 0, 0,
+                           0);
         raw_call(SYS_fchmodat, AT_FDCWD, (long)link, mode, 0, 0, 0);
     }
     raw_call(SYS_close, place, 0, 0, 0, 0, 0);

@@ -131,8 +131,8 @@ static void read_boot(uint64_t boot[2])
         const char *digit = strchr("0123456789abcdef", text[i]);
         if (text[i] == '-' || digit == NULL || *digit == '\0')
             continue;
-        boot[digits / 16] = boot[digits / 16] << 4 |
-                            (uint64_t)(digit - "0123456789abcdef");
+        boot[digits / 16] =
+            boot[digits / 16] << 4 | (uint64_t)(digit - "0123456789abcdef");
         digits++;
     }
 }

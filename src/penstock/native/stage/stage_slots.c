@@ -264,8 +264,7 @@ static bool lock_drain(struct journal *journal, unsigned patience_ms)
 void end_journal(struct slot *slot, int error)
 {
     char name[JOURNAL_NAME];
-    journal_name(name, stage_settings.folder, LOAD(slot->device),
-                 LOAD(slot->inode));
+    journal_name(name, stage_settings.folder, LOAD(slot->device), LOAD(slot->inode));
     if (error != 0)
         stage_say("could not be drained; its journal is put aside",
                   slot->journal.header->path, error);
@@ -320,8 +319,8 @@ bool stage_describe(int fd, struct staged_file *file)
     file->inode = status.stx_ino;
     file->birth_ns = 0;
     if (status.stx_mask & STATX_BTIME)
-        file->birth_ns = (uint64_t)status.stx_btime.tv_sec * 1000000000u +
-                         status.stx_btime.tv_nsec;
+        file->birth_ns =
+            (uint64_t)status.stx_btime.tv_sec * 1000000000u + status.stx_btime.tv_nsec;
     return true;
 }
 

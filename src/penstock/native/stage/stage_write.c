@@ -58,9 +58,9 @@ static bool claim(struct order *order, uint64_t size)
     if (!order->here)
         return true;
     order->offset = raw_call(SYS_lseek, order->fd, 0, SEEK_CUR, 0, 0, 0);
-    order->claimed = order->offset >= 0 &&
-                     raw_call(SYS_lseek, order->fd, order->offset + (long)size, SEEK_SET,
-                              0, 0, 0) >= 0;
+    order->claimed =
+        order->offset >= 0 && raw_call(SYS_lseek, order->fd, order->offset + (long)size,
+                                       SEEK_SET, 0, 0, 0) >= 0;
     return order->claimed;
 }
 
@@ -71,7 +71,8 @@ static void claim_only(const struct order *order, uint64_t size)
 }
 
 /* Append until all is there, the ring is full (true) or there is an error. */
-static bool append(struct journal *journal, const struct load *load, struct order *order)
+static bool append(struct journal *journal, const struct load *load,
+                   struct order *order)
 {
     uint64_t before = 0;
     for (int i = 0; i < load->count; before += load->parts[i++].iov_len) {
@@ -98,8 +99,8 @@ static bool is_shared(const struct slot *slot)
 
 enum verdict { ABSORBED, FULL, THROUGH };
 
-static enum verdict absorb(struct seat seat, const struct load *load, struct order *order,
-                           bool first)
+static enum verdict absorb(struct seat seat, const struct load *load,
+                           struct order *order, bool first)
 {
     struct hold hold;
     enum verdict verdict = THROUGH;
@@ -184,7 +185,8 @@ static bool is_absorbable(const struct load *load, const struct order *order)
 }
 
 /* True: the call is answered. False: it is to be made. */
-static bool write_staged(int fd, const struct load *load, int64_t offset, ssize_t *answer)
+static bool write_staged(int fd, const struct load *load, int64_t offset,
+                         ssize_t *answer)
 {
     struct order order = {.fd = fd, .offset = offset, .here = offset == HERE};
     if (!is_ready())

@@ -205,8 +205,8 @@ static bool fetch(const void *from, void *to, size_t size)
 {
     struct iovec there = {(void *)(uintptr_t)from, size}, here = {to, size};
     long process = raw_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
-    return raw_call(SYS_process_vm_readv, process, (long)&here, 1, (long)&there, 1, 0) ==
-           (long)size;
+    return raw_call(SYS_process_vm_readv, process, (long)&here, 1, (long)&there, 1,
+                    0) == (long)size;
 }
 
 static void leave_listed(const struct cmsghdr *part, const char *end)
@@ -461,8 +461,7 @@ static int looked(int version, int at, const char *path, struct stat *status, in
 {
     if (version != 0 && version != 1)
         return failed(EINVAL);
-    long answer =
-        raw_call(SYS_newfstatat, at, (long)path, (long)status, flags, 0, 0);
+    long answer = raw_call(SYS_newfstatat, at, (long)path, (long)status, flags, 0, 0);
     uint64_t end;
     if (RARELY(LOAD(staging)) && answer == 0 && S_ISREG(status->st_mode) &&
         stage_end_of(status->st_dev, status->st_ino, &end)) {
