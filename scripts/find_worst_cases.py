@@ -23,7 +23,7 @@ from adversary_search import (
 
 from penstock.model import Instance, write_instance
 
-#: The policies beyond the papers, and those of papers/1 with the best MinYield.
+#: The policies beyond the papers, and the fairest ones of bandwidth sharing.
 POLICIES = (
     "soft-deadline",
     "earliest-deadline",
@@ -38,12 +38,13 @@ SEARCH = Search(restarts=8, steps=800)
 _HEADER = f"""\
 # Worst cases
 
-Small instances on which a policy is far from the bound on MinYield, which no scheduler
-can exceed: one for each policy beyond the papers and for those of papers/1 with the
-best MinYield. Hill climbing found them ({SEARCH.restarts} restarts of {SEARCH.steps}
-steps, seed {SEARCH.seed}, at most {SEARCH.most} applications with {SEARCH.operations}
-operations each, works and volumes in multiples of 1/8, b_i = B = 1, a window of
-{SEARCH.window:g} s); of all that was found, each policy has here what is worst for it:
+Small instances on which the MinYield of a policy is far below the bound, which no
+scheduler can exceed. There is one for each policy beyond the papers and for each of the
+fairest policies of bandwidth sharing. Hill climbing found them
+({SEARCH.restarts} restarts of {SEARCH.steps} steps, seed {SEARCH.seed},
+at most {SEARCH.most} applications with {SEARCH.operations} operations each,
+works and volumes in multiples of 1/8, b_i = B = 1, a window of {SEARCH.window:g} s).
+The file of a policy is the worst instance for it of all that were found:
 
 ```console
 $ python scripts/find_worst_cases.py examples/worst-cases

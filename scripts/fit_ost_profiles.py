@@ -27,7 +27,7 @@ from penstock.workloads.profiles.profile_classes import ProfileShape, shape_of
 from penstock.workloads.profiles.profiles import Profile
 
 _HEADER = f"""\
-# FITTED AND GENERATED, not the 301 configurations that papers/2 measured on PlaFRIM.
+# FITTED AND GENERATED, not the 301 configurations measured for target allocation.
 # Made by scripts/fit_ost_profiles.py from ost_measurements.csv, seed {SEED}; bytes/s.
 name,targets,bandwidth
 """
