@@ -26,9 +26,10 @@ __all__ = [
     "Figure",
     "Setting",
     "measure",
+    "module_name",
 ]
 
-#: Name -> what is measured; the module or package has the same name.
+#: Name -> what is measured.
 BENCHES: Final = {
     "overhead": "processor time that the preload library adds to a call",
     "pacing": "bandwidth achieved over bandwidth granted",
@@ -37,6 +38,8 @@ BENCHES: Final = {
     "delta": "interference factors under staging strategies, real and simulated",
     "slo": "throughput and latency of applications at a mount, by scheduler",
 }
+#: Benchmarks whose module is not named like them.
+_MODULES: Final = {"slo": "slo.schedulers"}
 #: Those that look at `Setting.policies`,
 COMPARING: Final = ("fidelity", "delta")
 #: and at `Setting.output`,
@@ -92,5 +95,10 @@ def measure(name: str, setting: Setting) -> Iterator[Figure]:
     """Run a benchmark; its figures come as they are found."""
     if name not in BENCHES:
         raise UnknownNameError("benchmark", name, BENCHES)
-    module = importlib.import_module(f"{__name__}.{name}")
+    module = importlib.import_module(f"{__name__}.{module_name(name)}")
     yield from module.measure(setting)
+
+
+def module_name(name: str) -> str:
+    """Return the module of a benchmark, relative to this package."""
+    return _MODULES.get(name, name)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.bench import BENCHES, Figure, Setting, measure
+from penstock.bench import BENCHES, Figure, Setting, measure, module_name
 from penstock.bench.decisions import _ControlledJobs
 from penstock.bench.fidelity import FidelityOutcome, _instance, _summary, ranks
 from penstock.bench.writers import writers
@@ -38,7 +38,7 @@ def test_a_goal_is_reached_or_not(
 
 @pytest.mark.parametrize("name", BENCHES)
 def test_every_benchmark_is_a_module(name: str) -> None:
-    module = importlib.import_module(f"penstock.bench.{name}")
+    module = importlib.import_module(f"penstock.bench.{module_name(name)}")
     assert callable(module.measure)
 
 
