@@ -1,40 +1,45 @@
 # SPDX-License-Identifier: MIT
-"""Every error that penstock raises on purpose.
+"""The exceptions that penstock raises on purpose.
 
-::
+This is the tree of all exception classes of the package. A class without a module
+in brackets is defined here::
 
     PenstockError
-    ├── InputError            the user can mend it: what, where, what to do
-    │   └── UnknownNameError  a name that is not in a table; lists the table
-    ├── PolicyError           a policy broke its contract during a run
-    └── InternalError         our bug: an invariant of penstock does not hold
+    ├── InputError            never: the input is wrong; the same call fails again
+    │   ├── UnknownNameError  a name is not in its table; the message lists the table
+    │   ├── MessageError      bytes are not a valid message (live.wire.messages)
+    │   └── PageError         a job's shared page is damaged (live.node.page)
+    ├── UnavailableError      not now: the same call may succeed later
+    ├── PolicyError           a plug-in failed or broke its contract
+    ├── NoRowsError           a claim has no rows to look at (experiments.claims)
+    └── InternalError         a bug: an invariant of penstock does not hold
 
-The command line prints an `InputError` or `PolicyError` as one line and exits
-with status 2; an `InternalError` asks for a report and exits with status 70.
+Every error says what is wrong (``what``), where (``where``) and what to do
+(``remedy``). The command line prints an error as one line and exits with status 2;
+for an `InternalError` it asks for a report and exits with status 70.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Self, TypeVar
 
 __all__ = [
     "InputError",
     "InternalError",
     "PenstockError",
     "PolicyError",
+    "UnavailableError",
     "UnknownNameError",
     "reason_of",
 ]
 
+_E = TypeVar("_E", bound="PenstockError")
+
 
 class PenstockError(Exception):
-    """Base of all errors raised on purpose."""
-
-
-class InputError(PenstockError):
-    """Something the user gave cannot be used.
+    """Base class of all errors that penstock raises on purpose.
 
     Parameters
     ----------
@@ -43,7 +48,7 @@ class InputError(PenstockError):
     where
         File and place, e.g. ``jobs.json: applications[3].phases[7]``.
     remedy
-        What to do about it.
+        What the user can do about it.
     """
 
     def __init__(self, what: str, *, where: str = "", remedy: str = "") -> None:
@@ -57,29 +62,39 @@ class InputError(PenstockError):
         advice = f" ({self.remedy})" if self.remedy else ""
         return f"{place}{self.what}{advice}"
 
-    def at(self, prefix: str) -> InputError:
-        """Return the same error, found inside `prefix` (a file or an outer place)."""
+    def at(self, prefix: str) -> Self:
+        """Return an error of the same class whose place lies inside `prefix`.
+
+        `prefix` is an outer place (``applications[3]``), or a file or option with a
+        colon and a blank at its end (``jobs.json: ``).
+        """
         if not self.where:
             where = prefix.removesuffix(": ")
         elif self.where.startswith("[") or prefix.endswith(": "):
             where = prefix + self.where
         else:
             where = f"{prefix}.{self.where}"
-        return InputError(self.what, where=where, remedy=self.remedy)
+        return _rebuild(type(self), self.what, where, self.remedy)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A worker process sends its errors back; sub-classes take other arguments.
-        return _restored, (type(self), self.what, self.where, self.remedy)
+        # Worker processes send errors back pickled. Subclasses have other
+        # constructors, so the copy is made from the three texts.
+        return _rebuild, (type(self), self.what, self.where, self.remedy)
 
 
-def _restored(kind: type[InputError], what: str, where: str, remedy: str) -> InputError:
+def _rebuild(kind: type[_E], what: str, where: str, remedy: str) -> _E:
+    """Return an error of class `kind` without calling the constructor of `kind`."""
     error = kind.__new__(kind)
-    InputError.__init__(error, what, where=where, remedy=remedy)
+    PenstockError.__init__(error, what, where=where, remedy=remedy)
     return error
 
 
+class InputError(PenstockError):
+    """The user's input cannot be used; the same call will fail again."""
+
+
 class UnknownNameError(InputError):
-    """A name that is not in its table; the message lists the table."""
+    """A name is not in its table; the message lists the table."""
 
     def __init__(
         self, kind: str, name: str, known: Iterable[str], *, where: str = ""
@@ -94,8 +109,12 @@ class UnknownNameError(InputError):
         )
 
 
+class UnavailableError(PenstockError):
+    """A service does not answer or is busy; the same call may succeed later."""
+
+
 class PolicyError(PenstockError):
-    """A policy broke its contract: rates over a limit, a wake-up in the past."""
+    """A policy, algorithm, strategy or scheduler failed or broke its contract."""
 
 
 class InternalError(PenstockError):
@@ -103,5 +122,5 @@ class InternalError(PenstockError):
 
 
 def reason_of(error: BaseException) -> str:
-    """Return what somebody's code raised, on one line: ``KeyError: 'x'``."""
+    """Return the class and the message of `error` on one line: ``KeyError: 'x'``."""
     return " ".join(f"{type(error).__name__}: {error}".split())

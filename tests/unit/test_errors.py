@@ -1,26 +1,112 @@
 # SPDX-License-Identifier: MIT
-"""Errors: what they say, how places nest, and that they survive pickling."""
+"""Errors: messages, nested places, pickling, and the tree that errors.py draws."""
 
 from __future__ import annotations
 
+import ast
+import builtins
+import importlib
 import pickle
+import re
+from pathlib import Path
 
 import pytest
 
+import penstock
+from penstock import errors
 from penstock.errors import (
     InputError,
     InternalError,
     PenstockError,
     PolicyError,
+    UnavailableError,
     UnknownNameError,
     reason_of,
 )
 
+PACKAGE = Path(penstock.__file__).parent
+_BRANCH = re.compile(
+    r"^\s*(?P<lines>[│├└─ ]*)(?P<name>\w+Error)\b.*?(?:\((?P<module>[\w.]+)\))?$"
+)
 
-@pytest.mark.parametrize("error", [InputError, PolicyError, InternalError])
-def test_all_are_penstock_errors(error: type[Exception]) -> None:
-    assert issubclass(error, PenstockError)
-    assert issubclass(UnknownNameError, InputError)
+
+def _drawn_tree() -> dict[str, tuple[str | None, str]]:
+    """Return what errors.py draws: class -> (base class, module)."""
+    drawing = (errors.__doc__ or "").partition("::\n\n")[2].partition("\n\n")[0]
+    tree: dict[str, tuple[str | None, str]] = {}
+    path: list[str] = []
+    for line in drawing.splitlines():
+        branch = _BRANCH.match(line)
+        assert branch, f"not a line of the tree: {line!r}"
+        depth = len(branch["lines"]) // 4
+        del path[depth:]
+        base = path[-1] if path else None
+        tree[branch["name"]] = (base, branch["module"] or "errors")
+        path.append(branch["name"])
+    return tree
+
+
+def _defined_tree() -> dict[str, tuple[str | None, str]]:
+    """Return the exception classes in the syntax trees of the package."""
+    classes: dict[str, tuple[list[str], str]] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        module = ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                bases = [ast.unparse(base).rpartition(".")[2] for base in node.bases]
+                classes[node.name] = (bases, module.removesuffix(".__init__"))
+    built_in = {
+        name
+        for name, value in vars(builtins).items()
+        if isinstance(value, type) and issubclass(value, BaseException)
+    }
+    tree: dict[str, tuple[str | None, str]] = {}
+    while True:
+        known = built_in | tree.keys()
+        more = {
+            name: (next((b for b in bases if b in tree), None), module)
+            for name, (bases, module) in classes.items()
+            if name not in tree and known & set(bases)
+        }
+        if not more:
+            return tree
+        tree |= more
+
+
+def _all_classes() -> list[type[PenstockError]]:
+    """Return every exception class of the package, imported."""
+    return [
+        getattr(importlib.import_module(f"penstock.{module}"), name)
+        for name, (_, module) in _drawn_tree().items()
+    ]
+
+
+def _example(kind: type[PenstockError]) -> PenstockError:
+    """Return an error of `kind` with a fact; its place and remedy may be empty."""
+    if kind is UnknownNameError:
+        return UnknownNameError("policy", "fcsf", ["fcfs"])
+    if kind.__name__ == "NoRowsError":
+        return kind()  # type: ignore[call-arg]
+    return kind("wrong", remedy="correct it")
+
+
+def test_the_drawing_is_the_tree_of_all_exception_classes() -> None:
+    assert _drawn_tree() == _defined_tree()
+
+
+def test_every_exception_class_is_a_penstock_error() -> None:
+    roots = {name for name, (base, _) in _defined_tree().items() if base is None}
+    assert roots == {"PenstockError"}
+
+
+def test_the_drawing_has_the_depths_that_python_sees() -> None:
+    for kind, (base, _) in zip(_all_classes(), _drawn_tree().values(), strict=True):
+        assert kind.__bases__[0].__name__ == (base or "Exception")
+
+
+def test_not_now_is_not_never() -> None:
+    assert not issubclass(UnavailableError, InputError)
+    assert not issubclass(InputError, UnavailableError)
     assert not issubclass(PolicyError, InputError)
 
 
@@ -36,7 +122,8 @@ def test_all_are_penstock_errors(error: type[Exception]) -> None:
 def test_message_has_place_fact_and_remedy(
     where: str, remedy: str, message: str
 ) -> None:
-    assert str(InputError("-1 is negative", where=where, remedy=remedy)) == message
+    for kind in (InputError, UnavailableError, PolicyError, InternalError):
+        assert str(kind("-1 is negative", where=where, remedy=remedy)) == message
 
 
 @pytest.mark.parametrize(
@@ -50,8 +137,8 @@ def test_message_has_place_fact_and_remedy(
     ],
 )
 def test_at_puts_the_place_inside_another(prefix: str, where: str, place: str) -> None:
-    error = InputError("wrong", where=where, remedy="mend it").at(prefix)
-    assert str(error) == f"{place}: wrong (mend it)"
+    error = InputError("wrong", where=where, remedy="correct it").at(prefix)
+    assert str(error) == f"{place}: wrong (correct it)"
 
 
 def test_at_nests_several_times() -> None:
@@ -60,8 +147,28 @@ def test_at_nests_several_times() -> None:
 
 
 def test_at_keeps_fact_and_remedy_apart() -> None:
-    error = InputError("wrong", where="b", remedy="mend it").at("a")
-    assert (error.what, error.where, error.remedy) == ("wrong", "a.b", "mend it")
+    error = InputError("wrong", where="b", remedy="correct it").at("a")
+    assert (error.what, error.where, error.remedy) == ("wrong", "a.b", "correct it")
+
+
+@pytest.mark.parametrize("kind", _all_classes(), ids=lambda kind: kind.__name__)
+def test_at_keeps_the_class(kind: type[PenstockError]) -> None:
+    error = _example(kind)
+    placed = error.at("a.json: ")
+    assert type(placed) is kind
+    assert str(placed) == f"a.json: {error}"
+    assert (placed.what, placed.remedy) == (error.what, error.remedy)
+
+
+@pytest.mark.parametrize("kind", _all_classes(), ids=lambda kind: kind.__name__)
+def test_errors_come_back_from_a_worker_process_unchanged(
+    kind: type[PenstockError],
+) -> None:
+    error = _example(kind).at("a.json: ")
+    copy = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
+    assert type(copy) is kind
+    assert str(copy) == str(error)
+    assert vars(copy) == vars(error)
 
 
 def test_unknown_name_lists_the_known_sorted_and_the_nearest() -> None:
@@ -76,24 +183,6 @@ def test_unknown_name_without_a_near_one() -> None:
         "unknown key 'zzz' (known: a)"
     )
     assert "known: none" in str(UnknownNameError("key", "zzz", []))
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        InputError("what", where="where", remedy="remedy"),
-        UnknownNameError("policy", "fcsf", ["fcfs"], where="here"),
-        UnknownNameError("policy", "fcsf", ["fcfs"]).at("file: "),
-        PolicyError("policy fcfs failed"),
-        InternalError("status 7"),
-    ],
-    ids=lambda error: type(error).__name__,
-)
-def test_errors_come_back_from_a_worker_process_unchanged(error: Exception) -> None:
-    copy = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
-    assert type(copy) is type(error)
-    assert str(copy) == str(error)
-    assert vars(copy) == vars(error)
 
 
 def test_a_reason_is_on_one_line() -> None:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from penstock.errors import InputError
+from penstock.errors import InputError, UnavailableError
 from penstock.live.settings import Settings
 from penstock.live.wire.frames import Client
 from penstock.model import Platform
@@ -104,7 +104,7 @@ class Daemon:
         while True:
             try:
                 Client(Settings(folder=str(self.folder)).socket).close()
-            except InputError:
+            except UnavailableError:
                 if self.process.poll() is not None:
                     raise InputError(_last_line(_log_of(self.folder))) from None
                 if time.monotonic() > deadline:

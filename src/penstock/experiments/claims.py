@@ -13,6 +13,8 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
+from penstock.errors import PenstockError
+
 __all__ = [
     "Check",
     "Claim",
@@ -25,8 +27,11 @@ __all__ = [
 ]
 
 
-class NoRowsError(Exception):
-    """A check found nothing to look at; `judge` makes a verdict of it."""
+class NoRowsError(PenstockError):
+    """A claim has no rows to look at; `judge` turns this into a verdict."""
+
+    def __init__(self) -> None:
+        super().__init__("there are no rows")
 
 
 @dataclass(frozen=True, slots=True)

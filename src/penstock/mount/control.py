@@ -17,7 +17,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from penstock.errors import InputError
+from penstock.errors import InputError, UnavailableError
 from penstock.mount.limiter import Limits
 from penstock.mount.points import Mounted
 
@@ -194,7 +194,7 @@ def ask(folder: Path, mounted: Mounted, question: Question) -> MountStatus:
         answer = _answer(path, question)
     except (OSError, msgspec.MsgspecError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(
+        raise UnavailableError(
             f"does not answer at {path}: {reason}",
             where=mounted.point,
             remedy="run as the user who mounted it, and with the same --folder",

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from penstock.errors import InputError
+from penstock.errors import InputError, UnavailableError
 from penstock.mount.control import (
     GetMountStatus,
     SetLimits,
@@ -61,5 +61,5 @@ def test_rates_that_are_none_are_refused(rate: str) -> None:
 
 
 def test_a_mount_that_does_not_answer(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="does not answer"):
+    with pytest.raises(UnavailableError, match="does not answer"):
         ask(tmp_path, Mounted("/mnt", "0:57", "fuse.penstock"), GetMountStatus())

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.cli.live.ctl import mode_words, state_word
 from penstock.cli.live.options import WHERE, add_live_options, live_settings
-from penstock.errors import InputError
+from penstock.errors import InputError, UnavailableError
 from penstock.units import format_bandwidth, format_time, format_volume, parse_time
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def _looking(
     mounts = settings.home / "mounts"
     try:
         client = Client(settings.found_socket)
-    except InputError:
+    except UnavailableError:
         if not ask_all(mounts):
             raise
         yield lambda: Group(*map(_mount, ask_all(mounts)))

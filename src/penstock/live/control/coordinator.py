@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from math import inf, isfinite
 from typing import Final
 
-from penstock.errors import InputError, PenstockError
+from penstock.errors import InputError, PenstockError, UnavailableError
 from penstock.live.control.controller import Controller
 from penstock.live.control.jobs import JobHistory
 from penstock.live.control.phases import PastOperation, PhaseWatch, Sample, VolumeGuess
@@ -415,7 +415,7 @@ class Coordinator:
         try:
             return self._answer(asked, now)
         except PenstockError as error:
-            return Refused(str(error))
+            return Refused(str(error), isinstance(error, UnavailableError))
 
     def _answer(self, asked: UserRequest, now: float) -> Answer | StatusDocument:
         question = asked.question

@@ -25,7 +25,7 @@ from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.errors import InputError
+from penstock.errors import InputError, UnavailableError
 from penstock.live.control.stager import Stager
 from penstock.live.daemon.control_loop import ControlLoop, check_usable
 from penstock.live.daemon.history import History
@@ -278,7 +278,7 @@ def _lock(home: Path) -> int:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         os.close(descriptor)
-        raise InputError(
+        raise UnavailableError(
             "another penstock serves here already",
             where=str(home),
             remedy="stop it, or give another --folder",

@@ -22,7 +22,7 @@ from itertools import count
 from pathlib import Path
 from typing import Final, TypeVar
 
-from penstock.errors import InputError, PenstockError
+from penstock.errors import InputError, PenstockError, UnavailableError
 from penstock.live.node.local_job import LocalJob, Note
 from penstock.live.node.page import PageError
 from penstock.live.staging.drainers import Sweeper, left_behind
@@ -276,7 +276,7 @@ class Agent:
             return self._admit(peer, message)
         except (PenstockError, OSError) as error:
             self._complaints.add(f"job {message.job!r} of user {peer.user}: {error}")
-            return Refused(str(error))
+            return Refused(str(error), isinstance(error, UnavailableError))
 
     async def _asked(self, peer: Peer, question: Ask) -> Reply:
         number = next(self._numbers)
@@ -286,7 +286,7 @@ class Agent:
             slow = isinstance(question, SetPolicy)
             return await asyncio.wait_for(future, _COMPILE_S if slow else _ANSWER_S)
         except TimeoutError:
-            return Refused("the controller does not answer")
+            return Refused("the controller does not answer", retry=True)
         finally:
             self._questions.pop(number, None)
 
@@ -320,7 +320,9 @@ class Agent:
             return self._jobs[note.job]
         owned = sum(job.note.user == note.user for job in self._jobs.values())
         if owned >= _MOST_JOBS:
-            raise InputError(f"user {note.user} has {owned} jobs on this node already")
+            raise UnavailableError(
+                f"user {note.user} has {owned} jobs on this node already"
+            )
         job = LocalJob.create(self._folder, note, self._notify)
         self._jobs[note.job] = job
         job.apply(terms)
@@ -332,7 +334,9 @@ class Agent:
 
     def _known_terms(self) -> AgentConfig:
         if self._terms is None:
-            raise InputError("the controller is not there", remedy="try again later")
+            raise UnavailableError(
+                "the controller is not reachable", remedy="try again later"
+            )
         return self._terms
 
     def _notify(self, key: str) -> None:

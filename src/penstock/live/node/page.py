@@ -80,7 +80,7 @@ _SYS_FUTEX: Final = {"x86_64": 202, "aarch64": 98}.get(os.uname().machine)
 
 
 class PageError(InputError):
-    """A page that its user, or a full disk, has spoilt."""
+    """A job's page was damaged, by its user or by a full disk."""
 
 
 @dataclass(frozen=True)

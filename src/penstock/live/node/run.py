@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NoReturn
 
-from penstock.errors import InputError
+from penstock.errors import InputError, UnavailableError
 from penstock.live.node.shim import shim_environment
 from penstock.live.settings import Settings
 from penstock.live.wire.frames import Client
@@ -47,8 +47,14 @@ def controlled_environment(
 ) -> dict[str, str]:
     """Return the environment that puts this process under control, as part of a job.
 
-    Raises `InputError` if that is not possible; `say` is told of a daemon that is
-    started.
+    Start a private daemon if none answers, and report that with `say`.
+
+    Raises
+    ------
+    UnavailableError
+        If no daemon answers in time, or the controller is not reachable.
+    InputError
+        If the agent refuses the job.
     """
     folder = str(Path.cwd())
     with _connected(settings, say) as client:
@@ -93,7 +99,7 @@ def _execute(
 
 
 def _connected(settings: Settings, say: Callable[[str], None]) -> Client:
-    with contextlib.suppress(InputError):
+    with contextlib.suppress(UnavailableError):
         return Client(settings.found_socket)
     daemon = start_daemon(settings)
     say(f"started a private daemon at {settings.home}")
@@ -101,7 +107,7 @@ def _connected(settings: Settings, say: Callable[[str], None]) -> Client:
     while True:
         try:
             return Client(settings.socket)
-        except InputError:
+        except UnavailableError:
             if time.monotonic() > deadline:
                 raise
         if daemon.poll() is not None:

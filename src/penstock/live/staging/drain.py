@@ -22,7 +22,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from penstock.errors import InputError
+from penstock.errors import InputError, PenstockError, UnavailableError
 from penstock.live.staging.drainers import MEMORY
 from penstock.live.staging.journal import Flag, Identity, Journal
 
@@ -156,7 +156,7 @@ def _examined(path: Path) -> JournalReport:
             if path.suffix == ".failed":
                 state = JournalState.FAILED
             return _found(journal, state, reason=_reason(journal.error))
-    except (InputError, OSError) as error:
+    except (PenstockError, OSError) as error:
         return JournalReport(path, "", JournalState.KEPT, reason=_why(error))
 
 
@@ -178,7 +178,7 @@ def _reason(number: int) -> str:
     return os.strerror(number) if number else ""
 
 
-def _why(error: InputError | OSError) -> str:
+def _why(error: PenstockError | OSError) -> str:
     if isinstance(error, OSError):
         return error.strerror or ""
     return f"{error.what} ({error.remedy})" if error.remedy else error.what
@@ -272,7 +272,7 @@ def _drained(path: Path) -> JournalReport:
     try:
         with Journal.open(path) as journal:
             return _drain(journal)
-    except (InputError, OSError) as error:
+    except (PenstockError, OSError) as error:
         return JournalReport(path, "", JournalState.KEPT, reason=_why(error))
 
 
@@ -288,7 +288,7 @@ def _drain(journal: Journal) -> JournalReport:
             _empty(journal)
             gone = _retire(journal) or not journal.is_alive
             state = JournalState.DRAINED if gone else JournalState.LIVE
-    except (InputError, OSError) as error:
+    except (PenstockError, OSError) as error:
         state, reason = JournalState.KEPT, _why(error)
     done = journal.drained_bytes - before
     return _found(journal, state, drained=done, reason=reason)
@@ -316,7 +316,7 @@ def _drain_to(journal: Journal, file: int) -> None:
         if journal.drained_bytes != seen:
             seen, deadline = journal.drained_bytes, time.monotonic() + _PATIENCE_S
         if time.monotonic() > deadline:
-            raise InputError("another process holds it", where=str(journal.path))
+            raise UnavailableError("another process holds it", where=str(journal.path))
         time.sleep(_NAP_S)
 
 

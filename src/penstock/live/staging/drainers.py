@@ -28,7 +28,7 @@ from math import inf
 from pathlib import Path
 from typing import Any, Final
 
-from penstock.errors import InputError
+from penstock.errors import InputError, PenstockError, UnavailableError
 from penstock.live.staging.journal import drained_so_far
 from penstock.native.build import shim_path
 
@@ -52,7 +52,7 @@ _MOST_WAITING: Final = 1000
 #: The program that loads the library, and the name that it goes by.
 _PROGRAM: Final = "true"
 _NAME: Final = "penstock-drain"
-_FAILURES: Final = (InputError, OSError, RuntimeError, subprocess.SubprocessError)
+_FAILURES: Final = (PenstockError, OSError, RuntimeError, subprocess.SubprocessError)
 
 
 class Drainer:
@@ -216,7 +216,9 @@ class Sweeper:
                 process.kill()
                 process.wait()
                 if _progress(it.folder) == before:
-                    raise InputError(f"nothing of it was drained in {_SWEEP_S:g} s")
+                    raise UnavailableError(
+                        f"nothing of it was drained in {_SWEEP_S:g} s"
+                    )
                 self.sweep([it])
                 return
 

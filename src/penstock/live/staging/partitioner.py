@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Self
 
-from penstock.errors import InputError
+from penstock.errors import InputError, PenstockError
 from penstock.live.staging.drivers import Driver, get_driver
 from penstock.live.wire.frames import Complaints
 
@@ -82,7 +82,7 @@ class Partitioner:
         try:
             targets = [self.names[number] for number in numbers]
             self._driver.assign(self._folder_of(job), targets)
-        except InputError as error:
+        except PenstockError as error:
             self._complaints.add(f"job {job} stays where it is: {error}")
 
     def _folder_of(self, job: str) -> Path:

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from penstock.errors import InputError
+from penstock.errors import InputError, UnavailableError
 from penstock.live.wire.messages import (
     FROM_PROGRAM,
     REPLY,
@@ -129,14 +129,22 @@ class Client:
             self._socket.connect(str(path))
         except OSError as error:
             self._socket.close()
-            raise InputError(
+            raise UnavailableError(
                 f"no penstock answers: {error.strerror or error}",
                 where=str(path),
                 remedy="start one with penstock serve, or check --folder",
             ) from None
 
     def ask(self, message: FromProgram) -> Any:
-        """Return the reply to a message; a refusal raises `InputError`."""
+        """Return the reply to a message.
+
+        Raises
+        ------
+        UnavailableError
+            If no reply came, or the request may succeed later.
+        InputError
+            If the request was refused.
+        """
         data = _checked_frame(message)
         try:
             self._socket.sendall(data)
@@ -145,12 +153,13 @@ class Client:
                 raise too_long(size)
             reply = REPLY(self._receive(size))
         except OSError as error:
-            raise InputError(
+            raise UnavailableError(
                 f"penstock does not answer: {error.strerror or error}",
                 remedy="try again; penstock serve may be overloaded or ending",
             ) from None
         if isinstance(reply, Refused):
-            raise InputError(reply.reason)
+            kind = UnavailableError if reply.retry else InputError
+            raise kind(reply.reason)
         return reply
 
     def _receive(self, size: int) -> bytes:

@@ -80,7 +80,7 @@ ModeName = Literal["control", "dry-run", "off"]
 
 
 class MessageError(InputError):
-    """Bytes that are no message of this version."""
+    """Bytes are not a valid message of this version."""
 
 
 class Message(msgspec.Struct, array_like=True, tag=True):
@@ -175,9 +175,12 @@ class Admitted(Message):
 
 
 class Refused(Message):
-    """No, and why, in one line."""
+    """The request was refused."""
 
     reason: str
+    """Why, in one line."""
+    retry: bool = False
+    """True if the same request may succeed later."""
 
 
 class Answer(Message):

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from penstock.errors import InputError
+from penstock.errors import InputError, UnavailableError
 from penstock.live.control.controller import Controller
 from penstock.live.control.coordinator import Coordinator
 from penstock.live.control.jobs import JobHistory
@@ -47,7 +47,7 @@ def test_a_folder_of_ones_own(tmp_path: Path) -> None:
 
 def test_one_daemon_per_folder(tmp_path: Path) -> None:
     first = _lock(tmp_path)
-    with pytest.raises(InputError, match="another penstock serves here"):
+    with pytest.raises(UnavailableError, match="another penstock serves here"):
         _lock(tmp_path)
     os.close(first)
     os.close(_lock(tmp_path))

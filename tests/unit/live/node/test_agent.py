@@ -98,7 +98,7 @@ def test_it_says_hello_until_it_is_heard(tmp_path: Path) -> None:
         assert site.said == []
         refused = await site.enter()
         assert isinstance(refused, Refused)
-        assert "the controller is not there" in refused.reason
+        assert "the controller is not reachable" in refused.reason
         site.look_after(5.0)
         assert site.heard(Hello) == [Hello([])]
         site.agent.close()
@@ -299,7 +299,7 @@ def test_a_controller_that_does_not_answer(
 
     async def act(site: Site) -> None:
         reply = await site.agent.reply(ME, GetStatus())
-        assert reply == Refused("the controller does not answer")
+        assert reply == Refused("the controller does not answer", retry=True)
 
     with_site(tmp_path, act)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.errors import InputError
+from penstock.errors import InputError, UnavailableError
 from penstock.live.node import run
 from penstock.live.node.run import controlled_environment, start_daemon
 from penstock.live.settings import Settings
@@ -78,7 +78,7 @@ def test_a_daemon_that_never_answers(
         monkeypatch.setattr(run, "start_daemon", lambda settings: daemon)
         monkeypatch.setattr(run, limit, 0.05)
         said: list[str] = []
-        with pytest.raises(InputError, match="no penstock answers"):
+        with pytest.raises(UnavailableError, match="no penstock answers"):
             controlled_environment(
                 Settings(folder=str(tmp_path)), "job", say=said.append
             )

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.errors import InputError
+from penstock.errors import InputError, UnavailableError
 from penstock.live.node import slurm
 from penstock.live.node.slurm import SCRIPTS, make_scripts, register
 from penstock.live.wire.frames import frame
@@ -174,7 +174,7 @@ def test_an_agent_that_hangs_is_not_waited_for(
     with closing(socket.socket(socket.AF_UNIX)) as listener:
         listener.bind(str(home / "agent.sock"))
         listener.listen()
-        with pytest.raises(InputError, match="timed out"):
+        with pytest.raises(UnavailableError, match="timed out"):
             register(home, JOB)
 
 

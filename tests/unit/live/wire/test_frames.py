@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.errors import InputError
+from penstock.errors import InputError, PenstockError, UnavailableError
 from penstock.live.wire.frames import Client, Peer, frame, read_frame
 from penstock.live.wire.messages import Answer, GetStatus, MessageError, Refused, encode
 
@@ -102,24 +102,30 @@ def test_an_answer(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "complaint"),
+    ("answer", "kind", "complaint"),
     [
-        (frame(Refused("not today")), "^not today$"),
-        (b"", "penstock does not answer: the connection was closed"),
-        (frame(Answer("yes"))[:-1], "penstock does not answer"),
-        (struct.pack(">I", 0xFFFFFFFF), "4294967295 bytes is too long"),
-        (struct.pack(">I", 2) + b"\x07x", "speaks version 7"),
+        (frame(Refused("not you")), InputError, "^not you$"),
+        (frame(Refused("not today", retry=True)), UnavailableError, "^not today$"),
+        (b"", UnavailableError, "penstock does not answer: the connection was closed"),
+        (frame(Answer("yes"))[:-1], UnavailableError, "penstock does not answer"),
+        (struct.pack(">I", 0xFFFFFFFF), MessageError, "4294967295 bytes is too long"),
+        (struct.pack(">I", 2) + b"\x07x", MessageError, "speaks version 7"),
     ],
 )
-def test_no_answer(path: Path, answer: bytes, complaint: str) -> None:
-    with pytest.raises(InputError, match=complaint):
+def test_no_answer(
+    path: Path, answer: bytes, kind: type[PenstockError], complaint: str
+) -> None:
+    with pytest.raises(kind, match=complaint) as caught:
         ask(path, answer)
+    assert type(caught.value) is kind
 
 
 def test_nobody_there(path: Path) -> None:
-    with pytest.raises(InputError, match="no penstock answers: No such file"):
+    with pytest.raises(UnavailableError, match="no penstock answers: No such file"):
         Client(path)
-    with pytest.raises(InputError, match="no penstock answers: AF_UNIX path too long"):
+    with pytest.raises(
+        UnavailableError, match="no penstock answers: AF_UNIX path too long"
+    ):
         Client(path / ("x" * 200))
 
 
@@ -129,6 +135,8 @@ def test_a_daemon_that_is_silent(path: Path) -> None:
         listener.listen()
         with (
             Client(path, limit_s=0.05) as client,
-            pytest.raises(InputError, match="penstock does not answer: timed out"),
+            pytest.raises(
+                UnavailableError, match="penstock does not answer: timed out"
+            ),
         ):
             client.ask(GetStatus())

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Protocol
 
-from penstock.errors import InputError
+from penstock.errors import InputError, UnavailableError
 
 __all__ = ["TOOL_TIMEOUT_S", "Driver", "call", "distinct"]
 
@@ -45,7 +45,7 @@ def call(arguments: Sequence[str], *, where: str) -> str:
             remedy="install the client tools of the file system on this node",
         ) from None
     except subprocess.TimeoutExpired:
-        raise InputError(
+        raise UnavailableError(
             f"{arguments[0]} did not answer within {TOOL_TIMEOUT_S:g} s",
             where=where,
             remedy="are the servers of the file system up?",

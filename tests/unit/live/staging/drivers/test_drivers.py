@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.errors import InputError, UnknownNameError
+from penstock.errors import InputError, UnavailableError, UnknownNameError
 from penstock.live.staging.drivers import DRIVERS, get_driver
 
 
@@ -118,7 +118,7 @@ def test_a_silent_tool_is_given_up(
         raise subprocess.TimeoutExpired(arguments, options["timeout"])
 
     monkeypatch.setattr(subprocess, "run", never)
-    with pytest.raises(InputError, match="did not answer within 30 s"):
+    with pytest.raises(UnavailableError, match="did not answer within 30 s"):
         get_driver("lustre", Path("/fs")).assign(Path("/fs/job"), ["0"])
 
 
