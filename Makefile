@@ -9,7 +9,8 @@ PIP     := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 WORKERS ?= auto
 C_FILES  = $(shell find src tests -name '*.[ch]')
 
-.PHONY: help mount packages demo demo-live figures test test-all check format docs bench clean
+.PHONY: help mount packages demo demo-live figures test test-all test-newest test-simulation check \
+    format docs wheel bench clean
 
 help:           ## list the targets
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
@@ -42,7 +43,19 @@ test: packages  ## all tests but the slow ones
 test-all: packages  ## all tests, full-size statistics included
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-check: $(READY) docs  ## lint, types and documentation: all that must hold
+test-newest:    ## the tests without those of live control, on the newest Python that is installed
+	@python=$$(sh scripts/newest-python.sh); \
+	if [ -z "$$python" ]; then echo "skipped: no Python newer than 3.11 is installed"; \
+	else $(MAKE) PYTHON="$$python" VENV=.venv-newest test-simulation; fi
+
+test-simulation: $(VENV)/.tests  ## the tests without those of live control
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" \
+	    --ignore tests/e2e/live --ignore tests/e2e/mount --ignore tests/e2e/test_slurm.py
+
+wheel: $(READY)  ## build the wheel and use what it installs
+	@sh scripts/try-wheel.sh $(BIN)/python
+
+check: $(READY) docs wheel  ## lint, types, documentation and the wheel
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/clang-format --dry-run -Werror $(C_FILES)
@@ -62,11 +75,15 @@ bench: $(READY)  ## speed as ratios to SimPy, SimGrid and a time-stepped method
 	$(BIN)/python benchmarks/qos.py
 
 clean:          ## remove what was built
-	rm -rf $(VENV) out build dist docs/_build src/*.egg-info
+	rm -rf $(VENV) .venv-newest out build dist docs/_build src/*.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 $(SMALL): pyproject.toml | $(VENV)/pyvenv.cfg
 	$(PIP) -e .
+	touch $@
+
+$(VENV)/.tests: $(SMALL)
+	$(PIP) -e '.[test]'
 	touch $@
 
 $(READY): $(SMALL)
