@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: MIT
+"""The preload library: found or compiled once; it exports only the wrapped calls."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from penstock.errors import InputError
+from penstock.native import build
+from penstock.native.build import SOURCES, STRICT, build_shim, shim_path
+
+needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the library as strictly as it must pass."""
+    if shutil.which("gcc") is None:
+        pytest.skip("needs gcc")
+    target = tmp_path_factory.mktemp("shim") / "shim.so"
+    build_shim(target, STRICT)
+    return target
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the user's cache folder, empty."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "penstock"
+
+
+@pytest.fixture
+def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Put a source that compiles at once in place of the real ones."""
+    folder = tmp_path / "native"
+    (folder / "shim").mkdir(parents=True)
+    (folder / "shim/tiny.c").write_text(
+        "int tiny(void);\nint tiny(void) { return 1; }\n"
+    )
+    monkeypatch.setattr(build, "SOURCES", folder)
+    return folder
+
+
+def _wrapped() -> set[str]:
+    return set(re.findall(r"\bX\((\w+), \w+\)", (SOURCES / "shim/real.h").read_text()))
+
+
+def _exported(library: Path) -> set[str]:
+    lines = subprocess.run(
+        ["nm", "-D", "--defined-only", library],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    ).stdout.splitlines()
+    return {line.split()[-1] for line in lines}
+
+
+def test_only_wrapped_calls_and_hints_are_exported_and_all_of_them(
+    library: Path,
+) -> None:
+    hints = {"penstock_phase_begin", "penstock_phase_end"}
+    words = ("init", "enable", "disable", "flush", "finalize", "on_flush")
+    staging = {f"penstock_bbio_{word}" for word in words} | {"penstock_stand_aside"}
+    # What programs made for older libraries call instead of stat.
+    kinds = ("x", "lx", "fx")
+    old = {f"__{kind}stat{bits}" for kind in kinds for bits in ("", "64")}
+    old |= {"__fxstatat", "__fxstatat64"}
+    assert _exported(library) == _wrapped() - {"name"} | hints | staging | old
+
+
+def test_every_wrapped_call_exists_in_the_c_library() -> None:
+    libc = ctypes.CDLL(None)
+    missing = {name for name in _wrapped() - {"name"} if not hasattr(libc, name)}
+    assert not missing
+
+
+def test_the_library_needs_nothing_but_the_c_library(library: Path) -> None:
+    text = subprocess.run(
+        ["readelf", "-d", library],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    ).stdout
+    needed = set(re.findall(r"NEEDED.*\[(.*)\]", text))
+    assert needed <= {"libc.so.6", "libdl.so.2", "libpthread.so.0"}
+
+
+@needs_gcc
+def test_a_library_is_built_once(cache: Path, tiny: Path) -> None:
+    first = shim_path()
+    made = first.stat().st_mtime_ns
+    assert first.parent == cache
+    assert shim_path() == first
+    assert first.stat().st_mtime_ns == made
+    assert [path.name for path in cache.iterdir()] == [first.name]
+
+
+@needs_gcc
+@pytest.mark.parametrize("name", ["shim/tiny.c", "shim/more.h"])
+def test_a_changed_source_is_another_library(
+    cache: Path, tiny: Path, name: str
+) -> None:
+    first = shim_path()
+    with (tiny / name).open("a") as source:
+        source.write("/* changed */\n")
+    assert shim_path() != first
+    assert len(list(cache.iterdir())) == 2
+
+
+def test_a_packaged_library_is_taken_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packaged = tmp_path / "libpenstock.so"
+    packaged.touch()
+    monkeypatch.setattr(build, "_PACKAGED", packaged)
+    assert shim_path() == packaged
+
+
+def test_without_a_compiler_there_is_one_message(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(InputError, match="install gcc"):
+        shim_path()
+
+
+@needs_gcc
+def test_a_source_that_does_not_compile_gives_one_message_and_no_file(
+    cache: Path, tiny: Path
+) -> None:
+    (tiny / "shim/tiny.c").write_text("no C at all")
+    with pytest.raises(InputError, match=r"cannot be compiled: .*tiny\.c:1.*error"):
+        shim_path()
+    assert list(cache.iterdir()) == []
+
+
+def test_a_folder_that_others_can_write_is_refused(cache: Path) -> None:
+    cache.mkdir(parents=True)
+    cache.chmod(0o777)
+    with pytest.raises(InputError, match="others can write") as caught:
+        shim_path()
+    assert caught.value.where == str(cache)
+
+
+def test_a_cache_that_is_no_folder_gives_one_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.raises(InputError, match="set XDG_CACHE_HOME"):
+        shim_path()
