@@ -66,7 +66,7 @@ class Job:
 
     def volume(self, kind: IoClass) -> int:
         """Return the bytes counted for a class."""
-        return self.page.counters(kind).volume_bytes
+        return self.page.counters(kind).moved_bytes
 
     def close(self) -> None:
         """Kill what still runs."""

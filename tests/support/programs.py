@@ -175,8 +175,8 @@ def observe(program: Program, root: Path, circumstance: Circumstance) -> Observe
         return Observed(
             Result(process.returncode, output, errors, _files(program, folder)),
             left=_left_bytes(folder),
-            written=page.counters(IoClass.WRITE).volume_bytes,
-            read=page.counters(IoClass.READ).volume_bytes,
+            written=page.counters(IoClass.WRITE).moved_bytes,
+            read=page.counters(IoClass.READ).moved_bytes,
             staged=page.staged.absorbed_bytes,
         )
 

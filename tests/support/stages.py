@@ -71,7 +71,7 @@ class Stage:
 
     def sweep(self, page: Page | None = None) -> None:
         """Let the library drain what the dead of a job, or of all, have left."""
-        place = page.place if page else None
+        place = page.file_id if page else None
         sweeper = Sweeper()
         sweeper.sweep([Leftover(self.journals, os.geteuid(), page=place)])
         until(lambda: not sweeper._waiting)

@@ -37,9 +37,9 @@ page = Page.open(Path(os.environ["PENSTOCK_PAGE"]))
 with open("phases", "wb", buffering=0) as stream:
     for number in range(int(sys.argv[1])):
         time.sleep(0.15)
-        seen, begun = page.grants(), time.perf_counter()
+        seen, begun = page.grant_number(), time.perf_counter()
         stream.write(bytes(1000 + number % 7 * 300))
-        while page.grants() == seen and time.perf_counter() < begun + 1.0:
+        while page.grant_number() == seen and time.perf_counter() < begun + 1.0:
             time.sleep(0.0001)
         print(time.perf_counter() - begun)
 """

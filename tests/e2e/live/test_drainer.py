@@ -103,10 +103,10 @@ def test_it_waits_for_its_grant(stage: Stage, job: Job) -> None:
     writer = Writer(stage, stage.environment(page=job.page.path), "a")
     writer.write(MB)
     with _draining(job.page, stage):
-        until(lambda: job.page.counters(IoClass.DRAIN).waiting)
+        until(lambda: job.page.counters(IoClass.DRAIN).waiting_calls)
         assert writer.path.stat().st_size == 0
         # The program is not held up, nor does it look so.
-        assert job.page.counters(IoClass.WRITE).waiting == 0
+        assert job.page.counters(IoClass.WRITE).waiting_calls == 0
         job.page.grant(float("inf"))
         until(lambda: _pending(job.page) == 0)
         assert writer.path.stat().st_size == MB
@@ -139,7 +139,7 @@ def test_close_leaves_a_journal_on_disk_to_it(stage: Stage, job: Job) -> None:
     writer = Writer(stage, environment, "a")
     writer.write(MB)
     with _draining(job.page, stage):
-        until(lambda: job.page.counters(IoClass.DRAIN).waiting)
+        until(lambda: job.page.counters(IoClass.DRAIN).waiting_calls)
         assert writer.end() == b"closed\n"
         assert writer.path.stat().st_size == 0
         job.page.grant(float("inf"))
@@ -155,7 +155,7 @@ def test_what_follows_is_staged_until_it_is_done(stage: Stage, job: Job) -> None
     writer = Writer(stage, environment, "a")
     writer.write(MB)
     with _draining(job.page, stage):
-        until(lambda: job.page.counters(IoClass.DRAIN).waiting)
+        until(lambda: job.page.counters(IoClass.DRAIN).waiting_calls)
         job.page.stages = False
         # To write through it would have to wait for a drain that is held up.
         writer.write(1000)
@@ -324,7 +324,7 @@ def test_a_job_with_two_folders_has_no_drainer(
     ]
     for writer in writers:
         writer.write(1000)
-    assert job.page.journals is None
+    assert job.page.journal_folder is None
     with _draining(job.page, stage):
         until(lambda: _pending(job.page) == 1000)
         time.sleep(1.5)

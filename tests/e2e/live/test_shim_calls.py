@@ -77,8 +77,8 @@ def test_a_call_answers_as_without_control_and_is_counted(
     assert job.volume(IoClass.READ) == read
     for kind in (IoClass.WRITE, IoClass.READ):
         counters = job.page.counters(kind)
-        assert counters.entered == counters.calls
-        assert counters.waiting == 0
+        assert counters.begun_calls == counters.ended_calls
+        assert counters.waiting_calls == 0
 
 
 def test_outside_of_the_prefixes_nothing_is_counted(job: Job, calls: Path) -> None:
@@ -90,12 +90,12 @@ def test_outside_of_the_prefixes_nothing_is_counted(job: Job, calls: Path) -> No
         assert done.returncode == 0
         _emptied(other)
     for kind in IoClass:
-        assert job.page.counters(kind).calls == 0
+        assert job.page.counters(kind).ended_calls == 0
 
 
 def test_calls_on_names_are_counted(job: Job, calls: Path) -> None:
     job.run(calls, "metadata")
-    assert job.page.counters(IoClass.META).calls == 7
+    assert job.page.counters(IoClass.META).ended_calls == 7
 
 
 def test_a_link_out_of_the_prefix_leads_out_and_one_into_it_leads_in(
@@ -134,8 +134,8 @@ def test_only_regular_files_are_controlled(job: Job, python: str) -> None:
     )
     done = job.run(python, "-c", code)
     assert (done.returncode, done.stderr) == (0, b"")
-    assert job.page.counters(IoClass.WRITE).calls == 0
-    assert job.page.counters(IoClass.READ).calls == 0
+    assert job.page.counters(IoClass.WRITE).ended_calls == 0
+    assert job.page.counters(IoClass.READ).ended_calls == 0
 
 
 def test_what_a_program_inherits_is_controlled(job: Job) -> None:
@@ -151,4 +151,4 @@ def test_io_that_cannot_be_seen_is_reported(job: Job, python: str) -> None:
         "libc.syscall(ctypes.c_long(425), 0, None)"  # io_uring_setup, all machines
     )
     assert job.run(python, "-c", code).returncode == 0
-    assert job.page.bypassed == 1
+    assert job.page.bypass_setups == 1

@@ -55,9 +55,11 @@ def test_a_transfer_takes_the_time_of_its_grant(
     assert job.run(python, "-c", WRITES, size, count).returncode == 0
     least = volume / rate - SLACK_S
     assert time.monotonic() - begun >= least
-    assert _wrote(job).volume_bytes == volume
+    assert _wrote(job).moved_bytes == volume
     # Nothing was saved for it before its phase began.
-    assert job.page.charged_bytes() >= volume + rate * (job.page.phase_s - begun) - 1
+    assert (
+        job.page.charged_bytes() >= volume + rate * (job.page.phase_begin_s - begun) - 1
+    )
 
 
 def test_processes_of_a_job_share_one_grant(job: Job, python: str) -> None:
@@ -70,7 +72,7 @@ def test_processes_of_a_job_share_one_grant(job: Job, python: str) -> None:
     assert [writer.wait(timeout=120) for writer in writers] == [0] * processes
     volume = size * count * processes
     assert time.monotonic() - begun >= volume / rate - SLACK_S
-    assert _wrote(job).volume_bytes == volume
+    assert _wrote(job).moved_bytes == volume
 
 
 @pytest.mark.parametrize("scene", SEEN)
@@ -78,7 +80,7 @@ def test_every_byte_is_charged_once_while_none_is_idle(
     job: Job, calls: Path, scene: str
 ) -> None:
     """Without a gap the charge is the volume, also of calls that fall short or fail."""
-    job.page.idle_s = 1e9
+    job.page.gap_s = 1e9
     job.page.grant(100e6, credit_s=3600.0)
     assert job.run(calls, scene).returncode == 0
     volume = job.volume(IoClass.WRITE) + job.volume(IoClass.READ)
@@ -90,21 +92,21 @@ def test_a_paused_job_waits_before_its_call_and_a_grant_wakes_it(
 ) -> None:
     job.page.grant(0.0)
     writer = job.start(python, "-c", WRITES, "1000", "1")
-    until(lambda: _wrote(job).waiting == 1)
-    assert _wrote(job).volume_bytes == 0
-    assert _wrote(job).entered == 1
+    until(lambda: _wrote(job).waiting_calls == 1)
+    assert _wrote(job).moved_bytes == 0
+    assert _wrote(job).begun_calls == 1
     job.page.grant(math.inf)
     assert writer.wait(timeout=120) == 0
-    assert _wrote(job).volume_bytes == 1000
-    assert _wrote(job).waiting == 0
-    assert _wrote(job).waited_s > 0.0
+    assert _wrote(job).moved_bytes == 1000
+    assert _wrote(job).waiting_calls == 0
+    assert _wrote(job).held_up_s > 0.0
 
 
 def test_a_paused_reader_waits_too(job: Job, python: str) -> None:
     (job.folder / "in").write_bytes(bytes(1000))
     job.page.grant(0.0)
     reader = job.start(python, "-c", READS)
-    until(lambda: job.page.counters(IoClass.READ).waiting == 1)
+    until(lambda: job.page.counters(IoClass.READ).waiting_calls == 1)
     assert job.volume(IoClass.READ) == 0
     job.page.grant(1e9)
     assert reader.wait(timeout=120) == 0
@@ -115,7 +117,7 @@ def test_a_paused_reader_waits_too(job: Job, python: str) -> None:
 def test_a_raised_rate_serves_old_debt(job: Job, python: str, size: int) -> None:
     job.page.grant(CRAWL)
     writer = job.start(python, "-c", WRITES, str(size), "3")
-    until(lambda: _wrote(job).waiting == 1)
+    until(lambda: _wrote(job).waiting_calls == 1)
     job.page.grant(1e9)
     assert writer.wait(timeout=120) == 0
 
@@ -146,7 +148,7 @@ def test_after_the_lease_the_floor_holds(job: Job, python: str) -> None:
 def test_switching_off_lets_everybody_go(job: Job, python: str) -> None:
     job.page.grant(0.0)
     writer = job.start(python, "-c", WRITES, "1000", "1")
-    until(lambda: _wrote(job).waiting == 1)
+    until(lambda: _wrote(job).waiting_calls == 1)
     job.page.mode = Mode.OFF
     assert writer.wait(timeout=120) == 0
 
@@ -154,12 +156,12 @@ def test_switching_off_lets_everybody_go(job: Job, python: str) -> None:
 def test_one_who_is_killed_in_his_sleep_holds_up_nobody(job: Job, python: str) -> None:
     job.page.grant(0.0)
     victim = job.start(python, "-c", WRITES, "1000000", "1")
-    until(lambda: _wrote(job).waiting == 1)
+    until(lambda: _wrote(job).waiting_calls == 1)
     victim.send_signal(signal.SIGKILL)
     victim.wait(timeout=120)
     job.page.grant(1e9)
     assert job.run(python, "-c", WRITES, 1000, 10).returncode == 0
-    until(lambda: _wrote(job).waiting == 0)
+    until(lambda: _wrote(job).waiting_calls == 0)
 
 
 def test_reads_may_have_a_bandwidth_of_their_own(job: Job, python: str) -> None:
@@ -168,7 +170,7 @@ def test_reads_may_have_a_bandwidth_of_their_own(job: Job, python: str) -> None:
     job.page.grant(math.inf)
     job.page.grant(1e6, bucket=Bucket.READS)
     assert job.run(python, "-c", WRITES, 1 << 20, 20).returncode == 0
-    assert _wrote(job).waited_s == 0.0
+    assert _wrote(job).held_up_s == 0.0
     begun = time.monotonic()
     assert job.run(python, "-c", READS).returncode == 0
     assert time.monotonic() - begun >= 0.5 - SLACK_S - CREDIT_S
@@ -189,8 +191,8 @@ def test_a_copy_is_charged_on_both_sides_piece_by_piece(job: Job) -> None:
     job.page.grant(1e9)
     assert job.run("cp", "in", "out").returncode == 0
     reads, writes = job.page.counters(IoClass.READ), _wrote(job)
-    assert (reads.volume_bytes, writes.volume_bytes) == (size, size)
-    assert writes.calls >= 3
+    assert (reads.moved_bytes, writes.moved_bytes) == (size, size)
+    assert writes.ended_calls >= 3
 
 
 def test_a_dry_run_foresees_the_wait_and_does_not_make_it(
@@ -203,7 +205,7 @@ def test_a_dry_run_foresees_the_wait_and_does_not_make_it(
     assert job.run(python, "-c", WRITES, 1000, 100).returncode == 0
     elapsed = time.monotonic() - begun
     byte_s = 1.0 / rate  # a call is rounded to a whole byte
-    foreseen = _wrote(job).waited_s
+    foreseen = _wrote(job).held_up_s
     assert volume / rate - elapsed <= foreseen + 100 * byte_s
     assert foreseen <= volume / rate + 100 * byte_s
 
@@ -213,7 +215,7 @@ def test_the_first_call_after_a_gap_wakes_the_agent(job: Job, python: str) -> No
     begun = time.monotonic()
     writer = job.start(python, "-c", WRITES, "1000", "50")
     assert job.page.wait_for_post(seen, timeout_s=100.0) == seen + 1
-    assert begun <= job.page.phase_s <= time.monotonic()
+    assert begun <= job.page.phase_begin_s <= time.monotonic()
     assert writer.wait(timeout=120) == 0
     assert job.page.posts == seen + 1
 
@@ -221,10 +223,10 @@ def test_the_first_call_after_a_gap_wakes_the_agent(job: Job, python: str) -> No
 def test_a_handler_that_writes_in_a_wait_comes_back(job: Job, calls: Path) -> None:
     job.page.grant(0.0)
     process = job.start(calls, "handler")
-    until(lambda: _wrote(job).waiting == 1)
+    until(lambda: _wrote(job).waiting_calls == 1)
     process.send_signal(signal.SIGUSR1)
     until(lambda: (job.folder / "b").stat().st_size == 10)
-    assert _wrote(job).waiting == 1
+    assert _wrote(job).waiting_calls == 1
     job.page.grant(math.inf)
     assert process.wait(timeout=120) == 0
 
@@ -235,7 +237,7 @@ def test_a_wait_left_by_longjmp_is_no_excuse_for_the_next_call(
     job.page.grant(0.0)
     process = job.start(calls, "longjmp")
     until((job.folder / "jumped").exists)
-    until(lambda: 0 < _wrote(job).entered == _wrote(job).waiting)
+    until(lambda: 0 < _wrote(job).begun_calls == _wrote(job).waiting_calls)
     assert process.poll() is None
     job.page.grant(math.inf)
     assert process.wait(timeout=120) == 0
@@ -250,7 +252,11 @@ def test_a_cancelled_thread_ends_in_its_wait_and_is_not_charged(
     assert done.returncode == 0
     assert done.stderr.endswith(b"result == PTHREAD_CANCELED 1 0\n")
     counters = _wrote(job)
-    assert (counters.entered, counters.calls, counters.volume_bytes) == (1, 1, 0)
+    assert (counters.begun_calls, counters.ended_calls, counters.moved_bytes) == (
+        1,
+        1,
+        0,
+    )
     assert job.page.charged_bytes() == before
 
 
@@ -265,7 +271,7 @@ def test_a_program_that_forbids_itself_system_calls_is_let_alone(
 def test_a_restarted_agent_serves_the_same_page(job: Job, python: str) -> None:
     job.page.grant(0.0)
     writer = job.start(python, "-c", WRITES, "1000", "1")
-    until(lambda: _wrote(job).waiting == 1)
+    until(lambda: _wrote(job).waiting_calls == 1)
     with Page.open(job.page.path) as again:
         again.renew(60.0)
         again.grant(1e9)

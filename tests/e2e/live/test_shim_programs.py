@@ -189,7 +189,7 @@ def test_what_a_program_writes_is_counted(job: Job, python: str, name: str) -> N
     command = _command(name, python)
     *_, left = _result(job, command, job.environment)
     assert job.volume(IoClass.WRITE) == (len(left or b"") if seen else 0)
-    assert job.page.attached >= 1
+    assert job.page.attached_processes >= 1
 
 
 def test_a_daemon_that_dies_half_way_stops_nobody(job: Job) -> None:
@@ -271,7 +271,7 @@ def test_a_torn_grant_limits_nobody(job: Job) -> None:
             page.write(b"\xff" * 8)
     done = job.run("sh", "-c", "echo hello > a")
     assert done.returncode == 0
-    assert job.page.counters(IoClass.WRITE).waited_s == 0.0
+    assert job.page.counters(IoClass.WRITE).held_up_s == 0.0
 
 
 _EARLY = r"""
@@ -305,5 +305,5 @@ def test_hundreds_of_short_programs_leave_the_page_in_order(job: Job) -> None:
     script = "for i in $(seq 200); do /bin/echo $i > f; done; cat f"
     assert job.run("sh", "-c", script).stdout == b"200\n"
     counters = job.page.counters(IoClass.WRITE)
-    assert counters.calls == counters.entered == 200
-    assert counters.waiting == 0
+    assert counters.ended_calls == counters.begun_calls == 200
+    assert counters.waiting_calls == 0

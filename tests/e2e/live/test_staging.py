@@ -188,7 +188,7 @@ def test_a_drainer_may_be_staged_itself(
     command = (sys.executable, "-c", code, stage.journals)
     assert stage.run(*command, environment=environment).returncode == 0
     assert (stage.folder / "a").read_bytes() == STAGED
-    assert job.page.counters(IoClass.WRITE).volume_bytes == len(STAGED)
+    assert job.page.counters(IoClass.WRITE).moved_bytes == len(STAGED)
 
 
 def test_a_file_that_is_gone_keeps_its_journal(
@@ -480,7 +480,7 @@ def test_what_could_not_be_staged_is_in_the_log_and_counted(
     limited = ["sh", "-c", f'ulimit -v 4000000; "$0" -S -c "{code}"', sys.executable]
     stage.run(*limited, environment=environment)
     assert (stage.folder / "a").read_bytes() == b"x"
-    assert job.page.staged.refused == 1
+    assert job.page.staged.refused_files == 1
     assert stage.log().count("\n") == 1
     assert str(stage.folder / "a") in stage.log()
 
@@ -560,7 +560,7 @@ def test_the_page_says_when_to_stage(stage: Stage, job: Job) -> None:
     stage.run(sys.executable, "-S", "-c", code, environment=environment)
     staged = job.page.staged
     assert (staged.absorbed_bytes, staged.drained_bytes) == (999, 999)
-    assert job.page.counters(IoClass.WRITE).volume_bytes == 2 * 999
+    assert job.page.counters(IoClass.WRITE).moved_bytes == 2 * 999
     job.page.renew(0.0)  # The agent has died.
     stage.run(sys.executable, "-S", "-c", code, environment=environment)
     assert job.page.staged.absorbed_bytes == 999
@@ -577,7 +577,7 @@ def test_writes_are_not_held_up_and_drains_are(stage: Stage, job: Job) -> None:
     _tell(program, b"more\n")
     assert program.stdin is not None
     program.stdin.close()
-    until(lambda: job.page.counters(IoClass.WRITE).waiting)
+    until(lambda: job.page.counters(IoClass.WRITE).waiting_calls)
     assert (stage.folder / "a").read_bytes() == b""
     job.page.grant(math.inf)
     assert program.wait(timeout=LIMIT_S) == 0

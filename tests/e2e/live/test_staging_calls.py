@@ -43,7 +43,7 @@ def test_a_scene_is_staged_at_all(
     assert stage.run(calls, scene, environment=environment).returncode == 0
     staged = job.page.staged
     assert staged.absorbed_bytes > 0
-    assert staged.refused == 0
+    assert staged.refused_files == 0
 
 
 # --- Calls that no scene can make -----------------------------------------------------
@@ -155,14 +155,14 @@ def test_a_program_that_is_being_drained_can_be_executed(
     assert program.stdout.readline() == b"written\n"
     ours = (job.page.path, stage.journals, os.geteuid(), os.getegid())
     drainer = drain_beside(*ours)
-    until(lambda: job.page.counters(IoClass.DRAIN).waiting)
+    until(lambda: job.page.counters(IoClass.DRAIN).waiting_calls)
     program.stdin.write(b"close\n")
     program.stdin.flush()
     assert program.stdout.readline() == b"closed\n"
     program.stdin.write(b"execute\n")
     program.stdin.flush()
     # It waits for the drain, or has failed.
-    until(lambda: job.page.counters(IoClass.WRITE).waiting or program.poll())
+    until(lambda: job.page.counters(IoClass.WRITE).waiting_calls or program.poll())
     job.page.grant(math.inf)
     program.communicate(timeout=LIMIT_S)
     drainer.kill()

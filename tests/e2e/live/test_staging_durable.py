@@ -93,7 +93,7 @@ def held(stage: Stage, job: Job) -> Iterator[Path]:
     program = stage.start(sys.executable, "-S", "-c", code, environment=environment)
     ours = (job.page.path, stage.journals, os.geteuid(), os.getegid())
     drainer = drain_beside(*ours)
-    until(lambda: job.page.counters(IoClass.DRAIN).waiting)
+    until(lambda: job.page.counters(IoClass.DRAIN).waiting_calls)
     yield job.page.path
     for process in (program, drainer):
         process.kill()

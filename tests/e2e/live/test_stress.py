@@ -115,11 +115,11 @@ def test_five_hundred_processes_have_the_rate_of_one_job(daemon: Daemon) -> None
         (path,) = (daemon.home / "pages").glob("*.page")
         with Page.open(path) as page:
             # All have begun, and all but one of them are held up.
-            until(lambda: page.counters(IoClass.WRITE).waiting >= 490)
-            drawn = [page.counters(IoClass.WRITE).volume_bytes]
+            until(lambda: page.counters(IoClass.WRITE).waiting_calls >= 490)
+            drawn = [page.counters(IoClass.WRITE).moved_bytes]
             granted = [page.granted_bytes() or 0]
             time.sleep(4.0)
-            drawn.append(page.counters(IoClass.WRITE).volume_bytes)
+            drawn.append(page.counters(IoClass.WRITE).moved_bytes)
             granted.append(page.granted_bytes() or 0)
         # Against what the page granted meanwhile, however long that was.
         ratio = (drawn[1] - drawn[0]) / (granted[1] - granted[0])

@@ -186,7 +186,7 @@ class LocalJob:
     def apply(self, terms: AgentConfig) -> None:
         """Let these terms hold."""
         page = self.page
-        page.idle_s = terms.gap
+        page.gap_s = terms.gap
         page.share(reads=Bucket.MAIN if terms.reads else None)
         if page.mode != _MODES[terms.mode]:
             page.mode = _MODES[terms.mode]
@@ -202,12 +202,12 @@ class LocalJob:
         drains = self.page.counters(IoClass.DRAIN)
         calls = [self.page.counters(kind) for kind in classes]
         said, staged = self.page.announced, self.page.staged
-        self._controlled = calls[0].volume_bytes + staged.absorbed_bytes
+        self._controlled = calls[0].moved_bytes + staged.absorbed_bytes
         self._staged = max(staged.absorbed_bytes - staged.drained_bytes, 0)
-        self._note_refusals(staged.refused)
+        self._note_refusals(staged.refused_files)
         now = time.monotonic()
         quiet = _quiet(calls, now)
-        lives = drains.waiting > 0 or self._stirs(quiet, said, staged, now)
+        lives = drains.waiting_calls > 0 or self._stirs(quiet, said, staged, now)
         phases = max(said.begun - said.ended, 0) if lives else 0
         left = self._staged if lives else 0
         idle = 0.0 if phases or left else quiet
@@ -216,11 +216,11 @@ class LocalJob:
         return Counts(
             job=self.key,
             posts=posts,
-            volume=float(sum(c.volume_bytes for c in (*calls, drains))),
-            held_up=sum(c.waited_s for c in (*calls, drains)),
-            waiting=any(c.waiting for c in calls),
+            volume=float(sum(c.moved_bytes for c in (*calls, drains))),
+            held_up=sum(c.held_up_s for c in (*calls, drains)),
+            waiting=any(c.waiting_calls for c in calls),
             idle=idle,
-            bypassed=self.page.bypassed,
+            bypassed=self.page.bypass_setups,
             uncontrolled=self._uncontrolled,
             announced=float(said.volume_bytes),
             phases=phases,
@@ -249,7 +249,7 @@ class LocalJob:
 
     def keep_draining(self) -> None:
         """Have what is staged drained beside the programs."""
-        folder = self.page.journals if self._staged else None
+        folder = self.page.journal_folder if self._staged else None
         if folder is not None:
             self._drainer.keep(folder)
 
@@ -264,9 +264,9 @@ class LocalJob:
     def leftovers(self) -> list[Leftover]:
         """Return what its processes may have left behind when they have ended."""
         with suppress(PageError, OSError):
-            folder, note = self.page.journals, self.note
+            folder, note = self.page.journal_folder, self.note
             if folder is not None:
-                return [Leftover(folder, note.user, note.group, self.page.place)]
+                return [Leftover(folder, note.user, note.group, self.page.file_id)]
         return []
 
     def close(self, *, remove: bool = False) -> None:
@@ -297,9 +297,11 @@ class LocalJob:
 
 def _quiet(calls: Sequence[Counters], now: float) -> float:
     """Return for how long there was no call (s); 0 while one is in flight."""
-    quiet = max(now - max(c.last_s for c in calls), 0.0)
-    in_flight = any(c.entered > c.calls for c in calls) and quiet < _IN_FLIGHT_S
-    return 0.0 if in_flight or any(c.waiting for c in calls) else quiet
+    quiet = max(now - max(c.last_active_s for c in calls), 0.0)
+    in_flight = (
+        any(c.begun_calls > c.ended_calls for c in calls) and quiet < _IN_FLIGHT_S
+    )
+    return 0.0 if in_flight or any(c.waiting_calls for c in calls) else quiet
 
 
 def _remove(path: Path) -> None:

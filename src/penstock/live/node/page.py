@@ -67,13 +67,13 @@ __all__ = [
 #: No lease is longer: the preload library believes none that is.
 LEASE_MAX_S: Final = 60.0
 #: A gap between calls longer than this ends a phase.
-IDLE_S: Final = 0.1
+GAP_S: Final = 0.1
 #: Unused grant, as a time, that a shorter gap keeps: late wake-ups cost nothing.
-CREDIT_S: Final = IDLE_S
+CREDIT_S: Final = GAP_S
 #: Debt, as a time, that is carried to the next call rather than slept.
 SLACK_S: Final = 0.002
 
-_BEAT_STALE_NS: Final = 200_000_000
+_HEARTBEAT_STALE_NS: Final = 200_000_000
 _FUTEX_WAIT: Final = 0
 _FUTEX_WAKE: Final = 1
 _SYS_FUTEX: Final = {"x86_64": 202, "aarch64": 98}.get(os.uname().machine)
@@ -89,28 +89,28 @@ class Counters:
 
     Parameters
     ----------
-    entered, calls
-        Calls begun and ended; the difference is in flight (or was killed there).
-    volume_bytes
+    begun_calls, ended_calls
+        The difference is in flight (or was killed there).
+    moved_bytes
         Bytes that the kernel took or gave.
-    waited_s
+    held_up_s
         Time that callers were held up, added over callers; in a dry run, the time
         that they would have been.
-    waiting
+    waiting_calls
         Callers that sleep now. One that was killed in its sleep is counted as long
         as others sleep too.
-    last_s, first_s
+    last_active_s, resumed_s
         Monotonic time of the latest activity (a clock tick early, at most), and of the
         first call of this class after a gap; 0 if there was none.
     """
 
-    entered: int
-    calls: int
-    volume_bytes: int
-    waited_s: float
-    waiting: int
-    last_s: float
-    first_s: float
+    begun_calls: int
+    ended_calls: int
+    moved_bytes: int
+    held_up_s: float
+    waiting_calls: int
+    last_active_s: float
+    resumed_s: float
 
 
 @dataclass(frozen=True)
@@ -122,13 +122,13 @@ class Staged:
     absorbed_bytes, drained_bytes
         Bytes written into journals, and from journals into files by these processes;
         those are counted and paced as writes.
-    refused
+    refused_files
         Files that could not be staged: see the log in the folder of the journals.
     """
 
     absorbed_bytes: int
     drained_bytes: int
-    refused: int
+    refused_files: int
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ class Page:
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
         page = cls(path, *_mapped(path, flags, fresh=True))
         made = PageWords(version=VERSION, size=SIZE, mode=mode, floor_rate=UNLIMITED)
-        made.idle_ns = round(IDLE_S * 1e9)
+        made.gap_ns = round(GAP_S * 1e9)
         for place in made.buckets:
             place.curve[0].rate = UNLIMITED
             place.curve[0].check = check_word(place.curve[0])
@@ -215,7 +215,7 @@ class Page:
         return PageError(reason, where=str(self.path), remedy=remedy)
 
     @property
-    def place(self) -> tuple[int, int]:
+    def file_id(self) -> tuple[int, int]:
         """Device and inode of its file, by which journals name it."""
         status = os.fstat(self._file)
         return status.st_dev, status.st_ino
@@ -302,16 +302,16 @@ class Page:
             slack_bytes=round(finite * slack_s),
         )
         curve.check = check_word(curve)
-        turn = place.turn + 1
+        number = place.grant_number + 1
         at = PageWords.buckets.offset + bucket * ctypes.sizeof(BucketWords)
-        spare = BucketWords.curve.offset + (turn & 1) * ctypes.sizeof(CurveWords)
+        spare = BucketWords.curve.offset + (number & 1) * ctypes.sizeof(CurveWords)
         self._put(at + spare, curve)
-        self._put(at + BucketWords.turn.offset, c_uint32(turn))
+        self._put(at + BucketWords.grant_number.offset, c_uint32(number))
         self._wake(bucket)
 
-    def grants(self, bucket: Bucket = Bucket.MAIN) -> int:
+    def grant_number(self, bucket: Bucket = Bucket.MAIN) -> int:
         """Return how many grants were published, modulo 2^32."""
-        return int(self._read().buckets[bucket].turn)
+        return int(self._read().buckets[bucket].grant_number)
 
     def granted_bytes(self, bucket: Bucket = Bucket.MAIN) -> int | None:
         """Return what the curve has granted until now, or None without a limit."""
@@ -336,15 +336,15 @@ class Page:
     def counters(self, kind: IoClass) -> Counters:
         """Return what the calls of one class have done."""
         line = self._read().classes[kind]
-        stale = time.monotonic_ns() - line.beat_ns > _BEAT_STALE_NS
+        stale = time.monotonic_ns() - line.heartbeat_ns > _HEARTBEAT_STALE_NS
         return Counters(
-            entered=line.entered,
-            calls=line.calls,
-            volume_bytes=line.bytes,
-            waited_s=line.waited_ns * 1e-9,
-            waiting=0 if stale else line.waiting,
-            last_s=max(line.last_ns, line.first_ns) * 1e-9,
-            first_s=line.first_ns * 1e-9,
+            begun_calls=line.begun_calls,
+            ended_calls=line.ended_calls,
+            moved_bytes=line.moved_bytes,
+            held_up_s=line.held_up_ns * 1e-9,
+            waiting_calls=0 if stale else line.waiting_calls,
+            last_active_s=max(line.last_active_ns, line.resumed_ns) * 1e-9,
+            resumed_s=line.resumed_ns * 1e-9,
         )
 
     @property
@@ -353,10 +353,10 @@ class Page:
         # What is drained first: nothing is seen to be drained before it is absorbed.
         drained = self._read().staging.drained_bytes
         staging = self._read().staging
-        return Staged(staging.absorbed_bytes, drained, staging.refused)
+        return Staged(staging.absorbed_bytes, drained, staging.refused_files)
 
     @property
-    def journals(self) -> Path | None:
+    def journal_folder(self) -> Path | None:
         """The folder that programs stage into; None: none that is known, or several."""
         page = self._read()
         if page.staging.folder_state != FOLDER_KNOWN:
@@ -371,27 +371,27 @@ class Page:
         ended = self._read().phases_ended
         page = self._read()
         return Announced(
-            page.announced_bytes, page.phases_begun, ended, page.announced_ns * 1e-9
+            page.announced_bytes, page.phases_begun, ended, page.announced_at_ns * 1e-9
         )
 
     @property
-    def attached(self) -> int:
+    def attached_processes(self) -> int:
         """Programs that have mapped the page so far."""
-        return int(self._read().attached)
+        return int(self._read().attached_processes)
 
     @property
-    def bypassed(self) -> int:
+    def bypass_setups(self) -> int:
         """Set-ups seen of I/O that cannot be controlled (io_uring, libaio)."""
-        return int(self._read().bypassed)
+        return int(self._read().bypass_setups)
 
     @property
-    def idle_s(self) -> float:
+    def gap_s(self) -> float:
         """Gap between calls, in seconds, that ends a phase."""
-        return float(self._read().idle_ns * 1e-9)
+        return float(self._read().gap_ns * 1e-9)
 
-    @idle_s.setter
-    def idle_s(self, gap_s: float) -> None:
-        self._put(PageWords.idle_ns.offset, c_uint64(round(gap_s * 1e9)))
+    @gap_s.setter
+    def gap_s(self, gap_s: float) -> None:
+        self._put(PageWords.gap_ns.offset, c_uint64(round(gap_s * 1e9)))
 
     @property
     def posts(self) -> int:
@@ -399,9 +399,9 @@ class Page:
         return int(self._read().posts)
 
     @property
-    def phase_s(self) -> float:
+    def phase_begin_s(self) -> float:
         """Monotonic time of the first call of the present I/O phase."""
-        return float(self._read().phase_ns * 1e-9)
+        return float(self._read().phase_begin_ns * 1e-9)
 
     def wait_for_post(self, seen: int, timeout_s: float) -> int:
         """Sleep until `posts` differs from `seen`, or `timeout_s`; return `posts`."""

@@ -92,7 +92,7 @@ class BucketWords(Structure):
     """A grant of its own, and what is charged to it."""
 
     _fields_ = (
-        ("turn", c_uint32),
+        ("grant_number", c_uint32),
         ("unused_word", c_uint32),
         ("charged_bytes", c_uint64),
         ("unused", c_uint64 * 6),
@@ -104,14 +104,14 @@ class ClassWords(Structure):
     """What the calls of one class have done."""
 
     _fields_ = (
-        ("entered", c_uint64),
-        ("calls", c_uint64),
-        ("bytes", c_uint64),
-        ("waited_ns", c_uint64),
-        ("waiting", c_uint64),
-        ("beat_ns", c_uint64),
-        ("last_ns", c_uint64),
-        ("first_ns", c_uint64),
+        ("begun_calls", c_uint64),
+        ("ended_calls", c_uint64),
+        ("moved_bytes", c_uint64),
+        ("held_up_ns", c_uint64),
+        ("waiting_calls", c_uint64),
+        ("heartbeat_ns", c_uint64),
+        ("last_active_ns", c_uint64),
+        ("resumed_ns", c_uint64),
     )
 
 
@@ -123,7 +123,7 @@ class StagingWords(Structure):
         ("folder_state", c_uint32),
         ("absorbed_bytes", c_uint64),
         ("drained_bytes", c_uint64),
-        ("refused", c_uint64),
+        ("refused_files", c_uint64),
         ("unused", c_uint64 * 4),
     )
 
@@ -139,15 +139,15 @@ class PageWords(Structure):
         ("posts", c_uint32),
         ("lease_ns", c_uint64),
         ("floor_rate", c_uint64),
-        ("idle_ns", c_uint64),
+        ("gap_ns", c_uint64),
         ("bucket_of", c_uint32 * 2),
-        ("phase_ns", c_uint64),
-        ("attached", c_uint64),
-        ("bypassed", c_uint64),
+        ("phase_begin_ns", c_uint64),
+        ("attached_processes", c_uint64),
+        ("bypass_setups", c_uint64),
         ("announced_bytes", c_uint64),
         ("phases_begun", c_uint64),
         ("phases_ended", c_uint64),
-        ("announced_ns", c_uint64),
+        ("announced_at_ns", c_uint64),
         ("unused_line", c_uint64 * 2),
         ("classes", ClassWords * len(IoClass)),
         ("buckets", BucketWords * len(Bucket)),
@@ -168,7 +168,7 @@ LAYOUT: Final[dict[str, type[Structure]]] = {
 
 def granted_at(place: BucketWords, now_ns: int) -> int | None:
     """Return what a bucket has granted by now (bytes); None without a limit."""
-    curve = place.curve[place.turn & 1]
+    curve = place.curve[place.grant_number & 1]
     if curve.rate == UNLIMITED or curve.check != check_word(curve):
         return None
     since = max(0, now_ns - int(curve.from_ns))

@@ -23,11 +23,11 @@
 #include "shim.h"
 
 struct penstock_page *attached_page;
-uint64_t attached_place[2];
-atomic_bool sealed;
+uint64_t attached_page_id[2];
+atomic_bool seccomp_active;
 
 /* In place of a page where there is none but files are staged: nothing is counted. */
-static struct penstock_page no_page;
+static struct penstock_page empty_page;
 
 static bool is_disabled(void)
 {
@@ -35,7 +35,7 @@ static bool is_disabled(void)
     return value != NULL && value[0] != '\0' && strcmp(value, "0") != 0;
 }
 
-static bool is_a_page(const struct stat *status)
+static bool has_page_size(const struct stat *status)
 {
     return S_ISREG(status->st_mode) && status->st_size == PAGE_SIZE;
 }
@@ -43,17 +43,18 @@ static bool is_a_page(const struct stat *status)
 static struct penstock_page *map(int fd)
 {
     struct stat status;
-    if (raw_call(SYS_fstat, fd, (long)&status, 0, 0, 0, 0) != 0 || !is_a_page(&status))
+    if (raw_call(SYS_fstat, fd, (long)&status, 0, 0, 0, 0) != 0 ||
+        !has_page_size(&status))
         return NULL;
     void *page = mmap(NULL, PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (page == MAP_FAILED)
         return NULL;
-    attached_place[0] = status.st_dev;
-    attached_place[1] = status.st_ino;
+    attached_page_id[0] = status.st_dev;
+    attached_page_id[1] = status.st_ino;
     return page;
 }
 
-static bool speaks_our_language(struct penstock_page *page)
+static bool has_our_version(struct penstock_page *page)
 {
     return LOAD(page->magic) == PAGE_MAGIC && page->version == PAGE_VERSION &&
            page->size == PAGE_SIZE;
@@ -67,17 +68,17 @@ static struct penstock_page *attach(const char *path)
         return NULL;
     struct penstock_page *page = map(fd);
     raw_call(SYS_close, fd, 0, 0, 0, 0, 0);
-    if (page == NULL || speaks_our_language(page))
+    if (page == NULL || has_our_version(page))
         return page;
     munmap(page, PAGE_SIZE);
-    attached_place[0] = attached_place[1] = 0;
+    attached_page_id[0] = attached_page_id[1] = 0;
     return NULL;
 }
 
-void attach_nothing(void)
+void attach_empty_page(void)
 {
     if (attached_page == NULL)
-        attached_page = &no_page;
+        attached_page = &empty_page;
 }
 
 __attribute__((constructor)) static void start(void)
@@ -85,15 +86,15 @@ __attribute__((constructor)) static void start(void)
     int kept = errno;
     real_resolve();
     const char *path = secure_getenv("PENSTOCK_PAGE");
-    identity_adopt();
-    pthread_atfork(NULL, NULL, identity_adopt);
+    identity_claim_table();
+    pthread_atfork(NULL, NULL, identity_claim_table);
     if (!is_disabled()) {
-        identity_start(secure_getenv("PENSTOCK_CONTROLLED"));
+        identity_set_prefixes(secure_getenv("PENSTOCK_CONTROLLED"));
         attached_page = path != NULL ? attach(path) : NULL;
         if (attached_page != NULL)
-            ADD(attached_page->attached, 1);
+            ADD(attached_page->attached_processes, 1);
         stage_start();
-        drain_if_asked();
+        stage_drain_if_asked();
     }
     errno = kept;
 }

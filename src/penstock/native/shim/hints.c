@@ -10,10 +10,10 @@ EXPORT void penstock_phase_end(void);
 
 void penstock_phase_begin(uint64_t volume)
 {
-    announce_phase(volume);
+    pace_announce_phase(volume);
 }
 
 void penstock_phase_end(void)
 {
-    announce_end();
+    pace_announce_end();
 }

@@ -20,7 +20,7 @@ struct prefix {
     size_t length;
 };
 
-_Atomic uint8_t kinds[KNOWN_DESCRIPTORS];
+_Atomic uint8_t descriptor_kinds[KNOWN_DESCRIPTORS];
 static _Atomic uint8_t directory; /* where relative names are */
 enum { DIRECTORY_UNKNOWN, DIRECTORY_INSIDE, DIRECTORY_ABOVE, DIRECTORY_OUTSIDE };
 
@@ -38,7 +38,7 @@ static void add_prefix(char *text, size_t length)
         prefixes[prefix_count++] = (struct prefix){text, length};
 }
 
-void identity_start(const char *list)
+void identity_set_prefixes(const char *list)
 {
     size_t length = list ? strlen(list) : 0;
     if (length >= TEXT)
@@ -51,13 +51,13 @@ void identity_start(const char *list)
     }
 }
 
-void identity_default(void)
+void identity_control_all(void)
 {
     static char everything[] = "/";
     if (prefix_count == 0)
         add_prefix(everything, 1);
-    forget_range(0, UINT32_MAX);
-    forget_directory();
+    identity_forget_range(0, UINT32_MAX);
+    identity_forget_cwd();
 }
 
 static long process(void)
@@ -65,12 +65,12 @@ static long process(void)
     return raw_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
 }
 
-void identity_adopt(void)
+void identity_claim_table(void)
 {
     STORE(owner, process());
 }
 
-bool owns_the_table(void)
+bool identity_owns_table(void)
 {
     return LOAD(owner) == process();
 }
@@ -100,7 +100,7 @@ static bool is_inside(const char *path)
 }
 
 /* Write "/proc/self/fd/<fd>" without stdio. */
-void link_of(int fd, char text[32])
+void identity_fd_link(int fd, char text[32])
 {
     char digits[12];
     size_t count = 0;
@@ -125,7 +125,7 @@ static bool read_link(const char *link, char path[TEXT + 1])
 static bool read_descriptor(int fd, char path[TEXT + 1])
 {
     char link[32];
-    link_of(fd, link);
+    identity_fd_link(fd, link);
     return read_link(link, path);
 }
 
@@ -138,10 +138,10 @@ static bool is_regular(int fd)
     return answer == 0 && (status.stx_mode & S_IFMT) == S_IFREG;
 }
 
-bool path_of(int fd, char *path, size_t room)
+bool identity_fd_path(int fd, char *path, size_t room)
 {
     char link[32];
-    link_of(fd, link);
+    identity_fd_link(fd, link);
     long length =
         raw_call(SYS_readlinkat, AT_FDCWD, (long)link, (long)path, (long)room, 0, 0);
     if (length <= 0 || (size_t)length >= room)
@@ -150,41 +150,41 @@ bool path_of(int fd, char *path, size_t room)
     return true;
 }
 
-unsigned highest_descriptor(void)
+unsigned identity_highest_fd(void)
 {
     return LOAD(highest);
 }
 
-void raise_highest(unsigned fd)
+void identity_raise_highest_fd(unsigned fd)
 {
     unsigned seen = LOAD(highest);
     while (seen < fd && !atomic_compare_exchange_weak(&highest, &seen, fd))
         continue;
 }
 
-bool identify(int fd)
+bool identity_look_up(int fd)
 {
     char path[TEXT + 1];
-    if (LOAD(sealed))
+    if (LOAD(seccomp_active))
         return false;
     if (attached_page != NULL && !read_descriptor(fd, path))
         return false; /* not open, or no /proc: nothing learned */
     bool controlled = attached_page != NULL && is_inside(path) && is_regular(fd);
-    if (owns_the_table()) {
+    if (identity_owns_table()) {
         uint8_t kind = controlled ? KIND_CONTROLLED : KIND_OTHER;
-        raise_highest((unsigned)fd);
-        if (controlled && LOAD(staging))
+        identity_raise_highest_fd((unsigned)fd);
+        if (controlled && LOAD(stage_enabled))
             kind = stage_kind(fd, path);
-        STORE(kinds[fd], kind);
+        STORE(descriptor_kinds[fd], kind);
     }
     return controlled;
 }
 
-void forget_range(unsigned first, unsigned last)
+void identity_forget_range(unsigned first, unsigned last)
 {
     unsigned end = LOAD(highest); /* whoever closes "all of them" names 2^32 */
     for (unsigned fd = first; fd <= last && fd <= end; fd++)
-        forget((int)fd);
+        identity_forget((int)fd);
 }
 
 /* --- Names ---------------------------------------------------------------------- */
@@ -219,7 +219,7 @@ static uint8_t directory_at(int at)
     if (known != DIRECTORY_UNKNOWN || !read_directory(at, path))
         return known;
     uint8_t found = directory_of(path);
-    if (at == AT_FDCWD && owns_the_table())
+    if (at == AT_FDCWD && identity_owns_table())
         STORE(directory, found);
     return found;
 }
@@ -240,18 +240,18 @@ static bool joined_is_inside(int at, const char *name)
     return is_inside(path);
 }
 
-bool name_is_controlled(int at, const char *path)
+bool identity_path_is_controlled(int at, const char *path)
 {
     if (path[0] == '/')
         return is_inside(path);
-    if (LOAD(sealed))
+    if (LOAD(seccomp_active))
         return false;
     uint8_t where = directory_at(at);
     return where == DIRECTORY_INSIDE ||
            (where == DIRECTORY_ABOVE && joined_is_inside(at, path));
 }
 
-void forget_directory(void)
+void identity_forget_cwd(void)
 {
     STORE(directory, DIRECTORY_UNKNOWN);
 }

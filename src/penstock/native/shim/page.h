@@ -1,122 +1,168 @@
 /* SPDX-License-Identifier: MIT
  *
- * The page: what a job's processes on one node share with the agent.
+ * The page: the memory that the processes of a job share with the agent of their node.
  *
- * One file of PAGE_SIZE bytes, mapped MAP_SHARED by the agent and by every process of
- * the job. There is no lock in it: every word is written by one side or changed by one
- * atomic operation, so that a process killed at any instant leaves a usable page.
- * All times are CLOCK_MONOTONIC in nanoseconds. penstock/live/node/page_layout.py has the same
- * layout; a test compares the two field by field.
+ * A page is a file of PAGE_SIZE bytes. Every process of the job maps it MAP_SHARED; the
+ * agent reads and writes it with pread and pwrite (penstock/live/node/page.py), because
+ * the owner of the file could truncate it and so kill whoever touches the mapping.
+ * penstock/live/node/page_layout.py declares the same layout; a test compares the two
+ * field by field.
  *
- * A bucket grants bytes by a curve, the integral of the granted rate:
+ * Units: times are CLOCK_MONOTONIC in nanoseconds, amounts are bytes, rates are bytes
+ * per nanosecond times 2^RATE_SHIFT.
  *
- *     G(t) = granted_bytes + rate (t - from_ns),
+ * Pacing
+ * ------
+ * A bucket grants bytes along a curve, the integral of the granted rate:
  *
- * and counts the bytes charged to it, S. A call of n bytes takes the tags
+ *     G(t) = granted_bytes + rate * (t - from_ns),
  *
- *     start = max(S, G(now) - credit),  finish = start + n,  S := finish,
+ * and counts the bytes charged to it, S. A call of n bytes takes two tags,
  *
- * may begin when G(t) >= start and returns when G(t) >= finish. Bytes, not times, are
- * carried over: a change of rate serves the debt of the past at the new rate.
+ *     start = max(S, G(now) - credit),   finish = start + n,   S := finish,
+ *
+ * begins when G(t) >= start and returns when G(t) >= finish. Debt is carried in bytes,
+ * not in time: after a change of rate, old debt is served at the new rate.
+ *
+ * Who writes which word
+ * ---------------------
+ *   agent only      magic, version, size, mode, lease_ns, floor_rate, gap_ns, bucket_of,
+ *                   all of page_curve, page_bucket.grant_number, page_staging.mode
+ *   processes only  posts, phase_begin_ns, counters, page_class, charged_bytes, the rest
+ *                   of page_staging, folder
+ *
+ * There is no lock. A process changes a word by one atomic operation, so a process that
+ * is killed at any instant leaves a usable page. Counters of calls, bytes and time only
+ * grow.
+ *
+ * Memory ordering
+ * ---------------
+ *   - Counters are relaxed: each is right by itself. A reader that needs two counters
+ *     in a fixed relation reads the later one first.
+ *   - A grant: the agent fills the curve that is not in use, then increments
+ *     grant_number. A process loads grant_number (acquire), then the curve. `check` is
+ *     the exclusive or of the other words of the curve and PAGE_MAGIC; a process that
+ *     reads a torn curve sees a wrong check and takes it as "no limit" for this call.
+ *   - A phase: phase_begin_ns is stored before last_active_ns is exchanged, and
+ *     last_active_ns is loaded with acquire: whoever sees the phase active also sees
+ *     when it began.
+ *   - An announced phase: announced_bytes is added before phases_begun (release).
+ *   - A new page: magic is written last.
+ *
+ * Versions
+ * --------
+ * The library uses a page only if magic, version and size are its own. Otherwise it
+ * unmaps the page, counts nothing and delays nothing. The agent deletes a page of
+ * another version and creates a new one. A word may be added in place of an unused one
+ * without a new version if 0 means the former behaviour; any other change of layout or
+ * meaning increments PAGE_VERSION.
  */
 #ifndef PENSTOCK_PAGE_H
 #define PENSTOCK_PAGE_H
 
 #include <stdint.h>
 
-#define PAGE_MAGIC UINT64_C(0x6b636f74736e6570) /* "penstock" */
+#define PAGE_MAGIC UINT64_C(0x6b636f74736e6570) /* "penstock", little endian */
 #define PAGE_VERSION 3u
 #define PAGE_SIZE 4096u
 
-/* Rates are in bytes per nanosecond, times 2^RATE_SHIFT. */
 #define RATE_SHIFT 40
 #define RATE_UNLIMITED UINT64_MAX
 
-/* A lease that ends later than this is not believed: no program waits longer for an
- * agent that has died. */
+/* The library ignores grants whose lease ends later than this from now, so that no
+ * program waits longer for an agent that has died. */
 #define LEASE_MAX_NS UINT64_C(60000000000)
 
+/* OFF: calls pass, nothing is counted. DRY_RUN: calls are counted, and so is the time
+ * for which control would hold them up. CONTROL: calls are counted and held up. */
 enum page_mode { MODE_OFF = 0, MODE_DRY_RUN = 1, MODE_CONTROL = 2 };
 
-/* Drains by a drainer are a class of their own: they say nothing of what the program
- * does. They draw on the bucket of the writes. */
+/* CLASS_DRAIN counts the writes of a drainer, a process beside the program that empties
+ * journals. They draw on the bucket of the writes but are no activity of the program. */
 enum io_class { CLASS_WRITE, CLASS_READ, CLASS_META, CLASS_DRAIN, CLASSES };
 
 enum { PACED_CLASSES = 2, BUCKETS = 2, NO_BUCKET = 255, FOLDER_BYTES = 1024 };
 
-/* The agent fills the curve that is not in use, then adds one to the bucket's turn.
- * `check` is the exclusive or of the other words and PAGE_MAGIC: whatever the order in
- * which another processor sees the stores, a torn curve is not taken for a good one. */
+/* The grant of a bucket as a function of time: G(t) above. */
 struct page_curve {
     _Atomic uint64_t from_ns;
-    _Atomic uint64_t granted_bytes;
-    _Atomic uint64_t rate;         /* 0: paused */
-    _Atomic uint64_t credit_bytes; /* grant of this phase that a gap may keep */
-    _Atomic uint64_t slack_bytes;  /* debt that is carried rather than slept */
+    _Atomic uint64_t granted_bytes; /* G(from_ns) */
+    _Atomic uint64_t rate;          /* 0 pauses; RATE_UNLIMITED: no limit */
+    _Atomic uint64_t credit_bytes;  /* unused grant of this phase that a call may use */
+    _Atomic uint64_t slack_bytes;   /* smaller debts are carried on, not slept */
     _Atomic uint64_t check;
     uint64_t unused[2];
 };
 
 struct page_bucket {
-    _Atomic uint32_t turn; /* curve[turn & 1] holds; waiters sleep on this futex */
+    /* Grants published so far: curve[grant_number & 1] is in force. Futex: held-up
+     * calls sleep on this word, and the agent wakes them after a new grant. */
+    _Atomic uint32_t grant_number;
     uint32_t unused_word;
-    _Atomic uint64_t charged_bytes; /* S */
+    _Atomic uint64_t charged_bytes; /* S above */
     uint64_t unused[6];
     struct page_curve curve[2];
 };
 
-/* One cache line for each class: a call touches this and its bucket. */
+/* The counters of one class: one cache line, so that a call touches only this line and
+ * its bucket. begun_calls - ended_calls are in flight, or were killed there. */
 struct page_class {
-    _Atomic uint64_t entered;   /* calls begun, */
-    _Atomic uint64_t calls;     /* ended: the difference is in flight, or was killed */
-    _Atomic uint64_t bytes;     /* that the kernel took or gave */
-    _Atomic uint64_t waited_ns; /* slept; in a dry run: that would have been slept */
-    _Atomic uint64_t waiting;   /* callers asleep now, */
-    _Atomic uint64_t beat_ns;   /* renewed while one sleeps: older is a dead sleeper;
-                                 * by a drainer as long as it lives */
-    _Atomic uint64_t last_ns;   /* latest sign of activity */
-    _Atomic uint64_t first_ns;  /* first call of this class after a gap */
+    _Atomic uint64_t begun_calls;
+    _Atomic uint64_t ended_calls;
+    _Atomic uint64_t moved_bytes; /* bytes that the kernel took or gave */
+    _Atomic uint64_t held_up_ns;  /* sum over callers; in a dry run: estimated */
+    _Atomic uint64_t waiting_calls;
+    /* Renewed by a waiting call at least every 50 ms, and by a drainer while it lives:
+     * an old heartbeat means that the waiting call, or the drainer, was killed. */
+    _Atomic uint64_t heartbeat_ns;
+    _Atomic uint64_t last_active_ns; /* latest begin, end or wait of a call */
+    _Atomic uint64_t resumed_ns;     /* first call after a gap */
 };
 
-/* Staging: see journal.h. Zero in a page of an agent that does not know it. */
+/* Staging (journal.h). STAGING_NONE: writes go to their files. */
 enum staging_mode { STAGING_NONE = 0, STAGING_WRITES = 1 };
+
+/* State of `folder`: UNKNOWN, being FILLED by one process, KNOWN, or SEVERAL if the
+ * processes of the job stage into different folders. */
 enum folder_state { FOLDER_UNKNOWN, FOLDER_FILLED, FOLDER_KNOWN, FOLDERS_SEVERAL };
 
 struct page_staging {
-    _Atomic uint32_t mode; /* of a leased page: write through, or stage */
+    _Atomic uint32_t mode; /* holds as long as the lease */
     _Atomic uint32_t folder_state;
-    _Atomic uint64_t absorbed_bytes; /* written into journals; */
-    _Atomic uint64_t drained_bytes;  /* out of them into files: charged as writes */
-    _Atomic uint64_t refused;        /* files that could not be staged */
+    _Atomic uint64_t absorbed_bytes; /* written into journals */
+    _Atomic uint64_t drained_bytes;  /* written from journals into files */
+    _Atomic uint64_t refused_files;  /* files that could not be staged */
     uint64_t unused[4];
 };
 
 struct penstock_page {
-    _Atomic uint64_t magic; /* written last by who creates the page */
+    _Atomic uint64_t magic;
     uint32_t version;
     uint32_t size;
-    _Atomic uint32_t mode;
-    _Atomic uint32_t posts;      /* I/O phases begun; the agent sleeps on this futex */
-    _Atomic uint64_t lease_ns;   /* grants hold until then */
-    _Atomic uint64_t floor_rate; /* and this rate afterwards */
-    _Atomic uint64_t idle_ns;    /* a gap longer than this ends a phase */
-    _Atomic uint32_t bucket_of[PACED_CLASSES];
-    _Atomic uint64_t phase_ns; /* first call of the present phase, of any class */
+    _Atomic uint32_t mode; /* enum page_mode */
+    /* Operations that have begun. Futex: the agent sleeps on this word. */
+    _Atomic uint32_t posts;
+    _Atomic uint64_t lease_ns;   /* grants hold until this time, */
+    _Atomic uint64_t floor_rate; /* then each bucket gets this rate */
+    _Atomic uint64_t gap_ns;     /* a longer time without calls ends an operation */
+    _Atomic uint32_t bucket_of[PACED_CLASSES]; /* index in `buckets`, or NO_BUCKET */
+    _Atomic uint64_t phase_begin_ns; /* first call of the current phase, of any class */
 
-    _Atomic uint64_t attached; /* processes that have mapped the page, ever */
-    _Atomic uint64_t
-        bypassed; /* set-ups seen of I/O that cannot be: io_uring, libaio */
-    /* What the program says of its I/O phases; see penstock.h. Sums over processes. */
+    _Atomic uint64_t attached_processes; /* process images that have mapped the page */
+    /* Set-ups of io_uring and libaio: their I/O is not controlled. */
+    _Atomic uint64_t bypass_setups;
+    /* Phases that the program announces (penstock.h), summed over its processes.
+     * phases_begun - phases_ended are under way, or their process was killed. */
     _Atomic uint64_t announced_bytes;
     _Atomic uint64_t phases_begun;
-    _Atomic uint64_t phases_ended; /* the difference goes on, or was killed */
-    _Atomic uint64_t announced_ns; /* latest of these */
+    _Atomic uint64_t phases_ended;
+    _Atomic uint64_t announced_at_ns; /* time of the latest announcement */
     uint64_t unused_line[2];
 
     struct page_class classes[CLASSES];
     struct page_bucket buckets[BUCKETS];
     struct page_staging staging;
-    char folder[FOLDER_BYTES]; /* of the journals, written by the first who stages */
+    char folder[FOLDER_BYTES]; /* of the journals; written by the first that stages */
 };
 
 _Static_assert(sizeof(struct page_curve) == 64, "a curve is one cache line");

@@ -47,14 +47,14 @@
 extern struct penstock_page *attached_page;
 
 /* Device and inode of the page, by which the journals of a job are known; 0: none. */
-extern uint64_t attached_place[2];
+extern uint64_t attached_page_id[2];
 
 /* Where there is no page, have one that counts nothing and limits nothing. */
-void attach_nothing(void);
+void attach_empty_page(void);
 
 /* True from the moment the program forbids itself system calls: whatever the filter
  * allows, it need not be what a wrapper makes. */
-extern atomic_bool sealed;
+extern atomic_bool seccomp_active;
 
 /* --- identity.c ----------------------------------------------------------------- */
 
@@ -64,68 +64,69 @@ enum kind {
     KIND_CONTROLLED = 1,
     KIND_OTHER = 2,
     KIND_STAGEABLE = 3, /* controlled, and staged or to be staged */
-    KIND_OURS = 4,      /* a descriptor of the library: no program's business */
+    KIND_INTERNAL = 4,  /* a descriptor of the library: no program's business */
 };
 enum { KNOWN_DESCRIPTORS = 1 << 20 };
 
-extern _Atomic uint8_t kinds[KNOWN_DESCRIPTORS];
+extern _Atomic uint8_t descriptor_kinds[KNOWN_DESCRIPTORS];
 
 /* Take a colon-separated list of absolute, resolved prefixes. */
-void identity_start(const char *prefixes);
+void identity_set_prefixes(const char *prefixes);
 
 /* Without prefixes, let every regular file be controlled, and ask for all again. */
-void identity_default(void);
+void identity_control_all(void);
 
 /* Remember which process the tables belong to. */
-void identity_adopt(void);
+void identity_claim_table(void);
 
 /* False before the start, and in a child of vfork: what it learns of its descriptors
  * must not be written into its parent's table. */
-bool owns_the_table(void);
+bool identity_owns_table(void);
 
 /* Find out what a descriptor is, from the kernel. */
-bool identify(int fd);
+bool identity_look_up(int fd);
 
 /* Write the link of /proc that leads to a descriptor. */
-void link_of(int fd, char text[32]);
+void identity_fd_link(int fd, char text[32]);
 
 /* Read the path of a descriptor; false if it is not open or does not fit. */
-bool path_of(int fd, char *path, size_t room);
+bool identity_fd_path(int fd, char *path, size_t room);
 
 /* The highest descriptor ever entered in the table. */
-unsigned highest_descriptor(void);
-void raise_highest(unsigned fd);
+unsigned identity_highest_fd(void);
+void identity_raise_highest_fd(unsigned fd);
 
 /* True if `path`, taken at `at`, is by its text under a prefix. */
-bool name_is_controlled(int at, const char *path);
+bool identity_path_is_controlled(int at, const char *path);
 
 /* The working directory has changed. */
-void forget_directory(void);
+void identity_forget_cwd(void);
 
 /* True if I/O on `fd` is to be charged: a regular file under a prefix. */
-static inline bool is_controlled(int fd)
+static inline bool identity_is_controlled(int fd)
 {
     if (RARELY((unsigned)fd >= KNOWN_DESCRIPTORS))
         return false;
-    uint8_t kind = LOAD(kinds[fd]);
-    return LIKELY(kind != KIND_UNKNOWN) ? kind % 2 == 1 : identify(fd);
+    uint8_t kind = LOAD(descriptor_kinds[fd]);
+    return LIKELY(kind != KIND_UNKNOWN) ? kind % 2 == 1 : identity_look_up(fd);
 }
 
 /* `fd` may mean something else from now on. To forget is always safe: the next use
  * asks the kernel again. Hence a child of vfork, which shares the table with its
  * parent, may forget whatever it closes. */
-static inline void forget(int fd)
+static inline void identity_forget(int fd)
 {
-    if ((unsigned)fd < KNOWN_DESCRIPTORS && LOAD(kinds[fd]) != KIND_OURS)
-        STORE(kinds[fd], KIND_UNKNOWN);
+    if ((unsigned)fd < KNOWN_DESCRIPTORS && LOAD(descriptor_kinds[fd]) != KIND_INTERNAL)
+        STORE(descriptor_kinds[fd], KIND_UNKNOWN);
 }
 
-static inline bool is_ours(int fd)
+static inline bool identity_is_internal(int fd)
 {
-    return (unsigned)fd < KNOWN_DESCRIPTORS && RARELY(LOAD(kinds[fd]) == KIND_OURS);
+    return (unsigned)fd < KNOWN_DESCRIPTORS &&
+           RARELY(LOAD(descriptor_kinds[fd]) == KIND_INTERNAL);
 }
 
-void forget_range(unsigned first, unsigned last);
+void identity_forget_range(unsigned first, unsigned last);
 
 /* --- pace.c --------------------------------------------------------------------- */
 
@@ -136,11 +137,11 @@ struct grant {
     uint64_t rate;
     uint64_t credit_bytes;
     uint64_t slack_bytes;
-    uint32_t turn;
+    uint32_t grant_number;
 };
 
 /* One wrapped call on a controlled descriptor, from begin to end. */
-struct visit {
+struct paced_call {
     struct page_class *class;   /* NULL: nothing to do */
     struct page_bucket *bucket; /* NULL: counted, not paced */
     uint64_t granted;           /* G when the call began */
@@ -155,37 +156,37 @@ struct visit {
 /* Begin a call that will move exactly `size` bytes unless it fails: charge them first,
  * so that calls of many processes follow one another and do not come all at once.
  * False: while it waited writes came to be staged, and `may_stage`; it has not begun. */
-bool visit_reserve(struct visit *, enum io_class, size_t size, bool may_stage);
+bool pace_begin_sized(struct paced_call *, enum io_class, size_t size, bool may_stage);
 
 /* Begin a call of which the size is known afterwards. */
-bool visit_open(struct visit *, enum io_class, bool may_stage);
+bool pace_begin(struct paced_call *, enum io_class, bool may_stage);
 
 /* End a call that has moved `moved` bytes: count, charge, and wait until paid. */
-void visit_close(struct visit *, size_t moved);
+void pace_end(struct paced_call *, size_t moved);
 
 /* End a call that goes on in the background: count and charge, without waiting. */
-void visit_hand_over(struct visit *, size_t moved);
+void pace_end_async(struct paced_call *, size_t moved);
 
-void count_metadata(void);
+void pace_count_metadata(void);
 
 /* CLOCK_MONOTONIC. */
-uint64_t now_ns(void);
+uint64_t pace_now_ns(void);
 
 /* Something was written into a journal: activity, but nothing for the file system. */
-void note_absorbed(void);
+void pace_note_absorbed(void);
 
 /* Whether the page, its lease being valid, says that writes are to be staged. */
-bool page_wants_staging(void);
+bool pace_wants_staging(void);
 
 /* Bytes that one step of a drain may write: few enough to stop soon if the grant goes. */
-uint64_t drain_step(void);
+uint64_t pace_drain_step_bytes(void);
 
 /* Whether somebody drains journals on this node. */
-bool drainer_is_there(void);
+bool pace_drainer_is_alive(void);
 
 /* The program begins an I/O phase in which it will move `volume` bytes, or ends one. */
-void announce_phase(uint64_t volume);
-void announce_end(void);
+void pace_announce_phase(uint64_t volume);
+void pace_announce_end(void);
 
 /* --- stage.c -------------------------------------------------------------------- */
 
@@ -195,7 +196,7 @@ void announce_end(void);
 typedef void stage_callback(int fd);
 
 /* True if files may be staged. */
-extern atomic_bool staging;
+extern atomic_bool stage_enabled;
 
 /* Start, if the environment says so; or now. 0 or an error. */
 void stage_start(void);
@@ -256,119 +257,120 @@ void stage_go_on(void);
 void stage_finish(void);
 
 /* In a process that is to drain, and nothing else: do so, and end. */
-void drain_if_asked(void);
+void stage_drain_if_asked(void);
 
 /* For bbio.c: let a descriptor be staged; call back before its drains. */
 int stage_allow(int fd);
 bool stage_notify(int fd, stage_callback *callback);
 
-static inline bool is_stageable(int fd)
+static inline bool identity_is_stageable(int fd)
 {
-    return RARELY(LOAD(kinds[fd]) == KIND_STAGEABLE);
+    return RARELY(LOAD(descriptor_kinds[fd]) == KIND_STAGEABLE);
 }
 
 /* --- wrap_stdio.c, wrap_wide.c ---------------------------------------------------- */
 
 /* Streams that write through a journal are made by us, and take bytes only. */
 enum stream_use { STREAM_OF_LIBC, STREAM_UNUSED, STREAM_OF_BYTES, STREAM_WIDE };
-extern _Atomic uint8_t our_streams[KNOWN_DESCRIPTORS];
+extern _Atomic uint8_t stdio_own_streams[KNOWN_DESCRIPTORS];
 
 /* The first call decides, for ever, whether a stream has bytes or wide characters. */
-static inline void note_bytes(int fd)
+static inline void stdio_note_bytes(int fd)
 {
-    if (LOAD(our_streams[fd]) == STREAM_UNUSED)
-        STORE(our_streams[fd], STREAM_OF_BYTES);
+    if (LOAD(stdio_own_streams[fd]) == STREAM_UNUSED)
+        STORE(stdio_own_streams[fd], STREAM_OF_BYTES);
 }
 
-void end_our_stream(int fd);
+void stdio_end_own_stream(int fd);
 
 /* --- wrap_stage.c --------------------------------------------------------------- */
 
 /* Descriptors in such messages get to other processes. */
 struct msghdr;
-void leave_passed(const struct msghdr *message);
+void wrap_leave_passed(const struct msghdr *message);
 
 /* --- wrap_names.c --------------------------------------------------------------- */
 
 /* Count a call on `path`, taken at `at`, that gave `answer`. */
-void count_name(int answer, int at, const char *path);
+void wrap_count_path(int answer, int at, const char *path);
 
 /* --- wrap_open.c ---------------------------------------------------------------- */
 
 /* Who opens a file that is staged finds what was written to it; and to truncate it is to
  * truncate that too. False, with errno: nobody may change the file, because what another
  * process has written before cannot be put into it now. */
-bool may_open(int at, const char *path, int flags);
+bool wrap_may_open(int at, const char *path, int flags);
 
 /* --- For all wrappers ----------------------------------------------------------- */
 
 /* Begin a write; true if it is answered, from a journal. */
-static inline bool begin_write(struct visit *visit, int fd, const void *data,
-                               size_t size, int64_t offset, ssize_t *answer)
+static inline bool wrap_begin_write(struct paced_call *call, int fd, const void *data,
+                                    size_t size, int64_t offset, ssize_t *answer)
 {
-    visit->class = NULL;
-    if (LIKELY(!is_controlled(fd)))
+    call->class = NULL;
+    if (LIKELY(!identity_is_controlled(fd)))
         return false;
-    bool stageable = is_stageable(fd);
+    bool stageable = identity_is_stageable(fd);
     if (stageable && stage_write(fd, data, size, offset, answer))
         return true;
-    if (LIKELY(visit_reserve(visit, CLASS_WRITE, size, stageable)))
+    if (LIKELY(pace_begin_sized(call, CLASS_WRITE, size, stageable)))
         return false;
     if (stage_write(fd, data, size, offset, answer))
         return true;
-    visit_reserve(visit, CLASS_WRITE, size, false);
+    pace_begin_sized(call, CLASS_WRITE, size, false);
     return false;
 }
 
-static inline bool begin_gather(struct visit *visit, int fd, const struct iovec *parts,
-                                int count, int64_t offset, ssize_t *answer)
+static inline bool wrap_begin_gather(struct paced_call *call, int fd,
+                                     const struct iovec *parts, int count,
+                                     int64_t offset, ssize_t *answer)
 {
-    visit->class = NULL;
-    if (LIKELY(!is_controlled(fd)))
+    call->class = NULL;
+    if (LIKELY(!identity_is_controlled(fd)))
         return false;
-    bool stageable = is_stageable(fd);
+    bool stageable = identity_is_stageable(fd);
     if (stageable && stage_gather(fd, parts, count, offset, answer))
         return true;
-    if (LIKELY(visit_open(visit, CLASS_WRITE, stageable)))
+    if (LIKELY(pace_begin(call, CLASS_WRITE, stageable)))
         return false;
     if (stage_gather(fd, parts, count, offset, answer))
         return true;
-    visit_open(visit, CLASS_WRITE, false);
+    pace_begin(call, CLASS_WRITE, false);
     return false;
 }
 
 /* Begin a call that looks at the file itself, or writes it in its own way. */
-static inline void begin(struct visit *visit, int fd, enum io_class class)
+static inline void wrap_begin(struct paced_call *call, int fd, enum io_class class)
 {
-    visit->class = NULL;
-    if (LIKELY(!is_controlled(fd)))
+    call->class = NULL;
+    if (LIKELY(!identity_is_controlled(fd)))
         return;
-    if (is_stageable(fd))
+    if (identity_is_stageable(fd))
         stage_leave(fd);
-    visit_open(visit, class, false);
+    pace_begin(call, class, false);
 }
 
-static inline ssize_t end(struct visit *visit, ssize_t moved)
+static inline ssize_t wrap_end(struct paced_call *call, ssize_t moved)
 {
-    if (RARELY(visit->class != NULL))
-        visit_close(visit, moved > 0 ? (size_t)moved : 0);
+    if (RARELY(call->class != NULL))
+        pace_end(call, moved > 0 ? (size_t)moved : 0);
     return moved;
 }
 
 /* End a write to the file itself. */
-static inline ssize_t end_write(struct visit *visit, int fd, ssize_t moved)
+static inline ssize_t wrap_end_write(struct paced_call *call, int fd, ssize_t moved)
 {
-    if (RARELY(LOAD(staging)))
+    if (RARELY(LOAD(stage_enabled)))
         stage_changed(fd);
-    return end(visit, moved);
+    return wrap_end(call, moved);
 }
 
 /* `moved` bytes went to or came from `fd` in a call that is over. */
-static inline void charge_past(int fd, enum io_class class, size_t moved)
+static inline void wrap_charge_past(int fd, enum io_class class, size_t moved)
 {
-    struct visit visit;
-    begin(&visit, fd, class);
-    end(&visit, (ssize_t)moved);
+    struct paced_call call;
+    wrap_begin(&call, fd, class);
+    wrap_end(&call, (ssize_t)moved);
 }
 
 #endif

@@ -16,20 +16,20 @@ enum { COPY_MAX_BYTES = 4 << 20 };
 
 /* A copy reads one descriptor and writes another; either may be controlled. */
 struct copy {
-    struct visit reading;
-    struct visit writing;
+    struct paced_call reading;
+    struct paced_call writing;
 };
 
-static bool is_paced(const struct visit *visit)
+static bool is_paced(const struct paced_call *call)
 {
-    return visit->class != NULL && visit->bucket != NULL;
+    return call->class != NULL && call->bucket != NULL;
 }
 
 static struct copy begin_copy(int from, int to, size_t *size)
 {
     struct copy copy;
-    begin(&copy.reading, from, CLASS_READ);
-    begin(&copy.writing, to, CLASS_WRITE);
+    wrap_begin(&copy.reading, from, CLASS_READ);
+    wrap_begin(&copy.writing, to, CLASS_WRITE);
     bool paced = is_paced(&copy.reading) || is_paced(&copy.writing);
     if (paced && *size > COPY_MAX_BYTES)
         *size = COPY_MAX_BYTES;
@@ -38,8 +38,8 @@ static struct copy begin_copy(int from, int to, size_t *size)
 
 static ssize_t end_copy(struct copy *copy, ssize_t moved)
 {
-    end(&copy->reading, moved);
-    return end(&copy->writing, moved);
+    wrap_end(&copy->reading, moved);
+    return wrap_end(&copy->writing, moved);
 }
 
 EXPORT ssize_t sendfile(int to, int from, off_t *offset, size_t size)
@@ -72,59 +72,60 @@ EXPORT ssize_t splice(int from, off64_t *from_offset, int to, off64_t *to_offset
 /* --- POSIX aio: charged when given; the wait is for those who came first ------------ */
 
 /* It is carried out later, by a thread of libc, on the file itself. */
-static void begin_order(struct visit *visit, int fd, enum io_class class, size_t size)
+static void begin_order(struct paced_call *call, int fd, enum io_class class,
+                        size_t size)
 {
-    visit->class = NULL;
-    if (!is_controlled(fd))
+    call->class = NULL;
+    if (!identity_is_controlled(fd))
         return;
-    if (is_stageable(fd))
+    if (identity_is_stageable(fd))
         stage_leave(fd);
-    visit_reserve(visit, class, size, false);
+    pace_begin_sized(call, class, size, false);
 }
 
-static int handed_over(struct visit *visit, int answer, size_t size)
+static int handed_over(struct paced_call *call, int answer, size_t size)
 {
-    if (visit->class != NULL)
-        visit_hand_over(visit, answer == 0 ? size : 0);
+    if (call->class != NULL)
+        pace_end_async(call, answer == 0 ? size : 0);
     return answer;
 }
 
 EXPORT int aio_write(struct aiocb *order)
 {
-    struct visit visit;
-    begin_order(&visit, order->aio_fildes, CLASS_WRITE, order->aio_nbytes);
-    return handed_over(&visit, REAL(aio_write)(order), order->aio_nbytes);
+    struct paced_call call;
+    begin_order(&call, order->aio_fildes, CLASS_WRITE, order->aio_nbytes);
+    return handed_over(&call, REAL(aio_write)(order), order->aio_nbytes);
 }
 
 EXPORT int aio_write64(struct aiocb64 *order)
 {
-    struct visit visit;
-    begin_order(&visit, order->aio_fildes, CLASS_WRITE, order->aio_nbytes);
-    return handed_over(&visit, REAL(aio_write64)(order), order->aio_nbytes);
+    struct paced_call call;
+    begin_order(&call, order->aio_fildes, CLASS_WRITE, order->aio_nbytes);
+    return handed_over(&call, REAL(aio_write64)(order), order->aio_nbytes);
 }
 
 EXPORT int aio_read(struct aiocb *order)
 {
-    struct visit visit;
-    begin_order(&visit, order->aio_fildes, CLASS_READ, order->aio_nbytes);
-    return handed_over(&visit, REAL(aio_read)(order), order->aio_nbytes);
+    struct paced_call call;
+    begin_order(&call, order->aio_fildes, CLASS_READ, order->aio_nbytes);
+    return handed_over(&call, REAL(aio_read)(order), order->aio_nbytes);
 }
 
 EXPORT int aio_read64(struct aiocb64 *order)
 {
-    struct visit visit;
-    begin_order(&visit, order->aio_fildes, CLASS_READ, order->aio_nbytes);
-    return handed_over(&visit, REAL(aio_read64)(order), order->aio_nbytes);
+    struct paced_call call;
+    begin_order(&call, order->aio_fildes, CLASS_READ, order->aio_nbytes);
+    return handed_over(&call, REAL(aio_read64)(order), order->aio_nbytes);
 }
 
 static void hand_over_one(const struct aiocb *order)
 {
-    struct visit visit;
+    struct paced_call call;
     if (order == NULL || order->aio_lio_opcode == LIO_NOP)
         return;
     enum io_class class = order->aio_lio_opcode == LIO_READ ? CLASS_READ : CLASS_WRITE;
-    begin_order(&visit, order->aio_fildes, class, order->aio_nbytes);
-    handed_over(&visit, 0, order->aio_nbytes);
+    begin_order(&call, order->aio_fildes, class, order->aio_nbytes);
+    handed_over(&call, 0, order->aio_nbytes);
 }
 
 EXPORT int lio_listio(int mode, struct aiocb *const orders[], int count,
@@ -151,13 +152,13 @@ EXPORT int lio_listio64(int mode, struct aiocb64 *const orders[], int count,
 static void seal(void)
 {
     stage_leave_all();
-    atomic_store(&sealed, true);
+    atomic_store(&seccomp_active, true);
 }
 
 static void note_bypass(void)
 {
     if (attached_page != NULL)
-        ADD(attached_page->bypassed, 1);
+        ADD(attached_page->bypass_setups, 1);
 }
 
 EXPORT int prctl(int option, ...)
@@ -218,20 +219,20 @@ static void note_call(long number, const long a[6], long answer)
 #ifdef SYS_openat2
     case SYS_openat2:
 #endif
-        forget((int)answer);
+        identity_forget((int)answer);
         break;
     case SYS_close:
-        forget((int)a[0]);
+        identity_forget((int)a[0]);
         break;
 #ifdef SYS_dup2
     case SYS_dup2:
 #endif
     case SYS_dup3:
-        forget((int)a[1]);
+        identity_forget((int)a[1]);
         break;
 #ifdef SYS_close_range
     case SYS_close_range:
-        forget_range((unsigned)a[0], (unsigned)a[1]);
+        identity_forget_range((unsigned)a[0], (unsigned)a[1]);
         break;
 #endif
 #ifdef SYS_io_uring_setup
@@ -336,7 +337,7 @@ static void look_at_call(long number, const long a[6])
     if (goes_elsewhere(number))
         stage_stop();
     if (number == SYS_sendmsg)
-        leave_passed((const struct msghdr *)a[1]);
+        wrap_leave_passed((const struct msghdr *)a[1]);
 }
 
 static bool seals(long number, long operation)
@@ -360,14 +361,14 @@ EXPORT long syscall(long number, ...)
     va_end(arguments);
     if (seals(number, a[0]))
         seal();
-    if (RARELY(LOAD(staging)))
+    if (RARELY(LOAD(stage_enabled)))
         look_at_call(number, a);
     enum io_class class;
     int from, to, size;
     if (moves_data(number, &class)) {
-        struct visit visit;
-        begin(&visit, (int)a[0], class);
-        return end(&visit, pass(number, a));
+        struct paced_call call;
+        wrap_begin(&call, (int)a[0], class);
+        return wrap_end(&call, pass(number, a));
     }
     if (copies_data(number, &from, &to, &size)) {
         struct copy copy = begin_copy((int)a[from], (int)a[to], (size_t *)&a[size]);

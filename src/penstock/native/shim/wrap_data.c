@@ -9,160 +9,161 @@
 
 EXPORT ssize_t write(int fd, const void *data, size_t size)
 {
-    struct visit visit;
+    struct paced_call call;
     ssize_t staged;
-    if (begin_write(&visit, fd, data, size, HERE, &staged))
+    if (wrap_begin_write(&call, fd, data, size, HERE, &staged))
         return staged;
-    return end_write(&visit, fd, REAL(write)(fd, data, size));
+    return wrap_end_write(&call, fd, REAL(write)(fd, data, size));
 }
 
 EXPORT ssize_t pwrite(int fd, const void *data, size_t size, off_t offset)
 {
-    struct visit visit;
+    struct paced_call call;
     ssize_t staged;
-    if (begin_write(&visit, fd, data, size, offset, &staged))
+    if (wrap_begin_write(&call, fd, data, size, offset, &staged))
         return staged;
-    return end_write(&visit, fd, REAL(pwrite)(fd, data, size, offset));
+    return wrap_end_write(&call, fd, REAL(pwrite)(fd, data, size, offset));
 }
 
 EXPORT ssize_t pwrite64(int fd, const void *data, size_t size, off64_t offset)
 {
-    struct visit visit;
+    struct paced_call call;
     ssize_t staged;
-    if (begin_write(&visit, fd, data, size, offset, &staged))
+    if (wrap_begin_write(&call, fd, data, size, offset, &staged))
         return staged;
-    return end_write(&visit, fd, REAL(pwrite64)(fd, data, size, offset));
+    return wrap_end_write(&call, fd, REAL(pwrite64)(fd, data, size, offset));
 }
 
 EXPORT ssize_t writev(int fd, const struct iovec *parts, int count)
 {
-    struct visit visit;
+    struct paced_call call;
     ssize_t staged;
-    if (begin_gather(&visit, fd, parts, count, HERE, &staged))
+    if (wrap_begin_gather(&call, fd, parts, count, HERE, &staged))
         return staged;
-    return end_write(&visit, fd, REAL(writev)(fd, parts, count));
+    return wrap_end_write(&call, fd, REAL(writev)(fd, parts, count));
 }
 
 EXPORT ssize_t pwritev(int fd, const struct iovec *parts, int count, off_t offset)
 {
-    struct visit visit;
+    struct paced_call call;
     ssize_t staged;
-    if (begin_gather(&visit, fd, parts, count, offset, &staged))
+    if (wrap_begin_gather(&call, fd, parts, count, offset, &staged))
         return staged;
-    return end_write(&visit, fd, REAL(pwritev)(fd, parts, count, offset));
+    return wrap_end_write(&call, fd, REAL(pwritev)(fd, parts, count, offset));
 }
 
 EXPORT ssize_t pwritev64(int fd, const struct iovec *parts, int count, off64_t offset)
 {
-    struct visit visit;
+    struct paced_call call;
     ssize_t staged;
-    if (begin_gather(&visit, fd, parts, count, offset, &staged))
+    if (wrap_begin_gather(&call, fd, parts, count, offset, &staged))
         return staged;
-    return end_write(&visit, fd, REAL(pwritev64)(fd, parts, count, offset));
+    return wrap_end_write(&call, fd, REAL(pwritev64)(fd, parts, count, offset));
 }
 
 EXPORT ssize_t pwritev2(int fd, const struct iovec *parts, int count, off_t offset,
                         int flags)
 {
-    struct visit visit;
+    struct paced_call call;
     ssize_t staged;
     if (flags != 0)
-        begin(&visit, fd, CLASS_WRITE);
-    else if (begin_gather(&visit, fd, parts, count, offset == -1 ? HERE : offset,
-                          &staged))
+        wrap_begin(&call, fd, CLASS_WRITE);
+    else if (wrap_begin_gather(&call, fd, parts, count, offset == -1 ? HERE : offset,
+                               &staged))
         return staged;
-    return end_write(&visit, fd, REAL(pwritev2)(fd, parts, count, offset, flags));
+    return wrap_end_write(&call, fd, REAL(pwritev2)(fd, parts, count, offset, flags));
 }
 
 EXPORT ssize_t pwritev64v2(int fd, const struct iovec *parts, int count, off64_t offset,
                            int flags)
 {
-    struct visit visit;
+    struct paced_call call;
     ssize_t staged;
     if (flags != 0)
-        begin(&visit, fd, CLASS_WRITE);
-    else if (begin_gather(&visit, fd, parts, count, offset == -1 ? HERE : offset,
-                          &staged))
+        wrap_begin(&call, fd, CLASS_WRITE);
+    else if (wrap_begin_gather(&call, fd, parts, count, offset == -1 ? HERE : offset,
+                               &staged))
         return staged;
-    return end_write(&visit, fd, REAL(pwritev64v2)(fd, parts, count, offset, flags));
+    return wrap_end_write(&call, fd,
+                          REAL(pwritev64v2)(fd, parts, count, offset, flags));
 }
 
 EXPORT ssize_t read(int fd, void *data, size_t size)
 {
-    struct visit visit;
-    begin(&visit, fd, CLASS_READ);
-    return end(&visit, REAL(read)(fd, data, size));
+    struct paced_call call;
+    wrap_begin(&call, fd, CLASS_READ);
+    return wrap_end(&call, REAL(read)(fd, data, size));
 }
 
 EXPORT ssize_t pread(int fd, void *data, size_t size, off_t offset)
 {
-    struct visit visit;
-    begin(&visit, fd, CLASS_READ);
-    return end(&visit, REAL(pread)(fd, data, size, offset));
+    struct paced_call call;
+    wrap_begin(&call, fd, CLASS_READ);
+    return wrap_end(&call, REAL(pread)(fd, data, size, offset));
 }
 
 EXPORT ssize_t pread64(int fd, void *data, size_t size, off64_t offset)
 {
-    struct visit visit;
-    begin(&visit, fd, CLASS_READ);
-    return end(&visit, REAL(pread64)(fd, data, size, offset));
+    struct paced_call call;
+    wrap_begin(&call, fd, CLASS_READ);
+    return wrap_end(&call, REAL(pread64)(fd, data, size, offset));
 }
 
 EXPORT ssize_t readv(int fd, const struct iovec *parts, int count)
 {
-    struct visit visit;
-    begin(&visit, fd, CLASS_READ);
-    return end(&visit, REAL(readv)(fd, parts, count));
+    struct paced_call call;
+    wrap_begin(&call, fd, CLASS_READ);
+    return wrap_end(&call, REAL(readv)(fd, parts, count));
 }
 
 EXPORT ssize_t preadv(int fd, const struct iovec *parts, int count, off_t offset)
 {
-    struct visit visit;
-    begin(&visit, fd, CLASS_READ);
-    return end(&visit, REAL(preadv)(fd, parts, count, offset));
+    struct paced_call call;
+    wrap_begin(&call, fd, CLASS_READ);
+    return wrap_end(&call, REAL(preadv)(fd, parts, count, offset));
 }
 
 EXPORT ssize_t preadv64(int fd, const struct iovec *parts, int count, off64_t offset)
 {
-    struct visit visit;
-    begin(&visit, fd, CLASS_READ);
-    return end(&visit, REAL(preadv64)(fd, parts, count, offset));
+    struct paced_call call;
+    wrap_begin(&call, fd, CLASS_READ);
+    return wrap_end(&call, REAL(preadv64)(fd, parts, count, offset));
 }
 
 EXPORT ssize_t preadv2(int fd, const struct iovec *parts, int count, off_t offset,
                        int flags)
 {
-    struct visit visit;
-    begin(&visit, fd, CLASS_READ);
-    return end(&visit, REAL(preadv2)(fd, parts, count, offset, flags));
+    struct paced_call call;
+    wrap_begin(&call, fd, CLASS_READ);
+    return wrap_end(&call, REAL(preadv2)(fd, parts, count, offset, flags));
 }
 
 EXPORT ssize_t preadv64v2(int fd, const struct iovec *parts, int count, off64_t offset,
                           int flags)
 {
-    struct visit visit;
-    begin(&visit, fd, CLASS_READ);
-    return end(&visit, REAL(preadv64v2)(fd, parts, count, offset, flags));
+    struct paced_call call;
+    wrap_begin(&call, fd, CLASS_READ);
+    return wrap_end(&call, REAL(preadv64v2)(fd, parts, count, offset, flags));
 }
 
 EXPORT ssize_t __read_chk(int fd, void *data, size_t size, size_t room)
 {
-    struct visit visit;
-    begin(&visit, fd, CLASS_READ);
-    return end(&visit, REAL(__read_chk)(fd, data, size, room));
+    struct paced_call call;
+    wrap_begin(&call, fd, CLASS_READ);
+    return wrap_end(&call, REAL(__read_chk)(fd, data, size, room));
 }
 
 EXPORT ssize_t __pread_chk(int fd, void *data, size_t size, off_t offset, size_t room)
 {
-    struct visit visit;
-    begin(&visit, fd, CLASS_READ);
-    return end(&visit, REAL(__pread_chk)(fd, data, size, offset, room));
+    struct paced_call call;
+    wrap_begin(&call, fd, CLASS_READ);
+    return wrap_end(&call, REAL(__pread_chk)(fd, data, size, offset, room));
 }
 
 EXPORT ssize_t __pread64_chk(int fd, void *data, size_t size, off64_t offset,
                              size_t room)
 {
-    struct visit visit;
-    begin(&visit, fd, CLASS_READ);
-    return end(&visit, REAL(__pread64_chk)(fd, data, size, offset, room));
+    struct paced_call call;
+    wrap_begin(&call, fd, CLASS_READ);
+    return wrap_end(&call, REAL(__pread64_chk)(fd, data, size, offset, room));
 }

@@ -9,18 +9,18 @@
 
 /* A name is read only after the kernel has read it: a bad pointer stays the kernel's
  * affair. A name that is not there, or is there already, was looked up too. */
-void count_name(int answer, int at, const char *path)
+void wrap_count_path(int answer, int at, const char *path)
 {
     if (attached_page == NULL || path == NULL)
         return;
     bool looked_up = answer >= 0 || errno == ENOENT || errno == EEXIST;
-    if (looked_up && name_is_controlled(at, path))
-        count_metadata();
+    if (looked_up && identity_path_is_controlled(at, path))
+        pace_count_metadata();
 }
 
 static int counted(int answer, int at, const char *path)
 {
-    count_name(answer, at, path);
+    wrap_count_path(answer, at, path);
     return answer;
 }
 
@@ -28,7 +28,7 @@ static int counted(int answer, int at, const char *path)
  * `flags` say, as the call's own do, whether it follows a link. */
 static const char *meant(int at, const char *path, int flags)
 {
-    if (RARELY(LOAD(staging)))
+    if (RARELY(LOAD(stage_enabled)))
         stage_leave_name(at, path, flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH));
     return path;
 }
@@ -56,7 +56,7 @@ static bool shown_end(int at, const char *path, uint64_t device, uint64_t inode,
 {
     bool named = path != NULL && path[0] != '\0';
     if (!named && at >= 0)
-        return is_controlled(at) && stage_end(at, end);
+        return identity_is_controlled(at) && stage_end(at, end);
     /* Not by the text of the name: there are others that lead to the file. */
     return named && stage_end_of(device, inode, end);
 }
@@ -67,7 +67,7 @@ static bool shown_end(int at, const char *path, uint64_t device, uint64_t inode,
     { \
         int answer = REAL(name) arguments; \
         uint64_t end; \
-        if (RARELY(LOAD(staging)) && answer == 0 && S_ISREG(status->st_mode) && \
+        if (RARELY(LOAD(stage_enabled)) && answer == 0 && S_ISREG(status->st_mode) && \
             shown_end(at, path, status->st_dev, status->st_ino, &end)) { \
             answer = REAL(name) arguments; \
             if (answer == 0 && (uint64_t)status->st_size < end) \
@@ -94,7 +94,7 @@ SIZED(fstatat64, (int at, const char *path, struct stat64 *status, int flags),
 #define TRUNCATED(name, offset) \
     EXPORT int name(const char *path, offset size) \
     { \
-        if (!may_open(AT_FDCWD, path, O_WRONLY)) \
+        if (!wrap_may_open(AT_FDCWD, path, O_WRONLY)) \
             return -1; \
         return counted(REAL(name)(path, size), AT_FDCWD, path); \
     }
@@ -159,7 +159,7 @@ EXPORT int statx(int at, const char *path, int flags, unsigned mask,
                  struct statx *status)
 {
     int answer = REAL(statx)(at, path, flags, mask, status);
-    if (RARELY(LOAD(staging)) && answer == 0 && (status->stx_mask & STATX_SIZE) &&
+    if (RARELY(LOAD(stage_enabled)) && answer == 0 && (status->stx_mask & STATX_SIZE) &&
         S_ISREG(status->stx_mode)) {
         uint64_t device = makedev(status->stx_dev_major, status->stx_dev_minor), end;
         if (shown_end(at, path, device, status->stx_ino, &end)) {
@@ -173,7 +173,8 @@ EXPORT int statx(int at, const char *path, int flags, unsigned mask,
 
 static bool descriptor_end(int fd, uint64_t *end)
 {
-    return RARELY(LOAD(staging)) && is_controlled(fd) && stage_end(fd, end);
+    return RARELY(LOAD(stage_enabled)) && identity_is_controlled(fd) &&
+           stage_end(fd, end);
 }
 
 EXPORT int fstat(int fd, struct stat *status)
@@ -199,20 +200,20 @@ EXPORT int fstat64(int fd, struct stat64 *status)
 EXPORT DIR *opendir(const char *path)
 {
     DIR *directory = REAL(opendir)(path);
-    count_name(directory != NULL ? 0 : -1, AT_FDCWD, path);
+    wrap_count_path(directory != NULL ? 0 : -1, AT_FDCWD, path);
     return directory;
 }
 
 EXPORT int chdir(const char *path)
 {
     int answer = REAL(chdir)(path);
-    forget_directory();
+    identity_forget_cwd();
     return answer;
 }
 
 EXPORT int fchdir(int fd)
 {
     int answer = REAL(fchdir)(fd);
-    forget_directory();
+    identity_forget_cwd();
     return answer;
 }

@@ -21,21 +21,21 @@
 
 static int opened(int fd)
 {
-    forget(fd);
+    identity_forget(fd);
     return fd;
 }
 
 static int opened_name(int fd, int at, const char *path)
 {
-    count_name(fd, at, path);
-    if (RARELY(LOAD(staging)))
+    wrap_count_path(fd, at, path);
+    if (RARELY(LOAD(stage_enabled)))
         stage_opened(fd);
     return opened(fd);
 }
 
-bool may_open(int at, const char *path, int flags)
+bool wrap_may_open(int at, const char *path, int flags)
 {
-    if (LIKELY(!LOAD(staging)))
+    if (LIKELY(!LOAD(stage_enabled)))
         return true;
     int error =
         stage_leave_name(at, path, flags & O_NOFOLLOW ? AT_SYMLINK_NOFOLLOW : 0);
@@ -48,7 +48,7 @@ bool may_open(int at, const char *path, int flags)
 
 static int duplicated(int from, int fd)
 {
-    if (RARELY(LOAD(staging)) && fd >= 0)
+    if (RARELY(LOAD(stage_enabled)) && fd >= 0)
         stage_duplicated(from, fd);
     return opened(fd);
 }
@@ -56,14 +56,14 @@ static int duplicated(int from, int fd)
 /* `fd` is about to be closed, by a call that reports no errors of it. */
 static void dropped(int fd)
 {
-    if (RARELY(LOAD(staging)) && (unsigned)fd < KNOWN_DESCRIPTORS)
+    if (RARELY(LOAD(stage_enabled)) && (unsigned)fd < KNOWN_DESCRIPTORS)
         stage_close_range((unsigned)fd, (unsigned)fd);
 }
 
 EXPORT int open(const char *path, int flags, ...)
 {
     MODE_AFTER(flags, mode)
-    if (!may_open(AT_FDCWD, path, flags))
+    if (!wrap_may_open(AT_FDCWD, path, flags))
         return -1;
     return opened_name(REAL(open)(path, flags, mode), AT_FDCWD, path);
 }
@@ -71,7 +71,7 @@ EXPORT int open(const char *path, int flags, ...)
 EXPORT int open64(const char *path, int flags, ...)
 {
     MODE_AFTER(flags, mode)
-    if (!may_open(AT_FDCWD, path, flags))
+    if (!wrap_may_open(AT_FDCWD, path, flags))
         return -1;
     return opened_name(REAL(open64)(path, flags, mode), AT_FDCWD, path);
 }
@@ -79,7 +79,7 @@ EXPORT int open64(const char *path, int flags, ...)
 EXPORT int openat(int at, const char *path, int flags, ...)
 {
     MODE_AFTER(flags, mode)
-    if (!may_open(at, path, flags))
+    if (!wrap_may_open(at, path, flags))
         return -1;
     return opened_name(REAL(openat)(at, path, flags, mode), at, path);
 }
@@ -87,49 +87,49 @@ EXPORT int openat(int at, const char *path, int flags, ...)
 EXPORT int openat64(int at, const char *path, int flags, ...)
 {
     MODE_AFTER(flags, mode)
-    if (!may_open(at, path, flags))
+    if (!wrap_may_open(at, path, flags))
         return -1;
     return opened_name(REAL(openat64)(at, path, flags, mode), at, path);
 }
 
 EXPORT int __open_2(const char *path, int flags)
 {
-    if (!may_open(AT_FDCWD, path, flags))
+    if (!wrap_may_open(AT_FDCWD, path, flags))
         return -1;
     return opened_name(REAL(__open_2)(path, flags), AT_FDCWD, path);
 }
 
 EXPORT int __open64_2(const char *path, int flags)
 {
-    if (!may_open(AT_FDCWD, path, flags))
+    if (!wrap_may_open(AT_FDCWD, path, flags))
         return -1;
     return opened_name(REAL(__open64_2)(path, flags), AT_FDCWD, path);
 }
 
 EXPORT int __openat_2(int at, const char *path, int flags)
 {
-    if (!may_open(at, path, flags))
+    if (!wrap_may_open(at, path, flags))
         return -1;
     return opened_name(REAL(__openat_2)(at, path, flags), at, path);
 }
 
 EXPORT int __openat64_2(int at, const char *path, int flags)
 {
-    if (!may_open(at, path, flags))
+    if (!wrap_may_open(at, path, flags))
         return -1;
     return opened_name(REAL(__openat64_2)(at, path, flags), at, path);
 }
 
 EXPORT int creat(const char *path, mode_t mode)
 {
-    if (!may_open(AT_FDCWD, path, O_WRONLY | O_TRUNC))
+    if (!wrap_may_open(AT_FDCWD, path, O_WRONLY | O_TRUNC))
         return -1;
     return opened_name(REAL(creat)(path, mode), AT_FDCWD, path);
 }
 
 EXPORT int creat64(const char *path, mode_t mode)
 {
-    if (!may_open(AT_FDCWD, path, O_WRONLY | O_TRUNC))
+    if (!wrap_may_open(AT_FDCWD, path, O_WRONLY | O_TRUNC))
         return -1;
     return opened_name(REAL(creat64)(path, mode), AT_FDCWD, path);
 }
@@ -201,7 +201,7 @@ static bool duplicates(int command)
 /* Locks say that others use the file, new flags that its writes mean something else. */
 static void prepare(int fd, int command)
 {
-    if (LIKELY(!LOAD(staging)) || !is_controlled(fd))
+    if (LIKELY(!LOAD(stage_enabled)) || !identity_is_controlled(fd))
         return;
     switch (command) {
     case F_SETLK:
@@ -246,15 +246,15 @@ EXPORT int fcntl64(int fd, int command, ...)
 EXPORT int close(int fd)
 {
     int late = 0;
-    if (RARELY(LOAD(staging)) && (unsigned)fd < KNOWN_DESCRIPTORS) {
-        if (is_ours(fd)) {
+    if (RARELY(LOAD(stage_enabled)) && (unsigned)fd < KNOWN_DESCRIPTORS) {
+        if (identity_is_internal(fd)) {
             errno = EBADF;
             return -1;
         }
         late = stage_close(fd);
     }
     int answer = REAL(close)(fd);
-    forget(fd);
+    identity_forget(fd);
     if (RARELY(late != 0) && answer == 0) {
         errno = late;
         return -1;
@@ -266,28 +266,28 @@ EXPORT int close_range(unsigned first, unsigned last, int flags)
 {
     const int unshare_first = 2, cloexec = 4; /* CLOSE_RANGE_..., for older headers */
     /* Threads that each have their own descriptors have one table here. */
-    if (RARELY(LOAD(staging)) && (flags & unshare_first) != 0)
+    if (RARELY(LOAD(stage_enabled)) && (flags & unshare_first) != 0)
         stage_stop();
-    if (RARELY(LOAD(staging)) && (flags & cloexec) == 0)
+    if (RARELY(LOAD(stage_enabled)) && (flags & cloexec) == 0)
         stage_close_range(first, last);
     int answer = REAL(close_range)(first, last, flags);
-    forget_range(first, last);
+    identity_forget_range(first, last);
     return answer;
 }
 
 EXPORT void closefrom(int first)
 {
-    if (RARELY(LOAD(staging)))
+    if (RARELY(LOAD(stage_enabled)))
         stage_close_range(first > 0 ? (unsigned)first : 0, UINT32_MAX);
     REAL(closefrom)(first);
-    forget_range(first > 0 ? (unsigned)first : 0, UINT32_MAX);
+    identity_forget_range(first > 0 ? (unsigned)first : 0, UINT32_MAX);
 }
 
 EXPORT int daemon(int keep_directory, int keep_descriptors)
 {
     stage_leave_all();
     int answer = REAL(daemon)(keep_directory, keep_descriptors);
-    forget_range(0, 2);
-    forget_directory();
+    identity_forget_range(0, 2);
+    identity_forget_cwd();
     return answer;
 }

@@ -26,7 +26,7 @@ enum { LARGE_BYTES = 4096 };
 
 struct stream {
     FILE *file; /* NULL: not controlled */
-    struct visit visit;
+    struct paced_call call;
     size_t before;
     enum io_class class;
 };
@@ -47,15 +47,15 @@ static void enter_stream(struct stream *stream, FILE *file, enum io_class class,
 {
     stream->file = file;
     stream->class = class;
-    stream->visit.class = NULL;
+    stream->call.class = NULL;
     if (size >= LARGE_BYTES)
-        begin(&stream->visit, file->_fileno, class);
+        wrap_begin(&stream->call, file->_fileno, class);
     flockfile(file);
     stream->before = buffered(stream);
 }
 
 /* Bytes that went to, or came from, the kernel while the program moved `size`. */
-static size_t moved_bytes(const struct stream *stream, size_t size, size_t after)
+static size_t bytes_through(const struct stream *stream, size_t size, size_t after)
 {
     size_t plus = stream->class == CLASS_WRITE ? stream->before : after;
     size_t minus = stream->class == CLASS_WRITE ? after : stream->before;
@@ -64,15 +64,15 @@ static size_t moved_bytes(const struct stream *stream, size_t size, size_t after
 
 static void settle_stream(struct stream *stream, int fd, size_t moved)
 {
-    if (stream->visit.class != NULL)
-        visit_close(&stream->visit, moved);
+    if (stream->call.class != NULL)
+        pace_end(&stream->call, moved);
     else if (moved > 0)
-        charge_past(fd, stream->class, moved);
+        wrap_charge_past(fd, stream->class, moved);
 }
 
 static void leave_stream(struct stream *stream, size_t size)
 {
-    size_t moved = moved_bytes(stream, size, buffered(stream));
+    size_t moved = bytes_through(stream, size, buffered(stream));
     int fd = stream->file->_fileno;
     funlockfile(stream->file);
     settle_stream(stream, fd, moved);
@@ -81,30 +81,31 @@ static void leave_stream(struct stream *stream, size_t size)
 /* A stream's own calls go to the file: what is staged comes first. */
 static inline void leave_to_libc(int fd)
 {
-    if (is_stageable(fd))
+    if (identity_is_stageable(fd))
         stage_leave(fd);
 }
 
 static bool may_open_stream(const char *path, const char *mode)
 {
     bool reads = mode[0] == 'r' && strchr(mode, '+') == NULL;
-    return may_open(AT_FDCWD, path, reads ? O_RDONLY : O_RDWR);
+    return wrap_may_open(AT_FDCWD, path, reads ? O_RDONLY : O_RDWR);
 }
 
 /* Streams that write through a journal: their buffers are libc's, their calls ours. */
-_Atomic uint8_t our_streams[KNOWN_DESCRIPTORS];
+_Atomic uint8_t stdio_own_streams[KNOWN_DESCRIPTORS];
 
-static inline bool is_our_stream(int fd)
+static inline bool stdio_is_own_stream(int fd)
 {
-    return RARELY(LOAD(staging)) && (unsigned)fd < KNOWN_DESCRIPTORS &&
-           LOAD(our_streams[fd]) != STREAM_OF_LIBC;
+    return RARELY(LOAD(stage_enabled)) && (unsigned)fd < KNOWN_DESCRIPTORS &&
+           LOAD(stdio_own_streams[fd]) != STREAM_OF_LIBC;
 }
 
 static inline struct stream begin_stream(FILE *file, enum io_class class, size_t size)
 {
     struct stream stream;
     stream.file = NULL;
-    if (LIKELY(!is_controlled(file->_fileno)) || is_our_stream(file->_fileno))
+    if (LIKELY(!identity_is_controlled(file->_fileno)) ||
+        stdio_is_own_stream(file->_fileno))
         return stream;
     leave_to_libc(file->_fileno);
     enter_stream(&stream, file, class, size);
@@ -113,8 +114,8 @@ static inline struct stream begin_stream(FILE *file, enum io_class class, size_t
 
 static inline struct stream begin_put(FILE *file, size_t size)
 {
-    if (is_our_stream(file->_fileno))
-        note_bytes(file->_fileno);
+    if (stdio_is_own_stream(file->_fileno))
+        stdio_note_bytes(file->_fileno);
     return begin_stream(file, CLASS_WRITE, size);
 }
 
@@ -128,9 +129,9 @@ static inline void end_stream(struct stream *stream, size_t size)
 
 static FILE *opened_stream(FILE *file, const char *path)
 {
-    count_name(file != NULL ? 0 : -1, AT_FDCWD, path);
+    wrap_count_path(file != NULL ? 0 : -1, AT_FDCWD, path);
     if (file != NULL)
-        forget(file->_fileno);
+        identity_forget(file->_fileno);
     return file;
 }
 
@@ -161,7 +162,7 @@ static int cookie_seek(void *of, off64_t *offset, int whence)
 static int cookie_close(void *of)
 {
     int fd = (int)(intptr_t)of;
-    end_our_stream(fd);
+    stdio_end_own_stream(fd);
     return close(fd);
 }
 
@@ -169,7 +170,7 @@ static int cookie_close(void *of)
 static int writing_flags(const char *mode)
 {
     int flags = O_WRONLY | O_CREAT | O_TRUNC;
-    if (LIKELY(!LOAD(staging)) || mode[0] != 'w')
+    if (LIKELY(!LOAD(stage_enabled)) || mode[0] != 'w')
         return -1;
     for (const char *sign = mode + 1; *sign != '\0'; sign++) {
         if (*sign == 'x')
@@ -191,7 +192,7 @@ static FILE *cookie_stream(int fd)
     if (file == NULL)
         return NULL;
     file->_fileno = fd;
-    STORE(our_streams[fd], STREAM_UNUSED);
+    STORE(stdio_own_streams[fd], STREAM_UNUSED);
     return file;
 }
 
@@ -200,7 +201,7 @@ static FILE *opened_to_write(const char *path, const char *mode, int flags)
     int fd = open(path, flags, 0666);
     if (fd < 0)
         return NULL;
-    bool staged = is_controlled(fd) && is_stageable(fd);
+    bool staged = identity_is_controlled(fd) && identity_is_stageable(fd);
     FILE *file = staged ? cookie_stream(fd) : fdopen(fd, mode);
     if (file == NULL)
         close(fd);
@@ -231,18 +232,18 @@ EXPORT FILE *fopen64(const char *path, const char *mode)
 static void settle_pending(FILE *file)
 {
     int fd = file->_fileno;
-    bool ours = !is_controlled(fd) || is_our_stream(fd);
+    bool ours = !identity_is_controlled(fd) || stdio_is_own_stream(fd);
     size_t pending = ours ? 0 : __fpending(file);
     if (pending == 0)
         return;
     leave_to_libc(fd);
-    charge_past(fd, CLASS_WRITE, pending);
+    wrap_charge_past(fd, CLASS_WRITE, pending);
 }
 
 /* libc is about to close the descriptor by a call of its own; 0 or a late error. */
 static int closed_by_libc(int fd)
 {
-    bool known = RARELY(LOAD(staging)) && (unsigned)fd < KNOWN_DESCRIPTORS;
+    bool known = RARELY(LOAD(stage_enabled)) && (unsigned)fd < KNOWN_DESCRIPTORS;
     return known ? stage_close(fd) : 0;
 }
 
@@ -254,9 +255,9 @@ static void let_go(FILE *file)
 {
     settle_pending(file);
     int fd = file->_fileno;
-    if (is_our_stream(fd)) {
+    if (stdio_is_own_stream(fd)) {
         REAL(fflush)(file);
-        end_our_stream(fd);
+        stdio_end_own_stream(fd);
         /* It was made without a place for wide characters, which freopen sets up. */
         file->_wide_data = calloc(1, WIDE_PLACE);
     }
@@ -265,7 +266,7 @@ static void let_go(FILE *file)
 
 static FILE *adopted(FILE *file, int fd)
 {
-    if (file != NULL && RARELY(LOAD(staging)) && is_controlled(fd))
+    if (file != NULL && RARELY(LOAD(stage_enabled)) && identity_is_controlled(fd))
         leave_to_libc(fd);
     return file;
 }
@@ -291,7 +292,7 @@ EXPORT FILE *freopen(const char *path, const char *mode, FILE *file)
     if (!may_open_stream(path, mode))
         return closed_unopened(file);
     FILE *reopened = REAL(freopen)(path, mode, file);
-    forget(fd);
+    identity_forget(fd);
     return opened_stream(reopened, path);
 }
 
@@ -302,7 +303,7 @@ EXPORT FILE *freopen64(const char *path, const char *mode, FILE *file)
     if (!may_open_stream(path, mode))
         return closed_unopened(file);
     FILE *reopened = REAL(freopen64)(path, mode, file);
-    forget(fd);
+    identity_forget(fd);
     return opened_stream(reopened, path);
 }
 
@@ -310,9 +311,9 @@ EXPORT int fclose(FILE *file)
 {
     int fd = file->_fileno;
     settle_pending(file);
-    int late = is_our_stream(fd) ? 0 : closed_by_libc(fd);
+    int late = stdio_is_own_stream(fd) ? 0 : closed_by_libc(fd);
     int answer = REAL(fclose)(file);
-    forget(fd);
+    identity_forget(fd);
     if (RARELY(late != 0) && answer == 0) {
         errno = late;
         return EOF;
@@ -324,7 +325,7 @@ EXPORT int fcloseall(void)
 {
     stage_leave_all();
     int answer = REAL(fcloseall)();
-    forget_range(0, UINT32_MAX);
+    identity_forget_range(0, UINT32_MAX);
     return answer;
 }
 
@@ -543,20 +544,20 @@ EXPORT int __printf_chk(int flag, const char *format, ...)
 }
 
 /* To a descriptor: libc makes a stream of its own for it. */
-#define PRINTS_TO(name, parameters, call) \
+#define PRINTS_TO(name, parameters, printing) \
     EXPORT int name parameters \
     { \
-        struct visit visit; \
-        begin(&visit, fd, CLASS_WRITE); \
-        return (int)end_write(&visit, fd, call); \
+        struct paced_call call; \
+        wrap_begin(&call, fd, CLASS_WRITE); \
+        return (int)wrap_end_write(&call, fd, printing); \
     }
 
-#define PRINTS_REST(name, parameters, call) \
+#define PRINTS_REST(name, parameters, printing) \
     EXPORT int name parameters \
     { \
         va_list rest; \
         va_start(rest, format); \
-        int count = call; \
+        int count = printing; \
         va_end(rest); \
         return count; \
     }

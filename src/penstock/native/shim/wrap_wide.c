@@ -20,9 +20,10 @@ static bool is_converted(const FILE *file)
     int fd = file->_fileno;
     if ((unsigned)fd >= KNOWN_DESCRIPTORS)
         return false;
-    if (RARELY(LOAD(our_streams[fd]) != STREAM_OF_LIBC))
+    if (RARELY(LOAD(stdio_own_streams[fd]) != STREAM_OF_LIBC))
         return true;
-    if (RARELY(LOAD(staging)) && is_controlled(fd) && is_stageable(fd))
+    if (RARELY(LOAD(stage_enabled)) && identity_is_controlled(fd) &&
+        identity_is_stageable(fd))
         stage_leave(fd);
     return false;
 }
@@ -38,17 +39,17 @@ static iconv_t converter_of_locale(void)
 static bool turn_wide(const FILE *file)
 {
     int fd = file->_fileno;
-    if (LOAD(our_streams[fd]) == STREAM_UNUSED) {
+    if (LOAD(stdio_own_streams[fd]) == STREAM_UNUSED) {
         converters[fd] = converter_of_locale();
-        STORE(our_streams[fd], STREAM_WIDE);
+        STORE(stdio_own_streams[fd], STREAM_WIDE);
     }
-    return LOAD(our_streams[fd]) == STREAM_WIDE && converters[fd] != (iconv_t)-1;
+    return LOAD(stdio_own_streams[fd]) == STREAM_WIDE && converters[fd] != (iconv_t)-1;
 }
 
-void end_our_stream(int fd)
+void stdio_end_own_stream(int fd)
 {
-    bool wide = LOAD(our_streams[fd]) == STREAM_WIDE;
-    STORE(our_streams[fd], STREAM_OF_LIBC);
+    bool wide = LOAD(stdio_own_streams[fd]) == STREAM_WIDE;
+    STORE(stdio_own_streams[fd], STREAM_OF_LIBC);
     if (wide && converters[fd] != (iconv_t)-1)
         iconv_close(converters[fd]);
 }
@@ -94,8 +95,8 @@ EXPORT int fwide(FILE *file, int mode)
     if (mode > 0)
         turn_wide(file);
     else if (mode < 0)
-        note_bytes(file->_fileno);
-    uint8_t use = LOAD(our_streams[file->_fileno]);
+        stdio_note_bytes(file->_fileno);
+    uint8_t use = LOAD(stdio_own_streams[file->_fileno]);
     funlockfile(file);
     return use == STREAM_WIDE ? 1 : use == STREAM_OF_BYTES ? -1 : 0;
 }

@@ -27,13 +27,13 @@ int penstock_bbio_init(const char *path, size_t size)
 {
     stage_leave_all();
     int error = -stage_use(path, size);
-    if (error == 0 && !LOAD(staging))
+    if (error == 0 && !LOAD(stage_enabled))
         error = stage_switch_on();
     if (error != 0)
         return answer(error);
     stage_settings.always = true;
     STORE(stage_settings.finished, false);
-    identity_default();
+    identity_control_all();
     return 0;
 }
 
@@ -44,7 +44,7 @@ int penstock_bbio_enable(int fd)
 
 int penstock_bbio_disable(int fd)
 {
-    if (!is_controlled(fd))
+    if (!identity_is_controlled(fd))
         return 0;
     int error = stage_leave(fd), late = stage_flush(fd);
     return answer(error != 0 ? error : late);
@@ -52,7 +52,7 @@ int penstock_bbio_disable(int fd)
 
 int penstock_bbio_flush(int fd)
 {
-    return is_controlled(fd) ? answer(stage_flush(fd)) : 0;
+    return identity_is_controlled(fd) ? answer(stage_flush(fd)) : 0;
 }
 
 int penstock_bbio_finalize(void)
@@ -71,5 +71,5 @@ int penstock_bbio_on_flush(int fd, stage_callback *callback)
 void penstock_stand_aside(void)
 {
     stage_leave_all();
-    atomic_store(&staging, false);
+    atomic_store(&stage_enabled, false);
 }

@@ -10,14 +10,14 @@
 
 #include "stage_slots.h"
 
-atomic_bool staging;
+atomic_bool stage_enabled;
 
 /* --- What the wrappers call ----------------------------------------------------- */
 
 /* The kernel may forget such bytes with the machine: they are in no file yet. */
 static bool can_wait(void)
 {
-    return stage_settings.terms.durable && drainer_is_there();
+    return stage_settings.terms.durable && pace_drainer_is_alive();
 }
 
 int stage_flush(int fd)
@@ -100,7 +100,7 @@ int stage_leave(int fd)
     if (seat.slot != NULL)
         return leave(seat, true);
     STORE(opened_here[fd], 0);
-    forget(fd);
+    identity_forget(fd);
     return 0;
 }
 
@@ -109,7 +109,7 @@ static bool has_one_user(struct seat seat)
 {
     uint8_t index = (uint8_t)(seat.slot - slots + 1);
     int users = 0;
-    for (unsigned fd = 0; fd <= highest_descriptor(); fd++)
+    for (unsigned fd = 0; fd <= identity_highest_fd(); fd++)
         users += LOAD(slot_of[fd]) == index;
     return users <= 1;
 }
@@ -148,7 +148,7 @@ static bool hand_over(struct seat seat)
 
 int stage_close(int fd)
 {
-    if (!is_ready() || !owns_the_table())
+    if (!is_ready() || !identity_owns_table())
         return 0;
     struct seat seat = seat_of(fd);
     int error = 0;
@@ -173,9 +173,9 @@ static bool uses_range(struct seat seat, unsigned first, unsigned last)
 
 void stage_close_range(unsigned first, unsigned last)
 {
-    if (!is_ready() || !owns_the_table())
+    if (!is_ready() || !identity_owns_table())
         return;
-    for (unsigned fd = first; fd <= last && fd <= highest_descriptor(); fd++) {
+    for (unsigned fd = first; fd <= last && fd <= identity_highest_fd(); fd++) {
         if (LOAD(slot_of[fd]) != 0)
             stage_close((int)fd);
         STORE(opened_here[fd], 0);
@@ -190,18 +190,18 @@ void stage_close_range(unsigned first, unsigned last)
 
 void stage_opened(int fd)
 {
-    if ((unsigned)fd >= KNOWN_DESCRIPTORS || !is_ready() || !owns_the_table())
+    if ((unsigned)fd >= KNOWN_DESCRIPTORS || !is_ready() || !identity_owns_table())
         return;
-    raise_highest((unsigned)fd);
+    identity_raise_highest_fd((unsigned)fd);
     STORE(opened_here[fd], 1);
 }
 
 void stage_duplicated(int from, int to)
 {
     if ((unsigned)from >= KNOWN_DESCRIPTORS || (unsigned)to >= KNOWN_DESCRIPTORS ||
-        from == to || !is_ready() || !owns_the_table())
+        from == to || !is_ready() || !identity_owns_table())
         return;
-    raise_highest((unsigned)to);
+    identity_raise_highest_fd((unsigned)to);
     STORE(opened_here[to], LOAD(opened_here[from]));
     STORE(late_error[to], 0);
 }
@@ -316,7 +316,7 @@ void stage_leave_all(void)
 {
     if (!is_ready())
         return;
-    if (owns_the_table()) {
+    if (identity_owns_table()) {
         leave_all();
         return;
     }
@@ -352,7 +352,7 @@ bool stage_may_try_again(int error, struct patience *patience)
 bool stage_stop(void)
 {
     stage_leave_all();
-    if (!is_ready() || !owns_the_table() ||
+    if (!is_ready() || !identity_owns_table() ||
         atomic_exchange(&stage_settings.stopped, true))
         return false;
     stage_leave_all();
@@ -366,7 +366,7 @@ void stage_go_on(void)
 
 void stage_finish(void)
 {
-    if (!is_ready() || !owns_the_table())
+    if (!is_ready() || !identity_owns_table())
         return;
     STORE(stage_settings.finished, true);
     struct seat seat;
@@ -394,10 +394,10 @@ static void before_fork(void)
             break;
         release_table(&hold);
     }
-    for (unsigned fd = 0; fd <= highest_descriptor(); fd++) {
+    for (unsigned fd = 0; fd <= identity_highest_fd(); fd++) {
         STORE(opened_here[fd], 0);
-        if (LOAD(kinds[fd]) == KIND_STAGEABLE)
-            STORE(kinds[fd], KIND_UNKNOWN);
+        if (LOAD(descriptor_kinds[fd]) == KIND_STAGEABLE)
+            STORE(descriptor_kinds[fd], KIND_UNKNOWN);
     }
     fork_hold = hold;
 }
@@ -412,7 +412,7 @@ static void after_fork(void)
 static void after_fork_in_child(void)
 {
     struct hold hold = fork_hold;
-    if (!LOAD(staging) || LOAD(sealed))
+    if (!LOAD(stage_enabled) || LOAD(seccomp_active))
         return;
     wake_in_child();
     restore_signals(&hold);
@@ -428,10 +428,10 @@ int stage_switch_on(void)
     int error = slots_start();
     if (error != 0)
         return error;
-    attach_nothing();
+    attach_empty_page();
     if (!atomic_exchange(&watches_forks, true))
         pthread_atfork(before_fork, after_fork, after_fork_in_child);
-    atomic_store(&staging, true);
+    atomic_store(&stage_enabled, true);
     return 0;
 }
 
@@ -448,13 +448,14 @@ int stage_allow(int fd)
     if (!is_ready())
         return 0;
     stage_opened(fd);
-    forget(fd);
+    identity_forget(fd);
     return 0;
 }
 
 bool stage_notify(int fd, stage_callback *callback)
 {
-    if (!is_ready() || !is_controlled(fd) || LOAD(kinds[fd]) != KIND_STAGEABLE)
+    if (!is_ready() || !identity_is_controlled(fd) ||
+        LOAD(descriptor_kinds[fd]) != KIND_STAGEABLE)
         return false;
     struct seat seat = seat_of(fd);
     if (seat.slot == NULL)

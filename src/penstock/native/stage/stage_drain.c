@@ -18,7 +18,7 @@ uint64_t ask_next(struct seat seat, uint64_t *target)
         *target = atomic_load(&header->appended);
     uint64_t next = 0;
     if (atomic_load(&header->drained) < *target)
-        next = journal_next(&seat.slot->journal, drain_step());
+        next = journal_next(&seat.slot->journal, pace_drain_step_bytes());
     release_seat(&hold, seat);
     return next;
 }
@@ -43,12 +43,12 @@ static int64_t step(struct seat seat, uint64_t most)
 /* One step at the granted rate; -EAGAIN: another process drains. */
 int64_t paced_step(struct seat seat, uint64_t next)
 {
-    struct visit visit = {.class = NULL};
-    visit_reserve(&visit, CLASS_WRITE, next, false);
+    struct paced_call call = {.class = NULL};
+    pace_begin_sized(&call, CLASS_WRITE, next, false);
     int64_t moved = step(seat, next);
     if (moved > 0)
         ADD(attached_page->staging.drained_bytes, (uint64_t)moved);
-    end(&visit, moved);
+    wrap_end(&call, moved);
     return moved;
 }
 

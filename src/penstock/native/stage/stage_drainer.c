@@ -73,7 +73,7 @@ static struct balance read_balance(void)
 {
     struct page_staging *page = &attached_page->staging;
     uint64_t drained = atomic_load(&page->drained_bytes);
-    return (struct balance){drained, atomic_load(&page->absorbed_bytes), now_ns()};
+    return (struct balance){drained, atomic_load(&page->absorbed_bytes), pace_now_ns()};
 }
 
 /* What somebody else has drained, who has not our page, is missing in it; and what a
@@ -93,16 +93,16 @@ static void correct(struct balance *before, struct balance now)
 static void drain_beside(uint64_t linger_ns)
 {
     struct balance before = {0, 0, 0};
-    for (uint64_t busy = now_ns(); now_ns() - busy < linger_ns;) {
+    for (uint64_t busy = pace_now_ns(); pace_now_ns() - busy < linger_ns;) {
         struct balance now = read_balance();
         enum visited visited = VISITED_NOTHING;
-        STORE(attached_page->classes[CLASS_DRAIN].beat_ns, now.since_ns);
+        STORE(attached_page->classes[CLASS_DRAIN].heartbeat_ns, now.since_ns);
         if (now.drained != now.absorbed)
-            visited = for_all(foreign_visit, attached_place);
+            visited = for_all(foreign_visit, attached_page_id);
         if (visited == VISITED_NOTHING && now.drained != now.absorbed)
             correct(&before, now);
         if (visited == VISITED_DRAINED)
-            busy = now_ns();
+            busy = pace_now_ns();
         else
             rest(visited == VISITED_KEPT ? RETRY_NS : LOOK_NS);
     }
@@ -117,7 +117,7 @@ static void read_place(uint64_t page[2])
     page[1] = end != NULL && *end == ':' ? strtoull(end + 1, NULL, 10) : 0;
 }
 
-void drain_if_asked(void)
+void stage_drain_if_asked(void)
 {
     const char *linger_ms = secure_getenv("PENSTOCK_DRAIN");
     if (linger_ms == NULL)
@@ -128,7 +128,7 @@ void drain_if_asked(void)
     /* The agent may go before others; this is the user's. */
     if (getpriority(PRIO_PROCESS, 0) < 0)
         setpriority(PRIO_PROCESS, 0, 0);
-    bool has_page = attached_place[1] != 0;
+    bool has_page = attached_page_id[1] != 0;
     if (is_ready() && has_page)
         drain_beside(strtoull(linger_ms, NULL, 10) * UINT64_C(1000000));
     else if (is_ready() && secure_getenv("PENSTOCK_PAGE") == NULL)

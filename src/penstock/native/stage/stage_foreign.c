@@ -56,7 +56,7 @@ static int open_read_only(int at, const char *path, const struct journal_header 
     if (place < 0)
         return place;
     int fd = -EACCES;
-    link_of(place, link);
+    identity_fd_link(place, link);
     if (is_file_of(place, header) &&
         raw_call(SYS_fstat, place, (long)&status, 0, 0, 0, 0) == 0 &&
         status.st_uid == (uid_t)raw_call(SYS_geteuid, 0, 0, 0, 0, 0, 0) &&
@@ -92,7 +92,7 @@ static int open_file(const struct journal_header *header, int fd, int at,
     char link[32];
     int asked = -ENOENT;
     if (fd >= 0) {
-        link_of(fd, link);
+        identity_fd_link(fd, link);
         asked = open_checked(AT_FDCWD, link, header);
     }
     if (asked < 0 && asked != -ESTALE)
@@ -145,13 +145,13 @@ static int drain_foreign(struct journal *journal, int file, enum io_class class,
 {
     struct patience patience = {0};
     uint64_t next;
-    while (steps-- > 0 && (next = journal_next(journal, drain_step())) > 0) {
-        struct visit visit = {.class = NULL};
-        visit_reserve(&visit, class, next, false);
+    while (steps-- > 0 && (next = journal_next(journal, pace_drain_step_bytes())) > 0) {
+        struct paced_call call = {.class = NULL};
+        pace_begin_sized(&call, class, next, false);
         int64_t moved = locked_step(journal, file, next);
-        if (moved > 0 && is_of_page(journal, attached_place))
+        if (moved > 0 && is_of_page(journal, attached_page_id))
             ADD(attached_page->staging.drained_bytes, (uint64_t)moved);
-        end(&visit, moved);
+        wrap_end(&call, moved);
         if (moved == -EAGAIN)
             nap(&patience);
         else if (moved < 0)

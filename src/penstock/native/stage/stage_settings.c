@@ -208,7 +208,7 @@ int stage_use(const char *folder, uint64_t capacity)
     settings->terms.checked = !is_memory(chosen);
     /* Memory keeps no promise that outlives the machine. */
     settings->terms.durable = settings->terms.durable && settings->terms.checked;
-    memcpy(settings->terms.page, attached_place, sizeof attached_place);
+    memcpy(settings->terms.page, attached_page_id, sizeof attached_page_id);
     stage_know_process();
     tell_folder();
     return 0;

@@ -134,7 +134,7 @@ bool any_seat(struct seat *found)
 static void detach(const struct slot *slot, bool for_good, int error)
 {
     uint8_t index = (uint8_t)(slot - slots + 1);
-    for (unsigned fd = 0; fd <= highest_descriptor(); fd++) {
+    for (unsigned fd = 0; fd <= identity_highest_fd(); fd++) {
         if (LOAD(slot_of[fd]) != index)
             continue;
         STORE(slot_of[fd], 0);
@@ -142,14 +142,14 @@ static void detach(const struct slot *slot, bool for_good, int error)
             STORE(opened_here[fd], 0);
         if (error != 0)
             STORE(late_error[fd], (uint8_t)error);
-        forget((int)fd);
+        identity_forget((int)fd);
     }
 }
 
 static int keep_for_ourselves(int fd)
 {
     if (fd >= 0 && fd < KNOWN_DESCRIPTORS)
-        STORE(kinds[fd], KIND_OURS);
+        STORE(descriptor_kinds[fd], KIND_INTERNAL);
     return fd;
 }
 
@@ -159,7 +159,7 @@ static void let_go(int fd)
         return;
     raw_call(SYS_close, fd, 0, 0, 0, 0, 0);
     if (fd < KNOWN_DESCRIPTORS)
-        STORE(kinds[fd], KIND_UNKNOWN);
+        STORE(descriptor_kinds[fd], KIND_UNKNOWN);
 }
 
 /* --- The life of a slot --------------------------------------------------------- */
@@ -181,25 +181,25 @@ void wake_in_child(void)
             int journal = slots[i].journal.fd;
             journal_close(&slots[i].journal);
             if (journal >= 0)
-                STORE(kinds[journal], KIND_UNKNOWN);
+                STORE(descriptor_kinds[journal], KIND_UNKNOWN);
             let_go(slots[i].file);
         }
         reset(&slots[i]);
     }
-    for (unsigned fd = 0; fd <= highest_descriptor(); fd++) {
+    for (unsigned fd = 0; fd <= identity_highest_fd(); fd++) {
         STORE(slot_of[fd], 0);
         STORE(opened_here[fd], 0);
         STORE(late_error[fd], 0);
-        STORE(kinds[fd], KIND_UNKNOWN);
+        STORE(descriptor_kinds[fd], KIND_UNKNOWN);
     }
     atomic_store(&table_lock, 0);
-    identity_adopt();
+    identity_claim_table();
     STORE(*awake, 1);
 }
 
 bool is_ready(void)
 {
-    if (!LOAD(staging) || LOAD(sealed))
+    if (!LOAD(stage_enabled) || LOAD(seccomp_active))
         return false;
     if (RARELY(LOAD(*awake) == 0))
         wake_in_child();
@@ -235,14 +235,14 @@ void bar(uint64_t device, uint64_t inode)
 /* Say that a file cannot be staged, and count it. */
 static void refuse(const char *path, int error)
 {
-    ADD(attached_page->staging.refused, 1);
+    ADD(attached_page->staging.refused_files, 1);
     stage_say("not staged", path, error);
 }
 
 void refuse_descriptor(int fd, int error)
 {
     char path[JOURNAL_PATH];
-    refuse(path_of(fd, path, sizeof path) ? path : "", error);
+    refuse(identity_fd_path(fd, path, sizeof path) ? path : "", error);
 }
 
 /* Wait for whoever drains, for so many milliseconds; it holds the lock for a step. */
@@ -283,7 +283,7 @@ void vacate(struct slot *slot, bool for_good, int error)
     detach(slot, for_good, error);
     journal_close(&slot->journal);
     if (journal >= 0)
-        STORE(kinds[journal], KIND_UNKNOWN);
+        STORE(descriptor_kinds[journal], KIND_UNKNOWN);
     let_go(slot->file);
     slot->file = -1;
     slot->callback = NULL;
@@ -313,7 +313,7 @@ uint64_t device_of(const struct statx *status)
 bool stage_describe(int fd, struct staged_file *file)
 {
     struct statx status;
-    if (!look_at(fd, &status) || !path_of(fd, file->path, JOURNAL_PATH))
+    if (!look_at(fd, &status) || !identity_fd_path(fd, file->path, JOURNAL_PATH))
         return false;
     file->device = device_of(&status);
     file->inode = status.stx_ino;
@@ -328,9 +328,9 @@ bool stage_describe(int fd, struct staged_file *file)
  * now. */
 static void ask_again(void)
 {
-    for (unsigned fd = 0; fd <= highest_descriptor(); fd++)
-        if (LOAD(kinds[fd]) % 2 == 1 && LOAD(slot_of[fd]) == 0)
-            STORE(kinds[fd], KIND_UNKNOWN);
+    for (unsigned fd = 0; fd <= identity_highest_fd(); fd++)
+        if (LOAD(descriptor_kinds[fd]) % 2 == 1 && LOAD(slot_of[fd]) == 0)
+            STORE(descriptor_kinds[fd], KIND_UNKNOWN);
 }
 
 static void occupy(struct slot *slot, int fd, const struct staged_file *file,

@@ -13,7 +13,7 @@
 static bool is_being_drained(struct seat seat)
 {
     struct hold hold;
-    if (seat.slot == NULL || !drainer_is_there() || !hold_seat(&hold, seat))
+    if (seat.slot == NULL || !pace_drainer_is_alive() || !hold_seat(&hold, seat))
         return false;
     bool pending = !journal_is_empty(&seat.slot->journal);
     release_seat(&hold, seat);
@@ -23,7 +23,7 @@ static bool is_being_drained(struct seat seat)
 static bool is_wanted(struct seat seat)
 {
     return !LOAD(stage_settings.finished) && !LOAD(stage_settings.stopped) &&
-           (stage_settings.always || page_wants_staging() || is_being_drained(seat));
+           (stage_settings.always || pace_wants_staging() || is_being_drained(seat));
 }
 
 /* A limit on file sizes would hit the journal, and comes too late from the file. */
@@ -157,7 +157,7 @@ static bool concluded(struct seat seat, const struct load *load, struct order *o
     if (order->done < load->size)
         claim_only(order, order->done);
     if (order->done > 0)
-        note_absorbed();
+        pace_note_absorbed();
     *answer = order->done > 0 ? (ssize_t)order->done : -1;
     if (order->done == 0)
         errno = order->error;

@@ -13,7 +13,8 @@
 /* True for a descriptor that a call has to look at. */
 static inline bool may_be_staged(int fd)
 {
-    return RARELY(LOAD(staging)) && is_controlled(fd) && is_stageable(fd);
+    return RARELY(LOAD(stage_enabled)) && identity_is_controlled(fd) &&
+           identity_is_stageable(fd);
 }
 
 static int flushed(int fd)
@@ -61,7 +62,7 @@ EXPORT off64_t lseek64(int fd, off64_t offset, int whence)
 
 static int changed(int fd, int answer)
 {
-    if (RARELY(LOAD(staging)))
+    if (RARELY(LOAD(stage_enabled)))
         stage_changed(fd);
     return answer;
 }
@@ -106,7 +107,8 @@ AFTER_FLUSH(sync_file_range, (int fd, off64_t at, off64_t size, unsigned flags),
 static bool synced(int fd, int *answer)
 {
     int error = 0;
-    if (LIKELY(!LOAD(staging)) || !is_controlled(fd) || !stage_sync(fd, &error))
+    if (LIKELY(!LOAD(stage_enabled)) || !identity_is_controlled(fd) ||
+        !stage_sync(fd, &error))
         return false;
     *answer = error != 0 ? failed(error) : 0;
     return true;
@@ -140,7 +142,7 @@ EXPORT int syncfs(int fd)
 
 static void barred(int fd)
 {
-    if (RARELY(LOAD(staging)) && fd >= 0 && is_controlled(fd))
+    if (RARELY(LOAD(stage_enabled)) && fd >= 0 && identity_is_controlled(fd))
         stage_bar(fd);
 }
 
@@ -222,11 +224,12 @@ static void leave_listed(const struct cmsghdr *part, const char *end)
 }
 
 /* A message can take some 250 descriptors along. */
-void leave_passed(const struct msghdr *message)
+void wrap_leave_passed(const struct msghdr *message)
 {
     struct msghdr head;
     _Alignas(struct cmsghdr) char control[8192];
-    if (LOAD(sealed) || !fetch(message, &head, sizeof head) || head.msg_controllen == 0)
+    if (LOAD(seccomp_active) || !fetch(message, &head, sizeof head) ||
+        head.msg_controllen == 0)
         return;
     if (head.msg_controllen > sizeof control)
         head.msg_controllen = sizeof control;
@@ -241,15 +244,16 @@ void leave_passed(const struct msghdr *message)
 
 EXPORT ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 {
-    if (RARELY(LOAD(staging)))
-        leave_passed(message);
+    if (RARELY(LOAD(stage_enabled)))
+        wrap_leave_passed(message);
     return REAL(sendmsg)(fd, message, flags);
 }
 
 EXPORT int sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags)
 {
-    for (unsigned i = 0; RARELY(LOAD(staging)) && i < count && i < UIO_MAXIOV; i++)
-        leave_passed(&messages[i].msg_hdr);
+    for (unsigned i = 0; RARELY(LOAD(stage_enabled)) && i < count && i < UIO_MAXIOV;
+         i++)
+        wrap_leave_passed(&messages[i].msg_hdr);
     return REAL(sendmmsg)(fd, messages, count, flags);
 }
 
@@ -294,7 +298,8 @@ static bool is_in(const char *folder, size_t length, const char *file, char path
 static void leave_found(const char *file)
 {
     char found[4096];
-    const char *folder = LOAD(staging) && !LOAD(sealed) ? getenv("PATH") : NULL;
+    const char *folder =
+        LOAD(stage_enabled) && !LOAD(seccomp_active) ? getenv("PATH") : NULL;
     if (folder == NULL || strchr(file, '/') != NULL) {
         stage_leave_program(AT_FDCWD, file, 0);
         return;
@@ -463,7 +468,7 @@ static int looked(int version, int at, const char *path, struct stat *status, in
         return failed(EINVAL);
     long answer = raw_call(SYS_newfstatat, at, (long)path, (long)status, flags, 0, 0);
     uint64_t end;
-    if (RARELY(LOAD(staging)) && answer == 0 && S_ISREG(status->st_mode) &&
+    if (RARELY(LOAD(stage_enabled)) && answer == 0 && S_ISREG(status->st_mode) &&
         stage_end_of(status->st_dev, status->st_ino, &end)) {
         answer = raw_call(SYS_newfstatat, at, (long)path, (long)status, flags, 0, 0);
         if (answer == 0 && (uint64_t)status->st_size < end)
@@ -471,7 +476,7 @@ static int looked(int version, int at, const char *path, struct stat *status, in
     }
     int done = answer == 0 ? 0 : failed((int)-answer);
     if ((flags & AT_EMPTY_PATH) == 0)
-        count_name(done, at, path);
+        wrap_count_path(done, at, path);
     return done;
 }
 

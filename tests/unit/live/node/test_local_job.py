@@ -103,11 +103,11 @@ def test_what_is_staged_is_drained_beside_the_program(
     ) as program:
         assert program.stdout is not None
         program.stdout.readline()
-        assert job.page.journals == tmp_path / "journals"
+        assert job.page.journal_folder == tmp_path / "journals"
         counts = job.counts(0.001, reads=True)
         assert (counts.staged, counts.volume, counts.idle) == (100_000.0, 0.0, 0.0)
         job.keep_draining()
-        until(lambda: job.page.counters(IoClass.DRAIN).waiting)
+        until(lambda: job.page.counters(IoClass.DRAIN).waiting_calls)
         # Who drains is held up; the program is not, and says nothing.
         counts = job.counts(0.001, reads=True)
         assert not counts.waiting
@@ -134,7 +134,7 @@ def test_reads_count_only_if_they_are_controlled(job: LocalJob, tmp_path: Path) 
 def test_terms(job: LocalJob) -> None:
     job.apply(TERMS)
     assert job.page.mode is Mode.DRY_RUN
-    assert job.page.idle_s == pytest.approx(0.25)
+    assert job.page.gap_s == pytest.approx(0.25)
     job.apply(AgentConfig("off", [], 0.25, 0.1, 3.0, inf, reads=False))
     assert job.page.mode is Mode.OFF
     assert not job.is_watched
@@ -187,7 +187,7 @@ def test_the_next_agent_takes_it_up(
         5.0,
         members={os.getpid(): started_at(os.getpid()) or 0},
     )
-    assert again.page.counters(IoClass.WRITE).volume_bytes == 100_000
+    assert again.page.counters(IoClass.WRITE).moved_bytes == 100_000
     again.close()
 
 

@@ -71,14 +71,16 @@ def test_no_structure_has_a_hole(kind: type[ctypes.Structure]) -> None:
 
 def test_a_new_page_limits_nothing_and_counts_nothing(served: Page) -> None:
     assert served.mode is Mode.CONTROL
-    assert served.attached == served.bypassed == served.posts == 0
+    assert served.attached_processes == served.bypass_setups == served.posts == 0
     for bucket in Bucket:
         assert served.granted_bytes(bucket) is None
         assert served.charged_bytes(bucket) == 0
     for kind in IoClass:
         counters = served.counters(kind)
-        assert counters.entered == counters.calls == counters.waiting == 0
-        assert counters.first_s == counters.last_s == 0.0
+        assert (
+            counters.begun_calls == counters.ended_calls == counters.waiting_calls == 0
+        )
+        assert counters.resumed_s == counters.last_active_s == 0.0
 
 
 def test_only_the_user_can_map_a_page(served: Page) -> None:
@@ -176,7 +178,7 @@ def test_a_limit_after_none_begins_at_what_was_charged(served: Page) -> None:
 def test_a_spoilt_curve_is_no_limit_and_the_next_grant_mends_it(served: Page) -> None:
     served.grant(0.0)
     place = served._view.buckets[Bucket.MAIN]
-    place.curve[place.turn & 1].granted_bytes += 1
+    place.curve[place.grant_number & 1].granted_bytes += 1
     assert served.granted_bytes() is None
     served.grant(0.0)
     assert served.granted_bytes() == 0
@@ -194,7 +196,7 @@ def test_a_positive_rate_is_never_a_pause_and_a_finite_one_never_no_limit(
 ) -> None:
     served.grant(rate, credit_s=0.0, slack_s=0.0)
     place = served._view.buckets[Bucket.MAIN]
-    assert 0 < place.curve[place.turn & 1].rate < 2**64 - 1
+    assert 0 < place.curve[place.grant_number & 1].rate < 2**64 - 1
 
 
 def test_reads_draw_on_one_bucket_or_the_other(served: Page) -> None:
@@ -227,20 +229,24 @@ def test_a_lease_that_is_none_is_refused(served: Page, duration_s: float) -> Non
 
 def test_counters_are_read_in_the_units_of_the_house(served: Page) -> None:
     line = served._view.classes[IoClass.READ]
-    line.entered, line.calls, line.bytes = 5, 4, 1000
-    line.waited_ns, line.waiting = 1_500_000_000, 1
-    line.beat_ns = time.monotonic_ns()
-    line.last_ns, line.first_ns = 7_000_000_000, 6_000_000_000
+    line.begun_calls, line.ended_calls, line.moved_bytes = 5, 4, 1000
+    line.held_up_ns, line.waiting_calls = 1_500_000_000, 1
+    line.heartbeat_ns = time.monotonic_ns()
+    line.last_active_ns, line.resumed_ns = 7_000_000_000, 6_000_000_000
     counters = served.counters(IoClass.READ)
-    assert (counters.entered, counters.calls, counters.volume_bytes) == (5, 4, 1000)
-    assert (counters.waited_s, counters.waiting) == (1.5, 1)
-    assert (counters.last_s, counters.first_s) == (7.0, 6.0)
+    assert (counters.begun_calls, counters.ended_calls, counters.moved_bytes) == (
+        5,
+        4,
+        1000,
+    )
+    assert (counters.held_up_s, counters.waiting_calls) == (1.5, 1)
+    assert (counters.last_active_s, counters.resumed_s) == (7.0, 6.0)
 
 
 def test_a_sleeper_without_a_heartbeat_is_dead(served: Page) -> None:
     line = served._view.classes[IoClass.WRITE]
-    line.waiting, line.beat_ns = 1, time.monotonic_ns() - 10**9
-    assert served.counters(IoClass.WRITE).waiting == 0
+    line.waiting_calls, line.heartbeat_ns = 1, time.monotonic_ns() - 10**9
+    assert served.counters(IoClass.WRITE).waiting_calls == 0
 
 
 def test_waiting_for_a_post_ends_at_once_or_in_time(served: Page) -> None:
