@@ -65,8 +65,9 @@ def demonstrate(home: Path) -> None:
 
 
 with tempfile.TemporaryDirectory() as home:
-    options = (f"--folder={home}/run", f"--prefixes={home}", "--bandwidth", BANDWIDTH)
-    daemon = subprocess.Popen(penstock("serve", *options), stderr=subprocess.DEVNULL)
+    serve = penstock("serve", f"--folder={home}/run", f"--prefixes={home}")
+    serve += ["--bandwidth", BANDWIDTH, "--lend", "no"]  # each keeps all of its share
+    daemon = subprocess.Popen(serve, stderr=subprocess.DEVNULL)
     try:
         demonstrate(Path(home))
     finally:
