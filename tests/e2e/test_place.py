@@ -290,7 +290,7 @@ FILES: dict[str, tuple[Callable[[Any], None], str]] = {
     ),
     "gap": (
         _set(*FIRST, "bandwidth", [1, None, 3]),
-        "bad.json: applications[0].bandwidth[1]: a gap in the bandwidth",
+        "bad.json: applications[0].bandwidth[1]: the bandwidth is missing",
     ),
     "negative": (
         _set(*FIRST, "bandwidth", ["-1 GiB/s"]),

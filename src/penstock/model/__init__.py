@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The things that penstock speaks of: frozen, validated, JSON in and out."""
+"""The model of a shared storage system: frozen, validated records, JSON in and out."""
 
 from penstock.model.application import Application, Column
 from penstock.model.documents import FORMAT, replacing

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""An application: work and I/O in turn, and what it did before it is watched."""
+"""An application: alternating work phases and I/O operations, and its past."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ __all__ = ["Application", "Column", "shortened"]
 #: A read-only column of doubles.
 Column: TypeAlias = NDArray[np.float64]
 
-#: Relative rounding error granted to a history that leaves no time lost.
+#: Relative rounding error that is accepted in a history without lost time.
 _HISTORY_TOLERANCE = 1e-9
 _MOST_NODES = 1_000_000_000
 _UNKNOWN = np.empty(0)
-#: Of a name that is shown beside others.
+#: Longest name that tables and legends show in full (characters).
 _LONGEST_NAME = 40
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Application:
-    """One application of papers/1 section 3.1: w0, v0, w1, v1, ... v(n-1), wn.
+    """One application: phases w0, v0, w1, v1, ... v(n-1), wn.
 
-    Two work phases in a row are one; two operations in a row have a work phase
-    of length 0 between them, which passes at once.
+    Bandwidth sharing, section 3.1. Consecutive work phases are merged. Consecutive
+    operations are separated by a work phase of length 0, which takes no time.
     """
 
     name: str
     nodes: int
-    """p_i: compute nodes, all its own."""
+    """p_i: number of compute nodes, which no other application uses."""
     work: Column
     """n + 1 work phases (s); the last one follows the last operation."""
     volume: Column
     """n I/O operations (bytes)."""
     release: float = 0.0
-    """tau_i: instant from which the age counts (s)."""
+    """tau_i: the age of the application is counted from this instant (s)."""
     start: float = math.nan
-    """Instant at which the phases begin (s); default: the release."""
+    """Instant at which the first phase begins (s); default: the release."""
     done_work: float = 0.0
     """Work done before `start` (s)."""
     done_volume: float = 0.0
@@ -52,22 +52,22 @@ class Application:
     user: str = ""
     group: str = ""
     period: float = 0.0
-    """Mean length of an iteration, if known beforehand (s); 0 if not."""
+    """Mean length of an iteration (s), if it is known beforehand; 0 if not."""
     profile: Column = field(default_factory=lambda: _UNKNOWN)
-    """b_i(n): its bandwidth alone on n storage targets, n = 1, 2, ... (bytes/s);
-    empty if not known."""
+    """b_i(n): bandwidth of the application alone on n = 1, 2, ... storage targets
+    (bytes/s); empty if it is not known."""
     targets: tuple[int, ...] = (0,)
-    """Storage targets over which its operations are striped, in equal parts."""
+    """Storage targets over which every operation is striped, in equal parts."""
 
     def __post_init__(self) -> None:
         for name in ("work", "volume"):
             object.__setattr__(self, name, _checked_column(getattr(self, name), name))
-        # Called as in files.
+        # Errors name the key of the file: "bandwidth".
         object.__setattr__(self, "profile", _checked_column(self.profile, "bandwidth"))
         if len(self.work) != len(self.volume) + 1:
             raise InputError(
                 f"{len(self.work)} work phases around {len(self.volume)} operations",
-                remedy="there must be one work phase more (it may be 0)",
+                remedy="give one more work phase than operations (it may be 0)",
             )
         if math.isnan(self.start):
             object.__setattr__(self, "start", self.release)
@@ -97,9 +97,9 @@ class Application:
                 )
         if self.start < self.release:
             raise InputError(
-                f"start {self.start} lies before release {self.release}",
+                f"start {self.start} is earlier than release {self.release}",
                 where="start",
-                remedy="an application starts at its release or later",
+                remedy="set it to the release or later",
             )
 
     def _check_targets(self) -> None:
@@ -112,9 +112,9 @@ class Application:
         if self.profile.size and not self.profile.min() > 0:
             place = int(np.argmin(self.profile))
             raise InputError(
-                f"no bandwidth on {place + 1} targets",
+                f"the bandwidth on {place + 1} targets is not positive",
                 where=f"bandwidth[{place}]",
-                remedy="every entry must be positive; leave out what is not known",
+                remedy="every entry must be positive; leave out unknown entries",
             )
         if 0 < self.profile.size < len(self.targets):
             raise InputError(
@@ -128,7 +128,7 @@ class Application:
     def from_phases(
         cls, name: str, nodes: int, phases: Iterable[Sequence[Any]], **rest: Any
     ) -> Self:
-        """Make an application from ``[("work", s), ("io", bytes), ...]``."""
+        """Return an application with phases ``[("work", s), ("io", bytes), ...]``."""
         work, volume = [0.0], []
         for number, (kind, amount) in enumerate(phases):
             if not (math.isfinite(amount) and amount >= 0):
@@ -151,7 +151,10 @@ class Application:
         return cls(name, nodes, np.array(work), np.array(volume), **rest)
 
     def phases(self) -> list[tuple[str, float]]:
-        """Return the phases as ``[("work", s), ("io", bytes), ...]``, without zeros."""
+        """Return the phases as ``[("work", s), ("io", bytes), ...]``.
+
+        Work phases of length 0 are left out.
+        """
         listed: list[tuple[str, float]] = []
         for number, work in enumerate(self.work.tolist()):
             if work > 0:
@@ -161,10 +164,13 @@ class Application:
         return listed
 
     def lost_at_start(self, cap: float) -> float:
-        """Return the time lost before `start` (s): age minus progress."""
+        """Return the time lost before `start` (s): age minus progress.
+
+        Raises `InputError` if the progress is larger than the age.
+        """
         age = self.start - self.release
         lost = age - (self.done_work + self.done_volume / cap)
-        # Dates far from 0 (seconds since an epoch) carry a rounding error of their own.
+        # Times far from 0 (seconds since an epoch) have a rounding error of their own.
         rounding = 4 * math.ulp(max(abs(self.start), abs(self.release)))
         if lost < -(_HISTORY_TOLERANCE * max(age, 1.0) + rounding):
             raise InputError(
@@ -175,10 +181,10 @@ class Application:
         return max(lost, 0.0)
 
     def dedicated_times(self, cap: float) -> Column:
-        """Return when its phases end if it runs alone: w0, v0, w1, ... wn (s).
+        """Return the end of each phase w0, v0, w1, ... wn in dedicated mode (s).
 
-        NOTE: summed one after the other, as the engine does, so that the times
-        of an application that is never delayed are equal to the last bit.
+        NOTE: the phases are added one after the other, as the engine does. The times
+        of an application that is never delayed are therefore equal to the last bit.
         """
         times = np.empty(2 * len(self.volume) + 2)
         times[0] = self.start
@@ -188,7 +194,7 @@ class Application:
 
 
 def shortened(name: str) -> str:
-    """Return a name that fits a table or a legend."""
+    """Return the name, cut to the length that fits a table or a legend."""
     return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
 
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What all files of penstock have in common: JSON in and out, mistakes with places."""
+"""What the file formats of penstock share: JSON in and out, errors with places.
+
+An error in a file names its place, for example ``site.json: applications[3].nodes``.
+"""
 
 from __future__ import annotations
 
@@ -42,18 +45,18 @@ __all__ = [
 #: Version of the file format, the value of the key "penstock".
 FORMAT: Final = 1
 
-#: Kind of file -> keys that no other kind has, and what takes it.
+#: Kind of file -> keys that no other kind has, and the command that reads it.
 _KINDS: Final = {
-    "an instance": ({"platform", "window"}, "penstock compare takes it, in JSON"),
+    "an instance": ({"platform", "window"}, "penstock compare reads it, as JSON"),
     "a placement problem": (
         {"resources"},
-        "penstock place and penstock compare --problem take it, in JSON",
+        "penstock place and penstock compare --problem read it, as JSON",
     ),
-    "a study": ({"sweep"}, "penstock study takes it, in TOML"),
-    "a result of penstock": ({"penstock", "provenance"}, "no command takes it"),
+    "a study": ({"sweep"}, "penstock study reads it, as TOML"),
+    "a result of penstock": ({"penstock", "provenance"}, "no command reads it"),
 }
 _MARKS: Final = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-#: A text, to pass over it, or what some programs write for a number that is none.
+#: A JSON string, to be skipped, or a constant that JSON forbids.
 _CONSTANT: Final = re.compile(r'"(?:[^"\\]|\\.)*"|(-?Infinity|NaN)', re.DOTALL)
 
 _PHASES: Final = {"work": parse_time, "io": parse_volume}
@@ -73,7 +76,7 @@ def read_document(path: str | Path) -> object:
         raise InputError(
             f"cannot read the file: {reason}",
             where=str(path),
-            remedy="check its name, and whether you may read it",
+            remedy="check its name and its permissions",
         ) from None
     try:
         return _decoded(data)
@@ -81,38 +84,38 @@ def read_document(path: str | Path) -> object:
         with inside(f"{path}: "):
             _refuse_toml(data)
         raise InputError(
-            f"not JSON: {error}", where=str(path), remedy="mend the file's syntax"
+            f"not JSON: {error}", where=str(path), remedy="correct the syntax"
         ) from None
 
 
 def _decoded(data: bytes) -> object:
-    """Return what JSON says; raise `ValueError` with line and column if it is none."""
+    """Return the decoded JSON; raise `ValueError` with the place if it is invalid."""
     if data.startswith(_MARKS):
-        raise ValueError("begins with a byte-order mark: save it as UTF-8 without one")
+        raise ValueError("it begins with a byte-order mark: save it as UTF-8 without")
     text = data.decode()
     if not text.strip():
         raise ValueError("the file is empty")
 
     def refuse(word: str) -> None:
-        first = next(found for found in _CONSTANT.finditer(text) if found[1])
-        raise ValueError(f"{word} is no number: {_place(text, first.start())}")
+        first = next(match for match in _CONSTANT.finditer(text) if match[1])
+        raise ValueError(f"{word} is not a number: {_place(text, first.start())}")
 
     try:
-        # First: unlike msgspec it knows the line, and the keys that are there twice.
-        json.loads(text, object_pairs_hook=_without_twins, parse_constant=refuse)
+        # json checks what msgspec does not report: the line, and duplicate keys.
+        json.loads(text, object_pairs_hook=_refuse_duplicates, parse_constant=refuse)
     except json.JSONDecodeError as error:
         raise ValueError(f"{error.msg}: {_place(text, error.pos)}") from None
     return msgspec.json.decode(data)
 
 
 def _place(text: str, position: int) -> str:
-    """Return line and column of a character, both from 1."""
+    """Return line and column of a character, both counted from 1."""
     line = text.count("\n", 0, position) + 1
     return f"line {line}, column {position - text.rfind(chr(10), 0, position)}"
 
 
 def _refuse_toml(data: bytes) -> None:
-    """Raise `InputError` if it is a study: these are written in TOML."""
+    """Raise `InputError` if the data are a file in TOML: a study."""
     try:
         document = tomllib.loads(data.decode())
     except (ValueError, RecursionError):
@@ -120,24 +123,27 @@ def _refuse_toml(data: bytes) -> None:
     refuse_other_kind(document, set())
 
 
-def _without_twins(fields: list[tuple[str, object]]) -> None:
-    """Refuse an object that has a key twice: decoders silently take the last one."""
+def _refuse_duplicates(fields: list[tuple[str, object]]) -> None:
+    """Raise `ValueError` if a key occurs twice: decoders silently take the last one."""
     names = [name for name, _ in fields]
     if len(set(names)) < len(names):
-        twin = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {twin!r} is there twice")
+        duplicate = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {duplicate!r} occurs twice")
 
 
 def _content(path: Path) -> bytes:
-    """Return the bytes of a file or pipe; a device may have no end."""
+    """Return the bytes of a file or pipe.
+
+    Devices are refused, because reading one may never end.
+    """
     mode = path.stat().st_mode
     if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
-        raise InputError("is a device", where=str(path), remedy="name a file")
+        raise InputError("this is a device", where=str(path), remedy="name a file")
     return path.read_bytes()
 
 
 def write_document(document: object, path: str | Path) -> None:
-    """Write a JSON file; an existing one is replaced only when it is whole."""
+    """Write a JSON file; an existing file is replaced only by a complete one."""
     data = msgspec.json.encode(document)
     if str(path).endswith(".gz"):
         data = gzip.compress(data, mtime=0)
@@ -147,10 +153,10 @@ def write_document(document: object, path: str | Path) -> None:
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[BinaryIO]:
-    """Open a temporary file that becomes `path` when the block ends well.
+    """Open a temporary file that replaces `path` when the block ends without error.
 
-    What is no plain file (a pipe, ``/dev/stdout``) is written to as it is. A symbolic
-    link stays one: the file that it names is replaced.
+    A pipe or a device such as ``/dev/stdout`` is written to directly. A symbolic link
+    is kept: the file that it points to is replaced.
     """
     target = Path(path)
     try:
@@ -172,7 +178,7 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
         raise InputError(
             f"cannot write the file: {error.strerror}",
             where=str(path),
-            remedy="make room there, or name another file",
+            remedy="free space there, or name another file",
         ) from None
 
 
@@ -181,7 +187,7 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def inside(where: str) -> Iterator[None]:
-    """Name the place `where` in errors raised by the block."""
+    """Prefix the place `where` to every `InputError` that the block raises."""
     try:
         yield
     except InputError as error:
@@ -189,15 +195,18 @@ def inside(where: str) -> Iterator[None]:
 
 
 def refuse_other_kind(document: object, known: set[str]) -> None:
-    """Raise `InputError` if it is another kind of file than that with `known` keys."""
+    """Raise `InputError` if the document is another kind of file.
+
+    `known` are the keys of the kind of file that is expected.
+    """
     keys = document.keys() if isinstance(document, dict) else set()
     for kind, (typical, remedy) in _KINDS.items():
         if typical <= keys and not typical <= known:
-            raise InputError(f"is {kind}", remedy=remedy)
+            raise InputError(f"this is {kind}", remedy=remedy)
 
 
 def top_fields(document: object, required: set[str]) -> dict[str, Any]:
-    """Return a document as a dictionary, if its format is the one we know."""
+    """Return a document as a dictionary; raise `InputError` for an unknown format."""
     refuse_other_kind(document, required)
     top = checked_fields(document, {"penstock", *required})
     if type(top["penstock"]) is not int or top["penstock"] != FORMAT:
@@ -212,7 +221,7 @@ def top_fields(document: object, required: set[str]) -> dict[str, Any]:
 def checked_fields(
     value: object, required: set[str], optional: set[str] | frozenset[str] = frozenset()
 ) -> dict[str, Any]:
-    """Return `value` as a dictionary with all the required and no unknown keys."""
+    """Return `value` as a dictionary; raise if a key is missing or unknown."""
     if not isinstance(value, dict):
         raise InputError("not an object", remedy="write {...}")
     for key in sorted(value.keys() - required - optional):
@@ -223,14 +232,14 @@ def checked_fields(
 
 
 def listed(value: object, where: str) -> list[Any]:
-    """Return `value`, the content of `where`, if it is a list."""
+    """Return `value` as a list; raise `InputError` at `where` if it is not one."""
     if not isinstance(value, list):
         raise InputError("not a list", where=where, remedy="write [...]")
     return value
 
 
 def parsed(parse: Callable[[object], float], value: object, where: str) -> float:
-    """Return `value`, the content of `where`, as a number in base units."""
+    """Return `value` as a number in base units; an error names the place `where`."""
     with inside(where):
         return parse(value)
 
@@ -240,7 +249,7 @@ def parsed(parse: Callable[[object], float], value: object, where: str) -> float
 
 def parsed_name(value: object) -> str:
     """Return the name of an application."""
-    if not isinstance(value, str) or not value or _breaks_a_line(value):
+    if not isinstance(value, str) or not value or _has_control_characters(value):
         raise InputError(
             f"{value!r} is not a name",
             where="name",
@@ -249,8 +258,8 @@ def parsed_name(value: object) -> str:
     return value
 
 
-def _breaks_a_line(name: str) -> bool:
-    """Tell whether a text has control characters, which no table can show."""
+def _has_control_characters(name: str) -> bool:
+    """Return True if a text has control characters, which no table can show."""
     return any(unicodedata.category(sign) in ("Cc", "Zl", "Zp") for sign in name)
 
 
@@ -264,7 +273,7 @@ def parsed_profile(value: object) -> list[float]:
     entries = listed(value, "bandwidth")
     if not entries:
         raise InputError(
-            "no bandwidth is listed",
+            "the list of bandwidths is empty",
             where="bandwidth",
             remedy="write the bandwidth on 1, 2, ... targets, or leave it out",
         )
@@ -286,10 +295,13 @@ def _phase(item: object, where: str) -> tuple[str, float]:
 
 
 def _measured(item: object, where: str) -> float:
-    """Return one entry of a profile; a gap would make all after it ambiguous."""
+    """Return one entry of a profile (bytes/s).
+
+    A missing entry is refused: the entries after it would be ambiguous.
+    """
     if item is None:
         raise InputError(
-            "a gap in the bandwidth",
+            "the bandwidth is missing",
             where=where,
             remedy="interpolate between its neighbours, or end the list before it",
         )
@@ -298,7 +310,7 @@ def _measured(item: object, where: str) -> float:
         raise InputError(
             f"{item!r} is not a positive bandwidth",
             where=where,
-            remedy="every entry must be positive; leave out what is not known",
+            remedy="every entry must be positive; leave out unknown entries",
         )
     return value
 

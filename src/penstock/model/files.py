@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Instance files: JSON in and out, every mistake with its place.
+"""Instance files: JSON in and out.
 
 ::
 
@@ -10,13 +10,13 @@
        {"name": "climate", "nodes": 64, "release": 0,
         "phases": [["work", "10 min"], ["io", "500 GiB"], ...]}]}
 
-An application may also have ``start``, ``done_work``, ``done_volume`` (its
-history), ``user``, ``group`` and ``period``. ``start`` is the release, or the
-begin of the window for an application with a history.
+An application may also have ``start``, ``done_work`` and ``done_volume`` (its past
+before the window), ``user``, ``group`` and ``period``. The default of ``start`` is the
+release, or the begin of the window for an application with a past.
 
-A platform may have several ``targets`` (a number) whose ``sharing`` is by
-"bandwidth" or by "time"; an application then lists its own ``targets`` (from 0) and
-may give its ``bandwidth`` on 1, 2, ... of them.
+A platform may have several ``targets`` (a number), whose ``sharing`` is "bandwidth" or
+"time". An application then lists the numbers of its ``targets``, counted from 0, and
+may give its ``bandwidth`` on 1, 2, ... targets.
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ def read_instance(path: str | Path) -> Instance:
 
 
 def write_instance(instance: Instance, path: str | Path) -> None:
-    """Write an instance file; an existing one is replaced only when it is whole."""
+    """Write an instance file; an existing file is replaced only by a complete one."""
     write_document(instance_to_document(instance), path)
 
 
 def instance_to_document(instance: Instance) -> dict[str, Any]:
-    """Return `instance` as the JSON document of this module's docstring."""
+    """Return `instance` as the JSON document that the module docstring shows."""
     return {
         "penstock": FORMAT,
         "platform": _platform_document(instance.platform),
@@ -164,7 +164,7 @@ def _targets(value: object) -> tuple[int, ...]:
         raise InputError(
             f"{value!r} is not a list of storage targets",
             where="targets",
-            remedy="write their numbers, from 0: [0, 1, ...]",
+            remedy="list target numbers, counted from 0: [0, 1, ...]",
         )
     return tuple(value)
 

@@ -20,7 +20,7 @@ __all__ = ["Instance"]
 
 @dataclass(frozen=True, eq=False)
 class Instance:
-    """Everything that a simulation needs but the policy."""
+    """Everything that a simulation needs except the policy."""
 
     platform: Platform
     window: Window
@@ -37,24 +37,24 @@ class Instance:
             first = seen.setdefault(application.name, number)
             if first != number:
                 raise InputError(
-                    f"name {application.name!r} is already that of "
+                    f"the name {application.name!r} is already used by "
                     f"applications[{first}]",
                     where=f"{where}.name",
-                    remedy="names must differ",
+                    remedy="give every application another name",
                 )
             if not all(0 <= r < self.platform.targets for r in application.targets):
                 raise InputError(
-                    f"{list(application.targets)} are not all storage targets",
+                    f"some of {list(application.targets)} do not exist",
                     where=f"{where}.targets",
                     remedy=_known_targets(self.platform.targets),
                 )
             if max(application.release, application.start) >= self.window.end:
                 raise InputError(
-                    f"{application.name!r} is released at {application.release:g} and "
-                    f"starts at {application.start:g}, not before the window ends "
-                    f"({self.window.end:g})",
+                    f"{application.name!r} is released at {application.release:g} s "
+                    f"and starts at {application.start:g} s, but the window ends at "
+                    f"{self.window.end:g} s",
                     where=where,
-                    remedy="leave it out or move the window",
+                    remedy="leave the application out or extend the window",
                 )
             try:
                 application.lost_at_start(cap)
@@ -64,13 +64,16 @@ class Instance:
 
     @cached_property
     def caps(self) -> Column:
-        """b_i of every application (bytes/s)."""
+        """Cap b_i of every application (bytes/s)."""
         caps = np.array([self._cap(a) for a in self.applications])
         caps.setflags(write=False)
         return caps
 
     def _cap(self, application: Application) -> float:
-        """Return b_i: as measured on as many targets, else as the platform says."""
+        """Return the cap b_i of an application (bytes/s).
+
+        The profile gives it, if the application has one; otherwise the platform does.
+        """
         width = len(application.targets)
         if not application.profile.size:
             return self.platform.cap(application.nodes, width)
@@ -84,9 +87,10 @@ class Instance:
         return zip(self.applications, self.caps.tolist(), strict=True)
 
     def dedicated_events(self) -> int:
-        """Return E of papers/1 eq. 5: two events per operation initiated.
+        """Return the number of events E: two for every operation posted in the window.
 
-        Counted in dedicated mode over [T_begin, T_end).
+        Equation 5 of bandwidth sharing, counted in dedicated mode over
+        [T_begin, T_end).
         """
         begin, end = self.window.begin, self.window.end
         events = 0
@@ -97,13 +101,13 @@ class Instance:
         return events
 
     def pressure(self) -> float:
-        """Return the I/O pressure W, papers/1 eq. 11.
+        """Return the I/O pressure W (bandwidth sharing, equation 11).
 
-        The volume that every application would transfer inside the window in
-        dedicated mode, operations cut pro rata at the window's edges, over what
-        the storage can move in that time. Where targets are shared by time: the
-        time for which they would be occupied, over the time there is (the
-        I/O-load of papers/2 eq. 3).
+        W is the volume that all applications would transfer inside the window in
+        dedicated mode, divided by the volume that the storage can transfer in that
+        time. An operation that crosses an edge of the window counts pro rata. Where
+        targets are shared by time, W is the fraction of time for which the targets
+        would be occupied (the I/O-load of target allocation, equation 3).
         """
         begin, end = self.window.begin, self.window.end
         by_time = self.platform.sharing is Sharing.TIME
@@ -116,7 +120,7 @@ class Instance:
         return used / (supply * self.window.length)
 
     def digest(self) -> str:
-        """Return a SHA-256 of all that matters to a simulation."""
+        """Return a SHA-256 of everything that can change a simulation."""
         digest = hashlib.sha256()
         for a in self.applications:
             facts = (a.name, a.nodes, a.release, a.start, a.done_work, a.done_volume)
@@ -130,16 +134,16 @@ class Instance:
 
 def _known_targets(count: int) -> str:
     if count == 1:
-        return "there is one, 0; a platform may have more `targets`"
-    return f"there are 0 to {count - 1}"
+        return "use target 0, the only one, or give the platform more `targets`"
+    return f"use targets 0 to {count - 1}"
 
 
 def _check_length(application: Application, cap: float) -> None:
-    """Refuse an application that takes longer than any number says."""
+    """Raise `InputError` if the duration of an application is not a finite number."""
     with np.errstate(over="ignore"):
         length = application.work.sum() + application.volume.sum() / cap
     if not np.isfinite(length):
         raise InputError(
-            f"its phases take for ever at {cap:g} B/s",
+            f"the phases take infinitely long at {cap:g} B/s",
             remedy="give smaller volumes or a higher bandwidth",
         )

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""The machine: storage bandwidth shared by all, and what one node can draw.
+"""The platform: shared storage bandwidth, and the bandwidth of one compute node.
 
-Storage is one or more equal *targets*. A target is shared in one of two ways:
+Storage consists of one or more equal *targets*. Applications share a target in one of
+two ways:
 
-- by bandwidth (papers/1): what its users draw adds up to B / targets at most;
-- by time (papers/2): only one user is served at a time, at its own full speed.
+- by bandwidth (bandwidth sharing): the rates on a target add up to at most B / targets;
+- by time (target allocation): a target serves one application at a time, at the full
+  speed of that application.
 """
 
 from __future__ import annotations
@@ -18,12 +20,12 @@ from penstock.errors import InputError
 
 __all__ = ["MOST_TARGETS", "Platform", "Sharing", "check_targets"]
 
-#: Each of them takes memory.
+#: Upper limit on the number of targets, because each of them takes memory.
 MOST_TARGETS: Final = 1_000_000
 
 
 def check_targets(count: int, where: str = "targets") -> None:
-    """Raise `InputError` if `count` is no number of storage targets."""
+    """Raise `InputError` if `count` is not a valid number of storage targets."""
     if type(count) is not int or not 1 <= count <= MOST_TARGETS:
         raise InputError(
             f"{count!r} is not a number of storage targets",
@@ -33,7 +35,7 @@ def check_targets(count: int, where: str = "targets") -> None:
 
 
 class Sharing(StrEnum):
-    """What the users of a storage target divide among them."""
+    """What the applications on a storage target share: its bandwidth or its time."""
 
     BANDWIDTH = "bandwidth"
     TIME = "time"
@@ -48,7 +50,7 @@ class Platform:
     node_bandwidth: float
     """b: bandwidth of the network card of one compute node (bytes/s)."""
     targets: int = 1
-    """Storage targets, of bandwidth B / targets each."""
+    """Number of storage targets; each has the bandwidth B / targets."""
     sharing: Sharing = Sharing.BANDWIDTH
 
     def __post_init__(self) -> None:
@@ -70,5 +72,8 @@ class Platform:
         return self.bandwidth / self.targets
 
     def cap(self, nodes: int, targets: int = 1) -> float:
-        """Return b_i = min(p_i b, B), papers/1 eq. 1, on some targets (bytes/s)."""
+        """Return the cap b_i = min(p_i b, targets B / N) of an application (bytes/s).
+
+        With one target of N = 1: equation 1 of bandwidth sharing.
+        """
         return min(nodes * self.node_bandwidth, targets * self.target_bandwidth)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""A placement problem: applications that ask for storage targets, papers/2 section 3.
+"""A placement problem: applications that need storage targets.
+
+Target allocation, section 3. As a file:
 
 ::
 
@@ -11,9 +13,10 @@
         "phases": [["work", "10 min"], ["io", "500 GiB"], ...],
         "bandwidth": ["1.1 GiB/s", "2.0 GiB/s", ...]}]}
 
-``bandwidth`` is b_j(1), b_j(2), ...: measured alone, on 1, 2, ... targets. Where only
-the best number of targets is known, ``best_targets`` says it instead. Both may be
-left out, and so may ``phases``: algorithms that need them will say so.
+``bandwidth`` lists b_j(1), b_j(2), ...: the bandwidth of the application alone on 1, 2,
+... targets. If only the best number of targets is known, give ``best_targets`` instead.
+``bandwidth``, ``best_targets`` and ``phases`` are optional: an algorithm that needs a
+missing one raises an error that names it.
 """
 
 from __future__ import annotations
@@ -59,16 +62,16 @@ _MOST: Final = {"resources": MOST_TARGETS, "compute_nodes": 1_000_000_000}
 class Problem:
     """K applications, N storage targets and Q compute nodes; j counts from 0.
 
-    What is not known of an application is refused when it is asked for.
+    A method that needs an unknown quantity of an application raises `InputError`.
     """
 
     resources: int
-    """N: storage targets (or I/O nodes, or burst-buffer nodes)."""
+    """N: number of storage targets (or I/O nodes, or burst-buffer nodes)."""
     compute_nodes: int
-    """Q: compute nodes of the machine, at least those of the applications."""
+    """Q: number of compute nodes, at least as many as the applications use."""
     applications: tuple[Application, ...]
     best_targets: tuple[int, ...] = ()
-    """n_perf of the applications whose bandwidth is not known; 0: not known either."""
+    """n_perf of applications whose bandwidth is not known; 0 if it is unknown too."""
 
     def __post_init__(self) -> None:
         for name, most in _MOST.items():
@@ -92,17 +95,18 @@ class Problem:
             first = seen.setdefault(application.name, j)
             if first != j:
                 raise InputError(
-                    f"name {application.name!r} is already that of "
+                    f"the name {application.name!r} is already used by "
                     f"applications[{first}]",
                     where=f"applications[{j}].name",
-                    remedy="names must differ",
+                    remedy="give every application another name",
                 )
         used = sum(application.nodes for application in self.applications)
         if used > self.compute_nodes:
             raise InputError(
-                f"{self.compute_nodes} compute nodes, but the applications have {used}",
+                f"the applications use {used} compute nodes, but the machine has "
+                f"{self.compute_nodes}",
                 where="compute_nodes",
-                remedy="nodes are not shared: leave out applications",
+                remedy="leave out applications: they do not share nodes",
             )
         self._check_length(self.best_targets, "best_targets")
 
@@ -110,29 +114,29 @@ class Problem:
         best = self.best_targets[j]
         if best and self.has_bandwidth(j):
             raise InputError(
-                "the bandwidth says already which number of targets is best",
+                "the bandwidth already determines the best number of targets",
                 where="best_targets",
-                remedy="give one of the two",
+                remedy='give "bandwidth" or "best_targets", not both',
             )
         if not 0 <= best <= self.resources:
             raise InputError(
-                f"best on {best} targets, but there are {self.resources}",
+                f"{best} targets are best, but there are only {self.resources}",
                 where="best_targets",
-                remedy="give the best number among those that can be had",
+                remedy=f"give a number from 1 to {self.resources}",
             )
 
     def _check_times(self, j: int) -> None:
-        """Check that stress and load are numbers: no sum, no quotient overflows."""
+        """Check that stress and load are finite: no sum and no quotient overflows."""
         slowest = float(self.applications[j].profile.min(initial=1.0))
         longest = self.compute_time[j] + self.volume[j] / slowest
         if not math.isfinite(longest * self.resources):
             raise InputError(
-                "its phases are too long to be added up",
+                "the sum of the phases is too large",
                 where="phases",
-                remedy="times are in seconds, volumes in bytes",
+                remedy="check the units: times are in seconds, volumes in bytes",
             )
 
-    # --- What is known ------------------------------------------------------------
+    # --- Known quantities ---------------------------------------------------------
 
     @cached_property
     def compute_time(self) -> tuple[float, ...]:
@@ -145,21 +149,21 @@ class Problem:
         return tuple(float(a.volume.sum()) for a in self.applications)
 
     def has_phases(self, j: int) -> bool:
-        """Tell whether T_cpu and V_io are known: an application does something."""
+        """Return True if T_cpu and V_io are known: the application has phases."""
         return self.compute_time[j] + self.volume[j] > 0
 
     def has_bandwidth(self, j: int) -> bool:
-        """Tell whether b_j is known."""
+        """Return True if the bandwidth profile b_j is known."""
         return bool(self.applications[j].profile.size)
 
     def most_targets(self, j: int) -> int:
-        """Return the largest n for application j: what was measured, N at most."""
+        """Return the largest n for which b_j(n) is known, at most N."""
         return min(self.applications[j].profile.size or self.resources, self.resources)
 
-    # --- Characteristic values, papers/2 sections 3.2 and 3.3 ---------------------
+    # --- Characteristic values (target allocation, sections 3.2 and 3.3) -----------
 
     def bandwidth(self, j: int, n: int) -> float:
-        """Return b_j(n): its bandwidth alone on n targets (bytes/s)."""
+        """Return b_j(n), bandwidth of application j alone on n targets (bytes/s)."""
         profile = self._profile(j)
         self._check_width(j, n)
         return float(profile[n - 1])
@@ -169,7 +173,7 @@ class Problem:
         return self.volume[j] / self.bandwidth(j, n)
 
     def io_ratio(self, j: int, n: int) -> float:
-        """Return T_io(n) / (T_cpu + T_io(n)), the part of its time spent in I/O."""
+        """Return T_io(n) / (T_cpu + T_io(n)): the fraction of time spent in I/O."""
         io_time = self.io_time(j, n)
         return io_time / self._time(j, io_time)
 
@@ -184,7 +188,7 @@ class Problem:
         return self.applications[j].nodes * computing
 
     def n_perf(self, j: int) -> int:
-        """Return argmax b_j(n), eq. 1; the smallest of equal ones."""
+        """Return n_perf = argmax b_j(n), equation 1; the smallest n."""
         if self.has_bandwidth(j):
             return int(self.applications[j].profile[: self.resources].argmax()) + 1
         if not self.best_targets[j]:
@@ -192,18 +196,21 @@ class Problem:
         return self.best_targets[j]
 
     def n_sys(self, j: int) -> int:
-        """Return argmin I/O-Stress(j, n), eq. 2; the smallest of equal ones."""
+        """Return n_sys = argmin I/O-Stress(j, n), equation 2; the smallest n."""
         widths = range(1, self.most_targets(j) + 1)
         return min(widths, key=lambda n: self.stress(j, n))
 
     def io_load(self, allocation: Sequence[int]) -> float:
-        """Return I/O-load = (1/N) sum I/O-Stress(j, n_j), eq. 3; > 1: saturated."""
+        """Return I/O-load = (1/N) sum I/O-Stress(j, n_j), equation 3.
+
+        A value above 1 means that the storage is saturated.
+        """
         self.check_allocation(allocation)
         stresses = (self.stress(j, n) for j, n in enumerate(allocation))
         return sum(stresses) / self.resources
 
     def check_allocation(self, allocation: Sequence[int]) -> None:
-        """Raise `InputError` unless every application has a number of targets."""
+        """Raise `InputError` unless every application has a valid number of targets."""
         self._check_length(allocation, "allocation")
         for j, n in enumerate(allocation):
             self._check_width(j, n)
@@ -211,12 +218,12 @@ class Problem:
     def instance(
         self, placement: Sequence[Sequence[int]], window: Window | None = None
     ) -> Instance:
-        """Return the instance in which every application has its targets.
+        """Return the instance in which application j uses the targets `placement[j]`.
 
-        Without a `window`: one that is long enough for an application to end in it.
-        All are released at 0, without a history. Targets are shared by time, so
-        that b_j alone limits an application; the bandwidths of the platform are
-        those that limit nobody: sum and maximum of the b_j(n_perf).
+        The default window is long enough for one application to end in it. All
+        applications are released at 0, without a past. Targets are shared by time, so
+        b_j alone limits application j. The platform's bandwidths are the sum and the
+        maximum of the b_j(n_perf), which limit no application.
         """
         self._check_length(placement, "placement")
         everyone = range(len(placement))
@@ -234,12 +241,13 @@ class Problem:
         return Instance(platform, window, tuple(applications))
 
     def _open_window(self, placement: Sequence[Sequence[int]]) -> Window:
-        """Return a window in which an application ends, if no target idles needlessly.
+        """Return a window in which at least one application ends.
 
-        Target r has no more to do than L_r, the sum of T_io(n) over the applications
-        on it, and while j is in I/O one of its targets is busy: j ends by T_cpu plus
-        the sum of L_r over its targets. The end is twice the earliest of these, so
-        that rounding does not matter.
+        This holds for every policy that leaves no target idle while an application
+        waits for it. The load L_r of target r is the sum of T_io(n) over the
+        applications on it. While application j is in I/O, one of its targets is busy.
+        So j ends not later than T_cpu plus the sum of L_r over its targets. The window
+        ends at twice the smallest of these times, so that rounding does not matter.
         """
         load: defaultdict[int, float] = defaultdict(float)
         for j, targets in enumerate(placement):
@@ -267,8 +275,8 @@ class Problem:
             raise InputError(
                 f"{n!r} is not a number of targets for {self.applications[j].name!r}",
                 where=f"applications[{j}]",
-                remedy=f"1 to {self.most_targets(j)}: those that there are and that "
-                "its bandwidth is known for",
+                remedy=f"give 1 to {self.most_targets(j)}: these targets exist, and "
+                "the bandwidth on them is known",
             )
 
     def _check_length(self, columns: Sequence[object], where: str) -> None:
@@ -276,7 +284,7 @@ class Problem:
             raise InputError(
                 f"{len(columns)} entries for {len(self.applications)} applications",
                 where=where,
-                remedy="give one for each",
+                remedy="give one entry for each application",
             )
 
     def _unknown(self, j: int, what: str, key: str) -> InputError:
@@ -318,12 +326,12 @@ def read_problem(path: str | Path) -> Problem:
 
 
 def write_problem(problem: Problem, path: str | Path) -> None:
-    """Write a problem file; an existing one is replaced only when it is whole."""
+    """Write a problem file; an existing file is replaced only by a complete one."""
     write_document(problem_to_document(problem), path)
 
 
 def problem_to_document(problem: Problem) -> dict[str, Any]:
-    """Return `problem` as the JSON document of this module's docstring."""
+    """Return `problem` as the JSON document that the module docstring shows."""
     return {
         "penstock": FORMAT,
         "resources": problem.resources,
@@ -366,7 +374,7 @@ def _application_document(application: Application, best: int) -> dict[str, Any]
 
 
 def _application(item: object) -> tuple[Application, int]:
-    """Return an application, and its best number of targets (0: not said)."""
+    """Return an application and its best number of targets (0: not given)."""
     optional = {"phases", "bandwidth", "best_targets"}
     fields = checked_fields(item, {"name", "nodes"}, optional)
     application = Application.from_phases(

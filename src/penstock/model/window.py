@@ -13,7 +13,7 @@ __all__ = ["Window"]
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """[T_begin, T_end] of papers/1 section 3.2 (s)."""
+    """The interval [T_begin, T_end] (s); bandwidth sharing, section 3.2."""
 
     begin: float
     end: float
@@ -28,8 +28,8 @@ class Window:
             )
         if not self.begin < self.end:
             raise InputError(
-                f"[{self.begin}, {self.end}] is empty",
-                remedy="the end must come after the begin",
+                f"the window [{self.begin}, {self.end}] is empty",
+                remedy="its end must be later than its begin",
             )
 
     @property

@@ -28,7 +28,7 @@ REFUSED = {
     "replay late.csv d --speed nan": "--speed: 'nan' is not a positive number",
     "replay late.csv d --speed 0": "--speed: '0' is not a positive number",
     f"place {PROBLEM} --simulate --policy set-10:period=given": "has no period, but s",
-    "compare /dev/zero": "/dev/zero: is a device",
+    "compare /dev/zero": "/dev/zero: this is a device",
     "compare --instances 99999999999": "--instances: '99999999999' is out of range",
     "bound --instances 100001": "--instances: '100001' is out of range: 100000 at most",
     "generate synthetic --instances 100001 -o .": "'100001' is out of range",

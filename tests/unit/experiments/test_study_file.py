@@ -175,8 +175,11 @@ def test_a_bad_file_says_what_and_where(
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        ("three", "is an instance (penstock compare takes it"),
-        ("problem", "is a placement problem (penstock place and penstock compare --p"),
+        ("three", "this is an instance (penstock compare takes it"),
+        (
+            "problem",
+            "this is a placement problem (penstock place and penstock compare --p",
+        ),
     ],
 )
 def test_another_kind_of_file_is_named(name: str, kind: str) -> None:

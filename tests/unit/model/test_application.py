@@ -84,7 +84,7 @@ def test_an_unknown_kind_of_phase_is_named_with_its_phase() -> None:
     ("work", "volume"), [([], []), ([1.0], [1.0]), ([1.0, 2.0, 3.0], [1.0])]
 )
 def test_there_is_one_work_phase_more_than_operations(work, volume) -> None:
-    with pytest.raises(InputError, match="one work phase more"):
+    with pytest.raises(InputError, match="one more work phase"):
         Application("a", 1, np.array(work), np.array(volume))
 
 
@@ -146,7 +146,7 @@ def test_start_is_the_release_unless_given() -> None:
 
 
 def test_start_does_not_lie_before_the_release() -> None:
-    with pytest.raises(InputError, match="lies before release") as caught:
+    with pytest.raises(InputError, match="is earlier than release") as caught:
         _make(release=1.0, start=0.5)
     assert caught.value.where == "start"
 

@@ -72,8 +72,11 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "phase": (lambda: parsed_phases([["io", 1], 3]), "phases[1]: 3 is not a phase"),
     "kind": (lambda: parsed_phases([["oi", 1]]), "phases[0]: unknown kind of phase"),
     "profile": (lambda: parsed_profile(3), "bandwidth: not a list"),
-    "empty": (lambda: parsed_profile([]), "bandwidth: no bandwidth is listed"),
-    "gap": (lambda: parsed_profile([1, None]), "bandwidth[1]: a gap in the bandwidth"),
+    "empty": (lambda: parsed_profile([]), "bandwidth: the list of bandwidths is empty"),
+    "gap": (
+        lambda: parsed_profile([1, None]),
+        "bandwidth[1]: the bandwidth is missing",
+    ),
     "zero": (lambda: parsed_profile([0]), "bandwidth[0]: 0 is not a positive"),
     "negative": (lambda: parsed_profile([1, -1]), "bandwidth[1]: -1 is not a positive"),
 }
@@ -134,8 +137,8 @@ def test_what_is_not_json_is_said_so(tmp_path: Path, data: bytes) -> None:
         ('{"a": 1}'.encode("utf-16"), "begins with a byte-order mark"),
         (b'{"a": 1,\n\n  "b" 2}', "Expecting ':' delimiter: line 3, column 7"),
         (b'{"a": 1,\n', "line 2, column 1"),
-        (b'{"a": "NaN",\n "b": [1, NaN]}', "NaN is no number: line 2, column 11"),
-        (b'{"\\"Infinity": -Infinity}', "-Infinity is no number: line 1, column 16"),
+        (b'{"a": "NaN",\n "b": [1, NaN]}', "NaN is not a number: line 2, column 11"),
+        (b'{"\\"Infinity": -Infinity}', "-Infinity is not a number: line 1, column 16"),
     ],
 )
 def test_what_is_wrong_with_json_and_where(
@@ -150,9 +153,17 @@ def test_what_is_wrong_with_json_and_where(
 
 #: Kind of file that is asked for -> keys, and the other kinds that are told apart.
 OTHERS = {
-    "an instance": ({"platform", "window"}, {"resources": 3}, "is a placement problem"),
-    "a problem": ({"resources"}, {"platform": {}, "window": []}, "is an instance"),
-    "a result": ({"resources"}, {"penstock": 1, "provenance": {}}, "is a result of"),
+    "an instance": (
+        {"platform", "window"},
+        {"resources": 3},
+        "this is a placement problem",
+    ),
+    "a problem": ({"resources"}, {"platform": {}, "window": []}, "this is an instance"),
+    "a result": (
+        {"resources"},
+        {"penstock": 1, "provenance": {}},
+        "this is a result of",
+    ),
 }
 
 
@@ -167,7 +178,9 @@ def test_another_kind_of_file_is_named(case: str) -> None:
 def test_a_study_is_named_though_it_is_no_json(tmp_path: Path) -> None:
     path = tmp_path / "s.toml"
     path.write_text("[sweep]\npressure = [0.5]\n")
-    with pytest.raises(InputError, match=r"s\.toml: is a study \(penstock study take"):
+    with pytest.raises(
+        InputError, match=r"s\.toml: this is a study \(penstock study read"
+    ):
         read_document(path)
 
 
@@ -200,7 +213,7 @@ def test_a_truncated_gz_file_is_said_so(tmp_path: Path) -> None:
 def test_a_key_that_is_there_twice_is_said_so(tmp_path: Path) -> None:
     path = tmp_path / "file.json"
     path.write_text('{"penstock": 1, "applications": [], "penstock": 1}')
-    with pytest.raises(InputError, match="not JSON: the key 'penstock' is there twice"):
+    with pytest.raises(InputError, match="not JSON: the key 'penstock' occurs twice"):
         read_document(path)
 
 
@@ -332,5 +345,5 @@ def test_a_name_is_one_line(name: object) -> None:
 
 
 def test_a_device_has_no_end() -> None:
-    with pytest.raises(InputError, match="/dev/zero: is a device"):
+    with pytest.raises(InputError, match="/dev/zero: this is a device"):
         read_document("/dev/zero")

@@ -191,11 +191,11 @@ MISTAKES: list[tuple[str, Change, str]] = [
     (
         "target-of-none",
         _app(0, "targets", [5]),
-        "applications[0].targets: [5] are not all storage targets (there is one, 0;",
+        "applications[0].targets: some of [5] do not exist (use target 0,",
     ),
     ("window-object", _put("window", {}), "window: {} is not a window"),
     ("window-short", _put("window", [0]), "window: [0] is not a window"),
-    ("window-empty", _put("window", [5, 5]), "window: [5.0, 5.0] is empty"),
+    ("window-empty", _put("window", [5, 5]), "window: the window [5.0, 5.0] is empty"),
     ("window-nan", _put("window", [0, "nan"]), "window[1]: 'nan' is not a finite time"),
     ("window-null", _put("window", [None, 1]), "window[0]: None is not a time"),
     ("applications-object", _put("applications", {}), "applications: not a list"),
@@ -220,7 +220,7 @@ MISTAKES: list[tuple[str, Change, str]] = [
     (
         "name-twice",
         _app(1, "name", "climate"),
-        "applications[1].name: name 'climate' is already that of applications[0]",
+        "applications[1].name: the name 'climate' is already used by applications[0]",
     ),
     (
         "user-null",
@@ -265,7 +265,7 @@ MISTAKES: list[tuple[str, Change, str]] = [
     (
         "start-early",
         _app(0, "start", -1),
-        "applications[0].start: start -1.0 lies before release 0.0",
+        "applications[0].start: start -1.0 is earlier than release 0.0",
     ),
     (
         "history-negative",
@@ -340,12 +340,12 @@ MISTAKES: list[tuple[str, Change, str]] = [
     (
         "profile-empty",
         _app(1, "bandwidth", []),
-        "applications[1].bandwidth: no bandwidth is listed",
+        "applications[1].bandwidth: the list of bandwidths is empty",
     ),
     (
         "profile-gap",
         _app(1, "bandwidth", [1, None, 3]),
-        "applications[1].bandwidth[1]: a gap in the bandwidth",
+        "applications[1].bandwidth[1]: the bandwidth is missing",
     ),
     (
         "profile-zero",

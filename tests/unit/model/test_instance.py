@@ -110,7 +110,7 @@ def test_names_differ() -> None:
     with pytest.raises(InputError) as caught:
         make(*(app(name, ("work", 20.0)) for name in "abcb"))
     assert caught.value.where == "applications[3].name"
-    assert "'b' is already that of applications[1]" in caught.value.what
+    assert "'b' is already used by applications[1]" in caught.value.what
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_names_differ() -> None:
     [{"release": 10.0}, {"release": 11.0}, {"release": 0.0, "start": 10.0}],
 )
 def test_an_application_starts_before_the_window_ends(times: dict[str, float]) -> None:
-    with pytest.raises(InputError, match="not before the window ends") as caught:
+    with pytest.raises(InputError, match="but the window ends at") as caught:
         make(app("a", ("work", 20.0)), app("late", ("work", 20.0), **times))
     assert caught.value.where == "applications[1]"
     assert "'late'" in caught.value.what
@@ -209,7 +209,7 @@ def test_digest_does_not_tell_whole_numbers_from_floats() -> None:
 
 
 def test_an_application_that_never_ends_is_refused() -> None:
-    with pytest.raises(InputError, match="take for ever at 1e-300 B/s"):
+    with pytest.raises(InputError, match="take infinitely long at 1e-300 B/s"):
         Instance(
             Platform(1e-300, 1e-300),
             Window(0.0, 10.0),

@@ -123,9 +123,12 @@ def test_no_allocation_has_a_lower_io_load_than_n_sys(it: Problem) -> None:
 @pytest.mark.parametrize(
     ("allocation", "message"),
     [
-        ((1,), "allocation: 1 entries for 2 applications (give one for each)"),
-        ((0, 1), "applications[0]: 0 is not a number of targets for 'a' (1 to 3"),
-        ((1, 4), "applications[1]: 4 is not a number of targets for 'b' (1 to 3"),
+        (
+            (1,),
+            "allocation: 1 entries for 2 applications",
+        ),
+        ((0, 1), "applications[0]: 0 is not a number of targets for 'a' (give 1 to 3"),
+        ((1, 4), "applications[1]: 4 is not a number of targets for 'b' (give 1 to 3"),
         ((1, True), "applications[1]: True is not a number of targets"),
         ((1, 1.0), "applications[1]: 1.0 is not a number of targets"),
     ],
@@ -191,8 +194,8 @@ def test_an_instance_has_the_targets_and_limits_nobody_otherwise() -> None:
         ([(0,)], "placement: 1 entries for 2 applications"),
         ([(0,), (1, 1)], "applications[1].targets: [1, 1] are not different"),
         ([(0,), ()], "applications[1].targets: [] are not different"),
-        ([(0,), (3,)], "applications[1].targets: [3] are not all storage targets"),
-        ([(0,), (-1,)], "applications[1].targets: [-1] are not all storage targets"),
+        ([(0,), (3,)], "applications[1].targets: some of [3] do not exist"),
+        ([(0,), (-1,)], "applications[1].targets: some of [-1] do not exist"),
     ],
 )
 def test_an_unlawful_placement_is_refused(placement: Any, message: str) -> None:
@@ -316,7 +319,7 @@ MISTAKES: dict[str, tuple[Callable[[Any], None], str]] = {
     "nodes": (_put("compute_nodes", "x"), "compute_nodes: 'x' is not a number of"),
     "crowd": (
         _put("compute_nodes", 51),
-        "compute_nodes: 51 compute nodes, but the applications have 52 (nodes are",
+        "compute_nodes: the applications use 52 compute nodes, but the machine has 51",
     ),
     "list": (_put("applications", {}), "applications: not a list"),
     "nobody": (_put("applications", []), "applications: no application"),
@@ -325,7 +328,7 @@ MISTAKES: dict[str, tuple[Callable[[Any], None], str]] = {
     "name": (_put(*FIRST, "name", ""), "applications[0].name: '' is not a name"),
     "twice": (
         _put(*SECOND, "name", "climate"),
-        "applications[1].name: name 'climate' is already that of applications[0]",
+        "applications[1].name: the name 'climate' is already used by applications[0]",
     ),
     "node": (_put(*FIRST, "nodes", 0), "applications[0].nodes: 0 is not a number of"),
     "phases": (_put(*FIRST, "phases", "x"), "applications[0].phases: not a list"),
@@ -343,16 +346,16 @@ MISTAKES: dict[str, tuple[Callable[[Any], None], str]] = {
     ),
     "endless io": (
         _put(*FIRST, "bandwidth", [1e-300]),
-        "applications[0].phases: its phases are too long to be added up",
+        "applications[0].phases: the sum of the phases is too large",
     ),
     "profile": (_put(*FIRST, "bandwidth", 5), "applications[0].bandwidth: not a list"),
     "no profile": (
         _put(*FIRST, "bandwidth", []),
-        "applications[0].bandwidth: no bandwidth is listed",
+        "applications[0].bandwidth: the list of bandwidths is empty",
     ),
     "gap": (
         _put(*FIRST, "bandwidth", 1, None),
-        "applications[0].bandwidth[1]: a gap in the bandwidth (interpolate",
+        "applications[0].bandwidth[1]: the bandwidth is missing (interpolate",
     ),
     "zero": (
         _put(*FIRST, "bandwidth", 2, 0),
@@ -372,7 +375,7 @@ MISTAKES: dict[str, tuple[Callable[[Any], None], str]] = {
     ),
     "best": (
         _put(*SECOND, "best_targets", 5),
-        "applications[1].best_targets: best on 5 targets, but there are 4",
+        "applications[1].best_targets: 5 targets are best, but there are only 4",
     ),
     "no best": (
         _put(*SECOND, "best_targets", 0),
@@ -380,7 +383,7 @@ MISTAKES: dict[str, tuple[Callable[[Any], None], str]] = {
     ),
     "both": (
         _put(*FIRST, "best_targets", 2),
-        "applications[0].best_targets: the bandwidth says already",
+        "applications[0].best_targets: the bandwidth already determines",
     ),
 }
 
