@@ -175,7 +175,7 @@ def test_a_bad_file_says_what_and_where(
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        ("three", "this is an instance (penstock compare takes it"),
+        ("three", "this is an instance (penstock compare reads it"),
         (
             "problem",
             "this is a placement problem (penstock place and penstock compare --p",
