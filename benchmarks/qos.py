@@ -62,7 +62,7 @@ def seconds(scheduler: QosScheduler | Bare) -> float:
         sent.extend(scheduler.dispatch(now))
         if number >= UNDER_WAY and sent:
             done = sent.popleft()
-            scheduler.complete(done, done.size, now)
+            scheduler.complete(done, done.size_bytes, now)
             sent.extend(scheduler.dispatch(now))
     return time.process_time() - began
 

@@ -23,7 +23,7 @@ class Cascade:
     """Lets requests go in the order of a scheduler, within limits."""
 
     def __init__(self, scheduler: Scheduler, limiter: Limiter) -> None:
-        self.wake = inf
+        self.wake_s = inf
         self._scheduler = scheduler
         self._limiter = limiter
 
@@ -35,7 +35,7 @@ class Cascade:
         """Return the requests that may go now, and set when to ask again."""
         sent = self._scheduler.dispatch(now)
         if self._limiter.is_open:
-            self.wake = self._scheduler.wake
+            self.wake_s = self._scheduler.wake_s
             return sent
         gone = []
         for request in sent:
@@ -44,7 +44,7 @@ class Cascade:
             else:
                 gone.append(request)
         gone += self._limiter.dispatch(now)
-        self.wake = min(self._scheduler.wake, self._limiter.wake)
+        self.wake_s = min(self._scheduler.wake_s, self._limiter.wake_s)
         return gone
 
     def complete(self, request: Request, moved: int, now: float) -> None:

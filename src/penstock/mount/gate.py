@@ -80,19 +80,19 @@ class Gate:
         for request in gone:
             if request in self._waiting:
                 self._waiting.pop(request).set()
-        if self._scheduler.wake < self._asleep_until:
+        if self._scheduler.wake_s < self._asleep_until:
             self._sooner.set()
         return gone
 
     async def run(self) -> None:
         """Ask the scheduler at the times it wants to be asked, for ever."""
         while True:
-            self._asleep_until = self._scheduler.wake
+            self._asleep_until = self._scheduler.wake_s
             with trio.move_on_at(self._asleep_until):
                 await self._sooner.wait()
             self._sooner = trio.Event()
             # Asked at a time that it no longer wants, it would close a window there.
-            if self._scheduler.wake <= trio.current_time():
+            if self._scheduler.wake_s <= trio.current_time():
                 self.dispatch()
 
     @property

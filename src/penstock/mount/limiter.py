@@ -90,7 +90,7 @@ class _Pool:
     def take(self, request: Request) -> None:
         """Take what a request asks for; without a limit there is nothing to take."""
         if self.rate < inf:
-            self.level -= request.size
+            self.level -= request.size_bytes
             self.takers.add(request)
 
     def give_back(self, request: Request, moved: int, now: float) -> None:
@@ -98,7 +98,7 @@ class _Pool:
         if request in self.takers:
             self.takers.remove(request)
             self.settle(now)
-            self.level += request.size - moved
+            self.level += request.size_bytes - moved
 
 
 class Limiter:
@@ -107,7 +107,7 @@ class Limiter:
     def __init__(self, limits: Limits, now: float) -> None:
         self.limits = limits
         self._unlimited = limits == Limits()
-        self.wake = inf
+        self.wake_s = inf
         self._total = _Pool(limits.total, now)
         self._own = {kind: _Pool(getattr(limits, kind), now) for kind in KINDS}
         self._pools = (self._total, *self._own.values())
@@ -156,7 +156,7 @@ class Limiter:
 
     def _next(self) -> Request | None:
         """Take out a request that may go; note what those wait for who may not."""
-        self.wake = inf
+        self.wake_s = inf
         for pool in self._pools:
             pool.release()
         for lane in sorted(filter(None, self._lanes.values()), key=lambda x: x[0][0]):
@@ -172,13 +172,13 @@ class Limiter:
 
     def _missing(self, request: Request) -> list[_Pool]:
         """Return the pools that a request waits for; what the other has is kept."""
-        size, missing = request.size, []
+        size, missing = request.size_bytes, []
         for pool in (self._own[request.kind], self._total):
             if pool.has(size):
                 pool.kept = max(pool.kept, size)
             else:
                 pool.awaited = True
-                self.wake = min(self.wake, pool.ready(size))
+                self.wake_s = min(self.wake_s, pool.ready(size))
                 missing.append(pool)
         return missing
 

@@ -65,8 +65,8 @@ class Peers:
 
     def _news(self) -> Mapping[str, float] | None:
         """Return what is worth a message now."""
-        served = self._scheduler.served
-        news: Mapping[str, float] | None = self._teller.news(served)
+        served = self._scheduler.served_bytes
+        news: Mapping[str, float] | None = self._teller.next_report(served)
         self._looks += 1
         if news is None and self._looks >= _LOOKS and served != self._told:
             news = dict(served)
@@ -80,7 +80,7 @@ class Peers:
             with suppress(OSError):
                 totals = decode(await port.recv(_LARGEST), self._link.key)
                 if totals is not None and totals.run != self._run:
-                    self._scheduler.hear(totals.run, totals.served)
+                    self._scheduler.record_remote_service(totals.run, totals.served)
 
 
 def _bound(link: Link) -> socket.socket:

@@ -91,7 +91,7 @@ class Service:
                 )
         now = trio.current_time()
         self.objectives = objectives_from(document)
-        self.scheduler.change(self.objectives.slos, now)
+        self.scheduler.set_slos(self.objectives.slos, now)
         self._spread()
         self.gate.meters = self._meters(now)
         self.gate.dispatch()
@@ -115,7 +115,7 @@ class Service:
     def _spread(self) -> None:
         """Infer service at other mounts from the layout, where it is not told."""
         if self.objectives is not None and self.objectives.link is None:
-            self.scheduler.spread(self.objectives.layout)
+            self.scheduler.set_layout(self.objectives.layout)
 
     def _meters(self, now: float) -> dict[str, Meter]:
         """Return a meter for each application; those that stay go on counting."""
@@ -125,7 +125,7 @@ class Service:
         meters = {}
         for name in {**slos, self.objectives.default: None}:
             meters[name] = before.get(name) or Meter(0.0, now)
-            meters[name].latency_s = slo_of(slos, name).latency
+            meters[name].latency_s = slo_of(slos, name).latency_s
         return meters
 
     def _application(self, name: str, queued: Counter[str]) -> ApplicationState:
@@ -134,8 +134,8 @@ class Service:
         slo = slo_of(self.objectives.slos if self.objectives else {}, name)
         return ApplicationState(
             name,
-            slo.throughput,
-            slo.latency,
+            slo.throughput_bytes_per_s,
+            slo.latency_s,
             queued[name],
             window.p95_s,
             window.bytes_per_s,

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: MIT
-"""Which request goes next, and how many at once: throughput and latency together.
+"""Request schedulers: which request is sent next, and how many at once.
 
-A scheduler is a state machine: it is told what arrives and what completes, and says
-what may go (`Scheduler`). Time is passed in. The simulator and the mount drive the same
-object.
+A scheduler is a pure state machine (`Scheduler`): the driver reports arrivals and
+completions with their times and asks which requests to send. The simulator and the
+mount drive the same object.
 
-A scheduler is one file with a function ``make(slos, now, ...)``, and a row in
-`SCHEDULERS`. One outside of penstock needs no row: name it by its dotted name, or
-install it under the entry-point group ``penstock.schedulers``.
+A scheduler is one file with a function ``make(slos, now, ...)`` and a row in
+`SCHEDULERS`. A scheduler outside of penstock needs no row: name it by its dotted name,
+or install it under the entry-point group ``penstock.schedulers``.
+
+Files: `request` (interface), `slo`, `scheduler` (common part of `fifo`, `sfq`, `edf`),
+`remote_service` (several servers), `two_level` with its parts `late_aware`, `feedback`
+and `saturation`.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from penstock.qos.elsewhere import (
+from penstock.qos.remote_service import (
     Layout,
     RemoteService,
     ReportedService,
@@ -24,7 +28,7 @@ from penstock.qos.elsewhere import (
 )
 from penstock.qos.request import (
     KINDS,
-    LEAST_COST,
+    MIN_COST_BYTES,
     Kind,
     QosScheduler,
     Request,
@@ -35,7 +39,7 @@ from penstock.registry import Parameter, Registry, TableRow, labelled, parameter
 
 __all__ = [
     "KINDS",
-    "LEAST_COST",
+    "MIN_COST_BYTES",
     "SCHEDULERS",
     "SCHEDULER_REGISTRY",
     "Kind",
@@ -56,28 +60,28 @@ __all__ = [
 ]
 
 SCHEDULERS: Final[dict[str, TableRow]] = {
-    "fifo": TableRow("fifo", "Send requests as they come.", "baseline"),
+    "fifo": TableRow("fifo", "Send requests in order of arrival.", "baseline"),
     "sfq": TableRow(
         "sfq",
-        "Share throughput in proportion to the SLOs, a fixed number at once.",
-        "papers/5 §2 (SFQ(D))",
+        "Share throughput in proportion to the SLOs, at a fixed depth (SFQ(D), DSFQ).",
+        "two-level scheduling, section 2",
     ),
     "edf": TableRow(
         "edf",
-        "Send the earliest deadline first, a fixed number at once.",
-        "papers/5 §3.2",
+        "Send the earliest deadline first, at a fixed depth (EDF).",
+        "two-level scheduling, section 3.2",
     ),
     "two-level": TableRow(
         "two_level",
-        "Share throughput, then the earliest deadline first, as deep as latency bears.",
-        "papers/5 §3",
+        "Share throughput by start tags, then send by deadline; feedback sets depth.",
+        "two-level scheduling, section 3",
     ),
 }
 
 SCHEDULER_REGISTRY: Final = Registry(
     kind="scheduler",
     plural="schedulers",
-    decides="which request goes next, and how many at once",
+    decides="which request is sent next, and how many at once",
     package=__name__,
     table=SCHEDULERS,
     function="make",
@@ -87,7 +91,7 @@ SCHEDULER_REGISTRY: Final = Registry(
 
 @dataclass(frozen=True)
 class SchedulerSpec:
-    """A scheduler by name, its parameters set: makes as many as there are servers."""
+    """A scheduler name with its parameter values; makes one scheduler per server."""
 
     name: str
     label: str
@@ -96,13 +100,13 @@ class SchedulerSpec:
     settings: Mapping[str, float] = field(repr=False)
 
     def make(self, slos: Mapping[str, Slo], now: float) -> QosScheduler:
-        """Return a scheduler that begins at `now` (s)."""
+        """Return a new scheduler that starts at `now` (s)."""
         return self.function(slos, now, **self.settings)
 
 
 def get_scheduler(text: str) -> SchedulerSpec:
     """Return the scheduler for ``name`` or ``name:key=value,key=value``."""
-    found = SCHEDULER_REGISTRY.find(text)
-    values = parameter_values(f"scheduler {found.name}", found.declared, found.given)
-    label = labelled(found.name, found.declared, values)
-    return SchedulerSpec(found.name, label, found.function, values)
+    entry = SCHEDULER_REGISTRY.find(text)
+    values = parameter_values(f"scheduler {entry.name}", entry.declared, entry.given)
+    label = labelled(entry.name, entry.declared, values)
+    return SchedulerSpec(entry.name, label, entry.function, values)

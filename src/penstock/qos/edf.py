@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: MIT
-"""Send the earliest deadline first, a fixed number at once.
+"""Send the earliest deadline first, at a fixed depth (EDF).
 
 Rule
-    A request that arrives at a is due at a + l_i. The one that is due first goes first;
-    of equals the one that came first.
+    A request of application i that arrives at time a has the deadline a + l_i. The
+    earliest deadline goes first; among equal deadlines, the request queued first.
 
 Parameters
     depth
         Requests at the storage at once; 0: any number. Default 8.
 
 Properties
-    O(log n) per request, n waiting. Meets all deadlines if any order does, on a storage
-    that serves one after the other. Under overload everybody is late by the same: it
-    knows nothing of shares. Nobody starves, since what comes later is due later but for
-    the difference of two latencies.
+    O(log n) per request, with n queued requests. On a storage that serves one request
+    after the other, EDF meets all deadlines if any order does. Under overload all
+    applications are late by the same time, because EDF does not know shares. No request
+    starves: only requests that arrive less than l_i - min_j l_j later can overtake it.
 
 Source
-    papers/5 section 3.2 (the lower level, alone).
+    Two-level scheduling, section 3.2 (its lower level, used alone).
 """
 
 from __future__ import annotations
@@ -26,71 +26,75 @@ from heapq import heappop, heappush
 from typing import Final
 
 from penstock.qos.request import Request
-from penstock.qos.scheduler import DEPTH, OneQueue, Queue, depth_parameter
+from penstock.qos.scheduler import DEPTH, Queue, SingleQueueScheduler, depth_parameter
 from penstock.qos.slo import Slo, slo_of
 
-__all__ = ["PARAMETERS", "Deadlines", "DueFirst", "make"]
+__all__ = ["PARAMETERS", "DeadlineHeap", "DeadlineQueue", "make"]
 
 PARAMETERS: Final = (depth_parameter(DEPTH),)
 
 
-class DueFirst:
-    """Requests by their deadlines; of equals the one that was put in first."""
+class DeadlineHeap:
+    """Requests by deadline; among equal deadlines, in order of insertion."""
 
     __slots__ = ("_number", "heap")
 
     def __init__(self) -> None:
         self.heap: list[tuple[float, int, Request]] = []
-        """By deadline, then by number."""
+        """(deadline, insertion number, request)."""
         self._number = 0
 
     def __len__(self) -> int:
         return len(self.heap)
 
     def push(self, request: Request) -> None:
-        """Put in a request that has a deadline."""
+        """Add a request whose deadline is set."""
         self._number += 1
-        heappush(self.heap, (request.deadline, self._number, request))
+        heappush(self.heap, (request.deadline_s, self._number, request))
 
     def pop(self) -> Request:
-        """Take out the one that is due first."""
+        """Remove and return the request with the earliest deadline."""
         return heappop(self.heap)[2]
 
-    def due(self, until: float) -> int:
-        """Return how many are due before `until` (s)."""
-        return sum(deadline < until for deadline, _, _ in self.heap)
+    def count_due_before(self, time_s: float) -> int:
+        """Return the number of requests with a deadline before `time_s`."""
+        return sum(deadline_s < time_s for deadline_s, _, _ in self.heap)
 
 
-class Deadlines(Queue):
-    """Gives every request its deadline, a + l_i."""
+class DeadlineQueue(Queue):
+    """Sets the deadline a + l_i of every request and orders requests by deadline."""
 
     def __init__(self, slos: Mapping[str, Slo]) -> None:
-        self._requests = DueFirst()
-        self._latency: dict[str, float] = {}
+        self._requests = DeadlineHeap()
+        self._latencies_s: dict[str, float] = {}
         self._slos = slos
 
     def __len__(self) -> int:
         return len(self._requests)
 
     def push(self, request: Request) -> None:
-        """Take in a request that has just arrived."""
-        latency = self._latency.get(request.application)
-        if latency is None:
-            latency = slo_of(self._slos, request.application).latency
-            self._latency[request.application] = latency
-        request.deadline = request.arrived + latency
+        """Set the deadline of a request that has just arrived, and queue it."""
+        latency_s = self._latencies_s.get(request.application)
+        if latency_s is None:
+            latency_s = slo_of(self._slos, request.application).latency_s
+            self._latencies_s[request.application] = latency_s
+        request.deadline_s = request.arrived_s + latency_s
         self._requests.push(request)
 
     def pop(self) -> Request:
-        """Take out the one that is due first."""
+        """Remove and return the request with the earliest deadline."""
         return self._requests.pop()
 
-    def change(self, slos: Mapping[str, Slo]) -> None:
-        """Set other objectives, for those that come from now on."""
+    def set_slos(self, slos: Mapping[str, Slo]) -> None:
+        """Replace the SLOs; deadlines that are already set do not change."""
         self._slos = dict(slos)
-        self._latency.clear()
+        self._latencies_s.clear()
 
 
-def make(slos: Mapping[str, Slo], now: float, depth: float) -> OneQueue:  # noqa: ARG001
-    """Return a scheduler that begins now."""
-    return OneQueue(Deadlines(slos), depth)
+def make(
+    slos: Mapping[str, Slo],
+    now: float,  # noqa: ARG001
+    depth: float,
+) -> SingleQueueScheduler:
+    """Return a scheduler that starts at `now`."""
+    return SingleQueueScheduler(DeadlineQueue(slos), depth)

@@ -1,42 +1,50 @@
 # SPDX-License-Identifier: MIT
-"""How deep the queue at the storage may be: feedback, window by window.
+"""Feedback control of the queue depth at the storage, once per time window.
 
-Per time window k and class (application) i, papers/5 section 3.2.2:
+Quantities per time window k and class (application) i (two-level scheduling, section
+3.2.2):
 
 ======== ==========================================================================
-L        depth: requests that may be at the storage at once
-L_max    most that were there in window k
-X        requests that the storage completed in window k
-D_i      the class's latency bound l_i
-MT_i     mean waiting time in the EDF queue, of window k + 1: that of k
-T_i      95th percentile of the time at the storage
-E_i      (D_i - MT_i) / T_i: how much longer a request may be at the storage
-L_RT_i   E_i L: the deepest that keeps the latency of class i
-L_0      the least with which all that is due by the end of window k + 1 completes
-L_U      the least with which all that is there, or comes, completes
+L        depth: maximum number of requests at the storage at once
+L_max    largest number of requests that were at the storage in window k
+X        number of requests that the storage completed in window k
+D_i      latency bound of class i
+MT_i     mean waiting time of class i in the EDF queue; the value of window k is the
+         estimate for window k + 1
+T_i      95th percentile of the time that requests of class i spent at the storage
+E_i      (D_i - MT_i) / T_i: factor by which the time at the storage may grow
+L_RT_i   E_i L: largest depth that keeps the latency bound of class i
+L_0      least depth that completes everything due by the end of window k + 1
+L_U      least depth that completes everything that is queued or will arrive
 ======== ==========================================================================
 
-Depth and completions are in proportion, L / X for each: to complete N requests takes a
-depth of N L / X. So L_0 and L_U. If L_RT_i < L_0 for some i, the storage is
-*overloaded*: what is due cannot be had in time. Otherwise the depth is the least over
-the classes of L_RT_i, or of L_U where that is less. An overloaded storage has the
-infinite depth, and L_max stands for L, until X exceeds what is due; then the depth is
-the least over the classes of the larger of L_RT_i and L_0.
+Completions are assumed proportional to the depth, so N completions need the depth
+N L / X. This gives L_0 and L_U:
 
-Readings of ours, where the paper leaves it open:
+    L_0 = N_due L / X,    L_U = N_all L / X.
 
-- L is no more than L_max where the depth was not used up: T_i was measured at L_max.
-- A storage that was idle could have completed more: X counts as X / (share of the
-  window in which it was not).
-- Leaving overload. The paper says that the depth stays infinite while all that is there
-  or comes in window k + 1 exceeds X, and that it is chosen anew when X exceeds what is
-  due by then. Both can be true, as what is due is a part of what is there. Here the
-  second alone decides, with ``overload=send`` too: the first would keep a storage at
-  the infinite depth that can serve in time all that is due.
-- The text of L_U is damaged in our copy; this is what makes sense of its use. It bounds
-  the depth only beyond 2 L: where little comes it is small, and the next burst would
-  find a depth of 1. In the paper, too, the depth of a light load is L_RT (section
-  4.2.1: about 15, which is 300 ms x 50 MB/s / 1 MB).
+Rule for the depth of window k + 1:
+
+- Not overloaded so far. If L_RT_i < L_0 for some class i, the storage becomes
+  *overloaded*: it cannot complete in time what is due. The depth is then infinite, and
+  L_max is used in place of L. Otherwise the depth is min_i min(L_RT_i, L_U).
+- Overloaded so far. The storage stays overloaded while X <= N_due. Otherwise the depth
+  is min_i max(L_RT_i, L_0).
+
+Interpretations, where the paper leaves the choice open:
+
+- L is at most L_max: if the depth was not used up, T_i was measured at L_max.
+- A storage that was idle could have completed more. X is therefore divided by the
+  fraction of the window in which the storage was busy.
+- Leaving overload. The paper says that the depth stays infinite while more is queued or
+  arriving than X, and also that it is set anew when X exceeds what is due. Both can be
+  true, since what is due is part of what is queued or arriving. Here the second
+  condition alone decides, also with ``overload=send``: the first would keep the depth
+  infinite although everything due can be completed in time.
+- The definition of L_U is not legible in our copy of the paper; this one fits its use.
+  L_U limits the depth only beyond 2 L: under a light load L_U is small, and the next
+  burst would meet a depth of 1. In the paper, too, the depth under a light load is
+  L_RT (section 4.2.1: about 15, which is 300 ms x 50 MB/s / 1 MB).
 """
 
 from __future__ import annotations
@@ -48,127 +56,136 @@ from typing import Final
 
 __all__ = [
     "PERCENTILE",
+    "ClassStatistics",
     "DepthDecision",
-    "Served",
     "WindowStatistics",
-    "decide",
+    "decide_depth",
     "percentile",
 ]
 
-#: Of the response times, what an SLO's latency bounds.
+#: The percentile of the response times that an SLO bounds.
 PERCENTILE: Final = 0.95
+#: Lower bound of T_i, against division by zero.
+_MIN_TIME_S: Final = 1e-9
+#: Lower bound of the busy fraction by which X is divided.
+_MIN_BUSY_SHARE: Final = 0.01
 
 
 def percentile(values: Sequence[float]) -> float:
-    """Return the smallest value that 95 % of all do not exceed."""
+    """Return the 95th percentile: the smallest value that 95 % do not exceed."""
     return sorted(values)[ceil(PERCENTILE * len(values)) - 1]
 
 
 @dataclass(slots=True)
-class Served:
-    """What was seen of one class in a window."""
+class ClassStatistics:
+    """What was measured of one class in a window."""
 
-    latency: float
-    """D_i (s)."""
-    times: list[float] = field(default_factory=list)
-    """Time at the storage (s) of each request that completed."""
-    waited: float = 0.0
-    """Time in the EDF queue (s), of all those together."""
-    came: int = 0
-    """Requests that came to the EDF queue."""
+    latency_s: float
+    """D_i."""
+    storage_times_s: list[float] = field(default_factory=list)
+    """Time at the storage of each completed request."""
+    queue_time_s: float = 0.0
+    """Sum of the times that these requests spent in the EDF queue."""
+    admitted: int = 0
+    """Requests that entered the EDF queue."""
 
-    def mean_wait(self) -> float:
-        """Return MT_i (s)."""
-        return self.waited / len(self.times)
+    def mean_wait_s(self) -> float:
+        """Return MT_i."""
+        return self.queue_time_s / len(self.storage_times_s)
 
-    def stretch(self) -> float:
+    def slack_factor(self) -> float:
         """Return E_i = (D_i - MT_i) / T_i."""
-        return (self.latency - self.mean_wait()) / max(percentile(self.times), 1e-9)
+        storage_s = max(percentile(self.storage_times_s), _MIN_TIME_S)
+        return (self.latency_s - self.mean_wait_s()) / storage_s
 
 
 @dataclass(frozen=True, slots=True)
 class WindowStatistics:
-    """What was seen in a window, and what is there at its end."""
+    """What was measured in a window, and the queue lengths at its end."""
 
-    window: float
-    """Its length (s)."""
-    classes: Mapping[str, Served]
+    length_s: float
+    """Length of the window."""
+    classes: Mapping[str, ClassStatistics]
     depth: float
     """L."""
-    most: int
+    max_outstanding: int
     """L_max."""
-    busy: float
-    """Share of the window in which the storage was not idle."""
+    busy_share: float
+    """Fraction of the window in which the storage was not idle."""
     outstanding: int
-    """At the storage now."""
+    """Requests at the storage at the end."""
     queued: int
-    """In the EDF queue now."""
-    due: int
-    """Those of them that are due within a window from now."""
+    """Requests in the EDF queue at the end."""
+    queued_due: int
+    """Requests in the EDF queue that are due within the next window."""
 
     @property
     def completed(self) -> float:
-        """X, had the storage never been idle."""
-        count = sum(len(c.times) for c in self.classes.values())
-        return count / min(1.0, max(self.busy, 0.01))
+        """X, scaled to a storage that was never idle."""
+        count = sum(len(c.storage_times_s) for c in self.classes.values())
+        return count / min(1.0, max(self.busy_share, _MIN_BUSY_SHARE))
 
     @property
-    def coming(self) -> int:
-        """Requests that will come in the next window: as many as came."""
-        return sum(c.came for c in self.classes.values())
+    def arriving(self) -> int:
+        """Expected arrivals in the next window: as many as in this one."""
+        return sum(c.admitted for c in self.classes.values())
 
     def due_next(self) -> float:
-        """Return how many requests are due by the end of the next window.
+        """Return N_due: the number of requests due by the end of the next window.
 
-        Those at the storage, those in the queue that say so, and of those that will
-        come the ones that come early enough.
+        These are the requests at the storage, the queued requests that are due, and
+        of the expected arrivals the fraction 1 - D_i / window, which arrives early
+        enough to be due in the window.
         """
-        coming = sum(
-            c.came * max(0.0, 1.0 - c.latency / self.window)
+        arriving_due = sum(
+            c.admitted * max(0.0, 1.0 - c.latency_s / self.length_s)
             for c in self.classes.values()
         )
-        return self.outstanding + self.due + coming
+        return self.outstanding + self.queued_due + arriving_due
 
 
 @dataclass(frozen=True, slots=True)
 class DepthDecision:
-    """The depth of the next window, and why."""
+    """The depth of the next window, and the quantities behind it."""
 
     depth: float
     """L; inf under overload."""
     threshold: float
-    """Least L_RT_i: what spareness is measured against; inf under overload."""
-    least: float = 0.0
+    """Queue threshold min_i L_RT_i, which defines spareness; inf under overload."""
+    due_depth: float = 0.0
     """L_0."""
-    useful: float = inf
+    useful_depth: float = inf
     """L_U."""
 
     @property
     def overloaded(self) -> bool:
-        """Tell whether what is due cannot be had in time."""
+        """Return True if the storage cannot complete in time what is due."""
         return self.depth == inf
 
 
-def decide(past: WindowStatistics, *, overloaded: bool) -> DepthDecision | None:
-    """Return the depth of the next window; None: nothing was seen, all stays.
+def decide_depth(past: WindowStatistics, *, overloaded: bool) -> DepthDecision | None:
+    """Return the depth of the next window; None if nothing was completed.
 
-    `overloaded`: whether the storage was so in the window that ends.
+    `overloaded` says whether the storage was overloaded in the past window.
     """
-    seen = [c for c in past.classes.values() if c.times]
-    if not seen:
+    measured = [c for c in past.classes.values() if c.storage_times_s]
+    if not measured:
         return None
-    effective = min(past.depth, float(past.most))
-    each = effective / past.completed
+    effective_depth = min(past.depth, float(past.max_outstanding))
+    depth_per_completion = effective_depth / past.completed
     due = past.due_next()
-    least = due * each
-    useful = (past.outstanding + past.queued + past.coming) * each
-    kept = [c.stretch() * effective for c in seen]
+    due_depth = due * depth_per_completion
+    present_and_arriving = past.outstanding + past.queued + past.arriving
+    useful_depth = present_and_arriving * depth_per_completion
+    latency_depths = [c.slack_factor() * effective_depth for c in measured]
     if overloaded:
         if past.completed <= due:
-            return DepthDecision(inf, inf, least, useful)
-        depth = min(max(k, least) for k in kept)
+            return DepthDecision(inf, inf, due_depth, useful_depth)
+        depth = min(max(x, due_depth) for x in latency_depths)
     else:
-        if min(kept) < least:
-            return DepthDecision(inf, inf, least, useful)
-        depth = min(min(k, max(useful, 2 * past.depth)) for k in kept)
-    return DepthDecision(max(1.0, depth), max(1.0, min(kept)), least, useful)
+        if min(latency_depths) < due_depth:
+            return DepthDecision(inf, inf, due_depth, useful_depth)
+        limit = max(useful_depth, 2 * past.depth)
+        depth = min(min(x, limit) for x in latency_depths)
+    threshold = max(1.0, min(latency_depths))
+    return DepthDecision(max(1.0, depth), threshold, due_depth, useful_depth)

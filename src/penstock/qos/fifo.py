@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: MIT
-"""Send requests as they come.
+"""Send requests in order of arrival.
 
 Rule
-    First come, first served; as many at the storage at once as there are, unless a
-    depth is set. What a storage without a scheduler does.
+    First come, first served. The number of requests at the storage is not limited
+    unless a depth is set. This is how a storage without a scheduler behaves.
 
 Parameters
     depth
         Requests at the storage at once; 0, the default: any number.
 
 Properties
-    O(1) per request. Whoever issues most gets most.
+    O(1) per request. The application that issues most requests gets most service.
 
 Source
-    The baseline of papers/5 ("native").
+    The baseline ("native") of two-level scheduling.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from collections.abc import Mapping
 from typing import Final
 
 from penstock.qos.request import Request
-from penstock.qos.scheduler import OneQueue, Queue, depth_parameter
+from penstock.qos.scheduler import Queue, SingleQueueScheduler, depth_parameter
 from penstock.qos.slo import Slo
 
-__all__ = ["PARAMETERS", "Arrivals", "make"]
+__all__ = ["PARAMETERS", "ArrivalQueue", "make"]
 
 PARAMETERS: Final = (depth_parameter(0),)
 
 
-class Arrivals(Queue):
-    """Requests in the order in which they came."""
+class ArrivalQueue(Queue):
+    """Requests in order of arrival."""
 
     def __init__(self) -> None:
         self._requests: deque[Request] = deque()
@@ -41,14 +41,18 @@ class Arrivals(Queue):
         return len(self._requests)
 
     def push(self, request: Request) -> None:
-        """Take in a request that has just arrived."""
+        """Add a request that has just arrived."""
         self._requests.append(request)
 
     def pop(self) -> Request:
-        """Take out the oldest."""
+        """Remove and return the oldest request."""
         return self._requests.popleft()
 
 
-def make(slos: Mapping[str, Slo], now: float, depth: float) -> OneQueue:  # noqa: ARG001
-    """Return a scheduler that begins now."""
-    return OneQueue(Arrivals(), depth)
+def make(
+    slos: Mapping[str, Slo],  # noqa: ARG001
+    now: float,  # noqa: ARG001
+    depth: float,
+) -> SingleQueueScheduler:
+    """Return a scheduler that starts at `now`."""
+    return SingleQueueScheduler(ArrivalQueue(), depth)

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""A request on its way to storage, and what decides when it may go."""
+"""A storage request, and the interface of every scheduler.
+
+Units are in the names: ``_s`` seconds, ``_bytes`` bytes. All times are on the clock of
+the driver (simulator or mount), which passes ``now`` in seconds; it never decreases.
+"""
 
 from __future__ import annotations
 
@@ -10,68 +14,68 @@ from typing import Final, Literal, Protocol, TypeAlias
 
 from penstock.qos.slo import Slo
 
-__all__ = ["KINDS", "LEAST_COST", "Kind", "QosScheduler", "Request", "Scheduler"]
+__all__ = ["KINDS", "MIN_COST_BYTES", "Kind", "QosScheduler", "Request", "Scheduler"]
 
 Kind: TypeAlias = Literal["read", "write", "sync", "metadata"]
 KINDS: Final[tuple[Kind, ...]] = ("read", "write", "sync", "metadata")
-#: What a request costs at least (bytes): one that moves nothing, or fails, is not free.
-LEAST_COST: Final = 4096
+#: Minimum cost of a request, so that empty and failed requests are not free.
+MIN_COST_BYTES: Final = 4096
 
 
 @dataclass(slots=True, eq=False)
 class Request:
-    """A read, a write, or another call on its way to storage."""
+    """A read, a write, or another call on its way to the storage."""
 
     kind: Kind
-    size: int
-    """Bytes asked for; 0 for a call that moves none."""
+    size_bytes: int
+    """Requested bytes; 0 for a call that moves no data."""
     application: str = ""
-    """Whose it is: a key of the SLOs."""
+    """Owner of the request: a key of the SLOs."""
     pid: int = 0
     """The process that opened the file."""
-    arrived: float = field(default=0.0, init=False)
-    """When it came (s), as its scheduler was told."""
-    deadline: float = field(default=inf, init=False)
-    """When it is due (s); its scheduler says."""
-    admitted: float = field(default=0.0, init=False)
-    """When it passed the upper level of its scheduler (s)."""
-    sent: float = field(default=0.0, init=False)
-    """When it went to storage (s)."""
+    arrived_s: float = field(default=0.0, init=False)
+    """Arrival at the scheduler."""
+    deadline_s: float = field(default=inf, init=False)
+    """Deadline; set by schedulers that use deadlines."""
+    admitted_s: float = field(default=0.0, init=False)
+    """When the upper level of the two-level scheduler admitted the request."""
+    sent_s: float = field(default=0.0, init=False)
+    """When the request was sent to the storage."""
 
-    cost: int = field(default=LEAST_COST, init=False)
-    """Bytes that it counts as."""
+    cost_bytes: int = field(default=MIN_COST_BYTES, init=False)
+    """Bytes charged to the application: max(size_bytes, MIN_COST_BYTES)."""
 
     def __post_init__(self) -> None:
-        if self.size > LEAST_COST:
-            self.cost = self.size
+        if self.size_bytes > MIN_COST_BYTES:
+            self.cost_bytes = self.size_bytes
 
-    def unused(self, moved: int) -> int:
-        """Return what of the cost is given back: all but what moved, or the least."""
-        return self.cost - min(self.cost, max(moved, LEAST_COST))
+    def unused_bytes(self, moved_bytes: int) -> int:
+        """Return the refund: the cost minus max(moved_bytes, MIN_COST_BYTES)."""
+        return self.cost_bytes - min(self.cost_bytes, max(moved_bytes, MIN_COST_BYTES))
 
 
 class Scheduler(Protocol):
-    """What decides when requests may go; times in seconds, never decreasing."""
+    """Decides when requests are sent; ``now`` is in seconds and never decreases."""
 
-    wake: float
-    """When `dispatch` is to be asked again if nothing happens before; inf: never."""
+    wake_s: float
+    """When `dispatch` must be called again if nothing happens before; inf: never."""
 
     def arrive(self, request: Request, now: float) -> None:
-        """Take a request in."""
+        """Queue a new request."""
 
     def dispatch(self, now: float) -> list[Request]:
-        """Return the requests that may go now, in their order."""
+        """Return the requests to send now, in order."""
 
-    def complete(self, request: Request, moved: int, now: float) -> None:
-        """Hear that a request has moved so many bytes."""
+    def complete(self, request: Request, moved_bytes: int, now: float) -> None:
+        """Record that the storage has completed a request."""
 
 
 class QosScheduler(Scheduler, Protocol):
-    """A scheduler that knows service-level objectives."""
+    """A scheduler with service-level objectives (SLOs)."""
 
     @property
     def waiting(self) -> int:
-        """Number of requests that wait."""
+        """Number of queued requests."""
 
     @property
     def outstanding(self) -> int:
@@ -79,23 +83,26 @@ class QosScheduler(Scheduler, Protocol):
 
     @property
     def depth(self) -> float:
-        """Number of requests that may be at the storage at once; inf: any number."""
+        """Maximum number of requests at the storage; inf: no maximum."""
 
     @property
-    def served(self) -> Mapping[str, int]:
-        """Cost of what went to the storage here, less what was unused, by application.
+    def served_bytes(self) -> Mapping[str, int]:
+        """Cost of the requests sent to this server minus refunds, by application.
 
-        In bytes; what other servers are told.
+        These are the totals that are reported to other servers.
         """
 
-    def hear(self, server: str, totals: Mapping[str, float]) -> None:
-        """Learn what another server has served since it began (bytes)."""
+    def record_remote_service(
+        self, server: str, served_bytes: Mapping[str, float]
+    ) -> None:
+        """Record a report: what another server has served since it started."""
 
-    def spread(self, factors: Mapping[str, int]) -> None:
-        """Learn on how many servers each application's files lie; asked no more.
+    def set_layout(self, factors: Mapping[str, int]) -> None:
+        """Set the number of servers that hold each application's files.
 
-        From then on service elsewhere is inferred, and nothing need be heard.
+        From now on service on other servers is inferred from these numbers, and
+        reports are ignored.
         """
 
-    def change(self, slos: Mapping[str, Slo], now: float) -> None:
-        """Set other objectives; they hold for what arrives from now on."""
+    def set_slos(self, slos: Mapping[str, Slo], now: float) -> None:
+        """Replace the SLOs; they hold for requests that arrive from now on."""

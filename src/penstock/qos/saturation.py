@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: MIT
-"""The least depth that keeps the storage as busy as any would.
+"""Find the least depth at which the storage reaches its full throughput.
 
-While requests wait, what the storage does in a window tells what it can do at that
-depth. Depths 1, 2, 4, ... are tried: the neighbours of the best one until they are
-known, and now and again, since capacity changes. One depth is better than another if it
-moves at least 5 % more bytes, or answers at least 5 % more requests, and not 5 % less
-of the other: more bytes for fewer requests only means that other requests are served.
-From depth 1 on, the best is the last that is better than the best before it.
+While requests wait, the storage is saturated, and what it does in a window is what it
+can do at the current depth. The search tries the depths 1, 2, 4, ..., 1024:
 
-Source: beyond papers/5, which sends all there is (``overload=send``).
+- both neighbours of the best known depth, until they have been measured;
+- after that one neighbour in every 16 windows, because the capacity may change.
+
+A depth is better than another if it moves at least 5 % more bytes or answers at least
+5 % more requests, and does not do 5 % less of the other. (More bytes for fewer requests
+only means that larger requests were served.) The best depth is found from depth 1
+upwards: a deeper one replaces the best so far only if it is better.
+
+Source: not in two-level scheduling, which makes the depth infinite under overload
+(``overload=send``).
 """
 
 from __future__ import annotations
@@ -17,73 +22,77 @@ from typing import Final, NamedTuple
 
 __all__ = ["Pace", "Saturation"]
 
-#: What counts as more.
-_MORE: Final = 1.05
-#: Weight of the newest measurement.
-_NEWEST: Final = 0.3
-#: Of so many windows one is given to a neighbour of the best depth.
+#: A ratio from which one pace counts as higher than another.
+_MIN_GAIN: Final = 1.05
+#: Weight of the newest measurement in the moving average.
+_NEWEST_WEIGHT: Final = 0.3
+#: One window in this many tries a neighbour of the best depth.
 _TRY_EVERY: Final = 16
-#: Log2 of the deepest that is tried.
-_DEEPEST: Final = 10
+#: Log2 of the largest depth that is tried.
+_MAX_LEVEL: Final = 10
 
 
 class Pace(NamedTuple):
-    """What the storage does in a second."""
+    """What the storage does per second."""
 
-    moved: float
-    """Bytes."""
-    answered: float
-    """Requests."""
+    bytes_per_s: float
+    requests_per_s: float
 
     def beats(self, other: Pace) -> bool:
-        """Tell whether it is more of one, and not less of the other."""
-        moved, answered = self.moved / other.moved, self.answered / other.answered
-        return max(moved, answered) >= _MORE and min(moved, answered) > 1 / _MORE
+        """Return True if one figure is 5 % higher and the other not 5 % lower."""
+        ratios = (
+            self.bytes_per_s / other.bytes_per_s,
+            self.requests_per_s / other.requests_per_s,
+        )
+        return max(ratios) >= _MIN_GAIN and min(ratios) > 1 / _MIN_GAIN
 
 
 class Saturation:
-    """Learns what the storage does at which depth."""
+    """Moving averages of the pace at the depths 2**level, and the search over them."""
 
     def __init__(self) -> None:
-        self._known: dict[int, Pace] = {}
+        self._paces: dict[int, Pace] = {}
         self._windows = 0
 
-    def note(self, depth: float, pace: Pace) -> None:
-        """Note what was done at a depth while requests waited."""
+    def record(self, depth: float, pace: Pace) -> None:
+        """Record the pace of a window in which requests waited."""
         if min(pace) <= 0:
             return
-        level = min(max(int(depth), 1).bit_length() - 1, _DEEPEST)
-        old = self._known.get(level, pace)
-        mean = (a + _NEWEST * (b - a) for a, b in zip(old, pace, strict=True))
-        self._known[level] = Pace(*mean)
+        level = min(max(int(depth), 1).bit_length() - 1, _MAX_LEVEL)
+        old = self._paces.get(level, pace)
+        mean = (a + _NEWEST_WEIGHT * (b - a) for a, b in zip(old, pace, strict=True))
+        self._paces[level] = Pace(*mean)
         self._windows += 1
 
-    def next(self) -> float:
-        """Return the depth to use: the best that is known, or one to be tried."""
-        best = self.best()
+    def next_depth(self) -> float:
+        """Return the depth for the next window: the best one, or one to be tried."""
+        best = self.best_level()
         for level in (best - 1, best + 1):
-            if level not in self._known and 0 <= level <= _DEEPEST and self._known:
+            if level not in self._paces and 0 <= level <= _MAX_LEVEL and self._paces:
                 return 2.0**level
         if self._windows % _TRY_EVERY == _TRY_EVERY - 1:
             return 2.0 ** self._neighbour(best)
         return 2.0**best
 
-    def capacity(self) -> float:
-        """Return the most that the storage has moved (bytes/s), of late; 0: unknown."""
-        best = self.best()
+    def capacity_bytes_per_s(self) -> float:
+        """Return the highest recent throughput near the best depth; 0: unknown."""
+        best = self.best_level()
         near = (best - 1, best, best + 1)
-        return max((p.moved for k, p in self._known.items() if k in near), default=0.0)
+        return max(
+            (pace.bytes_per_s for level, pace in self._paces.items() if level in near),
+            default=0.0,
+        )
 
-    def best(self) -> int:
-        """Return the log2 of the least depth that is good enough."""
-        levels = sorted(self._known)
+    def best_level(self) -> int:
+        """Return log2 of the best depth."""
+        levels = sorted(self._paces)
         best = levels[0] if levels else 0
         for level in levels:
-            if self._known[level].beats(self._known[best]):
+            if self._paces[level].beats(self._paces[best]):
                 best = level
         return best
 
     def _neighbour(self, best: int) -> int:
-        """Return one of the two depths beside the best one, in turn."""
+        """Return the level below or above the best one, alternately."""
         deeper = self._windows // _TRY_EVERY % 2
-        return min(best + 1, _DEEPEST) if deeper else max(best - 1, 0)
+        return min(best + 1, _MAX_LEVEL) if deeper else max(best - 1, 0)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""One queue before the storage, and so many requests at the storage at once.
+"""One queue in front of the storage, and at most ``depth`` requests at the storage.
 
-What fifo, sfq and edf have in common; they differ in the queue.
+The common part of fifo, sfq and edf: each is a `SingleQueueScheduler` with another
+`Queue`.
 """
 
 from __future__ import annotations
@@ -15,86 +16,88 @@ from penstock.qos.request import Request
 from penstock.qos.slo import Slo
 from penstock.registry import Parameter
 
-__all__ = ["DEPTH", "OneQueue", "Queue", "depth_parameter"]
+__all__ = ["DEPTH", "Queue", "SingleQueueScheduler", "depth_parameter"]
 
-#: Requests at the storage at once, where nothing else is said.
+#: Default of the parameter `depth` in sfq and edf.
 DEPTH: Final = 8
 
 
 def depth_parameter(default: int) -> Parameter:
-    """Return the parameter `depth`."""
+    """Return the declaration of the parameter `depth`."""
     return Parameter("depth", "requests at the storage at once; 0: any number", default)
 
 
 class Queue(ABC):
-    """Requests that wait, in some order."""
+    """Queued requests in the order of one discipline."""
 
     @abstractmethod
     def __len__(self) -> int: ...
 
     @abstractmethod
     def push(self, request: Request) -> None:
-        """Take in a request that has just arrived."""
+        """Add a request that has just arrived."""
 
     @abstractmethod
     def pop(self) -> Request:
-        """Take out the next one."""
+        """Remove and return the next request."""
 
-    def refund(self, request: Request, unused: int) -> None:  # noqa: B027
-        """Hear that `unused` bytes of a request's cost were not used."""
+    def refund(self, request: Request, unused_bytes: int) -> None:  # noqa: B027
+        """Give back the part of a request's cost that was not used."""
 
-    def hear(self, server: str, totals: Mapping[str, float]) -> None:  # noqa: B027
-        """Learn what another server has served since it began (bytes)."""
+    def record_remote_service(  # noqa: B027
+        self, server: str, served_bytes: Mapping[str, float]
+    ) -> None:
+        """Record what another server has served since it started."""
 
-    def spread(self, factors: Mapping[str, int]) -> None:  # noqa: B027
-        """Learn on how many servers each application's files lie."""
+    def set_layout(self, factors: Mapping[str, int]) -> None:  # noqa: B027
+        """Set the number of servers that hold each application's files."""
 
-    def change(self, slos: Mapping[str, Slo]) -> None:  # noqa: B027
-        """Set other objectives."""
+    def set_slos(self, slos: Mapping[str, Slo]) -> None:  # noqa: B027
+        """Replace the SLOs."""
 
 
-class OneQueue:
-    """Sends from one queue while fewer than `depth` are at the storage."""
+class SingleQueueScheduler:
+    """Sends from one queue while fewer than `depth` requests are at the storage."""
 
     def __init__(self, queue: Queue, depth: float) -> None:
-        self.wake = inf
+        self.wake_s = inf
         self.outstanding = 0
         self.depth = depth or inf
-        self.served: dict[str, int] = {}
-        self.hear = queue.hear
-        self.spread = queue.spread
+        self.served_bytes: dict[str, int] = {}
+        self.record_remote_service = queue.record_remote_service
+        self.set_layout = queue.set_layout
         self._queue = queue
 
     @property
     def waiting(self) -> int:
-        """Number of requests that wait."""
+        """Number of queued requests."""
         return len(self._queue)
 
     def arrive(self, request: Request, now: float) -> None:
-        """Take a request in."""
-        request.arrived = now
+        """Queue a new request."""
+        request.arrived_s = now
         self._queue.push(request)
 
     def dispatch(self, now: float) -> list[Request]:
-        """Return the next ones, as many as there is room for."""
-        gone: list[Request] = []
-        queue, served = self._queue, self.served
+        """Return the next requests, until `depth` requests are at the storage."""
+        to_send: list[Request] = []
+        queue, served_bytes = self._queue, self.served_bytes
         while self.outstanding < self.depth and len(queue):
             request = queue.pop()
-            request.sent = now
+            request.sent_s = now
             self.outstanding += 1
             name = request.application
-            served[name] = served.get(name, 0) + request.cost
-            gone.append(request)
-        return gone
+            served_bytes[name] = served_bytes.get(name, 0) + request.cost_bytes
+            to_send.append(request)
+        return to_send
 
-    def complete(self, request: Request, moved: int, now: float) -> None:  # noqa: ARG002
-        """Make room; give back what was not used."""
+    def complete(self, request: Request, moved_bytes: int, now: float) -> None:  # noqa: ARG002
+        """Free a slot at the storage; refund the unused part of the cost."""
         self.outstanding -= 1
-        if unused := request.unused(moved):
-            self.served[request.application] -= unused
-            self._queue.refund(request, unused)
+        if unused_bytes := request.unused_bytes(moved_bytes):
+            self.served_bytes[request.application] -= unused_bytes
+            self._queue.refund(request, unused_bytes)
 
-    def change(self, slos: Mapping[str, Slo], now: float) -> None:  # noqa: ARG002
-        """Set other objectives."""
-        self._queue.change(slos)
+    def set_slos(self, slos: Mapping[str, Slo], now: float) -> None:  # noqa: ARG002
+        """Replace the SLOs."""
+        self._queue.set_slos(slos)

@@ -1,33 +1,39 @@
 # SPDX-License-Identifier: MIT
-"""Share throughput in proportion to the SLOs, a fixed number at once.
+"""Share throughput in proportion to the SLOs, at a fixed depth (SFQ(D), DSFQ).
 
 Rule
-    Start-time fair queueing. A request of application i, cost c, weight t_i, has tags
+    Start-time fair queueing. A request of application i with cost c (bytes) and weight
+    t_i has the tags
 
-        S = max(v, F' + d / t_i),    F = S + c / t_i,
+        S = max(v, F' + d / t_i)     (start tag)
+        F = S + c / t_i              (finish tag)
 
-    v: start tag of the request sent last; F': finish tag of the application's request
-    before; d: its service elsewhere since that one (`penstock.qos.elsewhere`). The
-    smallest start tag goes first; of equals the one that was given its tag first.
+    where v is the virtual time (the start tag of the request sent last), F' the finish
+    tag of the application's previous request, and d its service on other servers since
+    that request (`penstock.qos.remote_service`). The smallest start tag goes first;
+    among equal tags, the tag that was assigned first.
 
 Parameters
     depth
         D, requests at the storage at once; 0: any number. Default 8.
 
 Properties
-    O(log m) per request, m applications that wait. While i and j both wait, what was
-    sent for them differs by no more than one request each:
+    O(log m) per request, with m applications that have queued requests. While i and j
+    both have queued requests, the service W sent for them differs by at most one
+    request each:
 
         |W_i / t_i - W_j / t_j| <= c_i / t_i + c_j / t_j,
 
-    c_i: the largest cost of a request of i; what has been completed, by D + 1 times as
-    much. Nobody starves. What a request did not use, for it ended short or failed, is
-    taken off the next ones, but for the least cost: a call that fails is not free.
+    where c_i is the largest cost of a request of i. For completed service the bound is
+    D + 1 times as large. No application starves. If a request fails or ends short, the
+    unused part of its cost is subtracted from the cost of the application's next
+    requests; the minimum cost is always charged, so that failed calls are not free.
 
 Source
-    papers/5 sections 2 and 3.1: SFQ(D) (Jin, Chase, Kaur 2004), DSFQ (Wang, Merchant
-    2007). Tags are given to the head of an application's queue, which is the same:
-    while a request waits, v is not beyond the tags of the one before it.
+    Two-level scheduling, sections 2 and 3.1: SFQ(D) (Jin, Chase, Kaur 2004), DSFQ
+    (Wang, Merchant 2007). Only the head of each application's queue has a tag. This
+    gives the same order: while a request is queued, v does not pass the tags of the
+    request before it.
 """
 
 from __future__ import annotations
@@ -37,152 +43,163 @@ from collections.abc import Mapping
 from heapq import heappop, heappush
 from typing import Final, Generic, TypeVar
 
-from penstock.qos.elsewhere import Layout, RemoteService, ReportedService
+from penstock.qos.remote_service import Layout, RemoteService, ReportedService
 from penstock.qos.request import Request
-from penstock.qos.scheduler import DEPTH, OneQueue, Queue, depth_parameter
+from penstock.qos.scheduler import DEPTH, Queue, SingleQueueScheduler, depth_parameter
 from penstock.qos.slo import Slo, slo_of
 
-__all__ = ["PARAMETERS", "StartTags", "TaggedQueue", "make"]
+__all__ = ["PARAMETERS", "StartTagQueue", "TaggedQueue", "make"]
 
 PARAMETERS: Final = (depth_parameter(DEPTH),)
 
 
 class TaggedQueue:
-    """The requests of one application that wait, and its tags."""
+    """The queued requests of one application, its finish tag and its service."""
 
     __slots__ = (
-        *("application", "charged", "finish", "here", "last", "latency", "requests"),
-        *("there", "unused", "weight"),
+        *("application", "charged_bytes", "finish_tag", "last_cost_bytes", "latency_s"),
+        *("local_bytes", "remote_bytes", "requests", "unused_bytes", "weight"),
     )
 
     def __init__(self, application: str, slo: Slo) -> None:
         self.application = application
         self.requests: deque[Request] = deque()
-        self.finish = 0.0
-        self.last = 0
-        """Cost of the request that went last."""
-        self.unused = 0
-        """Bytes that were charged and not used; off the requests to come."""
-        self.charged = 0
-        """What the request that went last was charged, the unused taken off."""
-        self.here = self.there = 0.0
-        """Service on this server, and on others as far as is known (bytes)."""
-        self.promise(slo)
+        self.finish_tag = 0.0
+        """F' of the application's next request."""
+        self.last_cost_bytes = 0
+        """Cost of the request sent last."""
+        self.unused_bytes = 0
+        """Refunds that are not yet subtracted from the cost of later requests."""
+        self.charged_bytes = 0
+        """Cost of the request sent last, minus the refunds subtracted from it."""
+        self.local_bytes = self.remote_bytes = 0.0
+        """Service on this server, and on other servers as far as it is known."""
+        self.set_slo(slo)
 
-    def part(self) -> float:
-        """Return the part of its service that it has here."""
-        return self.here / (self.here + self.there) if self.here else 1.0
+    def local_share(self) -> float:
+        """Return the fraction of the application's service that is on this server."""
+        if not self.local_bytes:
+            return 1.0
+        return self.local_bytes / (self.local_bytes + self.remote_bytes)
 
-    def promise(self, slo: Slo) -> None:
-        """Set the SLO."""
-        self.weight = slo.throughput
-        self.latency = slo.latency
+    def set_slo(self, slo: Slo) -> None:
+        """Set the weight t_i (bytes/s) and the latency bound l_i."""
+        self.weight = slo.throughput_bytes_per_s
+        self.latency_s = slo.latency_s
 
 
 F = TypeVar("F", bound=TaggedQueue)
 
 
-class StartTags(Queue, Generic[F]):
+class StartTagQueue(Queue, Generic[F]):
     """Requests in the order of their start tags.
 
     Parameters
     ----------
-    flow
-        What keeps the requests of one application.
+    queue_class
+        Class of the per-application queues.
     """
 
-    def __init__(self, slos: Mapping[str, Slo], flow: type[F]) -> None:
-        self.flows: dict[str, F] = {}
+    def __init__(self, slos: Mapping[str, Slo], queue_class: type[F]) -> None:
+        self.queues: dict[str, F] = {}
         self._slos = slos
-        self._flow = flow
-        self._virtual = 0.0
+        self._queue_class = queue_class
+        self._virtual_time = 0.0
         self._heads: list[tuple[float, int, F]] = []
         self._number = 0
         self.waiting = 0
-        """Number of requests."""
-        self._heard = ReportedService()
-        self._elsewhere: RemoteService = self._heard
+        """Number of queued requests."""
+        self._reported = ReportedService()
+        self._remote_service: RemoteService = self._reported
 
     def __len__(self) -> int:
         return self.waiting
 
-    def flow_of(self, application: str) -> F:
-        """Return the queue of an application."""
-        flow = self.flows.get(application)
-        if flow is None:
-            flow = self._flow(application, slo_of(self._slos, application))
-            self.flows[application] = flow
-        return flow
+    def queue_of(self, application: str) -> F:
+        """Return the queue of an application; create it at the first call."""
+        queue = self.queues.get(application)
+        if queue is None:
+            queue = self._queue_class(application, slo_of(self._slos, application))
+            self.queues[application] = queue
+        return queue
 
     def push(self, request: Request) -> None:
-        """Take in a request that has just arrived."""
-        flow = self.flow_of(request.application)
-        flow.requests.append(request)
+        """Add a request that has just arrived."""
+        queue = self.queue_of(request.application)
+        queue.requests.append(request)
         self.waiting += 1
-        if len(flow.requests) == 1:
-            self._tag(flow)
+        if len(queue.requests) == 1:
+            self._tag_head(queue)
 
     def pop(self) -> Request:
-        """Take out the request with the smallest start tag."""
-        start, _, flow = heappop(self._heads)
-        request = flow.requests.popleft()
-        self._charge(flow, start, request)
-        if flow.requests:
-            self._tag(flow)
+        """Remove and return the request with the smallest start tag."""
+        start_tag, _, queue = heappop(self._heads)
+        request = queue.requests.popleft()
+        self._charge(queue, start_tag, request)
+        if queue.requests:
+            self._tag_head(queue)
         return request
 
-    def refund(self, request: Request, unused: int) -> None:
-        """Take what was not used off the tags to come."""
-        self.flow_of(request.application).unused += unused
+    def refund(self, request: Request, unused_bytes: int) -> None:
+        """Subtract the unused cost of a request from the application's next costs."""
+        self.queue_of(request.application).unused_bytes += unused_bytes
 
-    def hear(self, server: str, totals: Mapping[str, float]) -> None:
-        """Learn what another server has served since it began (bytes)."""
-        self._heard.hear(server, totals)
+    def record_remote_service(
+        self, server: str, served_bytes: Mapping[str, float]
+    ) -> None:
+        """Record what another server has served since it started."""
+        self._reported.record(server, served_bytes)
 
-    def spread(self, factors: Mapping[str, int]) -> None:
-        """Infer service elsewhere from the number of servers in use."""
-        self._elsewhere = Layout(factors)
+    def set_layout(self, factors: Mapping[str, int]) -> None:
+        """Infer service on other servers from the number of servers in use."""
+        self._remote_service = Layout(factors)
 
-    def change(self, slos: Mapping[str, Slo]) -> None:
-        """Set other weights, for the tags to come."""
+    def set_slos(self, slos: Mapping[str, Slo]) -> None:
+        """Replace the weights; tags that are already assigned do not change."""
         self._slos = dict(slos)
-        for application, flow in self.flows.items():
-            flow.promise(slo_of(slos, application))
+        for application, queue in self.queues.items():
+            queue.set_slo(slo_of(slos, application))
 
-    def _charge(self, flow: F, start: float, request: Request) -> None:
-        """Count a request that had the start tag `start`."""
+    def _charge(self, queue: F, start_tag: float, request: Request) -> None:
+        """Charge a request that leaves the queue: v = S, F = S + c / t_i."""
         self.waiting -= 1
-        if start > self._virtual:
-            self._virtual = start
-        flow.last = cost = request.cost
-        if flow.unused:
-            back = min(flow.unused, cost)
-            flow.unused -= back
-            cost -= back
-        flow.charged = cost
-        flow.here += cost
-        flow.finish = start + cost / flow.weight
+        if start_tag > self._virtual_time:
+            self._virtual_time = start_tag
+        queue.last_cost_bytes = cost = request.cost_bytes
+        if queue.unused_bytes:
+            refund = min(queue.unused_bytes, cost)
+            queue.unused_bytes -= refund
+            cost -= refund
+        queue.charged_bytes = cost
+        queue.local_bytes += cost
+        queue.finish_tag = start_tag + cost / queue.weight
 
-    def _tag(self, flow: F) -> None:
-        """Give the head of a queue its start tag."""
-        heappush(self._heads, (self._next_start(flow), self._next_number(), flow))
+    def _tag_head(self, queue: F) -> None:
+        """Assign the start tag to the first request of a queue."""
+        heappush(self._heads, (self._next_start_tag(queue), self._next_number(), queue))
 
     def _next_number(self) -> int:
-        """Return a number that decides between equal tags: first given, first."""
+        """Return a serial number: among equal tags the lower number goes first."""
         self._number += 1
         return self._number
 
-    def _next_start(self, flow: F) -> float:
-        """Return S of the next request of an application."""
-        return max(self._virtual, self._own_start(flow))
+    def _next_start_tag(self, queue: F) -> float:
+        """Return S = max(v, F' + d / t_i) of the queue's next request."""
+        return max(self._virtual_time, self._backlogged_start_tag(queue))
 
-    def _own_start(self, flow: F) -> float:
-        """Return F' + d / t_i: where the application stands, whatever others do."""
-        delay = self._elsewhere.since(flow.application, flow.charged)
-        flow.there += delay
-        return flow.finish + delay / flow.weight
+    def _backlogged_start_tag(self, queue: F) -> float:
+        """Return F' + d / t_i: the start tag of a queue that is always backlogged."""
+        delay_bytes = self._remote_service.take_delay_bytes(
+            queue.application, queue.charged_bytes
+        )
+        queue.remote_bytes += delay_bytes
+        return queue.finish_tag + delay_bytes / queue.weight
 
 
-def make(slos: Mapping[str, Slo], now: float, depth: float) -> OneQueue:  # noqa: ARG001
-    """Return a scheduler that begins now."""
-    return OneQueue(StartTags(slos, TaggedQueue), depth)
+def make(
+    slos: Mapping[str, Slo],
+    now: float,  # noqa: ARG001
+    depth: float,
+) -> SingleQueueScheduler:
+    """Return a scheduler that starts at `now`."""
+    return SingleQueueScheduler(StartTagQueue(slos, TaggedQueue), depth)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Service-level objectives: a throughput, and a latency while it is kept.
+"""Service-level objectives (SLOs): a throughput and a latency per application.
 
-SLO_i = (t_i, l_i), papers/5 section 3: 95 of 100 requests of application i are answered
-within l_i as long as it issues no more than t_i; beyond that only t_i is provisioned.
+SLO_i = (t_i, l_i) (two-level scheduling, section 3): while application i issues at most
+t_i bytes/s, 95 % of its requests are answered within l_i seconds. If it issues more,
+only the throughput t_i is provisioned.
 """
 
 from __future__ import annotations
@@ -17,56 +18,60 @@ from penstock.units import format_bandwidth
 
 __all__ = ["Slo", "slo_of", "unmet"]
 
-#: Without any SLO all are equal; these are the numbers of that equality.
-_EQUAL_THROUGHPUT: Final = 1e6
-_EQUAL_LATENCY: Final = 1.0
-#: Those without an SLO of their own have a tenth of the least that somebody has.
-_OTHERS: Final = 10.0
+#: The SLO of every application where no SLOs are given: all applications are equal.
+_EQUAL_BYTES_PER_S: Final = 1e6
+_EQUAL_LATENCY_S: Final = 1.0
+#: Applications without an SLO get the lowest throughput divided by this factor, and
+#: the longest latency multiplied by it.
+_OTHERS_FACTOR: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Slo:
-    """What an application is promised."""
+    """The promise to one application: throughput and latency, both positive."""
 
-    throughput: float
-    """t_i (bytes/s)."""
-    latency: float
-    """l_i (s): bound on the 95th percentile of its response times."""
+    throughput_bytes_per_s: float
+    """t_i."""
+    latency_s: float
+    """l_i: bound on the 95th percentile of the response times."""
 
     def __post_init__(self) -> None:
-        for name, unit in (("throughput", "bytes/s"), ("latency", "s")):
-            value = getattr(self, name)
+        for name, value, unit in (
+            ("throughput", self.throughput_bytes_per_s, "bytes/s"),
+            ("latency", self.latency_s, "s"),
+        ):
             if not 0 < value < inf:
                 raise InputError(
-                    f"{value!r} is no bound",
+                    f"{value!r} is not a valid bound",
                     where=name,
                     remedy=f"give a positive, finite number of {unit}",
                 )
 
 
 def slo_of(slos: Mapping[str, Slo], application: str) -> Slo:
-    """Return the SLO of an application; one that is not named has what is left over.
+    """Return the SLO of an application, or the SLO for unnamed applications.
 
-    That is a tenth of the least throughput and ten times the longest latency: little,
-    but not nothing, so that nobody starves.
+    Unnamed applications get a tenth of the lowest throughput and ten times the longest
+    latency: little, but enough not to starve.
     """
     if application in slos:
         return slos[application]
     if not slos:
-        return Slo(_EQUAL_THROUGHPUT, _EQUAL_LATENCY)
+        return Slo(_EQUAL_BYTES_PER_S, _EQUAL_LATENCY_S)
     return Slo(
-        min(slo.throughput for slo in slos.values()) / _OTHERS,
-        max(slo.latency for slo in slos.values()) * _OTHERS,
+        min(slo.throughput_bytes_per_s for slo in slos.values()) / _OTHERS_FACTOR,
+        max(slo.latency_s for slo in slos.values()) * _OTHERS_FACTOR,
     )
 
 
-def unmet(slos: Mapping[str, Slo], capacity: float) -> InputError | None:
-    """Return what is wrong if the storage (bytes/s) cannot give all throughputs."""
-    total = fsum(slo.throughput for slo in slos.values())
-    if total <= capacity:
+def unmet(slos: Mapping[str, Slo], capacity_bytes_per_s: float) -> InputError | None:
+    """Return an error if the sum of the throughputs exceeds the storage capacity."""
+    total = fsum(slo.throughput_bytes_per_s for slo in slos.values())
+    if total <= capacity_bytes_per_s:
         return None
+    excess = total - capacity_bytes_per_s
     return InputError(
-        f"the SLOs ask for {format_bandwidth(total)} in all, and the storage has "
-        f"{format_bandwidth(capacity)}",
-        remedy=f"ask for {format_bandwidth(total - capacity)} less, or expect overload",
+        f"the SLOs add up to {format_bandwidth(total)}, and the storage has only "
+        f"{format_bandwidth(capacity_bytes_per_s)}",
+        remedy=f"reduce them by {format_bandwidth(excess)}, or expect overload",
     )

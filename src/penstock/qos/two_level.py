@@ -1,44 +1,57 @@
 # SPDX-License-Identifier: MIT
-"""Share throughput, then the earliest deadline first, as deep as latency bears.
+"""Share throughput by start tags, then send by deadline; feedback sets depth.
 
 Rule
-    Upper level: start tags (`penstock.qos.sfq`) and a credit D, which every request
-    takes its cost from. With D used up nothing passes. D is filled to D_full = (sum
-    of t_i) x ``credit`` when the storage is spare, as the lower level notices whenever
-    something arrives or completes, and when a credit window expires.
-    Lower level: of those that passed, the earliest deadline goes first
-    (`penstock.qos.edf`), while fewer than L are at the storage; L is set by feedback
+    Upper level (throughput). Requests are admitted in the order of their start tags
+    (`penstock.qos.sfq`) while the credit D is positive; each takes its cost from D.
+    D is filled to
+
+        D_full = (sum_i t_i) x credit window
+
+    when the storage is spare or when the credit window expires.
+    Lower level (latency). Admitted requests are sent in the order of their deadlines
+    (`penstock.qos.edf`) while fewer than L requests are at the storage. Feedback sets L
     once per time window (`penstock.qos.feedback`).
-    Spareness: fewer than 0.9 times the queue threshold are below the upper level.
+    The storage is *spare* while the lower level holds fewer than 0.9 times the queue
+    threshold min_i L_RT_i.
 
 Parameters
     window
         Length of a time window (s). Default 0.5.
     credit
         Length of a credit window (s). 0, the default: ``window``, so that deadlines
-        decide; but half of the tightest latency while the storage is never idle, so
-        that what is below the upper level takes no longer than that.
+        decide the order; but half of the shortest latency bound while the storage is
+        never idle, so that admitted requests complete within that time.
     overload
-        hold (default): what the storage cannot serve in time waits in the upper level,
-        so that shares hold and deadlines still decide. A credit window fills D only
-        up to D_full less what is below. While the storage is never idle the depth is
-        the least with which it does as much (`penstock.qos.saturation`). An
-        application whose requests pile up has those served first that can still be in
-        time (`penstock.qos.punctual`).
-        send: as papers/5 has it. Under overload the depth is infinite, so that the
-        storage has all there is: throughput, and no say in the order.
+        hold (default): requests that the storage cannot serve in time stay in the upper
+        level, so that shares hold and deadlines still decide the order. At the end of a
+        credit window D grows by at most D_full minus the cost of the requests in the
+        lower level. While the storage is never idle, the depth is the least one that
+        reaches full throughput (`penstock.qos.saturation`). Requests that can still be
+        in time are served before late ones (`penstock.qos.late_aware`).
+        send: the rule of the paper. Under overload the depth is infinite and all
+        requests are sent: the throughput is the highest possible, but the scheduler no
+        longer decides the order.
 
 Properties
-    O(log n) per request. Nothing starves: start tags and deadlines grow, and those
-    who are late have their turns. For shares and depth see the parts.
+    O(log n) per request. No request starves: start tags and deadlines grow with time,
+    and late requests have reserved turns. For bounds on shares and depth see the parts.
 
 Source
-    papers/5 section 3. Deviations: ``overload=hold``, for with an infinite depth
-    neither level decides anything; a deadline is counted from the arrival, and from
-    the admission for a request that is late by then: else who issues too much would
-    come first; what is below counts all of the lower level, the EDF queue too; of a
-    throughput a server counts the part that the application has on it; overload is
-    over when what is due can be had in time (`penstock.qos.feedback`).
+    Two-level scheduling, section 3. Deviations:
+
+    1. ``overload=hold``: with an infinite depth neither level decides anything.
+    2. A deadline counts from the arrival; for a request that is late when it is
+       admitted, it counts from the admission. Otherwise an application that issues too
+       much would always have the earliest deadlines.
+    3. Spareness counts the whole lower level, including its EDF queue.
+    4. Of each throughput t_i a server counts only the fraction that the application
+       receives on this server.
+    5. Overload ends when everything due can be completed in time
+       (`penstock.qos.feedback`).
+
+Order at equal times: `dispatch` first closes a window that has ended, then admits, then
+sends. The driver reports completions and arrivals before it calls `dispatch`.
 """
 
 from __future__ import annotations
@@ -47,267 +60,306 @@ from collections.abc import Mapping
 from math import fsum, inf
 from typing import Final
 
-from penstock.qos.edf import DueFirst
-from penstock.qos.feedback import DepthDecision, Served, WindowStatistics, decide
-from penstock.qos.punctual import LateAwareQueue
+from penstock.qos.edf import DeadlineHeap
+from penstock.qos.feedback import (
+    ClassStatistics,
+    DepthDecision,
+    WindowStatistics,
+    decide_depth,
+)
+from penstock.qos.late_aware import LateAwareQueue
 from penstock.qos.request import Request
 from penstock.qos.saturation import Pace, Saturation
 from penstock.qos.slo import Slo, slo_of
 from penstock.registry import Parameter
 
-__all__ = ["MARGIN", "PARAMETERS", "TwoLevel", "make"]
+__all__ = ["PARAMETERS", "SPARE_SHARE", "TwoLevel", "make"]
 
-#: Spare is what holds less than this share of the queue threshold.
-MARGIN: Final = 0.9
-#: Of a latency, what the lower level may take where the upper one holds requests.
-_LOWER: Final = 0.5
-#: A storage that is idle for less than the rest has all the work it can do.
-_SATURATED: Final = 0.98
-#: Before anything was measured.
+#: The storage is spare below this fraction of the queue threshold.
+SPARE_SHARE: Final = 0.9
+#: Fraction of the latency bound for the lower level, where the upper holds requests.
+_LOWER_LEVEL_SHARE: Final = 0.5
+#: The storage is saturated if it was busy for more than this fraction of a window.
+_SATURATED_SHARE: Final = 0.98
+#: Depth before the first measurement.
 _FIRST_DEPTH: Final = 8.0
 
 _OVERLOAD: Final = ("hold", "send")
 PARAMETERS: Final = (
     Parameter("window", "length of a time window", 0.5, unit="s", low=1e-3),
     Parameter(
-        "credit", "length of a credit window; 0: as long as latencies bear", 0.0, "s"
+        "credit", "length of a credit window; 0: chosen from the latencies", 0.0, "s"
     ),
-    Parameter("overload", "what is done with too many", "hold", choices=_OVERLOAD),
+    Parameter(
+        "overload",
+        "hold excess requests back, or send all to the storage",
+        "hold",
+        choices=_OVERLOAD,
+    ),
 )
 
 
 class TwoLevel:
-    """The two-level scheduler of papers/5."""
+    """The two-level scheduler; see the module for the rule."""
 
     def __init__(
         self,
         slos: Mapping[str, Slo],
         now: float,
-        window: float,
-        credit: float,
+        window_s: float,
+        credit_s: float,
         *,
         hold: bool,
     ) -> None:
-        self.wake = inf
+        self.wake_s = inf
         self.outstanding = 0
         self.depth = _FIRST_DEPTH
-        self.served: dict[str, int] = {}
+        self.served_bytes: dict[str, int] = {}
         self.decision = DepthDecision(_FIRST_DEPTH, _FIRST_DEPTH)
-        """What feedback said last."""
-        self.credit = 0.0
-        """D (bytes); below 0 by no more than the last request that passed."""
-        self._window, self._credit, self._hold = window, credit, hold
-        self._share = _LOWER if hold else 1.0
-        self._upper = LateAwareQueue(slos, entitles=hold)
-        self.hear, self.spread = self._upper.hear, self._upper.spread
-        self._lower = DueFirst()
+        """The last decision of the feedback."""
+        self.credit_bytes = 0.0
+        """D; below 0 by at most the cost of the request admitted last."""
+        self._window_s, self._credit_s, self._hold = window_s, credit_s, hold
+        self._latency_share = _LOWER_LEVEL_SHARE if hold else 1.0
+        self._upper = LateAwareQueue(slos, prefers_underserved=hold)
+        self.record_remote_service = self._upper.record_remote_service
+        self.set_layout = self._upper.set_layout
+        self._lower = DeadlineHeap()
         self._saturation = Saturation()
         self._threshold = _FIRST_DEPTH
         self._saturated = True
-        self._below = 0
-        self._classes: dict[str, Served] = {}
-        self._most = self._moved = 0
-        self._idle = 0.0
-        self._expires = now
-        self._ends = now + window
-        self._idle_since = now
-        self.change(slos, now)
+        self._lower_bytes = 0
+        self._classes: dict[str, ClassStatistics] = {}
+        self._max_outstanding = self._moved_bytes = 0
+        self._idle_s = 0.0
+        self._credit_ends_s = now
+        self._window_ends_s = now + window_s
+        self._idle_since_s = now
+        self.set_slos(slos, now)
 
     @property
     def waiting(self) -> int:
-        """Number of requests that wait, on both levels."""
+        """Number of queued requests, on both levels."""
         return self._upper.waiting + len(self._lower.heap)
 
     @property
-    def full(self) -> float:
-        """D_full (bytes): the sum of t_i over one credit window."""
-        return self._total * self._credit_window
+    def full_credit_bytes(self) -> float:
+        """D_full: the sum of t_i over one credit window."""
+        return self._total_bytes_per_s * self._credit_window_s
 
     @property
-    def _credit_window(self) -> float:
-        return self._short if self._saturated else self._credit or self._window
+    def _credit_window_s(self) -> float:
+        if self._saturated:
+            return self._saturated_credit_s
+        return self._credit_s or self._window_s
 
-    def change(self, slos: Mapping[str, Slo], now: float) -> None:  # noqa: ARG002
-        """Set other objectives; deadlines that are given stay."""
-        least = min((slo.latency for slo in slos.values()), default=1.0)
-        self._short = self._credit or _LOWER * least
-        self._upper.change(slos)
+    def set_slos(self, slos: Mapping[str, Slo], now: float) -> None:  # noqa: ARG002
+        """Replace the SLOs; deadlines that are already set do not change."""
+        shortest_s = min((slo.latency_s for slo in slos.values()), default=1.0)
+        self._saturated_credit_s = self._credit_s or _LOWER_LEVEL_SHARE * shortest_s
+        self._upper.set_slos(slos)
         self._slos = dict(slos)
-        self._sum_up()
+        self._update_total()
 
     def arrive(self, request: Request, now: float) -> None:
-        """Take a request in; it is due l_i from now."""
-        request.arrived = now
-        latency = self._upper.flow_of(request.application).latency
-        request.deadline = now + latency
+        """Queue a new request in the upper level, with the deadline now + l_i."""
+        request.arrived_s = now
+        latency_s = self._upper.queue_of(request.application).latency_s
+        request.deadline_s = now + latency_s
         self._upper.push(request)
 
     def dispatch(self, now: float) -> list[Request]:
-        """Close windows that have ended, admit, and send the earliest deadlines."""
-        if now >= self._ends:
+        """Close a window that has ended, admit, and return the requests to send."""
+        if now >= self._window_ends_s:
             self._close_window(now)
         if self._upper.waiting:
             self._admit(now)
-        gone: list[Request] = []
+        to_send: list[Request] = []
         lower = self._lower
         while lower.heap and self.outstanding < self.depth:
             request = lower.pop()
             self._send(request, now)
-            gone.append(request)
+            to_send.append(request)
         self._set_wake(now)
-        return gone
+        return to_send
 
-    def complete(self, request: Request, moved: int, now: float) -> None:
-        """Note how long the storage took; give back what was not used."""
+    def complete(self, request: Request, moved_bytes: int, now: float) -> None:
+        """Record the time at the storage; refund the unused part of the cost."""
         self.outstanding -= 1
-        self._below -= request.cost
+        self._lower_bytes -= request.cost_bytes
         if not self.outstanding:
-            self._idle_since = now
-        seen = self._seen(request.application)
-        seen.times.append(now - request.sent)
-        seen.waited += request.sent - request.admitted
-        self._moved += moved
-        if unused := request.unused(moved):
-            self.served[request.application] -= unused
-            self._upper.refund(request, unused)
+            self._idle_since_s = now
+        statistics = self._statistics_of(request.application)
+        statistics.storage_times_s.append(now - request.sent_s)
+        statistics.queue_time_s += request.sent_s - request.admitted_s
+        self._moved_bytes += moved_bytes
+        if unused_bytes := request.unused_bytes(moved_bytes):
+            self.served_bytes[request.application] -= unused_bytes
+            self._upper.refund(request, unused_bytes)
 
     # --- Upper level ----------------------------------------------------------------
 
     def _admit(self, now: float) -> None:
-        """Let requests pass in the order of their start tags, while there is credit."""
+        """Admit requests in the order of their start tags while D is positive."""
         upper, lower = self._upper, self._lower
-        while upper.waiting and (self.credit > 0 or self._refill(now)):
-            room = not lower.heap and self.outstanding < self.depth
-            request = upper.pop_at(now, left_over=room)
+        while upper.waiting and (self.credit_bytes > 0 or self._refill(now)):
+            has_room = not lower.heap and self.outstanding < self.depth
+            request = upper.pop_at(now, has_room=has_room)
             if request is None:
                 break
-            cost = request.cost
-            self.credit -= cost
-            self._below += cost
-            request.admitted = now
-            self._seen(request.application).came += 1
+            cost_bytes = request.cost_bytes
+            self.credit_bytes -= cost_bytes
+            self._lower_bytes += cost_bytes
+            request.admitted_s = now
+            self._statistics_of(request.application).admitted += 1
             lower.push(request)
 
-    def _sum_up(self) -> None:
-        """Add up the throughputs, of each the part that it has here; cut D to D_full.
+    def _update_total(self) -> None:
+        """Update the sum of t_i on this server, and cut D to D_full.
 
-        An SLO is one of the total service, on all servers.
+        An SLO covers the service of all servers; only the local fraction counts here.
         """
-        flow_of = self._upper.flow_of
-        parts = (slo.throughput * flow_of(a).part() for a, slo in self._slos.items())
-        self._total = fsum(parts) or slo_of(self._slos, "").throughput
-        self.credit = min(self.credit, self.full)
+        queue_of = self._upper.queue_of
+        local = (
+            slo.throughput_bytes_per_s * queue_of(application).local_share()
+            for application, slo in self._slos.items()
+        )
+        self._total_bytes_per_s = (
+            fsum(local) or slo_of(self._slos, "").throughput_bytes_per_s
+        )
+        self.credit_bytes = min(self.credit_bytes, self.full_credit_bytes)
 
     def _refill(self, now: float) -> bool:
-        """Fill D if the storage is spare or the credit window has expired."""
-        if self.outstanding + len(self._lower.heap) < MARGIN * self._threshold:
-            self.credit = self.full
-        elif now >= self._expires:
-            self._expires = now + self._credit_window
-            grant = self.full - self._below if self._hold else self.full
-            self.credit = min(self.full, self.credit + max(0.0, grant))
-        return self.credit > 0
+        """Fill D if the storage is spare or the credit window has expired.
+
+        Return True if D is positive.
+        """
+        full_bytes = self.full_credit_bytes
+        in_lower_level = self.outstanding + len(self._lower.heap)
+        if in_lower_level < SPARE_SHARE * self._threshold:
+            self.credit_bytes = full_bytes
+        elif now >= self._credit_ends_s:
+            self._credit_ends_s = now + self._credit_window_s
+            added_bytes = full_bytes - self._lower_bytes if self._hold else full_bytes
+            self.credit_bytes = min(
+                full_bytes, self.credit_bytes + max(0.0, added_bytes)
+            )
+        return self.credit_bytes > 0
 
     # --- Lower level ----------------------------------------------------------------
 
     def _send(self, request: Request, now: float) -> None:
+        """Count a request that is sent to the storage."""
         if not self.outstanding:
-            self._idle += now - self._idle_since
+            self._idle_s += now - self._idle_since_s
         self.outstanding += 1
-        if self.outstanding > self._most:
-            self._most = self.outstanding
-        request.sent = now
+        if self.outstanding > self._max_outstanding:
+            self._max_outstanding = self.outstanding
+        request.sent_s = now
         name = request.application
-        self.served[name] = self.served.get(name, 0) + request.cost
+        self.served_bytes[name] = self.served_bytes.get(name, 0) + request.cost_bytes
 
     def _set_wake(self, now: float) -> None:
-        """Ask for the end of the window, and of the credit window if it is waited for.
+        """Wake at the end of the window, or of a credit window that holds requests up.
 
-        A credit window that has expired is used at once, unless there is no need.
+        A credit window that has already expired is renewed by the next `_refill`.
         """
         if not (self.outstanding or self._upper.waiting or self._lower.heap):
-            self.wake = inf
-        elif self._upper.waiting and now < self._expires < self._ends:
-            self.wake = self._expires
+            self.wake_s = inf
+        elif self._upper.waiting and now < self._credit_ends_s < self._window_ends_s:
+            self.wake_s = self._credit_ends_s
         else:
-            self.wake = self._ends
+            self.wake_s = self._window_ends_s
 
     # --- Feedback -------------------------------------------------------------------
 
-    def _seen(self, application: str) -> Served:
-        seen = self._classes.get(application)
-        if seen is None:
-            latency = self._upper.flow_of(application).latency
-            seen = self._classes[application] = Served(latency * self._share)
-        return seen
+    def _statistics_of(self, application: str) -> ClassStatistics:
+        """Return the statistics of a class in this window."""
+        statistics = self._classes.get(application)
+        if statistics is None:
+            latency_s = self._upper.queue_of(application).latency_s
+            statistics = ClassStatistics(latency_s * self._latency_share)
+            self._classes[application] = statistics
+        return statistics
 
     def _begin_window(self) -> None:
+        """Reset the statistics."""
         self._classes = {}
-        self._most = self.outstanding
-        self._moved = 0
-        self._idle = 0.0
+        self._max_outstanding = self.outstanding
+        self._moved_bytes = 0
+        self._idle_s = 0.0
 
     def _close_window(self, now: float) -> None:
-        """Set the depth by what was seen; a window may have ended long ago."""
-        length = self._window + now - self._ends
-        past = self._past(now, length)
-        self._saturated = past.busy > _SATURATED
-        self._sum_up()
-        decision = decide(past, overloaded=self.decision.overloaded)
+        """Set the depth from the statistics; the window may have ended long ago."""
+        length_s = self._window_s + now - self._window_ends_s
+        past = self._window_statistics(now, length_s)
+        self._saturated = past.busy_share > _SATURATED_SHARE
+        self._update_total()
+        decision = decide_depth(past, overloaded=self.decision.overloaded)
         if decision is not None:
             self.decision = decision
-            self._set_depth(past.busy * length)
-            self._note_times()
-        self._ends = now + self._window
-        self._idle_since = max(self._idle_since, now)
+            self._set_depth(past.busy_share * length_s)
+            self._update_lateness()
+        self._window_ends_s = now + self._window_s
+        self._idle_since_s = max(self._idle_since_s, now)
         self._begin_window()
 
-    def _past(self, now: float, length: float) -> WindowStatistics:
-        idle = self._idle + (0.0 if self.outstanding else now - self._idle_since)
+    def _window_statistics(self, now: float, length_s: float) -> WindowStatistics:
+        """Return the statistics of the window that ends now."""
+        idle_now_s = 0.0 if self.outstanding else now - self._idle_since_s
         return WindowStatistics(
-            window=length,
+            length_s=length_s,
             classes=self._classes,
             depth=self.depth,
-            most=self._most,
-            busy=1.0 - idle / length,
+            max_outstanding=self._max_outstanding,
+            busy_share=1.0 - (self._idle_s + idle_now_s) / length_s,
             outstanding=self.outstanding,
             queued=len(self._lower.heap),
-            due=self._lower.due(now + self._window),
+            queued_due=self._lower.count_due_before(now + self._window_s),
         )
 
-    def _note_times(self) -> None:
-        """Note what the requests of each class take below the upper level."""
-        for application, seen in self._classes.items():
-            if seen.times and self._hold:
-                mean = (seen.waited + fsum(seen.times)) / len(seen.times)
-                self._upper.flow_of(application).ahead = mean
+    def _update_lateness(self) -> None:
+        """Set the mean time in the lower level, by which lateness is predicted."""
+        if not self._hold:
+            return
+        for application, statistics in self._classes.items():
+            times_s = statistics.storage_times_s
+            if times_s:
+                mean_s = (statistics.queue_time_s + fsum(times_s)) / len(times_s)
+                self._upper.queue_of(application).below_s = mean_s
 
-    def _set_depth(self, busy: float) -> None:
-        """Set how many may be at the storage, which was busy for so long (s)."""
+    def _set_depth(self, busy_s: float) -> None:
+        """Set depth and queue threshold; the storage was busy for `busy_s`."""
         decision = self.decision
-        enough = self._enough(busy) if self._hold else 0.0
+        full_pace_depth = self._full_pace_depth(busy_s) if self._hold else 0.0
         self.depth, self._threshold = decision.depth, decision.threshold
         if self._hold:
             if decision.overloaded or self._saturated:
-                self.depth = self._threshold = enough
+                self.depth = self._threshold = full_pace_depth
             else:
-                self.depth = max(enough, min(self.depth, self._threshold))
+                self.depth = max(full_pace_depth, min(self.depth, self._threshold))
         if self.depth < inf:
             self.depth = float(int(self.depth))
 
-    def _enough(self, busy: float) -> float:
-        """Learn what the storage can do; return the least depth with which it does."""
-        known = self._saturation
+    def _full_pace_depth(self, busy_s: float) -> float:
+        """Return the depth of the search for the least one with full throughput.
+
+        While requests wait at a saturated storage, record its pace first.
+        """
+        search = self._saturation
         if self._upper.waiting and self._saturated:
-            answered = sum(len(seen.times) for seen in self._classes.values())
-            known.note(self.depth, Pace(self._moved / busy, answered / busy))
-            self._upper.scale = known.capacity() / self._total or 1.0
-            return known.next()
-        return 2.0 ** known.best()
+            answered = sum(len(c.storage_times_s) for c in self._classes.values())
+            search.record(
+                self.depth, Pace(self._moved_bytes / busy_s, answered / busy_s)
+            )
+            capacity = search.capacity_bytes_per_s()
+            self._upper.scale = capacity / self._total_bytes_per_s or 1.0
+            return search.next_depth()
+        return 2.0 ** search.best_level()
 
 
 def make(
     slos: Mapping[str, Slo], now: float, window: float, credit: float, overload: float
 ) -> TwoLevel:
-    """Return a scheduler that begins now."""
+    """Return a scheduler that starts at `now` (s)."""
     return TwoLevel(slos, now, window, credit, hold=_OVERLOAD[int(overload)] == "hold")

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""Requests one by one: clients, schedulers, servers, and messages between schedulers.
+"""Simulate single requests: clients, one scheduler per server, servers, reports.
 
-Every server has a scheduler of its own, the same object that a mount runs. A request
-is cut into pieces by the layout of its application's files, and answered with the last
-of them.
+Every server has its own scheduler, the same object that a mount runs. A client request
+is split over the servers by the layout of its application's files, and is answered when
+its last part is complete.
 
-At equal times: completions, then changes of capacity, messages, requests that are
-issued, and wake-ups that a scheduler asked for; among those of a kind, in the order in
-which they were planned. A scheduler is asked what may go after each of these. Same
-seed, same bytes.
+Order of events at equal times: completions, changes of capacity, reports from other
+servers, new requests, wake-ups that a scheduler asked for. Events of one kind are
+handled in the order in which they were planned. After each event the scheduler of the
+server concerned is asked which requests to send (`_RequestSimulation._dispatch`). The
+same seed gives the same bytes.
 """
 
 from __future__ import annotations
@@ -37,63 +38,65 @@ from penstock.workloads.clients import Clients, RateSegment
 
 __all__ = ["Exchange", "RequestRun", "simulate_requests"]
 
+# Event kinds; at equal times the lower number goes first.
 _COMPLETION: Final = 0
-_CAPACITY: Final = 1
-_MESSAGE: Final = 2
+_CAPACITY_CHANGE: Final = 1
+_REPORT: Final = 2
 _ISSUE: Final = 3
 _WAKE: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """How schedulers learn of service on other servers: by broadcast, or by layout."""
+    """How schedulers learn of service on other servers: from reports, or by layout."""
 
-    threshold: float = inf
-    """Service of an application (bytes) after which the others are told; inf: never."""
-    late: float = 0.0
-    """A message takes up to so long (s), uniformly; so one may overtake another."""
-    lost: float = 0.0
-    """Share of the messages that are lost."""
+    threshold_bytes: float = inf
+    """Report after this much service of an application; inf: never."""
+    max_delay_s: float = 0.0
+    """A report takes a uniform random time up to this; reports may overtake."""
+    loss_share: float = 0.0
+    """Fraction of the reports that are lost."""
     layout: bool = False
-    """Whether service elsewhere is inferred from the layout instead."""
+    """Infer service on other servers from the layout instead."""
 
     def __post_init__(self) -> None:
-        good = {
-            "threshold": self.threshold > 0,
-            "late": 0 <= self.late < inf,
-            "lost": 0 <= self.lost <= 1,
+        valid = {
+            "threshold_bytes": self.threshold_bytes > 0,
+            "max_delay_s": 0 <= self.max_delay_s < inf,
+            "loss_share": 0 <= self.loss_share <= 1,
         }
-        for name, fits in good.items():
-            if not fits:
+        for name, is_valid in valid.items():
+            if not is_valid:
                 raise InputError(
                     f"{getattr(self, name)!r} is out of range",
                     where=f"exchange.{name}",
-                    remedy="a threshold above 0, 0 s or more, a share from 0 to 1",
+                    remedy="give a threshold above 0, a delay of at least 0 s, "
+                    "a share from 0 to 1",
                 )
 
 
 @dataclass(frozen=True)
 class RequestRun:
-    """What came of a simulation: a row per answered request, and the depths."""
+    """Result of a simulation: one row per answered request, and the depths."""
 
     scheduler: str
-    """Label."""
+    """Label of the scheduler."""
     applications: tuple[str, ...]
     application: NDArray[np.int64]
-    """Index into `applications`, of every request."""
-    issued: NDArray[np.float64]
-    """When (s)."""
-    answered: NDArray[np.float64]
-    """When (s)."""
-    size: NDArray[np.int64]
-    """Bytes."""
+    """Index into `applications`, by request."""
+    issued_s: NDArray[np.float64]
+    """Time of issue, by request."""
+    answered_s: NDArray[np.float64]
+    """Time of the answer, by request."""
+    size_bytes: NDArray[np.int64]
+    """Size, by request."""
     depths: tuple[NDArray[np.float64], ...]
-    """By server: rows of (time, s; depth from then on)."""
+    """By server: rows of (time in s, depth from then on)."""
     unanswered: int
-    """Requests that were still under way at the end."""
+    """Number of requests without an answer at the end."""
 
-    def of(self, application: str) -> NDArray[np.bool_]:
-        """Return which requests are an application's."""
+    def requests_of(self, application: str) -> NDArray[np.bool_]:
+        """Return a mask of the requests of one application."""
         mask: NDArray[np.bool_] = self.application == self.applications.index(
             application
         )
@@ -110,54 +113,56 @@ def simulate_requests(
     exchange: Exchange | None = None,
     seed: int = 1,
 ) -> RequestRun:
-    """Simulate until a time (s), with a scheduler for each server."""
+    """Simulate until the time `until` (s), with one scheduler per server."""
     _check(clients, servers)
-    maker = get_scheduler(scheduler)
-    run = _RequestSimulation(
-        maker, slos, clients, servers, exchange or Exchange(), seed
+    spec = get_scheduler(scheduler)
+    simulation = _RequestSimulation(
+        spec, slos, clients, servers, exchange or Exchange(), seed
     )
-    run.loop(until)
-    return run.result(maker.label)
+    simulation.run(until)
+    return simulation.result(spec.label)
 
 
 def _check(clients: Sequence[Clients], servers: Sequence[ServerSpec]) -> None:
+    """Raise `InputError` if there are no clients or if one names a missing server."""
     for group in clients:
         for server in group.servers:
             if not 0 <= server < len(servers):
                 raise InputError(
                     f"there is no server {server}",
                     where=f"clients of {group.application}",
-                    remedy=f"there are {len(servers)}, from 0 on",
+                    remedy=f"use the numbers 0 to {len(servers) - 1}",
                 )
     if not clients:
-        raise InputError("nobody issues requests")
+        raise InputError("there are no clients", remedy="give at least one group")
 
 
 @dataclass(slots=True)
 class _Process:
-    """One process of a group."""
+    """One process of a group of clients."""
 
     clients: Clients
     number: int
-    """In its group."""
+    """Index in the group."""
     random: Generator
-    stage: RateSegment
-    planned: float
-    """When its next request would be issued, were the last one answered (s)."""
+    segment: RateSegment
+    planned_s: float
+    """Earliest time of its next request."""
     issued: int = 0
+    """Number of requests issued."""
 
     def file_offset(self) -> int:
-        """Return which request of the group's file its next one is."""
+        """Return the index of its next request in the file of the group."""
         return self.issued * self.clients.processes + self.number
 
 
 @dataclass(slots=True)
-class _Call:
-    """A request of a process, and its pieces that are under way."""
+class _ClientRequest:
+    """A request of a process, and the number of its incomplete parts."""
 
     process: _Process
-    issued: float
-    pieces: int
+    issued_s: float
+    incomplete: int
 
 
 @dataclass(slots=True)
@@ -167,17 +172,19 @@ class _ScheduledServer:
     name: str
     scheduler: QosScheduler
     server: Server
-    teller: ServiceReporter | None
+    reporter: ServiceReporter | None
     version: int = 0
-    """Of what is planned to complete: plans of an older one are void."""
-    wake: float = inf
+    """Version of the planned completion; events of older versions are void."""
+    wake_s: float = inf
     depths: list[tuple[float, float]] = field(default_factory=list)
 
 
 class _RequestSimulation:
+    """The event queue and the state of one simulation."""
+
     def __init__(
         self,
-        maker: SchedulerSpec,
+        spec: SchedulerSpec,
         slos: Mapping[str, Slo],
         clients: Sequence[Clients],
         servers: Sequence[ServerSpec],
@@ -188,183 +195,194 @@ class _RequestSimulation:
         self._serial = 0
         self._exchange = exchange
         self._random = default_rng(SeedSequence((seed, 0)))
-        self._calls: dict[Request, _Call] = {}
-        self._done: list[tuple[str, float, float, int]] = []
-        self._under_way = 0
-        tells = exchange.threshold < inf and not exchange.layout
-        self._nodes = [
+        self._client_requests: dict[Request, _ClientRequest] = {}
+        self._answered: list[tuple[str, float, float, int]] = []
+        self._unanswered = 0
+        reports = exchange.threshold_bytes < inf and not exchange.layout
+        self._servers = [
             _ScheduledServer(
                 str(index),
-                maker.make(slos, 0.0),
-                Server(spec),
-                ServiceReporter(exchange.threshold) if tells else None,
+                spec.make(slos, 0.0),
+                Server(server),
+                ServiceReporter(exchange.threshold_bytes) if reports else None,
             )
-            for index, spec in enumerate(servers)
+            for index, server in enumerate(servers)
         ]
         self._applications = tuple(dict.fromkeys(c.application for c in clients))
-        self._lay_out(clients)
-        self._plan_changes(servers)
-        self._start(clients, seed)
+        self._set_layouts(clients)
+        self._plan_capacity_changes(servers)
+        self._plan_first_requests(clients, seed)
 
-    def _lay_out(self, clients: Sequence[Clients]) -> None:
+    def _set_layouts(self, clients: Sequence[Clients]) -> None:
+        """Tell the schedulers the layout factors; record the first depths."""
         used: dict[str, set[int]] = {}
         for group in clients:
             used.setdefault(group.application, set()).update(group.servers)
         factors = {application: len(servers) for application, servers in used.items()}
-        for node in self._nodes:
+        for server in self._servers:
             if self._exchange.layout:
-                node.scheduler.spread(factors)
-            node.depths.append((0.0, node.scheduler.depth))
+                server.scheduler.set_layout(factors)
+            server.depths.append((0.0, server.scheduler.depth))
 
-    def _plan_changes(self, servers: Sequence[ServerSpec]) -> None:
-        for node, spec in zip(self._nodes, servers, strict=True):
+    def _plan_capacity_changes(self, specs: Sequence[ServerSpec]) -> None:
+        for server, spec in zip(self._servers, specs, strict=True):
             for time, _ in spec.changes:
-                self._plan(time, _CAPACITY, node)
+                self._plan(time, _CAPACITY_CHANGE, server)
 
-    def _start(self, clients: Sequence[Clients], seed: int) -> None:
-        for group, which in enumerate(clients):
-            for number in range(which.processes):
-                random = default_rng(SeedSequence((seed, 1, group, number)))
-                found = which.first(number, 0.0)
-                if found is not None:
-                    time, stage = found
-                    process = _Process(which, number, random, stage, time)
+    def _plan_first_requests(self, clients: Sequence[Clients], seed: int) -> None:
+        for index, group in enumerate(clients):
+            for number in range(group.processes):
+                random = default_rng(SeedSequence((seed, 1, index, number)))
+                first = group.first(number, 0.0)
+                if first is not None:
+                    time, segment = first
+                    process = _Process(group, number, random, segment, time)
                     self._plan(time, _ISSUE, process)
 
-    def _plan(self, time: float, kind: int, what: Any) -> None:
+    def _plan(self, time: float, kind: int, subject: Any) -> None:
+        """Add an event to the queue."""
         self._serial += 1
-        heappush(self._events, (time, kind, self._serial, what))
+        heappush(self._events, (time, kind, self._serial, subject))
 
-    def loop(self, until: float) -> None:
-        """Handle one event after the other, in their total order."""
+    def run(self, until: float) -> None:
+        """Handle all events up to the time `until` (s), in their total order.
+
+        The order is (time, kind, serial number); see the module for the kinds.
+        """
         handlers: dict[int, Callable[[Any, float], None]] = {
-            _COMPLETION: self._complete,
-            _CAPACITY: self._change,
-            _MESSAGE: self._hear,
-            _ISSUE: self._issue,
-            _WAKE: self._wake,
+            _COMPLETION: self._on_completion,
+            _CAPACITY_CHANGE: self._on_capacity_change,
+            _REPORT: self._on_report,
+            _ISSUE: self._on_issue,
+            _WAKE: self._on_wake,
         }
         events = self._events
-        # The main loop.
+        # Main loop of the request simulator.
         while events and events[0][0] <= until:
-            now, kind, _, what = heappop(events)
-            handlers[kind](what, now)
+            now, kind, _, subject = heappop(events)
+            handlers[kind](subject, now)
 
-    def _complete(self, what: tuple[_ScheduledServer, int], now: float) -> None:
-        node, version = what
-        if version != node.version:
+    def _on_completion(self, subject: tuple[_ScheduledServer, int], now: float) -> None:
+        server, version = subject
+        if version != server.version:
             return
-        request = node.server.take(now)
-        node.scheduler.complete(request, request.size, now)
-        self._ask(node, now)
-        call = self._calls.pop(request)
-        call.pieces -= 1
-        if not call.pieces:
-            self._answer(call, now)
+        request = server.server.take(now)
+        server.scheduler.complete(request, request.size_bytes, now)
+        self._dispatch(server, now)
+        client_request = self._client_requests.pop(request)
+        client_request.incomplete -= 1
+        if not client_request.incomplete:
+            self._answer(client_request, now)
 
-    def _answer(self, call: _Call, now: float) -> None:
-        clients = call.process.clients
-        self._under_way -= 1
-        self._done.append((clients.application, call.issued, now, clients.size))
+    def _answer(self, client_request: _ClientRequest, now: float) -> None:
+        """Record an answer; a closed-loop process goes on."""
+        clients = client_request.process.clients
+        self._unanswered -= 1
+        self._answered.append(
+            (clients.application, client_request.issued_s, now, clients.size)
+        )
         if clients.closed:
-            self._go_on(call.process, now)
+            self._plan_next_request(client_request.process, now)
 
-    def _change(self, node: _ScheduledServer, now: float) -> None:
-        node.server.refresh(now)
-        self._expect(node)
+    def _on_capacity_change(self, server: _ScheduledServer, now: float) -> None:
+        server.server.refresh(now)
+        self._plan_completion(server)
 
-    def _hear(
-        self, what: tuple[_ScheduledServer, str, Mapping[str, int]], now: float
+    def _on_report(
+        self, subject: tuple[_ScheduledServer, str, Mapping[str, int]], now: float
     ) -> None:
-        node, server, totals = what
-        node.scheduler.hear(server, totals)
-        self._ask(node, now)
+        server, sender, served_bytes = subject
+        server.scheduler.record_remote_service(sender, served_bytes)
+        self._dispatch(server, now)
 
-    def _issue(self, process: _Process, now: float) -> None:
+    def _on_issue(self, process: _Process, now: float) -> None:
         clients = process.clients
-        pieces = clients.pieces(process.file_offset())
-        call = _Call(process, now, len(pieces))
-        self._under_way += 1
+        parts = clients.pieces(process.file_offset())
+        client_request = _ClientRequest(process, now, len(parts))
+        self._unanswered += 1
         process.issued += 1
-        self._space(process, now)
-        for index, size in pieces.items():
-            request = Request("write", size, clients.application, process.number)
-            self._calls[request] = call
-            node = self._nodes[index]
-            node.scheduler.arrive(request, now)
-            self._ask(node, now)
+        self._set_planned_time(process, now)
+        for index, size_bytes in parts.items():
+            request = Request("write", size_bytes, clients.application, process.number)
+            self._client_requests[request] = client_request
+            server = self._servers[index]
+            server.scheduler.arrive(request, now)
+            self._dispatch(server, now)
         if not clients.closed:
-            self._go_on(process, now)
+            self._plan_next_request(process, now)
 
-    def _space(self, process: _Process, now: float) -> None:
-        """Set when the next request of a process would be issued."""
+    def _set_planned_time(self, process: _Process, now: float) -> None:
+        """Set the earliest time of the next request: one period from now."""
         clients = process.clients
-        period = clients.period(process.stage, now)
-        if clients.jitter and period:
-            period *= 1 + clients.jitter * process.random.uniform(-1.0, 1.0)
-        process.planned = now + period
+        period_s = clients.period(process.segment, now)
+        if clients.jitter and period_s:
+            period_s *= 1 + clients.jitter * process.random.uniform(-1.0, 1.0)
+        process.planned_s = now + period_s
 
-    def _go_on(self, process: _Process, now: float) -> None:
-        """Plan the next request of a process, in this stage or a later one."""
-        time = max(now, process.planned)
-        if time >= process.stage.end:
-            found = process.clients.first(process.number, time)
-            if found is None:
+    def _plan_next_request(self, process: _Process, now: float) -> None:
+        """Plan the next request of a process, in this rate segment or a later one."""
+        time = max(now, process.planned_s)
+        if time >= process.segment.end:
+            first = process.clients.first(process.number, time)
+            if first is None:
                 return
-            time, process.stage = found
+            time, process.segment = first
         self._plan(time, _ISSUE, process)
 
-    def _wake(self, node: _ScheduledServer, now: float) -> None:
-        if now == node.wake:
-            node.wake = inf
-            self._ask(node, now)
+    def _on_wake(self, server: _ScheduledServer, now: float) -> None:
+        if now == server.wake_s:
+            server.wake_s = inf
+            self._dispatch(server, now)
 
-    def _ask(self, node: _ScheduledServer, now: float) -> None:
-        """Send what may go; plan what follows from it."""
-        scheduler = node.scheduler
-        gone = scheduler.dispatch(now)
-        for request in gone:
-            node.server.put(request, now)
-        self._expect(node)
-        if scheduler.depth != node.depths[-1][1]:
-            node.depths.append((now, scheduler.depth))
-        if scheduler.wake < inf and scheduler.wake != node.wake:
-            node.wake = max(now, scheduler.wake)
-            self._plan(node.wake, _WAKE, node)
-        if gone and node.teller is not None:
-            self._tell(node, node.teller, now)
+    def _dispatch(self, server: _ScheduledServer, now: float) -> None:
+        """Send what the scheduler allows; plan completion, wake-up and reports."""
+        scheduler = server.scheduler
+        to_send = scheduler.dispatch(now)
+        for request in to_send:
+            server.server.put(request, now)
+        self._plan_completion(server)
+        if scheduler.depth != server.depths[-1][1]:
+            server.depths.append((now, scheduler.depth))
+        if scheduler.wake_s < inf and scheduler.wake_s != server.wake_s:
+            server.wake_s = max(now, scheduler.wake_s)
+            self._plan(server.wake_s, _WAKE, server)
+        if to_send and server.reporter is not None:
+            self._report(server, server.reporter, now)
 
-    def _expect(self, node: _ScheduledServer) -> None:
-        """Plan the next completion anew."""
-        node.version += 1
-        time = node.server.next
+    def _plan_completion(self, server: _ScheduledServer) -> None:
+        """Plan the next completion, and void the one planned before."""
+        server.version += 1
+        time = server.server.next
         if time < inf:
-            self._plan(time, _COMPLETION, (node, node.version))
+            self._plan(time, _COMPLETION, (server, server.version))
 
-    def _tell(
-        self, node: _ScheduledServer, teller: ServiceReporter, now: float
+    def _report(
+        self, server: _ScheduledServer, reporter: ServiceReporter, now: float
     ) -> None:
-        totals = teller.news(node.scheduler.served)
-        if totals is None:
+        """Send a report to all other servers if one is due."""
+        report = reporter.next_report(server.scheduler.served_bytes)
+        if report is None:
             return
-        for other in self._nodes:
-            if other is not node:
-                lost, late = self._random.random(2)
-                if lost >= self._exchange.lost:
-                    time = now + late * self._exchange.late
-                    self._plan(time, _MESSAGE, (other, node.name, totals))
+        for other in self._servers:
+            if other is not server:
+                lost, delay = self._random.random(2)
+                if lost >= self._exchange.loss_share:
+                    time = now + delay * self._exchange.max_delay_s
+                    self._plan(time, _REPORT, (other, server.name, report))
 
     def result(self, label: str) -> RequestRun:
-        """Return what was noted."""
+        """Return the answered requests and the depths."""
         numbers = {name: k for k, name in enumerate(self._applications)}
-        rows = self._done
+        rows = self._answered
         return RequestRun(
             label,
             self._applications,
             np.array([numbers[name] for name, _, _, _ in rows], dtype=np.int64),
-            np.array([issued for _, issued, _, _ in rows], dtype=np.float64),
-            np.array([answered for _, _, answered, _ in rows], dtype=np.float64),
+            np.array([issued_s for _, issued_s, _, _ in rows], dtype=np.float64),
+            np.array([answered_s for _, _, answered_s, _ in rows], dtype=np.float64),
             np.array([size for _, _, _, size in rows], dtype=np.int64),
-            tuple(np.array(node.depths, dtype=np.float64) for node in self._nodes),
-            self._under_way,
+            tuple(
+                np.array(server.depths, dtype=np.float64) for server in self._servers
+            ),
+            self._unanswered,
         )

@@ -61,7 +61,9 @@ def test_two_mounts_hear_one_another() -> None:
                 Link(f"127.0.0.1:{ports[1]}", (f"127.0.0.1:{ports[0]}",), KEY, 1e6),
             ]
             heard: list[tuple[str, dict[str, float]]] = []
-            schedulers[1].hear = lambda server, totals: heard.append((server, totals))
+            schedulers[1].record_remote_service = lambda server, totals: heard.append(
+                (server, totals)
+            )
             async with trio.open_nursery() as nursery:
                 for link, scheduler in zip(links, schedulers, strict=True):
                     nursery.start_soon(Peers(link, scheduler).run)

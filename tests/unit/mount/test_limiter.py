@@ -38,14 +38,14 @@ class Arrivals:
 
     def run_until(self, end: float, late_s: float = 0.0) -> None:
         """Ask at every wake-up before `end`, each time `late_s` too late."""
-        while (wake := max(self.limiter.wake + late_s, self.now)) < end:
+        while (wake := max(self.limiter.wake_s + late_s, self.now)) < end:
             self.now = wake
             self.dispatch()
         if end < inf:
             self.now = end
 
     def moved(self, kind: Kind | None = None) -> int:
-        return sum(r.size for _, r in self.gone if kind in (None, r.kind))
+        return sum(r.size_bytes for _, r in self.gone if kind in (None, r.kind))
 
 
 def write(size: int) -> Request:
@@ -89,7 +89,7 @@ def _check_rate(gone: list[tuple[float, Request]], rate: float) -> None:
     """From its start to any time: no more than the rate and what may be saved."""
     moved = 0
     for when, request in gone:
-        moved += request.size
+        moved += request.size_bytes
         most = rate * (when - START + SLACK_S)
         assert moved <= most * (1 + 1e-9) + rate * 1e-8
 
@@ -119,7 +119,7 @@ def test_writers_that_wait_for_each_answer_get_equal_shares(
         drive.arrive(Request("write", size, pid=who))
     for turn in range(100):
         if turn == len(drive.gone):
-            drive.run_until(drive.limiter.wake + 1e-9)
+            drive.run_until(drive.limiter.wake_s + 1e-9)
         who = drive.gone[turn][1].pid
         counts[who] += 1
         drive.arrive(Request("write", size, pid=who))
@@ -135,7 +135,7 @@ def test_a_lone_writer_reaches_the_limit_though_every_timer_is_late(
     for _ in range(50):
         drive.arrive(write(size))
         if drive.limiter.waiting:
-            drive.run_until(drive.limiter.wake + late_s + 1e-9, late_s)
+            drive.run_until(drive.limiter.wake_s + late_s + 1e-9, late_s)
     assert drive.now - START <= 50 * size / rate + late_s + 1e-6
 
 
@@ -144,7 +144,7 @@ def test_what_is_not_used_is_not_saved_beyond_the_slack() -> None:
     drive.run_until(START + 3600.0)
     drive.arrive(write(1000))
     assert drive.gone == []
-    assert drive.limiter.wake == pytest.approx(drive.now + 1.0 - SLACK_S)
+    assert drive.limiter.wake_s == pytest.approx(drive.now + 1.0 - SLACK_S)
 
 
 def test_a_request_takes_its_time() -> None:
@@ -198,11 +198,11 @@ def test_a_changed_limit_holds_for_those_who_wait() -> None:
     drive.run_until(0.5)
     drive.limiter.change(replace(drive.limiter.limits, total=5000.0), drive.now)
     drive.dispatch()
-    assert drive.limiter.wake == pytest.approx(0.6)
+    assert drive.limiter.wake_s == pytest.approx(0.6)
     drive.limiter.change(Limits(), drive.now)
     drive.dispatch()
     assert drive.moved() == 1000
-    assert drive.limiter.wake == inf
+    assert drive.limiter.wake_s == inf
 
 
 def test_after_no_limit_nothing_is_saved() -> None:
@@ -212,7 +212,7 @@ def test_after_no_limit_nothing_is_saved() -> None:
     drive.limiter.change(Limits(total=1000.0), 5.0)
     drive.now = 5.0
     drive.arrive(write(1000))
-    assert drive.limiter.wake == pytest.approx(6.0)
+    assert drive.limiter.wake_s == pytest.approx(6.0)
 
 
 def test_what_was_taken_and_not_used_is_given_back() -> None:
@@ -253,7 +253,7 @@ def test_what_was_taken_before_a_time_without_limits_is_not_given_back() -> None
     drive.limiter.change(Limits(total=1e6), drive.now)
     drive.limiter.complete(first, 0, drive.now)
     drive.arrive(write(10**6))
-    assert drive.limiter.wake == pytest.approx(2.1)
+    assert drive.limiter.wake_s == pytest.approx(2.1)
 
 
 def test_the_limiter_forgets_who_is_done() -> None:

@@ -86,7 +86,7 @@ def live(scheduler: str, arrivals: list[Arrival]) -> list[tuple[int, float]]:
         came = await service.gate.enter(request)
         gone.append((number, trio.current_time()))
         await trio.sleep(SERVICE_S)
-        service.gate.leave(request, request.size, came)
+        service.gate.leave(request, request.size_bytes, came)
 
     async def main() -> None:
         await trio.sleep_until(START_S)
@@ -115,14 +115,14 @@ def simulated(scheduler: str, arrivals: list[Arrival]) -> list[tuple[int, float]
         heappush(events, (START_S + arrival[0] / 1e3, number, True))
     gone: list[tuple[int, float]] = []
     while len(gone) < len(arrivals):
-        now = min(cascade.wake, events[0][0] if events else inf)
+        now = min(cascade.wake_s, events[0][0] if events else inf)
         if events and events[0][0] <= now:
             _, number, comes = heappop(events)
             request = requests[number]
             if comes:
                 cascade.arrive(request, now)
             else:
-                cascade.complete(request, request.size, now)
+                cascade.complete(request, request.size_bytes, now)
         for request in cascade.dispatch(now):
             gone.append((numbers[request], now))
             heappush(events, (now + SERVICE_S, numbers[request], False))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The depth of the next window, by hand from the quantities of papers/5."""
+"""The depth of the next window, computed by hand from the equations of the module."""
 
 from __future__ import annotations
 
@@ -7,26 +7,37 @@ from math import inf
 
 import pytest
 
-from penstock.qos.feedback import Served, WindowStatistics, decide, percentile
+from penstock.qos.feedback import (
+    ClassStatistics,
+    WindowStatistics,
+    decide_depth,
+    percentile,
+)
 
 
-def served(
-    latency: float, time: float, count: int, *, wait: float = 0.0, came: int = 0
-) -> Served:
-    return Served(latency, [time] * count, wait * count, came)
+def measured(
+    latency_s: float,
+    time_s: float,
+    count: int,
+    *,
+    wait_s: float = 0.0,
+    admitted: int = 0,
+) -> ClassStatistics:
+    """Return a class with `count` completed requests that all took the same time."""
+    return ClassStatistics(latency_s, [time_s] * count, wait_s * count, admitted)
 
 
-def past(classes: dict[str, Served], **changes: float) -> WindowStatistics:
-    facts = {
-        "window": 0.5,
+def past(classes: dict[str, ClassStatistics], **changes: float) -> WindowStatistics:
+    defaults = {
+        "length_s": 0.5,
         "depth": 10.0,
-        "most": 10,
-        "busy": 1.0,
+        "max_outstanding": 10,
+        "busy_share": 1.0,
         "outstanding": 0,
         "queued": 0,
-        "due": 0,
+        "queued_due": 0,
     }
-    return WindowStatistics(classes=classes, **(facts | changes))  # type: ignore[arg-type]
+    return WindowStatistics(classes=classes, **(defaults | changes))  # type: ignore[arg-type]
 
 
 def test_the_percentile_is_one_of_the_values() -> None:
@@ -36,9 +47,9 @@ def test_the_percentile_is_one_of_the_values() -> None:
 
 
 def test_l_rt_is_the_depth_that_keeps_the_latency() -> None:
-    """At depth 10 it takes 200 ms; 300 ms less 60 ms of waiting bear 12."""
-    decision = decide(
-        past({"a": served(0.3, 0.2, 25, wait=0.06, came=25)}), overloaded=False
+    """T = 200 ms at depth 10; D - MT = 300 - 60 ms allows the depth 12."""
+    decision = decide_depth(
+        past({"a": measured(0.3, 0.2, 25, wait_s=0.06, admitted=25)}), overloaded=False
     )
     assert decision is not None
     assert decision.depth == pytest.approx(12.0)
@@ -47,57 +58,71 @@ def test_l_rt_is_the_depth_that_keeps_the_latency() -> None:
 
 
 def test_the_tightest_class_decides() -> None:
-    classes = {"a": served(0.3, 0.1, 10), "b": served(0.1, 0.1, 15)}
-    decision = decide(past(classes), overloaded=False)
+    classes = {"a": measured(0.3, 0.1, 10), "b": measured(0.1, 0.1, 15)}
+    decision = decide_depth(past(classes), overloaded=False)
     assert decision is not None
     assert decision.depth == pytest.approx(10.0)
 
 
-def test_a_depth_that_was_not_used_up_says_nothing() -> None:
-    """Only 3 were there at once: 60 ms each bear 15 in 300 ms, whatever the depth."""
-    decision = decide(
-        past({"a": served(0.3, 0.06, 10)}, depth=100.0, most=3), overloaded=False
+def test_a_depth_that_was_not_used_up_is_replaced_by_the_largest_one_seen() -> None:
+    """At most 3 at once took 60 ms each: 300 ms allow 15, whatever the depth."""
+    decision = decide_depth(
+        past({"a": measured(0.3, 0.06, 10)}, depth=100.0, max_outstanding=3),
+        overloaded=False,
     )
     assert decision is not None
     assert decision.depth == pytest.approx(15.0)
 
 
-def test_where_little_comes_the_depth_grows_step_by_step() -> None:
-    decision = decide(past({"a": served(0.3, 0.001, 5)}, depth=2.0), overloaded=False)
+def test_under_a_light_load_the_depth_at_most_doubles() -> None:
+    decision = decide_depth(
+        past({"a": measured(0.3, 0.001, 5)}, depth=2.0), overloaded=False
+    )
     assert decision is not None
     assert decision.depth == 4.0
 
 
-def test_overload_is_when_what_is_due_takes_a_greater_depth() -> None:
-    """L_0 = 40 x 10 / 25 = 16, and the latency bears only 5."""
-    seen = {"a": served(0.1, 0.2, 25)}
-    decision = decide(past(seen, outstanding=10, due=30), overloaded=False)
+def test_overload_begins_when_what_is_due_needs_too_great_a_depth() -> None:
+    """L_0 = 40 x 10 / 25 = 16, and the latency allows only 5."""
+    classes = {"a": measured(0.1, 0.2, 25)}
+    decision = decide_depth(
+        past(classes, outstanding=10, queued_due=30), overloaded=False
+    )
     assert decision is not None
     assert decision.overloaded
     assert decision.threshold == inf
-    assert decision.least == pytest.approx(16.0)
+    assert decision.due_depth == pytest.approx(16.0)
 
 
 def test_overload_ends_when_more_is_completed_than_is_due() -> None:
-    seen = {"a": served(0.1, 0.2, 25)}
-    still = decide(past(seen, depth=inf, most=40, due=25), overloaded=True)
+    classes = {"a": measured(0.1, 0.2, 25)}
+    still = decide_depth(
+        past(classes, depth=inf, max_outstanding=40, queued_due=25), overloaded=True
+    )
     assert still is not None
     assert still.overloaded
-    over = decide(past(seen, depth=inf, most=40, due=15), overloaded=True)
+    over = decide_depth(
+        past(classes, depth=inf, max_outstanding=40, queued_due=15), overloaded=True
+    )
     assert over is not None
     # The larger of L_RT = 40 x 0.1 / 0.2 and L_0 = 15 x 40 / 25.
     assert over.depth == pytest.approx(24.0)
 
 
-def test_those_that_will_come_are_due_if_they_come_early_enough() -> None:
-    seen = {"a": served(0.1, 0.01, 25, came=20), "b": served(0.6, 0.01, 1, came=50)}
-    assert past(seen, outstanding=3, due=2).due_next() == pytest.approx(3 + 2 + 16)
+def test_expected_arrivals_are_due_if_they_arrive_early_enough() -> None:
+    classes = {
+        "a": measured(0.1, 0.01, 25, admitted=20),
+        "b": measured(0.6, 0.01, 1, admitted=50),
+    }
+    assert past(classes, outstanding=3, queued_due=2).due_next() == pytest.approx(
+        3 + 2 + 16
+    )
 
 
-def test_an_idle_storage_could_have_done_more() -> None:
-    assert past({"a": served(0.1, 0.01, 10)}, busy=0.5).completed == 20.0
+def test_completions_are_scaled_to_a_storage_that_is_never_idle() -> None:
+    assert past({"a": measured(0.1, 0.01, 10)}, busy_share=0.5).completed == 20.0
 
 
-def test_a_window_without_answers_changes_nothing() -> None:
-    assert decide(past({"a": Served(0.1)}), overloaded=False) is None
-    assert decide(past({}), overloaded=True) is None
+def test_a_window_without_completions_changes_nothing() -> None:
+    assert decide_depth(past({"a": ClassStatistics(0.1)}), overloaded=False) is None
+    assert decide_depth(past({}), overloaded=True) is None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What every scheduler does: table, parameters, nothing lost, nobody starves."""
+"""Rules for every scheduler: table row, parameters, no lost request, no starvation."""
 
 from __future__ import annotations
 
@@ -11,18 +11,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import InputError, UnknownNameError
-from penstock.qos import KINDS, LEAST_COST, SCHEDULERS, Request, Slo, get_scheduler
+from penstock.qos import (
+    KINDS,
+    MIN_COST_BYTES,
+    SCHEDULERS,
+    Kind,
+    Request,
+    Slo,
+    get_scheduler,
+)
 from penstock.sim.requests import simulate_requests
 from penstock.sim.requests_server import ServerSpec
 from penstock.workloads.clients import MB, Clients, saturating, steady
 
 SLOS = {"a": Slo(2e6, 0.1), "b": Slo(1e6, 0.3)}
-#: All schedulers, and the variant of the paper.
+#: All schedulers, and the two-level scheduler as in the paper.
 NAMES = [*SCHEDULERS, "two-level:credit=1,overload=send"]
 
 
 @pytest.mark.parametrize("name", SCHEDULERS)
-def test_the_table_says_what_the_file_says(name: str) -> None:
+def test_the_summary_in_the_table_is_the_first_line_of_the_module(name: str) -> None:
     row = SCHEDULERS[name]
     module = importlib.import_module(f"penstock.qos.{row.module}")
     assert str(module.__doc__).split("\n")[0] == row.summary
@@ -42,8 +50,8 @@ def test_names_and_parameters() -> None:
 
 
 def test_a_request_costs_something_even_if_it_moves_nothing() -> None:
-    assert {Request(kind, 0).cost for kind in KINDS} == {LEAST_COST}
-    assert Request("read", MB).cost == MB
+    assert {Request(kind, 0).cost_bytes for kind in KINDS} == {MIN_COST_BYTES}
+    assert Request("read", MB).cost_bytes == MB
 
 
 @settings(max_examples=60, deadline=None)
@@ -59,66 +67,70 @@ def test_a_request_costs_something_even_if_it_moves_nothing() -> None:
         max_size=60,
     ),
 )
-def test_every_request_goes_once(
+def test_every_request_is_sent_once(
     name: str, script: list[tuple[str, int, float, bool]]
 ) -> None:
     scheduler = get_scheduler(name).make(SLOS, 5.0)
-    now, came, sent, done = 5.0, [], [], []
+    now = 5.0
+    arrived: list[Request] = []
+    sent: list[Request] = []
+    done: list[Request] = []
     served: dict[str, int] = {}
     for application, size, gap, completes in script:
         now += gap
         request = Request("write", size, application)
-        came.append(request)
+        arrived.append(request)
         scheduler.arrive(request, now)
         sent += scheduler.dispatch(now)
         if completes and len(sent) > len(done):
             request = sent[len(done)]
             done.append(request)
-            scheduler.complete(request, request.size // 2, now)
-            charge(served, request, request.size // 2)
+            scheduler.complete(request, request.size_bytes // 2, now)
+            charge(served, request, request.size_bytes // 2)
             sent += scheduler.dispatch(now)
         assert scheduler.outstanding == len(sent) - len(done)
-        assert scheduler.waiting == len(came) - len(sent)
+        assert scheduler.waiting == len(arrived) - len(sent)
         assert scheduler.outstanding <= max(scheduler.depth, 8)
-        assert scheduler.wake > now
-    while len(done) < len(came):
-        now = min(scheduler.wake, now + 0.01)
+        assert scheduler.wake_s > now
+    while len(done) < len(arrived):
+        now = min(scheduler.wake_s, now + 0.01)
         for request in sent[len(done) :]:
             done.append(request)
-            scheduler.complete(request, request.size, now)
-            charge(served, request, request.size)
+            scheduler.complete(request, request.size_bytes, now)
+            charge(served, request, request.size_bytes)
         sent += scheduler.dispatch(now)
-        assert now < 1000, "a request waits for ever"
-    assert {id(r) for r in sent} == {id(r) for r in came}
-    assert len(sent) == len(came)
+        assert now < 1000, "a request is never sent"
+    assert {id(r) for r in sent} == {id(r) for r in arrived}
+    assert len(sent) == len(arrived)
     assert scheduler.dispatch(now + 1) == []
-    assert scheduler.wake == float("inf")
-    assert scheduler.served == served
+    assert scheduler.wake_s == float("inf")
+    assert scheduler.served_bytes == served
 
 
 def charge(served: dict[str, int], request: Request, moved: int) -> None:
-    """Count what a request moved, but 4096 bytes at least."""
+    """Add the moved bytes of a request, at least 4096, to the totals."""
     before = served.get(request.application, 0)
     served[request.application] = before + max(moved, 4096)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_other_servers_are_told_of_what_was_used_alone(name: str) -> None:
+def test_the_reported_service_counts_only_what_was_used(name: str) -> None:
     scheduler = get_scheduler(name).make(SLOS, 0.0)
-    for kind, size, moved in (
+    calls: tuple[tuple[Kind, int, int], ...] = (
         ("write", 10**6, 0),  # It failed.
         ("read", 10**6, 250_000),  # End of file.
         ("write", 10**6, 10**6),
         ("sync", 0, 0),
-    ):
+    )
+    for kind, size, moved in calls:
         scheduler.arrive(Request(kind, size, "a"), 0.0)
         (request,) = scheduler.dispatch(0.0)
         scheduler.complete(request, moved, 0.0)
-    assert scheduler.served == {"a": 4096 + 250_000 + 10**6 + 4096}
+    assert scheduler.served_bytes == {"a": 4096 + 250_000 + 10**6 + 4096}
 
 
 def overload(until: float) -> tuple[Clients, ...]:
-    """Two who issue twice what the storage gives, and one without an SLO."""
+    """Return two applications that issue twice the capacity, and one without an SLO."""
     return (
         replace(steady("a", 60e6, until), jitter=0.5),
         replace(steady("b", 40e6, until), jitter=0.5),
@@ -127,27 +139,28 @@ def overload(until: float) -> tuple[Clients, ...]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_nobody_starves(name: str) -> None:
-    """All are answered once they stop issuing, and have had service before that."""
+def test_no_application_starves(name: str) -> None:
+    """Every application gets service under overload, and all requests are answered."""
     until = 30.0
     slos = {"a": Slo(40e6, 0.1), "b": Slo(20e6, 0.3)}
     run = simulate_requests(
         name, slos, overload(until), [ServerSpec(50e6)], until + 60.0
     )
     assert run.unanswered == 0
+    times_s = run.answered_s - run.issued_s
     for application in ("a", "b", "stranger"):
-        mine = run.of(application) & (run.answered < until)
-        assert run.size[mine].sum() >= 2 * MB
-        assert (run.answered - run.issued)[run.of(application)].max() < until + 20
-    total = run.size[run.answered < until].sum()
+        mine = run.requests_of(application) & (run.answered_s < until)
+        assert run.size_bytes[mine].sum() >= 2 * MB
+        assert times_s[run.requests_of(application)].max() < until + 20
+    total = run.size_bytes[run.answered_s < until].sum()
     assert total >= 0.97 * until * 50e6
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_objectives_can_be_changed(name: str) -> None:
+def test_slos_can_be_changed(name: str) -> None:
     scheduler = get_scheduler(name).make(SLOS, 0.0)
     scheduler.arrive(Request("write", MB, "a"), 0.0)
-    scheduler.change({"c": Slo(1e6, 0.2)}, 1.0)
+    scheduler.set_slos({"c": Slo(1e6, 0.2)}, 1.0)
     scheduler.arrive(Request("write", MB, "c"), 1.0)
     sent = scheduler.dispatch(1.0)
     for request in sent:

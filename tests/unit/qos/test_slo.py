@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Objectives: bounds that make sense, who is not named, and what cannot be met."""
+"""SLOs: valid bounds, applications without an SLO, and SLOs that exceed the storage."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ def test_bounds_are_positive_and_finite(bad: float) -> None:
         Slo(1e6, bad)
 
 
-def test_who_is_not_named_has_little_but_something() -> None:
+def test_an_application_without_an_slo_gets_a_tenth_of_the_lowest() -> None:
     slos = {"a": Slo(40e6, 0.1), "b": Slo(20e6, 0.3)}
     assert slo_of(slos, "a") == slos["a"]
     assert slo_of(slos, "x") == Slo(2e6, 3.0)
     assert slo_of({}, "x") == slo_of({}, "y")
 
 
-def test_what_cannot_be_met_is_said_with_both_numbers() -> None:
+def test_slos_above_the_capacity_are_reported_with_both_numbers() -> None:
     slos = {"a": Slo(40 * 2.0**20, 0.1), "b": Slo(20 * 2.0**20, 0.3)}
     assert unmet(slos, 60 * 2.0**20) is None
     error = unmet(slos, 50 * 2.0**20)
     assert error is not None
     assert "60 MiB/s" in str(error)
     assert "50 MiB/s" in str(error)
-    assert "10 MiB/s less" in str(error)
+    assert "reduce them by 10 MiB/s" in str(error)

@@ -87,8 +87,8 @@ def by_second(seed: int, run: RequestRun) -> pl.DataFrame:
 
 
 def _seconds(seed: int, run: RequestRun, application: str) -> pl.DataFrame:
-    mine = run.of(application)
-    issued, answered = run.issued[mine], run.answered[mine]
+    mine = run.requests_of(application)
+    issued, answered = run.issued_s[mine], run.answered_s[mine]
     times = answered - issued
     seconds = np.arange(int(LASTS))
     asked = np.bincount(issued.astype(int), minlength=len(seconds))

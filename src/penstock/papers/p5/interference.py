@@ -37,7 +37,7 @@ _LASTS: Final = {Scale.SMOKE: 60.0, Scale.PAPER: 600.0}
 _WARM_UP: Final = 10.0
 #: 3 to 2, and less than the storage gives with requests of 1 MB: 39.8 MB/s.
 _SLOS: Final = {"btio": Slo(21.0 * MB, 0.05), "ior": Slo(14.0 * MB, 1.0)}
-_SERVER: Final = ServerSpec(50.0 * MB, overhead=256.0 * KB)
+_SERVER: Final = ServerSpec(50.0 * MB, overhead_bytes=256.0 * KB)
 #: Case -> scheduler, and whether IOR runs.
 _CASES: Final = {
     "alone": ("fifo", False),
@@ -72,8 +72,8 @@ def _table(scale: Scale) -> pl.DataFrame:
 def _throughput(btio: Clients, end: float, scheduler: str, disturbed: bool) -> float:  # noqa: FBT001
     clients = [btio, saturating("ior", end)] if disturbed else [btio]
     run = simulate_requests(scheduler, _SLOS, clients, [_SERVER], end)
-    counted = run.of("btio") & (run.answered >= _WARM_UP)
-    return float(run.size[counted].sum()) / (end - _WARM_UP)
+    counted = run.requests_of("btio") & (run.answered_s >= _WARM_UP)
+    return float(run.size_bytes[counted].sum()) / (end - _WARM_UP)
 
 
 def _draw(tables: Tables) -> Figure:

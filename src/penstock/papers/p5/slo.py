@@ -236,7 +236,7 @@ def _draw_responses(tables: Tables) -> Figure:
                 markersize=4,
                 label=name,
             )
-            bound = SLOS[name].latency * 1000
+            bound = SLOS[name].latency_s * 1000
             panel.axhline(bound, color=COLOURS[name], linewidth=0.8, linestyle="--")
         panel.set_yscale("log")
         panel.set_ylim(10, 60_000)
