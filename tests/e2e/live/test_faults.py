@@ -22,13 +22,13 @@ from penstock.errors import InputError
 from penstock.live.wire.frames import Client
 from penstock.live.wire.messages import (
     VERSION,
-    Enter,
-    Explain,
+    AttachProcess,
+    ExplainJob,
     GetStatus,
-    Hint,
-    JobLine,
+    HintVolume,
+    JobStatus,
     Message,
-    Register,
+    RegisterJob,
     SetLimit,
     encode,
 )
@@ -48,10 +48,10 @@ from support.waiting import until
 SLOW, MANY_BLOCKS = "20 kB/s", 400
 
 
-def jobs(daemon: Daemon) -> dict[str, JobLine]:
+def jobs(daemon: Daemon) -> dict[str, JobStatus]:
     """Return how jobs stand, by name."""
     with Client(daemon.home / "agent.sock") as client:
-        return {line.job: line for line in client.ask(GetStatus()).jobs}
+        return {line.job_name: line for line in client.ask(GetStatus()).jobs}
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,7 @@ def test_killed_and_restarted_again_and_again_under_load(tmp_path: Path) -> None
             daemon.kill()
             daemon.start()
         until(lambda: [j.active for j in jobs(daemon).values()] == [True] * 3)
-        assert sum(line.granted for line in jobs(daemon).values()) == pytest.approx(
+        assert sum(line.grant for line in jobs(daemon).values()) == pytest.approx(
             20_000
         )
         daemon.ctl("off")
@@ -138,11 +138,11 @@ def test_a_full_disk_for_state_and_pages(tmp_path: Path) -> None:
 # --- Garbage --------------------------------------------------------------------------
 
 _MESSAGES: tuple[Message, ...] = (
-    Enter("fuzz", 3, 5.0, "/"),
-    Register("fuzz", 0, 0, "account", 4),
-    Hint("fuzz", 1.0),
+    AttachProcess("fuzz", 3, 5.0, "/"),
+    RegisterJob("fuzz", 0, 0, "account", 4),
+    HintVolume("fuzz", 1.0),
     SetLimit("fuzz", 1.0),
-    Explain("fuzz"),
+    ExplainJob("fuzz"),
     GetStatus(),
 )
 
@@ -193,9 +193,9 @@ def victim(shared: Daemon) -> Iterator[Daemon]:
     process = shared.write("victim")
     until(lambda: "victim" in jobs(shared) and jobs(shared)["victim"].active)
     yield shared
-    assert jobs(shared)["victim"].granted == 8_000_000
-    before = jobs(shared)["victim"].moved
-    until(lambda: jobs(shared)["victim"].moved > before)
+    assert jobs(shared)["victim"].grant == 8_000_000
+    before = jobs(shared)["victim"].moved_bytes
+    until(lambda: jobs(shared)["victim"].moved_bytes > before)
     assert shared.process is not None
     assert shared.process.poll() is None
     assert "Traceback" not in shared.log
@@ -210,11 +210,11 @@ def test_a_user_who_truncates_its_page_harms_nobody(victim: Daemon) -> None:
 
     def attack() -> list[str]:
         with Client(address) as client:
-            page = client.ask(Enter("attacker")).page
+            page = client.ask(AttachProcess("attacker")).page
             os.truncate(page, 0)
             until(lambda: client.ask(GetStatus()).jobs == [])
             # Again, while the agent looks: with another page of the same name.
-            page = client.ask(Enter("attacker")).page
+            page = client.ask(AttachProcess("attacker")).page
             file = os.open(page, os.O_RDWR)
             for size in (4096, 0, 100, 4096) * 50:
                 os.ftruncate(file, size)
@@ -234,20 +234,20 @@ def test_a_user_cannot_be_taken_for_another_one(victim: Daemon) -> None:
     def attack() -> list[str]:
         said = []
         with Client(address) as client:
-            client.ask(Enter("0:victim"))
+            client.ask(AttachProcess("0:victim"))
             for word in (
-                Register("victim", 0, 0, "account", 99),
-                Register("own", NOBODY, NOBODY, "account", 99),
+                RegisterJob("victim", 0, 0, "account", 99),
+                RegisterJob("own", NOBODY, NOBODY, "account", 99),
                 SetLimit("0:victim", 1.0),
                 SetLimit("victim", 1.0),
-                Explain("victim"),
-                Hint("victim", 1.0),
+                ExplainJob("victim"),
+                HintVolume("victim", 1.0),
             ):
                 try:
                     said.append(str(client.ask(word)))
                 except InputError as error:
                     said.append(str(error))
-            seen = [line.job for line in client.ask(GetStatus()).jobs]
+            seen = [line.job_name for line in client.ask(GetStatus()).jobs]
             said.append(f"sees {seen}")
         names = ("", "pages", "slurm", "keys")
         said += [name for name in names if os.access(victim.home / name, os.R_OK)]
@@ -290,13 +290,13 @@ def test_a_user_cannot_keep_others_from_the_agent(victim: Daemon) -> None:
             os._exit(0)
     try:
         assert os.read(reading, 1) == b"!"
-        assert [line.job for line in jobs(victim).values()] == ["victim"]
+        assert [line.job_name for line in jobs(victim).values()] == ["victim"]
 
         def enter() -> str:
             with Client(address) as client:
-                return type(client.ask(Enter("other"))).__name__
+                return type(client.ask(AttachProcess("other"))).__name__
 
-        assert as_user(SOMEBODY, enter) == "Admitted"
+        assert as_user(SOMEBODY, enter) == "PageAssigned"
     finally:
         os.write(going, b"!")
         os.waitpid(child, 0)

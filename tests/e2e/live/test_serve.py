@@ -19,14 +19,14 @@ import pytest
 from penstock.errors import InputError
 from penstock.live.wire.frames import Client
 from penstock.live.wire.messages import (
-    Enter,
-    Explain,
+    AttachProcess,
+    ExplainJob,
     GetStatus,
-    Hint,
+    HintVolume,
     SetBandwidth,
     SetLimit,
+    SetMode,
     SetPolicy,
-    Switch,
 )
 from support.daemons import PHASES, Daemon
 from support.users import NEEDS_ROOT, NOBODY, as_user, open_for_all
@@ -234,7 +234,7 @@ def test_garbage_on_the_socket(daemon: Daemon) -> None:
                 pass
     assert daemon.status()["jobs"] == []
     assert "Traceback" not in daemon.log
-    assert daemon.log.count("speaks version 9") == 1
+    assert daemon.log.count("is of version 9") == 1
 
 
 def test_silent_peers_hold_up_nobody(daemon: Daemon) -> None:
@@ -308,12 +308,13 @@ def test_a_user_sees_only_what_is_its_own(tmp_path: Path) -> None:
         def enter() -> list[Any]:
             with Client(daemon.home / "agent.sock") as client:
                 pages = [
-                    client.ask(Enter(job, nodes=9)).page for job in ("own", "roots")
+                    client.ask(AttachProcess(job, nodes=9)).page
+                    for job in ("own", "roots")
                 ]
-                jobs = [line.job for line in client.ask(GetStatus()).jobs]
+                jobs = [line.job_name for line in client.ask(GetStatus()).jobs]
                 own = [os.access(page, os.R_OK | os.W_OK) for page in pages]
                 found = list(map(str, (daemon.home / "pages").glob("*")))
-                return [jobs, own, found, client.ask(Explain("own")).text]
+                return [jobs, own, found, client.ask(ExplainJob("own")).text]
 
         jobs, own, found, words = as_user(NOBODY, enter)
         # Of its own: a job that calls itself as another user's is another job.
@@ -326,12 +327,12 @@ def test_a_user_sees_only_what_is_its_own(tmp_path: Path) -> None:
         def meddle() -> list[str]:
             complaints = []
             for question in (
-                Explain("roots"),
-                Hint("roots", 1.0),
+                ExplainJob("roots"),
+                HintVolume("roots", 1.0),
                 SetLimit("roots", 1.0),
                 SetPolicy("fcfs"),
                 SetBandwidth(1.0),
-                Switch("off"),
+                SetMode("off"),
             ):
                 with Client(daemon.home / "agent.sock") as client:
                     try:

@@ -15,7 +15,7 @@ import pytest
 from penstock.live.node.shim import shim_environment
 from penstock.live.staging.rules import Staging
 from penstock.live.wire.frames import Client
-from penstock.live.wire.messages import Enter
+from penstock.live.wire.messages import AttachProcess
 from penstock.native.build import shim_path
 from support.daemons import Daemon
 from support.users import NEEDS_ROOT, NOBODY, as_user, open_for_all
@@ -264,7 +264,7 @@ def test_the_journals_of_another_user_are_drained_as_that_user(tmp_path: Path) -
             environment["PENSTOCK_CONTROLLED"] = str(daemon.data)
             environment |= Staging(journals).environment()
             with Client(daemon.home / "agent.sock") as client:
-                page = client.ask(Enter("theirs")).page
+                page = client.ask(AttachProcess("theirs")).page
                 program = subprocess.Popen(
                     ["dd", "of=out", "bs=8", "status=none"],
                     env=environment | {"PENSTOCK_PAGE": page},

@@ -14,7 +14,7 @@ import pytest
 
 from penstock.live.node.page import IoClass, Page
 from penstock.live.wire.frames import Client
-from penstock.live.wire.messages import Enter, GetStatus
+from penstock.live.wire.messages import AttachProcess, GetStatus
 from support.daemons import Daemon
 from support.waiting import until
 
@@ -33,7 +33,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 def jobs(daemon: Daemon) -> list[str]:
     """Return the names of the jobs."""
     with Client(daemon.home / "agent.sock") as client:
-        return [line.job for line in client.ask(GetStatus()).jobs]
+        return [line.job_name for line in client.ask(GetStatus()).jobs]
 
 
 class Footprint:
@@ -81,7 +81,7 @@ def _enter_and_end(address: Path) -> None:
     if child == 0:
         try:
             with Client(address) as client:
-                client.ask(Enter("crowd"))
+                client.ask(AttachProcess("crowd"))
         finally:
             os._exit(0)
     os.waitpid(child, 0)
@@ -126,7 +126,7 @@ def test_five_hundred_processes_have_the_rate_of_one_job(daemon: Daemon) -> None
         assert ratio == pytest.approx(1.0, abs=0.02)
         with Client(daemon.home / "agent.sock") as client:
             (line,) = client.ask(GetStatus()).jobs
-        assert line.granted == 4 * MB
+        assert line.grant == 4 * MB
     finally:
         os.killpg(process.pid, 9)
         process.wait(120)

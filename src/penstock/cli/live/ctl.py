@@ -17,7 +17,7 @@ from penstock.cli.options import add_json_option, write_json
 from penstock.errors import InputError, UnknownNameError
 
 if TYPE_CHECKING:
-    from penstock.live.wire.messages import Ask
+    from penstock.live.wire.messages import ControllerRequest
 
 __all__ = [
     "SUMMARY",
@@ -103,7 +103,7 @@ def status_document(status: Any) -> dict[str, Any]:
     return {"penstock": 1, **msgspec.to_builtins(fields)}
 
 
-def _question(arguments: argparse.Namespace) -> Ask:
+def _question(arguments: argparse.Namespace) -> ControllerRequest:
     from math import inf
 
     from penstock.live.wire import messages
@@ -112,7 +112,7 @@ def _question(arguments: argparse.Namespace) -> Ask:
     if action == "status":
         return messages.GetStatus()
     if action == "explain":
-        return messages.Explain(arguments.job)
+        return messages.ExplainJob(arguments.job)
     if action == "policy":
         return messages.SetPolicy(arguments.policy)
     if action == "bandwidth":
@@ -122,8 +122,8 @@ def _question(arguments: argparse.Namespace) -> Ask:
         limit = inf if none else _positive(arguments.bandwidth, _BANDWIDTH)
         return messages.SetLimit(arguments.job, limit)
     if action == "hint":
-        return messages.Hint(arguments.job, _positive(arguments.volume, "VOLUME"))
-    return messages.Switch("control" if action == "on" else action)
+        return messages.HintVolume(arguments.job, _positive(arguments.volume, "VOLUME"))
+    return messages.SetMode("control" if action == "on" else action)
 
 
 def _positive(text: str, where: str) -> float:
@@ -162,13 +162,13 @@ def _table(status: Any) -> str:
     rows = [("job", "state", "granted", "drawn", "moved", "staged", "held up", "yield")]
     rows += [
         (
-            line.job,
+            line.job_name,
             state_word(line),
-            format_bandwidth(line.granted) if line.active else "-",
+            format_bandwidth(line.grant) if line.active else "-",
             format_bandwidth(line.achieved),
-            format_volume(line.moved),
-            format_volume(line.staged) if line.staged else "-",
-            f"{line.held_up:.1f} s",
+            format_volume(line.moved_bytes),
+            format_volume(line.staged_bytes) if line.staged_bytes else "-",
+            f"{line.held_up_s:.1f} s",
             f"{line.progress_yield:.3f}",
         )
         for line in status.jobs
@@ -187,7 +187,7 @@ def state_word(line: Any) -> str:
     """Return in one word what a job does."""
     if not line.active:
         return "works"
-    if line.granted == 0.0:
+    if line.grant == 0.0:
         return "waits"
     return "lends" if line.lent else "moves"
 

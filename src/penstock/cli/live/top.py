@@ -146,7 +146,7 @@ def _frame(status: Any, width: int) -> RenderableType:
 def _table(status: Any, width: int) -> RenderableType:
     from rich.table import Table
 
-    lines = sorted(status.jobs, key=lambda line: (not line.active, -line.granted))
+    lines = sorted(status.jobs, key=lambda line: (not line.active, -line.grant))
     words = [state_word(line) for line in lines]
     rows = [
         _cells(line, word, status.bandwidth)
@@ -188,19 +188,19 @@ def _total(widths: Mapping[str, int]) -> int:
 
 def _cells(line: Any, word: str, bandwidth: float) -> dict[str, str]:
     """Return what each column shows of a job."""
-    share = line.granted / bandwidth if line.active else 0.0
+    share = line.grant / bandwidth if line.active else 0.0
     cells = [
-        line.job,
+        line.job_name,
         word,
         "█" * round(_BAR * share) + "·" * (_BAR - round(_BAR * share)),
-        format_bandwidth(line.granted) if line.active else "-",
+        format_bandwidth(line.grant) if line.active else "-",
         format_bandwidth(line.demanded),
         format_bandwidth(line.achieved),
-        format_volume(line.remaining) if line.active else "-",
-        format_volume(line.moved),
-        format_volume(line.staged) if line.staged else "-",
+        format_volume(line.remaining_bytes) if line.active else "-",
+        format_volume(line.moved_bytes),
+        format_volume(line.staged_bytes) if line.staged_bytes else "-",
         f"{line.progress_yield:.3f}",
-        format_time(line.lost),
+        format_time(line.lost_s),
     ]
     return dict(zip(_COLUMNS, cells, strict=True))
 
@@ -209,7 +209,7 @@ def _reasons(status: Any) -> list[RenderableType]:
     """Say why those wait that wait."""
     from rich.text import Text
 
-    waiting = [line for line in status.jobs if line.active and line.granted == 0.0]
+    waiting = [line for line in status.jobs if line.active and line.grant == 0.0]
     return [Text(line.why, style="dim") for line in waiting[:5]]
 
 

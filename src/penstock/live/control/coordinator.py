@@ -27,27 +27,27 @@ from penstock.live.control.stager import NO_ORDER, Stager, held_rate
 from penstock.live.control.status import StatusView, meant_job
 from penstock.live.wire.messages import (
     AgentConfig,
-    Answer,
+    AgentHello,
     CounterReport,
-    Counts,
-    Explain,
+    ExplainJob,
     FromAgent,
     GetStatus,
     Grants,
-    Hello,
-    Hint,
+    HintVolume,
+    JobCounters,
+    JobJoined,
     JobLeft,
-    Join,
     Refused,
-    Replied,
-    ReportNow,
-    SayHello,
+    RequestHello,
+    RequestReport,
     SetBandwidth,
     SetLimit,
+    SetMode,
     SetPolicy,
     StatusDocument,
-    Switch,
+    TextAnswer,
     ToAgent,
+    UserReply,
     UserRequest,
 )
 from penstock.staging import ApplicationStatus, StagingOrder
@@ -117,21 +117,21 @@ class Coordinator:
 
     def hear(self, agent: str, message: FromAgent, now: float) -> None:
         """Take a message of an agent."""
-        if agent not in self._agents and not isinstance(message, Hello):
-            self._send(agent, SayHello(), now)
+        if agent not in self._agents and not isinstance(message, AgentHello):
+            self._send(agent, RequestHello(), now)
             return
         self._agents.setdefault(agent, AgentRecord()).heard = now
-        if isinstance(message, Hello):
-            self._welcome(agent, message.jobs, now)
-        elif isinstance(message, Join):
+        if isinstance(message, AgentHello):
+            self._welcome(agent, message.job_keys, now)
+        elif isinstance(message, JobJoined):
             self._join(agent, message, now)
         elif isinstance(message, JobLeft):
-            self._part(agent, message.job, now)
+            self._part(agent, message.job_key, now)
         elif isinstance(message, CounterReport):
             self._report(agent, message, now)
         else:
             reply = self.answer(message, now)
-            self._send(agent, Replied(message.number, reply), now)
+            self._send(agent, UserReply(message.number, reply), now)
 
     def lose(self, agent: str, now: float) -> None:
         """Forget an agent that is gone, and the processes on its node."""
@@ -150,44 +150,46 @@ class Coordinator:
             self._jobs[job].stages.pop(agent, None)
         self._send(agent, self.terms, now)
 
-    def _join(self, agent: str, message: Join, now: float) -> None:
-        it = self._jobs.get(message.job)
+    def _join(self, agent: str, message: JobJoined, now: float) -> None:
+        it = self._jobs.get(message.job_key)
         if it is None:
             it = self._register(message, now)
-        elif message.volume:
-            it.guess.hint = message.volume
+        elif message.volume_bytes:
+            it.guess.hint = message.volume_bytes
         it.claimed_nodes = message.nodes or it.claimed_nodes
         if agent not in it.counts:
-            it.counts[agent] = Counts(message.job, 0, 0.0, 0.0, waiting=False, idle=inf)
-            self._agents[agent].jobs.add(message.job)
+            it.counts[agent] = JobCounters(
+                message.job_key, 0, 0.0, 0.0, waiting=False, idle_s=inf
+            )
+            self._agents[agent].jobs.add(message.job_key)
         self._count_nodes(it, now)
-        self._stale.add(message.job)
+        self._stale.add(message.job_key)
 
-    def _register(self, message: Join, now: float) -> JobRecord:
+    def _register(self, message: JobJoined, now: float) -> JobRecord:
         self.controller.register(
-            message.job,
+            message.job_key,
             now,
             user=str(message.user),
             group=message.group,
             nodes=max(message.nodes, 1),
-            past=self._recall(message.job),
+            past=self._recall(message.job_key),
         )
         it = JobRecord(
-            message.job,
+            message.job_key,
             message.user,
             message.nodes,
-            PhaseWatch(self.terms.gap),
-            VolumeGuess(message.volume),
+            PhaseWatch(self.terms.gap_s),
+            VolumeGuess(message.volume_bytes),
             Draw(now),
         )
-        self._jobs[message.job] = it
+        self._jobs[message.job_key] = it
         return it
 
     def _part(self, agent: str, job: str, now: float) -> None:
         it = self._jobs.get(job)
         if it is None or agent not in it.counts:
             return
-        it.moved_before += it.counts.pop(agent).volume
+        it.moved_before += it.counts.pop(agent).moved_bytes
         it.rates.pop(agent, None)
         it.stages.pop(agent, None)
         it.watch.drop(agent)
@@ -208,23 +210,23 @@ class Coordinator:
             self.controller.set_nodes(it.key, it.nodes, now)
 
     def _report(self, agent: str, report: CounterReport, now: float) -> None:
-        for counts in report.counts:
-            it = self._jobs.get(counts.job)
+        for counts in report.counters:
+            it = self._jobs.get(counts.job_key)
             if it is None or agent not in it.counts:
                 continue
             it.counts[agent] = counts
             it.draw.see(now, it.moved)
             if self.terms.mode != "off":
                 self._see(it, agent, counts, now)
-        if report.jobs != len(self._agents[agent].jobs):
+        if report.job_count != len(self._agents[agent].jobs):
             # A message was lost, ours or theirs.
-            self._send(agent, SayHello(), now)
+            self._send(agent, RequestHello(), now)
 
-    def _see(self, it: JobRecord, agent: str, counts: Counts, now: float) -> None:
+    def _see(self, it: JobRecord, agent: str, counts: JobCounters, now: float) -> None:
         """Tell the controller what the counters mean."""
-        facts = (counts.posts, counts.volume, counts.held_up)
-        said = (counts.announced, counts.phases)
-        it.watch.see(agent, now, Sample(*facts, counts.waiting, counts.idle, *said))
+        facts = (counts.posts, counts.moved_bytes, counts.held_up_s)
+        said = (counts.announced_bytes, counts.phases)
+        it.watch.see(agent, now, Sample(*facts, counts.waiting, counts.idle_s, *said))
         if it.watch.begins():
             _, cap = self.controller.share(it.key)
             announced = it.watch.announced
@@ -254,7 +256,7 @@ class Coordinator:
             volume=volume,
             held_up=it.watch.was_held_up(),
             # What it has staged is drained meanwhile.
-            pauses=it.quiet >= self.terms.gap and not it.staged,
+            pauses=it.quiet >= self.terms.gap_s and not it.staged,
         )
         if volume and it.watch.moved >= volume:
             # Its last call is not over yet.
@@ -272,7 +274,7 @@ class Coordinator:
 
     def settle(self, now: float) -> CoordinatorOutput:
         """Decide, and return the messages to agents that follow."""
-        patience = _SILENT_LEASES * self.terms.lease
+        patience = _SILENT_LEASES * self.terms.lease_s
         for agent in [a for a, it in self._agents.items() if now - it.heard > patience]:
             self.lose(agent, now)
         self._look(now)
@@ -306,7 +308,7 @@ class Coordinator:
             if self._jobs[job].sure_volume:
                 self.controller.wait_for_end(job, now + _LOOK_S)
                 for agent in self._jobs[job].counts:
-                    self._send(agent, ReportNow([job]), now)
+                    self._send(agent, RequestReport([job]), now)
 
     def _stage(self, now: float) -> float:
         """Ask who stages and who drains; return when to ask again (s).
@@ -387,7 +389,7 @@ class Coordinator:
                         job.order.stage
                     )
         for agent, it in self._agents.items():
-            if agent in changed or now - it.told >= self.terms.lease / 6.0:
+            if agent in changed or now - it.told >= self.terms.lease_s / 6.0:
                 self._send(agent, changed.get(agent) or Grants({}), now)
 
     def _split(self, it: JobRecord) -> dict[str, float]:
@@ -410,25 +412,25 @@ class Coordinator:
 
     def answer(
         self, asked: UserRequest, now: float
-    ) -> Refused | Answer | StatusDocument:
+    ) -> Refused | TextAnswer | StatusDocument:
         """Answer a question, or say why not."""
         try:
             return self._answer(asked, now)
         except PenstockError as error:
             return Refused(str(error), isinstance(error, UnavailableError))
 
-    def _answer(self, asked: UserRequest, now: float) -> Answer | StatusDocument:
-        question = asked.question
+    def _answer(self, asked: UserRequest, now: float) -> TextAnswer | StatusDocument:
+        question = asked.request
         user = None if asked.trusted else asked.user
         if isinstance(question, GetStatus):
             return self.status(now, user)
-        if isinstance(question, Explain):
-            it = meant_job(self._jobs.values(), question.job, asked)
-            return Answer(self._view(user, now).explanation(it))
-        if isinstance(question, Hint):
-            it = meant_job(self._jobs.values(), question.job, asked)
-            it.guess.next_hint = question.volume
-            return Answer("noted")
+        if isinstance(question, ExplainJob):
+            it = meant_job(self._jobs.values(), question.job_name, asked)
+            return TextAnswer(self._view(user, now).explanation(it))
+        if isinstance(question, HintVolume):
+            it = meant_job(self._jobs.values(), question.job_name, asked)
+            it.guess.next_hint = question.volume_bytes
+            return TextAnswer("noted")
         if not asked.trusted:
             raise InputError(
                 "only root and whoever runs the controller may change it",
@@ -441,28 +443,28 @@ class Coordinator:
     def _change(
         self,
         asked: UserRequest,
-        question: SetLimit | SetPolicy | SetBandwidth | Switch,
+        question: SetLimit | SetPolicy | SetBandwidth | SetMode,
         now: float,
-    ) -> Answer:
+    ) -> TextAnswer:
         if isinstance(question, SetLimit):
-            it = meant_job(self._jobs.values(), question.job, asked)
+            it = meant_job(self._jobs.values(), question.job_name, asked)
             return self._limit(it, question.limit, now)
         if isinstance(question, SetPolicy):
             self.controller.set_policy(question.policy, now)
-            return Answer(f"{self.controller.policy} decides")
+            return TextAnswer(f"{self.controller.policy} decides")
         if isinstance(question, SetBandwidth):
             self.controller.set_capacity(question.bandwidth, now)
-            return Answer(f"{format_bandwidth(question.bandwidth)} are shared")
+            return TextAnswer(f"{format_bandwidth(question.bandwidth)} are shared")
         return self._switch(question, now)
 
-    def _limit(self, it: JobRecord, limit: float, now: float) -> Answer:
+    def _limit(self, it: JobRecord, limit: float, now: float) -> TextAnswer:
         self.controller.set_limit(it.key, limit, now)
         self._stale.add(it.key)
         if limit == inf:
-            return Answer(f"{it.name} has no limit")
-        return Answer(f"{it.name} gets {format_bandwidth(limit)} at most")
+            return TextAnswer(f"{it.name} has no limit")
+        return TextAnswer(f"{it.name} gets {format_bandwidth(limit)} at most")
 
-    def _switch(self, question: Switch, now: float) -> Answer:
+    def _switch(self, question: SetMode, now: float) -> TextAnswer:
         """Send the new terms; what is in progress ends, for nobody would see it end."""
         self.terms.mode = question.mode
         for it in self._jobs.values():
@@ -471,7 +473,7 @@ class Coordinator:
                 it.watch.reset()
         for agent in self._agents:
             self._send(agent, self.terms, now)
-        return Answer(f"control is {_MODE_WORDS[question.mode]}")
+        return TextAnswer(f"control is {_MODE_WORDS[question.mode]}")
 
     def _view(self, user: int | None, now: float) -> StatusView:
         """Return what a user may see."""

@@ -13,7 +13,7 @@ from typing import Final
 
 from penstock.live.control.phases import PastOperation, PhaseWatch, VolumeGuess
 from penstock.live.control.stager import NO_ORDER
-from penstock.live.wire.messages import Counts
+from penstock.live.wire.messages import JobCounters
 from penstock.staging import StagingOrder
 
 __all__ = ["DRAW_S", "AgentRecord", "Draw", "JobRecord"]
@@ -60,7 +60,7 @@ class JobRecord:
     watch: PhaseWatch
     guess: VolumeGuess
     draw: Draw
-    counts: dict[str, Counts] = field(default_factory=dict)
+    counts: dict[str, JobCounters] = field(default_factory=dict)
     """By agent."""
     rates: dict[str, float] = field(default_factory=dict)
     """What was last sent to each agent (bytes/s)."""
@@ -92,7 +92,7 @@ class JobRecord:
     @property
     def moved(self) -> float:
         """On all nodes, ever (bytes)."""
-        return self.moved_before + sum(c.volume for c in self.counts.values())
+        return self.moved_before + sum(c.moved_bytes for c in self.counts.values())
 
     @property
     def waiting(self) -> bool:
@@ -102,9 +102,9 @@ class JobRecord:
     @property
     def staged(self) -> float:
         """In its journals, not yet in the files (bytes)."""
-        return sum(c.staged for c in self.counts.values())
+        return sum(c.staged_bytes for c in self.counts.values())
 
     @property
     def quiet(self) -> float:
         """For how long no program of it has called (s)."""
-        return min((c.quiet for c in self.counts.values()), default=inf)
+        return min((c.quiet_s for c in self.counts.values()), default=inf)

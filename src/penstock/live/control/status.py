@@ -10,7 +10,7 @@ from math import inf, isfinite
 from penstock.errors import InputError
 from penstock.live.control.jobs import JobState, by_rate, explain
 from penstock.live.control.records import DRAW_S, JobRecord
-from penstock.live.wire.messages import JobLine, UserRequest
+from penstock.live.wire.messages import JobStatus, UserRequest
 from penstock.units import format_volume
 
 __all__ = ["StatusView", "meant_job"]
@@ -50,7 +50,7 @@ class StatusView:
     jobs: Mapping[str, JobRecord]
     states: Mapping[str, JobState]
 
-    def lines(self) -> list[JobLine]:
+    def lines(self) -> list[JobStatus]:
         """Return the jobs that the reader may see."""
         active = by_rate(self.states.values())
         return [self._line(it, active) for it in self.jobs.values() if self._sees(it)]
@@ -83,13 +83,13 @@ class StatusView:
             f"staged, and this {drains} drained now."
         )
 
-    def _line(self, it: JobRecord, active: list[JobState]) -> JobLine:
+    def _line(self, it: JobRecord, active: list[JobState]) -> JobStatus:
         state = self.states[it.key]
         counts = it.counts.values()
-        idle = min((c.idle for c in counts), default=inf)
+        idle = min((c.idle_s for c in counts), default=inf)
         achieved = it.draw.rate if state.active or idle < DRAW_S else 0.0
-        return JobLine(
-            job=it.name,
+        return JobStatus(
+            job_name=it.name,
             user=it.user,
             nodes=sorted(it.counts),
             cap=state.cap,
@@ -97,19 +97,19 @@ class StatusView:
             active=state.active,
             waiting=it.waiting,
             lent=state.frugal,
-            granted=state.rate if state.active else state.cap,
+            grant=state.rate if state.active else state.cap,
             demanded=state.cap if it.waiting else achieved,
             achieved=achieved,
-            volume=state.volume,
-            remaining=state.remaining,
-            moved=it.moved,
-            held_up=sum(c.held_up for c in counts),
-            age=state.age,
-            lost=state.lost,
+            volume_bytes=state.volume,
+            remaining_bytes=state.remaining,
+            moved_bytes=it.moved,
+            held_up_s=sum(c.held_up_s for c in counts),
+            age_s=state.age,
+            lost_s=state.lost,
             progress_yield=state.progress_yield,
             operations=it.operations,
             bypassed=sum(c.bypassed for c in counts),
-            uncontrolled=sum(c.uncontrolled for c in counts),
-            staged=it.staged,
+            uncontrolled_bytes=sum(c.uncontrolled_bytes for c in counts),
+            staged_bytes=it.staged,
             why=self._explained(it, active),
         )

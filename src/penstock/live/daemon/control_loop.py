@@ -18,10 +18,10 @@ from penstock.live.staging.partitioner import Partitioner
 from penstock.live.wire.messages import (
     FromAgent,
     Refused,
-    Replied,
     SetPolicy,
     StatusDocument,
     ToAgent,
+    UserReply,
     UserRequest,
 )
 
@@ -74,9 +74,9 @@ class ControlLoop:
         if (
             isinstance(message, UserRequest)
             and message.trusted
-            and isinstance(message.question, SetPolicy)
+            and isinstance(message.request, SetPolicy)
         ):
-            self._hear_later(agent, message, message.question.policy)
+            self._hear_later(agent, message, message.request.policy)
         else:
             self._hear(agent, message)
 
@@ -86,7 +86,7 @@ class ControlLoop:
         def hear(done: asyncio.Future[None]) -> None:
             error = None if done.cancelled() else done.exception()
             if isinstance(error, InputError):
-                self._deliver(agent, Replied(asked.number, Refused(str(error))))
+                self._deliver(agent, UserReply(asked.number, Refused(str(error))))
             else:
                 self._hear(agent, asked)
 

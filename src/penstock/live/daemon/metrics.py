@@ -29,18 +29,21 @@ __all__ = ["JobCollector", "MountCollector", "answering", "publish"]
 _LABELS: Final = ("user", "name")
 #: Figure of a job -> field of its status line, and meaning.
 _GAUGES: Final = {
-    "granted_bytes_per_second": ("granted", "rate that the job may draw"),
+    "granted_bytes_per_second": ("grant", "rate that the job may draw"),
     "demanded_bytes_per_second": ("demanded", "rate that the job would draw"),
     "achieved_bytes_per_second": ("achieved", "rate that the job draws"),
     "yield": ("progress_yield", "1 - lost time / age (papers/1 eq. 6)"),
-    "lost_seconds": ("lost", "time lost to waiting and slow I/O"),
-    "staged_bytes": ("staged", "volume in journals that is not in the files yet"),
+    "lost_seconds": ("lost_s", "time lost to waiting and slow I/O"),
+    "staged_bytes": ("staged_bytes", "volume in journals that is not in the files yet"),
     "active": ("active", "1 if the job has an I/O operation"),
 }
 _COUNTERS: Final = {
-    "moved_bytes": ("moved", "volume that control has seen"),
-    "uncontrolled_bytes": ("uncontrolled", "volume that bypassed control"),
-    "held_up_seconds": ("held_up", "time that calls were held up, added over callers"),
+    "moved_bytes": ("moved_bytes", "volume that control has seen"),
+    "uncontrolled_bytes": ("uncontrolled_bytes", "volume that bypassed control"),
+    "held_up_seconds": (
+        "held_up_s",
+        "time that calls were held up, added over callers",
+    ),
     "operations": ("operations", "I/O operations completed"),
 }
 #: Figure of an application at a mount -> field of its state, and meaning.
@@ -93,7 +96,7 @@ class JobCollector(Collector):
                 family = kind(f"penstock_job_{name}", meaning, labels=_LABELS)
                 for line in status.jobs:
                     value = float(getattr(line, field))
-                    family.add_metric([str(line.user), line.job], value)
+                    family.add_metric([str(line.user), line.job_name], value)
                 yield family
 
 

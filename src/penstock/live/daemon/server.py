@@ -186,9 +186,9 @@ def _hub(settings: Settings, home: Path) -> ControlLoop:
     terms = AgentConfig(
         mode=settings.mode,  # type: ignore[arg-type]
         prefixes=list(settings.prefixes),
-        gap=settings.gap,
-        report=settings.report,
-        lease=settings.lease,
+        gap_s=settings.gap,
+        report_s=settings.report,
+        lease_s=settings.lease,
         floor=settings.floor,
         reads=settings.reads,
     )

@@ -31,7 +31,7 @@ from penstock.live.settings import Settings
 from penstock.live.wire.frames import Complaints
 from penstock.live.wire.messages import (
     FROM_AGENT,
-    LARGEST,
+    LARGEST_BYTES,
     TO_AGENT,
     Message,
     MessageError,
@@ -160,7 +160,7 @@ async def _ended(task: asyncio.Task[None]) -> None:
 
 def _prepare(socket: Any, public: bytes, secret: bytes) -> None:
     socket.linger = 0
-    socket.maxmsgsize = LARGEST
+    socket.maxmsgsize = LARGEST_BYTES
     socket.heartbeat_ivl = _HEARTBEAT_MS
     socket.heartbeat_timeout = _SILENCE_MS
     socket.curve_publickey = public

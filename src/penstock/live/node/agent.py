@@ -28,24 +28,24 @@ from penstock.live.node.page import PageError
 from penstock.live.staging.drainers import Sweeper, left_behind
 from penstock.live.wire.frames import Complaints, Peer
 from penstock.live.wire.messages import (
-    Admitted,
     AgentConfig,
-    Ask,
+    AgentHello,
+    AttachProcess,
+    ControllerRequest,
     CounterReport,
-    Counts,
-    Enter,
     FromAgent,
     FromProgram,
     Grants,
-    Hello,
+    JobCounters,
     JobLeft,
+    PageAssigned,
     Refused,
-    Register,
-    Replied,
+    RegisterJob,
     Reply,
-    ReportNow,
+    RequestReport,
     SetPolicy,
     ToAgent,
+    UserReply,
     UserRequest,
 )
 
@@ -147,7 +147,7 @@ class Agent:
             if now - self._greeted > _GREET_S:
                 self._greet()
             return
-        if beats := now - self._renewed >= self._terms.lease / 3.0:
+        if beats := now - self._renewed >= self._terms.lease_s / 3.0:
             self._look_after_all(now)
         due = [j for j in self._jobs.values() if j.look_at <= now + _SHORTEST_S]
         if due or beats:
@@ -174,7 +174,7 @@ class Agent:
         """Return how long to wait until the next look (s)."""
         if self._terms is None:
             return _GREET_S
-        heartbeat = self._renewed + self._terms.lease / 3.0
+        heartbeat = self._renewed + self._terms.lease_s / 3.0
         at = min([heartbeat, *(job.look_at for job in self._jobs.values())])
         return max(at - self._clock(), _SHORTEST_S)
 
@@ -182,7 +182,7 @@ class Agent:
         """Let grants hold for a lease after the controller was last heard."""
         assert self._terms is not None  # noqa: S101 - for the type checker
         self._renewed = now
-        left = self._heard + self._terms.lease - now
+        left = self._heard + self._terms.lease_s - now
         floor = self._terms.floor
         for job in list(self._jobs.values()) if left > 0.0 else ():
             self._try(job, partial(job.page.renew, left, floor=floor))
@@ -195,16 +195,16 @@ class Agent:
         counts = [each for each in read if each is not None]
         self._send(CounterReport(counts, len(self._jobs)))
 
-    def _counts(self, job: LocalJob, terms: AgentConfig) -> Counts:
+    def _counts(self, job: LocalJob, terms: AgentConfig) -> JobCounters:
         """Return the counters of a job, and note when to look at them next.
 
         Not later than its operation ends, or pauses, if there are no more calls.
         """
-        counts = job.counts(terms.gap, reads=terms.reads)
+        counts = job.counts(terms.gap_s, reads=terms.reads)
         job.keep_draining()
-        pause = terms.report if job.is_watched else terms.lease / 3.0
-        if job.is_watched and counts.quiet < terms.gap:
-            pause = min(pause, terms.gap - counts.quiet)
+        pause = terms.report_s if job.is_watched else terms.lease_s / 3.0
+        if job.is_watched and counts.quiet_s < terms.gap_s:
+            pause = min(pause, terms.gap_s - counts.quiet_s)
         job.look_at = self._clock() + pause
         return counts
 
@@ -248,9 +248,11 @@ class Agent:
                 self._try(job, partial(job.apply, message))
             self._renew(self._heard)
             self._stirred.set()
-        elif isinstance(message, ReportNow):
-            self._report([self._jobs[key] for key in message.jobs if key in self._jobs])
-        elif isinstance(message, Replied):
+        elif isinstance(message, RequestReport):
+            self._report(
+                [self._jobs[key] for key in message.job_keys if key in self._jobs]
+            )
+        elif isinstance(message, UserReply):
             future = self._questions.pop(message.number, None)
             if future is not None and not future.done():
                 future.set_result(message.reply)
@@ -259,7 +261,7 @@ class Agent:
 
     def _greet(self) -> None:
         self._greeted = self._clock()
-        self._send(Hello(list(self._jobs)))
+        self._send(AgentHello(list(self._jobs)))
         for job in self._jobs.values():
             self._send(job.joining())
             job.look_at = 0.0
@@ -268,17 +270,19 @@ class Agent:
 
     async def reply(self, peer: Peer, message: FromProgram) -> Reply:
         """Return the reply to a message of a process on this node."""
-        if not isinstance(message, Enter | Register):
+        if not isinstance(message, AttachProcess | RegisterJob):
             return await self._asked(peer, message)
         try:
-            if isinstance(message, Register):
+            if isinstance(message, RegisterJob):
                 return self._register(peer, message)
             return self._admit(peer, message)
         except (PenstockError, OSError) as error:
-            self._complaints.add(f"job {message.job!r} of user {peer.user}: {error}")
+            self._complaints.add(
+                f"job {message.job_name!r} of user {peer.user}: {error}"
+            )
             return Refused(str(error), isinstance(error, UnavailableError))
 
-    async def _asked(self, peer: Peer, question: Ask) -> Reply:
+    async def _asked(self, peer: Peer, question: ControllerRequest) -> Reply:
         number = next(self._numbers)
         future = self._questions[number] = self._loop.create_future()
         self._send(UserRequest(number, peer.user, peer.is_trusted, question))
@@ -290,28 +294,30 @@ class Agent:
         finally:
             self._questions.pop(number, None)
 
-    def _admit(self, peer: Peer, message: Enter) -> Admitted:
-        key = f"{peer.user}:{message.job}"
+    def _admit(self, peer: Peer, message: AttachProcess) -> PageAssigned:
+        key = f"{peer.user}:{message.job_name}"
         nodes = message.nodes if peer.is_trusted else 0
-        job = self._page_of(Note(key, peer.user, peer.group, nodes, message.volume))
+        job = self._page_of(
+            Note(key, peer.user, peer.group, nodes, message.volume_bytes)
+        )
         job.add(peer.pid)
         self._watch_end(job, peer.pid)
         return self._admitted(job, message.folder)
 
-    def _register(self, peer: Peer, message: Register) -> Admitted:
+    def _register(self, peer: Peer, message: RegisterJob) -> PageAssigned:
         """Take the batch system's word for whose job it is, if it is its word."""
         if not peer.is_trusted:
             raise InputError("only root may register a job", remedy="penstock run")
-        key = f"{message.user}:{message.job}"
+        key = f"{message.user}:{message.job_name}"
         job = self._page_of(Note(key, message.user, message.group, message.nodes, 0.0))
         job.register(message.account, message.nodes)
         self._send(job.joining())
         return self._admitted(job, message.folder)
 
-    def _admitted(self, job: LocalJob, folder: str) -> Admitted:
+    def _admitted(self, job: LocalJob, folder: str) -> PageAssigned:
         self.last_job = self._clock()
         prefixes = self._known_terms().prefixes or [folder or "/"]
-        return Admitted(str(job.page.path), prefixes)
+        return PageAssigned(str(job.page.path), prefixes)
 
     def _page_of(self, note: Note) -> LocalJob:
         """Return the job of a note; one that is not there is made."""
@@ -326,7 +332,7 @@ class Agent:
         job = LocalJob.create(self._folder, note, self._notify)
         self._jobs[note.job] = job
         job.apply(terms)
-        job.page.renew(terms.lease, floor=terms.floor)
+        job.page.renew(terms.lease_s, floor=terms.floor)
         self._send(job.joining())
         # At once: of what a first report counts nobody knows when it was done.
         self._report([job])

@@ -126,7 +126,7 @@ class _AgentSocket:
         while True:
             try:
                 data = await asyncio.wait_for(
-                    read_frame(reader, FROM_PROGRAM.largest), _PATIENCE_S
+                    read_frame(reader, FROM_PROGRAM.largest_bytes), _PATIENCE_S
                 )
                 if data is None:
                     return

@@ -37,7 +37,7 @@ from penstock.live.node.page import (
     Staged,
 )
 from penstock.live.staging.drainers import Drainer, Leftover
-from penstock.live.wire.messages import AgentConfig, Counts, Join
+from penstock.live.wire.messages import AgentConfig, JobCounters, JobJoined
 
 __all__ = ["LocalJob", "Note", "started_at"]
 
@@ -140,11 +140,11 @@ class LocalJob:
         """The user's number, a colon and the name."""
         return self.note.job
 
-    def joining(self) -> Join:
+    def joining(self) -> JobJoined:
         """Return the message with which the job joins the controller."""
         note = self.note
         group = note.account or str(note.group)
-        return Join(note.job, note.user, group, note.nodes, note.volume)
+        return JobJoined(note.job, note.user, group, note.nodes, note.volume)
 
     @property
     def is_over(self) -> bool:
@@ -186,13 +186,13 @@ class LocalJob:
     def apply(self, terms: AgentConfig) -> None:
         """Let these terms hold."""
         page = self.page
-        page.gap_s = terms.gap
+        page.gap_s = terms.gap_s
         page.share(reads=Bucket.MAIN if terms.reads else None)
         if page.mode != _MODES[terms.mode]:
             page.mode = _MODES[terms.mode]
         self.is_watched = terms.mode != "off"
 
-    def counts(self, gap: float, *, reads: bool) -> Counts:
+    def counts(self, gap: float, *, reads: bool) -> JobCounters:
         """Return the counters; a job that is idle for long is not watched any more.
 
         `gap` is the time without I/O that ends an operation (s).
@@ -213,19 +213,19 @@ class LocalJob:
         idle = 0.0 if phases or left else quiet
         # Twice: a report that is lost must not be the one that tells of the end.
         self.is_watched = idle < 2.0 * gap
-        return Counts(
-            job=self.key,
+        return JobCounters(
+            job_key=self.key,
             posts=posts,
-            volume=float(sum(c.moved_bytes for c in (*calls, drains))),
-            held_up=sum(c.held_up_s for c in (*calls, drains)),
+            moved_bytes=float(sum(c.moved_bytes for c in (*calls, drains))),
+            held_up_s=sum(c.held_up_s for c in (*calls, drains)),
             waiting=any(c.waiting_calls for c in calls),
-            idle=idle,
+            idle_s=idle,
             bypassed=self.page.bypass_setups,
-            uncontrolled=self._uncontrolled,
-            announced=float(said.volume_bytes),
+            uncontrolled_bytes=self._uncontrolled,
+            announced_bytes=float(said.volume_bytes),
             phases=phases,
-            staged=float(left),
-            quiet=quiet,
+            staged_bytes=float(left),
+            quiet_s=quiet,
         )
 
     def _stirs(self, quiet: float, said: Announced, staged: Staged, now: float) -> bool:

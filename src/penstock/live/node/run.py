@@ -23,7 +23,7 @@ from penstock.errors import InputError, UnavailableError
 from penstock.live.node.shim import shim_environment
 from penstock.live.settings import Settings
 from penstock.live.wire.frames import Client
-from penstock.live.wire.messages import Admitted, Enter
+from penstock.live.wire.messages import AttachProcess, PageAssigned
 
 __all__ = ["become", "controlled_environment", "start_daemon"]
 
@@ -58,8 +58,8 @@ def controlled_environment(
     """
     folder = str(Path.cwd())
     with _connected(settings, say) as client:
-        reply = client.ask(Enter(job, nodes, volume, folder))
-    if not isinstance(reply, Admitted):
+        reply = client.ask(AttachProcess(job, nodes, volume, folder))
+    if not isinstance(reply, PageAssigned):
         raise InputError("the agent gave no page", remedy="check its version")
     return shim_environment(Path(reply.page), [Path(p) for p in reply.prefixes])
 

@@ -33,7 +33,7 @@ from typing import Final
 
 from penstock.errors import InputError, PenstockError
 from penstock.live.wire.frames import Client
-from penstock.live.wire.messages import Admitted, Register
+from penstock.live.wire.messages import PageAssigned, RegisterJob
 from penstock.native.build import shim_path
 
 __all__ = ["ANSWER_S", "SCRIPTS", "main", "make_scripts", "register"]
@@ -159,19 +159,19 @@ def register(home: Path, environment: Mapping[str, str]) -> None:
     job = _described(environment)
     with Client(home / "agent.sock", ANSWER_S) as client:
         reply = client.ask(job)
-    if not isinstance(reply, Admitted):
+    if not isinstance(reply, PageAssigned):
         raise InputError("the agent gave no page", remedy="check its version")
     folder = home / "slurm"
     folder.mkdir(mode=0o711, exist_ok=True)
     # It belongs to root: the epilog removes what it names.
     prefixes = ":".join(str(Path(prefix).resolve()) for prefix in reply.prefixes)
-    _put(folder / job.job, f"{reply.page}\n{prefixes}\n".encode(), 0o644)
+    _put(folder / job.job_name, f"{reply.page}\n{prefixes}\n".encode(), 0o644)
 
 
-def _described(environment: Mapping[str, str]) -> Register:
+def _described(environment: Mapping[str, str]) -> RegisterJob:
     """Return the job that slurmd describes."""
-    return Register(
-        job=str(_number(environment, "SLURM_JOB_ID")),
+    return RegisterJob(
+        job_name=str(_number(environment, "SLURM_JOB_ID")),
         user=_number(environment, "SLURM_JOB_UID"),
         group=_number(environment, "SLURM_JOB_GID"),
         account=environment.get("SLURM_JOB_ACCOUNT", ""),

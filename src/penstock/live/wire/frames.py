@@ -27,7 +27,7 @@ from penstock.live.wire.messages import (
     MessageError,
     Refused,
     encode,
-    too_long,
+    too_long_error,
 )
 
 __all__ = ["Client", "Complaints", "Peer", "frame", "read_frame"]
@@ -98,12 +98,16 @@ def _checked_frame(message: FromProgram) -> bytes:
 
 
 def _at_field(error: MessageError, message: FromProgram) -> InputError:
-    """Return the error with the name of the field, not its place in the message."""
-    what = error.what.removeprefix("not a message: ").replace("`", "")
-    found = _PLACE.search(what)
-    # Before the fields there is the name of the message.
-    field = message.__struct_fields__[int(found[1]) - 1] if found else ""
-    return InputError(_PLACE.sub("", what), where=field, remedy="give another value")
+    """Return the error with the name of the invalid field instead of its position."""
+    problem = error.what.removeprefix("not a message: ").replace("`", "")
+    position = _PLACE.search(problem)
+    # The name of the message comes before its fields.
+    field = message.__struct_fields__[int(position[1]) - 1] if position else ""
+    return InputError(
+        _PLACE.sub("", problem),
+        where=field.removesuffix("_name").removesuffix("_bytes"),
+        remedy="give another value",
+    )
 
 
 async def read_frame(reader: asyncio.StreamReader, largest: int) -> bytes | None:
@@ -111,7 +115,7 @@ async def read_frame(reader: asyncio.StreamReader, largest: int) -> bytes | None
     try:
         (size,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
         if size > largest:
-            raise too_long(size)
+            raise too_long_error(size)
         return await reader.readexactly(size)
     except asyncio.IncompleteReadError as error:
         if error.partial:
@@ -149,8 +153,8 @@ class Client:
         try:
             self._socket.sendall(data)
             (size,) = _LENGTH.unpack(self._receive(_LENGTH.size))
-            if size > REPLY.largest:
-                raise too_long(size)
+            if size > REPLY.largest_bytes:
+                raise too_long_error(size)
             reply = REPLY(self._receive(size))
         except OSError as error:
             raise UnavailableError(

@@ -1,12 +1,24 @@
 # SPDX-License-Identifier: MIT
-"""What programs, agents and controller say to one another.
+"""Messages between programs, the agent of a node, and the controller.
 
-A message is one byte, the version of this file, then a msgpack array that begins with
-the name of the message. What is too long is not read. On a stream each
-message is preceded by its length, four bytes, most significant first.
+| from | to | messages |
+|---|---|---|
+| program | agent | `AttachProcess` |
+| batch system | agent | `RegisterJob` |
+| user, operator | agent | `ControllerRequest`s, which the agent forwards |
+| agent | all of these | `PageAssigned`, `TextAnswer`, `StatusDocument`, `Refused` |
+| agent | controller | `AgentHello`, `JobJoined`, `JobLeft`, `CounterReport`, |
+| | | `UserRequest` |
+| controller | agent | `AgentConfig`, `Grants`, `RequestReport`, `RequestHello`, |
+| | | `UserReply` |
 
-Whatever does not fit is refused with `MessageError`, which has one line to log.
-Rates are in bytes per second, volumes in bytes, times in seconds.
+A message is encoded as one byte, `VERSION`, followed by a msgpack array that begins
+with the name of the message. Bytes that are not a message of this version, or are too
+long, raise `MessageError`. On a stream each message is preceded by its length
+(`frames`); ZeroMQ keeps the boundaries of messages itself.
+
+A job has a name, chosen by its user, and a key, ``UID:NAME``, which is unique.
+Rates, caps, limits and bandwidths are in bytes per second.
 """
 
 from __future__ import annotations
@@ -20,56 +32,56 @@ from penstock.errors import InputError
 __all__ = [
     "FROM_AGENT",
     "FROM_PROGRAM",
-    "LARGEST",
-    "LARGEST_QUESTION",
+    "LARGEST_BYTES",
+    "LARGEST_REQUEST_BYTES",
     "REPLY",
     "TO_AGENT",
     "VERSION",
-    "Admitted",
     "AgentConfig",
-    "Answer",
-    "Ask",
+    "AgentHello",
+    "AttachProcess",
+    "ControllerRequest",
     "CounterReport",
-    "Counts",
     "Decoder",
-    "Enter",
-    "Explain",
+    "ExplainJob",
     "FromAgent",
     "FromProgram",
     "GetStatus",
     "Grants",
-    "Hello",
-    "Hint",
+    "HintVolume",
+    "JobCounters",
+    "JobJoined",
     "JobLeft",
-    "JobLine",
-    "Join",
+    "JobStatus",
     "Message",
     "MessageError",
+    "PageAssigned",
     "Refused",
-    "Register",
-    "Replied",
+    "RegisterJob",
     "Reply",
-    "ReportNow",
-    "SayHello",
+    "RequestHello",
+    "RequestReport",
     "SetBandwidth",
     "SetLimit",
+    "SetMode",
     "SetPolicy",
     "StatusDocument",
-    "Switch",
+    "TextAnswer",
     "ToAgent",
+    "UserReply",
     "UserRequest",
     "encode",
-    "too_long",
+    "too_long_error",
 ]
 
-VERSION: Final = 3
-#: No question of a program is longer (bytes),
-LARGEST_QUESTION: Final = 1 << 16
-#: and nothing else.
-LARGEST: Final = 1 << 26
+VERSION: Final = 4
+#: Longest message of a program or user (bytes).
+LARGEST_REQUEST_BYTES: Final = 1 << 16
+#: Longest message of an agent or controller (bytes).
+LARGEST_BYTES: Final = 1 << 26
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
-#: A name that a user gives: it is shown in tables, and so on one line.
+#: A name that a user chooses. It has no control characters: tables show it in one line.
 GivenName = Annotated[
     str, msgspec.Meta(min_length=1, max_length=200, pattern=r"\A[^\x00-\x1f\x7f]+\Z")
 ]
@@ -80,281 +92,331 @@ ModeName = Literal["control", "dry-run", "off"]
 
 
 class MessageError(InputError):
-    """Bytes are not a valid message of this version."""
+    """Bytes that are not a message of this version."""
 
 
 class Message(msgspec.Struct, array_like=True, tag=True):
     """Base of all messages."""
 
 
-# --- A program, or an operator, to the agent of the node -----------------------------
+# --- Program, batch system, operator or user to agent ---------------------------------
 
 
-class Enter(Message):
-    """A process wants to be controlled, as a part of a job."""
+class AttachProcess(Message):
+    """Put the calling process under control as a part of a job."""
 
-    job: GivenName
-    """Unique among the jobs of its user."""
+    job_name: GivenName
+    """Unique among the jobs of the caller's user."""
     nodes: Count = 0
-    """On how many nodes the job runs, if the agent trusts the caller; 0: on as many
-    as agents have it."""
-    volume: Amount = 0.0
-    """Of each of its operations; 0: unknown."""
+    """Number of nodes of the job, believed only from trusted callers; 0: count the
+    agents that serve the job."""
+    volume_bytes: Amount = 0.0
+    """Volume of each of the job's operations; 0: unknown."""
     folder: Text = ""
-    """Working directory: controlled where no prefixes are set."""
+    """Working directory of the process, controlled if no prefixes are set."""
 
 
-class Register(Message):
-    """The batch system says that a job runs on this node, until its page is removed."""
+class RegisterJob(Message):
+    """Register a job on behalf of the batch system (trusted callers only).
 
-    job: GivenName
+    The job is over when its page is removed.
+    """
+
+    job_name: GivenName
     user: Count
+    """User id of the job's owner."""
     group: Count
-    """Numbers of the user who owns the job, and of its group."""
+    """Group id of the job's owner."""
     account: Text
-    """What the batch system charges for it."""
+    """Account that the batch system charges for the job."""
     nodes: Count
+    """Number of nodes of the job."""
     folder: Text = ""
-    """Working directory: controlled where no prefixes are set."""
+    """Working directory of the job, controlled if no prefixes are set."""
 
 
-class Hint(Message):
-    """The next operation of a job will move `volume` bytes."""
+class HintVolume(Message):
+    """Announce the volume of a job's next operation."""
 
-    job: Name
-    volume: Amount
+    job_name: Name
+    """Name or key of the job, as in `ExplainJob` and `SetLimit`."""
+    volume_bytes: Amount
 
 
 class GetStatus(Message):
-    """Ask how everything stands."""
+    """Ask for a `StatusDocument`."""
 
 
-class Explain(Message):
-    """Ask why a job has what it has."""
+class ExplainJob(Message):
+    """Ask why a job has the grant that it has."""
 
-    job: Name
+    job_name: Name
 
 
 class SetPolicy(Message):
-    """Let another policy decide."""
+    """Replace the policy."""
 
     policy: Text
+    """Name and parameters, as on the command line."""
 
 
 class SetBandwidth(Message):
-    """Share another total bandwidth."""
+    """Replace the total bandwidth that the jobs share."""
 
     bandwidth: Amount
 
 
 class SetLimit(Message):
-    """Never grant a job more; inf: no limit."""
+    """Limit the grant of a job."""
 
-    job: Name
+    job_name: Name
     limit: Amount
+    """inf removes the limit."""
 
 
-class Switch(Message):
+class SetMode(Message):
     """Switch control on, off, or to a dry run."""
 
     mode: ModeName
 
 
-Ask = Hint | GetStatus | Explain | SetPolicy | SetBandwidth | SetLimit | Switch
-FromProgram = Enter | Register | Ask
+#: Messages that the agent forwards to the controller.
+ControllerRequest = (
+    HintVolume | GetStatus | ExplainJob | SetPolicy | SetBandwidth | SetLimit | SetMode
+)
+FromProgram = AttachProcess | RegisterJob | ControllerRequest
 
 
-# --- The agent to a program -----------------------------------------------------------
+# --- Agent to program, operator or user -----------------------------------------------
 
 
-class Admitted(Message):
-    """The process may use this page."""
+class PageAssigned(Message):
+    """Tell a program which page to map and which folders are controlled."""
 
     page: str
+    """Path of the job's page on this node."""
     prefixes: list[str]
+    """Folders whose files are controlled."""
 
 
 class Refused(Message):
-    """The request was refused."""
+    """Refuse a request."""
 
     reason: str
-    """Why, in one line."""
+    """One line."""
     retry: bool = False
-    """True if the same request may succeed later."""
+    """Whether the same request may succeed later."""
 
 
-class Answer(Message):
-    """What was asked for, in words."""
+class TextAnswer(Message):
+    """Answer a request in words."""
 
     text: str
 
 
-class JobLine(msgspec.Struct, frozen=True):
-    """One job in a `StatusDocument`."""
+class JobStatus(msgspec.Struct, frozen=True):
+    """One job of a `StatusDocument`.
 
-    job: str
+    The quoted names are the keys in ``penstock ctl status --json``; users rely on them.
+    """
+
+    job_name: str = msgspec.field(name="job")
     user: int
+    """User id."""
     nodes: list[str]
+    """Names of the nodes on which it runs."""
     cap: float
+    """Most that it can draw."""
     limit: float | None
+    """Limit set by an operator; None: no limit."""
     active: bool
     """Whether it has an operation now."""
     waiting: bool
     """Whether one of its calls is held up now."""
     lent: bool
-    granted: float
-    """Rate that it holds; its cap while it has no operation."""
+    """Whether a part of its grant is lent to other jobs."""
+    grant: float = msgspec.field(name="granted")
+    """Rate that it may draw now; its cap while it has no operation."""
     demanded: float
-    """Rate that it would draw: its cap if it is held up, else what it draws."""
+    """Rate that it would draw: its cap if it is held up, else the rate it draws."""
     achieved: float
     """Rate that it draws."""
-    volume: float
-    """Of its operation, known or supposed."""
-    remaining: float
-    moved: float
-    """Since it was registered."""
-    held_up: float
+    volume_bytes: float = msgspec.field(name="volume")
+    """Volume of its operation, known or predicted."""
+    remaining_bytes: float = msgspec.field(name="remaining")
+    """Remaining volume of its operation."""
+    moved_bytes: float = msgspec.field(name="moved")
+    """Volume moved since it was registered."""
+    held_up_s: float = msgspec.field(name="held_up")
     """Time that its calls were held up, added over callers."""
-    age: float
-    lost: float
+    age_s: float = msgspec.field(name="age")
+    """Time since its release."""
+    lost_s: float = msgspec.field(name="lost")
+    """Time lost to control since its release."""
     progress_yield: float
+    """1 - lost time / age."""
     operations: int
+    """Operations completed."""
     bypassed: int
-    """Set-ups seen of I/O that cannot be controlled."""
-    uncontrolled: float
-    """Volume that its processes moved and control did not see."""
-    staged: float
-    """Volume that is in its journals and not in the files yet."""
+    """Attempts seen to set up I/O that cannot be controlled."""
+    uncontrolled_bytes: float = msgspec.field(name="uncontrolled")
+    """Volume that its processes moved without control."""
+    staged_bytes: float = msgspec.field(name="staged")
+    """Volume in its journals that is not in the files yet."""
     why: str
+    """The explanation that ``penstock ctl explain`` prints."""
 
 
 class StatusDocument(Message):
-    """How everything stands."""
+    """Status of the controller and of the jobs that the reader may see."""
 
     mode: str
     policy: str
     bandwidth: float
+    """Total bandwidth that the jobs share."""
     node_bandwidth: float | None
+    """Bandwidth of one node; None: unlimited."""
     agents: list[str]
+    """Names of the nodes with an agent."""
     decisions: int
+    """How often the policy was asked."""
     faults: list[str]
-    jobs: list[JobLine]
+    """Latest faults of the policy and the strategy."""
+    jobs: list[JobStatus]
 
 
-Reply = Admitted | Refused | Answer | StatusDocument
+Reply = PageAssigned | Refused | TextAnswer | StatusDocument
 
 
-# --- An agent to the controller -------------------------------------------------------
+# --- Agent to controller --------------------------------------------------------------
 
 
-class Hello(Message):
-    """An agent is there and has these jobs, which join next."""
+class AgentHello(Message):
+    """Introduce an agent; a `JobJoined` for each of its jobs follows."""
 
-    jobs: list[Name]
+    job_keys: list[Name]
 
 
-class Join(Message):
-    """A job has processes on the agent's node."""
+class JobJoined(Message):
+    """Report that a job has processes on the agent's node."""
 
-    job: Name
-    """The user's number, a colon and the name."""
+    job_key: Name
     user: int
+    """User id."""
     group: Text
-    """Its account, else the number of its user's group."""
+    """Account of the batch system, else the group id of the user."""
     nodes: Count
-    volume: Amount
+    """Number of nodes of the job; 0: count the agents."""
+    volume_bytes: Amount
+    """Volume of each of its operations; 0: unknown."""
 
 
 class JobLeft(Message):
-    """A job has no processes there any more."""
+    """Report that a job has no processes on the agent's node any more."""
 
-    job: Name
+    job_key: Name
 
 
-class Counts(msgspec.Struct, frozen=True, array_like=True):
-    """The counters of a job on a node; see `penstock.live.control.phases.Sample`."""
+class JobCounters(msgspec.Struct, frozen=True, array_like=True):
+    """Counters of one job on one node, read from its page at one instant."""
 
-    job: Name
+    job_key: Name
     posts: int
-    volume: Amount
-    held_up: Amount
+    """I/O phases begun, as counted by the preload library."""
+    moved_bytes: Amount
+    """Volume moved so far."""
+    held_up_s: Amount
+    """Time that calls were held up, added over callers."""
     waiting: bool
-    idle: Amount
+    """Whether a call is held up now."""
+    idle_s: Amount
+    """Time since the last I/O; 0 while a call is in flight, an announced phase is
+    open, or staged data is being drained."""
     bypassed: int = 0
-    uncontrolled: Amount = 0.0
-    announced: Amount = 0.0
+    """Attempts seen to set up I/O that cannot be controlled."""
+    uncontrolled_bytes: Amount = 0.0
+    """Volume that processes moved without control."""
+    announced_bytes: Amount = 0.0
+    """Volume that the program has announced so far."""
     phases: Count = 0
-    staged: Amount = 0.0
-    quiet: Amount = 0.0
-    """Time since the latest call of a program (s); 0 while one is in flight."""
+    """Phases that the program has announced and not ended."""
+    staged_bytes: Amount = 0.0
+    """Volume in journals that is not in the files yet."""
+    quiet_s: Amount = 0.0
+    """Time since the last call of a program; 0 while a call is in flight."""
 
 
 class CounterReport(Message):
-    """Counters that matter; also the sign that the agent is alive."""
+    """Report the counters of jobs; an empty report is a heartbeat."""
 
-    counts: list[Counts]
-    jobs: Count
-    """How many jobs the agent has."""
+    counters: list[JobCounters]
+    job_count: Count
+    """Number of jobs that the agent serves, to detect lost messages."""
 
 
 class UserRequest(Message):
-    """A question of a user of the agent's node."""
+    """Forward the request of a user of the agent's node."""
 
     number: int
+    """Number of the request, repeated in the `UserReply`."""
     user: int
+    """User id, from the kernel."""
     trusted: bool
-    question: Ask
+    """Whether the user is root or runs the agent."""
+    request: ControllerRequest
 
 
-FromAgent = Hello | Join | JobLeft | CounterReport | UserRequest
+FromAgent = AgentHello | JobJoined | JobLeft | CounterReport | UserRequest
 
 
-# --- The controller to an agent -------------------------------------------------------
+# --- Controller to agent --------------------------------------------------------------
 
 
 class AgentConfig(Message):
-    """What holds for all pages of the agent."""
+    """Configure all pages of an agent."""
 
     mode: ModeName
     prefixes: list[str]
-    gap: Amount
-    """Gap that ends an operation."""
-    report: Amount
-    """Time between two reports."""
-    lease: Amount
-    """How long grants hold without a further sign."""
+    """Folders whose files are controlled; empty: each job's working directory."""
+    gap_s: Amount
+    """Silence that ends an operation."""
+    report_s: Amount
+    """Time between two reports of a job's counters during an operation."""
+    lease_s: Amount
+    """How long grants hold after the last message of the controller."""
     floor: Amount
-    """What is granted afterwards."""
+    """Rate that each job may draw when the lease has ended."""
     reads: bool
     """Whether reads draw on the grant."""
 
 
 class Grants(Message):
-    """Rates on the agent's node, by job; also the sign of life."""
+    """Set the grants of jobs on the agent's node; empty grants are a heartbeat."""
 
     rates: dict[str, Amount]
+    """Job key -> rate on this node."""
     stages: dict[str, bool] = {}
-    """Whether the job's writes are staged, where that has changed."""
+    """Job key -> whether its writes are staged, where that has changed."""
 
 
-class ReportNow(Message):
-    """Report on these jobs at once: their operations should be complete."""
+class RequestReport(Message):
+    """Ask for a report at once: the operations of these jobs should be complete."""
 
-    jobs: list[Name]
-
-
-class SayHello(Message):
-    """The controller does not know the agent, which must say hello again."""
+    job_keys: list[Name]
 
 
-class Replied(Message):
-    """The answer to a question."""
+class RequestHello(Message):
+    """Ask an unknown agent, or one whose messages were lost, for an `AgentHello`."""
+
+
+class UserReply(Message):
+    """Answer the `UserRequest` of this number."""
 
     number: int
-    reply: Refused | Answer | StatusDocument
+    reply: Refused | TextAnswer | StatusDocument
 
 
-ToAgent = AgentConfig | Grants | ReportNow | SayHello | Replied
+ToAgent = AgentConfig | Grants | RequestReport | RequestHello | UserReply
 
 
 # --- Bytes ----------------------------------------------------------------------------
@@ -367,27 +429,35 @@ def encode(message: Message) -> bytes:
     return bytes([VERSION]) + _ENCODER.encode(message)
 
 
-def too_long(size_bytes: int) -> MessageError:
-    """Return the error for a message of that length."""
+def too_long_error(size_bytes: int) -> MessageError:
+    """Return the error for a message of this size."""
     return MessageError(f"a message of {size_bytes} bytes is too long")
 
 
 class Decoder:
-    """Makes messages of given kinds from bytes."""
+    """Decodes messages of given kinds.
 
-    def __init__(self, kinds: Any, largest: int) -> None:
-        self.largest = largest
+    Parameters
+    ----------
+    kinds
+        Union of the kinds of messages to accept.
+    largest_bytes
+        Size of the longest message to accept.
+    """
+
+    def __init__(self, kinds: Any, largest_bytes: int) -> None:
+        self.largest_bytes = largest_bytes
         self._decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(kinds)
 
     def __call__(self, data: bytes) -> Any:
         """Return the message in `data`, or raise `MessageError`."""
-        if len(data) > self.largest:
-            raise too_long(len(data))
+        if len(data) > self.largest_bytes:
+            raise too_long_error(len(data))
         if not data or data[0] != VERSION:
-            spoken = f"version {data[0]}" if data else "nothing"
+            version = f"of version {data[0]}" if data else "empty"
             raise MessageError(
-                f"the other side speaks {spoken}, not version {VERSION}",
-                remedy="use the same penstock on both sides",
+                f"a message is {version}, not of version {VERSION}",
+                remedy="use the same version of penstock on both sides",
             )
         try:
             return self._decoder.decode(memoryview(data)[1:])
@@ -395,7 +465,7 @@ class Decoder:
             raise MessageError(f"not a message: {error}") from None
 
 
-FROM_PROGRAM: Final = Decoder(FromProgram, LARGEST_QUESTION)
-REPLY: Final = Decoder(Reply, LARGEST)
-FROM_AGENT: Final = Decoder(FromAgent, LARGEST)
-TO_AGENT: Final = Decoder(ToAgent, LARGEST)
+FROM_PROGRAM: Final = Decoder(FromProgram, LARGEST_REQUEST_BYTES)
+REPLY: Final = Decoder(Reply, LARGEST_BYTES)
+FROM_AGENT: Final = Decoder(FromAgent, LARGEST_BYTES)
+TO_AGENT: Final = Decoder(ToAgent, LARGEST_BYTES)

@@ -9,21 +9,35 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from penstock.cli.live.top import _frame
-from penstock.live.wire.messages import JobLine, StatusDocument
+from penstock.live.wire.messages import JobStatus, StatusDocument
 
 NAMES = ("climate-atmosphere", "climate-ocean")
 
 
-def line(name: str) -> JobLine:
+def line(name: str) -> JobStatus:
     """Return a job that moves."""
     amounts = dict.fromkeys(
-        ("demanded", "achieved", "volume", "remaining", "moved", "held_up", "age"), 2e9
+        (
+            "demanded",
+            "achieved",
+            "volume_bytes",
+            "remaining_bytes",
+            "moved_bytes",
+            "held_up_s",
+            "age_s",
+        ),
+        2e9,
     )
     flags = {"active": True, "waiting": False, "lent": False}
-    counts = {"operations": 1, "bypassed": 0, "uncontrolled": 0.0, "staged": 0.0}
-    rest = {"lost": 1.0, "progress_yield": 0.5, "granted": 1e9, "why": ""}
+    counts = {
+        "operations": 1,
+        "bypassed": 0,
+        "uncontrolled_bytes": 0.0,
+        "staged_bytes": 0.0,
+    }
+    rest = {"lost_s": 1.0, "progress_yield": 0.5, "grant": 1e9, "why": ""}
     facts = {"user": 0, "nodes": ["n"], "cap": 2e9, "limit": None}
-    return JobLine(job=name, **facts, **flags, **amounts, **counts, **rest)
+    return JobStatus(job_name=name, **facts, **flags, **amounts, **counts, **rest)
 
 
 def table(width: int, *names: str) -> list[str]:

@@ -15,26 +15,26 @@ from penstock.live.control.coordinator import Coordinator, CoordinatorOutput
 from penstock.live.control.jobs import JobHistory
 from penstock.live.wire.messages import (
     AgentConfig,
-    Answer,
-    Ask,
+    AgentHello,
+    ControllerRequest,
     CounterReport,
-    Counts,
-    Explain,
+    ExplainJob,
     GetStatus,
     Grants,
-    Hello,
-    Hint,
+    HintVolume,
+    JobCounters,
+    JobJoined,
     JobLeft,
-    Join,
     Refused,
-    Replied,
-    ReportNow,
-    SayHello,
+    RequestHello,
+    RequestReport,
     SetBandwidth,
     SetLimit,
+    SetMode,
     SetPolicy,
     StatusDocument,
-    Switch,
+    TextAnswer,
+    UserReply,
     UserRequest,
 )
 
@@ -60,13 +60,13 @@ class Site:
 
     def agent(self, name: str) -> None:
         self.jobs[name] = set()
-        self.it.hear(name, Hello([]), self.now)
+        self.it.hear(name, AgentHello([]), self.now)
         self.settle()
 
     def join(self, agent: str, job: str, user: int = 0, **rest: Any) -> None:
-        facts = {"group": "0", "nodes": 0, "volume": 0.0} | rest
+        facts = {"group": "0", "nodes": 0, "volume_bytes": 0.0} | rest
         self.jobs[agent].add(job)
-        self.it.hear(agent, Join(job, user, **facts), self.now)
+        self.it.hear(agent, JobJoined(job, user, **facts), self.now)
         self.settle()
 
     def part(self, agent: str, job: str) -> None:
@@ -75,8 +75,8 @@ class Site:
         self.settle()
 
     def report(self, agent: str, job: str, volume: float, **rest: Any) -> None:
-        facts = {"posts": 1, "held_up": 0.0, "waiting": False, "idle": 0.0} | rest
-        counts = Counts(job, volume=volume, **facts)
+        facts = {"posts": 1, "held_up_s": 0.0, "waiting": False, "idle_s": 0.0} | rest
+        counts = JobCounters(job, moved_bytes=volume, **facts)
         self.it.hear(agent, CounterReport([counts], len(self.jobs[agent])), self.now)
         self.settle()
 
@@ -90,11 +90,13 @@ class Site:
                 self.rates |= {(agent, j): r for j, r in message.rates.items()}
         return outcome
 
-    def ask(self, question: Ask, *, user: int = 0, trusted: bool = True) -> Any:
-        asked = UserRequest(7, user, trusted=trusted, question=question)
+    def ask(
+        self, question: ControllerRequest, *, user: int = 0, trusted: bool = True
+    ) -> Any:
+        asked = UserRequest(7, user, trusted=trusted, request=question)
         self.it.hear("n", asked, self.now)
         self.settle()
-        (reply,) = (m for _, m in self.heard if isinstance(m, Replied))
+        (reply,) = (m for _, m in self.heard if isinstance(m, UserReply))
         assert reply.number == 7
         return reply.reply
 
@@ -122,7 +124,7 @@ def test_operations_share_and_end(site: Site) -> None:
     site.report("n", "0:b", 10.0)
     assert site.rates == {("n", "0:a"): 50.0, ("n", "0:b"): 50.0}
     site.now = 2.0
-    site.report("n", "0:b", 30.0, idle=0.25)
+    site.report("n", "0:b", 30.0, idle_s=0.25)
     assert site.rates == {("n", "0:a"): B, ("n", "0:b"): B}
     (a, b) = site.it.controller.states(2.0)
     assert (a.active, b.active) == (True, False)
@@ -143,18 +145,18 @@ def test_volumes_are_learnt_and_hinted(site: Site) -> None:
         site.report("n", "0:a", base, posts=posts)
         found = site.it.controller.state("0:a", now).volume
         site.now = now + 0.5
-        site.report("n", "0:a", base + 40.0, posts=posts, idle=0.2)
+        site.report("n", "0:a", base + 40.0, posts=posts, idle_s=0.2)
         return found
 
     assert volume(1.0, 1, 0.0) == B
     assert volume(2.0, 2, 40.0) == 40.0
-    assert isinstance(site.ask(Hint("a", 77.0)), Answer)
+    assert isinstance(site.ask(HintVolume("a", 77.0)), TextAnswer)
     assert volume(3.0, 3, 80.0) == 77.0
     assert volume(4.0, 4, 120.0) == 40.0
 
 
 def test_a_volume_given_when_the_job_joins(site: Site) -> None:
-    site.join("n", "0:c", volume=33.0)
+    site.join("n", "0:c", volume_bytes=33.0)
     site.report("n", "0:c", 1.0)
     assert site.it.controller.state("0:c", site.now).volume == 33.0
 
@@ -165,7 +167,7 @@ def test_unused_share_is_lent_and_taken_back(site: Site) -> None:
     for step in range(1, 8):
         site.now = 0.1 * step
         site.report("n", "0:a", 1.0 * step)
-        site.report("n", "0:b", 5.0 * step, waiting=True, held_up=site.now)
+        site.report("n", "0:b", 5.0 * step, waiting=True, held_up_s=site.now)
     assert site.rates["n", "0:b"] > 80.0
     assert site.it.status(site.now).jobs[0].lent
     site.now = 0.8
@@ -187,11 +189,11 @@ def test_a_rate_is_split_over_the_nodes_that_are_busy() -> None:
     site.report("n", "0:a", 5.0)
     assert site.rates == {("m", "0:a"): 50.0, ("n", "0:a"): 50.0}
     site.now = 0.2
-    site.report("m", "0:a", 9.0, idle=0.1)
+    site.report("m", "0:a", 9.0, idle_s=0.1)
     assert site.rates == {("m", "0:a"): B, ("n", "0:a"): B}
     assert site.it.controller.operates("0:a")
     site.now = 0.3
-    site.report("n", "0:a", 9.0, idle=0.1)
+    site.report("n", "0:a", 9.0, idle_s=0.1)
     assert not site.it.controller.operates("0:a")
     assert site.it.status(site.now).jobs[0].operations == 1
 
@@ -235,7 +237,7 @@ def test_an_unknown_agent_must_say_hello() -> None:
     site = Site()
     site.it.hear("n", CounterReport([], 0), 0.0)
     site.settle()
-    assert site.heard == [("n", SayHello())]
+    assert site.heard == [("n", RequestHello())]
     site.agent("n")
     assert isinstance(site.heard[0][1], AgentConfig)
 
@@ -250,10 +252,10 @@ def test_the_coordinator_gives_signs_of_life(site: Site) -> None:
 def test_a_message_that_was_lost_is_found_out(site: Site) -> None:
     site.it.hear("n", CounterReport([], 5), site.now)
     site.settle()
-    assert ("n", SayHello()) in site.heard
+    assert ("n", RequestHello()) in site.heard
     # The agent says what it has: b is gone.
-    site.it.hear("n", Hello(["0:a"]), site.now)
-    site.it.hear("n", Join("0:a", 0, "0", 0, 0.0), site.now)
+    site.it.hear("n", AgentHello(["0:a"]), site.now)
+    site.it.hear("n", JobJoined("0:a", 0, "0", 0, 0.0), site.now)
     site.settle()
     assert list(site.left) == ["0:b"]
     # And what its page may grant is not known, so it is said again.
@@ -278,7 +280,7 @@ def test_counts_of_a_job_that_never_joined_are_ignored(site: Site) -> None:
 def test_status(site: Site) -> None:
     site.report("n", "0:a", 0.0)
     site.now = 1.0
-    site.report("n", "0:a", 60.0, waiting=True, held_up=0.5)
+    site.report("n", "0:a", 60.0, waiting=True, held_up_s=0.5)
     status = site.ask(GetStatus())
     assert isinstance(status, StatusDocument)
     assert (status.mode, status.policy, status.bandwidth) == (
@@ -289,11 +291,11 @@ def test_status(site: Site) -> None:
     assert status.node_bandwidth is None
     assert status.agents == ["n"]
     a, b = status.jobs
-    assert (a.job, a.user, a.nodes) == ("a", 0, ["n"])
-    assert (a.active, a.waiting, a.granted, a.achieved) == (True, True, B, 60.0)
-    assert (a.demanded, a.moved, a.held_up) == (B, 60.0, 0.5)
+    assert (a.job_name, a.user, a.nodes) == ("a", 0, ["n"])
+    assert (a.active, a.waiting, a.grant, a.achieved) == (True, True, B, 60.0)
+    assert (a.demanded, a.moved_bytes, a.held_up_s) == (B, 60.0, 0.5)
     assert a.why.startswith("a has 100 B/s, all that it can use")
-    assert (b.active, b.granted, b.achieved) == (False, B, 0.0)
+    assert (b.active, b.grant, b.achieved) == (False, B, 0.0)
 
 
 def test_users_see_only_their_own_jobs(site: Site) -> None:
@@ -303,20 +305,22 @@ def test_users_see_only_their_own_jobs(site: Site) -> None:
     site.now = 1.0
     site.report("n", "7:c", 1.0)
     status = site.ask(GetStatus(), user=7, trusted=False)
-    assert [line.job for line in status.jobs] == ["c"]
-    words = site.ask(Explain("c"), user=7, trusted=False).text
+    assert [line.job_name for line in status.jobs] == ["c"]
+    words = site.ask(ExplainJob("c"), user=7, trusted=False).text
     assert "another user's job 100 B/s" in words
     assert " a " not in words
-    refused = site.ask(Explain("a"), user=7, trusted=False)
+    refused = site.ask(ExplainJob("a"), user=7, trusted=False)
     assert refused.reason.startswith("there is no job 'a'")
-    assert "a 100 B/s (yield" in site.ask(Explain("7:c")).text
+    assert "a 100 B/s (yield" in site.ask(ExplainJob("7:c")).text
 
 
 @pytest.mark.parametrize(
     "question",
-    [SetPolicy("fcfs"), SetBandwidth(1.0), SetLimit("a", 1.0), Switch("off")],
+    [SetPolicy("fcfs"), SetBandwidth(1.0), SetLimit("a", 1.0), SetMode("off")],
 )
-def test_only_the_trusted_may_change_anything(site: Site, question: Ask) -> None:
+def test_only_the_trusted_may_change_anything(
+    site: Site, question: ControllerRequest
+) -> None:
     refused = site.ask(question, trusted=False)
     assert isinstance(refused, Refused)
     assert refused.reason.startswith("only root and whoever runs the controller")
@@ -339,8 +343,13 @@ def test_changes(site: Site) -> None:
 def test_every_change_is_told_with_who_made_it(site: Site) -> None:
     site.ask(SetBandwidth(40.0), user=7)
     site.ask(SetLimit("a", 30.0))
-    site.ask(Switch("dry-run"))
-    for question in (GetStatus(), Explain("a"), Hint("a", 5.0), SetPolicy("fast")):
+    site.ask(SetMode("dry-run"))
+    for question in (
+        GetStatus(),
+        ExplainJob("a"),
+        HintVolume("a", 5.0),
+        SetPolicy("fast"),
+    ):
         site.ask(question)
     assert site.changes == [
         "user 7: 40 B/s are shared",
@@ -358,32 +367,34 @@ def test_every_change_is_told_with_who_made_it(site: Site) -> None:
         (SetLimit("a", 0.0), "0.0 is not a positive bandwidth"),
     ],
 )
-def test_changes_that_cannot_be_made(site: Site, question: Ask, reason: str) -> None:
+def test_changes_that_cannot_be_made(
+    site: Site, question: ControllerRequest, reason: str
+) -> None:
     assert reason in site.ask(question).reason
 
 
 def test_two_jobs_of_one_name(site: Site) -> None:
     site.join("n", "7:a", user=7)
     site.join("n", "8:a", user=8)
-    assert "a does no I/O" in site.ask(Explain("a")).text
-    assert "several jobs" in site.ask(Explain("a"), user=5).reason
-    assert "a does no I/O" in site.ask(Explain("8:a"), user=5).text
+    assert "a does no I/O" in site.ask(ExplainJob("a")).text
+    assert "several jobs" in site.ask(ExplainJob("a"), user=5).reason
+    assert "a does no I/O" in site.ask(ExplainJob("8:a"), user=5).text
 
 
 def test_off_and_on(site: Site) -> None:
     site.report("n", "0:a", 1.0)
-    assert site.ask(Switch("off")).text == "control is off"
+    assert site.ask(SetMode("off")).text == "control is off"
     assert any(isinstance(m, AgentConfig) and m.mode == "off" for _, m in site.heard)
     assert not site.it.controller.operates("0:a")
-    assert "switched off" in site.ask(Explain("a")).text
+    assert "switched off" in site.ask(ExplainJob("a")).text
     site.now = 1.0
     site.report("n", "0:a", 1.0)
     assert not site.it.controller.operates("0:a")
-    assert site.ask(Switch("control")).text == "control is on"
+    assert site.ask(SetMode("control")).text == "control is on"
     site.report("n", "0:a", 2.0)
     assert site.it.controller.operates("0:a")
-    site.ask(Switch("dry-run"))
-    assert site.ask(Explain("a")).text.startswith("This is a dry run")
+    site.ask(SetMode("dry-run"))
+    assert site.ask(ExplainJob("a")).text.startswith("This is a dry run")
 
 
 # --- Volumes that are sure ------------------------------------------------------------
@@ -392,14 +403,14 @@ def test_off_and_on(site: Site) -> None:
 def test_an_operation_of_sure_volume_is_looked_at_when_it_should_be_complete() -> None:
     site = Site("greedy-com")
     site.agent("n")
-    site.join("n", "0:a", volume=50.0)
-    site.join("n", "0:b", volume=80.0)
+    site.join("n", "0:a", volume_bytes=50.0)
+    site.join("n", "0:b", volume_bytes=80.0)
     site.report("n", "0:a", 0.0)
     site.report("n", "0:b", 0.0)
     assert site.settle().wake == pytest.approx(0.5)
     site.now = 0.5
     site.settle()
-    assert site.heard == [("n", ReportNow(["0:a"]))]
+    assert site.heard == [("n", RequestReport(["0:a"]))]
     # Its last call is still being paid for: it is neither over nor put back.
     site.report("n", "0:a", 50.0, waiting=True)
     assert site.it.controller.operates("0:a")
@@ -407,8 +418,8 @@ def test_an_operation_of_sure_volume_is_looked_at_when_it_should_be_complete() -
     assert 0.5 < site.settle().wake < 0.52
     site.now = 0.51
     site.settle()
-    assert site.heard == [("n", ReportNow(["0:a"]))]
-    site.report("n", "0:a", 50.0, idle=0.002)
+    assert site.heard == [("n", RequestReport(["0:a"]))]
+    site.report("n", "0:a", 50.0, idle_s=0.002)
     assert not site.it.controller.operates("0:a")
     assert site.rates == {("n", "0:a"): B, ("n", "0:b"): B}
 
@@ -416,20 +427,20 @@ def test_an_operation_of_sure_volume_is_looked_at_when_it_should_be_complete() -
 def test_what_follows_a_sure_volume_is_another_operation() -> None:
     site = Site()
     site.agent("n")
-    site.join("n", "0:a", volume=50.0)
+    site.join("n", "0:a", volume_bytes=50.0)
     site.report("n", "0:a", 10.0)
     site.now = 1.0
-    site.report("n", "0:a", 60.0, idle=0.001)
+    site.report("n", "0:a", 60.0, idle_s=0.001)
     assert site.it.status(site.now).jobs[0].operations == 1
     site.now = 1.1
-    site.report("n", "0:a", 70.0, idle=0.001)
+    site.report("n", "0:a", 70.0, idle_s=0.001)
     assert site.it.controller.operates("0:a")
 
 
 def test_progress_of_a_sure_volume_does_not_change_it() -> None:
     site = Site()
     site.agent("n")
-    site.join("n", "0:a", volume=500.0)
+    site.join("n", "0:a", volume_bytes=500.0)
     site.report("n", "0:a", 0.0)
     site.now = 6.0
     # It should be complete, but was slower.
@@ -456,18 +467,20 @@ def test_a_registered_job_has_its_nodes_at_once() -> None:
 
 def test_a_name_that_is_anothers_key_is_in_nobodys_way(site: Site) -> None:
     site.join("n", "7:0:a", 7)
-    assert site.ask(SetLimit("0:a", 5.0)) == Answer("a gets 5 B/s at most")
+    assert site.ask(SetLimit("0:a", 5.0)) == TextAnswer("a gets 5 B/s at most")
     assert site.it.controller.state("0:a", site.now).limit == 5.0
-    assert site.ask(Explain("0:a"), user=7, trusted=False).text.startswith("0:a does")
+    assert site.ask(ExplainJob("0:a"), user=7, trusted=False).text.startswith(
+        "0:a does"
+    )
 
 
 def test_a_predictor_is_believed_unless_volumes_repeat(site: Site) -> None:
     for number, volume in enumerate((100.0, 300.0, 200.0), 1):
         site.now += 10.0
-        before = 0.0 if number == 1 else site.it._jobs["0:a"].counts["n"].volume
+        before = 0.0 if number == 1 else site.it._jobs["0:a"].counts["n"].moved_bytes
         site.report("n", "0:a", before, posts=number)
         site.now += 1.0
-        site.report("n", "0:a", before + volume, posts=number, idle=0.5)
+        site.report("n", "0:a", before + volume, posts=number, idle_s=0.5)
         assert len(site.it.operations("0:a")) == number
     begin, end, volume = site.it.operations("0:a")[-1]
     assert (end - begin, volume) == (0.5, 200.0)
@@ -481,16 +494,16 @@ def test_a_predictor_is_believed_unless_volumes_repeat(site: Site) -> None:
 
 _NUMBERS = st.integers(0, 2**64 - 1)
 _LIES = st.builds(
-    Counts,
-    job=st.just("7:liar"),
+    JobCounters,
+    job_key=st.just("7:liar"),
     posts=st.integers(0, 2**32 - 1),
-    volume=_NUMBERS.map(float),
-    held_up=st.floats(0.0, 2e10),
+    moved_bytes=_NUMBERS.map(float),
+    held_up_s=st.floats(0.0, 2e10),
     waiting=st.booleans(),
-    idle=st.floats(0.0, 2e10),
+    idle_s=st.floats(0.0, 2e10),
     bypassed=_NUMBERS,
-    uncontrolled=_NUMBERS.map(float),
-    announced=_NUMBERS.map(float),
+    uncontrolled_bytes=_NUMBERS.map(float),
+    announced_bytes=_NUMBERS.map(float),
     phases=_NUMBERS,
 )
 
@@ -498,7 +511,7 @@ _LIES = st.builds(
 @settings(deadline=None)
 @given(st.lists(st.tuples(_LIES, st.floats(0.0, 1.0)), max_size=30))
 def test_who_lies_of_its_own_job_takes_nothing_from_others(
-    lies: list[tuple[Counts, float]],
+    lies: list[tuple[JobCounters, float]],
 ) -> None:
     site = Site()
     site.agent("n")

@@ -14,13 +14,13 @@ from penstock.live.control.coordinator import Coordinator
 from penstock.live.control.stager import Stager, held_rate
 from penstock.live.wire.messages import (
     AgentConfig,
+    AgentHello,
     CounterReport,
-    Counts,
-    Explain,
+    ExplainJob,
     Grants,
-    Hello,
+    JobCounters,
+    JobJoined,
     JobLeft,
-    Join,
     UserRequest,
 )
 from penstock.staging import (
@@ -48,14 +48,16 @@ class Node:
         self.rates: dict[str, float] = {}
         self.stages: dict[str, bool] = {}
         self.moved: dict[str, tuple[int, ...]] = {}
-        self.it.hear("n", Hello([]), self.now)
+        self.it.hear("n", AgentHello([]), self.now)
         for job in "ab":
-            self.it.hear("n", Join(f"0:{job}", 0, "0", 1, 1000.0), self.now)
+            self.it.hear("n", JobJoined(f"0:{job}", 0, "0", 1, 1000.0), self.now)
         self.settle()
 
     def report(self, job: str, volume: float, staged: float = 0.0, **rest: Any) -> None:
-        facts = {"posts": 1, "held_up": 0.0, "waiting": False, "idle": 0.0} | rest
-        counts = Counts(f"0:{job}", volume=volume, staged=staged, **facts)
+        facts = {"posts": 1, "held_up_s": 0.0, "waiting": False, "idle_s": 0.0} | rest
+        counts = JobCounters(
+            f"0:{job}", moved_bytes=volume, staged_bytes=staged, **facts
+        )
         self.it.hear("n", CounterReport([counts], 2), self.now)
         self.settle()
 
@@ -79,7 +81,7 @@ def test_the_second_stages_and_is_held() -> None:
     assert node.rates["0:b"] <= HELD
     # The first is done: what the second has staged is drained at full speed.
     node.now = 2.0
-    node.report("a", 110.0, idle=1.0)
+    node.report("a", 110.0, idle_s=1.0)
     assert node.stages["0:b"] is False
     assert node.rates["0:b"] == B
 
@@ -106,26 +108,26 @@ def test_drains_in_the_background_get_what_is_left() -> None:
 
 def test_drains_in_the_background_have_the_pauses_of_who_writes() -> None:
     node = Node("controlled")
-    node.report("a", 10.0, announced=1000.0, phases=1)
+    node.report("a", 10.0, announced_bytes=1000.0, phases=1)
     node.report("b", 0.0, staged=50.0)
     assert node.rates["0:b"] <= HELD
     # It has announced a phase: a pause does not end it.
     node.now = 1.0
-    node.report("a", 20.0, announced=1000.0, phases=1, quiet=0.2)
+    node.report("a", 20.0, announced_bytes=1000.0, phases=1, quiet_s=0.2)
     assert node.rates["0:b"] == pytest.approx(0.99 * B)
     node.now = 1.1
-    node.report("a", 21.0, announced=1000.0, phases=1, posts=2)
+    node.report("a", 21.0, announced_bytes=1000.0, phases=1, posts=2)
     assert node.rates["0:b"] <= HELD
     assert node.rates["0:a"] == pytest.approx(B, rel=0.02)
 
 
 def test_who_has_something_to_drain_does_not_pause() -> None:
     node = Node("1b")
-    node.report("a", 10.0, announced=1000.0, phases=1)
-    node.report("b", 0.0, staged=50.0, quiet=9.0, waiting=True)
-    node.report("a", 10.0, announced=1000.0, phases=1, quiet=9.0, staged=5.0)
+    node.report("a", 10.0, announced_bytes=1000.0, phases=1)
+    node.report("b", 0.0, staged=50.0, quiet_s=9.0, waiting=True)
+    node.report("a", 10.0, announced_bytes=1000.0, phases=1, quiet_s=9.0, staged=5.0)
     node.now = 1.0
-    node.report("b", 10.0, staged=40.0, quiet=9.0, waiting=True)
+    node.report("b", 10.0, staged=40.0, quiet_s=9.0, waiting=True)
     assert node.rates["0:b"] > B / 3
 
 
@@ -135,8 +137,8 @@ def test_an_agent_that_comes_back_is_told_again() -> None:
     node.report("b", 0.0, staged=50.0)
     node.stages.clear()
     node.now = 1.0
-    node.it.hear("n", Hello(["0:a", "0:b"]), node.now)
-    node.it.hear("n", Join("0:b", 0, "0", 1, 0.0), node.now)
+    node.it.hear("n", AgentHello(["0:a", "0:b"]), node.now)
+    node.it.hear("n", JobJoined("0:b", 0, "0", 1, 0.0), node.now)
     node.settle()
     node.report("b", 0.0, staged=60.0)
     assert node.stages == {"0:b": True}
@@ -146,12 +148,12 @@ def test_it_is_explained() -> None:
     node = Node("2a")
     node.report("a", 10.0)
     node.report("b", 0.0, staged=50.0)
-    asked = UserRequest(1, 0, trusted=True, question=Explain("b"))
+    asked = UserRequest(1, 0, trusted=True, request=ExplainJob("b"))
     answer = node.it.answer(asked, node.now)
     text = str(answer)
     assert "Strategy 2a: it stages its writes, 50 B are staged" in text
     assert "is not drained now" in text
-    assert [line.staged for line in node.it.status(node.now).jobs] == [0.0, 50.0]
+    assert [line.staged_bytes for line in node.it.status(node.now).jobs] == [0.0, 50.0]
 
 
 def test_a_static_partition_is_made_at_once() -> None:
@@ -167,7 +169,7 @@ def test_a_dynamic_partition_follows_the_phases() -> None:
     node.report("b", 10.0)
     assert node.moved == {"a": (0,), "b": (1,)}
     node.now = 1.0
-    node.report("a", 110.0, idle=1.0)
+    node.report("a", 110.0, idle_s=1.0)
     assert node.moved["b"] == (0, 1)
 
 

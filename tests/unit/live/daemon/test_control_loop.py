@@ -12,7 +12,7 @@ import pytest
 from penstock.live.control.coordinator import CoordinatorOutput
 from penstock.live.daemon import control_loop as hub
 from penstock.live.daemon.control_loop import ControlLoop
-from penstock.live.wire.messages import Hello
+from penstock.live.wire.messages import AgentHello
 from support.waiting import LIMIT_S
 
 
@@ -24,7 +24,7 @@ class _Times:
         self.settled: list[float] = []
         self.failing: set[int] = set()
 
-    def hear(self, _agent: str, _message: Hello, now: float) -> None:
+    def hear(self, _agent: str, _message: AgentHello, now: float) -> None:
         self.heard.append(now)
 
     def settle(self, now: float) -> CoordinatorOutput:
@@ -40,8 +40,8 @@ def test_messages_and_their_decision_have_one_time() -> None:
     async def run() -> None:
         it = ControlLoop(times, None)
         for _ in range(2):
-            it.hear("a", Hello([]))
-            it.hear("b", Hello([]))
+            it.hear("a", AgentHello([]))
+            it.hear("b", AgentHello([]))
             await asyncio.sleep(0.01)
         it.close()
 
@@ -60,7 +60,7 @@ def test_a_decision_that_is_lost_is_taken_again(
 
     async def run() -> None:
         it = ControlLoop(times, None)
-        it.hear("a", Hello([]))
+        it.hear("a", AgentHello([]))
         while len(times.settled) < 3:
             await asyncio.sleep(0.001)
         it.close()

@@ -12,10 +12,10 @@ from penstock.live.control.coordinator import Coordinator
 from penstock.live.daemon.metrics import JobCollector, publish
 from penstock.live.wire.messages import (
     AgentConfig,
+    AgentHello,
     CounterReport,
-    Counts,
-    Hello,
-    Join,
+    JobCounters,
+    JobJoined,
     StatusDocument,
 )
 
@@ -24,9 +24,11 @@ def status() -> StatusDocument:
     """Return a status with one job that has moved 60 bytes."""
     terms = AgentConfig("control", [], 0.1, 0.1, 3.0, 1.0, reads=True)
     it = Coordinator(Controller("fcfs", 100.0, compiled=False), terms)
-    it.hear("n", Hello([]), 0.0)
-    it.hear("n", Join("7:a", 7, "7", 0, 0.0), 0.0)
-    counts = Counts("7:a", 1, 60.0, 2.5, waiting=True, idle=0.0, uncontrolled=9.0)
+    it.hear("n", AgentHello([]), 0.0)
+    it.hear("n", JobJoined("7:a", 7, "7", 0, 0.0), 0.0)
+    counts = JobCounters(
+        "7:a", 1, 60.0, 2.5, waiting=True, idle_s=0.0, uncontrolled_bytes=9.0
+    )
     it.hear("n", CounterReport([counts], 1), 1.0)
     it.settle(1.0)
     return it.status(1.0)

@@ -24,11 +24,11 @@ from penstock.live.daemon.server import _lock, _own_folder, _start_parts
 from penstock.live.settings import Settings
 from penstock.live.wire.messages import (
     AgentConfig,
+    AgentHello,
     CounterReport,
     Grants,
-    Hello,
+    JobJoined,
     JobLeft,
-    Join,
     SetBandwidth,
     UserRequest,
 )
@@ -65,7 +65,7 @@ def with_hub(
         hub = ControlLoop(Coordinator(controller, terms, recall), history)
         told: list[Any] = []
         hub.links["n"] = told.append
-        hub.hear("n", Hello([]))
+        hub.hear("n", AgentHello([]))
         try:
             await act(hub, told)
         finally:
@@ -77,7 +77,7 @@ def with_hub(
 def test_messages_that_arrive_together_are_one_decision() -> None:
     async def act(hub: ControlLoop, told: list[Any]) -> None:
         for job in ("0:a", "0:b"):
-            hub.hear("n", Join(job, 0, "0", 0, 0.0))
+            hub.hear("n", JobJoined(job, 0, "0", 0, 0.0))
         assert told == []
         await asyncio.sleep(0)
         assert told == [hub.coordinator.terms, Grants({"0:a": 100.0, "0:b": 100.0})]
@@ -92,8 +92,8 @@ def test_our_own_mistakes_do_not_stop_it(monkeypatch: pytest.MonkeyPatch) -> Non
 
         with monkeypatch.context() as patch:
             patch.setattr(hub.coordinator, "_join", broken)
-            hub.hear("n", Join("0:a", 0, "0", 0, 0.0))
-        hub.hear("n", Join("0:b", 0, "0", 0, 0.0))
+            hub.hear("n", JobJoined("0:a", 0, "0", 0, 0.0))
+        hub.hear("n", JobJoined("0:b", 0, "0", 0, 0.0))
         await asyncio.sleep(0)
         assert told[-1] == Grants({"0:b": 100.0})
 
@@ -113,7 +113,7 @@ def test_jobs_that_leave_are_remembered(tmp_path: Path) -> None:
     history = History(tmp_path / "h.sqlite", now=lambda: 50.0, wall=lambda: 1e9)
 
     async def act(hub: ControlLoop, told: list[Any]) -> None:
-        hub.hear("n", Join("0:a", 0, "0", 0, 0.0))
+        hub.hear("n", JobJoined("0:a", 0, "0", 0, 0.0))
         hub.hear("n", JobLeft("0:a"))
         await asyncio.sleep(0)
 

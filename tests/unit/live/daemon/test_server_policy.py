@@ -19,9 +19,9 @@ from penstock.live.daemon.server import _hub
 from penstock.live.settings import Settings
 from penstock.live.wire.messages import (
     AgentConfig,
-    Hello,
-    Replied,
+    AgentHello,
     SetPolicy,
+    UserReply,
     UserRequest,
 )
 
@@ -35,10 +35,10 @@ def answer_to(question: SetPolicy, *, trusted: bool = True) -> Any:
         hub = ControlLoop(Coordinator(controller, terms, lambda _: None), None)
         replies: asyncio.Queue[Any] = asyncio.Queue()
         hub.links["n"] = replies.put_nowait
-        hub.hear("n", Hello([]))
+        hub.hear("n", AgentHello([]))
         hub.hear("n", UserRequest(7, 1000, trusted, question))
         try:
-            while not isinstance(reply := await replies.get(), Replied):
+            while not isinstance(reply := await replies.get(), UserReply):
                 pass
         finally:
             hub.close()

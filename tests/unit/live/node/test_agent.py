@@ -23,21 +23,21 @@ from penstock.live.node.page import Page
 from penstock.live.wire.frames import Peer
 from penstock.live.wire.messages import (
     FROM_AGENT,
-    Admitted,
     AgentConfig,
-    Answer,
+    AgentHello,
+    AttachProcess,
     CounterReport,
-    Enter,
     GetStatus,
     Grants,
-    Hello,
+    JobJoined,
     JobLeft,
-    Join,
+    PageAssigned,
     Refused,
-    Register,
-    Replied,
-    ReportNow,
-    SayHello,
+    RegisterJob,
+    RequestHello,
+    RequestReport,
+    TextAnswer,
+    UserReply,
     UserRequest,
     encode,
 )
@@ -68,7 +68,7 @@ class Site:
         return found
 
     async def enter(self, job: str = "a", peer: Peer = ME, **rest: Any) -> Any:
-        return await self.agent.reply(peer, Enter(job, **rest))
+        return await self.agent.reply(peer, AttachProcess(job, **rest))
 
 
 def with_site(folder: Path, act: Callable[[Site], Any]) -> None:
@@ -93,14 +93,14 @@ def key(job: str = "a") -> str:
 def test_it_says_hello_until_it_is_heard(tmp_path: Path) -> None:
     async def running() -> None:
         site = Site(tmp_path)
-        assert site.heard(Hello) == [Hello([])]
+        assert site.heard(AgentHello) == [AgentHello([])]
         site.agent.look()
         assert site.said == []
         refused = await site.enter()
         assert isinstance(refused, Refused)
         assert "the controller is not reachable" in refused.reason
         site.look_after(5.0)
-        assert site.heard(Hello) == [Hello([])]
+        assert site.heard(AgentHello) == [AgentHello([])]
         site.agent.close()
 
     asyncio.run(running())
@@ -108,10 +108,12 @@ def test_it_says_hello_until_it_is_heard(tmp_path: Path) -> None:
 
 def test_a_process_enters(tmp_path: Path) -> None:
     async def act(site: Site) -> None:
-        reply = await site.enter(nodes=3, volume=7.0, folder="/home/me")
-        assert isinstance(reply, Admitted)
+        reply = await site.enter(nodes=3, volume_bytes=7.0, folder="/home/me")
+        assert isinstance(reply, PageAssigned)
         assert reply.prefixes == ["/home/me"]
-        assert site.heard(Join) == [Join(key(), ME.user, str(ME.group), 3, 7.0)]
+        assert site.heard(JobJoined) == [
+            JobJoined(key(), ME.user, str(ME.group), 3, 7.0)
+        ]
         with Page.open(Path(reply.page)) as page:
             site.agent.receive(Grants({key(): 0.0, "0:unknown": 5.0}))
             first = page.granted_bytes()
@@ -119,7 +121,7 @@ def test_a_process_enters(tmp_path: Path) -> None:
             assert first == page.granted_bytes() is not None
         again = await site.enter()
         assert again.page == reply.page
-        assert site.heard(Join) == []
+        assert site.heard(JobJoined) == []
 
     with_site(tmp_path, act)
 
@@ -130,8 +132,8 @@ def test_a_job_is_reported_as_it_comes(tmp_path: Path) -> None:
     async def act(site: Site) -> None:
         await site.enter()
         join, report = site.said[-2:]
-        assert isinstance(join, Join)
-        assert [(c.posts, c.announced) for c in report.counts] == [(0, 0.0)]
+        assert isinstance(join, JobJoined)
+        assert [(c.posts, c.announced_bytes) for c in report.counters] == [(0, 0.0)]
 
     with_site(tmp_path, act)
 
@@ -152,7 +154,9 @@ def test_who_is_not_trusted_cannot_claim_nodes(tmp_path: Path) -> None:
         reply = await site.enter(peer=stranger, nodes=99)
         if os.geteuid() == 0:
             assert Path(reply.page).stat().st_uid == 54321
-            assert site.heard(Join) == [Join("54321:a", 54321, "54321", 0, 0.0)]
+            assert site.heard(JobJoined) == [
+                JobJoined("54321:a", 54321, "54321", 0, 0.0)
+            ]
         else:
             # The page could not be given away.
             assert isinstance(reply, Refused)
@@ -164,13 +168,13 @@ def test_a_job_is_over_with_its_last_process(tmp_path: Path) -> None:
     async def act(site: Site) -> None:
         with subprocess.Popen(["sleep", "60"]) as process:
             reply = await site.enter(peer=Peer(process.pid, ME.user, ME.group))
-            site.heard(Join)
+            site.heard(JobJoined)
             process.kill()
             process.wait()
             await until_async(lambda: site.said)
         report, part = site.said
         assert isinstance(report, CounterReport)
-        assert report.counts[0].job == key()
+        assert report.counters[0].job_key == key()
         assert part == JobLeft(key())
         assert not Path(reply.page).exists()
 
@@ -200,12 +204,12 @@ def test_a_process_that_cannot_be_watched_has_not_ended(
             with monkeypatch.context() as patch:
                 patch.setattr(os, "pidfd_open", exhausted)
                 await site.enter(peer=Peer(process.pid, ME.user, ME.group))
-                site.look_after(TERMS.lease)
+                site.look_after(TERMS.lease_s)
                 assert site.heard(JobLeft) == []
                 if ends == "unseen":
                     process.kill()
                     process.wait()
-            site.look_after(TERMS.lease)
+            site.look_after(TERMS.lease_s)
             process.kill()
             process.wait()
             await until_async(lambda: JobLeft(key()) in site.said)
@@ -218,12 +222,12 @@ def test_reports_and_heartbeats(tmp_path: Path) -> None:
         await site.enter()
         site.agent.look()
         (report,) = site.heard(CounterReport)
-        assert [counts.job for counts in report.counts] == [key()]
-        assert report.jobs == 1
+        assert [counts.job_key for counts in report.counters] == [key()]
+        assert report.job_count == 1
         # An idle job is not looked at again until the next heartbeat.
-        site.look_after(TERMS.lease / 4.0)
+        site.look_after(TERMS.lease_s / 4.0)
         assert site.said == []
-        site.look_after(TERMS.lease / 4.0)
+        site.look_after(TERMS.lease_s / 4.0)
         assert len(site.heard(CounterReport)) == 1
 
     with_site(tmp_path, act)
@@ -235,15 +239,15 @@ def test_leases_are_renewed_only_while_the_controller_is_heard(
     granted: list[float] = []
 
     def renew(page: Page, duration_s: float, *, floor: float) -> None:
-        granted.append(duration_s / TERMS.lease)
+        granted.append(duration_s / TERMS.lease_s)
 
     async def act(site: Site) -> None:
         await site.enter()
-        site.now += TERMS.lease / 2.0
+        site.now += TERMS.lease_s / 2.0
         site.agent.receive(Grants({}))
         site.agent.look()
         for leases in (0.5, 0.75):
-            site.look_after(leases * TERMS.lease)
+            site.look_after(leases * TERMS.lease_s)
         # Silent for half a lease: the other half is left. Then nothing is.
         assert granted == pytest.approx([1.0, 1.0, 0.5])
 
@@ -255,10 +259,10 @@ def test_a_controller_that_has_forgotten_is_told_again(tmp_path: Path) -> None:
     async def act(site: Site) -> None:
         await site.enter()
         site.said.clear()
-        site.agent.receive(SayHello())
+        site.agent.receive(RequestHello())
         assert site.said == [
-            Hello([key()]),
-            Join(key(), ME.user, str(ME.group), 0, 0.0),
+            AgentHello([key()]),
+            JobJoined(key(), ME.user, str(ME.group), 0, 0.0),
         ]
 
     with_site(tmp_path, act)
@@ -266,14 +270,14 @@ def test_a_controller_that_has_forgotten_is_told_again(tmp_path: Path) -> None:
 
 def test_the_next_agent_goes_on(tmp_path: Path) -> None:
     async def act(site: Site) -> None:
-        await site.enter(volume=3.0)
+        await site.enter(volume_bytes=3.0)
 
     with_site(tmp_path, act)
 
     async def again(site: Site) -> None:
         assert site.said[:2] == [
-            Hello([key()]),
-            Join(key(), ME.user, str(ME.group), 0, 3.0),
+            AgentHello([key()]),
+            JobJoined(key(), ME.user, str(ME.group), 0, 3.0),
         ]
 
     with_site(tmp_path, again)
@@ -285,9 +289,9 @@ def test_questions_are_passed_on(tmp_path: Path) -> None:
         await asyncio.sleep(0)
         (asked,) = site.heard(UserRequest)
         assert (asked.user, asked.trusted) == (ME.user, True)
-        site.agent.receive(Replied(asked.number + 1, Answer("to somebody else")))
-        site.agent.receive(Replied(asked.number, Answer("yes")))
-        assert await asking == Answer("yes")
+        site.agent.receive(UserReply(asked.number + 1, TextAnswer("to somebody else")))
+        site.agent.receive(UserReply(asked.number, TextAnswer("yes")))
+        assert await asking == TextAnswer("yes")
 
     with_site(tmp_path, act)
 
@@ -311,9 +315,9 @@ def test_nobody_may_have_too_many_jobs(
 
     async def act(site: Site) -> None:
         for job in ("a", "b"):
-            assert isinstance(await site.enter(job), Admitted)
+            assert isinstance(await site.enter(job), PageAssigned)
         assert "has 2 jobs on this node" in (await site.enter("c")).reason
-        assert isinstance(await site.enter("a"), Admitted)
+        assert isinstance(await site.enter("a"), PageAssigned)
 
     with_site(tmp_path, act)
 
@@ -335,19 +339,19 @@ def test_a_job_is_registered_until_its_page_is_removed(tmp_path: Path) -> None:
     me, group = ME.user, ME.group
 
     async def act(site: Site) -> None:
-        word = Register("17", me, group, "physics", 4, "/scratch/dir")
+        word = RegisterJob("17", me, group, "physics", 4, "/scratch/dir")
         reply = await site.agent.reply(ME, word)
-        assert isinstance(reply, Admitted)
+        assert isinstance(reply, PageAssigned)
         assert reply.prefixes == ["/scratch/dir"]
-        assert site.heard(Join)[-1] == Join(f"{me}:17", me, "physics", 4, 0.0)
+        assert site.heard(JobJoined)[-1] == JobJoined(f"{me}:17", me, "physics", 4, 0.0)
         # A process that enters, and ends, is not the end of the job.
         with subprocess.Popen(["true"]) as process:
             process.wait()
         await site.enter("17", Peer(process.pid, me, group))
-        site.look_after(TERMS.lease / 2.0)
+        site.look_after(TERMS.lease_s / 2.0)
         assert site.heard(JobLeft) == []
         Path(reply.page).unlink()
-        site.look_after(TERMS.lease / 2.0)
+        site.look_after(TERMS.lease_s / 2.0)
         assert site.heard(JobLeft) == [JobLeft(f"{me}:17")]
 
     with_site(tmp_path, act)
@@ -358,7 +362,7 @@ def test_only_who_is_trusted_registers_jobs(tmp_path: Path) -> None:
 
     async def act(site: Site) -> None:
         site.said.clear()
-        word = Register("17", ME.user, ME.group, "physics", 4)
+        word = RegisterJob("17", ME.user, ME.group, "physics", 4)
         reply = await site.agent.reply(stranger, word)
         assert reply == Refused("only root may register a job (penstock run)")
         assert site.said == []
@@ -395,18 +399,18 @@ def test_a_spoilt_page_is_let_go_and_no_other(
         elif seen_by == "terms":
             site.agent.receive(TERMS)
         elif seen_by == "renewal":
-            site.look_after(TERMS.lease / 2.0)
+            site.look_after(TERMS.lease_s / 2.0)
         elif seen_by == "look":
-            site.agent.receive(ReportNow([key("a"), key("b")]))
+            site.agent.receive(RequestReport([key("a"), key("b")]))
         else:
             await until_async(lambda: JobLeft(key("a")) in site.said)
         assert site.heard(JobLeft) == [JobLeft(key("a"))]
-        site.agent.receive(ReportNow([key("b")]))
-        assert [c.job for c in site.heard(CounterReport)[-1].counts] == [key("b")]
+        site.agent.receive(RequestReport([key("b")]))
+        assert [c.job_key for c in site.heard(CounterReport)[-1].counters] == [key("b")]
         assert Path(sound).exists()
         assert not Path(spoilt).exists()
         # It may come back, with a new page.
-        assert isinstance(await site.enter("a"), Admitted)
+        assert isinstance(await site.enter("a"), PageAssigned)
 
     with_site(tmp_path, act)
 
@@ -427,10 +431,10 @@ def test_whatever_is_in_a_page_is_reported_in_lawful_messages(
                     page.write(data)
         site.agent.receive(TERMS)
         site.agent.receive(Grants({key("a"): 7.0, key("b"): 7.0}))
-        site.agent.receive(ReportNow([key("a"), key("b")]))
+        site.agent.receive(RequestReport([key("a"), key("b")]))
         for message in site.said:
             assert FROM_AGENT(encode(message)) == message
-        assert {c.job for c in site.heard(CounterReport)[-1].counts} == {
+        assert {c.job_key for c in site.heard(CounterReport)[-1].counters} == {
             key("a"),
             key("b"),
         }

@@ -18,7 +18,7 @@ from penstock.live.node.page import IoClass, Mode, Page
 from penstock.live.node.shim import shim_environment
 from penstock.live.staging.drainers import Leftover
 from penstock.live.staging.rules import Staging
-from penstock.live.wire.messages import AgentConfig, Join
+from penstock.live.wire.messages import AgentConfig, JobJoined
 from support.waiting import until
 
 TERMS = AgentConfig("dry-run", [], 0.25, 0.1, 3.0, inf, reads=False)
@@ -52,7 +52,7 @@ def write(job: LocalJob, folder: Path) -> None:
 
 
 def test_how_it_joins(job: LocalJob) -> None:
-    assert job.joining() == Join("0:a", os.geteuid(), str(os.getegid()), 2, 5.0)
+    assert job.joining() == JobJoined("0:a", os.geteuid(), str(os.getegid()), 2, 5.0)
 
 
 def test_the_page_is_for_its_user_only(job: LocalJob) -> None:
@@ -61,13 +61,13 @@ def test_the_page_is_for_its_user_only(job: LocalJob) -> None:
 
 def test_counters_and_posts(job: LocalJob, posts: list[str], tmp_path: Path) -> None:
     before = job.counts(0.1, reads=True)
-    assert (before.job, before.volume, before.posts) == ("0:a", 0.0, 0)
+    assert (before.job_key, before.moved_bytes, before.posts) == ("0:a", 0.0, 0)
     assert not job.is_watched
     write(job, tmp_path)
     after = job.counts(1e9, reads=True)
-    assert (after.volume, after.waiting) == (100_000.0, False)
+    assert (after.moved_bytes, after.waiting) == (100_000.0, False)
     assert after.posts > 0
-    assert 0.0 <= after.idle < 60.0
+    assert 0.0 <= after.idle_s < 60.0
     assert job.is_watched
     until(lambda: posts)
     assert set(posts) == {"0:a"}
@@ -105,16 +105,20 @@ def test_what_is_staged_is_drained_beside_the_program(
         program.stdout.readline()
         assert job.page.journal_folder == tmp_path / "journals"
         counts = job.counts(0.001, reads=True)
-        assert (counts.staged, counts.volume, counts.idle) == (100_000.0, 0.0, 0.0)
+        assert (counts.staged_bytes, counts.moved_bytes, counts.idle_s) == (
+            100_000.0,
+            0.0,
+            0.0,
+        )
         job.keep_draining()
         until(lambda: job.page.counters(IoClass.DRAIN).waiting_calls)
         # Who drains is held up; the program is not, and says nothing.
         counts = job.counts(0.001, reads=True)
         assert not counts.waiting
-        assert counts.quiet > 0.0
+        assert counts.quiet_s > 0.0
         job.page.grant(inf)
-        until(lambda: job.counts(0.001, reads=True).staged == 0.0)
-        until(lambda: job.counts(0.001, reads=True).volume == 100_000.0)
+        until(lambda: job.counts(0.001, reads=True).staged_bytes == 0.0)
+        until(lambda: job.counts(0.001, reads=True).moved_bytes == 100_000.0)
         program.kill()
 
 
@@ -127,8 +131,8 @@ def test_reads_count_only_if_they_are_controlled(job: LocalJob, tmp_path: Path) 
         check=True,
         stdout=subprocess.DEVNULL,
     )
-    assert job.counts(1.0, reads=True).volume == 200_000.0
-    assert job.counts(1.0, reads=False).volume == 100_000.0
+    assert job.counts(1.0, reads=True).moved_bytes == 200_000.0
+    assert job.counts(1.0, reads=False).moved_bytes == 100_000.0
 
 
 def test_terms(job: LocalJob) -> None:
@@ -156,7 +160,7 @@ def test_a_registered_job_is_over_when_its_page_is_removed(
     job: LocalJob, posts: list[str]
 ) -> None:
     job.register("physics", 4)
-    assert job.joining() == Join("0:a", os.geteuid(), "physics", 4, 5.0)
+    assert job.joining() == JobJoined("0:a", os.geteuid(), "physics", 4, 5.0)
     job.add(os.getpid())
     job.remove(os.getpid())
     assert not job.is_over

@@ -19,11 +19,11 @@ from penstock.live.node.slurm import SCRIPTS, make_scripts, register
 from penstock.live.wire.frames import frame
 from penstock.live.wire.messages import (
     FROM_PROGRAM,
-    Admitted,
     GetStatus,
     Message,
+    PageAssigned,
     Refused,
-    Register,
+    RegisterJob,
 )
 
 JOB = {
@@ -100,9 +100,11 @@ def test_a_folder_of_others_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_job_is_registered_and_its_tasks_are_told(scripts: Path, home: Path) -> None:
-    with agent(home, Admitted(str(home / "a b.page"), ["/scratch", "/lab"])) as heard:
+    with agent(
+        home, PageAssigned(str(home / "a b.page"), ["/scratch", "/lab"])
+    ) as heard:
         register(home, JOB)
-    assert heard == [Register("17", 1001, 100, "physics", 4, "/home/user")]
+    assert heard == [RegisterJob("17", 1001, 100, "physics", 4, "/home/user")]
     note = home / "slurm" / "17"
     assert note.stat().st_mode & 0o777 == 0o644
     assert note.parent.stat().st_mode & 0o777 == 0o711

@@ -14,7 +14,13 @@ import pytest
 
 from penstock.errors import InputError, PenstockError, UnavailableError
 from penstock.live.wire.frames import Client, Peer, frame, read_frame
-from penstock.live.wire.messages import Answer, GetStatus, MessageError, Refused, encode
+from penstock.live.wire.messages import (
+    GetStatus,
+    MessageError,
+    Refused,
+    TextAnswer,
+    encode,
+)
 
 
 def read(data: bytes, largest: int = 100) -> bytes | None:
@@ -98,7 +104,7 @@ def ask(path: Path, answer: bytes) -> object:
 
 
 def test_an_answer(path: Path) -> None:
-    assert ask(path, frame(Answer("yes"))) == Answer("yes")
+    assert ask(path, frame(TextAnswer("yes"))) == TextAnswer("yes")
 
 
 @pytest.mark.parametrize(
@@ -107,9 +113,9 @@ def test_an_answer(path: Path) -> None:
         (frame(Refused("not you")), InputError, "^not you$"),
         (frame(Refused("not today", retry=True)), UnavailableError, "^not today$"),
         (b"", UnavailableError, "penstock does not answer: the connection was closed"),
-        (frame(Answer("yes"))[:-1], UnavailableError, "penstock does not answer"),
+        (frame(TextAnswer("yes"))[:-1], UnavailableError, "penstock does not answer"),
         (struct.pack(">I", 0xFFFFFFFF), MessageError, "4294967295 bytes is too long"),
-        (struct.pack(">I", 2) + b"\x07x", MessageError, "speaks version 7"),
+        (struct.pack(">I", 2) + b"\x07x", MessageError, "is of version 7"),
     ],
 )
 def test_no_answer(

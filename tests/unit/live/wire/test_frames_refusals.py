@@ -10,14 +10,23 @@ import pytest
 
 from penstock.errors import InputError
 from penstock.live.wire.frames import Client
-from penstock.live.wire.messages import Enter, Explain, FromProgram, Hint, SetBandwidth
+from penstock.live.wire.messages import (
+    AttachProcess,
+    ExplainJob,
+    FromProgram,
+    HintVolume,
+    SetBandwidth,
+)
 
 REFUSED = {
-    "number": (Enter("a", nodes=10**30), "cannot be sent: can't serialize ints"),
-    "not-text": (Explain("\udcff"), "cannot be sent: 'utf-8' codec"),
+    "number": (
+        AttachProcess("a", nodes=10**30),
+        "cannot be sent: can't serialize ints",
+    ),
+    "not-text": (ExplainJob("\udcff"), "cannot be sent: 'utf-8' codec"),
     "negative": (SetBandwidth(-5.0), "bandwidth: Expected float >= 0.0 (give"),
-    "long": (Enter("a" * 5000), "job: Expected str of length <= 200 (give"),
-    "volume": (Hint("a", -1.0), "volume: Expected float >= 0.0 (give"),
+    "long": (AttachProcess("a" * 5000), "job: Expected str of length <= 200 (give"),
+    "volume": (HintVolume("a", -1.0), "volume: Expected float >= 0.0 (give"),
 }
 
 

@@ -14,7 +14,7 @@ from penstock.live.wire import messages
 from penstock.live.wire.messages import (
     FROM_AGENT,
     FROM_PROGRAM,
-    LARGEST_QUESTION,
+    LARGEST_REQUEST_BYTES,
     REPLY,
     TO_AGENT,
     VERSION,
@@ -26,24 +26,24 @@ from penstock.live.wire.messages import (
 
 TERMS = messages.AgentConfig("control", ["/scratch"], 0.1, 0.1, 3.0, inf, reads=True)
 STATUS = messages.StatusDocument("off", "fcfs", 1.0, None, ["n"], 3, [], [])
-COUNTS = messages.Counts("0:a", 1, 2.0, 3.0, waiting=True, idle=inf)
+COUNTS = messages.JobCounters("0:a", 1, 2.0, 3.0, waiting=True, idle_s=inf)
 EXAMPLES: list[tuple[Decoder, Message]] = [
-    (FROM_PROGRAM, messages.Enter("job", 3, 1e9, "/home")),
-    (FROM_PROGRAM, messages.Hint("job", 5.0)),
+    (FROM_PROGRAM, messages.AttachProcess("job", 3, 1e9, "/home")),
+    (FROM_PROGRAM, messages.HintVolume("job", 5.0)),
     (FROM_PROGRAM, messages.GetStatus()),
     (FROM_PROGRAM, messages.SetLimit("job", inf)),
-    (FROM_PROGRAM, messages.Switch("dry-run")),
-    (REPLY, messages.Admitted("/run/page", ["/scratch"])),
+    (FROM_PROGRAM, messages.SetMode("dry-run")),
+    (REPLY, messages.PageAssigned("/run/page", ["/scratch"])),
     (REPLY, STATUS),
-    (FROM_AGENT, messages.Hello(["0:a"])),
+    (FROM_AGENT, messages.AgentHello(["0:a"])),
     (FROM_AGENT, messages.CounterReport([COUNTS], 1)),
     (
         FROM_AGENT,
-        messages.UserRequest(1, 1000, trusted=False, question=messages.GetStatus()),
+        messages.UserRequest(1, 1000, trusted=False, request=messages.GetStatus()),
     ),
     (TO_AGENT, TERMS),
     (TO_AGENT, messages.Grants({"0:a": 5.0, "0:b": inf})),
-    (TO_AGENT, messages.Replied(1, STATUS)),
+    (TO_AGENT, messages.UserReply(1, STATUS)),
 ]
 DECODERS = (FROM_PROGRAM, REPLY, FROM_AGENT, TO_AGENT)
 
@@ -56,22 +56,22 @@ def test_there_and_back(decode: Decoder, message: Message) -> None:
 @pytest.mark.parametrize(
     ("data", "complaint"),
     [
-        (b"", f"speaks nothing, not version {VERSION}"),
+        (b"", f"message is empty, not of version {VERSION}"),
         (
             bytes([VERSION + 1]) + encode(messages.GetStatus())[1:],
-            f"speaks version {VERSION + 1}",
+            f"is of version {VERSION + 1}",
         ),
         (encode(messages.GetStatus())[:-1], "not a message"),
         (encode(messages.GetStatus()) + b"x", "not a message"),
-        (encode(messages.Hello([])), "not a message: Invalid value 'Hello'"),
-        (encode(messages.Enter("")), "not a message: .*length"),
-        (encode(messages.Enter("x" * 1000)), "not a message: .*length"),
-        (encode(messages.Enter("x", -1)), "not a message: .*>= 0"),
-        (encode(messages.Hint("x", -1.0)), "not a message: .*>= 0"),
-        (encode(messages.Hint("x", nan)), "not a message: .*>= 0"),
-        (encode(messages.Switch("sideways")), "not a message: Invalid enum"),  # type: ignore[arg-type]
+        (encode(messages.AgentHello([])), "not a message: Invalid value 'AgentHello'"),
+        (encode(messages.AttachProcess("")), "not a message: .*length"),
+        (encode(messages.AttachProcess("x" * 1000)), "not a message: .*length"),
+        (encode(messages.AttachProcess("x", -1)), "not a message: .*>= 0"),
+        (encode(messages.HintVolume("x", -1.0)), "not a message: .*>= 0"),
+        (encode(messages.HintVolume("x", nan)), "not a message: .*>= 0"),
+        (encode(messages.SetMode("sideways")), "not a message: Invalid enum"),  # type: ignore[arg-type]
         (bytes([VERSION]) + b"\x91" * 5000, "not a message"),
-        (bytes([VERSION]) * (LARGEST_QUESTION + 1), "too long"),
+        (bytes([VERSION]) * (LARGEST_REQUEST_BYTES + 1), "too long"),
     ],
 )
 def test_anything_else_is_refused(data: bytes, complaint: str) -> None:
