@@ -46,9 +46,9 @@ at most {SEARCH.most} applications with {SEARCH.operations} operations each,
 works and volumes in multiples of 1/8, b_i = B = 1, a window of {SEARCH.window:g} s).
 The file of a policy is the worst instance for it of all that were found:
 
-```console
-$ python scripts/find_worst_cases.py examples/worst-cases
-$ penstock compare examples/worst-cases/soft-deadline.json
+```sh
+python scripts/find_worst_cases.py examples/worst-cases
+penstock compare examples/worst-cases/soft-deadline.json
 ```
 
 *Best*: the highest MinYield that any policy of penstock has on the instance, and the
