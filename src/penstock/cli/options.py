@@ -14,7 +14,7 @@ from penstock.cli.files import InputFile, OutputFile, OutputFolder, Word, option
 from penstock.errors import InputError
 
 if TYPE_CHECKING:
-    from penstock.experiments.runners.campaign import Executor
+    from penstock.experiments.runners.executors import Executor
     from penstock.experiments.source import Source
 
 __all__ = [
@@ -96,18 +96,23 @@ def add_settings_option(parser: argparse.ArgumentParser) -> None:
 
 def source_from(arguments: argparse.Namespace) -> Source:
     """Return where the instances come from."""
-    from penstock.experiments.source import FileSource, WorkloadSource
+    from penstock.experiments.source import FilePoint, Source
+    from penstock.experiments.study import Point
     from penstock.workloads import get_workload
 
     if arguments.instance is not None:
         of_workloads = ("workload", "settings", "instances", "seed")
         exclude(arguments, of_workloads, "an instance file")
-        source = FileSource(arguments.instance)
+        source = Source(FilePoint(arguments.instance))
         source.instance(0)
         return source
-    workload = get_workload(arguments.workload or _DEFAULT_WORKLOAD, arguments.settings)
+    workload = arguments.workload or _DEFAULT_WORKLOAD
+    # Refuses wrong settings; what is left has the form KEY=VALUE.
+    get_workload(workload, arguments.settings)
+    pairs = (setting.partition("=") for setting in arguments.settings)
+    point = Point(workload, tuple((key, value) for key, _, value in pairs))
     count = arguments.instances or arguments.default_instances
-    return WorkloadSource(workload, seed_of(arguments), count)
+    return Source(point, count, seed_of(arguments))
 
 
 def exclude(
@@ -183,17 +188,13 @@ def add_jobs_option(parser: argparse.ArgumentParser) -> None:
 
 def executor_from(arguments: argparse.Namespace) -> Executor:
     """Return where to compute, if it is there."""
-    from penstock.experiments.runners.executors import (
-        DaskExecutor,
-        Inline,
-        LocalPool,
-    )
+    from penstock.experiments.runners.executors import DaskExecutor, local_executor
 
     if arguments.dask:
         cluster = DaskExecutor(arguments.dask, arguments.jobs)
         cluster.check()
         return cluster
-    return LocalPool(arguments.jobs) if arguments.jobs > 1 else Inline()
+    return local_executor(arguments.jobs)
 
 
 def add_json_option(parser: argparse.ArgumentParser) -> None:
@@ -258,7 +259,7 @@ def _at_least(low: int, text: str) -> int:
 
 def _instances(text: str) -> int:
     """Parse a number of instances."""
-    from penstock.experiments.source import MOST_INSTANCES
+    from penstock.experiments.study import MOST_INSTANCES
 
     number = positive(text)
     if number > MOST_INSTANCES:

@@ -22,7 +22,8 @@ from penstock.experiments.output.page import write_index, write_page
 from penstock.experiments.output.plots import save_figure
 from penstock.experiments.output.provenance import provenance
 from penstock.experiments.output.tables import write_csv, write_document, write_parquet
-from penstock.experiments.runners.campaign import Executor, Progress, run_study
+from penstock.experiments.runners.campaign import run_study
+from penstock.experiments.runners.executors import Executor, Progress
 from penstock.experiments.study import Declaration
 
 __all__ = ["Reproduction", "Scale", "reproduce", "reproduce_all"]

@@ -16,20 +16,22 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 import msgspec
 
 from penstock.analysis import measure, min_yield_bound
 from penstock.errors import InputError
 from penstock.experiments.periods import check_periods
-from penstock.experiments.source import MOST_INSTANCES
+from penstock.model import Instance
+from penstock.model.documents import inside
 from penstock.policies import POLICIES, get_policy
-from penstock.sim import simulate
+from penstock.sim import Run, simulate
 from penstock.workloads import Workload, get_workload
 
 __all__ = [
     "METRICS",
+    "MOST_INSTANCES",
     "Declaration",
     "Piece",
     "Point",
@@ -39,6 +41,9 @@ __all__ = [
     "foreign_policies",
     "sweep",
 ]
+
+#: Limit on the instances of a study or comparison: each one has its own rows.
+MOST_INSTANCES: Final = 100_000
 
 #: One line of a table: column -> value.
 Row: TypeAlias = dict[str, Any]
@@ -64,6 +69,10 @@ class Point:
     def family(self) -> Workload:
         """Return the workload, ready to draw instances."""
         return get_workload(self.workload, [f"{k}={v}" for k, v in self.settings])
+
+    def place(self, index: int) -> str:
+        """Return the words that begin a message about instance `index`."""
+        return f"instance {index}: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +108,17 @@ class Declaration(ABC):
                 count = min(batch, self.instances - first)
                 yield Piece(self, number, first, count)
 
+    def name_of(self, piece: Piece) -> str:
+        """Return the name of a piece in messages."""
+        return f"piece {piece.key}"
+
+    def place(self, point: int, index: int) -> str:
+        """Return the words that begin a message about an instance of a point."""
+        place = self.points[point].place(index)
+        return place if len(self.points) == 1 else f"point {point}, {place}"
+
     def facts(self, point: int, index: int) -> Row:
-        """Return the columns that say where a row comes from, but for its contender."""
+        """Return the columns that say where a row comes from, except its contender."""
         declared = self.points[point]
         settings = {column_of(key): value for key, value in declared.settings}
         return {
@@ -141,17 +159,12 @@ class Study(Declaration):
     def rows(self, point: int, index: int) -> Iterator[Row]:
         """Simulate all policies on one instance."""
         instance = self.points[point].family().instance(self.seed, index)
-        facts = {
-            **self.facts(point, index),
-            "pressure": instance.pressure(),
-            "window": instance.window.length,
-            "nodes": sum(a.nodes for a in instance.applications),
-            "bound": min_yield_bound(instance).min_yield if self.bounded else None,
-        }
+        facts = {**self.facts(point, index), **self.instance_facts(instance)}
         facts.setdefault("applications", len(instance.applications))
         for policy in self.policies:
-            check_periods(instance, policy)
-            run = simulate(instance, policy)
+            with inside(self.place(point, index)):
+                check_periods(instance, policy)
+                run = self.simulate(instance, policy)
             row = {
                 **facts,
                 "policy": run.policy,
@@ -163,6 +176,19 @@ class Study(Declaration):
             if self.yields:
                 row["yields"] = run.yields.tolist()
             yield row
+
+    def instance_facts(self, instance: Instance) -> Row:
+        """Return the columns that describe an instance."""
+        return {
+            "pressure": instance.pressure(),
+            "window": instance.window.length,
+            "nodes": sum(a.nodes for a in instance.applications),
+            "bound": min_yield_bound(instance).min_yield if self.bounded else None,
+        }
+
+    def simulate(self, instance: Instance, policy: str) -> Run:
+        """Run one policy on one instance."""
+        return simulate(instance, policy)
 
     def foreign_code(self) -> Iterator[Callable[..., Any]]:
         """Yield the policies that are not penstock's own."""
@@ -186,7 +212,7 @@ class Piece:
     @property
     def name(self) -> str:
         """A name for messages."""
-        return f"piece {self.key}"
+        return self.study.name_of(self)
 
     @property
     def _instances(self) -> range:

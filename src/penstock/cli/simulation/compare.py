@@ -30,8 +30,8 @@ from penstock.cli.tables import counted, pressure_text
 from penstock.policies import POLICIES, RECOMMENDED, get_policy
 
 if TYPE_CHECKING:
-    from penstock.experiments.compare import InstanceComparison
     from penstock.experiments.source import Source
+    from penstock.experiments.study import Row
 
 __all__ = ["SUMMARY", "main", "setup_parser"]
 
@@ -93,34 +93,35 @@ def main(arguments: argparse.Namespace) -> int:
     from penstock.experiments.output.provenance import provenance
 
     source = source_from(arguments)
-    reports = _run(source, policies, arguments)
+    rows = _run(source, policies, arguments)
     facts = provenance(**source_facts(arguments))
     if arguments.plot:
         from penstock.experiments.output.plots import box_plots, save_figure
 
-        save_figure(box_plots(reports), arguments.plot, facts)
+        save_figure(box_plots(rows), arguments.plot, facts)
     if arguments.timeline:
         _draw_timeline(source, policies, arguments, facts)
     if arguments.json:
-        write_json(comparison_document(reports, facts), arguments.json)
+        write_json(comparison_document(rows, facts), arguments.json)
     if arguments.json != "-":
-        _print_table(reports, source.aimed_pressure)
-    _print_cost(reports)
+        _print_table(rows, source.aimed_pressure)
+    _print_cost(rows)
     return 0
 
 
 def _run(
     source: Source, policies: Sequence[str], arguments: argparse.Namespace
-) -> list[InstanceComparison]:
-    from penstock.experiments.compare import compare
+) -> list[Row]:
+    from penstock.experiments.comparison import compare
+    from penstock.experiments.runners.executors import local_executor
 
     with progress_bar(*policies) as show:
         return compare(
             source,
             policies,
+            local_executor(min(arguments.jobs, source.count)),
             steady=not arguments.open,
             bounded=not arguments.no_bound,
-            jobs=arguments.jobs if source.count > 1 else 1,
             progress=show,
         )
 
@@ -142,31 +143,32 @@ def _draw_timeline(
     save_figure(timeline(runs), arguments.timeline, facts)
 
 
-def _print_table(reports: Sequence[InstanceComparison], aimed: float | None) -> None:
+def _print_table(rows: Sequence[Row], aimed: float | None) -> None:
     """Print the means over the instances, best MinYield first.
 
-    Of a single instance it also says whose yield is the lowest.
+    For a single instance, also print which application has the lowest yield.
     """
     from statistics import fmean
 
-    names = list(reports[0].outcomes)
+    by_policy: dict[str, list[Row]] = {}
+    for row in rows:
+        by_policy.setdefault(row["policy"], []).append(row)
+    names = list(by_policy)
+    instances = by_policy[names[0]]
     means = {
-        name: {
-            column: fmean(getattr(r.outcomes[name].metrics, column) for r in reports)
-            for column in _COLUMNS
-        }
-        for name in names
+        name: {column: fmean(row[column] for row in mine) for column in _COLUMNS}
+        for name, mine in by_policy.items()
     }
     best = {
         column: (min if column == "stretch" else max)(m[column] for m in means.values())
         for column in _COLUMNS
     }
-    bounds = [r.bound.min_yield for r in reports if r.bound]
+    bounds = [row["bound"].min_yield for row in instances if row["bound"]]
     width = max(len(name) for name in [*names, "bound (any scheduler)"])
-    pressure = fmean(r.pressure for r in reports)
-    worst = _worst(reports[0]) if len(reports) == 1 else {}
+    pressure = fmean(row["pressure"] for row in instances)
+    worst = {row["policy"]: _worst(row) for row in rows} if len(instances) == 1 else {}
     lines = [
-        f"mean of {counted(len(reports), 'instance')}, "
+        f"mean of {counted(len(instances), 'instance')}, "
         f"{pressure_text(pressure, aimed)}; * best policy"
         + (", > recommended" if RECOMMENDED in names else ""),
         "",
@@ -181,29 +183,25 @@ def _print_table(reports: Sequence[InstanceComparison], aimed: float | None) -> 
             for c in _COLUMNS
         ]
         head = f"{name:{width}} {'>' if name == RECOMMENDED else ' '}"
-        row = f"{head}{cells[0]}    {cells[1]}     {cells[2]}      {cells[3]:9}"
-        lines.append(f"{row}  {worst.get(name, '')}".rstrip())
+        line = f"{head}{cells[0]}    {cells[1]}     {cells[2]}      {cells[3]:9}"
+        lines.append(f"{line}  {worst.get(name, '')}".rstrip())
     sys.stdout.write("\n".join(lines) + "\n")
 
 
-def _worst(report: InstanceComparison) -> dict[str, str]:
-    """Return by policy whose yield is the lowest; "-" where nobody was delayed."""
+def _worst(row: Row) -> str:
+    """Return the application with the lowest yield; "-" if none was delayed."""
     from penstock.model.application import shortened
 
-    found = {}
-    for name, outcome in report.outcomes.items():
-        lowest = min(outcome.yields)
-        number = outcome.yields.index(lowest)
-        found[name] = shortened(report.applications[number]) if lowest < 1 else "-"
-    return found
+    lowest = min(row["yields"])
+    name: str = row["applications"][row["yields"].index(lowest)]
+    return shortened(name) if lowest < 1 else "-"
 
 
-def _print_cost(reports: Sequence[InstanceComparison]) -> None:
-    """Say on standard error what the simulation took (it differs every time)."""
-    outcomes = [o for report in reports for o in report.outcomes.values()]
-    events = sum(o.events for o in outcomes)
-    seconds = sum(o.seconds for o in outcomes)
+def _print_cost(rows: Sequence[Row]) -> None:
+    """Print the cost of the simulation on standard error (it differs every time)."""
+    events = sum(row["events"] for row in rows)
+    seconds = sum(row["seconds"] for row in rows)
     sys.stderr.write(
-        f"{counted(len(outcomes), 'run')}, {events:,} events, {seconds:.2f} s in the "
+        f"{counted(len(rows), 'run')}, {events:,} events, {seconds:.2f} s in the "
         "engine\n"
     )

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Final
 
 from penstock.analysis import Bound
 from penstock.analysis.placement import PlacementMetrics
-from penstock.experiments.compare import InstanceComparison, PolicyOutcome
 from penstock.experiments.placing import Experience, PlacementPlan, PlanComparison
+from penstock.experiments.study import Row
 from penstock.model import FORMAT
 
 __all__ = [
@@ -20,15 +22,22 @@ __all__ = [
     "plan_document",
 ]
 
+#: Columns of a comparison that describe what one policy did, in their order here.
+_OUTCOME: Final = (
+    *("min_yield", "utilization", "efficiency", "set_utilization", "stretch"),
+    *("io_slowdown", "yields", "events", "decisions", "seconds"),
+)
+
 
 def comparison_document(
-    reports: Sequence[InstanceComparison], provenance: dict[str, Any]
+    rows: Sequence[Row], provenance: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the document that ``penstock compare --json`` writes."""
+    instances = groupby(rows, key=itemgetter("instance"))
     return {
         "penstock": FORMAT,
         "provenance": provenance,
-        "instances": [_instance(report) for report in reports],
+        "instances": [_instance(list(group)) for _, group in instances],
     }
 
 
@@ -95,34 +104,26 @@ def _metrics(names: Sequence[str], metrics: PlacementMetrics) -> dict[str, Any]:
     }
 
 
-def _instance(report: InstanceComparison) -> dict[str, Any]:
+def _instance(rows: Sequence[Row]) -> dict[str, Any]:
+    """Return what is known of one instance, of which these are the rows."""
+    first = rows[0]
     return {
-        "index": report.index,
-        "digest": report.digest,
-        "pressure": report.pressure,
-        "window": list(report.window),
-        "bound": bound_document(report.bound) if report.bound else None,
-        "applications": list(report.applications),
-        "policies": {name: _outcome(o) for name, o in report.outcomes.items()},
+        "index": first["instance"],
+        "digest": first["digest"],
+        "pressure": first["pressure"],
+        "window": list(first["window"]),
+        "bound": bound_document(first["bound"]) if first["bound"] else None,
+        "applications": list(first["applications"]),
+        "policies": {row["policy"]: _outcome(row) for row in rows},
     }
 
 
-def _outcome(outcome: PolicyOutcome) -> dict[str, Any]:
-    metrics = outcome.metrics
-    return {
-        "min_yield": metrics.min_yield,
-        "utilization": metrics.utilization,
-        "efficiency": metrics.efficiency,
-        "set_utilization": metrics.set_utilization,
-        "stretch": _finite(metrics.stretch),
-        "io_slowdown": _finite(metrics.io_slowdown),
-        "yields": list(outcome.yields),
-        "events": outcome.events,
-        "decisions": outcome.decisions,
-        "seconds": outcome.seconds,
-    }
+def _outcome(row: Row) -> dict[str, Any]:
+    """Return what one policy did on one instance."""
+    outcome = {key: row[key] for key in _OUTCOME}
+    return outcome | {key: _finite(row[key]) for key in ("stretch", "io_slowdown")}
 
 
 def _finite(value: float) -> float | None:
-    """JSON has no infinity: null stands for it."""
+    """Return the value, or None if it is infinite: JSON has no infinity."""
     return value if math.isfinite(value) else None

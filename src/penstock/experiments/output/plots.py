@@ -14,7 +14,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from penstock.errors import InputError
-from penstock.experiments.compare import InstanceComparison
+from penstock.experiments.study import Row
 from penstock.model import Instance, Sharing, replacing
 from penstock.model.application import shortened
 from penstock.sim import Run
@@ -62,22 +62,25 @@ def colour_of(policy: str) -> str:
     return _OTHER_COLOURS[number] if name == policy else _COLOURS.get(name, "#000000")
 
 
-def box_plots(reports: Sequence[InstanceComparison]) -> Figure:
-    """Draw one panel per objective, one box per policy.
+def box_plots(rows: Sequence[Row]) -> Figure:
+    """Draw the rows of a comparison: one panel per objective, one box per policy.
 
     As in papers/1: box from the 25th to the 75th percentile of the instances,
     whiskers from the 10th to the 90th, a dot at the mean. The bound on MinYield is
     the grey band (10th to 90th percentile) with its mean.
     """
-    policies = list(reports[0].outcomes)
+    policies = list(dict.fromkeys(row["policy"] for row in rows))
+    # What is the same for all policies is taken from the rows of the first one.
+    instances = [row for row in rows if row["policy"] == policies[0]]
     figure = Figure(figsize=(13, 0.42 * len(policies) + 1.9), layout="constrained")
     panels = figure.subplots(1, len(_OBJECTIVES), sharey=True)
     for panel, (attribute, title) in zip(panels, _OBJECTIVES, strict=True):
-        for row, policy in enumerate(policies):
-            values = [getattr(r.outcomes[policy].metrics, attribute) for r in reports]
-            _box(panel, row, np.array(values), colour_of(policy))
+        for line, policy in enumerate(policies):
+            values = [row[attribute] for row in rows if row["policy"] == policy]
+            _box(panel, line, np.array(values), colour_of(policy))
         if attribute == "min_yield":
-            _bound_band(panel, [r.bound.min_yield for r in reports if r.bound])
+            bounds = [row["bound"].min_yield for row in instances if row["bound"]]
+            _bound_band(panel, bounds)
         panel.use_sticky_edges = False
         panel.margins(x=0.04)
         panel.set_xlabel(title)
@@ -86,8 +89,8 @@ def box_plots(reports: Sequence[InstanceComparison]) -> Figure:
         panel.spines[["top", "right"]].set_visible(False)
     panels[0].set_yticks(range(len(policies)), policies)
     panels[0].invert_yaxis()
-    pressure = np.mean([r.pressure for r in reports])
-    many = f"{len(reports)} instances" if len(reports) > 1 else "1 instance"
+    pressure = np.mean([row["pressure"] for row in instances])
+    many = f"{len(instances)} instances" if len(instances) > 1 else "1 instance"
     figure.suptitle(f"{many}, mean I/O pressure {pressure:.2f}", fontsize=11)
     return figure
 

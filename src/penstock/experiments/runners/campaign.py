@@ -23,34 +23,25 @@ import io
 import signal
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any
 
 import polars as pl
 
 from penstock import __version__
 from penstock.errors import InputError
 from penstock.experiments.output.tables import write_parquet
-from penstock.experiments.runners.answers import Results, Rows, Warn
+from penstock.experiments.runners.answers import Rows
+from penstock.experiments.runners.executors import Executor, Progress
 from penstock.experiments.runners.origin import Origin, origin_of
 from penstock.experiments.study import Declaration, Piece
 from penstock.model import replacing
 
-__all__ = ["Executor", "Progress", "run_study"]
-
-#: Called with the cost done, the cost in all, and a message worth showing or "".
-Progress = Callable[[float, float, str], None]
-
-
-class Executor(Protocol):
-    """Computes pieces, somewhere."""
-
-    def run(self, pieces: Sequence[Piece], warn: Warn) -> Results:
-        """Yield every piece with its rows as it is done; begin in the order given."""
+__all__ = ["run_study"]
 
 
 def run_study(

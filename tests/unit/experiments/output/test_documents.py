@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import json
 import math
+from typing import Any
 
 import msgspec
 import pytest
 
-from penstock.analysis import Bound, Metrics
-from penstock.experiments.compare import InstanceComparison, PolicyOutcome
+from penstock.analysis import Bound
 from penstock.experiments.output.documents import bound_document, comparison_document
+from penstock.experiments.study import METRICS, Row
 
 OUTCOME = {
     "min_yield": float,
@@ -27,22 +28,32 @@ OUTCOME = {
 }
 
 
-def _outcome(**changes: float) -> PolicyOutcome:
-    values = dict.fromkeys(Metrics.__dataclass_fields__, 0.5)
-    return PolicyOutcome(Metrics(**{**values, **changes}), (0.5, 0.75), 12, 9, 0.001)
+def _row(**changes: Any) -> Row:
+    return {
+        "instance": 3,
+        "digest": "abc",
+        "pressure": 0.8,
+        "window": (0.0, 10.0),
+        "bound": Bound(0.75, "edf"),
+        "applications": ("a", "b"),
+        "policy": "fcfs",
+        **dict.fromkeys(METRICS, 0.5),
+        "yields": [0.5, 0.75],
+        "events": 12,
+        "decisions": 9,
+        "seconds": 0.001,
+        **changes,
+    }
 
 
-def _document(*reports: InstanceComparison) -> dict:
-    made = comparison_document(reports, {"version": "1", "command": "penstock"})
-    return json.loads(msgspec.json.encode(made))
+def _document(*rows: Row) -> dict[str, Any]:
+    made = comparison_document(rows, {"version": "1", "command": "penstock"})
+    document: dict[str, Any] = json.loads(msgspec.json.encode(made))
+    return document
 
 
 def test_every_key_and_its_kind() -> None:
-    bound = Bound(0.75, "edf")
-    outcomes = {"fcfs": _outcome(), "set-10:update=post": _outcome(stretch=1.5)}
-    found = _document(
-        InstanceComparison(3, 0.8, (0.0, 10.0), "abc", bound, ("a", "b"), outcomes)
-    )
+    found = _document(_row(), _row(policy="set-10:update=post", stretch=1.5))
     assert set(found) == {"penstock", "provenance", "instances"}
     assert found["penstock"] == 1
     assert found["provenance"] == {"version": "1", "command": "penstock"}
@@ -56,8 +67,9 @@ def test_every_key_and_its_kind() -> None:
         "bound": {"min_yield": 0.75, "method": "edf"},
         "applications": ["a", "b"],
     }
-    assert list(policies) == list(outcomes)
+    assert list(policies) == ["fcfs", "set-10:update=post"]
     for outcome in policies.values():
+        assert list(outcome) == list(OUTCOME)
         assert {key: type(value) for key, value in outcome.items()} == OUTCOME
     assert policies["fcfs"]["yields"] == [0.5, 0.75]
     assert policies["fcfs"]["events"] == 12
@@ -66,22 +78,21 @@ def test_every_key_and_its_kind() -> None:
 
 @pytest.mark.parametrize("name", ["stretch", "io_slowdown"])
 def test_null_stands_for_infinity(name: str) -> None:
-    outcomes = {"fcfs": _outcome(**{name: math.inf})}
-    found = _document(InstanceComparison(0, outcomes=outcomes))
+    found = _document(_row(**{name: math.inf}))
     assert found["instances"][0]["policies"]["fcfs"][name] is None
 
 
 def test_without_a_bound_there_is_null() -> None:
-    found = _document(InstanceComparison(0))
-    assert found["instances"][0]["bound"] is None
-    assert found["instances"][0]["policies"] == {}
+    assert _document(_row(bound=None))["instances"][0]["bound"] is None
 
 
 def test_instances_keep_their_order() -> None:
-    found = _document(
-        InstanceComparison(0), InstanceComparison(1), InstanceComparison(2)
-    )
+    found = _document(*(_row(instance=index) for index in (0, 1, 2)))
     assert [i["index"] for i in found["instances"]] == [0, 1, 2]
+
+
+def test_no_rows_are_no_instances() -> None:
+    assert _document()["instances"] == []
 
 
 def test_bounds_alone() -> None:
@@ -89,7 +100,6 @@ def test_bounds_alone() -> None:
 
 
 def test_numbers_are_kept_to_the_last_bit() -> None:
-    outcomes = {"fcfs": _outcome(min_yield=0.1 + 0.2)}
-    found = _document(InstanceComparison(0, pressure=1 / 3, outcomes=outcomes))
+    found = _document(_row(pressure=1 / 3, min_yield=0.1 + 0.2))
     assert found["instances"][0]["pressure"] == 1 / 3
     assert found["instances"][0]["policies"]["fcfs"]["min_yield"] == 0.1 + 0.2

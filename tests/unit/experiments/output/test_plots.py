@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from penstock.errors import InputError
-from penstock.experiments.compare import InstanceComparison, compare
+from penstock.experiments.comparison import compare
 from penstock.experiments.output.plots import (
     _shares,
     box_plots,
@@ -21,11 +21,12 @@ from penstock.experiments.output.plots import (
     save_figure,
     timeline,
 )
-from penstock.experiments.source import WorkloadSource
+from penstock.experiments.runners.executors import Inline
+from penstock.experiments.source import Source
+from penstock.experiments.study import Point, Row
 from penstock.model import Instance, Platform, Sharing, Window
 from penstock.policies import POLICIES
 from penstock.sim import simulate
-from penstock.workloads import Synthetic
 from unit.samples import app, make, pair, steady_three
 
 FACTS = {"version": "1.0", "command": "penstock compare <x> & y"}
@@ -35,9 +36,9 @@ MAGIC = {"svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF"}
 
 
 @pytest.fixture(scope="module")
-def reports() -> list[InstanceComparison]:
-    source = WorkloadSource(Synthetic(horizon=20_000.0), 3, 3)
-    return compare(source, ["fcfs", "fair-share", "set-10:initial=weight"])
+def rows() -> list[Row]:
+    source = Source(Point("synthetic", (("horizon", 20_000.0),)), count=3, seed=3)
+    return compare(source, ["fcfs", "fair-share", "set-10:initial=weight"], Inline())
 
 
 def _many() -> Any:
@@ -46,11 +47,11 @@ def _many() -> Any:
     return make(*(app(f"a{n}", *phases, ("work", 99.0)) for n in range(15)))
 
 
-def _figure(kind: str, reports: list[InstanceComparison]) -> Any:
+def _figure(kind: str, rows: list[Row]) -> Any:
     if kind == "boxes":
-        return box_plots(reports)
+        return box_plots(rows)
     if kind == "one-box":
-        return box_plots(reports[:1])
+        return box_plots([row for row in rows if row["instance"] == 0])
     instance = steady_three() if kind == "stacked" else _many()
     return timeline([simulate(instance, p, record=True) for p in ("fcfs", "set-10")])
 
@@ -62,29 +63,33 @@ def _figure(kind: str, reports: list[InstanceComparison]) -> Any:
         *(("stacked", "svg"), ("stacked", "png"), ("rows", "svg"), ("rows", "png")),
     ],
 )
-def test_the_same_data_give_the_same_bytes(tmp_path, reports, kind, ending) -> None:
+def test_the_same_data_give_the_same_bytes(
+    tmp_path: Path, rows: list[Row], kind: str, ending: str
+) -> None:
     paths = [tmp_path / f"{name}.{ending}" for name in "ab"]
     for path in paths:
-        save_figure(_figure(kind, reports), str(path), FACTS)
+        save_figure(_figure(kind, rows), str(path), FACTS)
     one, other = (path.read_bytes() for path in paths)
     assert one == other
     assert one.startswith(MAGIC[ending])
 
 
 @pytest.mark.parametrize("kind", ["boxes", "one-box", "stacked", "rows"])
-def test_an_svg_is_whole_and_says_what_made_it(tmp_path, reports, kind) -> None:
+def test_an_svg_is_whole_and_says_what_made_it(
+    tmp_path: Path, rows: list[Row], kind: str
+) -> None:
     path = tmp_path / "a.SVG"
-    save_figure(_figure(kind, reports), str(path), FACTS)
+    save_figure(_figure(kind, rows), str(path), FACTS)
     root = ET.fromstring(path.read_bytes())  # noqa: S314 - our own file
     text = " ".join(root.itertext())
     assert root.tag.endswith("svg")
     assert "penstock 1.0: penstock compare <x> & y" in text
 
 
-def test_texts_of_the_figures(tmp_path, reports) -> None:
+def test_texts_of_the_figures(tmp_path: Path, rows: list[Row]) -> None:
     texts = {}
     for kind in ("boxes", "stacked"):
-        save_figure(_figure(kind, reports), str(tmp_path / "a.svg"), FACTS)
+        save_figure(_figure(kind, rows), str(tmp_path / "a.svg"), FACTS)
         texts[kind] = (tmp_path / "a.svg").read_text()
     for word in ("MinYield", "Efficiency", "Utilization", "bound", "set-10:initial"):
         assert word in texts["boxes"]
@@ -93,27 +98,26 @@ def test_texts_of_the_figures(tmp_path, reports) -> None:
 
 
 @pytest.mark.parametrize("name", ["a.foo", "a", "a.jpeg", "svg", ".svg"])
-def test_another_ending_is_refused_and_no_file_made(tmp_path, reports, name) -> None:
+def test_another_ending_is_refused_and_no_file_made(
+    tmp_path: Path, rows: list[Row], name: str
+) -> None:
     path = str(tmp_path / name)
     with pytest.raises(InputError, match=r"use \.svg, \.png or \.pdf"):
-        save_figure(box_plots(reports), path, FACTS)
+        save_figure(box_plots(rows), path, FACTS)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_without_a_bound_there_is_no_band(reports) -> None:
-    for report in (
-        bare := [InstanceComparison(r.index, outcomes=r.outcomes) for r in reports]
-    ):
-        assert report.bound is None
+def test_without_a_bound_there_is_no_band(rows: list[Row]) -> None:
+    bare = [{**row, "bound": None} for row in rows]
     assert box_plots(bare).axes[0].get_legend() is None
-    assert box_plots(reports).axes[0].get_legend() is not None
+    assert box_plots(rows).axes[0].get_legend() is not None
 
 
 ODD_NAMES = ("模型 🌊", "x" * 300, "_hidden", r"$\nosuch{$", "a$b")
 
 
 @pytest.mark.parametrize("ending", ["svg", "png", "pdf"])
-def test_any_name_is_drawn_without_a_warning(tmp_path, ending) -> None:
+def test_any_name_is_drawn_without_a_warning(tmp_path: Path, ending: str) -> None:
     phases = ("work", 1.0), ("io", 1.0), ("work", 99.0)
     instance = make(*(app(name, *phases) for name in ODD_NAMES))
     with warnings.catch_warnings():
@@ -231,6 +235,6 @@ def test_other_policies_have_a_colour_too() -> None:
         assert colour_of(name).startswith("#")
 
 
-def test_a_folder_that_is_missing_is_said_so(tmp_path: Path, reports) -> None:
+def test_a_folder_that_is_missing_is_said_so(tmp_path: Path, rows: list[Row]) -> None:
     with pytest.raises(InputError, match="cannot write the file"):
-        save_figure(box_plots(reports), str(tmp_path / "none" / "a.svg"), FACTS)
+        save_figure(box_plots(rows), str(tmp_path / "none" / "a.svg"), FACTS)

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.experiments.runners.campaign import Executor
-from penstock.experiments.runners.executors import Inline, LocalPool
+from penstock.experiments.runners.executors import Executor, Inline, LocalPool
 from penstock.experiments.study import Study, sweep
 
 POINTS = sweep("synthetic", {"horizon": 20000.0}, {"pressure": (0.5, 0.8)})

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: MIT
+"""Compare policies on the instances of one source, with the bound on MinYield.
+
+A comparison is a study of one point whose rows stay in memory. Its rows have, beside
+the columns of every study, what the outputs of ``penstock compare`` show:
+
+- ``window``: begin and end of the window (s), ``digest`` of the instance;
+- ``bound``: the `Bound` on MinYield, or None;
+- ``applications``: their names, and ``yields``: their yields, in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+from penstock.analysis import min_yield_bound
+from penstock.experiments.runners.executors import Executor, Progress
+from penstock.experiments.source import Source
+from penstock.experiments.study import Piece, Row, Study
+from penstock.model import Instance
+from penstock.sim import Run, simulate
+
+__all__ = ["Comparison", "compare"]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(Study):
+    """A study of one point that keeps what is shown about every instance."""
+
+    steady: bool = True
+    """Whether no application may end inside the window."""
+
+    def facts(self, point: int, index: int) -> Row:
+        """Return the number of the instance: there is only one point."""
+        del point
+        return {"instance": index}
+
+    def instance_facts(self, instance: Instance) -> Row:
+        """Return the columns that describe an instance."""
+        return {
+            "pressure": instance.pressure(),
+            "window": (instance.window.begin, instance.window.end),
+            "digest": instance.digest(),
+            "bound": min_yield_bound(instance) if self.bounded else None,
+            "applications": tuple(a.name for a in instance.applications),
+        }
+
+    def simulate(self, instance: Instance, policy: str) -> Run:
+        """Run one policy on one instance."""
+        return simulate(instance, policy, steady=self.steady)
+
+    def name_of(self, piece: Piece) -> str:
+        """Return the number of the instance, or the first and the last one."""
+        if piece.count == 1:
+            return f"instance {piece.first}"
+        return f"instances {piece.first} to {piece.first + piece.count - 1}"
+
+
+def compare(
+    source: Source,
+    policies: Sequence[str],
+    executor: Executor,
+    *,
+    steady: bool = True,
+    bounded: bool = True,
+    progress: Progress = lambda _done, _total, _message: None,
+) -> list[Row]:
+    """Simulate every policy on every instance; return the rows in that order.
+
+    The rows do not depend on the executor, except for their column ``seconds``.
+
+    Parameters
+    ----------
+    policies
+        As for `penstock.policies.get_policy`.
+    bounded
+        Whether to compute the bound on MinYield.
+    progress
+        Called with the number of instances done, that of all instances, and a message
+        to show or "".
+    """
+    comparison = Comparison(
+        "comparison",
+        (source.point,),
+        source.count,
+        tuple(policies),
+        bounded=bounded,
+        yields=True,
+        seed=source.seed,
+        steady=steady,
+    )
+    pieces = list(comparison.pieces())
+    rows: dict[str, list[Row]] = {}
+    done = 0
+
+    def show(message: str = "") -> None:
+        progress(done, source.count, message)
+
+    show()
+    with closing(executor.run(pieces, show)) as results:
+        for piece, found in results:
+            rows[piece.key] = found
+            done += piece.count
+            show()
+    return [row for piece in pieces for row in rows[piece.key]]
