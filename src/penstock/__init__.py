@@ -1,21 +1,29 @@
 # SPDX-License-Identifier: MIT
-"""penstock: simulate I/O bandwidth-sharing policies, then run them live."""
+"""penstock: simulate I/O bandwidth-sharing policies, then run them live.
+
+Programs under live control import `phase` and `bbio` from here.
+"""
 
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from penstock.program import bbio
     from penstock.program.hints import phase
 
-__all__ = ["__version__", "phase"]
+__all__ = ["__version__", "bbio", "phase"]
 
 __version__ = version("penstock")
 
 
 def __getattr__(name: str) -> Any:
-    # A program that gives no hint does not pay for it.
-    if name != "phase":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from penstock.program.hints import phase  # noqa: PLC0415
+    # Imported on first use, to keep `import penstock` fast.
+    if name == "phase":
+        from penstock.program.hints import phase  # noqa: PLC0415
 
-    return phase
+        return phase
+    if name == "bbio":
+        from importlib import import_module  # noqa: PLC0415
+
+        return import_module("penstock.program.bbio")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
