@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * Charging, waiting and counting in the page. page.h has the equations.
+ * Charging, waiting and counting in the page. page.h has the equations and the memory
+ * ordering.
+ *
+ * A call goes through
+ *
+ *     pace_begin or pace_begin_sized   count it, read the grant, perhaps wait
+ *     the call itself
+ *     pace_end                         count its bytes, charge them, perhaps wait
+ *
+ * and waits on the futex of its bucket, without holding any lock.
  */
 #include <linux/futex.h>
 #include <pthread.h>
@@ -11,11 +20,11 @@
 
 __extension__ typedef unsigned __int128 uint128;
 
-/* A waiter looks at the page again after this time, whatever happens; a new grant
- * wakes it at once. */
+/* A waiting call looks at the page again after this time at the latest; a new grant
+ * wakes it earlier. */
 static const uint64_t SLICE_NS = 50000000;
 
-/* A call moves at most this many bytes (MAX_RW_COUNT of the kernel). */
+/* The kernel moves at most this many bytes in one call (MAX_RW_COUNT). */
 static const size_t CALL_MAX_BYTES = 0x7ffff000;
 
 static uint64_t time_ns(clockid_t clock)
@@ -37,14 +46,15 @@ static uint64_t bytes_in(uint64_t rate, uint64_t duration_ns)
     return (uint64_t)(((uint128)rate * duration_ns) >> RATE_SHIFT);
 }
 
-/* Nanoseconds until `rate` has served `bytes`, at most one slice. */
-static uint64_t time_for(uint64_t bytes, uint64_t rate)
+/* Return how long `rate` needs to grant `bytes` (ns), at most one slice. */
+static uint64_t time_to_grant_ns(uint64_t bytes, uint64_t rate)
 {
     if (bytes_in(rate, SLICE_NS) <= bytes)
         return SLICE_NS;
     return (uint64_t)((((uint128)bytes << RATE_SHIFT) + rate - 1) / rate);
 }
 
+/* Copy a curve; false if the copy is torn. */
 static bool read_curve(struct page_curve *curve, struct grant *grant)
 {
     grant->from_ns = LOAD(curve->from_ns);
@@ -57,87 +67,94 @@ static bool read_curve(struct page_curve *curve, struct grant *grant)
             grant->slack_bytes ^ PAGE_MAGIC);
 }
 
-/* Continue the curve beyond the lease with the floor. */
-static bool past_lease(struct grant *grant, uint64_t lease_ns, uint64_t floor)
+/* Continue the curve with the floor rate from the end of the lease on; false: the floor
+ * is no limit. */
+static bool apply_floor(struct grant *grant, uint64_t lease_ns, uint64_t floor_rate)
 {
-    if (floor == RATE_UNLIMITED)
+    if (floor_rate == RATE_UNLIMITED)
         return false;
     if (lease_ns > grant->from_ns) {
         grant->granted_bytes += bytes_in(grant->rate, lease_ns - grant->from_ns);
         grant->from_ns = lease_ns;
     }
-    grant->rate = floor;
+    grant->rate = floor_rate;
     return true;
 }
 
 /* Read the grant in force; false: there is no limit. */
-static bool read_grant(struct page_bucket *bucket, uint64_t now, struct grant *grant)
+static bool read_grant(struct page_bucket *bucket, uint64_t now_ns, struct grant *grant)
 {
-    uint64_t lease = LOAD(attached_page->lease_ns);
+    uint64_t lease_ns = LOAD(attached_page->lease_ns);
     grant->grant_number =
         atomic_load_explicit(&bucket->grant_number, memory_order_acquire);
     if (RARELY(!read_curve(&bucket->curve[grant->grant_number & 1], grant)))
         return false;
     if (grant->rate == RATE_UNLIMITED)
         return false;
-    if (LIKELY(now < lease && lease - now <= LEASE_MAX_NS))
+    if (LIKELY(now_ns < lease_ns && lease_ns - now_ns <= LEASE_MAX_NS))
         return true;
-    return now >= lease && past_lease(grant, lease, LOAD(attached_page->floor_rate));
+    return now_ns >= lease_ns &&
+           apply_floor(grant, lease_ns, LOAD(attached_page->floor_rate));
 }
 
-static uint64_t granted_at(const struct grant *grant, uint64_t now)
+/* Return G(now). */
+static uint64_t granted_at(const struct grant *grant, uint64_t now_ns)
 {
-    uint64_t since = now > grant->from_ns ? now - grant->from_ns : 0;
-    return grant->granted_bytes + bytes_in(grant->rate, since);
+    uint64_t since_ns = now_ns > grant->from_ns ? now_ns - grant->from_ns : 0;
+    return grant->granted_bytes + bytes_in(grant->rate, since_ns);
 }
 
-static bool is_ahead(uint64_t tag, uint64_t granted)
+/* Compare tags modulo 2^64. */
+static bool is_ahead(uint64_t tag, uint64_t granted_bytes)
 {
-    return (int64_t)(tag - granted) > 0;
+    return (int64_t)(tag - granted_bytes) > 0;
 }
 
 /* --- Charging ------------------------------------------------------------------- */
 
-/* Charge `size` bytes and return the start tag. The one compare-and-swap of a call. */
-static uint64_t charge(struct paced_call *call, uint64_t size)
+/* Charge `bytes` and return the start tag: the one compare-and-swap of a call. */
+static uint64_t charge(struct paced_call *call, uint64_t bytes)
 {
-    uint64_t least = call->granted - call->credit;
+    uint64_t least = call->granted_bytes - call->credit_bytes;
     uint64_t charged = LOAD(call->bucket->charged_bytes);
-    uint64_t start;
+    uint64_t start_tag;
     do
-        start = is_ahead(charged, least) ? charged : least;
+        start_tag = is_ahead(charged, least) ? charged : least;
     while (!atomic_compare_exchange_weak_explicit(
-        &call->bucket->charged_bytes, &charged, start + size, memory_order_relaxed,
+        &call->bucket->charged_bytes, &charged, start_tag + bytes, memory_order_relaxed,
         memory_order_relaxed));
-    return start;
+    return start_tag;
 }
 
-/* The call is not made: its thread is cancelled, or it goes to a journal. */
-static void abandon(void *of)
+/* Return the reservation of a call that is not made, because its thread was cancelled
+ * or a journal takes the write. */
+static void cancel(void *argument)
 {
-    struct paced_call *call = of;
-    SUBTRACT(call->bucket->charged_bytes, call->reserved);
+    struct paced_call *call = argument;
+    SUBTRACT(call->bucket->charged_bytes, call->reserved_bytes);
     ADD(call->class->ended_calls, 1);
 }
 
 /* --- Waiting -------------------------------------------------------------------- */
 
-static void sleep_until(struct page_bucket *bucket, uint32_t turn, uint64_t until_ns)
+static void sleep_until(struct page_bucket *bucket, uint32_t grant_number,
+                        uint64_t until_ns)
 {
     struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000u),
                              .tv_nsec = (long)(until_ns % 1000000000u)};
-    raw_call(SYS_futex, (long)&bucket->grant_number, FUTEX_WAIT_BITSET, (long)turn,
-             (long)&until, 0, (long)FUTEX_BITSET_MATCH_ANY);
+    raw_call(SYS_futex, (long)&bucket->grant_number, FUTEX_WAIT_BITSET,
+             (long)grant_number, (long)&until, 0, (long)FUTEX_BITSET_MATCH_ANY);
 }
 
-/* When this thread last looked at the page in a wait, 0 outside. A call that comes
- * soon after is made by a signal handler: it must not wait. One that comes later is made
- * after a longjmp out of the handler: it may. */
-static __thread uint64_t waiting_ns;
+/* When this thread last looked at the page during a wait; 0 while it does not wait. A
+ * call within HANDLER_NS of that time comes from a signal handler that interrupted the
+ * wait, and must not wait itself. A later call comes after a longjmp out of the handler,
+ * and may wait. */
+static __thread uint64_t waiting_since_ns;
 static const uint64_t HANDLER_NS = 1000000000;
 
-/* What cannot go to the file now can go to a journal: nobody waits for that. */
-static bool is_relieved(const struct paced_call *call)
+/* A call that can be staged need not wait for the file. */
+static bool can_stage_now(const struct paced_call *call)
 {
     return call->may_stage && pace_wants_staging();
 }
@@ -147,36 +164,36 @@ static SLOW void sleep_for(struct paced_call *call, uint64_t tag, bool cancellab
 {
     struct page_class *class = call->class;
     struct grant grant;
-    uint64_t now = pace_now_ns();
+    uint64_t now_ns = pace_now_ns();
     while (LOAD(attached_page->mode) == MODE_CONTROL && !LOAD(seccomp_active) &&
-           !is_relieved(call) && read_grant(call->bucket, now, &grant)) {
-        uint64_t granted = granted_at(&grant, now);
+           !can_stage_now(call) && read_grant(call->bucket, now_ns, &grant)) {
+        uint64_t granted = granted_at(&grant, now_ns);
         uint64_t debt = is_ahead(tag, granted) ? tag - granted : 0;
         if (debt == 0 && grant.rate > 0)
             break;
-        waiting_ns = now;
-        STORE(class->heartbeat_ns, now);
-        STORE(class->last_active_ns, now);
+        waiting_since_ns = now_ns;
+        STORE(class->heartbeat_ns, now_ns);
+        STORE(class->last_active_ns, now_ns);
         sleep_until(call->bucket, grant.grant_number,
-                    now + time_for(debt + 1, grant.rate));
-        uint64_t woken = pace_now_ns();
-        ADD(class->held_up_ns, woken - now);
-        now = woken;
+                    now_ns + time_to_grant_ns(debt + 1, grant.rate));
+        uint64_t woken_ns = pace_now_ns();
+        ADD(class->held_up_ns, woken_ns - now_ns);
+        now_ns = woken_ns;
         if (cancellable)
             pthread_testcancel();
     }
 }
 
-static void stop_waiting(void *of)
+static void stop_waiting(void *argument)
 {
-    struct paced_call *call = of;
+    struct paced_call *call = argument;
     SUBTRACT(call->class->waiting_calls, 1);
-    waiting_ns = 0;
+    waiting_since_ns = 0;
 }
 
 static SLOW void wait_for(struct paced_call *call, uint64_t tag, bool cancellable)
 {
-    if (waiting_ns != 0 && pace_now_ns() - waiting_ns < HANDLER_NS)
+    if (waiting_since_ns != 0 && pace_now_ns() - waiting_since_ns < HANDLER_NS)
         return;
     ADD(call->class->waiting_calls, 1);
     pthread_cleanup_push(stop_waiting, call);
@@ -184,87 +201,95 @@ static SLOW void wait_for(struct paced_call *call, uint64_t tag, bool cancellabl
     pthread_cleanup_pop(1);
 }
 
-/* Note the wait that a dry run does not make, and forgive the debt as the wait would
- * have. */
-static SLOW void foresee(struct paced_call *call, uint64_t finish)
+/* Dry run: count the time that the call would have waited, and drop the debt that the
+ * wait would have paid. */
+static SLOW void count_wait(struct paced_call *call, uint64_t finish_tag)
 {
     struct grant grant;
-    uint64_t now = pace_now_ns();
-    if (!read_grant(call->bucket, now, &grant) || grant.rate == 0)
+    uint64_t now_ns = pace_now_ns();
+    if (!read_grant(call->bucket, now_ns, &grant) || grant.rate == 0)
         return;
-    uint64_t granted = granted_at(&grant, now);
-    uint64_t debt = is_ahead(finish, granted) ? finish - granted : 0;
+    uint64_t granted = granted_at(&grant, now_ns);
+    uint64_t debt = is_ahead(finish_tag, granted) ? finish_tag - granted : 0;
     ADD(call->class->held_up_ns,
         (uint64_t)(((uint128)debt << RATE_SHIFT) / grant.rate));
     SUBTRACT(call->bucket->charged_bytes, debt);
 }
 
-/* Wait until `finish` is paid, unless so little is owed that it is carried on. */
-static void pay(struct paced_call *call, uint64_t finish)
+/* Wait until the grant has reached the finish tag; a debt below the slack is carried
+ * over to the next call instead. */
+static void wait_for_finish(struct paced_call *call, uint64_t finish_tag)
 {
-    if (!is_ahead(finish, call->granted + call->slack))
+    if (!is_ahead(finish_tag, call->granted_bytes + call->slack_bytes))
         return;
     if (LOAD(attached_page->mode) == MODE_DRY_RUN)
-        foresee(call, finish);
+        count_wait(call, finish_tag);
     else
-        wait_for(call, finish, false);
+        wait_for(call, finish_tag, false);
 }
 
-/* --- A call from begin to end ------------------------------------------------------ */
+/* --- Begin and end of a call ------------------------------------------------------ */
 
-static void call_agent(void)
+static void wake_agent(void)
 {
     raw_call(SYS_futex, (long)&attached_page->posts, FUTEX_WAKE, INT32_MAX, 0, 0, 0);
 }
 
-static void wake_agent(void)
+/* Tell the agent that an operation begins. */
+static void post(void)
 {
     ADD(attached_page->posts, 1);
-    call_agent();
+    wake_agent();
 }
 
-static bool is_idle(uint64_t last, uint64_t now)
+static bool is_gap(uint64_t last_active_ns, uint64_t now_ns)
 {
-    return now > last && now - last > LOAD(attached_page->gap_ns);
+    return now_ns > last_active_ns &&
+           now_ns - last_active_ns > LOAD(attached_page->gap_ns);
 }
 
-/* A phase is the job's: the gap between two reads may be full of writes. */
-static bool job_is_idle(uint64_t now)
+/* Return whether no paced class is active. A phase belongs to the job, not to a class:
+ * a gap between two reads may be full of writes. */
+static bool job_is_idle(uint64_t now_ns)
 {
     for (int i = 0; i < PACED_CLASSES; i++)
-        if (!is_idle(LOAD(attached_page->classes[i].last_active_ns), now))
+        if (!is_gap(LOAD(attached_page->classes[i].last_active_ns), now_ns))
             return false;
     return true;
 }
 
-/* Note the first call of a class after a gap, and of a phase if it is the job's first.
- * The phase is there before others can see that it has begun. */
-static SLOW void resume(struct page_class *class, uint64_t last, uint64_t now)
+/* Note the first call of a class after a gap; if the whole job was idle, a phase begins.
+ * phase_begin_ns is stored first: see "Memory ordering" in page.h. */
+static SLOW void note_resume(struct page_class *class, uint64_t last_active_ns,
+                             uint64_t now_ns)
 {
-    bool first = job_is_idle(now);
-    if (first)
-        STORE(attached_page->phase_begin_ns, now);
-    if (!atomic_compare_exchange_strong(&class->last_active_ns, &last, now))
-        return;
-    STORE(class->resumed_ns, now);
-    if (first)
-        wake_agent();
+    bool begins_phase = job_is_idle(now_ns);
+    if (begins_phase)
+        STORE(attached_page->phase_begin_ns, now_ns);
+    if (!atomic_compare_exchange_strong(&class->last_active_ns, &last_active_ns,
+                                        now_ns))
+        return; /* another call was first */
+    STORE(class->resumed_ns, now_ns);
+    if (begins_phase)
+        post();
 }
 
-static void note_begin(struct page_class *class, uint64_t now)
+static void note_begin(struct page_class *class, uint64_t now_ns)
 {
     ADD(class->begun_calls, 1);
-    uint64_t last = atomic_load_explicit(&class->last_active_ns, memory_order_acquire);
-    if (RARELY(is_idle(last, now)))
-        resume(class, last, now);
+    uint64_t last_active_ns =
+        atomic_load_explicit(&class->last_active_ns, memory_order_acquire);
+    if (RARELY(is_gap(last_active_ns, now_ns)))
+        note_resume(class, last_active_ns, now_ns);
 }
 
-/* What a gap may keep of the grant: nothing from before the phase. */
-static uint64_t credit_at(const struct grant *grant, uint64_t now)
+/* Return the credit of a call: unused grant, but none from before the current phase. */
+static uint64_t credit_at(const struct grant *grant, uint64_t now_ns)
 {
-    uint64_t begun = LOAD(attached_page->phase_begin_ns);
-    uint64_t since = bytes_in(grant->rate, now > begun ? now - begun : 0);
-    return since < grant->credit_bytes ? since : grant->credit_bytes;
+    uint64_t begin_ns = LOAD(attached_page->phase_begin_ns);
+    uint64_t in_phase =
+        bytes_in(grant->rate, now_ns > begin_ns ? now_ns - begin_ns : 0);
+    return in_phase < grant->credit_bytes ? in_phase : grant->credit_bytes;
 }
 
 static struct page_bucket *bucket_of(enum io_class class)
@@ -274,46 +299,45 @@ static struct page_bucket *bucket_of(enum io_class class)
     return index < BUCKETS ? &attached_page->buckets[index] : NULL;
 }
 
-/* Begin a visit; false if it is not paced. */
-static bool enter(struct paced_call *call, enum io_class class, bool may_stage)
+/* Count the begin of a call and read its grant; false if the call is not paced. */
+static bool start(struct paced_call *call, enum io_class class, bool may_stage)
 {
     call->may_stage = may_stage;
     if (LOAD(attached_page->mode) == MODE_OFF || LOAD(seccomp_active))
         return false;
-    uint64_t now = pace_now_ns();
+    uint64_t now_ns = pace_now_ns();
     struct grant grant;
     call->class = &attached_page->classes[class];
     if (class == CLASS_DRAIN)
-        ADD(call->class->begun_calls,
-            1); /* the program does nothing: no phase begins */
+        ADD(call->class->begun_calls, 1); /* a drain begins no phase of the program */
     else
-        note_begin(call->class, now);
+        note_begin(call->class, now_ns);
     call->bucket = bucket_of(class);
-    if (call->bucket == NULL || !read_grant(call->bucket, now, &grant)) {
+    if (call->bucket == NULL || !read_grant(call->bucket, now_ns, &grant)) {
         call->bucket = NULL;
         return false;
     }
-    call->granted = granted_at(&grant, now);
-    call->credit = credit_at(&grant, now);
-    call->slack = grant.slack_bytes;
+    call->granted_bytes = granted_at(&grant, now_ns);
+    call->credit_bytes = credit_at(&grant, now_ns);
+    call->slack_bytes = grant.slack_bytes;
     call->paused = grant.rate == 0;
-    call->start = call->granted;
-    call->reserved = 0;
+    call->start_tag = call->granted_bytes;
+    call->reserved_bytes = 0;
     return true;
 }
 
-/* Wait before the call; like the call itself this is a cancellation point. False: it is
- * to be staged. */
-static SLOW bool queue(struct paced_call *call)
+/* Wait until the call may begin. This is a cancellation point, as the call itself is.
+ * False: the write is to be staged instead. */
+static SLOW bool wait_for_start(struct paced_call *call)
 {
     if (LOAD(attached_page->mode) != MODE_CONTROL)
         return true;
-    pthread_cleanup_push(abandon, call);
-    wait_for(call, call->start, true);
+    pthread_cleanup_push(cancel, call);
+    wait_for(call, call->start_tag, true);
     pthread_cleanup_pop(0);
-    if (!is_relieved(call))
+    if (!can_stage_now(call))
         return true;
-    abandon(call);
+    cancel(call);
     call->class = NULL;
     return false;
 }
@@ -321,52 +345,55 @@ static SLOW bool queue(struct paced_call *call)
 bool pace_begin_sized(struct paced_call *call, enum io_class class, size_t size,
                       bool may_stage)
 {
-    if (!enter(call, class, may_stage))
+    if (!start(call, class, may_stage))
         return true;
-    call->reserved = size < CALL_MAX_BYTES ? size : CALL_MAX_BYTES;
-    call->start = charge(call, call->reserved);
-    if (RARELY(call->paused || is_ahead(call->start, call->granted + call->slack)))
-        return queue(call);
+    call->reserved_bytes = size < CALL_MAX_BYTES ? size : CALL_MAX_BYTES;
+    call->start_tag = charge(call, call->reserved_bytes);
+    if (RARELY(call->paused ||
+               is_ahead(call->start_tag, call->granted_bytes + call->slack_bytes)))
+        return wait_for_start(call);
     return true;
 }
 
 bool pace_begin(struct paced_call *call, enum io_class class, bool may_stage)
 {
-    return !enter(call, class, may_stage) || LIKELY(!call->paused) || queue(call);
+    return !start(call, class, may_stage) || LIKELY(!call->paused) ||
+           wait_for_start(call);
 }
 
-/* Correct a reservation to what was moved, or charge it now; return the finish tag. */
-static uint64_t settle(struct paced_call *call, size_t moved)
+/* Charge the bytes moved, or correct the reservation to them; return the finish tag. */
+static uint64_t charge_moved(struct paced_call *call, size_t moved_bytes)
 {
-    if (call->reserved == 0)
-        call->start = charge(call, moved);
-    else if (RARELY(call->reserved != moved))
-        SUBTRACT(call->bucket->charged_bytes, call->reserved - moved);
-    return call->start + moved;
+    if (call->reserved_bytes == 0)
+        call->start_tag = charge(call, moved_bytes);
+    else if (RARELY(call->reserved_bytes != moved_bytes))
+        SUBTRACT(call->bucket->charged_bytes, call->reserved_bytes - moved_bytes);
+    return call->start_tag + moved_bytes;
 }
 
+/* The coarse clock is cheaper; it may lag by one tick. */
 static void note_end(struct page_class *class)
 {
     ADD(class->ended_calls, 1);
     STORE(class->last_active_ns, time_ns(CLOCK_MONOTONIC_COARSE));
 }
 
-void pace_end(struct paced_call *call, size_t moved)
+void pace_end(struct paced_call *call, size_t moved_bytes)
 {
-    ADD(call->class->moved_bytes, moved);
+    ADD(call->class->moved_bytes, moved_bytes);
     if (call->bucket != NULL) {
-        uint64_t finish = settle(call, moved);
-        if (moved > 0)
-            pay(call, finish);
+        uint64_t finish_tag = charge_moved(call, moved_bytes);
+        if (moved_bytes > 0)
+            wait_for_finish(call, finish_tag);
     }
     note_end(call->class);
 }
 
-void pace_end_async(struct paced_call *call, size_t moved)
+void pace_end_async(struct paced_call *call, size_t moved_bytes)
 {
-    ADD(call->class->moved_bytes, moved);
+    ADD(call->class->moved_bytes, moved_bytes);
     if (call->bucket != NULL)
-        settle(call, moved);
+        charge_moved(call, moved_bytes);
     note_end(call->class);
 }
 
@@ -376,7 +403,7 @@ void pace_count_metadata(void)
         ADD(attached_page->classes[CLASS_META].ended_calls, 1);
 }
 
-/* --- Staging ------------------------------------------------------------------------ */
+/* --- Staging ---------------------------------------------------------------------- */
 
 void pace_note_absorbed(void)
 {
@@ -392,8 +419,8 @@ bool pace_wants_staging(void)
     if (LOAD(attached_page->mode) != MODE_CONTROL ||
         LOAD(attached_page->staging.mode) != STAGING_WRITES)
         return false;
-    uint64_t lease = LOAD(attached_page->lease_ns), now = pace_now_ns();
-    return now < lease && lease - now <= LEASE_MAX_NS;
+    uint64_t lease_ns = LOAD(attached_page->lease_ns), now_ns = pace_now_ns();
+    return now_ns < lease_ns && lease_ns - now_ns <= LEASE_MAX_NS;
 }
 
 uint64_t pace_drain_step_bytes(void)
@@ -411,36 +438,36 @@ uint64_t pace_drain_step_bytes(void)
 bool pace_drainer_is_alive(void)
 {
     const uint64_t FRESH_NS = UINT64_C(5000000000);
-    uint64_t seen = LOAD(attached_page->classes[CLASS_DRAIN].heartbeat_ns),
-             now = pace_now_ns();
-    return seen != 0 && now - seen < FRESH_NS;
+    uint64_t heartbeat_ns = LOAD(attached_page->classes[CLASS_DRAIN].heartbeat_ns);
+    return heartbeat_ns != 0 && pace_now_ns() - heartbeat_ns < FRESH_NS;
 }
 
-/* --- What the program says ---------------------------------------------------------- */
+/* --- Announced phases ------------------------------------------------------------- */
 
-static bool is_heard(void)
+static bool accepts_announcements(void)
 {
     return attached_page != NULL && LOAD(attached_page->mode) != MODE_OFF &&
            !LOAD(seccomp_active);
 }
 
-/* It posts an operation before its first byte: who decides knows the volume by then. */
-void pace_announce_phase(uint64_t volume)
+/* The operation is posted before its first byte, so that the controller knows its
+ * volume when it decides. */
+void pace_announce_phase(uint64_t volume_bytes)
 {
-    if (!is_heard())
+    if (!accepts_announcements())
         return;
-    ADD(attached_page->announced_bytes, volume);
+    ADD(attached_page->announced_bytes, volume_bytes);
     STORE(attached_page->announced_at_ns, pace_now_ns());
     atomic_fetch_add_explicit(&attached_page->phases_begun, 1, memory_order_release);
-    wake_agent();
+    post();
 }
 
-/* No post: if the operation is known to be over, this must not begin another. */
+/* The agent is woken without a post: a post would begin another operation. */
 void pace_announce_end(void)
 {
-    if (!is_heard())
+    if (!accepts_announcements())
         return;
     STORE(attached_page->announced_at_ns, pace_now_ns());
     atomic_fetch_add_explicit(&attached_page->phases_ended, 1, memory_order_release);
-    call_agent();
+    wake_agent();
 }

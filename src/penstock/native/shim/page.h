@@ -115,8 +115,9 @@ struct page_class {
     /* Renewed by a waiting call at least every 50 ms, and by a drainer while it lives:
      * an old heartbeat means that the waiting call, or the drainer, was killed. */
     _Atomic uint64_t heartbeat_ns;
-    _Atomic uint64_t last_active_ns; /* latest begin, end or wait of a call */
-    _Atomic uint64_t resumed_ns;     /* first call after a gap */
+    /* Latest end or wait of a call, or first begin after a gap; may lag one clock tick. */
+    _Atomic uint64_t last_active_ns;
+    _Atomic uint64_t resumed_ns; /* first call after a gap */
 };
 
 /* Staging (journal.h). STAGING_NONE: writes go to their files. */

@@ -1,21 +1,26 @@
 /* SPDX-License-Identifier: MIT
  *
- * The parts of the preload library, from the bottom up:
+ * The internal interface of the preload library. Its parts, from the bottom up:
  *
- *   real.c      the functions behind the wrapped ones
- *   identity.c  which descriptors and names are controlled
- *   pace.c      charging, waiting and counting in the page
- *   journal.c   staged writes: the journal of a file
- *   stage*.c    staged writes: slots, drains, absorbing, journals of others
- *   attach.c    finding the page when the process starts
+ *   real.c      the libc functions behind the wrapped calls, and raw system calls
+ *   identity.c  which descriptors and paths are controlled
+ *   pace.c      charging, waiting and counting in the page (page.h)
+ *   journal.c   staging: the journal of one file
+ *   stage*.c    staging: slots, absorbing writes, draining, journals of other processes
+ *   attach.c    start-up: environment, mapping the page
  *   wrap_*.c    the wrapped calls
- *   hints.c     what a program can say of itself; penstock.h is for programs
- *   bbio.c      what it can say of staging; bbio.h is for programs
+ *   hints.c     phases announced by programs (penstock.h)
+ *   bbio.c      staging controlled by programs (bbio.h)
  *
- * Rules for all of it: called at any moment, also in signal handlers, in a child of
- * vfork and before any constructor. So: no allocation, no lock, no output, errno as
- * the wrapped call left it, and whatever is in doubt passes through. Staging alone has
- * locks: held for one append or one step of a drain, with signals blocked.
+ * A function carries the prefix of its file; wrap_ functions serve all wrap_*.c.
+ *
+ * Wrappers are called at any moment: in signal handlers, in a child of vfork, before
+ * any constructor has run. Therefore
+ *
+ *   - no allocation, no lock and no output. Only staging takes locks, each for one
+ *     append or one step of a drain, with signals blocked;
+ *   - errno is what the wrapped call left in it;
+ *   - in case of doubt the call passes through uncontrolled.
  */
 #ifndef PENSTOCK_SHIM_H
 #define PENSTOCK_SHIM_H
@@ -32,9 +37,10 @@
 #define EXPORT __attribute__((visibility("default")))
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define RARELY(condition) __builtin_expect(!!(condition), 0)
-/* Kept out of the way of the calls that need not wait. */
+/* Placed away from the code of calls that need not wait. */
 #define SLOW __attribute__((noinline, cold))
 
+/* Relaxed operations on atomic words; page.h says where a stronger order is needed. */
 #define LOAD(word) atomic_load_explicit(&(word), memory_order_relaxed)
 #define STORE(word, value) atomic_store_explicit(&(word), value, memory_order_relaxed)
 #define ADD(word, value) atomic_fetch_add_explicit(&(word), value, memory_order_relaxed)
@@ -43,66 +49,67 @@
 
 /* --- attach.c ------------------------------------------------------------------- */
 
-/* The page, or NULL: nothing is controlled. */
+/* The page of the job; NULL: nothing is controlled. Set once, at start-up. */
 extern struct penstock_page *attached_page;
 
-/* Device and inode of the page, by which the journals of a job are known; 0: none. */
+/* Device and inode of the page, which identify the journals of the job; 0: no page. */
 extern uint64_t attached_page_id[2];
 
-/* Where there is no page, have one that counts nothing and limits nothing. */
+/* Without a page, attach a private one that counts nothing and limits nothing. */
 void attach_empty_page(void);
 
-/* True from the moment the program forbids itself system calls: whatever the filter
- * allows, it need not be what a wrapper makes. */
+/* True from the moment the program installs a seccomp filter: the filter may forbid the
+ * system calls of the wrappers, so nothing is counted or delayed any more. */
 extern atomic_bool seccomp_active;
 
 /* --- identity.c ----------------------------------------------------------------- */
 
-/* Odd: controlled. */
-enum kind {
+/* What is known of a descriptor. Odd kinds are controlled. */
+enum descriptor_kind {
     KIND_UNKNOWN = 0,
     KIND_CONTROLLED = 1,
     KIND_OTHER = 2,
-    KIND_STAGEABLE = 3, /* controlled, and staged or to be staged */
-    KIND_INTERNAL = 4,  /* a descriptor of the library: no program's business */
+    KIND_STAGEABLE = 3, /* controlled; its writes are or may be staged */
+    KIND_INTERNAL = 4,  /* opened by this library, hidden from the program */
 };
 enum { KNOWN_DESCRIPTORS = 1 << 20 };
 
 extern _Atomic uint8_t descriptor_kinds[KNOWN_DESCRIPTORS];
 
-/* Take a colon-separated list of absolute, resolved prefixes. */
+/* Set the controlled prefixes: absolute, resolved paths separated by colons. */
 void identity_set_prefixes(const char *prefixes);
 
-/* Without prefixes, let every regular file be controlled, and ask for all again. */
+/* If no prefix is set, control every regular file; forget all descriptors. */
 void identity_control_all(void);
 
-/* Remember which process the tables belong to. */
+/* Record this process as the owner of the descriptor table. */
 void identity_claim_table(void);
 
-/* False before the start, and in a child of vfork: what it learns of its descriptors
- * must not be written into its parent's table. */
+/* False before start-up and in a child of vfork, which must not write into the table of
+ * its parent. */
 bool identity_owns_table(void);
 
-/* Find out what a descriptor is, from the kernel. */
+/* Ask the kernel what a descriptor refers to, record it, and return whether it is
+ * controlled. */
 bool identity_look_up(int fd);
 
-/* Write the link of /proc that leads to a descriptor. */
+/* Write "/proc/self/fd/<fd>". */
 void identity_fd_link(int fd, char text[32]);
 
-/* Read the path of a descriptor; false if it is not open or does not fit. */
+/* Read the path of a descriptor; false if it is not open or the path does not fit. */
 bool identity_fd_path(int fd, char *path, size_t room);
 
-/* The highest descriptor ever entered in the table. */
+/* The highest descriptor that the table has an entry for. */
 unsigned identity_highest_fd(void);
 void identity_raise_highest_fd(unsigned fd);
 
-/* True if `path`, taken at `at`, is by its text under a prefix. */
+/* Return whether `path`, relative to `at`, lies under a prefix, judged by its text. */
 bool identity_path_is_controlled(int at, const char *path);
 
 /* The working directory has changed. */
 void identity_forget_cwd(void);
 
-/* True if I/O on `fd` is to be charged: a regular file under a prefix. */
+/* Return whether I/O on `fd` is charged: a regular file under a prefix. */
 static inline bool identity_is_controlled(int fd)
 {
     if (RARELY((unsigned)fd >= KNOWN_DESCRIPTORS))
@@ -111,26 +118,33 @@ static inline bool identity_is_controlled(int fd)
     return LIKELY(kind != KIND_UNKNOWN) ? kind % 2 == 1 : identity_look_up(fd);
 }
 
-/* `fd` may mean something else from now on. To forget is always safe: the next use
- * asks the kernel again. Hence a child of vfork, which shares the table with its
- * parent, may forget whatever it closes. */
-static inline void identity_forget(int fd)
+/* Of a controlled descriptor: return whether its writes are or may be staged. */
+static inline bool identity_is_stageable(int fd)
 {
-    if ((unsigned)fd < KNOWN_DESCRIPTORS && LOAD(descriptor_kinds[fd]) != KIND_INTERNAL)
-        STORE(descriptor_kinds[fd], KIND_UNKNOWN);
+    return RARELY(LOAD(descriptor_kinds[fd]) == KIND_STAGEABLE);
 }
 
+/* Return whether `fd` was opened by this library. */
 static inline bool identity_is_internal(int fd)
 {
     return (unsigned)fd < KNOWN_DESCRIPTORS &&
            RARELY(LOAD(descriptor_kinds[fd]) == KIND_INTERNAL);
 }
 
+/* Forget what `fd` refers to; the next use asks the kernel again. Forgetting is always
+ * safe, so a child of vfork, which shares the table of its parent, may forget whatever
+ * it closes. */
+static inline void identity_forget(int fd)
+{
+    if ((unsigned)fd < KNOWN_DESCRIPTORS && LOAD(descriptor_kinds[fd]) != KIND_INTERNAL)
+        STORE(descriptor_kinds[fd], KIND_UNKNOWN);
+}
+
 void identity_forget_range(unsigned first, unsigned last);
 
 /* --- pace.c --------------------------------------------------------------------- */
 
-/* The grant in force, copied out of the page. */
+/* A copy of the grant in force (page.h: struct page_curve). */
 struct grant {
     uint64_t from_ns;
     uint64_t granted_bytes;
@@ -140,57 +154,60 @@ struct grant {
     uint32_t grant_number;
 };
 
-/* One wrapped call on a controlled descriptor, from begin to end. */
+/* One wrapped call on a controlled descriptor, from its begin to its end. */
 struct paced_call {
-    struct page_class *class;   /* NULL: nothing to do */
-    struct page_bucket *bucket; /* NULL: counted, not paced */
-    uint64_t granted;           /* G when the call began */
-    uint64_t credit;            /* grant of the past that it may use */
-    uint64_t slack;
-    uint64_t start;    /* its start tag */
-    uint64_t reserved; /* bytes charged before the call */
+    struct page_class *class;   /* NULL: not controlled, nothing to do */
+    struct page_bucket *bucket; /* NULL: counted, but not paced */
+    uint64_t granted_bytes;     /* G(t) when the call began */
+    uint64_t credit_bytes;      /* unused grant of the past that the call may use */
+    uint64_t slack_bytes;
+    uint64_t start_tag;
+    uint64_t reserved_bytes; /* charged before the call */
     bool paused;
-    bool may_stage; /* it does not wait any more when writes are to be staged */
+    bool may_stage; /* stop waiting when the page asks to stage writes */
 };
 
-/* Begin a call that will move exactly `size` bytes unless it fails: charge them first,
- * so that calls of many processes follow one another and do not come all at once.
- * False: while it waited writes came to be staged, and `may_stage`; it has not begun. */
+/* Begin a call that moves exactly `size` bytes unless it fails. The bytes are charged
+ * first, so that the calls of many processes follow one another. Returns false only if
+ * `may_stage` and the page came to ask for staging during the wait; the call has then
+ * not begun. */
 bool pace_begin_sized(struct paced_call *, enum io_class, size_t size, bool may_stage);
 
-/* Begin a call of which the size is known afterwards. */
+/* Begin a call whose size is known only afterwards; same result. */
 bool pace_begin(struct paced_call *, enum io_class, bool may_stage);
 
-/* End a call that has moved `moved` bytes: count, charge, and wait until paid. */
-void pace_end(struct paced_call *, size_t moved);
+/* End a call: count and charge the bytes, and wait until the grant covers them. */
+void pace_end(struct paced_call *, size_t moved_bytes);
 
-/* End a call that goes on in the background: count and charge, without waiting. */
-void pace_end_async(struct paced_call *, size_t moved);
+/* End a call that goes on in the background (POSIX aio): count and charge, no wait. */
+void pace_end_async(struct paced_call *, size_t moved_bytes);
 
+/* Count a call on a path. */
 void pace_count_metadata(void);
 
-/* CLOCK_MONOTONIC. */
+/* Return the time of CLOCK_MONOTONIC. */
 uint64_t pace_now_ns(void);
 
-/* Something was written into a journal: activity, but nothing for the file system. */
+/* Note that a write was absorbed by a journal: activity, but no bytes for the file. */
 void pace_note_absorbed(void);
 
-/* Whether the page, its lease being valid, says that writes are to be staged. */
+/* Return whether the page asks to stage writes, and its lease is valid. */
 bool pace_wants_staging(void);
 
-/* Bytes that one step of a drain may write: few enough to stop soon if the grant goes. */
+/* Return how many bytes one step of a drain may write: few enough that the drain stops
+ * soon after its grant is withdrawn. */
 uint64_t pace_drain_step_bytes(void);
 
-/* Whether somebody drains journals on this node. */
+/* Return whether a drainer process works for this page. */
 bool pace_drainer_is_alive(void);
 
-/* The program begins an I/O phase in which it will move `volume` bytes, or ends one. */
-void pace_announce_phase(uint64_t volume);
+/* The program announces an I/O phase of `volume_bytes`, or its end. */
+void pace_announce_phase(uint64_t volume_bytes);
 void pace_announce_end(void);
 
 /* --- stage.c -------------------------------------------------------------------- */
 
-/* Where a call writes that does not say it: at the offset of the descriptor. */
+/* The offset of a write that names none: the offset of the descriptor. */
 #define HERE INT64_MIN
 
 typedef void stage_callback(int fd);
@@ -198,83 +215,84 @@ typedef void stage_callback(int fd);
 /* True if files may be staged. */
 extern atomic_bool stage_enabled;
 
-/* Start, if the environment says so; or now. 0 or an error. */
+/* Start staging if the environment asks for it; or start it now: 0 or an error. */
 void stage_start(void);
 int stage_switch_on(void);
 
-/* What `fd`, a regular file under a prefix with this path, is to be. */
+/* Return the kind (enum descriptor_kind) of `fd`, a controlled file with this path. */
 uint8_t stage_kind(int fd, const char *path);
 
-/* Take a write into a journal. True: it is answered; false: it is to be made. */
+/* Append a write to the journal of the file. True: done, `answer` is the result of the
+ * call. False: the caller has to write to the file. */
 bool stage_write(int fd, const void *data, size_t size, int64_t offset,
                  ssize_t *answer);
 bool stage_gather(int fd, const struct iovec *parts, int count, int64_t offset,
                   ssize_t *answer);
 
-/* Drain, and return what went wrong, also earlier, unseen; 0 or an error. */
+/* Drain the journal. Returns 0, an error, or the error of an earlier drain that was not
+ * reported yet. */
 int stage_flush(int fd);
 
-/* Drain, and write through from now on. An error of a file or a name is one of another
- * process's journal, which has to be drained before the file may be changed. */
+/* Drain the journal, and write through from now on. stage_leave_file and
+ * stage_leave_name also drain journals of other processes; they return an error if such
+ * a journal cannot be drained now. The file must not be changed then. */
 int stage_leave(int fd);
 int stage_leave_file(uint64_t device, uint64_t inode, int fd, int at, const char *path);
 int stage_leave_name(int at, const char *path, int flags);
 void stage_leave_all(void);
 
-/* No descriptor of this file is staged any more: it is mapped, or locked. */
+/* Never stage this file again: it is mapped or locked. */
 void stage_bar(int fd);
 
-/* The file of `fd` itself was written to, or changed: what is staged was drained first. */
+/* Note that the file of `fd` itself was changed, after its journal was drained. */
 void stage_changed(int fd);
 
-/* Make what was written durable; true: done, false: the file is to be synced too. */
+/* Make staged writes durable. False: the caller has to sync the file as well. */
 bool stage_sync(int fd, int *error);
 
-/* The descriptors are about to be closed; 0 or an error that nobody has seen. */
+/* Call before descriptors are closed. Returns 0 or an error not reported yet. */
 int stage_close(int fd);
 void stage_close_range(unsigned first, unsigned last);
 
-/* `fd` was opened by this process, or duplicated. */
+/* Call after this process has opened or duplicated a descriptor. */
 void stage_opened(int fd);
 void stage_duplicated(int from, int to);
 
-/* The end of what is staged and not in the file; false: nothing is. */
+/* Get the end offset of the staged data; false if nothing is staged. */
 bool stage_end(int fd, uint64_t *end);
 bool stage_end_of(uint64_t device, uint64_t inode, uint64_t *end);
 
-/* A file is about to be executed: nobody may be writing to it. True: the call has failed
- * since somebody does, who drains it, and is to be tried once more. */
+/* Prepare to execute a file: nobody may have it open for writing. If the call fails with
+ * `error` because a process still drains the file, stage_may_try_again waits a little
+ * and returns true. */
 struct patience;
 void stage_leave_program(int at, const char *path, int flags);
 bool stage_may_try_again(int error, struct patience *);
 
-/* Names, descriptors or rights are about to mean something else: drain everything, and
- * stage no more; true if that is new. If the call was in vain, go on. */
+/* Call before names, descriptors or rights change their meaning (chroot, unshare ...):
+ * drain everything and stop staging; true if staging was on. If the call then fails,
+ * stage_go_on resumes staging. */
 bool stage_stop(void);
 void stage_go_on(void);
 
-/* The program ends: drain everything. */
+/* Drain everything at the end of the program. */
 void stage_finish(void);
 
-/* In a process that is to drain, and nothing else: do so, and end. */
+/* If the environment makes this process a drainer: drain, then exit. */
 void stage_drain_if_asked(void);
 
-/* For bbio.c: let a descriptor be staged; call back before its drains. */
+/* For bbio.c: allow a descriptor to be staged; set a callback before its drains. */
 int stage_allow(int fd);
 bool stage_notify(int fd, stage_callback *callback);
 
-static inline bool identity_is_stageable(int fd)
-{
-    return RARELY(LOAD(descriptor_kinds[fd]) == KIND_STAGEABLE);
-}
-
 /* --- wrap_stdio.c, wrap_wide.c ---------------------------------------------------- */
 
-/* Streams that write through a journal are made by us, and take bytes only. */
+/* Streams of staged files are made by this library (fopencookie) and take bytes only;
+ * for each descriptor, whether it has such a stream and how that is used. */
 enum stream_use { STREAM_OF_LIBC, STREAM_UNUSED, STREAM_OF_BYTES, STREAM_WIDE };
 extern _Atomic uint8_t stdio_own_streams[KNOWN_DESCRIPTORS];
 
-/* The first call decides, for ever, whether a stream has bytes or wide characters. */
+/* Record a byte operation: the first operation on a stream fixes its orientation. */
 static inline void stdio_note_bytes(int fd)
 {
     if (LOAD(stdio_own_streams[fd]) == STREAM_UNUSED)
@@ -285,25 +303,25 @@ void stdio_end_own_stream(int fd);
 
 /* --- wrap_stage.c --------------------------------------------------------------- */
 
-/* Descriptors in such messages get to other processes. */
+/* Stop staging descriptors that a message passes to another process. */
 struct msghdr;
 void wrap_leave_passed(const struct msghdr *message);
 
 /* --- wrap_names.c --------------------------------------------------------------- */
 
-/* Count a call on `path`, taken at `at`, that gave `answer`. */
+/* Count a call on `path`, relative to `at`, that returned `answer`. */
 void wrap_count_path(int answer, int at, const char *path);
 
 /* --- wrap_open.c ---------------------------------------------------------------- */
 
-/* Who opens a file that is staged finds what was written to it; and to truncate it is to
- * truncate that too. False, with errno: nobody may change the file, because what another
- * process has written before cannot be put into it now. */
+/* Drain what is staged of a file that is about to be opened or truncated. False, with
+ * errno: another process has staged writes to this file that cannot be drained now, and
+ * the file must not be changed before them. */
 bool wrap_may_open(int at, const char *path, int flags);
 
 /* --- For all wrappers ----------------------------------------------------------- */
 
-/* Begin a write; true if it is answered, from a journal. */
+/* Begin a write. True: a journal has taken it, and `answer` is the result. */
 static inline bool wrap_begin_write(struct paced_call *call, int fd, const void *data,
                                     size_t size, int64_t offset, ssize_t *answer)
 {
@@ -321,6 +339,7 @@ static inline bool wrap_begin_write(struct paced_call *call, int fd, const void 
     return false;
 }
 
+/* The same for a gathering write. */
 static inline bool wrap_begin_gather(struct paced_call *call, int fd,
                                      const struct iovec *parts, int count,
                                      int64_t offset, ssize_t *answer)
@@ -339,7 +358,8 @@ static inline bool wrap_begin_gather(struct paced_call *call, int fd,
     return false;
 }
 
-/* Begin a call that looks at the file itself, or writes it in its own way. */
+/* Begin a call that needs the file itself to be up to date: staged writes are drained
+ * first, and the file is staged no more. */
 static inline void wrap_begin(struct paced_call *call, int fd, enum io_class class)
 {
     call->class = NULL;
@@ -350,6 +370,7 @@ static inline void wrap_begin(struct paced_call *call, int fd, enum io_class cla
     pace_begin(call, class, false);
 }
 
+/* End a call that returned `moved`; negative values are errors and move nothing. */
 static inline ssize_t wrap_end(struct paced_call *call, ssize_t moved)
 {
     if (RARELY(call->class != NULL))
@@ -365,12 +386,12 @@ static inline ssize_t wrap_end_write(struct paced_call *call, int fd, ssize_t mo
     return wrap_end(call, moved);
 }
 
-/* `moved` bytes went to or came from `fd` in a call that is over. */
-static inline void wrap_charge_past(int fd, enum io_class class, size_t moved)
+/* Charge `moved_bytes` of a call on `fd` that is already over. */
+static inline void wrap_charge_past(int fd, enum io_class class, size_t moved_bytes)
 {
     struct paced_call call;
     wrap_begin(&call, fd, class);
-    wrap_end(&call, (ssize_t)moved);
+    wrap_end(&call, (ssize_t)moved_bytes);
 }
 
 #endif
