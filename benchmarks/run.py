@@ -28,7 +28,7 @@ import baseline_simgrid
 import baseline_simpy
 from penstock.model import Instance
 from penstock.policies import POLICIES, get_policy
-from penstock.policies.policy import Policy
+from penstock.policies.policy import bind
 from penstock.policies.view import View
 from penstock.sim import simulate
 from penstock.workloads import get_workload
@@ -157,7 +157,7 @@ def plain_fcfs(view: View, rates: Any) -> float:
 def plain_policy(ledger: Ledger, rounds: int) -> None:
     """Time a policy that is not compiled."""
     instance = synthetic("W=0.8", "horizon=400000")
-    plain = Policy("plain", "plain", plain_fcfs, np.zeros(0))
+    plain = bind("plain", plain_fcfs)
     for _ in range(rounds):
         ours = time_engine(ledger, "plain kernel", instance, "fcfs")
         theirs = time_engine(ledger, "plain", instance, plain)

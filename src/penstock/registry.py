@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: MIT
-"""Finding what a user names: in a table, among installed packages, by dotted name.
+"""Plug-ins: policies, placement algorithms, staging strategies, request schedulers.
 
-An *entry* is a function in a module of its own. It is asked for by ``name`` or
-``name:key=value,key=value``, where the name is
+A plug-in is a function in a module of its own. A user selects one with the text
+``name`` or ``name:key=value,key=value``. The name is
 
-- one of the table of penstock's own entries;
-- one that an installed package announces under an entry-point group;
-- the dotted name of a module with the function, or of the function itself; the
-  current folder counts.
+- a name in the table of penstock's own plug-ins (`Registry.table`), or
+- a name that an installed package announces under an entry-point group, or
+- the dotted name of a module with the function, or of the function itself; modules
+  in the current folder are found, too.
 
-The module may declare ``PARAMETERS``, a tuple of `Parameter`: what can be set. A table
-holds all that is needed to list its entries, so that listing them imports none.
+The module may declare ``PARAMETERS``, a tuple of `Parameter`. `Registry.find` parses
+the text once; `BoundPlugin.bind` turns the result into a plug-in with a value for
+every parameter. All code of plug-ins is called through `call_plugin`.
+
+A table holds all that is needed to list its plug-ins. Listing them imports none.
 """
 
 from __future__ import annotations
@@ -20,24 +23,34 @@ import inspect
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final, Self, TypeAlias
 
-from penstock.errors import InputError, UnknownNameError, reason_of
+from penstock.errors import (
+    InputError,
+    PenstockError,
+    PolicyError,
+    UnknownNameError,
+    reason_of,
+)
 from penstock.units import parse_bandwidth, parse_time, parse_volume
 
 __all__ = [
     "PAPERS",
+    "BoundPlugin",
     "Lookup",
     "Parameter",
     "Registry",
+    "Setting",
     "TableRow",
-    "labelled",
-    "parameter_values",
+    "call_plugin",
 ]
+
+#: Value of a parameter: a number in base units (s, bytes, bytes/s), or a word.
+Setting: TypeAlias = float | str
 
 #: What "papers/N" stands for, here and in all docstrings.
 PAPERS: Final = {
@@ -62,41 +75,44 @@ _PARSERS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """One line of a table."""
+    """One plug-in in the table of a registry."""
 
     module: str
-    """File in the package of the table."""
+    """Name of its module in the package of the table."""
     summary: str
-    """First line of the file's docstring."""
+    """First line of the module's docstring."""
     paper: str
-    """Where it comes from."""
+    """Paper and section that describe it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """What can be set of an entry: a quantity, or one of several words.
-
-    A quantity is whole if its default is. A word is given to the entry as its
-    position in `choices`.
-    """
+    """A parameter of a plug-in: a number, or one of several words."""
 
     name: str
     meaning: str
-    default: float | str
+    """One phrase for messages and tables."""
+    default: Setting
+    """An int here makes the parameter a whole number."""
     unit: str = ""
+    """"s", "bytes", "bytes/s", or "" for a plain number."""
     choices: tuple[str, ...] = ()
+    """The words, if the parameter is a word."""
     low: float = 0.0
     high: float = math.inf
     least: float = 0.0
-    """Smallest quantity but 0, which then has a meaning of its own."""
+    """Smallest number other than 0; 0 then has a meaning of its own."""
 
-    def parse(self, text: str) -> float:
-        """Return `text` as the number that the entry will be given."""
+    def parse(self, text: str) -> Setting:
+        """Return the value that `text` stands for: a word, or a number in base units.
+
+        Raises `InputError` if the text is not a value of this parameter.
+        """
         if self.choices:
             if text not in self.choices:
                 raise UnknownNameError("value", text, self.choices, where=self.name)
-            return float(self.choices.index(text))
-        value = self._number(text)
+            return text
+        value = self._parse_number(text)
         fits = self.low <= value <= self.high and value < math.inf
         if not fits or 0 < value < self.least:
             raise InputError(
@@ -106,19 +122,21 @@ class Parameter:
             )
         return value
 
+    def number(self, value: Setting) -> float:
+        """Return `value` as a float, for compiled code: a word is its position."""
+        return float(self.choices.index(value) if isinstance(value, str) else value)
+
     def _range(self) -> str:
-        """Return in words what fits."""
+        """Return the permitted range in words."""
         zero = "0 or " if self.least else ""
         most = "" if math.isinf(self.high) else f", at most {self.high:g}"
         return f"{zero}at least {max(self.low, self.least):g}{most}"
 
-    def show(self, value: float) -> str:
-        """Return the shortest text that `parse` makes `value` of."""
-        if self.choices:
-            return self.choices[int(value)]
-        return repr(value).removesuffix(".0")
+    def show(self, value: Setting) -> str:
+        """Return the shortest text that `parse` turns into `value`."""
+        return value if isinstance(value, str) else repr(value).removesuffix(".0")
 
-    def _number(self, text: str) -> float:
+    def _parse_number(self, text: str) -> float:
         whole = isinstance(self.default, int)
         parse = _PARSERS.get(self.unit, int if whole else float)
         try:
@@ -133,99 +151,173 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """An entry that was asked for."""
+    """A plug-in that `Registry.find` has found, and the texts of its parameters."""
 
     name: str
-    """As in the table, as announced, or dotted."""
+    """Name in the table, name of an entry point, or dotted name."""
     function: Callable[..., Any]
     home: Any
-    """The module that declares things about it."""
+    """The module that declares ``PARAMETERS``."""
     declared: tuple[Parameter, ...]
     given: Mapping[str, str]
-    """Key -> value, as the user wrote them."""
+    """Parameter -> value, as the user wrote them."""
+
+
+@dataclass(frozen=True)
+class BoundPlugin:
+    """A plug-in with a value for each of its parameters: ready to be called.
+
+    Subclasses add what their kind of plug-in is called for.
+    """
+
+    KIND: ClassVar[str] = "plug-in"
+    """Kind of plug-in, as in messages."""
+
+    name: str
+    """Name in the table, name of an entry point, or dotted name."""
+    label: str
+    """`name` with the parameters that are not at their default, as a text that
+    selects the same plug-in."""
+    function: Callable[..., Any] = field(repr=False)
+    settings: Mapping[str, Setting] = field(default_factory=dict, repr=False)
+    """Parameter -> value, in the order in which the plug-in declares them."""
+    given: frozenset[str] = field(default=frozenset(), repr=False)
+    """The parameters that the user has set, even those set to their default."""
+
+    @classmethod
+    def bind(cls, lookup: Lookup) -> Self:
+        """Return the plug-in with the values that the user has given.
+
+        Raises `InputError` if a parameter is unknown or a value is not permitted.
+        """
+        owner = f"{cls.KIND} {lookup.name}"
+        settings = _settings(owner, lookup.declared, lookup.given)
+        label = _label(lookup.name, lookup.declared, settings)
+        given = frozenset(lookup.given)
+        return cls(lookup.name, label, lookup.function, settings, given)
+
+    @property
+    def title(self) -> str:
+        """Kind and label, for messages: ``policy set-10:period=given``."""
+        return f"{self.KIND} {self.label}"
+
+    def call(self, *arguments: object) -> Any:
+        """Call the plug-in's function with `arguments`, and its settings by name.
+
+        Raises `PolicyError` if the function fails.
+        """
+        return call_plugin(self.title, self.function, *arguments, **self.settings)
+
+    def __str__(self) -> str:
+        return self.label
+
+
+def call_plugin(
+    title: str, function: Callable[..., Any], /, *arguments: Any, **settings: Any
+) -> Any:
+    """Call foreign code: ``function(*arguments, **settings)``.
+
+    RATIONALE: a plug-in may raise anything, even SystemExit. This is the one place
+    where penstock catches everything: what the plug-in raises becomes a
+    `PolicyError` with the plug-in's `title` and the original message. Errors of
+    penstock itself and Ctrl-C pass unchanged.
+    """
+    try:
+        return function(*arguments, **settings)
+    except (PenstockError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        raise PolicyError(f"{title} failed: {reason_of(error)}") from error
 
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """All entries of one kind."""
+    """All plug-ins of one kind."""
 
     kind: str
-    """What an entry is called in messages."""
+    """What one plug-in is called in messages."""
     plural: str
-    """What entries are called in headings."""
+    """What several plug-ins are called in headings."""
     decides: str
-    """The question that an entry answers."""
+    """The question that a plug-in answers."""
     package: str
-    """Where the modules of the table and the template are."""
+    """Package that holds the modules of the table, and ``_template.py``."""
     table: Mapping[str, TableRow]
     function: str
     """Name of the function in every module."""
     arguments: tuple[str, ...]
-    """What the function is given by position."""
+    """The positional arguments of the function."""
     by_name: bool = True
-    """Whether it is also given, by name, those parameters that it takes."""
+    """True if the function also gets its parameters, by name."""
 
     @property
     def group(self) -> str:
-        """Entry-point group in which other packages announce entries."""
+        """Entry-point group in which other packages announce plug-ins."""
         return f"penstock.{self.plural}"
 
     def installed(self) -> dict[str, EntryPoint]:
-        """Return what other packages announce, by name."""
+        """Return the plug-ins that other packages announce, by name."""
         return {point.name: point for point in entry_points(group=self.group)}
 
     def find(self, text: str) -> Lookup:
-        """Return the entry for ``name`` or ``name:key=value,key=value``."""
+        """Return the plug-in for ``name`` or ``name:key=value,key=value``.
+
+        Raises `InputError` if there is no such plug-in or it does not fit this
+        registry, `PolicyError` if importing its module fails.
+        """
         name, _, settings = text.partition(":")
-        found = self._load(name)
+        loaded = self._load(name)
         try:
-            return self._checked(name, found, _given(settings))
+            return self._check(name, loaded, _split_settings(settings))
         except InputError as error:
             raise error.at(f"{self.kind} {name}: ") from None
 
     def _load(self, name: str) -> Any:
-        """Import the module (or function) that is called `name`."""
+        """Import the module or function that has this name."""
         if name in self.table:
             return importlib.import_module(f"{self.package}.{self.table[name].module}")
         points = self.installed()
         try:
-            found = points[name].load() if name in points else _imported(name)
-        except (Exception, SystemExit) as error:  # whatever somebody's code raises
-            module = points[name].value if name in points else name
-            raise InputError(
-                f"importing {module} failed: {reason_of(error)}",
-                where=f"{self.kind} {name}",
-            ) from error
-        if found is None:
+            if name in points:
+                title = f"importing {points[name].value}"
+                loaded = call_plugin(title, points[name].load)
+            else:
+                loaded = call_plugin(f"importing {name}", _import, name)
+        except PenstockError as error:
+            raise error.at(f"{self.kind} {name}: ") from error.__cause__
+        if loaded is None:
             raise self._unknown(name, [*self.table, *points])
-        return found
+        return loaded
 
     def _unknown(self, name: str, known: list[str]) -> InputError:
         if not Path(f"{name}.py").is_file():
             return UnknownNameError(self.kind, name, known)
         return InputError(
             f"unknown {self.kind} {name!r}",
-            remedy=f"for that of {name}.py write {name}.{self.function}",
+            remedy=f"to use {name}.py write {name}.{self.function}",
         )
 
-    def _checked(self, name: str, found: Any, given: Mapping[str, str]) -> Lookup:
-        """Return the function with what its module declares, if that is in order."""
-        function = getattr(found, self.function, found)
+    def _check(self, name: str, loaded: Any, given: Mapping[str, str]) -> Lookup:
+        """Return the function and its declared parameters; raise if they do not fit."""
+        function = getattr(loaded, self.function, loaded)
         plain = getattr(function, "py_func", function)
         if not callable(plain):
             raise self._broken(f"no function `{self.function}`")
-        home = found if inspect.ismodule(found) else inspect.getmodule(plain)
+        home = loaded if inspect.ismodule(loaded) else inspect.getmodule(plain)
         declared = getattr(home, "PARAMETERS", ())
         if not isinstance(declared, (tuple, list)) or not all(
             isinstance(parameter, Parameter) for parameter in declared
         ):
             raise self._broken("PARAMETERS is not a tuple of `Parameter`")
-        return Lookup(name, function, home, self._bound(plain, declared), given)
+        return Lookup(name, function, home, self._parameters(plain, declared), given)
 
-    def _bound(
+    def _parameters(
         self, plain: Callable[..., Any], declared: Sequence[Parameter]
     ) -> tuple[Parameter, ...]:
-        """Return those parameters that can be set, if the function can be called."""
+        """Return the declared parameters that the function takes.
+
+        Raises `InputError` if the function cannot be called with them.
+        """
         try:
             signature = inspect.signature(plain)
             if self.by_name:
@@ -244,10 +336,10 @@ class Registry:
         return InputError(what, remedy=f"see {template}")
 
 
-def parameter_values(
+def _settings(
     owner: str, declared: Sequence[Parameter], given: Mapping[str, str]
-) -> dict[str, float]:
-    """Return the values of all `declared` parameters, the `given` ones as given.
+) -> dict[str, Setting]:
+    """Return a value for every declared parameter: the given one, or its default.
 
     `owner` is named in messages.
     """
@@ -262,22 +354,22 @@ def parameter_values(
         raise error.at(f"{owner}: ") from None
 
 
-def labelled(
-    name: str, declared: Sequence[Parameter], values: Mapping[str, float]
+def _label(
+    name: str, declared: Sequence[Parameter], settings: Mapping[str, Setting]
 ) -> str:
-    """Return `name` with those parameters that are not at their default."""
+    """Return `name` with the settings that differ from their default."""
     changed = [
-        f"{p.name}={p.show(values[p.name])}"
+        f"{p.name}={p.show(settings[p.name])}"
         for p in sorted(declared, key=lambda p: p.name)
-        if values[p.name] != p.parse(str(p.default))
+        if settings[p.name] != p.parse(str(p.default))
     ]
     return f"{name}:{','.join(changed)}" if changed else name
 
 
-def _given(settings: str) -> dict[str, str]:
+def _split_settings(text: str) -> dict[str, str]:
     """Return the keys and values of ``key=value,key=value``."""
     given: dict[str, str] = {}
-    for setting in filter(None, settings.split(",")):
+    for setting in filter(None, text.split(",")):
         key, equals, value = setting.partition("=")
         if not equals:
             raise InputError(
@@ -290,8 +382,8 @@ def _given(settings: str) -> dict[str, str]:
     return given
 
 
-def _imported(name: str) -> Any:
-    """Import a module, or an attribute of one; None if there is no such thing."""
+def _import(name: str) -> Any:
+    """Import a module or an attribute of a module; return None if neither exists."""
     parent, dot, attribute = name.rpartition(".")
     if not dot or not all(name.split(".")):
         return None
@@ -299,15 +391,15 @@ def _imported(name: str) -> Any:
         sys.path.insert(0, "")
     for module in (name, parent):
         try:
-            found = importlib.import_module(module)
+            loaded = importlib.import_module(module)
         except ModuleNotFoundError as error:
             if not _is_absent(module, error):
                 raise
         else:
-            return found if module == name else getattr(found, attribute, None)
+            return loaded if module == name else getattr(loaded, attribute, None)
     return None
 
 
 def _is_absent(module: str, error: ModuleNotFoundError) -> bool:
-    """Tell whether it is `module` itself, or a package around it, that is missing."""
+    """Tell whether `module` itself, or a package around it, is missing."""
     return error.name is not None and f"{module}.".startswith(f"{error.name}.")

@@ -17,13 +17,14 @@ def check_periods(instance: Instance, policy: Policy | str) -> None:
     RATIONALE: the policy learns those that it is not given, so that nobody would see
     that it is another one than was asked for.
     """
-    label = (get_policy(policy) if isinstance(policy, str) else policy).label
-    if "period=given" not in label.partition(":")[2].split(","):
+    if isinstance(policy, str):
+        policy = get_policy(policy)
+    if policy.settings.get("period") != "given":
         return
     for number, application in enumerate(instance.applications):
         if not application.period > 0:
             raise InputError(
-                f"{application.name!r} has no period, but {label} must be given one",
+                f"{application.name!r} has no period, but {policy} must be given one",
                 where=f"applications[{number}]",
                 remedy='give every application of an instance a "period", or leave '
                 "out period=given",

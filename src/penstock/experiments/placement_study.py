@@ -141,10 +141,12 @@ class PlacementStudy(Declaration):
     def foreign_code(self) -> Iterator[Callable[..., Any]]:
         """Yield the algorithms and policies that are not penstock's own."""
         for contender in self.contenders:
-            if contender.allocation.partition(":")[0] not in ALLOCATIONS:
-                yield get_allocation(contender.allocation).decide
-            if contender.placement.partition(":")[0] not in PLACEMENTS:
-                yield get_placement(contender.placement).decide
+            allocator = get_allocation(contender.allocation)
+            if allocator.name not in ALLOCATIONS:
+                yield allocator.function
+            placer = get_placement(contender.placement)
+            if placer.name not in PLACEMENTS:
+                yield placer.function
             yield from foreign_policies((contender.policy,))
 
     def _family(self, point: int) -> Striped:

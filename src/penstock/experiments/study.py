@@ -237,9 +237,9 @@ class Piece:
 
 def foreign_policies(policies: Sequence[str]) -> Iterator[Callable[..., Any]]:
     """Yield the functions of those policies that are not penstock's own."""
-    for policy in policies:
-        if policy.partition(":")[0] not in POLICIES:
-            yield get_policy(policy).allocate
+    for policy in map(get_policy, policies):
+        if policy.name not in POLICIES:
+            yield policy.function
 
 
 def column_of(setting: str) -> str:

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: MIT
-"""An algorithm ready to decide: its function, what it needs, its parameters.
+"""Allocation and placement algorithms with their parameters set.
 
-What goes in is checked (the problem must know what the algorithm needs), and so is
-what comes out, whoever wrote the algorithm.
+Both the problem and the answer are checked: the problem must contain all inputs that
+the algorithm needs, and the answer must be an allocation or placement of the problem.
 """
 
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from operator import index
-from typing import TYPE_CHECKING, Any, ClassVar, Self, SupportsIndex, TypeAlias
+from typing import TYPE_CHECKING, Self, SupportsIndex, TypeAlias
 
-from penstock.errors import InputError, PenstockError, PolicyError, reason_of
+from penstock.errors import InputError, PolicyError
 from penstock.placement.inputs import Input, require
-from penstock.registry import Lookup, Parameter, labelled, parameter_values
+from penstock.registry import BoundPlugin, Lookup, Parameter
 
 if TYPE_CHECKING:
     from penstock.model.problem import Problem
@@ -29,91 +29,85 @@ Placement: TypeAlias = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True)
-class _Algorithm:
-    """What allocations and placements have in common."""
+class _Algorithm(BoundPlugin):
+    """Base class of allocation and placement algorithms."""
 
-    name: str
-    """As in its table, or the dotted name of a user's own."""
-    label: str
-    """`name` with the parameters that are not at their default."""
-    needs: frozenset[Input]
-    """What it must be told of every application."""
-    decide: Callable[..., Any] = field(repr=False)
-    settings: Mapping[str, float] = field(repr=False)
-    given: frozenset[str] = frozenset()
-    """Those parameters that the user has set, be it to their default."""
-
-    #: What it is called in messages.
-    KIND: ClassVar[str]
+    needs: frozenset[Input] = frozenset()
+    """The inputs that must be known of every application."""
 
     @classmethod
-    def bind(cls, found: Lookup) -> Self:
-        """Return the algorithm that was found, its parameters set."""
-        owner = f"{cls.KIND} {found.name}"
-        needs = getattr(found.home, "NEEDS", None)
+    def bind(cls, lookup: Lookup) -> Self:
+        """Return the algorithm with the values that the user has given.
+
+        Raises `InputError` if its module does not declare ``NEEDS``.
+        """
+        needs = getattr(lookup.home, "NEEDS", None)
         if not isinstance(needs, frozenset) or not all(
             isinstance(item, Input) for item in needs
         ):
             raise InputError(
                 "NEEDS is not a frozenset of `Input`",
-                where=owner,
+                where=f"{cls.KIND} {lookup.name}",
                 remedy="see penstock/placement/_template.py",
             )
-        values = parameter_values(owner, found.declared, found.given)
-        label = labelled(found.name, found.declared, values)
-        given = frozenset(found.given)
-        return cls(found.name, label, needs, found.function, values, given)
-
-    def _decided(self, *told: object) -> Any:
-        """Ask the algorithm; its own mistakes become a `PolicyError`."""
-        try:
-            return self.decide(*told, **self.settings)
-        except PenstockError:
-            raise
-        except Exception as error:
-            raise PolicyError(
-                f"{self.KIND} {self.label} failed: {reason_of(error)}"
-            ) from error
+        return replace(super().bind(lookup), needs=needs)
 
     def _whole(self, values: Iterable[SupportsIndex]) -> tuple[int, ...]:
+        """Return `values` as ints; raise `PolicyError` if they are not whole."""
         try:
             return tuple(map(index, values))
         except TypeError:
             raise self._broken(values, "a list of whole numbers") from None
 
     def _broken(self, returned: object, wanted: str) -> PolicyError:
-        what = f"{self.KIND} {self.label}: {reprlib.repr(returned)} is not {wanted}"
-        return PolicyError(what)
+        what = f"{reprlib.repr(returned)} is not {wanted}"
+        return PolicyError(what, where=self.title)
 
 
 @dataclass(frozen=True)
 class Allocator(_Algorithm):
-    """An allocation algorithm: how many targets for each application."""
+    """An allocation algorithm: decides how many targets each application gets."""
 
     KIND = "allocation"
 
     def allocate(self, problem: Problem) -> Allocation:
-        """Return n_j, from 1 to what is there and was measured, of every j."""
-        require(self.needs, problem, f"allocation {self.label}")
-        counts = self._whole(self._decided(problem))
+        """Return n_j, from 1 to ``problem.most_targets(j)``, for every application j.
+
+        Raises
+        ------
+        InputError
+            If the problem lacks an input that the algorithm needs.
+        PolicyError
+            If the algorithm fails or returns no allocation of the problem.
+        """
+        require(self.needs, problem, self.title)
+        counts = self._whole(self.call(problem))
         try:
             problem.check_allocation(counts)
         except InputError as error:
-            raise PolicyError(f"allocation {self.label}: {error}") from None
+            raise PolicyError(str(error), where=self.title) from None
         return counts
 
 
 @dataclass(frozen=True)
 class Placer(_Algorithm):
-    """A placement algorithm: which targets for each application."""
+    """A placement algorithm: decides which targets each application gets."""
 
     KIND = "placement"
 
     def place(self, problem: Problem, allocation: Sequence[int]) -> Placement:
-        """Return n_j different targets of every j, ascending."""
+        """Return n_j different targets, ascending, for every application j.
+
+        Raises
+        ------
+        InputError
+            If the problem lacks an input that the algorithm needs.
+        PolicyError
+            If the algorithm fails or returns no placement of the problem.
+        """
         problem.check_allocation(allocation)
-        require(self.needs, problem, f"placement {self.label}")
-        chosen = self._decided(problem, tuple(allocation))
+        require(self.needs, problem, self.title)
+        chosen = self.call(problem, tuple(allocation))
         if not isinstance(chosen, Sequence) or len(chosen) != len(allocation):
             raise self._broken(chosen, "a list of targets for each application")
         placement = tuple(tuple(sorted(self._whole(targets))) for targets in chosen)

@@ -133,7 +133,6 @@ def get_policy(text: str) -> Policy:
     `name` is one of the table, one of an installed package, or the dotted name of
     a module with a function ``allocate`` (or of such a function).
     """
-    from penstock.policies.policy import bind  # noqa: PLC0415 - imports Numba
+    from penstock.policies.policy import Policy  # noqa: PLC0415 - imports Numba
 
-    found = POLICY_REGISTRY.find(text)
-    return bind(found.name, found.function, found.declared, found.given)
+    return Policy.bind(POLICY_REGISTRY.find(text))

@@ -16,8 +16,8 @@ and `saturation`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from penstock.qos.remote_service import (
@@ -35,7 +35,7 @@ from penstock.qos.request import (
     Scheduler,
 )
 from penstock.qos.slo import Slo, slo_of, unmet
-from penstock.registry import Parameter, Registry, TableRow, labelled, parameter_values
+from penstock.registry import BoundPlugin, Parameter, Registry, TableRow
 
 __all__ = [
     "KINDS",
@@ -90,23 +90,19 @@ SCHEDULER_REGISTRY: Final = Registry(
 
 
 @dataclass(frozen=True)
-class SchedulerSpec:
-    """A scheduler name with its parameter values; makes one scheduler per server."""
+class SchedulerSpec(BoundPlugin):
+    """A scheduler with its parameters set; makes one scheduler per server."""
 
-    name: str
-    label: str
-    """`name` with the parameters that are not at their default."""
-    function: Callable[..., QosScheduler] = field(repr=False)
-    settings: Mapping[str, float] = field(repr=False)
+    KIND = "scheduler"
 
     def make(self, slos: Mapping[str, Slo], now: float) -> QosScheduler:
-        """Return a new scheduler that starts at `now` (s)."""
-        return self.function(slos, now, **self.settings)
+        """Return a new scheduler that starts at `now` (s).
+
+        Raises `PolicyError` if the scheduler's own code fails.
+        """
+        return self.call(slos, now)  # type: ignore[no-any-return]
 
 
 def get_scheduler(text: str) -> SchedulerSpec:
     """Return the scheduler for ``name`` or ``name:key=value,key=value``."""
-    entry = SCHEDULER_REGISTRY.find(text)
-    values = parameter_values(f"scheduler {entry.name}", entry.declared, entry.given)
-    label = labelled(entry.name, entry.declared, values)
-    return SchedulerSpec(entry.name, label, entry.function, values)
+    return SchedulerSpec.bind(SCHEDULER_REGISTRY.find(text))

@@ -359,7 +359,7 @@ class TwoLevel:
 
 
 def make(
-    slos: Mapping[str, Slo], now: float, window: float, credit: float, overload: float
+    slos: Mapping[str, Slo], now: float, window: float, credit: float, overload: str
 ) -> TwoLevel:
     """Return a scheduler that starts at `now` (s)."""
-    return TwoLevel(slos, now, window, credit, hold=_OVERLOAD[int(overload)] == "hold")
+    return TwoLevel(slos, now, window, credit, hold=overload == "hold")

@@ -47,12 +47,12 @@ PARAMETERS: Final = (
 )
 
 
-def coordinate(situation: Situation, stage: float, drains: float) -> StagingPlan:
+def coordinate(situation: Situation, stage: str, drains: str) -> StagingPlan:
     """Let everybody drain at any time; the policy decides how fast."""
     everybody = range(len(situation.applications))
-    staging = _staging(situation, _STAGING[int(stage)])
+    staging = _staging(situation, stage)
     orders = orders_for(situation, staging, everybody)
-    return StagingPlan(orders, background=drains == 0)
+    return StagingPlan(orders, background=drains == "background")
 
 
 def _staging(situation: Situation, who: str) -> Sequence[int]:

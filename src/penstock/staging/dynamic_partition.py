@@ -48,7 +48,7 @@ PARAMETERS: Final = (
 )
 
 
-def coordinate(situation: Situation, by: float, split: float) -> StagingPlan:
+def coordinate(situation: Situation, by: str, split: str) -> StagingPlan:
     """Give a part to everybody who is in its I/O phase, and hold one for who comes."""
     sharers = situation.arrivals()
     part_of = dict(zip(sharers, _cut(situation, sharers, by, split), strict=True))
@@ -64,18 +64,16 @@ def coordinate(situation: Situation, by: float, split: float) -> StagingPlan:
 
 
 def _cut(
-    situation: Situation, sharers: Sequence[int], by: float, split: float
+    situation: Situation, sharers: Sequence[int], by: str, split: str
 ) -> list[tuple[int, ...]]:
     if not sharers:
         return []
-    if _SPLITS[int(split)] == "halve":
+    if split == "halve":
         return parts(halved(len(sharers), situation.targets))
     return parts(proportional(weights(situation, sharers, by), situation.targets))
 
 
-def _next_part(
-    situation: Situation, i: int, by: float, split: float
-) -> tuple[int, ...]:
+def _next_part(situation: Situation, i: int, by: str, split: str) -> tuple[int, ...]:
     """Return what `i` has if it is the next to begin; all targets if it would be none.
 
     Live, its first files are there before anybody can decide.

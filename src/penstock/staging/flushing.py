@@ -36,16 +36,15 @@ FLUSH_PARAMETERS: Final = (
 
 
 def turns(
-    situation: Situation, wanting: Sequence[int], flush: float, window: float
+    situation: Situation, wanting: Sequence[int], flush: str, window: float
 ) -> tuple[list[int], float]:
     """Return who of those `wanting` to drain may, and when to ask again (s)."""
-    order = _ORDERS[int(flush)]
-    if order == "all" or not wanting:
+    if flush == "all" or not wanting:
         return list(wanting), inf
-    if order == "priority":
+    if flush == "priority":
         standings = situation.applications
         return [min(wanting, key=lambda i: (-standings[i].priority, i))], inf
-    return _token(situation, wanting, window if order == "window" else inf)
+    return _token(situation, wanting, window if flush == "window" else inf)
 
 
 def _token(

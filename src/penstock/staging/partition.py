@@ -18,10 +18,10 @@ BY_PARAMETER: Final = Parameter(
 )
 
 
-def weights(situation: Situation, sharers: Sequence[int], by: float) -> list[float]:
+def weights(situation: Situation, sharers: Sequence[int], by: str) -> list[float]:
     """Return the data or the processes of those who share; all 1 if none is known."""
     standings = [situation.applications[i] for i in sharers]
-    if _BY[int(by)] == "processes":
+    if by == "processes":
         return [float(a.processes) for a in standings]
     data = [a.volume for a in standings]
     return data if sum(data) > 0 else [1.0] * len(data)

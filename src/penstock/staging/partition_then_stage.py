@@ -47,7 +47,7 @@ PARAMETERS: Final = (
 
 
 def coordinate(
-    situation: Situation, least: float, by: float, flush: float, window: float
+    situation: Situation, least: float, by: str, flush: str, window: float
 ) -> StagingPlan:
     """Give parts to the first to arrive; let the others stage."""
     arrivals = situation.arrivals()

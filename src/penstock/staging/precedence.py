@@ -23,7 +23,7 @@ def stage_behind(
     precedence: Sequence[int],
     *,
     blocks: bool,
-    flush: float,
+    flush: str,
     window: float,
 ) -> StagingPlan:
     """Let the first in `precedence` write through and the others stage.

@@ -29,7 +29,7 @@ __all__ = ["PARAMETERS", "coordinate"]
 PARAMETERS: Final = (BY_PARAMETER,)
 
 
-def coordinate(situation: Situation, by: float) -> StagingPlan:
+def coordinate(situation: Situation, by: str) -> StagingPlan:
     """Give everybody the same part at any time."""
     everybody = range(len(situation.applications))
     counts = proportional(weights(situation, everybody, by), situation.targets)

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""A strategy ready to decide: its function and its parameters; answers are checked."""
+"""A staging strategy with its parameters set; its answers are checked."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any
 
-from penstock.errors import PenstockError, PolicyError, reason_of
-from penstock.registry import Lookup, labelled, parameter_values
+from penstock.errors import PolicyError
+from penstock.registry import BoundPlugin
 from penstock.staging.limits import self_interference
 from penstock.staging.situation import Situation, StagingOrder, StagingPlan
 
@@ -16,22 +15,10 @@ __all__ = ["Strategy"]
 
 
 @dataclass(frozen=True)
-class Strategy:
-    """A strategy with its parameters set: what simulator and controller run."""
+class Strategy(BoundPlugin):
+    """A strategy with its parameters set: the simulator and the controller run it."""
 
-    name: str
-    """As in the table, or the dotted name of a user's own."""
-    label: str
-    """`name` with the parameters that are not at their default."""
-    coordinate: Callable[..., Any] = field(repr=False)
-    settings: Mapping[str, float] = field(repr=False)
-
-    @classmethod
-    def bind(cls, found: Lookup) -> Self:
-        """Return the strategy that was found, its parameters set."""
-        values = parameter_values(f"strategy {found.name}", found.declared, found.given)
-        label = labelled(found.name, found.declared, values)
-        return cls(found.name, label, found.function, values)
+    KIND = "strategy"
 
     def decide(self, situation: Situation) -> StagingPlan:
         """Return an order for every application, and when to ask again.
@@ -43,22 +30,13 @@ class Strategy:
         PolicyError
             If it fails, or answers what cannot be done.
         """
-        try:
-            plan = self.coordinate(situation, **self.settings)
-        except PenstockError:
-            raise
-        except Exception as error:
-            raise PolicyError(
-                f"strategy {self.label} failed: {reason_of(error)}"
-            ) from error
+        plan = self.call(situation)
         self._check(plan, situation)
         return plan  # type: ignore[no-any-return]
 
     def warnings(self, situation: Situation, plan: StagingPlan) -> list[str]:
         """Return what speaks against `plan`: see `penstock.staging.limits`."""
-        return [
-            f"strategy {self.label}: {w}" for w in self_interference(situation, plan)
-        ]
+        return [f"{self.title}: {w}" for w in self_interference(situation, plan)]
 
     def _check(self, plan: Any, situation: Situation) -> None:
         if not isinstance(plan, StagingPlan) or len(plan.orders) != len(
@@ -81,4 +59,4 @@ class Strategy:
             raise self._broken(f"{name!r} may drain at {order.drain_rate} bytes/s")
 
     def _broken(self, what: str) -> PolicyError:
-        return PolicyError(f"strategy {self.label}: {what}")
+        return PolicyError(what, where=self.title)

@@ -30,7 +30,7 @@ from penstock.staging.situation import Situation, StagingPlan
 __all__ = ["PARAMETERS", "coordinate"]
 
 
-def coordinate(situation: Situation, flush: float, window: float) -> StagingPlan:
+def coordinate(situation: Situation, flush: str, window: float) -> StagingPlan:
     """Let the first to arrive write; the others wait for their turn."""
     return stage_behind(
         situation, situation.arrivals(), blocks=True, flush=flush, window=window

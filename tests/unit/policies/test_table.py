@@ -82,5 +82,5 @@ def test_parameters_have_lawful_defaults_and_distinct_names(module: str) -> None
     names = [p.name for p in declared]
     assert len(set(names)) == len(names)
     for parameter in declared:
-        assert parameter.parse(str(parameter.default)) >= 0
+        assert parameter.number(parameter.parse(str(parameter.default))) >= 0
         assert parameter.meaning

@@ -263,7 +263,7 @@ def test_the_token_is_passed_on() -> None:
 def test_a_window_of_time_is_passed_on() -> None:
     def flush_all_in_turn(s: Situation) -> StagingPlan:
         wanting = [i for i, a in enumerate(s.applications) if a.staged > 0]
-        may, wake = turns(s, wanting, 2.0, 1.0)
+        may, wake = turns(s, wanting, "window", 1.0)
         orders = [StagingOrder(s.all_targets, True, i in may) for i in range(2)]
         return StagingPlan(orders, wake)
 

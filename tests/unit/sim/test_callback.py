@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,14 @@ import pytest
 from penstock.errors import PenstockError, PolicyError
 from penstock.kernels import interpreted, kernel
 from penstock.policies import POLICIES, get_policy
-from penstock.policies.policy import Policy
+from penstock.policies.policy import Parameter, Policy, bind
 from penstock.policies.view import View
 from penstock.sim import simulate
 from unit.samples import pair, steady_three
 
 
 def _policy(allocate: Any) -> Policy:
-    return Policy("mine", "mine", allocate, np.array([3.0]))
+    return bind("mine", allocate, (Parameter("three", "a number", 3.0),))
 
 
 def _serve_first(view: Any, rates: Any) -> float:
@@ -31,9 +32,7 @@ def _serve_first(view: Any, rates: Any) -> float:
 @pytest.mark.parametrize("name", POLICIES)
 def test_a_plain_twin_gives_the_bits_of_the_kernel(name: str) -> None:
     policy = get_policy(name)
-    plain = Policy(
-        policy.name, policy.label, interpreted(policy.allocate), policy.parameters
-    )
+    plain = replace(policy, function=interpreted(policy.allocate))
     kernel_run = simulate(steady_three(), policy, record=True)
     plain_run = simulate(steady_three(), plain, record=True)
     assert plain_run.lost.tobytes() == kernel_run.lost.tobytes()
