@@ -86,9 +86,8 @@ def _assert_complete(home: Path) -> dict[str, Any]:
 def test_the_list_names_every_figure(tmp_path: Path) -> None:
     lines = _done("reproduce", "--list", cwd=tmp_path).splitlines()
     assert [line.split()[0] for line in lines] == list(FIGURES)
-    for line, (_, shows) in zip(lines, FIGURES.values(), strict=True):
-        assert line.endswith(f" {shows}")
-        assert shows.startswith("papers/")
+    for line, entry in zip(lines, FIGURES.values(), strict=True):
+        assert line.endswith(f"  {entry.title} ({entry.source})")
 
 
 def test_an_unknown_figure_lists_the_known_ones(tmp_path: Path) -> None:

@@ -64,15 +64,13 @@ def small(scale):
     return Study("small", points, 6, ("fcfs", "mine.allocate"))
 
 def command():
-    from types import SimpleNamespace
     from matplotlib.figure import Figure
     from penstock.cli import main
     from penstock.papers import FIGURES
-    from penstock.experiments.reproduction import Reproduction
-    figure = Reproduction("small", "Small", "nowhere", small, lambda tables: Figure())
-    FIGURES["small"] = ("small", "a test")
-    name = "penstock.papers.small"
-    sys.modules[name] = SimpleNamespace(FIGURES={"small": figure})
+    from penstock.papers.catalog import FigureEntry
+    from penstock.papers.declaration import figure
+    FIGURES["small"] = FigureEntry("__main__", "nowhere", "Small")
+    figure("small", study=small, draw=lambda tables: Figure())
     return main(["reproduce", "small", "-o", "out", *sys.argv[1:]])
 
 if __name__ == "__main__":

@@ -1,23 +1,39 @@
 # SPDX-License-Identifier: MIT
-"""A figure or table of a paper, declared: what to compute, how to draw it, its claims.
+"""A figure or table of a paper: what to compute, how to draw it, what it claims.
 
-Adding one = one file in `penstock.papers` and one row in its table.
+A `Reproduction` is declared once, in the module of its figure (`penstock.papers` says
+how), and its claims are added by decorators (`penstock.experiments.claims`).
+`reproduce` goes through these steps:
+
+1. `study` gives the studies to run (or the rows, if nothing is simulated);
+2. the studies run, as far as their results are not on disk yet;
+3. `prepare` turns the rows of the studies into the rows that the figure shows;
+4. claims are checked, the figure is drawn, and `summary` gives the table to keep.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 import polars as pl
 from matplotlib.figure import Figure
 
-from penstock.errors import InputError
-from penstock.experiments.claims import Claim, Tables, judge
+from penstock.errors import InputError, InternalError
+from penstock.experiments.claims import (
+    Check,
+    Claim,
+    ClaimCase,
+    Tables,
+    Verdict,
+    claim_name,
+    judge,
+)
 from penstock.experiments.output.page import write_index, write_page
 from penstock.experiments.output.plots import save_figure
 from penstock.experiments.output.provenance import provenance
@@ -26,19 +42,39 @@ from penstock.experiments.runners.campaign import run_study
 from penstock.experiments.runners.executors import Executor, Progress
 from penstock.experiments.study import Declaration
 
-__all__ = ["Reproduction", "Scale", "reproduce", "reproduce_all"]
+__all__ = [
+    "Reproduction",
+    "Scale",
+    "Work",
+    "all_rows",
+    "reproduce",
+    "reproduce_all",
+    "unchanged",
+]
 
-#: What a figure needs.
+#: What a figure needs computed: studies, or rows that need no study.
 Work: TypeAlias = Declaration | tuple[Declaration, ...] | pl.DataFrame
+
+_Checking = TypeVar("_Checking", bound=Callable[..., Verdict])
 
 
 class Scale(StrEnum):
     """How much to compute."""
 
     SMOKE = "smoke"
-    """Seconds to a minute: shows that all works, the trends at best."""
+    """Seconds to a minute: shows that everything works, and rough trends."""
     PAPER = "paper"
-    """The paper's own number of instances."""
+    """The number of instances that the paper uses."""
+
+
+def unchanged(tables: Tables) -> Tables:
+    """Return the tables as they are."""
+    return tables
+
+
+def all_rows(tables: Tables) -> pl.DataFrame:
+    """Return the rows of the tables."""
+    return tables.rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +84,58 @@ class Reproduction:
     name: str
     title: str
     source: str
-    """Paper, figure, section."""
+    """Paper, section and figure."""
     study: Callable[[Scale], Work]
-    """What to compute: one or more studies or, where there is none, the rows."""
+    """Return the studies to run or, if nothing is simulated, the rows."""
     draw: Callable[[Tables], Figure]
-    claims: tuple[Claim, ...] = ()
-    summary: Callable[[Tables], pl.DataFrame] = lambda tables: tables.rows
-    """The table behind the figure, from what was computed."""
+    """Draw the prepared tables."""
+    prepare: Callable[[Tables], Tables] = unchanged
+    """Turn the rows of the studies into the rows that the figure shows."""
+    summary: Callable[[Tables], pl.DataFrame] = all_rows
+    """Return the table to keep beside the figure, from the prepared tables."""
+    claims: list[Claim] = field(default_factory=list)
+    """The claims declared so far, in this order; see `claim` and `claim_cases`."""
+
+    def claim(
+        self, sentence: str, *, name: str = "", source: str = "", note: str = ""
+    ) -> Callable[[_Checking], _Checking]:
+        """Declare that the decorated function checks `sentence`.
+
+        The function takes the prepared tables and returns a `Verdict`. `name` is the
+        name of the function with "-" for "_", and `source` that of the figure, unless
+        given. `note` explains why the claim may not hold here.
+        """
+
+        def declare(check: _Checking) -> _Checking:
+            case = ClaimCase(name or claim_name(check), sentence, source, note)
+            self._add(case, check)
+            return check
+
+        return declare
+
+    def claim_cases(self, *cases: ClaimCase) -> Callable[[_Checking], _Checking]:
+        """Declare that the decorated function checks several sentences.
+
+        The function is called with the prepared tables and the arguments of the case.
+        """
+
+        def declare(check: _Checking) -> _Checking:
+            for case in cases:
+                self._add(case, partial(check, **case.arguments))
+            return check
+
+        return declare
+
+    def _add(self, case: ClaimCase, check: Check) -> None:
+        if case.name in (claim.name for claim in self.claims):
+            raise InternalError(f"{self.name}: claim {case.name} is declared twice")
+        source = case.source or self.source
+        claim = Claim(case.name, source, case.sentence, check, case.note)
+        self.claims.append(claim)
 
 
-class _Judged(msgspec.Struct):
-    """What a page needs of a claim."""
+class _CheckedClaim(msgspec.Struct):
+    """The fields of a checked claim that a page shows."""
 
     says: str
     source: str
@@ -67,19 +144,21 @@ class _Judged(msgspec.Struct):
     note: str = ""
 
 
-class _Maker(msgspec.Struct):
+class _Origin(msgspec.Struct):
+    """The fields of the provenance that a page shows."""
+
     version: str
     command: str
 
 
 class _ClaimsRecord(msgspec.Struct):
-    """What a page needs of a figure's ``claims.json``."""
+    """The fields of a figure's ``claims.json`` that a page shows."""
 
     name: str
     title: str
     source: str
-    provenance: _Maker
-    claims: list[_Judged]
+    provenance: _Origin
+    claims: list[_CheckedClaim]
 
 
 def reproduce(
@@ -89,16 +168,19 @@ def reproduce(
     executor: Executor,
     progress: Progress,
 ) -> dict[str, Any]:
-    """Compute, draw and judge `figure`; leave its files in ``folder/name``.
+    """Compute and draw `figure`, check its claims, and write ``folder/name``.
 
-    Studies are kept in ``folder/studies``, where figures that need the same one
-    share it. A study of one's own has no `scale`. Returns the record that the index
-    page shows.
+    Results of studies are kept in ``folder/studies``; figures with the same study
+    share them. `scale` is None for a study that a user declared in a file.
+
+    Returns
+    -------
+    The content of ``claims.json``, which the index page shows.
     """
-    home = _folder(folder / figure.name)
+    home = _make_folder(folder / figure.name)
     work = figure.study(scale or Scale.PAPER)
     studies = (work,) if isinstance(work, Declaration) else work
-    tables = _tables(studies, folder / "studies", executor, progress)
+    tables = figure.prepare(_tables(studies, folder / "studies", executor, progress))
     seed, instances = (
         (None, None)
         if isinstance(studies, pl.DataFrame)
@@ -126,8 +208,8 @@ def reproduce(
     return record
 
 
-def _folder(path: Path) -> Path:
-    """Make a folder, before the work rather than after it."""
+def _make_folder(path: Path) -> Path:
+    """Make the folder of a figure before the work starts, so that errors come early."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -143,7 +225,7 @@ def _tables(
     executor: Executor,
     progress: Progress,
 ) -> Tables:
-    """Compute what is missing of the studies in `folder`; take rows as they are."""
+    """Run the studies as far as `folder` lacks results; return rows unchanged."""
     if isinstance(studies, pl.DataFrame):
         return Tables(studies, pl.DataFrame())
     rows, times = [], []
@@ -160,23 +242,23 @@ def reproduce_all(
     executor: Executor,
     progress: Progress,
 ) -> list[dict[str, Any]]:
-    """Reproduce several figures; write an index page of all that the folder holds."""
+    """Reproduce several figures; write an index page of all figures in the folder."""
     records = [reproduce(f, scale, folder, executor, progress) for f in figures]
-    ours = {record["name"] for record in records}
-    others = [
+    new_names = {record["name"] for record in records}
+    older_paths = [
         path
         for path in sorted(folder.glob("*/claims.json"))
-        if path.parent.name not in ours
+        if path.parent.name not in new_names
     ]
-    earlier = [record for path in others if (record := _earlier(path, progress))]
-    write_index([*records, *earlier], folder)
+    older = [record for path in older_paths if (record := _read(path, progress))]
+    write_index([*records, *older], folder)
     return records
 
 
-def _earlier(path: Path, progress: Progress) -> dict[str, Any] | None:
-    """Return the record of a figure that was there; None, and said, if it is none.
+def _read(path: Path, progress: Progress) -> dict[str, Any] | None:
+    """Return the record of a figure made earlier; report it and return None if invalid.
 
-    RATIONALE: whatever lies in the folder must not cost the verdicts of hours.
+    RATIONALE: an invalid file must not stop a run whose results took hours.
     """
     try:
         record = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])

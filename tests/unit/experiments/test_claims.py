@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Claims: records of verdicts, and means over chosen rows."""
+"""Claims: cases, names, records of verdicts, and means over chosen rows."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ import pytest
 
 from penstock.experiments.claims import (
     Claim,
+    ClaimCase,
     NoRowsError,
     Tables,
     Verdict,
+    case,
+    claim_name,
     judge,
     mean_of,
     some,
@@ -31,14 +34,33 @@ TABLES = Tables(ROWS, pl.DataFrame())
 
 def _claim(holds: object, note: str = "", **numbers: float) -> Claim:
     verdict = Verdict(holds, numbers)  # type: ignore[arg-type]
-    return Claim("c", "papers/0", "It is so.", lambda _tables: verdict, note)
+    return Claim("c", "paper 0", "It is so.", lambda _tables: verdict, note)
+
+
+def test_a_case_holds_the_arguments_of_the_check() -> None:
+    made = case("low", "It is low.", note="why", policy="a", most=0.5)
+    assert made == ClaimCase(
+        "low", "It is low.", note="why", arguments={"policy": "a", "most": 0.5}
+    )
+    assert case("low", "It is low.").arguments == {}
+
+
+@pytest.mark.parametrize(
+    ("function", "name"), [("fcfs_worst", "fcfs-worst"), ("_worst", "worst")]
+)
+def test_the_name_of_a_claim_comes_from_its_function(function: str, name: str) -> None:
+    def check(_tables: Tables) -> Verdict:
+        return Verdict(True, {})
+
+    check.__name__ = function
+    assert claim_name(check) == name
 
 
 def test_a_record_has_words_verdict_and_numbers() -> None:
     assert judge((_claim(True, x=1.0),), TABLES) == [
         {
             "name": "c",
-            "source": "papers/0",
+            "source": "paper 0",
             "says": "It is so.",
             "holds": True,
             "numbers": {"x": 1.0},

@@ -12,7 +12,8 @@ import polars as pl
 import pytest
 from matplotlib.figure import Figure
 
-from penstock.experiments.claims import Claim, Tables, Verdict
+from penstock.errors import InternalError
+from penstock.experiments.claims import Claim, Tables, Verdict, case, judge
 from penstock.experiments.reproduction import (
     Reproduction,
     Scale,
@@ -51,8 +52,13 @@ def _study(scale: Scale) -> Study:
 def _figure(name: str = "fig", study: Any = _study, **changes: Any) -> Reproduction:
     claim = Claim("c", "here", "There are rows.", lambda t: Verdict(True, {"n": 1}))
     return Reproduction(
-        name, "A <figure>", "papers/0", study, _draw, (claim,), **changes
+        name, "A <figure>", "paper 0", study, _draw, claims=[claim], **changes
     )
+
+
+def _empty_figure() -> Reproduction:
+    """Return a figure without claims."""
+    return Reproduction("fig", "A figure", "paper 0", _study, _draw)
 
 
 def _table(name: str = "tab") -> Reproduction:
@@ -73,6 +79,76 @@ def _content(folder: Path) -> dict[str, bytes]:
         for path in sorted(folder.rglob("*"))
         if path.is_file()
     }
+
+
+def test_a_claim_is_declared_above_its_check() -> None:
+    figure = _empty_figure()
+
+    @figure.claim("There are two rows.", note="why")
+    def two_rows(tables: Tables) -> Verdict:
+        return Verdict(tables.rows.height == 2, {"rows": tables.rows.height})
+
+    @figure.claim("So there are.", name="again", source="paper 0, section 1")
+    def other(tables: Tables) -> Verdict:
+        return two_rows(tables)
+
+    first, second = figure.claims
+    assert first == Claim("two-rows", "paper 0", "There are two rows.", two_rows, "why")
+    assert second == Claim("again", "paper 0, section 1", "So there are.", other)
+
+
+def test_one_function_checks_several_sentences_in_the_order_given() -> None:
+    figure = _empty_figure()
+
+    @figure.claim_cases(
+        case("a-low", "The ratio of a is under 2.", policy="a"),
+        case("b-low", "The ratio of b is under 2.", policy="b", source="s", note="n"),
+    )
+    def low(tables: Tables, policy: str) -> Verdict:
+        ratio = tables.rows.filter(pl.col("policy") == policy)["ratio"].item()
+        return Verdict(ratio < 2, {policy: ratio})
+
+    records = judge(figure.claims, Tables(ROWS, pl.DataFrame()))
+    assert [(r["name"], r["source"], r["holds"], r["numbers"]) for r in records] == [
+        ("a-low", "paper 0", True, {"a": 1.5}),
+        ("b-low", "s", False, {"b": 2.5}),
+    ]
+    assert records[1]["note"] == "n"
+
+
+def test_the_name_of_a_claim_is_used_once_per_figure() -> None:
+    figure, other = _empty_figure(), _empty_figure()
+
+    def check(_tables: Tables) -> Verdict:
+        return Verdict(True, {})
+
+    figure.claim("One.")(check)
+    other.claim("One.")(check)
+    with pytest.raises(InternalError, match="fig: claim check is declared twice"):
+        figure.claim("Two.")(check)
+
+
+def test_claims_drawing_and_summary_see_the_prepared_tables(tmp_path: Path) -> None:
+    seen: list[pl.DataFrame] = []
+
+    def prepare(tables: Tables) -> Tables:
+        return Tables(tables.rows.filter(pl.col("policy") == "b"), tables.times)
+
+    def draw(tables: Tables) -> Figure:
+        seen.append(tables.rows)
+        return Figure()
+
+    figure = Reproduction("tab", "", "", lambda _scale: ROWS, draw, prepare)
+
+    @figure.claim("One row is left.")
+    def one_row(tables: Tables) -> Verdict:
+        return Verdict(tables.rows.height == 1, {"rows": tables.rows.height})
+
+    record = _make(figure, tmp_path)
+    assert record["claims"][0]["numbers"] == {"rows": 1.0}
+    assert seen[0]["policy"].to_list() == ["b"]
+    kept = pl.read_parquet(tmp_path / "tab" / "tab.parquet")
+    assert kept.equals(ROWS.filter(pl.col("policy") == "b"))
 
 
 @pytest.mark.parametrize("figure", [_figure("x"), _table("x")], ids=["study", "rows"])

@@ -71,8 +71,8 @@ def main(arguments: argparse.Namespace) -> int:
         if arguments.figures:
             raise InputError("--list takes no figure", remedy="leave it out")
         width = max(map(len, FIGURES))
-        for name, (_, shows) in FIGURES.items():
-            sys.stdout.write(f"{name:{width}}  {shows}\n")
+        for name, entry in FIGURES.items():
+            sys.stdout.write(f"{name:{width}}  {entry.title} ({entry.source})\n")
         return 0
     if not arguments.figures:
         raise InputError("no figure named", remedy="see penstock reproduce --list")

@@ -237,12 +237,12 @@ _CLAIMS: Final = (
 FIGURES: Final = {
     "p4-drains": Reproduction(
         name="p4-drains",
-        title="Who drains when: strategies of papers/4 and policies of papers/1 "
-        f"(four applications of up to {ALONE_S * 1.5:g} s)",
+        title="Order of drains: strategies and policies "
+        f"(four applications, up to {ALONE_S * 1.5:g} s)",
         source=_SOURCE,
         study=_rows,
         draw=_draw,
-        claims=_CLAIMS,
+        claims=list(_CLAIMS),
         summary=_summary,
     ),
 }

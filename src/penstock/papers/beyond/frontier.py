@@ -31,7 +31,7 @@ FIGURES: Final = {
         source=_SOURCE,
         study=frontier_study,
         draw=lambda t: charts.draw_frontier(tables.means(t.rows), "efficiency"),
-        claims=(*claims.GAINS, *claims.DOMINATION, *claims.WINDOWS),
+        claims=[*claims.GAINS, *claims.DOMINATION, *claims.WINDOWS],
         summary=lambda t: tables.means(t.rows),
     ),
     "frontier-utilization": Reproduction(
@@ -40,7 +40,7 @@ FIGURES: Final = {
         source=_SOURCE,
         study=frontier_study,
         draw=lambda t: charts.draw_frontier(tables.means(t.rows), "utilization"),
-        claims=claims.UTILIZATION,
+        claims=list(claims.UTILIZATION),
         summary=lambda t: tables.means(t.rows),
     ),
     "frontier-gains": Reproduction(
@@ -49,7 +49,7 @@ FIGURES: Final = {
         source=_SOURCE,
         study=frontier_study,
         draw=lambda t: charts.draw_differences(tables.differences(t.rows, _BEYOND)),
-        claims=claims.GAINS,
+        claims=list(claims.GAINS),
         summary=lambda t: tables.differences(t.rows, _BEYOND),
     ),
     "frontier-domination": Reproduction(
@@ -58,7 +58,7 @@ FIGURES: Final = {
         source=_SOURCE,
         study=frontier_study,
         draw=lambda t: charts.draw_counts(tables.count_dominations(t.rows)),
-        claims=claims.DOMINATION,
+        claims=list(claims.DOMINATION),
         summary=lambda t: tables.count_dominations(t.rows),
     ),
     "frontier-windows": Reproduction(
@@ -67,7 +67,7 @@ FIGURES: Final = {
         source=_SOURCE,
         study=frontier_study,
         draw=lambda t: charts.draw_windows(tables.windows_under_base(t.rows)),
-        claims=claims.WINDOWS,
+        claims=list(claims.WINDOWS),
         summary=lambda t: tables.windows_under_base(t.rows),
     ),
 }

@@ -193,6 +193,6 @@ FIGURES: Final = {
         source="beyond the papers",
         study=_table,
         draw=_draw,
-        claims=_CLAIMS,
+        claims=list(_CLAIMS),
     ),
 }

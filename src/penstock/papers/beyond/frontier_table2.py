@@ -171,6 +171,6 @@ FIGURES: Final = {
         source="beyond the papers, on papers/1 section 5, Table 2",
         study=_table,
         draw=_draw,
-        claims=_CLAIMS,
+        claims=list(_CLAIMS),
     ),
 }

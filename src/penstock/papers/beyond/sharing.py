@@ -265,7 +265,7 @@ FIGURES: Final = {
         source=_SOURCE,
         study=_study,
         draw=_draw,
-        claims=(
+        claims=[
             Claim(
                 "yield-based-help-the-worst-off",
                 _SOURCE,
@@ -308,7 +308,7 @@ FIGURES: Final = {
                 "placement (mean difference).",
                 _placement_still_counts,
             ),
-        ),
+        ],
         summary=_table,
     ),
 }

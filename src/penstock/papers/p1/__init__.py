@@ -1,2 +1,73 @@
 # SPDX-License-Identifier: MIT
-"""Bandwidth-sharing strategies: Figures 2 to 10 and Table 2, with their claims."""
+"""Figures 2 to 10 and Table 2 of bandwidth sharing, with their claims.
+
+`FIGURES` names the module, the place in the paper and the title of every figure; the
+README of this folder lists the claims and the run times.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from penstock.papers.catalog import figure_entries
+
+__all__ = ["FIGURES"]
+
+#: Figure -> its module, source and title.
+FIGURES: Final = figure_entries(
+    __name__,
+    "bandwidth sharing",
+    {
+        "p1-fig2": (
+            "synthetic",
+            "section 6.2.2, Figure 2",
+            "Impact of the aimed I/O pressure",
+        ),
+        "p1-fig3": (
+            "synthetic",
+            "section 6.2.2, Figure 3",
+            "Yields by iteration length",
+        ),
+        "p1-fig4": ("synthetic", "section 6.2.2, Figure 4", "Yields by I/O fraction"),
+        "p1-params": (
+            "synthetic",
+            "section 6.2.2, impact of the other parameters",
+            "Impact of n_small, sigma and noise at I/O pressure 0.8",
+        ),
+        "p1-table2": (
+            "table2",
+            "section 5, Table 2",
+            "Lower bounds on competitive ratios, stated and measured",
+        ),
+        "p1-fig5": (
+            "apex",
+            "section 6.3.2, Figure 5",
+            "MinYield of FairShare on APEX workloads",
+        ),
+        "p1-fig6": (
+            "apex",
+            "section 6.3.3, Figure 6",
+            "MinYield of all strategies over FairShare's, NERSC",
+        ),
+        "p1-fig7": (
+            "apex",
+            "section 6.3.4, Figure 7",
+            "MinYield of all strategies over FairShare's, TRILAB",
+        ),
+        "p1-fig8": (
+            "apex",
+            "section 6.3.5, Figure 8",
+            "Efficiency of all strategies on APEX workloads",
+        ),
+        "p1-fig9": (
+            "apex",
+            "section 6.3.6, Figure 9",
+            "Utilization of all strategies on APEX workloads",
+        ),
+        "p1-fig10": (
+            "apex",
+            "section 6.3.7, Figure 10",
+            "Simulation time of all strategies on APEX workloads",
+        ),
+    },
+)

@@ -100,7 +100,7 @@ def _binned_figure(
         source=f"papers/1 section {section}, Figure {number}",
         study=_study,
         draw=draw,
-        claims=claims.BY_FIGURE[number],
+        claims=list(claims.BY_FIGURE[number]),
         summary=lambda t: binned(claims.timed(t), metric, panel="trace"),
     )
 
@@ -113,7 +113,7 @@ def _ratio_figure(number: int, section: str, trace: str) -> Reproduction:
         source=f"papers/1 section {section}, Figure {number}",
         study=_study,
         draw=lambda t: _draw_ratios(t, trace),
-        claims=claims.BY_FIGURE[number],
+        claims=list(claims.BY_FIGURE[number]),
         summary=lambda t: _ratios(t, trace),
     )
 
@@ -125,7 +125,7 @@ FIGURES: Final = {
         source="papers/1 section 6.3.2, Figure 5",
         study=_study,
         draw=_draw_fair_share,
-        claims=claims.BY_FIGURE[5],
+        claims=list(claims.BY_FIGURE[5]),
         summary=_window_statistics,
     ),
     "p1-fig6": _ratio_figure(6, "6.3.3", "NERSC"),

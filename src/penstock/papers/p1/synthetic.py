@@ -137,7 +137,7 @@ FIGURES: Final = {
         source="papers/1 section 6.2.2, Figure 2",
         study=_pressure_study,
         draw=_draw_pressures,
-        claims=claims.on_aimed(claims.PRESSURE, _aimed),
+        claims=list(claims.on_aimed(claims.PRESSURE, _aimed)),
         summary=lambda tables: _aimed(tables).rows.drop("yields"),
     ),
     "p1-fig3": Reproduction(
@@ -146,7 +146,7 @@ FIGURES: Final = {
         source="papers/1 section 6.2.2, Figure 3",
         study=_pressure_study,
         draw=lambda t: _draw_by_rank(t, "omega", "rank of the iteration length ω"),
-        claims=claims.on_curves(claims.OMEGA, _by_omega),
+        claims=list(claims.on_curves(claims.OMEGA, _by_omega)),
         summary=_by_omega,
     ),
     "p1-fig4": Reproduction(
@@ -155,7 +155,7 @@ FIGURES: Final = {
         source="papers/1 section 6.2.2, Figure 4",
         study=_pressure_study,
         draw=lambda t: _draw_by_rank(t, "fraction", "rank of the I/O fraction φ"),
-        claims=claims.on_curves(claims.FRACTION, _by_fraction),
+        claims=list(claims.on_curves(claims.FRACTION, _by_fraction)),
         summary=_by_fraction,
     ),
     "p1-params": Reproduction(
@@ -164,6 +164,6 @@ FIGURES: Final = {
         source="papers/1 section 6.2.2, impact of the other parameters",
         study=_parameter_study,
         draw=_draw_parameters,
-        claims=claims.PARAMETERS,
+        claims=list(claims.PARAMETERS),
     ),
 }

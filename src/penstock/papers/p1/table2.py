@@ -312,6 +312,6 @@ FIGURES: Final = {
         source=_SOURCE,
         study=_table,
         draw=_draw,
-        claims=tuple(_claim(*entry) for entry in _entries()),
+        claims=[_claim(*entry) for entry in _entries()],
     ),
 }

@@ -424,7 +424,7 @@ def _figures(
             source=parts,
             study=case_study(case),
             draw=lambda t: _draw_parts(t, note),
-            claims=_part_claims(parts),
+            claims=list(_part_claims(parts)),
             summary=_part_summary,
         ),
         second: Reproduction(
@@ -433,7 +433,7 @@ def _figures(
             source=idle,
             study=case_study(case),
             draw=lambda t: _draw_idletime(t, note),
-            claims=_idle_claims(idle),
+            claims=list(_idle_claims(idle)),
             summary=_idle_summary,
         ),
     }

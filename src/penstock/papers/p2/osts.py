@@ -239,7 +239,7 @@ FIGURES: Final = {
         source=_FIG12,
         study=case_study(OSTS),
         draw=_draw_outcome,
-        claims=(
+        claims=[
             Claim(
                 "bba-better-under-little-stress",
                 _FIG12,
@@ -271,7 +271,7 @@ FIGURES: Final = {
                 _static_excellent,
                 note=_NOTE,
             ),
-        ),
+        ],
         summary=_outcome_table,
     ),
     "p2-fig13": Reproduction(
@@ -280,7 +280,7 @@ FIGURES: Final = {
         source=_FIG13,
         study=_both_studies,
         draw=_draw_difference,
-        claims=(
+        claims=[
             Claim(
                 "differences-below-5-per-cent",
                 _FIG13,
@@ -313,7 +313,7 @@ FIGURES: Final = {
                 _static_unreliable,
                 note=_NOTE,
             ),
-        ),
+        ],
         summary=_difference_table,
     ),
 }

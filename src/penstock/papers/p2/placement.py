@@ -335,12 +335,12 @@ class _Case:
             for figure in (
                 Reproduction(
                     name=f"p2-fig{self.first}",
-                    title="Mean-I/O-SlowDown with GNC and with random placement, "
-                    f"relative to GC{what}",
+                    title="Mean-I/O-SlowDown of GNC and random placement, "
+                    f"over GC{what}",
                     source=self._place(0),
                     study=case_study(self.case),
                     draw=lambda t: _draw_relative(t, self.note),
-                    claims=_relative_claims(self._place(0)),
+                    claims=list(_relative_claims(self._place(0))),
                     summary=_relative_summary,
                 ),
                 Reproduction(
@@ -349,7 +349,7 @@ class _Case:
                     source=self._place(1),
                     study=case_study(self.case),
                     draw=lambda t: _draw_spread(t, self.note),
-                    claims=_spread_claims(self._place(1)),
+                    claims=list(_spread_claims(self._place(1))),
                     summary=_spread_table,
                 ),
                 Reproduction(
@@ -358,7 +358,7 @@ class _Case:
                     source=self._place(2),
                     study=case_study(self.case),
                     draw=lambda t: _draw_spread_by_load(t, self.note),
-                    claims=_load_claims(self._place(2)),
+                    claims=list(_load_claims(self._place(2))),
                     summary=_by_placement,
                 ),
             )

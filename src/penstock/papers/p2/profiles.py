@@ -216,7 +216,7 @@ FIGURES: Final = {
         source=_FIG1,
         study=_table(IO_NODES),
         draw=lambda t: _draw(t, "I/O nodes n", ""),
-        claims=_behaviours(_FIG1, "I/O nodes"),
+        claims=list(_behaviours(_FIG1, "I/O nodes")),
     ),
     "p2-fig2": Reproduction(
         name="p2-fig2",
@@ -224,7 +224,7 @@ FIGURES: Final = {
         source=_FIG2,
         study=_table(OSTS),
         draw=lambda t: _draw(t, "OSTs n", GENERATED),
-        claims=_behaviours(_FIG2, "OSTs"),
+        claims=list(_behaviours(_FIG2, "OSTs")),
     ),
     "p2-fig10": Reproduction(
         name="p2-fig10",
@@ -232,7 +232,7 @@ FIGURES: Final = {
         source=_FIG10,
         study=_table(IO_NODES),
         draw=_draw_classes,
-        claims=(
+        claims=[
             Claim(
                 "curves-keep-their-class",
                 _FIG10,
@@ -250,6 +250,6 @@ FIGURES: Final = {
                 "rise throughout and yet fall a little at the end, or fall after a "
                 "small rise: its own best number is then not the class's.",
             ),
-        ),
+        ],
     ),
 }

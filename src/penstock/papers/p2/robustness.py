@@ -162,7 +162,7 @@ FIGURES: Final = {
         source=_SOURCE,
         study=case_study(IO_NODES),
         draw=_draw,
-        claims=(
+        claims=[
             Claim(
                 "negligible",
                 _SOURCE,
@@ -202,7 +202,7 @@ FIGURES: Final = {
                 _robust,
                 note=_NOTE,
             ),
-        ),
+        ],
         summary=_table,
     ),
 }

@@ -25,6 +25,7 @@ from penstock.experiments.placement_study import (
 )
 from penstock.experiments.reproduction import Scale
 from penstock.experiments.study import sweep
+from penstock.papers.p2 import GENERATED
 
 __all__ = [
     "ALLOCATIONS",
@@ -54,8 +55,6 @@ __all__ = [
 
 IO_NODES: Final = "io-nodes"
 OSTS: Final = "osts"
-#: To be said wherever the profiles of "osts" are shown.
-GENERATED: Final = "OST profiles generated from a fit, not measured"
 
 RANDOM: Final = "random"
 STATIC: Final = "static"

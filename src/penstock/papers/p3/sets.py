@@ -278,7 +278,7 @@ FIGURES: Final = {
         draw=lambda t: grouped_boxes(
             t.rows, "n_high", ("set_utilization",), points=True
         ),
-        claims=_UTILIZATION_CLAIMS,
+        claims=list(_UTILIZATION_CLAIMS),
     ),
     "p3-fig1b": Reproduction(
         name="p3-fig1b",
@@ -286,7 +286,7 @@ FIGURES: Final = {
         source=_FIG1B,
         study=_sets_study,
         draw=lambda t: grouped_boxes(t.rows, "n_high", ("stretch",), points=True),
-        claims=_STRETCH_CLAIMS,
+        claims=list(_STRETCH_CLAIMS),
     ),
     "p3-ablation": Reproduction(
         name="p3-ablation",
@@ -294,6 +294,6 @@ FIGURES: Final = {
         source=_ABLATION,
         study=_ablation_study,
         draw=_draw_ablation,
-        claims=_ABLATION_CLAIMS,
+        claims=list(_ABLATION_CLAIMS),
     ),
 }

@@ -168,7 +168,7 @@ FIGURES: Final = {
         source=_FIG11,
         study=_rows(_ONE, (_TWO, "cm1")),
         draw=_draw(_ONE),
-        claims=_CLAIMS11,
+        claims=list(_CLAIMS11),
     ),
     "p4-fig12": Reproduction(
         name="p4-fig12",
@@ -176,6 +176,6 @@ FIGURES: Final = {
         source=_FIG12,
         study=_rows("cm1", (_ONE, _TWO)),
         draw=_draw("cm1"),
-        claims=_CLAIMS12,
+        claims=list(_CLAIMS12),
     ),
 }

@@ -375,7 +375,7 @@ def _figure(
         source=source,
         study=_rows8 if number == 8 else _rows(strategy),
         draw=_draw(strategy),
-        claims=claims,
+        claims=list(claims),
     )
 
 

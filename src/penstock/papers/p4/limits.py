@@ -293,7 +293,7 @@ FIGURES: Final = {
         source=_FIG15,
         study=_buffering_rows,
         draw=_draw_buffering,
-        claims=_CLAIMS15,
+        claims=list(_CLAIMS15),
     ),
     "p4-fig16": Reproduction(
         name="p4-fig16",
@@ -301,6 +301,6 @@ FIGURES: Final = {
         source=_FIG16,
         study=_duration_rows,
         draw=_draw_durations,
-        claims=_CLAIMS16,
+        claims=list(_CLAIMS16),
     ),
 }

@@ -256,7 +256,7 @@ FIGURES: Final = {
         source=_FIG9,
         study=_static_rows,
         draw=_draw_static,
-        claims=_CLAIMS9,
+        claims=list(_CLAIMS9),
     ),
     "p4-fig10": Reproduction(
         name="p4-fig10",
@@ -264,6 +264,6 @@ FIGURES: Final = {
         source=_FIG10,
         study=_dynamic_rows,
         draw=_draw_dynamic,
-        claims=_CLAIMS10,
+        claims=list(_CLAIMS10),
     ),
 }

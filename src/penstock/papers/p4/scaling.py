@@ -197,7 +197,7 @@ FIGURES: Final = {
         source=_FIG13,
         study=_instances_rows,
         draw=_draw_instances,
-        claims=_CLAIMS13,
+        claims=list(_CLAIMS13),
     ),
     "p4-fig14": Reproduction(
         name="p4-fig14",
@@ -205,6 +205,6 @@ FIGURES: Final = {
         source=_FIG14,
         study=_three_rows,
         draw=_draw_three,
-        claims=_CLAIMS14,
+        claims=list(_CLAIMS14),
     ),
 }

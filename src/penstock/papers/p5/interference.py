@@ -125,11 +125,11 @@ _SOURCE: Final = "papers/5 section 2, Figure 1"
 FIGURES: Final = {
     "p5-fig1": Reproduction(
         name="p5-fig1",
-        title="Slowdown of BTIO beside IOR by the size of its requests",
+        title="Slowdown of BTIO beside IOR by the size of its requests (fitted)",
         source=f"{_SOURCE} (concurrency and cost of a request fitted)",
         study=_table,
         draw=_draw,
-        claims=(
+        claims=[
             Claim(
                 "small-slowed-more",
                 _SOURCE,
@@ -151,6 +151,6 @@ FIGURES: Final = {
                 "what DSFQ gives it.",
                 _two_level_restores_more,
             ),
-        ),
+        ],
     ),
 }

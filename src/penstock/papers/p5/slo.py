@@ -315,7 +315,7 @@ FIGURES: Final = {
         source=_FIG3,
         study=_rates,
         draw=_draw_rates,
-        claims=(
+        claims=[
             Claim(
                 "saturated-when-both-are-on",
                 _FIG3,
@@ -345,7 +345,7 @@ FIGURES: Final = {
                 "(within 10 %).",
                 _ours_proportional,
             ),
-        ),
+        ],
     ),
     "p5-fig4": Reproduction(
         name="p5-fig4",
@@ -353,7 +353,7 @@ FIGURES: Final = {
         source=_FIG4,
         study=_windows,
         draw=_draw_depths,
-        claims=(
+        claims=[
             Claim(
                 "small-to-infinite",
                 _FIG4,
@@ -382,7 +382,7 @@ FIGURES: Final = {
                 "against the first).",
                 _high_more_often,
             ),
-        ),
+        ],
     ),
     "p5-fig5": Reproduction(
         name="p5-fig5",
@@ -390,7 +390,7 @@ FIGURES: Final = {
         source=_FIG5,
         study=_responses,
         draw=_draw_responses,
-        claims=(
+        claims=[
             Claim(
                 "bound-met-when-not-overloaded",
                 _FIG5,
@@ -432,6 +432,6 @@ FIGURES: Final = {
                 "After 200 s more of them are beyond 300 ms (App2).",
                 _worse_later,
             ),
-        ),
+        ],
     ),
 }

@@ -35,7 +35,9 @@ from penstock.papers.beyond.frontier_tables import (
 from penstock.papers.p1.policies_of_paper import EIGHT
 from penstock.policies import POLICIES, RECOMMENDED
 
-NAMES = [name for name, (module, _) in FIGURES.items() if module == "beyond.frontier"]
+NAMES = [
+    name for name, entry in FIGURES.items() if entry.module.endswith("beyond.frontier")
+]
 FACTS = {"version": "0", "command": "test"}
 WORSE = -0.05
 

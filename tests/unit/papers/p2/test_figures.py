@@ -144,7 +144,7 @@ def test_the_claims_of_a_figure_are_judged(
 @pytest.mark.parametrize("twin", TWINS)
 def test_osts_are_judged_by_the_claims_of_the_io_nodes(twin: str) -> None:
     ours, theirs = get_figure(twin).claims, get_figure(TWINS[twin]).claims
-    assert [claim.says for claim in ours] == [claim.says for claim in theirs]
+    assert [claim.sentence for claim in ours] == [claim.sentence for claim in theirs]
 
 
 # --- Claims, on tables made by hand -----------------------------------------------

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: MIT
+"""The catalogue of figures: complete, without repetition, and cheap to import."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from penstock.errors import UnknownNameError
+from penstock.papers import FIGURES, get_figure
+from penstock.papers.catalog import FigureEntry, figure_entries
+
+#: Imports that take longer than the list of figures may.
+HEAVY = ("matplotlib", "numpy", "polars", "numba", "scipy", "penstock.experiments")
+
+
+def test_the_source_of_a_figure_begins_with_its_paper() -> None:
+    rows = {"p0-fig1": ("module", "section 1, Figure 1", "Title")}
+    assert figure_entries("papers.p0", "the paper", rows) == {
+        "p0-fig1": FigureEntry(
+            "papers.p0.module", "the paper, section 1, Figure 1", "Title"
+        )
+    }
+    (entry,) = figure_entries("papers.beyond", "", rows).values()
+    assert entry.source == "section 1, Figure 1"
+
+
+def test_no_two_figures_share_a_title_or_a_source_in_a_paper() -> None:
+    titles = [entry.title for entry in FIGURES.values()]
+    assert len(set(titles)) == len(titles)
+    sources = [e.source for e in FIGURES.values() if ".beyond." not in e.module]
+    assert len(set(sources)) == len(sources)
+
+
+def test_the_catalogue_imports_nothing_heavy() -> None:
+    code = "import sys, penstock.papers; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    loaded = set(done.stdout.split())
+    assert "penstock.papers.beyond" in loaded
+    assert loaded.isdisjoint(HEAVY)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_figure_is_declared_with_title_source_and_claims(name: str) -> None:
+    figure = get_figure(name)
+    entry = FIGURES[name]
+    assert (figure.name, figure.title) == (name, entry.title)
+    names = [claim.name for claim in figure.claims]
+    assert len(set(names)) == len(names) > 0
+
+
+def test_an_unknown_figure_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(UnknownNameError, match="p1-fig22") as error:
+        get_figure("p1-fig22")
+    assert "p1-fig2" in str(error.value)
