@@ -4,7 +4,7 @@
 ``make bench`` or ``python benchmarks/run.py [--json FILE] [--rounds N]``. Every
 figure is the least of several interleaved rounds: these are noisy machines. The
 results are checked too: exit status 1 if penstock and a baseline disagree on the
-yields by more than they may (docs/model.md says how much that is).
+yields by more than they may (docs/background/model.md says how much that is).
 """
 
 from __future__ import annotations

@@ -9,7 +9,8 @@ is never posted before r_ij and must be complete at
 
 Only the volume needed to reach the yield counts. If no pre-emptive fluid schedule
 with these releases and deadlines, caps b_i and capacity B exists, no scheduler
-reaches y, whatever it knows. Bisection on y; ``docs/bound.md`` has the proof.
+reaches y, whatever it knows. Bisection on y; the proof is in
+``docs/background/bound.md``.
 
 T_i is t_end. An application that finishes earlier keeps the yield that it has at
 that instant (`Run.yields`): T_i = min(t_end, tau_i + X_i / y), where X_i is all the

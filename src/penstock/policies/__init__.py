@@ -104,7 +104,7 @@ POLICIES: Final[dict[str, TableRow]] = {
     ),
 }
 
-#: The policy to take if there is no reason for another: ``docs/beyond.md``.
+#: The policy to take if there is no reason for another: ``docs/background/beyond.md``.
 RECOMMENDED: Final = "soft-deadline"
 
 POLICY_REGISTRY: Final = Registry(

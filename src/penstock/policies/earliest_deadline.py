@@ -35,8 +35,8 @@ Source
     every set of deadlines that can be kept where one operation is served at a time.
     Where several are, a long one with a small cap has a late deadline, and must begin
     early all the same: by its margin. So V_i counts by what the operation takes of the
-    storage in all, V_i / B, and at a time, b_i / B. ``docs/beyond.md`` says what that
-    is worth.
+    storage in all, V_i / B, and at a time, b_i / B. Measured in
+    ``docs/background/beyond.md``.
 """
 
 from __future__ import annotations

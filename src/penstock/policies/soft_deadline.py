@@ -29,7 +29,7 @@ Properties
     of the window if it has one. O(k) per decision.
 
 Source
-    Beyond the papers; ``docs/beyond.md`` derives the terms. The burden: serving i
+    Beyond the papers: ``docs/background/beyond.md`` derives it. The burden: serving i
     first delays the others by V_i / B and favours p_i nodes (weighted shortest
     first), and it comes back after omega_i (share of I/O V_i / omega_i, what counts
     when storage is saturated); 0.7 lies between. The cube and (1 - Z)^2 protect

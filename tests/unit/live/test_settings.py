@@ -118,7 +118,7 @@ def test_the_folder(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_setting_is_in_the_table_and_in_the_documentation() -> None:
     table = settings_table()
     assert [row[0] for row in table] == [item.name for item in fields(Settings)]
-    page = (ROOT / "docs" / "live.md").read_text()
+    page = (ROOT / "docs" / "reference" / "settings.md").read_text()
     for name, default, meaning, _ in table:
         shown = f"`{default}`" if default else ""
         assert f"| `{name}` | {shown} | {meaning} |" in page

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Run a study of your own: a sweep over workloads, parameters and policies.
 
-FILE is a TOML file; ``docs/studies.md`` describes it. The folder receives the
-figure (SVG, PNG), all rows (Parquet, CSV) and a page. Stopped at any point, the
+FILE is a TOML file; ``docs/how-to/run-a-study.md`` describes it. The folder receives
+the figure (SVG, PNG), all rows (Parquet, CSV) and a page. Stopped at any point, the
 same command goes on.
 """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Results as JSON documents; `docs/formats.md` describes every key."""
+"""Results as JSON documents; `docs/reference/formats.md` describes every key."""
 
 from __future__ import annotations
 

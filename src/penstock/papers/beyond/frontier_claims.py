@@ -22,7 +22,7 @@ from penstock.policies import RECOMMENDED
 
 __all__ = ["DOMINATION", "GAINS", "UTILIZATION", "WINDOWS"]
 
-_SOURCE: Final = "beyond the papers: docs/beyond.md"
+_SOURCE: Final = "beyond the papers: docs/background/beyond.md"
 _PAPERS: Final = ("pressure", "io-sets", "NERSC", "TRILAB")
 _OTHERS: Final = ("parameters", "caps", "history")
 _GAP: Final = 0.25
@@ -115,7 +115,8 @@ GAINS: Final = (
         "Efficiency of look-ahead-greedy-yield, in the mean, at every pressure of the "
         "synthetic workload, on IO-SETS and on both APEX workloads.",
         _at_least(_PAPERS),
-        "Above saturation it keeps MinYield and gives up Efficiency (docs/beyond.md).",
+        "Above saturation it keeps MinYield and gives up Efficiency "
+        "(docs/background/beyond.md).",
     ),
     Claim(
         "default-strictly-ahead",
@@ -138,7 +139,8 @@ GAINS: Final = (
         "It closes at least a quarter of the gap in MinYield between the best of the "
         "eight and the bound at W = 0.8 and W = 1.",
         _closes_a_quarter,
-        "The bound knows the future and is not reached: docs/beyond.md, limits.",
+        "The bound knows the future and is not reached: see the limits in "
+        "docs/background/beyond.md.",
     ),
 )
 

@@ -31,7 +31,7 @@ from penstock.workloads import Apex
 
 __all__ = ["FIGURES"]
 
-_SOURCE: Final = "beyond the papers: docs/beyond.md"
+_SOURCE: Final = "beyond the papers: docs/background/beyond.md"
 _MACHINES: Final = {Scale.SMOKE: (10,), Scale.PAPER: (7, 8, 9, 10)}
 _WINDOWS: Final = {Scale.SMOKE: 10, Scale.PAPER: 200}
 _SEED: Final = {Scale.SMOKE: 101, Scale.PAPER: 2001}

@@ -39,7 +39,7 @@ from penstock.sim import simulate
 
 __all__ = ["FIGURES"]
 
-_SOURCE: Final = "beyond the papers: docs/beyond.md"
+_SOURCE: Final = "beyond the papers: docs/background/beyond.md"
 _APPLICATIONS: Final = {Scale.SMOKE: 8, Scale.PAPER: 32}
 _BEYOND: Final = ("earliest-deadline", "short-over-loss", "soft-deadline")
 #: The table takes the limit 0 of delta.

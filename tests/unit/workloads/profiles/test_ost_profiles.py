@@ -23,7 +23,7 @@ from penstock.workloads.profiles.profiles import measured, profiles, read_profil
 
 ROOT = Path(__file__).parents[4]
 SCRIPT = ROOT / "scripts" / "fit_ost_profiles.py"
-GUIDE = ROOT / "docs" / "profiles.md"
+GUIDE = ROOT / "docs" / "background" / "profiles.md"
 
 PARAMETER = st.one_of(st.just(0.0), st.floats(1e-3, 10.0))
 
