@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Judging runs: objectives, and the bound that no scheduler can beat."""
+"""Evaluation of runs: objectives, and bounds that no scheduler can exceed."""
 
 from penstock.analysis.bound import Bound, min_yield_bound
 from penstock.analysis.metrics import Metrics, measure

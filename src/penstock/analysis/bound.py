@@ -1,29 +1,28 @@
 # SPDX-License-Identifier: MIT
-"""Upper bound on MinYield (papers/1 eq. 8) that holds for every scheduler.
+"""Upper bound on MinYield (bandwidth sharing, equation 8) for every scheduler.
 
 Rule. To have yield y at T_i, application i may lose at most (1 - y)(T_i - tau_i)
-seconds. So its operation j, posted at r_ij and complete at c_ij in dedicated mode,
-is never posted before r_ij and must be complete at
+seconds. Its operation j is posted at r_ij and completes at c_ij in dedicated mode. No
+scheduler posts it before r_ij, and it must complete at
 
     d_ij = c_ij + slack_i(y),  slack_i(y) = (1 - y)(T_i - tau_i) - lost_i(start).
 
-Only the volume needed to reach the yield counts. If no pre-emptive fluid schedule
-with these releases and deadlines, caps b_i and capacity B exists, no scheduler
-reaches y, whatever it knows. Bisection on y; the proof is in
-``docs/background/bound.md``.
+Only the volume that is needed to reach the yield counts. If there is no pre-emptive
+fluid schedule with these releases and deadlines, caps b_i and capacity B, then no
+scheduler reaches y, even if it knows the future. The bound is found by bisection on y.
+The proof is in ``docs/background/bound.md``.
 
-T_i is t_end. An application that finishes earlier keeps the yield that it has at
-that instant (`Run.yields`): T_i = min(t_end, tau_i + X_i / y), where X_i is all the
-progress that it can make.
+T_i is t_end. An application that finishes earlier keeps the yield of that instant
+(`Run.yields`): T_i = min(t_end, tau_i + X_i / y), where X_i is its total progress.
 
-Where storage has several targets they are taken for one that is as large as all of
-them: no schedule becomes impossible, so the bound still holds.
+Several storage targets are replaced by one target with the sum of their bandwidths.
+Every schedule remains possible, so the bound still holds.
 
 Feasibility of one yield y, for n operations of m applications:
 
-- every b_i = B: earliest deadline first, exact, O(n log m) (method "edf");
-- else: maximum flow, exact, up to `FLOW_LIMIT` (method "flow");
-- beyond: EDF with the caps ignored, weaker but still a bound ("edf-relaxed").
+- if every b_i = B: earliest deadline first, exact, O(n log m) (method "edf");
+- otherwise, up to `FLOW_LIMIT`: maximum flow, exact (method "flow");
+- above that limit: EDF without caps, a weaker bound (method "edf-relaxed").
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ __all__ = [
 Method: TypeAlias = Literal["edf", "flow", "edf-relaxed"]
 _Indices: TypeAlias = NDArray[np.int64]
 
-#: Most applications x operations for which maximum flows are computed.
+#: Largest product of applications and operations for which maximum flow is used.
 FLOW_LIMIT: Final = 100_000
 
 _EPSILON: Final = float(np.finfo(np.float64).eps)
@@ -62,7 +61,7 @@ _EPSILON: Final = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """What no scheduler can exceed."""
+    """An upper bound that no scheduler can exceed."""
 
     min_yield: float
     """Upper bound on MinYield: the infeasible end of the bisection."""
@@ -71,15 +70,15 @@ class Bound:
 
 
 def min_yield_bound(instance: Instance, *, tolerance: float = 1e-9) -> Bound:
-    """Return an upper bound on the MinYield that any scheduler reaches.
+    """Return an upper bound on the MinYield of any scheduler.
 
     Parameters
     ----------
     instance
-        May bring history, and applications that finish inside the window.
+        Applications may have a past, and may finish inside the window.
     tolerance
-        The result exceeds the largest feasible target by this at most, rounding
-        apart. Rounding is always granted to the scheduler, never taken from it.
+        Largest difference between the result and the largest feasible yield.
+        Rounding errors are added to the bound, so the bound is never too low.
     """
     if not tolerance > 0:
         raise InputError(
@@ -98,10 +97,10 @@ def min_yield_bound(instance: Instance, *, tolerance: float = 1e-9) -> Bound:
 
 
 def pooled(instance: Instance) -> Instance:
-    """Return an instance on one target that can do all that several can.
+    """Return an equivalent or easier instance with a single target.
 
-    Where they are shared by time: N of them do N seconds of I/O per second, of which
-    application i takes up n_i while it moves b_i bytes.
+    N targets that are shared by time serve N seconds of I/O per second. Application i
+    uses n_i of them while it transfers b_i bytes per second.
     """
     if instance.platform.sharing is Sharing.BANDWIDTH:
         return instance
@@ -122,16 +121,19 @@ def pooled(instance: Instance) -> Instance:
 def bisect_target(
     feasible: Callable[[float], bool], high: float, tolerance: float
 ) -> float:
-    """Return `high` if feasible, else an infeasible target, `tolerance` off at most."""
+    """Return `high` if it is feasible, otherwise the smallest infeasible target found.
+
+    The result exceeds the largest feasible target by at most `tolerance`.
+    """
     return _search(lambda target: -1.0 if feasible(target) else 1.0, high, tolerance)
 
 
 def _search(late: Callable[[float], float], high: float, tolerance: float) -> float:
-    """Bisect where `late` becomes positive; return the end where it is, or `high`.
+    """Return the smallest target found at which `late` is positive, or `high`.
 
-    Every other step is one of regula falsi: lateness is close to linear in the
-    target, so a third of the steps is enough. With -1 and 1 for values it is plain
-    bisection. Only the sign decides, how good the guesses are does not matter.
+    Every other step is a step of regula falsi: lateness is almost linear in the
+    target, so a third of the steps is enough. If `late` returns only -1 and 1, this
+    is plain bisection. Correctness depends only on the sign of `late`.
     """
     if high <= 0 or (late_high := late(high)) <= 0:
         return high
@@ -141,9 +143,9 @@ def _search(late: Callable[[float], float], high: float, tolerance: float) -> fl
         guess = 0.5 * (low + high)
         if interpolate and late_low > -math.inf:
             guess = low + (high - low) * late_low / (late_low - late_high)
-            # Off both ends: a guess that hits the limit must not stay one-sided.
+            # Stay away from both ends, otherwise one end might never move.
             guess = max(low + 0.5 * tolerance, min(guess, high - 0.5 * tolerance))
-        # Neighbours in double precision: no tolerance can be met any better.
+        # low and high are neighbours in double precision: stop.
         if not low < guess < high:
             break
         late_guess = late(guess)
@@ -157,34 +159,34 @@ def _search(late: Callable[[float], float], high: float, tolerance: float) -> fl
 
 @dataclass(frozen=True, eq=False, slots=True)
 class StorageDemand:
-    """What a target yield asks of the storage.
+    """The operations of an instance, from which deadlines for a target yield follow.
 
-    Volumes are in seconds of the whole storage (volume / B): the capacity is 1,
-    the cap of application i is its share b_i / B.
+    Volumes are in seconds of the whole storage (volume / B). The capacity is then 1,
+    and the cap of application i is its share b_i / B.
     """
 
     release: Column
-    """r_ij: post of every operation in dedicated mode, ascending (s)."""
+    """r_ij: when each operation is posted in dedicated mode, ascending (s)."""
     complete: Column
-    """c_ij: its completion in dedicated mode (s)."""
+    """c_ij: when each operation completes in dedicated mode (s)."""
     volume: Column
-    """Its volume (s of the whole storage)."""
+    """Volume of each operation (s of the whole storage)."""
     application: _Indices
-    """The application that posts it."""
+    """Application that posts each operation."""
     following: _Indices
-    """The next operation of the same application; none: any."""
+    """Next operation of the same application; arbitrary for the last one."""
     share: Column
     """b_i / B of every application."""
     tau: Column
     """Release of every application (s)."""
     lost: Column
-    """Time that it lost before its start (s)."""
+    """Time that every application lost before its start (s)."""
     finish: Column
-    """When it finishes in dedicated mode (s)."""
+    """When every application finishes in dedicated mode (s)."""
     window_end: float
     """t_end (s)."""
     allowance: float
-    """By how much rounding can make a deadline seem missed (s)."""
+    """Largest effect of rounding on a deadline (s); added to every deadline."""
 
     @classmethod
     def of(cls, instance: Instance) -> Self:
@@ -193,7 +195,7 @@ class StorageDemand:
         columns = [_operations(a, cap, end) for a, cap in instance.with_caps()]
         release, complete, volume = (np.hstack(c) for c in zip(*columns, strict=True))
         counts = [len(posts) for posts, _, _ in columns]
-        # Stable: equal releases of one application stay in its own order.
+        # Stable, so that equal releases of one application stay in its order.
         order = np.argsort(release, kind="stable")
         application = np.repeat(np.arange(len(counts)), counts)[order]
         by_application = np.argsort(application, kind="stable")
@@ -216,19 +218,22 @@ class StorageDemand:
         )
 
     def best_yield(self) -> float:
-        """Return the smallest yield in dedicated mode: no schedule is needed yet."""
+        """Return the smallest yield in dedicated mode: an upper bound by itself."""
         age = np.minimum(self.window_end, self.finish) - self.tau
-        # No age: an application without any phase, which bounds nothing.
+        # An application without phases has age 0 and does not limit the bound.
         delay = np.divide(self.lost, age, out=np.zeros_like(age), where=age > 0)
         return min(1.0, 1.0 - float(delay.max()) + 4.0 * _EPSILON)
 
     def at(self, target: float) -> tuple[Column, Column]:
-        """Return deadline (s) and volume needed of every operation at `target` > 0."""
+        """Return deadline and needed volume of every operation for a yield > 0.
+
+        Both are in seconds: volumes are seconds of the whole storage.
+        """
         total = self.finish - self.tau - self.lost
         measured = np.minimum(self.window_end - self.tau, total / target)
-        # Below 0 by rounding only: the target is at most `best_yield`.
+        # Negative only by rounding, because the target is at most `best_yield`.
         slack = np.maximum((1.0 - target) * measured - self.lost, 0.0)
-        # When dedicated mode makes the progress needed: what is later is cut off.
+        # When dedicated mode reaches the needed progress; later volume is not needed.
         reached = (self.tau + measured - slack)[self.application]
         needed = self.share[self.application] * (reached - self.release)
         deadline = np.minimum(self.complete, reached)
@@ -236,7 +241,7 @@ class StorageDemand:
         return deadline, np.clip(needed, 0.0, self.volume)
 
     def lateness(self, target: float) -> float:
-        """Return how late EDF is at worst (s), caps ignored; feasible if not > 0."""
+        """Return the largest lateness of EDF without caps (s); feasible if <= 0."""
         return float(
             lateness(
                 self.release,
@@ -248,7 +253,7 @@ class StorageDemand:
         )
 
     def flow_feasible(self, target: float) -> bool:
-        """Tell whether `target` is feasible, caps included."""
+        """Return True if the yield `target` is feasible with the caps."""
         deadline, needed = self.at(target)
         return flow_feasible(
             self.release, deadline, needed, self.application, self.share
@@ -258,7 +263,10 @@ class StorageDemand:
 def _operations(
     application: Application, cap: float, end: float
 ) -> tuple[Column, Column, Column]:
-    """Return dedicated post, completion and volume of what is posted before `end`."""
+    """Return post time, completion time and volume of the operations before `end`.
+
+    The times are those of dedicated mode.
+    """
     times = application.dedicated_times(cap)
     posts, completions = times[:-1:2], times[1::2]
     count = int(np.searchsorted(posts, end))
@@ -266,12 +274,12 @@ def _operations(
 
 
 def _allowance(instance: Instance, operations: int) -> float:
-    """Return what rounding may cost a schedule of `operations` operations (s).
+    """Return the largest rounding error of a time in the schedule (s).
 
-    RATIONALE: a date is a sum of at most 2n terms, in dedicated mode and again in
-    the schedule, each off by half a unit in the last place of the largest date. All
-    of it is granted to every deadline: a target is refused only if exact arithmetic
-    refuses it too.
+    RATIONALE: a time is a sum of at most 2n terms, in dedicated mode and again in
+    the schedule. Each term has an error of half a unit in the last place of the
+    largest time. The total is added to every deadline, so a yield is infeasible only
+    if it is infeasible in exact arithmetic.
     """
     dates = [instance.window.end, *(a.release for a in instance.applications)]
     return (2 * operations + 16) * _EPSILON * max(abs(date) for date in dates)

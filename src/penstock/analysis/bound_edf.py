@@ -29,12 +29,13 @@ def lateness(
     following: _Indices,
     applications: int,
 ) -> float:
-    """Return how late pre-emptive EDF completes an operation at worst (s).
+    """Return the largest lateness of an operation under pre-emptive EDF (s).
 
-    Negative if it is always early. Uses up `remaining`, the volumes.
+    The result is negative if every operation completes before its deadline. The
+    volumes in `remaining` are overwritten.
 
-    An application's deadlines ascend with its releases: its operations are served
-    in order, and the heap holds one operation (`head`) per application at most.
+    Within an application, deadlines ascend with releases. Its operations are therefore
+    served in order, and the heap holds at most one operation (`head`) per application.
     """
     heap = np.empty(applications, dtype=np.int64)
     head = np.empty(applications, dtype=np.int64)
@@ -50,7 +51,7 @@ def lateness(
             if done > until:
                 remaining[head[i]] -= until - now
                 break
-            # What has no volume is never late, and its date means nothing.
+            # An operation without volume is never late; its deadline is arbitrary.
             if remaining[head[i]] > 0.0:
                 worst = max(worst, done - due[i])
             now = done
@@ -76,7 +77,7 @@ def lateness(
 
 @kernel
 def _sift_up(heap: _Indices, slot: int, key: Column, item: int) -> None:
-    """Put `item` into the free last `slot` of the heap, or above."""
+    """Insert `item` at the free last `slot` of the heap and move it up."""
     while slot > 0:
         parent = (slot - 1) // 2
         if key[heap[parent]] <= key[item]:
@@ -88,7 +89,7 @@ def _sift_up(heap: _Indices, slot: int, key: Column, item: int) -> None:
 
 @kernel
 def _sift_down(heap: _Indices, size: int, key: Column, item: int) -> None:
-    """Put `item` into the free first slot of the heap, or below."""
+    """Insert `item` at the free first slot of the heap and move it down."""
     slot, child = 0, 1
     while child < size:
         if child + 1 < size and key[heap[child + 1]] < key[heap[child]]:

@@ -1,21 +1,23 @@
 # SPDX-License-Identifier: MIT
-"""Upper bound on Efficiency (papers/1 eq. 10) for schedulers with a given MinYield.
+"""Upper bound on Efficiency for schedulers with a given MinYield.
 
-Only bandwidth counts here: in a window of length T the storage moves B T at most. For
-yield x an application must move v_i(x), the volume that it has moved in dedicated mode
-after x T. So every scheduler with a MinYield of y or more has an Efficiency of at most
+Efficiency is equation 10 of bandwidth sharing. The bound uses only the total bandwidth:
+in a window of length T the storage transfers at most B T. For yield x, application i
+must transfer v_i(x), its volume after x T in dedicated mode. Therefore every scheduler
+with a MinYield of at least y has an Efficiency of at most
 
-    max  sum p_i x_i / sum p_i    subject to  sum v_i(x_i) <= B T,  y <= x_i <= 1,
+    max  sum p_i x_i / sum p_i    subject to  sum v_i(x_i) <= B T,  y <= x_i <= 1.
 
-and at most what that is with the lower convex envelope of v_i over [y, 1] in its place.
-The envelope is a chain of segments, so that the maximum is greedy: those with the most
-progress of nodes per volume first. O(n log n) for n operations. Targets that are shared
-by time are taken for one, as for MinYield (`penstock.analysis.bound`).
+Replacing v_i by its lower convex envelope over [y, 1] can only raise this maximum. The
+envelope is a chain of segments, so the maximum is found greedily: segments with the
+most node progress per volume first. O(n log n) for n operations. Several targets are
+replaced by one, as for MinYield (see `bound`).
 
-Over several instances, a scheduler may have less MinYield in one and more in another.
-For every price of MinYield in Efficiency, lambda >= 0, the mean Efficiency of a
-scheduler with a mean MinYield of y or more is at most the mean of max_x F(x) +
-lambda x, minus lambda y, F being the bound of one instance; the best lambda counts.
+Over several instances, a scheduler may have a lower MinYield in one instance and a
+higher one in another. Let F be the bound of one instance. For every price lambda >= 0
+of MinYield in units of Efficiency, the mean Efficiency of a scheduler with a mean
+MinYield of at least y is at most mean(max_x F(x) + lambda x) - lambda y. The smallest
+value over all lambda is the bound.
 """
 
 from __future__ import annotations
@@ -35,14 +37,15 @@ from penstock.model import Application, Instance
 
 __all__ = ["Tradeoff", "efficiency_bound", "mean_efficiency_bound"]
 
-#: Steps of MinYield from 0 to its bound.
+#: Number of steps of MinYield between 0 and its bound.
 _STEPS: Final = 100
 
 
 def efficiency_bound(instance: Instance, min_yield: float) -> float:
-    """Return what no scheduler with that MinYield exceeds; minus infinity if none has.
+    """Return the largest Efficiency of a scheduler with at least that MinYield.
 
-    The applications must be released when the window begins, without history.
+    Minus infinity if no scheduler has that MinYield. The applications must be released
+    when the window begins, without a past.
     """
     _check(instance, min_yield)
     instance = pooled(instance)
@@ -56,7 +59,7 @@ def efficiency_bound(instance: Instance, min_yield: float) -> float:
         progress += application.nodes * chain[0][0]
         left -= chain[0][1]
         gains += _gains(chain, application.nodes)
-    # Rounding is granted to the scheduler.
+    # Tolerate rounding errors, so that the bound is never too low.
     if left < -1e-9 * platform.bandwidth * length:
         return -math.inf
     left = max(left, 0.0)
@@ -68,7 +71,7 @@ def efficiency_bound(instance: Instance, min_yield: float) -> float:
 
 
 def mean_efficiency_bound(tradeoffs: Sequence[Tradeoff], min_yield: float) -> float:
-    """Return what no scheduler with that mean MinYield exceeds in mean Efficiency."""
+    """Return the bound on mean Efficiency for schedulers with that mean MinYield."""
     lowest = math.inf
     for price in (0.0, *np.geomspace(0.01, 100.0, 200).tolist()):
         best = [tradeoff.best(price) for tradeoff in tradeoffs]
@@ -78,12 +81,12 @@ def mean_efficiency_bound(tradeoffs: Sequence[Tradeoff], min_yield: float) -> fl
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Tradeoff:
-    """The bound on Efficiency of one instance, at rising MinYields."""
+    """The bound on Efficiency of one instance as a function of MinYield."""
 
     min_yield: NDArray[np.float64]
-    """From 0 to the bound on MinYield."""
+    """Ascending, from 0 to the bound on MinYield."""
     efficiency: NDArray[np.float64]
-    """Falling; minus infinity where bandwidth alone forbids the MinYield."""
+    """Descending; minus infinity where the bandwidth excludes the MinYield."""
 
     @classmethod
     def of(cls, instance: Instance) -> Self:
@@ -93,10 +96,10 @@ class Tradeoff:
         return cls(yields, np.array(bounds))
 
     def best(self, price: float) -> float:
-        """Return the most of Efficiency + price x MinYield, rounded up.
+        """Return an upper bound on max(Efficiency + price * MinYield).
 
-        Between two steps Efficiency is at most that of the lower one, MinYield at most
-        that of the higher one.
+        Between two steps, Efficiency is at most that of the lower step, and MinYield is
+        at most that of the higher step.
         """
         return float(np.max(self.efficiency[:-1] + price * self.min_yield[1:]))
 
@@ -104,7 +107,7 @@ class Tradeoff:
 def _check(instance: Instance, min_yield: float) -> None:
     if not 0.0 <= min_yield <= 1.0:
         raise InputError(
-            f"{min_yield!r} is no MinYield",
+            f"{min_yield!r} is not a MinYield",
             where="min_yield",
             remedy="give a number from 0 to 1",
         )
@@ -112,9 +115,9 @@ def _check(instance: Instance, min_yield: float) -> None:
     for number, a in enumerate(instance.applications):
         if a.release != begin or a.start != begin:
             raise InputError(
-                "not released when the window begins",
+                "the application is not released when the window begins",
                 where=f"applications[{number}]",
-                remedy="this bound is for applications without history",
+                remedy="release all applications at the begin of the window",
             )
 
 
@@ -153,7 +156,7 @@ def _envelope(corners: Iterator[tuple[float, float]]) -> list[tuple[float, float
 def _above(
     first: tuple[float, float], middle: tuple[float, float], last: tuple[float, float]
 ) -> bool:
-    """Tell whether `middle` is on or above the line from `first` to `last`."""
+    """Return True if `middle` is on or above the line from `first` to `last`."""
     rise, run = last[1] - first[1], last[0] - first[0]
     return (middle[1] - first[1]) * run >= rise * (middle[0] - first[0])
 
@@ -161,7 +164,7 @@ def _above(
 def _gains(
     chain: list[tuple[float, float]], nodes: int
 ) -> Iterator[tuple[float, float]]:
-    """Yield progress of nodes and volume of every segment."""
+    """Yield node progress and volume of every segment."""
     for (x, volume), (next_x, next_volume) in pairwise(chain):
         yield nodes * (next_x - x), next_volume - volume
 

@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: MIT
 """Feasibility of releases and deadlines under caps: a maximum flow.
 
-Releases and deadlines cut time into elementary intervals k of length l_k. Volume goes
-from its release (i, k) to intervals and through them to the storage, the sink:
+Releases and deadlines divide time into elementary intervals k of length l_k. Volume
+flows from its release (i, k) to intervals, and from intervals to the storage, which is
+the sink:
 
-    (i, k) --> (i, k + 1)    waits: at most the volume due after that date
-    (i, k) --> interval k    at most b_i l_k
+    (i, k) --> (i, k + 1)    waiting: at most the volume due after that time
+    (i, k) --> interval k    transfer: at most b_i l_k
     interval k --> sink      at most B l_k
 
-One node per application and interval is enough: inside an application releases and
-deadlines ascend together, so its operations may be served in order, and what waits at
-a date is at most the volume of the operations whose windows contain that date.
+One node per application and interval is enough: within an application, releases and
+deadlines ascend together, so its operations may be served in order. The volume that
+waits at a time is at most the volume of the operations that are posted before that time
+and due after it.
 
-The flow starts as EDF with caps, O(m n) and often all that is needed; augmenting
-paths (`penstock.analysis.bound_network`) send on what it leaves. All numbers are whole
-ticks, rounded in favour of the schedule: "infeasible" is never due to rounding.
+The initial flow is EDF with caps, which costs O(m n) and often suffices. Augmenting
+paths (see `bound_network`) send the rest. All numbers are whole ticks, rounded in
+favour of the schedule, so rounding never makes a schedule infeasible.
 """
 
 from __future__ import annotations
@@ -29,8 +31,8 @@ from penstock.model import Column
 
 __all__ = ["flow_feasible"]
 
-#: Ticks between the first release and the last deadline. A double holds each of
-#: them, and 64 bits hold the sum over 8,000 applications.
+#: Ticks between the first release and the last deadline. A double represents each of
+#: them exactly, and 64 bits hold the sum over 8,000 applications.
 _SPAN: Final = 2.0**50
 
 
@@ -41,7 +43,7 @@ def flow_feasible(
     application: Ticks,
     share: Column,
 ) -> bool:
-    """Tell whether a fluid schedule under the caps meets all deadlines.
+    """Return True if a fluid schedule with the caps meets all deadlines.
 
     Parameters
     ----------
@@ -82,18 +84,18 @@ def _network(
     change = np.zeros((shape[0], shape[1] + 1), dtype=np.int64)
     np.add.at(change, (owner, first + 1), amount)
     np.add.at(change, (owner, last), -amount)
-    room = np.cumsum(change, axis=1)[:, :-1]
-    # One tick more than the product: it may have been rounded down.
-    door = np.floor(share[:, None] * length).astype(np.int64) + 1
-    door[(supply == 0) & (room == 0)] = 0
+    waiting_cap = np.cumsum(change, axis=1)[:, :-1]
+    # One tick more than the product, which may have been rounded down.
+    transfer_cap = np.floor(share[:, None] * length).astype(np.int64) + 1
+    transfer_cap[(supply == 0) & (waiting_cap == 0)] = 0
     nodes = supply.size + len(length)
     excess = np.zeros(nodes, dtype=np.int64)
     excess[: supply.size] = supply.ravel()
     return Network(
         length=length,
-        door=door,
-        room=np.ascontiguousarray(room),
-        through=np.zeros(shape, dtype=np.int64),
+        transfer_cap=transfer_cap,
+        waiting_cap=np.ascontiguousarray(waiting_cap),
+        transfer=np.zeros(shape, dtype=np.int64),
         waiting=np.zeros(shape, dtype=np.int64),
         served=np.zeros(len(length), dtype=np.int64),
         excess=excess,
@@ -108,17 +110,17 @@ def _network(
 def _serve_by_deadline(
     network: Network, due: Ticks, amount: Ticks, bounds: Ticks
 ) -> None:
-    """Make the flow of EDF with caps; what it cannot carry on stays as excess.
+    """Compute the flow of EDF with caps; the rest remains as excess of its node.
 
     Operations of application i are ``bounds[i]`` to ``bounds[i + 1]``, in order.
     """
-    applications, intervals = network.door.shape
+    applications, intervals = network.transfer_cap.shape
     head = bounds[:-1].copy()
     left = amount.copy()
     order = np.empty(applications, dtype=np.int64)
     for k in range(intervals):
         free, count = network.length[k], 0
-        # 1. Sort by deadline the applications that have something to transfer.
+        # 1. Sort the applications that have volume to transfer by deadline.
         for i in range(applications):
             if network.excess[i * intervals + k] > 0:
                 slot = count
@@ -127,17 +129,17 @@ def _serve_by_deadline(
                     slot -= 1
                 order[slot] = i
                 count += 1
-        # 2. Serve them; 3. let the rest wait, if it may; 4. forget what is over.
+        # 2. Serve them. 3. Let the rest wait if it may. 4. Drop what cannot be served.
         for position in range(count):
             i = order[position]
             node = i * intervals + k
-            moved = min(network.excess[node], network.door[i, k], free)
+            moved = min(network.excess[node], network.transfer_cap[i, k], free)
             free -= moved
-            network.through[i, k] = moved
+            network.transfer[i, k] = moved
             network.excess[node] -= moved
             gone = moved
             if k + 1 < intervals:
-                kept = min(network.excess[node], network.room[i, k + 1])
+                kept = min(network.excess[node], network.waiting_cap[i, k + 1])
                 network.waiting[i, k + 1] = kept
                 network.excess[node] -= kept
                 network.excess[node + 1] += kept

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""The flow network of the bound, and augmenting paths in it.
+"""The flow network of the bound, and its augmenting paths.
 
-Rule: as Dinic (1970): label the nodes with their distance from the sink, send what
-can be sent along shortest paths, label again. Only *doors* (from an application to an
-interval) count as distance: waiting from interval to interval, of which a path
-may need thousands, is free. An excess without a label cannot be sent at all: the
-nodes that it reaches are a cut that is too small, and the answer is no.
+Rule (Dinic 1970): label all nodes with their distance from the sink, send flow along
+shortest paths, then label again. Only *transfer arcs* (from an application to an
+interval) count as distance. Waiting arcs, of which a path may need thousands, count 0.
+An excess at a node without a label cannot reach the sink: the nodes that it reaches
+form a cut that is too small, and the deadlines are infeasible.
 
-With N = m K nodes for K intervals a round costs O(N), and O(N) more per path sent.
-Every round sends something; a few to a few dozen rounds are usual.
+With N = m K nodes for K intervals, a round costs O(N), plus O(N) per path. Every round
+sends some flow; a few to a few dozen rounds are usual.
 """
 
 from __future__ import annotations
@@ -30,32 +30,32 @@ class Network(NamedTuple):
 
     length: Ticks
     """l_k: capacity of interval k."""
-    door: Ticks
+    transfer_cap: Ticks
     """b_i l_k / B: capacity from (i, k) to interval k."""
-    room: Ticks
-    """Capacity from (i, k - 1) to (i, k): volume that may still wait then."""
-    through: Ticks
+    waiting_cap: Ticks
+    """Capacity from (i, k - 1) to (i, k): volume that may wait at that time."""
+    transfer: Ticks
     """Flow from (i, k) to interval k."""
     waiting: Ticks
     """Flow from (i, k - 1) to (i, k)."""
     served: Ticks
     """Flow from interval k to the sink."""
     excess: Ticks
-    """Volume that has arrived at a node and not left it: first all (i, k) by
-    rows, then the intervals."""
+    """Volume that has arrived at a node but has not left it: all nodes (i, k) row by
+    row, then the intervals."""
     label: Ticks
-    """Number of arcs to the sink (last entry: the sink), when last counted."""
+    """Distance of each node to the sink in transfer arcs; last entry: the sink."""
     tried: Ticks
-    """Arcs of a node that lead nowhere."""
+    """Number of arcs of each node that are known to be dead ends."""
     stack: Ticks
-    """Working memory: nodes to look at, or a path."""
+    """Working memory: nodes to visit, or a path."""
     later: Ticks
-    """Working memory: nodes to look at later."""
+    """Working memory: nodes to visit at the next distance."""
 
 
 @kernel
 def saturate(network: Network) -> bool:
-    """Send every excess to the sink; return False as soon as one cannot get there."""
+    """Send every excess to the sink; return False if one cannot reach it."""
     nodes = len(network.excess)
     while _label_all(network):
         network.tried[:] = 0
@@ -71,9 +71,9 @@ def saturate(network: Network) -> bool:
 
 @kernel
 def _augment(network: Network, source: int) -> None:
-    """Send the excess of `source` along paths with the fewest doors, while there are.
+    """Send the excess of `source` along shortest paths until there is none left.
 
-    Depth first; `tried` keeps the arcs that have been found to lead nowhere.
+    Depth-first search; `tried` counts the arcs that are known to be dead ends.
     """
     label, tried, path = network.label, network.tried, network.stack
     sink = len(network.excess)
@@ -88,10 +88,10 @@ def _augment(network: Network, source: int) -> None:
         arc, arcs = tried[node], _arcs(network, node)
         while arc < arcs:
             after = _target(network, node, arc)
-            # A pair's arc 0 is a door. Waiting must not turn back: no cycles.
-            door = 1 if node < network.door.size and arc == 0 else 0
+            # Arc 0 of (i, k) is its transfer arc. `after != before` excludes cycles.
+            step = 1 if node < network.transfer_cap.size and arc == 0 else 0
             if (
-                label[after] == label[node] - door
+                label[after] == label[node] - step
                 and after != before
                 and after != node
                 and _residual(network, node, arc) > 0
@@ -111,7 +111,7 @@ def _augment(network: Network, source: int) -> None:
 
 @kernel
 def _send(network: Network, depth: int) -> int:
-    """Use the path of `depth` arcs; return the position of its first full arc."""
+    """Send flow along a path of `depth` arcs; return where its first full arc is."""
     path, tried = network.stack, network.tried
     amount = network.excess[path[0]]
     for step in range(depth):
@@ -133,13 +133,13 @@ def _arcs(network: Network, node: int) -> int:
     Of (i, k): 0 to interval k, 1 to (i, k + 1), 2 to (i, k - 1).
     Of interval k: 0 to the sink, 1 + i to (i, k).
     """
-    return 3 if node < network.door.size else 1 + len(network.door)
+    return 3 if node < network.transfer_cap.size else 1 + len(network.transfer_cap)
 
 
 @kernel
 def _target(network: Network, node: int, arc: int) -> int:
-    """Return the node to which an arc leads; `node` itself if there is none."""
-    intervals, pairs = len(network.length), network.door.size
+    """Return the node to which an arc leads, or `node` if the arc does not exist."""
+    intervals, pairs = len(network.length), network.transfer_cap.size
     if node >= pairs:
         return pairs + intervals if arc == 0 else (arc - 1) * intervals + node - pairs
     k = node % intervals
@@ -152,18 +152,18 @@ def _target(network: Network, node: int, arc: int) -> int:
 
 @kernel
 def _residual(network: Network, node: int, arc: int) -> int:
-    """Return what an arc that exists can still take (ticks)."""
+    """Return the residual capacity of an existing arc (ticks)."""
     intervals = len(network.length)
-    if node >= network.door.size:
-        k = node - network.door.size
+    if node >= network.transfer_cap.size:
+        k = node - network.transfer_cap.size
         if arc == 0:
             return int(network.length[k] - network.served[k])
-        return int(network.through[arc - 1, k])
+        return int(network.transfer[arc - 1, k])
     i, k = node // intervals, node % intervals
     if arc == 0:
-        return int(network.door[i, k] - network.through[i, k])
+        return int(network.transfer_cap[i, k] - network.transfer[i, k])
     if arc == 1:
-        return int(network.room[i, k + 1] - network.waiting[i, k + 1])
+        return int(network.waiting_cap[i, k + 1] - network.waiting[i, k + 1])
     return int(network.waiting[i, k])
 
 
@@ -171,16 +171,16 @@ def _residual(network: Network, node: int, arc: int) -> int:
 def _push(network: Network, node: int, arc: int, amount: int) -> None:
     """Send `amount` along an arc."""
     intervals = len(network.length)
-    if node >= network.door.size:
-        k = node - network.door.size
+    if node >= network.transfer_cap.size:
+        k = node - network.transfer_cap.size
         if arc == 0:
             network.served[k] += amount
         else:
-            network.through[arc - 1, k] -= amount
+            network.transfer[arc - 1, k] -= amount
         return
     i, k = node // intervals, node % intervals
     if arc == 0:
-        network.through[i, k] += amount
+        network.transfer[i, k] += amount
     elif arc == 1:
         network.waiting[i, k + 1] += amount
     else:
@@ -189,13 +189,15 @@ def _push(network: Network, node: int, arc: int, amount: int) -> None:
 
 @kernel
 def _label_all(network: Network) -> bool:
-    """Count the doors between every node and the sink; False if an excess is cut off.
+    """Label all nodes with their distance to the sink.
 
-    Against the arcs that have capacity left; passing a door (from an application to
-    an interval) counts 1, waiting and the way back count 0.
+    Return False if a node with excess cannot reach the sink.
+
+    The search follows arcs with residual capacity backwards. A transfer arc (from an
+    application to an interval) counts 1; waiting arcs and reverse arcs count 0.
     """
     intervals = len(network.length)
-    label, pairs = network.label, network.door.size
+    label, pairs = network.label, network.transfer_cap.size
     stack, later = network.stack, network.later
     far = len(label)
     label[:] = far
@@ -204,13 +206,13 @@ def _label_all(network: Network) -> bool:
     for k in range(intervals):
         if network.served[k] < network.length[k]:
             label[pairs + k] = 0
-            coming = _label_doors(network, k, 1, coming)
+            coming = _label_transfers(network, k, 1, coming)
     level = 0
     while coming > 0:
         level += 1
         size = 0
         for position in range(coming):
-            # Some have been reached without the last door since they were noted.
+            # Skip nodes that were meanwhile reached at a smaller distance.
             if label[later[position]] == level:
                 stack[size] = later[position]
                 size += 1
@@ -219,13 +221,13 @@ def _label_all(network: Network) -> bool:
             size -= 1
             node = stack[size]
             i, k = node // intervals, node % intervals
-            if network.through[i, k] > 0 and label[pairs + k] > level:
+            if network.transfer[i, k] > 0 and label[pairs + k] > level:
                 label[pairs + k] = level
-                coming = _label_doors(network, k, level + 1, coming)
+                coming = _label_transfers(network, k, level + 1, coming)
             if (
                 k > 0
                 and label[node - 1] > level
-                and network.waiting[i, k] < network.room[i, k]
+                and network.waiting[i, k] < network.waiting_cap[i, k]
             ):
                 label[node - 1] = level
                 stack[size] = node - 1
@@ -245,13 +247,13 @@ def _label_all(network: Network) -> bool:
 
 
 @kernel
-def _label_doors(network: Network, k: int, level: int, coming: int) -> int:
-    """Label what has a door to interval k and no label yet; note it in `later`."""
-    applications, intervals = network.door.shape
+def _label_transfers(network: Network, k: int, level: int, coming: int) -> int:
+    """Label the unlabelled nodes with a transfer arc to interval k, and note them."""
+    applications, intervals = network.transfer_cap.shape
     for i in range(applications):
         node = i * intervals + k
         unknown = network.label[node] == len(network.label)
-        if unknown and network.through[i, k] < network.door[i, k]:
+        if unknown and network.transfer[i, k] < network.transfer_cap[i, k]:
             network.label[node] = level
             network.later[coming] = node
             coming += 1

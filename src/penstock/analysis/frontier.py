@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Comparing policies over instances: intervals, paired differences, domination.
+"""Statistics of policies over instances: intervals, paired differences, domination.
 
-All policies run on the same instances, so they are compared instance by instance: what
-makes an instance hard for all of them cancels out. Intervals are those of Student's t
-for the mean, at 95 %.
+All policies run on the same instances and are compared instance by instance, so the
+difficulty of an instance cancels out. Intervals are confidence intervals of the mean
+(Student's t distribution, 95 %).
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from scipy.special import stdtrit
 
 __all__ = ["CONFIDENCE", "Interval", "dominates", "gap_closed", "interval", "paired"]
 
-#: Probability with which an interval holds the true mean.
+#: Probability that an interval contains the true mean.
 CONFIDENCE: Final = 0.95
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A mean over instances, and how far the true one may be off."""
+    """A mean over instances with its confidence interval."""
 
     mean: float
     half_width: float
@@ -32,15 +32,15 @@ class Interval:
 
     @property
     def above_zero(self) -> bool:
-        """Whether the whole interval is above 0."""
+        """Return True if the whole interval is above 0."""
         return self.mean - self.half_width > 0.0
 
 
 def interval(values: ArrayLike) -> Interval:
-    """Return the mean of `values`, one per instance, and its interval.
+    """Return the mean of `values`, one per instance, with its interval.
 
-    Half its width: t s / sqrt(n), where s^2 is the variance with n - 1 degrees of
-    freedom and t the quantile of Student's distribution.
+    Half the width of the interval is t s / sqrt(n), where s^2 is the variance with
+    n - 1 degrees of freedom and t the quantile of Student's distribution.
     """
     array = np.asarray(values, dtype=np.float64)
     count = array.size
@@ -51,20 +51,20 @@ def interval(values: ArrayLike) -> Interval:
     return Interval(float(array.mean()), quantile * error)
 
 
-def paired(ours: ArrayLike, theirs: ArrayLike) -> Interval:
-    """Return the mean of `ours` minus `theirs` on the same instances."""
-    return interval(np.subtract(ours, theirs))
+def paired(first: ArrayLike, second: ArrayLike) -> Interval:
+    """Return the mean of `first` minus `second` on the same instances."""
+    return interval(np.subtract(first, second))
 
 
 def dominates(*differences: Interval) -> bool:
-    """Tell whether every objective is better, with its whole interval."""
+    """Return True if every difference is positive with its whole interval."""
     return all(difference.above_zero for difference in differences)
 
 
-def gap_closed(ours: float, best: float, bound: float) -> float:
-    """Return which part of the way from `best` to `bound` is gone; nan if none is left.
+def gap_closed(value: float, best: float, bound: float) -> float:
+    """Return the fraction of the gap from `best` to `bound` that `value` closes.
 
-    Negative where `ours` is worse than `best`.
+    Negative if `value` is worse than `best`; nan if there is no gap.
     """
-    left = bound - best
-    return (ours - best) / left if left > 0.0 else math.nan
+    gap = bound - best
+    return (value - best) / gap if gap > 0.0 else math.nan

@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: MIT
-"""Objectives: how good a run was, for the applications and for the platform.
+"""Objectives of a run, for the applications and for the platform.
 
-With w_i and v_i the work and the volume of application i inside the window of
-length T, T_i how long it was there, p_i its nodes, b_i its cap, y_i its last yield:
+Inside the window of length T, application i does the work w_i and transfers the volume
+v_i. It is present for T_i, has p_i nodes, the cap b_i, and the final yield y_i:
 
-================ ================================================ ==============
-MinYield         min y_i                                          papers/1 eq. 8
-Utilization      sum p_i w_i / sum p_i C_i                        papers/1 eq. 9
-Efficiency       sum p_i (w_i + v_i / b_i) / sum p_i C_i          papers/1 eq. 10
-set utilization  sum w_i / sum C_i, every application counts one  papers/3 eq. 6
-Stretch          max T_i / (w_i + v_i / b_i)                      papers/3 eq. 7
-IO-slowdown      geometric mean of (T_i - w_i) / (v_i / b_i)      long IO-SETS
-================ ================================================ ==============
+================ ================================================ ==================
+MinYield         min y_i                                          sharing, eq. 8
+Utilization      sum p_i w_i / sum p_i C_i                        sharing, eq. 9
+Efficiency       sum p_i (w_i + v_i / b_i) / sum p_i C_i          sharing, eq. 10
+set utilization  sum w_i / sum C_i, every application counts one  IO-SETS, eq. 6
+Stretch          max T_i / (w_i + v_i / b_i)                      IO-SETS, eq. 7
+IO-slowdown      geometric mean of (T_i - w_i) / (v_i / b_i)      IO-SETS, long form
+================ ================================================ ==================
 
-C_i is T, as in the papers, but T_i for an application that has ended (open runs): from
-then on its nodes are not its own. T_i is T, but for an application that starts inside
-the window, or ends there: before and after that nobody delays it. Applications that
-were not there at all do not count in the last two, nor do those that transferred
-nothing and lost nothing in the IO-slowdown. Where all had ended before the window the
-fractions are 1. The I/O pressure of an instance is `Instance.pressure`.
+"Sharing" is the paper on bandwidth sharing. C_i is T, as in the papers. In open runs it
+is T_i for an application that has ended, because its nodes are free from then on. T_i
+is T, except for an application that starts or ends inside the window. Stretch and
+IO-slowdown leave out applications that were never present. IO-slowdown also leaves out
+applications that transferred nothing and lost nothing. If all applications ended before
+the window, the fractions are 1. The I/O pressure of an instance is `Instance.pressure`.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from penstock.sim import Run
 
 __all__ = ["Metrics", "measure"]
 
-#: Of the window: what is shorter is rounding.
+#: Fraction of the window below which a duration is a rounding error.
 _INSTANT: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """The objectives of one run; all but the last two are fractions of 1."""
+    """The objectives of one run; the first four are fractions of 1."""
 
     min_yield: float
     utilization: float
@@ -61,7 +61,7 @@ def measure(run: Run) -> Metrics:
         counted = np.where(run.ended < instance.window.end, present, length)
         weight, mean = float(nodes @ counted), float(counted.mean())
     else:
-        # The sum of products would be another number in its last bits.
+        # Not a sum of products: that would change the last bits of the result.
         weight, mean = length * float(nodes.sum()), length
     return Metrics(
         min_yield=float(run.yields.min()),
@@ -74,19 +74,19 @@ def measure(run: Run) -> Metrics:
 
 
 def _present(run: Run) -> Column:
-    """Return T_i: how long every application was there, inside the window (s)."""
+    """Return T_i: how long every application was present inside the window (s)."""
     starts = np.array([a.start for a in run.instance.applications])
     present: Column = run.ended - np.maximum(starts, run.instance.window.begin)
     return present.clip(min=0.0)
 
 
 def _fraction(reached: float, possible: float) -> float:
-    """Return the part of what was possible; of nothing nothing is missing."""
+    """Return reached / possible, or 1 if nothing was possible."""
     return reached / possible if possible > 0 else 1.0
 
 
 def _stretch(present: Column, progress: Column, length: float) -> float:
-    """Return how many times longer the worst-off took than it would have alone."""
+    """Return the largest ratio of presence to progress over all applications."""
     there = present > _INSTANT * length
     if (progress[there] <= 0).any():
         return math.inf
@@ -94,7 +94,7 @@ def _stretch(present: Column, progress: Column, length: float) -> float:
 
 
 def _io_slowdown(present: Column, run: Run) -> float:
-    """Geometric mean over applications of time in I/O over time it needs alone."""
+    """Return the geometric mean of time in I/O over time in I/O in dedicated mode."""
     spent = present - run.work
     alone = run.volume / run.instance.caps
     idle = (alone == 0) & (spent <= _INSTANT * run.instance.window.length)

@@ -1,22 +1,23 @@
 # SPDX-License-Identifier: MIT
-"""How good an allocation with its placement was, papers/2 section 3.3.2.
+"""Criteria for an allocation with its placement (target allocation, section 3.3.2).
 
-With T the length of the window, w_j and V_j the work and the volume of application
-j inside it, T_j = T - w_j its time in I/O, n_j its number of targets, Q_j its nodes,
-and O_r the fraction of T for which target r had something to transfer:
+T is the length of the window. Inside it, application j does the work w_j, transfers the
+volume V_j, and spends T_j = T - w_j in I/O. It has n_j targets and Q_j nodes. O_r is
+the fraction of T for which target r has something to transfer.
 
-================== ===================================================== =====
-Mean-I/O-SlowDown  mean of rho_j = T_j / (V_j / b_j(n_perf))             eq. 5
+================== ===================================================== ==========
+Mean-I/O-SlowDown  mean of rho_j = T_j / (V_j / b_j(n_perf))             equation 5
 rho_io             mean of b_j(n_perf) / b_j(n_j): cost of the number
 rho_con            mean of rho_j - rho_io_j: cost of waiting for others
-I/O-spread         max O_r - min O_r                                     eq. 6
+I/O-spread         max O_r - min O_r                                     equation 6
 Machine-Idletime   sum T_j Q_j / (T Q)
-================== ===================================================== =====
+================== ===================================================== ==========
 
-Phases that the window cuts count pro rata. papers/2 (5.4) asks that every application
-has completed one compute + I/O phase, as `Run.operations` tells. RATIONALE: it is for
-the caller to look: under load a slow application of two phases seldom completes the
-first before a fast one ends, and to leave such problems out would keep the lucky ones.
+A phase that crosses an edge of the window counts pro rata. Section 5.4 of the paper
+requires that every application has completed one iteration (`Run.operations`).
+RATIONALE: the caller checks this, not this module. Under load, a slow application
+seldom completes its first iteration before a fast one ends. Leaving out such problems
+would bias the results towards easy problems.
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ __all__ = ["PlacementMetrics", "measure_placement"]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class PlacementMetrics:
-    """The criteria of one run; less is better, in all of them."""
+    """The criteria of one run; for all of them, smaller is better."""
 
     mean_io_slowdown: float
-    """1: every application as fast as alone on its best number of targets."""
+    """1 if every application is as fast as alone on its best number of targets."""
     rho_io: float
     rho_con: float
     io_spread: float
@@ -52,7 +53,7 @@ class PlacementMetrics:
 def measure_placement(problem: Problem, run: Run) -> PlacementMetrics:
     """Return the criteria of `run`, an instance of `problem`.
 
-    `problem` holds the true bandwidths, whatever the algorithms were told.
+    `problem` holds the true bandwidths, even if the algorithms had other inputs.
     """
     _check(problem, run)
     placed = run.instance.applications
@@ -77,7 +78,7 @@ def measure_placement(problem: Problem, run: Run) -> PlacementMetrics:
 
 
 def _check(problem: Problem, run: Run) -> None:
-    """Check that the run is one of the problem, and long enough to be measured."""
+    """Check that the run belongs to the problem, and is long enough to be measured."""
     names = [application.name for application in problem.applications]
     if [application.name for application in run.instance.applications] != names:
         raise InputError(

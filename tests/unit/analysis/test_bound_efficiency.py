@@ -109,7 +109,7 @@ def test_no_policy_exceeds_it_on_targets_that_are_shared_by_time(
 
 @pytest.mark.parametrize("least", [1.5, -0.1, math.nan, math.inf])
 def test_what_is_no_min_yield_is_refused(least: float) -> None:
-    with pytest.raises(InputError, match="is no MinYield"):
+    with pytest.raises(InputError, match="is not a MinYield"):
         efficiency_bound(_instance((1, [(1, 1)])), least)
 
 
