@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from support.campaigns import PIECES, Bench
+from support.launchers import BACKGROUND
 from support.waiting import processes_of, until
 
 POOL = ("--jobs", "2")
@@ -63,6 +64,16 @@ def test_ctrl_c_keeps_what_is_done(bench: Bench, expected: bytes) -> None:
     assert said == f"{message}: the same command goes on from there penstock: stopped"
     until(lambda: not processes_of(process.pid))
     _finish(bench, kept, expected)
+
+
+def test_a_background_job_ignores_ctrl_c(bench: Bench, expected: bytes) -> None:
+    bench.tell("slow")
+    process = bench.start(*POOL, launcher=BACKGROUND)
+    bench.wait_for_pieces(1)
+    os.killpg(process.pid, signal.SIGINT)
+    bench.tell()
+    assert bench.outcome(process) == (0, "")
+    assert bench.table() == expected
 
 
 def test_a_run_that_is_killed_twice(bench: Bench, expected: bytes) -> None:

@@ -13,11 +13,13 @@ import runpy
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from penstock.experiments.runners.campaign import run_study
 from penstock.experiments.runners.executors import Inline
+from support.launchers import FOREGROUND
 from support.waiting import processes_of, until
 
 __all__ = [
@@ -94,10 +96,12 @@ class Bench:
             path = self.folder / word
             path.touch() if word in words else path.unlink(missing_ok=True)
 
-    def start(self, *options: str) -> subprocess.Popen[str]:
+    def start(
+        self, *options: str, launcher: Sequence[str] = FOREGROUND
+    ) -> subprocess.Popen[str]:
         """Start the command in a session of its own, as a terminal would."""
         process = subprocess.Popen(
-            [sys.executable, "command.py", *options],
+            [*launcher, sys.executable, "command.py", *options],
             cwd=self.folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

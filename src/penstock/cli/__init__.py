@@ -7,7 +7,8 @@ that ``penstock --help`` and ``penstock policies`` answer at once.
 
 Exit status: 0 done; 2 the user can mend it; 70 a bug of penstock, or memory ran out;
 130 stopped with Ctrl-C. All but 0 say why in one line; ``PENSTOCK_TRACEBACK=1`` adds
-where a bug is.
+where a bug is. A simulation that is started with SIGINT ignored, as in a background
+job of a script, keeps ignoring it: stop it with SIGTERM.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from support.launchers import FOREGROUND
 from support.mounts import why_no_mounts
 from support.waiting import LIMIT_S, until
 
@@ -39,7 +40,7 @@ def _demo(folder: Path, log: Path) -> subprocess.Popen[bytes]:
     environment |= {"PENSTOCK": f"{sys.executable} -m penstock", "COLUMNS": "80"}
     with log.open("wb") as stream:
         return subprocess.Popen(
-            ["sh", SCRIPT, "2"],
+            [*FOREGROUND, "sh", SCRIPT, "2"],
             env=environment | {"TMPDIR": str(folder)},
             stdin=subprocess.DEVNULL,
             stdout=stream,

@@ -191,7 +191,7 @@ def _ctrl_c_remembered() -> Iterator[list[int]]:
 
     ours = threading.current_thread() is threading.main_thread()
     if not ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        # Somebody else decides what Ctrl-C does here.
+        # Another handler decides, or SIGINT is ignored, as in a background job.
         yield seen
         return
     signal.signal(signal.SIGINT, handle)

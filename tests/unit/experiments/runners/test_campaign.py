@@ -8,7 +8,7 @@ import fcntl
 import json
 import random
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -74,6 +74,14 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     folder = tmp_path_factory.mktemp("undisturbed")
     run_study(STUDY, folder, Inline())
     return (folder / "table.parquet").read_bytes()
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Let SIGINT raise KeyboardInterrupt, even if the tests run with it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def _files(folder: Path) -> dict[str, int]:
@@ -169,6 +177,7 @@ def test_a_stopped_run_keeps_its_pieces_and_the_next_computes_the_rest(
     assert (tmp_path / "table.parquet").read_bytes() == expected
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_in_a_destructor_is_not_lost(tmp_path: Path) -> None:
     class Litter:
         def __del__(self) -> None:
@@ -186,6 +195,7 @@ def test_ctrl_c_in_a_destructor_is_not_lost(tmp_path: Path) -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_stops_a_piece(tmp_path: Path) -> None:
     class Pressed(Recorder):
         def order(self, pieces: Sequence[Piece]) -> Sequence[Piece]:
@@ -195,6 +205,23 @@ def test_ctrl_c_stops_a_piece(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         run_study(STUDY, tmp_path, Pressed())
     assert _files(tmp_path) == {}
+
+
+def test_ctrl_c_is_ignored_where_it_was_ignored_before(
+    tmp_path: Path, expected: bytes
+) -> None:
+    class Pressed(Recorder):
+        def order(self, pieces: Sequence[Piece]) -> Sequence[Piece]:
+            signal.raise_signal(signal.SIGINT)
+            return pieces
+
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        run_study(STUDY, tmp_path, Pressed())
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert (tmp_path / "table.parquet").read_bytes() == expected
 
 
 def test_a_finished_study_asks_no_executor(tmp_path: Path, expected: bytes) -> None:
