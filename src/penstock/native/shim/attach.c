@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * Finding the page when the process starts.
+ * Start-up: read the environment and map the page.
  *
  * PENSTOCK_PAGE        path of the page
- * PENSTOCK_CONTROLLED  colon-separated, absolute, resolved: what is controlled
- * PENSTOCK_DISABLE     set and not "0": nothing is
- * PENSTOCK_DRAIN       see stage_drainer.c
+ * PENSTOCK_CONTROLLED  controlled prefixes: absolute, resolved, separated by colons
+ * PENSTOCK_DISABLE     if set and not "0", nothing is controlled
+ * PENSTOCK_DRAIN       makes this process a drainer (stage_drainer.c)
  *
- * Nothing here waits: the page is opened, looked at and mapped. If anything is wrong
- * with it, or if the program runs with other rights than its caller (AT_SECURE), there
- * is no page and every call passes through.
+ * Nothing here waits. If the page is missing, of another size or version, or if the
+ * program runs with other rights than its caller (AT_SECURE), there is no page and
+ * every call passes through.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +26,7 @@ struct penstock_page *attached_page;
 uint64_t attached_page_id[2];
 atomic_bool seccomp_active;
 
-/* In place of a page where there is none but files are staged: nothing is counted. */
+/* Used where files are staged without a page. Its mode is MODE_OFF: no counting. */
 static struct penstock_page empty_page;
 
 static bool is_disabled(void)
@@ -40,7 +40,7 @@ static bool has_page_size(const struct stat *status)
     return S_ISREG(status->st_mode) && status->st_size == PAGE_SIZE;
 }
 
-static struct penstock_page *map(int fd)
+static struct penstock_page *map_page(int fd)
 {
     struct stat status;
     if (raw_call(SYS_fstat, fd, (long)&status, 0, 0, 0, 0) != 0 ||
@@ -60,13 +60,14 @@ static bool has_our_version(struct penstock_page *page)
            page->size == PAGE_SIZE;
 }
 
+/* Map the page at `path`; NULL if it is no page of this version. */
 static struct penstock_page *attach(const char *path)
 {
     const int flags = O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY;
     int fd = (int)raw_call(SYS_openat, AT_FDCWD, (long)path, flags, 0, 0, 0);
     if (fd < 0)
         return NULL;
-    struct penstock_page *page = map(fd);
+    struct penstock_page *page = map_page(fd);
     raw_call(SYS_close, fd, 0, 0, 0, 0, 0);
     if (page == NULL || has_our_version(page))
         return page;
@@ -81,9 +82,9 @@ void attach_empty_page(void)
         attached_page = &empty_page;
 }
 
-__attribute__((constructor)) static void start(void)
+__attribute__((constructor)) static void start_library(void)
 {
-    int kept = errno;
+    int kept_errno = errno;
     real_resolve();
     const char *path = secure_getenv("PENSTOCK_PAGE");
     identity_claim_table();
@@ -96,5 +97,5 @@ __attribute__((constructor)) static void start(void)
         stage_start();
         stage_drain_if_asked();
     }
-    errno = kept;
+    errno = kept_errno;
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a program can say of its I/O phases. penstock.h finds these by name, so that a
- * program runs as well without the library.
+ * Phases announced by programs. penstock.h looks these functions up by name, so that a
+ * program also runs without the library.
  */
 #include "shim.h"
 
-EXPORT void penstock_phase_begin(uint64_t volume);
+EXPORT void penstock_phase_begin(uint64_t volume_bytes);
 EXPORT void penstock_phase_end(void);
 
-void penstock_phase_begin(uint64_t volume)
+void penstock_phase_begin(uint64_t volume_bytes)
 {
-    pace_announce_phase(volume);
+    pace_announce_phase(volume_bytes);
 }
 
 void penstock_phase_end(void)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which descriptors and names are controlled.
+ * Which descriptors and paths are controlled.
  *
- * A descriptor is asked for once, at its first use after it was opened, duplicated or
- * inherited: the kernel says what it refers to, with relative paths, directory
- * descriptors and symbolic links resolved. Names are judged by their text: they are
- * only counted.
+ * A descriptor is looked up in /proc/self/fd at its first use after it was opened,
+ * duplicated or inherited: relative paths, directory descriptors and symbolic links are
+ * resolved there. The result is kept in descriptor_kinds until the descriptor is
+ * closed. Calls on paths are only counted, so paths are judged by their text.
  */
 #include <fcntl.h>
 #include <string.h>
@@ -13,7 +13,8 @@
 
 #include "shim.h"
 
-enum { PREFIXES = 16, TEXT = 1024 };
+/* The list of prefixes has less than PATH_ROOM bytes. */
+enum { PREFIXES = 16, PATH_ROOM = 1024 };
 
 struct prefix {
     const char *text;
@@ -21,14 +22,17 @@ struct prefix {
 };
 
 _Atomic uint8_t descriptor_kinds[KNOWN_DESCRIPTORS];
-static _Atomic uint8_t directory; /* where relative names are */
-enum { DIRECTORY_UNKNOWN, DIRECTORY_INSIDE, DIRECTORY_ABOVE, DIRECTORY_OUTSIDE };
 
-static char prefix_text[TEXT];
+/* Where a directory lies: INSIDE a prefix; ABOVE one, so that a relative path may lead
+ * into the prefix; or OUTSIDE of all. */
+enum { DIRECTORY_UNKNOWN, DIRECTORY_INSIDE, DIRECTORY_ABOVE, DIRECTORY_OUTSIDE };
+static _Atomic uint8_t working_directory;
+
+static char prefix_text[PATH_ROOM];
 static struct prefix prefixes[PREFIXES];
 static size_t prefix_count;
-static _Atomic long owner;       /* process whose descriptors the table describes */
-static _Atomic unsigned highest; /* descriptor ever entered in the table */
+static _Atomic long owner;          /* process whose descriptors the table describes */
+static _Atomic unsigned highest_fd; /* highest descriptor that the table describes */
 
 static void add_prefix(char *text, size_t length)
 {
@@ -41,7 +45,7 @@ static void add_prefix(char *text, size_t length)
 void identity_set_prefixes(const char *list)
 {
     size_t length = list ? strlen(list) : 0;
-    if (length >= TEXT)
+    if (length >= PATH_ROOM)
         return;
     memcpy(prefix_text, list ? list : "", length + 1);
     for (char *text = prefix_text; *text != '\0';) {
@@ -60,19 +64,19 @@ void identity_control_all(void)
     identity_forget_cwd();
 }
 
-static long process(void)
+static long own_process(void)
 {
     return raw_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
 }
 
 void identity_claim_table(void)
 {
-    STORE(owner, process());
+    STORE(owner, own_process());
 }
 
 bool identity_owns_table(void)
 {
-    return LOAD(owner) == process();
+    return LOAD(owner) == own_process();
 }
 
 static bool starts_with(const char *path, const char *prefix, size_t length)
@@ -81,14 +85,15 @@ static bool starts_with(const char *path, const char *prefix, size_t length)
            (path[length] == '/' || path[length] == '\0');
 }
 
-/* Files that no storage serves: "/" does not mean them, a prefix that names one does. */
+/* Files without storage behind them. The prefix "/" does not include them; a prefix
+ * that names one of them does. */
 static bool is_virtual(const char *path)
 {
     return starts_with(path, "/proc", 5) || starts_with(path, "/sys", 4) ||
            starts_with(path, "/dev", 4);
 }
 
-static bool is_inside(const char *path)
+static bool is_under_prefix(const char *path)
 {
     for (size_t i = 0; i < prefix_count; i++) {
         bool root = prefixes[i].length == 1;
@@ -99,7 +104,6 @@ static bool is_inside(const char *path)
     return false;
 }
 
-/* Write "/proc/self/fd/<fd>" without stdio. */
 void identity_fd_link(int fd, char text[32])
 {
     char digits[12];
@@ -113,23 +117,23 @@ void identity_fd_link(int fd, char text[32])
     text[14 + count] = '\0';
 }
 
-/* Read a link of /proc. What does not fit is longer than any prefix. */
-static bool read_link(const char *link, char path[TEXT + 1])
+/* Read a link of /proc. A path that does not fit is cut: no prefix is longer. */
+static bool read_link(const char *link, char path[PATH_ROOM + 1])
 {
     long length =
-        raw_call(SYS_readlinkat, AT_FDCWD, (long)link, (long)path, TEXT, 0, 0);
+        raw_call(SYS_readlinkat, AT_FDCWD, (long)link, (long)path, PATH_ROOM, 0, 0);
     path[length > 0 ? length : 0] = '\0';
     return length > 0;
 }
 
-static bool read_descriptor(int fd, char path[TEXT + 1])
+static bool read_fd_link(int fd, char path[PATH_ROOM + 1])
 {
     char link[32];
     identity_fd_link(fd, link);
     return read_link(link, path);
 }
 
-/* A regular file? Asked of the local kernel: no server is waited for. */
+/* AT_STATX_DONT_SYNC: the local kernel answers, no file server is asked. */
 static bool is_regular(int fd)
 {
     struct statx status;
@@ -152,24 +156,24 @@ bool identity_fd_path(int fd, char *path, size_t room)
 
 unsigned identity_highest_fd(void)
 {
-    return LOAD(highest);
+    return LOAD(highest_fd);
 }
 
 void identity_raise_highest_fd(unsigned fd)
 {
-    unsigned seen = LOAD(highest);
-    while (seen < fd && !atomic_compare_exchange_weak(&highest, &seen, fd))
+    unsigned seen = LOAD(highest_fd);
+    while (seen < fd && !atomic_compare_exchange_weak(&highest_fd, &seen, fd))
         continue;
 }
 
 bool identity_look_up(int fd)
 {
-    char path[TEXT + 1];
+    char path[PATH_ROOM + 1];
     if (LOAD(seccomp_active))
         return false;
-    if (attached_page != NULL && !read_descriptor(fd, path))
-        return false; /* not open, or no /proc: nothing learned */
-    bool controlled = attached_page != NULL && is_inside(path) && is_regular(fd);
+    if (attached_page != NULL && !read_fd_link(fd, path))
+        return false; /* not open, or no /proc: record nothing */
+    bool controlled = attached_page != NULL && is_under_prefix(path) && is_regular(fd);
     if (identity_owns_table()) {
         uint8_t kind = controlled ? KIND_CONTROLLED : KIND_OTHER;
         identity_raise_highest_fd((unsigned)fd);
@@ -182,14 +186,14 @@ bool identity_look_up(int fd)
 
 void identity_forget_range(unsigned first, unsigned last)
 {
-    unsigned end = LOAD(highest); /* whoever closes "all of them" names 2^32 */
+    unsigned end = LOAD(highest_fd); /* `last` may be 2^32 - 1: close all */
     for (unsigned fd = first; fd <= last && fd <= end; fd++)
         identity_forget((int)fd);
 }
 
-/* --- Names ---------------------------------------------------------------------- */
+/* --- Paths ---------------------------------------------------------------------- */
 
-static bool is_above_a_prefix(const char *path)
+static bool is_above_prefix(const char *path)
 {
     size_t length = strlen(path);
     length -= length == 1; /* "/" */
@@ -199,59 +203,58 @@ static bool is_above_a_prefix(const char *path)
     return false;
 }
 
-static uint8_t directory_of(const char *path)
+static uint8_t classify_directory(const char *path)
 {
-    if (is_inside(path))
+    if (is_under_prefix(path))
         return DIRECTORY_INSIDE;
-    return is_above_a_prefix(path) ? DIRECTORY_ABOVE : DIRECTORY_OUTSIDE;
+    return is_above_prefix(path) ? DIRECTORY_ABOVE : DIRECTORY_OUTSIDE;
 }
 
-static bool read_directory(int at, char path[TEXT + 1])
+static bool read_directory(int at, char path[PATH_ROOM + 1])
 {
-    return at == AT_FDCWD ? read_link("/proc/self/cwd", path)
-                          : read_descriptor(at, path);
+    return at == AT_FDCWD ? read_link("/proc/self/cwd", path) : read_fd_link(at, path);
 }
 
-static uint8_t directory_at(int at)
+static uint8_t locate_directory(int at)
 {
-    char path[TEXT + 1];
-    uint8_t known = at == AT_FDCWD ? LOAD(directory) : DIRECTORY_UNKNOWN;
+    char path[PATH_ROOM + 1];
+    uint8_t known = at == AT_FDCWD ? LOAD(working_directory) : DIRECTORY_UNKNOWN;
     if (known != DIRECTORY_UNKNOWN || !read_directory(at, path))
         return known;
-    uint8_t found = directory_of(path);
+    uint8_t place = classify_directory(path);
     if (at == AT_FDCWD && identity_owns_table())
-        STORE(directory, found);
-    return found;
+        STORE(working_directory, place);
+    return place;
 }
 
-static bool joined_is_inside(int at, const char *name)
+static bool joined_is_under_prefix(int at, const char *name)
 {
-    char path[TEXT + 1];
+    char path[PATH_ROOM + 1];
     if (!read_directory(at, path))
         return false;
     size_t length = strlen(path);
-    if (length < TEXT && path[length - 1] != '/')
+    if (length < PATH_ROOM && path[length - 1] != '/')
         path[length++] = '/';
     while (name[0] == '.' && name[1] == '/')
         name += 2;
-    size_t rest = strnlen(name, TEXT - length);
+    size_t rest = strnlen(name, PATH_ROOM - length);
     memcpy(path + length, name, rest);
     path[length + rest] = '\0';
-    return is_inside(path);
+    return is_under_prefix(path);
 }
 
 bool identity_path_is_controlled(int at, const char *path)
 {
     if (path[0] == '/')
-        return is_inside(path);
+        return is_under_prefix(path);
     if (LOAD(seccomp_active))
         return false;
-    uint8_t where = directory_at(at);
+    uint8_t where = locate_directory(at);
     return where == DIRECTORY_INSIDE ||
-           (where == DIRECTORY_ABOVE && joined_is_inside(at, path));
+           (where == DIRECTORY_ABOVE && joined_is_under_prefix(at, path));
 }
 
 void identity_forget_cwd(void)
 {
-    STORE(directory, DIRECTORY_UNKNOWN);
+    STORE(working_directory, DIRECTORY_UNKNOWN);
 }

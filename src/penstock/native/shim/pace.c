@@ -97,7 +97,7 @@ static bool read_grant(struct page_bucket *bucket, uint64_t now_ns, struct grant
            apply_floor(grant, lease_ns, LOAD(attached_page->floor_rate));
 }
 
-/* Return G(now). */
+/* Return G(now_ns). */
 static uint64_t granted_at(const struct grant *grant, uint64_t now_ns)
 {
     uint64_t since_ns = now_ns > grant->from_ns ? now_ns - grant->from_ns : 0;
@@ -148,8 +148,8 @@ static void sleep_until(struct page_bucket *bucket, uint32_t grant_number,
 
 /* When this thread last looked at the page during a wait; 0 while it does not wait. A
  * call within HANDLER_NS of that time comes from a signal handler that interrupted the
- * wait, and must not wait itself. A later call comes after a longjmp out of the handler,
- * and may wait. */
+ * wait, and must not wait itself. A later call comes after a longjmp out of the
+ * handler, and may wait. */
 static __thread uint64_t waiting_since_ns;
 static const uint64_t HANDLER_NS = 1000000000;
 
@@ -258,8 +258,8 @@ static bool job_is_idle(uint64_t now_ns)
     return true;
 }
 
-/* Note the first call of a class after a gap; if the whole job was idle, a phase begins.
- * phase_begin_ns is stored first: see "Memory ordering" in page.h. */
+/* Note the first call of a class after a gap; if the whole job was idle, a phase
+ * begins. phase_begin_ns is stored first: see "Memory ordering" in page.h. */
 static SLOW void note_resume(struct page_class *class, uint64_t last_active_ns,
                              uint64_t now_ns)
 {

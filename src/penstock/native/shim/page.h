@@ -26,10 +26,10 @@
  *
  * Who writes which word
  * ---------------------
- *   agent only      magic, version, size, mode, lease_ns, floor_rate, gap_ns, bucket_of,
- *                   all of page_curve, page_bucket.grant_number, page_staging.mode
- *   processes only  posts, phase_begin_ns, counters, page_class, charged_bytes, the rest
- *                   of page_staging, folder
+ *   agent only      magic, version, size, mode, lease_ns, floor_rate, gap_ns,
+ *                   bucket_of, page_bucket.grant_number, all of page_curve,
+ *                   page_staging.mode
+ *   processes only  all other words
  *
  * There is no lock. A process changes a word by one atomic operation, so a process that
  * is killed at any instant leaves a usable page. Counters of calls, bytes and time only
@@ -78,7 +78,7 @@
 enum page_mode { MODE_OFF = 0, MODE_DRY_RUN = 1, MODE_CONTROL = 2 };
 
 /* CLASS_DRAIN counts the writes of a drainer, a process beside the program that empties
- * journals. They draw on the bucket of the writes but are no activity of the program. */
+ * journals. They draw on the bucket of the writes; they are no activity of the job. */
 enum io_class { CLASS_WRITE, CLASS_READ, CLASS_META, CLASS_DRAIN, CLASSES };
 
 enum { PACED_CLASSES = 2, BUCKETS = 2, NO_BUCKET = 255, FOLDER_BYTES = 1024 };
@@ -115,7 +115,7 @@ struct page_class {
     /* Renewed by a waiting call at least every 50 ms, and by a drainer while it lives:
      * an old heartbeat means that the waiting call, or the drainer, was killed. */
     _Atomic uint64_t heartbeat_ns;
-    /* Latest end or wait of a call, or first begin after a gap; may lag one clock tick. */
+    /* Latest end or wait of a call, or first begin after a gap. */
     _Atomic uint64_t last_active_ns;
     _Atomic uint64_t resumed_ns; /* first call after a gap */
 };

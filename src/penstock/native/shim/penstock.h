@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * For programs: say how much an I/O phase will move, and when it is over.
+ * For programs: announce the I/O phases of a program to penstock.
  *
  *     #include "penstock.h"
  *
- *     penstock_begin(size);   bytes that THIS process will write and read
+ *     penstock_begin(size);   // bytes that THIS process will write and read
  *     ... fwrite, MPI_File_write_all, H5Dwrite ...
  *     penstock_end();
  *
- * Every process that takes part says its own share; the shares of a job are added up.
- * Policies that look at volumes then know them, and need not guess. A phase should end
- * with penstock_end(): until then its pauses count as I/O, not as work.
+ * Every process announces its own share; the shares of a job are added up. Policies
+ * that use volumes then need not estimate them. Call penstock_end() when the phase is
+ * over: until then, pauses between calls count as I/O, not as computation.
  *
- * Under `penstock run` this costs about a microsecond. Without it both do nothing; there
- * is nothing to link (before glibc 2.34: -ldl).
+ * Under `penstock run` a call costs about a microsecond; without it, it does nothing.
+ * There is nothing to link (before glibc 2.34: -ldl).
  */
 #ifndef PENSTOCK_H
 #define PENSTOCK_H
@@ -21,28 +21,28 @@
 #include <dlfcn.h>
 #include <stdint.h>
 
-/* RTLD_DEFAULT, which headers hide without _GNU_SOURCE. */
-#define PENSTOCK_FIND(name) dlsym((void *)0, name)
+/* (void *)0 is RTLD_DEFAULT, which headers hide without _GNU_SOURCE. */
+#define PENSTOCK_LOOK_UP(name) dlsym((void *)0, name)
 
-static inline void penstock_begin(uint64_t volume)
+static inline void penstock_begin(uint64_t volume_bytes)
 {
     union {
-        void *found;
+        void *address;
         void (*call)(uint64_t);
     } begin;
-    begin.found = PENSTOCK_FIND("penstock_phase_begin");
-    if (begin.found)
-        begin.call(volume);
+    begin.address = PENSTOCK_LOOK_UP("penstock_phase_begin");
+    if (begin.address)
+        begin.call(volume_bytes);
 }
 
 static inline void penstock_end(void)
 {
     union {
-        void *found;
+        void *address;
         void (*call)(void);
     } end;
-    end.found = PENSTOCK_FIND("penstock_phase_end");
-    if (end.found)
+    end.address = PENSTOCK_LOOK_UP("penstock_phase_end");
+    if (end.address)
         end.call();
 }
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The functions behind the wrapped ones.
+ * The libc functions behind the wrapped calls (real.h), looked up by dlsym.
+ *
+ * Until they are looked up, and for those that libc does not have, stand-ins answer: a
+ * raw system call where a program may need it that early, else ENOSYS.
  */
 #include "real.h"
 
@@ -84,7 +87,7 @@ static int raw_open_2(const char *path, int flags)
     return raw_openat(AT_FDCWD, path, flags, 0);
 }
 
-/* Called before sanitizers have started. */
+/* Sanitizers call this before they have started themselves. */
 __attribute__((no_sanitize("thread"))) static void *
 raw_mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset)
 {
@@ -114,15 +117,15 @@ static void *failing_null(void)
     return NULL;
 }
 
-#define X(name, instead) .name = (__typeof__(&name))(void *)instead,
+#define X(name, stand_in) .name = (__typeof__(&name))(void *)stand_in,
 struct real_calls real = {REAL_CALLS(X)};
 #undef X
 
-static void *found(const char *name)
+static void *look_up(const char *name)
 {
     void *function = dlsym(RTLD_NEXT, name);
-    /* Before glibc 2.34 these live in a library that may have been loaded later, out
-     * of the reach of RTLD_NEXT. */
+    /* Before glibc 2.34 POSIX aio is in librt, which may be loaded after this library;
+     * RTLD_NEXT does not find it then. */
     if (function == NULL && strstr(name, "io_") != NULL) {
         void *librt = dlopen("librt.so.1", RTLD_LAZY);
         function = librt ? dlsym(librt, name) : NULL;
@@ -130,25 +133,26 @@ static void *found(const char *name)
     return function;
 }
 
-static void resolve(void *slot, const char *name)
+static void resolve(void *pointer, const char *name)
 {
-    void *function = found(name);
+    void *function = look_up(name);
     if (function != NULL)
-        memcpy(slot, &function, sizeof function);
+        memcpy(pointer, &function, sizeof function);
 }
 
 void real_resolve(void)
 {
-    /* dlsym may allocate, and an allocator may read files when it starts. */
+    /* dlsym may allocate, and an allocator may read files when it starts: the wrappers
+     * called then use the stand-ins. */
     static __thread int resolving;
     if (resolving || atomic_load(&real_resolved))
         return;
     resolving = 1;
-    int kept = errno;
-#define X(name, instead) resolve(&real.name, #name);
+    int kept_errno = errno;
+#define X(name, stand_in) resolve(&real.name, #name);
     REAL_CALLS(X)
 #undef X
-    errno = kept;
+    errno = kept_errno;
     atomic_store(&real_resolved, 1);
     resolving = 0;
 }

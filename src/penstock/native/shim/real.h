@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every wrapped call, once: the exported names of the library are exactly these, and
- * the two of hints.c.
+ * The list of all wrapped calls. The library exports these names, those of hints.c and
+ * bbio.c, and the old names of stat (wrap_stage.c).
  *
- * X(name, instead): `instead` answers while libc's own function is not known (a wrapper
- * called from inside dlsym) or does not exist.
+ * X(name, stand_in): `stand_in` answers while libc's function is not looked up yet (a
+ * wrapper called from inside dlsym), or if libc does not have it.
  */
 #ifndef PENSTOCK_REAL_H
 #define PENSTOCK_REAL_H
@@ -136,7 +136,7 @@ int __underflow(FILE *);
     X(utimes, failing) X(utime, failing) X(setxattr, failing) X(lsetxattr, failing) \
     X(chdir, failing) X(fchdir, failing)
 
-/* What staging has to see beside. */
+/* Further calls that only staging needs to see. */
 #define REAL_STAGING(X) \
     X(fstat, failing) X(fstat64, failing) X(lseek, failing) X(lseek64, failing) \
     X(fsync, failing) X(fdatasync, failing) X(sync, failing) X(syncfs, failing) \
@@ -158,7 +158,7 @@ int __underflow(FILE *);
     REAL_OPENING(X) REAL_DATA(X) REAL_STDIO(X) REAL_WIDE(X) REAL_NAMES(X) REAL_STAGING(X)
 /* clang-format on */
 
-#define X(name, instead) __typeof__(&name) name;
+#define X(name, stand_in) __typeof__(&name) name;
 struct real_calls {
     REAL_CALLS(X)
 };
@@ -167,17 +167,18 @@ struct real_calls {
 extern struct real_calls real;
 extern atomic_int real_resolved;
 
-/* Look every name up in the libraries behind this one; does nothing the second time. */
+/* Look up every name in the libraries loaded after this one; only the first call does
+ * anything. */
 void real_resolve(void);
 
-/* The function behind ours. */
+/* The function of libc behind the wrapper. */
 #define REAL(name) \
     (atomic_load_explicit(&real_resolved, memory_order_acquire) \
          ? real.name \
          : (real_resolve(), real.name))
 
-/* A system call without libc: no errno, no cancellation, usable at any moment.
- * Returns the kernel's answer, -errno for an error. */
+/* Make a system call without libc: it does not set errno, is no cancellation point, and
+ * may be used at any moment. Returns the result, or -errno. */
 long raw_call(long number, long a, long b, long c, long d, long e, long f);
 
 #endif

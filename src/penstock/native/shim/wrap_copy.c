@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Calls that move data inside the kernel, or later: copies, POSIX aio, syscall().
+ * Copies inside the kernel, POSIX aio, and system calls by number (syscall(), prctl()).
  */
 #include <errno.h>
 #include <linux/seccomp.h>
@@ -11,10 +11,11 @@
 
 /* --- Copies --------------------------------------------------------------------- */
 
-/* One call may be a whole file; each of these may also return a short count. */
+/* A copy may be as large as a file. While it is paced, one call moves at most this
+ * much: callers must expect a short count anyway. */
 enum { COPY_MAX_BYTES = 4 << 20 };
 
-/* A copy reads one descriptor and writes another; either may be controlled. */
+/* A copy reads one descriptor and writes another; each may be controlled or not. */
 struct copy {
     struct paced_call reading;
     struct paced_call writing;
@@ -25,7 +26,7 @@ static bool is_paced(const struct paced_call *call)
     return call->class != NULL && call->bucket != NULL;
 }
 
-static struct copy begin_copy(int from, int to, size_t *size)
+static struct copy copy_begin(int from, int to, size_t *size)
 {
     struct copy copy;
     wrap_begin(&copy.reading, from, CLASS_READ);
@@ -36,7 +37,7 @@ static struct copy begin_copy(int from, int to, size_t *size)
     return copy;
 }
 
-static ssize_t end_copy(struct copy *copy, ssize_t moved)
+static ssize_t copy_end(struct copy *copy, ssize_t moved)
 {
     wrap_end(&copy->reading, moved);
     return wrap_end(&copy->writing, moved);
@@ -44,36 +45,37 @@ static ssize_t end_copy(struct copy *copy, ssize_t moved)
 
 EXPORT ssize_t sendfile(int to, int from, off_t *offset, size_t size)
 {
-    struct copy copy = begin_copy(from, to, &size);
-    return end_copy(&copy, REAL(sendfile)(to, from, offset, size));
+    struct copy copy = copy_begin(from, to, &size);
+    return copy_end(&copy, REAL(sendfile)(to, from, offset, size));
 }
 
 EXPORT ssize_t sendfile64(int to, int from, off64_t *offset, size_t size)
 {
-    struct copy copy = begin_copy(from, to, &size);
-    return end_copy(&copy, REAL(sendfile64)(to, from, offset, size));
+    struct copy copy = copy_begin(from, to, &size);
+    return copy_end(&copy, REAL(sendfile64)(to, from, offset, size));
 }
 
 EXPORT ssize_t copy_file_range(int from, off64_t *from_offset, int to,
                                off64_t *to_offset, size_t size, unsigned flags)
 {
-    struct copy copy = begin_copy(from, to, &size);
-    return end_copy(
+    struct copy copy = copy_begin(from, to, &size);
+    return copy_end(
         &copy, REAL(copy_file_range)(from, from_offset, to, to_offset, size, flags));
 }
 
 EXPORT ssize_t splice(int from, off64_t *from_offset, int to, off64_t *to_offset,
                       size_t size, unsigned flags)
 {
-    struct copy copy = begin_copy(from, to, &size);
-    return end_copy(&copy, REAL(splice)(from, from_offset, to, to_offset, size, flags));
+    struct copy copy = copy_begin(from, to, &size);
+    return copy_end(&copy, REAL(splice)(from, from_offset, to, to_offset, size, flags));
 }
 
-/* --- POSIX aio: charged when given; the wait is for those who came first ------------ */
+/* --- POSIX aio ------------------------------------------------------------------ */
 
-/* It is carried out later, by a thread of libc, on the file itself. */
-static void begin_order(struct paced_call *call, int fd, enum io_class class,
-                        size_t size)
+/* A request is charged when it is submitted. The submitter waits until the requests
+ * before it are granted, not for its own bytes: libc carries it out later, in a thread
+ * of its own, on the file itself. */
+static void aio_begin(struct paced_call *call, int fd, enum io_class class, size_t size)
 {
     call->class = NULL;
     if (!identity_is_controlled(fd))
@@ -83,73 +85,74 @@ static void begin_order(struct paced_call *call, int fd, enum io_class class,
     pace_begin_sized(call, class, size, false);
 }
 
-static int handed_over(struct paced_call *call, int answer, size_t size)
+static int aio_submitted(struct paced_call *call, int answer, size_t size)
 {
     if (call->class != NULL)
         pace_end_async(call, answer == 0 ? size : 0);
     return answer;
 }
 
-EXPORT int aio_write(struct aiocb *order)
+EXPORT int aio_write(struct aiocb *request)
 {
     struct paced_call call;
-    begin_order(&call, order->aio_fildes, CLASS_WRITE, order->aio_nbytes);
-    return handed_over(&call, REAL(aio_write)(order), order->aio_nbytes);
+    aio_begin(&call, request->aio_fildes, CLASS_WRITE, request->aio_nbytes);
+    return aio_submitted(&call, REAL(aio_write)(request), request->aio_nbytes);
 }
 
-EXPORT int aio_write64(struct aiocb64 *order)
+EXPORT int aio_write64(struct aiocb64 *request)
 {
     struct paced_call call;
-    begin_order(&call, order->aio_fildes, CLASS_WRITE, order->aio_nbytes);
-    return handed_over(&call, REAL(aio_write64)(order), order->aio_nbytes);
+    aio_begin(&call, request->aio_fildes, CLASS_WRITE, request->aio_nbytes);
+    return aio_submitted(&call, REAL(aio_write64)(request), request->aio_nbytes);
 }
 
-EXPORT int aio_read(struct aiocb *order)
+EXPORT int aio_read(struct aiocb *request)
 {
     struct paced_call call;
-    begin_order(&call, order->aio_fildes, CLASS_READ, order->aio_nbytes);
-    return handed_over(&call, REAL(aio_read)(order), order->aio_nbytes);
+    aio_begin(&call, request->aio_fildes, CLASS_READ, request->aio_nbytes);
+    return aio_submitted(&call, REAL(aio_read)(request), request->aio_nbytes);
 }
 
-EXPORT int aio_read64(struct aiocb64 *order)
+EXPORT int aio_read64(struct aiocb64 *request)
 {
     struct paced_call call;
-    begin_order(&call, order->aio_fildes, CLASS_READ, order->aio_nbytes);
-    return handed_over(&call, REAL(aio_read64)(order), order->aio_nbytes);
+    aio_begin(&call, request->aio_fildes, CLASS_READ, request->aio_nbytes);
+    return aio_submitted(&call, REAL(aio_read64)(request), request->aio_nbytes);
 }
 
-static void hand_over_one(const struct aiocb *order)
+static void submit_one(const struct aiocb *request)
 {
     struct paced_call call;
-    if (order == NULL || order->aio_lio_opcode == LIO_NOP)
+    if (request == NULL || request->aio_lio_opcode == LIO_NOP)
         return;
-    enum io_class class = order->aio_lio_opcode == LIO_READ ? CLASS_READ : CLASS_WRITE;
-    begin_order(&call, order->aio_fildes, class, order->aio_nbytes);
-    handed_over(&call, 0, order->aio_nbytes);
+    enum io_class class =
+        request->aio_lio_opcode == LIO_READ ? CLASS_READ : CLASS_WRITE;
+    aio_begin(&call, request->aio_fildes, class, request->aio_nbytes);
+    aio_submitted(&call, 0, request->aio_nbytes);
 }
 
-EXPORT int lio_listio(int mode, struct aiocb *const orders[], int count,
+EXPORT int lio_listio(int mode, struct aiocb *const requests[], int count,
                       struct sigevent *event)
 {
     for (int i = 0; i < count; i++)
-        hand_over_one(orders[i]);
-    return REAL(lio_listio)(mode, orders, count, event);
+        submit_one(requests[i]);
+    return REAL(lio_listio)(mode, requests, count, event);
 }
 
 _Static_assert(sizeof(struct aiocb) == sizeof(struct aiocb64), "one layout for both");
 
-EXPORT int lio_listio64(int mode, struct aiocb64 *const orders[], int count,
+EXPORT int lio_listio64(int mode, struct aiocb64 *const requests[], int count,
                         struct sigevent *event)
 {
     for (int i = 0; i < count; i++)
-        hand_over_one((const struct aiocb *)orders[i]);
-    return REAL(lio_listio64)(mode, orders, count, event);
+        submit_one((const struct aiocb *)requests[i]);
+    return REAL(lio_listio64)(mode, requests, count, event);
 }
 
 /* --- System calls by number ----------------------------------------------------- */
 
-/* The program forbids itself system calls from now on. */
-static void seal(void)
+/* The program installs a seccomp filter. */
+static void note_seccomp(void)
 {
     stage_leave_all();
     atomic_store(&seccomp_active, true);
@@ -170,11 +173,11 @@ EXPORT int prctl(int option, ...)
         rest[i] = va_arg(arguments, unsigned long);
     va_end(arguments);
     if (option == PR_SET_SECCOMP)
-        seal();
+        note_seccomp();
     return REAL(prctl)(option, rest[0], rest[1], rest[2], rest[3]);
 }
 
-/* Whether a system call reads or writes its first argument. */
+/* Return whether a system call reads or writes the descriptor in its first argument. */
 static bool moves_data(long number, enum io_class *class)
 {
     switch (number) {
@@ -197,7 +200,8 @@ static bool moves_data(long number, enum io_class *class)
     }
 }
 
-/* The places of a copy's descriptors and of its size among its arguments. */
+/* Return whether a system call copies; get the positions of its descriptors and of its
+ * size among its arguments. */
 static bool copies_data(long number, int *from, int *to, int *size)
 {
     bool sends = number == SYS_sendfile;
@@ -207,8 +211,9 @@ static bool copies_data(long number, int *from, int *to, int *size)
     return sends || number == SYS_copy_file_range || number == SYS_splice;
 }
 
-/* Note what a system call changes in the meaning of descriptors, or hides. */
-static void note_call(long number, const long a[6], long answer)
+/* Note a system call that opens or closes descriptors, or that sets up I/O which cannot
+ * be controlled. */
+static void note_descriptors(long number, const long a[6], long answer)
 {
     switch (number) {
     case SYS_openat:
@@ -246,7 +251,8 @@ static void note_call(long number, const long a[6], long answer)
     }
 }
 
-/* Calls by number that staging would have to look at: nothing is staged then. */
+/* Return whether a system call could see or change a staged file. Everything is drained
+ * before such a call. */
 static bool concerns_staging(long number)
 {
     switch (number) {
@@ -302,7 +308,7 @@ static bool concerns_staging(long number)
     case SYS_clone3:
 #endif
     case SYS_truncate:
-#ifdef SYS_open /* what newer machines do without */
+#ifdef SYS_open /* newer architectures do not have these */
     case SYS_open:
     case SYS_creat:
     case SYS_stat:
@@ -323,30 +329,30 @@ static bool concerns_staging(long number)
     }
 }
 
-/* Names, descriptors or rights mean something else afterwards. */
-static bool goes_elsewhere(long number)
+/* Return whether a system call changes what names, descriptors or rights mean. */
+static bool changes_meaning(long number)
 {
     return number == SYS_chroot || number == SYS_pivot_root || number == SYS_setns ||
            number == SYS_unshare;
 }
 
-static void look_at_call(long number, const long a[6])
+static void prepare_staging(long number, const long a[6])
 {
     if (concerns_staging(number))
         stage_leave_all();
-    if (goes_elsewhere(number))
+    if (changes_meaning(number))
         stage_stop();
     if (number == SYS_sendmsg)
         wrap_leave_passed((const struct msghdr *)a[1]);
 }
 
-static bool seals(long number, long operation)
+static bool installs_filter(long number, long operation)
 {
     return number == SYS_seccomp ||
            (number == SYS_prctl && operation == PR_SET_SECCOMP);
 }
 
-static long pass(long number, const long a[6])
+static long pass_through(long number, const long a[6])
 {
     return REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
@@ -359,22 +365,22 @@ EXPORT long syscall(long number, ...)
     for (int i = 0; i < 6; i++)
         a[i] = va_arg(arguments, long);
     va_end(arguments);
-    if (seals(number, a[0]))
-        seal();
+    if (installs_filter(number, a[0]))
+        note_seccomp();
     if (RARELY(LOAD(stage_enabled)))
-        look_at_call(number, a);
+        prepare_staging(number, a);
     enum io_class class;
     int from, to, size;
     if (moves_data(number, &class)) {
         struct paced_call call;
         wrap_begin(&call, (int)a[0], class);
-        return wrap_end(&call, pass(number, a));
+        return wrap_end(&call, pass_through(number, a));
     }
     if (copies_data(number, &from, &to, &size)) {
-        struct copy copy = begin_copy((int)a[from], (int)a[to], (size_t *)&a[size]);
-        return end_copy(&copy, pass(number, a));
+        struct copy copy = copy_begin((int)a[from], (int)a[to], (size_t *)&a[size]);
+        return copy_end(&copy, pass_through(number, a));
     }
-    long answer = pass(number, a);
-    note_call(number, a, answer);
+    long answer = pass_through(number, a);
+    note_descriptors(number, a, answer);
     return answer;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Calls that move data between the program and a descriptor.
+ * Calls that read or write a descriptor.
  *
- * The vectors of a gathering write are not looked at: a bad pointer has to come back
- * from the kernel as EFAULT.
+ * A plain write is charged before it is made, since its size is known. A gathering
+ * write is charged afterwards: its vector is not read here, because a bad pointer must
+ * come back from the kernel as EFAULT.
  */
 #include "shim.h"
 

@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
- * Calls on names: passed through and counted, if the name lies under a prefix.
+ * Calls on paths: counted if the path lies under a prefix, never delayed.
+ *
+ * While files are staged, a call that changes a file by its path drains the file first,
+ * and stat shows the size that the file will have after its journal is drained.
  */
 #include <errno.h>
 #include <sys/sysmacros.h>
 
 #include "shim.h"
 
-/* A name is read only after the kernel has read it: a bad pointer stays the kernel's
- * affair. A name that is not there, or is there already, was looked up too. */
+/* A path is read here only after the kernel has read it, so that a bad pointer gives
+ * EFAULT. A failed call counts if the path was looked up: ENOENT, EEXIST. */
 void wrap_count_path(int answer, int at, const char *path)
 {
     if (attached_page == NULL || path == NULL)
         return;
-    bool looked_up = answer >= 0 || errno == ENOENT || errno == EEXIST;
-    if (looked_up && identity_path_is_controlled(at, path))
+    bool was_looked_up = answer >= 0 || errno == ENOENT || errno == EEXIST;
+    if (was_looked_up && identity_path_is_controlled(at, path))
         pace_count_metadata();
 }
 
@@ -24,23 +27,25 @@ static int counted(int answer, int at, const char *path)
     return answer;
 }
 
-/* The file behind a name is about to be changed by name: what is staged comes first.
- * `flags` say, as the call's own do, whether it follows a link. */
-static const char *meant(int at, const char *path, int flags)
+/* Drain the file behind a path that is about to be changed; return the path. `flags`
+ * are those of the call, and say whether it follows a symbolic link. */
+static const char *drained(int at, const char *path, int flags)
 {
     if (RARELY(LOAD(stage_enabled)))
         stage_leave_name(at, path, flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH));
     return path;
 }
 
-static const char *settled(int at, const char *path)
+/* The same for a call that does not follow symbolic links. */
+static const char *drained_link(int at, const char *path)
 {
-    return meant(at, path, AT_SYMLINK_NOFOLLOW);
+    return drained(at, path, AT_SYMLINK_NOFOLLOW);
 }
 
-static const char *followed(int at, const char *path)
+/* The same for a call that follows them. */
+static const char *drained_target(int at, const char *path)
 {
-    return meant(at, path, 0);
+    return drained(at, path, 0);
 }
 
 #define COUNTED(name, parameters, arguments, at, path) \
@@ -49,26 +54,27 @@ static const char *followed(int at, const char *path)
         return counted(REAL(name) arguments, at, path); \
     }
 
-/* The size that a file will have when its journal is drained. Asked for before the
- * kernel is: a drain in between makes the file larger, never smaller. */
-static bool shown_end(int at, const char *path, uint64_t device, uint64_t inode,
-                      uint64_t *end)
+/* Get the end of the staged data of a file that was just looked at by path or by
+ * descriptor `at`. */
+static bool staged_end(int at, const char *path, uint64_t device, uint64_t inode,
+                       uint64_t *end)
 {
     bool named = path != NULL && path[0] != '\0';
     if (!named && at >= 0)
         return identity_is_controlled(at) && stage_end(at, end);
-    /* Not by the text of the name: there are others that lead to the file. */
+    /* By inode, because other paths may lead to the same file. */
     return named && stage_end_of(device, inode, end);
 }
 
-/* Two looks, if there is a journal: the size of the second is not older than its end. */
+/* If there is staged data, the kernel is asked a second time, after the end was read: a
+ * drain in between makes the file larger, never smaller than that end. */
 #define SIZED(name, parameters, arguments, at) \
     EXPORT int name parameters \
     { \
         int answer = REAL(name) arguments; \
         uint64_t end; \
         if (RARELY(LOAD(stage_enabled)) && answer == 0 && S_ISREG(status->st_mode) && \
-            shown_end(at, path, status->st_dev, status->st_ino, &end)) { \
+            staged_end(at, path, status->st_dev, status->st_ino, &end)) { \
             answer = REAL(name) arguments; \
             if (answer == 0 && (uint64_t)status->st_size < end) \
                 status->st_size = (off_t)end; \
@@ -90,7 +96,7 @@ SIZED(fstatat, (int at, const char *path, struct stat *status, int flags),
 SIZED(fstatat64, (int at, const char *path, struct stat64 *status, int flags),
       (at, path, status, flags), at)
 
-/* To truncate is to write. */
+/* Truncating is writing: see wrap_may_open. */
 #define TRUNCATED(name, offset) \
     EXPORT int name(const char *path, offset size) \
     { \
@@ -105,54 +111,54 @@ TRUNCATED(truncate64, off64_t)
 COUNTED(access, (const char *path, int mode), (path, mode), AT_FDCWD, path)
 COUNTED(faccessat, (int at, const char *path, int mode, int flags),
         (at, path, mode, flags), at, path)
-COUNTED(unlink, (const char *path), (settled(AT_FDCWD, path)), AT_FDCWD, path)
+COUNTED(unlink, (const char *path), (drained_link(AT_FDCWD, path)), AT_FDCWD, path)
 COUNTED(unlinkat, (int at, const char *path, int flags),
-        (at, settled(at, path), flags), at, path)
-COUNTED(remove, (const char *path), (settled(AT_FDCWD, path)), AT_FDCWD, path)
+        (at, drained_link(at, path), flags), at, path)
+COUNTED(remove, (const char *path), (drained_link(AT_FDCWD, path)), AT_FDCWD, path)
 COUNTED(rmdir, (const char *path), (path), AT_FDCWD, path)
 COUNTED(rename, (const char *path, const char *to),
-        (settled(AT_FDCWD, path), settled(AT_FDCWD, to)),
+        (drained_link(AT_FDCWD, path), drained_link(AT_FDCWD, to)),
         AT_FDCWD, path)
 COUNTED(renameat, (int at, const char *path, int to_at, const char *to),
-        (at, settled(at, path), to_at, settled(to_at, to)),
+        (at, drained_link(at, path), to_at, drained_link(to_at, to)),
         at, path)
 COUNTED(renameat2, (int at, const char *path, int to_at, const char *to, unsigned flags),
-        (at, settled(at, path), to_at, settled(to_at, to), flags),
+        (at, drained_link(at, path), to_at, drained_link(to_at, to), flags),
         at, path)
 COUNTED(mkdir, (const char *path, mode_t mode), (path, mode), AT_FDCWD, path)
 COUNTED(mkdirat, (int at, const char *path, mode_t mode), (at, path, mode), at, path)
 COUNTED(mknod, (const char *path, mode_t mode, dev_t device), (path, mode, device),
         AT_FDCWD, path)
 COUNTED(link, (const char *from, const char *path),
-        (settled(AT_FDCWD, from), path), AT_FDCWD, path)
+        (drained_link(AT_FDCWD, from), path), AT_FDCWD, path)
 COUNTED(linkat, (int from_at, const char *from, int at, const char *path, int flags),
-        (from_at, followed(from_at, from), at, path, flags), at, path)
+        (from_at, drained_target(from_at, from), at, path, flags), at, path)
 COUNTED(symlink, (const char *text, const char *path), (text, path), AT_FDCWD, path)
 COUNTED(symlinkat, (const char *text, int at, const char *path), (text, at, path), at, path)
-COUNTED(chmod, (const char *path, mode_t mode), (followed(AT_FDCWD, path), mode),
+COUNTED(chmod, (const char *path, mode_t mode), (drained_target(AT_FDCWD, path), mode),
         AT_FDCWD, path)
 COUNTED(fchmodat, (int at, const char *path, mode_t mode, int flags),
-        (at, meant(at, path, flags), mode, flags), at, path)
+        (at, drained(at, path, flags), mode, flags), at, path)
 COUNTED(chown, (const char *path, uid_t user, gid_t group),
-        (followed(AT_FDCWD, path), user, group),
+        (drained_target(AT_FDCWD, path), user, group),
         AT_FDCWD, path)
 COUNTED(lchown, (const char *path, uid_t user, gid_t group),
-        (settled(AT_FDCWD, path), user, group),
+        (drained_link(AT_FDCWD, path), user, group),
         AT_FDCWD, path)
 COUNTED(fchownat, (int at, const char *path, uid_t user, gid_t group, int flags),
-        (at, meant(at, path, flags), user, group, flags), at, path)
+        (at, drained(at, path, flags), user, group, flags), at, path)
 COUNTED(setxattr, (const char *path, const char *name, const void *value, size_t size,
                    int flags),
-        (followed(AT_FDCWD, path), name, value, size, flags), AT_FDCWD, path)
+        (drained_target(AT_FDCWD, path), name, value, size, flags), AT_FDCWD, path)
 COUNTED(lsetxattr, (const char *path, const char *name, const void *value, size_t size,
                     int flags),
-        (settled(AT_FDCWD, path), name, value, size, flags), AT_FDCWD, path)
+        (drained_link(AT_FDCWD, path), name, value, size, flags), AT_FDCWD, path)
 COUNTED(utimensat, (int at, const char *path, const struct timespec times[2], int flags),
-        (at, meant(at, path, flags), times, flags), at, path)
+        (at, drained(at, path, flags), times, flags), at, path)
 COUNTED(utimes, (const char *path, const struct timeval times[2]),
-        (followed(AT_FDCWD, path), times), AT_FDCWD, path)
+        (drained_target(AT_FDCWD, path), times), AT_FDCWD, path)
 COUNTED(utime, (const char *path, const struct utimbuf *times),
-        (followed(AT_FDCWD, path), times), AT_FDCWD, path)
+        (drained_target(AT_FDCWD, path), times), AT_FDCWD, path)
 /* clang-format on */
 
 EXPORT int statx(int at, const char *path, int flags, unsigned mask,
@@ -162,7 +168,7 @@ EXPORT int statx(int at, const char *path, int flags, unsigned mask,
     if (RARELY(LOAD(stage_enabled)) && answer == 0 && (status->stx_mask & STATX_SIZE) &&
         S_ISREG(status->stx_mode)) {
         uint64_t device = makedev(status->stx_dev_major, status->stx_dev_minor), end;
-        if (shown_end(at, path, device, status->stx_ino, &end)) {
+        if (staged_end(at, path, device, status->stx_ino, &end)) {
             answer = REAL(statx)(at, path, flags, mask, status);
             if (answer == 0 && status->stx_size < end)
                 status->stx_size = end;

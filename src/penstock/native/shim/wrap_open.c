@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Calls that give a descriptor a meaning or take it away.
+ * Calls that open, duplicate or close descriptors.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 
 #define NEEDS_MODE(flags) (((flags) & O_CREAT) || ((flags) & O_TMPFILE) == O_TMPFILE)
 
-/* The third argument of an open call, which is there only if needed. */
+/* Declare `mode`, the third argument of an open call, which exists only if needed. */
 #define MODE_AFTER(flags, mode) \
     mode_t mode = 0; \
     if (NEEDS_MODE(flags)) { \
@@ -19,18 +19,18 @@
         va_end(rest); \
     }
 
-static int opened(int fd)
+static int note_opened(int fd)
 {
     identity_forget(fd);
     return fd;
 }
 
-static int opened_name(int fd, int at, const char *path)
+static int note_opened_path(int fd, int at, const char *path)
 {
     wrap_count_path(fd, at, path);
     if (RARELY(LOAD(stage_enabled)))
         stage_opened(fd);
-    return opened(fd);
+    return note_opened(fd);
 }
 
 bool wrap_may_open(int at, const char *path, int flags)
@@ -46,15 +46,15 @@ bool wrap_may_open(int at, const char *path, int flags)
     return false;
 }
 
-static int duplicated(int from, int fd)
+static int note_duplicated(int from, int fd)
 {
     if (RARELY(LOAD(stage_enabled)) && fd >= 0)
         stage_duplicated(from, fd);
-    return opened(fd);
+    return note_opened(fd);
 }
 
-/* `fd` is about to be closed, by a call that reports no errors of it. */
-static void dropped(int fd)
+/* `fd` is about to be closed by dup2, which does not report errors of the close. */
+static void close_silently(int fd)
 {
     if (RARELY(LOAD(stage_enabled)) && (unsigned)fd < KNOWN_DESCRIPTORS)
         stage_close_range((unsigned)fd, (unsigned)fd);
@@ -65,7 +65,7 @@ EXPORT int open(const char *path, int flags, ...)
     MODE_AFTER(flags, mode)
     if (!wrap_may_open(AT_FDCWD, path, flags))
         return -1;
-    return opened_name(REAL(open)(path, flags, mode), AT_FDCWD, path);
+    return note_opened_path(REAL(open)(path, flags, mode), AT_FDCWD, path);
 }
 
 EXPORT int open64(const char *path, int flags, ...)
@@ -73,7 +73,7 @@ EXPORT int open64(const char *path, int flags, ...)
     MODE_AFTER(flags, mode)
     if (!wrap_may_open(AT_FDCWD, path, flags))
         return -1;
-    return opened_name(REAL(open64)(path, flags, mode), AT_FDCWD, path);
+    return note_opened_path(REAL(open64)(path, flags, mode), AT_FDCWD, path);
 }
 
 EXPORT int openat(int at, const char *path, int flags, ...)
@@ -81,7 +81,7 @@ EXPORT int openat(int at, const char *path, int flags, ...)
     MODE_AFTER(flags, mode)
     if (!wrap_may_open(at, path, flags))
         return -1;
-    return opened_name(REAL(openat)(at, path, flags, mode), at, path);
+    return note_opened_path(REAL(openat)(at, path, flags, mode), at, path);
 }
 
 EXPORT int openat64(int at, const char *path, int flags, ...)
@@ -89,117 +89,117 @@ EXPORT int openat64(int at, const char *path, int flags, ...)
     MODE_AFTER(flags, mode)
     if (!wrap_may_open(at, path, flags))
         return -1;
-    return opened_name(REAL(openat64)(at, path, flags, mode), at, path);
+    return note_opened_path(REAL(openat64)(at, path, flags, mode), at, path);
 }
 
 EXPORT int __open_2(const char *path, int flags)
 {
     if (!wrap_may_open(AT_FDCWD, path, flags))
         return -1;
-    return opened_name(REAL(__open_2)(path, flags), AT_FDCWD, path);
+    return note_opened_path(REAL(__open_2)(path, flags), AT_FDCWD, path);
 }
 
 EXPORT int __open64_2(const char *path, int flags)
 {
     if (!wrap_may_open(AT_FDCWD, path, flags))
         return -1;
-    return opened_name(REAL(__open64_2)(path, flags), AT_FDCWD, path);
+    return note_opened_path(REAL(__open64_2)(path, flags), AT_FDCWD, path);
 }
 
 EXPORT int __openat_2(int at, const char *path, int flags)
 {
     if (!wrap_may_open(at, path, flags))
         return -1;
-    return opened_name(REAL(__openat_2)(at, path, flags), at, path);
+    return note_opened_path(REAL(__openat_2)(at, path, flags), at, path);
 }
 
 EXPORT int __openat64_2(int at, const char *path, int flags)
 {
     if (!wrap_may_open(at, path, flags))
         return -1;
-    return opened_name(REAL(__openat64_2)(at, path, flags), at, path);
+    return note_opened_path(REAL(__openat64_2)(at, path, flags), at, path);
 }
 
 EXPORT int creat(const char *path, mode_t mode)
 {
     if (!wrap_may_open(AT_FDCWD, path, O_WRONLY | O_TRUNC))
         return -1;
-    return opened_name(REAL(creat)(path, mode), AT_FDCWD, path);
+    return note_opened_path(REAL(creat)(path, mode), AT_FDCWD, path);
 }
 
 EXPORT int creat64(const char *path, mode_t mode)
 {
     if (!wrap_may_open(AT_FDCWD, path, O_WRONLY | O_TRUNC))
         return -1;
-    return opened_name(REAL(creat64)(path, mode), AT_FDCWD, path);
+    return note_opened_path(REAL(creat64)(path, mode), AT_FDCWD, path);
 }
 
 EXPORT int mkstemp(char *name)
 {
-    return opened_name(REAL(mkstemp)(name), AT_FDCWD, name);
+    return note_opened_path(REAL(mkstemp)(name), AT_FDCWD, name);
 }
 
 EXPORT int mkstemp64(char *name)
 {
-    return opened_name(REAL(mkstemp64)(name), AT_FDCWD, name);
+    return note_opened_path(REAL(mkstemp64)(name), AT_FDCWD, name);
 }
 
 EXPORT int mkostemp(char *name, int flags)
 {
-    return opened_name(REAL(mkostemp)(name, flags), AT_FDCWD, name);
+    return note_opened_path(REAL(mkostemp)(name, flags), AT_FDCWD, name);
 }
 
 EXPORT int mkostemp64(char *name, int flags)
 {
-    return opened_name(REAL(mkostemp64)(name, flags), AT_FDCWD, name);
+    return note_opened_path(REAL(mkostemp64)(name, flags), AT_FDCWD, name);
 }
 
 EXPORT int mkstemps(char *name, int suffix)
 {
-    return opened_name(REAL(mkstemps)(name, suffix), AT_FDCWD, name);
+    return note_opened_path(REAL(mkstemps)(name, suffix), AT_FDCWD, name);
 }
 
 EXPORT int mkstemps64(char *name, int suffix)
 {
-    return opened_name(REAL(mkstemps64)(name, suffix), AT_FDCWD, name);
+    return note_opened_path(REAL(mkstemps64)(name, suffix), AT_FDCWD, name);
 }
 
 EXPORT int mkostemps(char *name, int suffix, int flags)
 {
-    return opened_name(REAL(mkostemps)(name, suffix, flags), AT_FDCWD, name);
+    return note_opened_path(REAL(mkostemps)(name, suffix, flags), AT_FDCWD, name);
 }
 
 EXPORT int mkostemps64(char *name, int suffix, int flags)
 {
-    return opened_name(REAL(mkostemps64)(name, suffix, flags), AT_FDCWD, name);
+    return note_opened_path(REAL(mkostemps64)(name, suffix, flags), AT_FDCWD, name);
 }
 
 EXPORT int dup(int fd)
 {
-    return duplicated(fd, REAL(dup)(fd));
+    return note_duplicated(fd, REAL(dup)(fd));
 }
 
 EXPORT int dup2(int fd, int target)
 {
     if (fd != target)
-        dropped(target);
-    return duplicated(fd, REAL(dup2)(fd, target));
+        close_silently(target);
+    return note_duplicated(fd, REAL(dup2)(fd, target));
 }
 
 EXPORT int dup3(int fd, int target, int flags)
 {
     if (fd != target)
-        dropped(target);
-    return duplicated(fd, REAL(dup3)(fd, target, flags));
+        close_silently(target);
+    return note_duplicated(fd, REAL(dup3)(fd, target, flags));
 }
 
-static bool duplicates(int command)
+static bool is_duplication(int command)
 {
     return command == F_DUPFD || command == F_DUPFD_CLOEXEC;
 }
 
-/* Locks say that others use the file, new flags that its writes mean something else. */
-static void prepare(int fd, int command)
+/* A lock shows that others use the file; new flags may change what its writes mean. */
+static void prepare_fcntl(int fd, int command)
 {
     if (LIKELY(!LOAD(stage_enabled)) || !identity_is_controlled(fd))
         return;
@@ -225,9 +225,9 @@ EXPORT int fcntl(int fd, int command, ...)
     va_start(rest, command);
     long argument = va_arg(rest, long);
     va_end(rest);
-    prepare(fd, command);
+    prepare_fcntl(fd, command);
     int answer = REAL(fcntl)(fd, command, argument);
-    return duplicates(command) ? duplicated(fd, answer) : answer;
+    return is_duplication(command) ? note_duplicated(fd, answer) : answer;
 }
 
 EXPORT int fcntl64(int fd, int command, ...)
@@ -236,27 +236,26 @@ EXPORT int fcntl64(int fd, int command, ...)
     va_start(rest, command);
     long argument = va_arg(rest, long);
     va_end(rest);
-    prepare(fd, command);
+    prepare_fcntl(fd, command);
     int answer = REAL(fcntl64)(fd, command, argument);
-    return duplicates(command) ? duplicated(fd, answer) : answer;
+    return is_duplication(command) ? note_duplicated(fd, answer) : answer;
 }
 
-/* To forget before the descriptor is closed would let another thread, in between,
- * enter the old meaning again. */
+/* Forget after the close: before it, another thread could look the file up again. */
 EXPORT int close(int fd)
 {
-    int late = 0;
+    int late_error = 0;
     if (RARELY(LOAD(stage_enabled)) && (unsigned)fd < KNOWN_DESCRIPTORS) {
         if (identity_is_internal(fd)) {
             errno = EBADF;
             return -1;
         }
-        late = stage_close(fd);
+        late_error = stage_close(fd);
     }
     int answer = REAL(close)(fd);
     identity_forget(fd);
-    if (RARELY(late != 0) && answer == 0) {
-        errno = late;
+    if (RARELY(late_error != 0) && answer == 0) {
+        errno = late_error;
         return -1;
     }
     return answer;
@@ -265,7 +264,7 @@ EXPORT int close(int fd)
 EXPORT int close_range(unsigned first, unsigned last, int flags)
 {
     const int unshare_first = 2, cloexec = 4; /* CLOSE_RANGE_..., for older headers */
-    /* Threads that each have their own descriptors have one table here. */
+    /* Afterwards threads have descriptors of their own, but one table here. */
     if (RARELY(LOAD(stage_enabled)) && (flags & unshare_first) != 0)
         stage_stop();
     if (RARELY(LOAD(stage_enabled)) && (flags & cloexec) == 0)

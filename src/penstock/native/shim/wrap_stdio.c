@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * Streams of stdio. libc writes and fills their buffers by calls that nobody can wrap,
- * so these are charged by what they do to the buffer:
+ * Streams of stdio. libc fills and empties their buffers by internal calls that cannot
+ * be wrapped, so a call is charged by what it does to the buffer:
  *
- *     bytes that left   = bytes given + pending before - pending after,
- *     bytes that came   = bytes taken + unread after - unread before.
+ *     bytes written to the kernel = bytes given + pending before - pending after,
+ *     bytes read from the kernel  = bytes taken + unread after - unread before.
  *
- * A call that stays within the buffer costs nothing. What a program leaves in its
- * streams when it ends is settled for stdout only: the others are not known.
+ * A call that stays within the buffer costs nothing. At the end of the program, bytes
+ * that are still pending are charged for stdout only: other streams are not known.
+ *
+ * libc would also write to a staged file directly. A stream that only writes and whose
+ * file is staged is therefore made here, with fopencookie: libc keeps the buffer, and
+ * the wrapped write() empties it. Other streams end the staging of their file.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -20,14 +24,14 @@
 #undef fread_unlocked
 #undef fwrite_unlocked
 
-/* From this size on a call is charged like one on the descriptor, with its duration;
- * smaller ones move at most a buffer. */
+/* Calls of at least this size are paced like a call on the descriptor, from begin to
+ * end; smaller ones move at most a buffer and are charged afterwards. */
 enum { LARGE_BYTES = 4096 };
 
 struct stream {
     FILE *file; /* NULL: not controlled */
     struct paced_call call;
-    size_t before;
+    size_t before; /* buffered bytes when the call began */
     enum io_class class;
 };
 
@@ -41,8 +45,9 @@ static size_t buffered(const struct stream *stream)
                : 0;
 }
 
-/* The stream's own lock keeps its buffer still while we look; nobody waits under it. */
-static void enter_stream(struct stream *stream, FILE *file, enum io_class class,
+/* The lock of the stream keeps its buffer unchanged between the two looks at it; no
+ * wait for a grant happens under this lock. */
+static void stream_enter(struct stream *stream, FILE *file, enum io_class class,
                          size_t size)
 {
     stream->file = file;
@@ -54,7 +59,7 @@ static void enter_stream(struct stream *stream, FILE *file, enum io_class class,
     stream->before = buffered(stream);
 }
 
-/* Bytes that went to, or came from, the kernel while the program moved `size`. */
+/* Return the bytes that went to or came from the kernel in a call of `size` bytes. */
 static size_t bytes_through(const struct stream *stream, size_t size, size_t after)
 {
     size_t plus = stream->class == CLASS_WRITE ? stream->before : after;
@@ -62,7 +67,7 @@ static size_t bytes_through(const struct stream *stream, size_t size, size_t aft
     return size + plus > minus ? size + plus - minus : 0;
 }
 
-static void settle_stream(struct stream *stream, int fd, size_t moved)
+static void stream_charge(struct stream *stream, int fd, size_t moved)
 {
     if (stream->call.class != NULL)
         pace_end(&stream->call, moved);
@@ -70,28 +75,27 @@ static void settle_stream(struct stream *stream, int fd, size_t moved)
         wrap_charge_past(fd, stream->class, moved);
 }
 
-static void leave_stream(struct stream *stream, size_t size)
+static void stream_leave(struct stream *stream, size_t size)
 {
     size_t moved = bytes_through(stream, size, buffered(stream));
     int fd = stream->file->_fileno;
     funlockfile(stream->file);
-    settle_stream(stream, fd, moved);
+    stream_charge(stream, fd, moved);
 }
 
-/* A stream's own calls go to the file: what is staged comes first. */
-static inline void leave_to_libc(int fd)
+/* libc is about to access the file directly: drain it first. */
+static inline void drain_for_libc(int fd)
 {
     if (identity_is_stageable(fd))
         stage_leave(fd);
 }
 
-static bool may_open_stream(const char *path, const char *mode)
+static bool stream_may_open(const char *path, const char *mode)
 {
     bool reads = mode[0] == 'r' && strchr(mode, '+') == NULL;
     return wrap_may_open(AT_FDCWD, path, reads ? O_RDONLY : O_RDWR);
 }
 
-/* Streams that write through a journal: their buffers are libc's, their calls ours. */
 _Atomic uint8_t stdio_own_streams[KNOWN_DESCRIPTORS];
 
 static inline bool stdio_is_own_stream(int fd)
@@ -100,34 +104,34 @@ static inline bool stdio_is_own_stream(int fd)
            LOAD(stdio_own_streams[fd]) != STREAM_OF_LIBC;
 }
 
-static inline struct stream begin_stream(FILE *file, enum io_class class, size_t size)
+static inline struct stream stream_begin(FILE *file, enum io_class class, size_t size)
 {
     struct stream stream;
     stream.file = NULL;
     if (LIKELY(!identity_is_controlled(file->_fileno)) ||
         stdio_is_own_stream(file->_fileno))
         return stream;
-    leave_to_libc(file->_fileno);
-    enter_stream(&stream, file, class, size);
+    drain_for_libc(file->_fileno);
+    stream_enter(&stream, file, class, size);
     return stream;
 }
 
-static inline struct stream begin_put(FILE *file, size_t size)
+static inline struct stream stream_begin_write(FILE *file, size_t size)
 {
     if (stdio_is_own_stream(file->_fileno))
         stdio_note_bytes(file->_fileno);
-    return begin_stream(file, CLASS_WRITE, size);
+    return stream_begin(file, CLASS_WRITE, size);
 }
 
-static inline void end_stream(struct stream *stream, size_t size)
+static inline void stream_end(struct stream *stream, size_t size)
 {
     if (RARELY(stream->file != NULL))
-        leave_stream(stream, size);
+        stream_leave(stream, size);
 }
 
 /* --- Opening and closing -------------------------------------------------------- */
 
-static FILE *opened_stream(FILE *file, const char *path)
+static FILE *note_opened_stream(FILE *file, const char *path)
 {
     wrap_count_path(file != NULL ? 0 : -1, AT_FDCWD, path);
     if (file != NULL)
@@ -166,7 +170,7 @@ static int cookie_close(void *of)
     return close(fd);
 }
 
-/* The flags of a mode that only writes, and that a stream of ours can serve; else -1. */
+/* Return the flags of open for a mode that our own streams support; -1 for others. */
 static int writing_flags(const char *mode)
 {
     int flags = O_WRONLY | O_CREAT | O_TRUNC;
@@ -183,7 +187,7 @@ static int writing_flags(const char *mode)
     return flags;
 }
 
-/* A stream whose buffer is written by our own calls, with the number of its file. */
+/* Make a stream that empties its buffer through the wrapped write(). */
 static FILE *cookie_stream(int fd)
 {
     const cookie_io_functions_t calls = {
@@ -196,7 +200,7 @@ static FILE *cookie_stream(int fd)
     return file;
 }
 
-static FILE *opened_to_write(const char *path, const char *mode, int flags)
+static FILE *open_to_write(const char *path, const char *mode, int flags)
 {
     int fd = open(path, flags, 0666);
     if (fd < 0)
@@ -212,72 +216,72 @@ EXPORT FILE *fopen(const char *path, const char *mode)
 {
     int flags = writing_flags(mode);
     if (flags >= 0)
-        return opened_to_write(path, mode, flags);
-    if (!may_open_stream(path, mode))
+        return open_to_write(path, mode, flags);
+    if (!stream_may_open(path, mode))
         return NULL;
-    return opened_stream(REAL(fopen)(path, mode), path);
+    return note_opened_stream(REAL(fopen)(path, mode), path);
 }
 
 EXPORT FILE *fopen64(const char *path, const char *mode)
 {
     int flags = writing_flags(mode);
     if (flags >= 0)
-        return opened_to_write(path, mode, flags);
-    if (!may_open_stream(path, mode))
+        return open_to_write(path, mode, flags);
+    if (!stream_may_open(path, mode))
         return NULL;
-    return opened_stream(REAL(fopen64)(path, mode), path);
+    return note_opened_stream(REAL(fopen64)(path, mode), path);
 }
 
-/* Charge what is about to leave a stream that is closed, or flushed unseen. */
-static void settle_pending(FILE *file)
+/* Charge the pending bytes of a stream that libc is about to flush. */
+static void charge_pending(FILE *file)
 {
     int fd = file->_fileno;
     bool ours = !identity_is_controlled(fd) || stdio_is_own_stream(fd);
     size_t pending = ours ? 0 : __fpending(file);
     if (pending == 0)
         return;
-    leave_to_libc(fd);
+    drain_for_libc(fd);
     wrap_charge_past(fd, CLASS_WRITE, pending);
 }
 
-/* libc is about to close the descriptor by a call of its own; 0 or a late error. */
-static int closed_by_libc(int fd)
+/* libc is about to close the descriptor internally. Returns 0 or a drain's error. */
+static int note_closed_by_libc(int fd)
 {
     bool known = RARELY(LOAD(stage_enabled)) && (unsigned)fd < KNOWN_DESCRIPTORS;
     return known ? stage_close(fd) : 0;
 }
 
-/* More bytes than libc's structure has. */
-enum { WIDE_PLACE = 1024 };
+/* At least the size of struct _IO_wide_data of libc. */
+enum { WIDE_DATA_ROOM = 1024 };
 
-/* libc will put another file behind the stream, by calls of its own. */
-static void let_go(FILE *file)
+/* Prepare a stream for freopen, which closes its file internally. */
+static void prepare_reopen(FILE *file)
 {
-    settle_pending(file);
+    charge_pending(file);
     int fd = file->_fileno;
     if (stdio_is_own_stream(fd)) {
         REAL(fflush)(file);
         stdio_end_own_stream(fd);
-        /* It was made without a place for wide characters, which freopen sets up. */
-        file->_wide_data = calloc(1, WIDE_PLACE);
+        /* fopencookie made it without wide data, which freopen initialises. */
+        file->_wide_data = calloc(1, WIDE_DATA_ROOM);
     }
-    closed_by_libc(fd);
+    note_closed_by_libc(fd);
 }
 
-static FILE *adopted(FILE *file, int fd)
+static FILE *note_adopted(FILE *file, int fd)
 {
     if (file != NULL && RARELY(LOAD(stage_enabled)) && identity_is_controlled(fd))
-        leave_to_libc(fd);
+        drain_for_libc(fd);
     return file;
 }
 
 EXPORT FILE *fdopen(int fd, const char *mode)
 {
-    return adopted(REAL(fdopen)(fd, mode), fd);
+    return note_adopted(REAL(fdopen)(fd, mode), fd);
 }
 
-/* A stream that cannot be opened anew is closed nevertheless. */
-static FILE *closed_unopened(FILE *file)
+/* As freopen does, close a stream whose new file cannot be opened. */
+static FILE *close_unopened(FILE *file)
 {
     int error = errno;
     fclose(file);
@@ -288,34 +292,34 @@ static FILE *closed_unopened(FILE *file)
 EXPORT FILE *freopen(const char *path, const char *mode, FILE *file)
 {
     int fd = file->_fileno;
-    let_go(file);
-    if (!may_open_stream(path, mode))
-        return closed_unopened(file);
+    prepare_reopen(file);
+    if (!stream_may_open(path, mode))
+        return close_unopened(file);
     FILE *reopened = REAL(freopen)(path, mode, file);
     identity_forget(fd);
-    return opened_stream(reopened, path);
+    return note_opened_stream(reopened, path);
 }
 
 EXPORT FILE *freopen64(const char *path, const char *mode, FILE *file)
 {
     int fd = file->_fileno;
-    let_go(file);
-    if (!may_open_stream(path, mode))
-        return closed_unopened(file);
+    prepare_reopen(file);
+    if (!stream_may_open(path, mode))
+        return close_unopened(file);
     FILE *reopened = REAL(freopen64)(path, mode, file);
     identity_forget(fd);
-    return opened_stream(reopened, path);
+    return note_opened_stream(reopened, path);
 }
 
 EXPORT int fclose(FILE *file)
 {
     int fd = file->_fileno;
-    settle_pending(file);
-    int late = stdio_is_own_stream(fd) ? 0 : closed_by_libc(fd);
+    charge_pending(file);
+    int late_error = stdio_is_own_stream(fd) ? 0 : note_closed_by_libc(fd);
     int answer = REAL(fclose)(file);
     identity_forget(fd);
-    if (RARELY(late != 0) && answer == 0) {
-        errno = late;
+    if (RARELY(late_error != 0) && answer == 0) {
+        errno = late_error;
         return EOF;
     }
     return answer;
@@ -334,12 +338,12 @@ EXPORT int fcloseall(void)
 EXPORT int fflush(FILE *file)
 {
     if (file == NULL) {
-        settle_pending(stdout);
+        charge_pending(stdout);
         return REAL(fflush)(file);
     }
-    struct stream stream = begin_stream(file, CLASS_WRITE, 0);
+    struct stream stream = stream_begin(file, CLASS_WRITE, 0);
     int answer = REAL(fflush)(file);
-    end_stream(&stream, 0);
+    stream_end(&stream, 0);
     return answer;
 }
 
@@ -350,55 +354,55 @@ EXPORT int fflush_unlocked(FILE *file)
 
 EXPORT int fseek(FILE *file, long offset, int whence)
 {
-    struct stream stream = begin_stream(file, CLASS_WRITE, 0);
+    struct stream stream = stream_begin(file, CLASS_WRITE, 0);
     int answer = REAL(fseek)(file, offset, whence);
-    end_stream(&stream, 0);
+    stream_end(&stream, 0);
     return answer;
 }
 
 EXPORT int fseeko(FILE *file, off_t offset, int whence)
 {
-    struct stream stream = begin_stream(file, CLASS_WRITE, 0);
+    struct stream stream = stream_begin(file, CLASS_WRITE, 0);
     int answer = REAL(fseeko)(file, offset, whence);
-    end_stream(&stream, 0);
+    stream_end(&stream, 0);
     return answer;
 }
 
 EXPORT int fseeko64(FILE *file, off64_t offset, int whence)
 {
-    struct stream stream = begin_stream(file, CLASS_WRITE, 0);
+    struct stream stream = stream_begin(file, CLASS_WRITE, 0);
     int answer = REAL(fseeko64)(file, offset, whence);
-    end_stream(&stream, 0);
+    stream_end(&stream, 0);
     return answer;
 }
 
 EXPORT void rewind(FILE *file)
 {
-    struct stream stream = begin_stream(file, CLASS_WRITE, 0);
+    struct stream stream = stream_begin(file, CLASS_WRITE, 0);
     REAL(rewind)(file);
-    end_stream(&stream, 0);
+    stream_end(&stream, 0);
 }
 
 EXPORT int fsetpos(FILE *file, const fpos_t *position)
 {
-    struct stream stream = begin_stream(file, CLASS_WRITE, 0);
+    struct stream stream = stream_begin(file, CLASS_WRITE, 0);
     int answer = REAL(fsetpos)(file, position);
-    end_stream(&stream, 0);
+    stream_end(&stream, 0);
     return answer;
 }
 
 EXPORT int fsetpos64(FILE *file, const fpos64_t *position)
 {
-    struct stream stream = begin_stream(file, CLASS_WRITE, 0);
+    struct stream stream = stream_begin(file, CLASS_WRITE, 0);
     int answer = REAL(fsetpos64)(file, position);
-    end_stream(&stream, 0);
+    stream_end(&stream, 0);
     return answer;
 }
 
-__attribute__((destructor)) static void finish(void)
+__attribute__((destructor)) static void finish_library(void)
 {
     if (stdout != NULL)
-        settle_pending(stdout);
+        charge_pending(stdout);
     stage_finish();
 }
 
@@ -406,59 +410,59 @@ __attribute__((destructor)) static void finish(void)
 
 EXPORT size_t fwrite(const void *data, size_t size, size_t count, FILE *file)
 {
-    struct stream stream = begin_put(file, size * count);
+    struct stream stream = stream_begin_write(file, size * count);
     size_t written = REAL(fwrite)(data, size, count, file);
-    end_stream(&stream, size * written);
+    stream_end(&stream, size * written);
     return written;
 }
 
 EXPORT size_t fwrite_unlocked(const void *data, size_t size, size_t count, FILE *file)
 {
-    struct stream stream = begin_put(file, size * count);
+    struct stream stream = stream_begin_write(file, size * count);
     size_t written = REAL(fwrite_unlocked)(data, size, count, file);
-    end_stream(&stream, size * written);
+    stream_end(&stream, size * written);
     return written;
 }
 
-/* Bytes put by a call that answers EOF or something else. */
-static size_t put(int answer, size_t size)
+/* Return the bytes moved by a call that returns EOF on failure. */
+static size_t bytes_moved(int answer, size_t size)
 {
     return answer == EOF ? 0 : size;
 }
 
 EXPORT int fputs(const char *text, FILE *file)
 {
-    struct stream stream = begin_put(file, 0);
+    struct stream stream = stream_begin_write(file, 0);
     int answer = REAL(fputs)(text, file);
     if (stream.file != NULL)
-        end_stream(&stream, put(answer, strlen(text)));
+        stream_end(&stream, bytes_moved(answer, strlen(text)));
     return answer;
 }
 
 EXPORT int fputs_unlocked(const char *text, FILE *file)
 {
-    struct stream stream = begin_put(file, 0);
+    struct stream stream = stream_begin_write(file, 0);
     int answer = REAL(fputs_unlocked)(text, file);
     if (stream.file != NULL)
-        end_stream(&stream, put(answer, strlen(text)));
+        stream_end(&stream, bytes_moved(answer, strlen(text)));
     return answer;
 }
 
 EXPORT int puts(const char *text)
 {
-    struct stream stream = begin_put(stdout, 0);
+    struct stream stream = stream_begin_write(stdout, 0);
     int answer = REAL(puts)(text);
     if (stream.file != NULL)
-        end_stream(&stream, put(answer, strlen(text) + 1));
+        stream_end(&stream, bytes_moved(answer, strlen(text) + 1));
     return answer;
 }
 
 #define PUTS_ONE(name, parameters, arguments, file) \
     EXPORT int name parameters \
     { \
-        struct stream stream = begin_put(file, 0); \
+        struct stream stream = stream_begin_write(file, 0); \
         int answer = REAL(name) arguments; \
-        end_stream(&stream, put(answer, 1)); \
+        stream_end(&stream, bytes_moved(answer, 1)); \
         return answer; \
     }
 
@@ -471,37 +475,37 @@ PUTS_ONE(putchar, (int c), (c), stdout)
 PUTS_ONE(putchar_unlocked, (int c), (c), stdout)
 PUTS_ONE(__overflow, (FILE * file, int c), (file, c), file)
 
-static int print(FILE *file, const char *format, va_list rest)
+static int stream_print(FILE *file, const char *format, va_list rest)
 {
-    struct stream stream = begin_put(file, 0);
+    struct stream stream = stream_begin_write(file, 0);
     int count = REAL(vfprintf)(file, format, rest);
-    end_stream(&stream, count > 0 ? (size_t)count : 0);
+    stream_end(&stream, count > 0 ? (size_t)count : 0);
     return count;
 }
 
-static int print_checked(FILE *file, int flag, const char *format, va_list rest)
+static int stream_print_checked(FILE *file, int flag, const char *format, va_list rest)
 {
-    struct stream stream = begin_put(file, 0);
+    struct stream stream = stream_begin_write(file, 0);
     int count = REAL(__vfprintf_chk)(file, flag, format, rest);
-    end_stream(&stream, count > 0 ? (size_t)count : 0);
+    stream_end(&stream, count > 0 ? (size_t)count : 0);
     return count;
 }
 
 EXPORT int vfprintf(FILE *file, const char *format, va_list rest)
 {
-    return print(file, format, rest);
+    return stream_print(file, format, rest);
 }
 
 EXPORT int vprintf(const char *format, va_list rest)
 {
-    return print(stdout, format, rest);
+    return stream_print(stdout, format, rest);
 }
 
 EXPORT int fprintf(FILE *file, const char *format, ...)
 {
     va_list rest;
     va_start(rest, format);
-    int count = print(file, format, rest);
+    int count = stream_print(file, format, rest);
     va_end(rest);
     return count;
 }
@@ -510,26 +514,26 @@ EXPORT int printf(const char *format, ...)
 {
     va_list rest;
     va_start(rest, format);
-    int count = print(stdout, format, rest);
+    int count = stream_print(stdout, format, rest);
     va_end(rest);
     return count;
 }
 
 EXPORT int __vfprintf_chk(FILE *file, int flag, const char *format, va_list rest)
 {
-    return print_checked(file, flag, format, rest);
+    return stream_print_checked(file, flag, format, rest);
 }
 
 EXPORT int __vprintf_chk(int flag, const char *format, va_list rest)
 {
-    return print_checked(stdout, flag, format, rest);
+    return stream_print_checked(stdout, flag, format, rest);
 }
 
 EXPORT int __fprintf_chk(FILE *file, int flag, const char *format, ...)
 {
     va_list rest;
     va_start(rest, format);
-    int count = print_checked(file, flag, format, rest);
+    int count = stream_print_checked(file, flag, format, rest);
     va_end(rest);
     return count;
 }
@@ -538,12 +542,12 @@ EXPORT int __printf_chk(int flag, const char *format, ...)
 {
     va_list rest;
     va_start(rest, format);
-    int count = print_checked(stdout, flag, format, rest);
+    int count = stream_print_checked(stdout, flag, format, rest);
     va_end(rest);
     return count;
 }
 
-/* To a descriptor: libc makes a stream of its own for it. */
+/* dprintf: libc makes a temporary stream for the descriptor. */
 #define PRINTS_TO(name, parameters, printing) \
     EXPORT int name parameters \
     { \
@@ -574,75 +578,75 @@ PRINTS_REST(__dprintf_chk, (int fd, int flag, const char *format, ...),
 
 EXPORT size_t fread(void *data, size_t size, size_t count, FILE *file)
 {
-    struct stream stream = begin_stream(file, CLASS_READ, size * count);
+    struct stream stream = stream_begin(file, CLASS_READ, size * count);
     size_t taken = REAL(fread)(data, size, count, file);
-    end_stream(&stream, size * taken);
+    stream_end(&stream, size * taken);
     return taken;
 }
 
 EXPORT size_t fread_unlocked(void *data, size_t size, size_t count, FILE *file)
 {
-    struct stream stream = begin_stream(file, CLASS_READ, size * count);
+    struct stream stream = stream_begin(file, CLASS_READ, size * count);
     size_t taken = REAL(fread_unlocked)(data, size, count, file);
-    end_stream(&stream, size * taken);
+    stream_end(&stream, size * taken);
     return taken;
 }
 
 EXPORT size_t __fread_chk(void *data, size_t room, size_t size, size_t count,
                           FILE *file)
 {
-    struct stream stream = begin_stream(file, CLASS_READ, size * count);
+    struct stream stream = stream_begin(file, CLASS_READ, size * count);
     size_t taken = REAL(__fread_chk)(data, room, size, count, file);
-    end_stream(&stream, size * taken);
+    stream_end(&stream, size * taken);
     return taken;
 }
 
 EXPORT size_t __fread_unlocked_chk(void *data, size_t room, size_t size, size_t count,
                                    FILE *file)
 {
-    struct stream stream = begin_stream(file, CLASS_READ, size * count);
+    struct stream stream = stream_begin(file, CLASS_READ, size * count);
     size_t taken = REAL(__fread_unlocked_chk)(data, room, size, count, file);
-    end_stream(&stream, size * taken);
+    stream_end(&stream, size * taken);
     return taken;
 }
 
-static char *got_line(struct stream *stream, char *line)
+static char *end_line(struct stream *stream, char *line)
 {
     if (stream->file != NULL)
-        end_stream(stream, line != NULL ? strlen(line) : 0);
+        stream_end(stream, line != NULL ? strlen(line) : 0);
     return line;
 }
 
 EXPORT char *fgets(char *line, int room, FILE *file)
 {
-    struct stream stream = begin_stream(file, CLASS_READ, 0);
-    return got_line(&stream, REAL(fgets)(line, room, file));
+    struct stream stream = stream_begin(file, CLASS_READ, 0);
+    return end_line(&stream, REAL(fgets)(line, room, file));
 }
 
 EXPORT char *fgets_unlocked(char *line, int room, FILE *file)
 {
-    struct stream stream = begin_stream(file, CLASS_READ, 0);
-    return got_line(&stream, REAL(fgets_unlocked)(line, room, file));
+    struct stream stream = stream_begin(file, CLASS_READ, 0);
+    return end_line(&stream, REAL(fgets_unlocked)(line, room, file));
 }
 
 EXPORT char *__fgets_chk(char *line, size_t real_room, int room, FILE *file)
 {
-    struct stream stream = begin_stream(file, CLASS_READ, 0);
-    return got_line(&stream, REAL(__fgets_chk)(line, real_room, room, file));
+    struct stream stream = stream_begin(file, CLASS_READ, 0);
+    return end_line(&stream, REAL(__fgets_chk)(line, real_room, room, file));
 }
 
 EXPORT char *__fgets_unlocked_chk(char *line, size_t real_room, int room, FILE *file)
 {
-    struct stream stream = begin_stream(file, CLASS_READ, 0);
-    return got_line(&stream, REAL(__fgets_unlocked_chk)(line, real_room, room, file));
+    struct stream stream = stream_begin(file, CLASS_READ, 0);
+    return end_line(&stream, REAL(__fgets_unlocked_chk)(line, real_room, room, file));
 }
 
 #define GETS_ONE(name, parameters, arguments, file, taken) \
     EXPORT int name parameters \
     { \
-        struct stream stream = begin_stream(file, CLASS_READ, 0); \
+        struct stream stream = stream_begin(file, CLASS_READ, 0); \
         int answer = REAL(name) arguments; \
-        end_stream(&stream, put(answer, taken)); \
+        stream_end(&stream, bytes_moved(answer, taken)); \
         return answer; \
     }
 
@@ -659,9 +663,9 @@ GETS_ONE(__underflow, (FILE * file), (file), file, 0)
 #define GETS_LINE(name, parameters, arguments) \
     EXPORT ssize_t name parameters \
     { \
-        struct stream stream = begin_stream(file, CLASS_READ, 0); \
+        struct stream stream = stream_begin(file, CLASS_READ, 0); \
         ssize_t length = REAL(name) arguments; \
-        end_stream(&stream, length > 0 ? (size_t)length : 0); \
+        stream_end(&stream, length > 0 ? (size_t)length : 0); \
         return length; \
     }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Wide characters. Streams of libc take them, after what is staged. Those that write
- * through a journal (wrap_stdio.c) take bytes only: what is written to them is converted
- * here as libc converts it, in the locale of the first wide call, transliterated.
+ * Output of wide characters. Streams of libc handle it themselves, after the file was
+ * drained. Our own streams of staged files (wrap_stdio.c) take bytes only: text for
+ * them is converted here as libc does it, to the locale of the first wide call, with
+ * transliteration.
  */
 #include <errno.h>
 #include <iconv.h>
@@ -12,10 +13,10 @@
 
 #include "shim.h"
 
-static iconv_t converters[KNOWN_DESCRIPTORS]; /* of streams of ours that are wide */
+static iconv_t converters[KNOWN_DESCRIPTORS]; /* for our own wide streams */
 
-/* True for a stream of ours. What is staged of another one's file comes first. */
-static bool is_converted(const FILE *file)
+/* Return whether this is one of our own streams; drain the file of any other. */
+static bool is_own_stream(const FILE *file)
 {
     int fd = file->_fileno;
     if ((unsigned)fd >= KNOWN_DESCRIPTORS)
@@ -35,7 +36,7 @@ static iconv_t converter_of_locale(void)
     return iconv_open(name, "WCHAR_T");
 }
 
-/* Let an unused stream be wide; true if it is. Its lock is held. */
+/* Make an unused stream wide; return whether it is wide now. Its lock is held. */
 static bool turn_wide(const FILE *file)
 {
     int fd = file->_fileno;
@@ -54,7 +55,8 @@ void stdio_end_own_stream(int fd)
         iconv_close(converters[fd]);
 }
 
-/* False, with errno: a character does not exist in the locale, or the file is full. */
+/* Convert and write; false, with errno: a character does not exist in the locale, or
+ * the write failed. */
 static bool convert(FILE *file, const wchar_t *text, size_t count)
 {
     char *from = (char *)(uintptr_t)text;
@@ -76,20 +78,20 @@ static bool convert(FILE *file, const wchar_t *text, size_t count)
     return true;
 }
 
-static bool put(FILE *file, const wchar_t *text, size_t count)
+static bool write_wide(FILE *file, const wchar_t *text, size_t count)
 {
-    int kept = errno;
+    int kept_errno = errno;
     flockfile(file);
     bool done = turn_wide(file) && convert(file, text, count);
     funlockfile(file);
     if (done)
-        errno = kept;
+        errno = kept_errno;
     return done;
 }
 
 EXPORT int fwide(FILE *file, int mode)
 {
-    if (!is_converted(file))
+    if (!is_own_stream(file))
         return REAL(fwide)(file, mode);
     flockfile(file);
     if (mode > 0)
@@ -104,9 +106,9 @@ EXPORT int fwide(FILE *file, int mode)
 #define PUTS_CHARACTER(name, parameters, arguments, file) \
     EXPORT wint_t name parameters \
     { \
-        if (LIKELY(!is_converted(file))) \
+        if (LIKELY(!is_own_stream(file))) \
             return REAL(name) arguments; \
-        return put(file, &c, 1) ? (wint_t)c : WEOF; \
+        return write_wide(file, &c, 1) ? (wint_t)c : WEOF; \
     }
 
 PUTS_CHARACTER(fputwc, (wchar_t c, FILE *file), (c, file), file)
@@ -119,15 +121,15 @@ PUTS_CHARACTER(putwchar_unlocked, (wchar_t c), (c), stdout)
 #define PUTS_TEXT(name) \
     EXPORT int name(const wchar_t *text, FILE *file) \
     { \
-        if (LIKELY(!is_converted(file))) \
+        if (LIKELY(!is_own_stream(file))) \
             return REAL(name)(text, file); \
-        return put(file, text, wcslen(text)) ? 1 : -1; \
+        return write_wide(file, text, wcslen(text)) ? 1 : -1; \
     }
 
 PUTS_TEXT(fputws)
 PUTS_TEXT(fputws_unlocked)
 
-/* Checked by libc, as programs made with _FORTIFY_SOURCE ask for, or not. */
+/* The flag of the __*_chk functions of _FORTIFY_SOURCE, or none. */
 enum { UNCHECKED = -1 };
 
 static int print_as_is(FILE *file, int flag, const wchar_t *format, va_list rest)
@@ -137,20 +139,20 @@ static int print_as_is(FILE *file, int flag, const wchar_t *format, va_list rest
     return REAL(__vfwprintf_chk)(file, flag, format, rest);
 }
 
-static int print(FILE *file, int flag, const wchar_t *format, va_list rest)
+static int print_wide(FILE *file, int flag, const wchar_t *format, va_list rest)
 {
     wchar_t *text = NULL;
     size_t size = 0;
-    if (LIKELY(!is_converted(file)))
+    if (LIKELY(!is_own_stream(file)))
         return print_as_is(file, flag, format, rest);
     FILE *memory = open_wmemstream(&text, &size);
     if (memory == NULL)
         return -1;
     int count = print_as_is(memory, flag, format, rest);
-    int kept = errno;
+    int kept_errno = errno;
     REAL(fclose)(memory);
-    errno = kept;
-    if (!put(file, text, size))
+    errno = kept_errno;
+    if (!write_wide(file, text, size))
         count = -1;
     free(text);
     return count;
@@ -158,22 +160,22 @@ static int print(FILE *file, int flag, const wchar_t *format, va_list rest)
 
 EXPORT int vfwprintf(FILE *file, const wchar_t *format, va_list rest)
 {
-    return print(file, UNCHECKED, format, rest);
+    return print_wide(file, UNCHECKED, format, rest);
 }
 
 EXPORT int vwprintf(const wchar_t *format, va_list rest)
 {
-    return print(stdout, UNCHECKED, format, rest);
+    return print_wide(stdout, UNCHECKED, format, rest);
 }
 
 EXPORT int __vfwprintf_chk(FILE *file, int flag, const wchar_t *format, va_list rest)
 {
-    return print(file, flag, format, rest);
+    return print_wide(file, flag, format, rest);
 }
 
 EXPORT int __vwprintf_chk(int flag, const wchar_t *format, va_list rest)
 {
-    return print(stdout, flag, format, rest);
+    return print_wide(stdout, flag, format, rest);
 }
 
 #define PRINTS(name, parameters, file, flag) \
@@ -181,7 +183,7 @@ EXPORT int __vwprintf_chk(int flag, const wchar_t *format, va_list rest)
     { \
         va_list rest; \
         va_start(rest, format); \
-        int count = print(file, flag, format, rest); \
+        int count = print_wide(file, flag, format, rest); \
         va_end(rest); \
         return count; \
     }

@@ -86,7 +86,7 @@ def test_more_prefixes_than_the_library_holds_are_refused(
 
 def test_the_room_for_prefixes_is_that_of_the_library() -> None:
     text = (SOURCES / "shim/identity.c").read_text()
-    assert "PREFIXES = 16, TEXT = 1024" in text
+    assert "PREFIXES = 16, PATH_ROOM = 1024" in text
 
 
 def test_a_library_in_a_folder_with_a_blank_is_refused(
