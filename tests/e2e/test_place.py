@@ -299,7 +299,7 @@ FILES: dict[str, tuple[Callable[[Any], None], str]] = {
     "no target": (_set("resources", 0), "bad.json: resources: 0 is not a number of"),
     "nodes": (
         _set("compute_nodes", 1),
-        "bad.json: compute_nodes: 1 compute nodes, but",
+        "bad.json: compute_nodes: the applications use 2 compute nodes, but",
     ),
     "key": (_set(*FIRST, "release", 0), "bad.json: applications[0]: unknown key 'rel"),
     "unknown input": (
@@ -443,5 +443,7 @@ def test_more_targets_than_were_measured(
     done = attempt(
         "place", pair, "--allocation", "my_greedy.allocate", "--json", "out.json"
     )
-    _assert_refused(done, "2 is not a number of targets for 'a' (1 to 1: those that")
+    _assert_refused(
+        done, "2 is not a number of targets for 'a' (give 1 to 1: these targets"
+    )
     assert sorted(p.name for p in tmp_path.iterdir()) == ["my_greedy.py", pair]

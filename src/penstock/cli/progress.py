@@ -5,13 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from penstock.policies.policy import Policy
 
 __all__ = ["progress_bar"]
 
 
 @contextmanager
-def progress_bar(*policies: str) -> Iterator[Callable[[float, float, str], None]]:
+def progress_bar(*policies: Policy) -> Iterator[Callable[[float, float, str], None]]:
     """Compile the engine and `policies`, then show what is done and what is left.
 
     The function that is yielded takes what is done, what there is in all, and a

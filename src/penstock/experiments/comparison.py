@@ -20,6 +20,7 @@ from penstock.experiments.runners.executors import Executor, Progress
 from penstock.experiments.source import Source
 from penstock.experiments.study import Piece, Row, Study
 from penstock.model import Instance
+from penstock.policies.policy import Policy
 from penstock.sim import Run, simulate
 
 __all__ = ["Comparison", "compare"]
@@ -47,7 +48,7 @@ class Comparison(Study):
             "applications": tuple(a.name for a in instance.applications),
         }
 
-    def simulate(self, instance: Instance, policy: str) -> Run:
+    def simulate(self, instance: Instance, policy: Policy) -> Run:
         """Run one policy on one instance."""
         return simulate(instance, policy, steady=self.steady)
 
@@ -60,7 +61,7 @@ class Comparison(Study):
 
 def compare(
     source: Source,
-    policies: Sequence[str],
+    policies: Sequence[Policy],
     executor: Executor,
     *,
     steady: bool = True,
@@ -73,8 +74,6 @@ def compare(
 
     Parameters
     ----------
-    policies
-        As for `penstock.policies.get_policy`.
     bounded
         Whether to compute the bound on MinYield.
     progress
@@ -85,7 +84,7 @@ def compare(
         "comparison",
         (source.point,),
         source.count,
-        tuple(policies),
+        tuple(policy.label for policy in policies),
         bounded=bounded,
         yields=True,
         seed=source.seed,

@@ -1,25 +1,27 @@
 # SPDX-License-Identifier: MIT
-"""A study of allocations and placements: problems x contenders, papers/2 section 5.
+"""A study of allocations and placements (target allocation, section 5).
 
-A contender decides how many targets an application gets and which, from bandwidth
-profiles that are exact or only those of its class (papers/2 section 6.2); a policy
-then shares every target. Truth is always the exact profile: it is what is simulated
-and what the outcome is measured with.
+A contender is an allocation and a placement algorithm, the profiles that they are
+given, and the policy that shares every target. The algorithms see the exact bandwidth
+profile of every application, or only the profile of its class (target allocation,
+section 6.2). Simulation and measurement always use the exact profiles.
 
-Algorithms that draw at random have the stream (seed, index) of the problem.
+Algorithms that draw at random use the random stream (seed, index) of the problem.
 
-A row has, beside the point, the settings and the contender:
+A row has the point, its settings, the contender, and these columns:
 
-- ``minimum_load``: I/O-load(pi_sys), by which papers/2 sorts problems; ``io_load``:
-  that of the allocation, with the exact profiles;
-- ``complete``: every application completed a compute + I/O phase (section 5.4);
-- the criteria of `penstock.analysis.placement`, in which what was begun counts pro
-  rata; null if an application has transferred less than 1 % of an operation;
-- the objectives of `penstock.analysis.metrics`, if asked for: of a run over [0,
-  smallest dedicated duration], a window that is the same for all placements and
-  policies of an allocation;
-- ``users_correlation``: between the targets' number of applications and their
-  occupancy; null if one of the two is the same on all targets.
+- ``minimum_load``: I/O-load(pi_sys), by which the paper sorts problems; ``io_load``:
+  the I/O-load of the allocation, with the exact profiles;
+- ``complete``: every application completed a compute phase and an I/O phase
+  (section 5.4);
+- the criteria of `penstock.analysis.placement`, in which an unfinished phase counts
+  in proportion to its progress; null if an application has transferred less than 1 %
+  of an operation;
+- with `PlacementStudy.objectives`, the objectives of `penstock.analysis.metrics`,
+  measured over [0, smallest dedicated duration]: this window is the same for all
+  placements and policies of an allocation;
+- ``users_correlation``: correlation between the number of applications on a target
+  and its occupancy; null if one of the two is the same on all targets.
 """
 
 from __future__ import annotations
@@ -35,16 +37,19 @@ from penstock.analysis import measure
 from penstock.analysis.placement import measure_placement
 from penstock.errors import InputError, UnknownNameError
 from penstock.experiments.study import Declaration, Row, foreign_policies
-from penstock.model import Instance, Problem
+from penstock.model import Problem
 from penstock.placement import (
     ALLOCATIONS,
     PLACEMENTS,
     Allocation,
+    Allocator,
     Placement,
+    Placer,
     get_allocation,
     get_placement,
 )
 from penstock.policies import get_policy
+from penstock.policies.policy import Policy
 from penstock.sim import Run, simulate
 from penstock.workloads.profiles.profile_classes import class_profile
 from penstock.workloads.striped import (
@@ -56,7 +61,7 @@ from penstock.workloads.striped import (
 
 __all__ = ["CLASSES", "CRITERIA", "EXACT", "Contender", "PlacementStudy"]
 
-#: What algorithms are told of the bandwidths.
+#: The profiles that the algorithms are given.
 EXACT: Final = "exact"
 CLASSES: Final = "classes"
 #: Columns that hold criteria, as in `penstock.analysis.placement`.
@@ -68,7 +73,8 @@ CRITERIA: Final = (
     "machine_idletime",
 )
 
-#: Of an operation: one that has only just begun says nothing of its slowdown.
+#: An application that has transferred less than this part of an operation has no
+#: meaningful slowdown.
 _LEAST: Final = 0.01
 
 _Plan: TypeAlias = tuple[Allocation, Placement]
@@ -76,12 +82,12 @@ _Plan: TypeAlias = tuple[Allocation, Placement]
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """An allocation with a placement, what they are told, and who shares targets."""
+    """An allocation, a placement, the profiles that they are given, and a policy."""
 
     allocation: str
     placement: str
     told: str = EXACT
-    """`EXACT` or `CLASSES`."""
+    """The profiles that the algorithms are given: `EXACT` or `CLASSES`."""
     policy: str = "fair-share"
 
     def __post_init__(self) -> None:
@@ -89,22 +95,49 @@ class Contender:
             raise UnknownNameError("kind of profile", self.told, (EXACT, CLASSES))
 
     def labels(self) -> Row:
-        """Return the columns that name the contender; unknown names are refused."""
+        """Return the columns that name the contender.
+
+        Raises `InputError` if an algorithm or the policy does not exist.
+        """
+        return self.bind().labels
+
+    def bind(self) -> _BoundContender:
+        """Return the contender with its algorithms and its policy ready to run."""
+        return _BoundContender(
+            get_allocation(self.allocation),
+            get_placement(self.placement),
+            self.told,
+            get_policy(self.policy),
+        )
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _BoundContender:
+    """A contender that is ready to run."""
+
+    allocator: Allocator
+    placer: Placer
+    told: str
+    policy: Policy
+
+    @property
+    def labels(self) -> Row:
+        """The columns that name the contender."""
         return {
-            "allocation": get_allocation(self.allocation).label,
-            "placement": get_placement(self.placement).label,
+            "allocation": self.allocator.label,
+            "placement": self.placer.label,
             "told": self.told,
-            "policy": get_policy(self.policy).label,
+            "policy": self.policy.label,
         }
 
 
 @dataclass(frozen=True, slots=True)
 class PlacementStudy(Declaration):
-    """Contenders on the problems of workload "striped"."""
+    """Contenders on the problems of the workload "striped"."""
 
     contenders: tuple[Contender, ...]
     objectives: bool = False
-    """Whether to measure the objectives of papers/1 as well."""
+    """Whether to measure the objectives of bandwidth sharing as well."""
 
     CONTENDER = ("allocation", "placement", "told", "policy")
 
@@ -127,27 +160,27 @@ class PlacementStudy(Declaration):
             "applications": family.applications,
             "minimum_load": minimum_load(problem),
         }
-        plan = _planner(problem, family.case, self.seed, index)
-        measured = _measurer(problem, objectives=self.objectives)
-        for contender in self.contenders:
-            allocation, placement = plan(contender)
+        planner = _Planner(problem, family.case, (self.seed, index))
+        meter = _Meter(problem, objectives=self.objectives)
+        for declared in self.contenders:
+            contender = declared.bind()
+            allocation, placement = planner.plan(contender)
             yield {
                 **facts,
-                **contender.labels(),
+                **contender.labels,
                 "io_load": problem.io_load(allocation),
-                **measured(placement, contender.policy),
+                **meter.measure(placement, contender.policy),
             }
 
     def foreign_code(self) -> Iterator[Callable[..., Any]]:
         """Yield the algorithms and policies that are not penstock's own."""
-        for contender in self.contenders:
-            allocator = get_allocation(contender.allocation)
-            if allocator.name not in ALLOCATIONS:
-                yield allocator.function
-            placer = get_placement(contender.placement)
-            if placer.name not in PLACEMENTS:
-                yield placer.function
-            yield from foreign_policies((contender.policy,))
+        for declared in self.contenders:
+            contender = declared.bind()
+            if contender.allocator.name not in ALLOCATIONS:
+                yield contender.allocator.function
+            if contender.placer.name not in PLACEMENTS:
+                yield contender.placer.function
+            yield from foreign_policies([contender.policy])
 
     def _family(self, point: int) -> Striped:
         family = self.points[point].family()
@@ -160,32 +193,36 @@ class PlacementStudy(Declaration):
         return family
 
 
-def _planner(
-    problem: Problem, case: str, seed: int, index: int
-) -> Callable[[Contender], _Plan]:
-    """Return what decides for a contender; nothing is decided twice."""
+class _Planner:
+    """Decides for the contenders of one problem, and decides nothing twice."""
 
-    @cache
-    def told(what: str) -> Problem:
-        return problem if what == EXACT else _told_classes(problem, case)
+    def __init__(self, problem: Problem, case: str, stream: tuple[int, int]) -> None:
+        self._exact, self._stream = problem, stream
+        self._classes = cache(lambda: _told_classes(problem, case))
+        self._allocations: dict[tuple[str, str], Allocation] = {}
+        self._placements: dict[tuple[str, str, Allocation], Placement] = {}
 
-    @cache
-    def allocated(name: str, what: str) -> Allocation:
-        return seeded(get_allocation(name), seed, index).allocate(told(what))
+    def plan(self, contender: _BoundContender) -> _Plan:
+        """Return the contender's allocation and placement."""
+        told = contender.told
+        key = (contender.allocator.label, told)
+        if key not in self._allocations:
+            allocator = seeded(contender.allocator, *self._stream)
+            self._allocations[key] = allocator.allocate(self._told(told))
+        allocation = self._allocations[key]
+        place = (contender.placer.label, told, allocation)
+        if place not in self._placements:
+            placer = seeded(contender.placer, *self._stream)
+            self._placements[place] = placer.place(self._told(told), allocation)
+        return allocation, self._placements[place]
 
-    @cache
-    def placed(name: str, allocation: Allocation, what: str) -> Placement:
-        return seeded(get_placement(name), seed, index).place(told(what), allocation)
-
-    def plan(contender: Contender) -> _Plan:
-        allocation = allocated(contender.allocation, contender.told)
-        return allocation, placed(contender.placement, allocation, contender.told)
-
-    return plan
+    def _told(self, told: str) -> Problem:
+        """Return the problem with the profiles that the algorithms are given."""
+        return self._exact if told == EXACT else self._classes()
 
 
 def _told_classes(problem: Problem, case: str) -> Problem:
-    """Return what is known of `problem` if of a profile only its class is known."""
+    """Return `problem` with the profile of every application's class."""
     applications = tuple(
         replace(application, profile=class_profile(application.profile, case))
         for application in problem.applications
@@ -193,31 +230,40 @@ def _told_classes(problem: Problem, case: str) -> Problem:
     return replace(problem, applications=applications)
 
 
-def _measurer(problem: Problem, *, objectives: bool) -> Callable[[Placement, str], Row]:
-    """Return what simulates and measures a placement under a policy.
+class _Meter:
+    """Simulates and measures placements of one problem.
 
-    Contenders often decide the same, e.g. t-cpu and best-bandwidth, and to make an
-    instance takes longer than to simulate it: neither is done twice.
+    RATIONALE: contenders often decide the same (e.g. t-cpu and best-bandwidth), and
+    making an instance takes longer than simulating it. Neither is done twice.
     """
-    open_ended = cache(problem.instance)
 
-    @cache
-    def steady(placement: Placement) -> Instance:
-        return problem.instance(placement, dedicated_window(problem, placement))
+    def __init__(self, problem: Problem, *, objectives: bool) -> None:
+        self._problem, self._objectives = problem, objectives
+        self._open_ended = cache(problem.instance)
+        self._steady = cache(
+            lambda placement: problem.instance(
+                placement, dedicated_window(problem, placement)
+            )
+        )
+        self._rows: dict[tuple[Placement, str], Row] = {}
 
-    @cache
-    def measured(placement: Placement, policy: str) -> Row:
-        run = simulate(open_ended(placement), policy, until_first_end=True)
-        row = _first_end_row(problem, placement, run)
-        if objectives:
-            row |= asdict(measure(simulate(steady(placement), policy)))
+    def measure(self, placement: Placement, policy: Policy) -> Row:
+        """Return the columns that are measured under a placement and a policy."""
+        key = (placement, policy.label)
+        if key not in self._rows:
+            self._rows[key] = self._measure(placement, policy)
+        return self._rows[key]
+
+    def _measure(self, placement: Placement, policy: Policy) -> Row:
+        run = simulate(self._open_ended(placement), policy, until_first_end=True)
+        row = _first_end_row(self._problem, placement, run)
+        if self._objectives:
+            row |= asdict(measure(simulate(self._steady(placement), policy)))
         return row
-
-    return measured
 
 
 def _first_end_row(problem: Problem, placement: Placement, run: Run) -> Row:
-    """Return what is measured until an application ends (papers/2 section 5.4)."""
+    """Return the columns measured until the first application ends (section 5.4)."""
     return {
         "complete": bool((run.operations >= 1).all()),
         **_criteria(problem, run),
@@ -229,7 +275,7 @@ def _first_end_row(problem: Problem, placement: Placement, run: Run) -> Row:
 
 
 def _criteria(problem: Problem, run: Run) -> Row:
-    """Return the criteria of papers/2; nulls where a slowdown is not defined."""
+    """Return the criteria of the paper; nulls where a slowdown is not defined."""
     first = np.array([a.volume[0] for a in problem.applications])
     if not (run.volume > _LEAST * first).all():
         return dict.fromkeys(CRITERIA)
@@ -238,7 +284,7 @@ def _criteria(problem: Problem, run: Run) -> Row:
 
 
 def _users_correlation(placement: Placement, run: Run) -> float | None:
-    """Return Pearson's r of the number of applications and the occupancy of targets."""
+    """Return Pearson's r between the targets' numbers of users and occupancies."""
     targets = [target for chosen in placement for target in chosen]
     users = np.bincount(targets, minlength=run.occupied.size).astype(np.float64)
     if not (np.ptp(users) > 0 and np.ptp(run.occupied) > 0):

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Final, TypeAlias
 
@@ -26,6 +26,7 @@ from penstock.experiments.periods import check_periods
 from penstock.model import Instance
 from penstock.model.documents import inside
 from penstock.policies import POLICIES, get_policy
+from penstock.policies.policy import Policy
 from penstock.sim import Run, simulate
 from penstock.workloads import Workload, get_workload
 
@@ -134,6 +135,7 @@ class Study(Declaration):
     """Policies on the instances of workloads; see this module's docstring."""
 
     policies: tuple[str, ...]
+    """Texts, as for `penstock.policies.get_policy`."""
     bounded: bool = False
     """Whether to compute the bound on MinYield of every instance."""
     yields: bool = False
@@ -144,7 +146,7 @@ class Study(Declaration):
     def __post_init__(self) -> None:
         for point in self.points:
             point.family()
-        labels = [get_policy(policy).label for policy in self.policies]
+        labels = [policy.label for policy in self.bound_policies()]
         if len(set(labels)) < len(labels):
             raise InputError("a policy is listed twice", where="policies")
         if not self.points or not self.policies:
@@ -161,7 +163,7 @@ class Study(Declaration):
         instance = self.points[point].family().instance(self.seed, index)
         facts = {**self.facts(point, index), **self.instance_facts(instance)}
         facts.setdefault("applications", len(instance.applications))
-        for policy in self.policies:
+        for policy in self.bound_policies():
             with inside(self.place(point, index)):
                 check_periods(instance, policy)
                 run = self.simulate(instance, policy)
@@ -186,13 +188,22 @@ class Study(Declaration):
             "bound": min_yield_bound(instance).min_yield if self.bounded else None,
         }
 
-    def simulate(self, instance: Instance, policy: str) -> Run:
+    def simulate(self, instance: Instance, policy: Policy) -> Run:
         """Run one policy on one instance."""
         return simulate(instance, policy)
 
     def foreign_code(self) -> Iterator[Callable[..., Any]]:
         """Yield the policies that are not penstock's own."""
-        return foreign_policies(self.policies)
+        return foreign_policies(self.bound_policies())
+
+    def bound_policies(self) -> list[Policy]:
+        """Return the policies, ready to run.
+
+        RATIONALE: a study keeps the texts, which are hashed, written to files and
+        sent to workers. A worker binds them as part of its task, so that a policy
+        that it cannot import is reported like any other failure of the task.
+        """
+        return [get_policy(text) for text in self.policies]
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,11 +246,11 @@ class Piece:
         ]
 
 
-def foreign_policies(policies: Sequence[str]) -> Iterator[Callable[..., Any]]:
+def foreign_policies(policies: Iterable[Policy]) -> Iterator[Callable[..., Any]]:
     """Yield the functions of those policies that are not penstock's own."""
-    for policy in map(get_policy, policies):
+    for policy in policies:
         if policy.name not in POLICIES:
-            yield policy.function
+            yield policy.allocate
 
 
 def column_of(setting: str) -> str:

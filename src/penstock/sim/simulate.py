@@ -116,14 +116,14 @@ def simulate(
     return _outcome(instance, policy, program, state, seconds, records)
 
 
-def warm_up(*policies: str) -> None:
+def warm_up(*policies: Policy) -> None:
     """Compile the engine and `policies`, or load them from the cache.
 
     The first time this takes seconds for each: better once here than in every
     worker process.
     """
     _compile_engine()
-    for policy in map(get_policy, policies):
+    for policy in policies:
         if is_kernel(policy.allocate):
             _pointer(policy.allocate, policy.name)
 

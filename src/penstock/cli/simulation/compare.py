@@ -32,6 +32,7 @@ from penstock.policies import POLICIES, RECOMMENDED, get_policy
 if TYPE_CHECKING:
     from penstock.experiments.source import Source
     from penstock.experiments.study import Row
+    from penstock.policies.policy import Policy
 
 __all__ = ["SUMMARY", "main", "setup_parser"]
 
@@ -86,8 +87,7 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.problem is not None:
         return compare_problem(arguments)
     exclude(arguments, ("allocations", "placements"), "instances", "give --problem")
-    found = distinct("policy", get_policy, arguments.policies or POLICIES)
-    policies = [policy.label for policy in found]
+    policies = distinct("policy", get_policy, arguments.policies or POLICIES)
 
     from penstock.experiments.output.documents import comparison_document
     from penstock.experiments.output.provenance import provenance
@@ -110,7 +110,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _run(
-    source: Source, policies: Sequence[str], arguments: argparse.Namespace
+    source: Source, policies: Sequence[Policy], arguments: argparse.Namespace
 ) -> list[Row]:
     from penstock.experiments.comparison import compare
     from penstock.experiments.runners.executors import local_executor
@@ -128,7 +128,7 @@ def _run(
 
 def _draw_timeline(
     source: Source,
-    policies: Sequence[str],
+    policies: Sequence[Policy],
     arguments: argparse.Namespace,
     facts: dict[str, Any],
 ) -> None:

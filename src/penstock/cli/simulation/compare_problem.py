@@ -69,7 +69,7 @@ def compare_problem(arguments: argparse.Namespace) -> int:
     allocators = distinct("allocation", get_allocation, allocations or ALLOCATIONS)
     placers = distinct("placement", get_placement, placements or PLACEMENTS)
     problem = read_problem(arguments.problem)
-    with progress_bar(*(policy.label for policy in policies)) as show:
+    with progress_bar(*policies) as show:
         comparison = compare_plans(
             problem,
             allocators,

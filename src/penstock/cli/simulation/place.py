@@ -99,7 +99,7 @@ def _decide(arguments: argparse.Namespace) -> tuple[PlacementPlan, Experience | 
         plan = make_plan(problem, allocator, placer)
         if not arguments.simulate:
             return plan, None
-        with progress_bar(policy.label):
+        with progress_bar(policy):
             return plan, carry_out(plan, policy)
 
 

@@ -25,7 +25,7 @@ from penstock.experiments.runners.executors import Inline
 from penstock.experiments.source import Source
 from penstock.experiments.study import Point, Row
 from penstock.model import Instance, Platform, Sharing, Window
-from penstock.policies import POLICIES
+from penstock.policies import POLICIES, get_policy
 from penstock.sim import simulate
 from unit.samples import app, make, pair, steady_three
 
@@ -38,7 +38,8 @@ MAGIC = {"svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF"}
 @pytest.fixture(scope="module")
 def rows() -> list[Row]:
     source = Source(Point("synthetic", (("horizon", 20_000.0),)), count=3, seed=3)
-    return compare(source, ["fcfs", "fair-share", "set-10:initial=weight"], Inline())
+    names = ("fcfs", "fair-share", "set-10:initial=weight")
+    return compare(source, [*map(get_policy, names)], Inline())
 
 
 def _many() -> Any:
