@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: MIT
-"""A folder mounted through a limit: one mount is one storage target.
+"""A folder mounted through a bandwidth limit: one mount is one storage target.
 
-`limiter` decides when a request may go (pure: no clock, no I/O), and a scheduler of
-`penstock.qos` in which order (`cascade`); `gate` drives both in real time. `objectives`
-is the file of ``--slo``, `rules` says whose a request is, `meters` how applications are
-served, `exchange` and `peers` tell other mounts;
-`service` puts these together. `inodes` and
-`backing` are the calls to the file system below; `passthrough` answers the kernel;
-`control` is the socket through which a mount is asked and changed; `points` knows mount
-points; `daemon` is the process.
+Pure decisions: `limiter` (when a request may go), a scheduler of `penstock.qos` (in
+which order), `cascade` (both), `meters` (service per application), `slo_settings` (the
+file of ``--slo``), `rules` (which application owns a file).
 
-`passthrough` and `daemon` need pyfuse3 and are imported late: the rest works without.
+Real time: `gate` drives the decisions, `peers` sends and receives the reports that
+`exchange` encodes, `service` puts these together.
+
+The file system: `filesystem.passthrough` answers the kernel, `filesystem.backing` calls
+the backing file system, `filesystem.inodes` holds the files that the kernel knows.
+
+The process: `daemon` mounts, serves and unmounts; `control` is its socket; `points`
+reads the mount table.
+
+`filesystem.passthrough` and `daemon` need pyfuse3 and are imported late.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""The socket of a mount: ask how it stands, set limits and objectives, stop it.
+"""The control socket of a mount: get its status, set limits and SLOs, stop it.
 
-One question per connection, one line of JSON each way. The socket lies in a folder
-that only its owner can enter and is named after the device of the mount, which the
-mount table tells: it is found without touching the mount.
+One command per connection: one line of JSON in each direction. The socket lies in a
+folder that only its owner can enter. It is named after the device number of the mount,
+which is in the mount table, so that a client finds the socket without touching the
+mount.
 """
 
 from __future__ import annotations
@@ -19,49 +20,49 @@ import msgspec
 
 from penstock.errors import InputError, UnavailableError
 from penstock.mount.limiter import Limits
-from penstock.mount.points import Mounted
+from penstock.mount.points import MountTableEntry
 
 __all__ = [
-    "LARGEST",
+    "MAX_MESSAGE_BYTES",
     "ApplicationState",
     "GetMountStatus",
+    "MountCommand",
     "MountRefusal",
     "MountStatus",
     "Moved",
-    "Question",
     "SchedulerStatus",
     "SetLimits",
-    "SetObjectives",
+    "SetSlo",
     "Stop",
-    "ask",
-    "ask_all",
-    "decode_question",
+    "all_statuses",
+    "decode_command",
     "encode",
     "limits_document",
+    "send_command",
     "socket_path",
 ]
 
-#: Bytes of a message.
-LARGEST: Final = 1 << 20
-#: Longest wait for an answer (s).
-_LIMIT_S: Final = 10.0
-#: Bytes/s; None: no limit.
+#: Longest message.
+MAX_MESSAGE_BYTES: Final = 1 << 20
+#: Longest wait for an answer.
+_TIMEOUT_S: Final = 10.0
+#: A limit in bytes/s; None: no limit.
 Rate = Annotated[float, msgspec.Meta(gt=0.0)] | None
 
 
 class GetMountStatus(msgspec.Struct, tag="status"):
-    """Ask how the mount stands."""
+    """Get the status of the mount."""
 
 
 class SetLimits(msgspec.Struct, tag="limits"):
-    """Set limits (bytes/s); those that are not named stay."""
+    """Set limits (bytes/s); limits that are not given do not change."""
 
     total: Rate | msgspec.UnsetType = msgspec.UNSET
     read: Rate | msgspec.UnsetType = msgspec.UNSET
     write: Rate | msgspec.UnsetType = msgspec.UNSET
 
-    def applied(self, limits: Limits) -> Limits:
-        """Return `limits` with these set."""
+    def applied_to(self, limits: Limits) -> Limits:
+        """Return `limits` with the given ones replaced."""
         given = msgspec.structs.asdict(self)
         changed = {
             name: inf if rate is None else rate
@@ -71,158 +72,160 @@ class SetLimits(msgspec.Struct, tag="limits"):
         return replace(limits, **changed)
 
 
-class SetObjectives(msgspec.Struct, tag="objectives"):
-    """Promise something else from now on."""
+class SetSlo(msgspec.Struct, tag="objectives"):
+    """Replace SLOs, rules and default application."""
 
     document: dict[str, Any]
-    """As in the file of ``--slo``; its scheduler must be the present one."""
+    """Content of a file for ``--slo``, with the present scheduler and exchange."""
 
 
 class Stop(msgspec.Struct, tag="stop"):
-    """End at once: whoever uses the mount gets errors."""
+    """End the mount at once; programs that use it get errors."""
 
 
-Question = GetMountStatus | SetLimits | SetObjectives | Stop
+MountCommand = GetMountStatus | SetLimits | SetSlo | Stop
 
 
 class Moved(msgspec.Struct):
-    """What has passed, in one direction."""
+    """Totals of the reads or of the writes."""
 
     requests: int
-    bytes: int
-    waited_s: float
-    """Sum of the times that requests have waited."""
+    moved_bytes: int = msgspec.field(name="bytes")
+    held_up_s: float = msgspec.field(name="waited_s")
+    """Sum over all requests."""
 
 
 class ApplicationState(msgspec.Struct):
-    """How an application is served; figures of a window are of the last complete."""
+    """SLO and service of an application; the window is the last complete one."""
 
     name: str
-    throughput: float
-    """What it is promised (bytes/s),"""
-    latency: float
-    """and within which time (s)."""
+    throughput_bytes_per_s: float = msgspec.field(name="throughput")
+    """Throughput of its SLO."""
+    latency_s: float = msgspec.field(name="latency")
+    """Latency bound of its SLO."""
     queued: int
-    """Requests that wait now."""
+    """Number of requests that wait now."""
     p95_s: float | None
-    """95th percentile of the response times in a window (s); None: no requests."""
+    """95th percentile of the response times in the window; None: no answers."""
     bytes_per_s: float
-    """Throughput in a window."""
+    """Throughput in the window."""
     requests: int
-    """Answers so far."""
-    bytes: int
-    """Bytes so far."""
+    """Answered requests in total."""
+    moved_bytes: int = msgspec.field(name="bytes")
+    """Moved bytes in total."""
     windows: int
-    """Windows with answers so far,"""
-    kept: int
-    """and those of them whose 95th percentile kept the bound."""
+    """Number of windows with at least one answer."""
+    kept_windows: int = msgspec.field(name="kept")
+    """Number of these whose 95th percentile was within the bound."""
 
 
 class SchedulerStatus(msgspec.Struct):
-    """Who decides the order of requests, and how it stands."""
+    """The scheduler of a mount, and the service of applications."""
 
     scheduler: str
     depth: float | None
-    """Requests that may be under way at a time; None: any number."""
+    """Maximum number of requests under way; None: no maximum."""
     outstanding: int
-    """Requests that are under way."""
+    """Number of requests under way."""
     unmet: str
-    """Why not all objectives can be met; empty: they can."""
+    """Why the SLOs exceed the limit; empty if they do not."""
     applications: list[ApplicationState]
     document: dict[str, Any]
-    """As in the file of ``--slo``."""
+    """Content of the file of ``--slo``."""
 
 
 class MountStatus(msgspec.Struct, tag="state"):
-    """How a mount stands."""
+    """The status of a mount."""
 
     backing: str
     point: str
     pid: int
     limits: dict[str, Rate]
-    """Of ``total``, ``read`` and ``write``."""
+    """By name: ``total``, ``read``, ``write``."""
     waiting: int
-    """Requests that wait now."""
+    """Number of requests that wait now."""
     read: Moved
     write: Moved
     metadata: dict[str, int]
-    """Other requests, by name."""
-    order: SchedulerStatus | None = None
-    """None: first come, first served."""
+    """Number of other requests, by name."""
+    scheduling: SchedulerStatus | None = msgspec.field(name="order", default=None)
+    """None: no SLOs; requests go first come, first served."""
 
 
 class MountRefusal(msgspec.Struct, tag="failure"):
-    """Why a question has no answer."""
+    """Why a command was refused."""
 
     reason: str
 
 
-_QUESTION: Final[msgspec.json.Decoder[Question]] = msgspec.json.Decoder(Question)
+_COMMAND: Final[msgspec.json.Decoder[MountCommand]] = msgspec.json.Decoder(MountCommand)
 _ANSWER: Final[msgspec.json.Decoder[MountStatus | MountRefusal]] = msgspec.json.Decoder(
     MountStatus | MountRefusal
 )
 
 
 def limits_document(limits: Limits) -> dict[str, float | None]:
-    """Return limits (bytes/s) by name; None: no limit."""
+    """Return the limits (bytes/s) by name; None: no limit."""
     values = asdict(limits)
     return {name: None if rate == inf else rate for name, rate in values.items()}
 
 
 def socket_path(folder: Path, device: str) -> Path:
-    """Return the socket of the mount with a device number."""
+    """Return the path of the socket of the mount with a device number."""
     return folder / f"{device.replace(':', '-')}.sock"
 
 
-def decode_question(line: bytes) -> Question:
-    """Return the question that a line holds."""
+def decode_command(line: bytes) -> MountCommand:
+    """Return the command in a line; raise `InputError` if it is not one."""
     try:
-        return _QUESTION.decode(line)
+        return _COMMAND.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise InputError(f"not a question: {error}") from None
+        raise InputError(f"not a command for a mount: {error}") from None
 
 
 def encode(message: Any) -> bytes:
-    """Return a message as a line."""
+    """Return a message as a line of JSON."""
     return msgspec.json.encode(message) + b"\n"
 
 
-def ask(folder: Path, mounted: Mounted, question: Question) -> MountStatus:
-    """Return the answer of a mount."""
-    path = socket_path(folder, mounted.device)
+def send_command(
+    folder: Path, entry: MountTableEntry, command: MountCommand
+) -> MountStatus:
+    """Send a command to a mount; return its status afterwards.
+
+    Raises `UnavailableError` if the mount does not answer, `InputError` if it refuses.
+    """
+    path = socket_path(folder, entry.device)
     try:
-        answer = _answer(path, question)
+        answer = _send(path, command)
     except (OSError, msgspec.MsgspecError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise UnavailableError(
-            f"does not answer at {path}: {reason}",
-            where=mounted.point,
-            remedy="run as the user who mounted it, and with the same --folder",
+            f"the mount does not answer at {path}: {reason}",
+            where=entry.point,
+            remedy="run as the user who mounted it, with the same --folder",
         ) from None
     if isinstance(answer, MountRefusal):
-        raise InputError(answer.reason, where=mounted.point)
+        raise InputError(answer.reason, where=entry.point)
     return answer
 
 
-def ask_all(folder: Path) -> list[MountStatus]:
-    """Return how all mounts stand that have their sockets here and answer."""
-    found = []
+def all_statuses(folder: Path) -> list[MountStatus]:
+    """Return the status of every mount with a socket in `folder` that answers."""
+    statuses = []
     for path in sorted(folder.glob("*.sock")):
         with suppress(OSError, msgspec.MsgspecError):
-            answer = _answer(path, GetMountStatus())
+            answer = _send(path, GetMountStatus())
             if isinstance(answer, MountStatus):
-                found.append(answer)
-    return found
+                statuses.append(answer)
+    return statuses
 
 
-def _answer(path: Path, question: Question) -> MountStatus | MountRefusal:
-    return _ANSWER.decode(_exchange(path, encode(question)))
-
-
-def _exchange(path: Path, line: bytes) -> bytes:
+def _send(path: Path, command: MountCommand) -> MountStatus | MountRefusal:
+    """Send a command to a socket; return the answer."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.settimeout(_LIMIT_S)
+        connection.settimeout(_TIMEOUT_S)
         connection.connect(str(path))
-        connection.sendall(line)
+        connection.sendall(encode(command))
         with connection.makefile("rb") as stream:
-            return stream.readline(LARGEST)
+            return _ANSWER.decode(stream.readline(MAX_MESSAGE_BYTES))

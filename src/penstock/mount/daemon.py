@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""The process behind a mount: mounts, serves, obeys its socket, and unmounts.
+"""The process behind a mount: mount, serve requests and the control socket, unmount.
 
-It ends when somebody unmounts, or on SIGINT, SIGTERM or SIGHUP: then it unmounts
-itself. While programs use the mount that is not possible; they are served on for a
-while (`_GRACE_S`), then the mount is detached and they get errors. What was
-acknowledged before is in the backing files.
+The process ends when the folder is unmounted, or on SIGINT, SIGTERM or SIGHUP. After a
+signal it unmounts the folder. This fails while programs use the mount, so it serves
+them for another `_GRACE_S` seconds; then it detaches the mount, and they get errors.
+Acknowledged writes are in the backing files at that time.
 """
 
 from __future__ import annotations
@@ -30,59 +30,63 @@ from urllib.parse import quote
 import pyfuse3
 import trio
 
-from penstock.errors import InputError, InternalError, PenstockError
+from penstock.errors import InputError, InternalError
 from penstock.mount.control import (
-    LARGEST,
+    MAX_MESSAGE_BYTES,
+    MountCommand,
     MountRefusal,
     MountStatus,
     Moved,
-    Question,
     SetLimits,
-    SetObjectives,
+    SetSlo,
     Stop,
-    decode_question,
+    decode_command,
     encode,
     limits_document,
     socket_path,
 )
-from penstock.mount.filesystem.backing import hold
+from penstock.mount.filesystem.backing import open_path
 from penstock.mount.filesystem.passthrough import PassThrough
-from penstock.mount.limiter import KINDS, Limits
-from penstock.mount.objectives import Objectives
-from penstock.mount.points import mounted_at, unmount, widen
-from penstock.mount.service import Service
+from penstock.mount.limiter import DATA_KINDS, Limits
+from penstock.mount.points import mounted_at, raise_background_limit, unmount
+from penstock.mount.service import MountService
+from penstock.mount.slo_settings import SloSettings
 from penstock.qos import Kind
 
 __all__ = ["MountSpec", "Publish", "serve"]
 
-#: Makes known how the mount stands, which it is given the way to ask.
+#: Publishes the status of the mount, given a function that returns the status.
 Publish: TypeAlias = Callable[[Callable[[], MountStatus]], AbstractContextManager[None]]
 
 _LOG: Final = logging.getLogger("penstock.mount")
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-#: Requests under way at a time, those who wait included.
-_REQUESTS: Final = 4096
-#: Tasks that stay when there is little to do; each keeps a buffer of 1 MiB.
+#: Most requests at a time, including those that wait.
+_MAX_REQUESTS: Final = 4096
+#: Idle tasks that stay; each keeps a buffer of 1 MiB.
 _IDLE_TASKS: Final = 2
-#: How long programs may go on after a signal (s).
+#: How long programs are served after a signal.
 _GRACE_S: Final = 5.0
-#: How long calls under way may take at the end, and how long a client is heard (s).
-_PATIENCE_S: Final = 5.0
+#: How long requests under way may take at the end.
+_LAST_REQUESTS_S: Final = 5.0
+#: Longest time for a client of the control socket.
+_CLIENT_S: Final = 5.0
+#: Time between two attempts to unmount.
 _RETRY_S: Final = 0.05
-_TICK_S: Final = 0.5
+#: Time between two signals that interrupt blocked reads.
+_INTERRUPT_S: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class MountSpec:
-    """What is mounted where, and how much may pass."""
+    """The folders, limits and SLOs of a mount."""
 
     backing: str
     point: str
     limits: Limits
     folder: Path
-    """Where the socket lies; only its owner may enter."""
-    objectives: Objectives | None = None
-    """What applications are promised; None: first come, first served."""
+    """Folder of the control socket; only its owner may enter."""
+    slo_settings: SloSettings | None = None
+    """None: no SLOs; requests go first come, first served."""
 
 
 def serve(
@@ -90,32 +94,33 @@ def serve(
     ready: Callable[[], None] = lambda: None,
     publish: Publish = lambda _: nullcontext(),
 ) -> None:
-    """Mount, call `ready`, and serve until it is unmounted."""
-    # Every file that the kernel knows is an open descriptor here.
+    """Mount, call `ready`, and serve until the folder is unmounted.
+
+    Raises InputError if the folder cannot be mounted, InternalError if a task fails.
+    """
+    # Every file that the kernel knows is an open descriptor of this process.
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    # It complains whenever a program has gone before its answer.
+    # pyfuse3 logs an error whenever a program ends before its answer.
     logging.getLogger("pyfuse3").setLevel(logging.CRITICAL)
     try:
         trio.run(_serve, mount, ready, publish)
-    except PenstockError:
-        raise
-    except Exception as error:
-        # In the background nobody sees a traceback.
-        _LOG.exception("%s has failed", mount.point)
+    except ExceptionGroup as error:
+        # A task of the session has failed. In the background only the log shows why.
+        _LOG.exception("the mount at %s has failed", mount.point)
         raise InternalError(f"the mount at {mount.point} has failed") from error
 
 
 async def _serve(mount: MountSpec, ready: Callable[[], None], publish: Publish) -> None:
-    service = Service(mount.limits, mount.objectives, trio.current_time())
-    root = hold(os.fsencode(mount.backing))
-    files = PassThrough(root, service.gate, service.application_of)
+    service = MountService(mount.limits, mount.slo_settings, trio.current_time())
+    root = open_path(os.fsencode(mount.backing))
+    files = PassThrough(root, service.gate, service.classify)
     try:
         with _mounted(files, mount), _listening(mount) as listener:
-            # New files get exactly the mode that the kernel asks for.
+            # The kernel has already applied the umask of the program.
             os.umask(0)
             session = _Session(mount, service, files)
-            with publish(session.state_from_elsewhere):
+            with publish(session.status_from_thread):
                 await session.run(listener, ready)
     finally:
         files.close()
@@ -123,6 +128,7 @@ async def _serve(mount: MountSpec, ready: Callable[[], None], publish: Publish) 
 
 @contextmanager
 def _mounted(files: PassThrough, mount: MountSpec) -> Iterator[None]:
+    """Mount the folder, and unmount it at the end."""
     options = {"default_permissions", "subtype=penstock"}
     options.add(f"fsname={quote(mount.backing)}")
     if os.geteuid() == 0:
@@ -133,22 +139,22 @@ def _mounted(files: PassThrough, mount: MountSpec) -> Iterator[None]:
         raise InputError(
             f"cannot be mounted: {error}",
             where=mount.point,
-            remedy="fusermount3 and access to /dev/fuse are needed",
+            remedy="install fuse3 and allow access to /dev/fuse",
         ) from None
     try:
         yield
     finally:
-        # Detaches the mount if it is still there.
+        # This detaches the mount if it is still there.
         pyfuse3.close(unmount=True)
 
 
 @contextmanager
 def _listening(mount: MountSpec) -> Iterator[trio.SocketListener]:
-    """Open the socket of the mount; only its owner may use it."""
+    """Open the control socket of the mount; only its owner may use it."""
     mounted = mounted_at(mount.point)
     if mounted is None:
-        raise InternalError(f"{mount.point} is mounted and is not")
-    widen(mounted.device, _REQUESTS)
+        raise InternalError(f"{mount.point} is not in the mount table after mounting")
+    raise_background_limit(mounted.device, _MAX_REQUESTS)
     path = socket_path(mount.folder, mounted.device)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -160,26 +166,26 @@ def _listening(mount: MountSpec) -> Iterator[trio.SocketListener]:
         yield trio.SocketListener(trio.socket.from_stdlib_socket(listener))
     except OSError as error:
         raise InputError(
-            f"cannot be made: {error.strerror or error}",
+            f"cannot be created: {error.strerror or error}",
             where=str(path),
-            remedy="give --folder",
+            remedy="give another folder with --folder",
         ) from None
     finally:
         listener.close()
-        # What has kept it from being made must not be hidden by this.
+        # An error here must not hide the error above.
         with suppress(OSError):
             path.unlink()
 
 
-async def _tick() -> None:
-    """Interrupt reads from the kernel now and then.
+async def _interrupt_blocked_reads() -> None:
+    """Interrupt reads from the kernel periodically.
 
-    pyfuse3 waits until a request can be read, then reads without a time limit. If the
-    program that made the request is killed in between, the read would last until the
-    next request, and all that wait with it. A signal ends it.
+    pyfuse3 waits until a request can be read, and then reads without a time limit. If
+    the program that made the request is killed in between, the read blocks the event
+    loop until the next request arrives. A signal interrupts the read.
     """
     signal.signal(signal.SIGALRM, lambda *_: None)
-    signal.setitimer(signal.ITIMER_REAL, _TICK_S, _TICK_S)
+    signal.setitimer(signal.ITIMER_REAL, _INTERRUPT_S, _INTERRUPT_S)
     try:
         await trio.sleep_forever()
     finally:
@@ -189,32 +195,40 @@ async def _tick() -> None:
 class _Session:
     """A mount while it is served."""
 
-    def __init__(self, mount: MountSpec, service: Service, files: PassThrough) -> None:
+    def __init__(
+        self, mount: MountSpec, service: MountService, files: PassThrough
+    ) -> None:
         self._mount = mount
         self._service = service
         self._files = files
         self._loop = trio.lowlevel.current_trio_token()
         self._stop = trio.Event()
-        #: In which programs may leave by themselves.
+        #: While this is not cancelled, programs are served after a signal.
         self._grace = trio.CancelScope()
         self._serving = trio.CancelScope()
 
     async def run(
         self, listener: trio.SocketListener, ready: Callable[[], None]
     ) -> None:
-        """Serve until the mount is gone."""
-        peers = self._service.peers()
+        """Serve until the folder is unmounted.
+
+        Tasks: signals, the scheduler's wake-ups (`Gate.run`), reports between mounts,
+        the control socket, and the requests of the kernel. trio does not define an
+        order between tasks that are ready at the same time.
+        """
+        peers = self._service.open_peers()
         async with trio.open_nursery() as nursery:
             await nursery.start(self._watch_signals)
-            nursery.start_soon(_tick)
+            nursery.start_soon(_interrupt_blocked_reads)
             nursery.start_soon(self._service.gate.run)
             if peers is not None:
                 nursery.start_soon(peers.run)
-            nursery.start_soon(self._end_when_told)
+            nursery.start_soon(self._end_when_stopped)
             nursery.start_soon(trio.serve_listeners, self._serve_client, [listener])
             ready()
             with self._serving:
-                await pyfuse3.main(_IDLE_TASKS, _REQUESTS)
+                # Main loop of the mount: reads and answers the requests of the kernel.
+                await pyfuse3.main(_IDLE_TASKS, _MAX_REQUESTS)
             nursery.cancel_scope.cancel()
 
     # --- Ending -------------------------------------------------------------------
@@ -222,7 +236,7 @@ class _Session:
     async def _watch_signals(
         self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
-        """Stop at a signal; at a second one, at once."""
+        """Stop at the first signal; at the second one, stop without a grace time."""
         with trio.open_signal_receiver(*_SIGNALS) as signals:
             task_status.started()
             async for _ in signals:
@@ -230,20 +244,23 @@ class _Session:
                     self._grace.cancel()
                 self._stop.set()
 
-    async def _end_when_told(self) -> None:
-        """Unmount when told to; by force if programs do not leave in time."""
+    async def _end_when_stopped(self) -> None:
+        """Unmount after a stop; detach the mount if programs use it for too long."""
         await self._stop.wait()
         self._grace.deadline = trio.current_time() + _GRACE_S
         with self._grace:
-            while not await self._unmounted():
+            while not await self._try_unmount():
                 await trio.sleep(_RETRY_S)
             return
-        _LOG.warning("%s is detached: who still uses it gets errors", self._mount.point)
+        _LOG.warning(
+            "%s is detached: programs that still use it get errors", self._mount.point
+        )
         await self._abort()
 
-    async def _unmounted(self, *, lazy: bool = False) -> bool:
+    async def _try_unmount(self, *, lazy: bool = False) -> bool:
+        """Return True if the folder could be unmounted."""
         with suppress(OSError):
-            # In a thread: the kernel may have requests for this very process.
+            # In a thread, because the kernel may wait for an answer of this process.
             await trio.to_thread.run_sync(
                 partial(unmount, self._mount.point, lazy=lazy), abandon_on_cancel=True
             )
@@ -251,50 +268,53 @@ class _Session:
         return False
 
     async def _abort(self) -> None:
-        """End now: no new requests, errors for those who wait."""
-        self._serving.deadline = trio.current_time() + _PATIENCE_S
-        await self._unmounted(lazy=True)
+        """End now: no new requests, and errors for requests that wait."""
+        self._serving.deadline = trio.current_time() + _LAST_REQUESTS_S
+        await self._try_unmount(lazy=True)
         self._service.gate.close()
         pyfuse3.terminate()
 
-    # --- The socket ---------------------------------------------------------------
+    # --- The control socket -------------------------------------------------------
 
     async def _serve_client(self, stream: trio.SocketStream) -> None:
-        """Answer one question."""
-        with suppress(trio.BrokenResourceError), trio.move_on_after(_PATIENCE_S):
+        """Read one command and answer it."""
+        with suppress(trio.BrokenResourceError), trio.move_on_after(_CLIENT_S):
             line = b""
-            while not line.endswith(b"\n") and len(line) < LARGEST:
-                part = await stream.receive_some(LARGEST)
+            while not line.endswith(b"\n") and len(line) < MAX_MESSAGE_BYTES:
+                part = await stream.receive_some(MAX_MESSAGE_BYTES)
                 if not part:
                     return
                 line += part
             await stream.send_all(encode(self._answer(line)))
 
     def _answer(self, line: bytes) -> MountStatus | MountRefusal:
+        """Execute the command in a line; return the status or the refusal."""
         try:
-            self._obey(decode_question(line))
+            self._execute(decode_command(line))
         except InputError as error:
             return MountRefusal(str(error))
-        return self._state()
+        return self._status()
 
-    def _obey(self, question: Question) -> None:
-        if isinstance(question, SetLimits):
-            self._service.limit(question.applied(self._service.limiter.limits))
-        elif isinstance(question, SetObjectives):
-            self._files.rebind(self._service.promise(question.document).present)
-        elif isinstance(question, Stop):
+    def _execute(self, command: MountCommand) -> None:
+        if isinstance(command, SetLimits):
+            limits = command.applied_to(self._service.limiter.limits)
+            self._service.set_limits(limits)
+        elif isinstance(command, SetSlo):
+            settings = self._service.set_slo(command.document)
+            self._files.reassign(settings.known_or_default)
+        elif isinstance(command, Stop):
             self._grace.cancel()
             self._stop.set()
 
-    def state_from_elsewhere(self) -> MountStatus:
-        """Return how the mount stands, to another thread."""
-        state: MountStatus = trio.from_thread.run_sync(
-            self._state, trio_token=self._loop
+    def status_from_thread(self) -> MountStatus:
+        """Return the status; called from a thread outside of the event loop."""
+        status: MountStatus = trio.from_thread.run_sync(
+            self._status, trio_token=self._loop
         )
-        return state
+        return status
 
-    def _state(self) -> MountStatus:
-        moved = {kind: self._moved(kind) for kind in KINDS}
+    def _status(self) -> MountStatus:
+        moved = {kind: self._moved(kind) for kind in DATA_KINDS}
         counts = self._files.counts
         return MountStatus(
             backing=self._mount.backing,
@@ -303,12 +323,12 @@ class _Session:
             limits=limits_document(self._service.limiter.limits),
             waiting=self._service.gate.waiting,
             metadata={
-                name: counts[name] for name in sorted(counts.keys() - set(KINDS))
+                name: counts[name] for name in sorted(counts.keys() - set(DATA_KINDS))
             },
-            order=self._service.order(),
+            scheduling=self._service.scheduler_status(),
             **moved,
         )
 
     def _moved(self, kind: Kind) -> Moved:
         tally = self._service.gate.tallies[kind]
-        return Moved(tally.requests, tally.bytes, tally.waited_s)
+        return Moved(tally.requests, tally.moved_bytes, tally.held_up_s)

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""Mounts tell one another how much service each application has had at them.
+"""Reports between mounts: the service of each application at one mount.
 
-Start tags count what an application was given everywhere (papers/5 section 3.1), so
-that one with many mounts gets no more than its share of all. A mount tells its totals
-when they have grown by a threshold, and now and then while they grow at all.
+Start tags count the service of an application at all mounts (two-level scheduling,
+section 3.1), so that an application with files on many mounts gets no more than its
+share of the total. A mount sends a report when a total has grown by a threshold, and
+after a while if a total has grown at all.
 
-A message carries totals since the mount began, not increments: one that is lost is made
-up for by the next, one that comes late or twice says nothing new. Messages are UDP
-datagrams, signed with a key that all mounts share; what is not signed is ignored.
+A report carries totals since the mount started, not increments: the next report makes
+up for a lost one, and a late or repeated report changes nothing. Reports are UDP
+datagrams, signed with a key that all mounts share; other datagrams are ignored.
 
-Pure; `peers` sends and receives.
+This module encodes and decodes; `peers` sends and receives.
 """
 
 from __future__ import annotations
@@ -26,76 +27,84 @@ import msgspec
 
 from penstock.errors import InputError
 
-__all__ = ["Link", "Totals", "decode", "encode", "read_key"]
+__all__ = [
+    "ExchangeSettings",
+    "ServiceReport",
+    "decode_report",
+    "encode_report",
+    "read_key",
+]
 
-#: Version of the message.
+#: Version of the report format.
 _VERSION: Final = 1
-_SIGNATURE: Final = 16
-#: Fewest bytes of a key.
-_KEY: Final = 16
+_SIGNATURE_BYTES: Final = 16
+_MIN_KEY_BYTES: Final = 16
 
 
-class Totals(msgspec.Struct, frozen=True):
-    """What one mount has served."""
+class ServiceReport(msgspec.Struct, frozen=True):
+    """The totals of one mount."""
 
     penstock: int
-    """Version of the message."""
+    """Version of the report format."""
     run: str
-    """Drawn when the mount begins: another run, another count."""
+    """Random name of the run of the mount; its totals start at 0."""
     served: dict[str, float]
-    """Application -> bytes since the run began."""
+    """Application -> bytes served since the run started."""
 
 
-_DECODER: Final[msgspec.json.Decoder[Totals]] = msgspec.json.Decoder(Totals)
+_DECODER: Final[msgspec.json.Decoder[ServiceReport]] = msgspec.json.Decoder(
+    ServiceReport
+)
 
 
-def encode(run: str, served: Mapping[str, float], key: bytes) -> bytes:
-    """Return a message, signed."""
-    data = msgspec.json.encode(Totals(_VERSION, run, dict(served)))
+def encode_report(run: str, served_bytes: Mapping[str, float], key: bytes) -> bytes:
+    """Return a signed report as a datagram."""
+    data = msgspec.json.encode(ServiceReport(_VERSION, run, dict(served_bytes)))
     return _signature(data, key) + data
 
 
-def decode(datagram: bytes, key: bytes) -> Totals | None:
-    """Return the message of a datagram; None if it is not one of ours."""
-    signature, data = datagram[:_SIGNATURE], datagram[_SIGNATURE:]
+def decode_report(datagram: bytes, key: bytes) -> ServiceReport | None:
+    """Return the report in a datagram; None if the signature or format is wrong."""
+    signature, data = datagram[:_SIGNATURE_BYTES], datagram[_SIGNATURE_BYTES:]
     if not compare_digest(signature, _signature(data, key)):
         return None
     try:
-        totals = _DECODER.decode(data)
+        report = _DECODER.decode(data)
     except msgspec.MsgspecError:
         return None
-    return totals if totals.penstock == _VERSION else None
+    return report if report.penstock == _VERSION else None
 
 
 def _signature(data: bytes, key: bytes) -> bytes:
-    return blake2b(data, key=key, digest_size=_SIGNATURE).digest()
+    return blake2b(data, key=key, digest_size=_SIGNATURE_BYTES).digest()
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
-    """Where a mount listens, whom it tells, and with which key."""
+class ExchangeSettings:
+    """The addresses of a mount and its peers, and their common key."""
 
     listen: str
-    """``HOST:PORT``."""
+    """``HOST:PORT`` of this mount."""
     peers: tuple[str, ...]
+    """``HOST:PORT`` of each other mount."""
     key: bytes
-    threshold: float
-    """Bytes."""
+    threshold_bytes: float
+    """Send a report after this much service of an application."""
 
-    def address(self) -> tuple[str, int]:
-        """Return where to listen."""
-        return _resolved(self.listen, "exchange.listen")
+    def listen_address(self) -> tuple[str, int]:
+        """Return the resolved address of this mount."""
+        return _resolve(self.listen, "exchange.listen")
 
-    def others(self) -> list[tuple[str, int]]:
-        """Return whom to tell."""
+    def peer_addresses(self) -> list[tuple[str, int]]:
+        """Return the resolved addresses of the other mounts."""
         return [
-            _resolved(peer, f"exchange.peers[{index}]")
+            _resolve(peer, f"exchange.peers[{index}]")
             for index, peer in enumerate(self.peers)
         ]
 
 
 def read_key(path: str) -> bytes:
-    """Return the key in a file; only its owner may read it."""
+    """Return the key in a file, which only its owner may be able to read."""
     try:
         data = Path(path).read_bytes()
         mode = Path(path).stat().st_mode
@@ -103,33 +112,38 @@ def read_key(path: str) -> bytes:
         raise InputError(f"cannot be read: {error.strerror}", where=path) from None
     if mode & 0o077:
         raise InputError(
-            "can be read by others", where=path, remedy=f"chmod 600 {path}"
+            "other users can read this key file", where=path, remedy=f"chmod 600 {path}"
         )
-    if not _KEY <= len(data) <= blake2b.MAX_KEY_SIZE:
+    if not _MIN_KEY_BYTES <= len(data) <= blake2b.MAX_KEY_SIZE:
         raise InputError(
-            f"is no key: {len(data)} bytes",
+            f"is not a valid key file: {len(data)} bytes, "
+            f"not {_MIN_KEY_BYTES} to {blake2b.MAX_KEY_SIZE}",
             where=path,
-            remedy=f"head -c 32 /dev/urandom > {path}",
+            remedy=f"create one with head -c 32 /dev/urandom > {path}",
         )
     return data
 
 
-def _resolved(text: str, where: str) -> tuple[str, int]:
+def _resolve(text: str, where: str) -> tuple[str, int]:
+    """Return the IPv4 address and port of ``HOST:PORT``."""
     host, _, port = text.rpartition(":")
     try:
-        found = socket.getaddrinfo(host, _port(port), socket.AF_INET, socket.SOCK_DGRAM)
+        addresses = socket.getaddrinfo(
+            host, _port(port), socket.AF_INET, socket.SOCK_DGRAM
+        )
     except (OSError, ValueError, UnicodeError) as error:
         raise InputError(
-            f"{text!r} is no address: {error}",
+            f"{text!r} is not a valid address: {error}",
             where=where,
             remedy="write HOST:PORT, e.g. node2:4713",
         ) from None
-    address = found[0][4]
+    address = addresses[0][4]
     return str(address[0]), int(address[1])
 
 
 def _port(text: str) -> int:
+    """Return a port number; raise ValueError if the text is not one."""
     number = int(text)
     if not 0 <= number < 1 << 16:
-        raise ValueError(f"there is no port {number}")
+        raise ValueError(f"port {number} is not between 0 and 65535")
     return number

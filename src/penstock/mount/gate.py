@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""All that moves data passes one gate: it drives a scheduler in real time, and counts.
+"""The gate: drives a scheduler in real time, holds requests up, and counts them.
 
-Only the event loop touches it. A request that may not go yet waits in the loop, not in
-a thread, so that thousands can wait and all others still pass.
+All reads, writes and syncs of a mount pass one gate. Only the event loop uses it. A
+request that is held up waits in the event loop, not in a thread, so that thousands of
+requests can wait without blocking others.
+
+Order at equal times: an arrival or a completion first, then the scheduler is asked; a
+wake-up of the scheduler is handled when the event loop is free.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ from math import inf
 
 import trio
 
-from penstock.mount.limiter import KINDS
+from penstock.mount.limiter import DATA_KINDS
 from penstock.mount.meters import Meter
 from penstock.qos import Kind, Request, Scheduler
 
@@ -25,87 +29,94 @@ __all__ = ["Gate", "Tally"]
 
 @dataclass(slots=True)
 class Tally:
-    """What has passed."""
+    """Totals of one kind of requests."""
 
     requests: int = 0
-    bytes: int = 0
-    waited_s: float = 0.0
+    moved_bytes: int = 0
+    held_up_s: float = 0.0
 
 
 class Gate:
-    """Lets requests through when a scheduler says so."""
+    """Holds requests up until a scheduler sends them."""
 
     def __init__(self, scheduler: Scheduler) -> None:
-        self.tallies: dict[Kind, Tally] = {kind: Tally() for kind in KINDS}
+        self.tallies: dict[Kind, Tally] = {kind: Tally() for kind in DATA_KINDS}
         self.meters: Mapping[str, Meter] = {}
-        """What measures the service of an application; others are not measured."""
+        """Meters by application; applications without one are not measured."""
         self._scheduler = scheduler
         self._waiting: dict[Request, trio.Event] = {}
-        self._asleep_until = inf
-        self._sooner = trio.Event()
+        self._sleeps_until_s = inf
+        self._wake_earlier = trio.Event()
         self._closed = False
 
     async def enter(self, request: Request) -> float:
-        """Return when a request may go; the value is when it came (s)."""
+        """Wait until the request may go; return its arrival time (s).
+
+        Raises OSError (ENOTCONN) if the gate is closed.
+        """
         self._check_open()
-        came: float = trio.current_time()
-        self._scheduler.arrive(request, came)
-        if request in self._let_go(came):
-            return came
+        arrived_s: float = trio.current_time()
+        self._scheduler.arrive(request, arrived_s)
+        if request in self._dispatch_at(arrived_s):
+            return arrived_s
         event = self._waiting[request] = trio.Event()
         await event.wait()
         self._check_open()
         if request.kind in self.tallies:
-            self.tallies[request.kind].waited_s += trio.current_time() - came
-        return came
+            self.tallies[request.kind].held_up_s += trio.current_time() - arrived_s
+        return arrived_s
 
-    def leave(self, request: Request, moved: int, came: float) -> None:
-        """Note that a request is done, with the bytes that it has moved."""
+    def leave(self, request: Request, moved_bytes: int, arrived_s: float) -> None:
+        """Record that a request is complete."""
         now = trio.current_time()
         if request.kind in self.tallies:
             tally = self.tallies[request.kind]
             tally.requests += 1
-            tally.bytes += moved
+            tally.moved_bytes += moved_bytes
         if request.application in self.meters:
-            self.meters[request.application].answer(now - came, moved, now)
-        self._scheduler.complete(request, moved, now)
-        self._let_go(now)
+            meter = self.meters[request.application]
+            meter.record(now - arrived_s, moved_bytes, now)
+        self._scheduler.complete(request, moved_bytes, now)
+        self._dispatch_at(now)
 
     def dispatch(self) -> None:
-        """Let go who may; to be called whenever the scheduler has been changed."""
-        self._let_go(trio.current_time())
+        """Send what may go; call this after every change of the scheduler."""
+        self._dispatch_at(trio.current_time())
 
-    def _let_go(self, now: float) -> list[Request]:
-        gone = self._scheduler.dispatch(now)
-        for request in gone:
+    def _dispatch_at(self, now: float) -> list[Request]:
+        """Release the requests that the scheduler sends now, and return them."""
+        to_send = self._scheduler.dispatch(now)
+        for request in to_send:
             if request in self._waiting:
                 self._waiting.pop(request).set()
-        if self._scheduler.wake_s < self._asleep_until:
-            self._sooner.set()
-        return gone
+        if self._scheduler.wake_s < self._sleeps_until_s:
+            self._wake_earlier.set()
+        return to_send
 
     async def run(self) -> None:
-        """Ask the scheduler at the times it wants to be asked, for ever."""
+        """Call the scheduler at its wake-up times, for ever."""
+        # Main loop of the gate.
         while True:
-            self._asleep_until = self._scheduler.wake_s
-            with trio.move_on_at(self._asleep_until):
-                await self._sooner.wait()
-            self._sooner = trio.Event()
-            # Asked at a time that it no longer wants, it would close a window there.
+            self._sleeps_until_s = self._scheduler.wake_s
+            with trio.move_on_at(self._sleeps_until_s):
+                await self._wake_earlier.wait()
+            self._wake_earlier = trio.Event()
+            # Skip a wake-up that the scheduler has withdrawn: `dispatch` would close a
+            # time window at the wrong time.
             if self._scheduler.wake_s <= trio.current_time():
                 self.dispatch()
 
     @property
     def waiting(self) -> int:
-        """Number of requests that wait."""
+        """Number of requests that are held up."""
         return len(self._waiting)
 
-    def queued(self) -> Counter[str]:
-        """Return how many requests wait, by application."""
+    def waiting_by_application(self) -> Counter[str]:
+        """Return the number of requests that are held up, by application."""
         return Counter(request.application for request in self._waiting)
 
     def close(self) -> None:
-        """Turn away all who wait and all who come."""
+        """Fail all requests that wait and all that arrive later."""
         self._closed = True
         for event in self._waiting.values():
             event.set()

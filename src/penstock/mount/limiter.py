@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""When each request may go: pools of bandwidth, and requests first come, first served.
+"""Bandwidth limits: token pools, with requests first come, first served.
 
-A pool fills at its limit B (bytes/s). A request of s bytes goes when s bytes are in
-its pools, and takes them: in any time t at most B t bytes go, plus what was saved. What
-is saved while nobody waits is at most `SLACK_S` seconds of B, just enough to make up
-for timers that fire late; while somebody waits nothing is lost, however late.
+A pool fills at its limit B (bytes/s). A request of s bytes is sent when its pools hold
+s bytes, and takes them. So in any time t at most B t bytes are sent, plus what the pool
+held before. While no request waits, a pool holds at most `SLACK_S` seconds of B: enough
+to make up for timers that fire late. While a request waits, the pool fills without a
+bound, so that no bandwidth is lost however late the timer is.
 
-Reads and writes have a pool each, and all share the total one. Within a kind requests
-go in order of arrival. A request that waits for the total is not overtaken, else small
-ones would starve large ones; one that waits for the pool of its kind does not hold up
-the other kind.
+Reads and writes have a pool each, and share the total pool. Requests of one kind are
+sent in order of arrival. A request that waits for the total pool is not overtaken,
+because small requests would starve large ones. A request that waits for the pool of its
+kind does not hold up the other kind.
 
 Pure: time (s, of any clock) is passed in.
 """
@@ -23,19 +24,19 @@ from typing import Final
 
 from penstock.qos import Kind, Request
 
-__all__ = ["KINDS", "SLACK_S", "Limiter", "Limits"]
+__all__ = ["DATA_KINDS", "SLACK_S", "Limiter", "Limits"]
 
-#: What moves data.
-KINDS: Final[tuple[Kind, ...]] = ("read", "write")
-#: Bandwidth that is saved while nobody waits, in seconds of it.
+#: The kinds of requests that move data.
+DATA_KINDS: Final[tuple[Kind, ...]] = ("read", "write")
+#: Most bandwidth that a pool holds while no request waits, in seconds of its rate.
 SLACK_S: Final = 0.020
-#: Rounding of the clock, in seconds of bandwidth: so much may be missing.
-_TICK_S: Final = 1e-9
+#: Tolerance for rounding of the clock, in seconds of the rate.
+_TOLERANCE_S: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What may be moved per second (bytes/s); inf: as much as there is."""
+    """Limits in bytes/s; inf: no limit."""
 
     total: float = inf
     read: float = inf
@@ -43,145 +44,149 @@ class Limits:
 
 
 class _Pool:
-    """Bandwidth to be taken: `level` bytes at time `since`, filling at `rate`.
+    """A token pool: `level` bytes at the time `filled_s`, filling at `rate` (bytes/s).
 
-    `awaited`: somebody waits for more than there is. `kept`: bytes that are there for
-    somebody who waits for another pool. `takers`: requests under way that took from it.
+    `awaited`: a request waits for more than the pool holds. `reserved_bytes`: what the
+    pool holds for a request that waits for another pool. `takers`: the requests under
+    way that took bytes from the pool.
     """
 
-    __slots__ = ("awaited", "kept", "level", "rate", "since", "takers")
+    __slots__ = ("awaited", "filled_s", "level", "rate", "reserved_bytes", "takers")
 
     def __init__(self, rate: float, now: float) -> None:
         self.rate = rate
         self.level = inf if rate == inf else 0.0
-        self.since = now
+        self.filled_s = now
         self.takers: set[Request] = set()
-        self.release()
+        self.clear_waiters()
 
-    def release(self) -> None:
-        """Forget who waits."""
+    def clear_waiters(self) -> None:
+        """Forget which requests wait for the pool."""
         self.awaited = False
-        self.kept = 0
+        self.reserved_bytes = 0
 
-    def settle(self, now: float) -> None:
-        """Fill up to `now`; what nobody waits for is lost beyond the slack."""
-        if now > self.since:
-            self.level += self.rate * (now - self.since)
-            self.since = now
+    def fill(self, now: float) -> None:
+        """Fill up to `now`; if no request waits, drop what exceeds the slack."""
+        if now > self.filled_s:
+            self.level += self.rate * (now - self.filled_s)
+            self.filled_s = now
         if not self.awaited:
-            self.level = min(self.level, max(self.rate * SLACK_S, self.kept))
+            most = max(self.rate * SLACK_S, self.reserved_bytes)
+            self.level = min(self.level, most)
 
-    def change(self, rate: float, now: float) -> None:
+    def set_rate(self, rate: float, now: float) -> None:
         """Fill at another rate from `now` on."""
-        self.settle(now)
+        self.fill(now)
         if inf in (rate, self.rate):
             self.level = inf if rate == inf else 0.0
             self.takers.clear()
         self.rate = rate
 
-    def has(self, size: int) -> bool:
-        """Return whether `size` bytes can be taken."""
-        return self.level >= size - self.rate * _TICK_S
+    def has(self, size_bytes: int) -> bool:
+        """Return True if `size_bytes` can be taken now."""
+        return self.level >= size_bytes - self.rate * _TOLERANCE_S
 
-    def ready(self, size: int) -> float:
-        """Return when `size` bytes can be taken."""
-        return self.since + (size - self.level) / self.rate
+    def ready_s(self, size_bytes: int) -> float:
+        """Return the time from which `size_bytes` can be taken."""
+        return self.filled_s + (size_bytes - self.level) / self.rate
 
     def take(self, request: Request) -> None:
-        """Take what a request asks for; without a limit there is nothing to take."""
+        """Take the size of a request, unless the pool is unlimited."""
         if self.rate < inf:
             self.level -= request.size_bytes
             self.takers.add(request)
 
-    def give_back(self, request: Request, moved: int, now: float) -> None:
-        """Hear what a request moved; the rest, if it was taken here, is back."""
+    def give_back(self, request: Request, moved_bytes: int, now: float) -> None:
+        """Give back what a request took from this pool and did not move."""
         if request in self.takers:
             self.takers.remove(request)
-            self.settle(now)
-            self.level += request.size_bytes - moved
+            self.fill(now)
+            self.level += request.size_bytes - moved_bytes
 
 
 class Limiter:
-    """Lets requests go first come, first served, within limits."""
+    """Sends requests first come, first served, within limits."""
 
     def __init__(self, limits: Limits, now: float) -> None:
         self.limits = limits
         self._unlimited = limits == Limits()
         self.wake_s = inf
         self._total = _Pool(limits.total, now)
-        self._own = {kind: _Pool(getattr(limits, kind), now) for kind in KINDS}
-        self._pools = (self._total, *self._own.values())
-        self._lanes: dict[Kind, deque[tuple[int, Request]]]
-        self._lanes = {kind: deque() for kind in KINDS}
-        self._arrived = 0
+        self._by_kind = {kind: _Pool(getattr(limits, kind), now) for kind in DATA_KINDS}
+        self._pools = (self._total, *self._by_kind.values())
+        self._queues: dict[Kind, deque[tuple[int, Request]]]
+        self._queues = {kind: deque() for kind in DATA_KINDS}
+        self._arrivals = 0
 
     @property
     def is_open(self) -> bool:
-        """Whether all may pass: there is no limit, and nobody waits for one."""
+        """Return True if there is no limit and no request waits."""
         return self._unlimited and not self.waiting
 
     @property
     def waiting(self) -> int:
         """Number of requests that wait."""
-        return len(self._lanes["read"]) + len(self._lanes["write"])
+        return len(self._queues["read"]) + len(self._queues["write"])
 
-    def change(self, limits: Limits, now: float) -> None:
-        """Set other limits; they hold for those who wait, too."""
+    def set_limits(self, limits: Limits, now: float) -> None:
+        """Replace the limits; they also hold for requests that already wait."""
         self.limits = limits
         self._unlimited = limits == Limits()
-        self._total.change(limits.total, now)
-        for kind, pool in self._own.items():
-            pool.change(getattr(limits, kind), now)
+        self._total.set_rate(limits.total, now)
+        for kind, pool in self._by_kind.items():
+            pool.set_rate(getattr(limits, kind), now)
 
     def arrive(self, request: Request, now: float) -> None:
-        """Take a request in; before it, what nobody waited for is lost."""
+        """Queue a new request."""
+        # Fill first: bandwidth from before the arrival is lost beyond the slack.
         for pool in self._pools:
-            pool.settle(now)
-        self._arrived += 1
-        self._lanes[request.kind].append((self._arrived, request))
+            pool.fill(now)
+        self._arrivals += 1
+        self._queues[request.kind].append((self._arrivals, request))
 
     def dispatch(self, now: float) -> list[Request]:
-        """Return the requests that may go now, and set when to ask again."""
+        """Return the requests to send now, and set `wake_s`."""
         for pool in self._pools:
-            pool.settle(now)
-        gone = []
-        while (request := self._next()) is not None:
-            gone.append(request)
-        return gone
+            pool.fill(now)
+        to_send = []
+        while (request := self._pop_ready()) is not None:
+            to_send.append(request)
+        return to_send
 
-    def complete(self, request: Request, moved: int, now: float) -> None:
-        """Give back what a request took and did not use: end of file, an error."""
-        for pool in (self._own[request.kind], self._total):
-            pool.give_back(request, moved, now)
+    def complete(self, request: Request, moved_bytes: int, now: float) -> None:
+        """Give back what a request did not move (end of file, an error)."""
+        for pool in (self._by_kind[request.kind], self._total):
+            pool.give_back(request, moved_bytes, now)
 
-    def _next(self) -> Request | None:
-        """Take out a request that may go; note what those wait for who may not."""
+    def _pop_ready(self) -> Request | None:
+        """Return a request that can be sent; else set `wake_s` and return None."""
         self.wake_s = inf
         for pool in self._pools:
-            pool.release()
-        for lane in sorted(filter(None, self._lanes.values()), key=lambda x: x[0][0]):
-            request = lane[0][1]
-            missing = self._missing(request)
+            pool.clear_waiters()
+        queues = filter(None, self._queues.values())
+        for queue in sorted(queues, key=lambda queue: queue[0][0]):
+            request = queue[0][1]
+            missing = self._missing_pools(request)
             if not missing:
                 self._take(request)
-                lane.popleft()
+                queue.popleft()
                 return request
             if missing == [self._total]:
                 break
         return None
 
-    def _missing(self, request: Request) -> list[_Pool]:
-        """Return the pools that a request waits for; what the other has is kept."""
-        size, missing = request.size_bytes, []
-        for pool in (self._own[request.kind], self._total):
-            if pool.has(size):
-                pool.kept = max(pool.kept, size)
+    def _missing_pools(self, request: Request) -> list[_Pool]:
+        """Return the pools that hold too little; reserve the bytes in the others."""
+        size_bytes, missing = request.size_bytes, []
+        for pool in (self._by_kind[request.kind], self._total):
+            if pool.has(size_bytes):
+                pool.reserved_bytes = max(pool.reserved_bytes, size_bytes)
             else:
                 pool.awaited = True
-                self.wake_s = min(self.wake_s, pool.ready(size))
+                self.wake_s = min(self.wake_s, pool.ready_s(size_bytes))
                 missing.append(pool)
         return missing
 
     def _take(self, request: Request) -> None:
-        for pool in (self._own[request.kind], self._total):
+        for pool in (self._by_kind[request.kind], self._total):
             pool.take(request)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""How an application is served: response times and throughput, window by window.
+"""Response times and throughput of an application, window by window.
 
-A response time is what a request took from its arrival at the mount to its answer, time
-in the queue included. Windows follow one another without gaps; a figure is of the last
-one that is complete. Pure: time (s) is passed in.
+A response time runs from the arrival of a request at the mount to its answer, including
+the time in queues. Windows follow one another without gaps. Figures are those of the
+last complete window. Pure: time (s) is passed in.
 """
 
 from __future__ import annotations
@@ -15,71 +15,75 @@ from penstock.qos.feedback import percentile
 
 __all__ = ["WINDOW_S", "Meter", "MeterWindow"]
 
-#: Length of a window: that of papers/5 (Figure 4).
+#: Length of a window, as in Figure 4 of two-level scheduling.
 WINDOW_S: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class MeterWindow:
-    """What was answered in one window."""
+    """Figures of one window."""
 
     p95_s: float | None = None
-    """95th percentile of the response times; None: nothing was answered."""
+    """95th percentile of the response times; None: no request was answered."""
     bytes_per_s: float = 0.0
     requests: int = 0
+    """Number of answered requests."""
 
 
 class Meter:
-    """Measures one application.
+    """Measures the service of one application.
 
     Parameters
     ----------
     latency_s
-        Bound that its response times should keep.
+        The latency bound of its SLO.
     """
 
     def __init__(self, latency_s: float, now: float) -> None:
         self.latency_s = latency_s
         self.requests = 0
-        self.bytes = 0
+        """Answered requests in total."""
+        self.moved_bytes = 0
+        """Moved bytes in total."""
         self.windows = 0
-        """Windows in which something was answered,"""
-        self.kept = 0
-        """and those of them whose 95th percentile kept the bound."""
-        self._began = now
+        """Number of windows with at least one answer."""
+        self.kept_windows = 0
+        """Number of these whose 95th percentile was within the bound."""
+        self._began_s = now
         self._number = 0
-        self._times: list[float] = []
-        self._bytes = 0
+        self._times_s: list[float] = []
+        self._window_bytes = 0
         self._last = MeterWindow()
 
-    def answer(self, took_s: float, moved: int, now: float) -> None:
-        """Note an answer: what it took, and what it has moved."""
+    def record(self, response_s: float, moved_bytes: int, now: float) -> None:
+        """Record an answered request."""
         self._advance(now)
         self.requests += 1
-        self.bytes += moved
-        self._bytes += moved
-        self._times.append(took_s)
+        self.moved_bytes += moved_bytes
+        self._window_bytes += moved_bytes
+        self._times_s.append(response_s)
 
-    def last(self, now: float) -> MeterWindow:
+    def last_window(self, now: float) -> MeterWindow:
         """Return the last complete window."""
         self._advance(now)
         return self._last
 
     def _advance(self, now: float) -> None:
-        """Close all windows that have ended."""
-        number = int((now - self._began) / WINDOW_S)
+        """Close the present window if it has ended; later empty windows count too."""
+        number = int((now - self._began_s) / WINDOW_S)
         if number == self._number:
             return
-        self._last = self._closed()
+        self._last = self._close_window()
         if number > self._number + 1:
             self._last = MeterWindow()
         self._number = number
-        self._times, self._bytes = [], 0
+        self._times_s, self._window_bytes = [], 0
 
-    def _closed(self) -> MeterWindow:
-        if not self._times:
+    def _close_window(self) -> MeterWindow:
+        """Return the figures of the present window, and count it."""
+        if not self._times_s:
             return MeterWindow()
-        p95_s = percentile(self._times)
+        p95_s = percentile(self._times_s)
         self.windows += 1
-        self.kept += p95_s <= self.latency_s
-        return MeterWindow(p95_s, self._bytes / WINDOW_S, len(self._times))
+        self.kept_windows += p95_s <= self.latency_s
+        return MeterWindow(p95_s, self._window_bytes / WINDOW_S, len(self._times_s))

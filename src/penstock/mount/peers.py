@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Other mounts: tells them what was served here, and hears what they tell."""
+"""The other mounts of an exchange: send reports to them, and receive theirs."""
 
 from __future__ import annotations
 
@@ -12,86 +12,95 @@ from typing import Any, Final
 import trio
 
 from penstock.errors import InputError
-from penstock.mount.exchange import Link, decode, encode
+from penstock.mount.exchange import ExchangeSettings, decode_report, encode_report
 from penstock.qos import QosScheduler, ServiceReporter
 
 __all__ = ["Peers"]
 
-#: Time between two looks whether there is something to tell (s).
-_LOOK_S: Final = 0.02
-#: So many looks after the last message all is told that is new.
-_LOOKS: Final = 50
-#: Bytes of a datagram.
-_LARGEST: Final = 1 << 16
+#: Time between two checks whether a report is due (s).
+_CHECK_S: Final = 0.02
+#: After this many checks without a report, any growth is reported.
+_CHECKS: Final = 50
+_MAX_DATAGRAM_BYTES: Final = 1 << 16
 
 
 class Peers:
-    """Tells other mounts what was served here, and hears them.
+    """Exchanges reports with other mounts.
 
     Parameters
     ----------
+    settings
+        Addresses, key and threshold.
     scheduler
-        Whose service is told, and who is to know what others tell.
+        Its totals are reported, and it receives the reports of others.
     """
 
-    def __init__(self, link: Link, scheduler: QosScheduler) -> None:
-        self._link = link
-        self._port = _bound(link)
+    def __init__(self, settings: ExchangeSettings, scheduler: QosScheduler) -> None:
+        self._settings = settings
+        self._socket = _bound_socket(settings)
         self._scheduler = scheduler
         self._run = secrets.token_hex(8)
-        self._teller = ServiceReporter(link.threshold)
-        self._told: Mapping[str, float] = {}
-        self._looks = 0
+        self._reporter = ServiceReporter(settings.threshold_bytes)
+        self._reported_bytes: Mapping[str, float] = {}
+        self._checks = 0
 
     async def run(self) -> None:
-        """Tell and hear, for ever."""
-        with trio.socket.from_stdlib_socket(self._port) as port:
+        """Send and receive reports, for ever."""
+        with trio.socket.from_stdlib_socket(self._socket) as udp_socket:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._hear, port)
-                others = self._link.others()
+                nursery.start_soon(self._receive_reports, udp_socket)
+                addresses = self._settings.peer_addresses()
+                # Main loop of the sender.
                 while True:
-                    await trio.sleep(_LOOK_S)
-                    await self._tell(port, others)
+                    await trio.sleep(_CHECK_S)
+                    await self._send_report(udp_socket, addresses)
 
-    async def _tell(self, port: Any, others: list[tuple[str, int]]) -> None:
-        served = self._news()
-        if served is None:
+    async def _send_report(
+        self, udp_socket: Any, addresses: list[tuple[str, int]]
+    ) -> None:
+        """Send a report to all peers if one is due."""
+        report = self._next_report()
+        if report is None:
             return
-        datagram = encode(self._run, served, self._link.key)
-        for other in others:
-            # Nobody there, no way there: the next message says it again.
+        datagram = encode_report(self._run, report, self._settings.key)
+        for address in addresses:
+            # A peer may be down or unreachable; the next report holds the same totals.
             with suppress(OSError):
-                await port.sendto(datagram, other)
+                await udp_socket.sendto(datagram, address)
 
-    def _news(self) -> Mapping[str, float] | None:
-        """Return what is worth a message now."""
-        served = self._scheduler.served_bytes
-        news: Mapping[str, float] | None = self._teller.next_report(served)
-        self._looks += 1
-        if news is None and self._looks >= _LOOKS and served != self._told:
-            news = dict(served)
-        if news is not None:
-            self._told, self._looks = news, 0
-        return news
+    def _next_report(self) -> Mapping[str, float] | None:
+        """Return the totals to report now; None if no report is due."""
+        served_bytes = self._scheduler.served_bytes
+        report: Mapping[str, float] | None = self._reporter.next_report(served_bytes)
+        self._checks += 1
+        overdue = self._checks >= _CHECKS and served_bytes != self._reported_bytes
+        if report is None and overdue:
+            report = dict(served_bytes)
+        if report is not None:
+            self._reported_bytes, self._checks = report, 0
+        return report
 
-    async def _hear(self, port: Any) -> None:
+    async def _receive_reports(self, udp_socket: Any) -> None:
+        """Pass the reports of other mounts to the scheduler, for ever."""
         while True:
-            # An earlier datagram that found nobody is told as an error here.
+            # The kernel reports here that an earlier datagram reached no peer.
             with suppress(OSError):
-                totals = decode(await port.recv(_LARGEST), self._link.key)
-                if totals is not None and totals.run != self._run:
-                    self._scheduler.record_remote_service(totals.run, totals.served)
+                datagram = await udp_socket.recv(_MAX_DATAGRAM_BYTES)
+                report = decode_report(datagram, self._settings.key)
+                if report is not None and report.run != self._run:
+                    self._scheduler.record_remote_service(report.run, report.served)
 
 
-def _bound(link: Link) -> socket.socket:
-    port = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+def _bound_socket(settings: ExchangeSettings) -> socket.socket:
+    """Return a UDP socket at the listen address."""
+    udp_socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:
-        port.bind(link.address())
+        udp_socket.bind(settings.listen_address())
     except OSError as error:
-        port.close()
+        udp_socket.close()
         raise InputError(
             f"cannot listen: {error.strerror}",
-            where=f"exchange.listen: {link.listen}",
-            remedy="take another port",
+            where=f"exchange.listen: {settings.listen}",
+            remedy="choose another port",
         ) from None
-    return port
+    return udp_socket

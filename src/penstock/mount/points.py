@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Mount points: what is mounted where, whether something can be, and unmounting.
+"""Mount points: read the mount table, check folders, unmount.
 
-Read from ``/proc/self/mountinfo``, which answers even if the process behind a mount
-hangs or is gone.
+The mount table is ``/proc/self/mountinfo``, which can be read even if the process
+behind a mount hangs or has ended.
 """
 
 from __future__ import annotations
@@ -20,72 +20,79 @@ from penstock.errors import InputError
 
 __all__ = [
     "TYPE",
-    "Mounted",
+    "MountTableEntry",
     "check_folders",
     "mounted_at",
-    "own_mount",
+    "penstock_mount_at",
+    "raise_background_limit",
     "unmount",
-    "widen",
 ]
 
-#: The file system type that the kernel shows.
+#: The file system type of penstock mounts in the mount table.
 TYPE: Final = "fuse.penstock"
 _MOUNTS: Final = Path("/proc/self/mountinfo")
-#: Where the kernel shows and takes settings of FUSE connections.
+#: Settings of FUSE connections.
 _CONNECTIONS: Final = Path("/sys/fs/fuse/connections")
 #: Flags of umount2(2).
 _DETACH, _NOFOLLOW = 2, 8
-#: Longest wait for fusermount3 (s).
-_LIMIT_S: Final = 30.0
+#: Longest wait for fusermount3.
+_TIMEOUT_S: Final = 30.0
 
 
-class Mounted(NamedTuple):
+class MountTableEntry(NamedTuple):
     """A line of the mount table."""
 
     point: str
     device: str
-    """``major:minor``, unique among all that is mounted."""
+    """``major:minor``, unique among all mounts."""
     kind: str
     """File system type."""
 
 
-def mounted_at(path: str) -> Mounted | None:
-    """Return what is mounted at a path, the topmost if there are several."""
-    found = None
+def mounted_at(path: str) -> MountTableEntry | None:
+    """Return the topmost mount at a path; None if nothing is mounted there."""
+    entry = None
     for line in _MOUNTS.read_text(errors="surrogateescape").splitlines():
         fields = line.split(" ")
         if _unescaped(fields[4]) == path:
             kind = fields[fields.index("-") + 1]
-            found = Mounted(path, fields[2], kind)
-    return found
+            entry = MountTableEntry(path, fields[2], kind)
+    return entry
 
 
-def own_mount(path: str) -> Mounted:
-    """Return the penstock mount at a path."""
-    found = mounted_at(_normal(path))
-    if found is None or found.kind != TYPE:
-        raise InputError("is not a penstock mount", where=path, remedy="see findmnt")
-    return found
+def penstock_mount_at(path: str) -> MountTableEntry:
+    """Return the penstock mount at a path; raise `InputError` if there is none."""
+    entry = mounted_at(_absolute(path))
+    if entry is None or entry.kind != TYPE:
+        raise InputError(
+            "is not a penstock mount",
+            where=path,
+            remedy=f"findmnt -t {TYPE} lists the mounts",
+        )
+    return entry
 
 
 def check_folders(backing: str, point: str) -> tuple[str, str]:
-    """Return both folders as absolute paths, or say why they cannot be mounted."""
-    taken = mounted_at(_normal(point))
-    if taken is not None:
-        raise _taken(point, taken)
-    folder, target = _folder(backing), _folder(point)
+    """Return both folders as absolute paths; raise `InputError` if unusable."""
+    occupant = mounted_at(_absolute(point))
+    if occupant is not None:
+        raise _occupied_error(point, occupant)
+    folder, target = _existing_folder(backing), _existing_folder(point)
     common = os.path.commonpath([folder, target])
     if common in (folder, target):
         raise InputError(
-            f"and {backing} lie one inside the other",
+            f"lies inside {backing}, or contains it",
             where=point,
-            remedy="mount at a folder elsewhere",
+            remedy="choose another mount point",
         )
     return folder, target
 
 
 def unmount(path: str, *, lazy: bool = False) -> None:
-    """Unmount; `OSError` (EBUSY) if it is in use, unless `lazy`: then detach it."""
+    """Unmount; with `lazy` detach a mount that is in use.
+
+    Raises OSError: EBUSY if the mount is in use, ETIMEDOUT if fusermount3 hangs.
+    """
     if os.geteuid() == 0:
         libc = ctypes.CDLL(None, use_errno=True)
         flags = _NOFOLLOW | (_DETACH if lazy else 0)
@@ -96,7 +103,7 @@ def unmount(path: str, *, lazy: bool = False) -> None:
     command = ["fusermount3", "-u", *(["-z"] if lazy else []), "--", path]
     try:
         done = subprocess.run(  # noqa: S603 - a fixed program
-            command, capture_output=True, text=True, check=False, timeout=_LIMIT_S
+            command, capture_output=True, text=True, check=False, timeout=_TIMEOUT_S
         )
     except subprocess.TimeoutExpired:
         raise OSError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT), path) from None
@@ -104,12 +111,15 @@ def unmount(path: str, *, lazy: bool = False) -> None:
         raise OSError(errno.EBUSY, done.stderr.strip() or "cannot be unmounted", path)
 
 
-def widen(device: str, requests: int, connections: Path = _CONNECTIONS) -> None:
-    """Let the kernel have so many requests under way that no program waits for.
+def raise_background_limit(
+    device: str, requests: int, connections: Path = _CONNECTIONS
+) -> None:
+    """Let the kernel send this many background requests at once.
 
-    Those are what it reads ahead and writes back. Of them it sends only a dozen at a
-    time, whosever they are: who reads much would hold up all others in the kernel,
-    where no scheduler sees it. Where this cannot be set, that remains.
+    Background requests are read-ahead and write-back. By default the kernel sends only
+    12 of them at a time for all programs, so that one program with much read-ahead
+    would hold up the others before any scheduler sees their requests. If the setting
+    cannot be written, the default stays.
     """
     folder = connections / device.partition(":")[2]
     for name in ("max_background", "congestion_threshold"):
@@ -117,21 +127,23 @@ def widen(device: str, requests: int, connections: Path = _CONNECTIONS) -> None:
             (folder / name).write_text(str(requests))
 
 
-def _taken(point: str, taken: Mounted) -> InputError:
-    if taken.kind == TYPE and _is_stale(point):
+def _occupied_error(point: str, occupant: MountTableEntry) -> InputError:
+    """Return the error for a mount point that is in use."""
+    if occupant.kind == TYPE and _is_stale(point):
         return InputError(
-            "is the stale mount of a penstock that has ended without unmounting",
+            "is a stale mount: its penstock process ended without unmounting",
             where=point,
             remedy=f"penstock mount --unmount {point}",
         )
     return InputError(
-        f"has something mounted already ({taken.kind})",
+        f"is already a mount point ({occupant.kind})",
         where=point,
-        remedy="unmount it first, or mount elsewhere",
+        remedy="unmount it first, or choose another mount point",
     )
 
 
 def _is_stale(path: str) -> bool:
+    """Return True if the process behind a FUSE mount has ended."""
     try:
         Path(path).stat()
     except OSError as error:
@@ -139,21 +151,22 @@ def _is_stale(path: str) -> bool:
     return False
 
 
-def _folder(path: str) -> str:
+def _existing_folder(path: str) -> str:
+    """Return the absolute path of a folder; raise `InputError` if it is not one."""
     try:
-        found = Path(path).resolve(strict=True)
-        if found.is_dir():
-            return str(found)
+        resolved = Path(path).resolve(strict=True)
+        if resolved.is_dir():
+            return str(resolved)
     except (OSError, RuntimeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(
-            f"cannot be used: {reason}", where=path, remedy="give a folder that exists"
+            f"cannot be used: {reason}", where=path, remedy="give an existing folder"
         ) from None
     raise InputError("is not a folder", where=path, remedy="give a folder")
 
 
-def _normal(path: str) -> str:
-    """Return an absolute path; what is mounted at its end is not touched."""
+def _absolute(path: str) -> str:
+    """Return an absolute path without touching what is mounted at its end."""
     parent, name = os.path.split(str(Path(path).absolute()))
     if name in ("", ".."):
         return os.path.realpath(path)
@@ -161,7 +174,7 @@ def _normal(path: str) -> str:
 
 
 def _unescaped(text: str) -> str:
-    r"""Return a path of the mount table, where e.g. a space is ``\040``."""
+    r"""Return a path of the mount table with escapes such as ``\040`` decoded."""
     data = re.sub(
         rb"\\([0-7]{3})",
         lambda octal: bytes([int(octal[1], 8)]),

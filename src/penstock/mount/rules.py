@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: MIT
-"""To which application a file that is opened belongs: the first rule that fits.
+"""Rules that decide which application owns an opened file: the first match wins.
 
-A rule has conditions, all of which must hold. They are about the process that opens the
-file, as the kernel knows it, and about the path of the file:
+A rule matches if all of its conditions hold. The conditions concern the process that
+opens the file, as the kernel knows it, and the path of the file:
 
 ==========  ======================================================================
 condition   holds if
 ==========  ======================================================================
-`job`       the process is of this job of live control, and the job is its user's
-`cgroup`    it is in a control group whose path fits
-`user`      it is of this user
-`path`      the file is this one, or below this folder, seen from the mount point
-`program`   its program's file or name fits
+`job`       the process belongs to this job of live control, and the job to its user
+`cgroup`    the process is in a control group whose path matches
+`user`      the process runs as this user
+`path`      the file is this one, or below this folder, relative to the mount point
+`program`   the executable or the process name matches
 ==========  ======================================================================
 
-Words fit as file names do in a shell (``*``, ``?``, ``[ab]``). What a rule does not
-ask is not read.
+Patterns are those of a shell (``*``, ``?``, ``[ab]``). Facts about a process are read
+only if a rule needs them.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _PAGE: Final = b"PENSTOCK_PAGE="
 
 
 class FileOpener:
-    """Who opens a file, and which; facts are read when they are asked for.
+    """A process that opens a file; facts are read from /proc on first use.
 
     Parameters
     ----------
     pid, uid
-        The thread and its user, as the kernel says.
+        Thread and user, as reported by the kernel.
     fd, root
         Descriptors of the file and of the mounted folder.
     """
@@ -53,67 +53,71 @@ class FileOpener:
     ) -> None:
         self.uid = uid
         self._fds = fd, root
-        self._folder = proc / str(pid)
+        self._proc = proc / str(pid)
 
     @cached_property
     def file(self) -> str:
-        """Path of the file, seen from the mount point."""
+        """Path of the file relative to the mount point, with a leading ``/``."""
         file, root = (Path(f"/proc/self/fd/{fd}").readlink() for fd in self._fds)
         return f"/{file.relative_to(root)}" if file.is_relative_to(root) else ""
 
     @cached_property
     def programs(self) -> list[str]:
-        """Names of the program: of its process, and of its file."""
+        """Names of the program: the process name and the name of the executable."""
         names = [self._read("comm").decode(errors="surrogateescape").rstrip("\n")]
-        # It may have ended, or be another user's.
+        # The process may have ended, or belong to another user.
         with suppress(OSError):
-            names.append((self._folder / "exe").readlink().name)
+            names.append((self._proc / "exe").readlink().name)
         return names
 
     @cached_property
     def cgroups(self) -> list[str]:
-        """Paths of its control groups, one in each hierarchy."""
+        """Paths of the control groups of the process, one per hierarchy."""
         text = self._read("cgroup").decode(errors="surrogateescape")
         return [line.split(":", 2)[-1] for line in text.splitlines()]
 
     @cached_property
     def jobs(self) -> list[str]:
-        """Name of its job under live control, if it is of one.
+        """Name of the job of the process under live control; empty if it has none.
 
-        The environment says where the job's page is, and the note beside it the name.
-        The note must be written by root or by ourselves, and be of the same user: so
-        nobody can claim another user's job.
+        The environment names the page of the job, and the note beside the page holds
+        the job name. The note must belong to root or to this process, and must name
+        the user of the process: so a program cannot claim a job of another user.
         """
         variables = self._read("environ").split(b"\0")
         pages = [v.removeprefix(_PAGE) for v in variables if v.startswith(_PAGE)]
-        return _noted(Path(os.fsdecode(pages[0])), self.uid) if pages else []
+        return _job_names(Path(os.fsdecode(pages[0])), self.uid) if pages else []
 
     def _read(self, name: str) -> bytes:
+        """Return a file of /proc/PID; empty if it cannot be read."""
         try:
-            return (self._folder / name).read_bytes()
+            return (self._proc / name).read_bytes()
         except OSError:
             return b""
 
 
 class _Note(msgspec.Struct):
+    """The note beside a page; `job` is ``UID:NAME``."""
+
     job: str
     user: int
 
 
-def _noted(page: Path, uid: int) -> list[str]:
+def _job_names(page: Path, uid: int) -> list[str]:
+    """Return the job name in the note of a page; empty if it is not trustworthy."""
     note = page.with_suffix(".note")
     try:
         if note.stat().st_uid not in (0, os.geteuid()):
             return []
-        found = msgspec.json.decode(note.read_bytes(), type=_Note)
+        content = msgspec.json.decode(note.read_bytes(), type=_Note)
     except (OSError, ValueError, msgspec.MsgspecError):
         return []
-    return [found.job.partition(":")[2]] if found.user == uid else []
+    return [content.job.partition(":")[2]] if content.user == uid else []
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Conditions, and the application of those who meet all."""
+    """Conditions, and the application that owns the files of matching processes."""
 
     application: str
     job: str | None = None
@@ -122,37 +126,37 @@ class Rule:
     path: str | None = None
     program: str | None = None
 
-    def fits(self, caller: FileOpener) -> bool:
-        """Return whether all conditions hold; the cheap ones are asked first."""
+    def matches(self, opener: FileOpener) -> bool:
+        """Return True if all conditions hold; cheap conditions are tested first."""
         return (
-            self.user in (None, caller.uid)
-            and (self.path is None or _below(caller.file, self.path))
-            and (self.program is None or _any(caller.programs, self.program))
-            and (self.cgroup is None or _any(caller.cgroups, self.cgroup))
-            and (self.job is None or _any(caller.jobs, self.job))
+            self.user in (None, opener.uid)
+            and (self.path is None or _is_below(opener.file, self.path))
+            and (self.program is None or _any_matches(opener.programs, self.program))
+            and (self.cgroup is None or _any_matches(opener.cgroups, self.cgroup))
+            and (self.job is None or _any_matches(opener.jobs, self.job))
         )
 
     def document(self) -> dict[str, Any]:
-        """Return the rule as it is written in a file."""
+        """Return the rule as it is written in a TOML file."""
         values = {name: getattr(self, name) for name in ("application", *CONDITIONS)}
         return {name: value for name, value in values.items() if value is not None}
 
 
-#: What a rule can ask.
+#: Names of the conditions.
 CONDITIONS: Final = ("job", "cgroup", "user", "path", "program")
 
 
-def application_of(caller: FileOpener, rules: Sequence[Rule], default: str) -> str:
-    """Return the application of the first rule that fits, else `default`."""
+def application_of(opener: FileOpener, rules: Sequence[Rule], default: str) -> str:
+    """Return the application that owns an opened file: first match, else `default`."""
     for rule in rules:
-        if rule.fits(caller):
+        if rule.matches(opener):
             return rule.application
     return default
 
 
-def _any(names: list[str], pattern: str) -> bool:
+def _any_matches(names: list[str], pattern: str) -> bool:
     return any(fnmatchcase(name, pattern) for name in names)
 
 
-def _below(file: str, folder: str) -> bool:
+def _is_below(file: str, folder: str) -> bool:
     return file == folder or file.startswith(folder.rstrip("/") + "/")

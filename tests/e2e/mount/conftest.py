@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Real mounts for tests; whatever happens, none is left behind."""
+"""Real mounts for tests; all are unmounted at the end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from support.mounts import Mounted, why_no_mounts
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip, visibly, what needs real mounts where there are none."""
+    """Skip these tests, with the reason, where no mounts are possible."""
     reason = why_no_mounts()
     if not reason:
         return
@@ -23,7 +23,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def mount(tmp_path: Path) -> Iterator[Callable[..., Mounted]]:
-    """Return a function that mounts, with options."""
+    """Return a function that mounts with given options."""
     mounts: list[Mounted] = []
 
     def make(*options: str) -> Mounted:
@@ -35,8 +35,8 @@ def mount(tmp_path: Path) -> Iterator[Callable[..., Mounted]]:
         mounted.end()
 
 
-#: Whose requests all are scheduled, by both levels, few at a time.
-OBJECTIVES = """
+#: All requests belong to one application and pass both levels of the scheduler.
+SLO_FILE = """
 [applications.some]
 throughput = "1 GB/s"
 latency = "10 ms"
@@ -51,7 +51,7 @@ def unlimited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mounted]:
     """Return a mount with a scheduler and without a limit, for all tests of a file."""
     mounted = Mounted(tmp_path_factory.mktemp("unlimited"))
     file = mounted.home / "slo.toml"
-    file.write_text(OBJECTIVES)
+    file.write_text(SLO_FILE)
     try:
         yield mounted.start("--slo", str(file))
     finally:

@@ -65,25 +65,25 @@ def test_a_signal_unmounts(mount: Mounting, number: signal.Signals) -> None:
 
 def test_unmounting_under_load_ends_in_time_and_loses_nothing(mount: Mounting) -> None:
     mounted = mount("--limit", "5 MB/s")
-    programs = [start_writer(mounted, f"f{who}") for who in range(4)]
+    programs = [start_writer(mounted, f"f{number}") for number in range(4)]
     os.kill(mounted.pid, signal.SIGTERM)
     until(lambda: not mounted.is_mounted() and _gone(mounted.pid))
-    for who, program in enumerate(programs):
+    for number, program in enumerate(programs):
         output, _ = program.communicate(timeout=120)
         count, code = map(int, output.split())
         assert code in (errno.ENOTCONN, errno.ECONNABORTED, errno.EIO)
-        check_intact(mounted.backing / f"f{who}", count)
+        check_intact(mounted.backing / f"f{number}", count)
 
 
 def test_a_killed_mount_gives_errors_and_keeps_the_data(mount: Mounting) -> None:
     mounted = mount("--limit", "20 MB/s")
-    programs = [start_writer(mounted, f"f{who}") for who in range(2)]
+    programs = [start_writer(mounted, f"f{number}") for number in range(2)]
     os.kill(mounted.pid, signal.SIGKILL)
-    for who, program in enumerate(programs):
+    for number, program in enumerate(programs):
         output, _ = program.communicate(timeout=120)
         count, code = map(int, output.split())
         assert code in (errno.ENOTCONN, errno.ECONNABORTED)
-        check_intact(mounted.backing / f"f{who}", count)
+        check_intact(mounted.backing / f"f{number}", count)
     with pytest.raises(OSError, match="not connected"):
         os.listdir(mounted.point)
     again = mounted.command(str(mounted.backing), str(mounted.point))
@@ -95,7 +95,7 @@ def test_a_killed_mount_gives_errors_and_keeps_the_data(mount: Mounting) -> None
     assert sorted(os.listdir(mounted.point)) == ["f0", "f1"]
 
 
-def test_unmount_waits_for_nobody_unless_forced(mount: Mounting) -> None:
+def test_unmount_of_a_busy_mount_is_refused_unless_forced(mount: Mounting) -> None:
     mounted = mount("--limit", "5 MB/s")
     program = start_writer(mounted, "f")
     refused = mounted.command("--unmount", str(mounted.point))
@@ -109,16 +109,16 @@ def test_unmount_waits_for_nobody_unless_forced(mount: Mounting) -> None:
     check_intact(mounted.backing / "f", int(output.split()[0]))
 
 
-def test_programs_that_are_killed_hold_up_nobody(mount: Mounting) -> None:
+def test_killed_programs_do_not_hold_up_others(mount: Mounting) -> None:
     mounted = mount("--limit", "50 MB/s")
     steady = start_writer(mounted, "steady")
     for turn in range(20):
         victims = [
             subprocess.Popen(
-                [sys.executable, "-c", WRITER, str(mounted.point / f"v{who}")],
+                [sys.executable, "-c", WRITER, str(mounted.point / f"v{number}")],
                 stdout=subprocess.DEVNULL,
             )
-            for who in range(3)
+            for number in range(3)
         ]
         time.sleep(0.01 * turn)
         for victim in victims:
@@ -131,7 +131,7 @@ def test_programs_that_are_killed_hold_up_nobody(mount: Mounting) -> None:
     mounted.ask("--unmount")
 
 
-def test_a_full_file_system_says_so(mount: Mounting, tmp_path: Path) -> None:
+def test_a_full_file_system_gives_enospc(mount: Mounting, tmp_path: Path) -> None:
     small = tmp_path / "m0" / "backing"
     small.mkdir(parents=True)
     subprocess.run(
@@ -143,7 +143,7 @@ def test_a_full_file_system_says_so(mount: Mounting, tmp_path: Path) -> None:
             (mounted.point / "a").write_bytes(bytes(4 << 20))
         assert caught.value.errno == errno.ENOSPC
         (mounted.point / "a").unlink()
-        # The kernel tells the end of a file to the mount after close() and unlink().
+        # The kernel tells the mount only after close() and unlink() that a file is gone.
         until(lambda: shutil.disk_usage(small).free > 1 << 19)
         (mounted.point / "a").write_bytes(bytes(1 << 19))
         mounted.end()
@@ -152,7 +152,9 @@ def test_a_full_file_system_says_so(mount: Mounting, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("garbage", [b"", b"\n", b"\xff" * 100_000, b'{"type":1}\n'])
-def test_garbage_on_the_socket_harms_nobody(mount: Mounting, garbage: bytes) -> None:
+def test_garbage_on_the_control_socket_does_no_harm(
+    mount: Mounting, garbage: bytes
+) -> None:
     mounted = mount()
     (path,) = (mounted.home / "run" / "mounts").glob("*.sock")
     assert path.stat().st_mode & 0o777 == 0o600
@@ -169,7 +171,7 @@ def test_garbage_on_the_socket_harms_nobody(mount: Mounting, garbage: bytes) -> 
     assert mounted.status()["pid"] == mounted.pid
 
 
-def _complaint(home: Path, *arguments: str) -> str:
+def _error_line(home: Path, *arguments: str) -> str:
     done = penstock("mount", *arguments, home=home)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
@@ -182,29 +184,29 @@ def test_what_cannot_be_mounted_gets_one_clear_line(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     a, b, c = str(tmp_path / "a"), str(tmp_path / "a/b"), str(tmp_path / "c")
     file, no = str(tmp_path / "file"), str(tmp_path / "no")
-    assert "No such file" in _complaint(tmp_path, no, c)
-    assert "No such file" in _complaint(tmp_path, a, no)
-    assert "is not a folder" in _complaint(tmp_path, a, file)
+    assert "No such file" in _error_line(tmp_path, no, c)
+    assert "No such file" in _error_line(tmp_path, a, no)
+    assert "is not a folder" in _error_line(tmp_path, a, file)
     for pair in ((a, b), (b, a), (a, a)):
-        assert "one inside the other" in _complaint(tmp_path, *pair)
-    assert "mounted already (proc)" in _complaint(tmp_path, a, "/proc")
-    assert "folders given" in _complaint(tmp_path, a)
-    assert "folders given" in _complaint(tmp_path, "--status", a, b)
+        assert "or contains it" in _error_line(tmp_path, *pair)
+    assert "already a mount point (proc)" in _error_line(tmp_path, a, "/proc")
+    assert "folders given" in _error_line(tmp_path, a)
+    assert "folders given" in _error_line(tmp_path, "--status", a, b)
     for rate in ("0", "-5 MB/s", "fast", "nan", "5 furlongs"):
-        assert "--limit" in _complaint(tmp_path, a, c, f"--limit={rate}")
-    assert "not a penstock mount" in _complaint(tmp_path, "--unmount", c)
-    assert "exclude" in _complaint(tmp_path, "--unmount", "--status", c)
+        assert "--limit" in _error_line(tmp_path, a, c, f"--limit={rate}")
+    assert "not a penstock mount" in _error_line(tmp_path, "--unmount", c)
+    assert "exclude" in _error_line(tmp_path, "--unmount", "--status", c)
     far = tmp_path / ("x" * 120)
     done = penstock("mount", a, c, home=far)
     assert done.returncode == 2
     assert "--folder" in done.stderr
 
 
-def test_a_mount_point_is_taken_once(mount: Mounting) -> None:
+def test_a_mount_point_can_be_used_only_once(mount: Mounting) -> None:
     mounted = mount()
     again = mounted.command(str(mounted.backing), str(mounted.point))
     assert again.returncode == 2
-    assert "mounted already (fuse.penstock)" in again.stderr
+    assert "already a mount point (fuse.penstock)" in again.stderr
 
 
 def _size(path: Path) -> int:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Applications, schedulers and promises on real mounts.
+"""Applications, schedulers and SLOs on real mounts.
 
-What is measured is whose bytes went, not how fast: tests hold on a slow machine.
+The tests count the bytes of each application, not their speed, so that they also pass
+on a slow machine.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from pathlib import Path
 
 import pytest
 
-from penstock.mount.control import ask_all
+from penstock.mount.control import all_statuses
 from support.mounts import Mounted, penstock
 from support.waiting import until
 
 Mounting = Callable[..., Mounted]
 
-OBJECTIVES = """
+SLO_FILE = """
 scheduler = "{scheduler}"
 default = "rest"
 [applications.one]
@@ -56,18 +57,18 @@ def slo_file(
     one: str = "3 MB/s",
 ) -> str:
     path = folder / "slo.toml"
-    path.write_text(OBJECTIVES.format(scheduler=scheduler, one=one) + rules)
+    path.write_text(SLO_FILE.format(scheduler=scheduler, one=one) + rules)
     return str(path)
 
 
 def moved(mounted: Mounted) -> dict[str, int]:
-    """Return what each application has moved so far."""
-    (state,) = ask_all(mounted.home / "run" / "mounts")
-    assert state.order is not None
-    return {line.name: line.bytes for line in state.order.applications}
+    """Return the bytes that each application has moved."""
+    (status,) = all_statuses(mounted.home / "run" / "mounts")
+    assert status.scheduling is not None
+    return {line.name: line.moved_bytes for line in status.scheduling.applications}
 
 
-# --- Whose a request is -----------------------------------------------------------
+# --- Which application owns a request ---------------------------------------------
 
 
 def test_files_belong_to_applications_by_path(mount: Mounting, tmp_path: Path) -> None:
@@ -133,7 +134,7 @@ while True: os.pwrite(fd, bytes(65536), 0)
 
 @contextmanager
 def writers(point: Path, names: dict[str, int]) -> Iterator[None]:
-    """Run so many programs in each folder that write without end."""
+    """Run the given number of endless writers in each folder."""
     programs = []
     try:
         for name, count in names.items():
@@ -154,7 +155,7 @@ def writers(point: Path, names: dict[str, int]) -> Iterator[None]:
 
 
 def growth(mounted: Mounted, least: int) -> dict[str, int]:
-    """Return what all move from now on until the slowest has moved `least` bytes."""
+    """Wait until one and two have moved `least` bytes each; return what all moved."""
     before = moved(mounted)
 
     def grown() -> dict[str, int]:
@@ -164,28 +165,28 @@ def growth(mounted: Mounted, least: int) -> dict[str, int]:
     return grown()
 
 
-def test_shares_are_those_promised_however_many_programs(
+def test_shares_follow_the_slos_whatever_the_number_of_programs(
     mount: Mounting, tmp_path: Path
 ) -> None:
     file = slo_file(tmp_path, scheduler="sfq:depth=1")
     mounted = mount("--limit", "4 MB/s", "--slo", file)
     with writers(mounted.point, {"one": 4, "two": 12}):
         until(lambda: min(moved(mounted)["one"], moved(mounted)["two"]) > 0)
-        found = growth(mounted, 20 * 65536)
-        assert found["one"] / found["two"] == pytest.approx(3.0, rel=0.3)
-        # Turned round while they run.
+        grown = growth(mounted, 20 * 65536)
+        assert grown["one"] / grown["two"] == pytest.approx(3.0, rel=0.3)
+        # Reverse the shares while the programs run.
         mount_point = str(mounted.point)
         done = penstock(
             "ctl", "slo", mount_point, "two", "9 MB/s", "1 s", home=mounted.home
         )
         assert done.returncode == 0, done.stderr
         assert "8.583 MiB/s" in done.stdout
-        found = growth(mounted, 20 * 65536)
-        assert found["two"] / found["one"] == pytest.approx(3.0, rel=0.3)
+        grown = growth(mounted, 20 * 65536)
+        assert grown["two"] / grown["one"] == pytest.approx(3.0, rel=0.3)
 
 
 @pytest.mark.parametrize("scheduler", ["sfq:depth=2", "two-level"])
-def test_a_hundred_programs_and_nobody_starves(
+def test_none_of_a_hundred_programs_starves(
     mount: Mounting, tmp_path: Path, scheduler: str
 ) -> None:
     options = "--limit", "20 MB/s", "--slo", slo_file(tmp_path, scheduler=scheduler)
@@ -205,13 +206,18 @@ def test_a_hundred_programs_and_nobody_starves(
         for n in range(100)
     ]
     assert [program.wait(120) for program in programs] == [0] * 100
-    found = moved(mounted)
-    assert found == {"one": 34 * 40_000, "two": 33 * 40_000, "rest": 33 * 40_000}
+    assert moved(mounted) == {
+        "one": 34 * 40_000,
+        "two": 33 * 40_000,
+        "rest": 33 * 40_000,
+    }
     assert mounted.status()["waiting"] == 0
 
 
-def test_two_mounts_share_as_one(mount: Mounting, tmp_path: Path) -> None:
-    """Who uses two mounts gets no more of both than who uses one (DSFQ)."""
+def test_an_application_gets_one_share_of_two_mounts(
+    mount: Mounting, tmp_path: Path
+) -> None:
+    """The share of an application counts its service at both mounts (DSFQ)."""
     key = tmp_path / "key"
     key.write_bytes(os.urandom(32))
     key.chmod(0o600)
@@ -234,21 +240,21 @@ def test_two_mounts_share_as_one(mount: Mounting, tmp_path: Path) -> None:
         until(lambda: moved(mounts[1])["two"] - before[1]["two"] > 60 * 65536)
         after = [moved(mounted) for mounted in mounts]
     one, two = (after[1][name] - before[1][name] for name in ("one", "two"))
-    # Alone the second mount would give halves; what one has at the first counts.
+    # Without the exchange the second mount would give each application half.
     assert one < 0.35 * (one + two)
-    # With the other mount gone nothing is told any more, and nobody is harmed.
+    # If the other mount ends, no more reports arrive, and this mount goes on.
     os.kill(mounts[0].pid, signal.SIGKILL)
     (second / "one" / "last").write_bytes(bytes(1000))
     assert mounts[1].status()["pid"] == mounts[1].pid
 
 
 def _free_ports(count: int) -> list[int]:
-    made = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(count)]
-    for one in made:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in made]
-    for one in made:
-        one.close()
+    sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(count)]
+    for each in sockets:
+        each.bind(("127.0.0.1", 0))
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
     return ports
 
 
@@ -284,14 +290,14 @@ def test_programs_that_append_to_one_file_lose_nothing(
         "    os.write(fd, f'{sys.argv[2]} {n} {5000 * chr(120)}\\n'.encode())\n"
     )
     programs = [
-        subprocess.Popen([sys.executable, "-c", text, str(path), str(who)])
-        for who in range(6)
+        subprocess.Popen([sys.executable, "-c", text, str(path), str(number)])
+        for number in range(6)
     ]
     assert [program.wait(120) for program in programs] == [0] * 6
     lines = [line.split() for line in path.read_text().splitlines()]
     assert all(line[2] == "x" * 5000 for line in lines)
-    for who in range(6):
-        own = [int(line[1]) for line in lines if line[0] == str(who)]
+    for number in range(6):
+        own = [int(line[1]) for line in lines if line[0] == str(number)]
         assert own == list(range(40))
 
 
@@ -334,7 +340,7 @@ def test_a_backing_folder_that_vanishes_gives_errors_only(
     (mounted.point / "one").mkdir()
     with (mounted.point / "one" / "open").open("wb", buffering=0) as stream:
         shutil.rmtree(mounted.backing)
-        # What is open lives on; all else is gone.
+        # An open file can still be written; all names are gone.
         assert stream.write(b"still") == 5
         with pytest.raises(FileNotFoundError):
             (mounted.point / "new").touch()
@@ -342,7 +348,7 @@ def test_a_backing_folder_that_vanishes_gives_errors_only(
     assert mounted.status()["pid"] == mounted.pid
 
 
-def test_a_full_file_system_says_so(mount: Mounting, tmp_path: Path) -> None:
+def test_a_full_file_system_gives_an_error(mount: Mounting, tmp_path: Path) -> None:
     small = tmp_path / "m0" / "backing"
     small.mkdir(parents=True)
     options = ["-t", "tmpfs", "-o", "size=1m", "tmpfs", str(small)]
@@ -352,7 +358,7 @@ def test_a_full_file_system_says_so(mount: Mounting, tmp_path: Path) -> None:
         with pytest.raises(OSError, match="No space left"):
             (mounted.point / "a").write_bytes(bytes(4 << 20))
         (mounted.point / "a").unlink()
-        # The kernel tells the end of a file to the mount after close() and unlink().
+        # The kernel tells the mount only after close() and unlink() that a file is gone.
         until(lambda: shutil.disk_usage(small).free > 1 << 19)
         (mounted.point / "a").write_bytes(bytes(1 << 19))
         mounted.end()
@@ -360,10 +366,10 @@ def test_a_full_file_system_says_so(mount: Mounting, tmp_path: Path) -> None:
         subprocess.run(["umount", "-l", str(small)], check=False)
 
 
-# --- Looking and changing ---------------------------------------------------------
+# --- Status and changes -----------------------------------------------------------
 
 
-def test_figures_for_prometheus_and_top(mount: Mounting, tmp_path: Path) -> None:
+def test_prometheus_and_top_show_applications(mount: Mounting, tmp_path: Path) -> None:
     (port,) = _free_ports(1)
     metrics = f"127.0.0.1:{port}"
     mounted = mount("--slo", slo_file(tmp_path), "--metrics", metrics)
@@ -382,21 +388,21 @@ def test_figures_for_prometheus_and_top(mount: Mounting, tmp_path: Path) -> None
         assert name in shown.stdout
 
 
-def test_promises_are_shown_and_read_anew(mount: Mounting, tmp_path: Path) -> None:
+def test_slos_are_shown_and_changed(mount: Mounting, tmp_path: Path) -> None:
     mounted = mount("--slo", slo_file(tmp_path))
     point, home = str(mounted.point), mounted.home
     assert "2.861 MiB/s" in penstock("ctl", "slo", point, home=home).stdout
     file = slo_file(tmp_path, one="5 MB/s")
     done = penstock("ctl", "slo", point, file, "--json", "-", home=home)
-    promised = json.loads(done.stdout)["applications"][0]
-    assert (promised["name"], promised["throughput"]) == ("one", 5e6)
+    slo = json.loads(done.stdout)["applications"][0]
+    assert (slo["name"], slo["throughput"]) == ("one", 5e6)
     for words, what in (
         (["no", "1 MB/s", "1 s"], "unknown application 'no'"),
         (["one", "0", "1 s"], "applications.one.throughput: '0' is not positive"),
         (["one", "1 MB/s", "0 s"], "applications.one.latency"),
         (["one", "5", "1 s"], "THROUGHPUT: '5' has no unit"),
         (["one", "1 MB/s", "5"], "LATENCY: '5' has no unit"),
-        (["one", "1 MB/s"], "2 words are no change"),
+        (["one", "1 MB/s"], "2 words given"),
         ([str(tmp_path / "no.toml")], "cannot be read"),
         ([slo_file(tmp_path, scheduler="edf")], "cannot be changed while mounted"),
     ):
@@ -405,10 +411,10 @@ def test_promises_are_shown_and_read_anew(mount: Mounting, tmp_path: Path) -> No
         assert what in done.stderr
     assert json.loads(penstock("ctl", "slo", point, "--json", "-", home=home).stdout)[
         "applications"
-    ][0] == {**promised, "bytes_per_s": 0.0, "p95_s": None}
+    ][0] == {**slo, "bytes_per_s": 0.0, "p95_s": None}
 
 
-def test_what_cannot_be_promised_gets_one_line(mount: Mounting, tmp_path: Path) -> None:
+def test_what_cannot_be_slo_gets_one_line(mount: Mounting, tmp_path: Path) -> None:
     folders = [tmp_path / "a", tmp_path / "b"]
     for folder in folders:
         folder.mkdir()
@@ -421,7 +427,7 @@ def test_what_cannot_be_promised_gets_one_line(mount: Mounting, tmp_path: Path) 
     assert "without --slo" in done.stderr
 
 
-def test_promises_beyond_the_capacity_are_said_at_once(
+def test_slos_above_the_limit_are_reported_at_once(
     mount: Mounting, tmp_path: Path
 ) -> None:
     mounted = Mounted(tmp_path / "m")
@@ -431,9 +437,9 @@ def test_promises_beyond_the_capacity_are_said_at_once(
             *("--slo", slo_file(tmp_path)),
         )
         assert (done.returncode, done.stderr.count("\n")) == (0, 1)
-        assert "ask for 4.768 MiB/s in all" in done.stderr
+        assert "add up to 4.768 MiB/s" in done.stderr
         assert "3.815 MiB/s" in done.stderr
         mounted.pid = mounted.status()["pid"]
-        assert "in all" in mounted.status()["order"]["unmet"]
+        assert "add up to" in mounted.status()["order"]["unmet"]
     finally:
         mounted.end()

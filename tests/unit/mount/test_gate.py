@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The gate, on a clock that jumps: exact, and as fast as the machine."""
+"""The gate, on a mock clock: exact times, no real waiting."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def run(
 async def move(gate: Gate, size: int, times: int = 1) -> None:
     for _ in range(times):
         request = Request("write", size)
-        came = await gate.enter(request)
-        gate.leave(request, size, came)
+        arrived_s = await gate.enter(request)
+        gate.leave(request, size, arrived_s)
 
 
 def test_many_writers_move_exactly_the_limit() -> None:
@@ -51,33 +51,33 @@ def test_many_writers_move_exactly_the_limit() -> None:
 
     gate, took = run(body, Limits(total=100e3))
     assert took == pytest.approx(10.0, abs=2 * SLACK_S)
-    assert gate.tallies["write"].bytes == 1_000_000
+    assert gate.tallies["write"].moved_bytes == 1_000_000
     assert gate.tallies["write"].requests == 1000
-    assert gate.tallies["write"].waited_s > 100.0
+    assert gate.tallies["write"].held_up_s > 100.0
 
 
-def test_without_a_limit_nobody_waits() -> None:
+def test_without_a_limit_no_request_is_held_up() -> None:
     async def body(gate: Gate, limiter: Limiter) -> None:
         await move(gate, 1 << 30, 1000)
 
     gate, took = run(body, Limits())
     assert took == 0.0
-    assert gate.tallies["write"].waited_s == 0.0
+    assert gate.tallies["write"].held_up_s == 0.0
 
 
-def test_a_higher_limit_is_felt_at_once() -> None:
+def test_a_higher_limit_holds_at_once_for_requests_that_wait() -> None:
     async def body(gate: Gate, limiter: Limiter) -> None:
         async with trio.open_nursery() as writers:
             writers.start_soon(move, gate, 1000)
             await trio.sleep(1.0)
-            limiter.change(Limits(), trio.current_time())
+            limiter.set_limits(Limits(), trio.current_time())
             gate.dispatch()
 
     _, took = run(body, Limits(total=1.0))
     assert took == pytest.approx(1.0)
 
 
-def test_a_closed_gate_turns_away_who_waits_and_who_comes() -> None:
+def test_a_closed_gate_fails_requests_that_wait_and_later_ones() -> None:
     errors: list[int | None] = []
 
     async def refused(gate: Gate) -> None:

@@ -1,16 +1,23 @@
 # SPDX-License-Identifier: MIT
-"""Mount points, without mounting anything."""
+"""Mount points: the mount table, folders, unmounting; nothing is mounted."""
 
 from __future__ import annotations
 
 import errno
+import os
 from pathlib import Path
 
 import pytest
 
 from penstock.errors import InputError
 from penstock.mount import points
-from penstock.mount.points import check_folders, mounted_at, own_mount, unmount, widen
+from penstock.mount.points import (
+    check_folders,
+    mounted_at,
+    penstock_mount_at,
+    raise_background_limit,
+    unmount,
+)
 
 LINES = (
     "22 1 254:0 / / rw,relatime - ext4 /dev/vda rw\n"
@@ -23,7 +30,7 @@ LINES = (
 
 @pytest.fixture
 def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make a mount table of our own the machine's."""
+    """Replace the mount table of the machine."""
     path = tmp_path / "mountinfo"
     path.write_text(LINES)
     monkeypatch.setattr(points, "_MOUNTS", path)
@@ -31,21 +38,21 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("table")
 def test_the_mount_table_is_read() -> None:
-    found = mounted_at("/mnt/with space")
-    assert found is not None
-    assert (found.device, found.kind) == ("0:57", "fuse.penstock")
+    entry = mounted_at("/mnt/with space")
+    assert entry is not None
+    assert (entry.device, entry.kind) == ("0:57", "fuse.penstock")
     assert mounted_at("/mnt") is None
 
 
 @pytest.mark.usefixtures("table")
-def test_of_two_mounts_the_upper_counts() -> None:
-    assert own_mount("/mnt/twice").device == "0:59"
+def test_the_topmost_of_two_mounts_counts() -> None:
+    assert penstock_mount_at("/mnt/twice").device == "0:59"
 
 
 @pytest.mark.usefixtures("table")
-def test_other_mounts_are_not_ours() -> None:
+def test_a_mount_of_another_type_is_refused() -> None:
     with pytest.raises(InputError, match="not a penstock mount"):
-        own_mount("/")
+        penstock_mount_at("/")
 
 
 def test_the_root_is_mounted() -> None:
@@ -58,35 +65,35 @@ def test_neither_folder_may_lie_in_the_other(
 ) -> None:
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / "l").symlink_to("a/b")
-    with pytest.raises(InputError, match="one inside the other"):
+    with pytest.raises(InputError, match="or contains it"):
         check_folders(str(tmp_path / pair[0]), str(tmp_path / pair[1]))
 
 
-def test_folders_that_will_do(tmp_path: Path) -> None:
+def test_two_separate_folders_are_accepted(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "ab").mkdir()
     a, ab = str(tmp_path / "a"), str(tmp_path / "ab")
     assert check_folders(a, ab) == (a, ab)
 
 
-def test_the_kernel_may_ask_for_more_at_a_time(tmp_path: Path) -> None:
+def test_the_background_limit_is_raised_where_it_can_be(tmp_path: Path) -> None:
     (tmp_path / "57").mkdir()
-    widen("0:57", 4096, tmp_path)
-    widen("0:58", 4096, tmp_path)
+    raise_background_limit("0:57", 4096, tmp_path)
+    raise_background_limit("0:58", 4096, tmp_path)
     for name in ("max_background", "congestion_threshold"):
         assert (tmp_path / "57" / name).read_text() == "4096"
     assert not (tmp_path / "58").exists()
 
 
-def test_an_unmount_that_takes_for_ever_is_given_up(
+def test_an_unmount_that_hangs_times_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = tmp_path / "fusermount3"
     program.write_text("#!/bin/sh\nexec sleep 600\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    monkeypatch.setattr(points.os, "geteuid", lambda: 54321)
-    monkeypatch.setattr(points, "_LIMIT_S", 0.1)
+    monkeypatch.setattr(os, "geteuid", lambda: 54321)
+    monkeypatch.setattr(points, "_TIMEOUT_S", 0.1)
     with pytest.raises(OSError, match="timed out") as caught:
         unmount("/mnt/hangs", lazy=True)
     assert caught.value.errno == errno.ETIMEDOUT

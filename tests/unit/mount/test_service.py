@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Requests in the order of a scheduler, within a limit, on a clock that jumps.
+"""Scheduler, limiter and gate together, on a mock clock.
 
-The same arrivals go through the live parts (gate, event loop) and through a bare loop
-over the same pure objects: same decisions at the same times.
+The same arrivals go through the live parts (gate, event loop) and through a plain event
+loop over the same pure objects: both must decide the same at the same times.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ pytest.importorskip("trio.testing")
 from penstock.errors import InputError  # noqa: E402 - trio may be missing
 from penstock.mount.cascade import Cascade  # noqa: E402
 from penstock.mount.limiter import SLACK_S, Limiter, Limits  # noqa: E402
-from penstock.mount.objectives import objectives_from  # noqa: E402
-from penstock.mount.service import Service  # noqa: E402
-from penstock.qos import KINDS, SCHEDULERS, Request, get_scheduler  # noqa: E402
+from penstock.mount.service import MountService  # noqa: E402
+from penstock.mount.slo_settings import slo_settings_from  # noqa: E402
+from penstock.qos import KINDS, SCHEDULERS, Request  # noqa: E402
 
 RATE = 1e6
 LIMITS = Limits(total=RATE)
@@ -42,12 +42,13 @@ def document(scheduler: str) -> dict[str, Any]:
     }
 
 
-def on_jumping_clock(main: Callable[[], Awaitable[Any]]) -> Any:
+def on_mock_clock(main: Callable[[], Awaitable[Any]]) -> Any:
     return trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
 
 
-def service(scheduler: str, limits: Limits = LIMITS) -> Service:
-    return Service(limits, objectives_from(document(scheduler)), trio.current_time())
+def service(scheduler: str, limits: Limits = LIMITS) -> MountService:
+    settings = slo_settings_from(document(scheduler))
+    return MountService(limits, settings, trio.current_time())
 
 
 # --- Live and simulated -----------------------------------------------------------
@@ -65,9 +66,9 @@ ARRIVALS = st.lists(
     unique_by=lambda arrival: arrival[0],
 )
 Arrival = tuple[int, str, Any, int]
-#: Times (ms) and sizes with which it matters when a window was closed.
+#: Times (ms) and sizes for which the closing time of a window matters.
 WINDOWS = ((0, 0), (501, 32_200), (1000, 0), (1560, 20_701), (1561, 0))
-#: What the storage behind the limit takes (s).
+#: Service time of the storage behind the limit.
 SERVICE_S = 0.000_3
 
 
@@ -77,16 +78,16 @@ def request_of(arrival: Arrival) -> Request:
 
 
 def live(scheduler: str, arrivals: list[Arrival]) -> list[tuple[int, float]]:
-    """Return in which order and when requests go through the parts of a mount."""
-    gone: list[tuple[int, float]] = []
+    """Return (number, time) of requests as the live parts send them."""
+    sent: list[tuple[int, float]] = []
 
-    async def client(service: Service, number: int) -> None:
+    async def client(service: MountService, number: int) -> None:
         request = request_of(arrivals[number])
         await trio.sleep_until(START_S + arrivals[number][0] / 1e3)
-        came = await service.gate.enter(request)
-        gone.append((number, trio.current_time()))
+        arrived_s = await service.gate.enter(request)
+        sent.append((number, trio.current_time()))
         await trio.sleep(SERVICE_S)
-        service.gate.leave(request, request.size_bytes, came)
+        service.gate.leave(request, request.size_bytes, arrived_s)
 
     async def main() -> None:
         await trio.sleep_until(START_S)
@@ -98,60 +99,62 @@ def live(scheduler: str, arrivals: list[Arrival]) -> list[tuple[int, float]]:
                     clients.start_soon(client, made, number)
             nursery.cancel_scope.cancel()
 
-    on_jumping_clock(main)
-    return gone
+    on_mock_clock(main)
+    return sent
 
 
 def simulated(scheduler: str, arrivals: list[Arrival]) -> list[tuple[int, float]]:
-    """Return the same from a loop over events, without clock or gate."""
-    objectives = objectives_from(document(scheduler))
+    """Return (number, time) of requests from a plain event loop, without a gate."""
+    settings = slo_settings_from(document(scheduler))
     cascade = Cascade(
-        objectives.scheduler.make(objectives.slos, START_S), Limiter(LIMITS, START_S)
+        settings.scheduler.make(settings.slos, START_S), Limiter(LIMITS, START_S)
     )
     events: list[tuple[float, int, bool]] = []
     requests = [request_of(arrival) for arrival in arrivals]
     numbers = {request: number for number, request in enumerate(requests)}
     for number, arrival in enumerate(arrivals):
         heappush(events, (START_S + arrival[0] / 1e3, number, True))
-    gone: list[tuple[int, float]] = []
-    while len(gone) < len(arrivals):
+    sent: list[tuple[int, float]] = []
+    while len(sent) < len(arrivals):
         now = min(cascade.wake_s, events[0][0] if events else inf)
         if events and events[0][0] <= now:
-            _, number, comes = heappop(events)
+            _, number, is_arrival = heappop(events)
             request = requests[number]
-            if comes:
+            if is_arrival:
                 cascade.arrive(request, now)
             else:
                 cascade.complete(request, request.size_bytes, now)
         for request in cascade.dispatch(now):
-            gone.append((numbers[request], now))
+            sent.append((numbers[request], now))
             heappush(events, (now + SERVICE_S, numbers[request], False))
-    return gone
+    return sent
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 @settings(max_examples=40, deadline=None)
 @given(arrivals=ARRIVALS)
 @example(arrivals=[(t, "tight", "read", size) for t, size in WINDOWS])
-def test_live_and_simulated_decide_alike(
+def test_live_and_simulated_decisions_are_equal(
     scheduler: str, arrivals: list[Arrival]
 ) -> None:
-    found, expected = live(scheduler, arrivals), simulated(scheduler, arrivals)
-    assert sorted(number for number, _ in found) == list(range(len(arrivals)))
-    assert dict(found) == pytest.approx(dict(expected), abs=1e-6)
+    actual, expected = live(scheduler, arrivals), simulated(scheduler, arrivals)
+    assert sorted(number for number, _ in actual) == list(range(len(arrivals)))
+    assert dict(actual) == pytest.approx(dict(expected), abs=1e-6)
 
 
 # --- Shares and limits ------------------------------------------------------------
 
 
-async def writer(service: Service, application: str, size: int, times: int) -> None:
+async def writer(
+    service: MountService, application: str, size: int, times: int
+) -> None:
     for _ in range(times):
         request = Request("write", size, application)
-        came = await service.gate.enter(request)
-        service.gate.leave(request, size, came)
+        arrived_s = await service.gate.enter(request)
+        service.gate.leave(request, size, arrived_s)
 
 
-def test_the_total_is_that_of_the_limit_whoever_schedules() -> None:
+def test_the_total_is_the_limit_for_every_scheduler() -> None:
     for scheduler in SCHEDULERS:
 
         async def main(scheduler: str = scheduler) -> float:
@@ -167,7 +170,7 @@ def test_the_total_is_that_of_the_limit_whoever_schedules() -> None:
                 nursery.cancel_scope.cancel()
                 return took
 
-        took = on_jumping_clock(main)
+        took = on_mock_clock(main)
         assert took == pytest.approx(15 * 20 * 10_000 / RATE, abs=2 * SLACK_S)
 
 
@@ -176,24 +179,24 @@ def test_without_a_limit_all_kinds_pass_at_once() -> None:
         made = service("sfq:depth=1", Limits())
         for kind in KINDS:
             request = Request(kind, 10**9, "tight")
-            came = await made.gate.enter(request)
-            made.gate.leave(request, 10**9, came)
+            arrived_s = await made.gate.enter(request)
+            made.gate.leave(request, 10**9, arrived_s)
         assert trio.current_time() == 0.0
 
-    on_jumping_clock(main)
+    on_mock_clock(main)
 
 
-def test_syncs_take_their_turn_but_no_bandwidth() -> None:
+def test_a_sync_waits_in_the_queue_but_takes_no_bandwidth() -> None:
     async def main() -> list[str]:
         order: list[str] = []
         made = service("sfq:depth=1")
 
         async def one(kind: Any, size: int) -> None:
             request = Request(kind, size, "bulk")
-            came = await made.gate.enter(request)
+            arrived_s = await made.gate.enter(request)
             await trio.sleep(0.001)
             order.append(kind)
-            made.gate.leave(request, size, came)
+            made.gate.leave(request, size, arrived_s)
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(made.gate.run)
@@ -205,13 +208,13 @@ def test_syncs_take_their_turn_but_no_bandwidth() -> None:
         assert trio.current_time() == pytest.approx(1.002, abs=2 * SLACK_S)
         return order
 
-    assert on_jumping_clock(main) == ["write", "sync"]
+    assert on_mock_clock(main) == ["write", "sync"]
 
 
-# --- What is told and changed -----------------------------------------------------
+# --- Status and changes -----------------------------------------------------------
 
 
-def test_how_applications_are_served() -> None:
+def test_the_status_shows_the_service_of_applications() -> None:
     async def main() -> None:
         made = service("sfq")
         async with trio.open_nursery() as nursery:
@@ -222,21 +225,21 @@ def test_how_applications_are_served() -> None:
                 writers.start_soon(writer, made, "bulk", 500_000, 1)
                 writers.start_soon(writer, made, "tight", 500_000, 1)
                 await trio.sleep(0.02)
-                order = made.order()
-                assert order is not None
-                told = {line.name: line for line in order.applications}
-                assert told["tight"].queued == 1
-                assert told["bulk"].bytes_per_s == pytest.approx(RATE, rel=0.05)
-                assert told["bulk"].p95_s == pytest.approx(0.01, rel=0.05)
-                assert told["tight"].p95_s is None
-                assert order.scheduler == "sfq"
-                assert order.depth == 8
+                status = made.scheduler_status()
+                assert status is not None
+                lines = {line.name: line for line in status.applications}
+                assert lines["tight"].queued == 1
+                assert lines["bulk"].bytes_per_s == pytest.approx(RATE, rel=0.05)
+                assert lines["bulk"].p95_s == pytest.approx(0.01, rel=0.05)
+                assert lines["tight"].p95_s is None
+                assert status.scheduler == "sfq"
+                assert status.depth == 8
             nursery.cancel_scope.cancel()
 
-    on_jumping_clock(main)
+    on_mock_clock(main)
 
 
-def test_promises_change_and_meters_go_on() -> None:
+def test_slos_can_change_while_meters_keep_their_counts() -> None:
     async def main() -> None:
         made = service("edf")
         await writer(made, "bulk", 0, 3)
@@ -244,14 +247,14 @@ def test_promises_change_and_meters_go_on() -> None:
         del changed["applications"]["tight"]
         changed["applications"]["new"] = {"throughput": 1, "latency": 9}
         changed["applications"]["bulk"]["latency"] = 7
-        objectives = made.promise(changed)
-        assert objectives.present("tight") == "bulk"
-        order = made.order()
-        assert order is not None
-        told = {line.name: (line.latency, line.requests) for line in order.applications}
-        assert told == {"bulk": (7.0, 3), "new": (9.0, 0)}
+        settings = made.set_slo(changed)
+        assert settings.known_or_default("tight") == "bulk"
+        status = made.scheduler_status()
+        assert status is not None
+        lines = {a.name: (a.latency_s, a.requests) for a in status.applications}
+        assert lines == {"bulk": (7.0, 3), "new": (9.0, 0)}
 
-    on_jumping_clock(main)
+    on_mock_clock(main)
 
 
 @pytest.mark.parametrize(
@@ -262,23 +265,21 @@ def test_promises_change_and_meters_go_on() -> None:
         ({"default": "no"}, "unknown application"),
     ],
 )
-def test_what_cannot_be_promised_changes_nothing(
-    changes: dict[str, Any], what: str
-) -> None:
+def test_a_refused_change_changes_nothing(changes: dict[str, Any], what: str) -> None:
     async def main() -> None:
         made = service("edf")
-        before = made.objectives
+        before = made.slo_settings
         with pytest.raises(InputError, match=what):
-            made.promise(document("edf") | changes)
-        assert made.objectives is before
+            made.set_slo(document("edf") | changes)
+        assert made.slo_settings is before
         with pytest.raises(InputError, match="without --slo"):
-            Service(LIMITS, None, 0.0).promise(document("edf"))
+            MountService(LIMITS, None, 0.0).set_slo(document("edf"))
 
-    on_jumping_clock(main)
+    on_mock_clock(main)
 
 
-def test_nothing_starves() -> None:
-    """A lone request of each application is answered, however much others issue."""
+def test_no_request_starves() -> None:
+    """A single request is answered, however much other applications issue."""
     for scheduler in SCHEDULERS:
 
         async def main(scheduler: str = scheduler) -> None:
@@ -293,8 +294,4 @@ def test_nothing_starves() -> None:
                     await writer(made, "unknown", 50_000, 1)
                 nursery.cancel_scope.cancel()
 
-        on_jumping_clock(main)
-
-
-def test_every_scheduler_is_found_by_name() -> None:
-    assert {get_scheduler(name).name for name in SCHEDULERS} == set(SCHEDULERS)
+        on_mock_clock(main)

@@ -42,7 +42,7 @@ _ACTIONS = {
     "off": ((), "control nothing, at once"),
 }
 _BANDWIDTH = "BANDWIDTH"
-_SLO = "show or change what applications are promised at a mount"
+_SLO = "show or change the SLOs of applications at a mount"
 
 
 def setup_parser(parser: argparse.ArgumentParser) -> None:
@@ -58,13 +58,15 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
 
 
 def _setup_slo(action: argparse.ArgumentParser) -> None:
-    action.add_argument("mount", metavar="MNT", help="a mount with --slo")
+    action.add_argument(
+        "mount", metavar="MNT", help="mount point of a mount with --slo"
+    )
     action.add_argument(
         "change",
         nargs="*",
         default=[],
         metavar="CHANGE",
-        help="FILE: all as it says; APPLICATION THROUGHPUT LATENCY: one of them",
+        help="FILE: replace all SLOs; APPLICATION THROUGHPUT LATENCY: change one",
     )
     add_json_option(action)
     add_live_options(action, WHERE)
@@ -192,46 +194,50 @@ def state_word(line: Any) -> str:
     return "lends" if line.lent else "moves"
 
 
-# --- What a mount promises ------------------------------------------------------------
+# --- SLOs of a mount ------------------------------------------------------------------
 
 
 def _slo(arguments: argparse.Namespace) -> int:
-    from penstock.cli.live.mount import order_text
-    from penstock.mount.control import GetMountStatus, SetObjectives, ask
-    from penstock.mount.points import own_mount
+    from penstock.cli.live.mount import scheduler_lines
+    from penstock.mount.control import GetMountStatus, SetSlo, send_command
+    from penstock.mount.points import penstock_mount_at
 
     folder = live_settings(arguments).home / "mounts"
-    mounted = own_mount(arguments.mount)
-    order = ask(folder, mounted, GetMountStatus()).order
-    if order is None:
+    entry = penstock_mount_at(arguments.mount)
+    status = send_command(folder, entry, GetMountStatus()).scheduling
+    if status is None:
         raise InputError(
-            "is mounted without --slo", where=arguments.mount, remedy="mount it anew"
+            "is mounted without --slo",
+            where=arguments.mount,
+            remedy="unmount, and mount it with --slo FILE",
         )
     if arguments.change:
-        document = _promised(arguments.change, order.document)
-        order = ask(folder, mounted, SetObjectives(document)).order
+        document = _changed_document(arguments.change, status.document)
+        status = send_command(folder, entry, SetSlo(document)).scheduling
     if arguments.json:
         import msgspec
 
-        write_json({"penstock": 1, **msgspec.to_builtins(order)}, arguments.json)
-    if arguments.json != "-" and order is not None:
-        sys.stdout.write("\n".join(order_text(order)) + "\n")
+        write_json({"penstock": 1, **msgspec.to_builtins(status)}, arguments.json)
+    if arguments.json != "-" and status is not None:
+        sys.stdout.write("\n".join(scheduler_lines(status)) + "\n")
     return 0
 
 
-def _promised(change: list[str], before: dict[str, Any]) -> dict[str, Any]:
-    """Return the objectives after a change."""
-    from penstock.mount.objectives import read_document
+def _changed_document(change: list[str], before: dict[str, Any]) -> dict[str, Any]:
+    """Return the content of the ``--slo`` file after a change."""
+    from penstock.mount.slo_settings import read_document
     from penstock.units import parse_bandwidth, parse_time
 
     if len(change) == 1:
         after = read_document(change[0])
         if not after:
-            raise InputError("is empty", where=change[0], remedy="name applications")
+            raise InputError(
+                "is empty", where=change[0], remedy="name at least one application"
+            )
         return after
     if len(change) != 3:
         raise InputError(
-            f"{len(change)} words are no change",
+            f"{len(change)} words given for the change",
             remedy="give a FILE, or APPLICATION THROUGHPUT LATENCY",
         )
     name, throughput, latency = change
@@ -239,5 +245,5 @@ def _promised(change: list[str], before: dict[str, Any]) -> dict[str, Any]:
         raise UnknownNameError("application", name, before["applications"])
     _with_unit(parse_bandwidth, throughput, "THROUGHPUT")
     _with_unit(parse_time, latency, "LATENCY")
-    promise = {"throughput": throughput, "latency": latency}
-    return before | {"applications": before["applications"] | {name: promise}}
+    slo = {"throughput": throughput, "latency": latency}
+    return before | {"applications": before["applications"] | {name: slo}}

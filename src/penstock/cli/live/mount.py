@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Mount a folder through a limit: one mount is one storage target.
+"""Mount a folder through a bandwidth limit: one mount is one storage target.
 
-``penstock mount BACKING MNT --limit RATE --slo FILE``; the rest is asked of a mount
-that runs: ``penstock mount --status MNT``, ``--set-limit RATE MNT``,
-``--unmount MNT``.
+``penstock mount BACKING MNT --limit RATE --slo FILE`` mounts. ``--status MNT``,
+``--set-limit RATE MNT`` and ``--unmount MNT`` concern a running mount.
 """
 
 from __future__ import annotations
@@ -25,32 +24,32 @@ from penstock.errors import InputError
 if TYPE_CHECKING:
     from penstock.mount.control import (
         ApplicationState,
+        MountCommand,
         MountStatus,
-        Question,
         SchedulerStatus,
     )
     from penstock.mount.daemon import MountSpec
     from penstock.mount.limiter import Limits
-    from penstock.mount.objectives import Objectives
-    from penstock.mount.points import Mounted
+    from penstock.mount.points import MountTableEntry
+    from penstock.mount.slo_settings import SloSettings
 
 __all__ = [
     "APPLICATION_COLUMNS",
     "SUMMARY",
     "application_cells",
     "main",
-    "order_text",
+    "scheduler_lines",
     "setup_parser",
 ]
 
 SUMMARY = "mount a folder through a bandwidth limit"
 
 _LIMITS = {
-    "limit": "all reads and writes together",
-    "read_limit": "all reads",
-    "write_limit": "all writes",
+    "limit": "reads and writes together",
+    "read_limit": "reads",
+    "write_limit": "writes",
 }
-#: What is shown of an application.
+#: Columns of the table of applications.
 APPLICATION_COLUMNS: tuple[str, ...] = (
     *("application", "promised", "within", "has", "p95", "queued", "kept"),
 )
@@ -62,82 +61,90 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
         "penstock mount [options] BACKING MNT\n"
         "       penstock mount --status | --set-limit RATE | --unmount  MNT"
     )
-    parser.add_argument("folders", nargs="+", metavar="BACKING MNT", help="two folders")
+    parser.add_argument(
+        "folders",
+        nargs="+",
+        metavar="BACKING MNT",
+        help="the folder to mount, and the mount point",
+    )
     for name, meaning in _LIMITS.items():
         flag = name.replace("_", "-")
         parser.add_argument(
-            f"--{flag}", metavar="RATE", help=f'what {meaning} may move: "100 MB/s"'
+            f"--{flag}", metavar="RATE", help=f'limit of {meaning}, e.g. "100 MB/s"'
         )
         parser.add_argument(
             f"--set-{flag}",
             metavar="RATE",
-            help=f'change what {meaning} may move at MNT; "none" ends the limit',
+            help=f'change the limit of {meaning} at MNT; "none" removes it',
         )
     parser.add_argument(
         "--slo",
         metavar="FILE",
-        help="throughput and latency for applications, and who schedules them (TOML)",
+        help="SLOs of applications and their scheduler (TOML)",
     )
     parser.add_argument(
-        "--metrics", metavar="HOST:PORT", help="answer Prometheus there"
+        "--metrics",
+        metavar="HOST:PORT",
+        help="serve Prometheus metrics at this address",
     )
     parser.add_argument(
         "--background", action="store_true", help="return when the mount is ready"
     )
     parser.add_argument(
-        "--status", action="store_true", help="tell limits and what has passed at MNT"
+        "--status", action="store_true", help="show limits and traffic of MNT"
     )
     parser.add_argument("--unmount", action="store_true", help="unmount MNT")
     parser.add_argument(
         "--force",
         action="store_true",
-        help="with --unmount: also if programs use it; they get errors",
+        help="with --unmount: detach MNT although programs use it; they get errors",
     )
     add_json_option(parser)
     add_live_options(parser, WHERE)
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Mount, or ask something of a mount."""
+    """Mount a folder, or send a command to a running mount."""
     changes = {
         name: rate
         for name in _LIMITS
         if (rate := getattr(arguments, f"set_{name}")) is not None
     }
-    asked = [arguments.status, bool(changes), arguments.unmount]
-    if sum(asked) > 1:
+    actions = [arguments.status, bool(changes), arguments.unmount]
+    if sum(actions) > 1:
         raise InputError(
             "--status, --set-limit and --unmount exclude one another",
             remedy="give one of them",
         )
-    _check_together(arguments, asks=any(asked))
+    _check_combination(arguments, is_mounted=any(actions))
     folder = live_settings(arguments).home / "mounts"
-    if not any(asked):
+    if not any(actions):
         return _mount(arguments, folder)
-    point = _only(arguments.folders, "MNT")[0]
+    point = _folders(arguments.folders, "MNT")[0]
     if arguments.unmount:
         return _unmount(point, folder, force=arguments.force)
-    return _ask(arguments, folder, point, changes)
+    return _send(arguments, folder, point, changes)
 
 
-def _check_together(arguments: argparse.Namespace, *, asks: bool) -> None:
+def _check_combination(arguments: argparse.Namespace, *, is_mounted: bool) -> None:
     """Refuse options that would have no effect."""
-    if not asks:
+    if not is_mounted:
         exclude(arguments, ("force", "json"), "BACKING MNT", "leave it out")
         return
-    of_mounting = (*_LIMITS, "slo", "metrics", "background")
-    exclude(arguments, of_mounting, "a mount that runs", "leave it out")
+    for_mounting = (*_LIMITS, "slo", "metrics", "background")
+    exclude(arguments, for_mounting, "a running mount", "leave it out")
     if arguments.unmount:
         exclude(arguments, ("json",), "--unmount", "leave it out")
     else:
         others = "--status and --set-limit"
-        exclude(arguments, ("force",), others, "it goes with --unmount")
+        exclude(arguments, ("force",), others, "use it with --unmount")
 
 
-def _only(folders: list[str], *names: str) -> list[str]:
+def _folders(folders: list[str], *names: str) -> list[str]:
+    """Return the folders; raise `InputError` if there are too few or too many."""
     if len(folders) != len(names):
         raise InputError(
-            f"{len(folders)} folders given, {' and '.join(names)} wanted",
+            f"{' and '.join(names)} expected, {len(folders)} folders given",
             remedy="see penstock mount --help",
         )
     return folders
@@ -150,15 +157,15 @@ def _mount(arguments: argparse.Namespace, folder: Path) -> int:
     from penstock.mount.points import check_folders
 
     limits = _limits(arguments)
-    objectives = _objectives(arguments.slo)
-    backing, point = check_folders(*_only(arguments.folders, "BACKING", "MNT"))
+    slo_settings = _slo_settings(arguments.slo)
+    backing, point = check_folders(*_folders(arguments.folders, "BACKING", "MNT"))
     _check_library()
     from penstock.mount.daemon import MountSpec
     from penstock.mount.service import why_unmet
 
-    if unmet := why_unmet(objectives, limits):
+    if unmet := why_unmet(slo_settings, limits):
         sys.stderr.write(f"penstock: {arguments.slo}: {unmet}\n")
-    mount = MountSpec(backing, point, limits, folder, objectives)
+    mount = MountSpec(backing, point, limits, folder, slo_settings)
     if not arguments.background:
         _log_to(sys.stderr)
         return _serve(mount, arguments.metrics, lambda: None)
@@ -168,35 +175,35 @@ def _mount(arguments: argparse.Namespace, folder: Path) -> int:
 def _serve(mount: MountSpec, metrics: str | None, ready: Callable[[], None]) -> int:
     from penstock.mount.daemon import serve
 
-    def say_ready() -> None:
+    def report_ready() -> None:
         ready()
         log = logging.getLogger("penstock.mount")
         log.info("%s is mounted at %s", mount.backing, mount.point)
 
-    serve(mount, say_ready, lambda state: _published(metrics, state))
+    serve(mount, report_ready, lambda status: _metrics_server(metrics, status))
     return 0
 
 
-def _published(
-    address: str | None, state: Callable[[], MountStatus]
+def _metrics_server(
+    address: str | None, status: Callable[[], MountStatus]
 ) -> AbstractContextManager[None]:
-    """Answer Prometheus at an address, if there is one."""
+    """Return a server of Prometheus metrics, or nothing without an address."""
     if address is None:
         return nullcontext()
     import msgspec
 
     from penstock.live.daemon.metrics import MountCollector, answering
 
-    return answering(address, MountCollector(lambda: msgspec.to_builtins(state())))
+    return answering(address, MountCollector(lambda: msgspec.to_builtins(status())))
 
 
-def _objectives(path: str | None) -> Objectives | None:
-    from penstock.mount.objectives import objectives_from, read_document
+def _slo_settings(path: str | None) -> SloSettings | None:
+    from penstock.mount.slo_settings import read_document, slo_settings_from
 
     if path is None:
         return None
     try:
-        return objectives_from(read_document(path))
+        return slo_settings_from(read_document(path))
     except InputError as error:
         raise error if error.where == path else error.at(f"{path}: ") from None
 
@@ -211,7 +218,7 @@ def _limits(arguments: argparse.Namespace) -> Limits:
 
 
 def _rate(text: str | None, name: str) -> float | None:
-    """Return a limit (bytes/s); None: there is none."""
+    """Return a limit (bytes/s); None: no limit."""
     from penstock.units import parse_bandwidth
 
     if text is None or text == "none":
@@ -243,12 +250,12 @@ def _check_library() -> None:
         raise InputError(
             "cannot be opened for reading and writing",
             where="/dev/fuse",
-            remedy="FUSE is needed: modprobe fuse, or ask who runs this machine",
+            remedy="load FUSE (modprobe fuse), or ask the administrator",
         )
 
 
 def _in_background(serve: Callable[[Callable[[], None]], int], folder: Path) -> int:
-    """Serve in a process of its own; return when it is ready or has failed."""
+    """Serve in a child process; return when it is ready or has failed."""
     receive, send = os.pipe()
     child = os.fork()
     if child:
@@ -269,7 +276,7 @@ def _in_background(serve: Callable[[Callable[[], None]], int], folder: Path) -> 
 
 
 def _leave_terminal(folder: Path) -> None:
-    """Let go of whatever the caller reads or closes; log to a file."""
+    """Close the standard streams, and log to a file."""
     null = os.open(os.devnull, os.O_RDWR)
     log = folder / "mounts.log"
     log.touch(mode=0o600)
@@ -287,27 +294,28 @@ def _log_to(stream: TextIO) -> None:
     )
 
 
-# --- Asking -----------------------------------------------------------------------
+# --- A running mount --------------------------------------------------------------
 
 
-def _ask(
+def _send(
     arguments: argparse.Namespace, folder: Path, point: str, changes: dict[str, str]
 ) -> int:
-    from penstock.mount.control import GetMountStatus, ask
-    from penstock.mount.points import own_mount
+    """Set limits, if any are given, and print the status."""
+    from penstock.mount.control import GetMountStatus, send_command
+    from penstock.mount.points import penstock_mount_at
 
-    question: Question = _change(changes) if changes else GetMountStatus()
-    state = ask(folder, own_mount(point), question)
+    command: MountCommand = _set_limits(changes) if changes else GetMountStatus()
+    status = send_command(folder, penstock_mount_at(point), command)
     if arguments.json:
         import msgspec
 
-        write_json({"penstock": 1, **msgspec.to_builtins(state)}, arguments.json)
+        write_json({"penstock": 1, **msgspec.to_builtins(status)}, arguments.json)
     if arguments.json != "-":
-        sys.stdout.write(f"{_text(state)}\n")
+        sys.stdout.write(f"{_text(status)}\n")
     return 0
 
 
-def _change(changes: dict[str, str]) -> Question:
+def _set_limits(changes: dict[str, str]) -> MountCommand:
     from penstock.mount.control import SetLimits
 
     rates = {
@@ -317,52 +325,54 @@ def _change(changes: dict[str, str]) -> Question:
     return SetLimits(**rates)
 
 
-def _text(state: MountStatus) -> str:
-    """Return the state of a mount as lines of text."""
+def _text(status: MountStatus) -> str:
+    """Return the status of a mount as lines of text."""
     from penstock.units import format_bandwidth, format_time, format_volume
 
     shown = [
         f"{name} {format_bandwidth(rate)}"
-        for name, rate in state.limits.items()
+        for name, rate in status.limits.items()
         if rate is not None
     ]
     lines = [
-        f"{state.backing} at {state.point}, process {state.pid}",
-        f"limits: {', '.join(shown) or 'none'}; {state.waiting} requests wait",
+        f"{status.backing} at {status.point}, process {status.pid}",
+        f"limits: {', '.join(shown) or 'none'}; {status.waiting} requests wait",
     ]
     lines += [
-        f"{name}: {format_volume(moved.bytes)} in {moved.requests} requests, "
-        f"waited {format_time(moved.waited_s)}"
-        for name, moved in (("read", state.read), ("written", state.write))
+        f"{name}: {format_volume(moved.moved_bytes)} in {moved.requests} requests, "
+        f"waited {format_time(moved.held_up_s)}"
+        for name, moved in (("read", status.read), ("written", status.write))
     ]
-    lines.append(f"other requests: {sum(state.metadata.values())}")
-    if state.order is not None:
-        lines += order_text(state.order)
+    lines.append(f"other requests: {sum(status.metadata.values())}")
+    if status.scheduling is not None:
+        lines += scheduler_lines(status.scheduling)
     return "\n".join(lines)
 
 
-def order_text(order: SchedulerStatus) -> list[str]:
-    """Return in lines of text who schedules, and how applications are served."""
-    depth = "any number" if order.depth is None else f"{order.depth:g}"
-    lines = [f"{order.scheduler}: {order.outstanding} under way, depth {depth}"]
-    rows = [APPLICATION_COLUMNS, *map(application_cells, order.applications)]
+def scheduler_lines(status: SchedulerStatus) -> list[str]:
+    """Return the scheduler and the service of applications as lines of text."""
+    depth = "any number" if status.depth is None else f"{status.depth:g}"
+    lines = [f"{status.scheduler}: {status.outstanding} under way, depth {depth}"]
+    rows = [APPLICATION_COLUMNS, *map(application_cells, status.applications)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines += ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-    return [*lines, *filter(None, [order.unmet])]
+    return [*lines, *filter(None, [status.unmet])]
 
 
-def application_cells(line: ApplicationState) -> tuple[str, ...]:
-    """Return how an application is served, in the columns of a table."""
+def application_cells(application: ApplicationState) -> tuple[str, ...]:
+    """Return the cells of an application for `APPLICATION_COLUMNS`."""
     from penstock.units import format_bandwidth, format_time
 
+    windows = application.windows
+    kept = f"{application.kept_windows / windows:.0%}" if windows else "-"
     return (
-        line.name,
-        format_bandwidth(line.throughput),
-        format_time(line.latency),
-        format_bandwidth(line.bytes_per_s),
-        "-" if line.p95_s is None else format_time(line.p95_s),
-        str(line.queued),
-        f"{line.kept / line.windows:.0%}" if line.windows else "-",
+        application.name,
+        format_bandwidth(application.throughput_bytes_per_s),
+        format_time(application.latency_s),
+        format_bandwidth(application.bytes_per_s),
+        "-" if application.p95_s is None else format_time(application.p95_s),
+        str(application.queued),
+        kept,
     )
 
 
@@ -370,25 +380,26 @@ def application_cells(line: ApplicationState) -> tuple[str, ...]:
 
 
 def _unmount(point: str, folder: Path, *, force: bool) -> int:
-    from penstock.mount.points import own_mount, unmount
+    from penstock.mount.points import penstock_mount_at, unmount
 
-    mounted = own_mount(point)
+    entry = penstock_mount_at(point)
     try:
-        unmount(mounted.point)
+        unmount(entry.point)
     except OSError as error:
         if error.errno != errno.EBUSY or not force:
             raise InputError(
                 f"cannot be unmounted: {error.strerror}",
                 where=point,
-                remedy="end the programs that use it (fuser -vm), or give --force",
+                remedy="end the programs that use it (see fuser -vm), or give --force",
             ) from None
-        _force(mounted, folder)
+        _force(entry, folder)
     return 0
 
 
-def _force(mounted: Mounted, folder: Path) -> None:
-    from penstock.mount.control import Stop, ask
+def _force(entry: MountTableEntry, folder: Path) -> None:
+    """Detach the mount, and stop its process."""
+    from penstock.mount.control import Stop, send_command
     from penstock.mount.points import unmount
 
-    unmount(mounted.point, lazy=True)
-    ask(folder, mounted, Stop())
+    unmount(entry.point, lazy=True)
+    send_command(folder, entry, Stop())

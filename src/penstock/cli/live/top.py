@@ -109,20 +109,20 @@ def _looking(
 
     from penstock.live.wire.frames import Client
     from penstock.live.wire.messages import GetStatus
-    from penstock.mount.control import ask_all
+    from penstock.mount.control import all_statuses
 
     mounts = settings.home / "mounts"
     try:
         client = Client(settings.found_socket)
     except UnavailableError:
-        if not ask_all(mounts):
+        if not all_statuses(mounts):
             raise
-        yield lambda: Group(*map(_mount, ask_all(mounts)))
+        yield lambda: Group(*map(_mount, all_statuses(mounts)))
         return
     with client:
         yield lambda: Group(
             _frame(client.ask(GetStatus()), console.width),
-            *map(_mount, ask_all(mounts)),
+            *map(_mount, all_statuses(mounts)),
         )
 
 
@@ -216,31 +216,32 @@ def _reasons(status: Any) -> list[RenderableType]:
 # --- Mounts ---------------------------------------------------------------------------
 
 
-def _mount(state: MountStatus) -> RenderableType:
-    """Return how a mount stands, and how it serves applications."""
+def _mount(status: MountStatus) -> RenderableType:
+    """Return the status of a mount and the service of its applications."""
     from rich.console import Group
     from rich.text import Text
 
-    total = state.limits["total"]
-    moved = state.read.bytes + state.write.bytes
-    head = Text(state.point, style="bold")
+    total = status.limits["total"]
+    moved = status.read.moved_bytes + status.write.moved_bytes
+    head = Text(status.point, style="bold")
     head.append(
         f"  {'no limit' if total is None else format_bandwidth(total)}  "
-        f"{format_volume(moved)} moved  {state.waiting} requests wait",
+        f"{format_volume(moved)} moved  {status.waiting} requests wait",
         style="not bold",
     )
-    if state.order is None:
+    scheduling = status.scheduling
+    if scheduling is None:
         return head
-    depth = state.order.depth
+    depth = scheduling.depth
     head.append(
-        f"  {state.order.scheduler}, depth {'∞' if depth is None else f'{depth:g}'}",
+        f"  {scheduling.scheduler}, depth {'∞' if depth is None else f'{depth:g}'}",
         style="not bold",
     )
-    faults = [Text(state.order.unmet, style="red")] if state.order.unmet else []
-    return Group(head, *faults, _applications(state.order))
+    faults = [Text(scheduling.unmet, style="red")] if scheduling.unmet else []
+    return Group(head, *faults, _applications(scheduling))
 
 
-def _applications(order: SchedulerStatus) -> RenderableType:
+def _applications(scheduling: SchedulerStatus) -> RenderableType:
     from rich.table import Table
 
     from penstock.cli.live.mount import APPLICATION_COLUMNS, application_cells
@@ -248,8 +249,8 @@ def _applications(order: SchedulerStatus) -> RenderableType:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for number, name in enumerate(APPLICATION_COLUMNS):
         table.add_column(name, justify="right" if number else "left", no_wrap=True)
-    for line in order.applications:
-        late = line.p95_s is not None and line.p95_s > line.latency
+    for line in scheduling.applications:
+        late = line.p95_s is not None and line.p95_s > line.latency_s
         style = "red" if late else "green" if line.p95_s is not None else "dim"
         table.add_row(*application_cells(line), style=style)
     return table

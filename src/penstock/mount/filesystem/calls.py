@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Where calls to the backing file system run: so that a slow one holds up nobody.
+"""Run calls to the backing file system without blocking the event loop for long.
 
-Calls that may take long run in threads. Going there and back costs several times what
-a call costs that finds all in memory; so calls that are mostly short run at once, in
-the event loop, until one of them had to sleep. Then they, too, run in threads, and
-after `_CAUTION_S` seconds one is tried again; if that sleeps as well, after twice the
-time, and so on.
+Calls that may take long run in threads. A thread costs several times as much as a call
+whose data is in memory. So calls that are usually short run in the event loop, until
+one of them had to sleep. After that they run in threads for `_FIRST_PAUSE_S` seconds;
+then one is tried in the event loop again. If it sleeps too, the next pause is twice as
+long, up to `_MAX_PAUSE_S`.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from typing import Final, ParamSpec, TypeVar
 
 import trio
 
-__all__ = ["Calls"]
+__all__ = ["CallRunner"]
 
-#: Calls under way at a time.
-_THREADS: Final = 64
-#: How long after a call that slept the next may not run in the loop (s): first, most.
-_CAUTION_S: Final = 1.0
-_CAUTION_MOST_S: Final = 8.0
+#: Most calls in threads at a time.
+_MAX_THREADS: Final = 64
+#: Time without calls in the event loop after a call that slept.
+_FIRST_PAUSE_S: Final = 1.0
+_MAX_PAUSE_S: Final = 8.0
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
-class Calls:
-    """Runs calls that may block."""
+class CallRunner:
+    """Runs calls that may block, in the event loop or in threads."""
 
     def __init__(self) -> None:
-        self._limiter = trio.CapacityLimiter(_THREADS)
-        self._careful_until = -inf
-        self._caution_s = _CAUTION_S
+        self._limiter = trio.CapacityLimiter(_MAX_THREADS)
+        self._paused_until_s = -inf
+        self._pause_s = _FIRST_PAUSE_S
 
-    async def long(
+    async def in_thread(
         self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs
     ) -> _T:
         """Run a call in a thread."""
@@ -48,23 +48,23 @@ class Calls:
             limiter=self._limiter,
         )
 
-    async def short(
+    async def inline(
         self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs
     ) -> _T:
-        """Run a call at once; in a thread if one has slept of late."""
-        if trio.current_time() < self._careful_until:
-            return await self.long(function, *args, **kwargs)
+        """Run a call in the event loop, or in a thread if one has slept recently."""
+        if trio.current_time() < self._paused_until_s:
+            return await self.in_thread(function, *args, **kwargs)
         sleeps = getrusage(RUSAGE_THREAD).ru_nvcsw
         try:
             return function(*args, **kwargs)
         finally:
             if getrusage(RUSAGE_THREAD).ru_nvcsw != sleeps:
-                self._take_care()
+                self._pause_inline_calls()
 
-    def _take_care(self) -> None:
-        """Run no call in the loop for a while, longer if one has slept of late."""
+    def _pause_inline_calls(self) -> None:
+        """Start a pause, twice as long if the last pause ended recently."""
         now = trio.current_time()
-        recent = now < self._careful_until + self._caution_s
-        wanted = 2 * self._caution_s if recent else _CAUTION_S
-        self._caution_s = min(wanted, _CAUTION_MOST_S)
-        self._careful_until = now + self._caution_s
+        recent = now < self._paused_until_s + self._pause_s
+        pause_s = 2 * self._pause_s if recent else _FIRST_PAUSE_S
+        self._pause_s = min(pause_s, _MAX_PAUSE_S)
+        self._paused_until_s = now + self._pause_s

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""The files that the kernel knows: a number, and a descriptor that holds each.
+"""Table of the files that the kernel knows: inode number and open descriptor.
 
-The descriptor (``O_PATH``) stays with the file whatever happens to its names: renamed,
-linked twice, deleted while open. Two names of one file have one number, because files
-are told apart by (device, inode). The kernel counts how often it was given a number; it
-forgets as often.
+An ``O_PATH`` descriptor stays valid when the file is renamed, linked or deleted. Two
+names of one file have one number, because files are identified by (device, inode). The
+kernel counts its look-ups of each number and later tells how many it forgets; a file
+with no look-ups left is removed from the table.
 
-Only the event loop touches the table.
+Only the event loop uses the table.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from typing import Final
 
 __all__ = ["ROOT", "Inode", "InodeTable"]
 
-#: Number of the mounted folder: the kernel's choice.
+#: Number of the mounted folder, defined by FUSE.
 ROOT: Final = 1
-#: Files on other devices below the backing folder are numbered from here on.
+#: Numbers of files on other devices below the backing folder start here.
 _FOREIGN: Final = 1 << 62
 
 
@@ -37,7 +37,7 @@ class Inode:
 
 
 class InodeTable:
-    """All files that the kernel knows; owns their descriptors."""
+    """The files that the kernel knows; owns their descriptors."""
 
     def __init__(self, root_fd: int) -> None:
         status = os.fstat(root_fd)
@@ -51,14 +51,14 @@ class InodeTable:
         return len(self._by_number)
 
     def fd(self, number: int) -> int:
-        """Return the descriptor of a file."""
+        """Return the descriptor of a file; raise OSError (ESTALE) if it is unknown."""
         try:
             return self._by_number[number].fd
         except KeyError:
             raise OSError(errno.ESTALE, os.strerror(errno.ESTALE)) from None
 
     def remember(self, fd: int, status: os.stat_result) -> int:
-        """Count a look-up; take over the descriptor, return the file's number."""
+        """Count a look-up, take over the descriptor, and return the file's number."""
         key = status.st_dev, status.st_ino
         inode = self._by_key.get(key)
         if inode is None:
@@ -70,7 +70,7 @@ class InodeTable:
         return inode.number
 
     def forget(self, number: int, lookups: int) -> None:
-        """Count look-ups back; a file that the kernel no longer knows is let go."""
+        """Subtract look-ups; close a file that has none left."""
         inode = self._by_number.get(number)
         if inode is None or number == ROOT:
             return
@@ -79,7 +79,7 @@ class InodeTable:
             self._drop([inode])
 
     def close(self) -> None:
-        """Let all files go."""
+        """Close all files."""
         self._drop(list(self._by_number.values()))
 
     def _drop(self, inodes: Iterable[Inode]) -> None:
@@ -88,7 +88,7 @@ class InodeTable:
             os.close(inode.fd)
 
     def _number(self, key: tuple[int, int]) -> int:
-        """Return the backing inode number where it is free, so that users see it."""
+        """Return the backing inode number if possible, so that programs see it."""
         device, number = key
         if device == self._device and ROOT < number < _FOREIGN:
             return number

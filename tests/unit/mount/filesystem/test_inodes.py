@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from penstock.mount.filesystem.backing import DirectoryEntry, find, hold
+from penstock.mount.filesystem.backing import DirectoryEntry, look_up, open_path
 from penstock.mount.filesystem.inodes import ROOT, InodeTable
 
 
@@ -20,7 +20,7 @@ def root(tmp_path: Path) -> Iterator[int]:
     for name in ("a", "b"):
         (tmp_path / name).touch()
     os.link(tmp_path / "a", tmp_path / "c")
-    fd = hold(bytes(tmp_path))
+    fd = open_path(bytes(tmp_path))
     yield fd
     os.close(fd)
 
@@ -37,32 +37,32 @@ def _open_descriptors() -> int:
 
 
 def test_two_names_of_a_file_are_one_file(root: int, table: InodeTable) -> None:
-    first, second = (table.remember(*find(root, name)) for name in (b"a", b"c"))
+    first, second = (table.remember(*look_up(root, name)) for name in (b"a", b"c"))
     assert first == second
-    assert table.remember(*find(root, b"b")) != first
+    assert table.remember(*look_up(root, b"b")) != first
 
 
 def test_numbers_are_those_of_the_backing_files(
     root: int, table: InodeTable, tmp_path: Path
 ) -> None:
-    assert table.remember(*find(root, b"a")) == (tmp_path / "a").stat().st_ino
+    assert table.remember(*look_up(root, b"a")) == (tmp_path / "a").stat().st_ino
     assert os.fstat(table.fd(ROOT)).st_ino == tmp_path.stat().st_ino
 
 
 def test_files_of_other_devices_never_share_a_number(
     root: int, table: InodeTable
 ) -> None:
-    found = find(root, b"a")
-    fields = list(found.status)
+    entry = look_up(root, b"a")
+    fields = list(entry.status)
     fields[2] += 1
     other = os.stat_result(fields)
-    assert table.remember(*found) != table.remember(os.dup(found.fd), other)
+    assert table.remember(*entry) != table.remember(os.dup(entry.fd), other)
 
 
-def test_a_deleted_file_is_held_until_it_is_forgotten(
+def test_a_deleted_file_stays_open_until_it_is_forgotten(
     root: int, table: InodeTable, tmp_path: Path
 ) -> None:
-    number = table.remember(*find(root, b"b"))
+    number = table.remember(*look_up(root, b"b"))
     (tmp_path / "b").unlink()
     assert os.fstat(table.fd(number)).st_nlink == 0
     table.forget(number, 1)
@@ -71,21 +71,21 @@ def test_a_deleted_file_is_held_until_it_is_forgotten(
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(turns=st.lists(st.tuples(st.sampled_from([b"a", b"b", b"c"]), st.booleans())))
-def test_as_often_forgotten_as_looked_up_leaves_nothing_open(
-    root: int, turns: list[tuple[bytes, bool]]
+@given(steps=st.lists(st.tuples(st.sampled_from([b"a", b"b", b"c"]), st.booleans())))
+def test_a_file_forgotten_as_often_as_looked_up_is_closed(
+    root: int, steps: list[tuple[bytes, bool]]
 ) -> None:
     before = _open_descriptors()
     table = InodeTable(os.dup(root))
-    owed: list[int] = []
-    for name, remembers in turns:
-        if remembers or not owed:
-            found: DirectoryEntry = find(root, name)
-            owed.append(table.remember(*found))
+    lookups: list[int] = []
+    for name, remembers in steps:
+        if remembers or not lookups:
+            entry: DirectoryEntry = look_up(root, name)
+            lookups.append(table.remember(*entry))
         else:
-            table.forget(owed.pop(), 1)
-        assert len(table) == 1 + len(set(owed))
-    for number in owed:
+            table.forget(lookups.pop(), 1)
+        assert len(table) == 1 + len(set(lookups))
+    for number in lookups:
         table.forget(number, 1)
     assert len(table) == 1
     table.close()

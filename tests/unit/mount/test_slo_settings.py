@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The file of --slo: what it says, and one message for what is wrong with it."""
+"""The file of --slo: its content, and one message with a place for each mistake."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pytest
 
 from penstock.errors import InputError
 from penstock.mount.limiter import Limits
-from penstock.mount.objectives import objectives_from, read_document
 from penstock.mount.rules import Rule
 from penstock.mount.service import why_unmet
+from penstock.mount.slo_settings import read_document, slo_settings_from
 from penstock.qos import Slo
 
 BASE = """
@@ -38,25 +38,25 @@ def document(text: str = BASE, **changes: Any) -> dict[str, Any]:
     return tomllib.loads(text) | changes
 
 
-def test_a_file_says_all_there_is() -> None:
-    found = objectives_from(document())
-    assert found.scheduler.label == "sfq:depth=3"
-    assert found.slos == {"viz": Slo(10e6, 0.05), "bulk": Slo(40e6, 1.0)}
-    assert found.rules == (Rule("viz", program="para*", path="/frames", user=12),)
-    assert found.default == "bulk"
-    assert found.present("viz") == "viz"
-    assert found.present("gone") == "bulk"
+def test_all_keys_of_a_file_are_read() -> None:
+    settings = slo_settings_from(document())
+    assert settings.scheduler.label == "sfq:depth=3"
+    assert settings.slos == {"viz": Slo(10e6, 0.05), "bulk": Slo(40e6, 1.0)}
+    assert settings.rules == (Rule("viz", program="para*", path="/frames", user=12),)
+    assert settings.default == "bulk"
+    assert settings.known_or_default("viz") == "viz"
+    assert settings.known_or_default("gone") == "bulk"
 
 
-def test_what_may_be_left_out() -> None:
-    found = objectives_from({"applications": {}})
-    assert found.scheduler.name == "two-level"
-    assert (found.slos, found.rules, found.default) == ({}, (), "other")
+def test_all_keys_but_applications_may_be_left_out() -> None:
+    settings = slo_settings_from({"applications": {}})
+    assert settings.scheduler.name == "two-level"
+    assert (settings.slos, settings.rules, settings.default) == ({}, (), "other")
 
 
 def application(**changes: Any) -> dict[str, Any]:
-    told = {"throughput": "1 MB/s", "latency": "1 s"} | changes
-    return document(applications={"viz": told, "bulk": told})
+    entry = {"throughput": "1 MB/s", "latency": "1 s"} | changes
+    return document(applications={"viz": entry, "bulk": entry})
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def application(**changes: Any) -> dict[str, Any]:
         (
             document(applications={"x" * 65: {"throughput": 1, "latency": 1}}),
             "applications",
-            "no name",
+            "not a valid name",
         ),
         (
             document(
@@ -104,38 +104,38 @@ def application(**changes: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_what_is_wrong_gets_one_message_with_its_place(
+def test_a_mistake_gets_one_message_with_its_place(
     given: dict[str, Any], where: str, what: str
 ) -> None:
     with pytest.raises(InputError) as caught:
-        objectives_from(given)
+        slo_settings_from(given)
     assert where in caught.value.where
     assert what in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_a_sum_beyond_the_capacity_is_said_with_both() -> None:
-    found = objectives_from(document())
-    assert why_unmet(found, Limits(total=60e6)) == ""
-    assert why_unmet(found, Limits()) == ""
-    text = why_unmet(found, Limits(total=40e6))
+def test_slos_above_the_limit_are_reported_with_both_numbers() -> None:
+    settings = slo_settings_from(document())
+    assert why_unmet(settings, Limits(total=60e6)) == ""
+    assert why_unmet(settings, Limits()) == ""
+    text = why_unmet(settings, Limits(total=40e6))
     assert "47.68 MiB/s" in text
     assert "38.15 MiB/s" in text
 
 
-def link(tmp_path: Path, **changes: Any) -> dict[str, Any]:
+def with_exchange(tmp_path: Path, **changes: Any) -> dict[str, Any]:
     key = tmp_path / "key"
     key.write_bytes(bytes(32))
     key.chmod(0o600)
-    told = {"listen": "127.0.0.1:0", "peers": ["127.0.0.1:9"], "key": str(key)}
-    return document(exchange=told | changes)
+    entry = {"listen": "127.0.0.1:0", "peers": ["127.0.0.1:9"], "key": str(key)}
+    return document(exchange=entry | changes)
 
 
-def test_other_mounts(tmp_path: Path) -> None:
-    found = objectives_from(link(tmp_path, threshold="2 MB")).link
-    assert found is not None
-    assert (found.threshold, found.key) == (2e6, bytes(32))
-    assert found.others() == [("127.0.0.1", 9)]
+def test_an_exchange_is_read(tmp_path: Path) -> None:
+    settings = slo_settings_from(with_exchange(tmp_path, threshold="2 MB")).exchange
+    assert settings is not None
+    assert (settings.threshold_bytes, settings.key) == (2e6, bytes(32))
+    assert settings.peer_addresses() == [("127.0.0.1", 9)]
 
 
 @pytest.mark.parametrize(
@@ -148,40 +148,42 @@ def test_other_mounts(tmp_path: Path) -> None:
         ({"key": "/no/such/key"}, "exchange.key"),
     ],
 )
-def test_what_is_wrong_with_other_mounts(
+def test_a_mistake_in_an_exchange_names_its_place(
     tmp_path: Path, changes: dict[str, Any], where: str
 ) -> None:
     with pytest.raises(InputError) as caught:
-        objectives_from(link(tmp_path, **changes))
+        slo_settings_from(with_exchange(tmp_path, **changes))
     assert where in caught.value.where
 
 
 def test_a_key_is_secret_and_long(tmp_path: Path) -> None:
-    given = link(tmp_path)
+    given = with_exchange(tmp_path)
     (tmp_path / "key").chmod(0o644)
-    with pytest.raises(InputError, match="read by others"):
-        objectives_from(given)
+    with pytest.raises(InputError, match="other users can read"):
+        slo_settings_from(given)
     (tmp_path / "key").chmod(0o600)
     (tmp_path / "key").write_bytes(b"short")
-    with pytest.raises(InputError, match="no key"):
-        objectives_from(given)
+    with pytest.raises(InputError, match="not a valid key file"):
+        slo_settings_from(given)
 
 
-def test_service_elsewhere_is_inferred_or_told(tmp_path: Path) -> None:
-    given = link(tmp_path)
+def test_service_at_other_mounts_is_inferred_or_reported_not_both(
+    tmp_path: Path,
+) -> None:
+    given = with_exchange(tmp_path)
     given["applications"]["viz"]["mounts"] = 4
-    with pytest.raises(InputError, match="does not go with"):
-        objectives_from(given)
+    with pytest.raises(InputError, match="cannot be combined"):
+        slo_settings_from(given)
     del given["exchange"]
-    assert objectives_from(given).layout == {"viz": 4}
+    assert slo_settings_from(given).layout == {"viz": 4}
 
 
-def test_files_that_are_none(tmp_path: Path) -> None:
+def test_unreadable_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read"):
         read_document(str(tmp_path / "no"))
     (tmp_path / "bad").write_text("= 1")
-    with pytest.raises(InputError, match="is not TOML"):
+    with pytest.raises(InputError, match="is not a TOML file"):
         read_document(str(tmp_path / "bad"))
     (tmp_path / "binary").write_bytes(os.urandom(100) + b"\xff")
-    with pytest.raises(InputError, match="is not TOML"):
+    with pytest.raises(InputError, match="is not a TOML file"):
         read_document(str(tmp_path / "binary"))

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: MIT
+"""The file of ``--slo``: SLOs of applications, and rules that assign files to them.
+
+.. code-block:: toml
+
+    scheduler = "two-level"        # or fifo, sfq, edf; "name:key=value,key=value"
+    default = "bulk"               # application of files that match no rule
+
+    [applications.viz]
+    throughput = "10 MB/s"
+    latency = "50 ms"
+
+    [applications.bulk]
+    throughput = "40 MB/s"
+    latency = "1 s"
+    mounts = 1                     # number of mounts that hold its files evenly
+
+    [[rules]]                      # the first match decides
+    application = "viz"
+    program = "paraview*"          # also: job, cgroup, user, path
+
+    [exchange]                     # or: mounts report their service to each other
+    listen = "0.0.0.0:4713"
+    peers = ["node2:4713"]
+    key = "/etc/penstock/slo.key"
+    threshold = "1 MB"
+"""
+
+from __future__ import annotations
+
+import pwd
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from penstock.errors import InputError, UnknownNameError
+from penstock.mount.exchange import ExchangeSettings, read_key
+from penstock.mount.rules import CONDITIONS, Rule
+from penstock.qos import SchedulerSpec, Slo, get_scheduler
+from penstock.units import parse_bandwidth, parse_time, parse_volume
+
+__all__ = ["OTHER", "SloSettings", "read_document", "slo_settings_from"]
+
+#: Application of files that match no rule, if the file names no default.
+OTHER: Final = "other"
+#: A report with the totals of all applications must fit into one datagram.
+_MAX_APPLICATIONS: Final = 256
+_MAX_NAME_LENGTH: Final = 64
+Quantity = float | str
+
+
+class _Application(msgspec.Struct, forbid_unknown_fields=True):
+    throughput: Quantity
+    latency: Quantity
+    mounts: Annotated[int, msgspec.Meta(ge=1)] = 1
+
+
+class _Rule(msgspec.Struct, forbid_unknown_fields=True):
+    application: str
+    job: str | None = None
+    cgroup: str | None = None
+    user: int | str | None = None
+    path: str | None = None
+    program: str | None = None
+
+
+class _Exchange(msgspec.Struct, forbid_unknown_fields=True):
+    listen: str
+    peers: list[str]
+    key: str
+    threshold: Quantity = "1 MB"
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    applications: dict[str, _Application]
+    scheduler: str = "two-level"
+    default: str | None = None
+    rules: list[_Rule] = []
+    exchange: _Exchange | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SloSettings:
+    """The checked content of the file of ``--slo``."""
+
+    scheduler: SchedulerSpec
+    slos: Mapping[str, Slo]
+    default: str
+    """Application of files that match no rule; it need not have an SLO."""
+    rules: tuple[Rule, ...]
+    layout: Mapping[str, int]
+    """Application -> number of mounts that hold its files evenly, if more than 1."""
+    exchange: ExchangeSettings | None
+    """Exchange of reports with other mounts; None: no reports."""
+    document: Mapping[str, Any]
+    """The file as it was read."""
+
+    @property
+    def needs_jobs(self) -> bool:
+        """Return True if a rule has the condition `job`."""
+        return any(rule.job is not None for rule in self.rules)
+
+    def known_or_default(self, application: str) -> str:
+        """Return the application if it has an SLO, else the default."""
+        return application if application in self.slos else self.default
+
+
+def read_document(path: str) -> dict[str, Any]:
+    """Return the content of a TOML file."""
+    try:
+        with Path(path).open("rb") as stream:
+            return tomllib.load(stream)
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", where=path) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"is not a TOML file: {error}", where=path) from None
+
+
+def slo_settings_from(document: Mapping[str, Any]) -> SloSettings:
+    """Return the settings in a document; raise `InputError` that names the place."""
+    try:
+        file = msgspec.convert(document, _File)
+    except msgspec.ValidationError as error:
+        what, _, place = str(error).partition(" - at `$")
+        raise InputError(
+            what,
+            where=place.strip("`.") or "slo",
+            remedy="the file is described in docs/mount.md",
+        ) from None
+    slos = _slos(file.applications)
+    if file.default is not None:
+        _check_known(file.default, slos, "default")
+    return SloSettings(
+        get_scheduler(file.scheduler),
+        slos,
+        file.default or OTHER,
+        tuple(_rule(rule, slos, f"rules[{n}]") for n, rule in enumerate(file.rules)),
+        _layout(file),
+        None if file.exchange is None else _exchange(file.exchange),
+        document,
+    )
+
+
+def _slos(applications: Mapping[str, _Application]) -> dict[str, Slo]:
+    if len(applications) > _MAX_APPLICATIONS:
+        raise InputError(
+            f"{len(applications)} applications are too many",
+            where="applications",
+            remedy=f"name at most {_MAX_APPLICATIONS}",
+        )
+    return {name: _slo(name, entry) for name, entry in applications.items()}
+
+
+def _slo(name: str, entry: _Application) -> Slo:
+    where = f"applications.{name}"
+    if not 0 < len(name) <= _MAX_NAME_LENGTH or not name.isprintable():
+        raise InputError(
+            f"{name!r} is not a valid name",
+            where="applications",
+            remedy=f"give 1 to {_MAX_NAME_LENGTH} printable characters",
+        )
+    return Slo(
+        _positive(entry.throughput, parse_bandwidth, f"{where}.throughput"),
+        _positive(entry.latency, parse_time, f"{where}.latency"),
+    )
+
+
+def _positive(value: Quantity, parse: Callable[[object], float], where: str) -> float:
+    """Return a positive quantity; raise `InputError` that names the place."""
+    try:
+        number = parse(value)
+    except InputError as error:
+        raise error.at(f"{where}: ") from None
+    if number <= 0.0:
+        raise InputError(f"{value!r} is not positive", where=where)
+    return number
+
+
+def _check_known(name: str, slos: Mapping[str, Slo], where: str) -> None:
+    if name not in slos:
+        raise UnknownNameError("application", name, slos, where=where)
+
+
+def _rule(entry: _Rule, slos: Mapping[str, Slo], where: str) -> Rule:
+    _check_known(entry.application, slos, f"{where}.application")
+    conditions = {name: getattr(entry, name) for name in CONDITIONS}
+    if all(value is None for value in conditions.values()):
+        raise InputError(
+            "the rule has no condition",
+            where=where,
+            remedy=f"give one of {', '.join(CONDITIONS)}, or set `default` instead",
+        )
+    conditions["user"] = _user(entry.user, f"{where}.user")
+    if entry.path is not None:
+        conditions["path"] = "/" + entry.path.strip("/")
+    return Rule(entry.application, **conditions)
+
+
+def _user(user: int | str | None, where: str) -> int | None:
+    """Return the number of a user."""
+    if user is None or isinstance(user, int):
+        return user
+    try:
+        return pwd.getpwnam(user).pw_uid
+    except (KeyError, ValueError):
+        raise InputError(f"there is no user {user!r}", where=where) from None
+
+
+def _layout(file: _File) -> dict[str, int]:
+    layout = {
+        name: entry.mounts
+        for name, entry in file.applications.items()
+        if entry.mounts > 1
+    }
+    if layout and file.exchange is not None:
+        raise InputError(
+            "cannot be combined with `mounts` of an application",
+            where="exchange",
+            remedy="remove one: service at other mounts is reported or inferred",
+        )
+    return layout
+
+
+def _exchange(entry: _Exchange) -> ExchangeSettings:
+    """Return the exchange settings; check the key file and the addresses."""
+    threshold_bytes = _positive(entry.threshold, parse_volume, "exchange.threshold")
+    try:
+        key = read_key(entry.key)
+    except InputError as error:
+        raise error.at("exchange.key: ") from None
+    settings = ExchangeSettings(entry.listen, tuple(entry.peers), key, threshold_bytes)
+    settings.listen_address()
+    settings.peer_addresses()
+    return settings
