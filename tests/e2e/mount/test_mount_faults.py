@@ -143,7 +143,7 @@ def test_a_full_file_system_gives_enospc(mount: Mounting, tmp_path: Path) -> Non
             (mounted.point / "a").write_bytes(bytes(4 << 20))
         assert caught.value.errno == errno.ENOSPC
         (mounted.point / "a").unlink()
-        # The kernel tells the mount only after close() and unlink() that a file is gone.
+        # The kernel reports the end of a file to the mount after unlink() returns.
         until(lambda: shutil.disk_usage(small).free > 1 << 19)
         (mounted.point / "a").write_bytes(bytes(1 << 19))
         mounted.end()

@@ -358,7 +358,7 @@ def test_a_full_file_system_gives_an_error(mount: Mounting, tmp_path: Path) -> N
         with pytest.raises(OSError, match="No space left"):
             (mounted.point / "a").write_bytes(bytes(4 << 20))
         (mounted.point / "a").unlink()
-        # The kernel tells the mount only after close() and unlink() that a file is gone.
+        # The kernel reports the end of a file to the mount after unlink() returns.
         until(lambda: shutil.disk_usage(small).free > 1 << 19)
         (mounted.point / "a").write_bytes(bytes(1 << 19))
         mounted.end()
@@ -414,7 +414,9 @@ def test_slos_are_shown_and_changed(mount: Mounting, tmp_path: Path) -> None:
     ][0] == {**slo, "bytes_per_s": 0.0, "p95_s": None}
 
 
-def test_what_cannot_be_slo_gets_one_line(mount: Mounting, tmp_path: Path) -> None:
+def test_a_mistake_in_the_slo_file_gets_one_line(
+    mount: Mounting, tmp_path: Path
+) -> None:
     folders = [tmp_path / "a", tmp_path / "b"]
     for folder in folders:
         folder.mkdir()
