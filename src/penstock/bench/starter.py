@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from penstock.live.node.run import become, controlled_environment
+from penstock.live.node.run import controlled_environment, execute_program
 from penstock.live.settings import Settings
 
 __all__ = ["main"]
@@ -34,7 +34,7 @@ def main(words: Sequence[str]) -> None:
     if release:
         time.sleep(max(int(release) * 1e-9 - time.monotonic(), 0.0))
         environment = controlled_environment(settings, job, nodes=int(nodes))
-        become([program, release, *rest], environment)
+        execute_program([program, release, *rest], environment)
 
 
 if __name__ == "__main__":

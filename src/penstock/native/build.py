@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""The preload library: where it is, and how it is compiled.
+"""Find the preload library, or compile it.
 
-A packaged library beside the sources is taken as it is. Otherwise the sources are
-compiled once, into a folder of the user's cache; the file's name holds a digest of the
-sources, of the options and of the system, so that a library is never stale, never built
-twice and never loaded on a node with another processor or C library.
+A library that was packaged beside the sources is used as it is. Otherwise the sources
+are compiled once into the cache folder of the user. The name of the file contains a
+digest of the sources, the options and the system: a changed source gives a new library,
+and a node with another processor or C library does not load it.
 """
 
 from __future__ import annotations
@@ -31,21 +31,24 @@ _PACKAGED: Final = SOURCES / "libpenstock.so"
 _BUILD_LIMIT_S: Final = 300.0
 _OPTIONS: Final = (
     *("-std=c11", "-D_GNU_SOURCE", "-U_FORTIFY_SOURCE", "-O2", "-fPIC", "-shared"),
-    # Only wrapped calls are visible; thread-local words need no call to find.
+    # Export only wrapped calls; access thread-local words without a function call.
     *("-fvisibility=hidden", "-ftls-model=initial-exec"),
-    # Headers promise that names are not null; programs do not keep the promise.
+    # Headers declare paths as nonnull, but programs do pass NULL.
     "-fno-delete-null-pointer-checks",
-    # Resolved at load time, never unloaded: wrappers run in signal handlers.
+    # Resolve at load time and never unload: wrappers run in signal handlers.
     *("-Wl,-z,now", "-Wl,-z,relro", "-Wl,-z,nodelete", "-Wl,-z,defs"),
     "-Wl,--as-needed",
 )
 _LIBRARIES: Final = ("-ldl", "-lpthread")
-#: What the sources must pass in the tests; a user's compiler may warn of new things.
+#: Warnings for the tests only: a newer compiler of a user may warn of more.
 STRICT: Final = ("-Wall", "-Wextra", "-Wshadow", "-Wstrict-prototypes", "-Werror")
 
 
 def shim_path() -> Path:
-    """Return the preload library, compiled now if there is none yet."""
+    """Return the path of the preload library; compile it if necessary.
+
+    Raises `InputError` if there is no compiler or no usable cache folder.
+    """
     if _PACKAGED.is_file():
         return _PACKAGED
     target = _cache_folder() / f"shim-{_digest()}.so"
@@ -57,24 +60,24 @@ def shim_path() -> Path:
 def build_shim(target: Path, options: Sequence[str] = ()) -> None:
     """Compile the library into `target`, with further compiler `options`.
 
-    The file appears complete or not at all, whoever else builds it.
+    `target` is replaced atomically, so several processes may build it at the same time.
     """
     compiler = shutil.which("gcc") or shutil.which("cc")
     if compiler is None:
         raise InputError(
-            "no C compiler for the preload library",
+            "there is no C compiler for the preload library",
             remedy="install gcc; the library is built once for each user",
         )
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".build-") as folder:
-        made = Path(folder) / target.name
+        built = Path(folder) / target.name
         sources = [str(path) for path in sorted(SOURCES.glob("*/*.c"))]
         includes = [f"-I{SOURCES / folder}" for folder in ("shim", "stage")]
         command = [compiler, *_OPTIONS, *includes, *options]
-        command += ["-o", str(made), *sources]
+        command += ["-o", str(built), *sources]
         _compile([*command, *_LIBRARIES])
-        # Drainers of other users load it.
-        made.chmod(0o755)
-        made.replace(target)
+        # Drainers that run as other users load it, too.
+        built.chmod(0o755)
+        built.replace(target)
 
 
 def _compile(command: Sequence[str]) -> None:
@@ -89,19 +92,19 @@ def _compile(command: Sequence[str]) -> None:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise InputError(
             f"the preload library cannot be compiled: {error}",
-            remedy="check the C compiler",
+            remedy="check that gcc works",
         ) from error
     if done.returncode != 0:
         lines = done.stderr.splitlines() or ["no message"]
         first = next((line for line in lines if "error" in line), lines[0])
         raise InputError(
             f"the preload library cannot be compiled: {first.strip()}",
-            remedy="gcc with the headers of the C library is needed (libc6-dev)",
+            remedy="install gcc and the headers of the C library (libc6-dev)",
         )
 
 
 def _digest() -> str:
-    # A home folder is shared by nodes that differ.
+    # Nodes with different systems may share a home folder.
     system = (platform.machine(), *platform.libc_ver(), *_OPTIONS, *_LIBRARIES)
     digest = hashlib.sha256("\0".join(system).encode())
     for path in sorted([*SOURCES.glob("*/*.c"), *SOURCES.glob("*/*.h")]):
@@ -117,14 +120,14 @@ def _cache_folder() -> Path:
         status = folder.stat()
     except (OSError, RuntimeError) as error:
         raise InputError(
-            f"no cache folder for the preload library: {error}",
-            remedy="set XDG_CACHE_HOME to a folder of yours",
+            f"there is no cache folder for the preload library: {error}",
+            remedy="set XDG_CACHE_HOME to a folder that you own",
         ) from error
     shared = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
     if status.st_uid != os.geteuid() or shared:
         raise InputError(
-            "others can write this folder, and programs would load what they put there",
+            "other users can write to this folder, and programs would load their files",
             where=str(folder),
-            remedy="set XDG_CACHE_HOME to a folder of yours, or chmod 700 it",
+            remedy="chmod 700 it, or set XDG_CACHE_HOME to another folder that you own",
         )
     return folder

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT
-"""What programs import: hints of I/O phases, and the burst-buffer interface BBIO."""
+"""For use in programs: announcements of I/O phases, and the staging calls BBIO."""

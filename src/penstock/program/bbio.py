@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Staged writes, as papers/4 gives them to programs (section IV-B): the module BBIO.
+"""BBIO: calls with which a program controls the staging of its writes.
 
-Under the preload library what is written to a file goes to a journal first. These calls
-say where, for which files, and when it is drained. No program needs them:
-``penstock run --stage FOLDER`` stages the writes of any program. Without the library
-they do nothing. ``native/stage/bbio.h`` is the same for programs in C and C++.
+The calls are those of burst-buffer coordination (section IV-B). With the preload
+library, a write goes to a journal first and is drained into its file later. These calls
+choose the folder of the journals, the files to stage, and the moment of draining. They
+are optional: ``penstock run --stage FOLDER`` stages the writes of any program. Without
+the preload library they do nothing. ``native/stage/bbio.h`` is the same for C and C++.
 """
 
 from __future__ import annotations
@@ -25,15 +26,22 @@ _CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_int)
 
 
 def init(path: str | Path | None = None, size: float | str = 0) -> None:
-    """Stage what is written from now on, outside of system directories.
+    """Stage all writes from now on, except those to system directories.
 
     Parameters
     ----------
     path
-        Absolute path of the folder of the journals; None: memory.
+        Absolute path of the journal folder; None: a folder in memory.
     size
-        What the journal of one file may hold, in bytes or as text with a unit; 0:
-        256 MiB. What does not fit is drained.
+        Size of the journal of one file, in bytes or as text with a unit; 0: 256 MiB.
+        A full journal is drained.
+
+    Raises
+    ------
+    InputError
+        If the size is not a volume.
+    OSError
+        If the folder cannot be used.
     """
     volume = round(parse_volume(size))
     if volume < 0:
@@ -43,42 +51,46 @@ def init(path: str | Path | None = None, size: float | str = 0) -> None:
 
 
 def enable(descriptor: int) -> None:
-    """Stage what is written to this descriptor, also if it was inherited."""
+    """Stage the writes to this descriptor, even if it was inherited."""
     _call("enable", ctypes.c_int(descriptor))
 
 
 def disable(descriptor: int) -> None:
-    """Drain, and write through from now on; an `OSError` of the drain is raised."""
+    """Drain the file, and write to it directly from now on.
+
+    Raises `OSError` if draining fails.
+    """
     _call("disable", ctypes.c_int(descriptor))
 
 
 def flush(descriptor: int) -> None:
-    """Drain now; an `OSError` of the drain is raised."""
+    """Drain the file now; raises `OSError` if draining fails."""
     _call("flush", ctypes.c_int(descriptor))
 
 
 def finalize() -> None:
-    """Drain everything, and stage no more."""
+    """Drain all files and stop staging."""
     _call("finalize")
 
 
 def on_flush(descriptor: int, callback: Callable[[int], None]) -> None:
-    """Have `callback` called before every drain that has something to write.
+    """Call `callback(descriptor)` before every drain that writes data.
 
-    The program's end drains everything, while there still is an interpreter to call.
+    All files are drained at the exit of the interpreter, while it can still run the
+    callback.
     """
-    called = _CALLBACK(callback)
-    # The library may call it as long as the program runs: it is never collected.
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(called))
+    c_callback = _CALLBACK(callback)
+    # Never collected: the library may call it as long as the program runs.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(c_callback))
     atexit.unregister(finalize)
     atexit.register(finalize)
-    _call("on_flush", ctypes.c_int(descriptor), called)
+    _call("on_flush", ctypes.c_int(descriptor), c_callback)
 
 
-def _call(name: str, *words: Any) -> None:
-    """Call the preload library, if it is there."""
+def _call(name: str, *arguments: Any) -> None:
+    """Call a function of the preload library, if the library is loaded."""
     library = ctypes.CDLL(None, use_errno=True)
     function: Any = getattr(library, f"penstock_bbio_{name}", None)
-    if function is not None and function(*words) != 0:
+    if function is not None and function(*arguments) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))

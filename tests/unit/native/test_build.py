@@ -145,7 +145,7 @@ def test_a_source_that_does_not_compile_gives_one_message_and_no_file(
 def test_a_folder_that_others_can_write_is_refused(cache: Path) -> None:
     cache.mkdir(parents=True)
     cache.chmod(0o777)
-    with pytest.raises(InputError, match="others can write") as caught:
+    with pytest.raises(InputError, match="other users can write") as caught:
         shim_path()
     assert caught.value.where == str(cache)
 

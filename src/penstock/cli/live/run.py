@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Start a program whose I/O is controlled: ``penstock run -- PROGRAM ARGUMENTS``.
 
-The exit status is the program's. If control is not possible the program runs without
-it, and only ``--verbose`` says why; it also says that a private daemon was started.
+The exit status is that of the program. If control is not possible, the program runs
+without control. ``--verbose`` prints why, and whether a private daemon was started.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from penstock.cli.live.options import WHERE, add_live_options, live_settings
 from penstock.cli.options import positive
-from penstock.errors import InputError
+from penstock.errors import InputError, PenstockError
 from penstock.units import parse_volume
 
 if TYPE_CHECKING:
@@ -33,34 +33,39 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--job",
         metavar="NAME",
-        help="the job that the program is a part of (default: the job of the batch "
-        "system, else one of its own)",
+        help="the job that the program belongs to (default: the job of the batch "
+        "system, else a job of its own)",
     )
     parser.add_argument(
-        "--nodes", type=positive, default=0, metavar="N", help="nodes of the whole job"
+        "--nodes",
+        type=positive,
+        default=0,
+        metavar="N",
+        help="number of nodes of the job",
     )
     parser.add_argument(
         "--hint-volume",
         metavar="V",
-        help='what each I/O phase of the job moves, e.g. "2 GiB"',
+        help='volume of each I/O phase of the job, e.g. "2 GiB"',
     )
     parser.add_argument(
         "--stage",
         metavar="FOLDER",
-        help="stage its writes in journals there, whatever a controller says",
+        help="stage all writes in journals in this folder, even without a controller",
     )
     parser.add_argument(
         "--verbose",
         action="store_true",
-        help="say so if there is no control, or a private daemon is started for it",
+        help="print why control or staging is not possible, if so, and whether a "
+        "private daemon was started",
     )
     add_live_options(parser, WHERE)
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- PROGRAM ...")
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Become the program."""
-    from penstock.live.node.run import become
+    """Execute the program in place of this process."""
+    from penstock.live.node.run import execute_program
     from penstock.live.node.shim import unstaged_environment
 
     command = _command(arguments)
@@ -69,52 +74,57 @@ def main(arguments: argparse.Namespace) -> int:
     for part, add in (("control", _controlled), ("staging", _staged)):
         try:
             environment = add(environment, arguments, volume)
-        except Exception as error:  # noqa: BLE001 - the program starts, come what may
+        # A user's job must not fail because of us: whatever goes wrong here, even a
+        # bug or a damaged installation, the program starts without control.
+        except Exception as error:  # noqa: BLE001
             _say(arguments, f"without {part}: {error}")
             if part == "staging":
                 environment = unstaged_environment(environment)
-    become(command, environment)
+    execute_program(command, environment)
 
 
 def _command(arguments: argparse.Namespace) -> list[str]:
     command: list[str] = arguments.command[arguments.command[:1] == ["--"] :]
     if not command:
-        raise InputError("no program to run", remedy="penstock run -- PROGRAM")
+        raise InputError(
+            "no program to run", remedy="give one: penstock run -- PROGRAM"
+        )
     return command
 
 
-def _say(arguments: argparse.Namespace, what: str) -> None:
+def _say(arguments: argparse.Namespace, text: str) -> None:
     if arguments.verbose:
-        sys.stderr.write(f"penstock: {what}\n")
+        sys.stderr.write(f"penstock: {text}\n")
         sys.stderr.flush()
 
 
 def _controlled(
     environment: dict[str, str], arguments: argparse.Namespace, volume: float
 ) -> dict[str, str]:
-    """Return the environment that puts the program under control."""
+    """Return the environment in which the program is controlled."""
     from penstock.live.node.run import controlled_environment
 
     settings = live_settings(arguments)
-    # The number of a process comes back, and with it the past of the job.
-    own = f"process-{os.getpid()}-{int(time.time())}"
-    job = arguments.job or environment.get("SLURM_JOB_ID") or own
+    # With the time, because process ids are reused: a new job must not inherit the
+    # history of an old one.
+    own_name = f"process-{os.getpid()}-{int(time.time())}"
+    job_name = arguments.job or environment.get("SLURM_JOB_ID") or own_name
     environment = controlled_environment(
         settings,
-        job,
+        job_name,
         nodes=arguments.nodes,
-        volume=volume,
-        say=lambda what: _say(arguments, what),
+        volume_bytes=volume,
+        say=lambda text: _say(arguments, text),
     )
     if arguments.verbose:
-        # What is no program is said when it is started.
-        with suppress(Exception):
+        # If the program does not exist, `execute_program` prints that.
+        with suppress(PenstockError, OSError):
             _examine(arguments)
     return environment
 
 
 def _examine(arguments: argparse.Namespace) -> None:
-    """Say why control does not reach the program, if its file shows that."""
+    """Print why the program cannot be controlled, if that is so."""
     from penstock.live.node.check import Controllability, check
 
     report = check(_command(arguments)[0])
@@ -125,15 +135,15 @@ def _examine(arguments: argparse.Namespace) -> None:
 def _staged(
     environment: dict[str, str], arguments: argparse.Namespace, _volume: float
 ) -> dict[str, str]:
-    """Return the environment that has writes staged, if that is wanted."""
+    """Return the environment in which writes are staged, if requested."""
     from penstock.live.node.shim import staged_environment
 
-    staging = _staging(arguments.stage)
+    staging = _staging_options(arguments.stage)
     return staged_environment(environment, staging) if staging else environment
 
 
-def _staging(folder: str | None) -> Staging | None:
-    """Return how writes are staged, if the user wants that or the environment."""
+def _staging_options(folder: str | None) -> Staging | None:
+    """Return how to stage writes; None if no option or variable requests it."""
     from penstock.live.staging.rules import Staging
 
     environment = dict(os.environ)

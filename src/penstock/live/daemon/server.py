@@ -224,10 +224,10 @@ def _partitioner(settings: Settings) -> Partitioner | None:
 async def _look_around(settings: Settings, agent: Agent) -> None:
     """Look at the pages, until there was no job for long enough."""
     while True:
-        agent.look()
-        if settings.linger and time.monotonic() - agent.last_job > settings.linger:
+        agent.update()
+        if settings.linger and time.monotonic() - agent.last_job_s > settings.linger:
             return
-        await agent.rest()
+        await agent.wait_until_due()
 
 
 async def _first(*awaited: Coroutine[Any, Any, object]) -> None:

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""The agent of a node: it keeps the pages of the jobs there.
+"""The agent of a node: it serves the pages of the jobs on the node.
 
-It makes a page for every job, watches it and reports what changes; it writes into the
-page what the controller grants, and renews leases as long as it hears from the
-controller. It is never on the path of an I/O call: without it, programs go on.
+The agent creates a page for every job, reads its counters and reports them to the
+controller. It writes the controller's grants into the page, and renews the leases as
+long as it receives messages from the controller. The agent is never on the path of an
+I/O call: if it dies, the leases end and programs run without a limit.
 
-Runs in an asyncio loop, which the threads of the pages wake.
+The agent runs in an asyncio loop. Each page has a thread that waits for posts (calls
+that begin an operation) and then wakes the loop.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from penstock.errors import InputError, PenstockError, UnavailableError
-from penstock.live.node.local_job import LocalJob, Note
+from penstock.live.node.local_job import JobNote, LocalJob
 from penstock.live.node.page import PageError
 from penstock.live.staging.drainers import Sweeper, left_behind
 from penstock.live.wire.frames import Complaints, Peer
@@ -54,14 +56,14 @@ __all__ = ["Agent"]
 _LOG: Final = logging.getLogger("penstock.agent")
 #: How long a user waits for the controller's answer (s).
 _ANSWER_S: Final = 4.0
-#: The same for a policy, which may have to be compiled first (s).
+#: The same for a change of policy, which may have to be compiled first (s).
 _COMPILE_S: Final = 110.0
-#: Time between two greetings that are not answered (s).
-_GREET_S: Final = 1.0
-#: No two looks are closer (s).
-_SHORTEST_S: Final = 0.005
-#: No user may have more jobs on a node.
-_MOST_JOBS: Final = 1000
+#: Time between two greetings until the controller answers (s).
+_HELLO_S: Final = 1.0
+#: Least time between two updates (s).
+_UPDATE_S: Final = 0.005
+#: Most jobs that one user may have on a node.
+_MAX_JOBS: Final = 1000
 
 _T = TypeVar("_T")
 
@@ -69,17 +71,20 @@ _T = TypeVar("_T")
 class Agent:
     """Serves the pages in one folder.
 
+    Call `start` once; then call `update` and await `wait_until_due` in a loop. Pass the
+    messages of the controller to `receive`, and those of programs to `reply`.
+
     Parameters
     ----------
     folder
-        Where the pages are; it belongs to this user.
+        Folder of the pages; it belongs to this user.
     send
         Sends a message to the controller.
     journals
         Patterns of folders, besides those in memory, where programs may have left
         journals behind.
     clock
-        The time (s), monotonic.
+        Returns the monotonic time (s).
     """
 
     def __init__(
@@ -93,308 +98,331 @@ class Agent:
         self._send = send
         self._journals = journals
         self._clock = clock
+        #: Job key -> job.
         self._jobs: dict[str, LocalJob] = {}
-        self._ends: dict[int, str] = {}
-        #: Jobs and processes whose end nobody tells.
+        #: pidfd of a process -> key of its job.
+        self._pidfds: dict[int, str] = {}
+        #: Processes without a pidfd, with the keys of their jobs.
         self._unwatched: list[tuple[str, int]] = []
-        self._questions: dict[int, asyncio.Future[Reply]] = {}
-        self._numbers = count()
-        self._terms: AgentConfig | None = None
-        self._heard = 0.0
-        self._renewed = 0.0
-        self._greeted = 0.0
+        #: Number of a forwarded request -> its reply.
+        self._replies: dict[int, asyncio.Future[Reply]] = {}
+        self._request_numbers = count()
+        #: None until the controller has answered.
+        self._config: AgentConfig | None = None
+        #: Times of the last message received, lease renewal and greeting (s).
+        self._received_s = 0.0
+        self._renewed_s = 0.0
+        self._greeted_s = 0.0
         self._loop = asyncio.get_running_loop()
-        self._stirred = asyncio.Event()
+        self._changed = asyncio.Event()
         self._complaints = Complaints(_LOG)
         self._bypass_thread = ThreadPoolExecutor(1, "bypass")
-        self._bypass_look: Future[None] | None = None
+        self._bypass_measurement: Future[None] | None = None
         self._sweeper = Sweeper()
-        self.last_job = clock()
-        """When there was a job for the last time (s)."""
+        self.last_job_s = clock()
+        """When the agent last had a job (s)."""
 
-    # --- The life of an agent ---------------------------------------------------------
+    # --- Start, loop, end -------------------------------------------------------------
 
     def start(self) -> None:
-        """Take up the pages that an agent before has left, and say hello."""
+        """Reopen the pages of a former agent, and greet the controller."""
         for path in sorted(self._folder.glob("*.page")):
-            job = LocalJob.adopt(path, self._notify)
+            job = LocalJob.reopen(path, self._on_post)
             if job is not None and job.is_over:
-                self._let_go(job)
+                self._release(job)
             elif job is not None:
                 self._jobs[job.key] = job
-                _LOG.info("job %s goes on", job.key)
-                for pid in list(job.note.members):
-                    self._watch_end(job, pid)
+                _LOG.info("job %s continues", job.key)
+                for pid in list(job.note.processes):
+                    self._watch_process(job, pid)
         self._sweeper.sweep(left_behind(self._journals))
         self._greet()
 
     def close(self) -> None:
-        """Let the jobs go without control; the next agent may take them up again."""
+        """Leave the jobs without a limit; a later agent may reopen their pages."""
         for job in self._jobs.values():
             job.close()
-        for descriptor in self._ends:
+        for descriptor in self._pidfds:
             self._loop.remove_reader(descriptor)
             os.close(descriptor)
         self._jobs.clear()
-        self._ends.clear()
+        self._pidfds.clear()
         self._bypass_thread.shutdown(cancel_futures=True)
         self._sweeper.close()
 
-    def look(self) -> None:
-        """Report what has changed, and renew the leases; to be called often."""
-        now = self._clock()
-        if self._terms is None:
-            if now - self._greeted > _GREET_S:
+    def update(self) -> None:
+        """Report the jobs that are due, renew leases, remove jobs that are over."""
+        now_s = self._clock()
+        if self._config is None:
+            if now_s - self._greeted_s > _HELLO_S:
                 self._greet()
             return
-        if beats := now - self._renewed >= self._terms.lease_s / 3.0:
-            self._look_after_all(now)
-        due = [j for j in self._jobs.values() if j.look_at <= now + _SHORTEST_S]
-        if due or beats:
+        if heartbeat := now_s - self._renewed_s >= self._config.lease_s / 3.0:
+            self._maintain_jobs(now_s)
+        due = [
+            job for job in self._jobs.values() if job.report_due_s <= now_s + _UPDATE_S
+        ]
+        if due or heartbeat:
             self._report(due)
         if self._jobs:
-            self.last_job = now
+            self.last_job_s = now_s
 
-    def _look_after_all(self, now: float) -> None:
-        self._watch_again()
+    def _maintain_jobs(self, now_s: float) -> None:
+        self._retry_watches()
         for job in [job for job in self._jobs.values() if job.is_over]:
-            self._forget(job)
-        self._renew(now)
-        if self._bypass_look is None or self._bypass_look.done():
-            everybody = [(job, list(job.note.members)) for job in self._jobs.values()]
-            self._bypass_look = self._bypass_thread.submit(_look_for_bypass, everybody)
+            self._remove(job)
+        self._renew(now_s)
+        if self._bypass_measurement is None or self._bypass_measurement.done():
+            jobs = [(job, list(job.note.processes)) for job in self._jobs.values()]
+            self._bypass_measurement = self._bypass_thread.submit(_measure_bypass, jobs)
 
-    async def rest(self) -> None:
-        """Wait until the next look, or until an operation begins."""
+    async def wait_until_due(self) -> None:
+        """Wait until the next update is due, or until an operation begins."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._stirred.wait(), self._next_look())
-        self._stirred.clear()
+            await asyncio.wait_for(self._changed.wait(), self._time_until_due())
+        self._changed.clear()
 
-    def _next_look(self) -> float:
-        """Return how long to wait until the next look (s)."""
-        if self._terms is None:
-            return _GREET_S
-        heartbeat = self._renewed + self._terms.lease_s / 3.0
-        at = min([heartbeat, *(job.look_at for job in self._jobs.values())])
-        return max(at - self._clock(), _SHORTEST_S)
+    def _time_until_due(self) -> float:
+        """Return the time until the next update is due (s)."""
+        if self._config is None:
+            return _HELLO_S
+        heartbeat_s = self._renewed_s + self._config.lease_s / 3.0
+        due_s = min([heartbeat_s, *(job.report_due_s for job in self._jobs.values())])
+        return max(due_s - self._clock(), _UPDATE_S)
 
-    def _renew(self, now: float) -> None:
-        """Let grants hold for a lease after the controller was last heard."""
-        assert self._terms is not None  # noqa: S101 - for the type checker
-        self._renewed = now
-        left = self._heard + self._terms.lease_s - now
-        floor = self._terms.floor
-        for job in list(self._jobs.values()) if left > 0.0 else ():
-            self._try(job, partial(job.page.renew, left, floor=floor))
+    def _renew(self, now_s: float) -> None:
+        """Extend the leases to one lease time after the controller's last message."""
+        assert self._config is not None  # noqa: S101 - for the type checker
+        self._renewed_s = now_s
+        left_s = self._received_s + self._config.lease_s - now_s
+        floor = self._config.floor
+        for job in list(self._jobs.values()) if left_s > 0.0 else ():
+            self._use_page(job, partial(job.page.renew, left_s, floor=floor))
 
     def _report(self, jobs: Iterable[LocalJob]) -> None:
-        terms = self._terms
-        if terms is None:
+        config = self._config
+        if config is None:
             return
-        read = [self._try(job, partial(self._counts, job, terms)) for job in jobs]
-        counts = [each for each in read if each is not None]
-        self._send(CounterReport(counts, len(self._jobs)))
+        counters = [
+            self._use_page(job, partial(self._read_counters, job, config))
+            for job in jobs
+        ]
+        readable = [each for each in counters if each is not None]
+        self._send(CounterReport(readable, len(self._jobs)))
 
-    def _counts(self, job: LocalJob, terms: AgentConfig) -> JobCounters:
-        """Return the counters of a job, and note when to look at them next.
+    def _read_counters(self, job: LocalJob, config: AgentConfig) -> JobCounters:
+        """Return the counters of a job, and set when to read them next.
 
-        Not later than its operation ends, or pauses, if there are no more calls.
+        That is at the latest when the operation ends if no call follows.
         """
-        counts = job.counts(terms.gap_s, reads=terms.reads)
+        counters = job.read_counters(config.gap_s, reads=config.reads)
         job.keep_draining()
-        pause = terms.report_s if job.is_watched else terms.lease_s / 3.0
-        if job.is_watched and counts.quiet_s < terms.gap_s:
-            pause = min(pause, terms.gap_s - counts.quiet_s)
-        job.look_at = self._clock() + pause
-        return counts
+        pause_s = config.report_s if job.may_operate else config.lease_s / 3.0
+        if job.may_operate and counters.quiet_s < config.gap_s:
+            pause_s = min(pause_s, config.gap_s - counters.quiet_s)
+        job.report_due_s = self._clock() + pause_s
+        return counters
 
-    def _try(self, job: LocalJob, use: Callable[[], _T]) -> _T | None:
-        """Use the page of a job; if it is spoilt the job is let go, and only this."""
+    def _use_page(self, job: LocalJob, use: Callable[[], _T]) -> _T | None:
+        """Return the result of `use`; if the page is damaged, remove only this job."""
         try:
             return use()
         except PageError as error:
-            self._complaints.add(f"job {job.key} is let go: {error}")
-            self._forget(job)
+            self._complaints.add(
+                f"job {job.key} is not controlled any more, its page is damaged: "
+                f"{error}"
+            )
+            self._remove(job)
             return None
 
-    def _forget(self, job: LocalJob) -> None:
+    def _remove(self, job: LocalJob) -> None:
         if self._jobs.pop(job.key, None) is not None:
             self._send(JobLeft(job.key))
-            self._let_go(job)
+            self._release(job)
 
-    def _let_go(self, job: LocalJob) -> None:
-        """Serve a job no more, and have drained what it has left behind."""
+    def _release(self, job: LocalJob) -> None:
+        """Remove the page of a job, and drain the journals that the job left behind."""
         self._sweeper.sweep(job.leftovers())
         job.close(remove=True)
 
-    # --- What the controller says -----------------------------------------------------
+    # --- Messages of the controller ---------------------------------------------------
 
     def receive(self, message: ToAgent) -> None:
-        """Do what the controller says."""
-        self._heard = self._clock()
+        """Carry out a message of the controller."""
+        self._received_s = self._clock()
         if isinstance(message, Grants):
-            # First: whoever wakes up because of the grant looks whether to wait at all.
-            for key, stages in message.stages.items():
-                if key in self._jobs:
-                    job = self._jobs[key]
-                    self._try(job, partial(setattr, job.page, "stages", stages))
-            for key, rate in message.rates.items():
-                if key in self._jobs:
-                    job = self._jobs[key]
-                    self._try(job, partial(job.page.grant, rate))
+            self._apply_grants(message)
         elif isinstance(message, AgentConfig):
-            self._terms = message
+            self._config = message
             for job in list(self._jobs.values()):
-                self._try(job, partial(job.apply, message))
-            self._renew(self._heard)
-            self._stirred.set()
+                self._use_page(job, partial(job.apply, message))
+            self._renew(self._received_s)
+            self._changed.set()
         elif isinstance(message, RequestReport):
             self._report(
                 [self._jobs[key] for key in message.job_keys if key in self._jobs]
             )
         elif isinstance(message, UserReply):
-            future = self._questions.pop(message.number, None)
-            if future is not None and not future.done():
-                future.set_result(message.reply)
+            reply = self._replies.pop(message.number, None)
+            if reply is not None and not reply.done():
+                reply.set_result(message.reply)
         else:
             self._greet()
 
+    def _apply_grants(self, message: Grants) -> None:
+        # Staging first: a call that the new grant wakes then sees whether to stage.
+        for job_key, stages in message.stages.items():
+            if job_key in self._jobs:
+                job = self._jobs[job_key]
+                self._use_page(job, partial(setattr, job.page, "stages", stages))
+        for job_key, rate in message.rates.items():
+            if job_key in self._jobs:
+                job = self._jobs[job_key]
+                self._use_page(job, partial(job.page.grant, rate))
+
     def _greet(self) -> None:
-        self._greeted = self._clock()
+        self._greeted_s = self._clock()
         self._send(AgentHello(list(self._jobs)))
         for job in self._jobs.values():
-            self._send(job.joining())
-            job.look_at = 0.0
+            self._send(job.joined_message())
+            job.report_due_s = 0.0
 
-    # --- What programs and users want -------------------------------------------------
+    # --- Messages of programs and users -----------------------------------------------
 
     async def reply(self, peer: Peer, message: FromProgram) -> Reply:
         """Return the reply to a message of a process on this node."""
         if not isinstance(message, AttachProcess | RegisterJob):
-            return await self._asked(peer, message)
+            return await self._forward(peer, message)
         try:
             if isinstance(message, RegisterJob):
                 return self._register(peer, message)
-            return self._admit(peer, message)
+            return self._attach(peer, message)
         except (PenstockError, OSError) as error:
             self._complaints.add(
                 f"job {message.job_name!r} of user {peer.user}: {error}"
             )
             return Refused(str(error), isinstance(error, UnavailableError))
 
-    async def _asked(self, peer: Peer, question: ControllerRequest) -> Reply:
-        number = next(self._numbers)
-        future = self._questions[number] = self._loop.create_future()
-        self._send(UserRequest(number, peer.user, peer.is_trusted, question))
+    async def _forward(self, peer: Peer, request: ControllerRequest) -> Reply:
+        """Return the controller's reply to a request."""
+        number = next(self._request_numbers)
+        reply = self._replies[number] = self._loop.create_future()
+        self._send(UserRequest(number, peer.user, peer.is_trusted, request))
         try:
-            slow = isinstance(question, SetPolicy)
-            return await asyncio.wait_for(future, _COMPILE_S if slow else _ANSWER_S)
+            slow = isinstance(request, SetPolicy)
+            return await asyncio.wait_for(reply, _COMPILE_S if slow else _ANSWER_S)
         except TimeoutError:
             return Refused("the controller does not answer", retry=True)
         finally:
-            self._questions.pop(number, None)
+            self._replies.pop(number, None)
 
-    def _admit(self, peer: Peer, message: AttachProcess) -> PageAssigned:
-        key = f"{peer.user}:{message.job_name}"
+    def _attach(self, peer: Peer, message: AttachProcess) -> PageAssigned:
+        job_key = f"{peer.user}:{message.job_name}"
         nodes = message.nodes if peer.is_trusted else 0
-        job = self._page_of(
-            Note(key, peer.user, peer.group, nodes, message.volume_bytes)
+        job = self._find_or_create(
+            JobNote(job_key, peer.user, peer.group, nodes, message.volume_bytes)
         )
         job.add(peer.pid)
-        self._watch_end(job, peer.pid)
-        return self._admitted(job, message.folder)
+        self._watch_process(job, peer.pid)
+        return self._assign_page(job, message.folder)
 
     def _register(self, peer: Peer, message: RegisterJob) -> PageAssigned:
-        """Take the batch system's word for whose job it is, if it is its word."""
+        """Register a job on behalf of the batch system (trusted peers only)."""
         if not peer.is_trusted:
-            raise InputError("only root may register a job", remedy="penstock run")
-        key = f"{message.user}:{message.job_name}"
-        job = self._page_of(Note(key, message.user, message.group, message.nodes, 0.0))
+            raise InputError(
+                "only root may register a job", remedy="start it with penstock run"
+            )
+        job_key = f"{message.user}:{message.job_name}"
+        job = self._find_or_create(
+            JobNote(job_key, message.user, message.group, message.nodes, 0.0)
+        )
         job.register(message.account, message.nodes)
-        self._send(job.joining())
-        return self._admitted(job, message.folder)
+        self._send(job.joined_message())
+        return self._assign_page(job, message.folder)
 
-    def _admitted(self, job: LocalJob, folder: str) -> PageAssigned:
-        self.last_job = self._clock()
-        prefixes = self._known_terms().prefixes or [folder or "/"]
+    def _assign_page(self, job: LocalJob, folder: str) -> PageAssigned:
+        self.last_job_s = self._clock()
+        prefixes = self._current_config().prefixes or [folder or "/"]
         return PageAssigned(str(job.page.path), prefixes)
 
-    def _page_of(self, note: Note) -> LocalJob:
-        """Return the job of a note; one that is not there is made."""
-        terms = self._known_terms()
-        if note.job in self._jobs:
-            return self._jobs[note.job]
-        owned = sum(job.note.user == note.user for job in self._jobs.values())
-        if owned >= _MOST_JOBS:
+    def _find_or_create(self, note: JobNote) -> LocalJob:
+        """Return the job of a note; create it if it does not exist."""
+        config = self._current_config()
+        if note.job_key in self._jobs:
+            return self._jobs[note.job_key]
+        job_count = sum(job.note.user == note.user for job in self._jobs.values())
+        if job_count >= _MAX_JOBS:
             raise UnavailableError(
-                f"user {note.user} has {owned} jobs on this node already"
+                f"user {note.user} has {job_count} jobs on this node already",
+                remedy="wait until one of them ends",
             )
-        job = LocalJob.create(self._folder, note, self._notify)
-        self._jobs[note.job] = job
-        job.apply(terms)
-        job.page.renew(terms.lease_s, floor=terms.floor)
-        self._send(job.joining())
-        # At once: of what a first report counts nobody knows when it was done.
+        job = LocalJob.create(self._folder, note, self._on_post)
+        self._jobs[note.job_key] = job
+        job.apply(config)
+        job.page.renew(config.lease_s, floor=config.floor)
+        self._send(job.joined_message())
+        # At once: the controller takes the first report of a job as its zero point.
         self._report([job])
         return job
 
-    def _known_terms(self) -> AgentConfig:
-        if self._terms is None:
+    def _current_config(self) -> AgentConfig:
+        if self._config is None:
             raise UnavailableError(
                 "the controller is not reachable", remedy="try again later"
             )
-        return self._terms
+        return self._config
 
-    def _notify(self, key: str) -> None:
-        """Tell the loop, from the thread of a page, that a phase has begun."""
-        # The loop may have been closed: the agent is ending.
+    def _on_post(self, job_key: str) -> None:
+        """Have the counters of a job reported; called in the thread of its page."""
+        # RuntimeError: the loop is closed, the agent is ending.
         with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._post, key)
+            self._loop.call_soon_threadsafe(self._report_post, job_key)
 
-    def _post(self, key: str) -> None:
-        job = self._jobs.get(key)
+    def _report_post(self, job_key: str) -> None:
+        job = self._jobs.get(job_key)
         if job is not None:
             self._report([job])
-            self._stirred.set()
+            self._changed.set()
 
     # --- The end of processes ---------------------------------------------------------
 
-    def _watch_end(self, job: LocalJob, pid: int) -> None:
+    def _watch_process(self, job: LocalJob, pid: int) -> None:
+        """Have the loop notice the end of a process."""
         try:
             descriptor = os.pidfd_open(pid)
         except ProcessLookupError:
-            self._ended(job.key, pid)
+            self._note_end(job.key, pid)
             return
         except OSError:
-            # Too many open files, say, which tells nothing of the process.
+            # For example too many open files: the process may still live.
             self._unwatched.append((job.key, pid))
             return
-        self._ends[descriptor] = job.key
+        self._pidfds[descriptor] = job.key
         self._loop.add_reader(descriptor, self._on_end, descriptor, job.key, pid)
 
-    def _watch_again(self) -> None:
-        """Try once more to watch those that could not be watched."""
+    def _retry_watches(self) -> None:
+        """Try again to watch the processes that could not be watched."""
         unwatched, self._unwatched = self._unwatched, []
-        for key, pid in unwatched:
-            if key in self._jobs:
-                self._watch_end(self._jobs[key], pid)
+        for job_key, pid in unwatched:
+            if job_key in self._jobs:
+                self._watch_process(self._jobs[job_key], pid)
 
-    def _on_end(self, descriptor: int, key: str, pid: int) -> None:
+    def _on_end(self, descriptor: int, job_key: str, pid: int) -> None:
         self._loop.remove_reader(descriptor)
-        self._ends.pop(descriptor, None)
+        self._pidfds.pop(descriptor, None)
         os.close(descriptor)
-        self._ended(key, pid)
+        self._note_end(job_key, pid)
 
-    def _ended(self, key: str, pid: int) -> None:
-        job = self._jobs.get(key)
+    def _note_end(self, job_key: str, pid: int) -> None:
+        job = self._jobs.get(job_key)
         if job is None:
             return
         job.remove(pid)
         if job.is_over:
             self._report([job])
-            self._forget(job)
+            self._remove(job)
 
 
-def _look_for_bypass(jobs: list[tuple[LocalJob, list[int]]]) -> None:
-    for job, members in jobs:
-        job.look_for_bypass(members)
+def _measure_bypass(jobs: list[tuple[LocalJob, list[int]]]) -> None:
+    for job, processes in jobs:
+        job.measure_bypass(processes)

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The socket of this node: who may speak to the agent, how much, and for how long."""
+"""The Unix socket through which processes of this node talk to the agent.
+
+Limits: only permitted users are answered, each user has at most `_MAX_CONNECTIONS`
+connections, and a connection that is silent for `_TIMEOUT_S` is closed.
+"""
 
 from __future__ import annotations
 
@@ -21,41 +25,42 @@ from penstock.live.wire.messages import FROM_PROGRAM, MessageError, Refused
 __all__ = ["local_socket"]
 
 _LOG: Final = logging.getLogger("penstock.serve")
-#: A program that says nothing for so long is left alone (s).
-_PATIENCE_S: Final = 30.0
-#: No user may have more connections at a time.
-_MOST_CONNECTIONS: Final = 256
-#: How often the socket is looked for (s).
-_SOCKET_S: Final = 1.0
+#: A connection that is silent for this long is closed (s).
+_TIMEOUT_S: Final = 30.0
+#: Most connections that one user may have open.
+_MAX_CONNECTIONS: Final = 256
+#: How often to check that the socket file still exists (s).
+_CHECK_S: Final = 1.0
 
 
 @asynccontextmanager
 async def local_socket(settings: Settings, agent: Agent) -> AsyncIterator[None]:
-    """Answer the processes of this node; a socket that is removed is made again."""
-    door = _AgentSocket(agent, everybody=settings.users == "all")
-    listener = await _listening(settings, door)
-    keeping = asyncio.create_task(_keep_listening(settings, door, listener))
+    """Serve the socket; if its file is removed, create it again."""
+    server = _AgentSocket(agent, all_users=settings.users == "all")
+    listener = await _listen(settings, server)
+    task = asyncio.create_task(_restore_socket(settings, server, listener))
     try:
         yield
     finally:
-        keeping.cancel()
+        task.cancel()
         settings.socket.unlink(missing_ok=True)
 
 
-async def _keep_listening(
-    settings: Settings, door: _AgentSocket, listener: asyncio.Server
+async def _restore_socket(
+    settings: Settings, server: _AgentSocket, listener: asyncio.Server
 ) -> None:
-    number = _inode(settings.socket)
+    """Create the socket again whenever its file was removed or replaced."""
+    inode = _inode(settings.socket)
     complaints = Complaints(_LOG)
     try:
         while True:
-            await asyncio.sleep(_SOCKET_S)
-            if _inode(settings.socket) != number:
-                complaints.add(f"{settings.socket} was removed, and is made again")
+            await asyncio.sleep(_CHECK_S)
+            if _inode(settings.socket) != inode:
+                complaints.add(f"{settings.socket} was removed; creating it again")
                 listener.close()
                 with suppress(InputError):
-                    listener = await _listening(settings, door)
-                    number = _inode(settings.socket)
+                    listener = await _listen(settings, server)
+                    inode = _inode(settings.socket)
     finally:
         listener.close()
 
@@ -67,7 +72,7 @@ def _inode(path: Path) -> int:
         return 0
 
 
-async def _listening(settings: Settings, door: _AgentSocket) -> asyncio.Server:
+async def _listen(settings: Settings, server: _AgentSocket) -> asyncio.Server:
     path = settings.socket
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
     try:
@@ -79,18 +84,18 @@ async def _listening(settings: Settings, door: _AgentSocket) -> asyncio.Server:
         raise InputError(
             f"cannot listen: {error.strerror or error}",
             where=str(path),
-            remedy="give a shorter --folder",
+            remedy="check that the folder is writable, or give a shorter --folder",
         ) from None
-    return await asyncio.start_unix_server(door.answer, sock=listener, backlog=512)
+    return await asyncio.start_unix_server(server.answer, sock=listener, backlog=512)
 
 
 class _AgentSocket:
-    """Answers connections; none of them can harm another one or the daemon."""
+    """Answers connections; a faulty one affects neither others nor the daemon."""
 
-    def __init__(self, agent: Agent, *, everybody: bool) -> None:
+    def __init__(self, agent: Agent, *, all_users: bool) -> None:
         self._agent = agent
-        self._everybody = everybody
-        self._open: Counter[int] = Counter()
+        self._all_users = all_users
+        self._connections: Counter[int] = Counter()
         self._complaints = Complaints(_LOG)
 
     async def answer(
@@ -99,34 +104,34 @@ class _AgentSocket:
         """Answer the messages of one connection."""
         try:
             peer = Peer.of(writer.get_extra_info("socket"))
-            with self._counted(peer.user) as connections:
-                if connections <= _MOST_CONNECTIONS and self._may(peer):
-                    await self._converse(peer, reader, writer)
+            with self._counting(peer.user) as connections:
+                if connections <= _MAX_CONNECTIONS and self._is_permitted(peer):
+                    await self._exchange(peer, reader, writer)
         except (OSError, TimeoutError) as error:
-            self._complaints.add(f"a connection broke: {error}")
+            self._complaints.add(f"a connection failed: {error}")
         finally:
             writer.close()
 
     @contextmanager
-    def _counted(self, user: int) -> Iterator[int]:
-        """Count a connection of a user while it lasts."""
-        self._open[user] += 1
+    def _counting(self, user: int) -> Iterator[int]:
+        """Yield the number of open connections of a user, including this one."""
+        self._connections[user] += 1
         try:
-            yield self._open[user]
+            yield self._connections[user]
         finally:
-            self._open[user] -= 1
-            self._open += Counter()  # Users without connections are forgotten.
+            self._connections[user] -= 1
+            self._connections += Counter()  # Drops users with no connection left.
 
-    def _may(self, peer: Peer) -> bool:
-        return self._everybody or peer.is_trusted
+    def _is_permitted(self, peer: Peer) -> bool:
+        return self._all_users or peer.is_trusted
 
-    async def _converse(
+    async def _exchange(
         self, peer: Peer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         while True:
             try:
                 data = await asyncio.wait_for(
-                    read_frame(reader, FROM_PROGRAM.largest_bytes), _PATIENCE_S
+                    read_frame(reader, FROM_PROGRAM.largest_bytes), _TIMEOUT_S
                 )
                 if data is None:
                     return
@@ -136,4 +141,4 @@ class _AgentSocket:
                 writer.write(frame(Refused(str(error))))
                 return
             writer.write(frame(await self._agent.reply(peer, message)))
-            await asyncio.wait_for(writer.drain(), _PATIENCE_S)
+            await asyncio.wait_for(writer.drain(), _TIMEOUT_S)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""I/O that control does not see: what the kernel counts for the processes of a job.
+"""Measure the bytes that the processes of a job write, controlled or not.
 
-Static programs, io_uring and mapped files move bytes past the preload library. The
-kernel counts what a process has written to storage (``write_bytes`` in
-``/proc/PID/io``; on tmpfs it counts nothing). What is more than control has counted
-went past it, or to files that are not controlled. Processes that live for less than a
-look are missed: the figure is a lower bound.
+Static programs, io_uring and mapped files bypass the preload library. The kernel counts
+the bytes that each process writes to storage (``write_bytes`` in ``/proc/PID/io``; it
+does not count writes to tmpfs). Bytes that the kernel has counted and control has not
+bypassed control, or went to files that are not controlled. The result is a lower bound:
+a process that starts and ends between two measurements is missed.
 """
 
 from __future__ import annotations
@@ -17,27 +17,30 @@ __all__ = ["WrittenBytes"]
 
 
 class WrittenBytes:
-    """Adds up what processes and their descendants have written (bytes)."""
+    """Sums the bytes that processes and their descendants have written."""
 
     def __init__(self) -> None:
         self._by_process: dict[int, int] = {}
 
-    def look(self, members: Iterable[int]) -> int:
-        """Return what is known now; those that have ended count as last seen."""
-        for pid in _family(members):
-            written = _written(pid)
-            if written is not None:
-                self._by_process[pid] = written
+    def measure(self, processes: Iterable[int]) -> int:
+        """Return the bytes written so far by `processes` and all their descendants.
+
+        A process that has ended counts with its bytes at the last measurement.
+        """
+        for pid in _with_descendants(processes):
+            written_bytes = _written_bytes(pid)
+            if written_bytes is not None:
+                self._by_process[pid] = written_bytes
         return sum(self._by_process.values())
 
 
-def _family(members: Iterable[int]) -> Iterator[int]:
-    waiting, seen = list(members), set()
-    while waiting:
-        pid = waiting.pop()
+def _with_descendants(processes: Iterable[int]) -> Iterator[int]:
+    pending, seen = list(processes), set()
+    while pending:
+        pid = pending.pop()
         if pid not in seen:
             seen.add(pid)
-            waiting += _children(pid)
+            pending += _children(pid)
             yield pid
 
 
@@ -49,10 +52,11 @@ def _children(pid: int) -> list[int]:
     return [int(child) for text in lists for child in text.split()]
 
 
-def _written(pid: int) -> int | None:
+def _written_bytes(pid: int) -> int | None:
+    """Return the bytes that a process has written; None if it cannot be read."""
     try:
         text = Path(f"/proc/{pid}/io").read_text()
     except OSError:
         return None
-    facts = dict(line.split(": ") for line in text.splitlines())
-    return int(facts["write_bytes"]) - int(facts["cancelled_write_bytes"])
+    fields = dict(line.split(": ") for line in text.splitlines())
+    return int(fields["write_bytes"]) - int(fields["cancelled_write_bytes"])

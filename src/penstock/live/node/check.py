@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Can a program be controlled? What its file says, before it is ever started.
+"""Examine whether a program can be controlled, without starting it.
 
-A program is controlled if the loader puts the preload library in front of the C
-library, and if its I/O goes through functions that the library wraps. A script is as
-controllable as its interpreter. The libraries that a program names are looked at too;
-what it loads while it runs cannot be known here, and `penstock ctl status` shows what
-it then does.
+A program can be controlled if the loader preloads our library, and if its I/O goes
+through functions that the library wraps. A script is examined by its interpreter. The
+libraries that the program is linked with are examined as well. Libraries that it loads
+at run time are not known here; `penstock ctl status` shows I/O that control misses.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ __all__ = [
 
 
 class Controllability(IntEnum):
-    """How much of a program's I/O control reaches."""
+    """How much of the I/O of a program is controlled."""
 
     CONTROLLABLE = 0
     PARTLY = 1
@@ -48,7 +47,7 @@ class Controllability(IntEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that speaks against control, or that is worth knowing."""
+    """A reason against control, or a remark (verdict CONTROLLABLE)."""
 
     verdict: Controllability
     what: str
@@ -57,23 +56,23 @@ class Finding:
 
 @dataclass(frozen=True)
 class CheckReport:
-    """What is known of a program."""
+    """The result of the examination of a program."""
 
     program: str
-    """As it was named."""
+    """The program as the user named it."""
     examined: tuple[str, ...]
-    """The file, after a script its interpreter, then the libraries."""
+    """Paths of the program, of the interpreter if it is a script, and of libraries."""
     findings: tuple[Finding, ...]
 
     @property
     def verdict(self) -> Controllability:
-        """The worst of the findings."""
+        """The worst verdict of the findings."""
         return max(
             (f.verdict for f in self.findings), default=Controllability.CONTROLLABLE
         )
 
 
-#: Calls that move data of files, and that the preload library may not wrap.
+#: Kind of call -> calls that move file data and that the library may not wrap.
 UNCOVERED: Final = {
     "formatted input": (
         *("fscanf", "__isoc99_fscanf", "__isoc23_fscanf", "vfscanf"),
@@ -88,7 +87,7 @@ _BYPASSES: Final = {
     "io_uring": ("io_uring_queue_init", "io_uring_queue_init_params", "io_uring_setup"),
     "libaio": ("io_submit",),
 }
-#: The C library and what belongs to it: it is what control stands in front of.
+#: Beginnings of the names of the C library and its parts, which are not examined.
 _SYSTEM: Final = ("linux-vdso", "ld-linux", "ld64", "libc.so", "libpthread.", "librt.")
 _LOADERS: Final = re.compile(r"ld-linux[\w-]*\.so\.\d+|ld64\.so\.\d+")
 _MACHINES: Final = {3: "x86", 40: "arm", 62: "x86-64", 183: "aarch64", 243: "riscv"}
@@ -107,8 +106,11 @@ def wrapped_calls() -> frozenset[str]:
 
 
 def check(program: str) -> CheckReport:
-    """Examine a program, given by its path or by a name that the shell would find."""
-    files = _followed(program)
+    """Examine a program, given by its path or by its name in PATH.
+
+    Raises `InputError` if there is no such program or it cannot be read.
+    """
+    files = _program_files(program)
     path = files[-1]
     elf = _read(path)
     if refusals := tuple(_refusals(path, elf)):
@@ -120,7 +122,7 @@ def check(program: str) -> CheckReport:
         (
             *_bypasses({path: elf, **libraries}),
             *_uncovered(elf),
-            *_unknown(elf, libraries),
+            *_unexamined(elf, libraries),
             *_refusals_of_others(path),
         ),
     )
@@ -129,29 +131,31 @@ def check(program: str) -> CheckReport:
 # --- The file -------------------------------------------------------------------------
 
 
-def _followed(program: str) -> list[Path]:
-    """Return the file of a program; if it is a script, its interpreter comes next."""
-    files = [_found(program)]
+def _program_files(program: str) -> list[Path]:
+    """Return the file of a program; for a script, its interpreter follows."""
+    files = [_find(program)]
     while interpreter := _interpreter(files[-1]):
         if len(files) > _SCRIPTS_MAX:
-            raise InputError("scripts that call one another", where=program)
-        files.append(_found(interpreter))
+            raise InputError(
+                "its interpreters are scripts of one another", where=program
+            )
+        files.append(_find(interpreter))
     return files
 
 
-def _found(program: str) -> Path:
-    found = shutil.which(program)
-    if found is None:
+def _find(program: str) -> Path:
+    path = shutil.which(program)
+    if path is None:
         raise InputError(
             "no such program, or not executable",
             where=program,
             remedy="give its path, or a name in PATH",
         )
-    return Path(found)
+    return Path(path)
 
 
 def _interpreter(path: Path) -> str:
-    """Return the interpreter of a script; empty if the file is none."""
+    """Return the interpreter of a script; empty if the file is not a script."""
     line = _head(path).partition(b"\n")[0]
     if not line.startswith(b"#!"):
         return ""
@@ -159,7 +163,9 @@ def _interpreter(path: Path) -> str:
     if words and Path(words[0]).name == "env":
         words = [w for w in words[1:] if not w.startswith("-") and "=" not in w]
     if not words:
-        raise InputError("a script without interpreter", where=str(path))
+        raise InputError(
+            "the first line of the script names no interpreter", where=str(path)
+        )
     return words[0]
 
 
@@ -171,12 +177,12 @@ def _head(path: Path) -> bytes:
         raise InputError(
             f"cannot be read: {error.strerror}",
             where=str(path),
-            remedy="ask its owner, or try it: `penstock run` never does harm",
+            remedy="ask its owner, or just try it with `penstock run --verbose`",
         ) from error
 
 
 def _read(path: Path) -> Elf:
-    # A program may be large, and only some pages of it are looked at.
+    # Mapped, because a program may be large and only a few pages of it are read.
     with path.open("rb") as stream:
         if os.fstat(stream.fileno()).st_size > 0:
             with closing(mmap.mmap(stream.fileno(), 0, prot=mmap.PROT_READ)) as data:
@@ -187,20 +193,20 @@ def _read(path: Path) -> Elf:
             if elf is not None:
                 return elf
     raise InputError(
-        "neither a program nor a script",
+        "not a program and not a script",
         where=str(path),
-        remedy="a script names its interpreter in its first line, e.g. #!/bin/sh",
+        remedy="if it is a script, begin it with a line like #!/bin/sh",
     )
 
 
 def _libraries(path: Path, elf: Elf) -> dict[Path, Elf]:
-    """Return the libraries that the loader would map, without those of the system.
+    """Return the libraries that the loader would map, without the C library.
 
-    The loader is asked itself: it maps and names them, and runs nothing of them.
+    The loader lists them itself (LD_TRACE_LOADED_OBJECTS) and runs none of their code.
     """
     command = [elf.interpreter, str(path.absolute())]
     try:
-        said = subprocess.run(  # noqa: S603 - a loader of glibc
+        listing = subprocess.run(  # noqa: S603 - a loader of glibc
             command,
             env={**os.environ, "LD_TRACE_LOADED_OBJECTS": "1"},
             capture_output=True,
@@ -209,7 +215,9 @@ def _libraries(path: Path, elf: Elf) -> dict[Path, Elf]:
         ).stdout
     except (OSError, subprocess.TimeoutExpired):
         return {}
-    paths = re.findall(r"^\s*(?:\S+ => )?(/\S+) \(0x", os.fsdecode(said), re.MULTILINE)
+    paths = re.findall(
+        r"^\s*(?:\S+ => )?(/\S+) \(0x", os.fsdecode(listing), re.MULTILINE
+    )
     return {
         Path(name): _read(Path(name))
         for name in paths
@@ -217,52 +225,52 @@ def _libraries(path: Path, elf: Elf) -> dict[Path, Elf]:
     }
 
 
-# --- What speaks against control ------------------------------------------------------
+# --- Findings -------------------------------------------------------------------------
 
 
 def _refusals(path: Path, elf: Elf) -> Iterator[Finding]:
-    """Find why the preload library would not be loaded, or would see nothing."""
+    """Yield the reason why the library would not be loaded, if there is one."""
     if reason := _reason_to_refuse(elf):
         yield Finding(Controllability.NOT, *reason)
     elif _gains_rights(path):
         yield Finding(
             Controllability.NOT,
             "it runs with more rights than its caller, so the loader preloads nothing",
-            "start it as the user whose rights it takes, or use a mount",
+            f"start it as the user whose rights it takes, or {_MOUNT}",
         )
 
 
 def _refusals_of_others(path: Path) -> Iterator[Finding]:
-    """Find why it could not be controlled if another user started it."""
+    """Yield the reason why it is not controlled if another user starts it."""
     if _gives_rights(path):
         yield Finding(
             Controllability.PARTLY,
-            "it gives its caller more rights: for other users it is not controlled, "
-            "since the loader preloads nothing",
-            f"nothing, if only you start it; else {_MOUNT}",
+            "it gives its caller more rights: the loader preloads nothing for other "
+            "users, so it is not controlled for them",
+            f"nothing to do if only you start it; else {_MOUNT}",
         )
 
 
 def _reason_to_refuse(elf: Elf) -> tuple[str, str] | None:
-    if elf.kind != _read(_OWN).kind:
+    if elf.platform != _read(_OWN).platform:
         machine = _MACHINES.get(elf.machine, f"processor {elf.machine}")
         return (
             f"it is a program of {elf.bits} bits for {machine}",
-            "build it for this machine; do not preload the library for it",
+            "build it for this machine; the library cannot be preloaded for it",
         )
     if elf.is_go:
-        return "Go programs call the kernel themselves", _MOUNT
+        return "Go programs make system calls without the C library", _MOUNT
     if not elf.interpreter:
-        return "it is static: there is no loader that could preload", _RELINK
+        return "it is linked statically, so no loader can preload the library", _RELINK
     if not _LOADERS.fullmatch(Path(elf.interpreter).name):
         return f"its C library is not glibc ({elf.interpreter})", _RELINK
     if not Path(elf.interpreter).exists():
-        return f"its loader is not here ({elf.interpreter})", "install it"
+        return f"its loader does not exist ({elf.interpreter})", "install it"
     return None
 
 
 def _gains_rights(path: Path) -> bool:
-    """Tell whether the kernel would give the program other rights than its caller's."""
+    """Return whether the program gets more rights if this user starts it."""
     status, user = path.stat(), os.geteuid()
     other_user = status.st_mode & stat.S_ISUID and status.st_uid != user
     groups = {os.getegid(), *os.getgroups()}
@@ -271,7 +279,7 @@ def _gains_rights(path: Path) -> bool:
 
 
 def _gives_rights(path: Path) -> bool:
-    """Tell whether the kernel would give the program other rights than somebody's."""
+    """Return whether the program gets more rights if some user starts it."""
     is_set = path.stat().st_mode & (stat.S_ISUID | stat.S_ISGID)
     return bool(is_set) or _is_capable(path)
 
@@ -279,7 +287,7 @@ def _gives_rights(path: Path) -> bool:
 def _is_capable(path: Path) -> bool:
     try:
         return "security.capability" in os.listxattr(path)
-    except OSError:  # A file system without attributes.
+    except OSError:  # A file system without extended attributes.
         return False
 
 
@@ -289,7 +297,7 @@ def _bypasses(files: Mapping[Path, Elf]) -> Iterator[Finding]:
         if users:
             yield Finding(
                 Controllability.PARTLY,
-                f"{users[0]} can do I/O with {name}, which control does not see",
+                f"{users[0]} can use {name}, which is not controlled",
                 f"choose another I/O engine in its settings, or {_MOUNT}",
             )
 
@@ -301,25 +309,25 @@ def _uncovered(elf: Elf) -> Iterator[Finding]:
         if used:
             yield Finding(
                 Controllability.PARTLY,
-                f"calls that control does not see, {meaning}: {', '.join(used)}",
-                "nothing, if little goes through them; `penstock ctl status` shows it",
+                f"it uses calls that are not controlled ({meaning}): {', '.join(used)}",
+                "ignore it if little data goes through them; see `penstock ctl status`",
             )
 
 
-def _unknown(elf: Elf, libraries: Mapping[Path, Elf]) -> Iterator[Finding]:
-    """Find what was not examined; it need not speak against control."""
+def _unexamined(elf: Elf, libraries: Mapping[Path, Elf]) -> Iterator[Finding]:
+    """Yield remarks on libraries that were not examined."""
     named = {name for file in (elf, *libraries.values()) for name in file.needed}
     missing = named - {path.name for path in libraries}
     absent = sorted(name for name in missing if not name.startswith(_SYSTEM))
     if absent:
         yield Finding(
             Controllability.CONTROLLABLE,
-            f"libraries that are not found were not examined: {', '.join(absent)}",
-            "set LD_LIBRARY_PATH as for the program",
+            f"these libraries were not found and not examined: {', '.join(absent)}",
+            "set LD_LIBRARY_PATH as you do for the program",
         )
     if "dlopen" in elf.imports:
         yield Finding(
             Controllability.CONTROLLABLE,
-            "libraries that it loads while it runs were not examined",
-            "try it: `penstock ctl status` shows uncontrolled bytes",
+            "libraries that it loads at run time were not examined",
+            "run it, and look for uncontrolled bytes in `penstock ctl status`",
         )

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""A job on one node: its page, its processes, and the note beside the page.
+"""A job on one node: its page, its processes, and a note beside the page.
 
-The note is what the next agent needs to take the page up again. A job is over when all
-the processes that entered have ended, and one that the batch system has registered when
-its page is removed; what it has left behind goes on without control.
+The note is a file with all that a later agent needs to reopen the page. A job is over
+when all its attached processes have ended; a job that the batch system has registered
+is over when its page is removed. Processes that outlive the job run without a limit.
 
-The page is the user's: whatever is in it may be wrong, and `PageError` says that it is
-no page any more.
+The page file belongs to the user of the job, so its contents may be wrong. A page that
+is damaged raises `PageError`.
 """
 
 from __future__ import annotations
@@ -39,37 +39,44 @@ from penstock.live.node.page import (
 from penstock.live.staging.drainers import Drainer, Leftover
 from penstock.live.wire.messages import AgentConfig, JobCounters, JobJoined
 
-__all__ = ["LocalJob", "Note", "started_at"]
+__all__ = ["JobNote", "LocalJob", "process_start_ticks"]
 
-#: A call that has been in flight for longer was killed there (s).
+#: A call that is in flight for longer is taken for killed (s).
 _IN_FLIGHT_S: Final = 30.0
 #: How long the thread of a page sleeps at most (s).
 _SLEEP_S: Final = 1.0
-#: How long it rests after a post, whatever its user writes into the page (s).
-_REST_S: Final = 0.001
+#: Least time between two posts, whatever the user writes into the page (s).
+_POST_GAP_S: Final = 0.001
 _LOG: Final = logging.getLogger("penstock.agent")
 _MODES: Final = {"control": Mode.CONTROL, "dry-run": Mode.DRY_RUN, "off": Mode.OFF}
 
 
-class Note(msgspec.Struct):
-    """What is kept beside a page."""
+class JobNote(msgspec.Struct):
+    """The contents of the note beside a page, stored as JSON.
 
-    job: str
-    """The user's number, a colon and the name."""
+    The quoted names are the keys in the file, which agents of other versions read.
+    """
+
+    job_key: str = msgspec.field(name="job")
+    """``user id:job name``."""
     user: int
+    """User id of the owner."""
     group: int
+    """Group id of the owner."""
     nodes: int
-    volume: float
+    """Number of nodes of the job; 0: unknown."""
+    volume_bytes: float = msgspec.field(name="volume")
+    """Volume of each operation; 0: unknown."""
     account: str = ""
-    """What the batch system charges for it."""
+    """Account that the batch system charges."""
     registered: bool = False
-    """Whether the batch system says when it is over."""
-    members: dict[int, int] = {}
-    """Process -> when it was started (clock ticks after boot)."""
+    """Whether the batch system decides when the job is over."""
+    processes: dict[int, int] = msgspec.field(default_factory=dict, name="members")
+    """Process id -> start of the process (clock ticks after boot)."""
 
 
-def started_at(pid: int) -> int | None:
-    """Return when a process was started (clock ticks after boot); None if it ended."""
+def process_start_ticks(pid: int) -> int | None:
+    """Return the start of a process (clock ticks after boot); None if it has ended."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -79,35 +86,45 @@ def started_at(pid: int) -> int | None:
 
 
 class LocalJob:
-    """A page that is being served.
+    """A job on this node and its page.
 
     Parameters
     ----------
+    note
+        The contents of the note.
+    page
+        The page, open; a thread of this object closes it.
     on_post
-        Called in another thread, with the key of the job, when a phase begins.
+        Called in that thread with the key of the job when an operation begins or an
+        announced phase ends.
     """
 
-    def __init__(self, note: Note, page: Page, on_post: Callable[[str], None]) -> None:
+    def __init__(
+        self, note: JobNote, page: Page, on_post: Callable[[str], None]
+    ) -> None:
         self.note = note
         self.page = page
-        self.is_watched = True
-        """Whether it has, or may have, an operation."""
-        self.look_at = 0.0
-        """When its counters are to be reported next (s)."""
-        self._written, self._controlled, self._uncontrolled = WrittenBytes(), 0, 0.0
+        self.may_operate = True
+        """False if no operation is going on and none has just ended."""
+        self.report_due_s = 0.0
+        """When its counters are due to be reported (s, monotonic)."""
+        self._written = WrittenBytes()
+        self._controlled_bytes, self._uncontrolled_bytes = 0, 0.0
         self._drainer = Drainer(page.path, note.user, note.group)
-        self._staged, self._drained, self._drained_at = 0, 0, -inf
-        self._refusal_said = False
-        self._over = threading.Event()
+        self._staged_bytes, self._drained_bytes, self._drained_s = 0, 0, -inf
+        self._refusal_logged = False
+        self._closed = threading.Event()
         self._thread = threading.Thread(
             target=self._watch, args=(on_post,), name=page.path.stem, daemon=True
         )
         self._thread.start()
 
     @classmethod
-    def create(cls, folder: Path, note: Note, on_post: Callable[[str], None]) -> Self:
-        """Make a page that only the user of the job can map."""
-        path = folder / f"{sha256(note.job.encode()).hexdigest()[:20]}.page"
+    def create(
+        cls, folder: Path, note: JobNote, on_post: Callable[[str], None]
+    ) -> Self:
+        """Create a page that only the user of the job can map."""
+        path = folder / f"{sha256(note.job_key.encode()).hexdigest()[:20]}.page"
         path.unlink(missing_ok=True)
         page = Page.create(path)
         try:
@@ -120,15 +137,15 @@ class LocalJob:
         return cls(note, page, on_post)
 
     @classmethod
-    def adopt(cls, path: Path, on_post: Callable[[str], None]) -> Self | None:
-        """Take a page up again; None, and its files go, if it is none any more."""
+    def reopen(cls, path: Path, on_post: Callable[[str], None]) -> Self | None:
+        """Reopen the page; delete it and return None if it is no longer valid."""
         try:
             data = path.with_suffix(".note").read_bytes()
-            note = msgspec.json.decode(data, type=Note)
-            note.members = {
+            note = msgspec.json.decode(data, type=JobNote)
+            note.processes = {
                 pid: start
-                for pid, start in note.members.items()
-                if started_at(pid) == start
+                for pid, start in note.processes.items()
+                if process_start_ticks(pid) == start
             }
             return cls(note, Page.open(path), on_post)
         except (OSError, msgspec.MsgspecError, InputError):
@@ -137,132 +154,148 @@ class LocalJob:
 
     @property
     def key(self) -> str:
-        """The user's number, a colon and the name."""
-        return self.note.job
+        """``user id:job name``."""
+        return self.note.job_key
 
-    def joining(self) -> JobJoined:
-        """Return the message with which the job joins the controller."""
+    def joined_message(self) -> JobJoined:
+        """Return the message that tells the controller of the job."""
         note = self.note
         group = note.account or str(note.group)
-        return JobJoined(note.job, note.user, group, note.nodes, note.volume)
+        return JobJoined(note.job_key, note.user, group, note.nodes, note.volume_bytes)
 
     @property
     def is_over(self) -> bool:
-        """Whether it has no process any more, or the batch system says so."""
+        """Whether all processes have ended, or the batch system removed the page."""
         if self.note.registered:
             return self.page.is_removed
-        return not self.note.members
+        return not self.note.processes
 
     # --- Processes --------------------------------------------------------------------
 
     def add(self, pid: int) -> None:
-        """Count a process as a part of the job."""
-        start = started_at(pid)
+        """Add a process to the job, unless it has ended."""
+        start = process_start_ticks(pid)
         if start is not None:
-            self.note.members[pid] = start
+            self.note.processes[pid] = start
             self._save()
 
     def register(self, account: str, nodes: int) -> None:
-        """Note what the batch system knows of the job."""
+        """Record that the batch system has registered the job."""
         self.note.account, self.note.nodes = account, nodes
         self.note.registered = True
         self._save()
 
     def remove(self, pid: int) -> None:
-        """Note the end of a process."""
-        if self.note.members.pop(pid, None) is not None and not self.is_over:
+        """Remove a process that has ended."""
+        if self.note.processes.pop(pid, None) is not None and not self.is_over:
             self._save()
 
     def _save(self) -> None:
         path = self.page.path.with_suffix(".note")
         fresh = path.with_suffix(".new")
-        # Without its note the page is lost at the next restart, but nothing else.
+        # If this fails, only a later agent is affected: it cannot reopen the page.
         with suppress(OSError):
             fresh.write_bytes(msgspec.json.encode(self.note))
             fresh.replace(path)
 
     # --- The page ---------------------------------------------------------------------
 
-    def apply(self, terms: AgentConfig) -> None:
-        """Let these terms hold."""
+    def apply(self, config: AgentConfig) -> None:
+        """Write the configuration of the agent into the page."""
         page = self.page
-        page.gap_s = terms.gap_s
-        page.share(reads=Bucket.MAIN if terms.reads else None)
-        if page.mode != _MODES[terms.mode]:
-            page.mode = _MODES[terms.mode]
-        self.is_watched = terms.mode != "off"
+        page.gap_s = config.gap_s
+        page.share(reads=Bucket.MAIN if config.reads else None)
+        if page.mode != _MODES[config.mode]:
+            page.mode = _MODES[config.mode]
+        self.may_operate = config.mode != "off"
 
-    def counts(self, gap: float, *, reads: bool) -> JobCounters:
-        """Return the counters; a job that is idle for long is not watched any more.
+    def read_counters(self, gap_s: float, *, reads: bool) -> JobCounters:
+        """Return the counters of the page, and update `may_operate`.
 
-        `gap` is the time without I/O that ends an operation (s).
+        Parameters
+        ----------
+        gap_s
+            Silence that ends an operation (s).
+        reads
+            Whether reads are controlled; if not, they are not counted.
         """
         classes = (IoClass.WRITE, IoClass.READ) if reads else (IoClass.WRITE,)
         posts = self.page.posts
         drains = self.page.counters(IoClass.DRAIN)
         calls = [self.page.counters(kind) for kind in classes]
-        said, staged = self.page.announced, self.page.staged
-        self._controlled = calls[0].moved_bytes + staged.absorbed_bytes
-        self._staged = max(staged.absorbed_bytes - staged.drained_bytes, 0)
-        self._note_refusals(staged.refused_files)
-        now = time.monotonic()
-        quiet = _quiet(calls, now)
-        lives = drains.waiting_calls > 0 or self._stirs(quiet, said, staged, now)
-        phases = max(said.begun - said.ended, 0) if lives else 0
-        left = self._staged if lives else 0
-        idle = 0.0 if phases or left else quiet
-        # Twice: a report that is lost must not be the one that tells of the end.
-        self.is_watched = idle < 2.0 * gap
+        announced, staged = self.page.announced, self.page.staged
+        self._controlled_bytes = calls[0].moved_bytes + staged.absorbed_bytes
+        self._staged_bytes = max(staged.absorbed_bytes - staged.drained_bytes, 0)
+        self._log_refusals(staged.refused_files)
+        now_s = time.monotonic()
+        quiet_s = _quiet_time(calls, now_s)
+        alive = drains.waiting_calls > 0 or self._was_active(
+            quiet_s, announced, staged, now_s
+        )
+        phases = max(announced.begun - announced.ended, 0) if alive else 0
+        staged_bytes = self._staged_bytes if alive else 0
+        idle_s = 0.0 if phases or staged_bytes else quiet_s
+        # Twice the gap: if the report of the end is lost, another one follows.
+        self.may_operate = idle_s < 2.0 * gap_s
         return JobCounters(
             job_key=self.key,
             posts=posts,
             moved_bytes=float(sum(c.moved_bytes for c in (*calls, drains))),
             held_up_s=sum(c.held_up_s for c in (*calls, drains)),
             waiting=any(c.waiting_calls for c in calls),
-            idle_s=idle,
+            idle_s=idle_s,
             bypassed=self.page.bypass_setups,
-            uncontrolled_bytes=self._uncontrolled,
-            announced_bytes=float(said.volume_bytes),
+            uncontrolled_bytes=self._uncontrolled_bytes,
+            announced_bytes=float(announced.volume_bytes),
             phases=phases,
-            staged_bytes=float(left),
-            quiet_s=quiet,
+            staged_bytes=float(staged_bytes),
+            quiet_s=quiet_s,
         )
 
-    def _stirs(self, quiet: float, said: Announced, staged: Staged, now: float) -> bool:
-        """Return whether a call, a word or a drain was seen of late.
+    def _was_active(
+        self, quiet_s: float, announced: Announced, staged: Staged, now_s: float
+    ) -> bool:
+        """Return whether a call, an announcement or a drain happened recently.
 
-        A process that was killed in a phase never ends it, nor drains what it staged.
+        If not, open phases and staged bytes are ignored: the process that was to end
+        them was killed.
         """
-        if staged.drained_bytes != self._drained:
-            self._drained, self._drained_at = staged.drained_bytes, now
-        return min(quiet, now - said.last_s, now - self._drained_at) < _IN_FLIGHT_S
+        if staged.drained_bytes != self._drained_bytes:
+            self._drained_bytes, self._drained_s = staged.drained_bytes, now_s
+        latest_s = max(announced.last_s, self._drained_s)
+        return min(quiet_s, now_s - latest_s) < _IN_FLIGHT_S
 
-    def _note_refusals(self, refused: int) -> None:
-        """Say once that files cannot be staged: where it is said why may be missing."""
-        if refused and not self._refusal_said:
-            self._refusal_said = True
+    def _log_refusals(self, refused_files: int) -> None:
+        """Log once that files cannot be staged.
+
+        The details are in the log of the journal folder, which may be missing.
+        """
+        if refused_files and not self._refusal_logged:
+            self._refusal_logged = True
             _LOG.warning(
-                "job %s writes files through that cannot be staged: is its folder for "
-                "journals there, with room, and may it be written?",
+                "job %s: some files cannot be staged and are written directly (check "
+                "that its journal folder exists, is writable and has free space)",
                 self.key,
             )
 
     def keep_draining(self) -> None:
-        """Have what is staged drained beside the programs."""
-        folder = self.page.journal_folder if self._staged else None
+        """Keep a drainer running as long as data is staged."""
+        folder = self.page.journal_folder if self._staged_bytes else None
         if folder is not None:
             self._drainer.keep(folder)
 
-    def look_for_bypass(self, members: Iterable[int]) -> None:
-        """Compare what the kernel counts with what control has seen.
+    def measure_bypass(self, processes: Iterable[int]) -> None:
+        """Compare the bytes that the kernel has counted with those that control saw.
 
-        For a thread of its own: there may be many processes.
+        This takes long if there are many processes; call it in a separate thread.
         """
-        written = self._written.look(members)
-        self._uncontrolled = max(self._uncontrolled, float(written - self._controlled))
+        written_bytes = self._written.measure(processes)
+        self._uncontrolled_bytes = max(
+            self._uncontrolled_bytes, float(written_bytes - self._controlled_bytes)
+        )
 
     def leftovers(self) -> list[Leftover]:
-        """Return what its processes may have left behind when they have ended."""
+        """Return the journal folder that ended processes may have left data in."""
         with suppress(PageError, OSError):
             folder, note = self.page.journal_folder, self.note
             if folder is not None:
@@ -270,38 +303,41 @@ class LocalJob:
         return []
 
     def close(self, *, remove: bool = False) -> None:
-        """Grant everything and serve the page no more; its thread unmaps it."""
-        if not self._over.is_set():
+        """Remove the limit and stop serving the page; its thread unmaps it.
+
+        With `remove`, delete the page and its note as well.
+        """
+        if not self._closed.is_set():
             with suppress(PageError):
                 self.page.grant(inf)
         if remove:
             _remove(self.page.path)
-        self._over.set()
+        self._closed.set()
         self.page.wake_watcher()
 
     def _watch(self, on_post: Callable[[str], None]) -> None:
         page = self.page
         try:
             seen = page.posts, page.announced.ended
-            while not self._over.is_set():
+            while not self._closed.is_set():
                 now = page.wait_for_post(seen[0], _SLEEP_S), page.announced.ended
-                if now != seen and not self._over.is_set():
+                if now != seen and not self._closed.is_set():
                     seen = now
                     on_post(self.key)
-                    self._over.wait(_REST_S)
+                    self._closed.wait(_POST_GAP_S)
         except PageError:
+            # The report that follows meets the same error and removes the job.
             on_post(self.key)
-        self._over.wait()
+        self._closed.wait()
         page.close()
 
 
-def _quiet(calls: Sequence[Counters], now: float) -> float:
-    """Return for how long there was no call (s); 0 while one is in flight."""
-    quiet = max(now - max(c.last_active_s for c in calls), 0.0)
-    in_flight = (
-        any(c.begun_calls > c.ended_calls for c in calls) and quiet < _IN_FLIGHT_S
-    )
-    return 0.0 if in_flight or any(c.waiting_calls for c in calls) else quiet
+def _quiet_time(calls: Sequence[Counters], now_s: float) -> float:
+    """Return the time since the last call (s); 0 while a call is in flight."""
+    quiet_s = max(now_s - max(c.last_active_s for c in calls), 0.0)
+    in_flight = any(c.begun_calls > c.ended_calls for c in calls)
+    waits = any(c.waiting_calls for c in calls)
+    return 0.0 if waits or (in_flight and quiet_s < _IN_FLIGHT_S) else quiet_s
 
 
 def _remove(path: Path) -> None:

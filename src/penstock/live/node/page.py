@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: MIT
-"""The page: what the processes of a job on one node share with the agent.
+"""The page: the memory that the processes of a job share with the agent of their node.
 
-The layout is that of `penstock.live.node.page_layout`, the equations are in
-``native/shim/page.h``. A bucket grants bytes by the curve
-``G(t) = G0 + rate (t - t0)`` and
-counts the bytes charged to it; the preload library lets a call return when the curve
-has reached the call's finish tag. A grant published here continues the curve in force,
-so that what a job owes stays owed, and is served at the new rate.
+``native/shim/page.h`` defines the page: the layout, the equations of pacing, and which
+side writes which word; `penstock.live.node.page_layout` has the same layout. This
+module is the agent's side. It publishes grants, leases and modes, and reads counters.
 
-The page never waits and has no lock: one agent writes the grants, any number of
-processes count. Times are ``CLOCK_MONOTONIC`` in nanoseconds, rates bytes per second.
+A bucket grants bytes along the curve ``G(t) = G0 + rate (t - t0)`` and counts the bytes
+charged to it. The preload library lets a call return when the curve has reached the
+finish tag of the call. A new grant continues the curve in force, so the debt of a job
+stays and is served at the new rate.
 
-Here the page is read and written through its descriptor: its file belongs to the user
-of the job, who can shrink it, and who touches mapped memory that has gone from the file
-is killed (SIGBUS). A page that is spoilt raises `PageError`; only the kernel looks at
-the mapping, at the words to sleep on.
+The page file belongs to the user of the job, who can truncate it; a process that then
+touches the mapping is killed (SIGBUS). Therefore this module reads and writes the page
+with ``pread`` and ``pwrite``, and uses the mapping only for futex addresses, which the
+kernel checks. A damaged page raises `PageError`.
+
+Times are ``CLOCK_MONOTONIC``. Rates are in bytes per second; the page scales them.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import mmap
 import os
 import stat
 import time
+from contextlib import ExitStack
 from ctypes import Structure, c_uint32, c_uint64
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,15 +66,16 @@ __all__ = [
     "Staged",
 ]
 
-#: No lease is longer: the preload library believes none that is.
+#: Longest lease (s); the preload library ignores longer ones.
 LEASE_MAX_S: Final = 60.0
-#: A gap between calls longer than this ends a phase.
+#: Default silence that ends an operation (s).
 GAP_S: Final = 0.1
-#: Unused grant, as a time, that a shorter gap keeps: late wake-ups cost nothing.
+#: Unused grant that a call may use, as a time (s): a late wake-up costs no bandwidth.
 CREDIT_S: Final = GAP_S
-#: Debt, as a time, that is carried to the next call rather than slept.
+#: Debt that is carried over to the next call instead of slept, as a time (s).
 SLACK_S: Final = 0.002
 
+#: A waiting call renews its heartbeat every 50 ms; with an older one it was killed.
 _HEARTBEAT_STALE_NS: Final = 200_000_000
 _FUTEX_WAIT: Final = 0
 _FUTEX_WAKE: Final = 1
@@ -85,23 +88,23 @@ class PageError(InputError):
 
 @dataclass(frozen=True)
 class Counters:
-    """What the calls of one class have done since the page was made.
+    """The counters of one class of calls since the page was created.
 
     Parameters
     ----------
     begun_calls, ended_calls
-        The difference is in flight (or was killed there).
+        Numbers of calls. The difference is in flight, or was killed during the call.
     moved_bytes
         Bytes that the kernel took or gave.
     held_up_s
-        Time that callers were held up, added over callers; in a dry run, the time
-        that they would have been.
+        Time that calls were held up, summed over callers (s); in a dry run, the time
+        for which control would have held them up.
     waiting_calls
-        Callers that sleep now. One that was killed in its sleep is counted as long
-        as others sleep too.
+        Calls that wait now. A call that was killed while it waited is counted as long
+        as other calls wait.
     last_active_s, resumed_s
-        Monotonic time of the latest activity (a clock tick early, at most), and of the
-        first call of this class after a gap; 0 if there was none.
+        Monotonic time of the latest activity (it may lag by one clock tick), and of the
+        first call after a gap (s); 0 if there was none.
     """
 
     begun_calls: int
@@ -115,15 +118,15 @@ class Counters:
 
 @dataclass(frozen=True)
 class Staged:
-    """What has been staged since the page was made.
+    """The counters of staging since the page was created.
 
     Parameters
     ----------
     absorbed_bytes, drained_bytes
-        Bytes written into journals, and from journals into files by these processes;
-        those are counted and paced as writes.
+        Bytes written into journals, and from journals into files. Draining is counted
+        and paced as writing.
     refused_files
-        Files that could not be staged: see the log in the folder of the journals.
+        Files that could not be staged; the log in the journal folder says why.
     """
 
     absorbed_bytes: int
@@ -133,16 +136,16 @@ class Staged:
 
 @dataclass(frozen=True)
 class Announced:
-    """What the program has said of its I/O phases; see ``native/shim/penstock.h``.
+    """Phases that the program has announced; see ``native/shim/penstock.h``.
 
     Parameters
     ----------
     volume_bytes
-        Bytes that it said it would move, in all phases so far.
+        Announced volume of all phases so far.
     begun, ended
-        Phases; the difference goes on (or its process was killed).
+        Numbers of phases. The difference is under way, or its process was killed.
     last_s
-        Monotonic time of the latest word; 0 if there was none.
+        Monotonic time of the latest announcement (s); 0 if there was none.
     """
 
     volume_bytes: int
@@ -152,37 +155,37 @@ class Announced:
 
 
 class Page:
-    """A page; make one with `Page.create` or `Page.open`.
+    """A page; get one with `Page.create` or `Page.open`.
 
-    The file may be removed while it is served: who has the page keeps it.
+    If the file is removed, this object and the processes that map it can still use it.
     """
 
     def __init__(self, path: Path, descriptor: int, memory: mmap.mmap) -> None:
         self.path = path
         self._file = descriptor
-        # For futexes and tests: to touch it is not safe.
+        # Only for futex addresses and tests: reading it may raise SIGBUS.
         self._view = PageWords.from_buffer(memory)
 
     @classmethod
     def create(cls, path: Path, *, mode: Mode = Mode.CONTROL) -> Self:
-        """Make a page that only this user can map: no lease, no limit, one bucket."""
+        """Create a page that only this user can map: no lease, no limit, one bucket."""
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-        page = cls(path, *_mapped(path, flags, fresh=True))
-        made = PageWords(version=VERSION, size=SIZE, mode=mode, floor_rate=UNLIMITED)
-        made.gap_ns = round(GAP_S * 1e9)
-        for place in made.buckets:
-            place.curve[0].rate = UNLIMITED
-            place.curve[0].check = check_word(place.curve[0])
-        page._put(0, made)
-        # A process that maps the page before this line finds no page.
-        page._put(PageWords.magic.offset, c_uint64(MAGIC))
+        page = cls(path, *_map_file(path, flags, fresh=True))
+        words = PageWords(version=VERSION, size=SIZE, mode=mode, floor_rate=UNLIMITED)
+        words.gap_ns = round(GAP_S * 1e9)
+        for bucket in words.buckets:
+            bucket.curve[0].rate = UNLIMITED
+            bucket.curve[0].check = check_word(bucket.curve[0])
+        page._write(0, words)
+        # The magic number last: until then, a process does not take it for a page.
+        page._write(PageWords.magic.offset, c_uint64(MAGIC))
         return page
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Take up a page that exists, e.g. after a restart of the agent."""
+        """Open an existing page, e.g. after a restart of the agent."""
         flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-        page = cls(path, *_mapped(path, flags, fresh=False))
+        page = cls(path, *_map_file(path, flags, fresh=False))
         try:
             page._read()
         except PageError:
@@ -191,43 +194,46 @@ class Page:
         return page
 
     def _read(self) -> PageWords:
-        """Return a copy of the page as it is now."""
+        """Return a copy of the page.
+
+        Each word is right by itself; two words may be from different instants.
+        """
         try:
             data = os.pread(self._file, ctypes.sizeof(PageWords), 0)
         except OSError as error:
-            raise self._spoilt(error.strerror or str(error)) from None
+            raise self._damaged(error.strerror or str(error)) from None
         if len(data) < ctypes.sizeof(PageWords):
-            raise self._spoilt("its file was cut off")
+            raise self._damaged("the file was truncated")
         copy = PageWords.from_buffer_copy(data)
         if (copy.magic, copy.version, copy.size) != (MAGIC, VERSION, SIZE):
-            raise self._spoilt(f"not a page of version {VERSION}")
+            raise self._damaged(f"not a page of version {VERSION}")
         return copy
 
-    def _put(self, offset: int, words: Any) -> None:
-        """Write `words`, something of ctypes, at an offset."""
+    def _write(self, offset: int, words: Any) -> None:
+        """Write `words`, a ctypes object, at an offset."""
         try:
             os.pwrite(self._file, words, offset)
         except OSError as error:
-            raise self._spoilt(error.strerror or str(error)) from None
+            raise self._damaged(error.strerror or str(error)) from None
 
-    def _spoilt(self, reason: str) -> PageError:
-        remedy = "remove it; its user or another version of penstock has changed it"
+    def _damaged(self, reason: str) -> PageError:
+        remedy = "its user or another version of penstock has changed it; remove it"
         return PageError(reason, where=str(self.path), remedy=remedy)
 
     @property
     def file_id(self) -> tuple[int, int]:
-        """Device and inode of its file, by which journals name it."""
+        """Device and inode of the file; journals refer to the page by these."""
         status = os.fstat(self._file)
         return status.st_dev, status.st_ino
 
     @property
     def is_removed(self) -> bool:
-        """Whether its file has no name any more."""
+        """Whether the file was removed."""
         return os.fstat(self._file).st_nlink == 0
 
     def close(self) -> None:
-        """Let the page go; the file stays, and its lease ends by itself."""
-        # The memory is unmapped with the last view of it.
+        """Close the page; the file stays, and its lease ends by itself."""
+        # Dropping the last view unmaps the memory.
         if self.__dict__.pop("_view", None) is not None:
             os.close(self._file)
 
@@ -242,38 +248,38 @@ class Page:
     ) -> None:
         self.close()
 
-    # --- What the agent grants ----------------------------------------------------
+    # --- Words that the agent writes ----------------------------------------------
 
     @property
     def mode(self) -> Mode:
-        """What the preload library does."""
+        """What the preload library does with calls."""
         return Mode(min(self._read().mode, max(Mode)))
 
     @mode.setter
     def mode(self, mode: Mode) -> None:
-        self._put(PageWords.mode.offset, c_uint32(mode))
+        self._write(PageWords.mode.offset, c_uint32(mode))
         for bucket in Bucket:
             self._wake(bucket)
 
     def share(self, *, reads: Bucket | None = Bucket.MAIN) -> None:
-        """Let reads draw on the writes' bucket, on their own, or on none (None)."""
+        """Set the bucket that reads draw on; None: reads are not paced."""
         place = PageWords.bucket_of.offset + IoClass.READ * ctypes.sizeof(c_uint32)
-        self._put(place, c_uint32(NO_BUCKET if reads is None else reads))
+        self._write(place, c_uint32(NO_BUCKET if reads is None else reads))
 
     def renew(self, duration_s: float, *, floor: float = math.inf) -> None:
-        """Let the grants hold for `duration_s` seconds from now.
+        """Let the grants hold for `duration_s` from now on.
 
-        Afterwards `floor` is granted, in bytes per second, to each bucket.
+        Afterwards each bucket is granted `floor` (bytes/s).
         """
         if not 0.0 <= duration_s <= LEASE_MAX_S:
             raise InputError(
                 f"a lease of {duration_s!r} s",
-                remedy=f"give 0 to {LEASE_MAX_S:g} s, and renew it in time",
+                remedy=f"give 0 to {LEASE_MAX_S:g} s and renew it in time",
             )
         end_ns = time.monotonic_ns() + round(duration_s * 1e9)
-        # One after the other, for an old lease with a new floor is none the worse.
-        self._put(PageWords.floor_rate.offset, c_uint64(rate_word(floor)))
-        self._put(PageWords.lease_ns.offset, c_uint64(end_ns))
+        # Two writes are enough: the old lease with the new floor does no harm.
+        self._write(PageWords.floor_rate.offset, c_uint64(rate_word(floor)))
+        self._write(PageWords.lease_ns.offset, c_uint64(end_ns))
 
     def grant(
         self,
@@ -283,58 +289,68 @@ class Page:
         credit_s: float = CREDIT_S,
         slack_s: float = SLACK_S,
     ) -> None:
-        """Grant `rate` bytes per second from now on; 0 pauses, infinity is no limit.
+        """Grant `rate` (bytes/s) from now on; 0 pauses, infinity is no limit.
 
-        The new curve begins where the old one is now, or, if there was no limit, at
-        what has been charged: the past is neither owed nor saved. Sleepers are woken
-        and look at the new curve.
+        The new curve continues the old one. If there was no limit, it starts at the
+        bytes charged so far: no debt, no credit. Waiting calls are woken.
+
+        Parameters
+        ----------
+        rate
+            The granted rate (bytes/s).
+        bucket
+            The bucket that is granted.
+        credit_s, slack_s
+            Credit and slack, as times at this rate (s); see ``native/shim/page.h``.
         """
-        word = rate_word(rate)
-        finite = 0.0 if math.isinf(rate) else rate
-        now = time.monotonic_ns()
-        place = self._read().buckets[bucket]
-        granted = granted_at(place, now)
+        scaled_rate = rate_word(rate)
+        finite_rate = 0.0 if math.isinf(rate) else rate
+        now_ns = time.monotonic_ns()
+        words = self._read().buckets[bucket]
+        granted_bytes = granted_at(words, now_ns)
         curve = CurveWords(
-            from_ns=now,
-            granted_bytes=place.charged_bytes if granted is None else granted,
-            rate=word,
-            credit_bytes=round(finite * credit_s),
-            slack_bytes=round(finite * slack_s),
+            from_ns=now_ns,
+            granted_bytes=(
+                words.charged_bytes if granted_bytes is None else granted_bytes
+            ),
+            rate=scaled_rate,
+            credit_bytes=round(finite_rate * credit_s),
+            slack_bytes=round(finite_rate * slack_s),
         )
         curve.check = check_word(curve)
-        number = place.grant_number + 1
-        at = PageWords.buckets.offset + bucket * ctypes.sizeof(BucketWords)
+        number = words.grant_number + 1
+        offset = PageWords.buckets.offset + bucket * ctypes.sizeof(BucketWords)
         spare = BucketWords.curve.offset + (number & 1) * ctypes.sizeof(CurveWords)
-        self._put(at + spare, curve)
-        self._put(at + BucketWords.grant_number.offset, c_uint32(number))
+        self._write(offset + spare, curve)
+        self._write(offset + BucketWords.grant_number.offset, c_uint32(number))
         self._wake(bucket)
 
     def grant_number(self, bucket: Bucket = Bucket.MAIN) -> int:
-        """Return how many grants were published, modulo 2^32."""
+        """Return the number of grants published so far, modulo 2^32."""
         return int(self._read().buckets[bucket].grant_number)
 
     def granted_bytes(self, bucket: Bucket = Bucket.MAIN) -> int | None:
-        """Return what the curve has granted until now, or None without a limit."""
+        """Return the bytes granted until now, G(now); None without a limit."""
         return granted_at(self._read().buckets[bucket], time.monotonic_ns())
 
     def charged_bytes(self, bucket: Bucket = Bucket.MAIN) -> int:
-        """Return what has been charged; beyond the curve, it is owed."""
+        """Return the bytes charged; those beyond `granted_bytes` are debt."""
         return int(self._read().buckets[bucket].charged_bytes)
 
     @property
     def stages(self) -> bool:
-        """Whether writes are staged, as long as the lease holds."""
+        """Whether writes are to be staged as long as the lease holds."""
         return bool(self._read().staging.mode)
 
     @stages.setter
     def stages(self, stages: bool) -> None:
-        at = PageWords.staging.offset + StagingWords.mode.offset
-        self._put(at, c_uint32(stages))
+        offset = PageWords.staging.offset + StagingWords.mode.offset
+        self._write(offset, c_uint32(stages))
 
-    # --- What the processes did ---------------------------------------------------
+    # --- Words that the processes write -------------------------------------------
 
     def counters(self, kind: IoClass) -> Counters:
-        """Return what the calls of one class have done."""
+        """Return the counters of one class of calls."""
         line = self._read().classes[kind]
         stale = time.monotonic_ns() - line.heartbeat_ns > _HEARTBEAT_STALE_NS
         return Counters(
@@ -349,15 +365,15 @@ class Page:
 
     @property
     def staged(self) -> Staged:
-        """What has been staged."""
-        # What is drained first: nothing is seen to be drained before it is absorbed.
+        """The counters of staging."""
+        # Read `drained_bytes` first, so that it never exceeds `absorbed_bytes`.
         drained = self._read().staging.drained_bytes
         staging = self._read().staging
         return Staged(staging.absorbed_bytes, drained, staging.refused_files)
 
     @property
     def journal_folder(self) -> Path | None:
-        """The folder that programs stage into; None: none that is known, or several."""
+        """The folder of the journals; None if there is none or more than one."""
         page = self._read()
         if page.staging.folder_state != FOLDER_KNOWN:
             return None
@@ -366,8 +382,8 @@ class Page:
 
     @property
     def announced(self) -> Announced:
-        """What the program has said of its I/O phases."""
-        # The end first: a phase is never seen to end before it has begun.
+        """The phases that the program has announced."""
+        # Read `phases_ended` first, so that it never exceeds `phases_begun`.
         ended = self._read().phases_ended
         page = self._read()
         return Announced(
@@ -376,42 +392,42 @@ class Page:
 
     @property
     def attached_processes(self) -> int:
-        """Programs that have mapped the page so far."""
+        """Number of process images that have mapped the page so far."""
         return int(self._read().attached_processes)
 
     @property
     def bypass_setups(self) -> int:
-        """Set-ups seen of I/O that cannot be controlled (io_uring, libaio)."""
+        """Number of set-ups seen of io_uring and libaio, which cannot be controlled."""
         return int(self._read().bypass_setups)
 
     @property
     def gap_s(self) -> float:
-        """Gap between calls, in seconds, that ends a phase."""
+        """Silence that ends an operation (s)."""
         return float(self._read().gap_ns * 1e-9)
 
     @gap_s.setter
     def gap_s(self, gap_s: float) -> None:
-        self._put(PageWords.gap_ns.offset, c_uint64(round(gap_s * 1e9)))
+        self._write(PageWords.gap_ns.offset, c_uint64(round(gap_s * 1e9)))
 
     @property
     def posts(self) -> int:
-        """I/O phases begun, modulo 2^32."""
+        """Number of operations begun, modulo 2^32."""
         return int(self._read().posts)
 
     @property
     def phase_begin_s(self) -> float:
-        """Monotonic time of the first call of the present I/O phase."""
+        """Monotonic time of the first call of the current phase (s)."""
         return float(self._read().phase_begin_ns * 1e-9)
 
     def wait_for_post(self, seen: int, timeout_s: float) -> int:
-        """Sleep until `posts` differs from `seen`, or `timeout_s`; return `posts`."""
+        """Sleep until `posts` is not `seen`, at most `timeout_s`; return `posts`."""
         limit = _Timespec(int(timeout_s), round(timeout_s % 1.0 * 1e9))
         _futex(self._address(PageWords.posts.offset), _FUTEX_WAIT, seen, limit)
         return self.posts
 
     def wake_watcher(self) -> None:
-        """End the sleep of whoever waits for a post."""
-        # Held here: the watcher may close the page meanwhile.
+        """Wake the thread in `wait_for_post`."""
+        # This reference keeps the memory mapped if that thread closes the page now.
         view = self.__dict__.get("_view")
         if view is not None:
             word = ctypes.addressof(view) + PageWords.posts.offset
@@ -433,8 +449,8 @@ _SYSCALL: Final = ctypes.CDLL(None).syscall
 
 
 def _futex(address: int, operation: int, value: int, limit: _Timespec | None) -> None:
-    # Refused by the kernel this only costs time: both sides look again on their own.
-    # Nor does it mind a page that was cut off.
+    # Errors are ignored, for both sides also look again after a time. On a truncated
+    # page the kernel returns an error and sends no signal.
     if _SYS_FUTEX is not None:
         _SYSCALL(
             ctypes.c_long(_SYS_FUTEX),
@@ -445,22 +461,22 @@ def _futex(address: int, operation: int, value: int, limit: _Timespec | None) ->
         )
 
 
-def _mapped(path: Path, flags: int, *, fresh: bool) -> tuple[int, mmap.mmap]:
-    """Return the descriptor and the memory of a page."""
-    descriptor = -1
-    try:
-        descriptor = os.open(path, flags, 0o600)
-        if fresh:
-            # Every block is there from now on: a full disk cannot kill who counts.
-            os.posix_fallocate(descriptor, 0, SIZE)
-        _refuse_other_files(path, os.fstat(descriptor))
-        return descriptor, mmap.mmap(descriptor, SIZE)
-    except BaseException as error:
-        if descriptor >= 0:
-            os.close(descriptor)
-        if isinstance(error, OSError):
+def _map_file(path: Path, flags: int, *, fresh: bool) -> tuple[int, mmap.mmap]:
+    """Return the descriptor and the mapping of a page; `fresh`: the file is new."""
+    with ExitStack() as cleanup:
+        try:
+            descriptor = os.open(path, flags, 0o600)
+            cleanup.callback(os.close, descriptor)
+            if fresh:
+                # Allocate the block now: on a full disk, writing to the mapping of a
+                # file with a hole would kill the process.
+                os.posix_fallocate(descriptor, 0, SIZE)
+            _refuse_other_files(path, os.fstat(descriptor))
+            memory = mmap.mmap(descriptor, SIZE)
+        except OSError as error:
             raise _unmappable(path, error) from error
-        raise
+        cleanup.pop_all()
+    return descriptor, memory
 
 
 def _unmappable(path: Path, error: OSError) -> InputError:
@@ -472,8 +488,8 @@ def _unmappable(path: Path, error: OSError) -> InputError:
 
 
 _REMEDIES: Final = {
-    errno.EEXIST: "another agent serves it, or remove it",
-    errno.ENOENT: "make its folder first",
+    errno.EEXIST: "remove it, unless another agent serves it",
+    errno.ENOENT: "create its folder first",
     errno.EACCES: "it belongs to another user",
     errno.ENOSPC: "free some space",
 }
@@ -482,7 +498,7 @@ _REMEDIES: Final = {
 def _refuse_other_files(path: Path, status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode) or status.st_size != SIZE:
         raise InputError(
-            f"not a page: it is no file of {SIZE} bytes",
+            f"not a page: a page is a regular file of {SIZE} bytes",
             where=str(path),
             remedy="remove it",
         )

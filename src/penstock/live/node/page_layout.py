@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The layout of a page: that of ``native/shim/page.h``, and a test compares the two."""
+"""The layout of a page, as ``native/shim/page.h`` defines it.
+
+A test compares both field by field. The meaning of each word is documented there.
+"""
 
 from __future__ import annotations
 
@@ -37,6 +40,7 @@ VERSION: Final = 3
 SIZE: Final = 4096
 UNLIMITED: Final = 2**64 - 1
 RATE_SHIFT: Final = 40
+#: Scaled rate in the page for 1 byte/s.
 _RATE_UNIT: Final = 2.0**RATE_SHIFT / 1e9
 NO_BUCKET: Final = 255
 _FOLDER_BYTES: Final = 1024
@@ -46,36 +50,36 @@ FOLDER_KNOWN: Final = 2
 class Mode(IntEnum):
     """What the preload library does with the grants."""
 
-    #: Every call passes; nothing is counted.
+    #: Calls pass; nothing is counted.
     OFF = 0
-    #: Calls are counted, and the waits that control would cause; nobody waits.
+    #: Calls are counted, and the time that control would hold them up; no call waits.
     DRY_RUN = 1
     #: Calls are counted and wait.
     CONTROL = 2
 
 
 class IoClass(IntEnum):
-    """What a call does."""
+    """The classes of calls, counted separately."""
 
     WRITE = 0
     READ = 1
-    #: Calls on names (open, stat, rename ...): counted, never delayed.
+    #: Calls on paths (open, stat, rename ...): counted, never delayed.
     META = 2
-    #: Drains by a drainer beside the program; they draw on the writes' bucket.
+    #: Writes of a drainer process; they draw on the bucket of the writes.
     DRAIN = 3
 
 
 class Bucket(IntEnum):
-    """A grant of its own. Both classes may draw on one, or each on its own."""
+    """A bucket: the grant that a class of calls draws on."""
 
     #: Writes, and reads where both share one bandwidth.
     MAIN = 0
-    #: Reads where they have a bandwidth of their own.
+    #: Reads, where they have a bandwidth of their own.
     READS = 1
 
 
 class CurveWords(Structure):
-    """What a bucket grants, as a function of time."""
+    """``struct page_curve``: the grant of a bucket as a function of time."""
 
     _fields_ = (
         ("from_ns", c_uint64),
@@ -89,7 +93,7 @@ class CurveWords(Structure):
 
 
 class BucketWords(Structure):
-    """A grant of its own, and what is charged to it."""
+    """``struct page_bucket``: a grant, and the bytes charged to it."""
 
     _fields_ = (
         ("grant_number", c_uint32),
@@ -101,7 +105,7 @@ class BucketWords(Structure):
 
 
 class ClassWords(Structure):
-    """What the calls of one class have done."""
+    """``struct page_class``: the counters of one class of calls."""
 
     _fields_ = (
         ("begun_calls", c_uint64),
@@ -116,7 +120,7 @@ class ClassWords(Structure):
 
 
 class StagingWords(Structure):
-    """What is staged, and whether it is to be."""
+    """``struct page_staging``: the mode and the counters of staging."""
 
     _fields_ = (
         ("mode", c_uint32),
@@ -129,7 +133,7 @@ class StagingWords(Structure):
 
 
 class PageWords(Structure):
-    """All of it."""
+    """``struct penstock_page``: the whole page."""
 
     _fields_ = (
         ("magic", c_uint64),
@@ -156,7 +160,7 @@ class PageWords(Structure):
     )
 
 
-#: C name of a structure -> its counterpart here.
+#: Name of a structure in C -> its class here.
 LAYOUT: Final[dict[str, type[Structure]]] = {
     "struct page_curve": CurveWords,
     "struct page_bucket": BucketWords,
@@ -166,18 +170,20 @@ LAYOUT: Final[dict[str, type[Structure]]] = {
 }
 
 
-def granted_at(place: BucketWords, now_ns: int) -> int | None:
-    """Return what a bucket has granted by now (bytes); None without a limit."""
-    curve = place.curve[place.grant_number & 1]
+def granted_at(bucket: BucketWords, now_ns: int) -> int | None:
+    """Return the bytes that a bucket has granted by `now_ns`; None without a limit."""
+    curve = bucket.curve[bucket.grant_number & 1]
     if curve.rate == UNLIMITED or curve.check != check_word(curve):
         return None
-    since = max(0, now_ns - int(curve.from_ns))
-    served = int(curve.rate) * since >> RATE_SHIFT
-    return int(curve.granted_bytes) + served
+    since_ns = max(0, now_ns - int(curve.from_ns))
+    return int(curve.granted_bytes) + (int(curve.rate) * since_ns >> RATE_SHIFT)
 
 
 def rate_word(rate: float) -> int:
-    """Return a rate (bytes/s) as it stands in a page."""
+    """Return a rate (bytes/s) as it is stored in a page.
+
+    Raises `InputError` for negative rates and NaN.
+    """
     if not rate >= 0.0:
         raise InputError(f"a rate of {rate!r} bytes/s", remedy="give 0 (pause) or more")
     if math.isinf(rate):
@@ -187,6 +193,6 @@ def rate_word(rate: float) -> int:
 
 
 def check_word(curve: CurveWords) -> int:
-    """Return the word by which a curve is known to be whole."""
-    moment = int(curve.from_ns) ^ int(curve.granted_bytes) ^ int(curve.rate)
-    return moment ^ int(curve.credit_bytes) ^ int(curve.slack_bytes) ^ MAGIC
+    """Return the check word of a curve, which shows that it was not torn."""
+    first = int(curve.from_ns) ^ int(curve.granted_bytes) ^ int(curve.rate)
+    return first ^ int(curve.credit_bytes) ^ int(curve.slack_bytes) ^ MAGIC

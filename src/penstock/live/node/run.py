@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Start a program under control, or without it if anything is amiss.
+"""Start a program under control.
 
-The agent is asked for a page; if nobody serves, a private daemon is started, which
-ends by itself some time after the last job. Then this process becomes the program: its
-exit status, its signals and its descriptors are its own.
+This process asks the agent of the node for a page. If no daemon serves the node, it
+starts a private one, which ends by itself some time after its last job. Then this
+process executes the program, so exit status, signals and descriptors are the program's
+own.
 """
 
 from __future__ import annotations
@@ -25,29 +26,43 @@ from penstock.live.settings import Settings
 from penstock.live.wire.frames import Client
 from penstock.live.wire.messages import AttachProcess, PageAssigned
 
-__all__ = ["become", "controlled_environment", "start_daemon"]
+__all__ = ["controlled_environment", "execute_program", "start_daemon"]
 
 #: How long a private daemon may take to answer (s).
 _START_S: Final = 20.0
-#: How long to wait for the one that kept it from starting (s).
-_OTHER_S: Final = 3.0
-#: How long it stays when there is no job (s).
+#: How long to wait for another daemon, if ours ended because another one starts (s).
+_OTHER_START_S: Final = 3.0
+#: How long a private daemon lives without a job (s).
 LINGER_S: Final = 10.0
-_LOOK_S: Final = 0.02
+#: Time between two attempts to connect (s).
+_RETRY_S: Final = 0.02
 _SHELL: Final = "/bin/sh"
 
 
 def controlled_environment(
     settings: Settings,
-    job: str,
+    job_name: str,
     *,
     nodes: int = 0,
-    volume: float = 0.0,
+    volume_bytes: float = 0.0,
     say: Callable[[str], None] = lambda _: None,
 ) -> dict[str, str]:
-    """Return the environment that puts this process under control, as part of a job.
+    """Return the environment in which this process is controlled as a part of a job.
 
-    Start a private daemon if none answers, and report that with `say`.
+    A private daemon is started if none answers.
+
+    Parameters
+    ----------
+    settings
+        Where the daemon is.
+    job_name
+        Name of the job, unique among the jobs of this user.
+    nodes
+        Number of nodes of the job; 0: unknown.
+    volume_bytes
+        Volume of each I/O operation of the job; 0: unknown.
+    say
+        Called with a message if a private daemon is started.
 
     Raises
     ------
@@ -57,17 +72,23 @@ def controlled_environment(
         If the agent refuses the job.
     """
     folder = str(Path.cwd())
-    with _connected(settings, say) as client:
-        reply = client.ask(AttachProcess(job, nodes, volume, folder))
+    with _connect(settings, say) as client:
+        reply = client.ask(AttachProcess(job_name, nodes, volume_bytes, folder))
     if not isinstance(reply, PageAssigned):
-        raise InputError("the agent gave no page", remedy="check its version")
+        raise InputError(
+            "the agent gave no page",
+            remedy="use the same version of penstock for both",
+        )
     return shim_environment(Path(reply.page), [Path(p) for p in reply.prefixes])
 
 
-def become(command: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
-    """Become the program; exit with 127 or 126 if it is not there or no program."""
+def execute_program(command: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
+    """Execute a program in place of this process.
+
+    Exits with 127 if the program does not exist, with 126 if it cannot be executed.
+    """
     try:
-        _execute(_found(command[0], environment.get("PATH")), command, environment)
+        _execute(_find(command[0], environment.get("PATH")), command, environment)
     except OSError as error:
         reason = error.strerror or str(error)
         sys.stderr.write(f"penstock: {command[0]}: {reason}\n")
@@ -75,8 +96,8 @@ def become(command: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
         os._exit(127 if isinstance(error, FileNotFoundError) else 126)
 
 
-def _found(name: str, path: str | None) -> str:
-    """Return the file of a program; parts of PATH that cannot be searched are none."""
+def _find(name: str, path: str | None) -> str:
+    """Return the file of a program, searched in `path` as a shell does."""
     if "/" in name:
         return name
     found = shutil.which(name, path=path) or shutil.which(name, os.F_OK, path)
@@ -88,7 +109,7 @@ def _found(name: str, path: str | None) -> str:
 def _execute(
     program: str, command: Sequence[str], environment: Mapping[str, str]
 ) -> NoReturn:
-    """Become the program; the shell runs a script that names no interpreter."""
+    """Execute a program; a script without ``#!`` line is run by the shell."""
     try:
         os.execve(program, list(command), dict(environment))  # noqa: S606
     except OSError as error:
@@ -98,7 +119,7 @@ def _execute(
         os.execve(_SHELL, words, dict(environment))  # noqa: S606
 
 
-def _connected(settings: Settings, say: Callable[[str], None]) -> Client:
+def _connect(settings: Settings, say: Callable[[str], None]) -> Client:
     with contextlib.suppress(UnavailableError):
         return Client(settings.found_socket)
     daemon = start_daemon(settings)
@@ -111,13 +132,13 @@ def _connected(settings: Settings, say: Callable[[str], None]) -> Client:
             if time.monotonic() > deadline:
                 raise
         if daemon.poll() is not None:
-            # Somebody else serves, who may be starting, too.
-            deadline = min(deadline, time.monotonic() + _OTHER_S)
-        time.sleep(_LOOK_S)
+            # Another daemon has the folder; it may still be starting.
+            deadline = min(deadline, time.monotonic() + _OTHER_START_S)
+        time.sleep(_RETRY_S)
 
 
 def start_daemon(settings: Settings) -> subprocess.Popen[bytes]:
-    """Start a private daemon in a session of its own, which writes only to a log."""
+    """Start a private daemon in a new session; its output goes to ``serve.log``."""
     home = settings.home
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -127,17 +148,17 @@ def start_daemon(settings: Settings) -> subprocess.Popen[bytes]:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                # It must not be controlled itself, if its starter is.
+                # The daemon must not be controlled, even if this process is.
                 env={**os.environ, "PENSTOCK_DISABLE": "1"},
                 start_new_session=True,
             )
     except OSError as error:
         raise InputError(
-            f"no daemon can be started: {error.strerror}", where=str(home)
+            f"cannot start a daemon: {error.strerror}", where=str(home)
         ) from None
 
 
 def _flags(settings: Settings) -> list[str]:
-    """Return flags for what the environment and the file do not say."""
+    """Return the options of the daemon; it reads all others from the environment."""
     linger = settings.linger or LINGER_S
     return ["--folder", str(settings.home), "--linger", f"{linger} s"]

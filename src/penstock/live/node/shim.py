@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The environment in which a program loads the preload library."""
+"""The environment variables that make a program load the preload library."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from penstock.native.build import shim_path
 
 __all__ = ["shim_environment", "staged_environment", "unstaged_environment"]
 
-#: What the library has room for (native/shim/identity.c).
-_PREFIXES: Final = 16
-_PREFIX_BYTES: Final = 1024
+#: Most prefixes, and room for their list, in the library (native/shim/identity.c).
+_MAX_PREFIXES: Final = 16
+_LIST_BYTES: Final = 1024
 
 
 def shim_environment(
@@ -31,16 +31,21 @@ def shim_environment(
     Parameters
     ----------
     page
-        The job's page; None: nothing is paced.
+        The page of the job; None: nothing is paced.
     prefixes
-        Files and folders that are controlled; symbolic links are resolved here.
+        Files and folders to control; symbolic links are resolved here.
     inherited
-        The environment to extend; by default this process's own.
+        The environment to extend; by default the one of this process.
     staging
-        How writes are staged; by default they are not.
+        How to stage writes; None: writes are not staged.
+
+    Raises
+    ------
+    InputError
+        If the library cannot be built, or a path contains a separator.
     """
     environment = dict(os.environ if inherited is None else inherited)
-    library = _word(shim_path(), " :\t\n", "a library")
+    library = _checked_path(shim_path(), " :\t\n", "the path of the library")
     preloaded = environment.get("LD_PRELOAD", "").replace(":", " ").split()
     others = [word for word in preloaded if word != library]
     environment["LD_PRELOAD"] = ":".join([library, *others])
@@ -57,9 +62,9 @@ def shim_environment(
 def staged_environment(
     environment: Mapping[str, str], staging: Staging
 ) -> dict[str, str]:
-    """Return an environment in which writes are staged, whether controlled or not.
+    """Return `environment` with staging added.
 
-    Without control, the files in the working directory are staged.
+    If nothing is controlled yet, the files in the working directory are staged.
     """
     made = dict(environment)
     if "PENSTOCK_CONTROLLED" not in made:
@@ -69,23 +74,25 @@ def staged_environment(
 
 
 def unstaged_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment in which nothing is staged."""
+    """Return `environment` without the variables of staging."""
     variables = Staging(Path("/")).environment()
     return {key: environment[key] for key in environment if key not in variables}
 
 
 def _prefix_list(prefixes: Iterable[Path]) -> str:
-    words = [_word(path.resolve(), ":", "a controlled prefix") for path in prefixes]
+    words = [
+        _checked_path(path.resolve(), ":", "a controlled prefix") for path in prefixes
+    ]
     text = ":".join(words)
-    if len(words) > _PREFIXES or len(os.fsencode(text)) >= _PREFIX_BYTES:
+    if len(words) > _MAX_PREFIXES or len(os.fsencode(text)) >= _LIST_BYTES:
         raise InputError(
             f"{len(words)} controlled prefixes of {len(os.fsencode(text))} bytes",
-            remedy=f"give at most {_PREFIXES}, of {_PREFIX_BYTES - 1} bytes together",
+            remedy=f"give at most {_MAX_PREFIXES}, of {_LIST_BYTES - 1} bytes together",
         )
     return text
 
 
-def _word(path: Path, forbidden: str, kind: str) -> str:
+def _checked_path(path: Path, forbidden: str, kind: str) -> str:
     text = str(path)
     if any(sign in text for sign in forbidden):
         raise InputError(

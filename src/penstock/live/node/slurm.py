@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: MIT
-"""Slurm: jobs are registered by slurmd, as root, and their tasks are put under control.
+"""Slurm: slurmd registers jobs with the agent and puts their tasks under control.
 
 ``penstock serve --make-slurm FOLDER`` writes three scripts and the preload library:
 
 prolog
-    Runs on every node of a job, as root: it asks the agent of the node for the job's
-    page (this module), and notes the answer in ``slurm/JOB`` of the agent's folder.
+    Runs as root on every node of a job. It asks the agent of the node for the page of
+    the job (this module), and writes the answer to ``slurm/JOB`` in the agent's folder.
 epilog
-    Removes the page and the note; the agent sees it, and the job is over.
+    Removes the page, its note and the answer. The agent notices this and ends the job.
 task-prolog
-    Runs before every task, as its user: it tells Slurm the variables with which the
-    preload library finds the page. It starts no Python and asks nobody.
+    Runs before every task, as its user. It prints the environment variables with which
+    the preload library finds the page. It starts no Python and contacts no process.
 
-User, account and number of nodes are what slurmd says, never what a program says. All
-three always succeed: without an agent, or without its answer within `ANSWER_S`, the
-prolog writes one line to ``slurm.log`` and the job runs without control.
+User, account and number of nodes come from slurmd, never from a program. All three
+scripts always succeed: if no agent answers within `ANSWER_S`, the prolog writes one
+line to ``slurm.log`` and the job runs without control.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ __all__ = ["ANSWER_S", "SCRIPTS", "main", "make_scripts", "register"]
 _LOG: Final = logging.getLogger("penstock.slurm")
 #: How long the prolog waits for the agent (s).
 ANSWER_S: Final = 2.0
-#: How long the prolog lasts at most, whatever it waits for (s).
+#: After this time the prolog is killed (s).
 _LIMIT_S: Final = 5
 _LOG_BYTES: Final = 1 << 20
 
 _PROLOG: Final = """\
 #!/bin/sh
-# Registers a job with the agent of its node. The job starts, whatever happens here.
+# Registers a job with the agent of its node. The job starts even if this fails.
 PATH=/usr/sbin:/usr/bin:/sbin:/bin
 exec </dev/null >/dev/null 2>&1
 timeout -k 1 {limit} {python} -I -m penstock.live.node.slurm {folder}
@@ -56,7 +56,7 @@ exit 0
 
 _EPILOG: Final = """\
 #!/bin/sh
-# Removes the page of a job; the agent of the node sees it.
+# Removes the page of a job; the agent of the node notices this.
 PATH=/usr/sbin:/usr/bin:/sbin:/bin
 answer={folder}/slurm/${{SLURM_JOB_ID:-none}}
 [ -r "$answer" ] || exit 0
@@ -67,7 +67,7 @@ exit 0
 
 _TASK_PROLOG: Final = """\
 #!/bin/sh
-# Tells Slurm what puts a task under control.
+# Prints the environment variables that put a task under control.
 library={library}
 answer={folder}/slurm/${{SLURM_JOB_ID:-none}}
 [ -r "$answer" ] && [ -r "$library" ] || exit 0
@@ -87,35 +87,36 @@ SCRIPTS: Final = {"prolog": _PROLOG, "epilog": _EPILOG, "task-prolog": _TASK_PRO
 _LIBRARY: Final = "libpenstock.so"
 
 
-# --- What is installed ----------------------------------------------------------------
+# --- Installation ---------------------------------------------------------------------
 
 
 def make_scripts(folder: Path, home: Path) -> None:
-    """Write the scripts and the library for agents whose folder is `home`.
+    """Write the scripts and the library into `folder`.
 
-    ``%n`` in `home` stands for the name of the node, as in ``slurm.conf``.
+    `home` is the folder of the agents; ``%n`` in it stands for the name of the node, as
+    in ``slurm.conf``.
     """
     try:
         folder.mkdir(mode=0o755, parents=True, exist_ok=True)
         folder = folder.resolve()
         if folder.stat().st_mode & 0o022:
             raise InputError(
-                "others can write this folder, and root would run what they put there",
+                "other users can write to this folder, and root would run their files",
                 where=str(folder),
-                remedy="chmod 755",
+                remedy="chmod 755 it",
             )
-        _put(folder / _LIBRARY, shim_path().read_bytes())
+        _write_file(folder / _LIBRARY, shim_path().read_bytes())
         for name, text in SCRIPTS.items():
-            _put(folder / name, _filled(text, folder, home).encode())
+            _write_file(folder / name, _fill_in(text, folder, home).encode())
     except OSError as error:
         raise InputError(
-            f"cannot be made: {error.strerror}",
+            f"cannot be written: {error.strerror}",
             where=str(error.filename or folder),
-            remedy="name a folder that root can write",
+            remedy="give a folder that root can write to",
         ) from None
 
 
-def _filled(text: str, folder: Path, home: Path) -> str:
+def _fill_in(text: str, folder: Path, home: Path) -> str:
     parts = str(home.absolute()).split("%n")
     place = '"$SLURMD_NODENAME"'.join(map(shlex.quote, parts))
     return text.format(
@@ -126,8 +127,8 @@ def _filled(text: str, folder: Path, home: Path) -> str:
     )
 
 
-def _put(path: Path, data: bytes, mode: int = 0o755) -> None:
-    """Write a file, which is there as a whole or not at all."""
+def _write_file(path: Path, data: bytes, mode: int = 0o755) -> None:
+    """Write a file atomically."""
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     try:
         with os.fdopen(descriptor, "wb") as stream:
@@ -143,7 +144,7 @@ def _put(path: Path, data: bytes, mode: int = 0o755) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Register the job that slurmd's environment describes; never fail."""
+    """Register the job described by slurmd's environment; always return 0."""
     home = Path(arguments[0])
     try:
         _log_to(home / "slurm.log")
@@ -155,21 +156,23 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def register(home: Path, environment: Mapping[str, str]) -> None:
-    """Ask the agent in `home` for the page of a job, and note the answer."""
-    job = _described(environment)
+    """Ask the agent in `home` for the page of a job, and write its answer to a file."""
+    job = _job_from(environment)
     with Client(home / "agent.sock", ANSWER_S) as client:
         reply = client.ask(job)
     if not isinstance(reply, PageAssigned):
-        raise InputError("the agent gave no page", remedy="check its version")
+        raise InputError(
+            "the agent gave no page", remedy="use the same version of penstock for both"
+        )
     folder = home / "slurm"
     folder.mkdir(mode=0o711, exist_ok=True)
-    # It belongs to root: the epilog removes what it names.
+    # Owned by root, because the epilog removes the files that it names.
     prefixes = ":".join(str(Path(prefix).resolve()) for prefix in reply.prefixes)
-    _put(folder / job.job_name, f"{reply.page}\n{prefixes}\n".encode(), 0o644)
+    _write_file(folder / job.job_name, f"{reply.page}\n{prefixes}\n".encode(), 0o644)
 
 
-def _described(environment: Mapping[str, str]) -> RegisterJob:
-    """Return the job that slurmd describes."""
+def _job_from(environment: Mapping[str, str]) -> RegisterJob:
+    """Return the job that the environment of slurmd describes."""
     return RegisterJob(
         job_name=str(_number(environment, "SLURM_JOB_ID")),
         user=_number(environment, "SLURM_JOB_UID"),
@@ -184,7 +187,8 @@ def _number(environment: Mapping[str, str], name: str, default: str = "") -> int
     text = environment.get(name, default)
     if not re.fullmatch("[0-9]{1,18}", text):
         raise InputError(
-            f"{name} is {text!r}, not a number", remedy="let slurmd start the prolog"
+            f"{name} is {text!r}, not a number",
+            remedy="this program must be started by slurmd, as a prolog",
         )
     return int(text)
 

@@ -17,21 +17,21 @@ from penstock.live.node import run, shim
 from penstock.live.node.check import CheckReport, Controllability, Finding
 
 
-class Became(BaseException):
-    """The process would be another program now."""
+class Executed(BaseException):
+    """The process would execute another program now."""
 
 
 @pytest.fixture
-def became(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have `become` end the test instead of the process."""
+def executed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have `execute_program` end the test instead of the process."""
 
-    def become(command: list[str], environment: dict[str, str]) -> None:
-        raise Became(*command, *(key for key in environment if "STAGING" in key))
+    def execute(command: list[str], environment: dict[str, str]) -> None:
+        raise Executed(*command, *(key for key in environment if "STAGING" in key))
 
-    monkeypatch.setattr(run, "become", become)
+    monkeypatch.setattr(run, "execute_program", execute)
 
 
-@pytest.mark.usefixtures("became")
+@pytest.mark.usefixtures("executed")
 @pytest.mark.parametrize(
     "error", [ZeroDivisionError("x"), MemoryError(), OverflowError(), OSError(5, "x")]
 )
@@ -45,7 +45,7 @@ def test_our_own_mistakes(
 
     monkeypatch.setattr(run, "controlled_environment", broken)
     monkeypatch.setattr(shim, "staged_environment", broken)
-    with pytest.raises(Became, match="true"):
+    with pytest.raises(Executed, match="true"):
         main(["run", "--verbose", "--stage", "/x", "--", "true"])
     lines = capsys.readouterr().err.splitlines()
     assert [line.split(":")[1] for line in lines] == [
@@ -54,7 +54,7 @@ def test_our_own_mistakes(
     ]
 
 
-@pytest.mark.usefixtures("became")
+@pytest.mark.usefixtures("executed")
 @pytest.mark.parametrize(
     ("variable", "value", "reason"),
     [
@@ -77,13 +77,13 @@ def test_without_staging_is_without_staging(
     monkeypatch.setenv("PENSTOCK_STAGING", str(tmp_path))
     monkeypatch.setenv("PENSTOCK_STAGING_WHEN", "always")
     monkeypatch.setenv(variable, value)
-    with pytest.raises(Became) as caught:
+    with pytest.raises(Executed) as caught:
         main(["run", "--verbose", "--", "true"])
     assert caught.value.args == ("true",)
     assert capsys.readouterr().err.startswith(f"penstock: without staging: {reason}")
 
 
-@pytest.mark.usefixtures("became")
+@pytest.mark.usefixtures("executed")
 @pytest.mark.parametrize(
     ("findings", "said"),
     [
@@ -112,7 +112,7 @@ def test_why_control_does_not_reach_the_program(
     )
     monkeypatch.setattr("penstock.live.node.check.check", check)
     for option in ([], ["--verbose"]):
-        with pytest.raises(Became, match="program"):
+        with pytest.raises(Executed, match="program"):
             main(["run", *option, "--", "program"])
         shown = f"penstock: {said}\n" if option and said else ""
         assert capsys.readouterr().err == shown

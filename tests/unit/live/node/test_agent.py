@@ -59,7 +59,7 @@ class Site:
     def look_after(self, time_s: float) -> None:
         """Let time pass, and the agent look."""
         self.now += time_s
-        self.agent.look()
+        self.agent.update()
 
     def heard(self, kind: type[Any]) -> list[Any]:
         """Return what was said of one kind, and forget everything."""
@@ -94,7 +94,7 @@ def test_it_says_hello_until_it_is_heard(tmp_path: Path) -> None:
     async def running() -> None:
         site = Site(tmp_path)
         assert site.heard(AgentHello) == [AgentHello([])]
-        site.agent.look()
+        site.agent.update()
         assert site.said == []
         refused = await site.enter()
         assert isinstance(refused, Refused)
@@ -220,7 +220,7 @@ def test_a_process_that_cannot_be_watched_has_not_ended(
 def test_reports_and_heartbeats(tmp_path: Path) -> None:
     async def act(site: Site) -> None:
         await site.enter()
-        site.agent.look()
+        site.agent.update()
         (report,) = site.heard(CounterReport)
         assert [counts.job_key for counts in report.counters] == [key()]
         assert report.job_count == 1
@@ -245,7 +245,7 @@ def test_leases_are_renewed_only_while_the_controller_is_heard(
         await site.enter()
         site.now += TERMS.lease_s / 2.0
         site.agent.receive(Grants({}))
-        site.agent.look()
+        site.agent.update()
         for leases in (0.5, 0.75):
             site.look_after(leases * TERMS.lease_s)
         # Silent for half a lease: the other half is left. Then nothing is.
@@ -311,7 +311,7 @@ def test_a_controller_that_does_not_answer(
 def test_nobody_may_have_too_many_jobs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.live.node.agent._MOST_JOBS", 2)
+    monkeypatch.setattr("penstock.live.node.agent._MAX_JOBS", 2)
 
     async def act(site: Site) -> None:
         for job in ("a", "b"):
@@ -364,7 +364,9 @@ def test_only_who_is_trusted_registers_jobs(tmp_path: Path) -> None:
         site.said.clear()
         word = RegisterJob("17", ME.user, ME.group, "physics", 4)
         reply = await site.agent.reply(stranger, word)
-        assert reply == Refused("only root may register a job (penstock run)")
+        assert reply == Refused(
+            "only root may register a job (start it with penstock run)"
+        )
         assert site.said == []
 
     with_site(tmp_path, act)

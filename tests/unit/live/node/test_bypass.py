@@ -17,10 +17,10 @@ SIZE = 4_000_000
 
 def counts_here(folder: Path) -> bool:
     """Tell whether the kernel counts what is written to this folder."""
-    before = WrittenBytes().look([os.getpid()])
+    before = WrittenBytes().measure([os.getpid()])
     with (folder / "probe").open("wb", buffering=0) as stream:
         stream.write(bytes(SIZE))
-    return WrittenBytes().look([os.getpid()]) - before >= SIZE
+    return WrittenBytes().measure([os.getpid()]) - before >= SIZE
 
 
 def test_a_process_and_its_child(tmp_path: Path) -> None:
@@ -32,13 +32,15 @@ def test_a_process_and_its_child(tmp_path: Path) -> None:
     ) as process:
         written = WrittenBytes()
         until((tmp_path / "two").exists)
-        until(lambda: written.look([process.pid]) >= SIZE or process.poll() is not None)
+        until(
+            lambda: written.measure([process.pid]) >= SIZE or process.poll() is not None
+        )
         process.kill()
     # Those that have ended count as last seen.
-    assert written.look([process.pid]) >= SIZE
+    assert written.measure([process.pid]) >= SIZE
 
 
 def test_a_process_that_is_not_there() -> None:
     with subprocess.Popen(["true"]) as process:
         process.wait()
-    assert WrittenBytes().look([process.pid]) == 0
+    assert WrittenBytes().measure([process.pid]) == 0

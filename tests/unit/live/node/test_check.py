@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Whether a program can be controlled: what speaks against it, and what to do."""
+"""Whether a program can be controlled: the findings and their remedies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import InputError
-from penstock.live.node import check as module
 from penstock.live.node.check import (
     UNCOVERED,
     CheckReport,
@@ -31,7 +30,7 @@ def _program(folder: Path, text: str, *options: str) -> Path:
     source = folder / "program.c"
     source.write_text(text)
     target = folder / "program"
-    command = ["gcc", "-w", "-o", target, source, *options]
+    command = ["gcc", "-w", "-o", str(target), str(source), *options]
     done = subprocess.run(command, capture_output=True, check=False, timeout=120)
     if done.returncode:
         pytest.skip(f"gcc cannot: {done.stderr.decode().splitlines()[-1]}")
@@ -74,7 +73,7 @@ def test_a_program_for_another_c_library_cannot(tmp_path: Path) -> None:
 def test_a_program_without_its_loader_cannot(tmp_path: Path) -> None:
     loader = "-Wl,--dynamic-linker=/nowhere/ld-linux-x86-64.so.2"
     report = check(str(_program(tmp_path, WRITES, loader)))
-    assert "loader is not here" in _reasons(report, Controllability.NOT)
+    assert "loader does not exist" in _reasons(report, Controllability.NOT)
 
 
 @needs_gcc
@@ -98,7 +97,7 @@ def test_a_program_of_32_bits_cannot(tmp_path: Path) -> None:
     path.chmod(0o755)
     report = check(str(path))
     assert "32 bits for x86" in _reasons(report, Controllability.NOT)
-    assert "do not preload" in report.findings[0].remedy
+    assert "cannot be preloaded" in report.findings[0].remedy
 
 
 @needs_gcc
@@ -110,8 +109,8 @@ def test_a_program_that_takes_the_rights_of_others_cannot(
     path.chmod(0o755 | bit)
     assert "for other users" in _reasons(check(str(path)), Controllability.PARTLY)
     for name in ("geteuid", "getegid"):
-        monkeypatch.setattr(module.os, name, lambda: 12345)
-    monkeypatch.setattr(module.os, "getgroups", list)
+        monkeypatch.setattr(os, name, lambda: 12345)
+    monkeypatch.setattr(os, "getgroups", list)
     assert "more rights" in _reasons(check(str(path)), Controllability.NOT)
 
 
@@ -120,10 +119,10 @@ def test_a_program_with_capabilities_cannot_unless_root_calls_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = _program(tmp_path, WRITES)
-    monkeypatch.setattr(module.os, "listxattr", lambda _: ["security.capability"])
-    monkeypatch.setattr(module.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(os, "listxattr", lambda _: ["security.capability"])
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
     assert "for other users" in _reasons(check(str(path)), Controllability.PARTLY)
-    monkeypatch.setattr(module.os, "geteuid", lambda: 12345)
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
     assert "more rights" in _reasons(check(str(path)), Controllability.NOT)
 
 
@@ -134,9 +133,9 @@ def test_a_file_system_without_attributes_has_no_capabilities(
     def refuse(_: Path) -> None:
         raise OSError(95, os.strerror(95))
 
-    monkeypatch.setattr(module.os, "listxattr", refuse)
+    monkeypatch.setattr(os, "listxattr", refuse)
     for user in (0, 12345):
-        monkeypatch.setattr(module.os, "geteuid", lambda user=user: user)
+        monkeypatch.setattr(os, "geteuid", lambda user=user: user)
         assert check(str(_program(tmp_path, WRITES))).findings == ()
 
 
@@ -214,19 +213,19 @@ def test_a_script_of_a_script_is_followed(tmp_path: Path) -> None:
 
 def test_a_script_that_calls_itself_gives_one_message(tmp_path: Path) -> None:
     path = tmp_path / "a"
-    with pytest.raises(InputError, match="call one another"):
+    with pytest.raises(InputError, match="scripts of one another"):
         check(_script(path, f"#!{path}\n"))
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "neither a program nor a script"),
-        (b"hello\n", "neither a program nor a script"),
-        (b"#!\n", "without interpreter"),
-        (b"#!/usr/bin/env\n", "without interpreter"),
+        (b"", "not a program and not a script"),
+        (b"hello\n", "not a program and not a script"),
+        (b"#!\n", "names no interpreter"),
+        (b"#!/usr/bin/env\n", "names no interpreter"),
         (b"#!/no/such\n", "no such program"),
-        (b"\x7fELF", "makes no sense"),
+        (b"\x7fELF", "damaged ELF file"),
     ],
 )
 def test_what_is_no_program_gives_one_message(

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.live.node.local_job import LocalJob, Note, started_at
+from penstock.live.node.local_job import JobNote, LocalJob, process_start_ticks
 from penstock.live.node.page import IoClass, Mode, Page
 from penstock.live.node.shim import shim_environment
 from penstock.live.staging.drainers import Leftover
@@ -25,9 +25,9 @@ TERMS = AgentConfig("dry-run", [], 0.25, 0.1, 3.0, inf, reads=False)
 WRITE = "import sys; open(sys.argv[1], 'wb', 0).write(bytes(100_000))"
 
 
-def note(job: str = "0:a") -> Note:
+def note(job: str = "0:a") -> JobNote:
     """Return the note of a job of this user without processes."""
-    return Note(job, os.geteuid(), os.getegid(), 2, 5.0)
+    return JobNote(job, os.geteuid(), os.getegid(), 2, 5.0)
 
 
 @pytest.fixture
@@ -52,7 +52,9 @@ def write(job: LocalJob, folder: Path) -> None:
 
 
 def test_how_it_joins(job: LocalJob) -> None:
-    assert job.joining() == JobJoined("0:a", os.geteuid(), str(os.getegid()), 2, 5.0)
+    assert job.joined_message() == JobJoined(
+        "0:a", os.geteuid(), str(os.getegid()), 2, 5.0
+    )
 
 
 def test_the_page_is_for_its_user_only(job: LocalJob) -> None:
@@ -60,21 +62,21 @@ def test_the_page_is_for_its_user_only(job: LocalJob) -> None:
 
 
 def test_counters_and_posts(job: LocalJob, posts: list[str], tmp_path: Path) -> None:
-    before = job.counts(0.1, reads=True)
+    before = job.read_counters(0.1, reads=True)
     assert (before.job_key, before.moved_bytes, before.posts) == ("0:a", 0.0, 0)
-    assert not job.is_watched
+    assert not job.may_operate
     write(job, tmp_path)
-    after = job.counts(1e9, reads=True)
+    after = job.read_counters(1e9, reads=True)
     assert (after.moved_bytes, after.waiting) == (100_000.0, False)
     assert after.posts > 0
     assert 0.0 <= after.idle_s < 60.0
-    assert job.is_watched
+    assert job.may_operate
     until(lambda: posts)
     assert set(posts) == {"0:a"}
 
     def rests() -> bool:
-        job.counts(0.001, reads=True)
-        return not job.is_watched
+        job.read_counters(0.001, reads=True)
+        return not job.may_operate
 
     until(rests)
 
@@ -104,7 +106,7 @@ def test_what_is_staged_is_drained_beside_the_program(
         assert program.stdout is not None
         program.stdout.readline()
         assert job.page.journal_folder == tmp_path / "journals"
-        counts = job.counts(0.001, reads=True)
+        counts = job.read_counters(0.001, reads=True)
         assert (counts.staged_bytes, counts.moved_bytes, counts.idle_s) == (
             100_000.0,
             0.0,
@@ -113,12 +115,12 @@ def test_what_is_staged_is_drained_beside_the_program(
         job.keep_draining()
         until(lambda: job.page.counters(IoClass.DRAIN).waiting_calls)
         # Who drains is held up; the program is not, and says nothing.
-        counts = job.counts(0.001, reads=True)
+        counts = job.read_counters(0.001, reads=True)
         assert not counts.waiting
         assert counts.quiet_s > 0.0
         job.page.grant(inf)
-        until(lambda: job.counts(0.001, reads=True).staged_bytes == 0.0)
-        until(lambda: job.counts(0.001, reads=True).moved_bytes == 100_000.0)
+        until(lambda: job.read_counters(0.001, reads=True).staged_bytes == 0.0)
+        until(lambda: job.read_counters(0.001, reads=True).moved_bytes == 100_000.0)
         program.kill()
 
 
@@ -131,8 +133,8 @@ def test_reads_count_only_if_they_are_controlled(job: LocalJob, tmp_path: Path) 
         check=True,
         stdout=subprocess.DEVNULL,
     )
-    assert job.counts(1.0, reads=True).moved_bytes == 200_000.0
-    assert job.counts(1.0, reads=False).moved_bytes == 100_000.0
+    assert job.read_counters(1.0, reads=True).moved_bytes == 200_000.0
+    assert job.read_counters(1.0, reads=False).moved_bytes == 100_000.0
 
 
 def test_terms(job: LocalJob) -> None:
@@ -141,7 +143,7 @@ def test_terms(job: LocalJob) -> None:
     assert job.page.gap_s == pytest.approx(0.25)
     job.apply(AgentConfig("off", [], 0.25, 0.1, 3.0, inf, reads=False))
     assert job.page.mode is Mode.OFF
-    assert not job.is_watched
+    assert not job.may_operate
 
 
 def test_processes(job: LocalJob) -> None:
@@ -160,13 +162,13 @@ def test_a_registered_job_is_over_when_its_page_is_removed(
     job: LocalJob, posts: list[str]
 ) -> None:
     job.register("physics", 4)
-    assert job.joining() == JobJoined("0:a", os.geteuid(), "physics", 4, 5.0)
+    assert job.joined_message() == JobJoined("0:a", os.geteuid(), "physics", 4, 5.0)
     job.add(os.getpid())
     job.remove(os.getpid())
     assert not job.is_over
-    again = LocalJob.adopt(job.page.path, posts.append)
+    again = LocalJob.reopen(job.page.path, posts.append)
     assert again is not None
-    assert again.joining() == job.joining()
+    assert again.joined_message() == job.joined_message()
     job.page.path.unlink()
     assert job.is_over
     assert again.is_over
@@ -181,15 +183,15 @@ def test_the_next_agent_takes_it_up(
         job.add(process.pid)
         process.kill()
     write(job, tmp_path)
-    again = LocalJob.adopt(job.page.path, posts.append)
+    again = LocalJob.reopen(job.page.path, posts.append)
     assert again is not None
-    assert again.note == Note(
+    assert again.note == JobNote(
         "0:a",
         os.geteuid(),
         os.getegid(),
         2,
         5.0,
-        members={os.getpid(): started_at(os.getpid()) or 0},
+        processes={os.getpid(): process_start_ticks(os.getpid()) or 0},
     )
     assert again.page.counters(IoClass.WRITE).moved_bytes == 100_000
     again.close()
@@ -209,7 +211,7 @@ def test_what_cannot_be_taken_up_is_removed(
     else:
         path.unlink()
         path.write_bytes(b"?")
-    assert LocalJob.adopt(path, posts.append) is None
+    assert LocalJob.reopen(path, posts.append) is None
     assert not path.exists()
     assert not beside.exists()
 
@@ -224,8 +226,8 @@ def test_a_job_whose_processes_are_gone_is_over_and_has_left_its_journals(
     beside = job.page.path.with_suffix(".note")
     text = beside.read_text()
     # Another process has the number now.
-    beside.write_text(text.replace(str(started_at(os.getpid())), "1"))
-    again = LocalJob.adopt(job.page.path, posts.append)
+    beside.write_text(text.replace(str(process_start_ticks(os.getpid())), "1"))
+    again = LocalJob.reopen(job.page.path, posts.append)
     assert again is not None
     assert again.is_over
     ours = (os.geteuid(), os.getegid())
@@ -248,10 +250,10 @@ def test_closing_lets_go(job: LocalJob, tmp_path: Path) -> None:
 
 
 def test_when_a_process_was_started() -> None:
-    assert started_at(os.getpid()) == started_at(os.getpid())
+    assert process_start_ticks(os.getpid()) == process_start_ticks(os.getpid())
     with subprocess.Popen(["true"]) as process:
-        until(lambda: started_at(process.pid) is None)
-    assert started_at(process.pid) is None
+        until(lambda: process_start_ticks(process.pid) is None)
+    assert process_start_ticks(process.pid) is None
 
 
 def test_without_descriptors_nobody_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -260,4 +262,4 @@ def test_without_descriptors_nobody_has_ended(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(Path, "read_text", exhausted)
     with pytest.raises(OSError, match="Too many open files"):
-        started_at(os.getpid())
+        process_start_ticks(os.getpid())

@@ -107,9 +107,9 @@ def test_a_page_is_never_overwritten(served: Page) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "no file of 4096 bytes"),
-        (bytes(100), "no file of 4096 bytes"),
-        (bytes(8192), "no file of 4096 bytes"),
+        (b"", "a regular file of 4096 bytes"),
+        (bytes(100), "a regular file of 4096 bytes"),
+        (bytes(8192), "a regular file of 4096 bytes"),
         (bytes(4096), "not a page of version 3"),
         (b"penstock" + b"\2\0\0\0" + bytes(4084), "not a page of version 3"),
     ],
@@ -127,7 +127,7 @@ def test_what_is_no_page_is_refused(
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="No such file"):
         Page.open(tmp_path / "none")
-    with pytest.raises(InputError, match="make its folder first"):
+    with pytest.raises(InputError, match="create its folder first"):
         Page.create(tmp_path / "none" / "page")
     with pytest.raises(InputError, match="cannot map"):
         Page.open(tmp_path)
@@ -135,7 +135,7 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot map"):
         Page.open(tmp_path / "link")
     os.mkfifo(tmp_path / "fifo")
-    with pytest.raises(InputError, match="no file of 4096 bytes"):
+    with pytest.raises(InputError, match="a regular file of 4096 bytes"):
         Page.open(tmp_path / "fifo")
 
 

@@ -15,19 +15,22 @@ from penstock.live.node import run
 from penstock.live.node.run import controlled_environment, start_daemon
 from penstock.live.settings import Settings
 
-BECOME = "import os; from penstock.live.node.run import become; become({}, os.environ)"
+SCRIPT = (
+    "import os; from penstock.live.node.run import execute_program;"
+    "execute_program({}, os.environ)"
+)
 
 
-def become(*command: str) -> subprocess.CompletedProcess[str]:
-    """Return what comes of a process that becomes another program."""
-    script = BECOME.format(list(command))
+def execute(*command: str) -> subprocess.CompletedProcess[str]:
+    """Return the result of a process that executes a program in its place."""
+    script = SCRIPT.format(list(command))
     return subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=False
     )
 
 
 def test_another_program() -> None:
-    done = become("sh", "-c", "echo $0 $1; exit 5", "a b", "c")
+    done = execute("sh", "-c", "echo $0 $1; exit 5", "a b", "c")
     assert (done.returncode, done.stdout, done.stderr) == (5, "a b c\n", "")
 
 
@@ -39,7 +42,7 @@ def test_a_script_that_names_no_interpreter_is_the_shells(
     script.write_text('echo "$0" "$1"; exit 5\n')
     script.chmod(0o755)
     monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{tmp_path}")
-    done = become(command.format(tmp_path), "a b")
+    done = execute(command.format(tmp_path), "a b")
     assert (done.returncode, done.stdout, done.stderr) == (5, f"{script} a b\n", "")
 
 
@@ -47,7 +50,7 @@ def test_a_script_that_names_no_interpreter_is_the_shells(
     ("command", "status"), [("no-such-program", 127), ("/etc", 126), ("/dev/null", 126)]
 )
 def test_no_program(command: str, status: int) -> None:
-    done = become(command)
+    done = execute(command)
     assert done.returncode == status
     assert done.stderr.startswith(f"penstock: {command}: ")
     assert done.stderr.count("\n") == 1
@@ -57,19 +60,19 @@ def test_a_program_that_no_readable_folder_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()
-    # A part of PATH that is no folder, or may not be searched, is no program.
+    # Parts of PATH that are not folders, or cannot be searched, are skipped.
     monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{tmp_path}/file")
     test_no_program("no-such-program", 127)
 
 
 def test_a_daemon_that_cannot_be_started(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="no daemon can be started"):
+    with pytest.raises(InputError, match="cannot start a daemon"):
         start_daemon(Settings(folder=str(tmp_path / "file")))
 
 
 @pytest.mark.parametrize(
-    ("program", "limit"), [("sleep 60", "_START_S"), ("false", "_OTHER_S")]
+    ("program", "limit"), [("sleep 60", "_START_S"), ("false", "_OTHER_START_S")]
 )
 def test_a_daemon_that_never_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, limit: str

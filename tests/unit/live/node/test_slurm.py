@@ -95,7 +95,7 @@ def test_what_is_made(scripts: Path) -> None:
 
 def test_a_folder_of_others_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
-    with pytest.raises(InputError, match="others can write this folder"):
+    with pytest.raises(InputError, match="other users can write to this folder"):
         make_scripts(tmp_path, tmp_path)
 
 
