@@ -65,7 +65,7 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
         "--plot",
         type=OutputFile,
         metavar="FILE",
-        help="box plots (.svg, .png, .pdf)",
+        help="draw MinYield and Efficiency of every policy (.svg, .png, .pdf)",
     )
     parser.add_argument(
         "--timeline",
@@ -96,9 +96,9 @@ def main(arguments: argparse.Namespace) -> int:
     rows = _run(source, policies, arguments)
     facts = provenance(**source_facts(arguments))
     if arguments.plot:
-        from penstock.experiments.output.plots import box_plots, save_figure
+        from penstock.experiments.output.plots import comparison_chart, save_figure
 
-        save_figure(box_plots(rows), arguments.plot, facts)
+        save_figure(comparison_chart(rows), arguments.plot, facts)
     if arguments.timeline:
         _draw_timeline(source, policies, arguments, facts)
     if arguments.json:

@@ -12,6 +12,8 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
 from penstock.errors import InputError
 from penstock.experiments.study import Row
@@ -19,7 +21,7 @@ from penstock.model import Instance, Sharing, replacing
 from penstock.model.application import shortened
 from penstock.sim import Run
 
-__all__ = ["box_plots", "colour_of", "save_figure", "timeline"]
+__all__ = ["colour_of", "comparison_chart", "save_figure", "timeline"]
 
 # Paul Tol's "muted" scheme and Okabe and Ito's black: told apart by the
 # colour-blind. A policy that is not listed takes the next free colour.
@@ -42,11 +44,11 @@ _COLOURS: Final = {
 _OTHER_COLOURS: Final = ("#009E73", "#56B4E9", "#F0E442")
 _BOUND_COLOUR: Final = "#444444"
 
-_OBJECTIVES: Final = (
-    ("min_yield", "MinYield (1 = never delayed)"),
-    ("efficiency", "Efficiency (share of ideal progress)"),
-    ("utilization", "Utilization (share of time computing)"),
-)
+#: The x axis of a comparison begins at 1 - this x (1 - median MinYield) at the lowest,
+#: so that one policy that is far behind does not squeeze all others into a corner.
+_LOSS_SHOWN: Final = 3.0
+#: Space before the lowest value and after 1, as parts of the x axis.
+_MARGIN: Final = 0.03
 
 #: With more applications than this, a timeline shows one row for each.
 _MOST_STACKED: Final = 12
@@ -62,66 +64,141 @@ def colour_of(policy: str) -> str:
     return _OTHER_COLOURS[number] if name == policy else _COLOURS.get(name, "#000000")
 
 
-def box_plots(rows: Sequence[Row]) -> Figure:
-    """Draw the rows of a comparison: one panel per objective, one box per policy.
+def comparison_chart(rows: Sequence[Row]) -> Figure:
+    """Draw the rows of a comparison: MinYield and Efficiency of every policy.
 
-    As in papers/1: box from the 25th to the 75th percentile of the instances,
-    whiskers from the 10th to the 90th, a dot at the mean. The bound on MinYield is
-    the grey band (10th to 90th percentile) with its mean.
+    One line per policy, the highest mean MinYield on top. A filled dot is the mean
+    MinYield, the pale bar behind it reaches from the 10th to the 90th percentile of
+    the instances; an open dot is the mean Efficiency. The dashed line is the mean bound
+    on MinYield. An arrow at the left edge marks a MinYield that lies outside.
     """
-    policies = list(dict.fromkeys(row["policy"] for row in rows))
-    # What is the same for all policies is taken from the rows of the first one.
+    policies = _by_min_yield(rows)
+    # Facts of the instances are the same for all policies: take those of the first.
     instances = [row for row in rows if row["policy"] == policies[0]]
-    figure = Figure(figsize=(13, 0.42 * len(policies) + 1.9), layout="constrained")
-    panels = figure.subplots(1, len(_OBJECTIVES), sharey=True)
-    for panel, (attribute, title) in zip(panels, _OBJECTIVES, strict=True):
-        for line, policy in enumerate(policies):
-            values = [row[attribute] for row in rows if row["policy"] == policy]
-            _box(panel, line, np.array(values), colour_of(policy))
-        if attribute == "min_yield":
-            bounds = [row["bound"].min_yield for row in instances if row["bound"]]
-            _bound_band(panel, bounds)
-        panel.use_sticky_edges = False
-        panel.margins(x=0.04)
-        panel.set_xlabel(title)
-        panel.grid(axis="x", color="#dddddd", linewidth=0.8)
-        panel.set_axisbelow(True)
-        panel.spines[["top", "right"]].set_visible(False)
-    panels[0].set_yticks(range(len(policies)), policies)
-    panels[0].invert_yaxis()
+    figure = Figure(figsize=(9, 0.33 * len(policies) + 1.7), layout="constrained")
+    panel = figure.subplots()
+    low = _lowest_shown(rows, policies)
+    for line, name in enumerate(policies):
+        _draw_policy(panel, line, rows, name, low)
+    bounds = [row["bound"].min_yield for row in instances if row["bound"]]
+    if bounds:
+        _draw_bound(panel, float(np.mean(bounds)))
+    _draw_axes(panel, policies, low)
+    _draw_legend(figure, panel)
     pressure = np.mean([row["pressure"] for row in instances])
-    many = f"{len(instances)} instances" if len(instances) > 1 else "1 instance"
-    figure.suptitle(f"{many}, mean I/O pressure {pressure:.2f}", fontsize=11)
+    many = f"mean of {len(instances)} instances" if len(instances) > 1 else "1 instance"
+    figure.suptitle(f"{many}, I/O pressure {pressure:.2f}", fontsize=11)
     return figure
 
 
-def _box(panel: Any, row: int, values: Any, colour: str) -> None:
-    low, first, third, high = np.percentile(values, (10, 25, 75, 90))
-    panel.hlines(row, low, high, color=colour, linewidth=1.4)
-    panel.barh(
-        row,
-        third - first,
-        left=first,
-        height=0.56,
-        color=colour,
-        alpha=0.45,
-        edgecolor=colour,
-    )
-    panel.plot(values.mean(), row, "o", color=colour, markersize=5, zorder=3)
+def _by_min_yield(rows: Sequence[Row]) -> list[str]:
+    """Return the names of the policies, the highest mean MinYield first."""
+    names = list(dict.fromkeys(row["policy"] for row in rows))
+    return sorted(names, key=lambda name: -np.mean(_values(rows, name, "min_yield")))
 
 
-def _bound_band(panel: Any, bounds: Sequence[float]) -> None:
-    if bounds:
-        low, high = np.percentile(bounds, (10, 90))
-        panel.axvspan(low, high, color=_BOUND_COLOUR, alpha=0.15, linewidth=0)
-        panel.axvline(
-            float(np.mean(bounds)),
-            color=_BOUND_COLOUR,
-            linestyle="--",
-            linewidth=1.2,
-            label="bound: no scheduler does better",
+def _values(rows: Sequence[Row], policy: str, objective: str) -> list[float]:
+    return [row[objective] for row in rows if row["policy"] == policy]
+
+
+def _lowest_shown(rows: Sequence[Row], policies: Sequence[str]) -> float:
+    """Return where the x axis begins, before its margin."""
+    fairness = [np.mean(_values(rows, name, "min_yield")) for name in policies]
+    efficiency = [np.mean(_values(rows, name, "efficiency")) for name in policies]
+    low = max(min(fairness), 1.0 - _LOSS_SHOWN * (1.0 - np.median(fairness)))
+    return float(min(low, *efficiency))
+
+
+def _draw_policy(
+    panel: Any, line: int, rows: Sequence[Row], name: str, low: float
+) -> None:
+    """Draw the two objectives of a policy, and write them beside it."""
+    min_yields = _values(rows, name, "min_yield")
+    fairness = float(np.mean(min_yields))
+    efficiency = float(np.mean(_values(rows, name, "efficiency")))
+    colour = colour_of(name)
+    panel.hlines(line, max(fairness, low), efficiency, color="#bbbbbb", linewidth=1.2)
+    if fairness >= low:
+        tenth, ninetieth = np.percentile(min_yields, (10, 90))
+        panel.barh(
+            line, ninetieth - tenth, left=tenth, height=0.5, color=colour, alpha=0.25
         )
-        panel.legend(loc="lower left", fontsize=8, frameon=False)
+        panel.plot(fairness, line, "o", color=colour, markersize=7, zorder=3)
+    else:
+        panel.plot(low, line, "<", color=colour, markersize=8, zorder=3)
+    panel.plot(
+        efficiency,
+        line,
+        "o",
+        markersize=7,
+        markerfacecolor="white",
+        markeredgecolor=colour,
+        markeredgewidth=1.6,
+        zorder=3,
+    )
+    for column, value in ((1.02, fairness), (1.14, efficiency)):
+        panel.annotate(
+            f"{value:.3f}",
+            (column, line),
+            xycoords=("axes fraction", "data"),
+            va="center",
+            fontsize=9,
+        )
+
+
+def _draw_bound(panel: Any, bound: float) -> None:
+    panel.axvline(bound, color=_BOUND_COLOUR, linestyle="--", linewidth=1.3)
+    panel.annotate(
+        f"no scheduler exceeds a MinYield of {bound:.3f}",
+        (bound, 1.0),
+        xycoords=("data", "axes fraction"),
+        xytext=(0, 4),
+        textcoords="offset points",
+        ha="right",
+        fontsize=9,
+        color=_BOUND_COLOUR,
+    )
+
+
+def _draw_axes(panel: Any, policies: Sequence[str], low: float) -> None:
+    margin = _MARGIN * max(1.0 - low, 0.01)
+    panel.set_xlim(low - margin, 1.0 + margin)
+    panel.set_ylim(len(policies) - 0.4, -0.6)
+    panel.set_yticks(range(len(policies)), policies)
+    panel.tick_params(axis="y", length=0)
+    panel.set_xlabel("1: nobody is ever delayed")
+    panel.grid(axis="x", color="#dddddd", linewidth=0.8)
+    panel.set_axisbelow(True)
+    panel.spines[["top", "right", "left"]].set_visible(False)
+    for column, word in ((1.02, "MinYield"), (1.14, "Efficiency")):
+        panel.annotate(
+            word,
+            (column, 1.0),
+            xycoords="axes fraction",
+            xytext=(0, 4),
+            textcoords="offset points",
+            fontsize=9,
+            fontweight="bold",
+        )
+
+
+def _draw_legend(figure: Figure, panel: Any) -> None:
+    entries: list[Any] = [
+        _sign("o", "MinYield"),
+        Patch(color="#555555", alpha=0.25, label="its 10th to 90th percentile"),
+        _sign("o", "Efficiency", markerfacecolor="white"),
+    ]
+    if any(line.get_marker() == "<" for line in panel.lines):
+        entries.append(_sign("<", "MinYield further left"))
+    figure.legend(
+        handles=entries, loc="outside lower center", ncols=4, fontsize=9, frameon=False
+    )
+
+
+def _sign(marker: str, label: str, **rest: Any) -> Line2D:
+    return Line2D(
+        [], [], marker=marker, color="#555555", linestyle="", label=label, **rest
+    )
 
 
 def timeline(runs: Sequence[Run]) -> Figure:

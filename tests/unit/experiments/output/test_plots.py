@@ -16,8 +16,8 @@ from penstock.errors import InputError
 from penstock.experiments.comparison import compare
 from penstock.experiments.output.plots import (
     _shares,
-    box_plots,
     colour_of,
+    comparison_chart,
     save_figure,
     timeline,
 )
@@ -49,10 +49,10 @@ def _many() -> Any:
 
 
 def _figure(kind: str, rows: list[Row]) -> Any:
-    if kind == "boxes":
-        return box_plots(rows)
-    if kind == "one-box":
-        return box_plots([row for row in rows if row["instance"] == 0])
+    if kind == "comparison":
+        return comparison_chart(rows)
+    if kind == "one-instance":
+        return comparison_chart([row for row in rows if row["instance"] == 0])
     instance = steady_three() if kind == "stacked" else _many()
     return timeline([simulate(instance, p, record=True) for p in ("fcfs", "set-10")])
 
@@ -60,7 +60,7 @@ def _figure(kind: str, rows: list[Row]) -> Any:
 @pytest.mark.parametrize(
     ("kind", "ending"),
     [
-        *(("boxes", "svg"), ("boxes", "png"), ("boxes", "pdf")),
+        *(("comparison", "svg"), ("comparison", "png"), ("comparison", "pdf")),
         *(("stacked", "svg"), ("stacked", "png"), ("rows", "svg"), ("rows", "png")),
     ],
 )
@@ -75,7 +75,7 @@ def test_the_same_data_give_the_same_bytes(
     assert one.startswith(MAGIC[ending])
 
 
-@pytest.mark.parametrize("kind", ["boxes", "one-box", "stacked", "rows"])
+@pytest.mark.parametrize("kind", ["comparison", "one-instance", "stacked", "rows"])
 def test_an_svg_is_whole_and_says_what_made_it(
     tmp_path: Path, rows: list[Row], kind: str
 ) -> None:
@@ -89,11 +89,11 @@ def test_an_svg_is_whole_and_says_what_made_it(
 
 def test_texts_of_the_figures(tmp_path: Path, rows: list[Row]) -> None:
     texts = {}
-    for kind in ("boxes", "stacked"):
+    for kind in ("comparison", "stacked"):
         save_figure(_figure(kind, rows), str(tmp_path / "a.svg"), FACTS)
         texts[kind] = (tmp_path / "a.svg").read_text()
-    for word in ("MinYield", "Efficiency", "Utilization", "bound", "set-10:initial"):
-        assert word in texts["boxes"]
+    for word in ("MinYield", "Efficiency", "no scheduler exceeds", "set-10:initial"):
+        assert word in texts["comparison"]
     for word in ("time (s)", "fcfs", "set-10", ">a<", ">b<", ">c<"):
         assert word in texts["stacked"]
 
@@ -104,14 +104,60 @@ def test_another_ending_is_refused_and_no_file_made(
 ) -> None:
     path = str(tmp_path / name)
     with pytest.raises(InputError, match=r"use \.svg, \.png or \.pdf"):
-        save_figure(box_plots(rows), path, FACTS)
+        save_figure(comparison_chart(rows), path, FACTS)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_without_a_bound_there_is_no_band(rows: list[Row]) -> None:
+def _words(rows: list[Row]) -> list[str]:
+    """Return all that is written inside the panel of a comparison."""
+    return [text.get_text() for text in comparison_chart(rows).axes[0].texts]
+
+
+def test_without_a_bound_no_bound_is_drawn(rows: list[Row]) -> None:
     bare = [{**row, "bound": None} for row in rows]
-    assert box_plots(bare).axes[0].get_legend() is None
-    assert box_plots(rows).axes[0].get_legend() is not None
+    assert not [word for word in _words(bare) if "no scheduler" in word]
+    bound = np.mean([row["bound"].min_yield for row in rows if row["policy"] == "fcfs"])
+    assert f"no scheduler exceeds a MinYield of {bound:.3f}" in _words(rows)
+
+
+def _row(policy: str, min_yield: float, efficiency: float) -> Row:
+    facts = {"instance": 0, "pressure": 0.8, "bound": None}
+    return {**facts, "policy": policy, "min_yield": min_yield, "efficiency": efficiency}
+
+
+def test_policies_are_sorted_and_their_values_written() -> None:
+    rows = [_row("fcfs", 0.7, 0.9), _row("set-10", 0.8, 0.95), _row("mine", 0.9, 0.8)]
+    panel = comparison_chart(rows).axes[0]
+    names = [tick.get_text() for tick in panel.get_yticklabels()]
+    assert names == ["mine", "set-10", "fcfs"]
+    assert panel.yaxis_inverted()
+    assert _words(rows)[:6] == ["0.900", "0.800", "0.800", "0.950", "0.700", "0.900"]
+
+
+def test_the_means_of_the_instances_are_drawn() -> None:
+    rows = [_row("fcfs", 0.7, 0.9), _row("fcfs", 0.9, 0.95)]
+    assert _words(rows)[:2] == ["0.800", "0.925"]
+
+
+def test_a_policy_far_behind_does_not_stretch_the_axis() -> None:
+    near = [_row(name, 0.96, 0.97) for name in ("a", "b", "c")]
+    figure = comparison_chart([*near, _row("far", 0.2, 0.95)])
+    low, high = figure.axes[0].get_xlim()
+    assert 0.85 < low < 0.95
+    assert 1.0 < high < 1.05
+    assert [line.get_marker() for line in figure.axes[0].lines].count("<") == 1
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert "MinYield further left" in labels
+
+
+def test_every_efficiency_is_inside_the_axis() -> None:
+    rows = [_row("a", 0.99, 0.99), _row("b", 0.99, 0.99), _row("c", 0.1, 0.2)]
+    assert comparison_chart(rows).axes[0].get_xlim()[0] < 0.2
+
+
+def test_a_comparison_in_which_nobody_is_delayed() -> None:
+    low, high = comparison_chart([_row("fcfs", 1.0, 1.0)]).axes[0].get_xlim()
+    assert low < 1.0 < high
 
 
 ODD_NAMES = ("模型 🌊", "x" * 300, "_hidden", r"$\nosuch{$", "a$b")
@@ -238,4 +284,4 @@ def test_other_policies_have_a_colour_too() -> None:
 
 def test_a_folder_that_is_missing_is_said_so(tmp_path: Path, rows: list[Row]) -> None:
     with pytest.raises(InputError, match="cannot write the file"):
-        save_figure(box_plots(rows), str(tmp_path / "none" / "a.svg"), FACTS)
+        save_figure(comparison_chart(rows), str(tmp_path / "none" / "a.svg"), FACTS)
