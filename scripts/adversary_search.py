@@ -21,9 +21,9 @@ from typing import Final, TypeAlias
 from numpy.random import Generator, SeedSequence, default_rng
 
 from penstock.analysis import measure, min_yield_bound
+from penstock.analysis.adversary import UNIT, Phases
 from penstock.errors import InputError
 from penstock.model import Application, Instance, Window
-from penstock.papers.p1.adversary import UNIT, Phases
 from penstock.policies import POLICIES, get_policy
 from penstock.sim import simulate
 

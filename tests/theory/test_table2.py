@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Table 2 of papers/1: lower bounds on competitive ratios, entry by entry.
 
-The examples are in `penstock.papers.p1.competitive`. Every test runs a policy on
+The examples are in `penstock.papers.p1.table2_examples`. Every test runs a policy on
 the instance of one example, divides the objective of a schedule that is known to be
 better by the policy's, and compares both with the formulas of the example.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.papers.p1.competitive import (
+from penstock.papers.p1.table2_examples import (
     example_1,
     example_2,
     example_3,

@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 
 from penstock.experiments.output.charts import LABELS, policies_of, tidy
 from penstock.experiments.output.plots import colour_of
-from penstock.papers.p1.policies_of_paper import EIGHT
+from penstock.papers.p1.policies import EIGHT
 from penstock.policies import RECOMMENDED
 
 __all__ = ["draw_counts", "draw_differences", "draw_frontier", "draw_windows"]

@@ -17,7 +17,7 @@ from penstock.papers.beyond.frontier_tables import (
     points_of,
     windows_under_base,
 )
-from penstock.papers.p1.policies_of_paper import EIGHT
+from penstock.papers.p1.policies import EIGHT
 from penstock.policies import RECOMMENDED
 
 __all__ = ["DOMINATION", "GAINS", "UTILIZATION", "WINDOWS"]

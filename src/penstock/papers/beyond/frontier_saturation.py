@@ -24,7 +24,7 @@ from penstock.experiments.output.plots import colour_of
 from penstock.experiments.reproduction import Reproduction, Scale
 from penstock.model import Instance
 from penstock.papers.beyond.frontier_tables import LOOK
-from penstock.papers.p1.policies_of_paper import EIGHT
+from penstock.papers.p1.policies import EIGHT
 from penstock.policies import RECOMMENDED
 from penstock.sim import simulate
 from penstock.workloads import Apex

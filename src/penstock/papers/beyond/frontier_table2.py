@@ -3,9 +3,9 @@
 
 The table of the paper pairs a policy with the example that is bad for it; here every
 policy, those beyond the papers too, meets every example
-(`penstock.papers.p1.competitive`; an adversary plays against the policy itself where
-the example asks for one). The ratio: the objective in the best schedule that we know
-over that under the policy; infinite where the policy has 0.
+(`penstock.papers.p1.table2_examples`; an adversary plays against the policy itself
+where the example asks for one). The ratio: the objective in the best schedule that we
+know over that under the policy; infinite where the policy has 0.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from penstock.analysis import measure
 from penstock.experiments.claims import Claim, Tables, Verdict
 from penstock.experiments.output.charts import LABELS, policies_of
 from penstock.experiments.reproduction import Reproduction, Scale
-from penstock.papers.p1.competitive import (
+from penstock.papers.p1.policies import EIGHT
+from penstock.papers.p1.table2_examples import (
     Case,
     example_1,
     example_2,
@@ -33,7 +34,6 @@ from penstock.papers.p1.competitive import (
     example_5,
     example_6,
 )
-from penstock.papers.p1.policies_of_paper import EIGHT
 from penstock.policies import RECOMMENDED
 from penstock.sim import simulate
 

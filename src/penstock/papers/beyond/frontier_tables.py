@@ -24,7 +24,7 @@ from penstock.analysis.frontier import (
     paired,
 )
 from penstock.experiments.output.charts import policies_of
-from penstock.papers.p1.policies_of_paper import EIGHT
+from penstock.papers.p1.policies import EIGHT
 
 __all__ = [
     "BASE",

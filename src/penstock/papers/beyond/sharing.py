@@ -23,7 +23,7 @@ from penstock.experiments.output.plots import colour_of
 from penstock.experiments.placement_study import Contender, PlacementStudy
 from penstock.experiments.reproduction import Reproduction, Scale
 from penstock.experiments.study import sweep
-from penstock.papers.p1.policies_of_paper import EIGHT
+from penstock.papers.p1.policies import EIGHT
 from penstock.papers.p2.charts import new_figure
 from penstock.papers.p2.study import (
     BBA,

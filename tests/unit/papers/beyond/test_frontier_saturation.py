@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from penstock.experiments.claims import Tables
 from penstock.experiments.reproduction import Scale
 from penstock.papers import get_figure
-from penstock.papers.p1.policies_of_paper import EIGHT
+from penstock.papers.p1.policies import EIGHT
 from penstock.policies import RECOMMENDED
 
 FIGURE = get_figure("frontier-saturation")

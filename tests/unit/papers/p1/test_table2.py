@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Table 2 of papers/1: all entries are there, and judged by what was measured."""
+"""Table 2 of bandwidth sharing: all entries are there, and checked by measurement."""
 
 from __future__ import annotations
 
@@ -113,10 +113,10 @@ def test_numbers_of_a_claim(rows: pl.DataFrame) -> None:
         },
         rel=1e-5,
     )
-    assert claim["source"] == "papers/1 section 5, Table 2, example 1"
+    assert claim["source"] == "bandwidth sharing, section 5, Table 2, example 1"
     assert "For MinYield, fair-share has no competitive ratio under m:" in claim["says"]
     said = _verdicts(rows)["any-strategy-utilization"]["says"]
-    assert "For Utilization, no strategy has a competitive ratio:" in said
+    assert "For Utilization, no policy has a competitive ratio:" in said
 
 
 @pytest.mark.parametrize(

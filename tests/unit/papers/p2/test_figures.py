@@ -20,7 +20,7 @@ from penstock.experiments.runners.campaign import run_study
 from penstock.experiments.runners.executors import Inline
 from penstock.experiments.study import sweep
 from penstock.papers import FIGURES, get_figure
-from penstock.papers.p1.policies_of_paper import EIGHT
+from penstock.papers.p1.policies import EIGHT
 from penstock.papers.p2.study import (
     BBA,
     GC,

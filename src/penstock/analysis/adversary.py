@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: MIT
 """An adversary: applications whose next phases depend on the schedule so far.
 
-The lower bounds of papers/1 section 5 are games. A policy does not see the
-future, so an adversary may wait for a completion before it settles what the
-application does next. The engine runs fixed instances; `play` gets from one to
-the other by replay:
+Lower bounds on competitive ratios (bandwidth sharing, section 5) are games. A policy
+does not see the future, so an adversary may wait for the end of an operation before it
+chooses what the application does next. The engine runs instances that are fixed from
+the start; `play` builds one by replay:
 
-1. simulate with what is settled, all else being work without end;
-2. reveal the earliest completions that the rule has not seen yet;
-3. let the rule settle, from these and the earlier ones, what comes next;
-4. from the start again, until the window holds no unseen completion.
+1. Simulate with the phases chosen so far, each application followed by endless work.
+2. Reveal the earliest completions that the adversary has not seen yet.
+3. Let the adversary choose more phases from all completions revealed so far.
+4. Start again, until the window holds no unseen completion.
 
-This is sound for a policy whose decisions depend on the past only, and that is
-checked: every replay must repeat all completions revealed before, to the last bit.
-(The default delta of periodic-greedy-yield depends on the whole instance: E of
-papers/1 eq. 5. Give it a delta.)
+This is correct for a policy that decides by the past only. `play` checks it: every
+replay must repeat all completions revealed before, to the last bit. The default delta
+of periodic-greedy-yield depends on the whole instance (E in bandwidth sharing, eq. 5),
+so that policy needs an explicit delta here.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from penstock.sim.state import COMPLETION
 
 __all__ = ["UNIT", "Completion", "Phases", "Rule", "listed", "play", "with_phases"]
 
-#: The platform of all examples: b_i = B = 1.
+#: A platform whose bandwidth one application can use alone: b_i = B = 1.
 UNIT = Platform(1.0, 1.0)
 
 Phases = list[tuple[str, float]]
@@ -37,23 +37,23 @@ Phases = list[tuple[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """End of an operation, as the adversary sees it."""
+    """The end of an operation."""
 
     time: float
     application: int
     number: int
-    """How many operations the application completed before this one."""
+    """The number of operations that the application completed before this one."""
 
 
-#: From the completions so far: the phases of every application, as far as settled.
-#: An application works on after its settled phases until the rule settles more.
+#: An adversary: returns the phases of every application that are chosen so far, from
+#: the completions so far. After these phases an application works without end.
 Rule = Callable[[Sequence[Completion]], list[Phases]]
 
 
 def with_phases(
     application: Application, phases: Iterable[tuple[str, float]]
 ) -> Application:
-    """Return `application`, with its name, nodes and history, but other phases."""
+    """Return an application with other phases, but the same name, nodes and history."""
     made = Application.from_phases(application.name, application.nodes, phases)
     return replace(application, work=made.work, volume=made.volume)
 
@@ -61,7 +61,8 @@ def with_phases(
 def listed(instance: Instance, order: Sequence[int]) -> Instance:
     """Return `instance` with its applications listed in `order`.
 
-    Policies serve the first listed of equals: this is a way to choose a schedule.
+    Policies serve the first listed of equal applications, so that the order chooses
+    between schedules.
     """
     chosen = tuple(instance.applications[i] for i in order)
     return replace(instance, applications=chosen)
@@ -74,31 +75,30 @@ def play(
     window: Window,
     platform: Platform = UNIT,
 ) -> Instance:
-    """Return the instance into which `rule` leads `policy`.
+    """Return the instance that the adversary `rule` builds against `policy`.
 
-    Only name, nodes, release, start and history of `applications` matter; their
-    phases come from `rule`.
+    The phases of `applications` are ignored: they come from `rule`.
 
     Raises
     ------
     InternalError
-        If the policy knew the future: see this module's docstring.
+        If the decisions of the policy depend on the future.
     """
     forever = 2.0 * (window.end - min(a.start for a in applications))
     seen: list[Completion] = []
     while True:
-        settled = rule(seen)
+        chosen = rule(seen)
         instance = Instance(
             platform,
             window,
             tuple(
                 with_phases(application, [*phases, ("work", forever)])
-                for application, phases in zip(applications, settled, strict=True)
+                for application, phases in zip(applications, chosen, strict=True)
             ),
         )
         completions = _completions(instance, policy)
         if completions[: len(seen)] != seen:
-            raise InternalError(f"{policy}: the past changed with the future")
+            raise InternalError(f"{policy}: its past decisions depend on the future")
         unseen = completions[len(seen) :]
         if not unseen:
             return instance
@@ -107,7 +107,7 @@ def play(
 
 
 def _completions(instance: Instance, policy: str) -> list[Completion]:
-    """Return the completions inside the window, in the order of the log."""
+    """Return the completions inside the window, in the order of the event log."""
     log = simulate(instance, policy, record=True).log
     if log is None:
         raise InternalError("a recorded run has no log")

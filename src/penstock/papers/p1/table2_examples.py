@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""Instances on which policies do badly: the examples behind Table 2 of papers/1.
+"""The examples behind Table 2 of bandwidth sharing: instances that defeat policies.
 
-Each function builds the instance of one example for a policy (an adversary plays it
-where the example asks for one), runs the policy, and runs schedules that are known
-to be better. These are runs of the simulator as well: feasible beyond doubt.
+Each function builds the instance of one example for a policy (with an adversary,
+`penstock.analysis.adversary`, where the example needs one), runs the policy, and runs
+better schedules to compare with. The better schedules are simulated as well, so they
+are feasible.
 
-Example 2 is in papers/1 section 5; the others are in the companion report, and
-are rebuilt here from what they claim. In all of them b_i = B = 1 and p_i = 1.
+Example 2 is in section 5 of the paper. The others are in its companion report and are
+rebuilt here from their results. In all of them b_i = B = 1 and p_i = 1; m is the number
+of applications.
 """
 
 from __future__ import annotations
@@ -18,8 +20,7 @@ from itertools import permutations
 from typing import Final
 
 from penstock.analysis import Metrics, measure
-from penstock.model import Application, Instance, Window
-from penstock.papers.p1.adversary import (
+from penstock.analysis.adversary import (
     UNIT,
     Completion,
     Phases,
@@ -27,6 +28,7 @@ from penstock.papers.p1.adversary import (
     listed,
     play,
 )
+from penstock.model import Application, Instance, Window
 from penstock.sim import simulate
 
 __all__ = [
@@ -45,32 +47,33 @@ _UNIT_WINDOW: Final = Window(0.0, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A policy on an instance, and schedules that do better."""
+    """A policy on the instance of an example, and better schedules."""
 
     policy: str
-    """With its parameters."""
+    """Name and parameters of the policy."""
     instance: Instance
     ours: Metrics
     """Objectives of the policy."""
     references: tuple[Metrics, ...]
-    """Objectives of the better schedules; which is best depends on the objective."""
+    """Objectives of the better schedules; which one is best depends on the "
+    "objective."""
     predicted: Mapping[str, float]
-    """Objective -> ratio that the argument gives for these parameters, at least.
+    """Objective -> smallest ratio that the proof gives for these parameters.
 
-    It speaks of the policies that the example is about.
+    It applies to the policies that the example is about.
     """
 
     def best(self, objective: str) -> float:
-        """Return the value of an objective in the best of the schedules."""
+        """Return the value of an objective in the best schedule."""
         return max(float(getattr(r, objective)) for r in self.references)
 
     def ratio(self, objective: str) -> float:
-        """Return how many times better than the policy that is; infinite if it is 0."""
+        """Return the best value over that of the policy; infinite if that is 0."""
         ours = float(getattr(self.ours, objective))
         return self.best(objective) / ours if ours > 0 else math.inf
 
     def margin(self, objective: str) -> float:
-        """Return the ratio over what is predicted of it, at least 1 if all is well."""
+        """Return the ratio over the predicted one: at least 1 if the proof holds."""
         if math.isinf(self.ratio(objective)):
             return math.inf
         return self.ratio(objective) / self.predicted[objective]
@@ -80,8 +83,8 @@ def example_1(policy: str, m: int, length: float) -> Case:
     """MinYield of fair-share: m L / (L + 1), which tends to m as L grows.
 
     One fresh application and m - 1 with a perfect history of length L, all in I/O
-    during the window [0, 1]. Shared, the fresh one has yield 1/m at the end. Served
-    alone it has 1, and the others, who stand still, L / (L + 1).
+    during the window [0, 1]. With equal shares the fresh application has yield 1/m at
+    the end. Served alone, it has yield 1, and the others, which wait, L / (L + 1).
     """
     io: Phases = [("io", 2.0)]
     poor = Application.from_phases("poor", 1, io)
@@ -97,26 +100,27 @@ def example_1(policy: str, m: int, length: float) -> Case:
 
 
 def example_2(policy: str, m: int, epsilon: float) -> Case:
-    """No policy is better than m/4 for Efficiency, or has a ratio for Utilization.
+    """Efficiency: no policy has a ratio under m/4. Utilization: no policy has a ratio.
 
-    m is even, and at least 4. All applications post 2/m at 0; at most m/2 of them can
-    complete by 1. Those that do are of category B: next to no work, alpha =
-    eps / (m/2 - 1), then I/O to the end. The others turn out to be of category A: they
-    would have worked to the end.
+    m is even, and at least 4. All applications post a volume of 2/m at time 0; at most
+    m/2 of them can complete by time 1. The adversary makes those category B: little
+    work, alpha = eps / (m/2 - 1), then I/O to the end. The others are category A: they
+    would work to the end after their operation.
 
-    Efficiency: (m/4 + 1/2) / (1 + eps). Whatever the policy, the transfers of the
-    window amount to at most 1, and the work of category B to at most (m/2 - 1) alpha =
-    eps: efficiency (1 + eps) / m. Category A one after the other: the k-th begins
-    2 (k - 1) / m late and loses no more, sum over k <= m/2 of 1 - 2 (k - 1) / m =
+    Efficiency: (m/4 + 1/2) / (1 + eps). With any policy, the window holds transfers of
+    at most 1 and work of category B of at most (m/2 - 1) alpha = eps: efficiency
+    (1 + eps) / m. A better schedule serves category A one after the other: the k-th
+    loses 2 (k - 1) / m, and the sum over k <= m/2 of 1 - 2 (k - 1) / m is
     (m/2 + 1) / 2.
 
     Utilization: (m - 2) / (4 eps), without bound. Only m/2 - 1 applications of category
-    B complete early enough to work, alpha each: utilization at most eps / m, against
-    (m - 2) / (4 m) for category A in turn, the k-th of which works 1 - 2 k / m.
+    B complete early enough to work, alpha each: utilization at most eps / m. When
+    category A is served one after the other, the k-th works 1 - 2 k / m: utilization
+    (m - 2) / (4 m).
 
     MinYield: infinite for a policy that serves one operation after the other. Half of
-    the operations fill the window, so that the other half has yield 0; shared equally
-    among the m applications, the window gives 1/m to each.
+    the operations fill the window, so that the other half has yield 0; equal shares
+    give a yield of 1/m to all.
     """
     alpha = epsilon / (m / 2 - 1)
 
@@ -146,11 +150,11 @@ def example_2(policy: str, m: int, epsilon: float) -> Case:
 def example_3(policy: str, m: int, epsilon: float) -> Case:
     """Efficiency of most policies: m (1 - eps (m - 1) / 2), which tends to m.
 
-    An application that is far behind began a long operation before the window [0, 1];
-    the others are at yield 1, need eps of I/O, and would then work to the end. These
-    policies go on with the long one, which is first by post time and by yield:
-    efficiency 1/m. The short ones first: the j-th of the m - 1 waits (j - 1) eps, the
-    long one (m - 1) eps, m (m - 1) eps / 2 in all.
+    One application is far behind and began a long operation before the window [0, 1].
+    The others have yield 1, need eps of I/O, and then work to the end. These policies
+    continue the long operation, which is first by post time and by yield: efficiency
+    1/m. A better schedule serves the short operations first: the j-th of the m - 1
+    waits (j - 1) eps and the long one (m - 1) eps, m (m - 1) eps / 2 in all.
     """
     length = 1e4
     late = Application.from_phases(
@@ -171,11 +175,12 @@ def example_3(policy: str, m: int, epsilon: float) -> Case:
 def example_4(m: int, delta: float, cycles: int = 32) -> Case:
     """MinYield of periodic-greedy-yield, delta -> 0: (2 m - 1) / m, which tends to 2.
 
-    Fresh applications repeat I/O 1, work m - 1. With delta -> 0 the yields stay equal,
-    hence so do the shares: all complete after m (the first of them up to (m - 1) delta
-    sooner), work together for m - 1, and progress by m in 2 m - 1. In the order of
-    posting, the k-th waits k - 1 once and never again: m operations of length 1 tile
-    a cycle of length m. The window holds `cycles` times 2 m - 1.
+    Fresh applications repeat I/O of length 1 and work of length m - 1. With delta -> 0
+    the yields stay equal, and so do the shares: all complete after m (the first of them
+    up to (m - 1) delta sooner), work at the same time for m - 1, and progress by m in
+    2 m - 1. A better schedule serves in the order of posting: the k-th waits k - 1 once
+    and never again, because m operations of length 1 fill a cycle of length m. The
+    window has the length `cycles` * (2 m - 1).
     """
     end = float(cycles * (2 * m - 1))
     pair: Phases = [("io", 1.0), ("work", m - 1.0)]
@@ -194,19 +199,20 @@ def example_4(m: int, delta: float, cycles: int = 32) -> Case:
 
 
 def example_5(policy: str, m: int, cycles: int = 40) -> Case:
-    """MinYield of any strategy: (3 m - 1) / (2 m), which tends to 3/2.
+    """MinYield of any policy: (3 m - 1) / (2 m), which tends to 3/2.
 
-    The rule is `all_return_together`. A cycle lasts R, in which the k-th progresses by
-    1 + R - c_k: by m on average. As c_k >= k, R >= m - 1 + (m + 1) / 2 = (3 m - 1) / 2:
-    the mean yield, and so the minimum, is at most 2 m / (3 m - 1), whatever the policy.
+    The adversary is `all_return_together`. A cycle lasts R, in which the k-th
+    application progresses by 1 + R - c_k: by m on average. As c_k >= k,
+    R >= m - 1 + (m + 1) / 2 = (3 m - 1) / 2: the mean yield, and so the minimum, is at
+    most 2 m / (3 m - 1), with any policy.
 
-    Whoever knows the works staggers the applications; among the orders of the first
-    operations there is one from which on they hardly meet, or the policy is worse
-    than it need be. Each waits at most m - 1 for its first operation, and never
-    again: 1 - (m - 1) / T. All m! orders are tried, so m is small; for best-next-event
-    they are good enough with an even m only, for greedy-yield with an odd one.
+    A schedule that knows all phases staggers the applications: for some order of the
+    first operations they hardly meet again. Each application then waits at most m - 1
+    for its first operation and never again: yield 1 - (m - 1) / T, T being the length
+    of the window. All m! orders are tried, so m is small. They contain such an order
+    for best-next-event only if m is even, for greedy-yield only if m is odd.
 
-    The window holds `cycles` of the shortest cycles.
+    The window has the length of `cycles` shortest cycles.
     """
     end = cycles * (3 * m - 1) / 2
     instance = play(policy, all_return_together(m), _fresh(m), Window(0.0, end))
@@ -226,11 +232,12 @@ def example_5(policy: str, m: int, cycles: int = 40) -> Case:
 
 
 def all_return_together(m: int) -> Rule:
-    """Return the rule of example 5.
+    """Return the adversary of example 5.
 
-    In every cycle all post 1 at once. Whoever completes c_k later gets the work
-    R - c_k with R = m - 1 + mean(c): all post again R after they last did. The works
-    end after the last completion (R >= m), so nobody knows them before.
+    In every cycle all applications post a volume of 1 at the same time. The one that
+    completes after c_k gets the work R - c_k with R = m - 1 + mean(c), so that all post
+    again after R. All work ends after the last completion (R >= m), so that no policy
+    can know R before that.
     """
 
     def rule(seen: Sequence[Completion]) -> list[Phases]:
@@ -250,12 +257,13 @@ def all_return_together(m: int) -> Rule:
 def example_6(policy: str, n: int, length: float) -> Case:
     """MinYield of best-next-event: near n - e/V, more than m/2 - 4 with m = 2 n.
 
-    All 2 n applications have a perfect history of length L. n long ones post V at 0 and
-    would then work; n short ones repeat I/O e, work (n - 1) e, each e later than the
-    one before, so that served at once they fill the bandwidth. The best next event is
-    always the completion of a short one (e < V), and the long ones stand still for
-    the whole window, (n - 1 - e/V) L: their yield falls to 1 / (n - e/V), but for the
-    part of V that is moved while no short one is there. The long ones first cost all
+    All 2 n applications have a perfect history of length L. n applications post a long
+    operation V at time 0 and would then work. n others repeat short I/O e and work
+    (n - 1) e, each e later than the one before; served at once, they fill the
+    bandwidth. The best next event is always the completion of a short operation
+    (e < V), so the long ones wait for the whole window, (n - 1 - e/V) L: their yield
+    falls to 1 / (n - e/V), apart from the part of V that moves while no short operation
+    is active. A better schedule serves the long operations first, which costs the
     others n V << L, once.
 
     So the ratio is at least ((n - e/V) L - n V) / (L + V). Here e = 1/2, V = 1.
@@ -283,12 +291,12 @@ def example_6(policy: str, n: int, length: float) -> Case:
 
 
 def _fresh(m: int) -> list[Application]:
-    """Return m applications that are released at 0; their phases come later."""
+    """Return m applications, released at 0, whose phases the adversary will choose."""
     return [Application.from_phases(f"a{i}", 1, [("work", 0.0)]) for i in range(m)]
 
 
 def _with_history(name: str, phases: Phases, length: float) -> Application:
-    """Return an application that worked for `length` before 0 and lost nothing."""
+    """Return an application that worked for `length` before time 0 without a loss."""
     return Application.from_phases(
         name, 1, phases, release=-length, start=0.0, done_work=length
     )

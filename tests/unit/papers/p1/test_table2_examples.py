@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.papers.p1.adversary import Completion
-from penstock.papers.p1.competitive import (
+from penstock.analysis.adversary import Completion
+from penstock.papers.p1.table2_examples import (
     Case,
     all_return_together,
     example_1,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The adversary: it reacts to a policy, and notices one that knows the future."""
+"""An adversary reacts to a policy, and `play` detects one that sees the future."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Sequence
 
 import pytest
 
-from penstock.errors import InternalError
-from penstock.model import Window
-from penstock.papers.p1.adversary import (
+from penstock.analysis.adversary import (
     Completion,
     Phases,
     listed,
     play,
     with_phases,
 )
+from penstock.errors import InternalError
+from penstock.model import Window
 from penstock.sim import simulate
 from unit.samples import app, make, pair
 
@@ -46,8 +46,8 @@ def test_completions_at_one_instant_come_together() -> None:
 
 
 @pytest.mark.parametrize(("policy", "first"), [("fcfs", "a"), ("greedy-com", "b")])
-def test_what_comes_next_depends_on_the_policy(policy: str, first: str) -> None:
-    """Whoever completes first has to do it all again."""
+def test_the_phases_that_follow_depend_on_the_policy(policy: str, first: str) -> None:
+    """The application that completes first gets a second operation."""
 
     def rule(seen: Sequence[Completion]) -> list[Phases]:
         phases: list[Phases] = [[("io", 2.0)], [("io", 1.0)]]
@@ -58,19 +58,19 @@ def test_what_comes_next_depends_on_the_policy(policy: str, first: str) -> None:
     instance = play(policy, rule, TWO, Window(0.0, 5.0))
     again = [a.name for a in instance.applications if len(a.volume) > 1]
     assert again == [first]
-    # What comes back is an instance like any other, with work to the end.
+    # The result is an ordinary instance, with work until the end of the window.
     assert simulate(instance, policy).work.max() > 0
     assert all(a.work[-1] >= 5.0 for a in instance.applications)
 
 
-def test_a_policy_that_knows_the_future_is_noticed() -> None:
-    """Without a delta, the one of periodic-greedy-yield depends on all that comes."""
+def test_a_policy_that_sees_the_future_is_detected() -> None:
+    """The default delta of periodic-greedy-yield depends on later phases."""
 
     def rule(seen: Sequence[Completion]) -> list[Phases]:
         more: Phases = [("work", 0.1), ("io", 0.1)] * len(seen)
         return [[("io", 1.0), *more], [("io", 1.5), *more]]
 
-    with pytest.raises(InternalError, match="the past changed with the future"):
+    with pytest.raises(InternalError, match="its past decisions depend on the future"):
         play("periodic-greedy-yield", rule, TWO, Window(0.0, 10.0))
     play("periodic-greedy-yield:delta=0.5", rule, TWO, Window(0.0, 10.0))
 

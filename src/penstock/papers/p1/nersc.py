@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: MIT
+"""Figure 6 of bandwidth sharing (section 6.3.3): MinYield over fair-share on NERSC.
+
+`penstock.papers.p1.windows` says what W and a ratio are.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from penstock.experiments.claims import Tables, Verdict
+from penstock.papers.declaration import figure
+from penstock.papers.p1.apex import apex_study, draw_ratios, ratios_by_window
+from penstock.papers.p1.policies import (
+    BEST,
+    COM,
+    LOOK,
+    PERIODIC,
+    SECOND_SET,
+    THIRD_SET,
+)
+from penstock.papers.p1.windows import (
+    ANY,
+    BANDS,
+    HIGH,
+    LOW,
+    NERSC,
+    SAME,
+    WHY_RARE_WAKE_UPS,
+    Numbers,
+    all_pass,
+    fcfs_as_set10,
+    flat,
+    gain_grows,
+    lowest_of,
+    mean_of,
+    ratio_by_band,
+    ratios_of,
+    rising,
+    risk_of,
+    second_set_risky,
+    share_above,
+    share_below,
+)
+
+__all__ = ["fig6"]
+
+fig6 = figure(
+    "p1-fig6",
+    study=apex_study,
+    draw=draw_ratios(NERSC),
+    summary=ratios_by_window(NERSC),
+)
+
+# --- greedy-com -----------------------------------------------------------------------
+
+
+@fig6.claim(
+    "The ratio of greedy-com is about uniform between 0.9 and 1.1 (three quarters of "
+    "the windows inside; quartiles 0.95 and 1.05, to 0.025).",
+    note="Where W is low there is little to lose: 92 % of the ratios with W < 0.5 are "
+    "within 0.01 of 1, and two in five windows are such. No reason found: we tried "
+    "other ages, more cores per node, and leaving out jobs without I/O.",
+)
+def greedy_com_uniform(tables: Tables) -> Verdict:
+    """Take the quartiles of the ratios."""
+    ratios = ratios_of(tables, NERSC, COM)
+    if not ratios.size:
+        return Verdict(holds=False, numbers={})
+    first, third = np.percentile(ratios, (25, 75))
+    inside = mean_of((ratios >= 0.9) & (ratios <= 1.1))
+    numbers = {"share in 0.9-1.1": inside, "1st quartile": first, "3rd quartile": third}
+    uniform = 0.925 <= first <= 0.975 and 1.025 <= third <= 1.075
+    return Verdict(inside >= 0.75 and uniform, numbers)
+
+
+@fig6.claim("greedy-com does not improve the MinYield in at least half of the windows.")
+def greedy_com_unreliable(tables: Tables) -> Verdict:
+    """Take the share of windows without a higher MinYield."""
+    share = 1 - share_above(ratios_of(tables, NERSC, COM))
+    return Verdict(share >= 0.5, {"share without a gain": share})
+
+
+# --- The second set: fcfs, set-10, greedy-yield ---------------------------------------
+
+
+@fig6.claim(
+    "fcfs, set-10 and greedy-yield lower the MinYield in some windows (at least 5 % of "
+    "them)."
+)
+def second_risky(tables: Tables) -> Verdict:
+    """Take the share of windows with a lower MinYield."""
+    return second_set_risky(tables, NERSC, ANY)
+
+
+@fig6.claim(
+    "As W grows, fcfs, set-10 and greedy-yield become better than fair-share on "
+    "average (W >= 1)."
+)
+def second_better_at_high_pressure(tables: Tables) -> Verdict:
+    """Compare the mean ratios for W >= 1 with 1 and with those for W < 0.5."""
+    means = ratio_by_band(tables, NERSC, SECOND_SET)
+    good = [m["W>=1"] > 1 and m["W>=1"] > m["W<0.5"] for m in means.values()]
+    return Verdict(all(good), flat(means))
+
+
+@fig6.claim(
+    "fcfs, set-10 and greedy-yield may lose much at all W (a ratio under 0.95 in each "
+    "of W < 0.5, 0.5 to 1, W >= 1)."
+)
+def second_risky_everywhere(tables: Tables) -> Verdict:
+    """Take the lowest ratio in every band of W."""
+    worst = {
+        f"{policy} {name}": lowest_of(ratios_of(tables, NERSC, policy, band))
+        for policy in SECOND_SET
+        for name, band in BANDS.items()
+    }
+    return all_pass(worst, lambda ratio: ratio < 0.95)
+
+
+@fig6.claim(
+    "Where fcfs, set-10 and greedy-yield gain, they gain more at high W (W >= 1 "
+    "against W < 0.5)."
+)
+def second_gains_grow(tables: Tables) -> Verdict:
+    """Compare the means of the ratios above 1."""
+    numbers: Numbers = {}
+    holds = True
+    for policy in SECOND_SET:
+        gains = []
+        for name, band in (("W<0.5", LOW), ("W>=1", HIGH)):
+            ratios = ratios_of(tables, NERSC, policy, band)
+            gains.append(mean_of(ratios[ratios > 1 + SAME]))
+            numbers[f"{policy} {name}"] = gains[-1]
+        holds = holds and rising(gains)
+    return Verdict(holds, numbers)
+
+
+@fig6.claim(
+    "fcfs and set-10 behave identically (MinYield equal to 1e-9 in every window).",
+    name="fcfs-as-set10",
+    note="Of the windows that differ (3 %) almost all (98 %) are longer than 1 h, the "
+    "period of checkpoints: there set-10 can have seen a whole phase.",
+)
+def fcfs_same_as_set10(tables: Tables) -> Verdict:
+    """Compare the MinYield of both window by window."""
+    return fcfs_as_set10(tables, NERSC, 1e-9)
+
+
+# --- The third set: look-ahead-greedy-yield, periodic-greedy-yield, best-next-event ---
+
+
+@fig6.claim(
+    "look-ahead-greedy-yield, periodic-greedy-yield and best-next-event very probably "
+    "raise the MinYield (lower in at most 10 % of the windows, higher in most).",
+    note=WHY_RARE_WAKE_UPS,
+)
+def third_improves(tables: Tables) -> Verdict:
+    """Take the shares of windows with a lower and with a higher MinYield."""
+    shares = {
+        policy: {"lower": share_below(ratios), "higher": share_above(ratios)}
+        for policy in THIRD_SET
+        for ratios in [ratios_of(tables, NERSC, policy)]
+    }
+    good = [s["lower"] <= 0.1 and s["higher"] > 0.5 for s in shares.values()]
+    return Verdict(all(good), flat(shares))
+
+
+@fig6.claim(
+    "The mean ratio of look-ahead-greedy-yield, periodic-greedy-yield and "
+    "best-next-event grows with W (W < 0.5, 0.5 to 1, W >= 1)."
+)
+def third_gain_grows(tables: Tables) -> Verdict:
+    """Compare the mean ratios from band to band."""
+    return gain_grows(tables, NERSC, THIRD_SET)
+
+
+@fig6.claim(
+    "Of look-ahead-greedy-yield, periodic-greedy-yield and best-next-event, "
+    "best-next-event lowers the MinYield most often.",
+    note=WHY_RARE_WAKE_UPS
+    + "look-ahead-greedy-yield loses much (over 5 %) where W >= 1. Our best-next-event "
+    "computes the best next event exactly and almost never loses. No reason found: we "
+    "tried other ages, more cores per node, and leaving out jobs without I/O.",
+)
+def best_next_event_riskiest(tables: Tables) -> Verdict:
+    """Compare the shares of windows with a lower MinYield."""
+    shares = {p: share_below(ratios_of(tables, NERSC, p)) for p in THIRD_SET}
+    others = max(shares[LOOK], shares[PERIODIC])
+    return Verdict(shares[BEST] >= others, shares)
+
+
+@fig6.claim(
+    "best-next-event keeps at least 95 % of the MinYield of fair-share in every window."
+)
+def best_next_event_worst(tables: Tables) -> Verdict:
+    """Take the lowest ratio."""
+    worst = lowest_of(ratios_of(tables, NERSC, BEST))
+    return Verdict(worst >= 0.95, {"lowest ratio": worst})
+
+
+@fig6.claim(
+    "periodic-greedy-yield is almost never lower than fair-share (1 % of the windows).",
+    note=WHY_RARE_WAKE_UPS,
+)
+def periodic_never_lower(tables: Tables) -> Verdict:
+    """Take the share of windows with a lower MinYield."""
+    risk = risk_of(ratios_of(tables, NERSC, PERIODIC))
+    return Verdict(risk["share lower"] <= 0.01, risk)

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: MIT
+"""Figure 10 of bandwidth sharing (section 6.3.7): simulation times on APEX.
+
+The times are those of our simulator on this machine: they differ from run to run. The
+last two claims are those of the synthesis (section 6.3.8) about the cost of policies.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import polars as pl
+
+from penstock.experiments.claims import Tables, Verdict, case
+from penstock.papers.declaration import figure
+from penstock.papers.p1.apex import apex_study, draw_by_pressure, means_by_pressure
+from penstock.papers.p1.policies import BEST, EIGHT, LOOK, PERIODIC, YIELD
+from penstock.papers.p1.windows import (
+    SYNTHESIS,
+    TRACES,
+    Numbers,
+    all_pass,
+    flat,
+    highest_of,
+    mean_of,
+    means_of,
+    windows_of,
+)
+
+__all__ = ["fig10"]
+
+
+def _with_seconds(tables: Tables) -> Tables:
+    """Return the rows with a column `seconds`: how long each simulation took."""
+    rows = tables.rows.join(
+        tables.times, on=["point", "instance", "policy"], maintain_order="left"
+    )
+    return Tables(rows, tables.times)
+
+
+fig10 = figure(
+    "p1-fig10",
+    study=apex_study,
+    prepare=_with_seconds,
+    draw=draw_by_pressure("seconds", logarithmic=True),
+    summary=means_by_pressure("seconds"),
+)
+
+_OTHERS: Final = tuple(p for p in EIGHT if p not in (BEST, LOOK))
+_WHY_COMPILED: Final = (
+    "Times are those of our simulator, which is compiled: about 0.3 ms of every run is "
+    "the same for all policies and hides the difference."
+)
+
+
+@fig10.claim_cases(
+    case(
+        "best-next-event-slowest",
+        "best-next-event takes the longest time in the mean, on both workloads.",
+        policy=BEST,
+        others=(LOOK, *_OTHERS),
+        least=1.0,
+    ),
+    case(
+        "best-next-event-by-far",
+        "best-next-event is the slowest by far (at least 10 times "
+        "look-ahead-greedy-yield).",
+        note=_WHY_COMPILED,
+        policy=BEST,
+        others=(LOOK,),
+        least=10.0,
+    ),
+    case(
+        "look-ahead-second",
+        "look-ahead-greedy-yield takes the second longest time, on both workloads.",
+        note=_WHY_COMPILED,
+        policy=LOOK,
+        others=_OTHERS,
+        least=1.0,
+    ),
+    case(
+        "others-faster",
+        "All policies but best-next-event are an order of magnitude faster than "
+        "look-ahead-greedy-yield.",
+        note=_WHY_COMPILED,
+        policy=LOOK,
+        others=_OTHERS,
+        least=10.0,
+    ),
+    case(
+        "look-ahead-costlier",
+        "look-ahead-greedy-yield costs more time than periodic-greedy-yield, although "
+        "that one decides more often.",
+        source=SYNTHESIS,
+        note=_WHY_COMPILED,
+        policy=LOOK,
+        others=(PERIODIC,),
+        least=1.0,
+    ),
+)
+def slower(
+    tables: Tables, policy: str, others: tuple[str, ...], least: float
+) -> Verdict:
+    """Check that a policy takes at least `least` times as long as each of others."""
+    times = {trace: _milliseconds(tables, trace) for trace in TRACES}
+    is_slower = [
+        means[policy] >= least * means[p] for means in times.values() for p in others
+    ]
+    shown = {
+        trace: {f"{p} (ms)": means[p] for p in (policy, *others)}
+        for trace, means in times.items()
+    }
+    return Verdict(all(is_slower), flat(shown))
+
+
+def _milliseconds(tables: Tables, trace: str) -> Numbers:
+    """Return the mean time of a simulation in ms, for every policy."""
+    return {
+        p: 1e3 * mean_of(windows_of(tables.rows, trace, p)["seconds"].to_numpy())
+        for p in EIGHT
+    }
+
+
+@fig10.claim("best-next-event never takes more than 60 s for a window.")
+def under_a_minute(tables: Tables) -> Verdict:
+    """Take the longest simulation."""
+    rows = tables.rows.filter(pl.col("policy") == BEST)
+    longest = highest_of(rows["seconds"].to_numpy())
+    return Verdict(longest <= 60, {"longest (s)": longest})
+
+
+@fig10.claim(
+    "best-next-event is fast enough to be used in practice (simulating a window takes "
+    "under 1 % of its length)."
+)
+def best_next_event_practical(tables: Tables) -> Verdict:
+    """Compare the time of a simulation with the length of its window."""
+    rows = tables.rows.filter(pl.col("policy") == BEST)
+    part = highest_of((rows["seconds"] / rows["window"]).to_numpy())
+    return Verdict(part <= 0.01, {"largest part of the window": part})
+
+
+@fig10.claim(
+    "periodic-greedy-yield can be called with a period of milliseconds (under 1 ms per "
+    "decision, all included)."
+)
+def periodic_short(tables: Tables) -> Verdict:
+    """Divide the time of all simulations by the number of decisions."""
+    rows = tables.rows.filter(pl.col("policy") == PERIODIC)
+    numbers: Numbers = {}
+    for trace in TRACES:
+        of_trace = rows.filter(pl.col("trace") == trace)
+        decisions = float(of_trace["decisions"].sum())
+        seconds = float(of_trace["seconds"].sum())
+        numbers[f"{trace} (ms)"] = 1e3 * seconds / decisions if decisions else math.nan
+    return all_pass(numbers, lambda value: value < 1)
+
+
+@fig10.claim(
+    "periodic-greedy-yield decides twice as often as the other greedy policies (1.5 to "
+    "2.5 times).",
+    source=SYNTHESIS,
+)
+def periodic_twice(tables: Tables) -> Verdict:
+    """Compare the mean numbers of decisions."""
+    numbers: Numbers = {}
+    for trace in TRACES:
+        decisions = means_of(tables, trace, "decisions")
+        numbers |= {
+            f"{trace} over {p}": decisions[PERIODIC] / max(decisions[p], 1.0)
+            for p in (YIELD, LOOK)
+        }
+    return all_pass(numbers, lambda value: 1.5 <= value <= 2.5)

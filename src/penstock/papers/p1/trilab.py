@@ -1,0 +1,401 @@
+# SPDX-License-Identifier: MIT
+"""Figure 7 of bandwidth sharing (section 6.3.4): MinYield over fair-share on TRILAB.
+
+The last four claims are those of the synthesis (section 6.3.8) about MinYield on both
+workloads. `penstock.papers.p1.windows` says what W and a ratio are.
+"""
+
+from __future__ import annotations
+
+import math
+
+import polars as pl
+
+from penstock.experiments.claims import Tables, Verdict, case
+from penstock.papers.declaration import figure
+from penstock.papers.p1.apex import apex_study, draw_ratios, ratios_by_window
+from penstock.papers.p1.policies import (
+    BEST,
+    COM,
+    EIGHT,
+    LOOK,
+    PERIODIC,
+    SECOND_SET,
+    SEVEN,
+    THIRD_SET,
+    YIELD,
+)
+from penstock.papers.p1.windows import (
+    BANDS,
+    BEYOND,
+    HIGH,
+    LOW,
+    NEAR_ONE,
+    NERSC,
+    SAME,
+    SYNTHESIS,
+    TRACES,
+    TRILAB,
+    UNSATURATED,
+    WHY_LARGER_NODES,
+    WHY_LEARNT_PERIODS,
+    WHY_SILVERTON,
+    Band,
+    Numbers,
+    all_pass,
+    correlation,
+    fair_values,
+    fcfs_as_set10,
+    flat,
+    gain_grows,
+    lowest_of,
+    mean_of,
+    ratio_by_band,
+    ratios_of,
+    rising,
+    risk_of,
+    second_set_risky,
+    share_above,
+    share_below,
+    with_ratio,
+)
+from penstock.workloads.apex.table import job_classes, scaled_celio
+
+__all__ = ["fig7"]
+
+_WITHOUT_SILVERTON = "In windows without a Silverton job the claim holds."
+
+fig7 = figure(
+    "p1-fig7",
+    study=apex_study,
+    draw=draw_ratios(TRILAB),
+    summary=ratios_by_window(TRILAB),
+)
+
+
+@fig7.claim(
+    "On TRILAB all policies are lower than fair-share in a smaller share of the "
+    "windows than on NERSC.",
+    note=WHY_SILVERTON
+    + "Without that class greedy-com loses in 12 % of the windows, fcfs and set-10 in "
+    "about as many as on NERSC (0.41 to 0.43, 0.40). best-next-event almost never "
+    "loses on NERSC, and in no variant that we tried more often than on TRILAB.",
+)
+def fewer_lower(tables: Tables) -> Verdict:
+    """Compare the shares of windows with a lower MinYield on both traces."""
+    shares = {
+        p: {t: share_below(ratios_of(tables, t, p)) for t in TRACES} for p in SEVEN
+    }
+    fewer = [s[TRILAB] < s[NERSC] for s in shares.values()]
+    return Verdict(all(fewer), flat(shares))
+
+
+@fig7.claim_cases(
+    case(
+        "gains-higher-at-low-pressure",
+        "At low W (< 0.5) all policies have a higher mean ratio on TRILAB than on "
+        "NERSC.",
+        note=WHY_SILVERTON + _WITHOUT_SILVERTON,
+        band=LOW,
+        least=len(SEVEN),
+    ),
+    case(
+        "gains-higher-at-high-pressure",
+        "At high W (>= 1) most policies (4 of 7) have a higher mean ratio on TRILAB "
+        "than on NERSC.",
+        note=WHY_LARGER_NODES + "With that the claim holds, for 5 of 7.",
+        band=HIGH,
+        least=4,
+    ),
+)
+def gains_higher(tables: Tables, band: Band, least: int) -> Verdict:
+    """Count the policies with a higher mean ratio on TRILAB."""
+    gaps = {
+        p: mean_of(ratios_of(tables, TRILAB, p, band))
+        - mean_of(ratios_of(tables, NERSC, p, band))
+        for p in SEVEN
+    }
+    return Verdict(sum(gap > 0 for gap in gaps.values()) >= least, gaps)
+
+
+# --- greedy-com -----------------------------------------------------------------------
+
+
+@fig7.claim(
+    "Until W = 1, greedy-com is lower than fair-share in a few windows only (10 %).",
+    note=WHY_SILVERTON + _WITHOUT_SILVERTON,
+)
+def greedy_com_few_lower(tables: Tables) -> Verdict:
+    """Take the share of windows with a lower MinYield for W < 1."""
+    share = share_below(ratios_of(tables, TRILAB, COM, UNSATURATED))
+    return Verdict(share <= 0.1, {"share lower, W<1": share})
+
+
+@fig7.claim(
+    "Beyond W = 1 the ratio of greedy-com drops quickly (mean under 0.9 from W = 1.25)."
+)
+def greedy_com_drops(tables: Tables) -> Verdict:
+    """Compare the mean ratios in three bands of W around 1."""
+    bands = {"0.75<=W<1": NEAR_ONE, "1<=W<1.25": (1.0, 1.25), "W>=1.25": BEYOND}
+    means = {n: mean_of(ratios_of(tables, TRILAB, COM, b)) for n, b in bands.items()}
+    falls = rising(reversed(means.values()))
+    return Verdict(falls and means["W>=1.25"] < 0.9, means)
+
+
+@fig7.claim(
+    "At the highest W, greedy-com is lower than fair-share in all windows (there is a "
+    "W of at least 1 beyond which it is, and 1 % of all windows or more lie there)."
+)
+def greedy_com_all_lower(tables: Tables) -> Verdict:
+    """Take the share of windows beyond the last one that is not lower."""
+    rows = with_ratio(tables, TRILAB, COM)
+    if rows.is_empty():
+        return Verdict(holds=False, numbers={})
+    not_lower = rows.filter(pl.col("ratio") >= 1 - SAME)["pressure"]
+    last = max([1.0, *not_lower])
+    share = mean_of(rows["pressure"].to_numpy() > last)
+    return Verdict(share >= 0.01, {"beyond W": last, "share of windows": share})
+
+
+# --- The second set: fcfs, set-10, greedy-yield ---------------------------------------
+
+
+@fig7.claim(
+    "fcfs, set-10 and greedy-yield often lower the MinYield at low W (at least 5 % of "
+    "the windows with W < 0.5)."
+)
+def second_risky_at_low_pressure(tables: Tables) -> Verdict:
+    """Take the share of windows with a lower MinYield for W < 0.5."""
+    return second_set_risky(tables, TRILAB, LOW)
+
+
+@fig7.claim(
+    "The mean ratio of fcfs, set-10 and greedy-yield grows with W (W < 0.5, 0.5 to 1, "
+    "W >= 1).",
+    note=WHY_SILVERTON + _WITHOUT_SILVERTON,
+)
+def second_gain_grows(tables: Tables) -> Verdict:
+    """Compare the mean ratios from band to band."""
+    return gain_grows(tables, TRILAB, SECOND_SET)
+
+
+@fig7.claim(
+    "fcfs, set-10 and greedy-yield gain consistently beyond W = 1 (in 90 % of the "
+    "windows).",
+    note=WHY_SILVERTON
+    + "In windows with W from 1 to 1.17, fcfs gains in all 21 windows without a "
+    "Silverton job and in none of 77 windows with one.",
+)
+def second_gains_at_saturation(tables: Tables) -> Verdict:
+    """Take the share of windows with a higher MinYield for W >= 1."""
+    shares = {p: share_above(ratios_of(tables, TRILAB, p, HIGH)) for p in SECOND_SET}
+    return all_pass(shares, lambda share: share >= 0.9)
+
+
+@fig7.claim(
+    "fcfs and set-10 behave identically (MinYield within 0.005 in every window).",
+    name="fcfs-as-set10",
+    note=WHY_LEARNT_PERIODS,
+)
+def fcfs_same_as_set10(tables: Tables) -> Verdict:
+    """Compare the MinYield of both window by window."""
+    return fcfs_as_set10(tables, TRILAB, 0.005)
+
+
+# --- The windows ----------------------------------------------------------------------
+
+
+@fig7.claim("Every window is long enough for five phases (5 checkpoint periods, 5 h).")
+def five_phases(tables: Tables) -> Verdict:
+    """Take the length of the shortest window, in hours."""
+    hours = lowest_of(fair_values(tables, TRILAB, "window")) / 3600
+    return Verdict(hours >= 5, {"shortest window (h)": hours})
+
+
+def _checkpoint_parts(tables: Tables) -> Numbers:
+    """Return the duration of a checkpoint over its period, for every class of jobs.
+
+    It is that of a mean job which runs alone, on the machine of the table where it
+    takes longest.
+    """
+    machines = [scaled_celio(t) for t in tables.rows["machine"].unique().to_list()]
+    return {
+        kind.name: max(
+            kind.checkpoint * nodes * host.memory / host.platform.cap(nodes)
+            for host in machines
+            for nodes in [math.ceil(kind.cores / host.cores_per_node)]
+        )
+        / kind.period
+        for kind in job_classes(TRILAB)
+    }
+
+
+@fig7.claim(
+    "The durations of checkpoints differ by an order of magnitude or more (over the "
+    "period of 1 h, by class)."
+)
+def checkpoints_vary(tables: Tables) -> Verdict:
+    """Compare the longest checkpoint with the shortest one."""
+    parts = _checkpoint_parts(tables)
+    return Verdict(max(parts.values()) >= 10 * min(parts.values()), parts)
+
+
+@fig7.claim(
+    "The slowest checkpoint is short against the period of checkpoints (a quarter of "
+    "it at most).",
+    note="Only Silverton is not: its checkpoint has 2.1 times its memory in the "
+    "authors' table, and takes 0.2 of the period on Celio but 1 on M_10.",
+)
+def checkpoints_short(tables: Tables) -> Verdict:
+    """Compare the duration of a checkpoint with its period, for every class."""
+    return all_pass(_checkpoint_parts(tables), lambda part: part <= 0.25)
+
+
+# --- The third set: look-ahead-greedy-yield, periodic-greedy-yield, best-next-event ---
+
+
+@fig7.claim(
+    "Until W = 1, periodic-greedy-yield and best-next-event are lower than fair-share "
+    "in a few windows (10 %) and slightly (ratio 0.95), look-ahead-greedy-yield in "
+    "almost none (1 %).",
+    note="Four windows in 14,281 lose more than 5 %, the worst of them 9 %.",
+)
+def third_slightly_lower(tables: Tables) -> Verdict:
+    """Take the share of windows with a lower MinYield, and the lowest ratio."""
+    most = {LOOK: 0.01, PERIODIC: 0.1, BEST: 0.1}
+    risks = {p: risk_of(ratios_of(tables, TRILAB, p, UNSATURATED)) for p in most}
+    few = [risks[p]["share lower"] <= most[p] for p in most]
+    slightly = [risk["lowest ratio"] >= 0.95 for risk in risks.values()]
+    return Verdict(all(few) and all(slightly), flat(risks))
+
+
+@fig7.claim(
+    "Until W = 1, look-ahead-greedy-yield raises the MinYield in almost all windows "
+    "(90 %), periodic-greedy-yield and best-next-event in most of them (half)."
+)
+def third_improves_until_saturation(tables: Tables) -> Verdict:
+    """Take the share of windows with a higher MinYield for W < 1."""
+    shares = {
+        p: share_above(ratios_of(tables, TRILAB, p, UNSATURATED)) for p in THIRD_SET
+    }
+    most = min(shares[PERIODIC], shares[BEST])
+    return Verdict(most > 0.5 and shares[LOOK] >= 0.9, shares)
+
+
+@fig7.claim(
+    "The mean ratio of look-ahead-greedy-yield, periodic-greedy-yield and "
+    "best-next-event grows with W (W < 0.5, 0.5 to 1, W >= 1)."
+)
+def third_gain_grows(tables: Tables) -> Verdict:
+    """Compare the mean ratios from band to band."""
+    return gain_grows(tables, TRILAB, THIRD_SET)
+
+
+@fig7.claim(
+    "greedy-yield performs similarly to periodic-greedy-yield and best-next-event "
+    "(mean ratios within 0.05 in W < 0.5, 0.5 to 1, W >= 1)."
+)
+def greedy_yield_alike(tables: Tables) -> Verdict:
+    """Compare the mean ratios in every band of W."""
+    means = ratio_by_band(tables, TRILAB, (YIELD, PERIODIC, BEST))
+    gaps = {
+        f"{policy} {name}": means[policy][name] - means[YIELD][name]
+        for policy in (PERIODIC, BEST)
+        for name in BANDS
+    }
+    return all_pass(gaps, lambda gap: abs(gap) <= 0.05)
+
+
+@fig7.claim(
+    "W has more impact on the ratio of the yield-based policies on TRILAB than on "
+    "NERSC (rank correlation)."
+)
+def pressure_matters_more(tables: Tables) -> Verdict:
+    """Correlate ratio and W on both traces."""
+    values: dict[str, Numbers] = {}
+    for policy in (YIELD, *THIRD_SET):
+        values[policy] = {}
+        for trace in TRACES:
+            rows = with_ratio(tables, trace, policy)
+            columns = rows["pressure"].to_numpy(), rows["ratio"].to_numpy()
+            values[policy][trace] = correlation(*columns)
+    more = [v[TRILAB] > v[NERSC] for v in values.values()]
+    return Verdict(all(more), flat(values))
+
+
+@fig7.claim(
+    "Beyond W = 1 the policies that ignore yields (greedy-com, fcfs, set-10) are lower "
+    "than fair-share more often than the yield-based ones."
+)
+def naive_riskier(tables: Tables) -> Verdict:
+    """Compare the shares of windows with a lower MinYield for W >= 1."""
+    shares = {p: share_below(ratios_of(tables, TRILAB, p, HIGH)) for p in SEVEN}
+    naive = min(shares[p] for p in (COM, "fcfs", "set-10"))
+    others = max(shares[p] for p in (YIELD, *THIRD_SET))
+    return Verdict(naive > others, shares)
+
+
+# --- The synthesis --------------------------------------------------------------------
+
+
+def _mean_by_policy(rows: pl.DataFrame, column: str) -> Numbers:
+    return {
+        p: mean_of(rows.filter(pl.col("policy") == p)[column].to_numpy()) for p in EIGHT
+    }
+
+
+def _shares_at_best(tables: Tables) -> Numbers:
+    """Return the share of windows in which each policy has the best MinYield."""
+    best = pl.col("min_yield").max().over("point", "instance")
+    at_best = (pl.col("min_yield") >= best - SAME).alias("at_best")
+    return _mean_by_policy(tables.rows.with_columns(at_best), "at_best")
+
+
+@fig7.claim(
+    "look-ahead-greedy-yield has the best MinYield (to 0.001) in the largest share of "
+    "the windows of both workloads.",
+    source=SYNTHESIS,
+)
+def look_ahead_best(tables: Tables) -> Verdict:
+    """Compare the shares of windows in which a policy has the best MinYield."""
+    shares = _shares_at_best(tables)
+    return Verdict(shares[LOOK] >= max(shares.values()), shares)
+
+
+@fig7.claim(
+    "periodic-greedy-yield and best-next-event follow look-ahead-greedy-yield closely: "
+    "they have the best MinYield more often than the other five, and a mean MinYield "
+    "that is lower by at most 0.02.",
+    source=SYNTHESIS,
+)
+def look_ahead_closely_followed(tables: Tables) -> Verdict:
+    """Compare shares of windows at the best MinYield, and mean MinYields."""
+    shares = _shares_at_best(tables)
+    means = _mean_by_policy(tables.rows, "min_yield")
+    others = max(shares[p] for p in EIGHT if p not in THIRD_SET)
+    more_often = min(shares[PERIODIC], shares[BEST]) > others
+    closely = means[LOOK] - min(means[PERIODIC], means[BEST]) <= 0.02
+    numbers = {p: {"at best": shares[p], "mean": means[p]} for p in EIGHT}
+    return Verdict(more_often and closely, flat(numbers))
+
+
+@fig7.claim(
+    "On TRILAB the MinYield of greedy-com is reasonable until W = 1 (mean ratio of at "
+    "least 1).",
+    source=SYNTHESIS,
+)
+def greedy_com_reasonable(tables: Tables) -> Verdict:
+    """Take the mean ratio for W < 1."""
+    mean = mean_of(ratios_of(tables, TRILAB, COM, UNSATURATED))
+    return Verdict(mean >= 1, {"mean ratio, W<1": mean})
+
+
+@fig7.claim(
+    "On NERSC greedy-com is a risk for the MinYield (lower in a quarter of the "
+    "windows, a ratio under 0.8 in some).",
+    source=SYNTHESIS,
+)
+def greedy_com_risky(tables: Tables) -> Verdict:
+    """Take the share of windows with a lower MinYield, and the lowest ratio."""
+    risk = risk_of(ratios_of(tables, NERSC, COM))
+    return Verdict(risk["share lower"] >= 0.25 and risk["lowest ratio"] < 0.8, risk)

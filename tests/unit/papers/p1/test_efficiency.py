@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: MIT
+"""Figure 8 of bandwidth sharing (Efficiency): each claim can hold and fail."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from penstock.papers.p1.efficiency import fig8
+from penstock.papers.p1.policies import BEST, COM, FAIR, LOOK
+from support.apex_tables import (
+    Flip,
+    assert_flips,
+    both_traces,
+    claim_of,
+    tables_of,
+    window,
+)
+
+#: Every claim with windows for which it holds and windows for which it does not.
+FLIPS = [
+    Flip(
+        "nersc-drops-more",
+        [window({}, 0.9, efficiency=0.9), window({}, 1.3, efficiency=0.7)]
+        + [window({}, w, "TRILAB", efficiency=e) for w, e in ((0.9, 0.9), (1.3, 0.8))],
+        [window({}, 0.9, efficiency=0.9), window({}, 1.3, efficiency=0.8)]
+        + [window({}, w, "TRILAB", efficiency=e) for w, e in ((0.9, 0.9), (1.3, 0.7))],
+    ),
+    Flip(
+        "trilab-next-group",
+        [window({}, 1.2, "TRILAB", efficiency={COM: 0.54, FAIR: 0.46})],
+        [window({}, 1.2, "TRILAB", efficiency={COM: 0.54, FAIR: 0.44})],
+    ),
+    Flip(
+        "trilab-hidden",
+        [window({}, 1.2, "TRILAB", efficiency={"set-10": 0.509})],
+        [window({}, 1.2, "TRILAB", efficiency={"set-10": 0.511})],
+    ),
+    Flip(
+        "trilab-holds",
+        [window({}, w, "TRILAB", efficiency=e) for w, e in ((0.2, 0.9), (0.9, 0.86))],
+        [window({}, w, "TRILAB", efficiency=e) for w, e in ((0.2, 0.9), (0.9, 0.84))],
+    ),
+    Flip(
+        "trilab-greedy-com-first",
+        [window({}, 1.2, "TRILAB", efficiency={COM: 0.6})],
+        [window({}, 1.2, "TRILAB", efficiency={COM: 0.6, FAIR: 0.6})],
+    ),
+    Flip(
+        "trilab-last-group",
+        [
+            window(
+                {}, 1.2, "TRILAB", efficiency={COM: 0.7, FAIR: 0.6, LOOK: 0.6, BEST: 1}
+            )
+        ],
+        [window({}, 1.2, "TRILAB", efficiency={COM: 0.7, FAIR: 0.6, LOOK: 0.6})],
+    ),
+    Flip(
+        "nersc-drops",
+        [window({}, w, efficiency=e) for w, e in ((0.2, 0.9), (0.9, 0.84))],
+        [window({}, w, efficiency=e) for w, e in ((0.2, 0.9), (0.9, 0.86))],
+    ),
+    Flip(
+        "saturation-drops",
+        [*both_traces({}, 0.9, efficiency=0.9), *both_traces({}, 1.3, efficiency=0.8)],
+        [*both_traces({}, 0.9, efficiency=0.8), *both_traces({}, 1.3, efficiency=0.8)],
+    ),
+    Flip(
+        "nersc-chaotic",
+        [window({}, 1.2, efficiency=e) for e in (0.4, 0.8)]
+        + [window({}, 1.2, "TRILAB", efficiency=e) for e in (0.5, 0.6)],
+        [window({}, 1.2, efficiency=e) for e in (0.5, 0.6)]
+        + [window({}, 1.2, "TRILAB", efficiency=e) for e in (0.4, 0.8)],
+    ),
+    Flip(
+        "trilab-more-efficient",
+        [window({}, 0.3), window({}, 0.3, "TRILAB", efficiency=0.6)],
+        [window({}, 0.3), window({}, 0.3, "TRILAB", efficiency={FAIR: 0.6})],
+    ),
+    Flip(
+        "trilab-more-efficient-when-saturated",
+        [window({}, 1.3), window({}, 1.3, "TRILAB", efficiency=0.6)],
+        [
+            *both_traces({}, 1.3),
+            window({}, 0.3, "TRILAB", efficiency=0.6),
+        ],
+    ),
+    Flip(
+        "trilab-few-large",
+        [window({}, 1.0), window({}, 1.0, "TRILAB", applications=9)],
+        [window({}, 1.0), window({}, 1.0, "TRILAB", applications=9, nodes=899)],
+    ),
+    Flip(
+        "nersc-greedy-com-first",
+        [window({}, 1.2, efficiency={COM: 0.6})],
+        [window({}, 1.2, efficiency={COM: 0.6, FAIR: 0.6})],
+    ),
+]
+
+
+def test_every_claim_is_tested() -> None:
+    assert {flip.claim for flip in FLIPS} == {c.name for c in fig8.claims}
+
+
+@pytest.mark.parametrize("flip", FLIPS, ids=[flip.claim for flip in FLIPS])
+def test_a_claim_holds_and_fails(flip: Flip) -> None:
+    assert_flips(fig8, flip)
+
+
+@pytest.mark.parametrize("name", ["trilab-greedy-com-first"])
+def test_a_claim_without_windows_does_not_hold(name: str) -> None:
+    other = "TRILAB" if name.startswith(("nersc", "best")) else "NERSC"
+    verdict = claim_of(fig8, name).check(tables_of(window({}, 0.7, other)))
+    assert not verdict.holds
+    assert all(math.isnan(v) for v in verdict.numbers.values())

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: MIT
+"""Figure 5 of bandwidth sharing (fair-share): each claim can hold and fail."""
+
+from __future__ import annotations
+
+import math
+
+import polars as pl
+import pytest
+
+from penstock.papers.p1.fair_share import fig5
+from penstock.papers.p1.policies import FAIR
+from support.apex_tables import (
+    PRESSURES,
+    Flip,
+    assert_flips,
+    both_traces,
+    claim_of,
+    tables_of,
+    window,
+)
+
+
+def _trend(
+    trace: str, yields: tuple[float, ...], machines: tuple[int, ...]
+) -> list[pl.DataFrame]:
+    """Return a window per band of W with these MinYields and machines."""
+    return [
+        window({FAIR: y}, w, trace, machine=m)
+        for y, w, m in zip(yields, PRESSURES, machines, strict=True)
+    ]
+
+
+#: Every claim with windows for which it holds and windows for which it does not.
+FLIPS = [
+    Flip(
+        "nersc-high-at-low-pressure",
+        [window({FAIR: 0.81}, 0.39), window({FAIR: 0.1}, 0.4)],
+        [window({FAIR: 0.79}, 0.39)],
+    ),
+    Flip(
+        "nersc-falls",
+        [window({FAIR: 1 - w / 2}, w) for w in PRESSURES],
+        [window({FAIR: w / 2}, w) for w in PRESSURES],
+    ),
+    Flip(
+        "nersc-under-half-at-one",
+        [window({FAIR: 0.9}, 1.0), window({FAIR: 0.4}, 1.0)],
+        [window({FAIR: 0.6}, 1.0), window({FAIR: 0.4}, 1.2)],
+    ),
+    Flip(
+        "nersc-one-at-high-pressure",
+        [window({FAIR: 1.0}, 1.3)],
+        [window({FAIR: 1.0}, 0.9), window({FAIR: 0.9}, 1.3)],
+    ),
+    Flip(
+        "trilab-none-under",
+        [window({FAIR: 0.41}, 1.3, "TRILAB")],
+        [window({FAIR: 0.39}, 1.3, "TRILAB")],
+    ),
+    Flip(
+        "trilab-none-close-to-one",
+        [window({FAIR: 0.9}, 1.3, "TRILAB"), window({FAIR: 1.0}, 0.9, "TRILAB")],
+        [window({FAIR: 0.96}, 1.3, "TRILAB")],
+    ),
+    Flip(
+        "trilab-longer",
+        [window({}, 1.0), window({}, 1.0, "TRILAB", window=36_000.0)],
+        [window({}, 1.0), window({}, 1.0, "TRILAB", window=35_000.0)],
+    ),
+    Flip(
+        "nersc-celio-under-half",
+        [window({}, 0.4), window({}, 0.9, machine=3)],
+        [window({}, 0.5)],
+    ),
+    Flip(
+        "trilab-celio-saturates",
+        [window({}, 1.0, "TRILAB")],
+        [window({}, 0.9, "TRILAB"), window({}, 1.5, "TRILAB", machine=3)],
+    ),
+    Flip(
+        "pressure-range",
+        [*both_traces({}, 0.15), *both_traces({}, 1.4, machine=10)],
+        [*both_traces({}, 0.15), *both_traces({}, 1.7, machine=10)],
+    ),
+    Flip(
+        "nersc-low-yields-multiply",
+        [
+            *(window({FAIR: y}, 0.8) for y in (0.6, 0.6)),
+            *(window({FAIR: y}, 1.1) for y in (0.6, 0.4)),
+            *(window({FAIR: y}, 1.3) for y in (0.4, 0.4)),
+        ],
+        [window({FAIR: y}, w) for y, w in ((0.6, 0.8), (0.4, 1.1), (0.4, 1.3))],
+    ),
+    Flip(
+        "nersc-machine-matters",
+        [window({}, w, machine=m) for w, m in ((0.2, 0), (0.5, 5), (0.4, 10))],
+        [window({}, w, machine=m) for w, m in ((0.5, 0), (0.2, 5), (0.4, 10))],
+    ),
+    Flip(
+        "trilab-machine-matters",
+        [window({}, m / 10, "TRILAB", machine=m) for m in (2, 5, 10)],
+        [
+            window({}, w, "TRILAB", machine=m)
+            for w, m in ((0.2, 2), (0.1, 5), (1.0, 10))
+        ],
+    ),
+    Flip(
+        "trilab-falls",
+        [window({FAIR: 1 - w / 2}, w, "TRILAB") for w in PRESSURES],
+        [
+            window({FAIR: y}, w, "TRILAB")
+            for y, w in zip((0.5, 0.9, 0.4), PRESSURES, strict=True)
+        ],
+    ),
+    Flip(
+        "nersc-mostly-low-pressure",
+        [window({}, 0.6), window({}, 0.6), window({}, 0.8)],
+        [window({}, 0.6), window({}, 0.7)],
+    ),
+    Flip(
+        "trilab-clearer",
+        [
+            *_trend("NERSC", (0.9, 0.6, 0.7), (0, 8, 4)),
+            *_trend("TRILAB", (0.9, 0.7, 0.6), (0, 4, 8)),
+        ],
+        [
+            *_trend("NERSC", (0.9, 0.7, 0.6), (0, 4, 8)),
+            *_trend("TRILAB", (0.9, 0.6, 0.7), (0, 8, 4)),
+        ],
+    ),
+]
+
+
+def test_every_claim_is_tested() -> None:
+    assert {flip.claim for flip in FLIPS} == {c.name for c in fig5.claims}
+
+
+@pytest.mark.parametrize("flip", FLIPS, ids=[flip.claim for flip in FLIPS])
+def test_a_claim_holds_and_fails(flip: Flip) -> None:
+    assert_flips(fig5, flip)
+
+
+@pytest.mark.parametrize(
+    "name", ["nersc-one-at-high-pressure", "trilab-none-close-to-one"]
+)
+def test_a_claim_without_windows_does_not_hold(name: str) -> None:
+    other = "TRILAB" if name.startswith(("nersc", "best")) else "NERSC"
+    verdict = claim_of(fig5, name).check(tables_of(window({}, 0.7, other)))
+    assert not verdict.holds
+    assert all(math.isnan(v) for v in verdict.numbers.values())

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: MIT
+"""Claims of Figure 2 of bandwidth sharing (I/O pressure): each can hold and fail."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import polars as pl
+import pytest
+from matplotlib.figure import Figure
+
+from penstock.experiments.claims import Tables
+from penstock.papers.p1.policies import BEST, COM, EIGHT, FAIR, LOOK, YIELD, YIELD_BASED
+from penstock.papers.p1.pressure import fig2
+from penstock.papers.p1.synthetic import PRESSURES
+from support.apex_tables import claim_of
+
+#: (metric, policy) -> value at all pressures, or at one: (metric, policy, W) -> value.
+Values = Mapping[tuple[str, str] | tuple[str, str, float], float]
+
+
+def _tables(values: Values) -> Tables:
+    """Return objectives of 0.9 at every pressure, unless `values` says otherwise."""
+    rows = [
+        {
+            "policy": policy,
+            "aimed_pressure": pressure,
+            "pressure": pressure + 0.01,
+            "yields": [0.9],
+            **{
+                metric: values.get(
+                    (metric, policy, pressure), values.get((metric, policy), 0.9)
+                )
+                for metric in ("min_yield", "efficiency", "utilization")
+            },
+        }
+        for pressure in PRESSURES
+        for policy in EIGHT
+    ]
+    return fig2.prepare(Tables(pl.DataFrame(rows), pl.DataFrame()))
+
+
+def _min_yields(*policies: str, value: float) -> Values:
+    return {("min_yield", policy): value for policy in policies}
+
+
+def _platform(policy: str, value: float) -> Values:
+    return {(metric, policy): value for metric in ("efficiency", "utilization")}
+
+
+#: Claim, objectives for which it holds, objectives for which it does not.
+FLIPS: list[tuple[str, Values, Values]] = [
+    (
+        "yield-based-ahead",
+        _min_yields(*YIELD_BASED, value=0.95),
+        {**_min_yields(*YIELD_BASED, value=0.95), ("min_yield", COM, 0.8): 0.96},
+    ),
+    (
+        "yield-based-alike",
+        {("min_yield", BEST): 0.86},
+        {("min_yield", BEST, 1.1): 0.84},
+    ),
+    (
+        "look-ahead-slightly-worse",
+        _min_yields(LOOK, BEST, value=0.89),
+        {**_min_yields(LOOK, BEST, value=0.89), ("min_yield", LOOK, 0.2): 0.91},
+    ),
+    (
+        "greedy-no-worse-than-best-next-event",
+        {("min_yield", YIELD): 0.896},
+        {("min_yield", YIELD, 0.5): 0.894},
+    ),
+    ("fcfs-worst", _platform("fcfs", 0.8), {("efficiency", "fcfs", 0.9): 0.91}),
+    (
+        "greedy-com-best",
+        _platform(COM, 0.95),
+        {**_platform(COM, 0.95), ("utilization", FAIR, 1.0): 0.96},
+    ),
+    (
+        "greedy-com-starves",
+        {("min_yield", COM): 0.7},
+        {("min_yield", COM): 0.7, ("min_yield", COM, 1.1): 0.9},
+    ),
+    (
+        "loss-under-five-per-cent",
+        _platform(BEST, 0.86),
+        {("utilization", BEST, 0.2): 0.85},
+    ),
+    (
+        "look-ahead-more-efficient",
+        {**_platform(LOOK, 0.95), ("efficiency", LOOK, 1.1): 0.8},
+        {**_platform(LOOK, 0.95), ("efficiency", LOOK, 1.0): 0.8},
+    ),
+]
+
+
+def test_every_claim_is_tested() -> None:
+    assert {flip[0] for flip in FLIPS} == {claim.name for claim in fig2.claims}
+
+
+@pytest.mark.parametrize(("name", "good", "bad"), FLIPS, ids=[f[0] for f in FLIPS])
+def test_a_claim_holds_and_fails(name: str, good: Values, bad: Values) -> None:
+    check = claim_of(fig2, name).check
+    held, failed = check(_tables(good)), check(_tables(bad))
+    assert held.holds, held.numbers
+    assert not failed.holds, failed.numbers
+
+
+def test_rows_are_sorted_by_the_aimed_pressure() -> None:
+    prepared = _tables({})
+    assert "aimed_pressure" not in prepared.rows.columns
+    assert prepared.rows["pressure"].unique().sort().to_list() == list(PRESSURES)
+
+
+def test_the_table_beside_the_figure_leaves_out_single_yields() -> None:
+    assert "yields" not in fig2.summary(_tables({})).columns
+
+
+def test_the_drawing_has_a_panel_per_objective() -> None:
+    drawn = fig2.draw(_tables({}))
+    assert isinstance(drawn, Figure)
+    assert len(drawn.axes) == 3

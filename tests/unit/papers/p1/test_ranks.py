@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: MIT
+"""Figures 3 and 4 of bandwidth sharing: curves over ranks, and claims on them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import polars as pl
+import pytest
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from penstock.experiments.claims import Tables
+from penstock.experiments.reproduction import Reproduction
+from penstock.papers.p1.policies import BEST, COM, EIGHT, FAIR, LOOK, YIELD
+from penstock.papers.p1.ranks import fig3, fig4
+from penstock.workloads import Synthetic
+from support.apex_tables import claim_of
+
+PRESSURES = (0.5, 0.8, 1.1)
+RANKS = 30
+FLAT = np.full(RANKS, 0.9)
+RAMP = np.linspace(0.0, 0.3, RANKS)
+STEPS = np.repeat([0.9, 0.8, 0.7], RANKS // 3) + 0.01 * np.tile(np.arange(10) / 10, 3)
+
+Curve = NDArray[np.float64]
+#: Policy -> curve at all pressures, or (policy, W) -> curve at one.
+Curves = Mapping[str | tuple[str, float], Curve]
+
+
+def _tables(curves: Curves) -> Tables:
+    """Return prepared tables with flat curves, unless `curves` says otherwise."""
+    parts = [
+        pl.DataFrame(
+            {
+                "pressure": pressure,
+                "policy": policy,
+                "rank": np.arange(1, RANKS + 1),
+                "yield": curves.get((policy, pressure), curves.get(policy, FLAT)),
+            }
+        )
+        for pressure in PRESSURES
+        for policy in EIGHT
+    ]
+    return Tables(pl.concat(parts), pl.DataFrame())
+
+
+def _fading(strengths: tuple[float, ...]) -> Curves:
+    return {
+        ("fcfs", pressure): FLAT - strength * RAMP
+        for pressure, strength in zip(PRESSURES, strengths, strict=True)
+    }
+
+
+#: Figure, claim, curves for which it holds, curves for which it does not.
+FLIPS: list[tuple[Reproduction, str, Curves, Curves]] = [
+    (fig3, "differences-grow", _fading((0.1, 0.5, 1.0)), _fading((0.1, 1.0, 0.5))),
+    (
+        fig3,
+        "omega-matters-little",
+        {FAIR: FLAT - 0.2 * RAMP, "fcfs": FLAT - RAMP},
+        {FAIR: FLAT - 0.4 * RAMP},
+    ),
+    (fig3, "fcfs-favours-long", {"fcfs": 0.5 + RAMP}, {"fcfs": 0.5 - RAMP}),
+    (fig3, "greedy-com-favours-short", {COM: 0.9 - RAMP}, {COM: 0.5 + RAMP}),
+    (fig3, "set10-steps", {"set-10": STEPS}, {"set-10": STEPS[::-1]}),
+    (
+        fig4,
+        "look-ahead-differs-for-small",
+        {LOOK: FLAT + 0.1 * RAMP[::-1], YIELD: FLAT},
+        {LOOK: FLAT + 0.1 * RAMP, YIELD: FLAT},
+    ),
+    (
+        fig4,
+        "best-next-event-favours-small",
+        {BEST: 0.9 - RAMP},
+        {BEST: 0.5 + RAMP},
+    ),
+    (
+        fig4,
+        "fair-share-falls",
+        dict.fromkeys(EIGHT, 0.9 - RAMP),
+        dict.fromkeys(EIGHT, 0.5 + RAMP),
+    ),
+    (
+        fig4,
+        "only-fair-share",
+        {**dict.fromkeys(EIGHT, 0.5 + RAMP), FAIR: 0.9 - RAMP},
+        dict.fromkeys(EIGHT, 0.9 - RAMP),
+    ),
+]
+
+
+def test_every_claim_is_tested() -> None:
+    for figure in (fig3, fig4):
+        tested = {name for of, name, _, _ in FLIPS if of is figure}
+        assert tested == {claim.name for claim in figure.claims}
+
+
+@pytest.mark.parametrize(
+    ("figure", "name", "good", "bad"), FLIPS, ids=[flip[1] for flip in FLIPS]
+)
+def test_a_claim_holds_and_fails(
+    figure: Reproduction, name: str, good: Curves, bad: Curves
+) -> None:
+    check = claim_of(figure, name).check
+    held, failed = check(_tables(good)), check(_tables(bad))
+    assert held.holds, held.numbers
+    assert not failed.holds, failed.numbers
+
+
+@pytest.mark.parametrize(("figure", "attribute"), [(fig3, "omega"), (fig4, "fraction")])
+def test_a_curve_is_the_mean_yield_at_every_rank(
+    figure: Reproduction, attribute: str
+) -> None:
+    """Yields that are equal to the ranks by `attribute` give the ranks themselves."""
+    horizon = 20_000.0
+    rows = []
+    for pressure in PRESSURES:
+        family = Synthetic(pressure=pressure, horizon=horizon)
+        for instance in range(2):
+            drawn = [getattr(c, attribute) for c in family.characters(1, instance)]
+            ranks = np.argsort(np.argsort(drawn)) + 1.0
+            rows.append(
+                {
+                    "policy": FAIR,
+                    "aimed_pressure": pressure,
+                    "horizon": horizon,
+                    "instance": instance,
+                    "yields": (ranks + instance).tolist(),
+                }
+            )
+    prepared = figure.prepare(Tables(pl.DataFrame(rows), pl.DataFrame())).rows
+    assert prepared["pressure"].unique().sort().to_list() == list(PRESSURES)
+    # The yields of the second instance are higher by 1: the mean is by 0.5.
+    assert (prepared["yield"] - prepared["rank"]).to_numpy() == pytest.approx(0.5)
+
+
+def test_the_drawing_has_a_panel_per_pressure() -> None:
+    for figure in (fig3, fig4):
+        drawn = figure.draw(_tables({}))
+        assert isinstance(drawn, Figure)
+        titles = [axis.get_title() for axis in drawn.axes]
+        assert titles == ["W = 0.5", "W = 0.8", "W = 1.1"]

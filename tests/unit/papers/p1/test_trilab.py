@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: MIT
+"""Figure 7 of bandwidth sharing (ratios on TRILAB): each claim can hold and fail."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from penstock.papers.p1.policies import (
+    BEST,
+    COM,
+    LOOK,
+    PERIODIC,
+    SECOND_SET,
+    SEVEN,
+    THIRD_SET,
+    YIELD,
+)
+from penstock.papers.p1.trilab import fig7
+from support.apex_tables import Flip, assert_flips, by_band, claim_of, tables_of, window
+
+#: Every claim with windows for which it holds and windows for which it does not.
+FLIPS = [
+    Flip(
+        "greedy-com-few-lower",
+        [window({COM: 0.5}, 0.9, "TRILAB"), window({COM: 0.1}, 1.1, "TRILAB")],
+        [window({COM: 0.4}, 0.9, "TRILAB")],
+    ),
+    Flip(
+        "greedy-com-all-lower",
+        [window({COM: 0.4}, 1.5, "TRILAB"), window({COM: 0.6}, 1.2, "TRILAB")],
+        [window({COM: 0.6}, 1.5, "TRILAB"), window({COM: 0.4}, 1.2, "TRILAB")],
+    ),
+    Flip(
+        "fewer-lower",
+        [window(dict.fromkeys(SEVEN, 0.4), 1.0), window({}, 1.0, "TRILAB")],
+        [
+            window(dict.fromkeys(SEVEN, 0.4), 1.0),
+            window({COM: 0.4}, 1.0, "TRILAB"),
+        ],
+    ),
+    Flip(
+        "gains-higher-at-high-pressure",
+        [window({}, 1.2), window(dict.fromkeys(SEVEN[:4], 0.6), 1.2, "TRILAB")],
+        [window({}, 1.2), window(dict.fromkeys(SEVEN[:3], 0.6), 1.2, "TRILAB")],
+    ),
+    Flip(
+        "third-slightly-lower",
+        [window({}, 0.9, "TRILAB")] * 9 + [window({BEST: 0.48}, 0.9, "TRILAB")],
+        [window({}, 0.9, "TRILAB")] * 9 + [window({BEST: 0.47}, 0.9, "TRILAB")],
+    ),
+    Flip(
+        "fcfs-as-set10",
+        [window({"set-10": 0.504}, 1.0, "TRILAB")],
+        [window({"set-10": 0.506}, 1.0, "TRILAB")],
+    ),
+    Flip(
+        "second-gains-at-saturation",
+        by_band(SECOND_SET, (0.9, 1.0, 1.2), "TRILAB"),
+        by_band(SECOND_SET[:2], (0.9, 1.0, 1.2), "TRILAB"),
+    ),
+    Flip(
+        "five-phases",
+        [window({}, 1.0, "TRILAB", window=18_000.0)],
+        [window({}, 1.0, "TRILAB", window=17_999.0)],
+    ),
+    Flip(
+        "checkpoints-short",
+        [window({}, 1.0, "TRILAB", machine=0)],
+        [window({}, 1.0, "TRILAB", machine=10)],
+    ),
+    Flip(
+        "naive-riskier",
+        [window({COM: 0.4, "fcfs": 0.4, "set-10": 0.4}, 1.2, "TRILAB")],
+        [window({COM: 0.4, "fcfs": 0.6, "set-10": 0.4}, 1.2, "TRILAB")],
+    ),
+    Flip("look-ahead-best", [window({LOOK: 0.6}, 1.0)], [window({COM: 0.6}, 1.0)]),
+    Flip(
+        "look-ahead-closely-followed",
+        [
+            window({LOOK: 0.7, PERIODIC: 0.69, BEST: 0.69}, 1.0),
+            window({LOOK: 0.69, PERIODIC: 0.7, BEST: 0.7}, 1.0),
+        ],
+        [
+            window({LOOK: 0.8, PERIODIC: 0.69, BEST: 0.69}, 1.0),
+            window({LOOK: 0.69, PERIODIC: 0.7, BEST: 0.7}, 1.0),
+        ],
+    ),
+    Flip(
+        "gains-higher-at-low-pressure",
+        [window({}, 0.3), window(dict.fromkeys(SEVEN, 0.6), 0.3, "TRILAB")],
+        [window({}, 0.3), window(dict.fromkeys(SEVEN[1:], 0.6), 0.3, "TRILAB")],
+    ),
+    Flip(
+        "greedy-com-drops",
+        [
+            window({COM: y}, w, "TRILAB")
+            for y, w in ((0.5, 0.8), (0.48, 1.1), (0.44, 1.3))
+        ],
+        [
+            window({COM: y}, w, "TRILAB")
+            for y, w in ((0.5, 0.8), (0.48, 1.1), (0.46, 1.3))
+        ],
+    ),
+    Flip(
+        "second-risky-at-low-pressure",
+        [window(dict.fromkeys(SECOND_SET, 0.4), 0.3, "TRILAB")],
+        [window(dict.fromkeys(SECOND_SET, 0.4), 0.6, "TRILAB")],
+    ),
+    Flip(
+        "second-gain-grows",
+        by_band(SECOND_SET, (1.0, 1.1, 1.2), "TRILAB"),
+        by_band(SECOND_SET, (1.0, 1.2, 1.1), "TRILAB"),
+    ),
+    Flip(
+        "third-improves-until-saturation",
+        [
+            window(dict.fromkeys(THIRD_SET, 0.6), 0.9, "TRILAB"),
+            window({}, 1.1, "TRILAB"),
+        ],
+        [window(dict.fromkeys((PERIODIC, BEST), 0.6), 0.9, "TRILAB")],
+    ),
+    Flip(
+        "third-gain-grows",
+        by_band(THIRD_SET, (1.0, 1.1, 1.3), "TRILAB"),
+        by_band(THIRD_SET, (1.0, 1.1, 1.1), "TRILAB"),
+    ),
+    Flip(
+        "greedy-yield-alike",
+        by_band((YIELD, PERIODIC), (1.0, 1.02, 1.04), "TRILAB"),
+        by_band((YIELD, PERIODIC), (1.0, 1.02, 1.06), "TRILAB"),
+    ),
+    Flip(
+        "pressure-matters-more",
+        by_band((YIELD, *THIRD_SET), (1.0, 1.2, 1.1), "NERSC")
+        + by_band((YIELD, *THIRD_SET), (1.0, 1.1, 1.2), "TRILAB"),
+        by_band((YIELD, *THIRD_SET), (1.0, 1.1, 1.2), "NERSC")
+        + by_band((YIELD, *THIRD_SET), (1.0, 1.2, 1.1), "TRILAB"),
+    ),
+    Flip(
+        "greedy-com-reasonable",
+        [window({COM: 0.5}, 0.9, "TRILAB"), window({COM: 0.1}, 1.1, "TRILAB")],
+        [window({COM: 0.4}, 0.9, "TRILAB")],
+    ),
+    Flip(
+        "greedy-com-risky",
+        [window({COM: 0.39}, 1.0), *[window({}, 1.0)] * 3],
+        [window({COM: 0.41}, 1.0), *[window({}, 1.0)] * 3],
+    ),
+]
+
+
+def test_every_claim_is_tested() -> None:
+    assert {flip.claim for flip in FLIPS} | {"checkpoints-vary"} == {
+        c.name for c in fig7.claims
+    }
+
+
+@pytest.mark.parametrize("flip", FLIPS, ids=[flip.claim for flip in FLIPS])
+def test_a_claim_holds_and_fails(flip: Flip) -> None:
+    assert_flips(fig7, flip)
+
+
+@pytest.mark.parametrize("name", ["greedy-com-all-lower", "second-gains-at-saturation"])
+def test_a_claim_without_windows_does_not_hold(name: str) -> None:
+    other = "TRILAB" if name.startswith(("nersc", "best")) else "NERSC"
+    verdict = claim_of(fig7, name).check(tables_of(window({}, 0.7, other)))
+    assert not verdict.holds
+    assert all(math.isnan(v) for v in verdict.numbers.values())
+
+
+def test_the_durations_of_checkpoints_differ_on_every_machine() -> None:
+    """The classes of jobs are part of the workload, so this claim cannot fail."""
+    tables = tables_of(window({}, 1.0, "TRILAB", machine=0))
+    verdict = claim_of(fig7, "checkpoints-vary").check(tables)
+    assert verdict.holds
+    assert max(verdict.numbers.values()) >= 10 * min(verdict.numbers.values())
