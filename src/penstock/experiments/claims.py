@@ -6,18 +6,18 @@ A claim is declared once, above the function that checks it::
     fig2 = figure("p1-fig2", study=_study, draw=_draw)
 
     @fig2.claim("FCFS has the lowest Efficiency at every pressure.")
-    def fcfs_worst(tables: Tables) -> Verdict:
+    def _fcfs_worst(tables: Tables) -> Verdict:
         ...
 
-The name of the claim is the name of the function with "-" for "_" (here
-``fcfs-worst``). One function may check several sentences: `case` gives the name, the
-sentence and the arguments of the function for each of them::
+The name of the claim is the name of the function without the leading "_" and with "-"
+for "_": here ``fcfs-worst``. One function may check several sentences: `case` gives the
+name, the sentence and the arguments of the function for each of them::
 
     @fig5.claim_cases(
         case("nersc-falls", "NERSC: MinYield falls as W grows.", trace="NERSC"),
         case("trilab-falls", "TRILAB: MinYield falls as W grows.", trace="TRILAB"),
     )
-    def falls(tables: Tables, trace: str) -> Verdict:
+    def _falls(tables: Tables, trace: str) -> Verdict:
         ...
 
 Both decorators are methods of `penstock.experiments.reproduction.Reproduction` and

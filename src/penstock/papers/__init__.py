@@ -18,7 +18,7 @@ A figure is declared in two places that share no text:
       fig2 = figure("p1-fig2", study=_study, draw=_draw)
 
       @fig2.claim("FCFS has the lowest Efficiency at every pressure.")
-      def fcfs_worst(tables: Tables) -> Verdict:
+      def _fcfs_worst(tables: Tables) -> Verdict:
           ...
 
 To add a figure, add a row to the table and call `figure` in the module of that row.

@@ -54,7 +54,7 @@ fig8 = figure(
     "to W in 0.75-1).",
     note=WHY_IDLE_JOBS,
 )
-def nersc_drops(tables: Tables) -> Verdict:
+def _nersc_drops(tables: Tables) -> Verdict:
     """Compare the mean Efficiency in both bands of W."""
     losses = losses_of(tables, NERSC, "efficiency", (0.0, 0.25), NEAR_ONE)
     return all_pass(losses, lambda loss: loss >= 0.05)
@@ -67,7 +67,7 @@ def nersc_drops(tables: Tables) -> Verdict:
     + "In windows without a Silverton job, all policies but fair-share and "
     "periodic-greedy-yield keep it.",
 )
-def trilab_holds(tables: Tables) -> Verdict:
+def _trilab_holds(tables: Tables) -> Verdict:
     """Compare the mean Efficiency in both bands of W."""
     losses = losses_of(tables, TRILAB, "efficiency", (0.0, 0.25), NEAR_ONE)
     return all_pass(losses, lambda loss: loss <= 0.05)
@@ -84,7 +84,7 @@ def _losses_beyond_one(tables: Tables) -> dict[str, Numbers]:
     "Above W = 1 the Efficiency of all policies drops on both workloads (from W in "
     "0.75-1 to W >= 1.25)."
 )
-def saturation_drops(tables: Tables) -> Verdict:
+def _saturation_drops(tables: Tables) -> Verdict:
     """Compare the mean Efficiency in both bands of W."""
     return all_pass(flat(_losses_beyond_one(tables)), lambda loss: loss > 0)
 
@@ -97,7 +97,7 @@ def saturation_drops(tables: Tables) -> Verdict:
     "tried without Silverton, with its checkpoint at a tenth, other ages, more cores "
     "per node.",
 )
-def nersc_drops_more(tables: Tables) -> Verdict:
+def _nersc_drops_more(tables: Tables) -> Verdict:
     """Compare the losses of both traces."""
     losses = _losses_beyond_one(tables)
     more = [losses[NERSC][p] > losses[TRILAB][p] for p in EIGHT]
@@ -108,7 +108,7 @@ def nersc_drops_more(tables: Tables) -> Verdict:
     "Above W = 1 the Efficiency varies more on NERSC than on TRILAB (mean deviation in "
     "an interval of W)."
 )
-def nersc_chaotic(tables: Tables) -> Verdict:
+def _nersc_chaotic(tables: Tables) -> Verdict:
     """Compare the mean deviations of both traces."""
     saturated = binned(tables.rows, "efficiency", "trace").filter(
         pl.col("pressure") >= 1
@@ -137,13 +137,13 @@ def nersc_chaotic(tables: Tables) -> Verdict:
         band=HIGH,
     ),
 )
-def trilab_more_efficient(tables: Tables, band: Band) -> Verdict:
+def _trilab_more_efficient(tables: Tables, band: Band) -> Verdict:
     """Compare the means of both traces."""
     return trilab_higher(tables, "efficiency", band)
 
 
 @fig8.claim("TRILAB windows have fewer and larger applications than NERSC windows.")
-def trilab_few_large(tables: Tables) -> Verdict:
+def _trilab_few_large(tables: Tables) -> Verdict:
     """Compare the mean numbers of applications and their mean sizes."""
     numbers: Numbers = {}
     for trace in TRACES:
@@ -170,7 +170,7 @@ def trilab_few_large(tables: Tables) -> Verdict:
         trace=NERSC,
     ),
 )
-def greedy_com_first(tables: Tables, trace: str) -> Verdict:
+def _greedy_com_first(tables: Tables, trace: str) -> Verdict:
     """Compare the mean Efficiency of greedy-com with that of all others."""
     return greedy_com_highest(tables, "efficiency", (trace,), HIGH)
 
@@ -188,7 +188,7 @@ _NEXT_GROUP: Final = (FAIR, LOOK, BEST)
     "0.03 apart and greedy-com is 0.07 above; without Silverton greedy-com is not "
     "above.",
 )
-def trilab_next_group(tables: Tables) -> Verdict:
+def _trilab_next_group(tables: Tables) -> Verdict:
     """Compare the mean Efficiencies of the group with one another and greedy-com."""
     means = means_of(tables, TRILAB, "efficiency", HIGH)
     values = [means[p] for p in _NEXT_GROUP]
@@ -201,7 +201,7 @@ def trilab_next_group(tables: Tables) -> Verdict:
     "TRILAB, W >= 1: set-10, fcfs, greedy-yield and periodic-greedy-yield have the "
     "lowest Efficiency."
 )
-def trilab_last_group(tables: Tables) -> Verdict:
+def _trilab_last_group(tables: Tables) -> Verdict:
     """Compare the best of the four with the worst of the next group."""
     means = means_of(tables, TRILAB, "efficiency", HIGH)
     last = max(v for p, v in means.items() if p not in (COM, *_NEXT_GROUP))
@@ -213,7 +213,7 @@ def trilab_last_group(tables: Tables) -> Verdict:
     "periodic-greedy-yield that of greedy-yield (within 0.01).",
     note=WHY_LEARNT_PERIODS,
 )
-def trilab_hidden(tables: Tables) -> Verdict:
+def _trilab_hidden(tables: Tables) -> Verdict:
     """Compare the mean Efficiencies of both pairs."""
     means = means_of(tables, TRILAB, "efficiency", HIGH)
     gaps = {

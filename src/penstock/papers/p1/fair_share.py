@@ -70,7 +70,7 @@ fig5 = figure("p1-fig5", study=apex_study, draw=_draw, summary=_summary)
     "(1.2 to 1.6) on the last machine.",
     source="bandwidth sharing, section 6.3.1",
 )
-def pressure_range(tables: Tables) -> Verdict:
+def _pressure_range(tables: Tables) -> Verdict:
     """Take the mean W of every trace on the first and on the last machine."""
     rows = tables.rows.filter(pl.col("policy") == FAIR)
     last = int(rows["machine"].to_numpy().max())
@@ -93,7 +93,7 @@ def pressure_range(tables: Tables) -> Verdict:
     "job: no checkpoints, but three quarters of its memory are read or written at once."
     "",
 )
-def nersc_high_at_low_pressure(tables: Tables) -> Verdict:
+def _nersc_high_at_low_pressure(tables: Tables) -> Verdict:
     """Take the lowest MinYield for W <= 0.4."""
     values = fair_values(tables, NERSC, "min_yield", (0.0, 0.4))
     numbers = {"lowest": lowest_of(values), "share under 0.8": mean_of(values <= 0.8)}
@@ -116,7 +116,7 @@ def nersc_high_at_low_pressure(tables: Tables) -> Verdict:
         least=0.8,
     ),
 )
-def falls(tables: Tables, trace: str, least: float) -> Verdict:
+def _falls(tables: Tables, trace: str, least: float) -> Verdict:
     """Correlate MinYield with W over the windows of a trace."""
     value = correlation(
         fair_values(tables, trace, "pressure"),
@@ -129,7 +129,7 @@ def falls(tables: Tables, trace: str, least: float) -> Verdict:
     "NERSC: the MinYield of fair-share is under 0.5 in some windows with W about 1 "
     "(0.9 to 1.1)."
 )
-def nersc_under_half_at_one(tables: Tables) -> Verdict:
+def _nersc_under_half_at_one(tables: Tables) -> Verdict:
     """Take the lowest MinYield for W from 0.9 to 1.1."""
     values = fair_values(tables, NERSC, "min_yield", (0.9, 1.1))
     numbers = {"lowest": lowest_of(values), "share under 0.5": mean_of(values < 0.5)}
@@ -140,7 +140,7 @@ def nersc_under_half_at_one(tables: Tables) -> Verdict:
     "NERSC: the share of windows with a MinYield under 0.5 grows with W, also beyond "
     "W = 1."
 )
-def nersc_low_yields_multiply(tables: Tables) -> Verdict:
+def _nersc_low_yields_multiply(tables: Tables) -> Verdict:
     """Compare the shares in three bands of W around 1."""
     bands = {"0.75<=W<1": NEAR_ONE, "1<=W<1.25": (1.0, 1.25), "W>=1.25": BEYOND}
     shares = {
@@ -165,7 +165,7 @@ def nersc_low_yields_multiply(tables: Tables) -> Verdict:
         least=0.8,
     ),
 )
-def machine_matters(tables: Tables, trace: str, least: float) -> Verdict:
+def _machine_matters(tables: Tables, trace: str, least: float) -> Verdict:
     """Correlate W with the number of the machine over the windows of a trace."""
     value = correlation(
         fair_values(tables, trace, "machine"),
@@ -175,7 +175,7 @@ def machine_matters(tables: Tables, trace: str, least: float) -> Verdict:
 
 
 @fig5.claim("NERSC: most windows have a low W (more than half are under 0.7).")
-def nersc_mostly_low_pressure(tables: Tables) -> Verdict:
+def _nersc_mostly_low_pressure(tables: Tables) -> Verdict:
     """Take the share of windows with W < 0.7."""
     share = mean_of(fair_values(tables, NERSC, "pressure") < 0.7)
     return Verdict(share > 0.5, {"share with W < 0.7": share})
@@ -188,7 +188,7 @@ def nersc_mostly_low_pressure(tables: Tables) -> Verdict:
     "(both as in the authors' program; the paper says as if new) the claim holds, up "
     "to W = 1.3; but then no window with W about 1 has a MinYield under 0.5.",
 )
-def nersc_one_at_high_pressure(tables: Tables) -> Verdict:
+def _nersc_one_at_high_pressure(tables: Tables) -> Verdict:
     """Take the highest MinYield for W >= 1."""
     values = fair_values(tables, NERSC, "min_yield")
     pressures = fair_values(tables, NERSC, "pressure")
@@ -204,7 +204,7 @@ def nersc_one_at_high_pressure(tables: Tables) -> Verdict:
     "NERSC (rank correlations).",
     note=WHY_SILVERTON + "In windows without a Silverton job the claim holds.",
 )
-def trilab_clearer(tables: Tables) -> Verdict:
+def _trilab_clearer(tables: Tables) -> Verdict:
     """Compare the rank correlations of both traces."""
     numbers: Numbers = {}
     for trace in TRACES:
@@ -224,7 +224,7 @@ def trilab_clearer(tables: Tables) -> Verdict:
     note="All exceptions but one (in 1,361) have W > 1.4, beyond the range that the "
     "paper gives.",
 )
-def trilab_none_under(tables: Tables) -> Verdict:
+def _trilab_none_under(tables: Tables) -> Verdict:
     """Take the lowest MinYield of all windows."""
     values = fair_values(tables, TRILAB, "min_yield")
     numbers = {"lowest": lowest_of(values), "share under 0.4": mean_of(values < 0.4)}
@@ -234,14 +234,14 @@ def trilab_none_under(tables: Tables) -> Verdict:
 @fig5.claim(
     "TRILAB: the MinYield of fair-share is never close to 1 (0.95) when W is above 1."
 )
-def trilab_none_close_to_one(tables: Tables) -> Verdict:
+def _trilab_none_close_to_one(tables: Tables) -> Verdict:
     """Take the highest MinYield for W >= 1."""
     highest = highest_of(fair_values(tables, TRILAB, "min_yield", HIGH))
     return Verdict(highest < 0.95, {"highest, W>=1": highest})
 
 
 @fig5.claim("TRILAB windows are much longer than NERSC windows (at least 5 times).")
-def trilab_longer(tables: Tables) -> Verdict:
+def _trilab_longer(tables: Tables) -> Verdict:
     """Compare the mean lengths of windows, in hours."""
     hours = {t: mean_of(fair_values(tables, t, "window")) / 3600 for t in TRACES}
     holds = hours[TRILAB] >= 5 * hours[NERSC]
@@ -249,7 +249,7 @@ def trilab_longer(tables: Tables) -> Verdict:
 
 
 @fig5.claim("On Celio no NERSC window has a W of 0.5 or more.")
-def nersc_celio_under_half(tables: Tables) -> Verdict:
+def _nersc_celio_under_half(tables: Tables) -> Verdict:
     """Take the highest W on M_0."""
     numbers = _highest_pressures(tables, NERSC)
     return Verdict(numbers["highest W on M_0"] < 0.5, numbers)
@@ -260,7 +260,7 @@ def nersc_celio_under_half(tables: Tables) -> Verdict:
     note="On larger machines some windows do. On Celio the highest W of 2,000 windows "
     "is 0.54; the paper may mean any machine.",
 )
-def trilab_celio_saturates(tables: Tables) -> Verdict:
+def _trilab_celio_saturates(tables: Tables) -> Verdict:
     """Take the highest W on M_0."""
     numbers = _highest_pressures(tables, TRILAB)
     return Verdict(numbers["highest W on M_0"] >= 1, numbers)

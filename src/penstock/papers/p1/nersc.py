@@ -62,7 +62,7 @@ fig6 = figure(
     "within 0.01 of 1, and two in five windows are such. No reason found: we tried "
     "other ages, more cores per node, and leaving out jobs without I/O.",
 )
-def greedy_com_uniform(tables: Tables) -> Verdict:
+def _greedy_com_uniform(tables: Tables) -> Verdict:
     """Take the quartiles of the ratios."""
     ratios = ratios_of(tables, NERSC, COM)
     if not ratios.size:
@@ -75,7 +75,7 @@ def greedy_com_uniform(tables: Tables) -> Verdict:
 
 
 @fig6.claim("greedy-com does not improve the MinYield in at least half of the windows.")
-def greedy_com_unreliable(tables: Tables) -> Verdict:
+def _greedy_com_unreliable(tables: Tables) -> Verdict:
     """Take the share of windows without a higher MinYield."""
     share = 1 - share_above(ratios_of(tables, NERSC, COM))
     return Verdict(share >= 0.5, {"share without a gain": share})
@@ -88,7 +88,7 @@ def greedy_com_unreliable(tables: Tables) -> Verdict:
     "fcfs, set-10 and greedy-yield lower the MinYield in some windows (at least 5 % of "
     "them)."
 )
-def second_risky(tables: Tables) -> Verdict:
+def _second_risky(tables: Tables) -> Verdict:
     """Take the share of windows with a lower MinYield."""
     return second_set_risky(tables, NERSC, ANY)
 
@@ -97,7 +97,7 @@ def second_risky(tables: Tables) -> Verdict:
     "As W grows, fcfs, set-10 and greedy-yield become better than fair-share on "
     "average (W >= 1)."
 )
-def second_better_at_high_pressure(tables: Tables) -> Verdict:
+def _second_better_at_high_pressure(tables: Tables) -> Verdict:
     """Compare the mean ratios for W >= 1 with 1 and with those for W < 0.5."""
     means = ratio_by_band(tables, NERSC, SECOND_SET)
     good = [m["W>=1"] > 1 and m["W>=1"] > m["W<0.5"] for m in means.values()]
@@ -108,7 +108,7 @@ def second_better_at_high_pressure(tables: Tables) -> Verdict:
     "fcfs, set-10 and greedy-yield may lose much at all W (a ratio under 0.95 in each "
     "of W < 0.5, 0.5 to 1, W >= 1)."
 )
-def second_risky_everywhere(tables: Tables) -> Verdict:
+def _second_risky_everywhere(tables: Tables) -> Verdict:
     """Take the lowest ratio in every band of W."""
     worst = {
         f"{policy} {name}": lowest_of(ratios_of(tables, NERSC, policy, band))
@@ -122,7 +122,7 @@ def second_risky_everywhere(tables: Tables) -> Verdict:
     "Where fcfs, set-10 and greedy-yield gain, they gain more at high W (W >= 1 "
     "against W < 0.5)."
 )
-def second_gains_grow(tables: Tables) -> Verdict:
+def _second_gains_grow(tables: Tables) -> Verdict:
     """Compare the means of the ratios above 1."""
     numbers: Numbers = {}
     holds = True
@@ -142,7 +142,7 @@ def second_gains_grow(tables: Tables) -> Verdict:
     note="Of the windows that differ (3 %) almost all (98 %) are longer than 1 h, the "
     "period of checkpoints: there set-10 can have seen a whole phase.",
 )
-def fcfs_same_as_set10(tables: Tables) -> Verdict:
+def _fcfs_same_as_set10(tables: Tables) -> Verdict:
     """Compare the MinYield of both window by window."""
     return fcfs_as_set10(tables, NERSC, 1e-9)
 
@@ -155,7 +155,7 @@ def fcfs_same_as_set10(tables: Tables) -> Verdict:
     "raise the MinYield (lower in at most 10 % of the windows, higher in most).",
     note=WHY_RARE_WAKE_UPS,
 )
-def third_improves(tables: Tables) -> Verdict:
+def _third_improves(tables: Tables) -> Verdict:
     """Take the shares of windows with a lower and with a higher MinYield."""
     shares = {
         policy: {"lower": share_below(ratios), "higher": share_above(ratios)}
@@ -170,7 +170,7 @@ def third_improves(tables: Tables) -> Verdict:
     "The mean ratio of look-ahead-greedy-yield, periodic-greedy-yield and "
     "best-next-event grows with W (W < 0.5, 0.5 to 1, W >= 1)."
 )
-def third_gain_grows(tables: Tables) -> Verdict:
+def _third_gain_grows(tables: Tables) -> Verdict:
     """Compare the mean ratios from band to band."""
     return gain_grows(tables, NERSC, THIRD_SET)
 
@@ -183,7 +183,7 @@ def third_gain_grows(tables: Tables) -> Verdict:
     "computes the best next event exactly and almost never loses. No reason found: we "
     "tried other ages, more cores per node, and leaving out jobs without I/O.",
 )
-def best_next_event_riskiest(tables: Tables) -> Verdict:
+def _best_next_event_riskiest(tables: Tables) -> Verdict:
     """Compare the shares of windows with a lower MinYield."""
     shares = {p: share_below(ratios_of(tables, NERSC, p)) for p in THIRD_SET}
     others = max(shares[LOOK], shares[PERIODIC])
@@ -193,7 +193,7 @@ def best_next_event_riskiest(tables: Tables) -> Verdict:
 @fig6.claim(
     "best-next-event keeps at least 95 % of the MinYield of fair-share in every window."
 )
-def best_next_event_worst(tables: Tables) -> Verdict:
+def _best_next_event_worst(tables: Tables) -> Verdict:
     """Take the lowest ratio."""
     worst = lowest_of(ratios_of(tables, NERSC, BEST))
     return Verdict(worst >= 0.95, {"lowest ratio": worst})
@@ -203,7 +203,7 @@ def best_next_event_worst(tables: Tables) -> Verdict:
     "periodic-greedy-yield is almost never lower than fair-share (1 % of the windows).",
     note=WHY_RARE_WAKE_UPS,
 )
-def periodic_never_lower(tables: Tables) -> Verdict:
+def _periodic_never_lower(tables: Tables) -> Verdict:
     """Take the share of windows with a lower MinYield."""
     risk = risk_of(ratios_of(tables, NERSC, PERIODIC))
     return Verdict(risk["share lower"] <= 0.01, risk)

@@ -73,7 +73,7 @@ def _impact(tables: Tables, parameter: str) -> dict[str, float]:
         parameter="noise",
     ),
 )
-def no_impact(tables: Tables, parameter: str) -> Verdict:
+def _no_impact(tables: Tables, parameter: str) -> Verdict:
     """Compare MinYield at both ends of the range, for every policy."""
     impact = _impact(tables, parameter)
     return Verdict(max(abs(v) for v in impact.values()) <= 0.05, impact)
@@ -83,7 +83,7 @@ def no_impact(tables: Tables, parameter: str) -> Verdict:
     "High values of sigma change the MinYield of fcfs and set-10 only, and lower it "
     "(others within 0.05)."
 )
-def sigma_hurts_fcfs_and_set10(tables: Tables) -> Verdict:
+def _sigma_hurts_fcfs_and_set10(tables: Tables) -> Verdict:
     """Compare MinYield at both ends of the range of sigma, for every policy."""
     impact = _impact(tables, "sigma")
     hurt = {"fcfs", "set-10"}

@@ -62,7 +62,7 @@ def _means(tables: Tables, metric: str, pressure: float) -> dict[str, float]:
     "From W = 0.8 on, the four yield-based policies have a higher MinYield than "
     "fair-share, fcfs, set-10 and greedy-com."
 )
-def yield_based_ahead(tables: Tables) -> Verdict:
+def _yield_based_ahead(tables: Tables) -> Verdict:
     """Compare the worst yield-based policy with the best of the others."""
     gaps = {}
     for pressure in _HIGH:
@@ -73,7 +73,7 @@ def yield_based_ahead(tables: Tables) -> Verdict:
 
 
 @fig2.claim("The yield-based policies have a similar MinYield (within 0.05).")
-def yield_based_alike(tables: Tables) -> Verdict:
+def _yield_based_alike(tables: Tables) -> Verdict:
     """Take the range of the yield-based policies at every pressure."""
     spread = {}
     for pressure in PRESSURES:
@@ -88,7 +88,7 @@ def yield_based_alike(tables: Tables) -> Verdict:
     note="True at high pressure only: at low pressure look-ahead-greedy-yield is "
     "ahead, as it is in the authors' own published runs (.992 and .991 at W = 0.5).",
 )
-def look_ahead_slightly_worse(tables: Tables) -> Verdict:
+def _look_ahead_slightly_worse(tables: Tables) -> Verdict:
     """Compare both with the worse of the other two, at every pressure."""
     gaps = {}
     for pressure in PRESSURES:
@@ -103,7 +103,7 @@ def look_ahead_slightly_worse(tables: Tables) -> Verdict:
     "greedy-yield, periodic-greedy-yield and look-ahead-greedy-yield have at least the "
     "MinYield of best-next-event (to 0.005)."
 )
-def greedy_no_worse_than_best_next_event(tables: Tables) -> Verdict:
+def _greedy_no_worse_than_best_next_event(tables: Tables) -> Verdict:
     """Compare the worst of the three with best-next-event, at every pressure."""
     gaps = {}
     for pressure in PRESSURES:
@@ -127,7 +127,7 @@ def greedy_no_worse_than_best_next_event(tables: Tables) -> Verdict:
         best=True,
     ),
 )
-def extreme(tables: Tables, policy: str, *, best: bool) -> Verdict:
+def _extreme(tables: Tables, policy: str, *, best: bool) -> Verdict:
     """Compare one policy with all others in Efficiency and Utilization."""
     gaps = {}
     for metric in _BOTH:
@@ -143,7 +143,7 @@ def extreme(tables: Tables, policy: str, *, best: bool) -> Verdict:
     "greedy-com has a poor MinYield at high pressure (below that of fair-share for "
     "W >= 0.9)."
 )
-def greedy_com_starves(tables: Tables) -> Verdict:
+def _greedy_com_starves(tables: Tables) -> Verdict:
     """Compare greedy-com with fair-share from W = 0.9 on."""
     gaps = {}
     for pressure in _HIGH[1:]:
@@ -156,7 +156,7 @@ def greedy_com_starves(tables: Tables) -> Verdict:
     "The yield-based policies lose less than 5 % of the Efficiency and of the "
     "Utilization of fair-share."
 )
-def loss_under_five_per_cent(tables: Tables) -> Verdict:
+def _loss_under_five_per_cent(tables: Tables) -> Verdict:
     """Compare the worst yield-based policy with fair-share, at every pressure."""
     losses = {}
     for metric in _BOTH:
@@ -171,7 +171,7 @@ def loss_under_five_per_cent(tables: Tables) -> Verdict:
     "For all but the largest W, look-ahead-greedy-yield has a higher Efficiency and a "
     "higher Utilization than fair-share."
 )
-def look_ahead_more_efficient(tables: Tables) -> Verdict:
+def _look_ahead_more_efficient(tables: Tables) -> Verdict:
     """Compare look-ahead-greedy-yield with fair-share up to W = 1."""
     gaps = {}
     for metric in _BOTH:

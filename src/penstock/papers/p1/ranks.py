@@ -120,7 +120,7 @@ fig3 = figure(
 
 
 @fig3.claim("The differences between the policies grow with W.")
-def differences_grow(tables: Tables) -> Verdict:
+def _differences_grow(tables: Tables) -> Verdict:
     """Take the range of the policies at a rank, in the mean over the ranks."""
     spread = {}
     for pressure in _PRESSURES:
@@ -134,7 +134,7 @@ def differences_grow(tables: Tables) -> Verdict:
     "At W = 1.1, omega has little impact on the yields of fair-share and of the "
     "yield-based policies (thirds within 0.05)."
 )
-def omega_matters_little(tables: Tables) -> Verdict:
+def _omega_matters_little(tables: Tables) -> Verdict:
     """Compare the means of the three thirds of the ranks."""
     spread = {}
     for policy in (*YIELD_BASED, FAIR):
@@ -144,7 +144,7 @@ def omega_matters_little(tables: Tables) -> Verdict:
 
 
 @fig3.claim("With fcfs the yield increases with omega (rank correlation above 0.8).")
-def fcfs_favours_long(tables: Tables) -> Verdict:
+def _fcfs_favours_long(tables: Tables) -> Verdict:
     """Correlate yield and rank at W = 1.1."""
     value = _correlation(_curve(tables, "fcfs"))
     return Verdict(value > 0.8, {"rank correlation": value})
@@ -153,7 +153,7 @@ def fcfs_favours_long(tables: Tables) -> Verdict:
 @fig3.claim(
     "With greedy-com the yield decreases with omega (rank correlation below -0.8)."
 )
-def greedy_com_favours_short(tables: Tables) -> Verdict:
+def _greedy_com_favours_short(tables: Tables) -> Verdict:
     """Correlate yield and rank at W = 1.1."""
     value = _correlation(_curve(tables, COM))
     return Verdict(value < -0.8, {"rank correlation": value})
@@ -163,7 +163,7 @@ def greedy_com_favours_short(tables: Tables) -> Verdict:
     "With set-10 the yields form three falling steps, one per priority, and inside "
     "each step the yield increases with omega."
 )
-def set10_steps(tables: Tables) -> Verdict:
+def _set10_steps(tables: Tables) -> Verdict:
     """Compare the thirds of the ranks, and correlate yield and rank inside each."""
     curve = _curve(tables, "set-10")
     thirds = _thirds(curve)
@@ -186,7 +186,7 @@ fig4 = figure(
     "look-ahead-greedy-yield differs from greedy-yield for small phi (more than for "
     "large phi)."
 )
-def look_ahead_differs_for_small(tables: Tables) -> Verdict:
+def _look_ahead_differs_for_small(tables: Tables) -> Verdict:
     """Compare the mean difference in the first and the last third of the ranks."""
     gap = _curve(tables, LOOK) - _curve(tables, YIELD)
     small, _, large = _thirds(np.abs(gap))
@@ -194,7 +194,7 @@ def look_ahead_differs_for_small(tables: Tables) -> Verdict:
 
 
 @fig4.claim("best-next-event favours applications with little I/O.")
-def best_next_event_favours_small(tables: Tables) -> Verdict:
+def _best_next_event_favours_small(tables: Tables) -> Verdict:
     """Compare the first and the last third of the ranks."""
     thirds = _thirds(_curve(tables, BEST))
     numbers = {f"third {n + 1}": v for n, v in enumerate(thirds)}
@@ -205,7 +205,7 @@ def best_next_event_favours_small(tables: Tables) -> Verdict:
     "With fair-share the yield falls strongly and linearly with phi (rank correlation "
     "below -0.95)."
 )
-def fair_share_falls(tables: Tables) -> Verdict:
+def _fair_share_falls(tables: Tables) -> Verdict:
     """Correlate yield and rank at W = 1.1; the linear correlation is shown as well."""
     values = {policy: _correlation(_curve(tables, policy)) for policy in EIGHT}
     curve = _curve(tables, FAIR)
@@ -215,7 +215,7 @@ def fair_share_falls(tables: Tables) -> Verdict:
 
 
 @fig4.claim("With no other policy the yield falls as strongly with phi.")
-def only_fair_share(tables: Tables) -> Verdict:
+def _only_fair_share(tables: Tables) -> Verdict:
     """Compare the rank correlations of yield and phi."""
     values = {policy: _correlation(_curve(tables, policy)) for policy in EIGHT}
     others = [v for policy, v in values.items() if policy != FAIR]

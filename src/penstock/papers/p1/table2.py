@@ -301,7 +301,7 @@ def _entry_case(policy: str, objective: str, stated: str, number: int) -> ClaimC
 
 
 @table2.claim_cases(*(_entry_case(*entry) for entry in _entries()))
-def bound_is_reached(
+def _bound_is_reached(
     tables: Tables, policy: str, objective: str, stated: str
 ) -> Verdict:
     """Check the ratios of one entry; see `_holds`."""

@@ -99,7 +99,7 @@ _WHY_COMPILED: Final = (
         least=1.0,
     ),
 )
-def slower(
+def _slower(
     tables: Tables, policy: str, others: tuple[str, ...], least: float
 ) -> Verdict:
     """Check that a policy takes at least `least` times as long as each of others."""
@@ -123,7 +123,7 @@ def _milliseconds(tables: Tables, trace: str) -> Numbers:
 
 
 @fig10.claim("best-next-event never takes more than 60 s for a window.")
-def under_a_minute(tables: Tables) -> Verdict:
+def _under_a_minute(tables: Tables) -> Verdict:
     """Take the longest simulation."""
     rows = tables.rows.filter(pl.col("policy") == BEST)
     longest = highest_of(rows["seconds"].to_numpy())
@@ -134,7 +134,7 @@ def under_a_minute(tables: Tables) -> Verdict:
     "best-next-event is fast enough to be used in practice (simulating a window takes "
     "under 1 % of its length)."
 )
-def best_next_event_practical(tables: Tables) -> Verdict:
+def _best_next_event_practical(tables: Tables) -> Verdict:
     """Compare the time of a simulation with the length of its window."""
     rows = tables.rows.filter(pl.col("policy") == BEST)
     part = highest_of((rows["seconds"] / rows["window"]).to_numpy())
@@ -145,7 +145,7 @@ def best_next_event_practical(tables: Tables) -> Verdict:
     "periodic-greedy-yield can be called with a period of milliseconds (under 1 ms per "
     "decision, all included)."
 )
-def periodic_short(tables: Tables) -> Verdict:
+def _periodic_short(tables: Tables) -> Verdict:
     """Divide the time of all simulations by the number of decisions."""
     rows = tables.rows.filter(pl.col("policy") == PERIODIC)
     numbers: Numbers = {}
@@ -162,7 +162,7 @@ def periodic_short(tables: Tables) -> Verdict:
     "2.5 times).",
     source=SYNTHESIS,
 )
-def periodic_twice(tables: Tables) -> Verdict:
+def _periodic_twice(tables: Tables) -> Verdict:
     """Compare the mean numbers of decisions."""
     numbers: Numbers = {}
     for trace in TRACES:

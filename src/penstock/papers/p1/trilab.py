@@ -81,7 +81,7 @@ fig7 = figure(
     "about as many as on NERSC (0.41 to 0.43, 0.40). best-next-event almost never "
     "loses on NERSC, and in no variant that we tried more often than on TRILAB.",
 )
-def fewer_lower(tables: Tables) -> Verdict:
+def _fewer_lower(tables: Tables) -> Verdict:
     """Compare the shares of windows with a lower MinYield on both traces."""
     shares = {
         p: {t: share_below(ratios_of(tables, t, p)) for t in TRACES} for p in SEVEN
@@ -108,7 +108,7 @@ def fewer_lower(tables: Tables) -> Verdict:
         least=4,
     ),
 )
-def gains_higher(tables: Tables, band: Band, least: int) -> Verdict:
+def _gains_higher(tables: Tables, band: Band, least: int) -> Verdict:
     """Count the policies with a higher mean ratio on TRILAB."""
     gaps = {
         p: mean_of(ratios_of(tables, TRILAB, p, band))
@@ -125,7 +125,7 @@ def gains_higher(tables: Tables, band: Band, least: int) -> Verdict:
     "Until W = 1, greedy-com is lower than fair-share in a few windows only (10 %).",
     note=WHY_SILVERTON + _WITHOUT_SILVERTON,
 )
-def greedy_com_few_lower(tables: Tables) -> Verdict:
+def _greedy_com_few_lower(tables: Tables) -> Verdict:
     """Take the share of windows with a lower MinYield for W < 1."""
     share = share_below(ratios_of(tables, TRILAB, COM, UNSATURATED))
     return Verdict(share <= 0.1, {"share lower, W<1": share})
@@ -134,7 +134,7 @@ def greedy_com_few_lower(tables: Tables) -> Verdict:
 @fig7.claim(
     "Beyond W = 1 the ratio of greedy-com drops quickly (mean under 0.9 from W = 1.25)."
 )
-def greedy_com_drops(tables: Tables) -> Verdict:
+def _greedy_com_drops(tables: Tables) -> Verdict:
     """Compare the mean ratios in three bands of W around 1."""
     bands = {"0.75<=W<1": NEAR_ONE, "1<=W<1.25": (1.0, 1.25), "W>=1.25": BEYOND}
     means = {n: mean_of(ratios_of(tables, TRILAB, COM, b)) for n, b in bands.items()}
@@ -146,7 +146,7 @@ def greedy_com_drops(tables: Tables) -> Verdict:
     "At the highest W, greedy-com is lower than fair-share in all windows (there is a "
     "W of at least 1 beyond which it is, and 1 % of all windows or more lie there)."
 )
-def greedy_com_all_lower(tables: Tables) -> Verdict:
+def _greedy_com_all_lower(tables: Tables) -> Verdict:
     """Take the share of windows beyond the last one that is not lower."""
     rows = with_ratio(tables, TRILAB, COM)
     if rows.is_empty():
@@ -164,7 +164,7 @@ def greedy_com_all_lower(tables: Tables) -> Verdict:
     "fcfs, set-10 and greedy-yield often lower the MinYield at low W (at least 5 % of "
     "the windows with W < 0.5)."
 )
-def second_risky_at_low_pressure(tables: Tables) -> Verdict:
+def _second_risky_at_low_pressure(tables: Tables) -> Verdict:
     """Take the share of windows with a lower MinYield for W < 0.5."""
     return second_set_risky(tables, TRILAB, LOW)
 
@@ -174,7 +174,7 @@ def second_risky_at_low_pressure(tables: Tables) -> Verdict:
     "W >= 1).",
     note=WHY_SILVERTON + _WITHOUT_SILVERTON,
 )
-def second_gain_grows(tables: Tables) -> Verdict:
+def _second_gain_grows(tables: Tables) -> Verdict:
     """Compare the mean ratios from band to band."""
     return gain_grows(tables, TRILAB, SECOND_SET)
 
@@ -186,7 +186,7 @@ def second_gain_grows(tables: Tables) -> Verdict:
     + "In windows with W from 1 to 1.17, fcfs gains in all 21 windows without a "
     "Silverton job and in none of 77 windows with one.",
 )
-def second_gains_at_saturation(tables: Tables) -> Verdict:
+def _second_gains_at_saturation(tables: Tables) -> Verdict:
     """Take the share of windows with a higher MinYield for W >= 1."""
     shares = {p: share_above(ratios_of(tables, TRILAB, p, HIGH)) for p in SECOND_SET}
     return all_pass(shares, lambda share: share >= 0.9)
@@ -197,7 +197,7 @@ def second_gains_at_saturation(tables: Tables) -> Verdict:
     name="fcfs-as-set10",
     note=WHY_LEARNT_PERIODS,
 )
-def fcfs_same_as_set10(tables: Tables) -> Verdict:
+def _fcfs_same_as_set10(tables: Tables) -> Verdict:
     """Compare the MinYield of both window by window."""
     return fcfs_as_set10(tables, TRILAB, 0.005)
 
@@ -206,7 +206,7 @@ def fcfs_same_as_set10(tables: Tables) -> Verdict:
 
 
 @fig7.claim("Every window is long enough for five phases (5 checkpoint periods, 5 h).")
-def five_phases(tables: Tables) -> Verdict:
+def _five_phases(tables: Tables) -> Verdict:
     """Take the length of the shortest window, in hours."""
     hours = lowest_of(fair_values(tables, TRILAB, "window")) / 3600
     return Verdict(hours >= 5, {"shortest window (h)": hours})
@@ -234,7 +234,7 @@ def _checkpoint_parts(tables: Tables) -> Numbers:
     "The durations of checkpoints differ by an order of magnitude or more (over the "
     "period of 1 h, by class)."
 )
-def checkpoints_vary(tables: Tables) -> Verdict:
+def _checkpoints_vary(tables: Tables) -> Verdict:
     """Compare the longest checkpoint with the shortest one."""
     parts = _checkpoint_parts(tables)
     return Verdict(max(parts.values()) >= 10 * min(parts.values()), parts)
@@ -246,7 +246,7 @@ def checkpoints_vary(tables: Tables) -> Verdict:
     note="Only Silverton is not: its checkpoint has 2.1 times its memory in the "
     "authors' table, and takes 0.2 of the period on Celio but 1 on M_10.",
 )
-def checkpoints_short(tables: Tables) -> Verdict:
+def _checkpoints_short(tables: Tables) -> Verdict:
     """Compare the duration of a checkpoint with its period, for every class."""
     return all_pass(_checkpoint_parts(tables), lambda part: part <= 0.25)
 
@@ -260,7 +260,7 @@ def checkpoints_short(tables: Tables) -> Verdict:
     "almost none (1 %).",
     note="Four windows in 14,281 lose more than 5 %, the worst of them 9 %.",
 )
-def third_slightly_lower(tables: Tables) -> Verdict:
+def _third_slightly_lower(tables: Tables) -> Verdict:
     """Take the share of windows with a lower MinYield, and the lowest ratio."""
     most = {LOOK: 0.01, PERIODIC: 0.1, BEST: 0.1}
     risks = {p: risk_of(ratios_of(tables, TRILAB, p, UNSATURATED)) for p in most}
@@ -273,7 +273,7 @@ def third_slightly_lower(tables: Tables) -> Verdict:
     "Until W = 1, look-ahead-greedy-yield raises the MinYield in almost all windows "
     "(90 %), periodic-greedy-yield and best-next-event in most of them (half)."
 )
-def third_improves_until_saturation(tables: Tables) -> Verdict:
+def _third_improves_until_saturation(tables: Tables) -> Verdict:
     """Take the share of windows with a higher MinYield for W < 1."""
     shares = {
         p: share_above(ratios_of(tables, TRILAB, p, UNSATURATED)) for p in THIRD_SET
@@ -286,7 +286,7 @@ def third_improves_until_saturation(tables: Tables) -> Verdict:
     "The mean ratio of look-ahead-greedy-yield, periodic-greedy-yield and "
     "best-next-event grows with W (W < 0.5, 0.5 to 1, W >= 1)."
 )
-def third_gain_grows(tables: Tables) -> Verdict:
+def _third_gain_grows(tables: Tables) -> Verdict:
     """Compare the mean ratios from band to band."""
     return gain_grows(tables, TRILAB, THIRD_SET)
 
@@ -295,7 +295,7 @@ def third_gain_grows(tables: Tables) -> Verdict:
     "greedy-yield performs similarly to periodic-greedy-yield and best-next-event "
     "(mean ratios within 0.05 in W < 0.5, 0.5 to 1, W >= 1)."
 )
-def greedy_yield_alike(tables: Tables) -> Verdict:
+def _greedy_yield_alike(tables: Tables) -> Verdict:
     """Compare the mean ratios in every band of W."""
     means = ratio_by_band(tables, TRILAB, (YIELD, PERIODIC, BEST))
     gaps = {
@@ -310,7 +310,7 @@ def greedy_yield_alike(tables: Tables) -> Verdict:
     "W has more impact on the ratio of the yield-based policies on TRILAB than on "
     "NERSC (rank correlation)."
 )
-def pressure_matters_more(tables: Tables) -> Verdict:
+def _pressure_matters_more(tables: Tables) -> Verdict:
     """Correlate ratio and W on both traces."""
     values: dict[str, Numbers] = {}
     for policy in (YIELD, *THIRD_SET):
@@ -327,7 +327,7 @@ def pressure_matters_more(tables: Tables) -> Verdict:
     "Beyond W = 1 the policies that ignore yields (greedy-com, fcfs, set-10) are lower "
     "than fair-share more often than the yield-based ones."
 )
-def naive_riskier(tables: Tables) -> Verdict:
+def _naive_riskier(tables: Tables) -> Verdict:
     """Compare the shares of windows with a lower MinYield for W >= 1."""
     shares = {p: share_below(ratios_of(tables, TRILAB, p, HIGH)) for p in SEVEN}
     naive = min(shares[p] for p in (COM, "fcfs", "set-10"))
@@ -356,7 +356,7 @@ def _shares_at_best(tables: Tables) -> Numbers:
     "the windows of both workloads.",
     source=SYNTHESIS,
 )
-def look_ahead_best(tables: Tables) -> Verdict:
+def _look_ahead_best(tables: Tables) -> Verdict:
     """Compare the shares of windows in which a policy has the best MinYield."""
     shares = _shares_at_best(tables)
     return Verdict(shares[LOOK] >= max(shares.values()), shares)
@@ -368,7 +368,7 @@ def look_ahead_best(tables: Tables) -> Verdict:
     "that is lower by at most 0.02.",
     source=SYNTHESIS,
 )
-def look_ahead_closely_followed(tables: Tables) -> Verdict:
+def _look_ahead_closely_followed(tables: Tables) -> Verdict:
     """Compare shares of windows at the best MinYield, and mean MinYields."""
     shares = _shares_at_best(tables)
     means = _mean_by_policy(tables.rows, "min_yield")
@@ -384,7 +384,7 @@ def look_ahead_closely_followed(tables: Tables) -> Verdict:
     "least 1).",
     source=SYNTHESIS,
 )
-def greedy_com_reasonable(tables: Tables) -> Verdict:
+def _greedy_com_reasonable(tables: Tables) -> Verdict:
     """Take the mean ratio for W < 1."""
     mean = mean_of(ratios_of(tables, TRILAB, COM, UNSATURATED))
     return Verdict(mean >= 1, {"mean ratio, W<1": mean})
@@ -395,7 +395,7 @@ def greedy_com_reasonable(tables: Tables) -> Verdict:
     "windows, a ratio under 0.8 in some).",
     source=SYNTHESIS,
 )
-def greedy_com_risky(tables: Tables) -> Verdict:
+def _greedy_com_risky(tables: Tables) -> Verdict:
     """Take the share of windows with a lower MinYield, and the lowest ratio."""
     risk = risk_of(ratios_of(tables, NERSC, COM))
     return Verdict(risk["share lower"] >= 0.25 and risk["lowest ratio"] < 0.8, risk)

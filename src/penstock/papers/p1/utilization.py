@@ -51,7 +51,7 @@ fig9 = figure(
     "All policies have a lower mean Utilization on NERSC than on TRILAB.",
     note=WHY_SILVERTON + WHY_IDLE_JOBS_TOO,
 )
-def nersc_lower(tables: Tables) -> Verdict:
+def _nersc_lower(tables: Tables) -> Verdict:
     """Compare the means of both traces."""
     return trilab_higher(tables, "utilization", ANY)
 
@@ -61,7 +61,7 @@ def nersc_lower(tables: Tables) -> Verdict:
     "whatever the I/O.",
     note=WHY_IDLE_JOBS,
 )
-def nersc_less_used(tables: Tables) -> Verdict:
+def _nersc_less_used(tables: Tables) -> Verdict:
     """Compare the mean parts of the nodes in use."""
     usage: Numbers = {}
     for trace in TRACES:
@@ -75,7 +75,7 @@ def nersc_less_used(tables: Tables) -> Verdict:
     "As W grows the Utilization of all policies falls, on both workloads (W < 0.5, 0.5 "
     "to 1, W >= 1; smallest loss)."
 )
-def utilization_falls(tables: Tables) -> Verdict:
+def _utilization_falls(tables: Tables) -> Verdict:
     """Take the smallest loss of all policies from band to band."""
     losses = {
         f"{trace} {before} to {after}": min(
@@ -111,13 +111,13 @@ def utilization_falls(tables: Tables) -> Verdict:
         band=ANY,
     ),
 )
-def greedy_com_first(tables: Tables, metric: str, band: Band) -> Verdict:
+def _greedy_com_first(tables: Tables, metric: str, band: Band) -> Verdict:
     """Compare the mean of greedy-com with that of all others."""
     return greedy_com_highest(tables, metric, TRACES, band)
 
 
 @fig9.claim("greedy-com has the lowest MinYield of all policies when W >= 1.")
-def greedy_com_worst_min_yield(tables: Tables) -> Verdict:
+def _greedy_com_worst_min_yield(tables: Tables) -> Verdict:
     """Compare the mean MinYield of greedy-com with that of all others."""
     gaps: Numbers = {}
     for trace in TRACES:
@@ -131,7 +131,7 @@ def greedy_com_worst_min_yield(tables: Tables) -> Verdict:
     "Efficiency and Utilization behave very similarly (they order the policies alike "
     "when W >= 1: rank correlation of at least 0.9)."
 )
-def as_efficiency(tables: Tables) -> Verdict:
+def _as_efficiency(tables: Tables) -> Verdict:
     """Correlate the mean Efficiencies and Utilizations of the policies."""
     numbers: Numbers = {}
     for trace in TRACES:
