@@ -75,7 +75,7 @@ def test_ctrl_c_ends_a_local_cluster(bench: Bench) -> None:
     kept = bench.pieces()
     assert 2 <= len(kept) < PIECES
     message = f"{len(kept)} of {PIECES} pieces are kept in out/studies/small"
-    assert said == f"{message}: the same command goes on from there penstock: stopped"
+    assert said == f"{message}: run the same command again to resume penstock: stopped"
     until(lambda: not processes_of(process.pid))
 
 
@@ -98,7 +98,7 @@ def test_a_scheduler_by_address(
     scheduler.kill()
     status, said = bench.outcome(process)
     assert status == 2, said
-    assert "the Dask scheduler is gone" in said
+    assert "the Dask scheduler has gone" in said
     bench.tell()
     bench.done("--jobs", "1")
     assert kept.items() <= bench.pieces().items()

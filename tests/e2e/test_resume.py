@@ -61,7 +61,7 @@ def test_ctrl_c_keeps_what_is_done(bench: Bench, expected: bytes) -> None:
     assert status == 130, said
     kept = bench.pieces()
     message = f"{len(kept)} of {PIECES} pieces are kept in out/studies/small"
-    assert said == f"{message}: the same command goes on from there penstock: stopped"
+    assert said == f"{message}: run the same command again to resume penstock: stopped"
     until(lambda: not processes_of(process.pid))
     _finish(bench, kept, expected)
 

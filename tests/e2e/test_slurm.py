@@ -79,7 +79,11 @@ def test_a_job_that_ends_is_replaced_and_ctrl_c_leaves_none(bench: Bench) -> Non
         squeue -h
         """,
     )
-    # What the configuration file says is what Slurm was asked for.
+    # On a slow machine the first worker takes longer than the first check.
+    said = said.replace(
+        "there is no Dask worker: waiting for one (Ctrl-C to stop) ", ""
+    )
+    # Slurm has got the name and the time limit of the configuration file.
     assert said.startswith("2 idle penstock-test 10:00 "), said
     assert f"of {PIECES} pieces are kept in out/studies/small" in said
     assert said.endswith("penstock: stopped status 130"), said

@@ -12,8 +12,8 @@ import pytest
 from penstock.analysis import measure, min_yield_bound
 from penstock.errors import InputError, PolicyError
 from penstock.experiments.comparison import Comparison, compare
-from penstock.experiments.runners.answers import Results, Warn
 from penstock.experiments.runners.executors import Executor, Inline, LocalPool
+from penstock.experiments.runners.tasks import Results, Warn
 from penstock.experiments.source import FilePoint, Source
 from penstock.experiments.study import METRICS, Piece, Point, Row
 from penstock.model import write_instance

@@ -280,4 +280,4 @@ def test_results_of_an_algorithm_that_has_changed(
     source.write_text(source.read_text() + "# better\n")
     run_study(study, tmp_path / "out", Inline(), note)
     assert len(said) == 1
-    assert "has been changed since): computing them again" in said[0]
+    assert "has changed since): computing them again" in said[0]

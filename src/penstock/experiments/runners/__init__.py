@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT
-"""Where and how a study is computed: campaigns, process pools, Dask."""
+"""Running studies: the campaign that keeps pieces on disk, and its executors."""

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: MIT
-"""Running a study: piece by piece, on any executor, kept on disk, resumable.
+"""Run a study piece by piece on any executor, keep the pieces, resume after a stop.
 
 The folder of a study::
 
-    study.json                    what is being computed, and by which code
-    pieces/PPPP-IIIIII.SUM.parquet    finished pieces: point, first instance, checksum
-    table.parquet                 all rows, sorted, without the times
-    times.parquet                 how long each simulation took
+    study.json                      the declaration of the study, and its code
+    pieces/PPPP-IIIIII.SUM.parquet  finished pieces: point, first instance, checksum
+    table.parquet                   all rows, sorted, without the times
+    times.parquet                   how long each simulation took
 
-Every file is written whole or not at all, so a run may be stopped at any point and
-started again with the same command: finished pieces are not computed again, and
-`table.parquet` has the same bytes as that of an uninterrupted run. A piece that is
-damaged, as its checksum tells, is said and computed again; so are all of them if the
-code has changed since, penstock's own or a policy's (see the module `origin`).
+Every file is written completely or not at all. A run may be stopped at any moment and
+resumed with the same command: finished pieces are not computed again, and
+`table.parquet` has the same bytes as after a run that was not stopped. A piece with a
+wrong checksum is reported and computed again. All pieces are computed again if the code
+of penstock or of a policy has changed since (see the module `origin`).
 """
 
 from __future__ import annotations
@@ -35,10 +35,9 @@ import polars as pl
 from penstock import __version__
 from penstock.errors import InputError
 from penstock.experiments.output.tables import write_parquet
-from penstock.experiments.runners.answers import Rows
 from penstock.experiments.runners.executors import Executor, Progress
 from penstock.experiments.runners.origin import Origin, origin_of
-from penstock.experiments.study import Declaration, Piece
+from penstock.experiments.study import Declaration, Piece, Row
 from penstock.model import replacing
 
 __all__ = ["run_study"]
@@ -50,7 +49,11 @@ def run_study(
     executor: Executor,
     progress: Progress = lambda _done, _total, _message: None,
 ) -> pl.DataFrame:
-    """Compute what is missing in `folder`; return the table of all rows."""
+    """Compute the pieces that `folder` lacks; return the table of all rows.
+
+    Raises `InputError` if the folder cannot be written, another run uses it, or it
+    holds results of another study.
+    """
     with _claimed(folder):
         campaign = _Campaign(study, folder, progress, origin_of(study))
         campaign.check_origin()
@@ -61,7 +64,7 @@ def run_study(
 
 @dataclass(slots=True)
 class _Campaign:
-    """A study, its folder, and how far it is."""
+    """A study, its folder, and its finished pieces."""
 
     study: Declaration
     folder: Path
@@ -77,20 +80,20 @@ class _Campaign:
         self.costs = {name: piece.cost() for name, piece in self.pieces.items()}
 
     def check_origin(self) -> None:
-        """Remove, and say, results of other code; refuse those of something else."""
+        """Remove results of other code; raise if the folder is of another study."""
         if not self.origin.accepts(self.folder):
             self._show(
                 f"{self.folder} holds results of other code (penstock or a policy has "
-                "been changed since): computing them again"
+                "changed since): computing them again"
             )
             for path in (*self.folder.glob("*.parquet"), *self._kept_files()):
                 with suppress(OSError):
                     path.unlink()
-        # Last: until then what is left is known for what it is.
+        # Last: if the run stops before, the folder still names the other code.
         self.origin.sign(self.folder)
 
     def find_kept(self) -> None:
-        """Find the finished pieces; remove, and say, those that are damaged."""
+        """Find the finished pieces; report and remove damaged ones."""
         for path in self._kept_files():
             name, _, checksum = path.stem.partition(".")
             if name in self.pieces and checksum == self._checksum(_content(path)):
@@ -102,24 +105,23 @@ class _Campaign:
         self._show()
 
     def compute_missing(self, executor: Executor) -> None:
-        """Compute and keep the other pieces."""
+        """Compute and keep the pieces that are not finished."""
         missing = [p for name, p in self.pieces.items() if name not in self.kept]
         if not missing:
             return
-        # Longest first: a long piece begun last would leave all workers but one idle.
+        # Longest first: at the end, a long piece would leave all other workers idle.
         missing.sort(key=lambda piece: -self.costs[piece.key])
         try:
             self._compute(executor, missing)
-        except BaseException:
-            if self.kept:
+        finally:
+            if 0 < len(self.kept) < len(self.pieces):
                 self._show(
                     f"{len(self.kept)} of {len(self.pieces)} pieces are kept in "
-                    f"{self.folder}: the same command goes on from there"
+                    f"{self.folder}: run the same command again to resume"
                 )
-            raise
 
     def _compute(self, executor: Executor, missing: list[Piece]) -> None:
-        # Closed at once when we stop: no worker is left when the message appears.
+        # Closed before an error goes on: no worker is left when its message appears.
         with (
             _ctrl_c_remembered() as stopped,
             closing(executor.run(missing, self._show)) as results,
@@ -131,7 +133,7 @@ class _Campaign:
                     raise KeyboardInterrupt
 
     def gather(self) -> pl.DataFrame:
-        """Join the pieces; keep what is reproducible apart from the times."""
+        """Join the pieces; write the times to a file of their own, as they vary."""
         frames = (pl.read_parquet(self.kept[name]) for name in self.pieces)
         rows = pl.concat(frames, how="diagonal_relaxed")
         key = ("point", "instance", *self.study.CONTENDER)
@@ -145,7 +147,7 @@ class _Campaign:
     def _kept_files(self) -> list[Path]:
         return sorted((self.folder / "pieces").glob("*.parquet"))
 
-    def _keep(self, piece: Piece, rows: Rows) -> None:
+    def _keep(self, piece: Piece, rows: list[Row]) -> None:
         frame = pl.DataFrame(rows, infer_schema_length=None)
         buffer = io.BytesIO()
         frame.write_parquet(buffer)
@@ -157,10 +159,10 @@ class _Campaign:
         self.kept[piece.key] = path
 
     def _checksum(self, data: bytes) -> str:
-        """Return a checksum of a piece, good for this study and code alone.
+        """Return a checksum of a piece that is valid for this study and code only.
 
-        RATIONALE: Parquet has none that is always there, and a reader may take
-        damaged data for good, or end the process.
+        RATIONALE: checksums are optional in Parquet. A reader may accept damaged
+        data, or crash.
         """
         origin = f"{self.origin.key} ".encode()
         return hashlib.sha256(origin + data).hexdigest()[:16]
@@ -178,8 +180,9 @@ class _Campaign:
 def _ctrl_c_remembered() -> Iterator[list[int]]:
     """Yield a list that is empty until Ctrl-C is pressed.
 
-    RATIONALE: an exception that is raised in a destructor is printed and lost, and
-    Dask's have much to do. There, Ctrl-C is remembered until the next piece is done.
+    RATIONALE: Python prints and drops an exception that is raised in a destructor, and
+    the destructors of Dask run long. If Ctrl-C is pressed there, the list remembers it
+    until the next piece is done.
     """
     seen: list[int] = []
 
@@ -203,7 +206,7 @@ def _ctrl_c_remembered() -> Iterator[list[int]]:
 
 @contextmanager
 def _claimed(folder: Path) -> Iterator[None]:
-    """Hold the folder for this process, or refuse."""
+    """Lock the folder for this process; raise `InputError` if another one has it."""
     try:
         (folder / "pieces").mkdir(parents=True, exist_ok=True)
         lock = (folder / ".lock").open("ab")
@@ -216,13 +219,13 @@ def _claimed(folder: Path) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise InputError(
-                "another run is at work here",
+                "another run uses this folder",
                 where=str(folder),
-                remedy="wait for it, or name another folder",
+                remedy="wait until it ends, or name another folder",
             ) from None
         except OSError:
-            # Some parallel file systems have no locks. All is written whole, so
-            # two runs would do no harm but the same work.
+            # Some parallel file systems have no locks. Files are replaced as a whole,
+            # so two runs only do the same work twice.
             pass
         else:
             _remove_leftovers(folder)
@@ -230,7 +233,7 @@ def _claimed(folder: Path) -> Iterator[None]:
 
 
 def _remove_leftovers(folder: Path) -> None:
-    """Remove what a killed run was about to write."""
+    """Remove the unfinished files of a run that was killed."""
     for pattern in (".*.json.????????", ".*.parquet.????????"):
         for path in (*folder.glob(pattern), *folder.glob(f"pieces/{pattern}")):
             with suppress(OSError):
@@ -238,7 +241,7 @@ def _remove_leftovers(folder: Path) -> None:
 
 
 def _content(path: Path) -> bytes:
-    """Return the bytes of a file, none if it cannot be read."""
+    """Return the bytes of a file, or no bytes if it cannot be read."""
     try:
         return path.read_bytes()
     except OSError:

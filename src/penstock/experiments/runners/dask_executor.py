@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Computing on Dask: a scheduler somewhere, a cluster on this machine, or Slurm.
+"""Compute pieces on Dask: on a running scheduler, a local cluster, or Slurm jobs.
 
-Dask tries a piece whose worker died again by itself, as often as its own setting
-`distributed.scheduler.allowed-failures` says.
+Dask itself tries a piece again after its worker died. Its setting
+`distributed.scheduler.allowed-failures` says how often.
 """
 
 from __future__ import annotations
@@ -22,46 +22,46 @@ from queue import Empty, SimpleQueue
 from typing import Any, Final
 
 from penstock import __version__
-from penstock.errors import InputError, PenstockError
-from penstock.experiments.runners.answers import (
+from penstock.errors import InputError
+from penstock.experiments.runners.tasks import (
     Answer,
     Results,
-    Rows,
     TaskFailure,
     Warn,
-    compute,
-    opened,
+    result_of,
+    run_task,
     sigint_blocked,
 )
-from penstock.experiments.study import Piece
+from penstock.experiments.study import Piece, Row
 
 __all__ = ["DaskExecutor"]
 
 #: How long to wait for a scheduler (s).
 _CONNECT_S: Final = 5
-#: How often to look whether there still are workers (s).
-_LOOK_S: Final = 5.0
+#: How often to check that there are workers (s).
+_CHECK_S: Final = 5.0
 _SLURM: Final = "--dask slurm"
-#: Dask tells of deaths and lost connections here as well; we say it once, our way.
+#: Loggers in which Dask reports dead workers, which penstock reports itself.
 _NOISY: Final = ("distributed", "distributed.client", "tornado.application")
-#: A Dask worker may have several threads, but Numba compiles in one at a time, and
-#: the engine holds the interpreter anyway.
+#: A Dask worker may have several threads. They take turns: Numba cannot compile in two
+#: threads at a time, and the engine holds Python's global lock anyway.
 _ONE_AT_A_TIME: Final = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
 class DaskExecutor:
-    """Computes on a Dask cluster: an address, "local", or "slurm".
+    """Computes pieces on a Dask cluster.
 
-    "local" starts `workers` processes here, "slurm" as many Slurm jobs, with the
-    settings of dask-jobqueue's own configuration file.
+    `address` is the address of a scheduler, "local" or "slurm". "local" starts
+    `workers` processes on this machine. "slurm" submits `workers` Slurm jobs with the
+    settings in the configuration file of dask-jobqueue.
     """
 
     address: str
     workers: int
 
     def check(self) -> None:
-        """Raise `InputError` if nothing answers, before anything is made for it."""
+        """Raise `InputError` if no scheduler answers or Slurm is not installed."""
         _extra("distributed")
         if self.address == "slurm":
             _check_slurm()
@@ -70,48 +70,52 @@ class DaskExecutor:
                 pass
 
     def run(self, pieces: Sequence[Piece], warn: Warn) -> Results:
-        """Yield every piece with its rows as it is done."""
+        """Yield every piece with its rows as soon as it is done."""
         _extra("distributed")
         with _quiet(), ExitStack() as stack:
-            # Processes and threads of a local cluster inherit the mask.
+            # The processes and threads of a local cluster inherit the mask.
             with sigint_blocked():
                 cluster = stack.enter_context(self._cluster())
             client = stack.enter_context(self._client(cluster))
-            news: SimpleQueue[Any] = SimpleQueue()
-            client.subscribe_topic("all", lambda event: news.put(event[1]))
-            # Else the scheduler would log that it talks to nobody.
+            events: SimpleQueue[Any] = SimpleQueue()
+            client.subscribe_topic("all", lambda event: events.put(event[1]))
+            # Without this the scheduler logs that the subscriber has gone.
             stack.callback(client.unsubscribe_topic, "all")
-            yield from self._results(_Crew(client, cluster, warn), pieces, news)
+            workers = _DaskWorkers(client, cluster, warn)
+            yield from self._results(workers, pieces, events)
 
     def _results(
-        self, crew: _Crew, pieces: Sequence[Piece], news: SimpleQueue[Any]
+        self, workers: _DaskWorkers, pieces: Sequence[Piece], events: SimpleQueue[Any]
     ) -> Results:
-        """Submit the pieces; yield them as they are done, and watch the workers."""
-        named = _named(pieces)
+        """Submit the pieces; yield them as they are done, and check the workers.
+
+        `events` receives futures that are done, and events of the scheduler.
+        """
+        by_key = _pieces_by_key(pieces)
         futures = {}
-        for rank, (key, piece) in enumerate(named.items()):
-            futures[key] = crew.client.submit(
-                _compute_there, piece, __version__, key=key, priority=-rank
+        for rank, (key, piece) in enumerate(by_key.items()):
+            futures[key] = workers.client.submit(
+                _run_on_worker, piece, __version__, key=key, priority=-rank
             )
-            futures[key].add_done_callback(news.put)
+            futures[key].add_done_callback(events.put)
         while futures:
-            crew.look_after(self.workers)
+            workers.check(self.workers)
             try:
-                item = news.get(timeout=_LOOK_S)
+                item = events.get(timeout=_CHECK_S)
             except Empty:
                 continue
             if isinstance(item, dict):
-                _name_the_dead(item, named, crew.warn)
+                _report_death(item, by_key, workers.warn)
             else:
-                piece = named[item.key]
-                yield piece, _fetched(item, piece)
+                piece = by_key[item.key]
+                yield piece, _fetch(item, piece)
                 del futures[item.key]
 
     def _client(self, cluster: Any) -> Any:
         distributed = _extra("distributed")
         try:
             if cluster is None:
-                # Before there is a client: half-made, it takes ten seconds to go.
+                # Checked first: a client without a scheduler takes 10 s to close.
                 distributed.comm.resolve_address(self.address)
             return distributed.Client(
                 self.address if cluster is None else cluster,
@@ -126,7 +130,7 @@ class DaskExecutor:
             ) from None
 
     def _cluster(self) -> Any:
-        """Return a cluster of our own, or a context that stands for none."""
+        """Return a new cluster; for the address of a scheduler, an empty context."""
         if self.address == "local":
             return _extra("distributed").LocalCluster(
                 n_workers=self.workers,
@@ -141,86 +145,88 @@ class DaskExecutor:
 
 
 @dataclass(slots=True)
-class _Crew:
-    """The workers, seen from here."""
+class _DaskWorkers:
+    """The workers of a Dask cluster."""
 
     client: Any
     cluster: Any
     warn: Warn
-    looked: float = 0.0
-    missed: bool = False
+    checked_s: float = 0.0
+    """When the workers were checked last, on the monotonic clock."""
+    absent: bool = False
+    """Whether there was no worker at the last check."""
 
-    def look_after(self, jobs: int) -> None:
-        """Say if there is no worker (once), and replace Slurm jobs that ended.
+    def check(self, jobs: int) -> None:
+        """Warn once if there is no worker; submit new Slurm jobs for ended ones.
 
-        There is no limit to the wait: a job may be in the queue of a cluster for days.
+        The wait has no limit: a job may wait in the queue of a cluster for days.
         """
-        now = time.monotonic()
-        self.looked = self.looked or now
-        if now < self.looked + _LOOK_S:
+        now_s = time.monotonic()
+        self.checked_s = self.checked_s or now_s
+        if now_s < self.checked_s + _CHECK_S:
             return
-        self.looked = now
+        self.checked_s = now_s
         if hasattr(self.cluster, "job_script"):
-            # Jobs that have reached their time limit are submitted again; those
-            # that never reported are not, so a broken node floods no queue.
+            # Submits again the jobs that have reached their time limit, but not jobs
+            # that have never connected: a broken node must not flood the queue.
             self.cluster.scale(jobs=jobs)
-        none = not self.client.scheduler_info()["workers"]
-        if none and not self.missed:
+        absent = not self.client.scheduler_info()["workers"]
+        if absent and not self.absent:
             self.warn("there is no Dask worker: waiting for one (Ctrl-C to stop)")
-        self.missed = none
+        self.absent = absent
 
 
-def _named(pieces: Sequence[Piece]) -> dict[str, Piece]:
-    """Return the pieces by Dask key.
+def _pieces_by_key(pieces: Sequence[Piece]) -> dict[str, Piece]:
+    """Return the pieces by their Dask key.
 
-    Others may use the same scheduler, and Dask takes equal keys for equal work.
+    The key names the study: other users may share the scheduler, and Dask computes
+    tasks with equal keys only once.
     """
     study = f"penstock-{__version__}-{pieces[0].study.digest()[:16]}"
     return {f"{study}-{piece.key}": piece for piece in pieces}
 
 
-def _compute_there(piece: Piece, version: str) -> Answer[Rows]:
-    """Compute a piece on a Dask worker."""
+def _run_on_worker(piece: Piece, version: str) -> Answer[list[Row]]:
+    """Compute a piece; this function runs on a Dask worker."""
     if version != __version__:
+        wrong = f"a Dask worker on {socket.gethostname()} has penstock {__version__}"
         return TaskFailure(
-            InputError,
-            f"a Dask worker on {socket.gethostname()} has penstock {__version__}, "
-            f"not {version} (install the same version there)",
+            InputError(f"{wrong}, not {version}", remedy="install the same version")
         )
     with _ONE_AT_A_TIME:
-        return compute(piece)
+        return run_task(piece)
 
 
-def _fetched(future: Any, piece: Piece) -> Rows:
-    """Return the rows of a piece that Dask has done with."""
+def _fetch(future: Any, piece: Piece) -> list[Row]:
+    """Return the rows of a piece that is done; raise `InputError` if Dask failed."""
     killed = _extra("distributed.scheduler").KilledWorker
-    try:
-        # No timeout: if the worker that holds the rows dies, they come later.
-        return opened(future.result())
-    except killed as error:
+    error = future.exception()
+    if isinstance(error, killed):
         raise InputError(
             f"{piece.name} has killed {error.allowed_failures + 1} Dask workers, "
             f"the last one {error.last_worker.address}",
             remedy="out of memory? see the logs of the worker",
-        ) from None
-    except CancelledError:
-        raise InputError("the Dask scheduler is gone") from None
-    except PenstockError:
-        raise
-    except Exception as error:
-        # Dask passes on whatever befell the worker before our own code ran.
+        )
+    if error is not None:
+        # An error of Dask before penstock's code ran, e.g. a failed import.
         raise InputError(
             f"a Dask worker cannot compute: {type(error).__name__}: {error}",
-            remedy="is penstock installed there?",
+            remedy="check that penstock is installed for the worker",
         ) from error
+    try:
+        # No timeout: if the worker that holds the rows dies, Dask computes them again.
+        answer = future.result()
+    except CancelledError:
+        raise InputError("the Dask scheduler has gone") from None
+    return result_of(answer)
 
 
-def _name_the_dead(event: dict[str, Any], named: dict[str, Piece], warn: Warn) -> None:
-    """Say which worker died over which pieces of ours."""
+def _report_death(event: dict[str, Any], by_key: dict[str, Piece], warn: Warn) -> None:
+    """Report a worker that died, with the pieces that it was computing."""
     if event.get("action") != "remove-worker" or event.get("expected"):
         return
     tasks = (*event.get("processing-tasks", ()), *event.get("lost-computed-tasks", ()))
-    if ours := sorted(named[key].key for key in tasks if key in named):
+    if ours := sorted(by_key[key].key for key in tasks if key in by_key):
         plural = "s" if len(ours) > 1 else ""
         warn(
             f"Dask worker {event.get('worker')} died while computing "
@@ -230,19 +236,19 @@ def _name_the_dead(event: dict[str, Any], named: dict[str, Piece], warn: Warn) -
 
 @contextmanager
 def _slurm_cluster(jobs: int) -> Iterator[Any]:
-    """Submit jobs, and cancel them in the end."""
+    """Submit Slurm jobs; cancel them at the end."""
     _check_slurm()
     jobqueue = _extra("dask_jobqueue")
     with ExitStack() as stack:
         try:
             cluster = stack.enter_context(jobqueue.SLURMCluster(**_slurm_settings()))
-            # Dask asserts in the end that these are closed; dask-jobqueue closes
-            # them, but does not mark them.
+            # Dask asserts that these are closed. dask-jobqueue closes them, but does
+            # not mark them as closed.
             stack.callback(cluster._created.clear)
             cluster.sync(_submit, cluster, jobs)
         except (OSError, RuntimeError, ValueError) as error:
-            said = str(error).strip().splitlines() or [type(error).__name__]
-            raise InputError(f"cannot start: {said[-1]}", where=_SLURM) from None
+            lines = str(error).strip().splitlines() or [type(error).__name__]
+            raise InputError(f"cannot start: {lines[-1]}", where=_SLURM) from None
         yield cluster
 
 
@@ -257,27 +263,27 @@ def _check_slurm() -> None:
 
 
 async def _submit(cluster: Any, jobs: int) -> None:
-    """Submit the jobs, and raise what `sbatch` says.
+    """Submit the jobs; raise the error that `sbatch` reports.
 
-    `scale` alone leaves that to a callback, where nobody would hear of it.
+    `scale` alone submits them in a callback, where the error would be lost.
     """
     cluster.scale(jobs=jobs)
     await cluster._correct_state()
 
 
 def _slurm_settings() -> dict[str, Any]:
-    """Return settings for what the user's `jobqueue.slurm` leaves open."""
+    """Return settings that the user's configuration `jobqueue.slurm` leaves open."""
     get = _extra("dask.config").get
     cores = get("jobqueue.slurm.cores", None) or 1
-    # One piece at a time per process: as many processes as cores.
+    # A process computes one piece at a time: use as many processes as cores.
     processes = get("jobqueue.slurm.processes", None) or cores
-    # Not 8787: Dask complains if somebody else has it.
+    # Any free port: Dask warns if its default port 8787 is in use.
     scheduler = {"dashboard_address": ":0"}
     scheduler |= get("jobqueue.slurm.scheduler-options", None) or {}
     settings = {"cores": cores, "processes": processes, "scheduler_options": scheduler}
     if get("jobqueue.slurm.memory", None) is None:
-        # Without limit, and without --mem: a Slurm that does not manage memory
-        # refuses it. dask-jobqueue cannot leave it out by itself.
+        # No memory limit and no option --mem: a Slurm that does not manage memory
+        # refuses this option, which dask-jobqueue always gives.
         skip = get("jobqueue.slurm.job-directives-skip", None) or []
         settings |= {"memory": "0", "job_mem": "0"}
         settings |= {"job_directives_skip": [*skip, "--mem="]}
@@ -285,10 +291,10 @@ def _slurm_settings() -> dict[str, Any]:
 
 
 def _extra(module: str) -> Any:
-    """Import a module of the extra `dask`."""
+    """Import a module of the extra `dask`; raise `InputError` if it is missing."""
     on_ctrl_c = signal.getsignal(signal.SIGINT)
     try:
-        found = importlib.import_module(module)
+        imported = importlib.import_module(module)
     except ModuleNotFoundError as error:
         raise InputError(
             f"the Python package {error.name} is missing",
@@ -296,14 +302,14 @@ def _extra(module: str) -> Any:
             remedy="pip install penstock[dask]",
         ) from None
     if signal.getsignal(signal.SIGINT) is not on_ctrl_c:
-        # dask_jobqueue has Ctrl-C end the process, and with status 0.
+        # dask_jobqueue makes Ctrl-C end the process with status 0.
         signal.signal(signal.SIGINT, on_ctrl_c)
-    return found
+    return imported
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence Dask's own log for a while."""
+    """Silence Dask's own log in the block."""
     loggers = [logging.getLogger(name) for name in _NOISY]
     before = [logger.level for logger in loggers]
     for logger in loggers:

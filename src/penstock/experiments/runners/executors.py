@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Where pieces are computed: this process, a pool of processes, or Dask.
+"""Executors compute pieces: in this process, in a pool of processes, or on Dask.
 
-All follow the same rules. Pieces are begun in the order given. A piece whose worker
-dies is begun again, and the message names the worker and the piece. An error inside
-a piece is not tried again: it would come back, so it is raised here as it was there.
-When the iteration ends, for whatever reason, no process of ours is left.
+All executors follow the same rules:
+
+1. They begin pieces in the given order.
+2. A piece whose worker dies is tried again; the message names the worker and the piece.
+3. An error inside a piece is raised in this process, and the piece is not tried again.
+4. When the iteration ends, for any reason, no process of penstock is left.
 """
 
 from __future__ import annotations
@@ -12,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
-from penstock.experiments.runners.answers import Results, Warn
 from penstock.experiments.runners.dask_executor import DaskExecutor
 from penstock.experiments.runners.local_pool import LocalPool
+from penstock.experiments.runners.tasks import Results, Warn
 from penstock.experiments.study import Piece
 
 __all__ = [
@@ -26,19 +28,19 @@ __all__ = [
     "local_executor",
 ]
 
-#: Called with the cost done, the cost in all, and a message worth showing or "".
+#: Called with the cost done, the total cost, and a message for the user or "".
 Progress: TypeAlias = Callable[[float, float, str], None]
 
 
 class Executor(Protocol):
-    """Computes pieces, somewhere."""
+    """Computes pieces of a study."""
 
     def run(self, pieces: Sequence[Piece], warn: Warn) -> Results:
-        """Yield every piece with its rows as it is done; begin in the order given."""
+        """Yield every piece with its rows as soon as it is done."""
 
 
 class Inline:
-    """Computes in this process."""
+    """Computes pieces in this process."""
 
     def run(self, pieces: Sequence[Piece], warn: Warn) -> Results:
         """Yield every piece with its rows."""
@@ -48,5 +50,5 @@ class Inline:
 
 
 def local_executor(jobs: int) -> Executor:
-    """Return what computes with `jobs` processes on this machine."""
+    """Return an executor that uses `jobs` processes on this machine."""
     return LocalPool(jobs) if jobs > 1 else Inline()

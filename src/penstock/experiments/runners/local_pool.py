@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""A pool of processes on this machine that knows who computes what.
+"""A pool of worker processes on this machine.
 
-RATIONALE: `concurrent.futures` breaks the whole pool when a process dies, and tells
-neither which one it was nor what it was computing.
+A worker computes one task at a time. If it dies, its task is given to a new worker, at
+most twice; the message names the worker, how it died, and the task. When the iteration
+over the results ends, for any reason, all workers are killed.
+
+RATIONALE: we tried `concurrent.futures` (Python 3.11) and loky 3.7: when one worker is
+killed, both fail all pending tasks and tell neither which worker died nor which task it
+had. After Ctrl-C, a pool of `concurrent.futures` also delays the exit of the program
+until the running tasks are done.
 """
 
 from __future__ import annotations
@@ -19,12 +25,12 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, Final, TypeVar
 
 from penstock.errors import InputError, InternalError
-from penstock.experiments.runners.answers import (
+from penstock.experiments.runners.tasks import (
     Answer,
     Task,
     Warn,
-    compute,
-    opened,
+    result_of,
+    run_task,
     sigint_blocked,
 )
 
@@ -32,59 +38,59 @@ __all__ = ["LocalPool"]
 
 _Task = TypeVar("_Task", bound=Task[Any])
 
-#: How often a task whose worker died is tried again.
+#: How often a task is tried again after its worker died.
 _RETRIES: Final = 2
-#: How long to wait for a process that is dying (s).
+#: How long to wait for the end of a process that was killed (s).
 _KILL_S: Final = 10
-#: RATIONALE: not fork, as a progress display may run a thread in this process.
+#: RATIONALE: not "fork", because a progress display may run a thread in this process.
 _CONTEXT: Final = multiprocessing.get_context("forkserver")
 
 
 @dataclass(frozen=True, slots=True)
 class LocalPool:
-    """Computes in `workers` processes on this machine."""
+    """Computes tasks in `workers` processes on this machine."""
 
     workers: int
 
     def run(
         self, tasks: Sequence[_Task], warn: Warn
     ) -> Generator[tuple[_Task, Any], None, None]:
-        """Yield every task with its result as it is done."""
+        """Yield every task with its result as soon as it is done."""
         waiting = list(reversed(tasks))
-        crew: list[_Worker] = []
+        workers: list[_Worker] = []
         try:
             with sigint_blocked():
-                crew.extend(_Worker() for _ in range(min(self.workers, len(tasks))))
-            yield from _results(crew, waiting, warn)
+                workers.extend(_Worker() for _ in range(min(self.workers, len(tasks))))
+            yield from _results(workers, waiting, warn)
         finally:
-            for worker in crew:
+            for worker in workers:
                 worker.end()
 
 
 def _results(
-    crew: list[_Worker], waiting: list[_Task], warn: Warn
+    workers: list[_Worker], waiting: list[_Task], warn: Warn
 ) -> Generator[tuple[_Task, Any], None, None]:
-    """Compute from the end of `waiting`; replace workers that die."""
+    """Compute the tasks, the last of `waiting` first; replace workers that die."""
     deaths: Counter[str] = Counter()
-    for worker in crew:
+    for worker in workers:
         worker.begin(waiting.pop())
-    while busy := [worker for worker in crew if worker.task is not None]:
+    while busy := [worker for worker in workers if worker.task is not None]:
         for worker in _ready(busy):
             task, answer = worker.finish()
             if answer is None:
                 deaths[task.name] += 1
-                _lament(worker, task, deaths[task.name], warn)
+                _report_death(worker, task, deaths[task.name], warn)
                 waiting.append(task)
                 with sigint_blocked():
-                    crew[crew.index(worker)] = worker = _Worker()
+                    workers[workers.index(worker)] = worker = _Worker()
             if waiting:
                 worker.begin(waiting.pop())
             if answer is not None:
-                yield task, opened(answer)
+                yield task, result_of(answer)
 
 
-def _lament(worker: _Worker, task: Task[Any], deaths: int, warn: Warn) -> None:
-    """Say who died over which task; raise if that has happened too often."""
+def _report_death(worker: _Worker, task: Task[Any], deaths: int, warn: Warn) -> None:
+    """Report a dead worker and its task; raise if the task has killed too many."""
     death = worker.death()
     worker.end()
     if deaths > _RETRIES:
@@ -96,10 +102,10 @@ def _lament(worker: _Worker, task: Task[Any], deaths: int, warn: Warn) -> None:
 
 
 def _ready(busy: list[_Worker]) -> list[_Worker]:
-    """Wait until some workers have answered or died."""
-    # No timeout: a worker does one or the other, and a task may take hours.
-    signs = set(wait([sign for worker in busy for sign in worker.signs]))
-    return [worker for worker in busy if signs & set(worker.signs)]
+    """Wait until some workers have answered or died; return these workers."""
+    # No timeout: every worker answers or dies, and a task may take hours.
+    ready = set(wait([source for worker in busy for source in worker.sources]))
+    return [worker for worker in busy if ready & set(worker.sources)]
 
 
 class _Worker:
@@ -109,61 +115,62 @@ class _Worker:
 
     def __init__(self) -> None:
         self.task: Task[Any] | None = None
-        # Imported once, not by every worker; without effect after the first.
+        # The fork server imports this module once for all workers. Only the first
+        # call has an effect.
         _CONTEXT.set_forkserver_preload([__name__])
-        self._pipe, theirs = _CONTEXT.Pipe()
-        # A daemon: ends with this process even if `end` is never reached.
-        self._process = _CONTEXT.Process(target=_serve, args=(theirs,), daemon=True)
+        self._pipe, far_end = _CONTEXT.Pipe()
+        # A daemon ends with this process even if `end` is never called.
+        self._process = _CONTEXT.Process(target=_serve, args=(far_end,), daemon=True)
         self._process.start()
-        theirs.close()
+        far_end.close()
 
     @property
-    def signs(self) -> tuple[Connection, int]:
-        """What becomes ready when the worker has answered or died."""
+    def sources(self) -> tuple[Connection, int]:
+        """The pipe and the sentinel, one of which is ready after an answer or death."""
         return self._pipe, self._process.sentinel
 
     def begin(self, task: Task[Any]) -> None:
-        """Hand over a task; if the worker is dead, `finish` will tell."""
+        """Give a task to the worker; if the worker is dead, `finish` reports it."""
         self.task = task
         with suppress(OSError):
             self._pipe.send(task)
 
     def finish(self) -> tuple[Any, Answer[Any] | None]:
-        """Return the task and the answer, or None if the worker died over it."""
+        """Return the task and its answer, or None as the answer of a dead worker."""
         task, self.task = self.task, None
         if task is None:
-            raise InternalError("an idle worker has answered")
+            raise InternalError("a worker without a task has answered")
         try:
             return task, self._pipe.recv() if self._pipe.poll() else None
         except (EOFError, OSError):
             return task, None
 
     def death(self) -> str:
-        """Return who died and how, once `finish` has told of it."""
-        # A closed pipe tells of a death a little before the exit status is known.
+        """Return the number of a dead worker, and how it died."""
+        # The pipe of a dying process is closed before its exit status is known.
         self._process.join(_KILL_S)
         code = self._process.exitcode or 0
         how = f"exit status {code}" if code >= 0 else signal.strsignal(-code)
         return f"{self._process.pid} died ({how})"
 
     def end(self) -> None:
-        """End the process, whatever it does: it holds nothing that is kept."""
+        """Kill the process, even during a task: unfinished results are not kept."""
         self._pipe.close()
         self._process.kill()
         self._process.join(_KILL_S)
 
 
 def _serve(pipe: Connection) -> None:
-    """Compute what comes through `pipe`: the life of a worker."""
+    """Answer the tasks that come through `pipe`: the main function of a worker."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with suppress(EOFError, OSError):
         while True:
-            pipe.send(compute(pipe.recv()))
+            pipe.send(run_task(pipe.recv()))
 
 
 def _end_with_parent() -> None:
-    """Leave when the parent has gone, even if it was killed."""
+    """End this process when its parent has ended, even if the parent was killed."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         wait([parent.sentinel])

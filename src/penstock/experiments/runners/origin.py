@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What a folder of results comes from: a study, a version, and the code that decides.
+"""The origin of a folder of results: the study, the version, and the code.
 
-Finished pieces are good for one origin alone. The version does not tell two states of
-the code apart, and a changed policy, engine, workload or metric changes rows without
-a word; so the text of all of them is part of the origin.
+Finished pieces are valid for one origin only. The version number does not change with
+every edit, but an edit of a policy, the engine, a workload or a metric may change rows.
+So a digest of all this source code is part of the origin.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from penstock.model import replacing
 
 __all__ = ["Origin", "origin_of", "source_digest"]
 
-#: Parts of penstock that no row depends on: `tests/unit/test_layers.py`.
-_ASIDE: Final = frozenset(
+#: Folders of penstock that no row depends on; `tests/unit/test_layers.py` checks it.
+_UNRELATED: Final = frozenset(
     {"cli", "live", "mount", "bench", "native", "program", "__pycache__"}
 )
 _RECORD: Final = "study.json"
@@ -42,31 +42,31 @@ class Origin:
     digest: str
     """Of the study's declaration."""
     code: str
-    """Digest of the text that decides what the rows are."""
+    """Digest of the source code that computes the rows."""
     study: dict[str, Any]
 
     @property
     def key(self) -> str:
-        """Name it in a few characters; another origin has another."""
+        """A text that differs between origins."""
         return f"{self.version} {self.digest} {self.code}"
 
     def accepts(self, folder: Path) -> bool:
-        """Tell whether results in `folder`, if any, are of this origin.
+        """Return True if `folder` has no results, or results of this origin.
 
-        False: they are of the same study and version, but of other code. Refuse a
-        folder that is for something else.
+        Return False if they are of the same study and version, but of other code.
+        Raise `InputError` if they are of another study or version.
         """
         record = folder / _RECORD
         if not record.exists():
             return True
-        theirs = _read(record)
-        if theirs.get("version") != self.version:
-            known = theirs.get("version", "(unknown)")
+        found = _read(record)
+        if found.get("version") != self.version:
+            known = found.get("version", "(unknown)")
             what = f"penstock {known}; this is {self.version}"
-        elif theirs.get("digest") != self.digest:
+        elif found.get("digest") != self.digest:
             what = "another study, or of another scale"
         else:
-            return bool(theirs.get("code") == self.code)
+            return bool(found.get("code") == self.code)
         raise InputError(
             f"holds results of {what}",
             where=str(folder),
@@ -74,36 +74,36 @@ class Origin:
         )
 
     def sign(self, folder: Path) -> None:
-        """Write down what `folder` is for."""
+        """Write this origin into `folder`."""
         with replacing(folder / _RECORD) as stream:
             stream.write(msgspec.json.encode(self))
 
 
 def origin_of(study: Declaration) -> Origin:
-    """Return the origin of what would be computed now."""
+    """Return the origin of results that are computed now."""
     return Origin(__version__, study.digest(), _code_digest(study), asdict(study))
 
 
 @cache
 def source_digest(root: Path = Path(penstock.__file__).parent) -> str:
-    """Return a digest of penstock's own files that can change a row, data too.
+    """Return a digest of penstock's files, code and data, that can change a row.
 
-    Looked at once per process, whose code stays what it is.
+    It is computed once per process: the loaded code does not change.
     """
     files = (path for path in root.rglob("*") if path.suffix in {".py", ".csv"})
     parts = {path.relative_to(root).as_posix(): path for path in files}
-    kept = {name: path for name, path in parts.items() if not _is_aside(name)}
+    kept = {name: path for name, path in parts.items() if not _is_unrelated(name)}
     return _digest((name, kept[name]) for name in sorted(kept))
 
 
-def _is_aside(name: str) -> bool:
-    return not _ASIDE.isdisjoint(name.split("/"))
+def _is_unrelated(name: str) -> bool:
+    return not _UNRELATED.isdisjoint(name.split("/"))
 
 
 def _code_digest(study: Declaration) -> str:
-    """Return a digest of penstock's own code and of the study's foreign algorithms.
+    """Return a digest of penstock's code and of the study's plug-ins from elsewhere.
 
-    What a foreign file imports is not looked at.
+    Files that such a plug-in imports are not part of the digest.
     """
     files = set()
     for function in study.foreign_code():
@@ -125,7 +125,7 @@ def _digest(files: Iterable[tuple[str, Path]]) -> str:
 
 
 def _read(record: Path) -> dict[str, Any]:
-    """Return what a folder says of itself, nothing if that cannot be read."""
+    """Return the origin that a folder records; nothing if it cannot be decoded."""
     try:
         return msgspec.json.decode(record.read_bytes(), type=dict[str, Any])
     except msgspec.MsgspecError:

@@ -19,9 +19,9 @@ import pytest
 from penstock import __version__
 from penstock.errors import InputError, PolicyError
 from penstock.experiments.runners import campaign, origin
-from penstock.experiments.runners.answers import Results, Warn
 from penstock.experiments.runners.campaign import run_study
 from penstock.experiments.runners.executors import Inline
+from penstock.experiments.runners.tasks import Results, Warn
 from penstock.experiments.study import METRICS, Piece, Study, sweep
 
 POINTS = sweep("synthetic", {"horizon": 20000.0}, {"pressure": (0.5, 0.8)})
@@ -165,7 +165,7 @@ def test_a_stopped_run_keeps_its_pieces_and_the_next_computes_the_rest(
     assert caught.value is stop
     assert first.closed
     assert log.messages == [
-        f"2 of 6 pieces are kept in {tmp_path}: the same command goes on from there"
+        f"2 of 6 pieces are kept in {tmp_path}: run the same command again to resume"
     ]
     kept = _files(tmp_path)
     assert len(kept) == 2
@@ -283,7 +283,7 @@ def _computed_anew(study: Study, folder: Path, log: Log) -> list[str]:
 
 def _of_other_code(folder: Path) -> list[str]:
     return [
-        f"{folder} holds results of other code (penstock or a policy has been changed "
+        f"{folder} holds results of other code (penstock or a policy has changed "
         "since): computing them again"
     ]
 
@@ -369,7 +369,7 @@ def test_the_folder_of_another_version(
 def test_one_run_at_a_time_in_a_folder(tmp_path: Path) -> None:
     with (tmp_path / ".lock").open("wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(InputError, match="another run is at work here"):
+        with pytest.raises(InputError, match="another run uses this folder"):
             run_study(STUDY, tmp_path, Inline())
     run_study(STUDY, tmp_path, Inline())
 

@@ -16,8 +16,8 @@ import pytest
 from penstock import __version__
 from penstock.errors import InputError
 from penstock.experiments.runners import dask_executor
-from penstock.experiments.runners.answers import TaskFailure
 from penstock.experiments.runners.dask_executor import DaskExecutor
+from penstock.experiments.runners.tasks import TaskFailure
 from penstock.experiments.study import Point, Study
 from support.waiting import LIMIT_S
 
@@ -78,21 +78,21 @@ def test_slurm_without_sbatch(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
 
 
 def test_keys_differ_between_studies() -> None:
-    keys = set(dask_executor._named(PIECES))
-    others = set(dask_executor._named(list(replace(STUDY, seed=2).pieces())))
+    keys = set(dask_executor._pieces_by_key(PIECES))
+    others = set(dask_executor._pieces_by_key(list(replace(STUDY, seed=2).pieces())))
     assert len(keys | others) == 6
     assert all(key.startswith(f"penstock-{__version__}-") for key in keys)
 
 
 def test_a_worker_of_another_version_is_refused() -> None:
-    answer = dask_executor._compute_there(PIECES[0], "9.9")
+    answer = dask_executor._run_on_worker(PIECES[0], "9.9")
     assert isinstance(answer, TaskFailure)
-    assert answer.kind is InputError
-    assert f"has penstock {__version__}, not 9.9" in answer.message
+    assert type(answer.error) is InputError
+    assert f"has penstock {__version__}, not 9.9" in str(answer.error)
 
 
 def _event(**changes: Any) -> dict[str, Any]:
-    keys = list(dask_executor._named(PIECES))
+    keys = list(dask_executor._pieces_by_key(PIECES))
     return {
         "action": "remove-worker",
         "expected": False,
@@ -103,10 +103,10 @@ def _event(**changes: Any) -> dict[str, Any]:
     }
 
 
-def test_the_dead_are_named() -> None:
+def test_the_dead_are_pieces_by_key() -> None:
     said: list[str] = []
-    named = dask_executor._named(PIECES)
-    dask_executor._name_the_dead(_event(), named, said.append)
+    named = dask_executor._pieces_by_key(PIECES)
+    dask_executor._report_death(_event(), named, said.append)
     assert said == [
         "Dask worker tcp://1.2.3.4:5 died while computing pieces 0000-000000, "
         "0000-000001: trying again"
@@ -116,7 +116,7 @@ def test_the_dead_are_named() -> None:
         _event(action="add-worker"),
         _event(**{"processing-tasks": (), "lost-computed-tasks": ()}),
     ):
-        dask_executor._name_the_dead(other, named, pytest.fail)
+        dask_executor._report_death(other, named, pytest.fail)
 
 
 def test_slurm_settings_fill_what_the_configuration_leaves_open() -> None:
@@ -194,7 +194,7 @@ def test_a_silent_crew_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dask_executor.time, "monotonic", lambda: next(clock) + 1.0)
     said: list[str] = []
     client = Client()
-    crew = dask_executor._Crew(client, None, said.append)
+    workers = dask_executor._DaskWorkers(client, None, said.append)
     for client.workers in ({}, {}, {}, {"w": 1}, {}):
-        crew.look_after(2)
+        workers.check(2)
     assert said == ["there is no Dask worker: waiting for one (Ctrl-C to stop)"] * 2

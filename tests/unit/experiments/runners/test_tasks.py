@@ -12,14 +12,14 @@ import pytest
 from penstock.errors import (
     InputError,
     InternalError,
-    PenstockError,
     PolicyError,
+    UnavailableError,
     UnknownNameError,
 )
-from penstock.experiments.runners.answers import (
+from penstock.experiments.runners.tasks import (
     TaskFailure,
-    compute,
-    opened,
+    result_of,
+    run_task,
     sigint_blocked,
 )
 
@@ -27,7 +27,7 @@ from penstock.experiments.runners.answers import (
 class _Broken:
     name = "piece 0000-000001"
 
-    def __init__(self, error: Exception) -> None:
+    def __init__(self, error: BaseException) -> None:
         self.error = error
 
     def run(self) -> Any:
@@ -38,30 +38,42 @@ class _Broken:
     ("error", "kind"),
     [
         (InputError("bad", where="x", remedy="mend it"), InputError),
-        (UnknownNameError("policy", "fsfc", ["fcfs"]), InputError),
+        (UnknownNameError("policy", "fsfc", ["fcfs"]), UnknownNameError),
         (PolicyError("policy p at t = 3 s: over its cap"), PolicyError),
         (InternalError("status 9"), InternalError),
-        (PenstockError("other"), InternalError),
+        (UnavailableError("not now"), UnavailableError),
     ],
 )
 def test_an_error_arrives_with_its_own_message(error: Any, kind: Any) -> None:
-    answer = pickle.loads(pickle.dumps(compute(_Broken(error))))  # noqa: S301
+    answer = pickle.loads(pickle.dumps(run_task(_Broken(error))))  # noqa: S301
     with pytest.raises(kind) as caught:
-        opened(answer)
+        result_of(answer)
     assert str(caught.value) == str(error)
 
 
 def test_a_bug_arrives_with_its_traceback() -> None:
-    answer = compute(_Broken(ZeroDivisionError("of ours")))
+    answer = run_task(_Broken(ZeroDivisionError("of ours")))
     assert isinstance(answer, TaskFailure)
-    assert answer.kind is InternalError
-    assert answer.message.startswith("piece 0000-000001 failed\nTraceback")
-    assert "ZeroDivisionError: of ours" in answer.message
+    assert type(answer.error) is InternalError
+    assert answer.error.what.startswith("piece 0000-000001 failed\nTraceback")
+    assert "ZeroDivisionError: of ours" in answer.error.what
 
 
-def test_rows_pass() -> None:
-    rows = [{"a": 1}]
-    assert opened(rows) is rows
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), MemoryError()])
+def test_no_exception_ends_the_worker(error: BaseException) -> None:
+    answer = run_task(_Broken(error))
+    assert isinstance(answer, TaskFailure)
+    assert type(error).__name__ in answer.error.what
+
+
+def test_a_result_is_returned_as_it_is() -> None:
+    class Done:
+        name = "piece 0000-000002"
+
+        def run(self) -> list[dict[str, int]]:
+            return [{"a": 1}]
+
+    assert result_of(run_task(Done())) == [{"a": 1}]
 
 
 def test_ctrl_c_is_blocked_for_a_while() -> None:
