@@ -98,7 +98,7 @@ def test_a_socket_that_is_removed_is_made_again(shared: Daemon) -> None:
     assert process.communicate(timeout=120) == ("done\n", "")
     until((shared.home / "agent.sock").exists)
     assert jobs(shared) == {}
-    assert "was removed, and is made again" in shared.log
+    assert "was removed; creating it again" in shared.log
 
 
 @contextmanager
@@ -223,7 +223,10 @@ def test_a_user_who_truncates_its_page_harms_nobody(victim: Daemon) -> None:
             return [str(os.path.exists(page))]  # noqa: PTH110 - in a child
 
     assert as_user(NOBODY, attack) == ["False"]
-    assert f"job {NOBODY}:attacker is let go: " in victim.log
+    assert (
+        f"job {NOBODY}:attacker is not controlled any more, its page is damaged: "
+        in victim.log
+    )
 
 
 @NEEDS_ROOT

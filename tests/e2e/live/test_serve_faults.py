@@ -77,7 +77,7 @@ def test_restarted_it_takes_the_jobs_up_again(tmp_path: Path) -> None:
         assert 0.5 < after["lost"] < after["age"]
         assert after["granted"] == 500_000
         assert after["moved"] >= before["moved"]
-        assert "job 0:a goes on".replace("0:", f"{os.geteuid()}:") in daemon.log
+        assert "job 0:a continues".replace("0:", f"{os.geteuid()}:") in daemon.log
 
 
 def test_a_page_whose_processes_are_gone_is_removed(daemon: Daemon) -> None:
