@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Programs that issue requests: processes, how fast, how large, on which servers.
+"""Groups of client processes that issue requests at a given rate.
 
-A group of n processes that issues at a rate r has processes that issue a request of
-size s every n s / r. In a *closed* loop a process also waits for its last request to be
-answered, as a program with blocking calls does; in an *open* one it does not.
+In a group of n processes with the total rate r, every process issues a request of size
+s every n s / r seconds. In a *closed* loop a process also waits for the answer to its
+last request, like a program with blocking calls. In an *open* loop it does not wait.
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ MB: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class RateSegment:
-    """A time in which a group issues, at a rate that may change linearly."""
+    """An interval in which a group issues requests, at a constant or linear rate."""
 
     begin: float
-    """From when (s)"""
+    """Begin of the interval (s)."""
     end: float
-    """until when (s)."""
+    """End of the interval (s)."""
     rate: float
-    """At its begin (bytes/s); inf: as fast as answers come."""
+    """Rate at the begin (bytes/s); inf: as fast as answers arrive."""
     last_rate: float | None = None
-    """At its end (bytes/s); None: the same."""
+    """Rate at the end (bytes/s); None: the rate is constant."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.begin < self.end:
             raise InputError(
-                f"a stage from {self.begin!r} to {self.end!r} s",
-                remedy="let it end after it begins",
+                f"the interval from {self.begin!r} to {self.end!r} s is empty",
+                remedy="give an end that is later than the begin",
             )
         changes = self.last_rate is not None
         if not self.rate > 0 or (changes and not self._is_ramp()):
             raise InputError(
-                f"a rate of {self.rate!r} to {self.last_rate!r} bytes/s",
-                remedy="give positive rates, finite ones where it changes",
+                f"the rate changes from {self.rate!r} to {self.last_rate!r} bytes/s",
+                remedy="give positive rates; a rate that changes must be finite",
             )
 
     def _is_ramp(self) -> bool:
@@ -62,7 +62,7 @@ class RateSegment:
         return self.rate < inf and 0 < last < inf and self.end < inf
 
     def rate_at(self, time: float) -> float:
-        """Return the rate (bytes/s) at some time of the stage."""
+        """Return the rate (bytes/s) at a time of the interval."""
         if self.last_rate is None:
             return self.rate
         done = (time - self.begin) / (self.end - self.begin)
@@ -76,41 +76,48 @@ class Clients:
     application: str
     processes: int
     size: int
-    """Of a request (bytes)."""
+    """Size of a request (bytes)."""
     stages: tuple[RateSegment, ...]
     closed: bool = True
-    """Whether a process waits for its last answer before it goes on."""
+    """True: a process waits for its last answer before it issues the next request."""
     jitter: float = 0.0
-    """Times between requests vary by this share, uniformly."""
+    """Relative variation of the time between requests, uniformly distributed."""
     servers: tuple[int, ...] = (0,)
-    """Those that its files lie on."""
+    """Servers that hold the files of the group."""
     stripe: int | None = None
-    """Bytes on one server before the next has its turn; None: a request is whole."""
+    """Stripe size (bytes); None: every request goes to one server as a whole."""
 
     def __post_init__(self) -> None:
         where = f"clients of {self.application}"
-        # Without a size there is no time between requests: they would never end.
+        # With size 0 there would be no time between requests, and no end of them.
         if self.processes < 1 or self.size < 1 or not self.servers or not self.stages:
-            raise InputError("no process, size, server or stage", where=where)
+            raise InputError(
+                "no process, size, server or stage",
+                where=where,
+                remedy="give at least one of each",
+            )
         if not 0 <= self.jitter <= 1:
             raise InputError(
-                f"a jitter of {self.jitter!r}", where=where, remedy="give 0 to 1"
+                f"{self.jitter!r} is not a jitter", where=where, remedy="give 0 to 1"
             )
         if self.stripe is not None and self.stripe < 1:
             raise InputError(
-                f"a stripe of {self.stripe!r} bytes", where=where, remedy="at least 1"
+                f"{self.stripe!r} bytes are not a stripe",
+                where=where,
+                remedy="give at least 1",
             )
         if not self.closed and any(stage.rate == inf for stage in self.stages):
             raise InputError(
-                "an open loop as fast as possible never ends",
+                "an open loop needs a finite rate",
                 where=where,
                 remedy="give a rate",
             )
 
     def first(self, process: int, after: float) -> tuple[float, RateSegment] | None:
-        """Return when a process issues first at or after a time (s), and the stage.
+        """Return when a process issues its first request at or after a time (s).
 
-        Processes begin a stage one after the other, evenly over one period.
+        Also return the stage of that request. Processes begin a stage one after the
+        other, evenly distributed over one period.
         """
         for stage in self.stages:
             if after < stage.end:
@@ -129,7 +136,7 @@ class Clients:
     def pieces(self, number: int) -> dict[int, int]:
         """Return the bytes of request `number` (0, 1, ...) by server.
 
-        Requests lie one after the other in a file that is dealt out in stripes.
+        Consecutive requests are consecutive in a file that is striped over the servers.
         """
         if self.stripe is None:
             return {self.servers[number % len(self.servers)]: self.size}
@@ -156,14 +163,14 @@ def steady(
     size: int = MB,
     begin: float = 0.0,
 ) -> Clients:
-    """Return an IOR-like group that issues at one rate (bytes/s), until `end` (s)."""
+    """Return an IOR-like group with a constant rate (bytes/s) until `end` (s)."""
     return Clients(application, processes, size, (RateSegment(begin, end, rate),))
 
 
 def saturating(
     application: str, end: float, *, processes: int = 32, size: int = MB
 ) -> Clients:
-    """Return a group that issues as fast as answers come."""
+    """Return a group that issues requests as fast as answers arrive."""
     return steady(application, inf, end, processes=processes, size=size)
 
 
@@ -189,7 +196,7 @@ def on_off(
     processes: int = 32,
     size: int = MB,
 ) -> Clients:
-    """Return a group that issues for a period (s), is off for one, and so on."""
+    """Return a group that alternates between issuing and pausing, a period (s) each."""
     stages = []
     begin = 0.0
     while begin < end:
@@ -204,5 +211,5 @@ def btio_large(end: float, *, processes: int = 16) -> Clients:
 
 
 def btio_small(end: float, *, processes: int = 4, size: int = 600) -> Clients:
-    """Return a BTIO-like group with requests of some hundred bytes."""
+    """Return a BTIO-like group with requests of a few hundred bytes."""
     return replace(saturating("btio", end, processes=processes), size=size)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""The workload of papers/3 section 4: jobs of high, medium and low frequency.
+"""The workload of IO-SETS, section 4: jobs of high, medium and low frequency.
 
-60 jobs that can each saturate the storage: n_H with iterations of about 10 s,
-20 of 100 s, 40 - n_H of 1,000 s. All start at 0, without an offset; measured
-from 1,000 to 9,000 s. The length w_iter of an iteration is known to the policies
-that ask for it.
+There are 60 jobs, and each can saturate the storage alone. The iterations of n_H jobs
+take about 10 s, those of 20 jobs 100 s, and those of 40 - n_H jobs 1,000 s. All jobs
+start at 0, without an offset. The window is [1,000 s, 9,000 s]. Policies may ask for
+the length w_iter of an iteration.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class IOSets(Iterative):
 
     @property
     def recipe(self) -> Recipe:
-        """How the applications are drawn."""
+        """Distribution of the applications."""
         sizes = (self.n_high, _MEDIUM, _HIGH_AND_LOW - self.n_high)
         return Recipe(
             means=np.repeat(_MEANS_S, sizes).tolist(),

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Drawing applications that repeat (work, I/O): papers/1 6.2.1 and papers/3 4.
+"""Random applications that repeat iterations of work and I/O.
 
-Both papers draw an application in the same way: a mean iteration omega, the
-fraction phi of it that is I/O, and as many noisy iterations as fill the horizon.
+Bandwidth sharing (section 6.2.1) and IO-SETS (section 4) draw an application in the
+same way: a mean iteration length omega, the I/O fraction phi of an iteration, and as
+many noisy iterations as fill the horizon.
 
-Seeds: instance k of seed s uses the stream (s, k); application i of it has the
-stream (s, k, i) to itself. So instance k is the same whatever else is drawn, and
-application i does not depend on how many numbers the others needed.
+Seeds: instance k of seed s uses the random stream (s, k); its application i uses the
+stream (s, k, i). Therefore an instance does not depend on the other instances, and an
+application does not depend on the other applications.
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ __all__ = [
 ]
 
 
-#: Most iterations of all applications together: two columns of 800 MB.
+#: Largest number of iterations of all applications: two columns of 800 MB.
 MOST_ITERATIONS: Final = 100_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How the applications of one instance are drawn (b_i = B = 1, one node each)."""
+    """Distribution of the applications of an instance (b_i = B = 1, one node each)."""
 
     means: Sequence[float]
     """mu of every application (s)."""
@@ -48,29 +49,29 @@ class Recipe:
     shortest: float
     """omega is redrawn until it exceeds this (s)."""
     load: float
-    """W, or the stress of papers/3: sum of the I/O fractions phi."""
+    """Sum of the I/O fractions phi: the pressure W, or the stress of IO-SETS."""
     noise: float
-    """nu: works and volumes are off their means by U[-nu, nu], independently."""
+    """nu: every work and volume differs from its mean by U[-nu, nu], relatively."""
     horizon: float
-    """h: iterations are added until their mean length reaches this (s)."""
+    """h: iterations are added until the sum of their mean lengths reaches h (s)."""
     offset: bool
-    """Whether to begin with a work phase of U[0, omega] (papers/1)."""
+    """True: begin with a work phase of U[0, omega] (bandwidth sharing)."""
     period_known: bool
-    """Whether omega is known to the policies (papers/3)."""
+    """True: the policies know omega (IO-SETS)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Character:
-    """What is drawn first of an application, and the stream of all the rest."""
+    """Mean iteration of an application, and the random stream of its iterations."""
 
     omega: float
     """Mean length of an iteration (s)."""
     fraction: float
-    """phi: the part of it that is I/O."""
+    """phi: the fraction of an iteration that is I/O."""
     generator: Generator
 
     def iterations(self, horizon: float) -> int:
-        """Return how many iterations fill the horizon (s)."""
+        """Return the number of iterations that fill the horizon (s)."""
         return math.ceil(horizon / self.omega)
 
 
@@ -99,33 +100,33 @@ def draw_applications(recipe: Recipe, seed: int, index: int) -> tuple[Applicatio
 
 
 def _check_size(characters: Sequence[Character], horizon: float) -> None:
-    """Raise `InputError` before the memory is taken, if there is too little of it."""
+    """Raise `InputError` if the iterations would take too much memory."""
     count = sum(character.iterations(horizon) for character in characters)
     if count > MOST_ITERATIONS:
         raise InputError(
-            f"{horizon:g} s are {count:.3g} iterations of {len(characters)} "
+            f"{horizon:g} s give {count:.3g} iterations of {len(characters)} "
             "applications",
             where="horizon",
-            remedy=f"at most {MOST_ITERATIONS:,} fit into memory",
+            remedy=f"give a shorter horizon: at most {MOST_ITERATIONS:,} iterations",
         )
 
 
 class Iterative(ABC):
-    """A workload whose applications are drawn by a `Recipe`."""
+    """A workload whose applications follow a `Recipe`."""
 
     __slots__ = ()
 
     @property
     @abstractmethod
     def recipe(self) -> Recipe:
-        """How the applications are drawn."""
+        """Distribution of the applications."""
 
     def characters(self, seed: int, index: int) -> list[Character]:
         """Return omega and phi of the applications of an instance."""
         return draw_characters(self.recipe, seed, index)
 
     def operations(self, seed: int, index: int) -> int:
-        """Return how many operations an instance has, without drawing them."""
+        """Return the number of operations of an instance, without drawing them."""
         horizon = self.recipe.horizon
         return sum(c.iterations(horizon) for c in self.characters(seed, index))
 
@@ -145,7 +146,7 @@ def _application(number: int, recipe: Recipe, character: Character) -> Applicati
     count = character.iterations(recipe.horizon)
     noise = 1.0 + generator.uniform(-recipe.noise, recipe.noise, size=(count, 2))
     work = np.zeros(count + 1)
-    # An I/O fraction above 1 (few applications, high load) leaves no work at all.
+    # With an I/O fraction above 1 (few applications, high load) there is no work.
     work[:-1] = noise[:, 0] * max(1.0 - fraction, 0.0) * omega
     if recipe.offset:
         work[0] += generator.uniform(0.0, omega)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""The microbenchmark of papers/4 section V-A, and the shapes of its real applications.
+"""The microbenchmark of burst-buffer coordination, section V-A.
 
-Two groups of processes, A and B, write N requests of S bytes per process each, with a
-delay d between requests; B begins D after A. The processes of a group write in step: an
-operation is what all of them write in one request. Nothing is random.
+Two groups of processes, A and B, write N requests of S bytes per process, with a delay
+d between requests. B begins D seconds after A. All processes of a group write at the
+same time: an operation is one request of all of them. The workload is not random.
 
-The default bandwidth lets a group of 256 processes write 32 MB each in 30 s, which the
-paper calls approximately the time of an I/O phase. Of the real applications the paper
+With the default bandwidth, 256 processes write 32 MB each in 30 s, which the paper
+gives as the approximate length of an I/O phase. For the real applications, the paper
 gives the volume of one checkpoint per process; requests of 1 MB without delay are our
 choice.
 """
@@ -41,11 +41,11 @@ class WritePattern:
 
     @property
     def volume(self) -> float:
-        """What all processes write in all requests (bytes)."""
+        """Volume of all requests of all processes (bytes)."""
         return self.processes * self.requests * self.size
 
     def application(self, name: str, start: float = 0.0) -> Application:
-        """Return the application, all processes of which write in step."""
+        """Return the application; all its processes write at the same time."""
         work = np.full(self.requests + 1, self.delay)
         work[[0, -1]] = 0.0
         volume = np.full(self.requests, self.processes * self.size)
@@ -54,7 +54,7 @@ class WritePattern:
         )
 
 
-#: One checkpoint of the real applications of papers/4 section V-B.4, file per process.
+#: One checkpoint of the real applications of section V-B.4, one file per process.
 SHAPES: Final = {
     "cm1": WritePattern(256, 52, _MB),
     "lanl-app1": WritePattern(256, 50, _MB),
@@ -85,16 +85,20 @@ class Microbenchmark:
         check_parameters(self)
 
     def shape(self, name: str) -> WritePattern:
-        """Return what an application writes: the benchmark's own, or a real shape."""
+        """Return the pattern of an application: a real one, or the benchmark's own."""
         own = WritePattern(self.processes, self.requests, self.size, self.delay)
         return SHAPES.get(name, own)
 
     def instance(self, seed: int, index: int) -> Instance:  # noqa: ARG002 - not random
-        """Return A and B; the window ends when the first could, if both are in it."""
+        """Return the instance with A and B.
+
+        The window ends when the first of them would end in dedicated mode, or the
+        second, if B begins only after A has ended.
+        """
         a = self.shape(self.first).application("A")
         b = self.shape(self.second).application("B", self.offset)
         ends = [x.dedicated_times(self.bandwidth)[-1] for x in (a, b)]
         end = min(ends) if self.offset < min(ends) else max(ends)
-        # Every process alone can fill the storage.
+        # Every process alone can saturate the storage.
         platform = Platform(self.bandwidth, self.bandwidth)
         return Instance(platform, Window(0.0, float(end)), (a, b))

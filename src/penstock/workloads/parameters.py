@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Parameters of a workload: a default, the paper's symbol, a meaning, a range.
+"""Parameters of a workload: default, symbol of the paper, meaning and range.
 
-A parameter is a number with a range, or a word out of some `choices`.
+A parameter is a number with a range, or one word of its `choices`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 
-#: Most applications, or targets, of a workload: no machine has as many.
+#: Largest number of applications, or of targets, of a workload.
 MOST_APPLICATIONS: Final = 100_000
 
 
@@ -48,7 +48,7 @@ def parameter(
 
 
 def check_parameters(workload: Any) -> None:
-    """Raise `InputError` if a parameter of `workload` is out of its range."""
+    """Raise `InputError` if a parameter of `workload` is outside its range."""
     for item in fields(workload):
         value = getattr(workload, item.name)
         if choices := item.metadata["choices"]:
@@ -77,7 +77,7 @@ def range_of(item: Field[Any]) -> str:
 def parse_settings(workload: type, settings: Iterable[str]) -> dict[str, Any]:
     """Return ``["pressure=0.5", ...]`` as keyword arguments of `workload`.
 
-    A parameter may be named by itself or by the paper's symbol.
+    A parameter may be given by its name or by the symbol of the paper.
     """
     known = {item.name: item for item in fields(workload)}
     symbols = {item.metadata["symbol"]: item for item in known.values()}
@@ -91,7 +91,7 @@ def parse_settings(workload: type, settings: Iterable[str]) -> dict[str, Any]:
             raise UnknownNameError("workload key", key, known)
         if item.name in values:
             raise InputError(
-                f"{item.name} is given twice", where=key, remedy="leave one out"
+                f"{item.name} is given twice", where=key, remedy="give it once"
             )
         if item.metadata["choices"]:
             values[item.name] = text

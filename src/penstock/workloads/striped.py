@@ -1,30 +1,31 @@
 # SPDX-License-Identifier: MIT
-"""Placement problems of papers/2 section 5.3: applications of an aimed I/O-load.
+"""Random placement problems with an intended I/O-load (target allocation, section 5.3).
 
-K applications on N storage targets and Q compute nodes. Of each, independently:
+There are K applications, N storage targets and Q compute nodes. Each application is
+drawn independently:
 
-- a bandwidth profile b_j, any of the set alike, and 2 to 20 phases, all alike;
-- X = T_cpu / T_io(1), uniform in [0, b], where log(1 + b) = b c and c = Theta N / K, so
-  that the mean of I/O-Stress(j, 1) = 1 / (1 + X) is log(1 + b) / b = c;
+- a bandwidth profile b_j, uniformly from the set, and 2 to 20 phases, uniformly;
+- X = T_cpu / T_io(1), uniform in [0, b], where log(1 + b) = b c and c = Theta N / K;
+  the mean of I/O-Stress(j, 1) = 1 / (1 + X) is then log(1 + b) / b = c;
 - T_cpu + T_io(1) = horizon: V_io = horizon b_j(1) / (1 + X) and
-  T_cpu = horizon (1 - 1 / (1 + X)), cut into equal phases, compute first.
+  T_cpu = horizon (1 - 1 / (1 + X)), divided into equal phases, work first.
 
-Hence I/O-load(pi_1) is Theta in the mean; of one problem it is near Theta.
+The mean of I/O-load(pi_1) is therefore Theta.
 
-Nodes: 10 % of the applications (large) have 75 % of the nodes, 30 % (medium) 20 %, 60 %
-(small) 5 %. Readings: applications and nodes of a class are rounded to the nearest,
-half up; at least one application is large. An application has at least one node;
-what the small ones take beyond their share for that is missing to the medium ones,
-then to the large ones, so that the sum never exceeds Q (K = 60, Q = 480: 360 nodes
-for the 6 large, 84 and not 96 for the 18 medium, 36 and not 24 for the 36 small). The
-nodes of a class are divided evenly, the first get one more. Applications are ordered
-by class, the large first.
+Nodes: 10 % of the applications (large) have 75 % of the nodes, 30 % (medium) have 20 %,
+60 % (small) have 5 %. Readings: the applications and nodes of a class are rounded to
+the nearest number, half up; at least one application is large. Every application has at
+least one node. If the small applications need more than their share for this, the
+medium ones get fewer, then the large ones, so that the sum never exceeds Q. (For K = 60
+and Q = 480: 360 nodes for the 6 large, 84 instead of 96 for the 18 medium, 36 instead
+of 24 for the 36 small applications.) The nodes of a class are divided evenly; the first
+applications get one more. Large applications come first.
 
-Instances, for policies that share bandwidth: the problem with its targets chosen by
-two algorithms of `penstock.placement`, over the window from 0 to the smallest dedicated
-duration, so that no application ends inside it, whatever the policy.
+Instances, for policies that share bandwidth: two algorithms of `penstock.placement`
+choose the targets of the problem. The window is [0, smallest dedicated duration], so no
+application ends inside it under any policy.
 
-Seeds: as in `penstock.workloads.iterative`; so do the algorithms that draw at random.
+Seeds: as in `iterative`, also for algorithms that draw at random.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ _PHASES: Final = (2, 20)
 class Striped:
     """Parameters of the placement problems."""
 
-    load: float = parameter(1.0, "Theta", "aimed I/O-load with one target each")
+    load: float = parameter(1.0, "Theta", "intended I/O-load with one target each")
     applications: int = parameter(
         60, "K", "number of applications", low=1, high=MOST_APPLICATIONS
     )
@@ -96,7 +97,7 @@ class Striped:
         choices=tuple(PLACEMENTS),
     )
 
-    #: Instances per piece of a study: milliseconds each.
+    #: Instances per piece of a study; each takes milliseconds.
     batch: ClassVar[int] = 10
 
     def __post_init__(self) -> None:
@@ -104,16 +105,17 @@ class Striped:
         if not 0 < self.stress < 1:
             most = self.applications / self.targets
             raise InputError(
-                f"{self.applications} applications cannot make a load of {self.load:g} "
-                f"on {self.targets} targets",
+                f"{self.applications} applications cannot have an I/O-load of "
+                f"{self.load:g} on {self.targets} targets",
                 where="load",
-                remedy=f"more than 0, less than K / N = {most:g}",
+                remedy=f"give more than 0 and less than K / N = {most:g}",
             )
         if self.applications > self.compute_nodes:
             raise InputError(
-                f"{self.applications} applications on {self.compute_nodes} nodes",
+                f"{self.applications} applications do not fit on "
+                f"{self.compute_nodes} nodes",
                 where="applications",
-                remedy="each needs a compute node of its own",
+                remedy="give at least one compute node per application",
             )
 
     @property
@@ -122,7 +124,7 @@ class Striped:
         return self.load * self.targets / self.applications
 
     def problem(self, seed: int, index: int) -> Problem:
-        """Draw problem `index` of `seed`: always the same one."""
+        """Return problem `index` of `seed`."""
         nodes = node_counts(self.applications, self.compute_nodes)
         streams = SeedSequence(seed, spawn_key=(index,)).spawn(self.applications)
         bound = largest_ratio(self.stress)
@@ -133,7 +135,7 @@ class Striped:
         return Problem(self.targets, self.compute_nodes, applications)
 
     def instance(self, seed: int, index: int) -> Instance:
-        """Draw instance `index` of `seed`: problem `index`, allocated and placed."""
+        """Return problem `index` of `seed` with allocated and placed targets."""
         problem = self.problem(seed, index)
         allocator = seeded(get_allocation(self.allocation), seed, index)
         placer = seeded(get_placement(self.placement), seed, index)
@@ -161,19 +163,19 @@ class Striped:
 
 
 def largest_ratio(stress: float) -> float:
-    """Return the b > 0 of log(1 + b) = b c, for c = `stress` between 0 and 1.
+    """Return the solution b > 0 of log(1 + b) = b c, for c = `stress` in (0, 1).
 
-    With u = 1 + b it reads -c u exp(-c u) = -c exp(-c), so that u = -W(-c exp(-c)) / c;
-    the other branch W_0 gives u = 1, that is b = 0.
+    With u = 1 + b the equation is -c u exp(-c u) = -c exp(-c). Its solution on the
+    branch W_-1 is u = -W(-c exp(-c)) / c; the branch W_0 gives u = 1, that is b = 0.
     """
     bound = float(-lambertw(-stress * np.exp(-stress), -1).real / stress) - 1.0
-    # Where the branches meet, 1 - c < 1e-4, SciPy's W is -1 or no number: the mean
-    # stress is then off by less than 5e-5.
+    # Near the branch point, 1 - c < 1e-4, SciPy returns -1 or nan. The error of the
+    # mean stress is then less than 5e-5.
     return bound if bound > 0 else 0.0
 
 
 def node_counts(applications: int, compute_nodes: int) -> list[int]:
-    """Return Q_j of every application, the large ones first."""
+    """Return the number of nodes Q_j of every application, large ones first."""
     sizes = _class_sizes(applications)
     nodes = [
         max(_percent(share, compute_nodes) if size else 0, size)
@@ -192,7 +194,7 @@ def node_counts(applications: int, compute_nodes: int) -> list[int]:
 
 
 def minimum_load(problem: Problem) -> float:
-    """Return I/O-load(pi_sys): the least that any allocation puts on the targets."""
+    """Return I/O-load(pi_sys), the smallest I/O-load of any allocation."""
     widths = [problem.n_sys(j) for j in range(len(problem.applications))]
     return problem.io_load(widths)
 
@@ -207,9 +209,9 @@ def dedicated_window(problem: Problem, placement: Placement) -> Window:
 
 
 def seeded(algorithm: _Algorithm, seed: int, index: int) -> _Algorithm:
-    """Return `algorithm` with the stream (seed, index), if it draws at random.
+    """Return `algorithm` with the random stream (seed, index) as its seed.
 
-    One that was given a seed of its own keeps it.
+    An algorithm that is not random, or that was given a seed, is returned unchanged.
     """
     if "seed" not in algorithm.settings or "seed" in algorithm.given:
         return algorithm
@@ -218,7 +220,7 @@ def seeded(algorithm: _Algorithm, seed: int, index: int) -> _Algorithm:
 
 
 def _class_sizes(applications: int) -> tuple[int, int, int]:
-    """Return how many applications are large, medium and small."""
+    """Return the numbers of large, medium and small applications."""
     large, medium = (_percent(share, applications) for share in _APPLICATIONS_PERCENT)
     large = max(large, 1)
     medium = min(medium, applications - large)

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""The synthetic workload of papers/1 section 6.2.1.
+"""The synthetic workload (bandwidth sharing, section 6.2.1).
 
-Applications that can each saturate the storage (b_i = B = 1): `n_small` with
-iterations of 1,000 s on average, a third with 10,000 s, the rest with 100,000 s.
-The window ends when the first of them would end, were it alone.
+Every application can saturate the storage alone (b_i = B = 1). The mean length of an
+iteration is 1,000 s for `n_small` applications, 10,000 s for a third of them, and
+100,000 s for the rest. The window ends when the first application would end in
+dedicated mode.
 
-Deviation: omega is redrawn until it exceeds 2 s (the paper: until positive),
-else a few applications with iterations of microseconds would be all there is.
+Deviation: omega is redrawn until it exceeds 2 s (in the paper: until it is positive).
+Otherwise a few applications with iterations of microseconds would dominate the
+instance.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ _MEANS_S = (1_000.0, 10_000.0, 100_000.0)
 class Synthetic(Iterative):
     """Parameters of the synthetic workload."""
 
-    pressure: float = parameter(0.8, "W", "aimed I/O pressure", low=0.0)
+    pressure: float = parameter(0.8, "W", "intended I/O pressure", low=0.0)
     applications: int = parameter(
         60, "m", "number of applications", low=3, high=MOST_APPLICATIONS
     )
@@ -62,14 +64,14 @@ class Synthetic(Iterative):
 
     @property
     def sizes(self) -> tuple[int, int, int]:
-        """How many applications have short, medium and long iterations."""
+        """Numbers of applications with short, medium and long iterations."""
         medium = self.applications // 3
         small = medium if self.n_small < 0 else self.n_small
         return small, medium, self.applications - medium - small
 
     @property
     def recipe(self) -> Recipe:
-        """How the applications are drawn."""
+        """Distribution of the applications."""
         return Recipe(
             means=np.repeat(_MEANS_S, self.sizes).tolist(),
             sigma=self.sigma,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Traces: the reads and writes of real programs, each with its place and time.
+"""Traces: the reads and writes of real programs, with offsets and times.
 
 A trace is a CSV file with the columns ``process`` (number), ``file`` (name),
 ``operation`` (read or write), ``offset``, ``size`` (bytes), ``start`` and ``end`` (s),
@@ -24,13 +24,13 @@ __all__ = ["COLUMNS", "Access", "Operation", "Trace", "read_trace"]
 Operation: TypeAlias = Literal["read", "write"]
 COLUMNS: Final = ("process", "file", "operation", "offset", "size", "start", "end")
 _LARGEST: Final = 2**63 - 1
-#: Bytes that one call moves at most, read(2).
+#: Largest number of bytes that one call transfers, see read(2).
 _MOST: Final = 0x7FFFF000
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A read or a write, as it was recorded."""
+    """A recorded read or write."""
 
     process: int
     file: str
@@ -44,30 +44,36 @@ class Access:
 
     def __post_init__(self) -> None:
         if self.operation not in ("read", "write"):
-            raise InputError(f"operation {self.operation!r}", remedy="read or write")
+            raise InputError(
+                f"operation {self.operation!r} is unknown",
+                remedy="write read or write",
+            )
         if self.process < 0:
             raise InputError(f"process {self.process} is negative")
         if not self.file:
-            raise InputError("no file is named")
+            raise InputError("the file name is empty")
         if self.offset < 0 or self.size < 0 or self.offset + self.size > _LARGEST:
-            raise InputError(f"no file has {self.size} bytes at {self.offset}")
+            raise InputError(
+                f"{self.size} bytes at offset {self.offset} are not in any file"
+            )
         if self.size > _MOST:
             raise InputError(
-                f"{self.size} bytes in one access", remedy=f"at most {_MOST:,}"
+                f"{self.size} bytes in one access",
+                remedy=f"one call transfers at most {_MOST:,} bytes",
             )
         if not 0.0 <= self.start <= self.end < math.inf:
             raise InputError(
                 f"from {self.start:g} s to {self.end:g} s",
-                remedy="times count from the begin of the trace; the end comes last",
+                remedy="give times since the begin of the trace, start before end",
             )
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What some processes read and wrote."""
+    """The accesses of one or more processes."""
 
     accesses: tuple[Access, ...]
-    """By process, then by start."""
+    """Sorted by process, then by start."""
 
     def __post_init__(self) -> None:
         if not self.accesses:
@@ -76,14 +82,14 @@ class Trace:
         object.__setattr__(self, "accesses", tuple(ordered))
 
     def by_process(self) -> dict[int, list[Access]]:
-        """Return the accesses of every process, in their order."""
-        found: dict[int, list[Access]] = {}
+        """Return the accesses of every process, sorted by start."""
+        accesses: dict[int, list[Access]] = {}
         for access in self.accesses:
-            found.setdefault(access.process, []).append(access)
-        return found
+            accesses.setdefault(access.process, []).append(access)
+        return accesses
 
     def sizes(self) -> dict[str, int]:
-        """Return how far every file reaches that is read (bytes)."""
+        """Return the smallest possible size of every file that is read (bytes)."""
         ends: dict[str, int] = {}
         for access in self.accesses:
             if access.operation == "read":
@@ -93,7 +99,7 @@ class Trace:
 
 
 def read_trace(path: str | Path) -> Trace:
-    """Read a CSV file or a Darshan log, by the ending of its name."""
+    """Read a Darshan log (``*.darshan``) or a CSV file (any other name)."""
     source = Path(path)
     read = _darshan_accesses if source.suffix == ".darshan" else _csv_accesses
     try:
@@ -102,7 +108,7 @@ def read_trace(path: str | Path) -> Trace:
         raise InputError(
             f"cannot read the file: {error.strerror}",
             where=str(path),
-            remedy="check its name, and whether you may read it",
+            remedy="check its name and its permissions",
         ) from None
     except InputError as error:
         raise error.at(f"{path}: ") from None
@@ -127,7 +133,7 @@ def _csv_accesses(path: Path) -> Iterator[Access]:
 
 
 def _check_columns(row: dict[str | None, Any]) -> None:
-    """Raise `InputError` if a line has fewer or more columns than the first one."""
+    """Raise `InputError` if a line has fewer or more columns than the header."""
     given = sum(value is not None for key, value in row.items() if key is not None)
     named = sum(key is not None for key in row)
     more = len(row.get(None) or ())
@@ -152,12 +158,12 @@ def _parsed(row: dict[str, Any]) -> Access:
 
 def _darshan_accesses(path: Path) -> Iterator[Access]:
     """Yield the POSIX accesses that DXT recorded."""
-    path.open("rb").close()  # The library prints, and does not raise, without it.
+    path.open("rb").close()  # Raise OSError here: the library would only print.
     try:
         from darshan import DarshanReport  # noqa: PLC0415 - an extra, and slow
     except ImportError:
         raise InputError(
-            "a Darshan log cannot be read here",
+            "reading a Darshan log needs the package darshan",
             remedy="pip install 'penstock[darshan]'",
         ) from None
     reason = None
@@ -165,7 +171,7 @@ def _darshan_accesses(path: Path) -> Iterator[Access]:
         try:
             report = DarshanReport(str(path), read_all=False)
         except RuntimeError as error:
-            # The rest of it is gone, and has complained, when this block ends.
+            # Not raised here: the report's destructor prints while stderr is quiet.
             reason = str(error)
     if reason is not None:
         raise InputError(f"not a Darshan log: {reason}")
@@ -182,7 +188,7 @@ def _darshan_accesses(path: Path) -> Iterator[Access]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Let nobody write to standard error: Darshan's own library does."""
+    """Discard standard error, to which Darshan's C library prints."""
     kept = os.dup(2)
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 2)
@@ -206,6 +212,6 @@ def _segments(record: Any, file: str) -> Iterator[Access]:
                 offset=segment["offset"],
                 size=segment["length"],
                 start=start,
-                # Clocks of old runtimes step back by microseconds.
+                # Clocks of old runtimes may step back by microseconds.
                 end=max(start, segment["end_time"]),
             )

@@ -15,10 +15,14 @@ from penstock.workloads import get_workload
     ("workload", "setting", "message"),
     [
         ("synthetic", "applications=100000000", "applications: 100000000 is out of"),
-        ("synthetic", "horizon=1e12", "horizon: 1e+12 s are"),
+        ("synthetic", "horizon=1e12", "horizon: 1e+12 s give"),
         # No application has too many iterations: all of them together have.
-        ("synthetic", "horizon=4e9", "applications (at most 100,000,000 fit"),
-        ("io-sets", "horizon=1e12", "horizon: 1e+12 s are"),
+        (
+            "synthetic",
+            "horizon=4e9",
+            "applications (give a shorter horizon: at most 100,000,000",
+        ),
+        ("io-sets", "horizon=1e12", "horizon: 1e+12 s give"),
         ("striped", "applications=100000000", "applications: 100000000 is out of"),
         ("striped", "targets=100000000", "targets: 100000000 is out of range"),
         ("microbenchmark", "requests=100000000000", "requests: 100000000000 is out"),

@@ -101,5 +101,5 @@ def test_an_unknown_algorithm_lists_the_known_ones(key: str) -> None:
 
 
 def test_a_load_that_cannot_be_made() -> None:
-    with pytest.raises(InputError, match="cannot make a load of 3"):
+    with pytest.raises(InputError, match="cannot have an I/O-load of 3"):
         get_workload("striped", ["load=3"])

@@ -229,13 +229,13 @@ def test_settings_by_name_and_by_symbol() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"load": 3.0}, "60 applications cannot make a load of 3 on 20 targets"),
+        ({"load": 3.0}, "60 applications cannot have an I/O-load of 3 on 20 targets"),
         ({"load": 4.0}, "less than K / N = 3"),
         ({"load": 0.0}, "more than 0"),
         ({"load": -1.0}, "more than 0"),
         ({"load": float("nan")}, "load: nan is out of range"),
         ({"applications": 20}, "less than K / N = 1"),
-        ({"applications": 481}, "481 applications on 480 nodes"),
+        ({"applications": 481}, "481 applications do not fit on 480 nodes"),
         ({"applications": 0}, "applications: 0 is out of range"),
         ({"targets": 0}, "targets: 0 is out of range"),
         ({"compute_nodes": 0}, "compute_nodes: 0 is out of range"),

@@ -46,11 +46,11 @@ def test_a_real_darshan_log() -> None:
 @pytest.mark.parametrize(
     ("line", "what"),
     [
-        ("0,a,append,0,1,0,1", "operation 'append' (read or write)"),
+        ("0,a,append,0,1,0,1", "operation 'append' is unknown"),
         ("-1,a,read,0,1,0,1", "process -1 is negative"),
-        ("0,,read,0,1,0,1", "no file is named"),
-        ("0,a,read,-4,1,0,1", "no file has 1 bytes at -4"),
-        ("0,a,read,9223372036854775807,1,0,1", "no file has 1 bytes at"),
+        ("0,,read,0,1,0,1", "the file name is empty"),
+        ("0,a,read,-4,1,0,1", "1 bytes at offset -4 are not in any file"),
+        ("0,a,read,9223372036854775807,1,0,1", "1 bytes at offset"),
         ("0,a,read,0,1,2,1", "from 2 s to 1 s"),
         ("0,a,read,0,1,0,inf", "from 0 s to inf s"),
         ("0,a,read,0,many,0,1", "not a number"),

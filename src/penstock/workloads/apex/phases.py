@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: MIT
-"""The phases of an APEX job (papers/1 section 6.3.1), and what is left of them.
+"""The phases of an APEX job (bandwidth sharing, section 6.3.1).
 
 Rule
-    A job reads its input, then works and checkpoints in turn, a checkpoint after
-    every 3,600 s of work; it works the rest and writes its output. Volumes are
-    fractions (of the table) of its memory, nodes x memory of a node.
+    A job reads its input. Then it writes a checkpoint after every 3,600 s of work,
+    does the rest of its work, and writes its output. Volumes are fractions of the
+    memory of the job (nodes x memory of a node); the table gives the fractions.
 
 Readings
     - The duration of a job includes its I/O in dedicated mode: work = duration -
-      volumes / b_i, with as many checkpoints as fit. So a job that is never delayed
-      ends as scheduled, and none ends inside a window of its schedule.
-    - When a window begins, a job is where it would be in dedicated mode. The phase
-      under way goes on: of an operation, the volume that is left is posted.
-    - There is no operation where the table has no volume (the input of CESM, the
-      checkpoints of MILC).
+      volumes / b_i, with as many checkpoints as fit. A job that is never delayed
+      therefore ends as scheduled, and no job ends inside a window of its schedule.
+    - When a window begins, a job has made the progress of dedicated mode. The current
+      phase continues; of a current operation, the remaining volume is posted.
+    - Where the table has no volume (the input of CESM, the checkpoints of MILC), there
+      is no operation.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ __all__ = ["job_phases", "phases_left"]
 def job_phases(
     kind: JobClass, nodes: int, duration: float, host: Machine
 ) -> tuple[Column, Column]:
-    """Return works and volumes of a job: `duration` seconds in dedicated mode."""
+    """Return works (s) and volumes (bytes) of a job.
+
+    Together they take `duration` seconds in dedicated mode.
+    """
     memory = nodes * host.memory
     cap = host.platform.cap(nodes)
     read, written = kind.input * memory, kind.output * memory
@@ -48,7 +51,7 @@ def job_phases(
 def phases_left(
     work: Column, volume: Column, cap: float, elapsed: float
 ) -> tuple[Column, Column]:
-    """Return what is left of the phases after `elapsed` seconds in dedicated mode."""
+    """Return the phases that remain after `elapsed` seconds in dedicated mode."""
     lengths = np.empty(2 * len(volume) + 1)
     lengths[0::2] = work
     lengths[1::2] = volume / cap

@@ -1,28 +1,31 @@
 # SPDX-License-Identifier: MIT
-"""A schedule of APEX jobs: drawn at random, placed first fit (papers/1 6.3.1).
+"""A batch schedule of random APEX jobs, placed first fit.
+
+Bandwidth sharing, section 6.3.1.
 
 Rule
-    Of a class, ``share x nodes x 2 days / (walltime x nodes of a mean job)`` jobs are
-    wanted. Draw a class with probability proportional to (wanted - placed)+ and a
-    job of it; place the job at the first instant from which its nodes are free for
-    its whole duration. End when every class is within 10 % of its number and the
-    first free slot is past `days`. The cores and the duration of a job are those of
-    its class with noise: noisy(v) = max(.95 v, N(v, .1 v)).
+    The wanted number of jobs of a class is
+    ``share x nodes x 2 days / (walltime x nodes of a mean job)``. Draw a class with
+    probability proportional to (wanted - placed)+ and a job of this class. Place the
+    job at the first instant from which its nodes are free for its whole duration. Stop
+    when every class is within 10 % of its wanted number and the first free slot is
+    later than `days`. Cores and duration of a job are those of its class with noise:
+    noisy(v) = max(.95 v, N(v, .1 v)).
 
 Readings
-    - Only counts of nodes are kept: a schedule that never uses more nodes than there
-      are can be given nodes, each job the same ones for all its time (jobs are
-      intervals; take them in the order of their begins).
+    - Only the number of free nodes is tracked. If a schedule never uses more nodes than
+      exist, every job can be assigned fixed nodes: jobs are intervals, so assign nodes
+      in the order of their begins.
     - The first free slot is the first instant at which the smallest job that the
       noise admits (.95 v), of any class, would be placed.
-    - Durations are whole seconds, rounded up, as in the authors' program: what
-      happens at one instant does so exactly.
-    - Twice `days`: the authors' program wants the jobs of 180 days, since the shares
-      of the table sum to 0.48 (NERSC) and 0.36 (TRILAB) only. When all of them are
-      placed and there is a free slot still, every number wanted grows by a tenth,
-      which keeps the mix.
-    - A class is also within 10 % if it is less than one job off: neither 4 nor 5 is
-      within 10 % of 4.49 (VPIC on M_2).
+    - Durations are whole seconds, rounded up, as in the authors' program. Events at
+      the same instant are therefore exactly equal.
+    - The factor 2 of `days`: the authors' program wants the jobs of 180 days, because
+      the shares of the table sum to only 0.48 (NERSC) and 0.36 (TRILAB). When all jobs
+      are placed and a slot is still free, every wanted number grows by a tenth, which
+      keeps the mix.
+    - A class is also balanced if its number differs by less than one job: neither 4
+      nor 5 is within 10 % of 4.49 (VPIC on M_2).
 """
 
 from __future__ import annotations
@@ -50,16 +53,16 @@ _SPREAD: Final = 0.1
 _TOLERANCE: Final = 0.1
 _GROWTH: Final = 1.1
 _DAY_S: Final = 86_400.0
-#: Jobs for which random numbers are drawn at once.
+#: Number of jobs whose random numbers are drawn at once.
 _BLOCK: Final = 4096
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Schedule:
-    """Jobs in the order in which they were placed."""
+    """The jobs of a schedule, in the order of their placement."""
 
     kind: _Indices
-    """Number of the class of every job."""
+    """Index of the class of every job."""
     nodes: _Indices
     begin: Column
     """Instant at which every job begins (s)."""
@@ -67,10 +70,10 @@ class Schedule:
     """Instant at which every job ends if nothing delays it (s)."""
 
     def windows(self, days: float) -> NDArray[np.float64]:
-        """Return [begin, end] of the windows within [0, days], the longest first.
+        """Return [begin, end] of the windows within [0, days], longest first.
 
-        A window lies between two instants at which a job begins or ends, with none
-        between them. Of two windows of the same length, the earlier is first.
+        A window is the interval between two consecutive begins or ends of jobs. Of two
+        windows with the same length, the earlier one comes first.
         """
         events = np.unique(np.concatenate([self.begin, self.end]))
         events = events[events <= days * _DAY_S]
@@ -79,7 +82,7 @@ class Schedule:
 
 
 class _Mix(NamedTuple):
-    """The classes as columns, and how far each of them is."""
+    """The classes as columns, with the numbers of wanted and placed jobs."""
 
     need: Column
     """Nodes of a mean job, not rounded."""
@@ -88,22 +91,22 @@ class _Mix(NamedTuple):
     wanted: Column
     placed: _Indices
     first: _Indices
-    """Interval of the profile before which not even the smallest job fits."""
+    """First interval of the profile in which the smallest job of the class may fit."""
 
 
 class _Profile(NamedTuple):
-    """Free nodes over time: `free[k]` from `times[k]` to the next, or for ever."""
+    """Free nodes over time: `free[k]` nodes from `times[k]` to `times[k + 1]`."""
 
     times: Column
     free: _Indices
     size: _Indices
-    """How many intervals there are, in its only cell."""
+    """Number of intervals, as an array with one entry."""
 
 
 def wanted_jobs(
     classes: Sequence[JobClass], machine: Machine, days: float
 ) -> list[float]:
-    """Return how many jobs of every class are wanted at first."""
+    """Return the initial wanted number of jobs of every class."""
     node_seconds = machine.nodes * 2.0 * days * _DAY_S
     mean_nodes = [math.ceil(c.cores / machine.cores_per_node) for c in classes]
     return [
@@ -130,7 +133,7 @@ def draw_schedule(
         choices = generator.uniform(size=_BLOCK)
         noise = np.maximum(_FLOOR, generator.normal(1.0, _SPREAD, size=(2, _BLOCK)))
         if noise[0].max() * mix.need.max() > machine.nodes:
-            # On the machines of the paper: more than 30 standard deviations.
+            # On the machines of the paper this takes more than 30 standard deviations.
             raise InternalError(f"a job does not fit on {machine.nodes} nodes")
         profile = _with_room(profile, _BLOCK)
         whole = np.empty((2, _BLOCK), dtype=np.int64)
@@ -143,7 +146,7 @@ def draw_schedule(
 
 
 def _with_room(profile: _Profile, count: int) -> _Profile:
-    """Return `profile` with room for `count` intervals more."""
+    """Return `profile` with space for `count` more intervals."""
     size = int(profile.size[0])
     times, free = np.empty(size + count), np.empty(size + count, dtype=np.int64)
     times[:size], free[:size] = profile.times[:size], profile.free[:size]
@@ -160,7 +163,7 @@ def _fill(
     whole: NDArray[np.int64],
     times: NDArray[np.float64],
 ) -> int:
-    """Place a job per random number; return how many it took to be done.
+    """Place one job per random number; return the number of placed jobs.
 
     Writes class and nodes of every job to `whole`, begin and end to `times`.
     """
@@ -181,7 +184,7 @@ def _fill(
 
 @kernel
 def _is_balanced(mix: _Mix) -> bool:
-    """Tell whether every class is within 10 % of its number, or within one job."""
+    """Return True if every class is within 10 % of its wanted number, or one job."""
     for c in range(len(mix.wanted)):
         off = abs(mix.placed[c] - mix.wanted[c])
         if off >= 1.0 and off > _TOLERANCE * mix.wanted[c]:
@@ -191,7 +194,7 @@ def _is_balanced(mix: _Mix) -> bool:
 
 @kernel
 def _choose(mix: _Mix, share: float) -> int:
-    """Return the class at `share`, 0 to 1, of the jobs that are left to place."""
+    """Return the class at the fraction `share` of the jobs that remain to be placed."""
     left = 0.0
     while left == 0.0:
         for c in range(len(mix.wanted)):
@@ -213,7 +216,7 @@ def _choose(mix: _Mix, share: float) -> int:
 
 @kernel
 def _first_free_slot(mix: _Mix, profile: _Profile) -> float:
-    """Return when the smallest job of any class would begin."""
+    """Return the earliest possible begin of the smallest job of any class."""
     slot = np.inf
     for c in range(len(mix.first)):
         _advance(mix, profile, c)
@@ -223,11 +226,11 @@ def _first_free_slot(mix: _Mix, profile: _Profile) -> float:
 
 @kernel
 def _advance(mix: _Mix, profile: _Profile, c: int) -> None:
-    """Move `first` of class `c` to where its smallest job would be placed.
+    """Set `first` of class `c` to the interval in which its smallest job would begin.
 
-    Nodes are only taken, so that no job of the class can begin earlier from now on:
-    what is full is searched once. (Where an interval is added before `first`, that
-    is one interval too early, which does no harm.)
+    Nodes are never freed, so no job of the class can begin earlier from now on, and
+    full intervals are searched only once. If an interval is inserted before `first`,
+    the search begins one interval too early, which is harmless.
     """
     nodes = math.ceil(mix.need[c] * _FLOOR)
     duration = float(math.ceil(mix.walltime[c] * _FLOOR))
@@ -236,9 +239,10 @@ def _advance(mix: _Mix, profile: _Profile, c: int) -> None:
 
 @kernel
 def _earliest(profile: _Profile, k: int, nodes: int, duration: float) -> int:
-    """Return the first interval from `k` on at whose begin a job can begin.
+    """Return the first interval from `k` on at which a job can begin.
 
-    NOTE: a job that begins as early as possible begins where nodes become free.
+    NOTE: the earliest possible begin is always the begin of an interval, because that
+    is where nodes become free.
     """
     j = k
     while j < profile.size[0] and profile.times[j] < profile.times[k] + duration:
@@ -250,7 +254,7 @@ def _earliest(profile: _Profile, k: int, nodes: int, duration: float) -> int:
 
 @kernel
 def _reserve(profile: _Profile, k: int, nodes: int, duration: float) -> None:
-    """Take `nodes` for `duration` from the begin of interval `k` on."""
+    """Reserve `nodes` for `duration`, starting at the begin of interval `k`."""
     times, free = profile.times, profile.free
     size = int(profile.size[0])
     end = times[k] + duration

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""The tables of the APEX workload: classes of jobs, and the machines M_t.
+"""The tables of the APEX workload: job classes, and the machines M_t.
 
-Source: ``data/apex.csv`` and ``data/platform.csv``, the encoding of the APEX
-Workflows report by the authors of papers/1 (lucasperotin/stochasticIO).
+Source: ``data/apex.csv`` and ``data/platform.csv``, the encoding of the APEX Workflows
+report by the authors of bandwidth sharing (lucasperotin/stochasticIO).
 
-Machines (papers/1 section 6.3.1, alpha = 10): M_t has 2^(t/10) times the cores of
-Celio and 2^(t/10) / t times its storage bandwidth; M_0 is Celio. Readings: cores
-grow by nodes, whole ones (rounded up); a node keeps its cores, memory and network.
+Machines (bandwidth sharing, section 6.3.1, alpha = 10): M_t has 2^(t/10) times the
+cores of Celio and 2^(t/10) / t times its storage bandwidth; M_0 is Celio. Readings: the
+number of nodes grows, rounded up; a node keeps its cores, memory and network.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ class JobClass:
     cores: int
     """Mean number of cores of a job."""
     input: float
-    """Volume read at first, over the memory of the job."""
+    """Volume read at the begin, as a fraction of the memory of the job."""
     output: float
-    """Volume written at last, over the memory of the job."""
+    """Volume written at the end, as a fraction of the memory of the job."""
     checkpoint: float
-    """Volume of a checkpoint, over the memory of the job; 0: there are none."""
+    """Volume of a checkpoint, as a fraction of the memory; 0: no checkpoints."""
     period: float
     """Work between two checkpoints (s)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What the jobs run on."""
+    """The machine on which the jobs run."""
 
     nodes: int
     cores_per_node: int
     memory: float
-    """Of one node (bytes)."""
+    """Memory of one node (bytes)."""
     platform: Platform
 
 
@@ -90,7 +90,7 @@ def scaled_celio(age: int) -> Machine:
 
 
 def _rows(name: str) -> list[dict[str, str]]:
-    """Return the lines of a table of this package, without its comments."""
+    """Return the rows of a table of this package, without comments."""
     text = (files("penstock.workloads") / "data" / name).read_text("utf-8")
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     return list(csv.DictReader(lines))

@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: MIT
-"""The APEX workload of papers/1 section 6.3.1: NERSC or TRILAB jobs on machine M_t.
+"""The APEX workload: NERSC or TRILAB jobs on machine M_t.
 
-Jobs of the APEX table fill a machine for three months, first fit. An instance is one
-of the `windows` longest intervals of such a schedule in which no job begins or ends,
-and the jobs in it. Instance k: window k mod `windows` (0: the longest) of schedule
-k div `windows`.
+Bandwidth sharing, section 6.3.1. Jobs of the APEX table fill a machine for three
+months, first fit. An instance is one of the `windows` longest intervals of such a
+schedule in which no job begins or ends, with the jobs that run in it. Instance k is
+window k mod `windows` (0: the longest) of schedule k div `windows`.
 
 Rule
-    tau_i = T_begin: every job is as if new when the window begins.
+    tau_i = T_begin: the age of every job is counted from the begin of the window.
 
 Readings
-    - All jobs of a window count, those that only work in it too. (The authors'
-      program leaves these out, lets jobs end inside a window and adds noise to the
-      phases; the paper says none of this.)
-    - Windows lie within the first `days`, where the machine is full.
-    - Time is shifted: T_begin = 0.
+    - All jobs of a window count, even those without I/O in it. (The authors' program
+      leaves these out, lets jobs end inside a window, and adds noise to the phases; the
+      paper does not mention any of this.)
+    - Windows lie within the first `days`, in which the machine is full.
+    - Time is shifted so that T_begin = 0.
 
-What a job does is in `apex_phases`, how jobs are drawn and placed in
-`apex_schedule`, the table and the machines in `apex_data`.
+`phases` defines the phases of a job, `schedule` draws and places the jobs, and `table`
+holds the job classes and the machines.
 
-Seeds: schedule k of seed s uses the stream (s, k).
+Seeds: schedule k of seed s uses the random stream (s, k).
 """
 
 from __future__ import annotations
@@ -66,7 +66,10 @@ class Apex:
 
     @property
     def batch(self) -> int:
-        """Consecutive instances that share a schedule: best drawn by one process."""
+        """Number of consecutive instances with the same schedule.
+
+        One process should draw them, because drawing a schedule takes longest.
+        """
         return self.windows
 
     def instance(self, seed: int, index: int) -> Instance:
@@ -78,7 +81,7 @@ class Apex:
                 f"schedule {number} has {len(windows)} windows in {self.days:g} days, "
                 f"not {self.windows}",
                 where="windows",
-                remedy="ask for more days or fewer windows",
+                remedy="give more days or fewer windows",
             )
         begin, end = windows[rank].tolist()
         classes, host = job_classes(self.trace), scaled_celio(self.machine)
@@ -87,7 +90,7 @@ class Apex:
             _application(classes, host, schedule, job, begin)
             for job in running.tolist()
         )
-        # Sums of phases round: no job may end before the window by the last bit.
+        # Rounding in sums of phases must not let a job end before the window does.
         ends = [a.dedicated_times(host.platform.cap(a.nodes))[-1] for a in applications]
         window = Window(0.0, float(min(end - begin, *ends)))
         return Instance(host.platform, window, applications)
@@ -96,7 +99,7 @@ class Apex:
 def window_statistics(
     trace: str, machine: int, schedules: int, seed: int
 ) -> list[dict[str, float]]:
-    """Return a row for every window of some schedules: size, use and I/O pressure."""
+    """Return one row per window of the first schedules: size, usage, I/O pressure."""
     workload = Apex(trace=trace, machine=machine)
     instances = (
         workload.instance(seed, index) for index in range(schedules * workload.windows)
@@ -119,8 +122,8 @@ def _statistics(instance: Instance, host: Machine) -> dict[str, float]:
 def _schedule(
     trace: str, machine: int, days: float, seed: int, number: int
 ) -> tuple[Schedule, NDArray[np.float64]]:
-    """Return schedule `number` of `seed` and all its windows, the longest first."""
-    # Only here: it imports Numba, which the other workloads do without.
+    """Return schedule `number` of `seed` and all its windows, longest first."""
+    # Imported late: the module needs Numba, which the other workloads do not.
     from penstock.workloads.apex.schedule import draw_schedule  # noqa: PLC0415
 
     generator = default_rng(SeedSequence(seed, spawn_key=(number,)))
@@ -131,7 +134,7 @@ def _schedule(
 def _application(
     classes: Sequence[JobClass], host: Machine, schedule: Schedule, job: int, now: float
 ) -> Application:
-    """Return what is left of a job at the instant `now`."""
+    """Return the phases of a job that remain at the instant `now`."""
     kind = classes[schedule.kind[job]]
     nodes = int(schedule.nodes[job])
     begin, end = float(schedule.begin[job]), float(schedule.end[job])

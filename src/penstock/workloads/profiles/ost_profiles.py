@@ -1,24 +1,25 @@
 # SPDX-License-Identifier: MIT
-"""The OST profiles: a family fitted to real measurements, and 301 drawn from it.
+"""OST profiles: a family of curves fitted to measurements, and 301 random members.
 
-The 301 configurations that papers/2 measured on PlaFRIM (IOR, all writing one shared
-file) are not at hand. ``data/ost_profiles.csv`` is made here instead, from writes of
-one shared file on other machines (``data/ost_measurements.csv``).
+The 301 configurations that target allocation measured on PlaFRIM (IOR, one shared file)
+are not published. This module generates ``data/ost_profiles.csv`` instead, from
+measurements of one shared file on other machines (``data/ost_measurements.csv``).
 
-Family (the universal scalability law of Gunther): alone on n targets
+Family (universal scalability law of Gunther): alone on n targets
 
-    b(n) = b(1) n / (1 + sigma (n - 1) + kappa n (n - 1)),    sigma, kappa >= 0,
+    b(n) = b(1) n / (1 + sigma (n - 1) + kappa n (n - 1)),    sigma, kappa >= 0.
 
-sigma: what the targets cannot do side by side; kappa: what it costs to keep them in
-step. sigma = kappa = 0 is linear, sigma = 1 flat; kappa > 0 has a peak.
+sigma is the fraction that the targets cannot do in parallel; kappa is the cost of
+keeping them consistent. The curve is linear for sigma = kappa = 0, flat for sigma = 1,
+and has a peak for kappa > 0.
 
-Fit: n / b(n) is linear in 1, sigma, kappa over b(1); least squares of its relative
-error with no negative coefficient, over 1 to 10 targets.
+Fit: n / b(n) is linear in (1, sigma, kappa) / b(1). Non-negative least squares of the
+relative error, over 1 to 10 targets.
 
-Draw: one of the fitted configurations, each alike; b(1), sigma and kappa each times
-exp(s Z), Z standard normal, s the root mean square of log(fitted / measured): a drawn
-profile differs from a fitted one by as much as a fit does from its measurements.
-Profile i has the stream (seed, i) to itself.
+Draw: choose one of the fitted configurations uniformly. Multiply b(1), sigma and kappa
+each by exp(s Z), where Z is standard normal and s is the root mean square of
+log(fitted / measured). A random profile then differs from a fitted one by as much as a
+fit differs from its measurements. Profile i uses the random stream (seed, i).
 """
 
 from __future__ import annotations
@@ -45,18 +46,18 @@ __all__ = [
     "fit_scaling",
 ]
 
-#: How many profiles are drawn for ``data/ost_profiles.csv``, and from which seed.
+#: Number of profiles in ``data/ost_profiles.csv``, and the seed they are drawn with.
 COUNT: Final = 301
 SEED: Final = 2024
 
-#: Most targets in the fit: the smallest number at or above 8 in all its sources.
+#: Largest n in the fit: every source has measurements between 8 and this number.
 _MOST_FITTED: Final = 10
 _LONGEST: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """One member of the family."""
+    """One member of the family of curves."""
 
     single: float
     """b(1) (bytes/s)."""
@@ -72,30 +73,30 @@ class Scaling:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A configuration that was measured, and the member of the family nearest it."""
+    """A measured configuration with its nearest member of the family."""
 
     measurements: Measurements
     scaling: Scaling
 
     def error(self, low: int = 1, high: int = _MOST_FITTED) -> Column:
-        """Return fitted over measured, minus 1, where low <= n <= high."""
+        """Return fitted / measured - 1 for low <= n <= high."""
         targets, means = _within(self.measurements, low, high)
         return self.scaling.bandwidth(targets) / means - 1
 
     @property
     def determination(self) -> float:
-        """R^2: the part of the variance over n that the fit explains."""
+        """R^2: the fraction of the variance over n that the fit explains."""
         targets, means = _within(self.measurements, 1, _MOST_FITTED)
         left = self.scaling.bandwidth(targets) - means
         return 1 - float(np.sum(left**2) / np.sum((means - means.mean()) ** 2))
 
 
 def fit_scaling(targets: Sequence[int] | Column, bandwidth: Column) -> Scaling:
-    """Return the member of the family nearest to b(n) at some n (bytes/s)."""
+    """Return the member of the family nearest to the measured b(n) (bytes/s)."""
     n = np.asarray(targets, dtype=np.float64)
     if len(set(n.tolist())) < 3:
         raise InputError(
-            f"{len(n)} measurements for three parameters",
+            f"{len(n)} measurements are too few for three parameters",
             remedy="measure on at least three numbers of targets",
         )
     scale = float(bandwidth[0])
@@ -104,8 +105,8 @@ def fit_scaling(targets: Sequence[int] | Column, bandwidth: Column) -> Scaling:
     (first, *rest), _ = nnls(terms * weights[:, np.newaxis], np.ones_like(n))
     if not first > 0:
         raise InputError(
-            "no member of the family is near the measurements",
-            remedy="repeat those that stand out",
+            "no member of the family fits the measurements",
+            remedy="repeat the outliers",
         )
     sigma, kappa = (float(value / first) for value in rest)
     return Scaling(scale / float(first), sigma, kappa)
@@ -122,7 +123,7 @@ def fit_measurements() -> list[Fit]:
 def draw_profiles(
     fits: Sequence[Fit], count: int = COUNT, seed: int = SEED
 ) -> list[Profile]:
-    """Draw profiles b(1..8) from the family (the rule of this module's docstring)."""
+    """Draw profiles b(1..8) by the rule in the module docstring."""
     spread = _spread(fits)
     scalings = [item.scaling for item in fits]
     generators = [default_rng(stream) for stream in SeedSequence(seed).spawn(count)]
@@ -142,7 +143,7 @@ def _drawn(scalings: list[Scaling], spread: float, generator: Generator) -> Colu
 
 
 def _within(item: Measurements, low: int, high: int) -> tuple[Column, Column]:
-    """Return the n between two bounds, and the mean bandwidths there (bytes/s)."""
+    """Return the measured n from `low` to `high`, with mean bandwidths (bytes/s)."""
     targets = np.array(item.targets, dtype=np.float64)
     inside = (targets >= low) & (targets <= high)
     return targets[inside], np.array(item.means)[inside]

@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: MIT
-"""Four classes of profiles, and the one curve that stands for each of them.
+"""Four classes of profiles, and one representative curve per class.
 
-Classes (papers/2 section 2): more targets improve the bandwidth (ascent), harm it
-(descent), improve it up to a point (peak) or do not matter (neutral).
+Classes (target allocation, section 2): more targets improve the bandwidth (ascent),
+reduce it (descent), improve it up to a point (peak) or do not matter (neutral).
 
-Rule: look at b(1), b(2), b(4), b(8), ... and at the last n. A step up is a rise by
-more than 10 % of the value before, a step down a fall by more than 10 % of it.
+Rule: consider b(1), b(2), b(4), b(8), ... and the last n. A step up is an increase by
+more than 10 % of the previous value; a step down is a decrease by more than 10 %.
 
-- No step: neutral. Steps up only: ascent. Steps down only: descent.
-- Both: by where the largest of these values is: at the first n descent, at the last
-  ascent, else peak.
+- No step: neutral. Only steps up: ascent. Only steps down: descent.
+- Both: the position of the maximum decides: descent if it is the first of these n,
+  ascent if it is the last, otherwise peak.
 
-Curves (papers/2 section 6.2, Fig. 10): what an algorithm is told when it knows only
-the class. The paper says "polynomial regression"; read here as
+Curves (section 6.2, Figure 10): the profile that an algorithm receives if it knows only
+the class. The paper says "polynomial regression"; this is read as
 
     log b(n) - mean of log b  =  a0 + a1 x + a2 x^2 + a3 x^3,    x = log2 n,
 
-by least squares over all profiles of the class and all their n: every profile counts
-alike whatever its bandwidth, and the curve is positive by construction. It is scaled
-to the application's own b(1), the one bandwidth that a single run tells.
+by least squares over all profiles of the class and all n. Every profile has the same
+weight, whatever its bandwidth, and the curve is positive by construction. The curve is
+scaled to b(1) of the application, which a single run can measure.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _DEGREE = 3
 
 
 class ProfileShape(StrEnum):
-    """What more targets do to the bandwidth of an application."""
+    """Class of a profile: how more targets change the bandwidth."""
 
     ASCENT = "ascent"
     DESCENT = "descent"
@@ -49,9 +49,11 @@ class ProfileShape(StrEnum):
 
 
 def shape_of(profile: Column) -> ProfileShape:
-    """Return the class of b(1), b(2), ... (the rule of this module's docstring)."""
+    """Return the class of b(1), b(2), ... by the rule in the module docstring."""
     if not len(profile):
-        raise InputError("an empty profile", remedy="give the bandwidth on 1 target")
+        raise InputError(
+            "the profile is empty", remedy="give the bandwidth on 1 target"
+        )
     doublings = 2 ** np.arange((len(profile) - 1).bit_length() + 1)
     seen = profile[np.minimum(doublings, len(profile)) - 1]
     change = np.diff(seen) / seen[:-1]
@@ -64,21 +66,21 @@ def shape_of(profile: Column) -> ProfileShape:
 
 
 def class_profile(profile: Column, case: str = "io-nodes") -> Column:
-    """Return what is told of b(1), b(2), ... if only its class is known (bytes/s).
+    """Return the profile that represents the class of `profile` (bytes/s).
 
-    The curve of its class among the profiles of `case`, scaled to its b(1).
+    It is the curve of the class among the profiles of `case`, scaled to b(1).
     """
     shape = shape_of(profile)
     longest = len(profiles(case)[0].bandwidth)
     if len(profile) > longest:
         raise InputError(
-            f"a profile of {len(profile)} targets",
-            remedy=f"the curves of {case} end with {longest}",
+            f"the profile has {len(profile)} targets",
+            remedy=f"give at most {longest}, like the profiles of {case}",
         )
     heights = _curve(case, shape)(np.log2(np.arange(1, len(profile) + 1)))
-    told: Column = profile[0] * np.exp(heights - heights[0])
-    told.setflags(write=False)
-    return told
+    curve: Column = profile[0] * np.exp(heights - heights[0])
+    curve.setflags(write=False)
+    return curve
 
 
 def _by_maximum(seen: Column) -> ProfileShape:
@@ -90,7 +92,7 @@ def _by_maximum(seen: Column) -> ProfileShape:
 
 @cache
 def _curve(case: str, shape: ProfileShape) -> Polynomial:
-    """Return the logarithm of a class's bandwidth as a polynomial of log2 n."""
+    """Return the logarithm of the bandwidth of a class as a polynomial of log2 n."""
     members = [p.bandwidth for p in profiles(case) if shape_of(p.bandwidth) is shape]
     if not members:
         raise InputError(f"no profile of {case} is of the class {shape}")

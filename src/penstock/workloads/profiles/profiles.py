@@ -2,16 +2,16 @@
 """Bandwidth profiles: b(n) of an application alone on n = 1, 2, ... targets.
 
 A file of measurements is a CSV with the columns ``name``, ``targets`` (n) and
-``bandwidth`` (bytes/s, or with a unit: ``1.2 GiB/s``); other columns and lines that
-begin with ``#`` are passed over. Several lines of one name and n are repetitions:
-their mean counts. Between the n that were measured b(n) is linear; n = 1 must be
-there, and a profile ends with the largest n.
+``bandwidth`` (bytes/s, or with a unit: ``1.2 GiB/s``). Other columns and lines that
+begin with ``#`` are ignored. Several lines with the same name and n are repetitions,
+and their mean is used. Between measured n, b(n) is interpolated linearly. A measurement
+with n = 1 is required, and a profile ends with the largest n.
 
-Two sets of papers/2 section 5.1 come with penstock, both for n = 1..8:
+penstock contains two sets of profiles (target allocation, section 5.1), for n = 1..8:
 
 - "io-nodes": 189 scenarios measured on MareNostrum 4 at n = 1, 2, 4, 8;
-- "osts": 301 profiles FITTED AND GENERATED (`ost_profiles.py`); the
-  301 configurations that the paper measured on PlaFRIM are not among them.
+- "osts": 301 profiles FITTED AND GENERATED (`ost_profiles.py`); they are not the 301
+  configurations that the paper measured on PlaFRIM.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _FILES: Final = {"io-nodes": "io_node_profiles.csv", "osts": "ost_profiles.csv"}
 CASES: Final = tuple(_FILES)
 
 _COLUMNS: Final = ("name", "targets", "bandwidth")
-#: More targets than any storage has; a longer profile is a slip of the pen.
+#: Largest plausible number of targets; a larger one is a typing error.
 _MOST_TARGETS: Final = 100_000
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Profile:
-    """What one application gets from n targets."""
+    """The bandwidth of one application alone on n targets."""
 
     name: str
     bandwidth: Column
@@ -56,17 +56,17 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class Measurements:
-    """What was measured of one application."""
+    """The measurements of one application."""
 
     name: str
     line: int
-    """Where the file speaks of it first."""
+    """Line of the file with the first measurement."""
     runs: dict[int, list[float]]
     """n -> the bandwidth of every repetition (bytes/s)."""
 
     @property
     def targets(self) -> list[int]:
-        """The n that were measured, ascending."""
+        """The measured n, ascending."""
         return sorted(self.runs)
 
     @property
@@ -75,7 +75,7 @@ class Measurements:
         return [_mean(self.runs[n]) for n in self.targets]
 
     def profile(self) -> Profile:
-        """Return b(1), b(2), ... up to the largest n, linear between those measured."""
+        """Return b(1), b(2), ... up to the largest n, interpolated linearly."""
         if 1 not in self.runs:
             raise InputError(
                 f"{self.name!r} was not measured on 1 target",
@@ -87,7 +87,7 @@ class Measurements:
 
 
 def read_profiles(path: str | Path) -> tuple[Profile, ...]:
-    """Read a CSV of measurements; the profiles come in the order of the file."""
+    """Return the profiles of a CSV file of measurements, in the order of the file."""
     try:
         text = Path(path).read_text("utf-8-sig")
     except OSError as error:
@@ -112,7 +112,7 @@ def profiles(case: str) -> tuple[Profile, ...]:
 
 
 def measured(name: str) -> list[Measurements]:
-    """Return what a file of the package's ``data`` says, before interpolation."""
+    """Return the measurements of a file in ``data``, without interpolation."""
     return _parsed((files("penstock.workloads") / "data" / name).read_text("utf-8"))
 
 
@@ -130,12 +130,14 @@ def _parsed(text: str) -> list[Measurements]:
         item = found.setdefault(name, Measurements(name, line, {}))
         item.runs.setdefault(targets, []).append(bandwidth)
     if not found:
-        raise InputError("no measurements", remedy="add a line per measurement")
+        raise InputError(
+            "the file has no measurements", remedy="add a line per measurement"
+        )
     return list(found.values())
 
 
 def _rows(text: str) -> Iterator[tuple[int, list[str]]]:
-    """Return the lines that are no comment, each with its number."""
+    """Yield the line number and the cells of every line that is not a comment."""
     lines = ("" if line.startswith("#") else line for line in text.splitlines())
     reader = csv.reader(lines, strict=True)
     try:
@@ -146,14 +148,14 @@ def _rows(text: str) -> Iterator[tuple[int, list[str]]]:
         raise InputError(
             f"not CSV: {error}",
             where=f"line {reader.line_num}",
-            remedy="mend the quotes and commas",
+            remedy="correct the quotes and commas",
         ) from None
 
 
 def _place(header: list[str], column: str) -> int:
-    """Return where in a line the values of a column are."""
+    """Return the position of a column."""
     if header.count(column) != 1:
-        what = "missing" if column not in header else "there more than once"
+        what = "missing" if column not in header else "given more than once"
         raise InputError(
             f"column {column!r} is {what}",
             remedy=f"the first line must name {', '.join(_COLUMNS)}",
@@ -169,7 +171,7 @@ def _record(row: list[str], width: int, places: list[int]) -> tuple[str, int, fl
         )
     name, targets, bandwidth = (row[place] for place in places)
     if not name:
-        raise InputError("no name", remedy="say whose bandwidth it is")
+        raise InputError("the name is empty", remedy="name the application")
     return name, _whole(targets), _positive(bandwidth)
 
 
@@ -194,5 +196,5 @@ def _positive(text: str) -> float:
 
 
 def _mean(values: list[float]) -> float:
-    # Divided first: the sum of two numbers near the largest double would overflow.
+    # Divide first: the sum of two numbers near the largest double would overflow.
     return sum(value / len(values) for value in values)

@@ -72,12 +72,14 @@ def test_the_fit_is_the_best_member_nearby(bandwidth: list[float]) -> None:
 
 
 def test_too_few_measurements_are_refused() -> None:
-    with pytest.raises(InputError, match="2 measurements for three parameters"):
+    with pytest.raises(
+        InputError, match="2 measurements are too few for three parameters"
+    ):
         fit_scaling([1, 2], np.array([1.0, 2.0]))
 
 
 def test_measurements_without_any_order_are_refused() -> None:
-    with pytest.raises(InputError, match="no member of the family is near"):
+    with pytest.raises(InputError, match="no member of the family fits"):
         fit_scaling([1, 2, 4, 6, 9], np.array([1.0, 1.0, 1.0, 81.0, 20.0]))
 
 

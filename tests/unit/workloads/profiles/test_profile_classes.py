@@ -75,7 +75,7 @@ def test_classes_of_the_ost_profiles() -> None:
 
 
 def test_an_empty_profile_is_refused() -> None:
-    with pytest.raises(InputError, match="empty profile"):
+    with pytest.raises(InputError, match="profile is empty"):
         shape_of(np.array([]))
 
 
@@ -149,7 +149,7 @@ def test_what_is_told_is_positive_and_right_on_one_target(
 
 
 def test_longer_profiles_than_the_curves_are_refused() -> None:
-    with pytest.raises(InputError, match="the curves of io-nodes end with 8"):
+    with pytest.raises(InputError, match="at most 8, like the profiles of io-nodes"):
         class_profile(np.ones(9))
     with pytest.raises(InputError, match="unknown set of profiles 'tapes'"):
         class_profile(np.ones(8), "tapes")

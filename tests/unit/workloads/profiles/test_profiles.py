@@ -108,7 +108,7 @@ HEADER = "name,targets,bandwidth\n"
         ("", "column 'name' is missing (the first line must name name, targets, "
          "bandwidth)"),
         ("name,n,bandwidth\na,1,1\n", "column 'targets' is missing"),
-        ("name,targets,bandwidth,name\na,1,1,a\n", "'name' is there more than once"),
+        ("name,targets,bandwidth,name\na,1,1,a\n", "'name' is given more than once"),
         (HEADER, "no measurements"),
         (HEADER + "a,1,1\na,2,0\n", "line 3: '0' is not a positive bandwidth"),
         (HEADER + "# x\n\na,1,-5 MB/s\n", "line 4: '-5 MB/s' is not a positive"),
@@ -120,7 +120,7 @@ HEADER = "name,targets,bandwidth\n"
         (HEADER + "a,1.5,5\n", "line 2: '1.5' is not a number of targets"),
         (HEADER + "a,²,5\n", "line 2: '²' is not a number of targets"),
         (HEADER + f"a,{10**9},5\n", "line 2: '1000000000' is not a number of targets"),
-        (HEADER + ",1,5\n", "line 2: no name"),
+        (HEADER + ",1,5\n", "line 2: the name is empty"),
         (HEADER + "a,1\n", "line 2: 2 values under 3 columns"),
         (HEADER + "a,1,5,6\n", "line 2: 4 values under 3 columns"),
         (HEADER + 'a,1,"5\n', "line 2: not CSV"),
