@@ -2,6 +2,8 @@
 """The README is short and complete; `test_sessions.py` runs its sessions."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 from support.sessions import sessions
@@ -17,9 +19,24 @@ def test_it_shows_simulation_and_live_control() -> None:
         if "not run" not in session.marks
         for step in session.steps
     ]
-    assert len(commands) >= 5
-    for start in ("penstock compare", "penstock place"):
+    live = ("penstock serve", "penstock run", "penstock ctl status")
+    for start in ("penstock compare", *live):
         assert any(command.startswith(start) for command in commands), start
+
+
+def test_its_python_example_prints_what_it_shows() -> None:
+    example = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", README, re.DOTALL)
+    assert example
+    done = subprocess.run(
+        [sys.executable, "-c", example[1]],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == example[2]
 
 
 def test_commands_to_set_up_exist() -> None:

@@ -129,7 +129,7 @@ def slo_settings_from(document: Mapping[str, Any]) -> SloSettings:
         raise InputError(
             what,
             where=place.strip("`.") or "slo",
-            remedy="the file is described in docs/mount.md",
+            remedy="the file is described in docs/how-to/mount.md",
         ) from None
     slos = _slos(file.applications)
     if file.default is not None:
