@@ -86,7 +86,7 @@ def test_impossible_clients_are_refused() -> None:
         saturating("a", 1.0, processes=0)
     with pytest.raises(InputError, match="rate"):
         RateSegment(0.0, 1.0, 0.0)
-    with pytest.raises(InputError, match="stage"):
+    with pytest.raises(InputError, match="is empty"):
         RateSegment(1.0, 1.0, 1.0)
 
 
