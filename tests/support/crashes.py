@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from penstock.live.node.page import LEASE_MAX_S, Page
 from penstock.live.staging.drain import drain_folder
+from penstock.live.staging.drain_process import NamedDrain
 from penstock.live.staging.drainers import drain_beside
 from support.stages import Stage
 from support.waiting import LIMIT_S
@@ -107,11 +108,14 @@ def answers_in(told: bytes) -> list[int]:
 
 
 def drain_with_accidents(stage: Stage, chance: random.Random) -> None:
-    """Let drainers begin that are killed on the way."""
+    """Start drainers that are killed on the way."""
     for _ in range(chance.choice([0, 0, 1, 3])):
-        child = _in_child(stage.drain)
-        time.sleep(chance.random() * 0.004)
-        _end(child)
+        with NamedDrain(stage.journals) as drain:
+            pipe = drain._process.stdin
+            assert pipe is not None
+            for path in stage.journals.glob("*.journal"):
+                pipe.write(os.fsencode(path.name) + b"\0")
+            time.sleep(chance.random() * 0.006)
 
 
 def seeds(first: int, count: int) -> list[int]:

@@ -19,7 +19,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.live.staging.drain import JournalState
+from penstock.live.staging.drain import JournalState, drain_folder
+from penstock.native.build import shim_path
 from support.crashes import (
     FILES,
     Draws,
@@ -29,6 +30,7 @@ from support.crashes import (
     killed,
     seeds,
 )
+from support.journals import HandMadeJournal, applied
 from support.stages import Stage
 from support.waiting import LIMIT_S
 
@@ -181,15 +183,75 @@ def _killed_at(stage: Stage, crasher: Path, call: str, when: int, seed: int) -> 
     return done.returncode != 0
 
 
+@pytest.fixture
+def strace() -> str:
+    """Return the program that traces others, or skip the test."""
+    probe = ["strace", "-o", "/dev/null", "true"]
+    if shutil.which("strace") is None or subprocess.run(probe, check=False).returncode:
+        pytest.skip("needs strace, and the right to trace")
+    return "strace"
+
+
+@pytest.mark.usefixtures("strace")
 @pytest.mark.parametrize("call", CALLS)
 def test_nothing_is_lost_by_a_kill_at_any_call(
     memory_stage: Stage, crasher: Path, call: str
 ) -> None:
-    probe = ["strace", "-o", "/dev/null", "true"]
-    if shutil.which("strace") is None or subprocess.run(probe, check=False).returncode:
-        pytest.skip("needs strace, and the right to trace")
     kills, when = 0, 1
     while _killed_at(memory_stage, crasher, call, when, seed=3):
         kills += 1
         when += 1 + when // 8
     assert kills > 0 or call == "ftruncate"
+
+
+#: What a process calls that drains a journal by name.
+DRAIN_CALLS = ("openat", "fcntl", "pwritev", "fdatasync", "unlinkat", "munmap")
+DRAIN_CALLS += ("mmap", "read", "write", "close", "newfstatat", "fstat")
+
+
+def _drainer_killed_at(journals: Path, strace: str, call: str, when: int) -> bool:
+    """Kill a drainer when it makes a call for the n-th time; False: it made fewer."""
+    variables = {
+        "LD_PRELOAD": str(shim_path()),
+        "PENSTOCK_STAGING": str(journals),
+        "PENSTOCK_DRAIN": "30000",
+        "PENSTOCK_DRAIN_NAMED": "1",
+    }
+    done = subprocess.run(
+        [
+            *(strace, "-qq", "-o", "/dev/null", "-e", f"trace={call}"),
+            *("-e", f"inject={call}:signal=KILL:when={when}"),
+            *(word for key in variables for word in ("-E", f"{key}={variables[key]}")),
+            "true",
+        ],
+        input=b"1-2.journal\0",
+        capture_output=True,
+        check=False,
+        timeout=LIMIT_S,
+    )
+    assert done.returncode in (0, -signal.SIGKILL)
+    return done.returncode != 0
+
+
+@pytest.mark.parametrize("call", DRAIN_CALLS)
+def test_nothing_is_lost_by_a_kill_of_a_drainer_at_any_call(
+    tmp_path: Path, strace: str, call: str
+) -> None:
+    """Some kills come before the journal is opened: the loader makes calls too."""
+    kills, when = 0, 1
+    while True:
+        made = HandMadeJournal(tmp_path / f"{when}", checked=True)
+        made.change(durable=1)
+        writes = [(place * 700, bytes([place + 1]) * 1000) for place in range(3)]
+        for offset, data in writes:
+            made.append(offset, data)
+        if not _drainer_killed_at(made.folder, strace, call, when):
+            break
+        reports = drain_folder(made.folder)
+        assert [report.state for report in reports] in ([], [JournalState.DRAINED])
+        assert made.file.read_bytes() == applied(writes)
+        assert made.left_over() == []
+        kills, when = kills + 1, when + 1
+    assert kills > 0
+    assert made.file.read_bytes() == applied(writes)
+    assert made.left_over() == []

@@ -18,7 +18,7 @@ import pytest
 
 from penstock.cli.live import drain
 from penstock.live.node.page import IoClass, Page
-from penstock.live.staging.drain import JournalState, look
+from penstock.live.staging.drain import JournalState, list_journals
 from penstock.live.staging.drainers import drain_beside
 from penstock.live.staging.journal import LAYOUT
 from penstock.native.build import SOURCES
@@ -94,7 +94,7 @@ def test_what_is_written_is_staged_and_not_in_the_file(
     stage: Stage, writer: subprocess.Popen[bytes]
 ) -> None:
     assert (stage.folder / "a").read_bytes() == b""
-    (found,) = look(stage.journals)
+    (found,) = list_journals(stage.journals)
     assert (found.state, found.pending_bytes) == (JournalState.LIVE, len(STAGED))
     assert found.process == writer.pid
     assert found.file == str(stage.folder / "a")
@@ -159,7 +159,9 @@ def test_the_next_program_drains_what_a_dead_one_has_left(
     stage: Stage, writer: subprocess.Popen[bytes]
 ) -> None:
     _killed(writer)
-    assert [found.state for found in look(stage.journals)] == [JournalState.ORPHAN]
+    assert [found.state for found in list_journals(stage.journals)] == [
+        JournalState.ORPHAN
+    ]
     assert stage.run("cat", "a").stdout == STAGED
     assert stage.left_over() == []
 
@@ -338,7 +340,7 @@ def test_a_late_error_is_told_by_fsync_and_close(
     assert done.stdout.split() == [b"1048576", *[b"ENOSPC"] * 3]
     (left,) = stage.left_over()
     assert left.endswith(".failed")
-    (found,) = look(stage.journals)
+    (found,) = list_journals(stage.journals)
     assert (found.state, found.reason) == (
         JournalState.FAILED,
         os.strerror(errno.ENOSPC),

@@ -69,10 +69,8 @@ def test_who_closes_every_descriptor_unseen_ends_and_loses_nothing(
 
 OFF_AND_ON = """
 import os, sys
-from pathlib import Path
 from penstock import bbio
-from penstock.live.staging.drain import drain_folder
-drain_folder(Path(sys.argv[1]))
+bbio.finalize()
 bbio.init(sys.argv[1], "1 MiB")
 fd = os.open("a", os.O_WRONLY | os.O_CREAT, 0o600)
 os.write(fd, b"before")

@@ -67,7 +67,7 @@ def test_only_wrapped_calls_and_hints_are_exported_and_all_of_them(
 ) -> None:
     hints = {"penstock_phase_begin", "penstock_phase_end"}
     words = ("init", "enable", "disable", "flush", "finalize", "on_flush")
-    staging = {f"penstock_bbio_{word}" for word in words} | {"penstock_stand_aside"}
+    staging = {f"penstock_bbio_{word}" for word in words}
     # What programs made for older libraries call instead of stat.
     kinds = ("x", "lx", "fx")
     old = {f"__{kind}stat{bits}" for kind in kinds for bits in ("", "64")}

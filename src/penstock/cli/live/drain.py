@@ -46,17 +46,17 @@ def main(arguments: argparse.Namespace) -> int:
     """Drain, and say what was done."""
     from penstock.live.staging.drain import (
         JournalState,
+        count_failed,
         default_folder,
         drain_folder,
-        look,
-        put_aside,
+        list_journals,
     )
 
     folder = Path(arguments.folder) if arguments.folder else default_folder()
     if arguments.folder is None and not folder.exists():
         found = []  # Nobody has staged anything.
     elif arguments.show:
-        found = look(folder)
+        found = list_journals(folder)
     else:
         found = drain_folder(folder, failed=arguments.failed)
     if arguments.json:
@@ -65,7 +65,7 @@ def main(arguments: argparse.Namespace) -> int:
         )
     if arguments.json != "-":
         said_of_all = arguments.show or arguments.failed
-        aside = 0 if said_of_all else put_aside(folder)
+        aside = 0 if said_of_all else count_failed(folder)
         sys.stdout.write(_text(found, aside, arguments.folder))
     return int(not arguments.show and any(f.state is JournalState.KEPT for f in found))
 

@@ -1,61 +1,61 @@
 # SPDX-License-Identifier: MIT
-"""Draining journals: what programs have staged, or left behind, goes to its files.
+"""List the journals of a folder, and have them drained: ``penstock drain``.
 
-A journal is drained whoever wrote it: of a living program in the background, of one
-that has died because nobody else will. The file is found by the writer's own
-descriptors or by its path, and must be the one that was staged: device, inode and time
-of birth are compared. What cannot be drained stays, and is said.
+The preload library drains, in a process of its own (`drain_process`); here journals are
+found, put in order and reported. A journal that cannot be drained is kept, and its
+report has the reason.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import errno
 import os
 import re
-import stat
-import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from penstock.errors import InputError, PenstockError, UnavailableError
+from penstock.errors import InputError, PenstockError
+from penstock.live.staging.drain_process import NamedDrain
 from penstock.live.staging.drainers import MEMORY
-from penstock.live.staging.journal import Flag, Identity, Journal
+from penstock.live.staging.journal import FAILED, Flag, Journal
 
 __all__ = [
     "JournalReport",
     "JournalState",
+    "count_failed",
     "default_folder",
     "drain_folder",
-    "identity_of",
-    "look",
-    "put_aside",
+    "list_journals",
 ]
 
-#: Who holds the lock is waited for, since its last step, at most (s) ...
-_PATIENCE_S: Final = 30.0
-#: ... with looks in between (s).
-_NAP_S: Final = 0.002
-#: A journal that is being made, by a process.
-_FRESH: Final = re.compile(r"\.new-([0-9a-f]{1,16})-[0-9a-f]+")
-_STATX_BTIME: Final = 0x800
-_AT_EMPTY_PATH: Final = 0x1000
+#: Name of a journal that a process is making: nothing is in it yet.
+_UNFINISHED: Final = re.compile(r"\.new-([0-9a-f]{1,16})-[0-9a-f]+")
+#: Error numbers that the library answers with for reasons of its own.
+_REASONS: Final = {
+    errno.ENOENT: "the file is not there any more (the journal is kept)",
+    errno.ESTALE: "another file has its name now (the journal is kept)",
+    errno.EUCLEAN: "a record is damaged",
+    errno.ECANCELED: "it was put aside after an error (penstock drain --failed)",
+    errno.EBUSY: "its program drains it by itself (on_flush)",
+    errno.EAGAIN: "another process holds it",
+    errno.EINTR: "the process that drained it was killed",
+}
 
 
 class JournalState(StrEnum):
-    """What is the matter with a journal."""
+    """State of a journal."""
 
     #: Its writer lives.
     LIVE = "live"
-    #: Its writer has ended, or has closed the file without waiting.
+    #: Its writer has ended, or has closed the file without waiting for the drain.
     ORPHAN = "orphan"
-    #: All that was in it is in the file.
+    #: All its data are in the file.
     DRAINED = "drained"
-    #: A program was told of an error, and it was put aside.
+    #: It was put aside after an error that its program was told of.
     FAILED = "failed"
     #: It cannot be drained now.
     KEPT = "kept"
@@ -68,15 +68,14 @@ class JournalReport:
     Parameters
     ----------
     journal, file
-        Where it is, and the staged file as far as it can be read.
-    state
-        What is the matter with it.
+        Paths of the journal and of the staged file; the latter is empty if the journal
+        cannot be read.
     pending_bytes, drained_bytes
-        Data that are not in the file yet, and data that this drain has written.
+        Data that are not in the file yet, and data that were drained just now.
     process
-        The writer; 0 if the journal cannot be read.
+        Number of the writer; 0 if the journal cannot be read.
     reason
-        Why it is kept, or why it failed.
+        Why the journal is kept, or why it failed.
     """
 
     journal: Path
@@ -94,33 +93,41 @@ def default_folder() -> Path:
     return Path(named) if named else Path(f"{MEMORY}{os.geteuid()}")
 
 
-def look(folder: Path) -> list[JournalReport]:
-    """Return all journals in a folder, without touching any."""
-    return [_examined(path) for path in _journals(folder, failed=True)]
+def list_journals(folder: Path) -> list[JournalReport]:
+    """Report all journals in a folder, without changing any."""
+    return _reports(_paths(folder, failed=True), _present_state)
 
 
 def drain_folder(folder: Path, *, failed: bool = False) -> list[JournalReport]:
-    """Drain all journals in a folder; what cannot be drained is kept, with a reason.
+    """Drain all journals in a folder, in the order of their names.
 
     Parameters
     ----------
     failed
-        Whether to try those again that were put aside after an error.
+        Whether to drain those too that were put aside after an error.
+
+    Raises
+    ------
+    InputError
+        If there is no such folder, or no preload library. No journal was touched.
     """
-    _stand_aside()
-    _sweep(folder)
-    return [_drained(path) for path in _journals(folder, failed=failed)]
+    paths = _paths(folder, failed=failed)
+    _remove_unfinished(folder)
+    if not paths:
+        return []
+    with NamedDrain(folder) as process:
+        return _reports(paths, lambda journal: _drain(journal, process))
 
 
-def put_aside(folder: Path) -> int:
+def count_failed(folder: Path) -> int:
     """Return how many journals were put aside after an error."""
-    return sum(1 for _ in folder.glob("*.failed"))
+    return sum(1 for _ in folder.glob(f"*{FAILED}"))
 
 
 # --- Finding --------------------------------------------------------------------------
 
 
-def _journals(folder: Path, *, failed: bool) -> list[Path]:
+def _paths(folder: Path, *, failed: bool) -> list[Path]:
     try:
         paths = sorted(folder.iterdir())
     except OSError as error:
@@ -129,211 +136,83 @@ def _journals(folder: Path, *, failed: bool) -> list[Path]:
             where=str(folder),
             remedy="name the folder that programs stage into",
         ) from error
-    ends = (".journal", ".failed") if failed else (".journal",)
-    return [path for path in paths if path.name.endswith(ends)]
+    suffixes = (".journal", FAILED) if failed else (".journal",)
+    return [path for path in paths if path.name.endswith(suffixes)]
 
 
-def _stand_aside() -> None:
-    """If this process is staged itself: its writes must not wait for these journals."""
-    function = getattr(ctypes.CDLL(None), "penstock_stand_aside", None)
-    if function is not None:
-        function()
-
-
-def _sweep(folder: Path) -> None:
-    """Remove journals whose making was interrupted: nothing is in them."""
+def _remove_unfinished(folder: Path) -> None:
+    """Remove journals whose process died while it made them: nothing is in them."""
     for path in folder.glob(".new-*"):
-        made = _FRESH.fullmatch(path.name)
-        if made and not Path(f"/proc/{int(made[1], 16)}").exists():
+        name = _UNFINISHED.fullmatch(path.name)
+        if name and not Path(f"/proc/{int(name[1], 16)}").exists():
             with contextlib.suppress(OSError):
                 path.unlink()
 
 
-def _examined(path: Path) -> JournalReport:
-    try:
-        with Journal.open(path) as journal:
-            state = JournalState.LIVE if journal.is_alive else JournalState.ORPHAN
-            if path.suffix == ".failed":
-                state = JournalState.FAILED
-            return _found(journal, state, reason=_reason(journal.error))
-    except (PenstockError, OSError) as error:
-        return JournalReport(path, "", JournalState.KEPT, reason=_why(error))
+# --- Reporting ------------------------------------------------------------------------
 
 
-def _found(
-    journal: Journal, state: JournalState, *, drained: int = 0, reason: str = ""
+def _reports(
+    paths: list[Path], inspect: Callable[[Journal], JournalReport]
+) -> list[JournalReport]:
+    """Report every journal; one that another process has removed is left out."""
+    reports = []
+    for path in paths:
+        try:
+            with Journal.open(path) as journal:
+                reports.append(inspect(journal))
+        except FileNotFoundError:
+            continue
+        except PenstockError as error:
+            reason = f"{error.what} ({error.remedy})" if error.remedy else error.what
+            reports.append(JournalReport(path, "", JournalState.KEPT, reason=reason))
+        except OSError as error:
+            reason = error.strerror or str(error)
+            reports.append(JournalReport(path, "", JournalState.KEPT, reason=reason))
+    return reports
+
+
+def _present_state(journal: Journal) -> JournalReport:
+    state = JournalState.LIVE if journal.is_alive else JournalState.ORPHAN
+    if journal.path.suffix == FAILED:
+        state = JournalState.FAILED
+    reason = os.strerror(journal.error) if journal.error else ""
+    return _report(journal, state, reason=reason)
+
+
+def _drain(journal: Journal, process: NamedDrain) -> JournalReport:
+    before_bytes = journal.drained_bytes
+    error = process.drain(journal.path.name)
+    if error == 0 and not journal.is_alive and Flag.ASIDE in journal.flags:
+        # Another process has put it aside meanwhile.
+        error = 0 if journal.is_empty else errno.ECANCELED
+    if error == 0:
+        state = JournalState.LIVE if journal.is_alive else JournalState.DRAINED
+    else:
+        state = JournalState.LIVE if error == errno.EBUSY else JournalState.KEPT
+    drained_bytes = journal.drained_bytes - before_bytes
+    return _report(journal, state, drained_bytes, _reason(error, journal))
+
+
+def _reason(error: int, journal: Journal) -> str:
+    """Return in words why a journal was not drained; nothing if it was."""
+    if error == 0:
+        return ""
+    if error in _REASONS:
+        return _REASONS[error]
+    text = os.strerror(error)
+    return text if error == journal.error else f"the file cannot be written: {text}"
+
+
+def _report(
+    journal: Journal, state: JournalState, drained_bytes: int = 0, reason: str = ""
 ) -> JournalReport:
     return JournalReport(
         journal.path,
         str(journal.file),
         state,
         journal.pending_bytes,
-        drained,
+        drained_bytes,
         journal.process,
         reason,
     )
-
-
-def _reason(number: int) -> str:
-    return os.strerror(number) if number else ""
-
-
-def _why(error: PenstockError | OSError) -> str:
-    if isinstance(error, OSError):
-        return error.strerror or ""
-    return f"{error.what} ({error.remedy})" if error.remedy else error.what
-
-
-# --- The file behind a journal --------------------------------------------------------
-
-
-class _Statx(ctypes.Structure):
-    # Only what is needed; the kernel writes 256 bytes.
-    _fields_ = (
-        ("mask", ctypes.c_uint32),
-        ("before", ctypes.c_char * 76),
-        ("birth_s", ctypes.c_int64),
-        ("birth_ns", ctypes.c_uint32),
-        ("after", ctypes.c_char * 164),
-    )
-
-
-def identity_of(descriptor: int) -> Identity:
-    """Return which file a descriptor refers to."""
-    status = os.fstat(descriptor)
-    told = _Statx()
-    statx = getattr(ctypes.CDLL(None), "statx", None)
-    birth = 0
-    if statx is not None:
-        flags = (descriptor, b"", _AT_EMPTY_PATH, _STATX_BTIME, ctypes.byref(told))
-        if statx(*flags) == 0 and told.mask & _STATX_BTIME:
-            birth = told.birth_s * 10**9 + told.birth_ns
-    return Identity(status.st_dev, status.st_ino, birth)
-
-
-def _candidates(journal: Journal) -> Iterator[Path]:
-    """Yield where the file may be: behind the writer's descriptors, and by its path."""
-    if journal.is_alive:
-        wanted = journal.identity
-        with contextlib.suppress(OSError):
-            for link in Path(f"/proc/{journal.process}/fd").iterdir():
-                with contextlib.suppress(OSError):
-                    status = link.stat()
-                    if (status.st_dev, status.st_ino) == (wanted.device, wanted.inode):
-                        yield link
-    yield journal.file
-
-
-@contextlib.contextmanager
-def _opened(journal: Journal) -> Iterator[int]:
-    """Open the staged file for writing; an `InputError` if it is not to be found."""
-    reason = "the file is not there any more"
-    for path in _candidates(journal):
-        try:
-            descriptor = _open_to_write(path)
-        except OSError as error:
-            if error.errno != errno.ENOENT:
-                reason = f"the file cannot be written: {error.strerror}"
-            continue
-        try:
-            same_boot = journal.is_of_this_boot
-            if journal.identity.is_that_of(
-                identity_of(descriptor), same_boot=same_boot
-            ):
-                yield descriptor
-                return
-            reason = "another file has its name now"
-        finally:
-            os.close(descriptor)
-    raise InputError(reason, where=str(journal.file), remedy="the journal is kept")
-
-
-def _open_to_write(path: Path) -> int:
-    """Open a file, also one that its owner has made read-only."""
-    flags = os.O_WRONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
-    try:
-        return os.open(path, flags)
-    except PermissionError:
-        status = path.stat()
-        if status.st_uid != os.geteuid() or status.st_mode & stat.S_IWUSR:
-            raise
-    mode = stat.S_IMODE(status.st_mode)
-    path.chmod(mode | stat.S_IWUSR)
-    try:
-        return os.open(path, flags)
-    finally:
-        path.chmod(mode)
-
-
-# --- Draining -------------------------------------------------------------------------
-
-
-def _drained(path: Path) -> JournalReport:
-    try:
-        with Journal.open(path) as journal:
-            return _drain(journal)
-    except (PenstockError, OSError) as error:
-        return JournalReport(path, "", JournalState.KEPT, reason=_why(error))
-
-
-def _drain(journal: Journal) -> JournalReport:
-    before, reason = journal.drained_bytes, ""
-    try:
-        if Flag.ASKS in journal.flags and journal.is_alive:
-            state, reason = (
-                JournalState.LIVE,
-                "its program drains it by itself (on_flush)",
-            )
-        else:
-            _empty(journal)
-            gone = _retire(journal) or not journal.is_alive
-            state = JournalState.DRAINED if gone else JournalState.LIVE
-    except (PenstockError, OSError) as error:
-        state, reason = JournalState.KEPT, _why(error)
-    done = journal.drained_bytes - before
-    return _found(journal, state, drained=done, reason=reason)
-
-
-def _empty(journal: Journal) -> None:
-    _take_back(journal)
-    if not journal.is_empty:
-        with _opened(journal) as file:
-            _drain_to(journal, file)
-
-
-def _take_back(journal: Journal) -> None:
-    """After a restart of the machine, drain again what was not synced."""
-    if journal.is_of_this_boot or journal.is_alive:
-        return
-    with journal.locked() as held:
-        if held:
-            journal.go_back()
-
-
-def _drain_to(journal: Journal, file: int) -> None:
-    seen, deadline = -1, 0.0
-    while not _has_drained(journal, file):
-        if journal.drained_bytes != seen:
-            seen, deadline = journal.drained_bytes, time.monotonic() + _PATIENCE_S
-        if time.monotonic() > deadline:
-            raise UnavailableError("another process holds it", where=str(journal.path))
-        time.sleep(_NAP_S)
-
-
-def _has_drained(journal: Journal, file: int) -> bool:
-    """Drain all that is there; False if another process drains."""
-    while True:
-        # Other drainers have their turn after every step.
-        with journal.locked() as held:
-            if not held:
-                return False
-            if not journal.step(file):
-                if journal.is_damaged:
-                    raise InputError("a record is damaged", where=str(journal.path))
-                journal.settle(file)
-                return True
-
-
-def _retire(journal: Journal) -> bool:
-    with journal.locked() as held:
-        return held and journal.retire()

@@ -14,31 +14,27 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import pwd
-import shutil
 import stat
 import subprocess
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from penstock.errors import InputError, PenstockError, UnavailableError
+from penstock.errors import PenstockError, UnavailableError
+from penstock.live.staging.drain_process import start_drainer
 from penstock.live.staging.journal import drained_so_far
-from penstock.native.build import shim_path
 
 __all__ = ["MEMORY", "Drainer", "Leftover", "Sweeper", "drain_beside", "left_behind"]
 
 _LOG: Final = logging.getLogger("penstock.drain")
 #: Before the number of a user: the folder of its journals in memory.
 MEMORY: Final = "/dev/shm/penstock-"  # noqa: S108
-#: A drainer ends when it has drained nothing for this long (s).
-LINGER_S: Final = 5.0
 #: No two starts for one job are closer (s).
 _RETRY_S: Final = 5.0
 #: Users whose leftovers are drained at the same time,
@@ -49,9 +45,6 @@ _SWEEP_S: Final = 600.0
 _LOOK_S: Final = 0.2
 #: and how many folders of one user may wait for it.
 _MOST_WAITING: Final = 1000
-#: The program that loads the library, and the name that it goes by.
-_PROGRAM: Final = "true"
-_NAME: Final = "penstock-drain"
 _FAILURES: Final = (PenstockError, OSError, RuntimeError, subprocess.SubprocessError)
 
 
@@ -103,7 +96,7 @@ def drain_beside(
     page: Path, folder: Path, user: int, group: int
 ) -> subprocess.Popen[bytes]:
     """Start to drain the journals of the job that has this page."""
-    return _started(folder, user, group, {"PENSTOCK_PAGE": str(page)})
+    return start_drainer(folder, user, group, {"PENSTOCK_PAGE": str(page)})
 
 
 # --- What is left behind --------------------------------------------------------------
@@ -209,7 +202,7 @@ class Sweeper:
         if it.page is not None:
             variables["PENSTOCK_DRAIN_OF"] = f"{it.page[0]}:{it.page[1]}"
         before = _progress(it.folder)
-        process = _started(it.folder, it.user, it.group, variables)
+        process = start_drainer(it.folder, it.user, it.group, variables)
         deadline = time.monotonic() + _SWEEP_S
         while process.poll() is None and not self._closed.wait(_LOOK_S):
             if time.monotonic() > deadline:
@@ -221,57 +214,3 @@ class Sweeper:
                     )
                 self.sweep([it])
                 return
-
-
-# --- The process ----------------------------------------------------------------------
-
-
-def _started(
-    folder: Path, user: int, group: int | None, variables: Mapping[str, str]
-) -> subprocess.Popen[bytes]:
-    """Start the library in a process of a user."""
-    program = shutil.which(_PROGRAM)
-    if program is None:
-        raise InputError(f"there is no program `{_PROGRAM}`", remedy="check PATH")
-    rights = _rights(user, group)
-    # By its descriptor: the cache of who owns it is closed to other users.
-    library = os.open(shim_path(), os.O_RDONLY | os.O_CLOEXEC)
-    ours = {
-        "LD_PRELOAD": f"/proc/self/fd/{library}",
-        "PENSTOCK_STAGING": str(folder),
-        "PENSTOCK_DRAIN": f"{LINGER_S * 1e3:.0f}",
-    }
-    try:
-        return subprocess.Popen(  # noqa: S603 - it never begins
-            [_NAME],
-            executable=program,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            # Nothing else: the user can read it.
-            env={**ours, **variables},
-            cwd="/",
-            pass_fds=(library,),
-            start_new_session=True,
-            **rights,
-        )
-    finally:
-        os.close(library)
-
-
-def _rights(user: int, group: int | None) -> dict[str, Any]:
-    """Return what makes a process one of a user, with all groups of that user.
-
-    Never the group of a folder, which may be anybody's.
-    """
-    if user == os.geteuid():
-        return {}
-    try:
-        entry = pwd.getpwuid(user)
-    except KeyError:
-        if group is None:
-            raise InputError(f"user {user} is not known") from None
-        return {"user": user, "group": group, "extra_groups": []}
-    main = entry.pw_gid if group is None else group
-    groups = os.getgrouplist(entry.pw_name, entry.pw_gid)
-    return {"user": user, "group": main, "extra_groups": groups}

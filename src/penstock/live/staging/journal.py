@@ -1,28 +1,24 @@
 # SPDX-License-Identifier: MIT
-"""The journal of one staged file: what was written and is not in the file yet.
+"""Read the journal of one staged file: the data that are not in the file yet.
 
-The layout and the rules are those of ``native/stage/journal.h``; a test compares
-`LAYOUT`
-with it. Here journals are only read and drained: the preload library appends. A drain
-writes records to the file in order and then stores how far it came, so that doing it
-twice, or dying in between, does no harm. Who drains holds a lock that the kernel takes
-back when its holder dies.
+The preload library writes and drains journals; here they are only read, to be listed
+and reported. The layout is that of ``native/stage/journal.h`` (a test compares
+`LAYOUT` with it): a header of one page, then a ring of records. A position in the log
+only grows; it lies in the ring at ``(position - base) % capacity``. The records between
+`drained` and `appended` are to be written to the file.
 """
 
 from __future__ import annotations
 
 import ctypes
-import errno
 import fcntl
-import mmap
 import os
 import stat
 import struct
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from ctypes import Structure, c_char, c_uint32, c_uint64
-from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 from pathlib import Path
 from types import TracebackType
@@ -31,13 +27,12 @@ from typing import Final, Self
 from penstock.errors import InputError
 
 __all__ = [
+    "FAILED",
     "LAYOUT",
     "VERSION",
     "Flag",
-    "Identity",
     "Journal",
     "Lock",
-    "boot_number",
     "drained_so_far",
 ]
 
@@ -47,12 +42,12 @@ VERSION: Final = 1
 HEADER_BYTES: Final = 4096
 PATH_BYTES: Final = 3072
 RECORD_ALIGN: Final = 64
-#: No record, and no step of a drain, is longer.
+#: The most data that one record, or one step of a drain, has.
 RECORD_MAX_BYTES: Final = 4 << 20
+#: Ends the name of a journal that was put aside after an error.
+FAILED: Final = ".failed"
 
-#: Records that one step gathers, if they follow one another in the file too.
-_GATHERED: Final = 64
-_BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
+_OPEN_FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 class Lock(IntEnum):
@@ -65,18 +60,18 @@ class Lock(IntEnum):
 
 
 class Flag(IntFlag):
-    """What holds for a journal."""
+    """Marks that processes leave for each other in a journal."""
 
-    #: Another process uses the file: the writer is to write through.
+    #: Another process uses the file: the writer stages it no longer.
     THROUGH = 1
-    #: The program is to be called before a drain: while it lives, only it drains, and
-    #: who comes to use the file.
+    #: The program wants to be called before a drain. While it lives it drains itself;
+    #: only a process that opens the file drains it too.
     ASKS = 4
-    #: Put aside: whoever was draining it goes no further.
+    #: The journal was put aside after an error: drains that have begun stop.
     ASIDE = 8
 
 
-class _RecordWords(Structure):
+class _RecordHead(Structure):
     _fields_ = (
         ("mark", c_uint64),
         ("sequence", c_uint64),
@@ -120,84 +115,55 @@ class _Header(Structure):
 
 #: C name of a structure -> its counterpart here.
 LAYOUT: Final[dict[str, type[Structure]]] = {
-    "struct journal_record": _RecordWords,
+    "struct journal_record": _RecordHead,
     "struct journal_header": _Header,
 }
-_HEAD_BYTES: Final = ctypes.sizeof(_RecordWords)
-
-
-@dataclass(frozen=True)
-class Identity:
-    """Which file a journal is for.
-
-    Parameters
-    ----------
-    device, inode
-        As ``stat`` gives them; a device may have another number after a restart of the
-        machine.
-    birth_ns
-        When the file was made (ns since 1970); 0 if the file system does not say.
-    """
-
-    device: int
-    inode: int
-    birth_ns: int
-
-    def is_that_of(self, other: Identity, *, same_boot: bool) -> bool:
-        """Say whether two are of one file, as far as can be known."""
-        births = {self.birth_ns, other.birth_ns} - {0}
-        return (
-            self.inode == other.inode
-            and (not same_boot or self.device == other.device)
-            and len(births) < 2
-        )
-
-
-@dataclass
-class _Batch:
-    """Records of one step: they follow one another in the log and in the file."""
-
-    parts: list[memoryview]
-    offset: int
-    length: int
-    end: int
+_HEAD_BYTES: Final = ctypes.sizeof(_RecordHead)
 
 
 class Journal:
-    """A mapped journal; make one with `Journal.open`."""
+    """A journal that is open to be read; make one with `Journal.open`.
 
-    def __init__(self, path: Path, descriptor: int, header: mmap.mmap) -> None:
+    Every property reads the file again, so that it shows the present state. A journal
+    that was removed meanwhile can still be read.
+    """
+
+    def __init__(self, path: Path, descriptor: int) -> None:
         self.path = path
         self._descriptor = descriptor
-        self._header = _Header.from_buffer(header)
-        self._ring: memoryview | None = None
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Map a journal; an `InputError` if it is none, of another version or user."""
-        flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        """Open a journal.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is none (any longer): another process has drained and removed it.
+        InputError
+            If it cannot be read, is not a journal of this version, or belongs to
+            another user.
+        """
         try:
-            descriptor = os.open(path, flags)
+            descriptor = os.open(path, _OPEN_FLAGS)
+        except FileNotFoundError:
+            raise
         except OSError as error:
             raise InputError(
                 f"cannot open the journal: {error.strerror}", where=str(path)
             ) from error
-        try:
-            _refuse_others(path, os.fstat(descriptor))
-            journal = cls(path, descriptor, mmap.mmap(descriptor, HEADER_BYTES))
-            journal._examine()
-        except BaseException:
-            os.close(descriptor)
-            raise
+        with ExitStack() as stack:
+            stack.callback(os.close, descriptor)
+            journal = cls(path, descriptor)
+            journal._check()
+            stack.pop_all()
         return journal
 
     def close(self) -> None:
-        """Let the journal go; locks held here are released."""
+        """Close the journal."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
-        self.__dict__.pop("_ring", None)
-        self.__dict__.pop("_header", None)
 
     def __enter__(self) -> Self:
         return self
@@ -210,283 +176,121 @@ class Journal:
     ) -> None:
         self.close()
 
-    # --- What it says -----------------------------------------------------------------
+    # --- The header -------------------------------------------------------------------
 
     @property
     def file(self) -> Path:
-        """The staged file, where it was when the journal was made."""
-        return Path(os.fsdecode(self._header.path))
-
-    @property
-    def identity(self) -> Identity:
-        """Which file it is."""
-        header = self._header
-        return Identity(header.device, header.inode, header.birth_ns)
+        """Path of the staged file when the journal was made."""
+        return Path(os.fsdecode(self._header().path))
 
     @property
     def process(self) -> int:
-        """The process that wrote."""
-        return int(self._header.process)
+        """Number of the process that wrote the journal."""
+        return int(self._header().process)
 
     @property
     def flags(self) -> Flag:
-        """What holds for it."""
-        return Flag(self._header.flags)
+        """Marks that processes have left in the journal."""
+        return Flag(self._header().flags)
 
     @property
     def error(self) -> int:
-        """The number of the error that stopped the last drain; 0: none did."""
-        return int(self._header.error)
+        """Number of the error at which the last drain stopped; 0 if it succeeded."""
+        return int(self._header().error)
 
     @property
     def drained_bytes(self) -> int:
-        """Data that drains have written so far."""
-        return int(self._header.drained_bytes)
+        """Data that drains have written to the file so far."""
+        return int(self._header().drained_bytes)
 
     @property
     def is_empty(self) -> bool:
-        """Whether all that was written is in the file."""
-        return bool(self._header.drained == self._header.appended)
+        """Whether all data are in the file."""
+        header = self._header()
+        return bool(header.drained == header.appended)
 
     @property
     def is_alive(self) -> bool:
-        """Whether the writer lives and still uses it."""
-        return self._is_locked(Lock.LIFE)
+        """Whether the writer lives and still uses the journal."""
+        request = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, Lock.LIFE, 1, 0)
+        holder = fcntl.fcntl(self._descriptor, fcntl.F_OFD_GETLK, request)
+        return bool(struct.unpack_from("h", holder)[0] != fcntl.F_UNLCK)
 
-    @property
-    def is_of_this_boot(self) -> bool:
-        """Whether the machine has not been restarted since."""
-        boot = self._header.boot
-        return (int(boot[0]) << 64 | int(boot[1])) == boot_number()
+    def _header(self) -> _Header:
+        # Not mapped: a file that is cut while it is mapped would kill this process.
+        content = os.pread(self._descriptor, HEADER_BYTES, 0)
+        return _Header.from_buffer_copy(content.ljust(HEADER_BYTES, b"\0"))
 
-    @property
-    def pending_bytes(self) -> int:
-        """Data that are not in the file yet, as far as records are sound."""
-        return sum(length for _, length, _ in self._records())
-
-    def _examine(self) -> None:
-        header = self._header
-        if header.magic != MAGIC or header.version != VERSION:
+    def _check(self) -> None:
+        status = os.fstat(self._descriptor)
+        header = self._header()
+        readable = stat.S_ISREG(status.st_mode) and status.st_size >= HEADER_BYTES
+        if not readable or (header.magic, header.version) != (MAGIC, VERSION):
             raise InputError(
                 f"not a journal of version {VERSION}",
                 where=str(self.path),
                 remedy="it is kept; drain it with the penstock that wrote it",
             )
-        whole = os.fstat(self._descriptor).st_size >= HEADER_BYTES + header.capacity
+        if status.st_uid != os.geteuid():
+            raise InputError(
+                f"a journal of user {status.st_uid}",
+                where=str(self.path),
+                remedy="drain it as that user: it says which file is written",
+            )
+        whole = status.st_size >= HEADER_BYTES + header.capacity
         if not whole or not header.capacity or header.capacity % RECORD_ALIGN:
             raise InputError("a journal that was cut", where=str(self.path))
-        self._ring = memoryview(
-            mmap.mmap(
-                self._descriptor,
-                header.capacity,
-                access=mmap.ACCESS_READ,
-                offset=HEADER_BYTES,
-            )
-        )
-
-    # --- Locks ------------------------------------------------------------------------
-
-    def try_lock(self, which: Lock) -> bool:
-        """Take a lock if it is free."""
-        try:
-            fcntl.fcntl(
-                self._descriptor, fcntl.F_OFD_SETLK, _lock(fcntl.F_WRLCK, which)
-            )
-        except OSError as error:
-            if error.errno in (errno.EAGAIN, errno.EACCES):
-                return False
-            raise
-        return True
-
-    def unlock(self, which: Lock) -> None:
-        """Let a lock go."""
-        self._lock(fcntl.F_UNLCK, which)
-
-    def _lock(self, kind: int, which: Lock) -> None:
-        fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLK, _lock(kind, which))
-
-    def _is_locked(self, which: Lock) -> bool:
-        asked = _lock(fcntl.F_WRLCK, which)
-        told: bytes = fcntl.fcntl(self._descriptor, fcntl.F_OFD_GETLK, asked)
-        return bool(struct.unpack_from("h", told)[0] != fcntl.F_UNLCK)
-
-    @contextmanager
-    def locked(self) -> Iterator[bool]:
-        """Hold the lock of a drain; False if another process drains now."""
-        held = self.try_lock(Lock.DRAIN)
-        try:
-            yield held
-        finally:
-            if held:
-                self.unlock(Lock.DRAIN)
 
     # --- Records ----------------------------------------------------------------------
 
-    def _place(self, position: int) -> int:
-        return int((position - self._header.base) % self._header.capacity)
+    @property
+    def pending_bytes(self) -> int:
+        """Data that are not in the file yet, up to the first damaged record."""
+        return sum(self._pending_lengths())
 
-    def _record(self, position: int, end: int) -> tuple[int, memoryview] | None:
-        """Return offset and data of the record there; None if it is not sound."""
-        assert self._ring is not None  # noqa: S101 - for the type checker
-        place = self._place(position)
-        mark, _, offset, length, checksum = struct.unpack_from("5Q", self._ring, place)
-        room = len(self._ring) - place - _HEAD_BYTES
-        sound = (
-            mark == RECORD_MAGIC ^ position
-            and 0 < length <= min(room, RECORD_MAX_BYTES)
-            and _behind(position, length) <= end
-        )
-        data = self._ring[place + _HEAD_BYTES : place + _HEAD_BYTES + length]
-        if not sound or (self._header.checked and zlib.crc32(data) != checksum):
-            return None
-        return offset, data
-
-    def _records(self) -> Iterator[tuple[int, int, memoryview]]:
-        """Yield offset, length and data of what is to be drained, while it is sound."""
-        end, position = int(self._header.appended), int(self._header.drained)
-        while position < end:
-            found = self._record(position, end)
-            if found is None:
+    def _pending_lengths(self) -> Iterator[int]:
+        header = self._header()
+        position = int(header.drained)
+        while position < header.appended:
+            length = self._record_length(header, position)
+            if length is None:
                 return
-            offset, data = found
-            yield offset, len(data), data
-            position = _behind(position, len(data))
+            yield length
+            end = position + _HEAD_BYTES + length
+            position = -(-end // RECORD_ALIGN) * RECORD_ALIGN
 
-    @property
-    def is_damaged(self) -> bool:
-        """Whether what should be the next record is none: a crash of the machine."""
-        end, position = int(self._header.appended), int(self._header.drained)
-        return position < end and self._record(position, end) is None
-
-    def _gather(self) -> _Batch | None:
-        batch: _Batch | None = None
-        for offset, length, data in self._records():
-            if batch is None:
-                batch = _Batch([], offset, 0, int(self._header.drained))
-            elif (
-                len(batch.parts) >= _GATHERED
-                or offset != batch.offset + batch.length
-                or batch.length + length > RECORD_MAX_BYTES
-            ):
-                break
-            batch.parts.append(data)
-            batch.length += length
-            batch.end = _behind(batch.end, length)
-        return batch
-
-    # --- Draining ---------------------------------------------------------------------
-
-    def step(self, file: int) -> int:
-        """Write the next records to descriptor `file`; return the data bytes, 0: none.
-
-        The lock `Lock.DRAIN` is held by the caller.
-        """
-        header = self._header
-        if Flag.ASIDE in self.flags and self.path.suffix != ".failed":
-            # The program knows, and may have written to the file since.
-            raise InputError(
-                "it was put aside after an error",
-                where=str(self.path),
-                remedy="penstock drain --failed",
+    def _record_length(self, header: _Header, position: int) -> int | None:
+        """Return the data bytes of the record at `position`; None if it is damaged."""
+        place = (position - header.base) % header.capacity
+        content = os.pread(self._descriptor, _HEAD_BYTES, HEADER_BYTES + place)
+        head = _RecordHead.from_buffer_copy(content.ljust(_HEAD_BYTES, b"\0"))
+        most = min(header.capacity - place - _HEAD_BYTES, RECORD_MAX_BYTES)
+        end = position + _HEAD_BYTES + head.length
+        if (
+            head.mark != RECORD_MAGIC ^ position
+            or not 0 < head.length <= most
+            or end > header.appended
+        ):
+            return None
+        if header.checked:
+            data = os.pread(
+                self._descriptor, head.length, HEADER_BYTES + place + _HEAD_BYTES
             )
-        batch = self._gather()
-        if batch is None:
-            return 0
-        try:
-            _write_all(file, batch)
-        except OSError as error:
-            header.error = error.errno or errno.EIO
-            raise
-        header.error = 0
-        header.drained_bytes += batch.length
-        header.drained = batch.end
-        if not header.durable:
-            header.settled = batch.end
-        return batch.length
-
-    def settle(self, file: int) -> None:
-        """Sync the file where that was promised; then the ring is free.
-
-        The lock is held: what is settled never goes back.
-        """
-        header = self._header
-        if header.settled != header.drained:
-            if header.durable:
-                os.fdatasync(file)
-            header.settled = header.drained
-
-    def go_back(self) -> None:
-        """Forget drains that the machine may have forgotten: before its restart."""
-        self._header.drained = self._header.settled
-
-    @property
-    def has_its_name(self) -> bool:
-        """Whether its name is still its own; it changes only under the lock."""
-        try:
-            named = self.path.lstat()
-        except OSError:
-            return False
-        return os.path.samestat(named, os.fstat(self._descriptor))
-
-    def retire(self) -> bool:
-        """Remove it if its writer is gone and it is empty; the lock is held."""
-        # In this order: a writer that lives may append, and then die.
-        if self.is_alive or not self.is_empty or not self.has_its_name:
-            return False
-        if self._header.checked:
-            os.fdatasync(self._descriptor)
-        self.path.unlink(missing_ok=True)
-        return True
+            if zlib.crc32(data) != head.checksum:
+                return None
+        return int(head.length)
 
 
 def drained_so_far(path: Path) -> int:
-    """Return the data that drains have written, of anybody's journal; 0: not known."""
-    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    """Return the data that drains of a journal have written, whoever owns it (bytes).
+
+    Return 0 if the journal cannot be read.
+    """
     try:
-        with open(path, "rb", opener=lambda name, _: os.open(name, flags)) as file:
+        with open(
+            path, "rb", opener=lambda name, _: os.open(name, _OPEN_FLAGS)
+        ) as file:
             header = _Header.from_buffer_copy(file.read(HEADER_BYTES))
     except (OSError, ValueError):
         return 0
     return int(header.drained_bytes)
-
-
-def boot_number() -> int:
-    """Return the number of this boot of the machine; 0 if it is not known."""
-    try:
-        return int(_BOOT.read_text().strip().replace("-", ""), 16)
-    except (OSError, ValueError):
-        return 0
-
-
-def _behind(position: int, length: int) -> int:
-    return -(-(position + _HEAD_BYTES + length) // RECORD_ALIGN) * RECORD_ALIGN
-
-
-def _lock(kind: int, which: Lock) -> bytes:
-    return struct.pack("hhqqi4x", kind, os.SEEK_SET, which, 1, 0)
-
-
-def _write_all(file: int, batch: _Batch) -> None:
-    parts, offset = list(batch.parts), batch.offset
-    while parts:
-        moved = os.pwritev(file, parts, offset)
-        if moved == 0:
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
-        offset += moved
-        while parts and moved >= len(parts[0]):
-            moved -= len(parts.pop(0))
-        if moved:
-            parts[0] = parts[0][moved:]
-
-
-def _refuse_others(path: Path, status: os.stat_result) -> None:
-    if not stat.S_ISREG(status.st_mode) or status.st_size < HEADER_BYTES:
-        raise InputError(
-            f"not a journal of version {VERSION}", where=str(path), remedy="it is kept"
-        )
-    if status.st_uid != os.geteuid():
-        raise InputError(
-            f"a journal of user {status.st_uid}",
-            where=str(path),
-            remedy="drain it as that user: it says which file is written",
-        )

@@ -13,7 +13,6 @@ EXPORT int penstock_bbio_disable(int fd);
 EXPORT int penstock_bbio_flush(int fd);
 EXPORT int penstock_bbio_finalize(void);
 EXPORT int penstock_bbio_on_flush(int fd, stage_callback *callback);
-EXPORT void penstock_stand_aside(void);
 
 static int answer(int error)
 {
@@ -65,11 +64,4 @@ int penstock_bbio_finalize(void)
 int penstock_bbio_on_flush(int fd, stage_callback *callback)
 {
     return answer(stage_notify(fd, callback) ? 0 : EINVAL);
-}
-
-/* For who drains journals itself: its writes must not wait for those very journals. */
-void penstock_stand_aside(void)
-{
-    stage_leave_all();
-    atomic_store(&stage_enabled, false);
 }

@@ -17,6 +17,7 @@
 #include <sys/uio.h>
 
 #include "shim.h"
+#include "stage_text.h"
 
 /* Records that one step gathers, if they follow one another in the file too. */
 enum { GATHERED = 64 };
@@ -28,33 +29,13 @@ static long call(long number, long a, long b, long c, long d)
 
 /* --- Names ---------------------------------------------------------------------- */
 
-static char *put_text(char *to, const char *end, const char *text)
-{
-    size_t length = to ? strlen(text) : 0;
-    if (to == NULL || (size_t)(end - to) <= length)
-        return NULL;
-    memcpy(to, text, length + 1);
-    return to + length;
-}
-
-static char *put_hex(char *to, const char *end, uint64_t number)
-{
-    char digits[17];
-    size_t place = 16;
-    digits[place] = '\0';
-    do
-        digits[--place] = "0123456789abcdef"[number & 15];
-    while ((number >>= 4) > 0);
-    return put_text(to, end, digits + place);
-}
-
 bool journal_name(char name[JOURNAL_NAME], const char *folder, uint64_t device,
                   uint64_t inode)
 {
     const char *end = name + JOURNAL_NAME;
-    char *to = put_text(put_text(name, end, folder), end, "/");
-    to = put_hex(put_text(put_hex(to, end, device), end, "-"), end, inode);
-    return put_text(to, end, ".journal") != NULL;
+    char *to = text_put(text_put(name, end, folder), end, "/");
+    to = text_put_hex(text_put(text_put_hex(to, end, device), end, "-"), end, inode);
+    return text_put(to, end, ".journal") != NULL;
 }
 
 static _Atomic uint64_t names_made;
@@ -62,9 +43,9 @@ static _Atomic uint64_t names_made;
 static bool fresh_name(char name[JOURNAL_NAME], const struct journal_terms *terms)
 {
     const char *end = name + JOURNAL_NAME;
-    char *to = put_text(put_text(name, end, terms->folder), end, "/.new-");
-    to = put_text(put_hex(to, end, terms->process), end, "-");
-    return put_hex(to, end, ADD(names_made, 1)) != NULL;
+    char *to = text_put(text_put(name, end, terms->folder), end, "/.new-");
+    to = text_put(text_put_hex(to, end, terms->process), end, "-");
+    return text_put_hex(to, end, ADD(names_made, 1)) != NULL;
 }
 
 /* --- Locks ---------------------------------------------------------------------- */
@@ -282,10 +263,16 @@ static int examine(struct journal *journal)
     return map_ring(journal);
 }
 
+static bool is_failed_name(const char *name)
+{
+    const char *suffix = strrchr(name, '.');
+    return suffix != NULL && strcmp(suffix, JOURNAL_FAILED) == 0;
+}
+
 int journal_open(struct journal *journal, const char *name)
 {
     const int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
-    *journal = (struct journal){.fd = -1};
+    *journal = (struct journal){.fd = -1, .is_failed = is_failed_name(name)};
     journal->fd = (int)call(SYS_openat, AT_FDCWD, (long)name, flags, 0);
     if (journal->fd < 0)
         return journal->fd;
@@ -567,7 +554,7 @@ int64_t journal_step(struct journal *journal, int file, uint64_t most)
 {
     struct journal_header *header = journal->header;
     struct batch batch;
-    if (atomic_load(&header->flags) & JOURNAL_ASIDE)
+    if (atomic_load(&header->flags) & JOURNAL_ASIDE && !journal->is_failed)
         return -ECANCELED;
     gather(journal, &batch, most, true);
     if (batch.count == 0)
@@ -639,10 +626,10 @@ void journal_put_aside(struct journal *journal, const char *name)
 {
     char aside[JOURNAL_NAME];
     const char *end = aside + JOURNAL_NAME;
-    char *to = put_text(put_text(aside, end, name), end, ".");
-    to = put_hex(to, end, journal->header->process);
-    to = put_hex(put_text(to, end, "-"), end, ADD(names_made, 1));
-    if (put_text(to, end, ".failed") != NULL && has_name(journal, name))
+    char *to = text_put(text_put(aside, end, name), end, ".");
+    to = text_put_hex(to, end, journal->header->process);
+    to = text_put_hex(text_put(to, end, "-"), end, ADD(names_made, 1));
+    if (text_put(to, end, JOURNAL_FAILED) != NULL && has_name(journal, name))
         raw_call(SYS_renameat2, AT_FDCWD, (long)name, AT_FDCWD, (long)aside, 0, 0);
     /* Afterwards: a program that is killed in between was not told of the error. */
     atomic_fetch_or(&journal->header->flags, JOURNAL_ASIDE);

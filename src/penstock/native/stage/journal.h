@@ -31,6 +31,7 @@
 #define JOURNAL_VERSION 1u
 #define JOURNAL_HEADER 4096u
 #define JOURNAL_PATH 3072u
+#define JOURNAL_FAILED ".failed" /* ends the name of a journal that was put aside */
 #define RECORD_ALIGN 64u
 /* No record is longer: a drain goes in steps of at most this many bytes. */
 #define RECORD_MAX (UINT64_C(4) << 20)
@@ -93,6 +94,7 @@ struct journal {
     int fd; /* -1: none */
     struct journal_header *header;
     const char *ring; /* mapped to be read */
+    bool is_failed;   /* opened by the name that it got when it was put aside */
 };
 
 /* The regular file that a journal is for. */
@@ -145,7 +147,8 @@ uint64_t journal_next(const struct journal *, uint64_t most);
 
 /* Write the next records to `file`, one or up to `most` bytes; the caller holds
  * LOCK_DRAIN. Returns the data bytes, or -errno (-EUCLEAN: what should be a record is
- * none; -ECANCELED: it was put aside, and the file may have been written since). */
+ * none; -ECANCELED: it was put aside, and the file may have been written since; a journal
+ * that was opened by its name with ".failed" is drained all the same). */
 int64_t journal_step(struct journal *, int file, uint64_t most);
 
 /* Let the ring be used again; where promised, sync the file first. The caller holds

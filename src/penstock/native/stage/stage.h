@@ -47,7 +47,32 @@ void stage_say(const char *what, const char *path, int error);
 /* Which file a descriptor refers to. */
 bool stage_describe(int fd, struct staged_file *);
 
+/* --- stage_find.c --------------------------------------------------------------- */
+
+/* True if the machine was not restarted since the journal was made. */
+bool find_is_of_this_boot(const struct journal_header *);
+
+/* Open the file of a journal to be written. The caller says where it may be: behind `fd`
+ * (-1: none) or under `path` at `at` (NULL: none); then the path in the journal is tried.
+ * Returns a descriptor or -errno (-ENOENT: not found; -ESTALE: another file is there). */
+int find_file(const struct journal *, int fd, int at, const char *path);
+
+/* The same for a caller that knows nothing but the journal. If the writer lives its
+ * descriptors are tried too, for a file that was renamed or removed. */
+int find_file_of(struct journal *);
+
 /* --- stage_foreign.c ------------------------------------------------------------ */
+
+/* Waiting for another process that drains a journal. That process holds the lock for one
+ * step, and the kernel takes the lock back when it dies. */
+struct patience {
+    unsigned naps;      /* of 1 ms, since anything was drained */
+    unsigned most_naps; /* 0: no limit */
+    uint64_t drained_bytes;
+};
+
+/* Sleep 1 ms; every 30 s that nothing was drained the log gets a line. */
+void nap(struct patience *);
 
 /* Drain the journal of another process, living or dead; its writer is to stage no more.
  * The file is reached by `fd`, or `path` at `at`, or by what the journal says. 0: there is
@@ -64,14 +89,16 @@ enum visited foreign_visit(const char *name, const uint64_t page[2]);
 /* Drain a journal whose writer has ended, of the job with this page (0: of any). */
 enum visited foreign_adopt(const char *name, const uint64_t page[2]);
 
+/* Drain a journal for a person who has named it, whether its writer lives or not; also one
+ * that was put aside. It is removed if it is empty and its writer has ended; otherwise it
+ * stays as it is. Another process that holds the lock is waited for until it has drained
+ * nothing for `limit_ms`. Returns 0 (also if the journal is not there any more) or
+ * -errno: -ENOENT: the file is not there; -ESTALE: its path leads to another file; -EUCLEAN: a record is damaged;
+ * -ECANCELED: it was put aside; -EBUSY: its program wants to be called before drains, and
+ * lives; -EAGAIN: another process holds the lock; or what opening or writing gave. */
+int foreign_drain(const char *name, unsigned limit_ms);
+
 /* The end of what another process has staged. */
 bool foreign_end(uint64_t device, uint64_t inode, uint64_t *end);
-
-/* Sleep a little while another process drains: it holds the lock for a step, and the
- * kernel takes the lock from it when it dies. Said in the log when it takes long. */
-struct patience {
-    unsigned naps;
-};
-void nap(struct patience *);
 
 #endif

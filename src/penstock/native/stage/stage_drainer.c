@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
- * The drainer of a job: a process of its own, started by the agent, that drains the
- * job's journals beside the programs that fill them. It draws on the job's page, so that
- * drains are charged, paced and counted as if the programs had made them, and it drains
- * no other job's journals. Programs need it not: whoever must drain does.
+ * The drainer: a process that drains journals and does nothing else.
  *
- * It is any program under the library that finds PENSTOCK_DRAIN in its environment: it
- * drains, until nothing was drained for so many milliseconds, and never begins. Without a
- * page it drains once what programs that have ended have left behind, unpaced: those of
- * the page whose device and inode PENSTOCK_DRAIN_OF says, or all.
+ * It is any program under the library that finds PENSTOCK_DRAIN, a number of
+ * milliseconds, in its environment: it drains in the constructor of the library and ends
+ * before the program begins. PENSTOCK_STAGING names the folder of the journals. It drains
+ *
+ *   beside a job     if there is a page: the journals of that job, paced, charged and
+ *                    counted as if its programs had done so, until nothing was drained
+ *                    for PENSTOCK_DRAIN. The agent starts it; programs do not need it.
+ *   what is named    if PENSTOCK_DRAIN_NAMED is set: the journals that standard input
+ *                    names, with an answer for each on standard output. A process that
+ *                    holds a journal is waited for until it has drained nothing for
+ *                    PENSTOCK_DRAIN. This is `penstock drain`.
+ *   what was left    otherwise: the journals of programs that have ended, unpaced; those
+ *                    of the page whose device and inode PENSTOCK_DRAIN_OF says, or all.
  */
 #include <dirent.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -19,6 +26,7 @@
 #include <time.h>
 
 #include "stage_slots.h"
+#include "stage_text.h"
 
 /* Between two looks; and after a look in which something could not be drained. */
 static const uint64_t LOOK_NS = 5000000;
@@ -108,6 +116,54 @@ static void drain_beside(uint64_t linger_ns)
     }
 }
 
+/* --- Journals that a person has named --------------------------------------------- */
+
+/* Read a name of standard input, up to a zero byte; false at the end. A name that is too
+ * long is cut, so that there is no room for its zero byte. */
+static bool read_name(char *name, size_t room)
+{
+    for (size_t length = 0;;) {
+        char sign;
+        long size = raw_call(SYS_read, 0, (long)&sign, 1, 0, 0, 0);
+        if (size == -EINTR)
+            continue;
+        if (size != 1)
+            return false;
+        if (length < room)
+            name[length++] = sign;
+        if (sign == '\0')
+            return true;
+    }
+}
+
+/* Say what became of a journal: 0 or the number of an error; false: nobody listens. */
+static bool answer(int error)
+{
+    char line[24];
+    const char *end = line + sizeof line;
+    char *to = text_put(text_put_decimal(line, end, (uint64_t)error), end, "\n");
+    return raw_call(SYS_write, 1, (long)line, to - line, 0, 0, 0) == to - line;
+}
+
+/* Drain the journals that standard input names, each name in the folder and followed by a
+ * zero byte, in this order; answer on standard output. */
+static void drain_named(unsigned limit_ms)
+{
+    char path[JOURNAL_NAME];
+    char *end = text_put(path, path + sizeof path, stage_settings.folder);
+    end = text_put(end, path + sizeof path, "/");
+    size_t room = (size_t)(path + sizeof path - end);
+    int error;
+    do {
+        end[room - 1] = '\0';
+        if (!read_name(end, room))
+            return;
+        error = end[room - 1] == '\0' ? -foreign_drain(path, limit_ms) : ENAMETOOLONG;
+    } while (answer(error));
+}
+
+/* --- The start ---------------------------------------------------------------------- */
+
 /* DEVICE:INODE; nothing: of any page. */
 static void read_place(uint64_t page[2])
 {
@@ -119,8 +175,8 @@ static void read_place(uint64_t page[2])
 
 void stage_drain_if_asked(void)
 {
-    const char *linger_ms = secure_getenv("PENSTOCK_DRAIN");
-    if (linger_ms == NULL)
+    const char *text = secure_getenv("PENSTOCK_DRAIN");
+    if (text == NULL)
         return;
     uint64_t page[2];
     read_place(page);
@@ -129,8 +185,11 @@ void stage_drain_if_asked(void)
     if (getpriority(PRIO_PROCESS, 0) < 0)
         setpriority(PRIO_PROCESS, 0, 0);
     bool has_page = attached_page_id[1] != 0;
-    if (is_ready() && has_page)
-        drain_beside(strtoull(linger_ms, NULL, 10) * UINT64_C(1000000));
+    uint64_t limit_ms = strtoull(text, NULL, 10);
+    if (is_ready() && secure_getenv("PENSTOCK_DRAIN_NAMED") != NULL)
+        drain_named((unsigned)limit_ms);
+    else if (is_ready() && has_page)
+        drain_beside(limit_ms * UINT64_C(1000000));
     else if (is_ready() && secure_getenv("PENSTOCK_PAGE") == NULL)
         for_all(foreign_adopt, page);
     raw_call(SYS_exit_group, 0, 0, 0, 0, 0, 0);

@@ -24,85 +24,6 @@ void nap(struct patience *patience)
                   stage_settings.folder, 0);
 }
 
-/* --- The file behind a journal -------------------------------------------------- */
-
-static bool is_of_this_boot(const struct journal_header *header)
-{
-    const uint64_t *boot = stage_settings.terms.boot;
-    return header->boot[0] == boot[0] && header->boot[1] == boot[1];
-}
-
-/* An inode may have been used again for another file since: it has another time of birth,
- * or, where the file system keeps none, another name. After a restart of the machine a
- * device may have another number. */
-static bool is_file_of(int fd, const struct journal_header *header)
-{
-    struct staged_file file;
-    if (!stage_describe(fd, &file) || file.inode != header->inode ||
-        (file.device != header->device && is_of_this_boot(header)))
-        return false;
-    bool has_birth = file.birth_ns != 0 && header->birth_ns != 0;
-    return has_birth ? file.birth_ns == header->birth_ns
-                     : strcmp(file.path, header->path) == 0;
-}
-
-/* Open a file of ours that may not be written: its owner has said so after it was opened
- * to be written. */
-static int open_read_only(int at, const char *path, const struct journal_header *header)
-{
-    char link[32];
-    struct stat status;
-    int place = (int)raw_call(SYS_openat, at, (long)path, O_PATH | O_CLOEXEC, 0, 0, 0);
-    if (place < 0)
-        return place;
-    int fd = -EACCES;
-    identity_fd_link(place, link);
-    if (is_file_of(place, header) &&
-        raw_call(SYS_fstat, place, (long)&status, 0, 0, 0, 0) == 0 &&
-        status.st_uid == (uid_t)raw_call(SYS_geteuid, 0, 0, 0, 0, 0, 0) &&
-        (status.st_mode & S_IWUSR) == 0) {
-        long mode = status.st_mode & 07777;
-        raw_call(SYS_fchmodat, AT_FDCWD, (long)link, mode | S_IWUSR, 0, 0, 0);
-        fd = (int)raw_call(SYS_openat, AT_FDCWD, (long)link, O_WRONLY | O_CLOEXEC, 0, 0,
-                           0);
-        raw_call(SYS_fchmodat, AT_FDCWD, (long)link, mode, 0, 0, 0);
-    }
-    raw_call(SYS_close, place, 0, 0, 0, 0, 0);
-    return fd;
-}
-
-static int open_checked(int at, const char *path, const struct journal_header *header)
-{
-    const int flags = O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
-    if (path == NULL)
-        return -ENOENT;
-    int fd = (int)raw_call(SYS_openat, at, (long)path, flags, 0, 0, 0);
-    if (fd == -EACCES)
-        fd = open_read_only(at, path, header);
-    if (fd < 0 || is_file_of(fd, header))
-        return fd;
-    raw_call(SYS_close, fd, 0, 0, 0, 0, 0);
-    return -ESTALE;
-}
-
-/* -ESTALE: it is not the file that was asked about, and its own is not to be found. */
-static int open_file(const struct journal_header *header, int fd, int at,
-                     const char *path)
-{
-    char link[32];
-    int asked = -ENOENT;
-    if (fd >= 0) {
-        identity_fd_link(fd, link);
-        asked = open_checked(AT_FDCWD, link, header);
-    }
-    if (asked < 0 && asked != -ESTALE)
-        asked = open_checked(at, path, header);
-    if (asked >= 0)
-        return asked;
-    int file = open_checked(AT_FDCWD, header->path, header);
-    return file == -ENOENT ? asked : file;
-}
-
 /* --- Draining ------------------------------------------------------------------- */
 
 /* Whether what is in it was counted in the page with this device and inode. */
@@ -110,7 +31,7 @@ static bool is_of_page(const struct journal *journal, const uint64_t page[2])
 {
     const struct journal_header *header = journal->header;
     return header->page[0] == page[0] && header->page[1] == page[1] &&
-           is_of_this_boot(header);
+           find_is_of_this_boot(header);
 }
 
 static int64_t locked_step(struct journal *journal, int file, uint64_t most)
@@ -126,12 +47,33 @@ static int64_t locked_step(struct journal *journal, int file, uint64_t most)
     return moved;
 }
 
-static int settle_foreign(struct journal *journal, int file)
+/* Sleep a moment while another process drains; false: it has drained nothing for too
+ * long. */
+static bool wait_for_drainer(const struct journal *journal, struct patience *patience)
 {
-    struct patience patience = {0};
+    uint64_t drained = atomic_load(&journal->header->drained_bytes);
+    if (drained != patience->drained_bytes) {
+        patience->drained_bytes = drained;
+        patience->naps = 0;
+    }
+    if (patience->most_naps > 0 && patience->naps >= patience->most_naps)
+        return false;
+    nap(patience);
+    return true;
+}
+
+static int lock_for_drain(struct journal *journal, struct patience *patience)
+{
     int answer;
-    while ((answer = journal_lock(journal, LOCK_DRAIN)) == -EAGAIN)
-        nap(&patience);
+    do
+        answer = journal_lock(journal, LOCK_DRAIN);
+    while (answer == -EAGAIN && wait_for_drainer(journal, patience));
+    return answer;
+}
+
+static int settle_foreign(struct journal *journal, int file, struct patience *patience)
+{
+    int answer = lock_for_drain(journal, patience);
     if (answer != 0)
         return answer;
     answer = journal_settle(journal, file);
@@ -140,10 +82,9 @@ static int settle_foreign(struct journal *journal, int file)
 }
 
 /* Drain in at most `steps` steps, at the rate that is granted to `class`. */
-static int drain_foreign(struct journal *journal, int file, enum io_class class,
-                         unsigned steps)
+static int drain_steps(struct journal *journal, int file, enum io_class class,
+                       unsigned steps, struct patience *patience)
 {
-    struct patience patience = {0};
     uint64_t next;
     while (steps-- > 0 && (next = journal_next(journal, pace_drain_step_bytes())) > 0) {
         struct paced_call call = {.class = NULL};
@@ -152,12 +93,23 @@ static int drain_foreign(struct journal *journal, int file, enum io_class class,
         if (moved > 0 && is_of_page(journal, attached_page_id))
             ADD(attached_page->staging.drained_bytes, (uint64_t)moved);
         wrap_end(&call, moved);
-        if (moved == -EAGAIN)
-            nap(&patience);
-        else if (moved < 0)
+        if (moved == -EAGAIN && wait_for_drainer(journal, patience))
+            continue;
+        if (moved < 0)
             return (int)moved;
     }
-    return settle_foreign(journal, file);
+    return settle_foreign(journal, file, patience);
+}
+
+/* Drain into `file`, or fail with its error, and close it. */
+static int drain_foreign(struct journal *journal, int file, enum io_class class,
+                         unsigned steps, struct patience *patience)
+{
+    if (file < 0)
+        return file;
+    int answer = drain_steps(journal, file, class, steps, patience);
+    raw_call(SYS_close, file, 0, 0, 0, 0, 0);
+    return answer;
 }
 
 /* Of another file, damaged, or to be put aside: nobody can drain it, and the name is
@@ -167,11 +119,11 @@ static bool is_hopeless(int answer)
     return answer == -ESTALE || answer == -EUCLEAN || answer == -ECANCELED;
 }
 
-/* The journal of a dead process goes once it is empty, or aside if that is hopeless. */
-static void bury(struct journal *journal, const char *name, int answer)
+/* Remove the journal of a dead process if it is empty, or put it aside if that is
+ * hopeless; the caller holds LOCK_DRAIN. */
+static void bury_locked(struct journal *journal, const char *name, int answer)
 {
-    if (!journal_try_lock(journal, LOCK_DRAIN))
-        return;
+    /* In this order: a writer that lives may append, and then die. */
     bool dead = !journal_is_locked(journal, LOCK_LIFE);
     if (dead && journal_is_empty(journal))
         journal_retire(journal, name);
@@ -179,6 +131,13 @@ static void bury(struct journal *journal, const char *name, int answer)
         stage_say("journal is put aside, it cannot be drained", name, -answer);
         journal_put_aside(journal, name);
     }
+}
+
+static void bury(struct journal *journal, const char *name, int answer)
+{
+    if (!journal_try_lock(journal, LOCK_DRAIN))
+        return;
+    bury_locked(journal, name, answer);
     journal_unlock(journal, LOCK_DRAIN);
 }
 
@@ -186,7 +145,7 @@ static void bury(struct journal *journal, const char *name, int answer)
 static void take_back(struct journal *journal)
 {
     struct journal_header *header = journal->header;
-    if (is_of_this_boot(header) || journal_is_locked(journal, LOCK_LIFE) ||
+    if (find_is_of_this_boot(header) || journal_is_locked(journal, LOCK_LIFE) ||
         !journal_try_lock(journal, LOCK_DRAIN))
         return;
     atomic_store(&header->drained, atomic_load(&header->settled));
@@ -196,13 +155,12 @@ static void take_back(struct journal *journal)
 static int settle(struct journal *journal, const char *name, int fd, int at,
                   const char *path)
 {
+    struct patience patience = {0};
     int answer = 0;
     take_back(journal);
     if (!journal_is_empty(journal)) {
-        int file = open_file(journal->header, fd, at, path);
-        answer = file < 0 ? file : drain_foreign(journal, file, CLASS_WRITE, UINT_MAX);
-        if (file >= 0)
-            raw_call(SYS_close, file, 0, 0, 0, 0, 0);
+        int file = find_file(journal, fd, at, path);
+        answer = drain_foreign(journal, file, CLASS_WRITE, UINT_MAX, &patience);
         if (answer != 0)
             stage_say("journal is kept, it cannot be drained now", name, -answer);
     }
@@ -231,6 +189,13 @@ int foreign_settle(uint64_t device, uint64_t inode, int fd, int at, const char *
     return answer;
 }
 
+/* True if the program lives and is to be called before a drain: only it drains. */
+static bool asks(struct journal *journal)
+{
+    return atomic_load(&journal->header->flags) & JOURNAL_ASKS &&
+           journal_is_locked(journal, LOCK_LIFE);
+}
+
 enum visited foreign_visit(const char *name, const uint64_t page[2])
 {
     const unsigned STEPS = 16; /* then it is the turn of another journal */
@@ -240,13 +205,10 @@ enum visited foreign_visit(const char *name, const uint64_t page[2])
     if (answer != 0)
         return answer == -ENOENT || answer == -EPERM ? VISITED_NOTHING : VISITED_KEPT;
     bool ours = is_of_page(&journal, page);
-    bool asks = atomic_load(&journal.header->flags) & JOURNAL_ASKS &&
-                journal_is_locked(&journal, LOCK_LIFE);
     if (ours && !journal_is_empty(&journal)) {
-        int file = asks ? -EBUSY : open_file(journal.header, -1, AT_FDCWD, NULL);
-        answer = file < 0 ? file : drain_foreign(&journal, file, CLASS_DRAIN, STEPS);
-        if (file >= 0)
-            raw_call(SYS_close, file, 0, 0, 0, 0, 0);
+        struct patience patience = {0};
+        int file = asks(&journal) ? -EBUSY : find_file(&journal, -1, AT_FDCWD, NULL);
+        answer = drain_foreign(&journal, file, CLASS_DRAIN, STEPS, &patience);
         visited = answer == 0 ? VISITED_DRAINED : VISITED_KEPT;
     }
     if (ours)
@@ -266,6 +228,33 @@ enum visited foreign_adopt(const char *name, const uint64_t page[2])
         settle(&journal, name, -1, AT_FDCWD, NULL);
     journal_close(&journal);
     return orphan ? VISITED_DRAINED : VISITED_NOTHING;
+}
+
+static int drain_asked(struct journal *journal, struct patience *patience)
+{
+    if (asks(journal))
+        return -EBUSY;
+    take_back(journal);
+    if (journal_is_empty(journal))
+        return 0;
+    int file = find_file_of(journal);
+    return drain_foreign(journal, file, CLASS_WRITE, UINT_MAX, patience);
+}
+
+int foreign_drain(const char *name, unsigned limit_ms)
+{
+    struct patience patience = {.most_naps = limit_ms};
+    struct journal journal;
+    int answer = journal_open(&journal, name);
+    if (answer != 0)
+        return answer == -ENOENT ? 0 : answer; /* another process was faster */
+    answer = drain_asked(&journal, &patience);
+    if (answer == 0 && (answer = lock_for_drain(&journal, &patience)) == 0) {
+        bury_locked(&journal, name, 0);
+        journal_unlock(&journal, LOCK_DRAIN);
+    }
+    journal_close(&journal);
+    return answer;
 }
 
 bool foreign_end(uint64_t device, uint64_t inode, uint64_t *end)

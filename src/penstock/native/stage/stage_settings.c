@@ -21,6 +21,7 @@
 #include <time.h>
 
 #include "stage.h"
+#include "stage_text.h"
 
 #ifndef RAMFS_MAGIC
 #define RAMFS_MAGIC 0x858458f6
@@ -160,15 +161,9 @@ static uint64_t rounded(uint64_t capacity)
 
 static int make_memory_folder(char folder[1024])
 {
-    char *end = folder + strlen("/dev/shm/penstock-");
-    unsigned long user = (unsigned long)raw_call(SYS_geteuid, 0, 0, 0, 0, 0, 0);
-    char digits[24] = {0};
-    size_t place = sizeof digits - 1;
-    do
-        digits[--place] = (char)('0' + user % 10);
-    while ((user /= 10) > 0);
-    memcpy(folder, "/dev/shm/penstock-", (size_t)(end - folder));
-    memcpy(end, digits + place, sizeof digits - place);
+    uint64_t user = (uint64_t)raw_call(SYS_geteuid, 0, 0, 0, 0, 0, 0);
+    const char *end = folder + 1024;
+    text_put_decimal(text_put(folder, end, "/dev/shm/penstock-"), end, user);
     long answer = raw_call(SYS_mkdirat, AT_FDCWD, (long)folder, 0700, 0, 0, 0);
     return answer == -EEXIST ? 0 : (int)answer;
 }
@@ -210,7 +205,8 @@ int stage_use(const char *folder, uint64_t capacity)
     settings->terms.durable = settings->terms.durable && settings->terms.checked;
     memcpy(settings->terms.page, attached_page_id, sizeof attached_page_id);
     stage_know_process();
-    tell_folder();
+    if (secure_getenv("PENSTOCK_DRAIN") == NULL) /* a drainer stages nothing */
+        tell_folder();
     return 0;
 }
 
@@ -228,56 +224,30 @@ bool stage_read_settings(void)
 
 /* --- The log -------------------------------------------------------------------- */
 
-struct line {
-    char text[2048];
-    size_t length;
-};
-
-static void add(struct line *line, const char *text)
-{
-    size_t length = strlen(text), room = sizeof line->text - 1 - line->length;
-    length = length < room ? length : room;
-    memcpy(line->text + line->length, text, length);
-    line->length += length;
-}
-
-static void add_number(struct line *line, uint64_t number)
-{
-    char digits[24] = {0};
-    size_t place = sizeof digits - 1;
-    do
-        digits[--place] = (char)('0' + number % 10);
-    while ((number /= 10) > 0);
-    add(line, digits + place);
-}
-
 /* Written to the folder of the journals or, if that is gone, nowhere: never to the
  * program's own output. */
 void stage_say(const char *what, const char *path, int error)
 {
-    char name[1100];
-    struct line line = {.length = 0};
+    char name[1100], line[JOURNAL_PATH + 512];
+    const char *end = line + sizeof line;
     struct timespec now = {0, 0};
     raw_call(SYS_clock_gettime, CLOCK_REALTIME, (long)&now, 0, 0, 0, 0);
-    add_number(&line, (uint64_t)now.tv_sec);
-    add(&line, " process ");
-    add_number(&line, stage_settings.terms.process);
-    add(&line, ": ");
-    add(&line, what);
-    add(&line, ": ");
-    add(&line, path);
-    if (error != 0) {
-        add(&line, ": error ");
-        add_number(&line, (uint64_t)error);
-    }
-    add(&line, "\n");
-    size_t length = strlen(stage_settings.folder);
-    memcpy(name, stage_settings.folder, length);
-    memcpy(name + length, "/shim.log", sizeof "/shim.log");
+    char *to = text_put_decimal(line, end, (uint64_t)now.tv_sec);
+    to = text_put(to, end, " process ");
+    to = text_put_decimal(to, end, stage_settings.terms.process);
+    to = text_put(text_put(to, end, ": "), end, what);
+    to = text_put(text_put(to, end, ": "), end, path);
+    if (error != 0)
+        to = text_put_decimal(text_put(to, end, ": error "), end, (uint64_t)error);
+    to = text_put(to, end, "\n");
+    if (to == NULL) /* the path is too long */
+        return;
+    text_put(text_put(name, name + sizeof name, stage_settings.folder),
+             name + sizeof name, "/shim.log");
     const int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
     int fd = (int)raw_call(SYS_openat, AT_FDCWD, (long)name, flags, 0600, 0, 0);
     if (fd < 0)
         return;
-    raw_call(SYS_write, fd, (long)line.text, (long)line.length, 0, 0, 0);
+    raw_call(SYS_write, fd, (long)line, to - line, 0, 0, 0);
     raw_call(SYS_close, fd, 0, 0, 0, 0, 0);
 }

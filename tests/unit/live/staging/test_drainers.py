@@ -4,17 +4,13 @@
 from __future__ import annotations
 
 import os
-import pwd
-import subprocess
 import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from penstock.errors import InputError
 from penstock.live.staging import drainers
-from penstock.live.staging.drain import default_folder
 from penstock.live.staging.drainers import Leftover, Sweeper, left_behind
 from penstock.live.staging.journal import LAYOUT
 from support.waiting import until
@@ -68,52 +64,7 @@ def test_folders_that_match_a_pattern_are_found_too(memory: Path) -> None:
     assert folders == {memory / "ssd1" / "journals", memory / "ssd2" / "journals"}
 
 
-# --- The process ----------------------------------------------------------------------
-
-
-@pytest.fixture
-def started(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """Return where it is noted with what a process would be started."""
-    noted: list[dict[str, Any]] = []
-    monkeypatch.setattr(subprocess, "Popen", lambda _, **rest: noted.append(rest))
-    return noted
-
-
-def test_a_drainer_has_nothing_of_the_agents_environment(
-    started: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SECRET", "of root")
-    drainers.drain_beside(Path("/page"), Path("/j"), os.geteuid(), os.getegid())
-    (options,) = started
-    assert "user" not in options
-    assert options["env"].pop("LD_PRELOAD").startswith("/proc/self/fd/")
-    assert options["env"] == {
-        "PENSTOCK_PAGE": "/page",
-        "PENSTOCK_STAGING": "/j",
-        "PENSTOCK_DRAIN": "5000",
-    }
-
-
-def test_a_drainer_has_the_groups_of_its_user_and_no_others(
-    started: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    other = pwd.getpwnam("daemon" if os.geteuid() != 1 else "bin")
-    monkeypatch.setattr(os, "getgrouplist", lambda name, group: [group, 4711])
-    drainers.drain_beside(Path("/page"), Path("/j"), other.pw_uid, 7)
-    drainers._started(Path("/j"), other.pw_uid, None, {})
-    beside, after = started
-    assert (beside["user"], beside["group"]) == (other.pw_uid, 7)
-    assert (after["user"], after["group"]) == (other.pw_uid, other.pw_gid)
-    for options in started:
-        assert options["extra_groups"] == [other.pw_gid, 4711]
-
-
-def test_nobody_knows_the_groups_of_a_stranger(started: list[dict[str, Any]]) -> None:
-    stranger = 3_999_999_999
-    with pytest.raises(InputError, match="is not known"):
-        drainers._started(Path("/j"), stranger, None, {})
-    drainers.drain_beside(Path("/page"), Path("/j"), stranger, 7)
-    assert started[0]["extra_groups"] == []
+# --- One after the other --------------------------------------------------------------
 
 
 def test_one_user_does_not_keep_others_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,7 +122,7 @@ def test_what_takes_long_goes_on_later_while_something_is_drained(
         return Endless()
 
     (tmp_path / "1-2.journal").write_bytes(bytes(header))
-    monkeypatch.setattr(drainers, "_started", started)
+    monkeypatch.setattr(drainers, "start_drainer", started)
     monkeypatch.setattr(drainers, "_SWEEP_S", -1.0)
     monkeypatch.setattr(drainers, "_LOOK_S", 0.0)
     sweeper = Sweeper()
@@ -180,12 +131,3 @@ def test_what_takes_long_goes_on_later_while_something_is_drained(
     sweeper.close()
     others = starts.count(tmp_path / "other")
     assert (starts.count(tmp_path), others) == ((3, 1) if drains else (1, 1))
-
-
-def test_the_folder_is_that_of_the_environment_or_of_the_user(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("PENSTOCK_STAGING", "/a/b")
-    assert default_folder() == Path("/a/b")
-    monkeypatch.delenv("PENSTOCK_STAGING")
-    assert default_folder().name == f"penstock-{os.geteuid()}"

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: MIT
+"""The preload library as a process that drains: how it is started, what it answers."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import termios
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.cli import main as command_line
+from penstock.errors import InputError
+from penstock.live.staging import drain_process
+from penstock.live.staging.drain import drain_folder, list_journals
+from penstock.live.staging.drain_process import NamedDrain, start_drainer
+from penstock.native import build
+from support.journals import HandMadeJournal
+from support.waiting import LIMIT_S, until
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Return the list of the options with which processes would be started."""
+    noted: list[dict[str, Any]] = []
+    monkeypatch.setattr(subprocess, "Popen", lambda _, **rest: noted.append(rest))
+    return noted
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> HandMadeJournal:
+    journal = HandMadeJournal(tmp_path)
+    journal.append(0, b"data")
+    return journal
+
+
+# --- Started by the agent -------------------------------------------------------------
+
+
+def test_a_drainer_has_nothing_of_the_agents_environment(
+    started: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET", "of root")
+    start_drainer(Path("/j"), os.geteuid(), None, {"PENSTOCK_PAGE": "/page"})
+    (options,) = started
+    assert "user" not in options
+    assert options["env"].pop("LD_PRELOAD").startswith("/proc/self/fd/")
+    assert options["env"] == {
+        "PENSTOCK_PAGE": "/page",
+        "PENSTOCK_STAGING": "/j",
+        "PENSTOCK_DRAIN": "5000",
+    }
+
+
+def test_a_drainer_has_the_groups_of_its_user_and_no_others(
+    started: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = pwd.getpwnam("daemon" if os.geteuid() != 1 else "bin")
+    monkeypatch.setattr(os, "getgrouplist", lambda name, group: [group, 4711])
+    start_drainer(Path("/j"), other.pw_uid, 7)
+    start_drainer(Path("/j"), other.pw_uid)
+    with_group, without = started
+    assert (with_group["user"], with_group["group"]) == (other.pw_uid, 7)
+    assert (without["user"], without["group"]) == (other.pw_uid, other.pw_gid)
+    for options in started:
+        assert options["extra_groups"] == [other.pw_gid, 4711]
+
+
+def test_a_user_whom_the_system_does_not_know_needs_a_group(
+    started: list[dict[str, Any]],
+) -> None:
+    stranger = 3_999_999_999
+    with pytest.raises(InputError, match="is not known"):
+        start_drainer(Path("/j"), stranger)
+    start_drainer(Path("/j"), stranger, 7)
+    assert started[0]["extra_groups"] == []
+
+
+# --- Asked by a person ----------------------------------------------------------------
+
+
+def test_a_named_drain_is_charged_to_the_job_that_it_runs_in(
+    started: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir("/")
+    monkeypatch.delenv("PENSTOCK_PAGE", raising=False)
+    NamedDrain(Path("j"))
+    monkeypatch.setenv("PENSTOCK_PAGE", "/page")
+    NamedDrain(Path("/j"))
+    outside, inside = (options["env"] for options in started)
+    assert "PENSTOCK_PAGE" not in outside
+    assert inside["PENSTOCK_PAGE"] == "/page"
+    for environment in (outside, inside):
+        assert environment["PENSTOCK_STAGING"] == "/j"
+        assert environment["PENSTOCK_DRAIN_NAMED"] == "1"
+        assert environment["PENSTOCK_DRAIN"] == "30000"
+
+
+def test_one_process_answers_for_every_journal(made: HandMadeJournal) -> None:
+    with NamedDrain(made.folder) as process:
+        assert process.drain("none.journal") == 0  # Another process was faster.
+        assert process.drain("x" * 5000) == errno.ENAMETOOLONG
+        assert process.drain(made.path.name) == 0
+        assert process.drain(made.path.name) == 0
+        number = process._process.pid
+        assert Path(f"/proc/{number}/comm").read_text() == "penstock-drain\n"
+    assert made.file.read_bytes() == b"data"
+    assert not Path(f"/proc/{number}").exists()
+
+
+def test_a_process_that_was_killed_is_started_again(made: HandMadeJournal) -> None:
+    with NamedDrain(made.folder) as process:
+        process._process.kill()
+        process._process.wait(LIMIT_S)
+        assert process.drain(made.path.name) == 0
+    assert made.file.read_bytes() == b"data"
+
+
+def test_a_process_that_dies_at_work_is_an_error(made: HandMadeJournal) -> None:
+    with NamedDrain(made.folder) as process:
+        child, pipe = process._process, process._process.stdin
+        assert pipe is not None
+        child.send_signal(signal.SIGSTOP)
+
+        def kill_when_asked() -> None:
+            words = bytearray(4)
+            until(lambda: any(fcntl.ioctl(pipe, termios.FIONREAD, words) or words))
+            child.kill()
+
+        killer = threading.Thread(target=kill_when_asked)
+        killer.start()
+        assert process.drain(made.path.name) == errno.EINTR
+        killer.join(LIMIT_S)
+    assert made.path.exists()
+    assert made.file.read_bytes() == b""
+
+
+# --- Without the library --------------------------------------------------------------
+
+
+@pytest.fixture
+def no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Be on a machine that has no compiler and has never had the library."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    which = shutil.which
+    monkeypatch.setattr(
+        build.shutil,
+        "which",
+        lambda name: None if name in ("gcc", "cc") else which(name),
+    )
+
+
+@pytest.mark.usefixtures("no_compiler")
+def test_without_a_library_journals_are_shown_and_kept(
+    made: HandMadeJournal, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content = made.path.read_bytes()
+    assert command_line(["drain", str(made.folder)]) == 2
+    message = capsys.readouterr().err
+    assert "nothing can be drained without the preload library" in message
+    assert "no C compiler" in message
+    assert "install gcc" in message
+    assert "all journals are kept" in message
+    assert made.path.read_bytes() == content
+    assert command_line(["drain", "--show", str(made.folder)]) == 0
+    assert "4 bytes not in the file yet" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("no_compiler")
+def test_without_a_library_and_without_journals_there_is_no_error(
+    made: HandMadeJournal,
+) -> None:
+    made.path.unlink()
+    assert drain_folder(made.folder) == []
+
+
+def test_a_packaged_library_needs_no_compiler(
+    made: HandMadeJournal, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    packaged = tmp_path / "libpenstock.so"
+    shutil.copy(build.shim_path(), packaged)
+    request.getfixturevalue("no_compiler")
+    patch = request.getfixturevalue("monkeypatch")
+    patch.setattr(build, "_PACKAGED", packaged)
+    drain_folder(made.folder)
+    assert made.file.read_bytes() == b"data"
+
+
+def test_a_program_that_does_not_load_the_library_is_an_error(
+    made: HandMadeJournal, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As if it were linked statically: it ends at once, and has drained nothing."""
+    library = tmp_path / "empty"
+    library.touch()
+    monkeypatch.setattr(drain_process, "shim_path", lambda: library)
+    with (
+        NamedDrain(made.folder) as process,
+        pytest.raises(InputError, match="did not load the preload library"),
+    ):
+        process.drain(made.path.name)
+    (report,) = list_journals(made.folder)
+    assert report.pending_bytes == 4
