@@ -206,28 +206,39 @@ class BoundPlugin:
 
         Raises `PolicyError` if the function fails.
         """
-        return call_plugin(self.title, self.function, *arguments, **self.settings)
+        failure = f"{self.title} failed"
+        return call_plugin(failure, self.function, *arguments, **self.settings)
 
     def __str__(self) -> str:
         return self.label
 
 
 def call_plugin(
-    title: str, function: Callable[..., Any], /, *arguments: Any, **settings: Any
+    failure: str | Callable[[], str],
+    function: Callable[..., Any],
+    /,
+    *arguments: Any,
+    **settings: Any,
 ) -> Any:
     """Call foreign code: ``function(*arguments, **settings)``.
 
     RATIONALE: a plug-in may raise anything, even SystemExit. This is the one place
-    where penstock catches everything: what the plug-in raises becomes a
-    `PolicyError` with the plug-in's `title` and the original message. Errors of
-    penstock itself and Ctrl-C pass unchanged.
+    where penstock catches everything. What the plug-in raises becomes a
+    `PolicyError`; errors of penstock itself and Ctrl-C pass unchanged.
+
+    Parameters
+    ----------
+    failure
+        What the message says before the original error, e.g. ``policy fcfs failed``;
+        a function that returns this text if it is costly to make.
     """
     try:
         return function(*arguments, **settings)
     except (PenstockError, KeyboardInterrupt):
         raise
     except BaseException as error:
-        raise PolicyError(f"{title} failed: {reason_of(error)}") from error
+        what = failure if isinstance(failure, str) else failure()
+        raise PolicyError(f"{what}: {reason_of(error)}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,10 +290,10 @@ class Registry:
         points = self.installed()
         try:
             if name in points:
-                title = f"importing {points[name].value}"
-                loaded = call_plugin(title, points[name].load)
+                failure = f"importing {points[name].value} failed"
+                loaded = call_plugin(failure, points[name].load)
             else:
-                loaded = call_plugin(f"importing {name}", _import, name)
+                loaded = call_plugin(f"importing {name} failed", _import, name)
         except PenstockError as error:
             raise error.at(f"{self.kind} {name}: ") from error.__cause__
         if loaded is None:

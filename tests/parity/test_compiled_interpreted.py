@@ -130,7 +130,7 @@ def test_compiled_and_interpreted(policy: str, name: str) -> None:
 def test_called_back(name: str) -> None:
     """The plain-Python twin, called by the compiled engine, decides the same."""
     policy = get_policy(name)
-    twin = replace(policy, allocate=interpreted(policy.allocate))
+    twin = replace(policy, function=interpreted(policy.allocate))
     instance = instance_of("histories")
     compiled = simulate(instance, policy, record=True, validate=True)
     assert_same_bits(compiled, simulate(instance, twin, record=True, validate=True))
@@ -150,7 +150,7 @@ def write_fcfs(view: View, rates: Any) -> float:
 def test_written_in_plain_python(name: str) -> None:
     """A policy that is no kernel, compiled engine or not, equals the kernel."""
     policy = get_policy("fcfs")
-    own = replace(policy, allocate=write_fcfs)
+    own = replace(policy, function=write_fcfs)
     instance = instance_of(name)
     compiled = simulate(instance, policy, record=True, validate=True)
     for how in (True, False):

@@ -124,7 +124,7 @@ def test_same_grants_interpreted(policy: str) -> None:
 def test_same_grants_of_a_policy_in_plain_python() -> None:
     """A policy that is no kernel."""
     policy = get_policy("greedy-yield")
-    plain = replace(policy, allocate=interpreted(policy.allocate))
+    plain = replace(policy, function=interpreted(policy.allocate))
     assert_same_grants(instance_of("zero phases"), plain, compiled=True)
 
 

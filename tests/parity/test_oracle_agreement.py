@@ -77,7 +77,7 @@ def taken_decisions(instance: Instance, text: str, *, steady: bool = True) -> De
         taken.append((view.now, {i: rates[i] for i in active}))
         return wake
 
-    watched = replace(policy, allocate=allocate)
+    watched = replace(policy, function=allocate)
     simulate(instance, watched, compiled=False, validate=True, steady=steady)
     return taken
 

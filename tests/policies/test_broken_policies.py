@@ -17,9 +17,9 @@ from penstock.sim import simulate
 #: What the message must say after "policy NAME at t = 2 s: ".
 MESSAGES = {
     "over_cap": r"gives 'first' 2\.002 B/s, over its cap 2\.0",
-    "negative": r"gives 'first' -0\.25 B/s, less than nothing",
+    "negative": r"gives 'first' -0\.25 B/s, a negative rate",
     "not_a_number": r"gives 'first' nan B/s, .* not a number",
-    "minus_infinity": r"gives 'first' -inf B/s, less than nothing",
+    "minus_infinity": r"gives 'first' -inf B/s, a negative rate",
     "wake_in_the_past": r"asks to be woken at 1\.0, not after now",
     "wake_now": r"asks to be woken at 2\.0, not after now",
     "wake_not_a_number": r"asks to be woken at nan, not after now",

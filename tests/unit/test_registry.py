@@ -220,7 +220,7 @@ def test_what_a_plugin_raises_becomes_a_policy_error(error: BaseException) -> No
 )
 def test_errors_of_penstock_and_ctrl_c_pass_unchanged(error: BaseException) -> None:
     with pytest.raises(type(error)) as caught:
-        call_plugin("mine", raising(error))
+        call_plugin("mine failed", raising(error))
     assert caught.value is error
 
 

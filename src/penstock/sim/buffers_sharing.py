@@ -11,17 +11,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any, Final, cast
+from typing import Any
 
-from penstock.errors import PolicyError, reason_of
-from penstock.kernels import interpreted
+from penstock.policies.ask import (
+    TOLERANCE,
+    ask_policy,
+    contract_error,
+    find_breach,
+    read_only,
+)
 from penstock.policies.policy import Policy
 from penstock.policies.view import View
 
 __all__ = ["Columns", "FlowDemand", "Shares", "ask", "share_target"]
-
-#: Relative excess over a cap or a capacity that rounding may cause.
-_TOLERANCE: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,19 +75,12 @@ def ask(
     """Let `policy` share `capacity` among `demands`, ascending by entry."""
     if not demands:
         return Shares({}, inf)
-    size = len(columns.release)
-    rates = [0.0] * size
-    try:
-        wake = float(
-            interpreted(policy.allocate)(
-                _view(policy, now, capacity, demands, columns), cast(Any, rates)
-            )
-        )
-    except Exception as error:
-        raise PolicyError(
-            f"policy {policy.name} failed at t = {now:g} s: {reason_of(error)}"
-        ) from error
-    _check(policy, now, capacity, demands, rates, wake)
+    rates = [0.0] * len(columns.release)
+    view = _view(policy, now, capacity, demands, columns)
+    wake = ask_policy(policy, view, rates)
+    breach = find_breach(view, rates, wake)
+    if breach is not None:
+        raise contract_error(policy, breach, now)
     return Shares({d.entry: min(rates[d.entry], d.cap) for d in demands}, wake)
 
 
@@ -123,7 +118,7 @@ def share_target(
     drains = [
         FlowDemand(d.entry, min(d.cap, left), d.remaining, d.volume, d.posted)
         for d in demands
-        if d.entry >= half and left > capacity * _TOLERANCE
+        if d.entry >= half and left > capacity * TOLERANCE
     ]
     rest = ask(draining, now, left, drains, columns)
     if not served:
@@ -184,28 +179,4 @@ def _view(
         "order": whole.copy(),
         "scratch": [0.0] * (8 * size),
     }
-    return View(**shown)
-
-
-def _check(
-    policy: Policy,
-    now: float,
-    capacity: float,
-    demands: Sequence[FlowDemand],
-    rates: Sequence[float],
-    wake: float,
-) -> None:
-    """Raise `PolicyError` if the rates are not lawful, as the engine does."""
-    granted = [rates[d.entry] for d in demands]
-    slack = 1.0 + _TOLERANCE
-    if not all(
-        0.0 <= rate <= d.cap * slack for d, rate in zip(demands, granted, strict=True)
-    ):
-        what = f"gives {granted}, over a cap, negative or not a number"
-    elif sum(granted) > capacity * slack:
-        what = f"gives more in all than the capacity {capacity}"
-    elif not wake > now:
-        what = f"asks to be woken at {wake}, not after now"
-    else:
-        return
-    raise PolicyError(f"policy {policy.name} at t = {now:g} s: {what}")
+    return View(**read_only(shown))

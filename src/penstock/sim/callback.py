@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Calling a policy in plain Python from the compiled engine.
 
-The engine calls every policy through a function pointer of one type. For a
-plain Python function that pointer leads through a small compiled trampoline and
-a C callback, which costs one to two microseconds per decision. The columns of
-the view are memoryviews of the engine's own memory: nothing is copied, and an
-element is a Python number. ``numpy.asarray(view.lost)`` gives an array.
+The engine calls every policy through a function pointer of one type. For a plain
+Python function, that pointer leads to a small compiled function (the trampoline),
+which calls Python through a C callback. This costs one to two microseconds per
+decision. The columns of the view are memoryviews of the engine's own memory: nothing
+is copied, and an element is a Python number. ``numpy.asarray(view.lost)`` is an array.
 """
 
 from __future__ import annotations
@@ -16,21 +16,20 @@ from typing import Any, cast
 
 from numba import njit, types
 
-from penstock.kernels import kinds, memory, struct_type
-from penstock.policies.view import Allocate, View
+from penstock.errors import PenstockError
+from penstock.kernels import memory
+from penstock.policies.ask import ALLOCATE_ARGUMENTS, ask_policy, read_only
+from penstock.policies.policy import Policy
+from penstock.policies.view import View
 from penstock.sim.state import Program, State
 
-__all__ = ["ALLOCATE_ARGUMENTS", "ALLOCATE_TYPE", "PolicyCallback"]
-
-ALLOCATE_ARGUMENTS = (struct_type(View), types.CPointer(types.float64))
-#: Numba type of the pointer through which the engine calls a policy.
-ALLOCATE_TYPE = types.FunctionType(types.float64(*ALLOCATE_ARGUMENTS))
+__all__ = ["PolicyCallback"]
 
 _CALLBACK = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double, ctypes.c_int64)
 
 
 class _MovingView:
-    """A `View` whose two moving fields are set before every call."""
+    """A `View` whose fields `now` and `n_active` are set before every call."""
 
     __slots__ = View._fields
     now: float
@@ -40,27 +39,32 @@ class _MovingView:
 class PolicyCallback:
     """Asks a Python policy, which sees the engine's memory but cannot write to it."""
 
-    def __init__(self, allocate: Allocate, program: Program, state: State) -> None:
-        self.error: BaseException | None = None
+    def __init__(self, policy: Policy, program: Program, state: State) -> None:
+        self.error: PenstockError | KeyboardInterrupt | None = None
+        """The error of the last call, for the caller of the engine to raise."""
+        self._policy = policy
         self._shown = _moving_view(program, state)
         self._rates: Any = memoryview(cast(Any, state.wanted))
-        self._allocate = allocate
 
     def __call__(self, now: float, n_active: int) -> float:
-        """Ask the policy; on an error, keep it and answer what stops the engine."""
+        """Ask the policy; if it fails, keep the error and return NaN.
+
+        NaN stops the engine: it is not a lawful wake-up. No exception may leave this
+        function, because compiled code called it; `ask_policy` raises no others.
+        """
         shown = self._shown
         shown.now = now
         shown.n_active = n_active
         try:
-            return float(self._allocate(cast(View, shown), self._rates))
-        except BaseException as error:  # noqa: BLE001 - C must not see it; re-raised
+            return ask_policy(self._policy, cast(View, shown), self._rates)
+        except (PenstockError, KeyboardInterrupt) as error:
             self.error = error
             return float("nan")
 
     def pointer(self) -> Callable[..., float]:
-        """Return the trampoline through which the compiled engine calls.
+        """Return the trampoline, a function that the compiled engine can call.
 
-        The caller must outlive it.
+        This object must outlive it.
         """
         callback: Callable[..., float] = _CALLBACK(self)
         self._callback = callback
@@ -73,12 +77,10 @@ class PolicyCallback:
 
 
 def _moving_view(program: Program, state: State) -> _MovingView:
-    """Return a view of the engine's memory, read-only but for working memory."""
+    """Return a view of the engine's memory that a policy cannot write to."""
     shown = _MovingView()
-    sources = {**memory(program)._asdict(), **memory(state)._asdict()}
-    for name, kind in kinds(View).items():
-        value = sources.get(name)
-        if kind in ("Floats", "Ints") and name not in ("key", "order", "scratch"):
-            value = cast(memoryview, value).toreadonly()
-        setattr(shown, name, value)
+    columns = {**memory(program)._asdict(), **memory(state)._asdict()}
+    for name, value in read_only(columns).items():
+        if name in View._fields:
+            setattr(shown, name, value)
     return shown

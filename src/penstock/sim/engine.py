@@ -25,14 +25,22 @@ a work phase and all other targets are not looked at.
 from __future__ import annotations
 
 from math import inf
-from typing import Any, Final
+from typing import Any
 
 from penstock.kernels import inlined, kernel, unpacker
+from penstock.policies.ask import (
+    CAPACITY_EXCEEDED,
+    RATE_NEGATIVE,
+    RATE_OVER_CAP,
+    TOLERANCE,
+    WAKE_IN_THE_PAST,
+    is_over,
+    is_past,
+)
 from penstock.policies.view import Allocate, View
 from penstock.sim.state import (
     ACTIVE,
     APPLICATION_ENDED,
-    CAPACITY_EXCEEDED,
     COMPLETION,
     CULPRIT,
     DECISIONS,
@@ -46,12 +54,9 @@ from penstock.sim.state import (
     PAUSED,
     POST,
     PROGRESS_NOT_CONSERVED,
-    RATE_NEGATIVE,
-    RATE_OVER_CAP,
     RECORD_LIMIT,
     TIME_WENT_BACK,
     TOUCHED,
-    WAKE_IN_THE_PAST,
     WAKE_UP,
     WINDOW_OPEN,
     WORKING,
@@ -60,9 +65,6 @@ from penstock.sim.state import (
 )
 
 __all__ = ["run", "run_compiled", "start", "start_compiled"]
-
-#: Relative excess over a cap or over B that rounding may cause.
-TOLERANCE: Final = 1e-9
 
 
 @kernel
@@ -377,14 +379,14 @@ def grant(program: Program, state: State, target: int) -> int:
         f = state.active[position]
         cap = program.cap[f]
         rate = state.wanted[f]
-        if not rate <= cap:
-            if not rate <= cap * (1.0 + TOLERANCE):
-                state.counter[CULPRIT] = f
-                return RATE_OVER_CAP
-            rate = cap
+        if is_over(rate, cap):
+            state.counter[CULPRIT] = f
+            return RATE_OVER_CAP
         if rate < 0.0:
             state.counter[CULPRIT] = f
             return RATE_NEGATIVE
+        # Rounding may have put the rate above the cap.
+        rate = min(rate, cap)
         total += rate
         if rate != state.rate[f]:
             state.lost_then[f] = loss(state, f, now)
@@ -396,9 +398,9 @@ def grant(program: Program, state: State, target: int) -> int:
             record_grant(program, state, f)
         earliest = min(earliest, state.completion[f])
     state.next_completion[target] = earliest
-    if total > program.capacity * (1.0 + TOLERANCE):
+    if is_over(total, program.capacity):
         return CAPACITY_EXCEEDED
-    if not state.wake[target] > now:
+    if is_past(state.wake[target], now):
         return WAKE_IN_THE_PAST
     return PAUSED
 

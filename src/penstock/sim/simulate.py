@@ -11,20 +11,25 @@ from typing import Any, Final, cast
 
 import numpy as np
 from numba import types
-from numba.core.errors import NumbaError
 
-from penstock.errors import InputError, InternalError, PolicyError, reason_of
+from penstock.errors import InputError, InternalError
 from penstock.kernels import Floats, addresses, interpreted, is_kernel, memory
 from penstock.model import Instance, Window
 from penstock.policies import get_policy
+from penstock.policies.ask import (
+    ALLOCATE_TYPE,
+    BREACHES,
+    Breach,
+    compile_policy,
+    contract_error,
+)
 from penstock.policies.policy import Policy
-from penstock.policies.view import Allocate, View
+from penstock.policies.view import View
 from penstock.sim import engine
-from penstock.sim.callback import ALLOCATE_ARGUMENTS, ALLOCATE_TYPE, PolicyCallback
+from penstock.sim.callback import PolicyCallback
 from penstock.sim.run import EventLog, GrantLog, Run
 from penstock.sim.state import (
     APPLICATION_ENDED,
-    CAPACITY_EXCEEDED,
     CULPRIT,
     DECISIONS,
     DONE,
@@ -33,9 +38,6 @@ from penstock.sim.state import (
     LOGGED,
     NOW,
     PAUSED,
-    RATE_NEGATIVE,
-    RATE_OVER_CAP,
-    WAKE_IN_THE_PAST,
     Program,
     State,
     new_program,
@@ -92,11 +94,11 @@ def simulate(
         validate=validate,
     )
     state = new_state(instance, program)
-    caller = PolicyCallback(interpreted(policy.allocate), program, state)
+    caller = PolicyCallback(policy, program, state)
     if not compiled:
         advance = _interpreted(caller, program, state)
     elif is_kernel(policy.allocate):
-        advance = _compiled(_pointer(policy.allocate, policy.name), program, state)
+        advance = _compiled(compile_policy(policy), program, state)
     else:
         advance = _compiled(caller.pointer(), program, state)
     records: list[tuple[np.ndarray[Any, Any], ...]] = []
@@ -108,7 +110,7 @@ def simulate(
             records.append(_take_record(state))
     seconds = time.perf_counter() - began
     if caller.error is not None:
-        _raise_failure(policy, state, caller.error)
+        raise caller.error
     if status != DONE:
         _raise_status(status, instance, policy, program, state)
     if until_first_end:
@@ -125,7 +127,7 @@ def warm_up(*policies: Policy) -> None:
     _compile_engine()
     for policy in policies:
         if is_kernel(policy.allocate):
-            _pointer(policy.allocate, policy.name)
+            compile_policy(policy)
 
 
 @cache
@@ -136,18 +138,6 @@ def _compile_engine() -> None:
     run.compile((words, words, ALLOCATE_TYPE, types.int64))
     # Else Numba would compile the engine once more for every policy it is given.
     run.disable_compile()
-
-
-def _pointer(allocate: Allocate, name: str) -> Allocate:
-    """Return a kernel that is compiled in the form in which the engine calls it."""
-    try:
-        cast(Any, allocate).compile(ALLOCATE_ARGUMENTS)
-    except NumbaError as error:
-        raise PolicyError(
-            f"policy {name} cannot be compiled: {' '.join(str(error).split())} "
-            "(mend it, or drop @kernel to run it as plain Python)"
-        ) from None
-    return allocate
 
 
 def _compiled(
@@ -231,27 +221,16 @@ def _outcome(
     )
 
 
-def _raise_failure(policy: Policy, state: State, error: BaseException) -> None:
-    if isinstance(error, Exception):
-        raise PolicyError(
-            f"policy {policy.name} failed at t = {state.clock[NOW]:g} s: "
-            f"{reason_of(error)}"
-        ) from error
-    raise error
-
-
 def _raise_status(
     status: int, instance: Instance, policy: Policy, program: Program, state: State
 ) -> None:
-    """Say what went wrong, for whom and when."""
+    """Raise the error for a status of the engine, with application and instant."""
     now = state.clock[NOW]
     number = state.counter[CULPRIT]
     flow = max(number, 0)
     if number >= 0 and status != APPLICATION_ENDED:
         number = program.owner[flow]
     name = instance.applications[number].name if number >= 0 else ""
-    wanted = state.wanted[flow] * program.unit[flow]
-    cap = program.cap[flow] * program.unit[flow]
     if status == APPLICATION_ENDED:
         place = "before" if now < instance.window.begin else "inside"
         raise InputError(
@@ -261,16 +240,16 @@ def _raise_status(
             remedy="give it more phases, end the window earlier, or allow open runs: "
             "--open",
         )
-    broken = {
-        RATE_OVER_CAP: f"gives {name!r} {wanted} B/s, over its cap "
-        f"{cap} or not a number",
-        RATE_NEGATIVE: f"gives {name!r} {wanted} B/s, less than nothing",
-        CAPACITY_EXCEEDED: "gives more in all than the capacity "
-        f"{program.capacity} B/s",
-        WAKE_IN_THE_PAST: f"asks to be woken at {min(state.wake)}, not after now",
-    }
-    if status in broken:
-        raise PolicyError(f"policy {policy.name} at t = {now:g} s: {broken[status]}")
+    if status in BREACHES:
+        breach = Breach(
+            status,
+            repr(name),
+            rate=state.wanted[flow] * program.unit[flow],
+            cap=program.cap[flow] * program.unit[flow],
+            capacity=program.capacity,
+            wake=min(state.wake),
+        )
+        raise contract_error(policy, breach, now)
     raise InternalError(
         f"engine status {status} at t = {now!r} s, application {name!r}, "
         f"policy {policy.label}: please report it with the instance"

@@ -20,6 +20,7 @@ import numpy as np
 
 from penstock.kernels import Floats, Ints, kinds
 from penstock.model import Instance, Sharing
+from penstock.policies.ask import LAWFUL
 
 __all__ = [
     "COMPLETION",
@@ -52,13 +53,9 @@ ENDED: Final = 9
 #: Entries of the event log, or of the grants, at which the engine pauses.
 RECORD_LIMIT: Final = 1 << 16
 
-# Why the engine returned.
-PAUSED: Final = 0
+# Why the engine returned; 2 to 5 are the breaches in `penstock.policies.ask`.
+PAUSED: Final = LAWFUL
 DONE: Final = 1
-RATE_OVER_CAP: Final = 2
-RATE_NEGATIVE: Final = 3
-CAPACITY_EXCEEDED: Final = 4
-WAKE_IN_THE_PAST: Final = 5
 APPLICATION_ENDED: Final = 6
 TIME_WENT_BACK: Final = 7
 PROGRESS_NOT_CONSERVED: Final = 8

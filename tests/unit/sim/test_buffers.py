@@ -330,7 +330,7 @@ def _broken(_view: View, _rates: list[float]) -> float:
 @pytest.mark.parametrize(
     ("allocate", "said"),
     [
-        (_greedy, "more in all than the capacity"),
+        (_greedy, "more in total than the capacity"),
         (_sleepy, "asks to be woken"),
         (_broken, "failed at t = 0 s: KeyError"),
     ],

@@ -14,26 +14,26 @@ from math import inf
 from typing import Any, Final, cast
 
 import numpy as np
-from numba.core.errors import NumbaError
 
-from penstock.errors import PolicyError, reason_of
 from penstock.kernels import addresses, interpreted, is_kernel, kinds, memory
 from penstock.live.control import steps
+from penstock.policies.ask import (
+    LAWFUL,
+    Breach,
+    ask_policy,
+    compile_policy,
+    contract_error,
+    read_only,
+)
 from penstock.policies.policy import Policy
 from penstock.sim import engine
-from penstock.sim.callback import ALLOCATE_ARGUMENTS
 from penstock.sim.state import (
     ACTIVE,
-    CAPACITY_EXCEEDED,
     CULPRIT,
     END_OF_APPLICATION,
     ENDED,
     GRANTED,
     NOW,
-    PAUSED,
-    RATE_NEGATIVE,
-    RATE_OVER_CAP,
-    WAKE_IN_THE_PAST,
     Program,
     State,
 )
@@ -57,29 +57,13 @@ _ENTRIES: Final = {
     (Program, "first_flow"): 2,
     (State, "scratch"): 8,
 }
-_BROKEN: Final = {
-    RATE_OVER_CAP: "gives a job more than its cap, or not a number",
-    RATE_NEGATIVE: "gives a job less than nothing",
-    CAPACITY_EXCEEDED: "gives more in all than the capacity",
-    WAKE_IN_THE_PAST: "asks to be woken in the past",
-}
 
 
 def prepare(policy: Policy) -> None:
     """Compile a policy, which takes seconds; for another thread than the user's."""
     if is_kernel(policy.allocate):
-        _compile(policy)
-
-
-def _compile(policy: Policy) -> None:
-    steps.compile_steps()
-    try:
-        cast(Any, policy.allocate).compile(ALLOCATE_ARGUMENTS)
-    except NumbaError as error:
-        reason = " ".join(str(error).split())
-        raise PolicyError(
-            f"policy {policy.name} cannot be compiled: {reason}"
-        ) from None
+        steps.compile_steps()
+        compile_policy(policy)
 
 
 class JobColumns:
@@ -184,8 +168,17 @@ class JobColumns:
     def end_decision(self, wake: float) -> None:
         """See `steps.end_decision`; raises `PolicyError` if rates are unlawful."""
         status = int(self._steps.end(wake))
-        if status != PAUSED:
-            raise PolicyError(f"policy {self.policy.name} {_BROKEN[status]}")
+        if status != LAWFUL:
+            number = max(self.state.counter[CULPRIT], 0)
+            breach = Breach(
+                status,
+                "a job",
+                rate=float(self.state.wanted[number]),
+                cap=float(self.program.cap[number]),
+                capacity=self.program.capacity,
+                wake=wake,
+            )
+            raise contract_error(self.policy, breach, self.state.clock[NOW])
 
     def changes(self) -> tuple[Any, Any]:
         """Return the jobs whose rate the last decision has changed, and the rates."""
@@ -261,7 +254,7 @@ class _Compiled:
     """The kernels of `steps`, compiled, on the words of two structs."""
 
     def __init__(self, policy: Policy, program: Program, state: State) -> None:
-        _compile(policy)
+        prepare(policy)
         # Compiled code holds bare addresses.
         self._alive = program, state
         words = addresses(program), addresses(state)
@@ -295,11 +288,11 @@ class _Interpreted:
     """The same kernels, interpreted; the policy sees memory it cannot write to."""
 
     def __init__(self, policy: Policy, program: Program, state: State) -> None:
-        self._allocate = interpreted(policy.allocate)
+        self._policy = policy
         self._view = interpreted(engine.view)
         books = memory(program), memory(state)
         self._wanted = books[1].wanted
-        self._shown = _read_only(books[0]), _read_only(books[1])
+        self._shown = [s._replace(**read_only(s._asdict())) for s in books]
         self.post = partial(interpreted(steps.post), *books)
         self.finish = partial(interpreted(steps.finish), *books)
         self.settle = partial(interpreted(steps.settle), *books)
@@ -314,29 +307,15 @@ class _Interpreted:
         return int(interpreted(steps.end_decision)(*self._books, wake))
 
     def ask(self) -> float:
-        """Ask the policy; whatever its code raises is the policy's fault."""
-        try:
-            return float(self._allocate(self._view(*self._shown), self._wanted))
-        except Exception as error:
-            raise PolicyError(f"a policy failed: {reason_of(error)}") from error
+        """Ask the policy; raise `PolicyError` if it fails."""
+        return ask_policy(self._policy, self._view(*self._shown), self._wanted)
 
     def set_scalar(self, name: str, value: float) -> None:
         """Set a field of the program."""
         program, state = self._shown
-        self._shown = program._replace(**cast(Any, {name: value})), state
+        self._shown = [program._replace(**cast(Any, {name: value})), state]
         program, state = self._books
         self._books = program._replace(**cast(Any, {name: value})), state
-
-
-def _read_only(struct: Any) -> Any:
-    """Return a struct whose columns cannot be written to, but for working memory."""
-    writable = ("key", "order", "scratch")
-    columns = {
-        name: value.toreadonly()
-        for name, value in struct._asdict().items()
-        if isinstance(value, memoryview) and name not in writable
-    }
-    return struct._replace(**columns)
 
 
 # --- Columns ----------------------------------------------------------------------

@@ -21,8 +21,8 @@ from numba import types
 from numba.extending import intrinsic
 
 from penstock.kernels import kernel, unpacker
+from penstock.policies.ask import ALLOCATE_TYPE
 from penstock.policies.view import Allocate
-from penstock.sim.callback import ALLOCATE_TYPE
 from penstock.sim.engine import (
     deactivate,
     end_operation,

@@ -294,7 +294,7 @@ def greedy(view: View, rates: object) -> float:
 
 @pytest.mark.parametrize(
     ("allocate", "reason"),
-    [(broken, "ZeroDivisionError"), (greedy, "more in all than the capacity")],
+    [(broken, "ZeroDivisionError"), (greedy, "more in total than the capacity")],
 )
 def test_a_policy_that_fails_is_replaced(
     allocate: Callable[..., float], reason: str

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: MIT
+"""Asking a policy: the one place that compiles, calls and checks policies.
+
+Three programs ask policies: the engine (`penstock.sim.simulate`), the simulator of
+burst buffers (`penstock.sim.buffers_sharing`) and the live controller
+(`penstock.live.control.job_columns`). All of them use this module:
+
+- A policy that is a kernel is compiled with `compile_policy`; compiled code calls it
+  through a function pointer of the type `ALLOCATE_TYPE`.
+- Any other policy, and every policy in an interpreted run, is called with
+  `ask_policy`. It sees columns that it cannot write to: `read_only`.
+- The answer is checked with `is_over` and `is_past`, compiled in the engine and
+  interpreted in `find_breach`. `contract_error` turns a breach into a `PolicyError`.
+
+The contract of a policy: every rate lies between 0 and the cap of its application,
+the rates together do not exceed the capacity, and the wake-up lies in the future.
+Rates may exceed a limit by the relative `TOLERANCE`, because of rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from numba import types
+from numba.core.errors import NumbaError
+
+from penstock.errors import PolicyError
+from penstock.kernels import inlined, interpreted, struct_type
+from penstock.policies.policy import Policy
+from penstock.policies.view import Allocate, View
+from penstock.registry import call_plugin
+
+__all__ = [
+    "ALLOCATE_ARGUMENTS",
+    "ALLOCATE_TYPE",
+    "BREACHES",
+    "CAPACITY_EXCEEDED",
+    "LAWFUL",
+    "RATE_NEGATIVE",
+    "RATE_OVER_CAP",
+    "TOLERANCE",
+    "WAKE_IN_THE_PAST",
+    "Breach",
+    "ask_policy",
+    "compile_policy",
+    "contract_error",
+    "find_breach",
+    "is_over",
+    "is_past",
+    "read_only",
+]
+
+ALLOCATE_ARGUMENTS: Final = (struct_type(View), types.CPointer(types.float64))
+#: Numba type of the pointer through which compiled code calls a policy.
+ALLOCATE_TYPE: Final = types.FunctionType(types.float64(*ALLOCATE_ARGUMENTS))
+
+#: Relative excess over a cap or over the capacity that rounding may cause.
+TOLERANCE: Final = 1e-9
+
+# Results of the checks. The engine returns them among its own statuses.
+LAWFUL: Final = 0
+RATE_OVER_CAP: Final = 2
+RATE_NEGATIVE: Final = 3
+CAPACITY_EXCEEDED: Final = 4
+WAKE_IN_THE_PAST: Final = 5
+#: All results that break the contract.
+BREACHES: Final = (RATE_OVER_CAP, RATE_NEGATIVE, CAPACITY_EXCEEDED, WAKE_IN_THE_PAST)
+
+#: Columns of a `View` that a policy may write to.
+_WORKING_MEMORY: Final = ("key", "order", "scratch")
+
+
+# --- Calling ----------------------------------------------------------------------
+
+
+def compile_policy(policy: Policy) -> Allocate:
+    """Compile a policy that is a kernel, for calls through `ALLOCATE_TYPE`.
+
+    Raises `PolicyError` if Numba cannot compile it.
+    """
+    try:
+        cast(Any, policy.allocate).compile(ALLOCATE_ARGUMENTS)
+    except NumbaError as error:
+        raise PolicyError(
+            f"{policy.title} cannot be compiled: {' '.join(str(error).split())}",
+            remedy="correct it, or drop @kernel to run it as plain Python",
+        ) from None
+    return policy.allocate
+
+
+def ask_policy(policy: Policy, view: View, rates: Any) -> float:
+    """Call a policy as plain Python; return the wake-up that it asks for (s).
+
+    Raises `PolicyError` if the policy fails.
+    """
+
+    def failure() -> str:
+        return f"{policy.title} failed at t = {view.now:g} s"
+
+    return cast(float, call_plugin(failure, _wake_up, policy.allocate, view, rates))
+
+
+def _wake_up(allocate: Allocate, view: View, rates: Any) -> float:
+    return float(interpreted(allocate)(view, rates))
+
+
+def read_only(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a view, or of a struct, that a policy may see.
+
+    Memoryviews and lists become read-only, except working memory.
+    """
+    return {
+        name: value if name in _WORKING_MEMORY else _read_only(value)
+        for name, value in columns.items()
+    }
+
+
+def _read_only(value: Any) -> Any:
+    if isinstance(value, memoryview):
+        return value.toreadonly()
+    return tuple(value) if isinstance(value, list) else value
+
+
+# --- The contract -----------------------------------------------------------------
+
+
+@inlined
+def is_over(value: float, limit: float) -> bool:
+    """Tell whether `value` exceeds `limit` by more than rounding, or is NaN."""
+    # "not <=" is also true for NaN.
+    return not value <= limit * (1.0 + TOLERANCE)
+
+
+@inlined
+def is_past(wake: float, now: float) -> bool:
+    """Tell whether a wake-up does not lie after `now`, or is NaN."""
+    return not wake > now
+
+
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """A breach of the contract, with the numbers that a message needs."""
+
+    status: int
+    """One of `BREACHES`."""
+    application: str = "an application"
+    """The application whose rate is wrong."""
+    rate: float = 0.0
+    """Its rate (bytes/s)."""
+    cap: float = 0.0
+    """Its cap (bytes/s)."""
+    capacity: float = 0.0
+    """Capacity that was to be shared (bytes/s)."""
+    wake: float = 0.0
+    """Wake-up that the policy asked for (s)."""
+
+    def __str__(self) -> str:
+        gives = f"gives {self.application} {self.rate} B/s"
+        return {
+            RATE_OVER_CAP: f"{gives}, over its cap {self.cap} or not a number",
+            RATE_NEGATIVE: f"{gives}, a negative rate",
+            CAPACITY_EXCEEDED: "gives more in total than the capacity "
+            f"{self.capacity} B/s",
+            WAKE_IN_THE_PAST: f"asks to be woken at {self.wake}, not after now",
+        }[self.status]
+
+
+def find_breach(view: View, rates: Sequence[float], wake: float) -> Breach | None:
+    """Return the first breach in the answer of an interpreted policy, if any.
+
+    The engine makes the same checks in the same order (`penstock.sim.engine.grant`).
+    """
+    total = 0.0
+    for position in range(view.n_active):
+        i = view.active[position]
+        rate, cap = rates[i], view.cap[i]
+        if interpreted(is_over)(rate, cap):
+            return Breach(RATE_OVER_CAP, rate=rate, cap=cap)
+        if rate < 0.0:
+            return Breach(RATE_NEGATIVE, rate=rate, cap=cap)
+        total += min(rate, cap)
+    if interpreted(is_over)(total, view.capacity):
+        return Breach(CAPACITY_EXCEEDED, capacity=view.capacity)
+    if interpreted(is_past)(wake, view.now):
+        return Breach(WAKE_IN_THE_PAST, wake=wake)
+    return None
+
+
+def contract_error(policy: Policy, breach: Breach, now: float) -> PolicyError:
+    """Return the error for a breach of the contract at the instant `now` (s)."""
+    return PolicyError(str(breach), where=f"{policy.title} at t = {now:g} s")
