@@ -21,12 +21,12 @@ FIGURES: Final = figure_entries(
         "p2-sharing": (
             "sharing",
             "beyond bandwidth sharing (section 7) and target allocation",
-            "Policies that share bandwidth, over many targets",
+            "Sharing policies on many storage targets",
         ),
         "p4-drains": (
             "drains",
             "beyond burst-buffer coordination, with policies of bandwidth sharing",
-            "Order of drains: strategies and policies (four applications, up to 45 s)",
+            "Order of drains: strategies against policies (four applications)",
         ),
         "frontier": (
             "frontier",
@@ -41,27 +41,27 @@ FIGURES: Final = figure_entries(
         "frontier-gains": (
             "frontier",
             "beyond the papers",
-            "The recommended default against the best of the eight, and the bound",
+            "The recommended default against the best of the eight and the bound",
         ),
         "frontier-domination": (
             "frontier",
             "beyond the papers",
-            "Who dominates whom: better in MinYield and in Efficiency",
+            "Domination: policies better in both MinYield and Efficiency",
         ),
         "frontier-windows": (
             "frontier",
             "beyond the papers",
-            "APEX windows more than 1 % under the MinYield of fair-share",
+            "APEX windows with a MinYield more than 1 % below fair-share",
         ),
         "frontier-saturation": (
             "frontier_saturation",
             "beyond the papers",
-            "Where storage is saturated: what any scheduler can have of both",
+            "Saturated storage: the bound on MinYield and Efficiency together",
         ),
         "frontier-table2": (
             "frontier_table2",
             "beyond the papers, on bandwidth sharing, section 5, Table 2",
-            "Every policy on the instances of Table 2, over the best schedule known",
+            "Every policy on the instances of Table 2, against the best known schedule",
         ),
     },
 )

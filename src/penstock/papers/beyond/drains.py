@@ -1,25 +1,27 @@
 # SPDX-License-Identifier: MIT
-"""Beyond papers/4: drains as flows that a policy of papers/1 orders.
+"""Beyond burst-buffer coordination: drains in an order that a sharing policy chooses.
 
-Four groups of the microbenchmark with different volumes that begin 4 s apart. The
-strategies of the paper let a buffer be flushed or not; ``controlled`` lets all drain at
-any time, into what the one that writes leaves of the bandwidth, and a policy decides
-who of them goes first. Buffers are drained by somebody else than the application.
+Four groups of the microbenchmark, with different volumes, start 4 s apart. The
+strategies of the paper allow or forbid that a buffer is flushed. The strategy
+``controlled`` lets all buffers drain at any time, with the bandwidth that the writing
+application leaves, and a policy of bandwidth sharing decides which buffer drains first.
+Buffers drain in the background, without their application.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
 
 import polars as pl
 from matplotlib.figure import Figure
 
-from penstock.experiments.claims import Claim, Tables, Verdict
+from penstock.experiments.claims import Tables, Verdict
 from penstock.experiments.output.charts import tidy
-from penstock.experiments.reproduction import Reproduction, Scale
+from penstock.experiments.reproduction import Scale
+from penstock.papers.declaration import figure
 from penstock.papers.p4.charts import new_figure
 from penstock.papers.p4.study import (
-    ALONE_S,
     DELAYS,
     alone_time,
     group,
@@ -29,7 +31,7 @@ from penstock.sim.buffers import simulate_buffers
 from penstock.sim.buffers_model import Buffer, Writer
 from penstock.workloads.microbenchmark import Microbenchmark
 
-__all__ = ["FIGURES"]
+__all__ = ["drains"]
 
 _REQUESTS: Final = (32, 48, 8, 16)
 _APART_S: Final = 4.0
@@ -82,11 +84,15 @@ def _run(delay: float, strategy: str, policy: str) -> list[dict[str, Any]]:
 
 
 def _at_zero(writer: Writer) -> Writer:
+    """Return the same writer, starting at time 0."""
     return Writer("", writer.steps, processes=writer.processes)
 
 
 def _summary(tables: Tables) -> pl.DataFrame:
-    """Return mean and largest factor, and the end, by delay and contender."""
+    """Return the mean and the largest factor, that of A, and the end.
+
+    There is a row per delay and contender; `first` is the factor of A.
+    """
     return tables.rows.group_by("delay", "contender", maintain_order=True).agg(
         pl.first("strategy"),
         pl.mean("factor").alias("mean"),
@@ -114,7 +120,7 @@ def _draw(tables: Tables) -> Figure:
 def _draw_delay(axis: Any, table: pl.DataFrame) -> None:
     places = range(table.height)
     marks = (
-        ("first", "#0072B2", "<", "A, the first to arrive"),
+        ("first", "#0072B2", "<", "A, which starts first"),
         ("mean", "#222222", "o", "mean of all"),
         ("largest", "#D55E00", ">", "largest"),
     )
@@ -128,121 +134,118 @@ def _draw_delay(axis: Any, table: pl.DataFrame) -> None:
     tidy(axis, "both")
 
 
+drains = figure("p4-drains", study=_rows, draw=_draw, summary=_summary)
+
+
 # --- Claims -----------------------------------------------------------------------
 
 
 def _split(tables: Tables) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the summary of the policies, and that of the strategies of the paper."""
     table = _summary(tables)
-    ours = pl.col("strategy") == _CONTROLLED
-    return table.filter(ours), table.filter(~ours)
+    controlled = pl.col("strategy") == _CONTROLLED
+    return table.filter(controlled), table.filter(~controlled)
 
 
+@drains.claim(
+    "Drains in the background do not slow down the application that writes through "
+    "(factor of 1.05 at most).",
+    name="first-is-undisturbed",
+)
 def _first_undisturbed(tables: Tables) -> Verdict:
-    ours, _ = _split(tables)
-    most = float(ours["first"].to_numpy().max())
+    """Take the largest factor of A."""
+    policies, _ = _split(tables)
+    most = float(policies["first"].to_numpy().max())
     return Verdict(most <= 1.05, {"largest factor of A": most})
 
 
-def _by_delay(tables: Tables, check: Any) -> Verdict:
-    """Check every delay by itself: `check` gives two numbers, the first the lower."""
-    ours, theirs = _split(tables)
+#: Two numbers with their names.
+_Pair: TypeAlias = tuple[tuple[str, float], tuple[str, float]]
+
+
+def _lower_at_every_delay(
+    tables: Tables, compare: Callable[[pl.DataFrame, pl.DataFrame], _Pair]
+) -> Verdict:
+    """Check at every delay that the first number of `compare` is the lower one.
+
+    `compare` takes the summary of the policies and that of the strategies.
+    """
+    policies, strategies = _split(tables)
     numbers, holds = {}, True
-    for delay in ours["delay"].unique().sort().to_list():
+    for delay in policies["delay"].unique().sort().to_list():
         here = pl.col("delay") == delay
-        (low_name, low), (high_name, high) = check(
-            ours.filter(here), theirs.filter(here)
+        (low_name, low), (high_name, high) = compare(
+            policies.filter(here), strategies.filter(here)
         )
-        numbers[f"d = {1000 * delay:g} ms, {low_name}"] = float(low)
-        numbers[f"d = {1000 * delay:g} ms, {high_name}"] = float(high)
+        numbers[f"d = {1000 * delay:g} ms, {low_name}"] = low
+        numbers[f"d = {1000 * delay:g} ms, {high_name}"] = high
         holds = holds and low < high
     return Verdict(holds, numbers)
 
 
-def _done_sooner(tables: Tables) -> Verdict:
-    def check(ours: pl.DataFrame, theirs: pl.DataFrame) -> Any:
-        one = ours.filter(~pl.col("contender").str.contains("fair-share|best-next"))
-        return ("worst policy", one["end"].max()), (
-            "best strategy of the paper",
-            theirs["end"].min(),
-        )
-
-    return _by_delay(tables, check)
+def _least(column: pl.Series) -> float:
+    return float(column.to_numpy().min())
 
 
-def _better_than_2a(tables: Tables) -> Verdict:
-    def check(ours: pl.DataFrame, theirs: pl.DataFrame) -> Any:
-        other = theirs.filter(pl.col("contender") == "2a")["mean"].max()
-        return ("worst policy", ours["mean"].max()), ("2a", other)
-
-    return _by_delay(tables, check)
+def _most(column: pl.Series) -> float:
+    return float(column.to_numpy().max())
 
 
-def _as_good_as_any(tables: Tables) -> Verdict:
-    def check(ours: pl.DataFrame, theirs: pl.DataFrame) -> Any:
-        other = 1.05 * float(theirs["mean"].to_numpy().min())
-        return ("best policy", ours["mean"].min()), (
-            "1.05 times the best strategy of the paper",
-            other,
-        )
-
-    return _by_delay(tables, check)
-
-
-def _order_matters(tables: Tables) -> Verdict:
-    def check(ours: pl.DataFrame, _theirs: pl.DataFrame) -> Any:
-        best = 1.3 * float(ours["mean"].to_numpy().min())
-        return ("1.3 times the best policy", best), ("worst", ours["mean"].max())
-
-    return _by_delay(tables, check)
-
-
-_SOURCE: Final = "beyond papers/4, with policies of papers/1"
-_CLAIMS: Final = (
-    Claim(
-        "first-is-undisturbed",
-        _SOURCE,
-        "Drains in the background do not slow down the one that writes through (1.05 "
-        "at most).",
-        _first_undisturbed,
-    ),
-    Claim(
-        "done-sooner",
-        _SOURCE,
-        "With a policy that serves one at a time, all is done sooner than with any "
-        "strategy of the paper (s).",
-        _done_sooner,
-    ),
-    Claim(
-        "better-than-2a",
-        _SOURCE,
-        "With any policy the mean factor is lower than with 2a, the strategy of the "
-        "paper that leaves the first to arrive undisturbed.",
-        _better_than_2a,
-    ),
-    Claim(
-        "as-good-as-any",
-        _SOURCE,
-        "With the best policy the mean factor is at most 5 % above that of the best "
-        "strategy of the paper, which disturbs the first.",
-        _as_good_as_any,
-    ),
-    Claim(
-        "order-matters",
-        _SOURCE,
-        "Which policy orders the drains changes the mean factor by more than 30 %.",
-        _order_matters,
-    ),
+@drains.claim(
+    "With a policy that serves one buffer at a time, all applications are done sooner "
+    "than with any strategy of the paper (seconds)."
 )
+def _done_sooner(tables: Tables) -> Verdict:
+    """Compare the ends of the runs."""
 
-FIGURES: Final = {
-    "p4-drains": Reproduction(
-        name="p4-drains",
-        title="Order of drains: strategies and policies "
-        f"(four applications, up to {ALONE_S * 1.5:g} s)",
-        source=_SOURCE,
-        study=_rows,
-        draw=_draw,
-        claims=list(_CLAIMS),
-        summary=_summary,
-    ),
-}
+    def compare(policies: pl.DataFrame, strategies: pl.DataFrame) -> _Pair:
+        shares = pl.col("contender").str.contains("fair-share|best-next")
+        return ("worst policy", _most(policies.filter(~shares)["end"])), (
+            "best strategy of the paper",
+            _least(strategies["end"]),
+        )
+
+    return _lower_at_every_delay(tables, compare)
+
+
+@drains.claim(
+    "With any policy the mean factor is lower than with 2a, the strategy of the paper "
+    "that does not disturb the first application."
+)
+def _better_than_2a(tables: Tables) -> Verdict:
+    """Compare the mean factors."""
+
+    def compare(policies: pl.DataFrame, strategies: pl.DataFrame) -> _Pair:
+        only_2a = strategies.filter(pl.col("contender") == "2a")
+        return ("worst policy", _most(policies["mean"])), ("2a", _most(only_2a["mean"]))
+
+    return _lower_at_every_delay(tables, compare)
+
+
+@drains.claim(
+    "With the best policy the mean factor is at most 5 % above that of the best "
+    "strategy of the paper, which disturbs the first application."
+)
+def _as_good_as_any(tables: Tables) -> Verdict:
+    """Compare the mean factors."""
+
+    def compare(policies: pl.DataFrame, strategies: pl.DataFrame) -> _Pair:
+        return ("best policy", _least(policies["mean"])), (
+            "1.05 times the best strategy of the paper",
+            1.05 * _least(strategies["mean"]),
+        )
+
+    return _lower_at_every_delay(tables, compare)
+
+
+@drains.claim(
+    "The policy that orders the drains changes the mean factor by more than 30 %."
+)
+def _order_matters(tables: Tables) -> Verdict:
+    """Compare the mean factors of the best and the worst policy."""
+
+    def compare(policies: pl.DataFrame, _strategies: pl.DataFrame) -> _Pair:
+        best = 1.3 * _least(policies["mean"])
+        return ("1.3 times the best policy", best), ("worst", _most(policies["mean"]))
+
+    return _lower_at_every_delay(tables, compare)

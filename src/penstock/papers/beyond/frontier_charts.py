@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Drawings of the frontier: all policies, the recommended one, counts."""
+"""Drawings of the frontier: means of all policies, differences, and counts."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from penstock.policies import RECOMMENDED
 __all__ = ["draw_counts", "draw_differences", "draw_frontier", "draw_windows"]
 
 _COLUMNS: Final = 7
-#: Loses so much that the others would be one dot.
+#: A policy whose MinYield is this much below the best is outside the panel.
 _LEFT_OUT: Final = 0.12
 
 
 def draw_frontier(means: pl.DataFrame, objective: str) -> Figure:
     """Draw a panel per point: an objective against MinYield, with 95 % intervals.
 
-    The bound on MinYield is the dashed line. Policies with a MinYield far under that
-    of the best are outside the panel; they are in the table.
+    The dashed line is the bound on MinYield. Policies with a MinYield far below the
+    best are not drawn; the table has them.
     """
     labels = means["point"].unique(maintain_order=True).to_list()
     lines = -(-len(labels) // _COLUMNS)
@@ -67,7 +67,7 @@ def _frontier_panel(axis: Any, rows: pl.DataFrame, objective: str) -> None:
 
 
 def _marker(policy: str) -> str:
-    """Return a star for the default, a square for others beyond the papers, a dot."""
+    """Return a star for the default, a dot for the eight, a square for the others."""
     if policy == RECOMMENDED:
         return "*"
     return "o" if policy in EIGHT else "s"
@@ -96,7 +96,7 @@ def draw_differences(table: pl.DataFrame) -> Figure:
     panels: Any = figure.subplots(1, 3, sharey=True)
     gains = (
         ("min_yield_gain", "MinYield, minus that of the best of the eight"),
-        ("efficiency_gain", "Efficiency, minus look-ahead-greedy-yield's"),
+        ("efficiency_gain", "Efficiency, minus that of look-ahead-greedy-yield"),
     )
     places = list(range(rows.height))
     for panel, (column, title) in zip(panels, gains, strict=False):
@@ -119,7 +119,7 @@ def draw_differences(table: pl.DataFrame) -> Figure:
 
 
 def draw_counts(table: pl.DataFrame) -> Figure:
-    """Draw at how many points the policy of a line dominates that of a column."""
+    """Draw at how many points the policy of a row dominates that of a column."""
     policies = table["policy"].to_list()
     points = int(table["points"][0])
     figure = Figure(figsize=(0.62 * len(policies) + 3.4, 0.4 * len(policies) + 3.0))
@@ -133,12 +133,13 @@ def draw_counts(table: pl.DataFrame) -> Figure:
             axis.text(column, line, f"{number}", ha="center", va="center", color=colour)
     axis.set_xticks(range(len(policies)), policies, rotation=40, ha="right")
     axis.set_yticks(range(len(policies)), policies)
-    axis.set_title(f"dominates, at how many of {points} points", fontsize=10)
+    title = f"number of the {points} points at which the row dominates the column"
+    axis.set_title(title, fontsize=10)
     return figure
 
 
 def draw_windows(table: pl.DataFrame) -> Figure:
-    """Draw the APEX windows that are more than 1 % under fair-share, by policy."""
+    """Draw how many APEX windows are more than 1 % below fair-share, by policy."""
     policies = policies_of(table)
     groups = table["group"].unique(maintain_order=True).to_list()
     figure = Figure(figsize=(10, 0.35 * len(policies) + 1.3))
@@ -155,7 +156,7 @@ def draw_windows(table: pl.DataFrame) -> Figure:
         )
         panel.bar_label(bars, padding=3, fontsize=8)
         panel.set_title(f"{group}: of {rows['windows'][0]} windows", fontsize=10)
-        panel.set_xlabel("MinYield more than 1 % under fair-share's", fontsize=9)
+        panel.set_xlabel("MinYield more than 1 % below fair-share", fontsize=9)
         panel.margins(x=0.12)
         tidy(panel, "x")
     panels[0].set_yticks(range(len(policies)), policies)

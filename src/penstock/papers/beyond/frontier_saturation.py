@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Where MinYield and Efficiency compete most: TRILAB on the fastest machines.
+"""Saturated storage: MinYield against Efficiency on the fastest TRILAB machines.
 
-For some MinYields, the highest mean Efficiency that bandwidth alone allows a scheduler
-with that mean MinYield, clairvoyant ones included
-(`penstock.analysis.bound_efficiency`), and where the policies are. The target: the best
-MinYield of the eight strategies of papers/1, together with the Efficiency of
+The figure shows the policies, and the bound: for some values of the mean MinYield, the
+highest mean Efficiency that the bandwidth allows any scheduler, also one that knows the
+future (`penstock.analysis.bound_efficiency`). The target is the best MinYield of the
+eight policies of bandwidth sharing together with the Efficiency of
 look-ahead-greedy-yield.
 """
 
@@ -18,31 +18,30 @@ from matplotlib.figure import Figure
 
 from penstock.analysis import measure
 from penstock.analysis.bound_efficiency import Tradeoff, mean_efficiency_bound
-from penstock.experiments.claims import Claim, Tables, Verdict
+from penstock.experiments.claims import Tables, Verdict
 from penstock.experiments.output.charts import LABELS, policies_of, tidy
 from penstock.experiments.output.plots import colour_of
-from penstock.experiments.reproduction import Reproduction, Scale
+from penstock.experiments.reproduction import Scale
 from penstock.model import Instance
-from penstock.papers.beyond.frontier_tables import LOOK
-from penstock.papers.p1.policies import EIGHT
+from penstock.papers.declaration import figure
+from penstock.papers.p1.policies import EIGHT, LOOK
 from penstock.policies import RECOMMENDED
 from penstock.sim import simulate
 from penstock.workloads import Apex
 
-__all__ = ["FIGURES"]
+__all__ = ["saturation"]
 
-_SOURCE: Final = "beyond the papers: docs/background/beyond.md"
 _MACHINES: Final = {Scale.SMOKE: (10,), Scale.PAPER: (7, 8, 9, 10)}
 _WINDOWS: Final = {Scale.SMOKE: 10, Scale.PAPER: 200}
 _SEED: Final = {Scale.SMOKE: 101, Scale.PAPER: 2001}
 _POLICIES: Final = (*EIGHT, RECOMMENDED)
 _BOUND: Final = "bound"
-#: MinYields at which the bound is drawn.
+#: Number of MinYields at which the bound is drawn.
 _DRAWN: Final = 30
 
 
 def _table(scale: Scale) -> pl.DataFrame:
-    """Return, per machine, a row per policy and one per MinYield for the bound."""
+    """Return a row per machine and policy, and the rows of the bound."""
     rows = []
     for machine in _MACHINES[scale]:
         family = Apex(trace="TRILAB", machine=machine)
@@ -55,7 +54,7 @@ def _table(scale: Scale) -> pl.DataFrame:
 
 def _machine_rows(machine: int, instances: list[Instance]) -> list[dict[str, Any]]:
     tradeoffs = [Tradeoff.of(instance) for instance in instances]
-    found = {policy: _means(instances, policy) for policy in _POLICIES}
+    means = {policy: _means(instances, policy) for policy in _POLICIES}
     rows = [
         {
             "machine": machine,
@@ -64,9 +63,9 @@ def _machine_rows(machine: int, instances: list[Instance]) -> list[dict[str, Any
             "efficiency": efficiency,
             "bound": mean_efficiency_bound(tradeoffs, least),
         }
-        for policy, (least, efficiency) in found.items()
+        for policy, (least, efficiency) in means.items()
     ]
-    lowest = min(least for least, _ in found.values())
+    lowest = min(least for least, _ in means.values())
     highest = float(np.mean([t.min_yield[-1] for t in tradeoffs]))
     for least in np.linspace(lowest, highest, _DRAWN).tolist():
         bound = mean_efficiency_bound(tradeoffs, least)
@@ -83,56 +82,28 @@ def _machine_rows(machine: int, instances: list[Instance]) -> list[dict[str, Any
 
 
 def _means(instances: list[Instance], policy: str) -> tuple[float, float]:
-    """Return mean MinYield and mean Efficiency."""
-    found = [measure(simulate(instance, policy)) for instance in instances]
+    """Return the mean MinYield and the mean Efficiency of a policy."""
+    metrics = [measure(simulate(instance, policy)) for instance in instances]
     return (
-        float(np.mean([m.min_yield for m in found])),
-        float(np.mean([m.efficiency for m in found])),
+        float(np.mean([m.min_yield for m in metrics])),
+        float(np.mean([m.efficiency for m in metrics])),
     )
 
 
 def _targets(tables: Tables) -> dict[int, tuple[float, float, float]]:
-    """Return, by machine: best of the eight, look-ahead's Efficiency, the bound."""
-    found = {}
+    """Return the target of every machine, and the bound on its Efficiency.
+
+    The three numbers are the best MinYield of the eight, the Efficiency of
+    look-ahead-greedy-yield, and the bound on Efficiency at that MinYield.
+    """
+    targets = {}
     for (machine,), rows in tables.rows.group_by("machine", maintain_order=True):
         eight = rows.filter(pl.col("of").is_in(EIGHT))
         best = eight.sort("min_yield").row(-1, named=True)
         look = eight.row(by_predicate=pl.col("of") == LOOK, named=True)
         target = (best["min_yield"], look["efficiency"], best["bound"])
-        found[int(str(machine))] = target
-    return found
-
-
-def _open(tables: Tables) -> Verdict:
-    numbers, targets = {}, _targets(tables)
-    for machine, (_, efficiency, bound) in targets.items():
-        numbers[f"M_{machine} look-ahead's Efficiency"] = efficiency
-        numbers[f"M_{machine} at most"] = bound
-    return Verdict(all(bound >= look for _, look, bound in targets.values()), numbers)
-
-
-def _nobody_exceeds(tables: Tables) -> Verdict:
-    policies = tables.rows.filter(pl.col("of") != _BOUND)
-    left = (policies["bound"] - policies["efficiency"]).to_numpy()
-    return Verdict(bool(left.min() >= -1e-9), {"least left to the bound": left.min()})
-
-
-_CLAIMS: Final = (
-    Claim(
-        "target-not-excluded",
-        _SOURCE,
-        "Bandwidth alone does not exclude a scheduler that has, on average, the "
-        "MinYield of the best of the eight and the Efficiency of "
-        "look-ahead-greedy-yield.",
-        _open,
-    ),
-    Claim(
-        "nobody-exceeds-the-bound",
-        _SOURCE,
-        "No policy exceeds the bound on Efficiency at its MinYield.",
-        _nobody_exceeds,
-    ),
-)
+        targets[int(str(machine))] = target
+    return targets
 
 
 def _draw(tables: Tables) -> Figure:
@@ -169,7 +140,7 @@ def _panel(axis: Any, rows: pl.DataFrame) -> None:
         bound["efficiency"].to_list(),
         color="#444444",
         linestyle="--",
-        label="bound: no scheduler is above",
+        label="bound on Efficiency",
     )
     policies = rows.filter(pl.col("policy") != _BOUND)
     for policy in policies_of(policies):
@@ -186,13 +157,28 @@ def _panel(axis: Any, rows: pl.DataFrame) -> None:
     tidy(axis, "both")
 
 
-FIGURES: Final = {
-    "frontier-saturation": Reproduction(
-        name="frontier-saturation",
-        title="Where storage is saturated: what any scheduler can have of both",
-        source="beyond the papers",
-        study=_table,
-        draw=_draw,
-        claims=list(_CLAIMS),
-    ),
-}
+saturation = figure("frontier-saturation", study=_table, draw=_draw)
+
+
+@saturation.claim(
+    "The bandwidth does not exclude a scheduler that has, on average, the MinYield of "
+    "the best of the eight and the Efficiency of look-ahead-greedy-yield."
+)
+def _target_not_excluded(tables: Tables) -> Verdict:
+    """Compare the Efficiency of the target with the bound, on every machine."""
+    numbers, targets = {}, _targets(tables)
+    for machine, (_, efficiency, bound) in targets.items():
+        numbers[f"M_{machine} look-ahead's Efficiency"] = efficiency
+        numbers[f"M_{machine} at most"] = bound
+    return Verdict(all(bound >= look for _, look, bound in targets.values()), numbers)
+
+
+@saturation.claim(
+    "No policy exceeds the bound on Efficiency at its MinYield.",
+    name="nobody-exceeds-the-bound",
+)
+def _no_policy_exceeds_the_bound(tables: Tables) -> Verdict:
+    """Take the smallest distance of a policy to the bound."""
+    policies = tables.rows.filter(pl.col("of") != _BOUND)
+    left = (policies["bound"] - policies["efficiency"]).to_numpy()
+    return Verdict(bool(left.min() >= -1e-9), {"least left to the bound": left.min()})

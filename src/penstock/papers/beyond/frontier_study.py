@@ -1,21 +1,23 @@
 # SPDX-License-Identifier: MIT
-"""The frontier: all policies on the papers' workloads, and on two that they leave out.
+"""The study of the frontier: all policies on the workloads of the papers and two more.
 
-Points, by group:
+The points, by group:
 
-- ``pressure``: the synthetic workload of papers/1 at every pressure of its Figure 2;
-- ``parameters``: n_small, sigma and noise varied around W = 0.8;
-- ``io-sets``, ``NERSC``, ``TRILAB``: papers/3 and APEX, all machines;
-- ``caps``: the synthetic workload with unequal caps: 1, 2, 4 or 8 nodes, at a quarter
-  of B per node;
-- ``history``: the synthetic workload, the applications of which are released up to a
+- ``pressure``: the synthetic workload of bandwidth sharing, at every pressure of its
+  Figure 2;
+- ``parameters``: the same at W = 0.8, with other values of n_small, sigma and noise;
+- ``io-sets``: the workload of IO-SETS;
+- ``NERSC``, ``TRILAB``: the APEX workloads, on all machines;
+- ``caps``: the synthetic workload with unequal caps: 1, 2, 4 or 8 nodes, each of which
+  can draw a quarter of the bandwidth B;
+- ``history``: the synthetic workload with applications that were released up to a
   quarter of the horizon before the window and have lost up to a tenth of that time.
 
-The horizon of the synthetic workload is 400,000 s, a fifth of the paper's: 200
-instances of every point, for all policies, are then a matter of minutes.
+The horizon of the synthetic workload is 400,000 s, a fifth of that of the paper, so
+that 200 instances of every point take minutes for all policies.
 
-Seeds: policies were chosen and tuned on seeds 101 to 103. At paper scale this study
-uses another one, which nothing was chosen on; at smoke scale, 101.
+Seeds: policies were chosen and tuned on seeds 101 to 103. The study uses seed 101 at
+smoke scale and seed 2001, on which nothing was tuned, at paper scale.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ _PRESSURES: Final = {
     Scale.SMOKE: (0.5, 0.8, 1.0),
     Scale.PAPER: (0.2, 0.5, 0.8, 0.9, 1.0, 1.1),
 }
-#: Around the defaults 20, 0.5 and 0.5, which are points of their own.
+#: Values around the defaults 20, 0.5 and 0.5, which the group ``pressure`` has.
 _PARAMETERS: Final[dict[Scale, dict[str, tuple[float, ...]]]] = {
     Scale.SMOKE: {"n_small": (0,), "sigma": (1.0,), "noise": (0.0,)},
     Scale.PAPER: {
@@ -54,23 +56,23 @@ _N_HIGH: Final = {Scale.SMOKE: (0, 20), Scale.PAPER: tuple(range(0, 41, 5))}
 _MACHINES: Final = {Scale.SMOKE: (0, 8), Scale.PAPER: tuple(range(11))}
 _VARIED_PRESSURES: Final = {Scale.SMOKE: (0.8,), Scale.PAPER: (0.5, 0.8, 1.0)}
 
+#: Largest age of an application at the start of the window, as a part of the horizon.
 _MOST_AGE: Final = 0.25
-"""Of the horizon."""
+#: Largest time lost before the window, as a part of the age.
 _MOST_LOST: Final = 0.1
-"""Of the age."""
 _NODES: Final = (1, 2, 4, 8)
-#: A child of the stream of an instance that no application uses.
+#: Number of the random stream of a variant; the applications use smaller numbers.
 _STREAM: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class FrontierPoint(Point):
-    """A point with a name, and with what is changed in its instances."""
+    """A point with a group, a label, and a change to its instances."""
 
     group: str = ""
     label: str = ""
     variant: str = ""
-    """Of `_VARIANTS`; empty: none."""
+    """Name of the change, a key of `_VARIANTS`; empty: no change."""
 
     def family(self) -> Workload:
         """Return the workload, ready to draw instances."""
@@ -80,17 +82,17 @@ class FrontierPoint(Point):
 
 @dataclass(frozen=True, slots=True)
 class FrontierStudy(Study):
-    """A study whose rows say by name where they come from."""
+    """A study whose rows hold group and label of their point."""
 
     def facts(self, point: int, index: int) -> Row:
-        """Return the columns that say where a row comes from."""
+        """Return the columns that identify the instance of a row."""
         declared: Any = self.points[point]
         named = {"group": declared.group, "label": declared.label}
         return {**Study.facts(self, point, index), **named}
 
 
 def frontier_study(scale: Scale) -> FrontierStudy:
-    """Return all policies on all points, with the bound."""
+    """Return the study of all policies on all points, with the bound."""
     return FrontierStudy(
         "frontier",
         tuple(_points(scale)),
@@ -144,7 +146,7 @@ def _swept(
 
 @dataclass(frozen=True, slots=True)
 class _Varied:
-    """A synthetic workload, the instances of which are changed after they are drawn."""
+    """A synthetic workload whose instances are changed after they are drawn."""
 
     family: Any
     variant: str
@@ -156,15 +158,15 @@ class _Varied:
         return _VARIANTS[self.variant](instance, default_rng(sequence))
 
     def operations(self, seed: int, index: int) -> int:
-        """Return how many operations an instance has."""
+        """Return the number of operations of an instance."""
         return int(self.family.operations(seed, index))
 
 
 def _with_caps(instance: Instance, generator: Generator) -> Instance:
-    """Give every application 1, 2, 4 or 8 nodes, which can use B/4 each.
+    """Give every application 1, 2, 4 or 8 nodes, each of which can draw B/4.
 
-    Works and volumes stay: alone, an application on one node spends four times as long
-    in I/O. The window ends, as before, when the first of them would end, were it alone.
+    Work and volumes stay the same: running alone on one node, an application spends
+    four times as long in I/O. The window ends at the smallest dedicated duration.
     """
     bandwidth = instance.platform.bandwidth
     platform = Platform(bandwidth, bandwidth / 4)
@@ -178,7 +180,7 @@ def _with_caps(instance: Instance, generator: Generator) -> Instance:
 
 
 def _with_history(instance: Instance, generator: Generator) -> Instance:
-    """Release every application before the window, some of the time lost since."""
+    """Release every application before the window, with some time lost since then."""
     ages = generator.uniform(0.0, _MOST_AGE, size=len(instance.applications))
     lost = generator.uniform(0.0, _MOST_LOST, size=len(instance.applications))
     length = instance.window.length
@@ -194,7 +196,10 @@ def _with_history(instance: Instance, generator: Generator) -> Instance:
 
 
 def _released(application: Application, age: float, lost: float) -> Application:
-    """Return the application, released `age` before its start (s), part of it lost."""
+    """Return an application released `age` (s) before its start.
+
+    `lost` is the part of this time that was lost.
+    """
     return replace(
         application,
         release=application.start - age,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Tables of the frontier: means, who dominates whom, differences, APEX windows.
+"""Tables of the frontier: means, differences, domination, APEX windows.
 
-*Best*: of the eight strategies of papers/1, the one with the highest mean MinYield at
-the point. *Look*: look-ahead-greedy-yield. All differences are paired, by instance.
+*Best* is the policy of bandwidth sharing with the highest mean MinYield at a point.
+*Look* is look-ahead-greedy-yield. All differences are paired by instance.
 """
 
 from __future__ import annotations
@@ -24,11 +24,9 @@ from penstock.analysis.frontier import (
     paired,
 )
 from penstock.experiments.output.charts import policies_of
-from penstock.papers.p1.policies import EIGHT
+from penstock.papers.p1.policies import EIGHT, FAIR, LOOK
 
 __all__ = [
-    "BASE",
-    "LOOK",
     "PointTable",
     "count_dominations",
     "differences",
@@ -38,18 +36,16 @@ __all__ = [
     "windows_under_base",
 ]
 
-LOOK: Final = "look-ahead-greedy-yield"
-BASE: Final = "fair-share"
-OBJECTIVES: Final = ("min_yield", "efficiency", "utilization")
-#: What domination asks for.
-BOTH: Final = ("min_yield", "efficiency")
+_OBJECTIVES: Final = ("min_yield", "efficiency", "utilization")
+#: The objectives in which a policy must be better to dominate another.
+_BOTH: Final = ("min_yield", "efficiency")
 _APEX: Final = ("NERSC", "TRILAB")
-#: A window counts if MinYield is under this part of fair-share's.
+#: A window counts if its MinYield is below this part of that of fair-share.
 _LEAST: Final = 0.99
 
 
 class PointTable:
-    """The rows of one point: an array per policy and objective, by instance."""
+    """The values of all policies and objectives at one point, by instance."""
 
     def __init__(self, rows: pl.DataFrame) -> None:
         ordered = rows.sort("instance")
@@ -70,31 +66,31 @@ class PointTable:
         """Return the mean of an objective over the instances."""
         return float(self.values(policy, objective).mean())
 
-    def difference(self, ours: str, theirs: str, objective: str) -> Interval:
-        """Return the paired difference between two policies."""
-        return paired(self.values(ours, objective), self.values(theirs, objective))
+    def difference(self, policy: str, other: str, objective: str) -> Interval:
+        """Return the paired difference of `policy` minus `other`."""
+        return paired(self.values(policy, objective), self.values(other, objective))
 
-    def dominates(self, ours: str, theirs: str) -> bool:
-        """Tell whether a policy is better in MinYield and in Efficiency."""
-        return dominates(*(self.difference(ours, theirs, o) for o in BOTH))
+    def dominates(self, policy: str, other: str) -> bool:
+        """Return True if `policy` is significantly better in both objectives."""
+        return dominates(*(self.difference(policy, other, o) for o in _BOTH))
 
     @cached_property
     def best(self) -> str:
-        """The strategy of papers/1 with the highest mean MinYield."""
+        """The policy of bandwidth sharing with the highest mean MinYield."""
         return max(EIGHT, key=lambda policy: self.mean(policy, "min_yield"))
 
     def gain(self, policy: str) -> Interval:
-        """Return what a policy has more in MinYield than the best of the eight."""
+        """Return the MinYield of a policy minus that of the best of the eight."""
         return self.difference(policy, self.best, "min_yield")
 
     def efficiency_gain(self, policy: str) -> Interval:
-        """Return what a policy has more in Efficiency than look-ahead-greedy-yield."""
+        """Return the Efficiency of a policy minus that of look-ahead-greedy-yield."""
         return self.difference(policy, LOOK, "efficiency")
 
     def gap_closed(self, policy: str) -> float:
-        """Return the part of the way from the best of the eight to the bound."""
-        ours, best = (self.mean(p, "min_yield") for p in (policy, self.best))
-        return gap_closed(ours, best, self.bound.mean)
+        """Return the part of the gap from the best of the eight to the bound."""
+        mean, best = (self.mean(p, "min_yield") for p in (policy, self.best))
+        return gap_closed(mean, best, self.bound.mean)
 
 
 def points_of(rows: pl.DataFrame) -> list[PointTable]:
@@ -120,14 +116,14 @@ def _mean_row(point: PointTable, policy: str) -> dict[str, Any]:
         "policy": policy,
         "instances": point.values(policy, "min_yield").size,
     }
-    for objective in OBJECTIVES:
-        found = interval(point.values(policy, objective))
-        row |= {objective: found.mean, f"{objective}_error": found.half_width}
+    for objective in _OBJECTIVES:
+        value = interval(point.values(policy, objective))
+        row |= {objective: value.mean, f"{objective}_error": value.half_width}
     return row | {"bound": point.bound.mean, "bound_error": point.bound.half_width}
 
 
 def differences(rows: pl.DataFrame, policies: tuple[str, ...]) -> pl.DataFrame:
-    """Return a row per point and policy: differences to the best and to look-ahead."""
+    """Return a row per point and policy: differences to *best* and to *look*."""
     return pl.DataFrame(
         [
             _difference_row(point, policy)
@@ -160,35 +156,35 @@ def _difference_row(point: PointTable, policy: str) -> dict[str, Any]:
 
 
 def dominations(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return a row per point and pair of policies, the first of which dominates."""
-    found = [
-        {"group": point.group, "point": point.label, "policy": ours, "over": theirs}
+    """Return a row per point and pair of policies: `policy` dominates `over`."""
+    pairs = [
+        {"group": point.group, "point": point.label, "policy": policy, "over": other}
         for point in points_of(rows)
-        for ours, theirs in permutations(point.policies, 2)
-        if point.dominates(ours, theirs)
+        for policy, other in permutations(point.policies, 2)
+        if point.dominates(policy, other)
     ]
     columns = ("group", "point", "policy", "over")
-    return pl.DataFrame(found, schema=dict.fromkeys(columns, pl.String))
+    return pl.DataFrame(pairs, schema=dict.fromkeys(columns, pl.String))
 
 
 def count_dominations(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return a row per policy, a column per policy: at how many points it dominates."""
-    found = dominations(rows)
-    pairs = Counter(zip(found["policy"], found["over"], strict=True))
+    """Return how many points a policy (row) dominates another one (column) at."""
+    pairs = Counter(dominations(rows).select("policy", "over").iter_rows())
     policies = policies_of(rows)
     return pl.DataFrame(
         [
-            {"policy": ours, "points": rows["point"].n_unique()}
-            | {theirs: pairs[ours, theirs] for theirs in policies}
-            for ours in policies
+            {"policy": policy, "points": rows["point"].n_unique()}
+            | {other: pairs[policy, other] for other in policies}
+            for policy in policies
         ]
     )
 
 
 def windows_under_base(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return, per policy, the APEX windows more than 1 % under fair-share's MinYield.
+    """Return how many APEX windows of a policy are more than 1 % below fair-share.
 
-    And the smallest part of fair-share's MinYield, with the window that has it.
+    A row per trace and policy also holds the lowest MinYield over that of fair-share,
+    with its point and window.
     """
     return pl.DataFrame(
         [
@@ -200,10 +196,10 @@ def windows_under_base(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _apex_points(rows: pl.DataFrame) -> dict[str, list[PointTable]]:
-    found: dict[str, list[PointTable]] = {}
+    points: dict[str, list[PointTable]] = {}
     for point in points_of(rows.filter(pl.col("group").is_in(_APEX))):
-        found.setdefault(point.group, []).append(point)
-    return found
+        points.setdefault(point.group, []).append(point)
+    return points
 
 
 def _windows_row(group: str, points: list[PointTable], policy: str) -> dict[str, Any]:
@@ -221,6 +217,6 @@ def _windows_row(group: str, points: list[PointTable], policy: str) -> dict[str,
 
 
 def _ratios(point: PointTable, policy: str) -> NDArray[np.float64]:
-    """Return MinYield over fair-share's, by window; 1 where both are 0."""
-    ours, base = (point.values(p, "min_yield") for p in (policy, BASE))
-    return np.divide(ours, base, out=np.ones_like(base), where=base > 0.0)
+    """Return MinYield over that of fair-share by window; 1 where both are 0."""
+    values, base = (point.values(p, "min_yield") for p in (policy, FAIR))
+    return np.divide(values, base, out=np.ones_like(base), where=base > 0.0)

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Beyond papers/1 and papers/2: policies that share bandwidth, over many targets.
+"""Beyond bandwidth sharing and target allocation: sharing policies on many targets.
 
-papers/1 section 7 names systems with several I/O servers as future work. Every policy
-of papers/1 shares each target of papers/2, with the yields of whole applications; fair
-sharing, what papers/2 assumes, is one of them. All are compared on the same placements:
-MinYield and Efficiency over the same window, up to the smallest dedicated duration,
-Mean-I/O-SlowDown until an application ends.
+Bandwidth sharing (section 7) names systems with several I/O servers as future work.
+Here each of its policies shares every storage target of target allocation, and decides
+by the yields of whole applications. fair-share is what target allocation assumes. All
+policies run on the same placements. MinYield and Efficiency are measured over the same
+window, up to the smallest dedicated duration; Mean-I/O-SlowDown until an application
+ends.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ import polars as pl
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from penstock.experiments.claims import Check, Claim, Tables, Verdict
+from penstock.experiments.claims import Tables, Verdict, case
 from penstock.experiments.output.charts import LABELS, policies_of, tidy
 from penstock.experiments.output.plots import colour_of
 from penstock.experiments.placement_study import Contender, PlacementStudy
-from penstock.experiments.reproduction import Reproduction, Scale
+from penstock.experiments.reproduction import Scale
 from penstock.experiments.study import sweep
-from penstock.papers.p1.policies import EIGHT
+from penstock.papers.declaration import figure
+from penstock.papers.p1.policies import EIGHT, FAIR, PERIODIC, SEVEN, YIELD_BASED
 from penstock.papers.p2.charts import new_figure
 from penstock.papers.p2.study import (
     BBA,
@@ -36,20 +38,14 @@ from penstock.papers.p2.study import (
     summary,
 )
 
-__all__ = ["FIGURES"]
+__all__ = ["sharing"]
 
 _ALLOCATIONS: Final = (NSYSA, TA, BBA)
 _PLACEMENTS: Final[dict[str, Any]] = {GNC: "-", RANDOM: "--"}
 _METRICS: Final = ("min_yield", "efficiency", "mean_io_slowdown")
-_FAIR: Final = "fair-share"
-_YIELD_BASED: Final = (
-    "greedy-yield",
-    "look-ahead-greedy-yield",
-    "periodic-greedy-yield",
-    "best-next-event",
-)
-#: Needs no volumes, as fair sharing; recommended by papers/1 where they are unknown.
-_SMART: Final = "periodic-greedy-yield"
+#: Needs no volumes, like fair-share; bandwidth sharing recommends it without them.
+_SMART: Final = PERIODIC
+#: Width of an interval of I/O-load.
 _WIDTH: Final = 0.2
 _LOADS: Final = {
     Scale.SMOKE: (0.4, 1.0),
@@ -89,15 +85,16 @@ def _table(tables: Tables) -> pl.DataFrame:
 
 
 def _draw(tables: Tables) -> Figure:
+    """Draw a panel per objective and allocation, against the I/O-load."""
     table = _table(tables)
     figure = new_figure(13, 10)
     axes = figure.subplots(len(_METRICS), len(_ALLOCATIONS), sharex=True, sharey="row")
     for line, metric in zip(axes, _METRICS, strict=True):
         for axis, allocation in zip(line, _ALLOCATIONS, strict=True):
-            mine = table.filter(
+            in_panel = table.filter(
                 pl.col("metric") == metric, pl.col("allocation") == allocation
             )
-            _lines(axis, mine)
+            _lines(axis, in_panel)
             tidy(axis, "both")
         line[0].set_ylabel(LABELS[metric])
     axes[-1][0].set_yscale("log")
@@ -119,8 +116,8 @@ def _lines(axis: Any, table: pl.DataFrame) -> None:
             rows["mean"].to_numpy(),
             linestyle=_PLACEMENTS[str(placement)],
             color=colour_of(str(policy)),
-            linewidth=2.6 if policy == _FAIR else 1.4,
-            zorder=4 if policy == _FAIR else 3,
+            linewidth=2.6 if policy == FAIR else 1.4,
+            zorder=4 if policy == FAIR else 3,
         )
 
 
@@ -140,7 +137,7 @@ def _legend(figure: Figure, policies: Sequence[str]) -> None:
 
 
 def _left_out(table: pl.DataFrame) -> str:
-    """Return how many runs have no Mean-I/O-SlowDown, for whom and why."""
+    """Return the note on runs without a Mean-I/O-SlowDown."""
     rows = table.filter(pl.col("metric") == "mean_io_slowdown")
     share = rows.group_by("policy").agg(
         (pl.col("left_out").sum() / (pl.col("sets") + pl.col("left_out")).sum()).alias(
@@ -148,167 +145,136 @@ def _left_out(table: pl.DataFrame) -> str:
         )
     )
     fair, worst = (
-        share.filter(pl.col("policy") == _FAIR)["share"].sum(),
+        share.filter(pl.col("policy") == FAIR)["share"].sum(),
         share.sort("share").row(-1),
     )
     return (
-        "Mean-I/O-SlowDown: left out are runs in which an application has hardly begun "
-        f"its I/O, {fair:.0%} with {_FAIR}, {worst[1]:.0%} with {worst[0]}"
+        "Mean-I/O-SlowDown leaves out runs in which an application has hardly begun "
+        f"its I/O: {fair:.0%} with {FAIR}, {worst[1]:.0%} with {worst[0]}"
     )
 
 
-# --- What it brings ---------------------------------------------------------------
+sharing = figure("p2-sharing", study=_study, draw=_draw, summary=_table)
+
+
+# --- Claims -----------------------------------------------------------------------
 
 
 def _paired(
     tables: Tables, one: tuple[str, str], other: tuple[str, str], metric: str
 ) -> pl.DataFrame:
-    """Return `gain`: `metric` of a (placement, policy) minus that of another.
+    """Return the rows of `one` with `gain`: `metric` minus that of `other`.
 
-    By allocation, on the same problem.
+    `one` and `other` are a placement and a policy each. Rows are paired by allocation
+    and problem.
     """
     key = ["allocation", "point", "instance"]
-    mine, theirs = (
+    rows, base_rows = (
         tables.rows.filter(pl.col("placement") == placement, pl.col("policy") == policy)
         for placement, policy in (one, other)
     )
-    base = theirs.select(*key, pl.col(metric).alias("base"))
-    joined = mine.join(base, on=key, maintain_order="left")
+    base = base_rows.select(*key, pl.col(metric).alias("base"))
+    joined = rows.join(base, on=key, maintain_order="left")
     return joined.with_columns((pl.col(metric) - pl.col("base")).alias("gain"))
 
 
-def _mean(found: dict[str, float], name: str) -> float:
-    return found.get(f"{name}, mean", 0.0)
+def _mean(numbers: dict[str, float], name: str) -> float:
+    return numbers.get(f"{name}, mean", 0.0)
 
 
-def _yield_based_help(tables: Tables) -> Verdict:
+@sharing.claim(
+    "On the same placements every yield-based policy has a higher MinYield than "
+    "fair-share (mean gain over all sets)."
+)
+def _yield_based_help_the_worst_off(tables: Tables) -> Verdict:
+    """Take the mean gain of every yield-based policy."""
     numbers: dict[str, float] = {}
-    for policy in _YIELD_BASED:
+    for policy in YIELD_BASED:
         gains = pl.concat(
             [
-                _paired(tables, (place, policy), (place, _FAIR), "min_yield")["gain"]
+                _paired(tables, (place, policy), (place, FAIR), "min_yield")["gain"]
                 for place in _PLACEMENTS
             ]
         )
         numbers |= spread(policy, gains)
-    return Verdict(all(_mean(numbers, p) > 0 for p in _YIELD_BASED), numbers)
+    return Verdict(all(_mean(numbers, p) > 0 for p in YIELD_BASED), numbers)
 
 
+@sharing.claim(
+    "No policy is better than fair-share in MinYield, Efficiency and Mean-I/O-SlowDown "
+    "at the same time (mean differences, placement GNC)."
+)
 def _no_free_lunch(tables: Tables) -> Verdict:
-    """Check that no policy is ahead of fair sharing in all three criteria."""
+    """Take the mean differences of every policy to fair-share."""
     numbers: dict[str, float] = {}
-    ahead = []
-    for policy in EIGHT:
-        if policy == _FAIR:
-            continue
-        gains = {
-            metric: spread(
-                f"{policy}, {LABELS[metric]}",
-                _paired(tables, (GNC, policy), (GNC, _FAIR), metric)["gain"],
-            )
-            for metric in _METRICS
-        }
-        values = [_mean(g, f"{policy}, {LABELS[m]}") for m, g in gains.items()]
-        for found in gains.values():
-            numbers |= {k: v for k, v in found.items() if k.endswith("mean")}
-        ahead.append(values[0] > 0 and values[1] > 0 and values[2] < 0)
-    return Verdict(not any(ahead), numbers)
+    better_in_all = []
+    for policy in SEVEN:
+        means = []
+        for metric in _METRICS:
+            name = f"{policy}, {LABELS[metric]}"
+            gains = _paired(tables, (GNC, policy), (GNC, FAIR), metric)["gain"]
+            statistics = spread(name, gains)
+            numbers |= {k: v for k, v in statistics.items() if k.endswith("mean")}
+            means.append(_mean(statistics, name))
+        better_in_all.append(means[0] > 0 and means[1] > 0 and means[2] < 0)
+    return Verdict(not any(better_in_all), numbers)
 
 
-def _sharing_for_placement(allocation: str) -> Check:
-    """Check that smart sharing on random placements beats fair sharing on GNC's."""
+@sharing.claim_cases(
+    *(
+        case(
+            f"sharing-for-placement-{allocation}",
+            f"With allocation {allocation}, {_SMART} on random placements has a higher "
+            "MinYield than fair-share on GNC placements at every load: the choice of "
+            "the policy makes up for that of the placement.",
+            note="With few targets each, applications on a crowded target have no "
+            "other target: no order of service helps as much as another target would.",
+            allocation=allocation,
+        )
+        for allocation in _ALLOCATIONS
+    )
+)
+def _sharing_for_placement(tables: Tables, allocation: str) -> Verdict:
+    """Compare both by interval of load."""
+    rows = binned(
+        _paired(tables, (RANDOM, _SMART), (GNC, FAIR), "min_yield"), _WIDTH
+    ).filter(pl.col("allocation") == allocation)
+    numbers: dict[str, float] = {}
+    for (load,), at_load in sorted(rows.group_by("bin"), key=lambda item: item[0]):
+        numbers |= spread(f"load {load:g}", at_load["gain"])
+    means = [v for k, v in numbers.items() if k.endswith("mean")]
+    return Verdict(bool(means) and min(means) > 0, numbers or {"sets": 0.0})
 
-    def check(tables: Tables) -> Verdict:
-        rows = binned(
-            _paired(tables, (RANDOM, _SMART), (GNC, _FAIR), "min_yield"), _WIDTH
-        ).filter(pl.col("allocation") == allocation)
-        numbers: dict[str, float] = {}
-        for (load,), mine in sorted(rows.group_by("bin"), key=lambda item: item[0]):
-            numbers |= spread(f"load {load:g}", mine["gain"])
-        means = [v for k, v in numbers.items() if k.endswith("mean")]
-        return Verdict(bool(means) and min(means) > 0, numbers or {"sets": 0.0})
 
-    return check
-
-
+@sharing.claim(
+    f"GNC gains less MinYield over random placement with {_SMART} than with "
+    "fair-share, for every allocation."
+)
 def _placement_worth_less(tables: Tables) -> Verdict:
+    """Compare the mean gains of GNC over random placement under both policies."""
     numbers: dict[str, float] = {}
     holds = []
     for allocation in _ALLOCATIONS:
-        worth = {}
-        for policy in (_FAIR, _SMART):
+        gain_of = {}
+        for policy in (FAIR, _SMART):
             rows = _paired(tables, (GNC, policy), (RANDOM, policy), "min_yield")
             name = f"{allocation}, {policy}"
-            found = spread(
-                name, rows.filter(pl.col("allocation") == allocation)["gain"]
-            )
-            numbers |= found
-            worth[policy] = _mean(found, name)
-        holds.append(worth[_SMART] < worth[_FAIR])
+            gains = rows.filter(pl.col("allocation") == allocation)["gain"]
+            statistics = spread(name, gains)
+            numbers |= statistics
+            gain_of[policy] = _mean(statistics, name)
+        holds.append(gain_of[_SMART] < gain_of[FAIR])
     return Verdict(all(holds), numbers)
 
 
+@sharing.claim(
+    "With every policy GNC has a lower Mean-I/O-SlowDown than random placement (mean "
+    "difference)."
+)
 def _placement_still_counts(tables: Tables) -> Verdict:
+    """Take the mean difference between GNC and random placement."""
     numbers: dict[str, float] = {}
     for policy in EIGHT:
         rows = _paired(tables, (GNC, policy), (RANDOM, policy), "mean_io_slowdown")
         numbers |= spread(policy, rows["gain"])
     return Verdict(all(_mean(numbers, policy) < 0 for policy in EIGHT), numbers)
-
-
-_SOURCE: Final = "beyond papers/1 (section 7: several I/O servers) and papers/2"
-
-FIGURES: Final = {
-    "p2-sharing": Reproduction(
-        name="p2-sharing",
-        title="Policies that share bandwidth, over many targets",
-        source=_SOURCE,
-        study=_study,
-        draw=_draw,
-        claims=[
-            Claim(
-                "yield-based-help-the-worst-off",
-                _SOURCE,
-                "On the same placements every yield-based policy has a higher MinYield "
-                "than fair sharing (mean gain over all sets).",
-                _yield_based_help,
-            ),
-            Claim(
-                "no-free-lunch",
-                _SOURCE,
-                "No policy is better than fair sharing in MinYield, Efficiency and "
-                "Mean-I/O-SlowDown alike (mean differences, placement GNC).",
-                _no_free_lunch,
-            ),
-            *(
-                Claim(
-                    f"sharing-for-placement-{allocation}",
-                    _SOURCE,
-                    f"With {allocation}, {_SMART} on random placements has a higher "
-                    "MinYield than fair sharing on GNC's, at every load: there "
-                    "placement matters less because sharing is smart.",
-                    _sharing_for_placement(allocation),
-                    note="With few targets each, applications on a crowded target have "
-                    "nowhere else to go: no order of service helps as much as another "
-                    "target.",
-                )
-                for allocation in _ALLOCATIONS
-            ),
-            Claim(
-                "placement-worth-less",
-                _SOURCE,
-                "What GNC gains in MinYield over random placement is less with "
-                f"{_SMART} than with fair sharing, for every allocation.",
-                _placement_worth_less,
-            ),
-            Claim(
-                "placement-still-counts",
-                _SOURCE,
-                "With every policy GNC has a lower Mean-I/O-SlowDown than random "
-                "placement (mean difference).",
-                _placement_still_counts,
-            ),
-        ],
-        summary=_table,
-    ),
-}
