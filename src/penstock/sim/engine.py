@@ -1,25 +1,32 @@
 # SPDX-License-Identifier: MIT
-"""THE event loop: every simulated number of penstock comes out of `run`.
+"""The main loop of the simulator: `run` computes every simulated number.
 
-An application's operations are striped over its storage targets: a *flow* is the
-part of an operation that goes to one target. Flows are independent; the operation
-completes with the last of them (papers/2 section 3.2.2). With a single target,
-the case of papers/1, flow and application are the same.
+An application alternates work phases and I/O operations. An operation is striped over
+the application's storage targets; its part on one target is called a *flow*. Flows
+are independent of each other. An operation completes when its last flow is done
+(target allocation, section 3.2.2). With a single target, the case of bandwidth
+sharing, an application has one flow, and both have the same index.
 
-One turn of the loop is one *instant*: the earliest time at which a flow is done, a
-work phase ends (and an operation is posted), or a wake-up that the policy asked
-for is due. What happens at equal times, in this order:
+One iteration of the loop handles one *instant*: the earliest time at which a flow is
+done, a work phase ends (the application then posts its next operation), or a wake-up
+that the policy has asked for is due. Events at equal times belong to the same instant.
+They are handled in this order:
 
-1. the clock moves, before anything else sees it;
-2. wake-ups and flows that are done, by target, then by application; what follows
-   at once (a work phase of length 0, an operation of volume 0) belongs to it;
-3. posts, by application index, likewise;
-4. ONE decision of the policy for every target that was touched, if it has any
-   flow to serve. It holds until that target is touched again.
+1. The clock is set to the instant. All later steps see the new time.
+2. Wake-ups and flows that are done: by target index, within a target by application
+   index. A wake-up comes before the flows of its target.
+3. Work phases that end: by application index.
+4. ONE decision of the policy for every target that an event has touched, if the
+   target has flows to serve. The targets are independent, so the order of their
+   decisions does not matter. A decision holds until its target is touched again.
 
-An instant costs O(k + log m + log N) for m applications, N targets and k flows of
-the applications on the targets that are touched, plus the policy. Applications in
-a work phase and all other targets are not looked at.
+In steps 2 and 3 an application continues at once with what takes no time: a work phase
+of length 0 and an operation of volume 0 end at the instant at which they begin, before
+the next application is handled.
+
+For m applications, N targets, and k flows of the applications on the touched targets,
+an instant costs O(k + log m + log N), plus the time of the policy. Applications in a
+work phase and untouched targets cost nothing.
 """
 
 from __future__ import annotations
@@ -38,6 +45,15 @@ from penstock.policies.ask import (
     is_past,
 )
 from penstock.policies.view import Allocate, View
+from penstock.sim.containers import (
+    activate,
+    deactivate,
+    pop_touched,
+    pop_working,
+    push_working,
+    set_due,
+    touch,
+)
 from penstock.sim.state import (
     ACTIVE,
     APPLICATION_ENDED,
@@ -67,14 +83,15 @@ from penstock.sim.state import (
 __all__ = ["run", "run_compiled", "start", "start_compiled"]
 
 
+# This is the main loop of the simulator. Each iteration handles one instant.
 @kernel
 def run(program: Program, state: State, allocate: Allocate, budget: int) -> int:
     """Advance the simulation by at most `budget` instants; return why it stopped.
 
-    Nothing is kept but in `state`: calling again goes on where this call paused.
+    The result is a status of `penstock.sim.state`: `PAUSED`, `DONE` or an error. All
+    progress is in `state`; after `PAUSED`, another call continues from there.
     """
     clock, counter = state.clock, state.counter
-    # This is the main loop: one turn, one instant.
     for _ in range(budget):
         now = next_instant(state)
         if counter[WINDOW_OPEN] == 0 and now >= program.window_begin:
@@ -93,8 +110,8 @@ def run(program: Program, state: State, allocate: Allocate, budget: int) -> int:
         if program.until_first_end and counter[ENDED] > 0:
             close_window(program, state, now)
             return DONE
-        # None is touched if there were only ends of applications: what was
-        # decided still holds.
+        # If applications have only ended, no target is touched, and the last
+        # decisions still hold.
         while counter[TOUCHED] > 0:
             target = pop_touched(state)
             status = decide(program, state, allocate, target)
@@ -107,7 +124,7 @@ def run(program: Program, state: State, allocate: Allocate, budget: int) -> int:
 
 @kernel
 def start(program: Program, state: State) -> None:
-    """Set every application to the begin of its first work phase."""
+    """Put every application at the beginning of its first work phase."""
     for i in range(program.applications):
         state.position[i] = program.first[i]
         begin_work(program, state, i, program.start[i])
@@ -115,35 +132,36 @@ def start(program: Program, state: State) -> None:
 
 @inlined
 def next_instant(state: State) -> float:
-    """Return when something happens next (s)."""
+    """Return the time of the next instant (s)."""
     instant = state.due[1]
     if state.counter[WORKING] > 0:
         instant = min(instant, state.work_end[state.working[0]])
     return instant
 
 
-# --- Phases: what an application does next ------------------------------------
+# --- Phases of an application ---------------------------------------------------
 
 
 @inlined
 def begin_work(program: Program, state: State, i: int, now: float) -> None:
-    """Put `i` among the working applications."""
+    """Begin the current work phase of application `i` at `now` (s)."""
     state.work_end[i] = now + program.work[state.position[i]]
     push_working(state, i)
 
 
 @inlined
 def end_work(program: Program, state: State, i: int) -> None:
-    """End the work phase of `i` and begin what follows."""
+    """End the work phase of application `i` and begin what follows it."""
     if not post(program, state, i):
         end_operation(program, state, i)
 
 
 @inlined
 def post(program: Program, state: State, i: int) -> bool:
-    """Post the operation after the work of `i`; False if it has no volume.
+    """Post the operation that follows the current work phase of application `i`.
 
-    After its last work phase the application ends instead.
+    Return False if the operation has volume 0 and so is already complete. After its
+    last work phase the application ends instead.
     """
     now = state.clock[NOW]
     here = state.position[i]
@@ -176,10 +194,10 @@ def post(program: Program, state: State, i: int) -> bool:
 
 @inlined
 def touch_due_targets(program: Program, state: State) -> None:
-    """Touch the targets that asked to be woken or on which a flow is done, in order.
+    """Handle the targets with a due wake-up or a done flow, by target index.
 
-    `due` is a tree of minima: entry 1 is the root, the children of entry j are
-    entries 2 j and 2 j + 1, and the leaves are the targets.
+    `due` is a tree of minima in an array: entry 1 is the root, the children of entry
+    j are entries 2 j and 2 j + 1, and the leaves are the targets.
     """
     now = state.clock[NOW]
     due, leaves = state.due, program.leaves
@@ -190,7 +208,7 @@ def touch_due_targets(program: Program, state: State) -> None:
             continue
         if due[entry] <= now:
             touch_due_target(program, state, entry - leaves)
-        # The next subtree to the right; 0 when there is none.
+        # Go to the next subtree to the right; entry 0: there is none.
         while entry % 2 == 1:
             entry = entry // 2
         if entry > 0:
@@ -199,7 +217,7 @@ def touch_due_targets(program: Program, state: State) -> None:
 
 @inlined
 def touch_due_target(program: Program, state: State, target: int) -> None:
-    """Wake `target` or finish its flows that are done, whichever is due."""
+    """Touch `target`; log its wake-up and finish its done flows, if they are due."""
     now = state.clock[NOW]
     touch(state, target)
     if state.wake[target] <= now:
@@ -210,7 +228,7 @@ def touch_due_target(program: Program, state: State, target: int) -> None:
 
 @inlined
 def finish_flows(program: Program, state: State, target: int) -> None:
-    """Finish the flows that are done on `target`, by application index."""
+    """Finish the flows on `target` that are done, by application index."""
     now = state.clock[NOW]
     begin = program.first_user[target]
     position = 0
@@ -219,7 +237,8 @@ def finish_flows(program: Program, state: State, target: int) -> None:
         if state.completion[f] > now:
             position += 1
             continue
-        # From here on it loses time, until the last flow of the operation is done.
+        # From now on the flow loses time, until the last flow of its operation
+        # is done.
         state.lost_then[f] = loss(state, f, now)
         state.since[f] = now
         state.rate[f] = 0.0
@@ -232,15 +251,16 @@ def finish_flows(program: Program, state: State, target: int) -> None:
         i = program.owner[f]
         state.unfinished[i] -= 1
         if state.unfinished[i] == 0:
-            settle_loss(program, state, i, now)
+            record_loss(program, state, i, now)
             end_operation(program, state, i)
 
 
 @inlined
 def end_operation(program: Program, state: State, i: int) -> None:
-    """Account for the completed operation of `i` and begin what follows.
+    """Complete the operation of application `i` and begin what follows it.
 
-    Operations of volume 0 after work of length 0 complete at once, in a row.
+    The loop also completes all following operations of volume 0 that come after work
+    of length 0.
     """
     posted = False
     while not posted:
@@ -250,7 +270,7 @@ def end_operation(program: Program, state: State, i: int) -> None:
         state.transferred[i] += volume
         state.operations[i] += 1
         for f in range(program.first_flow[i], program.first_flow[i + 1]):
-            # Operations before any work are not iterations.
+            # An operation before the first work phase is not an iteration.
             if state.iterations[f] > 0 or program.work[here] > 0.0:
                 state.iterations[f] += 1
                 length = program.work[here] + volume / program.bandwidth[i]
@@ -262,12 +282,12 @@ def end_operation(program: Program, state: State, i: int) -> None:
         posted = post(program, state, i)
 
 
-# --- The decision: what the policy sees, and what it is granted ----------------
+# --- The decision of the policy -------------------------------------------------
 
 
 @inlined
 def decide(program: Program, state: State, allocate: Allocate, target: int) -> int:
-    """Ask the policy how to share `target` from now on."""
+    """Ask the policy how to share `target` from now on; return a status."""
     state.wake[target] = inf
     state.next_completion[target] = inf
     state.counter[ACTIVE] = state.users[target]
@@ -288,7 +308,7 @@ def decide(program: Program, state: State, allocate: Allocate, target: int) -> i
 
 @inlined
 def observe(program: Program, state: State, target: int) -> None:
-    """Bring the flows on `target` up to now, and show them as the active ones."""
+    """Update the flows on `target` to now, and make them the active ones."""
     now = state.clock[NOW]
     begin = program.first_user[target]
     for position in range(state.counter[ACTIVE]):
@@ -302,20 +322,21 @@ def observe(program: Program, state: State, target: int) -> None:
 
 @inlined
 def loss(state: State, f: int, now: float) -> float:
-    """Return the time lost by now as flow `f` alone would have it (s).
+    """Return the time that flow `f` alone has lost by now (s).
 
-    What the application had lost before the operation, plus the integral of
-    1 - alpha since.
+    This is the time that the application lost before the current operation, plus the
+    integral of 1 - alpha over the operation, where alpha is the rate as a fraction of
+    the cap.
     """
     return state.lost_then[f] + (now - state.since[f]) * (1.0 - state.share[f])
 
 
 @inlined
 def application_loss(program: Program, state: State, i: int, now: float) -> float:
-    """Return the time that `i` has lost by now in an operation: its flows' mean (s).
+    """Return the time that application `i` has lost by now: the mean of its flows (s).
 
-    Its flows carry equal parts at equal caps, so that the mean of their alphas is
-    the fraction of b_i at which the application moves.
+    All flows of an application have the same volume and the same cap. So the mean of
+    their alphas is the fraction of b_i at which the application transfers.
     """
     begin, end = program.first_flow[i], program.first_flow[i + 1]
     total = loss(state, begin, now)
@@ -325,8 +346,8 @@ def application_loss(program: Program, state: State, i: int, now: float) -> floa
 
 
 @inlined
-def settle_loss(program: Program, state: State, i: int, now: float) -> None:
-    """Keep the time that `i` has lost, at the end of its operation."""
+def record_loss(program: Program, state: State, i: int, now: float) -> None:
+    """Store the time that application `i` has lost at the end of its operation."""
     lost = application_loss(program, state, i, now)
     for f in range(program.first_flow[i], program.first_flow[i + 1]):
         state.lost[f] = lost
@@ -334,7 +355,7 @@ def settle_loss(program: Program, state: State, i: int, now: float) -> None:
 
 @inlined
 def view(program: Program, state: State) -> View:
-    """Return what a policy may see now, of the target that `observe` shows."""
+    """Return the view for a policy, of the target that `observe` has updated."""
     return View(
         state.clock[NOW],
         program.capacity,
@@ -366,10 +387,11 @@ def view(program: Program, state: State) -> View:
 
 @inlined
 def grant(program: Program, state: State, target: int) -> int:
-    """Hold the rates that the policy wants from now on, if they are lawful.
+    """Check the rates that the policy wants and let them hold from now on.
 
-    Only a change of rate settles a flow: one that is served at a constant rate is
-    done exactly when it was first said to be.
+    Return `PAUSED`, or how the policy broke its contract (`penstock.policies.ask`).
+    A flow is updated only when its rate changes. So a flow with a constant rate is
+    done exactly at the time that was computed first, without rounding errors.
     """
     now = state.clock[NOW]
     state.counter[DECISIONS] += 1
@@ -405,12 +427,12 @@ def grant(program: Program, state: State, target: int) -> int:
     return PAUSED
 
 
-# --- The window: what is measured ----------------------------------------------
+# --- The measured window --------------------------------------------------------
 
 
 @inlined
 def open_window(program: Program, state: State) -> None:
-    """Note what was done at the begin of the window."""
+    """Store the work and volume that were done when the window begins."""
     begin = program.window_begin
     state.counter[WINDOW_OPEN] = 1
     for i in range(program.applications):
@@ -427,13 +449,13 @@ def open_window(program: Program, state: State) -> None:
 
 @inlined
 def close_window(program: Program, state: State, end: float) -> None:
-    """Cut the run at the end of the window; partial phases count pro rata."""
+    """End the run at `end` (s); phases that are not complete count pro rata."""
     state.clock[NOW] = end
     for i in range(program.applications):
         state.work_done[i] += partial_work(program, state, i, end)
         if state.unfinished[i] > 0:
             state.transferred[i] += partial_volume(program, state, i, end)
-            settle_loss(program, state, i, end)
+            record_loss(program, state, i, end)
     for target in range(program.targets):
         if state.users[target] > 0:
             state.occupied[target] += end - state.occupied_since[target]
@@ -441,13 +463,13 @@ def close_window(program: Program, state: State, end: float) -> None:
 
 @inlined
 def partial_work(program: Program, state: State, i: int, now: float) -> float:
-    """Return how much of its current work phase `i` has done (s)."""
+    """Return the part of the current work phase that application `i` has done (s)."""
     return max(program.work[state.position[i]] - (state.work_end[i] - now), 0.0)
 
 
 @inlined
 def partial_volume(program: Program, state: State, i: int, now: float) -> float:
-    """Return how much of its current operation `i` has transferred (bytes)."""
+    """Return the volume that the current operation of `i` has transferred (bytes)."""
     volume = 0.0
     for f in range(program.first_flow[i], program.first_flow[i + 1]):
         left = state.remaining_then[f] - state.rate[f] * (now - state.since[f])
@@ -457,7 +479,10 @@ def partial_volume(program: Program, state: State, i: int, now: float) -> float:
 
 @inlined
 def progress_is_conserved(program: Program, state: State) -> bool:
-    """Tell whether work + volume / b + lost time is the age, for the active ones."""
+    """Check: work + volume / b_i + lost time = age, for every active application.
+
+    Return False, and the flow in `CULPRIT`, if this does not hold.
+    """
     now = state.clock[NOW]
     for position in range(state.counter[ACTIVE]):
         f = state.active[position]
@@ -473,117 +498,12 @@ def progress_is_conserved(program: Program, state: State) -> bool:
     return True
 
 
-# --- Containers ------------------------------------------------------------------
-
-
-@inlined
-def activate(program: Program, state: State, f: int) -> None:
-    """Insert flow `f` into the ascending list of its target."""
-    target = program.target[f]
-    begin = program.first_user[target]
-    if state.users[target] == 0:
-        state.occupied_since[target] = state.clock[NOW]
-    slot = begin + state.users[target]
-    state.users[target] += 1
-    while slot > begin and state.flow[slot - 1] > f:
-        state.flow[slot] = state.flow[slot - 1]
-        slot -= 1
-    state.flow[slot] = f
-
-
-@inlined
-def deactivate(program: Program, state: State, target: int, position: int) -> None:
-    """Remove the flow at `position` from the list of `target`."""
-    begin = program.first_user[target]
-    last = state.users[target] - 1
-    state.users[target] = last
-    for slot in range(begin + position, begin + last):
-        state.flow[slot] = state.flow[slot + 1]
-    if last == 0:
-        state.occupied[target] += state.clock[NOW] - state.occupied_since[target]
-
-
-@inlined
-def touch(state: State, target: int) -> None:
-    """Note that a decision is due for `target`."""
-    if state.is_touched[target] == 0:
-        state.is_touched[target] = 1
-        state.touched[state.counter[TOUCHED]] = target
-        state.counter[TOUCHED] += 1
-
-
-@inlined
-def pop_touched(state: State) -> int:
-    """Remove and return a target for which a decision is due."""
-    state.counter[TOUCHED] -= 1
-    target = state.touched[state.counter[TOUCHED]]
-    state.is_touched[target] = 0
-    return target
-
-
-@inlined
-def set_due(program: Program, state: State, target: int) -> None:
-    """Put the next instant of `target` into the tree of minima."""
-    due = state.due
-    entry = program.leaves + target
-    due[entry] = min(state.next_completion[target], state.wake[target])
-    while entry > 1:
-        entry = entry // 2
-        due[entry] = min(due[2 * entry], due[2 * entry + 1])
-
-
-@inlined
-def push_working(state: State, i: int) -> None:
-    """Add `i` to the heap of working applications."""
-    slot = state.counter[WORKING]
-    state.counter[WORKING] = slot + 1
-    heap = state.working
-    while slot > 0:
-        parent = (slot - 1) // 2
-        if not ends_before(state, i, heap[parent]):
-            break
-        heap[slot] = heap[parent]
-        slot = parent
-    heap[slot] = i
-
-
-@inlined
-def pop_working(state: State) -> int:
-    """Remove and return the application whose work ends first."""
-    heap = state.working
-    size = state.counter[WORKING] - 1
-    state.counter[WORKING] = size
-    first = heap[0]
-    i = heap[size]
-    slot = 0
-    while True:
-        child = 2 * slot + 1
-        if child >= size:
-            break
-        if child + 1 < size and ends_before(state, heap[child + 1], heap[child]):
-            child += 1
-        if not ends_before(state, heap[child], i):
-            break
-        heap[slot] = heap[child]
-        slot = child
-    heap[slot] = i
-    return first
-
-
-@inlined
-def ends_before(state: State, i: int, j: int) -> bool:
-    """Tell whether the work of `i` ends before that of `j`; ties by index."""
-    return state.work_end[i] < state.work_end[j] or (
-        state.work_end[i] == state.work_end[j] and i < j
-    )
-
-
-# --- Record ----------------------------------------------------------------------
+# --- The record -----------------------------------------------------------------
 
 
 @inlined
 def log(program: Program, state: State, kind: int, i: int) -> None:
-    """Count an event, and keep it if a record is asked for."""
+    """Count an event of application `i`; log it if a record is kept."""
     if kind != WAKE_UP:
         state.counter[EVENTS] += 1
     if program.record:
@@ -596,7 +516,7 @@ def log(program: Program, state: State, kind: int, i: int) -> None:
 
 @inlined
 def record_grant(program: Program, state: State, f: int) -> None:
-    """Keep the change of the bandwidth that flow `f` holds, if a record is kept."""
+    """Log the new rate of flow `f`, if a record is kept."""
     if program.record:
         entry = state.counter[GRANTED]
         state.grant_time[entry] = state.clock[NOW]
@@ -606,7 +526,7 @@ def record_grant(program: Program, state: State, f: int) -> None:
         state.counter[GRANTED] = entry + 1
 
 
-# --- Compiled entry ----------------------------------------------------------------
+# --- Entry points of the compiled engine ----------------------------------------
 
 _program = unpacker(Program)
 _state = unpacker(State)
@@ -614,11 +534,11 @@ _state = unpacker(State)
 
 @kernel
 def run_compiled(program: Any, state: Any, allocate: Allocate, budget: int) -> int:
-    """`run` for the words of `penstock.kernels.addresses`."""
+    """Call `run` with structs as words of `penstock.kernels.addresses`."""
     return run(_program(program), _state(state), allocate, budget)
 
 
 @kernel
 def start_compiled(program: Any, state: Any) -> None:
-    """`start` for the words of `penstock.kernels.addresses`."""
+    """Call `start` with structs as words of `penstock.kernels.addresses`."""
     start(_program(program), _state(state))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a simulation leaves behind."""
+"""The result of a simulation."""
 
 from __future__ import annotations
 
@@ -15,66 +15,66 @@ __all__ = ["EventLog", "GrantLog", "Run"]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class EventLog:
-    """Every event, in the order in which it was applied."""
+    """All events, in the order in which the engine handled them."""
 
     time: Column
-    """When (s)."""
+    """Instant (s)."""
     kind: NDArray[np.int64]
     """`COMPLETION`, `POST` or `WAKE_UP` of `penstock.sim.state`."""
     application: NDArray[np.int64]
-    """Whose; -1 for a wake-up."""
+    """Index of the application; -1 for a wake-up."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class GrantLog:
-    """Every change of the bandwidth that an application holds."""
+    """Every change of the rate of an application on a target."""
 
     time: Column
-    """From when on (s)."""
+    """Instant from which the rate holds (s)."""
     application: NDArray[np.int64]
-    """Whose."""
+    """Index of the application."""
     rate: Column
-    """How much (bytes/s)."""
+    """New rate (bytes/s)."""
     target: NDArray[np.int64]
-    """From which storage target."""
+    """Index of the storage target."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Run:
-    """Outcome of one policy on one instance; columns by application."""
+    """Result of one policy on one instance; columns by application."""
 
     instance: Instance = field(repr=False)
     policy: str
-    """Name of the policy, with its parameters."""
+    """Label of the policy: name and parameters."""
     lost: Column = field(repr=False)
     """Time lost since the release (s)."""
     ended: Column = field(repr=False)
-    """When the application ended (s); the end of the window if it did not."""
+    """When the application ended, at most the end of the window (s)."""
     work: Column = field(repr=False)
     """Work done inside the window (s)."""
     volume: Column = field(repr=False)
     """Volume transferred inside the window (bytes)."""
     operations: NDArray[np.int64] = field(repr=False)
-    """Completed operations, those before the window included."""
+    """Number of completed operations, including those before the window."""
     occupied: Column = field(repr=False)
-    """By storage target: how long it had something to transfer (s)."""
+    """By storage target: time with at least one flow to serve (s)."""
     events: int
     """Posts and completions before the end of the window."""
     decisions: int
-    """How often the policy was asked."""
+    """Number of calls of the policy."""
     seconds: float
-    """Time the engine took (s)."""
+    """Run time of the engine (s)."""
     log: EventLog | None = field(default=None, repr=False)
     grants: GrantLog | None = field(default=None, repr=False)
 
     @property
     def yields(self) -> Column:
-        """y_i(T_end), papers/1 eq. 6, as 1 - lost / age.
+        """y_i(T_end) = 1 - lost / age (bandwidth sharing, equation 6).
 
-        An application that ended (only in an open run) keeps its last yield.
+        An application that ended inside the window keeps its last yield.
         """
         release = np.array([a.release for a in self.instance.applications])
         age = self.ended - release
-        # Who ended at its release had nothing to do, and was never delayed.
+        # An application that ended at its release had no phases: yield 1.
         yields: Column = 1.0 - self.lost / np.where(age > 0, age, 1.0)
         return yields

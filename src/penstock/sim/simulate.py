@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`simulate`: one policy on one instance. The loop itself is in `engine`."""
+"""`simulate` runs one policy on one instance; the main loop is in `engine`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from penstock.sim.state import (
 
 __all__ = ["simulate", "warm_up"]
 
-#: Instants per call of the engine: some tenths of a second, so that Ctrl-C works.
+#: Instants per call of the engine: less than a second, so that Ctrl-C works.
 _SLICE: Final = 1 << 20
 
 
@@ -65,16 +65,18 @@ def simulate(
     Parameters
     ----------
     steady
-        Whether no application may end inside the window (papers/1 section 3.2).
+        True if it is an error that an application ends inside the window (bandwidth
+        sharing, section 3.2).
     until_first_end
-        End the window when the first application ends (papers/2 section 5.4); the
-        instance of the run has the window that came out.
+        End the window when the first application ends (target allocation, section
+        5.4). The instance of the result has the shortened window.
     compiled
-        False to interpret engine and policy: slow, for a debugger; same bits.
+        False to interpret engine and policy, e.g. in a debugger: slow, but the
+        results are equal in every bit.
     validate
-        Check every invariant at every instant.
+        Check the engine's invariants at every instant.
     record
-        Keep the event log and every change of bandwidth.
+        Log all events and all changes of rates.
 
     Raises
     ------
@@ -121,8 +123,7 @@ def simulate(
 def warm_up(*policies: Policy) -> None:
     """Compile the engine and `policies`, or load them from the cache.
 
-    The first time this takes seconds for each: better once here than in every
-    worker process.
+    Compiling takes seconds; so call this once before worker processes start.
     """
     _compile_engine()
     for policy in policies:
@@ -136,7 +137,7 @@ def _compile_engine() -> None:
     start, run = cast(Any, engine.start_compiled), cast(Any, engine.run_compiled)
     start.compile((words, words))
     run.compile((words, words, ALLOCATE_TYPE, types.int64))
-    # Else Numba would compile the engine once more for every policy it is given.
+    # Without this, Numba would compile the engine again for every policy.
     run.disable_compile()
 
 
@@ -163,7 +164,7 @@ def _interpreted(
 
 
 def _take_record(state: State) -> tuple[np.ndarray[Any, Any], ...]:
-    """Copy the record and empty it."""
+    """Return a copy of the logs and empty them."""
     counter: Any = state.counter
     logged, granted = int(counter[LOGGED]), int(counter[GRANTED])
     counter[LOGGED] = counter[GRANTED] = 0
@@ -181,7 +182,7 @@ def _take_record(state: State) -> tuple[np.ndarray[Any, Any], ...]:
 
 
 def _cut_window(instance: Instance, state: State) -> Window:
-    """Return the window up to the end of the run."""
+    """Return the window, cut at the end of the run."""
     begin, end = instance.window.begin, float(state.clock[NOW])
     if end <= begin:
         first = int(np.argmin(cast(Any, state.finished)))

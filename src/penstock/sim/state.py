@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""What the engine reads (`Program`) and what it changes (`State`).
+"""The memory of the engine: its input (`Program`) and its variables (`State`).
 
-Both are structs of columns; see `penstock.kernels` for what a struct is. A column
-has one entry per application, per flow (what an application sends to one of its
-storage targets) or per target. Flows are numbered application by application, so
-that with one target flow and application have the same number.
+Both are structs of columns (see `penstock.kernels`). A column has one entry per
+application, per flow, or per target. A flow is the part of an application's operation
+that goes to one of its storage targets. Flows are numbered application by application;
+so with one target, flow and application have the same number.
 
-On targets that are shared by time (papers/2) the volume of a flow is counted in
-seconds at its full speed, so that its cap and the capacity of the target are 1:
-the engine and the policies know no other difference.
+Targets can be shared by time (target allocation, section 3.2.2). The volume of a flow
+is then counted in seconds at full speed, so that its cap and the capacity of the target
+are 1. The engine and the policies need no other special case.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ __all__ = [
     "new_state",
 ]
 
-#: Volume that marks the end of an application in the column of volumes.
+#: Marks the end of an application in the column of volumes.
 END_OF_APPLICATION: Final = -1.0
 
 # Entries of `State.clock` (s).
 NOW: Final = 0
 # Entries of `State.counter`.
-ACTIVE: Final = 0
-WORKING: Final = 1
-EVENTS: Final = 2
-DECISIONS: Final = 3
-WINDOW_OPEN: Final = 4
-CULPRIT: Final = 5
-LOGGED: Final = 6
-GRANTED: Final = 7
-TOUCHED: Final = 8
-ENDED: Final = 9
+ACTIVE: Final = 0  # flows on the target for which the policy decides
+WORKING: Final = 1  # applications in a work phase
+EVENTS: Final = 2  # posts and completions
+DECISIONS: Final = 3  # calls of the policy
+WINDOW_OPEN: Final = 4  # 1 from the beginning of the window on
+CULPRIT: Final = 5  # application or flow that caused an error; -1: none
+LOGGED: Final = 6  # entries of the event log
+GRANTED: Final = 7  # entries of the log of rates
+TOUCHED: Final = 8  # targets that need a decision
+ENDED: Final = 9  # applications that have ended
 
-#: Entries of the event log, or of the grants, at which the engine pauses.
+#: The engine pauses when a log has this many entries, for the caller to empty it.
 RECORD_LIMIT: Final = 1 << 16
 
 # Why the engine returned; 2 to 5 are the breaches in `penstock.policies.ask`.
@@ -67,128 +67,131 @@ WAKE_UP: Final = 2
 
 
 class Program(NamedTuple):
-    """An instance as the engine reads it."""
+    """An instance in the form that the engine reads. Times in s, volumes in bytes."""
 
     applications: int
     entries: int
     """How many flows there are."""
     targets: int
     leaves: int
-    """Least power of 2 that is not below `targets`."""
+    """Smallest power of 2 that is at least `targets`: leaves of `State.due`."""
     capacity: float
-    """Of every target (bytes/s, or 1 if it is shared by time)."""
+    """Capacity of every target (bytes/s, or 1 if it is shared by time)."""
     window_begin: float
     window_end: float
     ends_before: float
-    """An application that ends before this instant (s) breaks steadiness."""
+    """It is an error if an application ends before this instant (s)."""
     until_first_end: int
     """1 to end the window when the first application ends."""
     dedicated_events: float
     work: Floats
     """All work phases (s), application after application: w0 w1 ... wn."""
     volume: Floats
-    """All operations (bytes), in step with `work`; v after w; the last entry of
-    each application is `END_OF_APPLICATION`."""
+    """All operations (bytes): entry k follows the work phase in entry k of `work`.
+    The last entry of each application is `END_OF_APPLICATION`."""
     first: Ints
-    """By application: where it begins in `work` and `volume`."""
+    """By application: its first entry in `work` and `volume`."""
     start: Floats
-    """By application (s)."""
+    """By application: when its first work phase begins (s)."""
     bandwidth: Floats
-    """By application: b_i (bytes/s)."""
+    """By application: b_i, the most that it can draw (bytes/s)."""
     first_flow: Ints
-    """By application: its first flow; one more entry ends the last one's."""
+    """By application: its first flow; the additional last entry is `entries`."""
     owner: Ints
     """By flow: its application."""
     target: Ints
     """By flow: its target."""
     portion: Floats
-    """By flow: its volume as a multiple of that of the operation."""
+    """By flow: its volume divided by the volume of the operation."""
     unit: Floats
-    """By flow: bytes in one unit of its volume; 1 but on time-shared targets."""
+    """By flow: bytes in one unit of its volume; 1 except on time-shared targets."""
     cap: Floats
-    """By flow, as the next five: most it can draw."""
+    """By flow, like the next five columns: the most that it can draw (bytes/s)."""
     release: Floats
     nodes: Ints
     period: Floats
     user: Ints
     group: Ints
     first_user: Ints
-    """By target: where its list of flows begins in `State.flow`."""
+    """By target: first entry of its list in `State.flow`."""
     parameters: Floats
     """Values of the policy's parameters."""
     record: int
-    """1 to keep the event log and the grants."""
+    """1 to log events and rates."""
     validate: int
     """1 to check every invariant at every instant."""
 
 
 class State(NamedTuple):
-    """Everything that changes during a run.
+    """The variables of the engine. Times in s, volumes in bytes, rates in bytes/s.
 
-    Remaining volume and lost time are kept lazily: their values at the instant
-    `since` of the last change of rate, from which `remaining` and `lost` follow.
+    Remaining volume and lost time of a flow are stored as they were at the last change
+    of its rate, at the instant `since`. `remaining` and `lost` are computed from them
+    when a policy needs them.
     """
 
     clock: Floats
     counter: Ints
     # By application.
     position: Ints
-    """Current entry of `Program.work` and `Program.volume`."""
+    """Index of the current phases in `Program.work` and `Program.volume`."""
     working: Ints
     """Heap of the applications in a work phase, by (work_end, index)."""
     work_end: Floats
     """End of the current work phase (s)."""
     unfinished: Ints
-    """Flows of the current operation that are not done."""
+    """Number of flows of the current operation that are not done."""
     operations: Ints
-    """Completed operations."""
+    """Number of completed operations."""
     work_done: Floats
-    """Work of completed work phases, history included (s)."""
+    """Work of completed work phases, including that before the simulation (s)."""
     transferred: Floats
-    """Volume of completed operations, history included (bytes)."""
+    """Volume of completed operations, including those before the simulation."""
     finished: Floats
-    """When the application ended (s); inf while it has not."""
+    """When the application ended (s); inf before."""
     begin_work: Floats
-    """`work_done`, pro rata, at the begin of the window (s)."""
+    """`work_done` at the beginning of the window, pro rata (s)."""
     begin_transferred: Floats
-    """`transferred`, pro rata, at the begin of the window (bytes)."""
+    """`transferred` at the beginning of the window, pro rata (bytes)."""
     # By target.
     users: Ints
-    """Flows that it has to serve."""
+    """Number of flows to serve."""
     wake: Floats
-    """When the policy wants to be asked again (s)."""
+    """Wake-up that the policy has asked for (s)."""
     next_completion: Floats
-    """When the first flow is done at the rates held (s)."""
+    """When the first flow is done at the present rates (s)."""
     occupied: Floats
-    """How long it had flows to serve inside the window (s)."""
+    """Time inside the window with at least one flow to serve (s)."""
     occupied_since: Floats
-    """When it last began to have some (s)."""
+    """Beginning of the present time with flows to serve (s)."""
     is_touched: Ints
-    """1 if a decision is due now."""
+    """1 if the target needs a decision."""
     touched: Ints
-    """The targets for which it is."""
+    """The targets that need a decision; `TOUCHED` of them."""
     due: Floats
-    """Tree of minima over min(wake, next_completion); see `touch_due_targets`."""
+    """Tree of minima of min(wake, next_completion); see `touch_due_targets`."""
     # By flow.
     flow: Ints
     """Flows to serve, ascending, target after target; see `Program.first_user`."""
     active: Ints
-    """Those of the target that decides now."""
+    """Flows of the target for which the policy decides; `ACTIVE` of them."""
     rate: Floats
-    """Bandwidth held now (bytes/s)."""
+    """Present rate (bytes/s)."""
     share: Floats
     """alpha: `rate` as a fraction of the cap."""
     wanted: Floats
-    """Bandwidth the policy has just asked for (bytes/s)."""
+    """Rate that the policy has set (bytes/s)."""
     since: Floats
+    """Last change of the rate (s)."""
     remaining_then: Floats
+    """Remaining volume at `since` (bytes)."""
     lost_then: Floats
-    """Of the flow alone; see `engine.loss`."""
+    """Lost time of the flow alone at `since` (s); see `engine.loss`."""
     completion: Floats
-    """When the flow is done at the rate held (s)."""
+    """When the flow is done at its present rate (s)."""
     remaining: Floats
     lost: Floats
-    """Of the application."""
+    """Time that the application has lost (s)."""
     posted: Floats
     volume: Floats
     work_before: Floats
@@ -225,7 +228,7 @@ def new_program(
     record: bool,
     validate: bool,
 ) -> Program:
-    """Return `instance` in the engine's form, for a policy with `parameters`."""
+    """Return `instance` as a program, for a policy with these parameters."""
     window = instance.window
     slack = 1e-9 * (window.end - min(a.start for a in instance.applications))
     steady = steady and not until_first_end
@@ -240,7 +243,7 @@ def new_program(
 
 @lru_cache(maxsize=1)
 def _program(instance: Instance) -> Program:
-    """Return what does not depend on the policy; kept for the next policy."""
+    """Return the program of an instance; cached for the next policy."""
     applications = instance.applications
     platform = instance.platform
     lengths = np.array([len(a.work) for a in applications], dtype=np.int64)
@@ -290,7 +293,7 @@ def _program(instance: Instance) -> Program:
 
 
 def _numbered(names: list[str]) -> list[int]:
-    """Return equal numbers for equal names, from 0 in the order of appearance."""
+    """Return a number for each name: equal names, equal numbers, from 0 on."""
     numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
     return [numbers[name] for name in names]
 
@@ -298,8 +301,8 @@ def _numbered(names: list[str]) -> list[int]:
 def new_state(instance: Instance, program: Program) -> State:
     """Return the state before the first event.
 
-    The record is emptied by the caller whenever it holds `RECORD_LIMIT` entries;
-    beyond that there is room for all that one instant can add.
+    The caller empties a log whenever it has `RECORD_LIMIT` entries. The logs also have
+    room for all entries that one instant can add beyond that.
     """
     sizes = dict.fromkeys(_BY_APPLICATION, program.applications)
     sizes |= dict.fromkeys(_BY_TARGET, program.targets)
@@ -328,6 +331,6 @@ def new_state(instance: Instance, program: Program) -> State:
 
 
 def _column(values: Any, kind: type[Any] | None = None) -> Any:
-    """Return `values` as a column; never empty, for it must have an address."""
+    """Return `values` as a column; never empty, because it must have an address."""
     array = np.ascontiguousarray(values, dtype=kind)
     return array if array.size else np.zeros(1, dtype=array.dtype)

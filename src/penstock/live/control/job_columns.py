@@ -26,7 +26,7 @@ from penstock.policies.ask import (
     read_only,
 )
 from penstock.policies.policy import Policy
-from penstock.sim import engine
+from penstock.sim import containers, engine
 from penstock.sim.state import (
     ACTIVE,
     CULPRIT,
@@ -120,7 +120,7 @@ class JobColumns:
 
     def touch(self) -> None:
         """Have the policy decide at the next decision, even if nothing happens."""
-        interpreted(engine.touch)(self.state, 0)
+        interpreted(containers.touch)(self.state, 0)
 
     # --- Decisions --------------------------------------------------------------------
 

@@ -23,18 +23,8 @@ from numba.extending import intrinsic
 from penstock.kernels import kernel, unpacker
 from penstock.policies.ask import ALLOCATE_TYPE
 from penstock.policies.view import Allocate
-from penstock.sim.engine import (
-    deactivate,
-    end_operation,
-    grant,
-    loss,
-    observe,
-    pop_touched,
-    set_due,
-    settle_loss,
-    touch,
-    view,
-)
+from penstock.sim.containers import deactivate, pop_touched, set_due, touch
+from penstock.sim.engine import end_operation, grant, loss, observe, record_loss, view
 from penstock.sim.engine import post as post_operation
 from penstock.sim.state import ACTIVE, GRANTED, LOGGED, NOW, TOUCHED, Program, State
 
@@ -98,7 +88,7 @@ def finish(
         while state.flow[position] != i:
             position += 1
         deactivate(program, state, 0, position)
-        settle_loss(program, state, i, at)
+        record_loss(program, state, i, at)
     end_operation(program, state, i)
 
 
