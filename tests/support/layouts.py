@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Compares structures in Python with those of a C header."""
+"""Compare structures in Python with those of a C header."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def assert_layout(
     """Assert that sizes, offsets and constants are those that the compiler sees."""
     if shutil.which("gcc") is None:
         pytest.skip("needs gcc")
-    rows = _places(structures) | constants
+    rows = {**_places(structures), **constants}
     prints = "\n".join(
         f'printf("%llu\\n", (unsigned long long)({expression}));' for expression in rows
     )
@@ -40,18 +40,18 @@ def assert_layout(
         f"-I{SOURCES}/shim",
         f"-I{SOURCES}/stage",
         "-o",
-        program,
-        source,
+        str(program),
+        str(source),
     ]
     subprocess.run(command, check=True, timeout=120)
-    said = subprocess.run(
+    output = subprocess.run(
         [program], capture_output=True, text=True, check=True, timeout=120
     ).stdout.split()
-    assert dict(zip(rows, map(int, said), strict=True)) == rows
+    assert dict(zip(rows, map(int, output), strict=True)) == rows
 
 
 def _places(structures: Mapping[str, type[ctypes.Structure]]) -> dict[str, int]:
-    """Return size of every structure, offset and size of every field, in Python."""
+    """Return the sizes of structures, and the offsets and sizes of their fields."""
     rows = {}
     for name, kind in structures.items():
         rows[f"sizeof({name})"] = ctypes.sizeof(kind)

@@ -43,8 +43,8 @@ def program(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
         pytest.skip(f"needs {compiler}")
     (tmp_path / "source").write_text(PROGRAM)
     strict = ["-Wall", "-Wextra", "-Werror", "-pedantic", f"-I{SOURCES}/shim"]
-    command = [compiler, *strict, *options, tmp_path / "source"]
-    end = ["-x", "none", "-o", tmp_path / "program", "-ldl"]
+    command = [compiler, *strict, *options, str(tmp_path / "source")]
+    end = ["-x", "none", "-o", str(tmp_path / "program"), "-ldl"]
     subprocess.run([*command, *end], check=True, timeout=120)
     return tmp_path / "program"
 

@@ -291,7 +291,7 @@ def test_a_library_that_starts_before_ours_passes(job: Job, tmp_path: Path) -> N
         pytest.skip("needs gcc")
     (tmp_path / "early.c").write_text(_EARLY)
     library = tmp_path / "early.so"
-    command = ["gcc", "-shared", "-fPIC", "-o", library, tmp_path / "early.c"]
+    command = ["gcc", "-shared", "-fPIC", "-o", str(library), str(tmp_path / "early.c")]
     subprocess.run(command, check=True, timeout=120)
     job.page.grant(0.0)
     both = f"{job.environment['LD_PRELOAD']}:{library}"

@@ -36,33 +36,14 @@ _CHECK_S: Final = 1.0
 @asynccontextmanager
 async def local_socket(settings: Settings, agent: Agent) -> AsyncIterator[None]:
     """Serve the socket; if its file is removed, create it again."""
-    server = _AgentSocket(agent, all_users=settings.users == "all")
-    listener = await _listen(settings, server)
-    task = asyncio.create_task(_restore_socket(settings, server, listener))
+    agent_socket = _AgentSocket(settings, agent)
+    await agent_socket.listen()
+    watch = asyncio.create_task(agent_socket.watch_file())
     try:
         yield
     finally:
-        task.cancel()
-        settings.socket.unlink(missing_ok=True)
-
-
-async def _restore_socket(
-    settings: Settings, server: _AgentSocket, listener: asyncio.Server
-) -> None:
-    """Create the socket again whenever its file was removed or replaced."""
-    inode = _inode(settings.socket)
-    complaints = Complaints(_LOG)
-    try:
-        while True:
-            await asyncio.sleep(_CHECK_S)
-            if _inode(settings.socket) != inode:
-                complaints.add(f"{settings.socket} was removed; creating it again")
-                listener.close()
-                with suppress(InputError):
-                    listener = await _listen(settings, server)
-                    inode = _inode(settings.socket)
-    finally:
-        listener.close()
+        watch.cancel()
+        agent_socket.close()
 
 
 def _inode(path: Path) -> int:
@@ -72,31 +53,58 @@ def _inode(path: Path) -> int:
         return 0
 
 
-async def _listen(settings: Settings, server: _AgentSocket) -> asyncio.Server:
-    path = settings.socket
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
-    try:
-        path.unlink(missing_ok=True)
-        listener.bind(str(path))
-        path.chmod(0o666 if settings.users == "all" else 0o600)
-    except OSError as error:
-        listener.close()
-        raise InputError(
-            f"cannot listen: {error.strerror or error}",
-            where=str(path),
-            remedy="check that the folder is writable, or give a shorter --folder",
-        ) from None
-    return await asyncio.start_unix_server(server.answer, sock=listener, backlog=512)
-
-
 class _AgentSocket:
     """Answers connections; a faulty one affects neither others nor the daemon."""
 
-    def __init__(self, agent: Agent, *, all_users: bool) -> None:
+    def __init__(self, settings: Settings, agent: Agent) -> None:
+        self._path = settings.socket
+        self._all_users = settings.users == "all"
         self._agent = agent
-        self._all_users = all_users
+        self._server: asyncio.Server | None = None
+        self._inode = 0
+        #: User id -> number of open connections.
         self._connections: Counter[int] = Counter()
         self._complaints = Complaints(_LOG)
+
+    async def listen(self) -> None:
+        """Create the socket file and accept connections."""
+        listener = socket.socket(
+            socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK
+        )
+        try:
+            self._path.unlink(missing_ok=True)
+            listener.bind(str(self._path))
+            self._path.chmod(0o666 if self._all_users else 0o600)
+        except OSError as error:
+            listener.close()
+            raise InputError(
+                f"cannot listen: {error.strerror or error}",
+                where=str(self._path),
+                remedy="check that the folder is writable, or give a shorter --folder",
+            ) from None
+        self._server = await asyncio.start_unix_server(
+            self.answer, sock=listener, backlog=512
+        )
+        self._inode = _inode(self._path)
+
+    async def watch_file(self) -> None:
+        """Listen again whenever the socket file was removed or replaced."""
+        while True:
+            await asyncio.sleep(_CHECK_S)
+            if _inode(self._path) != self._inode:
+                self._complaints.add(f"{self._path} was removed; creating it again")
+                self._stop_listening()
+                with suppress(InputError):
+                    await self.listen()
+
+    def close(self) -> None:
+        """Stop listening and remove the socket file."""
+        self._stop_listening()
+        self._path.unlink(missing_ok=True)
+
+    def _stop_listening(self) -> None:
+        if self._server is not None:
+            self._server.close()
 
     async def answer(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter

@@ -188,7 +188,8 @@ def rate_word(rate: float) -> int:
         raise InputError(f"a rate of {rate!r} bytes/s", remedy="give 0 (pause) or more")
     if math.isinf(rate):
         return UNLIMITED
-    word = min(round(rate * _RATE_UNIT), UNLIMITED - 1)
+    scaled = rate * _RATE_UNIT
+    word = round(scaled) if scaled < UNLIMITED - 1 else UNLIMITED - 1
     return max(word, 1) if rate > 0.0 else 0
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the kernel counts for processes and their children."""
+"""The bytes that the kernel counts for processes and their descendants."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from support.waiting import until
 SIZE = 4_000_000
 
 
-def counts_here(folder: Path) -> bool:
-    """Tell whether the kernel counts what is written to this folder."""
+def kernel_counts(folder: Path) -> bool:
+    """Return whether the kernel counts writes to this folder."""
     before = WrittenBytes().measure([os.getpid()])
     with (folder / "probe").open("wb", buffering=0) as stream:
         stream.write(bytes(SIZE))
@@ -24,7 +24,7 @@ def counts_here(folder: Path) -> bool:
 
 
 def test_a_process_and_its_child(tmp_path: Path) -> None:
-    if not counts_here(tmp_path):
+    if not kernel_counts(tmp_path):
         pytest.skip("the kernel does not count writes to this file system")
     script = f"head -c {SIZE} /dev/zero > one; (head -c {SIZE} /dev/zero; read x) > two"
     with subprocess.Popen(
@@ -36,11 +36,11 @@ def test_a_process_and_its_child(tmp_path: Path) -> None:
             lambda: written.measure([process.pid]) >= SIZE or process.poll() is not None
         )
         process.kill()
-    # Those that have ended count as last seen.
+    # A process that has ended counts with its last value.
     assert written.measure([process.pid]) >= SIZE
 
 
-def test_a_process_that_is_not_there() -> None:
+def test_a_process_that_has_ended_before_is_not_counted() -> None:
     with subprocess.Popen(["true"]) as process:
         process.wait()
     assert WrittenBytes().measure([process.pid]) == 0

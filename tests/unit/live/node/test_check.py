@@ -86,8 +86,8 @@ def test_a_go_program_cannot(tmp_path: Path) -> None:
     # The linker puts notes of other names into one segment: leave out its own.
     options = ["-Wl,--build-id=none", "-Wl,-z,nognustack"]
     path = _program(tmp_path, note + WRITES, *options)
-    strip = ["objcopy", "-R", ".note.gnu.property", "-R", ".note.ABI-tag", path]
-    subprocess.run(strip, check=True, timeout=120, capture_output=True)
+    strip = ["objcopy", "-R", ".note.gnu.property", "-R", ".note.ABI-tag"]
+    subprocess.run([*strip, str(path)], check=True, timeout=120, capture_output=True)
     assert "Go programs" in _reasons(check(str(path)), Controllability.NOT)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A job on one node: page, processes and note."""
+"""A job on one node: its page, its processes and its note."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from penstock.live.staging.rules import Staging
 from penstock.live.wire.messages import AgentConfig, JobJoined
 from support.waiting import until
 
-TERMS = AgentConfig("dry-run", [], 0.25, 0.1, 3.0, inf, reads=False)
+CONFIG = AgentConfig("dry-run", [], 0.25, 0.1, 3.0, inf, reads=False)
 WRITE = "import sys; open(sys.argv[1], 'wb', 0).write(bytes(100_000))"
 
 
@@ -32,16 +32,16 @@ def note(job: str = "0:a") -> JobNote:
 
 @pytest.fixture
 def posts() -> list[str]:
-    """Return where posts are noted."""
+    """Return the list that collects the keys of posts."""
     return []
 
 
 @pytest.fixture
 def job(tmp_path: Path, posts: list[str]) -> Iterator[LocalJob]:
     """Return a job with a page."""
-    made = LocalJob.create(tmp_path, note(), posts.append)
-    yield made
-    made.close(remove=True)
+    created = LocalJob.create(tmp_path, note(), posts.append)
+    yield created
+    created.close(remove=True)
 
 
 def write(job: LocalJob, folder: Path) -> None:
@@ -51,7 +51,7 @@ def write(job: LocalJob, folder: Path) -> None:
     subprocess.run(command, env=environment, check=True)
 
 
-def test_how_it_joins(job: LocalJob) -> None:
+def test_the_message_that_tells_the_controller_of_a_job(job: LocalJob) -> None:
     assert job.joined_message() == JobJoined(
         "0:a", os.geteuid(), str(os.getegid()), 2, 5.0
     )
@@ -64,21 +64,21 @@ def test_the_page_is_for_its_user_only(job: LocalJob) -> None:
 def test_counters_and_posts(job: LocalJob, posts: list[str], tmp_path: Path) -> None:
     before = job.read_counters(0.1, reads=True)
     assert (before.job_key, before.moved_bytes, before.posts) == ("0:a", 0.0, 0)
-    assert not job.may_operate
+    operated = job.may_operate
     write(job, tmp_path)
     after = job.read_counters(1e9, reads=True)
     assert (after.moved_bytes, after.waiting) == (100_000.0, False)
     assert after.posts > 0
     assert 0.0 <= after.idle_s < 60.0
-    assert job.may_operate
+    assert (operated, job.may_operate) == (False, True)
     until(lambda: posts)
     assert set(posts) == {"0:a"}
 
-    def rests() -> bool:
+    def is_idle() -> bool:
         job.read_counters(0.001, reads=True)
         return not job.may_operate
 
-    until(rests)
+    until(is_idle)
 
 
 STAGES = """
@@ -114,7 +114,7 @@ def test_what_is_staged_is_drained_beside_the_program(
         )
         job.keep_draining()
         until(lambda: job.page.counters(IoClass.DRAIN).waiting_calls)
-        # Who drains is held up; the program is not, and says nothing.
+        # The drainer is held up; the program makes no call and is not.
         counts = job.read_counters(0.001, reads=True)
         assert not counts.waiting
         assert counts.quiet_s > 0.0
@@ -137,12 +137,12 @@ def test_reads_count_only_if_they_are_controlled(job: LocalJob, tmp_path: Path) 
     assert job.read_counters(1.0, reads=False).moved_bytes == 100_000.0
 
 
-def test_terms(job: LocalJob) -> None:
-    job.apply(TERMS)
-    assert job.page.mode is Mode.DRY_RUN
+def test_a_configuration_is_written_into_the_page(job: LocalJob) -> None:
+    job.apply(CONFIG)
+    mode = job.page.mode
     assert job.page.gap_s == pytest.approx(0.25)
     job.apply(AgentConfig("off", [], 0.25, 0.1, 3.0, inf, reads=False))
-    assert job.page.mode is Mode.OFF
+    assert (mode, job.page.mode) == (Mode.DRY_RUN, Mode.OFF)
     assert not job.may_operate
 
 
@@ -165,17 +165,16 @@ def test_a_registered_job_is_over_when_its_page_is_removed(
     assert job.joined_message() == JobJoined("0:a", os.geteuid(), "physics", 4, 5.0)
     job.add(os.getpid())
     job.remove(os.getpid())
-    assert not job.is_over
+    was_over = job.is_over
     again = LocalJob.reopen(job.page.path, posts.append)
     assert again is not None
     assert again.joined_message() == job.joined_message()
     job.page.path.unlink()
-    assert job.is_over
-    assert again.is_over
+    assert (was_over, job.is_over, again.is_over) == (False, True, True)
     again.close()
 
 
-def test_the_next_agent_takes_it_up(
+def test_a_later_agent_reopens_the_page(
     job: LocalJob, posts: list[str], tmp_path: Path
 ) -> None:
     with subprocess.Popen(["sleep", "60"]) as process:
@@ -198,7 +197,7 @@ def test_the_next_agent_takes_it_up(
 
 
 @pytest.mark.parametrize("damage", ["no note", "bad note", "bad page"])
-def test_what_cannot_be_taken_up_is_removed(
+def test_a_page_that_cannot_be_reopened_is_removed(
     job: LocalJob, posts: list[str], damage: str
 ) -> None:
     job.add(os.getpid())
@@ -225,7 +224,7 @@ def test_a_job_whose_processes_are_gone_is_over_and_has_left_its_journals(
     job.add(os.getpid())
     beside = job.page.path.with_suffix(".note")
     text = beside.read_text()
-    # Another process has the number now.
+    # Another process has the same process id now.
     beside.write_text(text.replace(str(process_start_ticks(os.getpid())), "1"))
     again = LocalJob.reopen(job.page.path, posts.append)
     assert again is not None
@@ -238,7 +237,7 @@ def test_a_job_whose_processes_are_gone_is_over_and_has_left_its_journals(
     again.close()
 
 
-def test_closing_lets_go(job: LocalJob, tmp_path: Path) -> None:
+def test_closing_removes_the_limit(job: LocalJob, tmp_path: Path) -> None:
     job.page.grant(5.0)
     other = Page.open(job.page.path)
     job.close()
@@ -256,7 +255,9 @@ def test_when_a_process_was_started() -> None:
     assert process_start_ticks(process.pid) is None
 
 
-def test_without_descriptors_nobody_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_free_descriptors_a_process_is_not_taken_for_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def exhausted(path: Path) -> str:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), path)
 

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The mapped page: its layout is the C header's, its curve is the grants' integral."""
+"""The page as the agent sees it: creation, grants, leases, counters, posts."""
 
 from __future__ import annotations
 
-import ctypes
 import math
 import os
 import stat
@@ -16,21 +15,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import InputError
-from penstock.live.node import page, page_layout
-from penstock.live.node.page import LEASE_MAX_S, Bucket, IoClass, Mode, Page
-from penstock.live.node.page_layout import LAYOUT
-from support.layouts import assert_layout
+from penstock.live.node import page
+from penstock.live.node.page import Bucket, IoClass, Mode, Page, PageError
 
 
 @pytest.fixture
-def served(tmp_path: Path) -> Iterator[Page]:
+def fresh(tmp_path: Path) -> Iterator[Page]:
     """Return a new page."""
-    with Page.create(tmp_path / "page") as made:
-        yield made
+    with Page.create(tmp_path / "page") as created:
+        yield created
 
 
 class Clock:
-    """A clock that stands still until it is moved."""
+    """A clock that a test moves."""
 
     def __init__(self) -> None:
         self.now_ns = 10**12
@@ -39,69 +36,42 @@ class Clock:
         return self.now_ns
 
 
-# --- The layout -------------------------------------------------------------------
+# --- Creating and opening ---------------------------------------------------------
 
 
-def test_the_layout_is_that_of_the_header(tmp_path: Path) -> None:
-    constants = {
-        "PAGE_MAGIC": page_layout.MAGIC,
-        "PAGE_VERSION": page_layout.VERSION,
-        "PAGE_SIZE": page_layout.SIZE,
-        "RATE_SHIFT": page_layout.RATE_SHIFT,
-        "RATE_UNLIMITED": page_layout.UNLIMITED,
-        "LEASE_MAX_NS": round(LEASE_MAX_S * 1e9),
-        "NO_BUCKET": page_layout.NO_BUCKET,
-        "CLASSES": len(IoClass),
-        "BUCKETS": len(Bucket),
-        **{f"CLASS_{kind.name}": kind.value for kind in IoClass},
-        **{f"MODE_{mode.name}": mode.value for mode in Mode},
-    }
-    assert_layout("page.h", LAYOUT, constants, tmp_path)
-
-
-@pytest.mark.parametrize("kind", LAYOUT.values(), ids=list(LAYOUT))
-def test_no_structure_has_a_hole(kind: type[ctypes.Structure]) -> None:
-    """With the sizes and offsets of the header: no field of it is missing here."""
-    sizes = sum(getattr(kind, field).size for field, *_ in kind._fields_)
-    assert sizes == ctypes.sizeof(kind)
-
-
-# --- Making and opening -----------------------------------------------------------
-
-
-def test_a_new_page_limits_nothing_and_counts_nothing(served: Page) -> None:
-    assert served.mode is Mode.CONTROL
-    assert served.attached_processes == served.bypass_setups == served.posts == 0
+def test_a_new_page_limits_nothing_and_counts_nothing(fresh: Page) -> None:
+    assert fresh.mode is Mode.CONTROL
+    assert fresh.attached_processes == fresh.bypass_setups == fresh.posts == 0
     for bucket in Bucket:
-        assert served.granted_bytes(bucket) is None
-        assert served.charged_bytes(bucket) == 0
+        assert fresh.granted_bytes(bucket) is None
+        assert fresh.charged_bytes(bucket) == 0
     for kind in IoClass:
-        counters = served.counters(kind)
+        counters = fresh.counters(kind)
         assert (
             counters.begun_calls == counters.ended_calls == counters.waiting_calls == 0
         )
         assert counters.resumed_s == counters.last_active_s == 0.0
 
 
-def test_only_the_user_can_map_a_page(served: Page) -> None:
-    status = served.path.stat()
+def test_only_the_user_can_map_a_page(fresh: Page) -> None:
+    status = fresh.path.stat()
     assert stat.S_IMODE(status.st_mode) == 0o600
     assert status.st_blocks * 512 >= 4096
 
 
-def test_a_page_is_opened_again_with_all_that_is_in_it(served: Page) -> None:
-    served.mode = Mode.DRY_RUN
-    served.grant(1e6)
-    with Page.open(served.path) as again:
+def test_a_page_is_opened_again_with_all_that_is_in_it(fresh: Page) -> None:
+    fresh.mode = Mode.DRY_RUN
+    fresh.grant(1e6)
+    with Page.open(fresh.path) as again:
         assert again.mode is Mode.DRY_RUN
         assert again.granted_bytes() is not None
         again.mode = Mode.OFF
-    assert served.mode is Mode.OFF
+    assert fresh.mode is Mode.OFF
 
 
-def test_a_page_is_never_overwritten(served: Page) -> None:
+def test_a_page_is_never_overwritten(fresh: Page) -> None:
     with pytest.raises(InputError, match="another agent serves it"):
-        Page.create(served.path)
+        Page.create(fresh.path)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +84,7 @@ def test_a_page_is_never_overwritten(served: Page) -> None:
         (b"penstock" + b"\2\0\0\0" + bytes(4084), "not a page of version 3"),
     ],
 )
-def test_what_is_no_page_is_refused(
+def test_a_file_that_is_not_a_page_is_refused(
     tmp_path: Path, content: bytes, message: str
 ) -> None:
     path = tmp_path / "page"
@@ -124,7 +94,7 @@ def test_what_is_no_page_is_refused(
     assert caught.value.where == str(path)
 
 
-def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_regular_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="No such file"):
         Page.open(tmp_path / "none")
     with pytest.raises(InputError, match="create its folder first"):
@@ -149,19 +119,19 @@ _TIMES = st.integers(0, 10**10)
 def test_the_curve_is_the_integral_of_the_rates(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[float, int]]
 ) -> None:
-    """A grant continues the curve: nothing granted is taken back or given twice."""
+    """A new grant continues the curve, without a jump up or down."""
     clock = Clock()
     with (
         pytest.MonkeyPatch.context() as patch,
-        Page.create(tmp_path_factory.mktemp("p") / "page") as served,
+        Page.create(tmp_path_factory.mktemp("p") / "page") as fresh,
     ):
         patch.setattr(page, "time", clock)
         expected = 0.0
         for rate, duration_ns in steps:
-            served.grant(rate)
-            before = served.granted_bytes()
+            fresh.grant(rate)
+            before = fresh.granted_bytes()
             clock.now_ns += duration_ns
-            after = served.granted_bytes()
+            after = fresh.granted_bytes()
             assert before is not None
             assert after is not None
             assert after >= before
@@ -169,89 +139,125 @@ def test_the_curve_is_the_integral_of_the_rates(
             assert after == pytest.approx(expected, rel=1e-9, abs=len(steps) + 10.0)
 
 
-def test_a_limit_after_none_begins_at_what_was_charged(served: Page) -> None:
-    served._view.buckets[Bucket.MAIN].charged_bytes = 12345
-    served.grant(0.0)
-    assert served.granted_bytes() == 12345
+def test_the_first_limit_begins_at_the_bytes_already_charged(fresh: Page) -> None:
+    fresh._view.buckets[Bucket.MAIN].charged_bytes = 12345
+    fresh.grant(0.0)
+    assert fresh.granted_bytes() == 12345
 
 
-def test_a_spoilt_curve_is_no_limit_and_the_next_grant_mends_it(served: Page) -> None:
-    served.grant(0.0)
-    place = served._view.buckets[Bucket.MAIN]
-    place.curve[place.grant_number & 1].granted_bytes += 1
-    assert served.granted_bytes() is None
-    served.grant(0.0)
-    assert served.granted_bytes() == 0
+def test_a_torn_curve_is_no_limit_and_the_next_grant_repairs_it(fresh: Page) -> None:
+    fresh.grant(0.0)
+    words = fresh._view.buckets[Bucket.MAIN]
+    words.curve[words.grant_number & 1].granted_bytes += 1
+    assert fresh.granted_bytes() is None
+    fresh.grant(0.0)
+    assert fresh.granted_bytes() == 0
 
 
-def test_buckets_are_granted_apart(served: Page) -> None:
-    served.grant(0.0, bucket=Bucket.READS)
-    assert served.granted_bytes(Bucket.MAIN) is None
-    assert served.granted_bytes(Bucket.READS) == 0
+def test_buckets_are_granted_apart(fresh: Page) -> None:
+    fresh.grant(0.0, bucket=Bucket.READS)
+    assert fresh.granted_bytes(Bucket.MAIN) is None
+    assert fresh.granted_bytes(Bucket.READS) == 0
 
 
 @pytest.mark.parametrize("rate", [1e-9, 1.0, 1e6, 1e15, 1e300])
 def test_a_positive_rate_is_never_a_pause_and_a_finite_one_never_no_limit(
-    served: Page, rate: float
+    fresh: Page, rate: float
 ) -> None:
-    served.grant(rate, credit_s=0.0, slack_s=0.0)
-    place = served._view.buckets[Bucket.MAIN]
-    assert 0 < place.curve[place.grant_number & 1].rate < 2**64 - 1
+    fresh.grant(rate, credit_s=0.0, slack_s=0.0)
+    words = fresh._view.buckets[Bucket.MAIN]
+    assert 0 < words.curve[words.grant_number & 1].rate < 2**64 - 1
 
 
-def test_reads_draw_on_one_bucket_or_the_other(served: Page) -> None:
-    places = served._view.bucket_of
-    assert list(places) == [Bucket.MAIN, Bucket.MAIN]
-    served.share(reads=Bucket.READS)
-    assert list(places) == [Bucket.MAIN, Bucket.READS]
-    served.share(reads=None)
-    assert places[IoClass.READ] >= len(Bucket)
-    served.share()
-    assert list(places) == [Bucket.MAIN, Bucket.MAIN]
+def test_reads_draw_on_one_bucket_or_the_other(fresh: Page) -> None:
+    bucket_of = fresh._view.bucket_of
+    assert list(bucket_of) == [Bucket.MAIN, Bucket.MAIN]
+    fresh.share(reads=Bucket.READS)
+    assert list(bucket_of) == [Bucket.MAIN, Bucket.READS]
+    fresh.share(reads=None)
+    assert bucket_of[IoClass.READ] >= len(Bucket)
+    fresh.share()
+    assert list(bucket_of) == [Bucket.MAIN, Bucket.MAIN]
 
 
 @pytest.mark.parametrize("rate", [-1.0, math.nan, -math.inf])
-def test_a_rate_that_is_none_is_refused(served: Page, rate: float) -> None:
+def test_an_invalid_rate_is_refused(fresh: Page, rate: float) -> None:
     with pytest.raises(InputError, match="bytes/s"):
-        served.grant(rate)
+        fresh.grant(rate)
     with pytest.raises(InputError, match="bytes/s"):
-        served.renew(1.0, floor=rate)
+        fresh.renew(1.0, floor=rate)
 
 
 @pytest.mark.parametrize("duration_s", [-1.0, math.nan, 61.0, math.inf])
-def test_a_lease_that_is_none_is_refused(served: Page, duration_s: float) -> None:
+def test_an_invalid_lease_is_refused(fresh: Page, duration_s: float) -> None:
     with pytest.raises(InputError, match="lease"):
-        served.renew(duration_s)
+        fresh.renew(duration_s)
 
 
 # --- Counters ---------------------------------------------------------------------
 
 
-def test_counters_are_read_in_the_units_of_the_house(served: Page) -> None:
-    line = served._view.classes[IoClass.READ]
+def test_counters_are_converted_to_seconds(fresh: Page) -> None:
+    line = fresh._view.classes[IoClass.READ]
     line.begun_calls, line.ended_calls, line.moved_bytes = 5, 4, 1000
     line.held_up_ns, line.waiting_calls = 1_500_000_000, 1
     line.heartbeat_ns = time.monotonic_ns()
     line.last_active_ns, line.resumed_ns = 7_000_000_000, 6_000_000_000
-    counters = served.counters(IoClass.READ)
-    assert (counters.begun_calls, counters.ended_calls, counters.moved_bytes) == (
-        5,
-        4,
-        1000,
-    )
+    counters = fresh.counters(IoClass.READ)
+    assert (counters.begun_calls, counters.ended_calls) == (5, 4)
+    assert counters.moved_bytes == 1000
     assert (counters.held_up_s, counters.waiting_calls) == (1.5, 1)
     assert (counters.last_active_s, counters.resumed_s) == (7.0, 6.0)
 
 
-def test_a_sleeper_without_a_heartbeat_is_dead(served: Page) -> None:
-    line = served._view.classes[IoClass.WRITE]
+def test_a_waiting_call_without_a_heartbeat_is_not_counted(fresh: Page) -> None:
+    line = fresh._view.classes[IoClass.WRITE]
     line.waiting_calls, line.heartbeat_ns = 1, time.monotonic_ns() - 10**9
-    assert served.counters(IoClass.WRITE).waiting_calls == 0
+    assert fresh.counters(IoClass.WRITE).waiting_calls == 0
 
 
-def test_waiting_for_a_post_ends_at_once_or_in_time(served: Page) -> None:
-    served._view.posts = 3
-    assert served.wait_for_post(2, timeout_s=3600.0) == 3
+@pytest.mark.parametrize("size", [0, 100, 600])
+def test_a_truncated_page_raises_an_error_and_no_signal(fresh: Page, size: int) -> None:
+    os.truncate(fresh.path, size)
+    with pytest.raises(PageError, match="the file was truncated"):
+        fresh.counters(IoClass.WRITE)
+    # The kernel checks the address of the futex itself.
+    with pytest.raises(PageError):
+        fresh.wait_for_post(0, timeout_s=0.01)
+
+
+def test_announced_phases_are_read_in_seconds(fresh: Page) -> None:
+    fresh._view.announced_bytes, fresh._view.announced_at_ns = 700, 2_500_000_000
+    fresh._view.phases_begun, fresh._view.phases_ended = 3, 2
+    announced = fresh.announced
+    assert (announced.begun, announced.ended) == (3, 2)
+    assert (announced.volume_bytes, announced.last_s) == (700, 2.5)
+
+
+def test_a_journal_folder_is_known_only_if_it_is_complete(fresh: Page) -> None:
+    fresh._view.folder = b"/journals"
+    states = {0: None, 1: None, 2: Path("/journals"), 3: None}
+    for state, folder in states.items():
+        fresh._view.staging.folder_state = state
+        assert fresh.journal_folder == folder
+    fresh._view.staging.folder_state, fresh._view.folder = 2, b"relative"
+    assert fresh.journal_folder is None
+
+
+def test_a_closed_page_leaves_no_descriptor(tmp_path: Path) -> None:
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    Page.create(tmp_path / "page").close()
+    with pytest.raises(InputError):
+        Page.create(tmp_path / "page")
+    (tmp_path / "short").write_bytes(b"")
+    with pytest.raises(InputError):
+        Page.open(tmp_path / "short")
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_waiting_for_a_post_ends_at_once_or_in_time(fresh: Page) -> None:
+    fresh._view.posts = 3
+    assert fresh.wait_for_post(2, timeout_s=3600.0) == 3
     begun = time.monotonic()
-    assert served.wait_for_post(3, timeout_s=0.05) == 3
+    assert fresh.wait_for_post(3, timeout_s=0.05) == 3
     assert time.monotonic() - begun >= 0.04

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: MIT
+"""The agent's socket: who is answered, what is refused, and how it survives removal."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from penstock.errors import InputError
+from penstock.live.node import agent_socket
+from penstock.live.node.agent import Agent
+from penstock.live.node.agent_socket import local_socket
+from penstock.live.settings import Settings
+from penstock.live.wire.frames import Peer, frame, read_frame
+from penstock.live.wire.messages import (
+    FROM_PROGRAM,
+    REPLY,
+    ExplainJob,
+    FromProgram,
+    GetStatus,
+    Refused,
+    Reply,
+    TextAnswer,
+)
+from support.waiting import until_async
+
+
+class FakeAgent:
+    """Answers with the user id of the peer and the name of the message."""
+
+    async def reply(self, peer: Peer, message: FromProgram) -> Reply:
+        return TextAnswer(f"{peer.user} {type(message).__name__}")
+
+
+class Connection:
+    """A connection to the socket."""
+
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self.reader, self.writer = reader, writer
+
+    async def ask(self, data: bytes) -> object:
+        """Send bytes; return the reply, or None if the connection is closed."""
+        with suppress(ConnectionError):
+            self.writer.write(data)
+            await self.writer.drain()
+        return await self.receive()
+
+    async def receive(self) -> object:
+        try:
+            answer = await asyncio.wait_for(
+                read_frame(self.reader, REPLY.largest_bytes), 60.0
+            )
+        except ConnectionError:
+            return None
+        return None if answer is None else REPLY(answer)
+
+    async def close(self) -> None:
+        self.writer.close()
+        with suppress(ConnectionError):
+            await self.writer.wait_closed()
+
+
+class Clients:
+    """Opens connections to the socket, and closes them at the end."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._path = str(settings.socket)
+        self._connections: list[Connection] = []
+
+    async def connect(self) -> Connection:
+        connection = Connection(*await asyncio.open_unix_connection(self._path))
+        self._connections.append(connection)
+        return connection
+
+    async def close(self) -> None:
+        for connection in self._connections:
+            await connection.close()
+
+
+def serve(settings: Settings, act: Callable[[Clients], Awaitable[None]]) -> None:
+    """Run `act` while the socket is served."""
+
+    async def running() -> None:
+        before = len(asyncio.all_tasks())
+        async with local_socket(settings, cast("Agent", FakeAgent())):
+            clients = Clients(settings)
+            try:
+                await act(clients)
+            finally:
+                await clients.close()
+        await until_async(lambda: len(asyncio.all_tasks()) == before)
+
+    asyncio.run(running())
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """Return settings whose socket is in a folder of the test."""
+    return Settings(folder=str(tmp_path))
+
+
+def test_messages_are_answered_in_order_with_the_user_of_the_kernel(
+    settings: Settings,
+) -> None:
+    async def act(clients: Clients) -> None:
+        connection = await clients.connect()
+        both = frame(GetStatus()) + frame(ExplainJob("a"))
+        first = await connection.ask(both)
+        second = await connection.receive()
+        assert first == TextAnswer(f"{os.geteuid()} GetStatus")
+        assert second == TextAnswer(f"{os.geteuid()} ExplainJob")
+
+    serve(settings, act)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\0\0\0\3abc",
+        b"\xff\xff\xff\xff",
+        (FROM_PROGRAM.largest_bytes + 1).to_bytes(4, "big"),
+        b"\0\0\0\0",
+    ],
+    ids=["garbage", "far too long", "just too long", "empty"],
+)
+def test_an_invalid_message_is_refused_and_ends_only_its_connection(
+    settings: Settings, data: bytes
+) -> None:
+    async def act(clients: Clients) -> None:
+        good, bad = await clients.connect(), await clients.connect()
+        reply = await bad.ask(data)
+        assert isinstance(reply, Refused)
+        assert "\n" not in reply.reason
+        assert await bad.receive() is None
+        assert await good.ask(frame(GetStatus())) is not None
+
+    serve(settings, act)
+
+
+@pytest.mark.parametrize(("users", "mode"), [("own", 0o600), ("all", 0o666)])
+def test_the_file_admits_the_permitted_users(
+    tmp_path: Path, users: str, mode: int
+) -> None:
+    settings = Settings(folder=str(tmp_path), users=users)
+
+    async def act(clients: Clients) -> None:
+        status = settings.socket.stat()
+        assert stat.S_ISSOCK(status.st_mode)
+        assert stat.S_IMODE(status.st_mode) == mode
+
+    serve(settings, act)
+    assert not settings.socket.exists()
+
+
+@pytest.mark.parametrize(("users", "answered"), [("own", False), ("all", True)])
+def test_other_users_are_answered_only_if_all_users_are_served(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, users: str, answered: bool
+) -> None:
+    settings = Settings(folder=str(tmp_path), users=users)
+    stranger = Peer(os.getpid(), 54321, 54321)
+    monkeypatch.setattr(Peer, "of", lambda _connection: stranger)
+
+    async def act(clients: Clients) -> None:
+        connection = await clients.connect()
+        reply = await connection.ask(frame(GetStatus()))
+        assert (reply is not None) is answered
+
+    serve(settings, act)
+
+
+def test_a_user_has_a_limited_number_of_connections(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent_socket, "_MAX_CONNECTIONS", 2)
+
+    async def act(clients: Clients) -> None:
+        first, second = await clients.connect(), await clients.connect()
+        for connection in (first, second):
+            assert await connection.ask(frame(GetStatus())) is not None
+        third = await clients.connect()
+        assert await third.receive() is None
+        # A closed connection makes room for another one.
+        await first.close()
+
+        reply = None
+        async with asyncio.timeout(60.0):
+            while reply is None:
+                reply = await (await clients.connect()).ask(frame(GetStatus()))
+
+    serve(settings, act)
+
+
+def test_a_silent_connection_is_closed(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent_socket, "_TIMEOUT_S", 0.01)
+
+    async def act(clients: Clients) -> None:
+        connection = await clients.connect()
+        assert await connection.receive() is None
+
+    serve(settings, act)
+
+
+@pytest.mark.parametrize("change", ["removed", "replaced"])
+def test_a_removed_socket_is_created_again(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    monkeypatch.setattr(agent_socket, "_CHECK_S", 0.01)
+
+    async def act(clients: Clients) -> None:
+        before = settings.socket.stat().st_ino
+        # The name is kept, so that the new file cannot have the same inode.
+        settings.socket.rename(settings.socket.with_name("old.sock"))
+        if change == "replaced":
+            settings.socket.write_text("something else")
+
+        def is_back() -> bool:
+            path = settings.socket
+            return path.is_socket() and path.stat().st_ino != before
+
+        await until_async(is_back)
+        connection = await clients.connect()
+        assert await connection.ask(frame(GetStatus())) is not None
+
+    serve(settings, act)
+
+
+def test_a_path_that_is_too_long_for_a_socket_gives_one_message(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / ("x" * 120)
+    folder.mkdir()
+
+    async def act(clients: Clients) -> None:
+        pytest.fail("there is no socket")
+
+    with pytest.raises(InputError, match="give a shorter --folder") as caught:
+        serve(Settings(folder=str(folder)), act)
+    assert caught.value.where == str(folder / "agent.sock")
