@@ -46,7 +46,7 @@ def controller_for(
             period=application.period,
             user=application.user,
             group=application.group,
-            past=JobHistory(application.release, application.lost_at_start(cap)),
+            history=JobHistory(application.release, application.lost_at_start(cap)),
         )
     return controller
 
@@ -77,8 +77,8 @@ def replayed(run: Run, controller: Controller) -> Iterator[Grant]:
             if kind == POST:
                 controller.post(str(i), now, next(volumes[i]))
             elif kind == COMPLETION:
-                if controller.state(str(i), now).volume > 0.0:
-                    if controller.state(str(i), now).completion > now:
+                if controller.job(str(i)).volume_bytes > 0.0:
+                    if controller.job(str(i)).completion_s > now:
                         yield from decided(controller, now)
                     yield now, i, 0.0
                 controller.complete(str(i), now)
@@ -128,14 +128,15 @@ def test_same_grants_of_a_policy_in_plain_python() -> None:
     assert_same_grants(instance_of("zero phases"), plain, compiled=True)
 
 
-def test_the_books_agree_at_the_end() -> None:
+def test_the_columns_agree_at_the_end() -> None:
     """Lost time and iterations, not only grants."""
     instance = instance_of("histories")
     run = simulate(instance, "look-ahead-greedy-yield", record=True)
     controller = controller_for(instance, run.policy, compiled=True)
     assert list(replayed(run, controller))
     end = instance.window.end
-    states = controller.states(end)
-    assert [state.lost for state in states] == run.lost.tolist()
-    assert np.allclose([s.progress_yield for s in states], run.yields, rtol=1e-12)
-    assert [state.iterations for state in states] == run.operations.tolist()
+    jobs = controller.jobs()
+    assert [job.lost_s(end) for job in jobs] == run.lost.tolist()
+    yields = [job.progress_yield(end) for job in jobs]
+    assert np.allclose(yields, run.yields, rtol=1e-12)
+    assert [job.iterations for job in jobs] == run.operations.tolist()

@@ -133,7 +133,7 @@ def test_who_has_other_keys_is_not_heard(cluster: Cluster) -> None:
 def test_keys_are_checked(cluster: Cluster) -> None:
     done = cluster.controller.command("serve", "--make-keys", cluster.keys)
     assert done.returncode == 2
-    assert "there is a key already" in done.stderr
+    assert "already contains keys" in done.stderr
     secret = Path(cluster.keys) / "agent.key_secret"
     assert secret.stat().st_mode & 0o777 == 0o600
     secret.chmod(0o644)
@@ -141,7 +141,7 @@ def test_keys_are_checked(cluster: Cluster) -> None:
     flags = [f"--{name}={value}" for name, value in agent.settings.items()]
     done = agent.command("serve", *flags)
     assert done.returncode == 2
-    assert "others can read this key" in done.stderr
+    assert "other users can read this secret key" in done.stderr
     secret.unlink()
     done = agent.command("serve", *flags)
     assert done.returncode == 2

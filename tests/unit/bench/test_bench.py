@@ -60,7 +60,7 @@ def test_where_no_job_works_all_are_active(policy: str) -> None:
     site = _ControlledJobs(policy, 20, inf)
     assert len(site.costs(20)) == 20
     site.costs(100)
-    assert all(state.active for state in site._controller.states(site._wake))
+    assert all(job.is_active for job in site._controller.jobs())
     # An event at an instant of its own: a completion, or the post that follows it.
     assert site._controller.decisions >= 100
 
@@ -69,9 +69,9 @@ def test_jobs_of_a_load_below_one_work_most_of_the_time() -> None:
     site = _ControlledJobs("fair-share", 50, 0.5)
     costs = site.costs(2000)
     assert all(cost.elapsed_s >= 0.0 for cost in costs)
-    states = site._controller.states(site._wake)
-    assert sum(state.active for state in states) < 40
-    assert sum(state.iterations for state in states) >= 900
+    jobs = site._controller.jobs()
+    assert sum(job.is_active for job in jobs) < 40
+    assert sum(job.iterations for job in jobs) >= 900
 
 
 def test_the_workload_of_fidelity_is_one_of_the_model() -> None:

@@ -41,7 +41,7 @@ REFUSED = {
     "serve --join tcp://a:1 --listen tcp://b:2": "listen: does not go with `join`",
     "serve --bandwidth 1B/s --job-folder x": "job_folder: has no effect without `targe",
     "serve --make-keys a --make-slurm b": "not allowed with argument --make-keys",
-    "serve --bandwidth 1B/s --policy periodic-greedy-yield": "needs its delta",
+    "serve --bandwidth 1B/s --policy periodic-greedy-yield": "needs the parameter",
     "serve --bandwidth 10": "--bandwidth: '10' has no unit (write e.g. \"200 GiB/s\")",
     "serve --gap 50": "--gap: '50' has no unit",
     "mount a b --limit 5": "--limit: '5' has no unit",

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
 """The coordinator: messages of agents go in, messages to agents come out.
 
-It finds the operations in the counters (`phases`), tells the controller, and splits a
-job's rate over the nodes on which the operation goes on. Like the controller it has no
-clock and no I/O: the server and the tests drive it.
+It detects the operations of jobs in their counters (`phases`), reports them to the
+controller, and splits a job's rate over the nodes on which its operation goes on. Like
+the controller it has no clock and no I/O: the control loop and the tests drive it.
 
-All messages of one instant are heard first, then `settle` takes one decision.
-A job without operation may draw its cap on every node: its next operation begins at
-once, and the decision follows.
+All messages of one instant are passed to `receive` first, then `decide` takes one
+decision. A job without an operation may draw its cap on every node: its next operation
+begins at full speed, and the decision follows.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from dataclasses import dataclass, field
 from math import inf, isfinite
 from typing import Final
 
-from penstock.errors import InputError, PenstockError, UnavailableError
+from penstock.errors import InputError, PenstockError
 from penstock.live.control.controller import Controller
 from penstock.live.control.jobs import JobHistory
-from penstock.live.control.phases import PastOperation, PhaseWatch, Sample, VolumeGuess
-from penstock.live.control.records import AgentRecord, Draw, JobRecord
+from penstock.live.control.phases import PastOperation, PhaseDetector, VolumePredictor
+from penstock.live.control.records import AgentRecord, JobRecord
 from penstock.live.control.stager import NO_ORDER, Stager, held_rate
-from penstock.live.control.status import StatusView, meant_job
+from penstock.live.control.status import StatusView, find_job
 from penstock.live.wire.messages import (
     AgentConfig,
     AgentHello,
@@ -55,115 +55,109 @@ from penstock.units import format_bandwidth
 
 __all__ = ["Coordinator", "CoordinatorOutput"]
 
-#: An agent that was silent for so many leases is taken to be gone.
+#: An agent that was silent for this many leases is forgotten.
 _SILENT_LEASES: Final = 3.0
-#: When to look again at an operation that should be complete (s).
+#: When to look again at an operation that should be complete.
 _LOOK_S: Final = 0.005
-#: Faults that a status names.
+#: Number of faults that a status shows.
 _FAULTS: Final = 5
+_MODE_WORDS: Final = {"control": "on", "dry-run": "a dry run", "off": "off"}
 
 
 @dataclass(slots=True)
 class CoordinatorOutput:
-    """What follows from an instant."""
+    """Result of `Coordinator.decide`: what the control loop has to do."""
 
-    messages: list[tuple[str, ToAgent]]
-    """Agent and message, in this order."""
-    wake: float
-    """When to call `settle` again if nothing happens (s)."""
-    left: dict[str, JobHistory]
-    """Jobs that have left, with what they have done."""
-    ended: set[str]
-    """Jobs whose operation has ended."""
-    moved: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    """Names of jobs whose new files go to other storage targets from now on."""
+    messages: list[tuple[str, ToAgent]] = field(default_factory=list)
+    """Agent and message, in the order of sending."""
+    wake: float = inf
+    """When to call `decide` again if nothing happens (s)."""
+    left: dict[str, JobHistory] = field(default_factory=dict)
+    """Job key -> history, for jobs that have left."""
+    ended: set[str] = field(default_factory=set)
+    """Keys of jobs whose operation has ended."""
+    retargeted: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """Job name -> storage targets, for jobs whose new files go to other targets."""
     changes: list[str] = field(default_factory=list)
-    """What operators have changed, in words."""
+    """What operators have changed, for the log."""
 
 
 class Coordinator:
-    """Speaks with the agents for one `Controller`.
+    """Connects the agents with one `Controller`.
 
     Parameters
     ----------
+    agent_config
+        Configuration that is sent to every agent.
     recall
-        Returns what is known of a job from before, or None.
+        Returns the saved history of a job key, or None.
     stager
-        Decides who stages and who drains; None: nobody does.
+        Decides which jobs stage and which drain; None: no staging.
     """
 
     def __init__(
         self,
         controller: Controller,
-        terms: AgentConfig,
+        agent_config: AgentConfig,
         recall: Callable[[str], JobHistory | None] = lambda _: None,
         stager: Stager | None = None,
     ) -> None:
         self.controller = controller
-        self.terms = terms
+        self.agent_config = agent_config
         self._recall = recall
         self._stager = stager
         self._jobs: dict[str, JobRecord] = {}
         self._agents: dict[str, AgentRecord] = {}
+        #: Keys of jobs whose agents may have to be sent other grants.
         self._stale: set[str] = set()
-        self._messages: list[tuple[str, ToAgent]] = []
-        self._left: dict[str, JobHistory] = {}
-        self._ended: set[str] = set()
-        self._moved: dict[str, tuple[int, ...]] = {}
-        self._changes: list[str] = []
+        self._output = CoordinatorOutput()
         self._faults: deque[str] = deque(maxlen=_FAULTS)
 
-    # --- What agents say --------------------------------------------------------------
+    # --- Messages of agents -----------------------------------------------------------
 
-    def hear(self, agent: str, message: FromAgent, now: float) -> None:
-        """Take a message of an agent."""
+    def receive(self, agent: str, message: FromAgent, now: float) -> None:
+        """Process a message of an agent."""
         if agent not in self._agents and not isinstance(message, AgentHello):
             self._send(agent, RequestHello(), now)
             return
-        self._agents.setdefault(agent, AgentRecord()).heard = now
+        self._agents.setdefault(agent, AgentRecord()).received_s = now
         if isinstance(message, AgentHello):
-            self._welcome(agent, message.job_keys, now)
+            self._agent_hello(agent, message.job_keys, now)
         elif isinstance(message, JobJoined):
-            self._join(agent, message, now)
+            self._job_joined(agent, message, now)
         elif isinstance(message, JobLeft):
-            self._part(agent, message.job_key, now)
+            self._job_left(agent, message.job_key, now)
         elif isinstance(message, CounterReport):
-            self._report(agent, message, now)
+            self._counter_report(agent, message, now)
         else:
             reply = self.answer(message, now)
             self._send(agent, UserReply(message.number, reply), now)
 
-    def lose(self, agent: str, now: float) -> None:
-        """Forget an agent that is gone, and the processes on its node."""
-        for job in list(self._agents[agent].jobs):
-            self._part(agent, job, now)
-        del self._agents[agent]
+    def _agent_hello(self, agent: str, job_keys: Iterable[str], now: float) -> None:
+        """Take over the jobs of an agent that was restarted or lost messages."""
+        known = self._agents[agent].job_keys
+        for key in known - set(job_keys):
+            self._job_left(agent, key, now)
+        for key in known:
+            # The page of the job may hold any grant: send it again.
+            self._jobs[key].sent_rates.pop(agent, None)
+            self._jobs[key].sent_stages.pop(agent, None)
+        self._send(agent, self.agent_config, now)
 
-    def _welcome(self, agent: str, jobs: Iterable[str], now: float) -> None:
-        """Take an agent that was restarted, or lost messages, at its word."""
-        known = self._agents[agent].jobs
-        for job in known - set(jobs):
-            self._part(agent, job, now)
-        for job in known:
-            # Its page may hold anything.
-            self._jobs[job].rates.pop(agent, None)
-            self._jobs[job].stages.pop(agent, None)
-        self._send(agent, self.terms, now)
-
-    def _join(self, agent: str, message: JobJoined, now: float) -> None:
-        it = self._jobs.get(message.job_key)
-        if it is None:
-            it = self._register(message, now)
+    def _job_joined(self, agent: str, message: JobJoined, now: float) -> None:
+        job = self._jobs.get(message.job_key)
+        if job is None:
+            job = self._register(message, now)
         elif message.volume_bytes:
-            it.guess.hint = message.volume_bytes
-        it.claimed_nodes = message.nodes or it.claimed_nodes
-        if agent not in it.counts:
-            it.counts[agent] = JobCounters(
-                message.job_key, 0, 0.0, 0.0, waiting=False, idle_s=inf
+            job.predictor.hint_bytes = message.volume_bytes
+        job.claimed_nodes = message.nodes or job.claimed_nodes
+        if agent not in job.counters:
+            job.counters[agent] = JobCounters(
+                job.key, 0, 0.0, 0.0, waiting=False, idle_s=inf
             )
-            self._agents[agent].jobs.add(message.job_key)
-        self._count_nodes(it, now)
-        self._stale.add(message.job_key)
+            self._agents[agent].job_keys.add(job.key)
+        self._update_nodes(job, now)
+        self._stale.add(job.key)
 
     def _register(self, message: JobJoined, now: float) -> JobRecord:
         self.controller.register(
@@ -172,337 +166,343 @@ class Coordinator:
             user=str(message.user),
             group=message.group,
             nodes=max(message.nodes, 1),
-            past=self._recall(message.job_key),
+            history=self._recall(message.job_key),
         )
-        it = JobRecord(
+        job = JobRecord(
             message.job_key,
             message.user,
             message.nodes,
-            PhaseWatch(self.terms.gap_s),
-            VolumeGuess(message.volume_bytes),
-            Draw(now),
+            PhaseDetector(self.agent_config.gap_s),
+            VolumePredictor(message.volume_bytes),
+            draw_since_s=now,
         )
-        self._jobs[message.job_key] = it
-        return it
+        self._jobs[job.key] = job
+        return job
 
-    def _part(self, agent: str, job: str, now: float) -> None:
-        it = self._jobs.get(job)
-        if it is None or agent not in it.counts:
+    def _job_left(self, agent: str, job_key: str, now: float) -> None:
+        job = self._jobs.get(job_key)
+        if job is None or agent not in job.counters:
             return
-        it.moved_before += it.counts.pop(agent).moved_bytes
-        it.rates.pop(agent, None)
-        it.stages.pop(agent, None)
-        it.watch.drop(agent)
-        it.busy = it.watch.operating_nodes()
-        self._agents[agent].jobs.discard(job)
-        self._stale.add(job)
-        if it.counts:
-            self._count_nodes(it, now)
+        job.moved_elsewhere_bytes += job.counters.pop(agent).moved_bytes
+        job.sent_rates.pop(agent, None)
+        job.sent_stages.pop(agent, None)
+        job.phases.drop_node(agent)
+        job.busy_agents = job.phases.busy_nodes()
+        self._agents[agent].job_keys.discard(job_key)
+        self._stale.add(job_key)
+        if job.counters:
+            self._update_nodes(job, now)
             return
-        if self.controller.operates(job):
-            self._complete(it, now, now, it.watch.moved)
-        self._left[job] = self.controller.past(job, now)
-        self.controller.leave(job, now)
-        del self._jobs[job]
+        if self.controller.job(job_key).is_active:
+            self._complete(job, job.phases.end(now), now)
+        self._output.left[job_key] = self.controller.job(job_key).history(now)
+        self.controller.leave(job_key, now)
+        del self._jobs[job_key]
 
-    def _count_nodes(self, it: JobRecord, now: float) -> None:
-        if it.nodes != self.controller.nodes(it.key):
-            self.controller.set_nodes(it.key, it.nodes, now)
+    def _update_nodes(self, job: JobRecord, now: float) -> None:
+        if job.nodes != self.controller.job(job.key).nodes:
+            self.controller.set_nodes(job.key, job.nodes, now)
 
-    def _report(self, agent: str, report: CounterReport, now: float) -> None:
-        for counts in report.counters:
-            it = self._jobs.get(counts.job_key)
-            if it is None or agent not in it.counts:
+    def _counter_report(self, agent: str, report: CounterReport, now: float) -> None:
+        for counters in report.counters:
+            job = self._jobs.get(counters.job_key)
+            if job is None or agent not in job.counters:
                 continue
-            it.counts[agent] = counts
-            it.draw.see(now, it.moved)
-            if self.terms.mode != "off":
-                self._see(it, agent, counts, now)
-        if report.job_count != len(self._agents[agent].jobs):
-            # A message was lost, ours or theirs.
+            job.counters[agent] = counters
+            job.measure_draw(now)
+            if self.agent_config.mode != "off":
+                self._detect_phases(job, agent, counters, now)
+        if report.job_count != len(self._agents[agent].job_keys):
+            # A message was lost, in one direction or the other.
             self._send(agent, RequestHello(), now)
 
-    def _see(self, it: JobRecord, agent: str, counts: JobCounters, now: float) -> None:
-        """Tell the controller what the counters mean."""
-        facts = (counts.posts, counts.moved_bytes, counts.held_up_s)
-        said = (counts.announced_bytes, counts.phases)
-        it.watch.see(agent, now, Sample(*facts, counts.waiting, counts.idle_s, *said))
-        if it.watch.begins():
-            _, cap = self.controller.share(it.key)
-            announced = it.watch.announced
-            volume, sure = (announced, True) if announced else it.guess.predict(cap)
-            it.sure_volume = volume if sure else 0.0
-            self.controller.post(it.key, now, volume)
-            it.begun = now
-            self._stale.add(it.key)
-        elif it.watch.operates:
-            self._follow(it, now)
-        busy = it.watch.operating_nodes()
-        if busy != it.busy:
-            it.busy = busy
-            self._stale.add(it.key)
+    def _detect_phases(
+        self, job: JobRecord, agent: str, counters: JobCounters, now: float
+    ) -> None:
+        """Report to the controller the operation that the counters show."""
+        job.phases.read(agent, now, counters)
+        if job.phases.detect_begin(now):
+            self._post(job, now)
+        elif job.phases.is_active:
+            self._follow(job, now)
+        busy_agents = job.phases.busy_nodes()
+        if busy_agents != job.busy_agents:
+            job.busy_agents = busy_agents
+            self._stale.add(job.key)
 
-    def _follow(self, it: JobRecord, now: float) -> None:
-        """Tell the controller how far an operation is, or that it is over."""
-        volume = it.sure_volume = it.watch.announced or it.sure_volume
-        ended = it.watch.ends(now) or (volume and it.watch.ends_with(volume, now))
-        if ended:
-            self._complete(it, now, ended.at, ended.volume)
+    def _post(self, job: JobRecord, now: float) -> None:
+        """Report to the controller that an operation has begun."""
+        volume_bytes, certain = job.phases.announced_bytes, True
+        if not volume_bytes:
+            cap = self.controller.job(job.key).cap
+            volume_bytes, certain = job.predictor.predict(cap)
+        job.certain_bytes = volume_bytes if certain else 0.0
+        self.controller.post(job.key, now, volume_bytes)
+        self._stale.add(job.key)
+
+    def _follow(self, job: JobRecord, now: float) -> None:
+        """Report to the controller the progress of an operation, or its end."""
+        phases = job.phases
+        volume_bytes = job.certain_bytes = phases.announced_bytes or job.certain_bytes
+        ended = phases.detect_end(now)
+        if ended is None and volume_bytes:
+            ended = phases.detect_completion(volume_bytes, now)
+        if ended is not None:
+            self._complete(job, ended, now)
             return
         self.controller.progress(
-            it.key,
+            job.key,
             now,
-            it.watch.moved,
-            volume=volume,
-            held_up=it.watch.was_held_up(),
-            # What it has staged is drained meanwhile.
-            pauses=it.quiet >= self.terms.gap_s and not it.staged,
+            phases.moved_bytes,
+            volume_bytes=volume_bytes,
+            held_up=phases.was_held_up(),
+            # A job with staged data uses its grant in a pause, too: for draining.
+            pauses=job.quiet_s >= self.agent_config.gap_s and not job.staged_bytes,
         )
-        if volume and it.watch.moved >= volume:
-            # Its last call is not over yet.
-            self.controller.wait_for_end(it.key, now + _LOOK_S)
+        if volume_bytes and phases.moved_bytes >= volume_bytes:
+            # All is moved, but the last call has not returned yet.
+            self.controller.wait_for_end(job.key, now + _LOOK_S)
 
-    def _complete(self, it: JobRecord, now: float, ended: float, volume: float) -> None:
-        self.controller.complete(it.key, now, ended=ended, moved=volume)
-        it.guess.learn(volume)
-        it.done.append(PastOperation(it.begun, max(ended, it.begun), volume))
-        self._ended.add(it.key)
-        it.operations += 1
-        self._stale.add(it.key)
+    def _complete(self, job: JobRecord, ended: PastOperation, now: float) -> None:
+        """Report to the controller that an operation has ended."""
+        self.controller.complete(
+            job.key, now, ended=ended.end_s, moved_bytes=ended.moved_bytes
+        )
+        job.predictor.learn(ended.moved_bytes)
+        job.past_operations.append(ended)
+        job.operations += 1
+        self._output.ended.add(job.key)
+        self._stale.add(job.key)
 
     # --- The decision -----------------------------------------------------------------
 
-    def settle(self, now: float) -> CoordinatorOutput:
-        """Decide, and return the messages to agents that follow."""
-        patience = _SILENT_LEASES * self.terms.lease_s
-        for agent in [a for a, it in self._agents.items() if now - it.heard > patience]:
-            self.lose(agent, now)
-        self._look(now)
-        wake = self._stage(now)
+    def decide(self, now: float) -> CoordinatorOutput:
+        """Take one decision; return the messages to agents and what else follows."""
+        self._forget_silent_agents(now)
+        self._request_reports(now)
+        wake = self._decide_staging(now)
         decision = self.controller.decide(now)
         if decision.fault:
             self._faults.append(decision.fault)
-        self._grant(self._stale | decision.rates.keys(), now)
+        self._send_grants(self._stale | decision.rates.keys(), now)
         self._stale.clear()
-        messages, self._messages = self._messages, []
-        left, self._left = self._left, {}
-        over, self._ended = self._ended, set()
-        moved, self._moved = self._moved, {}
-        changes, self._changes = self._changes, []
-        return CoordinatorOutput(
-            messages, min(decision.wake, wake), left, over, moved, changes
-        )
+        output, self._output = self._output, CoordinatorOutput()
+        output.wake = min(decision.wake, wake)
+        return output
 
-    def operations(self, job: str) -> list[PastOperation]:
-        """Return the last operations of a job; none if it is gone."""
-        return list(self._jobs[job].done) if job in self._jobs else []
+    def operations(self, job_key: str) -> list[PastOperation]:
+        """Return the last operations of a job; none if the job has left."""
+        job = self._jobs.get(job_key)
+        return list(job.past_operations) if job else []
 
-    def expect(self, job: str, volume: float) -> None:
-        """Note what a predictor expects of the next operation (bytes); 0: nothing."""
-        if job in self._jobs:
-            self._jobs[job].guess.expected = volume
+    def expect(self, job_key: str, volume_bytes: float) -> None:
+        """Store a prediction of a job's next operation; 0 removes it."""
+        if job_key in self._jobs:
+            self._jobs[job_key].predictor.expected_bytes = volume_bytes
 
-    def _look(self, now: float) -> None:
-        """Ask for a report where an operation of sure volume should be complete."""
-        for job in self.controller.overdue(now):
-            if self._jobs[job].sure_volume:
-                self.controller.wait_for_end(job, now + _LOOK_S)
-                for agent in self._jobs[job].counts:
-                    self._send(agent, RequestReport([job]), now)
+    def _forget_silent_agents(self, now: float) -> None:
+        """Forget agents that are gone, and the processes on their nodes."""
+        patience_s = _SILENT_LEASES * self.agent_config.lease_s
+        for agent, record in list(self._agents.items()):
+            if now - record.received_s > patience_s:
+                for job_key in list(record.job_keys):
+                    self._job_left(agent, job_key, now)
+                del self._agents[agent]
 
-    def _stage(self, now: float) -> float:
-        """Ask who stages and who drains; return when to ask again (s).
+    def _request_reports(self, now: float) -> None:
+        """Ask for reports on operations of certain volume that should be complete."""
+        for job_key in self.controller.overdue(now):
+            if self._jobs[job_key].certain_bytes:
+                self.controller.wait_for_end(job_key, now + _LOOK_S)
+                for agent in self._jobs[job_key].counters:
+                    self._send(agent, RequestReport([job_key]), now)
 
-        Drains are paced as writes are. Who may not drain now is held at a rate next to
-        nothing; in the background, drains get what writers cannot use.
+    def _decide_staging(self, now: float) -> float:
+        """Ask the strategy which jobs stage and drain; return when to ask again (s).
+
+        Drains are paced like writes. A job that may not drain now is held at a rate
+        close to 0; drains in the background get what writers cannot use.
         """
         if self._stager is None:
             return inf
         try:
-            standings = [self._standing(it) for it in self._jobs.values()]
-            orders = self._stager.decide(standings, now)
+            applications = [self._application(job) for job in self._jobs.values()]
+            orders = self._stager.decide(applications, now)
         except PenstockError as error:
-            # Nobody stages, and nobody waits for who does.
+            # The strategy failed: all jobs write through, and staged data is drained.
             orders = dict.fromkeys(self._jobs, NO_ORDER)
-            self._note_fault(str(error))
+            self._add_fault(str(error))
         for warning in self._stager.warnings:
-            self._note_fault(warning)
+            self._add_fault(warning)
         left = self._left_by_writers(orders) if self._stager.background else inf
-        for key, it in self._jobs.items():
-            self._obey(it, orders[key], left, now)
+        for job_key, job in self._jobs.items():
+            self._apply_order(job, orders[job_key], left, now)
         return self._stager.wake
 
-    def _obey(
-        self, it: JobRecord, order: StagingOrder, left: float, now: float
+    def _apply_order(
+        self, job: JobRecord, order: StagingOrder, left: float, now: float
     ) -> None:
-        """Let a job do what it is ordered to; `left` is for drains (bytes/s)."""
-        if order.targets and order.targets != it.order.targets:
-            self._moved[it.name] = order.targets
-        if order != it.order:
-            it.order = order
-            self._stale.add(it.key)
-        drains = min(order.drain_rate, left) if order.drain else 0.0
+        """Apply the order of the strategy; drains may use `left` bytes/s."""
+        if order.targets and order.targets != job.order.targets:
+            self._output.retargeted[job.name] = order.targets
+        if order != job.order:
+            job.order = order
+            self._stale.add(job.key)
+        drain_rate = min(order.drain_rate, left) if order.drain else 0.0
         held = held_rate(self.controller.capacity)
-        allowed = max(drains, held) if order.stage or it.staged else inf
-        self.controller.allow(it.key, allowed, now)
+        allowed = max(drain_rate, held) if order.stage or job.staged_bytes else inf
+        self.controller.allow(job.key, allowed, now)
 
-    def _note_fault(self, fault: str) -> None:
+    def _add_fault(self, fault: str) -> None:
         if fault not in self._faults:
             self._faults.append(fault)
 
-    def _standing(self, it: JobRecord) -> ApplicationStatus:
-        """Return a job as strategies see it."""
-        operates = it.watch.operates
+    def _application(self, job: JobRecord) -> ApplicationStatus:
+        """Return a job in the form that strategies take."""
         return ApplicationStatus(
-            it.key,
-            began=it.begun if operates else inf,
-            volume=it.sure_volume or it.watch.moved + it.staged,
-            processes=it.nodes,
-            staged=it.staged,
-            blocked=it.waiting,
-            bandwidth=self.controller.share(it.key)[1],
+            job.key,
+            began=job.phases.began_s if job.phases.is_active else inf,
+            volume=job.certain_bytes or job.phases.moved_bytes + job.staged_bytes,
+            processes=job.nodes,
+            staged=job.staged_bytes,
+            blocked=job.is_waiting,
+            bandwidth=self.controller.job(job.key).cap,
         )
 
     def _left_by_writers(self, orders: Mapping[str, StagingOrder]) -> float:
-        """Return what is there when everybody who writes through has all it can use."""
+        """Return the bandwidth left if all jobs that write through get all they use."""
         used = sum(
-            self.controller.usable(key)
-            for key, it in self._jobs.items()
-            if it.watch.operates and not orders[key].stage and not it.staged
+            self.controller.job(job_key).usable
+            for job_key, job in self._jobs.items()
+            if job.phases.is_active
+            and not orders[job_key].stage
+            and not job.staged_bytes
         )
         return max(self.controller.capacity - used, 0.0)
 
-    def _grant(self, jobs: Iterable[str], now: float) -> None:
-        """Send what has changed for `jobs`, and signs of life."""
+    def _send_grants(self, job_keys: Iterable[str], now: float) -> None:
+        """Send the changed grants of jobs, and heartbeats to all other agents."""
         changed: dict[str, Grants] = {}
-        for key in jobs:
-            job = self._jobs.get(key)
+        for job_key in job_keys:
+            job = self._jobs.get(job_key)
             if job is None:
                 continue
+            stage = job.order.stage
             for agent, rate in self._split(job).items():
-                if job.rates.get(agent) != rate:
-                    job.rates[agent] = rate
-                    changed.setdefault(agent, Grants({}, {})).rates[key] = rate
-                if job.stages.get(agent, False) != job.order.stage:
-                    job.stages[agent] = job.order.stage
-                    changed.setdefault(agent, Grants({}, {})).stages[key] = (
-                        job.order.stage
-                    )
-        for agent, it in self._agents.items():
-            if agent in changed or now - it.told >= self.terms.lease_s / 6.0:
+                if job.sent_rates.get(agent) != rate:
+                    job.sent_rates[agent] = rate
+                    changed.setdefault(agent, Grants({}, {})).rates[job_key] = rate
+                if job.sent_stages.get(agent, False) != stage:
+                    job.sent_stages[agent] = stage
+                    changed.setdefault(agent, Grants({}, {})).stages[job_key] = stage
+        heartbeat_s = self.agent_config.lease_s / 6.0
+        for agent, record in self._agents.items():
+            if agent in changed or now - record.sent_s >= heartbeat_s:
                 self._send(agent, changed.get(agent) or Grants({}), now)
 
-    def _split(self, it: JobRecord) -> dict[str, float]:
+    def _split(self, job: JobRecord) -> dict[str, float]:
         """Return the rate of a job on each of its nodes (bytes/s).
 
-        Equal parts where its operation goes on; elsewhere it may begin at full speed.
+        The nodes on which its operation goes on share the grant equally. On the other
+        nodes the job may draw all that a node can: an operation may begin there.
         """
-        rate, cap = self.controller.share(it.key)
-        part = rate / max(len(it.busy), 1)
-        full = min(cap, self.controller.node_bandwidth)
-        busy = it.busy if it.watch.operates else ()
-        return {agent: part if agent in busy else full for agent in it.counts}
+        controlled = self.controller.job(job.key)
+        part = controlled.grant / max(len(job.busy_agents), 1)
+        full = min(controlled.cap, self.controller.node_bandwidth)
+        busy = job.busy_agents if job.phases.is_active else ()
+        return {agent: part if agent in busy else full for agent in job.counters}
 
     def _send(self, agent: str, message: ToAgent, now: float) -> None:
         if agent in self._agents:
-            self._agents[agent].told = now
-        self._messages.append((agent, message))
+            self._agents[agent].sent_s = now
+        self._output.messages.append((agent, message))
 
-    # --- What users ask ---------------------------------------------------------------
+    # --- Requests of users ------------------------------------------------------------
 
     def answer(
-        self, asked: UserRequest, now: float
+        self, message: UserRequest, now: float
     ) -> Refused | TextAnswer | StatusDocument:
-        """Answer a question, or say why not."""
+        """Return the answer to a request, or the reason why it is refused."""
         try:
-            return self._answer(asked, now)
+            return self._answer(message, now)
         except PenstockError as error:
-            return Refused(str(error), isinstance(error, UnavailableError))
+            return Refused(str(error))
 
-    def _answer(self, asked: UserRequest, now: float) -> TextAnswer | StatusDocument:
-        question = asked.request
-        user = None if asked.trusted else asked.user
-        if isinstance(question, GetStatus):
-            return self.status(now, user)
-        if isinstance(question, ExplainJob):
-            it = meant_job(self._jobs.values(), question.job_name, asked)
-            return TextAnswer(self._view(user, now).explanation(it))
-        if isinstance(question, HintVolume):
-            it = meant_job(self._jobs.values(), question.job_name, asked)
-            it.guess.next_hint = question.volume_bytes
+    def _answer(self, message: UserRequest, now: float) -> TextAnswer | StatusDocument:
+        request = message.request
+        reader = None if message.trusted else message.user
+        if isinstance(request, GetStatus):
+            return self.status(now, reader)
+        if isinstance(request, ExplainJob):
+            job = find_job(self._jobs.values(), request.job_name, message)
+            return TextAnswer(self._view(reader, now).explanation(job))
+        if isinstance(request, HintVolume):
+            job = find_job(self._jobs.values(), request.job_name, message)
+            job.predictor.next_hint_bytes = request.volume_bytes
             return TextAnswer("noted")
-        if not asked.trusted:
+        if not message.trusted:
             raise InputError(
-                "only root and whoever runs the controller may change it",
+                "only root and the user who runs the controller may change it",
                 remedy="ask them",
             )
-        reply = self._change(asked, question, now)
-        self._changes.append(f"user {asked.user}: {reply.text}")
-        return reply
+        if isinstance(request, SetLimit):
+            job = find_job(self._jobs.values(), request.job_name, message)
+            text = self._set_limit(job, request.limit, now)
+        else:
+            text = self._change(request, now)
+        self._output.changes.append(f"user {message.user}: {text}")
+        return TextAnswer(text)
 
-    def _change(
-        self,
-        asked: UserRequest,
-        question: SetLimit | SetPolicy | SetBandwidth | SetMode,
-        now: float,
-    ) -> TextAnswer:
-        if isinstance(question, SetLimit):
-            it = meant_job(self._jobs.values(), question.job_name, asked)
-            return self._limit(it, question.limit, now)
-        if isinstance(question, SetPolicy):
-            self.controller.set_policy(question.policy, now)
-            return TextAnswer(f"{self.controller.policy} decides")
-        if isinstance(question, SetBandwidth):
-            self.controller.set_capacity(question.bandwidth, now)
-            return TextAnswer(f"{format_bandwidth(question.bandwidth)} are shared")
-        return self._switch(question, now)
+    def _change(self, request: SetPolicy | SetBandwidth | SetMode, now: float) -> str:
+        """Do what an operator requests; return what has changed."""
+        if isinstance(request, SetPolicy):
+            self.controller.set_policy(request.policy, now)
+            return f"{self.controller.policy} decides"
+        if isinstance(request, SetBandwidth):
+            self.controller.set_capacity(request.bandwidth, now)
+            return f"{format_bandwidth(request.bandwidth)} are shared"
+        return self._set_mode(request, now)
 
-    def _limit(self, it: JobRecord, limit: float, now: float) -> TextAnswer:
-        self.controller.set_limit(it.key, limit, now)
-        self._stale.add(it.key)
+    def _set_limit(self, job: JobRecord, limit: float, now: float) -> str:
+        self.controller.set_limit(job.key, limit, now)
+        self._stale.add(job.key)
         if limit == inf:
-            return TextAnswer(f"{it.name} has no limit")
-        return TextAnswer(f"{it.name} gets {format_bandwidth(limit)} at most")
+            return f"{job.name} has no limit"
+        return f"{job.name} gets {format_bandwidth(limit)} at most"
 
-    def _switch(self, question: SetMode, now: float) -> TextAnswer:
-        """Send the new terms; what is in progress ends, for nobody would see it end."""
-        self.terms.mode = question.mode
-        for it in self._jobs.values():
-            if self.controller.operates(it.key) and question.mode == "off":
-                self._complete(it, now, now, it.watch.moved)
-                it.watch.reset()
+    def _set_mode(self, request: SetMode, now: float) -> str:
+        """Send the new mode to all agents.
+
+        Without control no counters are read: operations in progress end now.
+        """
+        self.agent_config.mode = request.mode
+        for job in self._jobs.values():
+            if self.controller.job(job.key).is_active and request.mode == "off":
+                self._complete(job, job.phases.end(now), now)
         for agent in self._agents:
-            self._send(agent, self.terms, now)
-        return TextAnswer(f"control is {_MODE_WORDS[question.mode]}")
+            self._send(agent, self.agent_config, now)
+        return f"control is {_MODE_WORDS[request.mode]}"
 
-    def _view(self, user: int | None, now: float) -> StatusView:
-        """Return what a user may see."""
+    def _view(self, reader: int | None, now: float) -> StatusView:
+        strategy = self._stager.strategy.label if self._stager else "none"
         return StatusView(
-            user,
-            self.terms.mode,
-            self.controller.policy,
-            self._stager.strategy.label if self._stager else "nobody",
-            self._jobs,
-            {state.job: state for state in self.controller.states(now)},
+            reader, self.agent_config.mode, strategy, self._jobs, self.controller, now
         )
 
-    def status(self, now: float, user: int | None = None) -> StatusDocument:
-        """Return how everything stands, or what a user may see of it."""
+    def status(self, now: float, reader: int | None = None) -> StatusDocument:
+        """Return the status of all jobs, or of those that a user may see."""
         bandwidth = self.controller.node_bandwidth
         return StatusDocument(
-            mode=self.terms.mode,
+            mode=self.agent_config.mode,
             policy=self.controller.policy,
             bandwidth=self.controller.capacity,
             node_bandwidth=bandwidth if isfinite(bandwidth) else None,
             agents=sorted(self._agents),
             decisions=self.controller.decisions,
             faults=list(self._faults),
-            jobs=self._view(user, now).lines(),
+            jobs=self._view(reader, now).lines(),
         )
 
-    def pasts(self, now: float) -> dict[str, JobHistory]:
-        """Return what all jobs have done, to be remembered."""
-        return {key: self.controller.past(key, now) for key in self._jobs}
-
-
-_MODE_WORDS: Final = {"control": "on", "dry-run": "a dry run", "off": "off"}
+    def histories(self, now: float) -> dict[str, JobHistory]:
+        """Return the history of every job, by key, to be saved."""
+        return {job.key: job.history(now) for job in self.controller.jobs()}

@@ -1,150 +1,164 @@
 # SPDX-License-Identifier: MIT
-"""What is known of a job, and why it has what it has, in words.
+"""One job in the controller, and what is saved of a job between two runs.
+
+The engine's columns (`job_columns`) hold what policies read of a job. `ControlledJob`
+holds the rest, and reads the columns for those who ask about the job.
 
 Times are in seconds, volumes in bytes, rates in bytes per second.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from math import isfinite
-from typing import Final
+from math import inf
 
-from penstock.units import format_bandwidth, format_time, format_volume
+from penstock.live.control.job_columns import JobColumns
 
-__all__ = ["JobHistory", "JobState", "by_rate", "explain"]
-
-#: Competitors that an explanation names.
-_NAMED: Final = 3
+__all__ = ["ControlledJob", "JobHistory", "by_rate"]
 
 
 @dataclass(frozen=True, slots=True)
 class JobHistory:
-    """What a job did before it was registered."""
+    """What a job has done, as saved for the case that the controller is restarted."""
 
-    release: float
-    """tau_i: instant from which its age counts (s)."""
-    lost: float = 0.0
-    """Time lost so far (s)."""
+    release_s: float
+    """tau_i: instant from which its age counts."""
+    lost_s: float = 0.0
+    """Time lost since then."""
     iterations: int = 0
-    iteration_time: float = 0.0
-    """Sum over its iterations of work + volume / cap (s)."""
+    iteration_time_s: float = 0.0
+    """Sum over its iterations of work + volume / cap."""
 
 
-@dataclass(frozen=True, slots=True)
-class JobState:
-    """How a job stands now."""
+@dataclass(slots=True, eq=False)
+class ControlledJob:
+    """A job in the controller: state outside the engine's columns, and a view of them.
 
-    job: str
-    user: str
-    group: str
-    nodes: int
-    cap: float
-    """b_i (bytes/s)."""
-    limit: float
-    """What the operator allows (bytes/s); inf: all."""
-    active: bool
-    """Whether it has an operation."""
-    rate: float
-    """What it holds (bytes/s)."""
-    frugal: bool
-    """Whether a part of its grant is lent."""
-    waits: float
-    """How long ago its operation was posted (s)."""
-    volume: float
-    """Of its operation, as far as is known (bytes)."""
-    remaining: float
-    """Of its operation (bytes)."""
-    completion: float
-    """When its operation is done if it keeps its rate (s)."""
-    release: float
-    """tau_i (s)."""
-    age: float
-    """Since its release (s)."""
-    lost: float
-    """Time lost by now (s)."""
-    iterations: int
-    iteration_time: float
-
-    @property
-    def past(self) -> JobHistory:
-        """What the job has done by now."""
-        return JobHistory(self.release, self.lost, self.iterations, self.iteration_time)
-
-    @property
-    def progress_yield(self) -> float:
-        """y_i = 1 - lost / age, papers/1 eq. 6; 1 at the release."""
-        return 1.0 - self.lost / self.age if self.age > 0.0 else 1.0
-
-
-def by_rate(states: Iterable[JobState]) -> list[JobState]:
-    """Return those that have an operation, the highest rate first."""
-    return sorted((s for s in states if s.active), key=lambda s: -s.rate)
-
-
-def explain(
-    it: JobState,
-    active: Sequence[JobState],
-    policy: str,
-    name: Callable[[str], str | None] = str,
-) -> str:
-    """Say in words why job `it` has the rate it has.
-
-    Parameters
-    ----------
-    active
-        All jobs that have an operation, as `by_rate` returns them.
-    name
-        What to call a job; None for one that the reader may not know.
+    Only `Controller` and `Lender` change it.
     """
-    lines = [f"{name(it.job)} {_situation(it, len(active), policy)}"]
-    if it.active and it.rate < it.cap and not it.frugal:
-        lines += _competitors(it, active, name)
-    if isfinite(it.limit):
-        lines.append(f"The operator limits it to {format_bandwidth(it.limit)}.")
-    lines.append(
-        f"Its yield is {it.progress_yield:.3f}: it has lost {format_time(it.lost)} "
-        f"of the {format_time(it.age)} since its release."
-    )
-    return " ".join(lines)
 
+    key: str
+    number: int
+    """Index of the job in the columns."""
+    columns: JobColumns
+    nodes: int
+    own_cap: float
+    """Most that it can draw, however many nodes it has."""
+    bandwidth: float
+    """Most that it can draw on its nodes, alone and without limits."""
+    work_since_s: float
+    """When its last operation ended and work began."""
+    limit: float = inf
+    """Limit set by an operator; inf: none."""
+    allowance: float = inf
+    """Temporary limit of a job that stages or drains: see `Controller.allow`."""
+    is_active: bool = False
+    """Whether it has an operation."""
+    posted_bytes: float = 0.0
+    """Volume of the operation, as posted."""
+    lost_at_post_s: float = 0.0
+    """Time lost when the operation was posted."""
+    reported_bytes: float = 0.0
+    """Volume that the operation had moved at the last report."""
+    pauses: bool = False
+    """Whether the operation is known to pause: see `lending`."""
+    measured_since_s: float = 0.0
+    """Begin of the interval over which its draw is compared with its grant."""
+    drawn_bytes: float = 0.0
+    """Volume moved in this interval."""
+    offered_bytes: float = 0.0
+    """Volume that its grant allowed in this interval."""
+    kept_rate: float = inf
+    """Rate that it keeps while the rest of its grant is lent; inf: nothing is lent."""
 
-def _situation(it: JobState, active: int, policy: str) -> str:
-    cap = format_bandwidth(it.cap)
-    if not it.active:
-        return f"does no I/O now; its next operation begins at {cap}."
-    rate = format_bandwidth(it.rate)
-    left = f"{format_volume(it.remaining)} of about {format_volume(it.volume)} remain"
-    since = f"posted {format_time(it.waits)} ago, {left}"
-    if it.frugal:
-        return (
-            f"has {rate}: it drew less than it was granted, so the rest is lent until "
-            f"it asks for more ({since})."
+    def restart_measurement(self, now: float) -> None:
+        """Begin a new interval over which its draw is compared with its grant."""
+        self.measured_since_s, self.drawn_bytes, self.offered_bytes = now, 0.0, 0.0
+
+    @property
+    def is_frugal(self) -> bool:
+        """Whether a part of its grant is lent to other jobs."""
+        return self.kept_rate < inf
+
+    # --- The job in the columns -------------------------------------------------------
+
+    @property
+    def cap(self) -> float:
+        """b_i: most that it can draw now, by its nodes, limits and the capacity."""
+        return float(self.columns.program.cap[self.number])
+
+    @property
+    def usable(self) -> float:
+        """Most that it makes use of now."""
+        return min(self.cap, self.kept_rate)
+
+    @property
+    def rate(self) -> float:
+        """Bandwidth that its operation holds; 0 without an operation."""
+        return float(self.columns.state.rate[self.number]) if self.is_active else 0.0
+
+    @property
+    def grant(self) -> float:
+        """Bandwidth that it may draw: its cap while it has no operation."""
+        return self.rate if self.is_active else self.cap
+
+    @property
+    def volume_bytes(self) -> float:
+        """Volume of its operation, as far as it is known; 0 without an operation."""
+        return float(self.columns.state.volume[self.number]) if self.is_active else 0.0
+
+    @property
+    def completion_s(self) -> float:
+        """When its operation is complete if it keeps its rate; inf without one."""
+        state = self.columns.state
+        return float(state.completion[self.number]) if self.is_active else inf
+
+    @property
+    def release_s(self) -> float:
+        """tau_i: instant from which its age counts."""
+        return float(self.columns.program.release[self.number])
+
+    @property
+    def iterations(self) -> int:
+        """Iterations completed."""
+        return int(self.columns.state.iterations[self.number])
+
+    @property
+    def iteration_time_s(self) -> float:
+        """Sum over its iterations of work + volume / cap."""
+        return float(self.columns.state.iteration_time[self.number])
+
+    def remaining_bytes(self, now: float) -> float:
+        """Return the remaining volume of its operation; 0 without an operation."""
+        return self.columns.remaining(self.number, now) if self.is_active else 0.0
+
+    def since_post_s(self, now: float) -> float:
+        """Return how long ago its operation was posted; 0 without an operation."""
+        posted_s = float(self.columns.state.posted[self.number])
+        return now - posted_s if self.is_active else 0.0
+
+    def age_s(self, now: float) -> float:
+        """Return the time since its release."""
+        return now - self.release_s
+
+    def lost_s(self, now: float) -> float:
+        """Return the time that it has lost since its release."""
+        return self.columns.loss(self.number, now)
+
+    def progress_yield(self, now: float) -> float:
+        """Return y_i = 1 - lost / age (bandwidth sharing, equation 6)."""
+        age_s = self.age_s(now)
+        return 1.0 - self.lost_s(now) / age_s if age_s > 0.0 else 1.0
+
+    def history(self, now: float) -> JobHistory:
+        """Return what it has done by now."""
+        lost_s = self.lost_s(now)
+        return JobHistory(
+            self.release_s, lost_s, self.iterations, self.iteration_time_s
         )
-    if it.rate >= it.cap:
-        return f"has {rate}, all that it can use ({since})."
-    if it.rate > 0.0:
-        return (
-            f"has {rate}, {it.rate / it.cap:.0%} of the {cap} that it can use: "
-            f"{policy} shares among {active} operations ({since})."
-        )
-    return f"waits: {policy} serves others first ({since})."
 
 
-def _competitors(
-    it: JobState, active: Sequence[JobState], name: Callable[[str], str | None]
-) -> list[str]:
-    """Say who is served besides; of many jobs only the first few are looked at."""
-    served = bisect_left(active, 0.0, key=lambda s: -s.rate)
-    others = [o for o in active[: min(served, _NAMED + 1)] if o.job != it.job]
-    named = []
-    for other in others[:_NAMED]:
-        known = name(other.job)
-        facts = f" (yield {other.progress_yield:.3f})" if known else ""
-        who = known or "another user's job"
-        named.append(f"{who} {format_bandwidth(other.rate)}{facts}")
-    besides = served - (it.rate > 0.0) - len(named)
-    more = f" and {besides} more" if besides else ""
-    return [f"Served besides: {', '.join(named)}{more}."] if named else []
+def by_rate(jobs: Iterable[ControlledJob]) -> list[ControlledJob]:
+    """Return the jobs that have an operation, highest rate first."""
+    return sorted((job for job in jobs if job.is_active), key=lambda job: -job.rate)

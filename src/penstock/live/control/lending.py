@@ -1,123 +1,106 @@
 # SPDX-License-Identifier: MIT
-"""Lending: who does not use its grant keeps what it draws, and the others get the rest.
+"""Lending: bandwidth that a job does not use goes to the other jobs.
 
 A job is *frugal* if for `LEND_AFTER_S` it has drawn less than `LEND_BELOW` of its
-grant, and nobody in it was held up; or if it is known to pause in the midst of an
-operation. It keeps what it draws, with some headroom. At the first report that it was
-held up, or that the pause is over, it has its grant back.
+grant and none of its calls was held up, or if it is known to pause in the middle of an
+operation. A frugal job keeps the rate that it draws, plus some headroom; the policy
+divides the rest among the other jobs. At the first report that a call was held up, or
+that the pause is over, the job gets its whole grant back.
 
 Times are in seconds, volumes in bytes, rates in bytes per second.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import inf
 from typing import Final
 
 from penstock.live.control.job_columns import JobColumns
+from penstock.live.control.jobs import ControlledJob
 
-__all__ = ["LEND_AFTER_S", "LEND_FLOOR", "Lender", "Usage"]
+__all__ = ["LEND_AFTER_S", "LEND_FLOOR", "Lender"]
 
-#: A job must have been frugal for this long before its grant is lent (s).
+#: How long a job must draw too little before its grant is lent.
 LEND_AFTER_S: Final = 0.4
-#: It is frugal if it draws less than this part of its grant.
+#: A job that draws less than this part of its grant is frugal.
 LEND_BELOW: Final = 0.8
-#: It keeps what it draws times this,
+#: A frugal job keeps the rate that it draws times this factor,
 LEND_HEADROOM: Final = 1.25
-#: and at least this part of its cap.
+#: but at least this part of its cap.
 LEND_FLOOR: Final = 0.01
 
 
-@dataclass(slots=True)
-class Usage:
-    """What a job makes of its grant."""
-
-    since: float = 0.0
-    """Begin of the time over which its draw is measured (s)."""
-    drawn: float = 0.0
-    """What it has moved since then (bytes),"""
-    granted: float = 0.0
-    """and what it could have (bytes)."""
-    usable: float = inf
-    """What it draws, with headroom, if it is frugal (bytes/s)."""
-    pauses: bool = False
-
-    def measure_anew(self, now: float) -> None:
-        """Forget what it drew before."""
-        self.since, self.drawn, self.granted = now, 0.0, 0.0
-
-
 class Lender:
-    """Finds out who is frugal, and lends what they leave.
+    """Finds the frugal jobs and lends the part of their grants that they do not use.
 
     Parameters
     ----------
+    columns
+        The columns of the controller whose jobs are watched.
     lends
-        False to leave unused what a job does not use of its grant.
+        False: never lend.
     """
 
-    def __init__(self, books: JobColumns, *, lends: bool) -> None:
-        self._books = books
+    def __init__(self, columns: JobColumns, *, lends: bool) -> None:
+        self._columns = columns
         self._lends = lends
-        self._frugal: dict[int, Usage] = {}
+        self._frugal: dict[int, ControlledJob] = {}
 
-    def __contains__(self, number: int) -> bool:
-        """Tell whether the job with this number is frugal."""
-        return number in self._frugal
-
-    def give_back(self, number: int, usage: Usage) -> None:
-        """Let a job have its whole grant again."""
-        self._frugal.pop(number, None)
-        usage.usable, usage.pauses = inf, False
+    def give_back(self, job: ControlledJob) -> None:
+        """Give a job its whole grant back."""
+        self._frugal.pop(job.number, None)
+        job.kept_rate, job.pauses = inf, False
 
     def watch(
-        self, number: int, usage: Usage, now: float, *, held_up: bool, pauses: bool
+        self, job: ControlledJob, now: float, *, held_up: bool, pauses: bool
     ) -> None:
-        """Find out whether a job uses its grant."""
-        if held_up or (usage.pauses and not pauses):
-            if self._frugal.pop(number, None):
-                usage.usable = inf
-                self._books.touch()
-            usage.measure_anew(now)
-        if pauses and usage.pauses:
-            return
-        usage.pauses = pauses
-        elapsed = now - usage.since
-        if not self._lends or (elapsed < LEND_AFTER_S and not pauses):
-            return
-        if pauses or usage.drawn < LEND_BELOW * usage.granted:
-            floor = LEND_FLOOR * float(self._books.program.cap[number])
-            drawn = 0.0 if pauses else usage.drawn / elapsed
-            usage.usable = max(LEND_HEADROOM * drawn, floor)
-            self._frugal[number] = usage
-            self._books.touch()
-        usage.measure_anew(now)
+        """Find out from a report whether a job is frugal.
 
-    def share_out(self, wake: float, capacity: float) -> None:
-        """End a decision: as the policy wants it, but for what the frugal leave.
-
-        The policy shares that among the others; several times, since with more to share
-        another may get more than it uses.
+        `held_up` and `pauses` are as in `Controller.progress`.
         """
-        books, fixed = self._books, dict[int, float]()
-        if not self._thrifty(fixed):
-            books.end_decision(wake)
+        if held_up or (job.pauses and not pauses):
+            if self._frugal.pop(job.number, None):
+                job.kept_rate = inf
+                self._columns.touch()
+            job.restart_measurement(now)
+        if pauses and job.pauses:
             return
-        active, wake = books.active(), inf
-        while more := self._thrifty(fixed):
-            fixed |= more
-            rest = [i for i in active if i not in fixed]
-            if rest:
-                left = max(capacity - sum(fixed.values()), 0.0)
-                wake = books.ask_again(rest, left)
-        books.end_lending(active, fixed, wake)
+        job.pauses = pauses
+        elapsed_s = now - job.measured_since_s
+        if not self._lends or (elapsed_s < LEND_AFTER_S and not pauses):
+            return
+        if pauses or job.drawn_bytes < LEND_BELOW * job.offered_bytes:
+            drawn = 0.0 if pauses else job.drawn_bytes / elapsed_s
+            job.kept_rate = max(LEND_HEADROOM * drawn, LEND_FLOOR * job.cap)
+            self._frugal[job.number] = job
+            self._columns.touch()
+        job.restart_measurement(now)
 
-    def _thrifty(self, fixed: dict[int, float]) -> dict[int, float]:
-        """Return who else is about to get more than it uses, and what it uses."""
-        wanted = self._books.state.wanted
+    def end_decision(self, wake: float, capacity: float) -> None:
+        """End a decision: grant what the policy wants, except what is lent.
+
+        Frugal jobs get the rate that they keep. The policy divides the rest among the
+        other jobs, repeatedly: with more bandwidth to divide, another frugal job may
+        get more than it keeps.
+        """
+        columns, fixed = self._columns, dict[int, float]()
+        if not self._overprovided(fixed):
+            columns.end_decision(wake)
+            return
+        active, wake = columns.active(), inf
+        while more := self._overprovided(fixed):
+            fixed |= more
+            others = [number for number in active if number not in fixed]
+            if others:
+                left = max(capacity - sum(fixed.values()), 0.0)
+                wake = columns.ask_again(others, left)
+        columns.end_lending(active, fixed, wake)
+
+    def _overprovided(self, fixed: dict[int, float]) -> dict[int, float]:
+        """Return the frugal jobs that would get more than they keep, with that rate."""
+        wanted = self._columns.state.wanted
         return {
-            number: usage.usable
-            for number, usage in self._frugal.items()
-            if number not in fixed and wanted[number] > usage.usable
+            number: job.kept_rate
+            for number, job in self._frugal.items()
+            if number not in fixed and wanted[number] > job.kept_rate
         }

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: MIT
-"""I/O phases of a job, found in its counters: an operation of papers/1, live.
+"""I/O phases of a job, detected in its counters: the operations of the model, live.
 
 Rule
-    An operation begins with the first controlled call after a gap and ends with the
-    last one before a gap of at least `gap` seconds on all nodes of the job. That it
-    has ended is known only after the gap: the end lies in the past. If its volume is
-    sure it ends as soon as that is moved and no call is in flight.
+    An operation begins with the first controlled call after a gap. It ends with the
+    last call before a gap of at least `gap_s` on all nodes of the job. The end is
+    known only after the gap, so it lies in the past. An operation whose volume is
+    certain ends as soon as this volume is moved and no call is in flight.
 
 Volume
-    Sure if the program gives a hint, or if the last two operations had the same
-    volume. Else predicted: what a predictor expects, if there is one, else the median
-    of the volumes of the last `REMEMBERED` operations; before the first one, what the
-    job can move in `FIRST_S` seconds. A prediction that proves too small is doubled by
-    the controller.
+    The volume is certain if the program announces it, or if the last two operations had
+    the same volume. Otherwise it is predicted: by a predictor (FTIO) if there is one,
+    else as the median of the last `REMEMBERED` operations; for the first operation, as
+    the volume that the job can move in `FIRST_S` seconds. The controller doubles a
+    prediction that proves too small.
 
 Nothing here reads a clock. Times are in seconds, volumes in bytes.
 """
@@ -24,226 +24,226 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Final, NamedTuple
 
+from penstock.live.wire.messages import JobCounters
+
 __all__ = [
     "FIRST_S",
     "REMEMBERED",
-    "Ended",
     "PastOperation",
-    "PhaseWatch",
-    "Sample",
-    "VolumeGuess",
+    "PhaseDetector",
+    "VolumePredictor",
 ]
 
-#: How many operations a prediction looks back on.
+#: How many past operations a prediction uses.
 REMEMBERED: Final = 5
-#: Volumes that differ by no more than this part are the same.
+#: Volumes that differ by less than this part are taken to be the same.
 _SAME: Final = 1e-3
-#: The first operation of a job is taken to last this long at full speed (s).
+#: The first operation of a job is predicted to last this long at its cap.
 FIRST_S: Final = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """The counters of a job on one node, at one instant."""
-
-    posts: int
-    """Phases begun there, as the preload library saw them."""
-    volume: float
-    """Moved so far (bytes)."""
-    held_up: float
-    """Time that calls were held up, added over callers (s)."""
-    waiting: bool
-    """Whether a call is held up now."""
-    idle: float
-    """Time since the latest call (s); 0 while one is in flight."""
-    announced: float = 0.0
-    """What the program has said that it will move, so far (bytes)."""
-    phases: int = 0
-    """Phases that it has announced and not ended."""
-
-
 class PastOperation(NamedTuple):
-    """An operation of the past."""
+    """An operation that is complete."""
 
-    begin: float
-    end: float
-    """Its first and last call (s)."""
-    volume: float
-    """What it moved (bytes)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """An operation that is over."""
-
-    at: float
-    """When it ended (s)."""
-    volume: float
-    """What it moved (bytes)."""
+    begin_s: float
+    """When it was posted."""
+    end_s: float
+    """When its last call ended."""
+    moved_bytes: float
 
 
 @dataclass(slots=True)
 class _NodeCounters:
-    """One node of a job: its latest counters, and those at the last end."""
+    """Counters of one node: the latest, and those when the last operation ended."""
 
-    latest: Sample
-    seen_at: float
-    posts_then: int
-    volume_then: float
-    announced_then: float
-
-    @property
-    def active_at(self) -> float:
-        return self.seen_at - self.latest.idle
+    latest: JobCounters
+    read_at_s: float
+    """When the latest counters were read."""
+    base_posts: int
+    base_moved_bytes: float
+    base_announced_bytes: float
 
     @property
-    def moved(self) -> float:
-        return self.latest.volume - self.volume_then
+    def last_call_s(self) -> float:
+        return self.read_at_s - self.latest.idle_s
 
     @property
-    def announced(self) -> float:
-        return self.latest.announced - self.announced_then
+    def moved_bytes(self) -> float:
+        return self.latest.moved_bytes - self.base_moved_bytes
 
-    def is_busy(self, gap: float) -> bool:
-        """Whether the operation goes on here; what the program says beats the gap."""
-        last = self.latest
-        if last.waiting or last.idle == 0.0:
+    @property
+    def announced_bytes(self) -> float:
+        return self.latest.announced_bytes - self.base_announced_bytes
+
+    @property
+    def in_call(self) -> bool:
+        """Whether a call is held up or in flight."""
+        return self.latest.waiting or self.latest.idle_s == 0.0
+
+    def is_busy(self, gap_s: float) -> bool:
+        """Return whether the operation goes on here.
+
+        The phases that a program announces take precedence over the gap.
+        """
+        if self.in_call:
             return True
-        return last.phases > 0 if self.announced else last.idle < gap
+        if self.announced_bytes:
+            return self.latest.phases > 0
+        return self.latest.idle_s < gap_s
 
     @property
-    def is_new(self) -> bool:
+    def has_news(self) -> bool:
         """Whether anything has happened since the last operation ended."""
-        return self.latest.posts != self.posts_then or self.moved > 0.0
+        return self.latest.posts != self.base_posts or self.moved_bytes > 0.0
 
 
-class PhaseWatch:
-    """Finds begin and end of the operations of one job in the samples of its nodes."""
+class PhaseDetector:
+    """Detects the begin and end of a job's operations in the counters of its nodes."""
 
-    def __init__(self, gap: float) -> None:
-        self.gap = gap
-        self.operates = False
+    def __init__(self, gap_s: float) -> None:
+        self.gap_s = gap_s
+        self.is_active = False
+        """Whether the job has an operation."""
+        self.began_s = 0.0
+        """When the latest operation began."""
         self._nodes: dict[str, _NodeCounters] = {}
-        self._gone = 0.0
+        self._moved_elsewhere_bytes = 0.0
         self._held_up = False
 
-    def see(self, node: str, now: float, sample: Sample) -> None:
-        """Take a sample of one node."""
+    def read(self, node: str, now: float, counters: JobCounters) -> None:
+        """Take the counters of one node."""
         known = self._nodes.get(node)
-        if known is not None and sample.volume < known.latest.volume:
-            # Another page: the job has left the node and come back.
-            self.drop(node)
+        if known is not None and counters.moved_bytes < known.latest.moved_bytes:
+            # A new page: the job has left the node and come back.
+            self.drop_node(node)
             known = None
         if known is None:
-            # A node may join with counters of the past, after a restart of its agent.
-            fresh = sample.waiting or sample.idle < self.gap
-            posts = sample.posts - 1 if fresh and sample.posts else sample.posts
-            announced = sample.announced if sample.posts > 1 else 0.0
-            known = _NodeCounters(sample, now, posts, sample.volume, announced)
-            self._nodes[node] = known
-        elif sample.waiting or sample.held_up > known.latest.held_up:
+            self._nodes[node] = self._first_counters(now, counters)
+            return
+        if counters.waiting or counters.held_up_s > known.latest.held_up_s:
             self._held_up = True
-        known.latest, known.seen_at = sample, now
+        known.latest, known.read_at_s = counters, now
 
-    def drop(self, node: str) -> None:
-        """Forget a node that the job has left; what it moved counts."""
+    def _first_counters(self, now: float, counters: JobCounters) -> _NodeCounters:
+        """Return the record of a node that is new.
+
+        After a restart of its agent, a node joins with counters of the past.
+        """
+        recent = counters.waiting or counters.idle_s < self.gap_s
+        posts = counters.posts - 1 if recent and counters.posts else counters.posts
+        announced_bytes = counters.announced_bytes if counters.posts > 1 else 0.0
+        return _NodeCounters(
+            counters, now, posts, counters.moved_bytes, announced_bytes
+        )
+
+    def drop_node(self, node: str) -> None:
+        """Forget a node that the job has left; the volume moved there still counts."""
         known = self._nodes.pop(node, None)
-        if known and self.operates:
-            self._gone += known.moved
+        if known and self.is_active:
+            self._moved_elsewhere_bytes += known.moved_bytes
 
-    def begins(self) -> bool:
-        """Tell whether an operation has begun that was not there before."""
-        if self.operates or not any(node.is_new for node in self._nodes.values()):
+    def detect_begin(self, now: float) -> bool:
+        """Return True once when an operation has begun."""
+        if self.is_active or not any(node.has_news for node in self._nodes.values()):
             return False
-        self.operates = True
+        self.is_active, self.began_s = True, now
         return True
 
-    def ends(self, now: float) -> Ended | None:
-        """Return the operation that is over, if one is."""
-        # Only what was seen counts: since its last sample a node may have been busy.
-        if not self.operates or any(
-            node.is_busy(self.gap) for node in self._nodes.values()
+    def detect_end(self, now: float) -> PastOperation | None:
+        """End and return the operation if there was a gap on all nodes."""
+        # Only counters that were read count: a node may have been busy since then.
+        if not self.is_active or any(
+            node.is_busy(self.gap_s) for node in self._nodes.values()
         ):
             return None
-        return self._end(now)
+        return self.end(self._last_call_s(now))
 
-    def ends_with(self, volume: float, now: float) -> Ended | None:
-        """Return the operation if it has moved all of `volume`, and nothing goes on."""
-        if self.moved < volume * (1.0 - _SAME) or any(
-            node.latest.waiting or node.latest.idle == 0.0
-            for node in self._nodes.values()
+    def detect_completion(
+        self, volume_bytes: float, now: float
+    ) -> PastOperation | None:
+        """End and return the operation if it has moved all of a certain volume."""
+        if self.moved_bytes < volume_bytes * (1.0 - _SAME) or any(
+            node.in_call for node in self._nodes.values()
         ):
             return None
-        return self._end(now)
+        return self.end(self._last_call_s(now))
 
-    def _end(self, now: float) -> Ended:
-        at = max((node.active_at for node in self._nodes.values()), default=now)
-        ended = Ended(at, self.moved)
-        self.reset()
+    def end(self, end_s: float) -> PastOperation:
+        """End and return the operation."""
+        ended = PastOperation(self.began_s, max(end_s, self.began_s), self.moved_bytes)
+        for node in self._nodes.values():
+            node.base_posts = node.latest.posts
+            node.base_moved_bytes = node.latest.moved_bytes
+            node.base_announced_bytes = node.latest.announced_bytes
+        self.is_active, self._held_up, self._moved_elsewhere_bytes = False, False, 0.0
         return ended
 
-    def reset(self) -> None:
-        """Take what was seen so far for the past."""
-        for node in self._nodes.values():
-            node.posts_then, node.volume_then = node.latest.posts, node.latest.volume
-            node.announced_then = node.latest.announced
-        self.operates, self._held_up, self._gone = False, False, 0.0
+    def _last_call_s(self, now: float) -> float:
+        return max((node.last_call_s for node in self._nodes.values()), default=now)
 
     @property
-    def moved(self) -> float:
-        """What the present operation has moved (bytes)."""
-        return self._gone + sum(node.moved for node in self._nodes.values())
+    def moved_bytes(self) -> float:
+        """Volume that the present operation has moved."""
+        here = sum(node.moved_bytes for node in self._nodes.values())
+        return self._moved_elsewhere_bytes + here
 
     @property
-    def announced(self) -> float:
-        """What the program says that the operation moves (bytes); 0: it does not."""
-        return sum(node.announced for node in self._nodes.values())
+    def announced_bytes(self) -> float:
+        """Volume that the program has announced for the operation; 0: none."""
+        return sum(node.announced_bytes for node in self._nodes.values())
 
     def was_held_up(self) -> bool:
-        """Tell whether any call was held up since the last time this was asked."""
+        """Return whether a call was held up since this was last asked."""
         held_up, self._held_up = self._held_up, False
         return held_up
 
-    def operating_nodes(self) -> list[str]:
+    def busy_nodes(self) -> list[str]:
         """Return the nodes on which the present operation goes on.
 
-        If it pauses on all of them: those that have taken part in it.
+        If it pauses on all nodes: those that have taken part in it.
         """
-        new = {name: node.latest for name, node in self._nodes.items() if node.is_new}
-        busy = [n for n, last in new.items() if last.waiting or last.idle < self.gap]
-        return busy or list(new)
+        news = {
+            name: node.latest for name, node in self._nodes.items() if node.has_news
+        }
+        busy = [
+            name
+            for name, counters in news.items()
+            if counters.waiting or counters.idle_s < self.gap_s
+        ]
+        return busy or list(news)
 
 
 @dataclass(slots=True)
-class VolumeGuess:
-    """Predicts the volume of the next operation of a job."""
+class VolumePredictor:
+    """Predicts the volume of a job's next operation."""
 
-    hint: float = 0.0
-    """Volume of every operation as the program says (bytes); 0: it does not."""
-    next_hint: float = 0.0
-    """Volume of the next operation only (bytes); 0: not given."""
-    expected: float = 0.0
-    """What a predictor expects of the next ones (bytes); 0: nothing."""
-    volumes: deque[float] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
+    hint_bytes: float = 0.0
+    """Volume of every operation, announced when the job started; 0: unknown."""
+    next_hint_bytes: float = 0.0
+    """Volume of the next operation only; 0: unknown."""
+    expected_bytes: float = 0.0
+    """Volume that FTIO expects of the next operation; 0: unknown."""
+    past_bytes: deque[float] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
+    """Volumes of the last operations."""
 
     def predict(self, cap: float) -> tuple[float, bool]:
-        """Return the volume of an operation that begins (bytes), and if that is sure.
+        """Return the volume of an operation that begins, and whether it is certain.
 
-        `cap` is what the job can draw (bytes/s).
+        `cap` is the most that the job can draw (bytes/s).
         """
-        known = self.next_hint or self.hint
-        self.next_hint = 0.0
-        if known:
-            return max(known, 1.0), True
-        if not self.volumes:
+        hint_bytes = self.next_hint_bytes or self.hint_bytes
+        self.next_hint_bytes = 0.0
+        if hint_bytes:
+            return max(hint_bytes, 1.0), True
+        if not self.past_bytes:
             return max(FIRST_S * cap, 1.0), False
-        likely = max(median(self.volumes), 1.0)
-        latest = list(self.volumes)[-2:]
+        likely = max(median(self.past_bytes), 1.0)
+        latest = list(self.past_bytes)[-2:]
         same = all(abs(volume - likely) <= _SAME * likely for volume in latest)
         if same and len(latest) == 2:
             return likely, True
-        return self.expected or likely, False
+        return self.expected_bytes or likely, False
 
-    def learn(self, volume: float) -> None:
-        """Remember the volume of an operation that is over (bytes)."""
-        self.volumes.append(volume)
+    def learn(self, moved_bytes: float) -> None:
+        """Remember the volume of an operation that is complete."""
+        self.past_bytes.append(moved_bytes)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is known of agents and jobs beside what the controller knows.
+"""What the coordinator knows of agents and jobs, besides the controller's records.
 
 Times are in seconds, volumes in bytes, rates in bytes per second.
 """
@@ -11,100 +11,117 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Final
 
-from penstock.live.control.phases import PastOperation, PhaseWatch, VolumeGuess
+from penstock.live.control.phases import PastOperation, PhaseDetector, VolumePredictor
 from penstock.live.control.stager import NO_ORDER
 from penstock.live.wire.messages import JobCounters
 from penstock.staging import StagingOrder
 
-__all__ = ["DRAW_S", "AgentRecord", "Draw", "JobRecord"]
+__all__ = ["DRAW_S", "AgentRecord", "JobRecord"]
 
-#: Time over which the rate that a job draws is measured (s).
+#: Interval over which the rate that a job draws is measured, at least.
 DRAW_S: Final = 0.5
-#: Operations of a job that a predictor may look at.
-_PERIODS: Final = 64
-
-
-@dataclass(slots=True)
-class Draw:
-    """Measures the rate that a job draws, over half a second or more."""
-
-    since: float
-    volume: float = 0.0
-    rate: float = 0.0
-
-    def see(self, now: float, volume: float) -> None:
-        """Take what it has moved until now (bytes)."""
-        if now - self.since >= DRAW_S:
-            self.rate = (volume - self.volume) / (now - self.since)
-            self.since, self.volume = now, volume
+#: Number of past operations that a predictor may use.
+_PAST_OPERATIONS: Final = 64
 
 
 @dataclass(slots=True)
 class AgentRecord:
-    """What is known of an agent."""
+    """An agent that has said hello."""
 
-    heard: float = 0.0
-    """When it last said something (s)."""
-    told: float = -inf
-    """When it was last told something (s)."""
-    jobs: set[str] = field(default_factory=set)
+    received_s: float = 0.0
+    """When its last message arrived."""
+    sent_s: float = -inf
+    """When the last message was sent to it."""
+    job_keys: set[str] = field(default_factory=set)
+    """Jobs on its node."""
 
 
 @dataclass(slots=True)
 class JobRecord:
-    """What the controller does not know of a job."""
+    """A job in the coordinator: its counters on each node, and what its agents know."""
 
     key: str
     user: int
+    """User id."""
     claimed_nodes: int
-    watch: PhaseWatch
-    guess: VolumeGuess
-    draw: Draw
-    counts: dict[str, JobCounters] = field(default_factory=dict)
-    """By agent."""
-    rates: dict[str, float] = field(default_factory=dict)
-    """What was last sent to each agent (bytes/s)."""
-    busy: list[str] = field(default_factory=list)
-    """Agents on whose nodes its operation goes on."""
-    moved_before: float = 0.0
-    """On nodes that it has left (bytes)."""
+    """Number of nodes as claimed by a trusted caller; 0: count the agents."""
+    phases: PhaseDetector
+    predictor: VolumePredictor
+    draw_since_s: float
+    """Begin of the interval over which `draw` is measured."""
+    counters: dict[str, JobCounters] = field(default_factory=dict)
+    """Agent -> latest counters."""
+    sent_rates: dict[str, float] = field(default_factory=dict)
+    """Agent -> rate last sent to it."""
+    sent_stages: dict[str, bool] = field(default_factory=dict)
+    """Agent -> whether it was last told to stage the job's writes."""
+    busy_agents: list[str] = field(default_factory=list)
+    """Agents on whose nodes the operation goes on."""
+    moved_elsewhere_bytes: float = 0.0
+    """Volume moved on nodes that the job has left."""
+    certain_bytes: float = 0.0
+    """Volume of the present operation, if it is certain; else 0."""
     operations: int = 0
-    begun: float = 0.0
-    """When its operation was posted (s)."""
-    done: deque[PastOperation] = field(default_factory=lambda: deque(maxlen=_PERIODS))
-    """Its last operations."""
-    sure_volume: float = 0.0
-    """Of its operation (bytes), if it is sure; else 0."""
-    stages: dict[str, bool] = field(default_factory=dict)
-    """Whether each agent was last told that its writes are staged."""
+    """Operations completed."""
+    past_operations: deque[PastOperation] = field(
+        default_factory=lambda: deque(maxlen=_PAST_OPERATIONS)
+    )
+    """The last operations completed."""
     order: StagingOrder = NO_ORDER
+    """What the staging strategy has ordered."""
+    draw: float = 0.0
+    """Rate that the job draws, measured over `DRAW_S` or more."""
+    _draw_base_bytes: float = 0.0
 
     @property
     def name(self) -> str:
-        """What its user calls it."""
+        """The name that its user has given it."""
         return self.key.partition(":")[2]
 
     @property
     def nodes(self) -> int:
-        """How many it runs on, as it says or as is seen."""
-        return self.claimed_nodes or max(len(self.counts), 1)
+        """Number of nodes, as claimed or as counted."""
+        return self.claimed_nodes or max(len(self.counters), 1)
 
     @property
-    def moved(self) -> float:
-        """On all nodes, ever (bytes)."""
-        return self.moved_before + sum(c.moved_bytes for c in self.counts.values())
+    def moved_bytes(self) -> float:
+        """Volume moved on all nodes since it was registered."""
+        here = sum(counters.moved_bytes for counters in self.counters.values())
+        return self.moved_elsewhere_bytes + here
 
     @property
-    def waiting(self) -> bool:
-        """Whether a call of it is held up."""
-        return any(c.waiting for c in self.counts.values())
+    def held_up_s(self) -> float:
+        """Time that its calls were held up on its present nodes, added over callers."""
+        return sum(counters.held_up_s for counters in self.counters.values())
 
     @property
-    def staged(self) -> float:
-        """In its journals, not yet in the files (bytes)."""
-        return sum(c.staged_bytes for c in self.counts.values())
+    def is_waiting(self) -> bool:
+        """Whether one of its calls is held up now."""
+        return any(counters.waiting for counters in self.counters.values())
 
     @property
-    def quiet(self) -> float:
-        """For how long no program of it has called (s)."""
-        return min((c.quiet_s for c in self.counts.values()), default=inf)
+    def staged_bytes(self) -> float:
+        """Volume in its journals that is not in the files yet."""
+        return sum(counters.staged_bytes for counters in self.counters.values())
+
+    @property
+    def idle_s(self) -> float:
+        """Time since the last I/O on any node."""
+        return min(
+            (counters.idle_s for counters in self.counters.values()), default=inf
+        )
+
+    @property
+    def quiet_s(self) -> float:
+        """Time since the last call of a program on any node."""
+        return min(
+            (counters.quiet_s for counters in self.counters.values()), default=inf
+        )
+
+    def measure_draw(self, now: float) -> None:
+        """Update `draw` if the interval of measurement is over."""
+        elapsed_s = now - self.draw_since_s
+        if elapsed_s >= DRAW_S:
+            moved_bytes = self.moved_bytes
+            self.draw = (moved_bytes - self._draw_base_bytes) / elapsed_s
+            self.draw_since_s, self._draw_base_bytes = now, moved_bytes

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Who stages and who drains, live: a strategy of papers/4 asked about running jobs.
+"""Staging, live: a strategy of burst-buffer coordination is asked about running jobs.
 
-Strategies have no memory. This keeps the one thing they need to know of the past, when
-each job's turn to drain began and ended, as the simulator does. Like the coordinator,
-which asks it, it has no clock and no I/O.
+Strategies are stateless. `Stager` keeps the one fact of the past that they need: when
+each job's turn to drain began and ended. The simulator does the same. Like the
+coordinator, which asks it, it has no clock and no I/O.
+
+Times are in seconds, rates in bytes per second.
 """
 
 from __future__ import annotations
@@ -23,80 +25,76 @@ from penstock.staging import (
 
 __all__ = ["NO_ORDER", "Stager", "held_rate"]
 
-#: What a job that may not drain is granted, of the bandwidth and at least (bytes/s):
-#: next to nothing, but nobody waits for ever for somebody who never pauses.
+#: A job that may not drain is granted this part of the bandwidth, and at least
+#: `_HELD_LEAST`: close to nothing, but a job that never pauses must not block forever.
 _HELD_SHARE: Final = 1e-3
 _HELD_LEAST: Final = 1.0
-#: Of a job that nobody has decided about: it writes to the files, wherever they are,
-#: and what it has staged nevertheless is drained.
+#: Order of a job without a decision: it writes to its files wherever they are, and
+#: staged data is drained.
 NO_ORDER: Final = StagingOrder((), drain=True)
 
 
 def held_rate(bandwidth: float) -> float:
-    """Return what a job that may not drain is granted (bytes/s)."""
+    """Return the rate that a job which may not drain is granted."""
     return max(_HELD_SHARE * bandwidth, _HELD_LEAST)
 
 
 @dataclass(slots=True)
 class _Turn:
-    """When a job's turn to drain began, and when its last one ended (s)."""
+    """When a job's turn to drain began, and when its previous turn ended."""
 
-    began: float = inf
-    ended: float = -inf
+    began_s: float = inf
+    ended_s: float = -inf
 
 
 class Stager:
-    """Asks a strategy what jobs are to do.
+    """Asks a strategy for the staging orders of all jobs.
 
     Parameters
     ----------
     targets
-        Number of storage targets that can be given out.
+        Number of storage targets that can be assigned to jobs.
     """
 
     def __init__(self, strategy: Strategy, targets: int = 1) -> None:
         self.strategy = strategy
         self.targets = targets
         self.wake = inf
+        """When to ask again if nothing happens."""
         self.background = False
+        """Whether drains get only the bandwidth that writers cannot use."""
         self.warnings: list[str] = []
+        """Warnings of the strategy about its own plan."""
         self._turns: dict[str, _Turn] = {}
 
     def decide(
-        self, standings: Sequence[ApplicationStatus], now: float
+        self, applications: Sequence[ApplicationStatus], now: float
     ) -> dict[str, StagingOrder]:
-        """Return the order of every job, by its name; note whose turn it is.
-
-        `wake` is then when to ask again if nothing happens (s), `background` whether
-        drains only get what writers leave, `warnings` what the strategy has against
-        its own answer.
-        """
-        # If the strategy fails, nothing of its last answer holds any more.
+        """Return the order of every job, by its key; update `wake` and the like."""
+        # If the strategy fails, nothing of its previous plan holds any more.
         self.wake, self.background, self.warnings = inf, False, []
-        turns = {job.name: self._turns.get(job.name, _Turn()) for job in standings}
-        self._turns = turns
-        shown = tuple(
-            replace(
-                job,
-                turn_began=turns[job.name].began,
-                turn_ended=turns[job.name].ended,
-            )
-            for job in standings
-        )
+        self._turns = {
+            job.name: self._turns.get(job.name, _Turn()) for job in applications
+        }
+        shown = tuple(self._with_turn(job) for job in applications)
         situation = Situation(now, self.targets, shown)
         plan = self.strategy.decide(situation)
         self.wake, self.background = plan.wake, plan.background
         self.warnings = self.strategy.warnings(situation, plan)
-        self._take_turns(shown, plan, now)
-        return {job.name: o for job, o in zip(shown, plan.orders, strict=True)}
+        self._update_turns(shown, plan, now)
+        return {job.name: order for job, order in zip(shown, plan.orders, strict=True)}
 
-    def _take_turns(
-        self, standings: Sequence[ApplicationStatus], plan: StagingPlan, now: float
+    def _with_turn(self, job: ApplicationStatus) -> ApplicationStatus:
+        turn = self._turns[job.name]
+        return replace(job, turn_began=turn.began_s, turn_ended=turn.ended_s)
+
+    def _update_turns(
+        self, applications: Sequence[ApplicationStatus], plan: StagingPlan, now: float
     ) -> None:
-        for job, order in zip(standings, plan.orders, strict=True):
+        for job, order in zip(applications, plan.orders, strict=True):
             turn = self._turns[job.name]
             drains = order.drain and job.staged > 0
-            if drains and turn.began == inf:
-                turn.began = now
-            elif not drains and turn.began < inf:
-                turn.began, turn.ended = inf, now
+            if drains and turn.began_s == inf:
+                turn.began_s = now
+            elif not drains and turn.began_s < inf:
+                turn.began_s, turn.ended_s = inf, now

@@ -1,115 +1,124 @@
 # SPDX-License-Identifier: MIT
-"""What a user may see of the jobs: lines of a status, and explanations in words."""
+"""The status of jobs as one user may see it: lines of a table, and explanations."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from math import inf, isfinite
+from math import isfinite
 
 from penstock.errors import InputError
-from penstock.live.control.jobs import JobState, by_rate, explain
+from penstock.live.control.controller import Controller
+from penstock.live.control.explanation import explain
+from penstock.live.control.jobs import ControlledJob, by_rate
 from penstock.live.control.records import DRAW_S, JobRecord
 from penstock.live.wire.messages import JobStatus, UserRequest
 from penstock.units import format_volume
 
-__all__ = ["StatusView", "meant_job"]
+__all__ = ["StatusView", "find_job"]
 
 
-def meant_job(jobs: Iterable[JobRecord], name: str, asked: UserRequest) -> JobRecord:
-    """Return the job that a user means by its name or key."""
-    seen = {
-        it.key: it
-        for it in jobs
-        if (asked.trusted or it.user == asked.user) and name in (it.key, it.name)
+def find_job(jobs: Iterable[JobRecord], name: str, request: UserRequest) -> JobRecord:
+    """Return the job that a user names by its name or its key.
+
+    The user's own job takes precedence over another user's job of the same name.
+    """
+    candidates = {
+        record.key: record
+        for record in jobs
+        if (request.trusted or record.user == request.user)
+        and name in (record.key, record.name)
     }
-    # Whoever calls a job of its own like another one's does not get in its way.
-    for key in (f"{asked.user}:{name}", name):
-        if key in seen:
-            return seen[key]
-    if len(seen) != 1:
-        problem = "several jobs are called" if seen else "there is no job"
+    for key in (f"{request.user}:{name}", name):
+        if key in candidates:
+            return candidates[key]
+    if len(candidates) != 1:
+        problem = "several jobs are called" if candidates else "there is no job"
         raise InputError(
             f"{problem} {name!r}",
             remedy="penstock ctl status lists them; USER-ID:NAME names one",
         )
-    return next(iter(seen.values()))
+    return next(iter(candidates.values()))
 
 
 @dataclass(frozen=True, slots=True)
 class StatusView:
-    """How all jobs stand, for one reader."""
+    """The status of all jobs at one instant, for one reader."""
 
     user: int | None
-    """Who reads; None may see everything."""
+    """User id of the reader; None: the reader may see everything."""
     mode: str
-    """Of the control: "control", "dry-run" or "off"."""
-    policy: str
+    """"control", "dry-run" or "off"."""
     strategy: str
-    """Who decides on staging."""
+    """Name of the staging strategy."""
     jobs: Mapping[str, JobRecord]
-    states: Mapping[str, JobState]
+    controller: Controller
+    now: float
+    """The present instant (s)."""
 
     def lines(self) -> list[JobStatus]:
         """Return the jobs that the reader may see."""
-        active = by_rate(self.states.values())
-        return [self._line(it, active) for it in self.jobs.values() if self._sees(it)]
+        active = by_rate(self.controller.jobs())
+        records = [record for record in self.jobs.values() if self._may_see(record)]
+        return [self._line(record, active) for record in records]
 
-    def explanation(self, it: JobRecord) -> str:
-        """Say why a job has what it has."""
-        return self._explained(it, by_rate(self.states.values()))
+    def explanation(self, record: JobRecord) -> str:
+        """Return why a job has the grant that it has, in sentences."""
+        return self._explained(record, by_rate(self.controller.jobs()))
 
-    def _sees(self, it: JobRecord) -> bool:
-        return self.user is None or it.user == self.user
+    def _may_see(self, record: JobRecord) -> bool:
+        return self.user is None or record.user == self.user
 
-    def _seen_name(self, job: str) -> str | None:
-        return self.jobs[job].name if self._sees(self.jobs[job]) else None
+    def _visible_name(self, job_key: str) -> str | None:
+        record = self.jobs[job_key]
+        return record.name if self._may_see(record) else None
 
-    def _explained(self, it: JobRecord, active: list[JobState]) -> str:
+    def _explained(self, record: JobRecord, active: list[ControlledJob]) -> str:
         if self.mode == "off":
-            return f"Control is switched off: {it.name} does what it likes."
-        words = explain(self.states[it.key], active, self.policy, self._seen_name)
-        if it.order.stage or it.staged:
-            words += f" {self._explained_staging(it)}"
+            return f"Control is switched off: {record.name} draws what it can."
+        job, policy = self.controller.job(record.key), self.controller.policy
+        text = explain(job, active, policy, self.now, self._visible_name)
+        if record.order.stage or record.staged_bytes:
+            text += f" {self._explained_staging(record)}"
         if self.mode == "dry-run":
-            words = f"This is a dry run: nobody is held up. If it were not: {words}"
-        return words
+            text = f"Dry run: no call is held up. With control switched on: {text}"
+        return text
 
-    def _explained_staging(self, it: JobRecord) -> str:
-        what = "stages its writes" if it.order.stage else "writes to the files"
-        drains = "is" if it.order.drain else "is not"
+    def _explained_staging(self, record: JobRecord) -> str:
+        place = "to its journals" if record.order.stage else "directly to the files"
+        draining = "are being drained" if record.order.drain else "have to wait"
         return (
-            f"Strategy {self.strategy}: it {what}, {format_volume(it.staged)} are "
-            f"staged, and this {drains} drained now."
+            f"Strategy {self.strategy}: its writes go {place}; "
+            f"{format_volume(record.staged_bytes)} in its journals {draining}."
         )
 
-    def _line(self, it: JobRecord, active: list[JobState]) -> JobStatus:
-        state = self.states[it.key]
-        counts = it.counts.values()
-        idle = min((c.idle_s for c in counts), default=inf)
-        achieved = it.draw.rate if state.active or idle < DRAW_S else 0.0
+    def _line(self, record: JobRecord, active: list[ControlledJob]) -> JobStatus:
+        job, now = self.controller.job(record.key), self.now
+        counters = record.counters.values()
+        is_drawing = job.is_active or record.idle_s < DRAW_S
+        achieved = record.draw if is_drawing else 0.0
         return JobStatus(
-            job_name=it.name,
-            user=it.user,
-            nodes=sorted(it.counts),
-            cap=state.cap,
-            limit=state.limit if isfinite(state.limit) else None,
-            active=state.active,
-            waiting=it.waiting,
-            lent=state.frugal,
-            grant=state.rate if state.active else state.cap,
-            demanded=state.cap if it.waiting else achieved,
+            job_name=record.name,
+            user=record.user,
+            nodes=sorted(record.counters),
+            cap=job.cap,
+            limit=job.limit if isfinite(job.limit) else None,
+            active=job.is_active,
+            waiting=record.is_waiting,
+            lent=job.is_frugal,
+            grant=job.grant,
+            demanded=job.cap if record.is_waiting else achieved,
             achieved=achieved,
-            volume_bytes=state.volume,
-            remaining_bytes=state.remaining,
-            moved_bytes=it.moved,
-            held_up_s=sum(c.held_up_s for c in counts),
-            age_s=state.age,
-            lost_s=state.lost,
-            progress_yield=state.progress_yield,
-            operations=it.operations,
-            bypassed=sum(c.bypassed for c in counts),
-            uncontrolled_bytes=sum(c.uncontrolled_bytes for c in counts),
-            staged_bytes=it.staged,
-            why=self._explained(it, active),
+            volume_bytes=job.volume_bytes,
+            remaining_bytes=job.remaining_bytes(now),
+            moved_bytes=record.moved_bytes,
+            held_up_s=record.held_up_s,
+            age_s=job.age_s(now),
+            lost_s=job.lost_s(now),
+            progress_yield=job.progress_yield(now),
+            operations=record.operations,
+            bypassed=sum(each.bypassed for each in counters),
+            uncontrolled_bytes=sum(each.uncontrolled_bytes for each in counters),
+            staged_bytes=record.staged_bytes,
+            why=self._explained(record, active),
         )

@@ -1,14 +1,21 @@
 # SPDX-License-Identifier: MIT
-"""The hub drives a coordinator: the time and messages go in, messages go out."""
+"""The main loop of live control: messages and the time go in, messages go out.
+
+`ControlLoop._run` holds the loop. It drives a `Coordinator`, which is pure: it has no
+clock, no I/O and no threads. Messages of agents, in this process or on other nodes,
+enter the loop by `ControlLoop.receive`; its own messages leave it by `links`.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -36,170 +43,216 @@ _LOG: Final = logging.getLogger("penstock.serve")
 _PERIODIC: Final = "periodic-greedy-yield"
 #: How long another thread waits for a status (s).
 _STATUS_S: Final = 2.0
-#: When to decide again after a decision that was lost (s).
-_AGAIN_S: Final = 1.0
+#: When to decide again after a turn that failed (s).
+_RETRY_S: Final = 1.0
 
 
-class _Link(Protocol):
-    """A way to an agent."""
+class _RemoteLink(Protocol):
+    """Sends messages to agents on other nodes."""
 
     def __call__(self, agent: str, message: ToAgent, /) -> None:
         """Send a message to an agent."""
 
 
 class ControlLoop:
-    """Drives a coordinator: gives it the time, and delivers what it says."""
+    """Drives a coordinator: gives it messages and the time, and sends its messages.
+
+    Call `start` once to run the loop, and `close` at the end.
+    """
 
     def __init__(self, coordinator: Coordinator, history: History | None) -> None:
         self.coordinator = coordinator
         self.links: dict[str, Callable[[ToAgent], None]] = {}
-        """Agents in this process."""
-        self.remote: _Link | None = None
-        """The way to all others."""
+        """Agent in this process -> function that sends a message to it."""
+        self.remote: _RemoteLink | None = None
+        """Sends messages to all other agents."""
         self.predict: Predictor | None = None
-        """Who predicts the volumes of operations."""
+        """Predicts the volumes of operations."""
         self.partitioner: Partitioner | None = None
-        """Who puts the folders of jobs on targets."""
+        """Assigns the folders of jobs to storage targets."""
         self._history = history
-        self._loop = asyncio.get_running_loop()
-        self._due = False
-        self._instant: float | None = None
-        self._timer: asyncio.TimerHandle | None = None
+        self._inbox: deque[tuple[str, FromAgent]] = deque()
+        self._work = asyncio.Event()
+        self._first_arrival_s: float | None = None
+        self._wake_s = inf
+        self._task: asyncio.Task[None] | None = None
         self._saver = ThreadPoolExecutor(1, "history")
         self._compiler = ThreadPoolExecutor(1, "compiler")
 
-    def hear(self, agent: str, message: FromAgent) -> None:
-        """Take a message of an agent; the decision follows when all are heard."""
-        # Nothing is imported for those who may not change anything.
-        if (
-            isinstance(message, UserRequest)
-            and message.trusted
-            and isinstance(message.request, SetPolicy)
-        ):
-            self._hear_later(agent, message, message.request.policy)
-        else:
-            self._hear(agent, message)
+    # --- The loop ---------------------------------------------------------------------
 
-    def _hear_later(self, agent: str, asked: UserRequest, policy: str) -> None:
-        """Have a policy compiled, in another thread, before it is used."""
+    def start(self) -> None:
+        """Run the loop in a task; a turn that fails is logged, and the loop goes on."""
+        self._task = asyncio.create_task(self._run())
+        self._task.add_done_callback(self._restart)
 
-        def hear(done: asyncio.Future[None]) -> None:
-            error = None if done.cancelled() else done.exception()
-            if isinstance(error, InputError):
-                self._deliver(agent, UserReply(asked.number, Refused(str(error))))
-            else:
-                self._hear(agent, asked)
+    def _restart(self, task: asyncio.Task[None]) -> None:
+        """Start the loop again after an error: one bug must not stop all jobs.
 
-        done = self._loop.run_in_executor(self._compiler, _prepare, policy)
-        done.add_done_callback(hear)
-
-    def _hear(self, agent: str, message: FromAgent) -> None:
-        try:
-            self.coordinator.hear(agent, message, self._now())
-        except Exception:  # noqa: BLE001 - the edge of the process
-            # Our bug; whatever it is, the other jobs must not suffer from it.
-            _LOG.exception("a message of agent %s was lost", agent)
-        self._settle_soon()
-
-    def _now(self) -> float:
-        """Return the time, which stands still from a message to its decision.
-
-        Else a job would lose the time in between, and those never delayed would not
-        tie any more.
+        A message that cannot be processed is lost. Messages behind it are processed at
+        once; a decision that failed is taken again after `_RETRY_S`.
         """
-        if self._instant is None:
-            self._instant = time.monotonic()
-        return self._instant
+        if not task.cancelled():
+            _LOG.error("a turn of the control loop failed", exc_info=task.exception())
+            self.start()
 
-    def _settle_soon(self) -> None:
-        if not self._due:
-            self._due = True
-            self._loop.call_soon(self._settle)
+    async def _run(self) -> None:
+        """Run the control loop.
 
-    def _settle(self) -> None:
-        self._due = False
-        now, self._instant = self._now(), None
-        wake = now + _AGAIN_S
-        try:
-            outcome = self.coordinator.settle(now)
-            wake = outcome.wake
-            self._carry_out(outcome)
-        except Exception:  # noqa: BLE001 - the edge of the process
-            _LOG.exception("a decision was lost")
-        self._wake_at(wake)
+        One turn does the following, in this order:
 
-    def _carry_out(self, outcome: CoordinatorOutput) -> None:
-        for agent, message in outcome.messages:
-            self._deliver(agent, message)
-        for change in outcome.changes:
+        1. wait for a message, or for the instant at which the coordinator wants to be
+           woken;
+        2. fix the time of the turn;
+        3. give all messages that have arrived to the coordinator;
+        4. let the coordinator take ONE decision;
+        5. send its messages, save the history of jobs that left, and ask the predictor
+           about operations that ended.
+        """
+        # This `while` is the main loop of live control: every decision is taken here.
+        while True:
+            await self._wait()
+            now = self._begin_turn()
+            while self._inbox:
+                agent, message = self._inbox.popleft()
+                self.coordinator.receive(agent, message, now)
+            self._work.clear()
+            output = self.coordinator.decide(now)
+            self._wake_s = output.wake
+            self._carry_out(output)
+
+    async def _wait(self) -> None:
+        """Wait until there is work, but not longer than until `_wake_s`."""
+        if self._work.is_set():
+            # Let other messages arrive: they become part of the same turn.
+            await asyncio.sleep(0)
+            return
+        when = None if self._wake_s == inf else self._wake_s
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(when):
+                await self._work.wait()
+
+    def _begin_turn(self) -> float:
+        """Return the time of the turn: that of its first message, or else now.
+
+        Messages and the decision on them have the same time. Otherwise a job would lose
+        the time in between, and jobs that were never delayed would no longer tie.
+        """
+        now = self._first_arrival_s
+        if now is None:
+            now = time.monotonic()
+        self._first_arrival_s = None
+        # Valid if the turn fails; a turn that succeeds replaces it.
+        self._wake_s = now + _RETRY_S
+        return now
+
+    def _carry_out(self, output: CoordinatorOutput) -> None:
+        for agent, message in output.messages:
+            self._send(agent, message)
+        for change in output.changes:
             _LOG.info("%s", change)
-        if outcome.left and self._history:
-            self._saver.submit(self._history.save, outcome.left)
-        if self.partitioner and outcome.moved:
-            self.partitioner.move(outcome.moved)
+        if output.left and self._history:
+            self._saver.submit(self._history.save, output.left)
+        if self.partitioner and output.retargeted:
+            self.partitioner.move(output.retargeted)
         if self.predict:
-            for job in outcome.ended:
-                self.predict(job, self.coordinator.operations(job))
+            for job_key in output.ended:
+                self.predict(job_key, self.coordinator.operations(job_key))
 
-    def _wake_at(self, instant: float) -> None:
-        if self._timer:
-            self._timer.cancel()
-        if instant < inf:
-            self._timer = self._loop.call_at(instant, self._settle)
-
-    def _deliver(self, agent: str, message: ToAgent) -> None:
+    def _send(self, agent: str, message: ToAgent) -> None:
         if agent in self.links:
             self.links[agent](message)
         elif self.remote:
             self.remote(agent, message)
 
-    def status_for_thread(self) -> StatusDocument:
-        """Return how everything stands; for threads other than the loop's."""
-        answer: Future[StatusDocument] = Future()
+    # --- Input ------------------------------------------------------------------------
 
-        def look() -> None:
-            answer.set_result(self.coordinator.status(time.monotonic()))
+    def receive(self, agent: str, message: FromAgent) -> None:
+        """Put a message of an agent into the loop."""
+        # Do not import or compile policies on behalf of untrusted users.
+        if (
+            isinstance(message, UserRequest)
+            and message.trusted
+            and isinstance(message.request, SetPolicy)
+        ):
+            self._compile_first(agent, message, message.request.policy)
+        else:
+            self._put(agent, message)
 
-        self._loop.call_soon_threadsafe(look)
-        return answer.result(_STATUS_S)
+    def _put(self, agent: str, message: FromAgent) -> None:
+        if self._first_arrival_s is None:
+            self._first_arrival_s = time.monotonic()
+        self._inbox.append((agent, message))
+        self._work.set()
+
+    def _compile_first(self, agent: str, message: UserRequest, policy: str) -> None:
+        """Compile a policy in another thread before the request reaches the loop."""
+        loop = asyncio.get_running_loop()
+        done = loop.run_in_executor(self._compiler, _compile, policy)
+        done.add_done_callback(partial(self._compiled, agent, message))
+
+    def _compiled(
+        self, agent: str, message: UserRequest, done: asyncio.Future[None]
+    ) -> None:
+        error = None if done.cancelled() else done.exception()
+        if isinstance(error, InputError):
+            self._send(agent, UserReply(message.number, Refused(str(error))))
+        else:
+            self._put(agent, message)
+
+    # --- Status, history, end ---------------------------------------------------------
+
+    def status_reader(self) -> Callable[[], StatusDocument]:
+        """Return a function that other threads may call to read the status."""
+        loop = asyncio.get_running_loop()
+
+        def read() -> StatusDocument:
+            answer: Future[StatusDocument] = Future()
+            loop.call_soon_threadsafe(
+                lambda: answer.set_result(self.coordinator.status(time.monotonic()))
+            )
+            return answer.result(_STATUS_S)
+
+        return read
 
     def save(self) -> None:
-        """Keep what all jobs have done."""
+        """Save the history of all jobs, in another thread."""
         if self._history:
-            pasts = self.coordinator.pasts(time.monotonic())
-            self._saver.submit(self._history.save, pasts)
+            histories = self.coordinator.histories(time.monotonic())
+            self._saver.submit(self._history.save, histories)
 
     def close(self) -> None:
-        """Save once more and stop."""
+        """Stop the loop and save the history of all jobs."""
+        if self._task:
+            self._task.cancel()
         self.save()
         self._saver.shutdown()
         self._compiler.shutdown(wait=False)
         if self.partitioner:
             self.partitioner.close()
-        if self._timer:
-            self._timer.cancel()
         if self._history:
             self._history.close()
 
 
-def _prepare(policy: str) -> None:
-    """Compile a policy, if it can decide here."""
+def _compile(policy: str) -> None:
+    """Compile a policy by its name; raise `InputError` if it cannot be used live."""
     from penstock.live.control.job_columns import prepare  # noqa: PLC0415 - agents need no compiler
     from penstock.policies import get_policy  # noqa: PLC0415
 
     found = get_policy(policy)
     check_usable(found)
-    # What is wrong with the function itself is said when it is used.
+    # Errors in the policy's code are reported when the controller uses the policy.
     with suppress(PenstockError):
         prepare(found)
 
 
 def check_usable(policy: Policy) -> None:
-    """Refuse a policy that would wait for something that only a simulation knows."""
+    """Raise `InputError` if a policy needs what only a simulation knows."""
     if policy.name != _PERIODIC or "delta=" in policy.label:
         return
     raise InputError(
-        "needs its delta: live, the dedicated mode that gives it is not known",
+        "needs the parameter delta: its default is derived from the dedicated mode, "
+        "which is not known live",
         where=f"policy {policy.label}",
         remedy=f"e.g. {_PERIODIC}:delta=1",
     )

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""What jobs have done, kept in SQLite so that a restarted controller knows it.
+"""Histories of jobs, saved in SQLite for the next start of the controller.
 
-A name stands for one job as long as programs of this name follow one another: who comes
-back within `_KEPT_S`, after a restart of the controller or as the next step of a job,
-has its past again. Whoever was away for longer is over, and the next of its name begins
-anew: else the time between the two would count as work, and their yield mean nothing.
+A job that comes back under the same key within `_KEPT_S` continues its history: after a
+restart of the controller, or as the next program of the same job. After a longer time
+it begins a new history; otherwise the time between would count as work and its yield
+would mean nothing.
 
-Ages count on the wall clock, since the controller's own clock begins anew with the
-machine. Whatever happens to the file (full disk, damaged, read-only), control goes on
-without it: the trouble is logged once, and tried again with the next save.
+The file stores instants of the wall clock, since the controller's monotonic clock
+starts again with the machine. If the file cannot be used (full disk, damaged,
+read-only), control goes on without it. The problem is logged once, and the next save
+tries again.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import logging
 import sqlite3
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final
 
@@ -26,9 +27,10 @@ from penstock.live.control.jobs import JobHistory
 __all__ = ["History"]
 
 _LOG: Final = logging.getLogger("penstock.history")
-#: A job that was not seen for so long is over (s).
+#: How long the history of a job that has left is kept.
 _KEPT_S: Final = 3600.0
-_WAIT_S: Final = 1.0
+#: How long to wait for a lock on the file.
+_LOCK_S: Final = 1.0
 _TABLE: Final = """
 CREATE TABLE IF NOT EXISTS past (
     job TEXT PRIMARY KEY,
@@ -42,21 +44,20 @@ CREATE TABLE IF NOT EXISTS past (
 _SAVE: Final = "INSERT OR REPLACE INTO past VALUES (?, ?, ?, ?, ?, ?)"
 _LOAD: Final = "SELECT job, seen, release, lost, iterations, iteration_time FROM past"
 
-
-#: seen and release (s, wall clock), lost (s), iterations, iteration_time (s)
+#: seen and release (s, wall clock), lost (s), iterations, iteration_time (s).
 _Row = tuple[float, float, float, int, float]
 
 
 class History:
-    """The pasts of jobs in a file, and in memory as long as the controller lives.
+    """Histories of jobs, in memory and in a file.
 
-    Only `save` and `close` touch the file after the begin; both may be called in a
-    thread of their own, one at a time.
+    After the constructor, only `save` and `close` use the file. They may run in another
+    thread, one at a time.
 
     Parameters
     ----------
     now, wall
-        The clock of the controller, and the wall clock (s).
+        The controller's clock and the wall clock (s).
     """
 
     def __init__(
@@ -68,30 +69,36 @@ class History:
         self._path = path
         self._now, self._wall = now, wall
         self._database: sqlite3.Connection | None = None
-        self._complaint = ""
+        self._problem = ""
         self._rows: dict[str, _Row] = {}
         self._try(self._load)
 
     def _load(self, database: sqlite3.Connection) -> None:
         self._rows = {job: tuple(row) for job, *row in database.execute(_LOAD)}
 
-    def recall(self, job: str) -> JobHistory | None:
-        """Return what a job had done when it was last saved, if it is known."""
-        row = self._rows.get(job)
+    def recall(self, job_key: str) -> JobHistory | None:
+        """Return the saved history of a job; None if there is none or it is too old."""
+        row = self._rows.get(job_key)
         if row is None or row[0] < self._wall() - _KEPT_S:
             return None
         _, release, lost, iterations, iteration_time = row
         now = self._now()
         release = min(release - self._offset(), now)
-        # Clocks may have been set back: nobody loses more than its age.
+        # The wall clock may have been set back: no job loses more than its age.
         return JobHistory(release, min(lost, now - release), iterations, iteration_time)
 
-    def save(self, pasts: Mapping[str, JobHistory]) -> None:
-        """Keep what jobs have done."""
+    def save(self, histories: Mapping[str, JobHistory]) -> None:
+        """Save the histories of jobs, by key."""
         seen, offset = self._wall(), self._offset()
         rows: dict[str, _Row] = {
-            job: (seen, p.release + offset, p.lost, p.iterations, p.iteration_time)
-            for job, p in pasts.items()
+            job_key: (
+                seen,
+                history.release_s + offset,
+                history.lost_s,
+                history.iterations,
+                history.iteration_time_s,
+            )
+            for job_key, history in histories.items()
         }
         oldest = seen - _KEPT_S
         known = self._rows | rows
@@ -107,47 +114,49 @@ class History:
             self._database = None
 
     def _offset(self) -> float:
+        """Return the wall clock minus the controller's clock (s)."""
         return self._wall() - self._now()
 
     def _try(self, use: Callable[[sqlite3.Connection], None]) -> None:
+        """Use the file; log a problem instead of raising it."""
         try:
             if self._database is None:
-                self._database = _opened(self._path)
+                self._database = _open(self._path)
             use(self._database)
         except (sqlite3.Error, OSError, OverflowError) as error:
-            self._complain(str(error))
+            self._log_once(str(error))
             self.close()
             if getattr(error, "sqlite_errorname", "") == "SQLITE_CORRUPT":
                 self._set_aside()
         else:
-            self._complaint = ""
+            self._problem = ""
 
-    def _complain(self, complaint: str) -> None:
-        if complaint != self._complaint:
+    def _log_once(self, problem: str) -> None:
+        if problem != self._problem:
             _LOG.warning(
-                "%s: %s; control goes on, but after a restart jobs begin anew",
+                "%s: %s; control goes on, but a restart would lose the jobs' histories",
                 self._path,
-                complaint,
+                problem,
             )
-        self._complaint = complaint
+        self._problem = problem
 
     def _set_aside(self) -> None:
-        """Rename a damaged file, so that the next save makes a new one."""
+        """Rename a damaged file; the next save creates a new one."""
         with suppress(OSError):
             self._path.replace(self._path.with_suffix(".damaged"))
 
 
-def _opened(path: Path) -> sqlite3.Connection:
-    database = sqlite3.connect(path, timeout=_WAIT_S, check_same_thread=False)
-    try:
+def _open(path: Path) -> sqlite3.Connection:
+    with ExitStack() as stack:
+        database = sqlite3.connect(path, timeout=_LOCK_S, check_same_thread=False)
+        stack.callback(database.close)
         path.chmod(0o600)
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = NORMAL")
         with database:
             database.execute(_TABLE)
-    except BaseException:
-        database.close()
-        raise
+        # Everything succeeded: keep the connection open.
+        stack.pop_all()
     return database
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""How fast a folder can be written: a short test, for who does not know.
+"""A short measurement of the write bandwidth of a folder.
 
-Writes into a temporary file for a given time, forces it to the storage, and counts
-both. The result is good enough to begin with; a shared file system should be given the
-bandwidth that its operators know.
+It writes a temporary file for a given time and forces it to the storage; both count.
+The result is a first estimate. For a shared file system, give the bandwidth that its
+operators know instead.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MOST_BLOCKS: Final = 256
 
 
 def measure_bandwidth(folder: Path, duration_s: float = 0.5) -> float:
-    """Return the bandwidth at which `folder` is written (bytes/s)."""
+    """Return the bandwidth at which a folder can be written (bytes/s)."""
     try:
         with tempfile.TemporaryFile(dir=folder, buffering=0) as stream:
             began = time.monotonic()

@@ -117,9 +117,9 @@ def main(questions: BinaryIO, answers: BinaryIO) -> None:
 def period_volume(operations: Sequence[PastOperation]) -> float:
     """Return what a job moves in a period (bytes); 0 if there is no clear one."""
     *complete, last = operations
-    span = last.begin - complete[0].begin
-    moved = sum(operation.volume for operation in complete)
-    frequency = _dominant_frequency(complete, last.begin, moved)
+    span = last.begin_s - complete[0].begin_s
+    moved = sum(operation.moved_bytes for operation in complete)
+    frequency = _dominant_frequency(complete, last.begin_s, moved)
     periods = round(frequency * span)
     return moved / periods if periods else 0.0
 
@@ -134,11 +134,11 @@ def _dominant_frequency(
     options: Any = import_module("ftio.parse.args")
     times: list[float] = []
     rates: list[float] = []
-    begin = operations[0].begin
+    begin = operations[0].begin_s
     for operation in operations:
-        duration = max(operation.end - operation.begin, 1e-3)
-        times += [operation.begin - begin, operation.begin - begin + duration]
-        rates += [operation.volume / duration, 0.0]
+        duration = max(operation.end_s - operation.begin_s, 1e-3)
+        times += [operation.begin_s - begin, operation.begin_s - begin + duration]
+        rates += [operation.moved_bytes / duration, 0.0]
     arguments = options.parse_args(["-e", "no"], "ftio")
     arguments.freq = _SAMPLES * len(operations) / (end - begin)
     data = {

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The daemon: event loop, sockets and clock around the pure parts.
+"""The daemon, ``penstock serve``: event loop, sockets and clock around the pure parts.
 
-One process holds the controller with its coordinator, the agent of this node, and, if
-asked for, the sockets of agents on other nodes. With `Settings.join` it holds only an
-agent. Everything runs in one asyncio loop: messages that arrive together are heard
-together, then ONE decision is taken.
+One process holds the controller with its coordinator (`control_loop`), the agent of
+this node, and, with the setting `listen`, a socket for agents on other nodes. With the
+setting `join` it holds only an agent. Everything runs in one asyncio loop.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ import sys
 import time
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -43,12 +43,14 @@ if TYPE_CHECKING:
 __all__ = ["serve"]
 
 _LOG: Final = logging.getLogger("penstock.serve")
+#: Time between two saves of the jobs' histories.
 _SAVE_S: Final = 5.0
-#: How long a thread may compute while another one has something to do (s).
+#: How long one Python thread may compute while another one is waiting.
 _SWITCH_S: Final = 0.0005
+#: Priority of the daemon.
 _NICE: Final = -10
-#: Stands for a bandwidth that is going to be measured (bytes/s).
-_NOT_YET: Final = 1.0
+#: Bandwidth of the controller until it has been measured (bytes/s).
+_NOT_MEASURED: Final = 1.0
 
 
 # --- The parts of the daemon ------------------------------------------------------
@@ -57,7 +59,10 @@ _NOT_YET: Final = 1.0
 async def serve(
     settings: Settings, *, ready: Callable[[], None] = lambda: None
 ) -> None:
-    """Serve until SIGTERM or SIGINT, or until there was no job for a while."""
+    """Serve until SIGTERM or SIGINT, or until there was no job for `linger` seconds.
+
+    `ready` is called when programs can connect.
+    """
     _check_together(settings)
     _prepare_process()
     stop = asyncio.Event()
@@ -67,7 +72,7 @@ async def serve(
     async with AsyncExitStack() as stack:
         home = _own_folder(settings.home)
         stack.callback(os.close, _lock(home))
-        # Not before: another daemon may have it open for all.
+        # Only with the lock: a daemon that runs may need other modes.
         folder_mode = 0o711 if settings.users == "all" else 0o700
         for folder in (home, _own_folder(home / "pages")):
             folder.chmod(folder_mode)
@@ -75,44 +80,44 @@ async def serve(
         await stack.enter_async_context(local_socket(settings, agent))
         stack.callback(agent.close)
         agent.start()
-        # What is there by now stays: later collections are short.
+        # Objects that exist now live as long as the daemon: collections skip them.
         gc.collect()
         gc.freeze()
         ready()
-        await _first(stop.wait(), _look_around(settings, agent))
+        await _wait_for_first(stop.wait(), _run_agent(settings, agent))
 
 
 def _check_together(settings: Settings) -> None:
-    """Refuse settings of which one would be ignored."""
+    """Raise `InputError` if one setting makes another one useless."""
     if settings.join and settings.listen:
         raise InputError(
             "does not go with `join`",
             where="listen",
-            remedy="agents join the controller itself",
+            remedy="agents must join the controller itself: remove one of the two",
         )
     if settings.job_folder and not settings.targets:
         raise InputError(
             "has no effect without `targets`",
             where="job_folder",
-            remedy="name the targets, or leave it out",
+            remedy="set targets, or remove job_folder",
         )
 
 
 def _prepare_process() -> None:
-    # Whatever is made here is for this user only, unless it is said otherwise.
+    # Files are for this user only, unless a mode is set explicitly.
     os.umask(0o077)
-    # A descriptor for every page and process.
+    # Every page and every process needs a descriptor.
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    # The loop does not wait for long until a thread that compiles or saves lets go.
+    # The loop must not wait long for threads that compile policies or save histories.
     sys.setswitchinterval(_SWITCH_S)
-    # The programs that it serves may fill every processor; only root may do this.
+    # Programs may occupy every processor. Only root may raise the priority.
     with suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, 0, _NICE)
 
 
 async def _start_parts(settings: Settings, home: Path, stack: AsyncExitStack) -> Agent:
-    """Start controller and agent, or only the agent of a controller elsewhere."""
+    """Start controller and agent, or only an agent if the controller is elsewhere."""
     pages = home / "pages"
     node = settings.node or platform.node() or "node"
     if settings.join:
@@ -120,56 +125,61 @@ async def _start_parts(settings: Settings, home: Path, stack: AsyncExitStack) ->
 
         _LOG.info("node %s joins the controller at %s", node, settings.join)
         return await stack.enter_async_context(join(settings, home, pages, node))
-    hub = _hub(settings, home)
-    stack.callback(hub.close)
-    agent = Agent(pages, lambda message: hub.hear(node, message), settings.journals)
-    hub.links[node] = agent.receive
+    control_loop = _control_loop(settings, home)
+    stack.callback(control_loop.close)
+    agent = Agent(pages, partial(control_loop.receive, node), settings.journals)
+    control_loop.links[node] = agent.receive
     if settings.predict == "ftio":
         from penstock.live.daemon.prediction import ftio_predictor  # noqa: PLC0415 - an extra
 
-        predictor = ftio_predictor(hub.coordinator.expect)
-        hub.predict = await stack.enter_async_context(predictor)
+        predictor = ftio_predictor(control_loop.coordinator.expect)
+        control_loop.predict = await stack.enter_async_context(predictor)
     if settings.listen:
         from penstock.live.daemon.zeromq import listen  # noqa: PLC0415 - needs ZeroMQ
 
-        await stack.enter_async_context(listen(settings, home, hub))
+        await stack.enter_async_context(listen(settings, home, control_loop))
     if settings.metrics:
         from penstock.live.daemon.metrics import publish  # noqa: PLC0415 - its own library
 
-        stack.enter_context(publish(settings.metrics, hub.status_for_thread))
-    saving = asyncio.create_task(_repeat(_SAVE_S, hub.save))
+        stack.enter_context(publish(settings.metrics, control_loop.status_reader()))
+    saving = asyncio.create_task(_repeat(_SAVE_S, control_loop.save))
     stack.callback(saving.cancel)
-    # Last, since it takes a while. Since `listen` the loop had no turn to hear agents.
+    # Measure last: it blocks the event loop, and wrong settings are reported before.
     if not settings.bandwidth:
-        hub.coordinator.controller.set_capacity(_measured(settings), time.monotonic())
-    _say_terms(hub.coordinator)
+        bandwidth = _measured_bandwidth(settings)
+        controller = control_loop.coordinator.controller
+        controller.set_capacity(bandwidth, time.monotonic())
+    _log_start(control_loop.coordinator)
+    control_loop.start()
     return agent
 
 
-def _measured(settings: Settings) -> float:
-    """Return what the first prefix, or the working directory, takes (bytes/s)."""
+def _measured_bandwidth(settings: Settings) -> float:
+    """Return the write bandwidth of the first prefix or the working directory."""
     folder = Path(settings.prefixes[0] if settings.prefixes else Path.cwd())
     bandwidth = measure_bandwidth(folder)
-    _LOG.info("%s is written at %s", folder, format_bandwidth(bandwidth))
+    _LOG.info(
+        "%s: measured a write bandwidth of %s", folder, format_bandwidth(bandwidth)
+    )
     return bandwidth
 
 
-def _say_terms(coordinator: Coordinator) -> None:
-    controller, terms = coordinator.controller, coordinator.terms
+def _log_start(coordinator: Coordinator) -> None:
+    controller, config = coordinator.controller, coordinator.agent_config
     _LOG.info(
         "mode %s: policy %s shares %s of %s",
-        terms.mode,
+        config.mode,
         controller.policy,
         format_bandwidth(controller.capacity),
-        ":".join(terms.prefixes) or "each job's working directory",
+        ":".join(config.prefixes) or "each job's working directory",
     )
-    for prefix in terms.prefixes:
-        # It may be mounted later.
+    for prefix in config.prefixes:
+        # A warning only: the folder may be mounted later.
         if not os.access(prefix, os.F_OK):
-            _LOG.warning("prefix %s: there is no such folder yet", prefix)
+            _LOG.warning("prefix %s: this folder does not exist yet", prefix)
 
 
-def _hub(settings: Settings, home: Path) -> ControlLoop:
+def _control_loop(settings: Settings, home: Path) -> ControlLoop:
     from penstock.live.control.controller import Controller  # noqa: PLC0415 - agents need no compiler
     from penstock.live.control.coordinator import Coordinator  # noqa: PLC0415
     from penstock.policies import get_policy  # noqa: PLC0415
@@ -179,11 +189,11 @@ def _hub(settings: Settings, home: Path) -> ControlLoop:
     history = History(Path(settings.state or home / "history.sqlite"))
     controller = Controller(
         policy,
-        settings.bandwidth or _NOT_YET,
+        settings.bandwidth or _NOT_MEASURED,
         settings.node_bandwidth,
         lend=settings.lend,
     )
-    terms = AgentConfig(
+    config = AgentConfig(
         mode=settings.mode,  # type: ignore[arg-type]
         prefixes=list(settings.prefixes),
         gap_s=settings.gap,
@@ -194,16 +204,17 @@ def _hub(settings: Settings, home: Path) -> ControlLoop:
     )
     partitioner = _partitioner(settings)
     stager = _stager(settings.strategy, len(partitioner.names) if partitioner else 1)
-    hub = ControlLoop(Coordinator(controller, terms, history.recall, stager), history)
-    hub.partitioner = partitioner
-    return hub
+    coordinator = Coordinator(controller, config, history.recall, stager)
+    control_loop = ControlLoop(coordinator, history)
+    control_loop.partitioner = partitioner
+    return control_loop
 
 
 def _stager(strategy: str, targets: int) -> Stager | None:
-    """Return what decides who stages and where; None if nobody ever does."""
+    """Return the stager for a strategy; None if the strategy is "none"."""
     if strategy == "none":
         return None
-    from penstock.staging import get_strategy  # noqa: PLC0415 - few need it
+    from penstock.staging import get_strategy  # noqa: PLC0415 - rarely used
 
     return Stager(get_strategy(strategy), targets)
 
@@ -212,17 +223,17 @@ def _partitioner(settings: Settings) -> Partitioner | None:
     if not settings.targets:
         return None
     if settings.users == "all":
-        # The folder of a job is its user's: we would follow any link in it.
+        # A job's folder belongs to its user, who could put any link into it.
         raise InputError(
-            "targets are given out to jobs of one's own only",
+            "can be assigned only to jobs of the user who runs the daemon",
             where="targets",
-            remedy="users = own",
+            remedy="set users = own",
         )
     return Partitioner.of(settings.targets, settings.job_folder, _LOG)
 
 
-async def _look_around(settings: Settings, agent: Agent) -> None:
-    """Look at the pages, until there was no job for long enough."""
+async def _run_agent(settings: Settings, agent: Agent) -> None:
+    """Run the agent until there was no job for `linger` seconds (0: forever)."""
     while True:
         agent.update()
         if settings.linger and time.monotonic() - agent.last_job_s > settings.linger:
@@ -230,8 +241,8 @@ async def _look_around(settings: Settings, agent: Agent) -> None:
         await agent.wait_until_due()
 
 
-async def _first(*awaited: Coroutine[Any, Any, object]) -> None:
-    """Wait for the first of several to end, and stop the others."""
+async def _wait_for_first(*awaited: Coroutine[Any, Any, object]) -> None:
+    """Wait until one of the coroutines ends, and cancel the others."""
     tasks = [asyncio.ensure_future(each) for each in awaited]
     done, others = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     for task in others:
@@ -250,36 +261,42 @@ async def _repeat(period_s: float, action: Callable[[], None]) -> None:
 
 
 def _own_folder(path: Path) -> Path:
-    """Return a folder that belongs to this user and that nobody else can write."""
+    """Make a folder, and raise `InputError` unless it belongs to this user."""
     try:
         path.mkdir(parents=True, exist_ok=True)
         status = path.lstat()
         if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
             raise InputError(
-                "is not a folder of yours", where=str(path), remedy="give --folder"
+                "is not a folder that belongs to you",
+                where=str(path),
+                remedy="give another --folder",
             )
     except OSError as error:
         raise InputError(
-            f"cannot be made: {error.strerror}", where=str(path), remedy="give --folder"
+            f"cannot be created: {error.strerror}",
+            where=str(path),
+            remedy="give another --folder",
         ) from None
     return path
 
 
 def _lock(home: Path) -> int:
-    """Hold a lock as long as the descriptor that is returned is open."""
+    """Lock the folder; the lock holds until the returned descriptor is closed."""
     path = home / "lock"
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise InputError(
-            f"cannot be made: {error.strerror}", where=str(path), remedy="give --folder"
+            f"cannot be created: {error.strerror}",
+            where=str(path),
+            remedy="give another --folder",
         ) from None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         os.close(descriptor)
         raise UnavailableError(
-            "another penstock serves here already",
+            "another penstock serve already uses this folder",
             where=str(home),
             remedy="stop it, or give another --folder",
         ) from None

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""Agents on other nodes: ZeroMQ between them and the controller, under CURVE keys.
+"""ZeroMQ between the controller and agents on other nodes, encrypted with CURVE keys.
 
-``penstock serve --make-keys FOLDER`` makes four files: ``controller.key_secret`` and
-``agent.key`` stay with the controller, ``agent.key_secret`` and ``controller.key`` go
-to the nodes. Who does not hold the agents' secret is not heard; who does not hold the
-controller's is not believed. Secrets must be readable by their owner only.
+``penstock serve --make-keys FOLDER`` creates four files: ``controller.key_secret`` and
+``agent.key`` for the controller, ``agent.key_secret`` and ``controller.key`` for the
+nodes. The controller accepts only agents that hold the agents' secret key; an agent
+accepts only the controller that holds the controller's. Only their owner may read the
+secret keys.
 
-Nothing here waits: what cannot be sent now is dropped, and said again by the heartbeat.
+Sending never blocks: a message that cannot be sent now is dropped. The next heartbeat
+shows the loss, and the agent says hello again.
 """
 
 from __future__ import annotations
@@ -47,17 +49,20 @@ __all__ = ["join", "listen", "make_keys"]
 _LOG: Final = logging.getLogger("penstock.remote")
 _HEARTBEAT_MS: Final = 1000
 _SILENCE_MS: Final = 5000
+_MAKE_KEYS: Final = "create keys with penstock serve --make-keys FOLDER"
 
 
 def make_keys(folder: str) -> None:
-    """Make the keys of a controller and of its agents."""
+    """Create the keys of a controller and of its agents in a folder."""
     path = Path(folder)
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         for name in ("controller", "agent"):
             if (path / f"{name}.key_secret").exists():
                 raise InputError(
-                    "there is a key already", where=str(path), remedy="remove it first"
+                    "already contains keys",
+                    where=str(path),
+                    remedy="remove them first, or give another folder",
                 )
             old = os.umask(0o077)
             try:
@@ -66,15 +71,15 @@ def make_keys(folder: str) -> None:
                 os.umask(old)
     except OSError as error:
         raise InputError(
-            f"no key can be made: {error.strerror}", where=folder
+            f"keys cannot be created: {error.strerror}", where=folder
         ) from None
 
 
 @asynccontextmanager
 async def listen(
-    settings: Settings, home: Path, hub: ControlLoop
+    settings: Settings, home: Path, control_loop: ControlLoop
 ) -> AsyncIterator[None]:
-    """Let agents of other nodes speak with the controller."""
+    """Connect agents of other nodes with the controller."""
     keys = _key_folder(settings, home)
     public, secret = _secret_key(keys / "controller.key_secret")
     context = zmq.asyncio.Context()
@@ -86,13 +91,13 @@ async def listen(
     socket.curve_server = True
     socket.router_handover = True
     _attach(socket.bind, settings.listen)
-    hub.remote = lambda agent, message: _send(socket, message, agent)
-    listening = asyncio.create_task(_hear_agents(socket, hub))
+    control_loop.remote = lambda agent, message: _send(socket, message, agent)
+    listening = asyncio.create_task(_receive_from_agents(socket, control_loop))
     try:
         yield
     finally:
-        hub.remote = None
-        await _ended(listening)
+        control_loop.remote = None
+        await _cancel(listening)
         guard.stop()
         context.destroy(linger=0)
 
@@ -101,7 +106,7 @@ async def listen(
 async def join(
     settings: Settings, home: Path, pages: Path, node: str
 ) -> AsyncIterator[Agent]:
-    """Be the agent of a controller on another node."""
+    """Return an agent that is connected with a controller on another node."""
     keys = _key_folder(settings, home)
     public, secret = _secret_key(keys / "agent.key_secret")
     context = zmq.asyncio.Context()
@@ -112,29 +117,32 @@ async def join(
     socket.immediate = True
     _attach(socket.connect, settings.join)
     agent = Agent(pages, lambda message: _send(socket, message), settings.journals)
-    listening = asyncio.create_task(_hear_controller(socket, agent))
+    listening = asyncio.create_task(_receive_from_controller(socket, agent))
     try:
         yield agent
     finally:
-        await _ended(listening)
+        await _cancel(listening)
         context.destroy(linger=0)
 
 
-async def _hear_agents(socket: Any, hub: ControlLoop) -> None:
+async def _receive_from_agents(socket: Any, control_loop: ControlLoop) -> None:
     complaints = Complaints(_LOG)
     while True:
         identity, *parts = await socket.recv_multipart()
         agent = identity.decode(errors="replace")
-        if agent in hub.links:
-            complaints.add(f"a second agent calls itself {agent!r}: it is not heard")
+        if agent in control_loop.links:
+            complaints.add(
+                f"a second agent calls itself {agent!r}: its messages are ignored "
+                "(give each node its own --node)"
+            )
             continue
         try:
-            hub.hear(agent, FROM_AGENT(b"".join(parts)))
+            control_loop.receive(agent, FROM_AGENT(b"".join(parts)))
         except MessageError as error:
             complaints.add(f"agent {agent!r}: {error}")
 
 
-async def _hear_controller(socket: Any, agent: Agent) -> None:
+async def _receive_from_controller(socket: Any, agent: Agent) -> None:
     complaints = Complaints(_LOG)
     while True:
         parts = await socket.recv_multipart()
@@ -149,11 +157,11 @@ async def _hear_controller(socket: Any, agent: Agent) -> None:
 def _send(socket: Any, message: Message, agent: str | None = None) -> None:
     parts = [encode(message)] if agent is None else [agent.encode(), encode(message)]
     sent = socket.send_multipart(parts, zmq.NOBLOCK)
-    # Asked for, so that a message that could not be sent is no unnoticed error.
+    # Retrieve the exception of a message that could not be sent, or asyncio logs it.
     sent.add_done_callback(lambda done: done.cancelled() or done.exception())
 
 
-async def _ended(task: asyncio.Task[None]) -> None:
+async def _cancel(task: asyncio.Task[None]) -> None:
     task.cancel()
     await asyncio.wait([task])
 
@@ -183,27 +191,28 @@ def _key_folder(settings: Settings, home: Path) -> Path:
 
 
 def _secret_key(path: Path) -> tuple[bytes, bytes]:
-    """Return public and secret key of a file that only its owner can read."""
+    """Return the public and secret key of a file; raise if others can read it."""
     public, secret = _key(path)
     if secret is None:
-        raise InputError("holds no secret key", where=str(path))
+        raise InputError("contains no secret key", where=str(path), remedy=_MAKE_KEYS)
     if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise InputError(
-            "others can read this key", where=str(path), remedy="chmod 600"
+            "other users can read this secret key",
+            where=str(path),
+            remedy=f"chmod 600 {path}",
         )
     return public, secret
 
 
 def _key(path: Path) -> tuple[bytes, bytes | None]:
-    remedy = "make keys with penstock serve --make-keys FOLDER"
+    """Return the public key of a file, and its secret key if it has one."""
     if not path.exists():
         raise InputError(
-            "is no key: there is no such file", where=str(path), remedy=remedy
+            "this key file does not exist", where=str(path), remedy=_MAKE_KEYS
         )
     try:
         return zmq.auth.load_certificate(path)
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "its content is none"
-        raise InputError(
-            f"is no key: {reason}", where=str(path), remedy=remedy
-        ) from None
+        reason = getattr(error, "strerror", None)
+        problem = f"cannot be read: {reason}" if reason else "is not a valid key file"
+        raise InputError(problem, where=str(path), remedy=_MAKE_KEYS) from None

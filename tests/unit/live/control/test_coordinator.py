@@ -49,8 +49,8 @@ class Site:
         controller = Controller(
             policy, B, rest.pop("node_bandwidth", inf), compiled=False
         )
-        terms = AgentConfig("control", ["/s"], 0.1, 0.1, LEASE, inf, reads=True)
-        self.it = Coordinator(controller, terms, **rest)
+        agent_config = AgentConfig("control", ["/s"], 0.1, 0.1, LEASE, inf, reads=True)
+        self.coordinator = Coordinator(controller, agent_config, **rest)
         self.now = 0.0
         self.rates: dict[tuple[str, str], float] = {}
         self.heard: list[tuple[str, Any]] = []
@@ -60,28 +60,30 @@ class Site:
 
     def agent(self, name: str) -> None:
         self.jobs[name] = set()
-        self.it.hear(name, AgentHello([]), self.now)
-        self.settle()
+        self.coordinator.receive(name, AgentHello([]), self.now)
+        self.decide()
 
     def join(self, agent: str, job: str, user: int = 0, **rest: Any) -> None:
         facts = {"group": "0", "nodes": 0, "volume_bytes": 0.0} | rest
         self.jobs[agent].add(job)
-        self.it.hear(agent, JobJoined(job, user, **facts), self.now)
-        self.settle()
+        self.coordinator.receive(agent, JobJoined(job, user, **facts), self.now)
+        self.decide()
 
     def part(self, agent: str, job: str) -> None:
         self.jobs[agent].discard(job)
-        self.it.hear(agent, JobLeft(job), self.now)
-        self.settle()
+        self.coordinator.receive(agent, JobLeft(job), self.now)
+        self.decide()
 
     def report(self, agent: str, job: str, volume: float, **rest: Any) -> None:
         facts = {"posts": 1, "held_up_s": 0.0, "waiting": False, "idle_s": 0.0} | rest
         counts = JobCounters(job, moved_bytes=volume, **facts)
-        self.it.hear(agent, CounterReport([counts], len(self.jobs[agent])), self.now)
-        self.settle()
+        self.coordinator.receive(
+            agent, CounterReport([counts], len(self.jobs[agent])), self.now
+        )
+        self.decide()
 
-    def settle(self) -> CoordinatorOutput:
-        outcome = self.it.settle(self.now)
+    def decide(self) -> CoordinatorOutput:
+        outcome = self.coordinator.decide(self.now)
         self.heard = outcome.messages
         self.left |= outcome.left
         self.changes += outcome.changes
@@ -94,8 +96,8 @@ class Site:
         self, question: ControllerRequest, *, user: int = 0, trusted: bool = True
     ) -> Any:
         asked = UserRequest(7, user, trusted=trusted, request=question)
-        self.it.hear("n", asked, self.now)
-        self.settle()
+        self.coordinator.receive("n", asked, self.now)
+        self.decide()
         (reply,) = (m for _, m in self.heard if isinstance(m, UserReply))
         assert reply.number == 7
         return reply.reply
@@ -126,10 +128,10 @@ def test_operations_share_and_end(site: Site) -> None:
     site.now = 2.0
     site.report("n", "0:b", 30.0, idle_s=0.25)
     assert site.rates == {("n", "0:a"): B, ("n", "0:b"): B}
-    (a, b) = site.it.controller.states(2.0)
-    assert (a.active, b.active) == (True, False)
-    # It lost half of the time until its last call.
-    assert b.lost == pytest.approx(0.375)
+    a, b = site.coordinator.controller.jobs()
+    assert (a.is_active, b.is_active) == (True, False)
+    # b lost half of the time until its last call.
+    assert b.lost_s(2.0) == pytest.approx(0.375)
 
 
 def test_rates_are_told_only_when_they_change(site: Site) -> None:
@@ -143,7 +145,7 @@ def test_volumes_are_learnt_and_hinted(site: Site) -> None:
     def volume(now: float, posts: int, base: float) -> float:
         site.now = now
         site.report("n", "0:a", base, posts=posts)
-        found = site.it.controller.state("0:a", now).volume
+        found = site.coordinator.controller.job("0:a").volume_bytes
         site.now = now + 0.5
         site.report("n", "0:a", base + 40.0, posts=posts, idle_s=0.2)
         return found
@@ -158,7 +160,7 @@ def test_volumes_are_learnt_and_hinted(site: Site) -> None:
 def test_a_volume_given_when_the_job_joins(site: Site) -> None:
     site.join("n", "0:c", volume_bytes=33.0)
     site.report("n", "0:c", 1.0)
-    assert site.it.controller.state("0:c", site.now).volume == 33.0
+    assert site.coordinator.controller.job("0:c").volume_bytes == 33.0
 
 
 def test_unused_share_is_lent_and_taken_back(site: Site) -> None:
@@ -169,7 +171,7 @@ def test_unused_share_is_lent_and_taken_back(site: Site) -> None:
         site.report("n", "0:a", 1.0 * step)
         site.report("n", "0:b", 5.0 * step, waiting=True, held_up_s=site.now)
     assert site.rates["n", "0:b"] > 80.0
-    assert site.it.status(site.now).jobs[0].lent
+    assert site.coordinator.status(site.now).jobs[0].lent
     site.now = 0.8
     site.report("n", "0:a", 9.0, waiting=True)
     assert site.rates == {("n", "0:a"): 50.0, ("n", "0:b"): 50.0}
@@ -191,11 +193,11 @@ def test_a_rate_is_split_over_the_nodes_that_are_busy() -> None:
     site.now = 0.2
     site.report("m", "0:a", 9.0, idle_s=0.1)
     assert site.rates == {("m", "0:a"): B, ("n", "0:a"): B}
-    assert site.it.controller.operates("0:a")
+    assert site.coordinator.controller.job("0:a").is_active
     site.now = 0.3
     site.report("n", "0:a", 9.0, idle_s=0.1)
-    assert not site.it.controller.operates("0:a")
-    assert site.it.status(site.now).jobs[0].operations == 1
+    assert not site.coordinator.controller.job("0:a").is_active
+    assert site.coordinator.status(site.now).jobs[0].operations == 1
 
 
 def test_a_job_has_as_many_nodes_as_agents_have_it() -> None:
@@ -203,13 +205,13 @@ def test_a_job_has_as_many_nodes_as_agents_have_it() -> None:
     site.agent("m")
     site.agent("n")
     site.join("m", "0:a")
-    assert site.it.controller.state("0:a", 0.0).cap == 10.0
+    assert site.coordinator.controller.job("0:a").cap == 10.0
     site.join("n", "0:a")
-    assert site.it.controller.state("0:a", 0.0).cap == 20.0
+    assert site.coordinator.controller.job("0:a").cap == 20.0
     site.part("m", "0:a")
-    assert site.it.controller.state("0:a", 0.0).cap == 10.0
+    assert site.coordinator.controller.job("0:a").cap == 10.0
     site.join("n", "0:b", nodes=7)
-    assert site.it.controller.state("0:b", 0.0).cap == 70.0
+    assert site.coordinator.controller.job("0:b").cap == 70.0
 
 
 def test_a_job_leaves_with_its_last_node(site: Site) -> None:
@@ -217,17 +219,17 @@ def test_a_job_leaves_with_its_last_node(site: Site) -> None:
     site.now = 3.0
     site.part("n", "0:a")
     assert site.left["0:a"] == JobHistory(0.0, iterations=0)
-    assert "0:a" not in site.it.controller
+    assert "0:a" not in site.coordinator.controller
     site.part("n", "0:a")
     site.part("n", "0:nobody")
 
 
 def test_the_past_is_recalled() -> None:
-    site = Site(recall={"0:a": JobHistory(-50.0, lost=5.0)}.get)
+    site = Site(recall={"0:a": JobHistory(-50.0, lost_s=5.0)}.get)
     site.agent("n")
     site.join("n", "0:a")
-    assert site.it.controller.state("0:a", 0.0).age == 50.0
-    assert site.it.pasts(0.0) == {"0:a": JobHistory(-50.0, lost=5.0)}
+    assert site.coordinator.controller.job("0:a").age_s(0.0) == 50.0
+    assert site.coordinator.histories(0.0) == {"0:a": JobHistory(-50.0, lost_s=5.0)}
 
 
 # --- Agents that come and go ----------------------------------------------------------
@@ -235,8 +237,8 @@ def test_the_past_is_recalled() -> None:
 
 def test_an_unknown_agent_must_say_hello() -> None:
     site = Site()
-    site.it.hear("n", CounterReport([], 0), 0.0)
-    site.settle()
+    site.coordinator.receive("n", CounterReport([], 0), 0.0)
+    site.decide()
     assert site.heard == [("n", RequestHello())]
     site.agent("n")
     assert isinstance(site.heard[0][1], AgentConfig)
@@ -244,19 +246,19 @@ def test_an_unknown_agent_must_say_hello() -> None:
 
 def test_the_coordinator_gives_signs_of_life(site: Site) -> None:
     site.now = LEASE / 3.0
-    site.it.hear("n", CounterReport([], 2), site.now)
-    site.settle()
+    site.coordinator.receive("n", CounterReport([], 2), site.now)
+    site.decide()
     assert site.heard == [("n", Grants({}))]
 
 
 def test_a_message_that_was_lost_is_found_out(site: Site) -> None:
-    site.it.hear("n", CounterReport([], 5), site.now)
-    site.settle()
+    site.coordinator.receive("n", CounterReport([], 5), site.now)
+    site.decide()
     assert ("n", RequestHello()) in site.heard
     # The agent says what it has: b is gone.
-    site.it.hear("n", AgentHello(["0:a"]), site.now)
-    site.it.hear("n", JobJoined("0:a", 0, "0", 0, 0.0), site.now)
-    site.settle()
+    site.coordinator.receive("n", AgentHello(["0:a"]), site.now)
+    site.coordinator.receive("n", JobJoined("0:a", 0, "0", 0, 0.0), site.now)
+    site.decide()
     assert list(site.left) == ["0:b"]
     # And what its page may grant is not known, so it is said again.
     assert site.rates["n", "0:a"] == B
@@ -264,14 +266,14 @@ def test_a_message_that_was_lost_is_found_out(site: Site) -> None:
 
 def test_an_agent_that_is_silent_for_long_is_gone(site: Site) -> None:
     site.now = 3.0 * LEASE + 0.1
-    site.settle()
+    site.decide()
     assert set(site.left) == {"0:a", "0:b"}
-    assert site.it.status(site.now).agents == []
+    assert site.coordinator.status(site.now).agents == []
 
 
 def test_counts_of_a_job_that_never_joined_are_ignored(site: Site) -> None:
     site.report("n", "0:stranger", 5.0)
-    assert "0:stranger" not in site.it.controller
+    assert "0:stranger" not in site.coordinator.controller
 
 
 # --- Questions ------------------------------------------------------------------------
@@ -294,7 +296,7 @@ def test_status(site: Site) -> None:
     assert (a.job_name, a.user, a.nodes) == ("a", 0, ["n"])
     assert (a.active, a.waiting, a.grant, a.achieved) == (True, True, B, 60.0)
     assert (a.demanded, a.moved_bytes, a.held_up_s) == (B, 60.0, 0.5)
-    assert a.why.startswith("a has 100 B/s, all that it can use")
+    assert a.why.startswith("a may draw 100 B/s, all that it can use")
     assert (b.active, b.grant, b.achieved) == (False, B, 0.0)
 
 
@@ -307,11 +309,11 @@ def test_users_see_only_their_own_jobs(site: Site) -> None:
     status = site.ask(GetStatus(), user=7, trusted=False)
     assert [line.job_name for line in status.jobs] == ["c"]
     words = site.ask(ExplainJob("c"), user=7, trusted=False).text
-    assert "another user's job 100 B/s" in words
+    assert "another user's job with 100 B/s" in words
     assert " a " not in words
     refused = site.ask(ExplainJob("a"), user=7, trusted=False)
     assert refused.reason.startswith("there is no job 'a'")
-    assert "a 100 B/s (yield" in site.ask(ExplainJob("7:c")).text
+    assert "a with 100 B/s (yield" in site.ask(ExplainJob("7:c")).text
 
 
 @pytest.mark.parametrize(
@@ -323,8 +325,8 @@ def test_only_the_trusted_may_change_anything(
 ) -> None:
     refused = site.ask(question, trusted=False)
     assert isinstance(refused, Refused)
-    assert refused.reason.startswith("only root and whoever runs the controller")
-    assert site.it.terms.mode == "control"
+    assert refused.reason.startswith("only root and the user who runs the controller")
+    assert site.coordinator.agent_config.mode == "control"
     assert site.changes == []
 
 
@@ -385,16 +387,16 @@ def test_off_and_on(site: Site) -> None:
     site.report("n", "0:a", 1.0)
     assert site.ask(SetMode("off")).text == "control is off"
     assert any(isinstance(m, AgentConfig) and m.mode == "off" for _, m in site.heard)
-    assert not site.it.controller.operates("0:a")
+    assert not site.coordinator.controller.job("0:a").is_active
     assert "switched off" in site.ask(ExplainJob("a")).text
     site.now = 1.0
     site.report("n", "0:a", 1.0)
-    assert not site.it.controller.operates("0:a")
+    assert not site.coordinator.controller.job("0:a").is_active
     assert site.ask(SetMode("control")).text == "control is on"
     site.report("n", "0:a", 2.0)
-    assert site.it.controller.operates("0:a")
+    assert site.coordinator.controller.job("0:a").is_active
     site.ask(SetMode("dry-run"))
-    assert site.ask(ExplainJob("a")).text.startswith("This is a dry run")
+    assert site.ask(ExplainJob("a")).text.startswith("Dry run: no call is held up")
 
 
 # --- Volumes that are sure ------------------------------------------------------------
@@ -407,20 +409,20 @@ def test_an_operation_of_sure_volume_is_looked_at_when_it_should_be_complete() -
     site.join("n", "0:b", volume_bytes=80.0)
     site.report("n", "0:a", 0.0)
     site.report("n", "0:b", 0.0)
-    assert site.settle().wake == pytest.approx(0.5)
+    assert site.decide().wake == pytest.approx(0.5)
     site.now = 0.5
-    site.settle()
+    site.decide()
     assert site.heard == [("n", RequestReport(["0:a"]))]
     # Its last call is still being paid for: it is neither over nor put back.
     site.report("n", "0:a", 50.0, waiting=True)
-    assert site.it.controller.operates("0:a")
+    assert site.coordinator.controller.job("0:a").is_active
     assert site.rates == {("n", "0:a"): B, ("n", "0:b"): 0.0}
-    assert 0.5 < site.settle().wake < 0.52
+    assert 0.5 < site.decide().wake < 0.52
     site.now = 0.51
-    site.settle()
+    site.decide()
     assert site.heard == [("n", RequestReport(["0:a"]))]
     site.report("n", "0:a", 50.0, idle_s=0.002)
-    assert not site.it.controller.operates("0:a")
+    assert not site.coordinator.controller.job("0:a").is_active
     assert site.rates == {("n", "0:a"): B, ("n", "0:b"): B}
 
 
@@ -431,10 +433,10 @@ def test_what_follows_a_sure_volume_is_another_operation() -> None:
     site.report("n", "0:a", 10.0)
     site.now = 1.0
     site.report("n", "0:a", 60.0, idle_s=0.001)
-    assert site.it.status(site.now).jobs[0].operations == 1
+    assert site.coordinator.status(site.now).jobs[0].operations == 1
     site.now = 1.1
     site.report("n", "0:a", 70.0, idle_s=0.001)
-    assert site.it.controller.operates("0:a")
+    assert site.coordinator.controller.job("0:a").is_active
 
 
 def test_progress_of_a_sure_volume_does_not_change_it() -> None:
@@ -444,10 +446,10 @@ def test_progress_of_a_sure_volume_does_not_change_it() -> None:
     site.report("n", "0:a", 0.0)
     site.now = 6.0
     # It should be complete, but was slower.
-    site.settle()
+    site.decide()
     site.report("n", "0:a", 100.0)
-    state = site.it.controller.state("0:a", site.now)
-    assert (state.volume, state.remaining) == (500.0, 400.0)
+    job = site.coordinator.controller.job("0:a")
+    assert (job.volume_bytes, job.remaining_bytes(site.now)) == (500.0, 400.0)
 
 
 # --- Jobs of a batch system, users who lie --------------------------------------------
@@ -458,17 +460,17 @@ def test_a_registered_job_has_its_nodes_at_once() -> None:
     for agent in ("n1", "n2"):
         site.agent(agent)
     site.join("n1", "7:17", 7)
-    assert site.it.controller.state("7:17", site.now).cap == 10.0
+    assert site.coordinator.controller.job("7:17").cap == 10.0
     for agent in ("n1", "n2"):
         site.join(agent, "7:17", 7, group="physics", nodes=4)
-    assert site.it.controller.state("7:17", site.now).cap == 40.0
-    assert len(site.it.status(site.now).jobs) == 1
+    assert site.coordinator.controller.job("7:17").cap == 40.0
+    assert len(site.coordinator.status(site.now).jobs) == 1
 
 
 def test_a_name_that_is_anothers_key_is_in_nobodys_way(site: Site) -> None:
     site.join("n", "7:0:a", 7)
     assert site.ask(SetLimit("0:a", 5.0)) == TextAnswer("a gets 5 B/s at most")
-    assert site.it.controller.state("0:a", site.now).limit == 5.0
+    assert site.coordinator.controller.job("0:a").limit == 5.0
     assert site.ask(ExplainJob("0:a"), user=7, trusted=False).text.startswith(
         "0:a does"
     )
@@ -477,19 +479,23 @@ def test_a_name_that_is_anothers_key_is_in_nobodys_way(site: Site) -> None:
 def test_a_predictor_is_believed_unless_volumes_repeat(site: Site) -> None:
     for number, volume in enumerate((100.0, 300.0, 200.0), 1):
         site.now += 10.0
-        before = 0.0 if number == 1 else site.it._jobs["0:a"].counts["n"].moved_bytes
+        before = (
+            0.0
+            if number == 1
+            else site.coordinator._jobs["0:a"].counters["n"].moved_bytes
+        )
         site.report("n", "0:a", before, posts=number)
         site.now += 1.0
         site.report("n", "0:a", before + volume, posts=number, idle_s=0.5)
-        assert len(site.it.operations("0:a")) == number
-    begin, end, volume = site.it.operations("0:a")[-1]
+        assert len(site.coordinator.operations("0:a")) == number
+    begin, end, volume = site.coordinator.operations("0:a")[-1]
     assert (end - begin, volume) == (0.5, 200.0)
-    site.it.expect("0:a", 777.0)
-    site.it.expect("0:nobody", 1.0)
+    site.coordinator.expect("0:a", 777.0)
+    site.coordinator.expect("0:nobody", 1.0)
     site.now += 10.0
     site.report("n", "0:a", 600.0, posts=4)
-    assert site.it.controller.state("0:a", site.now).volume == 777.0
-    assert site.it.operations("0:nobody") == []
+    assert site.coordinator.controller.job("0:a").volume_bytes == 777.0
+    assert site.coordinator.operations("0:nobody") == []
 
 
 _NUMBERS = st.integers(0, 2**64 - 1)
@@ -521,8 +527,8 @@ def test_who_lies_of_its_own_job_takes_nothing_from_others(
     for lie, wait in lies:
         site.now += wait
         moved += 1.0
-        site.it.hear("n", CounterReport([lie], 2), site.now)
+        site.coordinator.receive("n", CounterReport([lie], 2), site.now)
         site.report("n", "0:honest", moved, waiting=True)
-        assert site.it.controller.operates("0:honest")
+        assert site.coordinator.controller.job("0:honest").is_active
         assert B / 2.0 <= site.rates["n", "0:honest"] <= B
-    assert not site.it.status(site.now).faults
+    assert not site.coordinator.status(site.now).faults

@@ -40,30 +40,32 @@ class Node:
     """A node with jobs a and b, and what its agent was told."""
 
     def __init__(self, strategy: str, targets: int = 1) -> None:
-        terms = AgentConfig("control", ["/s"], 0.1, 0.1, 3.0, B, reads=True)
+        agent_config = AgentConfig("control", ["/s"], 0.1, 0.1, 3.0, B, reads=True)
         stager = Stager(get_strategy(strategy), targets)
         controller = Controller("fair-share", B, compiled=False)
-        self.it = Coordinator(controller, terms, stager=stager)
+        self.coordinator = Coordinator(controller, agent_config, stager=stager)
         self.now = 0.0
         self.rates: dict[str, float] = {}
         self.stages: dict[str, bool] = {}
-        self.moved: dict[str, tuple[int, ...]] = {}
-        self.it.hear("n", AgentHello([]), self.now)
+        self.retargeted: dict[str, tuple[int, ...]] = {}
+        self.coordinator.receive("n", AgentHello([]), self.now)
         for job in "ab":
-            self.it.hear("n", JobJoined(f"0:{job}", 0, "0", 1, 1000.0), self.now)
-        self.settle()
+            self.coordinator.receive(
+                "n", JobJoined(f"0:{job}", 0, "0", 1, 1000.0), self.now
+            )
+        self.decide()
 
     def report(self, job: str, volume: float, staged: float = 0.0, **rest: Any) -> None:
         facts = {"posts": 1, "held_up_s": 0.0, "waiting": False, "idle_s": 0.0} | rest
         counts = JobCounters(
             f"0:{job}", moved_bytes=volume, staged_bytes=staged, **facts
         )
-        self.it.hear("n", CounterReport([counts], 2), self.now)
-        self.settle()
+        self.coordinator.receive("n", CounterReport([counts], 2), self.now)
+        self.decide()
 
-    def settle(self) -> None:
-        outcome = self.it.settle(self.now)
-        self.moved |= outcome.moved
+    def decide(self) -> None:
+        outcome = self.coordinator.decide(self.now)
+        self.retargeted |= outcome.retargeted
         for _, message in outcome.messages:
             if isinstance(message, Grants):
                 self.rates |= message.rates
@@ -101,8 +103,8 @@ def test_drains_in_the_background_get_what_is_left() -> None:
     assert node.stages == {"0:b": True}
     assert node.rates["0:b"] <= HELD
     node.now = 2.0
-    node.it.hear("n", JobLeft("0:a"), node.now)
-    node.settle()
+    node.coordinator.receive("n", JobLeft("0:a"), node.now)
+    node.decide()
     assert node.rates["0:b"] == B
 
 
@@ -137,9 +139,9 @@ def test_an_agent_that_comes_back_is_told_again() -> None:
     node.report("b", 0.0, staged=50.0)
     node.stages.clear()
     node.now = 1.0
-    node.it.hear("n", AgentHello(["0:a", "0:b"]), node.now)
-    node.it.hear("n", JobJoined("0:b", 0, "0", 1, 0.0), node.now)
-    node.settle()
+    node.coordinator.receive("n", AgentHello(["0:a", "0:b"]), node.now)
+    node.coordinator.receive("n", JobJoined("0:b", 0, "0", 1, 0.0), node.now)
+    node.decide()
     node.report("b", 0.0, staged=60.0)
     assert node.stages == {"0:b": True}
 
@@ -149,37 +151,42 @@ def test_it_is_explained() -> None:
     node.report("a", 10.0)
     node.report("b", 0.0, staged=50.0)
     asked = UserRequest(1, 0, trusted=True, request=ExplainJob("b"))
-    answer = node.it.answer(asked, node.now)
+    answer = node.coordinator.answer(asked, node.now)
     text = str(answer)
-    assert "Strategy 2a: it stages its writes, 50 B are staged" in text
-    assert "is not drained now" in text
-    assert [line.staged_bytes for line in node.it.status(node.now).jobs] == [0.0, 50.0]
+    assert (
+        "Strategy 2a: its writes go to its journals; 50 B in its journals have to wait"
+        in text
+    )
+    assert [line.staged_bytes for line in node.coordinator.status(node.now).jobs] == [
+        0.0,
+        50.0,
+    ]
 
 
 def test_a_static_partition_is_made_at_once() -> None:
     node = Node("3a", targets=2)
-    assert node.moved == {"a": (0,), "b": (1,)}
+    assert node.retargeted == {"a": (0,), "b": (1,)}
     assert node.stages == {}
 
 
 def test_a_dynamic_partition_follows_the_phases() -> None:
     node = Node("3b", targets=2)
-    assert node.moved == {"a": (0, 1), "b": (0, 1)}
+    assert node.retargeted == {"a": (0, 1), "b": (0, 1)}
     node.report("a", 10.0)
     node.report("b", 10.0)
-    assert node.moved == {"a": (0,), "b": (1,)}
+    assert node.retargeted == {"a": (0,), "b": (1,)}
     node.now = 1.0
     node.report("a", 110.0, idle_s=1.0)
-    assert node.moved["b"] == (0, 1)
+    assert node.retargeted["b"] == (0, 1)
 
 
 def test_a_strategy_that_cannot_serve_holds_nobody_up() -> None:
     node = Node("3a", targets=1)
     node.report("a", 10.0)
     node.report("b", 10.0)
-    assert node.moved == {}
+    assert node.retargeted == {}
     assert node.rates["0:a"] == node.rates["0:b"] == B / 2
-    (fault,) = node.it.status(node.now).faults
+    (fault,) = node.coordinator.status(node.now).faults
     assert "target" in fault
 
 
@@ -187,7 +194,7 @@ def test_what_is_staged_is_drained_though_the_strategy_fails() -> None:
     node = Node("3a", targets=1)
     node.report("a", 10.0, staged=5.0)
     node.report("b", 10.0)
-    assert node.it.status(node.now).faults
+    assert node.coordinator.status(node.now).faults
     assert node.rates["0:a"] == node.rates["0:b"] == B / 2
 
 

@@ -1,68 +1,79 @@
 # SPDX-License-Identifier: MIT
-"""Why a job has what it has, in words; `test_controller` has the usual cases."""
+"""A job in the controller reads the engine's columns."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import inf
 
-from penstock.live.control.jobs import JobHistory, JobState, by_rate, explain
+import pytest
 
-STATE = JobState(
-    job="7:a",
-    user="7",
-    group="7",
-    nodes=1,
-    cap=100.0,
-    limit=inf,
-    active=True,
-    rate=50.0,
-    frugal=False,
-    waits=4.0,
-    volume=1000.0,
-    remaining=500.0,
-    completion=14.0,
-    release=0.0,
-    age=10.0,
-    lost=2.0,
-    iterations=1,
-    iteration_time=3.0,
-)
+from penstock.live.control.controller import Controller
+from penstock.live.control.jobs import JobHistory, by_rate
+from support.controllers import B, controller_with
 
 
-def others(count: int) -> list[JobState]:
-    """Return active jobs of different rates."""
-    return [replace(STATE, job=f"8:o{n}", rate=float(n)) for n in range(count)]
+def test_a_job_without_an_operation() -> None:
+    controller = controller_with("fair-share", "a")
+    job = controller.job("a")
+    assert (job.cap, job.grant, job.rate, job.usable) == (B, B, 0.0, B)
+    assert (job.volume_bytes, job.remaining_bytes(9.0), job.since_post_s(9.0)) == (
+        0.0,
+        0.0,
+        0.0,
+    )
+    assert job.completion_s == inf
+    assert not job.is_frugal
+    assert job.history(9.0) == JobHistory(0.0)
 
 
-def test_what_it_has_done() -> None:
-    assert STATE.past == JobHistory(0.0, 2.0, 1, 3.0)
-    assert STATE.progress_yield == 0.8
-    assert replace(STATE, age=0.0, lost=0.0).progress_yield == 1.0
+def test_a_job_with_an_operation() -> None:
+    controller = controller_with("fcfs", "a", "b")
+    controller.post("a", 2.0, 300.0)
+    controller.post("b", 2.0, 300.0)
+    controller.decide(2.0)
+    a, b = controller.jobs()
+    assert (a.rate, a.grant, b.rate, b.grant) == (B, B, 0.0, 0.0)
+    assert (a.remaining_bytes(3.0), b.remaining_bytes(3.0)) == (200.0, 300.0)
+    assert (a.completion_s, b.completion_s) == (5.0, inf)
+    assert (a.since_post_s(3.0), b.lost_s(4.0)) == (1.0, 2.0)
+
+
+def test_the_record_shows_the_present_when_columns_grow() -> None:
+    """The columns move to new memory when all numbers are taken."""
+    controller = controller_with("fair-share", "first")
+    job = controller.job("first")
+    for number in range(100):
+        controller.register(str(number), 0.0)
+    controller.post("first", 1.0, 50.0)
+    controller.decide(1.0)
+    assert (job.rate, job.volume_bytes) == (B, 50.0)
+
+
+def test_the_yield_at_the_release_is_1() -> None:
+    controller = controller_with("fair-share", "a")
+    assert controller.job("a").progress_yield(0.0) == 1.0
+
+
+def test_history_survives_a_second_registration() -> None:
+    first = controller_with("fcfs", "a", "b")
+    for job_key in ("a", "b"):
+        first.post(job_key, 1.0, 100.0)
+    first.decide(1.0)
+    first.complete("a", 2.0)
+    first.decide(2.0)
+    first.complete("b", 3.0)
+    history = first.job("b").history(3.0)
+    assert history == JobHistory(0.0, lost_s=1.0, iterations=1, iteration_time_s=2.0)
+    second = Controller("fcfs", B, compiled=False)
+    second.register("b", 5.0, history=history)
+    assert second.job("b").history(5.0) == history
+    assert second.job("b").progress_yield(5.0) == pytest.approx(0.8)
 
 
 def test_by_rate() -> None:
-    states = [*others(3), replace(STATE, active=False)]
-    assert [state.rate for state in by_rate(states)] == [2.0, 1.0, 0.0]
-
-
-def test_at_most_three_are_named() -> None:
-    words = explain(STATE, by_rate([*others(7), STATE]), "set-10", str)
-    assert "8:o6 6 B/s (yield 0.800), 8:o5 5 B/s" in words
-    assert "and 3 more." in words
-
-
-def test_strangers_are_not_named() -> None:
-    def name(job: str) -> str | None:
-        return "mine" if job == STATE.job else None
-
-    words = explain(STATE, by_rate([*others(2), STATE]), "set-10", name)
-    assert words.startswith("mine has 50 B/s, 50% of the 100 B/s that it can use")
-    assert "Served besides: another user's job 1 B/s." in words
-    assert "8:" not in words
-
-
-def test_who_lends() -> None:
-    words = explain(replace(STATE, frugal=True), [STATE], "fcfs")
-    assert "it drew less than it was granted, so the rest is lent" in words
-    assert "Served besides" not in words
+    controller = controller_with("fair-share", *"abcd")
+    for job_key, limit in (("a", 10.0), ("b", 30.0), ("c", 20.0)):
+        controller.set_limit(job_key, limit, 0.0)
+        controller.post(job_key, 0.0, 1e4)
+    controller.decide(0.0)
+    assert [job.key for job in by_rate(controller.jobs())] == ["b", "c", "a"]

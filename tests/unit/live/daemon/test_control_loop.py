@@ -1,69 +1,298 @@
 # SPDX-License-Identifier: MIT
-"""What is heard and the decision on it have one time: ties of the model stay ties."""
+"""The main loop: one time and one decision per turn, and no error stops it."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
 from math import inf
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from penstock.live.control.coordinator import CoordinatorOutput
-from penstock.live.daemon import control_loop as hub
+from penstock.live.control.controller import Controller
+from penstock.live.control.coordinator import Coordinator, CoordinatorOutput
+from penstock.live.control.jobs import JobHistory
+from penstock.live.daemon import control_loop as module
 from penstock.live.daemon.control_loop import ControlLoop
-from penstock.live.wire.messages import AgentHello
-from support.waiting import LIMIT_S
+from penstock.live.daemon.history import History
+from penstock.live.wire.messages import (
+    AgentConfig,
+    AgentHello,
+    CounterReport,
+    Grants,
+    JobJoined,
+    JobLeft,
+    SetBandwidth,
+    UserRequest,
+)
+from support.waiting import until_async
+
+# --- Turns ----------------------------------------------------------------------------
 
 
-class _Times:
-    """A coordinator that only notes when it is told something."""
+class _Recorder:
+    """Stands for a coordinator: records the times at which it is called."""
 
-    def __init__(self) -> None:
-        self.heard: list[float] = []
-        self.settled: list[float] = []
-        self.failing: set[int] = set()
+    def __init__(self, wakes: list[float] | None = None) -> None:
+        self.received: list[float] = []
+        self.decided: list[float] = []
+        self.failing_decisions: set[int] = set()
+        self.failing_messages: set[int] = set()
+        self._wakes = wakes or []
 
-    def hear(self, _agent: str, _message: AgentHello, now: float) -> None:
-        self.heard.append(now)
-
-    def settle(self, now: float) -> CoordinatorOutput:
-        self.settled.append(now)
-        if len(self.settled) in self.failing:
+    def receive(self, _agent: str, _message: AgentHello, now: float) -> None:
+        self.received.append(now)
+        if len(self.received) in self.failing_messages:
             raise ZeroDivisionError
-        return CoordinatorOutput([], inf, {}, set())
+
+    def decide(self, now: float) -> CoordinatorOutput:
+        self.decided.append(now)
+        if len(self.decided) in self.failing_decisions:
+            raise ZeroDivisionError
+        return CoordinatorOutput(wake=now + self._wakes.pop(0) if self._wakes else inf)
 
 
-def test_messages_and_their_decision_have_one_time() -> None:
-    times: Any = _Times()
+def _is_longer(values: list[float], length: int) -> bool:
+    return len(values) > length
 
-    async def run() -> None:
-        it = ControlLoop(times, None)
+
+def run_with(
+    recorder: _Recorder, act: Callable[[ControlLoop], Awaitable[None]]
+) -> None:
+    """Run `act` with a loop that drives a recorder."""
+
+    async def running() -> None:
+        coordinator: Any = recorder
+        loop = ControlLoop(coordinator, None)
+        loop.start()
+        try:
+            await act(loop)
+        finally:
+            loop.close()
+
+    asyncio.run(running())
+
+
+def test_messages_and_their_decision_have_the_same_time() -> None:
+    recorder = _Recorder()
+
+    async def act(loop: ControlLoop) -> None:
         for _ in range(2):
-            it.hear("a", AgentHello([]))
-            it.hear("b", AgentHello([]))
-            await asyncio.sleep(0.01)
-        it.close()
+            loop.receive("a", AgentHello([]))
+            loop.receive("b", AgentHello([]))
+            turns = len(recorder.decided)
+            await until_async(partial(_is_longer, recorder.decided, turns))
 
-    asyncio.run(run())
-    first, second = times.settled
-    assert times.heard == [first, first, second, second]
+    run_with(recorder, act)
+    first, second = recorder.decided
+    assert recorder.received == [first, first, second, second]
     assert first < second
 
 
-def test_a_decision_that_is_lost_is_taken_again(
+def test_the_loop_wakes_when_the_coordinator_wants_to_be_woken() -> None:
+    recorder = _Recorder(wakes=[0.01, 0.02])
+
+    async def act(loop: ControlLoop) -> None:
+        loop.receive("a", AgentHello([]))
+        await until_async(lambda: len(recorder.decided) == 3)
+
+    run_with(recorder, act)
+    first, second, third = recorder.decided
+    assert second >= first + 0.01
+    assert third >= second + 0.02
+
+
+def test_without_messages_and_wake_there_is_no_turn() -> None:
+    recorder = _Recorder()
+
+    async def act(_loop: ControlLoop) -> None:
+        for _ in range(100):
+            await asyncio.sleep(0)
+
+    run_with(recorder, act)
+    assert recorder.decided == []
+
+
+def test_a_decision_that_fails_is_taken_again(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(hub, "_AGAIN_S", 0.001)
-    times: Any = _Times()
-    times.failing = {1, 2}
+    monkeypatch.setattr(module, "_RETRY_S", 0.001)
+    recorder = _Recorder()
+    recorder.failing_decisions = {1, 2}
 
-    async def run() -> None:
-        it = ControlLoop(times, None)
-        it.hear("a", AgentHello([]))
-        while len(times.settled) < 3:
-            await asyncio.sleep(0.001)
-        it.close()
+    async def act(loop: ControlLoop) -> None:
+        loop.receive("a", AgentHello([]))
+        await until_async(lambda: len(recorder.decided) == 3)
 
-    asyncio.run(asyncio.wait_for(run(), LIMIT_S))
-    assert [record.message for record in caplog.records] == ["a decision was lost"] * 2
+    run_with(recorder, act)
+    failed = "a turn of the control loop failed"
+    assert [record.message for record in caplog.records] == [failed] * 2
+    assert "ZeroDivisionError" in caplog.text
+
+
+@pytest.mark.parametrize("failing", [1, 2, 3])
+def test_a_message_that_fails_is_lost_and_no_other(
+    failing: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The decision follows at once: the time for a retry never comes."""
+    monkeypatch.setattr(module, "_RETRY_S", inf)
+    recorder = _Recorder()
+    recorder.failing_messages = {failing}
+
+    async def act(loop: ControlLoop) -> None:
+        for agent in ("a", "b", "c"):
+            loop.receive(agent, AgentHello([]))
+        await until_async(lambda: recorder.decided)
+
+    run_with(recorder, act)
+    assert len(recorder.received) == 3
+    assert len(recorder.decided) == 1
+
+
+def test_messages_sent_during_a_turn_belong_to_the_next_one() -> None:
+    class Echo(_Recorder):
+        def decide(self, now: float) -> CoordinatorOutput:
+            output = super().decide(now)
+            if len(self.decided) == 1:
+                output.messages.append(("n", Grants({})))
+            return output
+
+    recorder = Echo()
+
+    async def act(loop: ControlLoop) -> None:
+        loop.links["n"] = lambda _: loop.receive("n", AgentHello([]))
+        loop.receive("n", AgentHello([]))
+        await until_async(lambda: len(recorder.decided) == 2)
+
+    run_with(recorder, act)
+    assert recorder.received == recorder.decided
+
+
+# --- With a coordinator ---------------------------------------------------------------
+
+
+def with_agent(
+    history: History | None, act: Callable[[ControlLoop, list[Any]], Awaitable[None]]
+) -> None:
+    """Run `act` with a loop that knows an agent "n", and the messages sent to it."""
+
+    async def running() -> None:
+        controller = Controller("fair-share", 100.0, compiled=False)
+        config = AgentConfig("control", [], 0.1, 0.1, 3.0, inf, reads=True)
+        recall = history.recall if history else lambda _: None
+        loop = ControlLoop(Coordinator(controller, config, recall), history)
+        sent: list[Any] = []
+        loop.links["n"] = sent.append
+        loop.receive("n", AgentHello([]))
+        loop.start()
+        try:
+            await act(loop, sent)
+        finally:
+            loop.close()
+
+    asyncio.run(running())
+
+
+def test_messages_that_arrive_together_are_one_decision() -> None:
+    async def act(loop: ControlLoop, sent: list[Any]) -> None:
+        for job_key in ("0:a", "0:b"):
+            loop.receive("n", JobJoined(job_key, 0, "0", 0, 0.0))
+        assert sent == []
+        await until_async(lambda: sent)
+        config = loop.coordinator.agent_config
+        assert sent == [config, Grants({"0:a": 100.0, "0:b": 100.0})]
+
+    with_agent(None, act)
+
+
+def test_an_error_in_the_coordinator_costs_one_message(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def act(loop: ControlLoop, sent: list[Any]) -> None:
+        joined = loop.coordinator._job_joined
+
+        def broken(agent: str, message: JobJoined, now: float) -> None:
+            if message.job_key == "0:a":
+                raise ZeroDivisionError
+            joined(agent, message, now)
+
+        monkeypatch.setattr(loop.coordinator, "_job_joined", broken)
+        for job_key in ("0:a", "0:b"):
+            loop.receive("n", JobJoined(job_key, 0, "0", 0, 0.0))
+        await until_async(lambda: len(sent) == 2)
+        assert sent[-1] == Grants({"0:b": 100.0})
+
+    with_agent(None, act)
+
+
+def test_messages_to_an_unknown_agent_are_dropped() -> None:
+    async def act(loop: ControlLoop, sent: list[Any]) -> None:
+        loop.receive("elsewhere", CounterReport([], 0))
+        await until_async(lambda: sent)
+        assert [type(message) for message in sent] == [AgentConfig]
+
+    with_agent(None, act)
+
+
+def test_messages_to_other_nodes_go_to_the_remote_link() -> None:
+    remote: list[str] = []
+
+    async def act(loop: ControlLoop, _sent: list[Any]) -> None:
+        loop.remote = lambda agent, message: remote.append(agent)
+        loop.receive("elsewhere", AgentHello([]))
+        await until_async(lambda: remote)
+
+    with_agent(None, act)
+    assert remote == ["elsewhere"]
+
+
+def test_the_histories_of_jobs_that_leave_are_saved(tmp_path: Path) -> None:
+    history = History(tmp_path / "h.sqlite", now=lambda: 50.0, wall=lambda: 1e9)
+
+    async def act(loop: ControlLoop, sent: list[Any]) -> None:
+        loop.receive("n", JobJoined("0:a", 0, "0", 0, 0.0))
+        loop.receive("n", JobLeft("0:a"))
+        await until_async(lambda: sent)
+
+    with_agent(history, act)
+    again = History(tmp_path / "h.sqlite", now=lambda: 50.0, wall=lambda: 1e9)
+    assert isinstance(again.recall("0:a"), JobHistory)
+    again.close()
+
+
+def test_operations_that_end_are_given_to_the_predictor(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[tuple[str, object]] = []
+
+    async def act(loop: ControlLoop, _sent: list[Any]) -> None:
+        output = CoordinatorOutput(ended={"0:a"})
+        monkeypatch.setattr(loop.coordinator, "decide", lambda _: output)
+        loop.predict = lambda job_key, operations: asked.append((job_key, operations))
+        loop.receive("n", AgentHello([]))
+        await until_async(lambda: asked)
+
+    with_agent(None, act)
+    assert asked == [("0:a", [])]
+
+
+def test_another_thread_reads_the_status() -> None:
+    async def act(loop: ControlLoop, _sent: list[Any]) -> None:
+        status = await asyncio.to_thread(loop.status_reader())
+        assert status.policy == "fair-share"
+
+    with_agent(None, act)
+
+
+def test_a_change_by_an_operator_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async def act(loop: ControlLoop, sent: list[Any]) -> None:
+        loop.receive("n", UserRequest(1, 1000, True, SetBandwidth(40.0)))
+        await until_async(lambda: sent)
+
+    with caplog.at_level(logging.INFO, "penstock.serve"):
+        with_agent(None, act)
+    assert caplog.messages == ["user 1000: 40 B/s are shared"]

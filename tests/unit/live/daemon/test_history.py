@@ -57,10 +57,10 @@ def test_the_last_one_counts(tmp_path: Path) -> None:
 def test_a_clock_that_was_set_back(tmp_path: Path) -> None:
     path = tmp_path / "h.sqlite"
     first = history(path)
-    first.save({"0:a": JobHistory(40.0, lost=50.0)})
+    first.save({"0:a": JobHistory(40.0, lost_s=50.0)})
     first.close()
     second = history(path, now=100.0, wall=1e9 - 1e6)
-    assert second.recall("0:a") == JobHistory(100.0, lost=0.0)
+    assert second.recall("0:a") == JobHistory(100.0, lost_s=0.0)
     second.close()
 
 

@@ -24,13 +24,13 @@ def status() -> StatusDocument:
     """Return a status with one job that has moved 60 bytes."""
     terms = AgentConfig("control", [], 0.1, 0.1, 3.0, 1.0, reads=True)
     it = Coordinator(Controller("fcfs", 100.0, compiled=False), terms)
-    it.hear("n", AgentHello([]), 0.0)
-    it.hear("n", JobJoined("7:a", 7, "7", 0, 0.0), 0.0)
+    it.receive("n", AgentHello([]), 0.0)
+    it.receive("n", JobJoined("7:a", 7, "7", 0, 0.0), 0.0)
     counts = JobCounters(
         "7:a", 1, 60.0, 2.5, waiting=True, idle_s=0.0, uncontrolled_bytes=9.0
     )
-    it.hear("n", CounterReport([counts], 1), 1.0)
-    it.settle(1.0)
+    it.receive("n", CounterReport([counts], 1), 1.0)
+    it.decide(1.0)
     return it.status(1.0)
 
 

@@ -15,7 +15,7 @@ from penstock.errors import InputError
 from penstock.live.control.controller import Controller
 from penstock.live.control.coordinator import Coordinator
 from penstock.live.daemon.control_loop import ControlLoop
-from penstock.live.daemon.server import _hub
+from penstock.live.daemon.server import _control_loop
 from penstock.live.settings import Settings
 from penstock.live.wire.messages import (
     AgentConfig,
@@ -26,22 +26,23 @@ from penstock.live.wire.messages import (
 )
 
 
-def answer_to(question: SetPolicy, *, trusted: bool = True) -> Any:
-    """Return what a hub replies to a question."""
+def answer_to(request: SetPolicy, *, trusted: bool = True) -> Any:
+    """Return the reply of a control loop to a request."""
 
     async def asking() -> Any:
         controller = Controller("fair-share", 100.0, compiled=False)
-        terms = AgentConfig("control", [], 0.1, 0.1, 3.0, inf, reads=True)
-        hub = ControlLoop(Coordinator(controller, terms, lambda _: None), None)
+        config = AgentConfig("control", [], 0.1, 0.1, 3.0, inf, reads=True)
+        loop = ControlLoop(Coordinator(controller, config), None)
         replies: asyncio.Queue[Any] = asyncio.Queue()
-        hub.links["n"] = replies.put_nowait
-        hub.hear("n", AgentHello([]))
-        hub.hear("n", UserRequest(7, 1000, trusted, question))
+        loop.links["n"] = replies.put_nowait
+        loop.receive("n", AgentHello([]))
+        loop.receive("n", UserRequest(7, 1000, trusted, request))
+        loop.start()
         try:
             while not isinstance(reply := await replies.get(), UserReply):
                 pass
         finally:
-            hub.close()
+            loop.close()
         assert reply.number == 7
         return reply.reply
 
@@ -50,7 +51,7 @@ def answer_to(question: SetPolicy, *, trusted: bool = True) -> Any:
 
 def test_without_its_delta_it_would_never_wake_up() -> None:
     refused = answer_to(SetPolicy("periodic-greedy-yield"))
-    assert "needs its delta" in refused.reason
+    assert "needs the parameter delta" in refused.reason
     assert "periodic-greedy-yield:delta=1" in refused.reason
     taken = answer_to(SetPolicy("periodic-greedy-yield:delta=1"))
     assert taken.text == "periodic-greedy-yield:delta=1 decides"
@@ -60,8 +61,8 @@ def test_nor_does_a_daemon_start_with_it(tmp_path: Path) -> None:
     settings = Settings(
         policy="periodic-greedy-yield", bandwidth=1.0, folder=str(tmp_path)
     )
-    with pytest.raises(InputError, match="needs its delta"):
-        _hub(settings, tmp_path)
+    with pytest.raises(InputError, match="needs the parameter delta"):
+        _control_loop(settings, tmp_path)
 
 
 def test_nothing_is_imported_for_those_who_may_change_nothing(

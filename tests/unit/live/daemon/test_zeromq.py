@@ -21,26 +21,26 @@ def test_keys_are_made_once_and_for_their_owner_only(tmp_path: Path) -> None:
         public, private = _secret_key(secret)
         assert _key(folder / f"{name}.key") == (public, None)
         assert len(private) == 40
-    with pytest.raises(InputError, match="there is a key already"):
+    with pytest.raises(InputError, match="already contains keys"):
         make_keys(str(folder))
 
 
 def test_bad_keys(tmp_path: Path) -> None:
     make_keys(str(tmp_path))
-    with pytest.raises(InputError, match="holds no secret key"):
+    with pytest.raises(InputError, match="contains no secret key"):
         _secret_key(tmp_path / "agent.key")
     (tmp_path / "agent.key_secret").chmod(0o640)
-    with pytest.raises(InputError, match="others can read this key"):
+    with pytest.raises(InputError, match="other users can read this secret key"):
         _secret_key(tmp_path / "agent.key_secret")
     (tmp_path / "text").write_text("nothing")
-    with pytest.raises(InputError, match="is no key"):
+    with pytest.raises(InputError, match="is not a valid key file"):
         _key(tmp_path / "text")
-    with pytest.raises(InputError, match="is no key"):
+    with pytest.raises(InputError, match="key file does not exist"):
         _key(tmp_path / "missing")
 
 
 def test_no_place_for_keys() -> None:
-    with pytest.raises(InputError, match="no key can be made"):
+    with pytest.raises(InputError, match="keys cannot be created"):
         make_keys("/dev/null/keys")
 
 

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT
+"""Explanations of ``penstock ctl explain``: why a job has the grant that it has."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from math import isfinite
+from typing import Final
+
+from penstock.live.control.jobs import ControlledJob
+from penstock.units import format_bandwidth, format_time, format_volume
+
+__all__ = ["explain"]
+
+#: How many other jobs an explanation names.
+_NAMED: Final = 3
+
+
+def explain(
+    job: ControlledJob,
+    active: Sequence[ControlledJob],
+    policy: str,
+    now: float,
+    name_of: Callable[[str], str | None] = str,
+) -> str:
+    """Return why a job has the grant that it has, in sentences for its user.
+
+    Parameters
+    ----------
+    active
+        All jobs that have an operation, as `by_rate` returns them.
+    name_of
+        Returns the name to show for a job key; None hides the job's name and yield.
+    """
+    name = name_of(job.key)
+    sentences = [f"{name} {_grant_reason(job, len(active), policy)}"]
+    if job.is_active:
+        remaining = format_volume(job.remaining_bytes(now))
+        sentences.append(
+            f"Its operation began {format_time(job.since_post_s(now))} ago; {remaining}"
+            f" of about {format_volume(job.volume_bytes)} remain."
+        )
+        if job.rate < job.cap and not job.is_frugal:
+            sentences += _competitors(job, active, now, name_of)
+    if isfinite(job.limit):
+        sentences.append(
+            f"An operator has limited it to {format_bandwidth(job.limit)} "
+            f"(remove the limit with: penstock ctl limit {name} none)."
+        )
+    sentences.append(
+        f"Control has cost it {format_time(job.lost_s(now))} of the "
+        f"{format_time(job.age_s(now))} since it started "
+        f"(yield {job.progress_yield(now):.3f})."
+    )
+    return " ".join(sentences)
+
+
+def _grant_reason(job: ControlledJob, active: int, policy: str) -> str:
+    """Return the predicate of the sentence that names the grant and its reason."""
+    cap, rate = format_bandwidth(job.cap), format_bandwidth(job.rate)
+    if not job.is_active:
+        return f"does no I/O now. Its next operation may begin at {cap}."
+    if job.is_frugal:
+        return (
+            f"may draw {rate}: it drew less than its grant, so the rest is lent to "
+            "other jobs until one of its calls is held up."
+        )
+    if job.rate >= job.cap:
+        return f"may draw {rate}, all that it can use."
+    if job.rate > 0.0:
+        return (
+            f"may draw {rate}, {job.rate / job.cap:.0%} of the {cap} that it can use: "
+            f"policy {policy} divides the bandwidth among {active} active jobs."
+        )
+    return f"waits: policy {policy} serves other jobs first."
+
+
+def _competitors(
+    job: ControlledJob,
+    active: Sequence[ControlledJob],
+    now: float,
+    name_of: Callable[[str], str | None],
+) -> list[str]:
+    """Return a sentence that names the other jobs with the highest rates."""
+    served = bisect_left(active, 0.0, key=lambda other: -other.rate)
+    # With thousands of jobs, only the few that are named are looked at.
+    others = [other for other in active[: min(served, _NAMED + 1)] if other is not job]
+    named = []
+    for other in others[:_NAMED]:
+        name = name_of(other.key)
+        facts = f" (yield {other.progress_yield(now):.3f})" if name else ""
+        label = name or "another user's job"
+        named.append(f"{label} with {format_bandwidth(other.rate)}{facts}")
+    unnamed = served - (job.rate > 0.0) - len(named)
+    more = f" and {unnamed} more" if unnamed else ""
+    return [f"Also served: {', '.join(named)}{more}."] if named else []

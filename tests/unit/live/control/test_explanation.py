@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: MIT
+"""The sentences of ``penstock ctl explain``."""
+
+from __future__ import annotations
+
+from penstock.live.control.controller import Controller
+from penstock.live.control.explanation import explain
+from penstock.live.control.jobs import by_rate
+from penstock.live.control.lending import LEND_AFTER_S
+from support.controllers import controller_with
+
+
+def explanation(controller: Controller, job_key: str, now: float) -> str:
+    """Return the explanation for a reader who may see all jobs."""
+    job, active = controller.job(job_key), by_rate(controller.jobs())
+    return explain(job, active, controller.policy, now)
+
+
+def test_a_job_without_io() -> None:
+    controller = controller_with("fcfs", "a")
+    assert explanation(controller, "a", 4.0) == (
+        "a does no I/O now. Its next operation may begin at 100 B/s. "
+        "Control has cost it 0 s of the 4 s since it started (yield 1.000)."
+    )
+
+
+def test_a_job_with_all_that_it_can_use() -> None:
+    controller = controller_with("fcfs", "a")
+    controller.post("a", 1.0, 500.0)
+    controller.decide(1.0)
+    assert explanation(controller, "a", 2.0) == (
+        "a may draw 100 B/s, all that it can use. "
+        "Its operation began 1 s ago; 400 B of about 500 B remain. "
+        "Control has cost it 0 s of the 2 s since it started (yield 1.000)."
+    )
+
+
+def test_a_job_that_waits_names_the_job_that_is_served() -> None:
+    controller = controller_with("fcfs", "a", "b")
+    controller.post("a", 1.0, 1000.0)
+    controller.decide(1.0)
+    controller.post("b", 2.0, 1000.0)
+    controller.decide(2.0)
+    assert explanation(controller, "b", 4.0) == (
+        "b waits: policy fcfs serves other jobs first. "
+        "Its operation began 2 s ago; 1000 B of about 1000 B remain. "
+        "Also served: a with 100 B/s (yield 1.000). "
+        "Control has cost it 2 s of the 4 s since it started (yield 0.500)."
+    )
+
+
+def test_a_share_and_a_limit() -> None:
+    controller = controller_with("fair-share", "a", "b")
+    for job_key in ("a", "b"):
+        controller.post(job_key, 1.0, 1e4)
+    controller.set_limit("b", 20.0, 1.0)
+    controller.decide(1.0)
+    share = (
+        "83% of the 100 B/s that it can use: policy fair-share divides the bandwidth"
+    )
+    assert share in explanation(controller, "a", 2.0)
+    assert "among 2 active jobs" in explanation(controller, "a", 2.0)
+    assert (
+        "An operator has limited it to 20 B/s "
+        "(remove the limit with: penstock ctl limit b none)."
+    ) in explanation(controller, "b", 2.0)
+
+
+def test_a_frugal_job_is_told_that_it_lends() -> None:
+    controller = controller_with("fair-share", "a", "b")
+    for job_key in ("a", "b"):
+        controller.post(job_key, 0.0, 1e4)
+    controller.decide(0.0)
+    controller.progress("a", LEND_AFTER_S, 4.0, held_up=False)
+    controller.decide(LEND_AFTER_S)
+    text = explanation(controller, "a", LEND_AFTER_S)
+    assert "a may draw 12.5 B/s: it drew less than its grant" in text
+    assert "Also served" not in text
+
+
+def test_at_most_three_other_jobs_are_named() -> None:
+    controller = controller_with("fair-share", *"abcdefg")
+    for job_key in "abcdefg":
+        controller.post(job_key, 0.0, 1e4)
+    controller.decide(0.0)
+    text = explanation(controller, "a", 1.0)
+    assert text.count(" with ") == 3
+    assert "and 3 more." in text
+
+
+def test_another_users_job_is_not_named() -> None:
+    controller = controller_with("fair-share", "7:mine", "8:theirs")
+    for job in controller.jobs():
+        controller.post(job.key, 0.0, 1e4)
+    controller.decide(0.0)
+
+    def name_of(job_key: str) -> str | None:
+        return "mine" if job_key == "7:mine" else None
+
+    active = by_rate(controller.jobs())
+    text = explain(controller.job("7:mine"), active, "set-10", 1.0, name_of)
+    assert text.startswith("mine may draw 50 B/s, 50% of the 100 B/s that it can use")
+    assert "Also served: another user's job with 50 B/s." in text
+    assert "8:" not in text

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: MIT
+"""The coordinator's record of a job: sums over its nodes, and the rate it draws."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+import pytest
+
+from penstock.live.control.phases import PhaseDetector, VolumePredictor
+from penstock.live.control.records import DRAW_S, JobRecord
+from penstock.live.wire.messages import JobCounters
+
+
+def counters(moved_bytes: float, **rest: Any) -> JobCounters:
+    """Return the counters of a job on a node."""
+    facts: dict[str, Any] = {"held_up_s": 0.0, "waiting": False, "idle_s": 0.0} | rest
+    return JobCounters("7:a", 1, moved_bytes, **facts)
+
+
+@pytest.fixture
+def job() -> JobRecord:
+    """Return a job without nodes, since 10 s."""
+    return JobRecord("7:a:b", 7, 0, PhaseDetector(0.1), VolumePredictor(), 10.0)
+
+
+def test_the_name_is_all_behind_the_first_colon(job: JobRecord) -> None:
+    assert job.name == "a:b"
+
+
+def test_a_job_without_nodes(job: JobRecord) -> None:
+    assert (job.nodes, job.moved_bytes, job.staged_bytes) == (1, 0.0, 0.0)
+    assert (job.idle_s, job.quiet_s) == (inf, inf)
+    assert not job.is_waiting
+
+
+def test_counters_of_nodes_are_added_up(job: JobRecord) -> None:
+    job.moved_elsewhere_bytes = 5.0
+    job.counters = {
+        "m": counters(10.0, held_up_s=1.0, idle_s=3.0, quiet_s=4.0, staged_bytes=2.0),
+        "n": counters(20.0, held_up_s=2.0, idle_s=5.0, quiet_s=2.0, waiting=True),
+    }
+    assert (job.moved_bytes, job.held_up_s, job.staged_bytes) == (35.0, 3.0, 2.0)
+    assert (job.idle_s, job.quiet_s, job.is_waiting) == (3.0, 2.0, True)
+
+
+def test_claimed_nodes_take_precedence_over_counted_ones(job: JobRecord) -> None:
+    job.counters = {"m": counters(0.0), "n": counters(0.0)}
+    assert job.nodes == 2
+    job.claimed_nodes = 7
+    assert job.nodes == 7
+
+
+def test_the_draw_is_measured_over_an_interval(job: JobRecord) -> None:
+    job.counters["n"] = counters(40.0)
+    job.measure_draw(10.0 + DRAW_S / 2.0)
+    assert job.draw == 0.0
+    job.measure_draw(10.0 + 2.0 * DRAW_S)
+    assert job.draw == 40.0 / (2.0 * DRAW_S)
+    job.measure_draw(10.0 + 3.0 * DRAW_S)
+    assert job.draw == 0.0
