@@ -318,7 +318,7 @@ def test_a_daemon_that_comes_too_late_changes_nothing(victim: Daemon) -> None:
         timeout=120,
     )
     assert late.returncode == 2
-    assert "another penstock serves here already" in late.stderr
+    assert "another penstock serve already uses" in late.stderr
     assert victim.home.stat().st_mode == before
 
 

@@ -118,11 +118,11 @@ def test_two_jobs_share_and_the_operator_changes_it(daemon: Daemon) -> None:
         daemon.write(job)
         until(lambda j=job: daemon.job(j).get("active"))
     assert [line["granted"] for line in daemon.status()["jobs"]] == [4 * MB, 4 * MB]
-    assert "fair-share shares among 2 operations" in daemon.ctl("explain", "b")
+    assert "fair-share divides the bandwidth among 2" in daemon.ctl("explain", "b")
     assert daemon.ctl("policy", "fcfs") == "fcfs decides\n"
     assert daemon.job("a")["granted"] == 8 * MB
     assert daemon.job("b")["granted"] == 0.0
-    assert "b waits: fcfs serves others first" in daemon.ctl("explain", "b")
+    assert "b waits: policy fcfs serves other jobs first" in daemon.ctl("explain", "b")
     daemon.ctl("limit", "a", "2 MB/s")
     assert daemon.job("b")["granted"] == 6 * MB
     daemon.ctl("limit", "a", "none")
@@ -131,7 +131,7 @@ def test_two_jobs_share_and_the_operator_changes_it(daemon: Daemon) -> None:
     for word in ("policy fcfs", "a    moves", "b    waits"):
         assert word in daemon.ctl("status")
     top = daemon.command("top", "--once").stdout
-    assert "b waits: fcfs serves others first" in " ".join(top.split())
+    assert "b waits: policy fcfs serves other jobs first" in " ".join(top.split())
 
 
 def test_switched_off_everything_passes(daemon: Daemon) -> None:
@@ -209,7 +209,7 @@ def test_mistakes_of_an_operator(
 def test_a_second_daemon_is_refused(daemon: Daemon) -> None:
     done = daemon.command("serve", "--bandwidth", "1 GB/s")
     assert done.returncode == 2
-    assert "another penstock serves here already" in done.stderr
+    assert "another penstock serve already uses" in done.stderr
 
 
 def test_garbage_on_the_socket(daemon: Daemon) -> None:
@@ -321,7 +321,9 @@ def test_a_user_sees_only_what_is_its_own(tmp_path: Path) -> None:
         assert jobs == ["own", "roots"]
         assert own == [True, True]
         assert found == []
-        assert words.startswith("own does no I/O now; its next operation begins at 7.6")
+        assert words.startswith(
+            "own does no I/O now. Its next operation may begin at 7.6"
+        )
         until(lambda: len(daemon.status()["jobs"]) == 1)
 
         def meddle() -> list[str]:

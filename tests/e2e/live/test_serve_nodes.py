@@ -145,4 +145,4 @@ def test_keys_are_checked(cluster: Cluster) -> None:
     secret.unlink()
     done = agent.command("serve", *flags)
     assert done.returncode == 2
-    assert "make keys with penstock serve --make-keys" in done.stderr
+    assert "create keys with penstock serve --make-keys" in done.stderr

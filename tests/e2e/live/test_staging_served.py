@@ -66,7 +66,11 @@ def test_the_second_stages_behind_the_first(tmp_path: Path) -> None:
         second = _started(daemon, "second", journals)
         until(lambda: daemon.job("second") != {})
         # Until it is told to stage it may write to the file.
-        until(lambda: "it stages its writes" in _written_once_more(daemon, second))
+        until(
+            lambda: (
+                "its writes go to its journals" in _written_once_more(daemon, second)
+            )
+        )
         seen = (daemon.data / "second").stat().st_size
         _write(second, "c")
         assert (daemon.data / "second").stat().st_size == seen
