@@ -359,7 +359,10 @@ FILES: dict[str, tuple[str, str]] = {
         _changed(_set("window", [0, float("nan")])),
         "bad.json: not JSON",
     ),
-    "empty-window": (_changed(_set("window", [5, 5])), "bad.json: window: [5.0, 5.0]"),
+    "empty-window": (
+        _changed(_set("window", [5, 5])),
+        "bad.json: window: the window [5.0, 5.0] is empty",
+    ),
     "ends-inside": (
         _changed(_set("applications", 1, "phases", 2, ["work", 1])),
         "'b' ends at 9 s, inside the window [0, 10]",

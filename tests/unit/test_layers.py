@@ -228,7 +228,7 @@ _IMPORTS = """
 import sys
 from penstock.cli import main
 status = main({arguments!r})
-heavy = {{"numba", "numpy", "scipy", "matplotlib", "rich"}} & set(sys.modules)
+heavy = {{"numba", "numpy", "scipy", "matplotlib"}} & set(sys.modules)
 sys.exit(f"status {{status}}, imports {{heavy}}" if heavy or status else 0)
 """
 

@@ -1,30 +1,61 @@
 # SPDX-License-Identifier: MIT
-"""Tables on a terminal."""
+"""Text tables of all commands, and words that several commands print.
+
+rich lays the tables out: it knows how many columns of a terminal a character takes.
+The text has no colours and is not cut to the width of a terminal, so that a pipe
+receives all of it. rich is imported by the first table: ``penstock --help`` needs none.
+"""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
+from typing import Final
 
 __all__ = ["counted", "format_table", "pressure_text"]
 
+#: Blanks between two columns.
+_GAP: Final = 2
+#: Wider than any table (columns of a terminal).
+_WIDTH: Final = 1_000_000
+
 
 def format_table(
-    header: Sequence[str], rows: Sequence[Sequence[str]], left: int
+    rows: Sequence[Sequence[str]],
+    *,
+    left: int | None = None,
+    gaps: Sequence[int] | None = None,
 ) -> str:
-    """Return lines of columns that are as wide as need be, two spaces apart.
+    """Return the rows as lines of text with aligned columns.
 
-    The first `left` columns are words, set to the left; the others are numbers.
+    Parameters
+    ----------
+    rows
+        The cells of every line, the header included. All rows have the same length.
+    left
+        How many columns are aligned to the left; the others, which hold numbers, are
+        aligned to the right. None: all to the left.
+    gaps
+        Blanks before every column; by default none before the first, else two.
     """
-    lines = [header, *rows]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "".join(
-        "  ".join(
-            f"{cell:{'<' if number < left else '>'}{widths[number]}}"
-            for number, cell in enumerate(line)
-        ).rstrip()
-        + "\n"
-        for line in lines
-    )
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    if not rows:
+        return ""
+    columns = len(rows[0])
+    gaps = gaps or (0, *(_GAP,) * (columns - 1))
+    left = columns if left is None else left
+    table = Table.grid()
+    for column in range(columns):
+        table.add_column(justify="left" if column < left else "right", no_wrap=True)
+    for row in rows:
+        cells = zip(gaps, row, strict=True)
+        table.add_row(*(Text(" " * gap + cell) for gap, cell in cells))
+    output = io.StringIO()
+    Console(file=output, width=_WIDTH, color_system=None).print(table)
+    return "".join(f"{line.rstrip()}\n" for line in output.getvalue().splitlines())
 
 
 def counted(number: int, noun: str) -> str:
@@ -33,6 +64,6 @@ def counted(number: int, noun: str) -> str:
 
 
 def pressure_text(measured: float, aimed: float | None) -> str:
-    """Return the I/O pressure that came out, and the one that was aimed at if any."""
+    """Return the measured I/O pressure and, if there is one, the aimed one."""
     text = f"I/O pressure {measured:.3f}"
     return text if aimed is None else f"{text} (aimed at {aimed:g})"

@@ -25,6 +25,7 @@ from penstock.bench import (
 )
 from penstock.cli.files import OutputFolder, make_folder
 from penstock.cli.options import add_json_option, exclude, positive, write_json
+from penstock.cli.tables import format_table
 from penstock.errors import InputError, UnknownNameError
 from penstock.units import parse_bandwidth
 
@@ -88,8 +89,7 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Measure, print each figure as it is found, and compare with the goals."""
     if arguments.names == ["help"]:
-        for name, meaning in BENCHES.items():
-            sys.stdout.write(f"{name:10} {meaning}\n")
+        sys.stdout.write(format_table(list(BENCHES.items())))
         return 0
     _check_names(arguments.names)
     _check_effects(arguments)

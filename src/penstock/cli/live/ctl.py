@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.cli.live.options import WHERE, add_live_options, live_settings
 from penstock.cli.options import add_json_option, write_json
+from penstock.cli.tables import format_table
 from penstock.errors import InputError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -175,9 +176,7 @@ def _table(status: Any) -> str:
         )
         for line in status.jobs
     ]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines += ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-    return "\n".join(lines)
+    return "\n".join([*lines, format_table(rows).rstrip("\n")])
 
 
 def mode_words(mode: str) -> str:

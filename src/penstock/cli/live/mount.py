@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from penstock.cli.live.options import WHERE, add_live_options, live_settings
 from penstock.cli.options import add_json_option, exclude, write_json
+from penstock.cli.tables import format_table
 from penstock.errors import InputError
 
 if TYPE_CHECKING:
@@ -354,8 +355,7 @@ def scheduler_lines(status: SchedulerStatus) -> list[str]:
     depth = "any number" if status.depth is None else f"{status.depth:g}"
     lines = [f"{status.scheduler}: {status.outstanding} under way, depth {depth}"]
     rows = [APPLICATION_COLUMNS, *map(application_cells, status.applications)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines += ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    lines += format_table(rows).splitlines()
     return [*lines, *filter(None, [status.unmet])]
 
 

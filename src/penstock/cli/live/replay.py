@@ -126,4 +126,4 @@ def _text(done: list[Replayed]) -> str:
         ]
         for row in done
     ]
-    return format_table(header, rows, left=1)
+    return format_table([header, *rows], left=1)

@@ -26,7 +26,7 @@ from penstock.cli.options import (
 )
 from penstock.cli.progress import progress_bar
 from penstock.cli.simulation.compare_problem import add_problem_options, compare_problem
-from penstock.cli.tables import counted, pressure_text
+from penstock.cli.tables import counted, format_table, pressure_text
 from penstock.policies import POLICIES, RECOMMENDED, get_policy
 
 if TYPE_CHECKING:
@@ -38,7 +38,16 @@ __all__ = ["SUMMARY", "main", "setup_parser"]
 
 SUMMARY = "compare policies on a workload or an instance, with the bound"
 
-_COLUMNS = ("min_yield", "efficiency", "utilization", "stretch")
+#: Metric -> header of its column.
+_COLUMNS = {
+    "min_yield": "MinYield",
+    "efficiency": "Efficiency",
+    "utilization": "Utilization",
+    "stretch": "Stretch",
+}
+#: Blanks before the columns: the mark of the recommended policy stands close to the
+#: number.
+_GAPS = (0, 1, 0, 3, 2, 2, 4)
 
 
 def setup_parser(parser: argparse.ArgumentParser) -> None:
@@ -164,28 +173,25 @@ def _print_table(rows: Sequence[Row], aimed: float | None) -> None:
         for column in _COLUMNS
     }
     bounds = [row["bound"].min_yield for row in instances if row["bound"]]
-    width = max(len(name) for name in [*names, "bound (any scheduler)"])
     pressure = fmean(row["pressure"] for row in instances)
     worst = {row["policy"]: _worst(row) for row in rows} if len(instances) == 1 else {}
-    lines = [
+    sys.stdout.write(
         f"mean of {counted(len(instances), 'instance')}, "
         f"{pressure_text(pressure, aimed)}; * best policy"
-        + (", > recommended" if RECOMMENDED in names else ""),
-        "",
-        f"{'policy':{width}}  MinYield   Efficiency  Utilization  Stretch"
-        + ("    worst" if worst else ""),
-    ]
+        f"{', > recommended' if RECOMMENDED in names else ''}\n\n"
+    )
+    header = ("policy", "", *_COLUMNS.values(), "worst" if worst else "")
+    lines = [header]
     if bounds:
-        lines.append(f"{'bound (any scheduler)':{width}}  {fmean(bounds):.4f}")
+        lines.append(("bound (any scheduler)", "", f"{fmean(bounds):.4f}", *[""] * 4))
     for name in sorted(names, key=lambda n: -means[n]["min_yield"]):
-        cells = [
-            f"{means[name][c]:.4f}{'*' if means[name][c] == best[c] else ' '}"
+        cells = (
+            f"{means[name][c]:.4f}{'*' if means[name][c] == best[c] else ''}"
             for c in _COLUMNS
-        ]
-        head = f"{name:{width}} {'>' if name == RECOMMENDED else ' '}"
-        line = f"{head}{cells[0]}    {cells[1]}     {cells[2]}      {cells[3]:9}"
-        lines.append(f"{line}  {worst.get(name, '')}".rstrip())
-    sys.stdout.write("\n".join(lines) + "\n")
+        )
+        mark = ">" if name == RECOMMENDED else " "
+        lines.append((name, mark, *cells, worst.get(name, "")))
+    sys.stdout.write(format_table(lines, gaps=_GAPS))
 
 
 def _worst(row: Row) -> str:

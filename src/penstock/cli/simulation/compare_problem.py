@@ -109,7 +109,7 @@ def _text(comparison: PlanComparison) -> Iterator[str]:
     )
     header = [*_NAMES[:names], *_NUMBERS, "I/O-load"]
     rows = [_cells(*outcome, names) for outcome in outcomes]
-    yield format_table(header, rows, left=names)
+    yield format_table([header, *rows], left=names)
     reasons: dict[str, list[str]] = {}
     for refusal in comparison.refusals:
         combination = (refusal.allocator, refusal.placer, refusal.policy)[:names]

@@ -120,7 +120,7 @@ def _plan_text(plan: PlacementPlan, experience: Experience | None) -> str:
     return (
         f"{plan.allocator} + {plan.placer}: "
         f"{counted(plan.problem.resources, 'target')}, "
-        f"I/O-load {load}\n\n{format_table(header, rows, left=2)}"
+        f"I/O-load {load}\n\n{format_table([header, *rows], left=2)}"
     )
 
 

@@ -11,6 +11,7 @@ import sys
 from typing import Any, Final
 
 from penstock.cli.options import add_json_option, write_json
+from penstock.cli.tables import format_table
 from penstock.placement import ALLOCATION_REGISTRY, PLACEMENT_REGISTRY, Input
 from penstock.policies import POLICY_REGISTRY
 from penstock.qos import SCHEDULER_REGISTRY
@@ -46,16 +47,17 @@ def print_policies() -> None:
     """Print one line per policy and algorithm, then the papers."""
     for registry in _REGISTRIES:
         sys.stdout.write(f"{registry.plural}: {registry.decides}\n")
-        rows = _rows(registry)
-        width = max(len(row["name"]) for row in rows)
-        for row in rows:
-            line = f"{row['name']:{width}}  {row['summary']} [{row['paper']}]"
-            if "needs" in row:
-                line += f" needs {', '.join(row['needs']) or 'nothing'}"
-            sys.stdout.write(f"  {line}\n")
-        sys.stdout.write("\n")
+        rows = [(row["name"], _description(row)) for row in _rows(registry)]
+        sys.stdout.write(f"{format_table(rows, gaps=(2, 2))}\n")
     for key, paper in PAPERS.items():
         sys.stdout.write(f"{key}: {paper}\n")
+
+
+def _description(row: dict[str, Any]) -> str:
+    text = f"{row['summary']} [{row['paper']}]"
+    if "needs" not in row:
+        return text
+    return f"{text} needs {', '.join(row['needs']) or 'nothing'}"
 
 
 def _rows(registry: Registry) -> list[dict[str, Any]]:

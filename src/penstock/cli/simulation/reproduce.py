@@ -16,6 +16,7 @@ from typing import Any, Final
 from penstock.cli.files import make_folder
 from penstock.cli.options import add_executor_options, add_folder_option, executor_from
 from penstock.cli.progress import progress_bar
+from penstock.cli.tables import format_table
 from penstock.errors import InputError
 
 __all__ = ["SUMMARY", "main", "setup_parser"]
@@ -70,9 +71,8 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.list:
         if arguments.figures:
             raise InputError("--list takes no figure", remedy="leave it out")
-        width = max(map(len, FIGURES))
-        for name, entry in FIGURES.items():
-            sys.stdout.write(f"{name:{width}}  {entry.title} ({entry.source})\n")
+        rows = [(name, f"{e.title} ({e.source})") for name, e in FIGURES.items()]
+        sys.stdout.write(format_table(rows))
         return 0
     if not arguments.figures:
         raise InputError("no figure named", remedy="see penstock reproduce --list")
@@ -131,6 +131,8 @@ def _holds(record: dict[str, Any]) -> bool:
 
 def _print_claims(record: dict[str, Any]) -> None:
     sys.stdout.write(f"\n{record['name']}: {record['title']}\n")
-    for claim in record["claims"]:
-        verdict = "holds" if claim["holds"] else "DOES NOT HOLD"
-        sys.stdout.write(f"  {verdict:13}  {claim['says']}\n")
+    rows = [
+        ("holds" if claim["holds"] else "DOES NOT HOLD", claim["says"])
+        for claim in record["claims"]
+    ]
+    sys.stdout.write(format_table(rows, gaps=(2, 2)))

@@ -13,7 +13,6 @@ import pytest
 
 from penstock.cli import main
 from penstock.cli.simulation import compare, generate, place, reproduce, study
-from penstock.cli.tables import counted, pressure_text
 from penstock.model import write_instance
 from unit.samples import app, make, pair
 
@@ -85,14 +84,6 @@ def test_the_pressure_that_was_aimed_at_stands_beside_the_one_that_came_out(
     assert lines[0].endswith(" (aimed at 1)")
     lines, _ = _output(capsys, "bound", instance)
     assert lines[0].endswith("I/O pressure 0.600")
-    assert pressure_text(0.765, 1.0) == "I/O pressure 0.765 (aimed at 1)"
-
-
-@pytest.mark.parametrize(
-    ("number", "text"), [(0, "0 runs"), (1, "1 run"), (2, "2 runs")]
-)
-def test_one_is_no_plural(number: int, text: str) -> None:
-    assert counted(number, "run") == text
 
 
 def test_no_cost_is_not_less_than_nothing() -> None:
