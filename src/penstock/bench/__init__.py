@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""What live control costs and how exact it is, measured on this machine.
+"""Benchmarks of live control: its cost and its accuracy on this machine.
 
-A benchmark is one file with ``measure(setting)``, which yields figures as it finds
-them, and one row in `BENCHES`. A figure that has a goal says whether it is reached.
-Machines are noisy: rounds are interleaved, and a figure is the least or the median of
-its rounds.
+A benchmark is one module with ``measure(settings)``, which yields measurements as soon
+as they are taken, and one row in `BENCHES`. A measurement may have a goal. Because
+machines are noisy, rounds are interleaved, and a measurement is the minimum or the
+median of its rounds.
 """
 
 from __future__ import annotations
@@ -19,86 +19,77 @@ from typing import Any, Final
 from penstock.errors import UnknownNameError
 
 __all__ = [
-    "ANYWHERE",
     "BENCHES",
-    "COMPARING",
-    "DRAWING",
-    "Figure",
-    "Setting",
+    "USERS_OF_OPTION",
+    "BenchSettings",
+    "Measurement",
     "measure",
-    "module_name",
 ]
 
-#: Name -> what is measured.
+#: Name of the benchmark, which is also its module -> what it measures.
 BENCHES: Final = {
     "overhead": "processor time that the preload library adds to a call",
-    "pacing": "bandwidth achieved over bandwidth granted",
+    "pacing": "bandwidth achieved divided by bandwidth granted",
     "decisions": "events per second and latency of the controller",
-    "fidelity": "yields on a limited mount over simulated ones, under every policy",
-    "delta": "interference factors under staging strategies, real and simulated",
+    "fidelity": "live yields divided by simulated yields, under every policy",
+    "delta": "interference factors under staging strategies, live and simulated",
     "slo": "throughput and latency of applications at a mount, by scheduler",
 }
-#: Benchmarks whose module is not named like them.
-_MODULES: Final = {"slo": "slo.schedulers"}
-#: Those that look at `Setting.policies`,
-COMPARING: Final = ("fidelity", "delta")
-#: and at `Setting.output`,
-DRAWING: Final = ("delta", "slo")
-#: and at `Setting.storage`.
-ANYWHERE: Final = ("delta",)
+#: Field of `BenchSettings` -> the benchmarks that use it.
+USERS_OF_OPTION: Final = {
+    "policies": ("fidelity", "delta"),
+    "output": ("delta", "slo"),
+    "storage": ("delta",),
+}
 
 
 @dataclass(frozen=True)
-class Setting:
-    """How much to measure, and where files may lie."""
+class BenchSettings:
+    """What to measure, how often, and where."""
 
     rounds: int
     folder: Path
+    """Temporary files go here."""
     policies: tuple[str, ...] = ()
-    """Those to be compared; none: all."""
+    """Policies or strategies to compare; empty: all."""
     output: Path | None = None
-    """Where tables and drawings go; None: there are none."""
+    """Folder for tables and plots; None: none are written."""
     storage: Path | None = None
-    """What is written to, as it is; None: a mount with a limit."""
-    bandwidth: float = 0.0
-    """Of `storage` (bytes/s); 0: it is measured."""
+    """Folder to write to without a limit; None: a mount with a limit."""
+    bandwidth_bytes_per_s: float = 0.0
+    """Bandwidth of `storage`; 0: measure it."""
     provenance: Mapping[str, Any] = field(default_factory=dict)
-    """What made them: version, command ..."""
+    """Version, command and so on, for the tables."""
 
 
 @dataclass(frozen=True)
-class Figure:
+class Measurement:
     """One measured number."""
 
     name: str
     value: float
     unit: str
     least: float = -inf
-    """It should not be less,"""
+    """Lower end of the goal."""
     most: float = inf
-    """nor more."""
+    """Upper end of the goal."""
     parts: Mapping[str, float] = field(default_factory=dict)
-    """Numbers that it was made of, by name."""
+    """The numbers behind the value, by name."""
 
     @property
     def has_goal(self) -> bool:
-        """Whether there is something to reach."""
+        """Return True if there is a goal."""
         return (self.least, self.most) != (-inf, inf)
 
     @property
     def is_reached(self) -> bool:
-        """Whether the goal is reached, if there is one."""
+        """Return True if the goal is reached or there is none."""
         return self.least <= self.value <= self.most
 
 
-def measure(name: str, setting: Setting) -> Iterator[Figure]:
-    """Run a benchmark; its figures come as they are found."""
+def measure(name: str, settings: BenchSettings) -> Iterator[Measurement]:
+    """Run a benchmark; yield each measurement as soon as it is taken."""
     if name not in BENCHES:
         raise UnknownNameError("benchmark", name, BENCHES)
-    module = importlib.import_module(f"{__name__}.{module_name(name)}")
-    yield from module.measure(setting)
-
-
-def module_name(name: str) -> str:
-    """Return the module of a benchmark, relative to this package."""
-    return _MODULES.get(name, name)
+    module = importlib.import_module(f"{__name__}.{name}")
+    yield from module.measure(settings)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * application START PATH BLOCK PHASE...: from the monotonic time START (ns) on, work and
- * do I/O in turn. A PHASE is `w` and nanoseconds of work, which is sleep, or `i` and bytes
- * of I/O, which are written to PATH in calls of BLOCK bytes and announced by penstock.h.
- * Prints the monotonic time at which each phase has ended, in nanoseconds.
+ * application START PATH BLOCK PHASE...: run the phases of an application, starting at the
+ * monotonic time START (ns). A PHASE is `w` and nanoseconds of work (sleep), or `i` and
+ * bytes of I/O, which are announced through penstock.h and written to PATH in calls of
+ * BLOCK bytes. Prints the monotonic time (ns) of the end of each phase.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include "../native/shim/penstock.h"
 #include "clock.h"
 
-/* It writes the same bytes of the file again and again: fresh memory is slow. */
+/* All writes go to the first bytes of the file: allocating new pages would be slow. */
 enum { SPAN = 4 << 20 };
 
 static void write_all(int fd, const char *data, long long volume, long long block)

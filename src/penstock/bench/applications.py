@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Applications of the model as real processes: work is sleep, I/O is real writes.
+"""Run applications of the model as real processes: work is sleep, I/O is real writes.
 
-A process waits in `penstock.bench.starter` until its release, then becomes the
-program in C, ``application.c``, which announces its operations by ``penstock.h``.
+A process waits in `penstock.bench.starter` until the release of its application, and
+then executes the C program ``application.c``, which announces its operations through
+``penstock.h``.
 """
 
 from __future__ import annotations
@@ -19,67 +20,67 @@ from typing import Final
 import numpy as np
 
 from penstock.bench import starter
-from penstock.bench.stage import LIMIT_S, Daemon, free_environment
+from penstock.bench.testbed import TIMEOUT_S, BenchDaemon, clean_environment
 from penstock.errors import InputError
 from penstock.model import Application, Column, Instance
 from penstock.native.build import shim_path
 
-__all__ = ["Place", "live_yields", "run_applications"]
+__all__ = ["RunPlace", "live_yields", "run_applications"]
 
-#: From the moment at which all processes are ready to time zero, at least (s).
+#: Least time between the start of all processes and time zero.
 _READY_S: Final = 0.2
-#: Kind of a phase -> its letter in ``application.c``, and the unit there.
+#: Kind of a phase -> its letter in ``application.c``, and units per second or byte.
 _PHASES: Final = {"work": ("w", 1e9), "io": ("i", 1.0)}
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where applications run."""
+class RunPlace:
+    """The program, daemon and folder with which applications run."""
 
     program: Path
     """The compiled ``application.c``."""
-    daemon: Daemon
+    daemon: BenchDaemon
     data: Path
-    """Where files are written."""
+    """Folder of the files that are written."""
     block_bytes: int = 64 << 10
-    """Size of a call."""
+    """Bytes per write call."""
 
 
-def live_yields(place: Place, instance: Instance) -> Column:
-    """Return the yield of every application at its end, as it saw it itself.
+def live_yields(place: RunPlace, instance: Instance) -> Column:
+    """Return the yield of every application at its end, from its own time stamps.
 
-    y_i = (work + volume / b_i) / (end - release), papers/1 eq. 6.
+    y_i = (work + volume / b_i) / (end - release)   (bandwidth sharing, eq. 6).
     """
     ends = run_applications(place, instance.applications)
     return np.array(
         [
-            (it.work.sum() + it.volume.sum() / cap) / (times[-1] - it.release)
-            for (it, cap), times in zip(instance.with_caps(), ends, strict=True)
+            (app.work.sum() + app.volume.sum() / cap) / (times[-1] - app.release)
+            for (app, cap), times in zip(instance.with_caps(), ends, strict=True)
         ]
     )
 
 
 def run_applications(
-    place: Place, applications: Sequence[Application]
+    place: RunPlace, applications: Sequence[Application]
 ) -> list[list[float]]:
-    """Return for every application when its phases ended (s after time zero).
+    """Return the end of every phase of every application (s after time zero).
 
-    Time zero is a whole second of the monotonic clock, as it is in a simulation:
-    policies that want to be woken at multiples of a second are woken alike.
+    Time zero is a whole second of the monotonic clock. So policies that wake at
+    multiples of a second wake at the same times as in a simulation.
     """
-    shim_path()  # Built now, if need be, and not in the time of the first one.
+    shim_path()  # Build the preload library now, not during the first application.
     started: list[subprocess.Popen[str]] = []
     try:
-        started += [_started(place, it) for it in applications]
+        started += [_start(place, app) for app in applications]
         place.daemon.await_ready()
         for process in started:
-            _hear(process)
+            _await_ready(process)
         zero = int(time.monotonic() + _READY_S) + 1
-        for process, it in zip(started, applications, strict=True):
-            _tell(process, zero * 10**9 + round(it.release * 1e9))
+        for process, app in zip(started, applications, strict=True):
+            _send_release(process, zero * 10**9 + round(app.release * 1e9))
         return [
-            [end * 1e-9 - zero for end in _ends(process, it.name)]
-            for process, it in zip(started, applications, strict=True)
+            [end * 1e-9 - zero for end in _phase_ends_ns(process, app.name)]
+            for process, app in zip(started, applications, strict=True)
         ]
     finally:
         for process in started:
@@ -87,12 +88,13 @@ def run_applications(
             process.communicate()
 
 
-def _started(place: Place, it: Application) -> subprocess.Popen[str]:
-    words = [str(place.daemon.folder), it.name, str(it.nodes), str(place.program)]
-    words += [str(place.data / it.name), str(place.block_bytes), *_phases(it)]
-    return subprocess.Popen(  # noqa: S603 - ourselves
+def _start(place: RunPlace, app: Application) -> subprocess.Popen[str]:
+    """Start the process of an application; it waits for its release."""
+    words = [str(place.daemon.folder), app.name, str(app.nodes), str(place.program)]
+    words += [str(place.data / app.name), str(place.block_bytes), *_phase_words(app)]
+    return subprocess.Popen(  # noqa: S603 - our own program
         [sys.executable, "-m", starter.__name__, *words],
-        env=free_environment(),
+        env=clean_environment(),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -100,33 +102,36 @@ def _started(place: Place, it: Application) -> subprocess.Popen[str]:
     )
 
 
-def _phases(it: Application) -> list[str]:
-    listed = []
-    for kind, amount in it.phases():
+def _phase_words(app: Application) -> list[str]:
+    """Return the phases as arguments of ``application.c``."""
+    words = []
+    for kind, amount in app.phases():
         letter, unit = _PHASES[kind]
-        listed.append(f"{letter}{round(amount * unit)}")
-    return listed
+        words.append(f"{letter}{round(amount * unit)}")
+    return words
 
 
-def _hear(process: subprocess.Popen[str]) -> None:
+def _await_ready(process: subprocess.Popen[str]) -> None:
+    """Wait for the line "ready"."""
     if process.stdout is not None:
         process.stdout.readline()
 
 
-def _tell(process: subprocess.Popen[str], release_ns: int) -> None:
-    # One that has failed says why when it is asked for its ends.
+def _send_release(process: subprocess.Popen[str], release_ns: int) -> None:
+    # A process that has already failed is reported by `_phase_ends_ns`.
     with suppress(BrokenPipeError):
         if process.stdin is not None:
             process.stdin.write(f"{release_ns}\n")
             process.stdin.flush()
 
 
-def _ends(process: subprocess.Popen[str], name: str) -> list[int]:
-    said, complaint = process.communicate(timeout=LIMIT_S)
+def _phase_ends_ns(process: subprocess.Popen[str], name: str) -> list[int]:
+    """Return what the process printed; raise `InputError` if it failed."""
+    output, errors = process.communicate(timeout=TIMEOUT_S)
     if process.returncode != 0:
-        reason = complaint.strip().rpartition("\n")[2] or "it could not write"
+        reason = errors.strip().rpartition("\n")[2] or "it could not write"
         raise InputError(
             f"application {name} failed: {reason}",
-            remedy="is there room in the folder? see --folder",
+            remedy="choose a folder with enough free space: --folder",
         )
-    return [int(line) for line in said.split()]
+    return [int(line) for line in output.split()]

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""How many events per second the controller takes, and how long a decision takes.
+"""Events per second of the controller, and the latency of a decision.
 
-Jobs work and do I/O in turn, as the controller's own grants let them. *Load 0.8*: their
-I/O needs 80 % of the bandwidth, so that a few of them are active at a time. *All
-active*: no job ever works, so that every event concerns all of them. An event is a
-post or a completion, with the decision that follows; only what the controller does is
-counted: processor time for the rate, which is that of one core, and time on the clock
-for the latency.
+Simulated jobs alternate work and I/O at the rates that the controller grants. *Load
+0.8*: the I/O needs 80 % of the bandwidth, so that few jobs are active at a time. *All
+active*: jobs never work, so that every event concerns all of them. An event is a post
+or a completion with the decision that follows. Only the controller is measured:
+processor time for the rate (events per second on one core), elapsed time for the
+latency.
 
-*To the page* is measured on a real daemon: from the first call of an I/O phase to the
-new grant in the page, seen by the program that made the call.
+*To the page* is measured on a real daemon: the time from the first call of an I/O phase
+until the program that made the call sees the new grant in its page.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.random import default_rng
 
-from penstock.bench import Figure, Setting
-from penstock.bench.daemon import page_latencies
+from penstock.bench import BenchSettings, Measurement
+from penstock.bench.page_latency import page_latencies
 from penstock.live.control.controller import Controller
 
 __all__ = ["measure"]
@@ -36,62 +36,66 @@ _LOADS: Final = {"load 0.8": 0.8, "all active": inf}
 _EVENTS: Final = 1_000
 _CAPACITY: Final = 1e9
 _PERIOD_S: Final = 100.0
-#: Goals: events per second with 1,000 jobs, and latency (s).
+#: Goals: load, number of jobs and events per second; and latency.
 _GOAL: Final = ("load 0.8", 1_000, 20_000.0)
 _LATENCY_S: Final = 5e-3
 
 
-def measure(setting: Setting) -> Iterator[Figure]:
+def measure(settings: BenchSettings) -> Iterator[Measurement]:
     """Yield rates and latencies for all policies, loads and numbers of jobs."""
     for policy in _POLICIES:
         for load in _LOADS:
             for jobs in _JOBS:
-                yield from _of(policy, load, jobs, setting.rounds)
-    yield from _to_the_page(setting)
+                yield from _measure_controller(policy, load, jobs, settings.rounds)
+    yield from _to_the_page(settings)
 
 
-def _of(policy: str, load: str, jobs: int, rounds: int) -> Iterator[Figure]:
-    site = _ControlledJobs(policy, jobs, _LOADS[load])
-    runs = [site.costs(_EVENTS) for _ in range(max(1, rounds // 3) + 1)][1:]
+def _measure_controller(
+    policy: str, load: str, jobs: int, rounds: int
+) -> Iterator[Measurement]:
+    simulation = _ControlledJobs(policy, jobs, _LOADS[load])
+    runs = [simulation.costs(_EVENTS) for _ in range(max(1, rounds // 3) + 1)][1:]
     rates = [len(run) / sum(cost.processor_s for cost in run) for run in runs]
     name = f"{policy}, {load}, {jobs:,} jobs"
     least = _GOAL[2] if (load, jobs) == _GOAL[:2] else -inf
-    yield Figure(f"{name}: events", max(rates), "per s", least=least)
+    yield Measurement(f"{name}: events", max(rates), "per s", least=least)
     for part in (50, 99):
-        found = statistics.median(
+        latency_s = statistics.median(
             float(np.percentile([cost.elapsed_s for cost in run], part)) for run in runs
         )
         most = _LATENCY_S * 1e3 if part == 99 and jobs <= _GOAL[1] else inf
-        yield Figure(f"{name}: latency, p{part}", found * 1e3, "ms", most=most)
+        yield Measurement(f"{name}: latency, p{part}", latency_s * 1e3, "ms", most=most)
 
 
-def _to_the_page(setting: Setting) -> Iterator[Figure]:
-    found = page_latencies(setting.folder, 20 * max(1, setting.rounds // 3))
+def _to_the_page(settings: BenchSettings) -> Iterator[Measurement]:
+    latencies_s = page_latencies(settings.folder, 20 * max(1, settings.rounds // 3))
     for part, most in ((50, inf), (99, _LATENCY_S * 1e3)):
-        value = float(np.percentile(found, part)) * 1e3
-        yield Figure(f"to the page, p{part}", value, "ms", most=most)
+        value = float(np.percentile(latencies_s, part)) * 1e3
+        yield Measurement(f"to the page, p{part}", value, "ms", most=most)
 
 
-class _Cost(NamedTuple):
-    """What one event costs."""
+class _EventCost(NamedTuple):
+    """The cost of one event."""
 
     elapsed_s: float
     processor_s: float
 
 
-def _timed(action: Callable[[], None]) -> _Cost:
-    begun, spent = time.perf_counter(), time.thread_time()
+def _timed(action: Callable[[], None]) -> _EventCost:
+    """Run an action and return its cost."""
+    begin_s, processor_s = time.perf_counter(), time.thread_time()
     action()
-    return _Cost(time.perf_counter() - begun, time.thread_time() - spent)
+    return _EventCost(time.perf_counter() - begin_s, time.thread_time() - processor_s)
 
 
 class _ControlledJobs:
-    """Jobs that live on what the controller grants them.
+    """Simulated jobs that move what the controller grants them.
 
     Parameters
     ----------
     load
-        Sum over jobs of I/O time at full bandwidth over period; infinite: no work.
+        Sum over all jobs of I/O time at full bandwidth divided by the period;
+        inf: jobs never work.
     """
 
     def __init__(self, policy: str, jobs: int, load: float) -> None:
@@ -109,16 +113,16 @@ class _ControlledJobs:
         heapify(self._ends)
         self._wake = inf
 
-    def costs(self, events: int) -> list[_Cost]:
-        """Return what each of the next events costs, at least so many."""
-        found: list[_Cost] = []
-        while len(found) < events:
+    def costs(self, events: int) -> list[_EventCost]:
+        """Return the cost of each of the next events, at least `events` of them."""
+        costs: list[_EventCost] = []
+        while len(costs) < events:
             posts = self._ends and self._ends[0][0] <= self._wake
-            found += self._post() if posts else self._complete()
-        return found
+            costs += self._post() if posts else self._complete()
+        return costs
 
-    def _post(self) -> list[_Cost]:
-        """Begin the operations of all that end their work at the same instant."""
+    def _post(self) -> list[_EventCost]:
+        """Post the operations of all jobs that end their work at the same instant."""
         now = self._ends[0][0]
         numbers = []
         while self._ends and self._ends[0][0] == now:
@@ -133,7 +137,8 @@ class _ControlledJobs:
 
         return _per_event(_timed(act), len(numbers))
 
-    def _complete(self) -> list[_Cost]:
+    def _complete(self) -> list[_EventCost]:
+        """Complete the operations that are due at the wake-up of the controller."""
         now = self._wake
         done = self._controller.overdue(now)
 
@@ -148,7 +153,7 @@ class _ControlledJobs:
         return _per_event(cost, len(done))
 
 
-def _per_event(cost: _Cost, events: int) -> list[_Cost]:
-    """Share the cost of an instant; when only the policy woke there is no event."""
+def _per_event(cost: _EventCost, events: int) -> list[_EventCost]:
+    """Divide the cost of an instant by its events; a wake-up alone is no event."""
     elapsed, processor = cost
-    return [_Cost(elapsed / events, processor / events)] * events if events else []
+    return [_EventCost(elapsed / events, processor / events)] * events if events else []

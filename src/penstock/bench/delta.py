@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""Delta-graphs of real processes: interference factors against the offset D (papers/4).
+"""Delta-graphs of real processes, compared with simulated ones.
 
-Two groups write N requests of S bytes with a pause d between them, the second one from
-D on, to ``penstock mount`` with a limit: uncontrolled, then under each
-strategy, in ``penstock serve --strategy``. Journals are in memory; for 3a and 3b there
-are two mounts of half the limit, and the groups' folders are moved by the driver of
-plain directories: new files follow. The same is simulated, and both are compared.
+A delta-graph shows the interference factors of two groups against the offset D of their
+start times (burst-buffer coordination). Each group writes N requests of S bytes with a
+pause d between them to a ``penstock mount`` with a limit: first without control, then
+under each strategy of ``penstock serve --strategy``. Journals are in memory. For the
+strategies 3a and 3b there are two mounts with half the limit each, and the driver
+``directories`` moves the folders of the groups between them.
 
-With `Setting.storage` they write to a folder as it is. A request then takes as long as
-on the mount, by the folder's bandwidth; there is one target, and no goal.
+With `BenchSettings.storage` the groups write to that folder instead. S is then scaled
+with the bandwidth of the folder, so that a request takes as long as on the mount. There
+is one target, and the measurements have no goals.
 """
 
 from __future__ import annotations
@@ -24,15 +26,15 @@ from math import inf
 from pathlib import Path
 from typing import Any, Final
 
-from penstock.bench import Figure, Setting
+from penstock.bench import BenchSettings, Measurement
 from penstock.bench.delta_report import Graph, as_ordered, save
-from penstock.bench.stage import (
-    LIMIT_S,
-    compiled,
-    free_environment,
-    mounted,
-    serving,
-    workspace,
+from penstock.bench.testbed import (
+    TIMEOUT_S,
+    clean_environment,
+    compile_program,
+    limited_mount,
+    running_daemon,
+    temporary_folder,
 )
 from penstock.errors import InputError, UnknownNameError
 from penstock.live.daemon.measure import measure_bandwidth
@@ -45,10 +47,10 @@ __all__ = ["measure"]
 
 #: Limit of all storage targets together (bytes/s).
 _RATE: Final = 40e6
-#: N, S (bytes) and d (s); a request is written in parts at the same time. A group alone
-#: takes 2 s to write and pauses for 1.5 s: what is staged can be 1.6 times as slow at
-#: best if the pauses take at least two thirds of the time that writing takes. Requests
-#: are long, for after a pause the mount lets 20 ms pass at once.
+#: N, S (bytes) and d (s); the parts of a request are written at the same time. Alone, a
+#: group writes for 2 s and pauses for 1.5 s. A staged group can reach the factor 1.6
+#: only if the pauses take at least two thirds of the writing time. Requests are long,
+#: because after a pause the mount lets 20 ms of its limit pass at once.
 _REQUESTS: Final = 4
 _SIZE: Final = 20_000_000
 _DELAY_S: Final = 0.5
@@ -58,163 +60,175 @@ _UNCONTROLLED: Final = "none"
 _STAGING: Final = ("1a", "1b", "2a", "2b", "controlled")
 _PARTITION: Final = ("3a", "3b")
 _TARGETS: Final = 2
-#: From the start of the processes to the first request (s): interpreters start.
+#: Time from the start of the processes to the first request.
 _START_S: Final = 3.0
-_LOOK_S: Final = 0.005
-_ROUNDS_PER_TRY: Final = 15
+_POLL_S: Final = 0.005
+_ROUNDS_PER_RUN: Final = 15
 _GROUPS: Final = ("A", "B")
 
 
 @dataclass(frozen=True)
 class _Group:
-    """One application: where it writes, and how it is started."""
+    """One group of processes: its files, and how it is started."""
 
     name: str
     paths: tuple[str, ...]
-    """A file for each part, or for each part of each request."""
+    """One file per part, or one per part and request."""
     prefix: tuple[str, ...] = ()
-    """Words before the program."""
+    """Command before the program, e.g. ``penstock run --``."""
     environment: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
-class _Started:
-    """A group that has been started, to write from `at` on (s)."""
+class _StartedGroup:
+    """A running group."""
 
     group: _Group
-    at: float
     process: subprocess.Popen[str]
 
     @property
-    def goes_on(self) -> bool:
+    def is_running(self) -> bool:
         return self.process.poll() is None
 
 
 @dataclass(frozen=True)
 class _DeltaStorage:
-    """What the processes write to."""
+    """The storage that the groups write to."""
 
     root: Path
     program: Path
     shared: Path
-    """A folder with all the bandwidth."""
+    """Folder with the whole bandwidth."""
     rate: float = _RATE
-    """Its bandwidth (bytes/s)."""
+    """Bandwidth (bytes/s)."""
     targets: Path | None = None
-    """A folder with a link to each of the mounts that divide it, if there are any."""
+    """Folder with a link to each target; None: there is only one target."""
 
     @property
-    def size(self) -> int:
-        """S: what a request writes (bytes), in the same time everywhere."""
+    def size_bytes(self) -> int:
+        """S, scaled so that a request takes the same time on every storage."""
         return round(_SIZE * self.rate / _RATE)
 
 
-def measure(setting: Setting) -> Iterator[Figure]:
-    """Yield factors at D = 0, and how far simulated ones are from them."""
-    strategies = _chosen(setting)
-    with workspace(setting.folder) as root, ExitStack() as stack:
-        site = _found(root, setting, stack) or _built(root, stack)
+def measure(settings: BenchSettings) -> Iterator[Measurement]:
+    """Yield the factors at D = 0 and their difference from simulated ones."""
+    strategies = _chosen_strategies(settings)
+    with temporary_folder(settings.folder) as root, ExitStack() as stack:
+        storage = _prepare_storage(root, settings, stack)
         graphs: dict[str, Graph] = {}
         for strategy in strategies:
-            tries = max(setting.rounds // _ROUNDS_PER_TRY, 1)
-            graphs[strategy] = _graph(site, strategy, tries), _simulated(site, strategy)
-            for figure in _figures(site, strategy, graphs):
-                yield figure if site.targets else replace(figure, most=inf)
-    if setting.output:
-        facts: dict[str, Any] = {"rate": site.rate, "size": site.size}
-        facts |= {"requests": _REQUESTS}
-        facts |= {"delay_s": _DELAY_S, "provenance": setting.provenance}
-        save(setting.output, graphs, facts)
+            runs = max(settings.rounds // _ROUNDS_PER_RUN, 1)
+            graphs[strategy] = (
+                _live_graph(storage, strategy, runs),
+                _simulated_graph(storage, strategy),
+            )
+            for measurement in _measurements(storage, strategy, graphs):
+                has_goal = storage.targets is not None
+                yield measurement if has_goal else replace(measurement, most=inf)
+    if settings.output:
+        facts: dict[str, Any] = {
+            "rate": storage.rate,
+            "size": storage.size_bytes,
+            "requests": _REQUESTS,
+            "delay_s": _DELAY_S,
+            "provenance": settings.provenance,
+        }
+        save(settings.output, graphs, facts)
 
 
-def _chosen(setting: Setting) -> list[str]:
-    """Return what is measured: without control first, the others are compared to it."""
+def _chosen_strategies(settings: BenchSettings) -> list[str]:
+    """Return the strategies; "none" comes first, since others are compared with it."""
     known = [_UNCONTROLLED, *_STAGING]
-    if setting.storage is None:
+    if settings.storage is None:
         known += _PARTITION
-    for name in setting.policies:
+    for name in settings.policies:
         if name in _PARTITION and name not in known:
-            raise InputError(f"{name} divides targets, and this folder is one")
+            raise InputError(
+                f"strategy {name} partitions targets, and --storage is one target",
+                remedy="leave out --storage, or this strategy",
+            )
         if name not in known:
             raise UnknownNameError("strategy to be measured", name, known)
-    return list(dict.fromkeys((_UNCONTROLLED, *(setting.policies or known))))
+    return list(dict.fromkeys((_UNCONTROLLED, *(settings.policies or known))))
 
 
-def _found(root: Path, setting: Setting, stack: ExitStack) -> _DeltaStorage | None:
-    """Compile the program, and take the storage as it is, if one is named."""
-    if setting.storage is None:
-        return None
+def _prepare_storage(
+    root: Path, settings: BenchSettings, stack: ExitStack
+) -> _DeltaStorage:
+    """Compile the program; mount the targets unless a folder is named."""
     shim_path()
-    program = compiled("microbenchmark", root)
-    storage = stack.enter_context(workspace(setting.storage))
-    return _DeltaStorage(
-        root, program, storage, setting.bandwidth or measure_bandwidth(storage)
-    )
+    program = compile_program("microbenchmark", root)
+    if settings.storage is None:
+        return _mount_targets(root, program, stack)
+    folder = stack.enter_context(temporary_folder(settings.storage))
+    rate = settings.bandwidth_bytes_per_s or measure_bandwidth(folder)
+    return _DeltaStorage(root, program, folder, rate)
 
 
-def _built(root: Path, stack: ExitStack) -> _DeltaStorage:
-    """Compile the program and mount the targets."""
-    shim_path()
-    program = compiled("microbenchmark", root)
+def _mount_targets(root: Path, program: Path, stack: ExitStack) -> _DeltaStorage:
+    """Mount one folder with the whole limit, and the targets with equal parts of it."""
     (root / "targets").mkdir()
     shared = root / "shared"
     shared.mkdir()
-    mount = stack.enter_context(mounted(shared, _RATE))
+    mount = stack.enter_context(limited_mount(shared, _RATE))
     for number in range(_TARGETS):
-        place = root / f"target{number}"
-        place.mkdir()
-        part = stack.enter_context(mounted(place, _RATE / _TARGETS))
-        (root / "targets" / str(number)).symlink_to(part.point)
+        folder = root / f"target{number}"
+        folder.mkdir()
+        target = stack.enter_context(limited_mount(folder, _RATE / _TARGETS))
+        (root / "targets" / str(number)).symlink_to(target.point)
     return _DeltaStorage(root, program, mount.point, targets=root / "targets")
 
 
 # --- Delta-graphs ---------------------------------------------------------------------
 
 
-def _graph(site: _DeltaStorage, strategy: str, rounds: int) -> list[DeltaPoint]:
-    """Return the live delta-graph of a strategy; of several rounds, the fastest."""
-    plain = _GroupRun(site, [_on_mount(site, name) for name in _GROUPS])
-    alone = min(_io_time(plain((0.0,))[0]) for _ in range(rounds))
+def _live_graph(storage: _DeltaStorage, strategy: str, runs: int) -> list[DeltaPoint]:
+    """Return the live delta-graph of a strategy; each point is its fastest run."""
+    plain = _GroupRun(storage, [_group_on_mount(storage, name) for name in _GROUPS])
+    alone = min(_io_time(plain((0.0,))[0]) for _ in range(runs))
     points = []
-    with _runs(site, strategy) as run:
+    with _group_run(storage, strategy) as run:
         for offset in _OFFSETS_S:
-            tries = [run((0.0, offset)) for _ in range(rounds)]
-            points.append(min((_point(t, offset, alone) for t in tries), key=_total))
+            results = [run((0.0, offset)) for _ in range(runs)]
+            tried = (_point(spans, offset, alone) for spans in results)
+            points.append(min(tried, key=lambda point: point.total))
     return points
 
 
 @contextmanager
-def _runs(site: _DeltaStorage, strategy: str) -> Iterator[_GroupRun]:
-    """Prepare runs under a strategy: jobs, started as a user would start them."""
+def _group_run(storage: _DeltaStorage, strategy: str) -> Iterator[_GroupRun]:
+    """Prepare runs under a strategy, with a daemon and ``penstock run``."""
     if strategy == _UNCONTROLLED:
-        yield _GroupRun(site, [_on_mount(site, name) for name in _GROUPS])
+        yield _GroupRun(storage, [_group_on_mount(storage, name) for name in _GROUPS])
         return
-    with tempfile.TemporaryDirectory(dir=site.root, prefix="s") as made:
-        folder = Path(made) / "run"
-        journals = Staging(Path(made) / "journals", always=False)
+    with tempfile.TemporaryDirectory(dir=storage.root, prefix="s") as name:
+        folder = Path(name) / "run"
+        journals = Staging(Path(name) / "journals", always=False)
         journals.prepare()
-        with serving(folder, strategy=strategy, **_settings(site, strategy)) as daemon:
+        with running_daemon(
+            folder, strategy=strategy, **_settings(storage, strategy)
+        ) as daemon:
             daemon.await_ready()
-            run = [sys.executable, "-m", "penstock", "run", f"--folder={folder}"]
-            where = _on_targets if strategy in _PARTITION else _on_mount
+            command = [sys.executable, "-m", "penstock", "run", f"--folder={folder}"]
+            group_on = _group_on_targets if strategy in _PARTITION else _group_on_mount
             groups = [
                 replace(
-                    where(site, name),
-                    prefix=(*run, f"--job={name}", "--"),
+                    group_on(storage, name),
+                    prefix=(*command, f"--job={name}", "--"),
                     environment=tuple(journals.environment().items()),
                 )
                 for name in _GROUPS
             ]
-            with _staying(groups):
-                yield _GroupRun(site, groups)
+            with _keep_jobs(groups):
+                yield _GroupRun(storage, groups)
 
 
 @contextmanager
-def _staying(groups: Sequence[_Group]) -> Iterator[None]:
-    """Keep the jobs from leaving: a static partition holds as long as they stay."""
+def _keep_jobs(groups: Sequence[_Group]) -> Iterator[None]:
+    """Run an idle process in each job: a static partition lasts as long as its job."""
     idle = [
-        subprocess.Popen(  # noqa: S603 - ourselves
-            [*group.prefix, "sleep", "3600"], env=free_environment()
+        subprocess.Popen(  # noqa: S603 - our own program
+            [*group.prefix, "sleep", "3600"], env=clean_environment()
         )
         for group in groups
     ]
@@ -223,34 +237,36 @@ def _staying(groups: Sequence[_Group]) -> Iterator[None]:
     finally:
         for process in idle:
             process.kill()
-            process.wait(LIMIT_S)
+            process.wait(TIMEOUT_S)
 
 
-def _settings(site: _DeltaStorage, strategy: str) -> dict[str, object]:
-    # A little more than there is: the controller shares, and the mount is the limit.
+def _settings(storage: _DeltaStorage, strategy: str) -> dict[str, object]:
+    # A little more than the limit, so that the mount and not the pacing limits.
     settings: dict[str, object] = {
-        "bandwidth": f"{1.05 * site.rate} B/s",
+        "bandwidth": f"{1.05 * storage.rate} B/s",
         "gap": "10 ms",
     }
-    if strategy in _PARTITION and site.targets:
-        mounts = [str((site.targets / str(t)).resolve()) for t in range(_TARGETS)]
+    if strategy in _PARTITION and storage.targets:
+        mounts = [str((storage.targets / str(t)).resolve()) for t in range(_TARGETS)]
         names = ",".join(map(str, range(_TARGETS)))
         return settings | {
             "prefixes": ":".join(mounts),
-            "targets": f"directories:{site.targets}:{names}",
-            "job_folder": site.root / "{job}",
+            "targets": f"directories:{storage.targets}:{names}",
+            "job_folder": storage.root / "{job}",
         }
-    return settings | {"prefixes": site.shared}
+    return settings | {"prefixes": storage.shared}
 
 
-def _on_mount(site: _DeltaStorage, name: str) -> _Group:
-    """Return a group that writes a file for each part."""
-    return _Group(name, tuple(str(site.shared / f"{name}{i}") for i in range(_PARTS)))
+def _group_on_mount(storage: _DeltaStorage, name: str) -> _Group:
+    """Return a group with one file per part."""
+    return _Group(
+        name, tuple(str(storage.shared / f"{name}{i}") for i in range(_PARTS))
+    )
 
 
-def _on_targets(site: _DeltaStorage, name: str) -> _Group:
-    """Return a group that writes every part of every request to a new file."""
-    folder = site.root / name
+def _group_on_targets(storage: _DeltaStorage, name: str) -> _Group:
+    """Return a group with one file per part and request."""
+    folder = storage.root / name
     return _Group(
         name,
         tuple(
@@ -259,10 +275,6 @@ def _on_targets(site: _DeltaStorage, name: str) -> _Group:
             for part in range(_PARTS)
         ),
     )
-
-
-def _total(point: DeltaPoint) -> float:
-    return point.total
 
 
 def _point(
@@ -279,94 +291,105 @@ def _io_time(span: tuple[float, float]) -> float:
     return span[1] - span[0]
 
 
-def _simulated(site: _DeltaStorage, strategy: str) -> list[DeltaPoint]:
-    """Return the same, simulated."""
+def _simulated_graph(storage: _DeltaStorage, strategy: str) -> list[DeltaPoint]:
+    """Return the simulated delta-graph of a strategy."""
     return delta_graph(
-        site.rate,
+        storage.rate,
         _REQUESTS,
-        site.size,
+        storage.size_bytes,
         _DELAY_S,
         _OFFSETS_S,
         strategy,
-        buffer=Buffer(speed=1000 * site.rate),
+        buffer=Buffer(speed=1000 * storage.rate),
         targets=_TARGETS if strategy in _PARTITION else 1,
     )
 
 
-def _figures(
-    site: _DeltaStorage, strategy: str, graphs: Mapping[str, Graph]
-) -> Iterator[Figure]:
+def _measurements(
+    storage: _DeltaStorage, strategy: str, graphs: Mapping[str, Graph]
+) -> Iterator[Measurement]:
     live, simulated = graphs[strategy]
     parts = {}
     errors = []
     for real, ideal in zip(live, simulated, strict=True):
         pairs = zip(as_ordered(real, ideal), ideal.factors, strict=True)
-        for name, (ours, theirs) in zip(_GROUPS, pairs, strict=True):
-            parts[f"D={real.offset:g}s:{name}"] = ours
-            parts[f"D={real.offset:g}s:{name}:simulated"] = theirs
-            errors.append(abs(ours / theirs - 1.0))
-    # Uncontrolled, two writers with pauses fall into step or out of it; a hair decides.
+        for name, (factor, ideal_factor) in zip(_GROUPS, pairs, strict=True):
+            parts[f"D={real.offset:g}s:{name}"] = factor
+            parts[f"D={real.offset:g}s:{name}:simulated"] = ideal_factor
+            errors.append(abs(factor / ideal_factor - 1.0))
+    # Without control, tiny differences decide whether the pauses of both coincide.
     most = inf if strategy == _UNCONTROLLED else 0.10
     name = f"{strategy}: live against simulated factors"
-    yield Figure(name, max(errors), "", most=most, parts=parts)
+    yield Measurement(name, max(errors), "", most=most, parts=parts)
     first = live[0]
     if strategy in _STAGING:
         favoured, staged = sorted(first.factors)
-        # 1b and 2b tolerate that whoever is blocked drains beside the favoured one.
+        # Under 1b and 2b the blocked group drains beside the favoured one.
         goal = inf if strategy.endswith("b") else 1.05
-        yield Figure(f"{strategy}: favoured, D = 0", favoured, "", most=goal)
-        yield Figure(f"{strategy}: staged, D = 0", staged, "", most=1.6)
+        yield Measurement(f"{strategy}: favoured, D = 0", favoured, "", most=goal)
+        yield Measurement(f"{strategy}: staged, D = 0", staged, "", most=1.6)
         slower = first.total / graphs[_UNCONTROLLED][0][0].total
-        yield Figure(
+        yield Measurement(
             f"{strategy}: total over that without control", slower, "", most=1.0
         )
     if strategy in _PARTITION:
-        own = _REQUESTS * site.size * _TARGETS / site.rate
-        own += (_REQUESTS - 1) * _DELAY_S
-        slowest = max(first.io_times) / own
-        yield Figure(f"{strategy}: over the partition's own", slowest, "", most=1.1)
+        own_s = _REQUESTS * storage.size_bytes * _TARGETS / storage.rate
+        own_s += (_REQUESTS - 1) * _DELAY_S
+        slowest = max(first.io_times) / own_s
+        yield Measurement(
+            f"{strategy}: over the partition's own", slowest, "", most=1.1
+        )
 
 
 # --- Runs -----------------------------------------------------------------------------
 
 
 class _GroupRun:
-    """Groups that start at some offsets; a call returns begin and end of each (s)."""
+    """Runs groups that start at given offsets."""
 
-    def __init__(self, site: _DeltaStorage, groups: Sequence[_Group]) -> None:
-        self._site = site
+    def __init__(self, storage: _DeltaStorage, groups: Sequence[_Group]) -> None:
+        self._storage = storage
         self._groups = groups
 
     def __call__(self, offsets: Sequence[float]) -> list[tuple[float, float]]:
-        """Start the groups, wait for them, and return when they wrote."""
+        """Run the groups; return begin and end of the I/O of each (s)."""
         zero = time.monotonic() + _START_S
         started = [
-            _Started(group, zero + offset, self._started(group, zero + offset))
+            _StartedGroup(group, self._start(group, zero + offset))
             for group, offset in zip(self._groups, offsets, strict=False)
         ]
         try:
             self._wait(started)
-            return [_span(it) for it in started]
+            return [_io_span(group) for group in started]
         finally:
-            for it in started:
-                it.process.kill()
-                it.process.communicate()
+            for group in started:
+                group.process.kill()
+                group.process.communicate()
 
-    def _wait(self, started: Sequence[_Started]) -> None:
+    def _wait(self, started: Sequence[_StartedGroup]) -> None:
         """Wait until all groups have ended."""
-        deadline = time.monotonic() + LIMIT_S
-        while any(it.goes_on for it in started):
+        deadline = time.monotonic() + TIMEOUT_S
+        while any(group.is_running for group in started):
             if time.monotonic() > deadline:
-                raise InputError(f"the groups have not ended after {LIMIT_S:g} s")
-            time.sleep(_LOOK_S)
+                raise InputError(
+                    f"the groups have not ended after {TIMEOUT_S:g} s",
+                    remedy="use a faster --folder or --storage",
+                )
+            time.sleep(_POLL_S)
 
-    def _started(self, group: _Group, at: float) -> subprocess.Popen[str]:
+    def _start(self, group: _Group, start_s: float) -> subprocess.Popen[str]:
         pause_ns = round(_DELAY_S * 1e9)
-        facts = (round(at * 1e9), _REQUESTS, self._site.size, pause_ns, _PARTS)
-        program = [str(self._site.program), *map(str, facts)]
-        return subprocess.Popen(  # noqa: S603 - ourselves
+        facts = (
+            round(start_s * 1e9),
+            _REQUESTS,
+            self._storage.size_bytes,
+            pause_ns,
+            _PARTS,
+        )
+        program = [str(self._storage.program), *map(str, facts)]
+        return subprocess.Popen(  # noqa: S603 - our own program
             [*group.prefix, *program, *group.paths],
-            env=free_environment() | dict(group.environment),
+            env=clean_environment() | dict(group.environment),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -374,11 +397,11 @@ class _GroupRun:
         )
 
 
-def _span(it: _Started) -> tuple[float, float]:
+def _io_span(started: _StartedGroup) -> tuple[float, float]:
     """Return when a group opened its first file and closed its last one (s)."""
-    said, complaint = it.process.communicate(timeout=LIMIT_S)
-    if it.process.returncode != 0:
-        reason = complaint.strip().rpartition("\n")[2] or "it could not write"
-        raise InputError(f"group {it.group.name} failed: {reason}")
-    begin, end = map(int, said.split())
+    output, errors = started.process.communicate(timeout=TIMEOUT_S)
+    if started.process.returncode != 0:
+        reason = errors.strip().rpartition("\n")[2] or "it could not write"
+        raise InputError(f"group {started.group.name} failed: {reason}")
+    begin, end = map(int, output.split())
     return begin * 1e-9, end * 1e-9

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Delta-graphs as a file and a drawing: real ones (dots) beside simulated (lines)."""
+"""Write delta-graphs as JSON and as a plot: live (dots) and simulated (lines)."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from penstock.sim.buffers_delta import DeltaPoint
 
 __all__ = ["Graph", "as_ordered", "save"]
 
-#: Real points and simulated ones.
+#: Live points and simulated points.
 Graph = tuple[Sequence[DeltaPoint], Sequence[DeltaPoint]]
 
 _COLOURS: Final = ("#0072b2", "#d55e00")
-#: The second is dashed: where both lie on one line, both are seen.
+#: The second line is dashed, so that both are visible where they coincide.
 _LINES: Final = ("-", "--")
 _COLUMNS: Final = 4
 
@@ -42,28 +42,28 @@ def save(folder: Path, graphs: Mapping[str, Graph], facts: Mapping[str, Any]) ->
     }
     data = msgspec.json.format(msgspec.json.encode(document), indent=1)
     (folder / "delta.json").write_bytes(data + b"\n")
-    _drawn(graphs).savefig(folder / "delta.svg")
+    _plot(graphs).savefig(folder / "delta.svg")
 
 
-def _drawn(graphs: Mapping[str, Graph]) -> Figure:
+def _plot(graphs: Mapping[str, Graph]) -> Figure:
     rows = ceil(len(graphs) / _COLUMNS)
     figure = Figure(figsize=(12, 2.8 * rows), layout="constrained")
     panels = figure.subplots(rows, _COLUMNS, sharex=True, sharey=True, squeeze=False)
     for panel, (name, graph) in zip(panels.flat, graphs.items(), strict=False):
-        _draw(panel, *graph)
+        _plot_panel(panel, *graph)
         panel.set_title(name)
     for panel in list(panels.flat)[len(graphs) :]:
         panel.set_visible(False)
     for panel in panels[:, 0]:
         panel.set_ylabel("interference factor")
-    # A little room: lines at 1 would lie on the edge.
+    # Without a margin the lines at 1 would lie on the edge.
     panels[0, 0].margins(y=0.1)
     panels[0, 0].legend(fontsize="small")
     figure.supxlabel("D: B starts after A (s)")
     return figure
 
 
-def _draw(
+def _plot_panel(
     panel: Axes, live: Sequence[DeltaPoint], simulated: Sequence[DeltaPoint]
 ) -> None:
     for number, colour in enumerate(_COLOURS):
@@ -89,7 +89,10 @@ def _draw(
 
 
 def as_ordered(real: DeltaPoint, ideal: DeltaPoint) -> Sequence[float]:
-    """Return both factors; of two that start together, either may be the first."""
+    """Return the live factors in the order of the simulated ones.
+
+    If both groups start together (D = 0), either may be the favoured one.
+    """
     if real.offset:
         return real.factors
     first, second = ideal.factors

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""Yields of real applications on a limited mount, beside those of a simulation.
+"""Yields of real applications on a limited mount, compared with simulated yields.
 
-Eight applications work and write in turn (`_WORKLOAD`), under one policy after the
-other: in the simulator; and as processes under ``penstock serve`` on a ``penstock
-mount`` of that bandwidth and a tenth more, whose work is sleep and whose I/O is real.
-They announce their volumes, which the policies of the model know. A live yield is what
-the application saw of itself: (work + volume / b_i) / (end - release).
+Eight applications (`_WORKLOAD`) alternate work and writing under each policy: in the
+simulator, and as real processes under ``penstock serve`` on a ``penstock mount`` with a
+tenth more bandwidth. Work is sleep, I/O is real. The processes announce their volumes,
+because the policies of the model know them. The live yield of an application comes from
+its own time stamps: (work + volume / b_i) / (end - release).
 
-The workload is such that its yields hardly change when its phases last 10 ms more or
-less; `_sensitivity` simulates that. Most workloads are not: where two operations are
-of equal rank, for a policy, whoever is ahead by a hair goes first, live and in the
-simulator, and the yields that follow may differ by half. Round numbers make such ties.
+The yields of this workload hardly change when phases last 10 ms longer; `_sensitivity`
+simulates that. Most workloads are not so robust: if a policy ranks two operations
+equally, a tiny difference decides which goes first, and later yields may differ by
+half. Round numbers lead to such ties.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from typing import Final
 import numpy as np
 from numpy.random import Generator, default_rng
 
-from penstock.bench import Figure, Setting
-from penstock.bench.applications import Place, live_yields
+from penstock.bench import BenchSettings, Measurement
+from penstock.bench.applications import RunPlace, live_yields
 from penstock.bench.shares import measure_shares
-from penstock.bench.stage import BenchStage, staged
+from penstock.bench.testbed import Testbed, open_testbed
 from penstock.errors import InputError
 from penstock.model import Application, Column, Instance, Platform, Window
 from penstock.policies import POLICIES, get_policy, installed_policies
@@ -35,10 +35,10 @@ __all__ = ["FidelityOutcome", "measure", "ranks"]
 
 _BANDWIDTH: Final = 20e6
 _NODE_BANDWIDTH: Final = 5e6
-#: Limit of the mount over the bandwidth that is shared out: what is lost when the
-#: machine stalls can be made up. Storage that is told to share all it has never can.
+#: Limit of the mount divided by the shared bandwidth: with the headroom, the time lost
+#: when the machine stalls can be made up.
 _HEADROOM: Final = 1.1
-#: Nodes, release (s), then work (s) and volume (MB) in turn.
+#: Nodes, release (s), then alternately work (s) and volume (MB).
 _WORKLOAD: Final = (
     (4, 0.00, (1.79, 9.5, 0.56)),
     (4, 0.19, (2.02, 19.6, 0.70)),
@@ -49,28 +49,28 @@ _WORKLOAD: Final = (
     (4, 1.89, (3.67, 12.6, 2.67, 15.3, 3.20, 21.7, 0.33)),
     (2, 2.34, (2.06, 8.6, 1.23, 20.0, 0.62)),
 )
-#: What a controller shows to policies that ask for the end of the window (s).
+#: End of the window that a live controller shows to policies.
 _FAR_S: Final = 3600.0
-#: Parameters without which a policy is not the same in both worlds.
+#: Parameters with which a policy is the same live and simulated.
 _PARAMETERS: Final = {"periodic-greedy-yield": "delta=1"}
-#: Most that a yield may differ.
+#: Largest accepted relative difference of a yield.
 _ERROR: Final = 0.05
-#: Policies whose simulated MinYields differ by no more tie.
+#: Relative difference of simulated MinYields up to which policies tie.
 _TIE: Final = 0.005
-#: By how much phases differ in simulations of the sensitivity (s), and how many.
+#: Longest extension of a phase in the sensitivity analysis, and number of draws.
 _JITTER_S: Final = 0.010
 _JITTERED: Final = 20
 
 
 @dataclass(frozen=True, eq=False)
 class FidelityOutcome:
-    """One policy in both worlds; columns by application."""
+    """Live and simulated yields under one policy, by application."""
 
     policy: str
     live: Column
     simulated: Column
-    passed: float
-    """Bytes that went through the mount, over those of the workload."""
+    moved_share: float
+    """Bytes written through the mount divided by the bytes of the workload."""
 
     @property
     def difference(self) -> float:
@@ -78,24 +78,24 @@ class FidelityOutcome:
         return float(np.max(np.abs(self.live / self.simulated - 1.0)))
 
 
-def measure(setting: Setting) -> Iterator[Figure]:
-    """Yield shares of two jobs, then yields in both worlds for every policy."""
+def measure(settings: BenchSettings) -> Iterator[Measurement]:
+    """Yield shares of two jobs, then live and simulated yields for every policy."""
     instance = _instance()
-    policies = _policies(setting.policies)
-    with staged(setting.folder, _BANDWIDTH) as stage:
-        yield from measure_shares(stage)
-        stage.mount.set_limit(_HEADROOM * _BANDWIDTH)
+    policies = _policies(settings.policies)
+    with open_testbed(settings.folder, _BANDWIDTH) as testbed:
+        yield from measure_shares(testbed)
+        testbed.mount.set_limit(_HEADROOM * _BANDWIDTH)
         outcomes = []
         for policy in policies:
-            runs = max(1, setting.rounds // 15)
-            outcomes.append(_compared(stage, instance, policy, runs))
-            yield from _figures(outcomes[-1], instance)
+            runs = max(1, settings.rounds // 15)
+            outcomes.append(_compare(testbed, instance, policy, runs))
+            yield from _measurements(outcomes[-1], instance)
     yield from _summary(outcomes)
     yield from _sensitivity(instance, policies)
 
 
 def _policies(named: Sequence[str]) -> list[str]:
-    """Return the policies to compare, with the parameters that they need."""
+    """Return the policies to compare, with the parameters in `_PARAMETERS`."""
     policies = [
         f"{name}:{_PARAMETERS[name]}" if name in _PARAMETERS else name
         for name in named or (*POLICIES, *installed_policies())
@@ -103,7 +103,7 @@ def _policies(named: Sequence[str]) -> list[str]:
     for policy in policies:
         get_policy(policy)
     if len(set(policies)) < len(policies):
-        raise InputError("a policy is named twice", remedy="name each one once")
+        raise InputError("a policy is named twice", remedy="name each policy once")
     return policies
 
 
@@ -113,8 +113,8 @@ def _instance() -> Instance:
             f"a{number}",
             nodes,
             [
-                ("io", amount * 1e6) if place % 2 else ("work", amount)
-                for place, amount in enumerate(amounts)
+                ("io", amount * 1e6) if index % 2 else ("work", amount)
+                for index, amount in enumerate(amounts)
             ],
             release=release,
         )
@@ -131,33 +131,35 @@ def _simulated(instance: Instance, policy: str) -> Column:
 # --- One policy -------------------------------------------------------------------
 
 
-def _compared(
-    stage: BenchStage, instance: Instance, policy: str, runs: int
+def _compare(
+    testbed: Testbed, instance: Instance, policy: str, runs: int
 ) -> FidelityOutcome:
-    before = stage.mount.written_bytes()
-    found = [_live(stage, instance, policy) for _ in range(runs)]
-    moved = stage.mount.written_bytes() - before
-    volume = runs * sum(float(it.volume.sum()) for it in instance.applications)
+    before = testbed.mount.written_bytes()
+    yields = [_live(testbed, instance, policy) for _ in range(runs)]
+    moved_bytes = testbed.mount.written_bytes() - before
+    volume = runs * sum(float(app.volume.sum()) for app in instance.applications)
     return FidelityOutcome(
         policy,
-        live=np.median(found, axis=0),
+        live=np.median(yields, axis=0),
         simulated=_simulated(instance, policy),
-        passed=moved / volume,
+        moved_share=moved_bytes / volume,
     )
 
 
-def _live(stage: BenchStage, instance: Instance, policy: str) -> Column:
-    with stage.served(policy, instance.platform) as daemon:
-        place = Place(stage.program, daemon, stage.mount.point)
+def _live(testbed: Testbed, instance: Instance, policy: str) -> Column:
+    with testbed.daemon(policy, instance.platform) as daemon:
+        place = RunPlace(testbed.program, daemon, testbed.mount.point)
         return live_yields(place, instance)
 
 
-def _figures(outcome: FidelityOutcome, instance: Instance) -> Iterator[Figure]:
-    for it, live, simulated in zip(
+def _measurements(
+    outcome: FidelityOutcome, instance: Instance
+) -> Iterator[Measurement]:
+    for app, live, simulated in zip(
         instance.applications, outcome.live, outcome.simulated, strict=True
     ):
-        yield Figure(
-            f"{outcome.policy}, {it.name}: live yield / simulated",
+        yield Measurement(
+            f"{outcome.policy}, {app.name}: live yield / simulated",
             float(live / simulated),
             "",
             1.0 - _ERROR,
@@ -165,82 +167,82 @@ def _figures(outcome: FidelityOutcome, instance: Instance) -> Iterator[Figure]:
             {"live": float(live), "simulated": float(simulated)},
         )
     name = f"{outcome.policy}: bytes through the mount / bytes of the workload"
-    yield Figure(name, outcome.passed, "", 1.0, 1.0)
+    yield Measurement(name, outcome.moved_share, "", 1.0, 1.0)
 
 
 # --- All policies -----------------------------------------------------------------
 
 
-def _summary(outcomes: Sequence[FidelityOutcome]) -> Iterator[Figure]:
-    """Yield the largest difference, and the order by MinYield in both worlds."""
+def _summary(outcomes: Sequence[FidelityOutcome]) -> Iterator[Measurement]:
+    """Yield the largest difference, and the live rank of every policy by MinYield."""
     worst = max(outcomes, key=lambda outcome: outcome.difference)
     name = f"largest difference of a yield (with {worst.policy})"
-    yield Figure(name, 100.0 * worst.difference, "%", most=100.0 * _ERROR)
+    yield Measurement(name, 100.0 * worst.difference, "%", most=100.0 * _ERROR)
     simulated = [float(outcome.simulated.min()) for outcome in outcomes]
     live = [float(outcome.live.min()) for outcome in outcomes]
     allowed = ranks(simulated, _TIE)
-    for place in sorted(range(len(outcomes)), key=lambda i: -simulated[i]):
-        low, high = allowed[place]
+    for index in sorted(range(len(outcomes)), key=lambda i: -simulated[i]):
+        low, high = allowed[index]
         tie = "" if low == high else f", a tie of {high - low + 1}"
-        rank = 1 + sum(other > live[place] for other in live)
-        yield Figure(
-            f"rank by MinYield of {outcomes[place].policy}{tie}",
+        rank = 1 + sum(other > live[index] for other in live)
+        yield Measurement(
+            f"rank by MinYield of {outcomes[index].policy}{tie}",
             rank,
             "",
             low,
             high,
-            {"live": live[place], "simulated": simulated[place]},
+            {"live": live[index], "simulated": simulated[index]},
         )
 
 
 def ranks(values: Sequence[float], tie: float) -> list[tuple[int, int]]:
-    """Return the ranks, first and last, that each value may have; 1 is the largest.
+    """Return the first and last rank that each value may have; 1 is the largest value.
 
-    Values that follow one another at a relative distance of at most `tie` may have
-    any rank of their group.
+    Sorted neighbours whose relative distance is at most `tie` form a group, and each
+    value of a group may have any rank of the group.
     """
     order = sorted(range(len(values)), key=lambda i: -values[i])
     groups: list[list[int]] = []
-    for place in order:
+    for index in order:
         last = values[groups[-1][-1]] if groups else 0.0
-        if groups and last - values[place] <= tie * last:
-            groups[-1].append(place)
+        if groups and last - values[index] <= tie * last:
+            groups[-1].append(index)
         else:
-            groups.append([place])
-    found = [(0, 0)] * len(values)
+            groups.append([index])
+    allowed = [(0, 0)] * len(values)
     first = 1
     for group in groups:
-        for place in group:
-            found[place] = (first, first + len(group) - 1)
+        for index in group:
+            allowed[index] = (first, first + len(group) - 1)
         first += len(group)
-    return found
+    return allowed
 
 
-# --- How much a little noise can do -----------------------------------------------
+# --- Sensitivity ------------------------------------------------------------------
 
 
-def _sensitivity(instance: Instance, policies: Sequence[str]) -> Iterator[Figure]:
-    """Yield how far simulated yields move when phases last a little longer."""
+def _sensitivity(instance: Instance, policies: Sequence[str]) -> Iterator[Measurement]:
+    """Yield the largest change of a simulated yield when phases last a bit longer."""
     draw = default_rng(1)
-    others = [_jittered(instance, draw) for _ in range(_JITTERED)]
+    variants = [_jittered(instance, draw) for _ in range(_JITTERED)]
     worst = 0.0
     for policy in policies:
         exact = _simulated(instance, policy)
-        for other in others:
-            change = np.abs(_simulated(other, policy) / exact - 1.0)
+        for variant in variants:
+            change = np.abs(_simulated(variant, policy) / exact - 1.0)
             worst = max(worst, float(change.max()))
     name = f"simulated, phases up to {_JITTER_S * 1e3:g} ms longer: largest difference"
-    yield Figure(name, 100.0 * worst, "%", most=100.0 * _ERROR)
+    yield Measurement(name, 100.0 * worst, "%", most=100.0 * _ERROR)
 
 
 def _jittered(instance: Instance, draw: Generator) -> Instance:
     """Return the instance with every phase up to `_JITTER_S` longer."""
     applications = tuple(
         replace(
-            it,
-            work=it.work + draw.uniform(0.0, _JITTER_S, it.work.size),
-            volume=it.volume + cap * draw.uniform(0.0, _JITTER_S, it.volume.size),
+            app,
+            work=app.work + draw.uniform(0.0, _JITTER_S, app.work.size),
+            volume=app.volume + cap * draw.uniform(0.0, _JITTER_S, app.volume.size),
         )
-        for it, cap in instance.with_caps()
+        for app, cap in instance.with_caps()
     )
     return replace(instance, applications=applications)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * microbenchmark START REQUESTS SIZE DELAY PARTS PATH...: a group of papers/4's benchmark.
- * From the monotonic time START (ns) on, write REQUESTS requests of SIZE bytes with a pause
- * of DELAY nanoseconds between them. PARTS threads write equal parts of a request at the
- * same time, each to a file of its own, and wait for one another: PARTS paths, or as many
- * for every request. The phase is announced by penstock.h: its pauses do not end it. Prints
- * when the first file was opened and the last one closed (ns).
+ * microbenchmark START REQUESTS SIZE DELAY PARTS PATH...: one group of the benchmark of
+ * burst-buffer coordination. Starting at the monotonic time START (ns), write REQUESTS
+ * requests of SIZE bytes with a pause of DELAY nanoseconds between them. PARTS threads write
+ * equal parts of a request at the same time, each to its own file, and wait for each other.
+ * There are PARTS paths, or PARTS paths for every request. The phase is announced through
+ * penstock.h, so that its pauses do not end it. Prints the monotonic times (ns) at which the
+ * first file was opened and the last one was closed.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -19,7 +20,7 @@
 #include "../native/shim/penstock.h"
 #include "clock.h"
 
-/* Size of a call: the threads of a group share one grant, and one waits for the other. */
+/* Size of a write call: small, because the threads of a group share one grant. */
 enum { BLOCK = 1 << 20 };
 
 static long long start, size, delay;

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Replay a trace as real I/O: one process for every process of the trace.
+"""Replay a trace as real I/O, with one process per process of the trace.
 
-Time outside I/O is work: after an access a process waits as long as the traced one did,
-divided by the speed, and then makes the next access, however long the last one took.
-All start together. Files are made under one directory and given the size that is read
-of them; what is written is zeros.
+Time outside I/O is work: after an access a process waits as long as the traced process
+did, divided by the speed, and then makes the next access, however long the last one
+took. All processes start together. The files are created in one directory, with the
+size that the trace reads; writes write zeros.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from penstock.workloads.traces import Access, Trace
 
 __all__ = ["Replayed", "replay"]
 
-#: Between the last start of a process and the first access of any (s).
+#: Time from the start of the replay to the first access.
 _START_S: Final = 0.2
-#: No process of a replay is silent for longer, unless the storage has stopped.
+#: If no process reports progress for this time, the storage has stopped.
 _SILENCE_S: Final = 600.0
 _HEARTBEAT_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What one process did in the trace and in its replay."""
+    """One process in the trace and in its replay."""
 
     process: int
     read: int
@@ -49,27 +49,29 @@ class Replayed:
 
 
 def replay(trace: Trace, directory: Path, *, speed: float = 1.0) -> list[Replayed]:
-    """Carry out a trace in `directory`; return what happened, by process.
+    """Replay a trace in `directory`; return one row per process.
 
     Parameters
     ----------
     speed
-        Work is so many times shorter than it was.
+        Work takes the traced time divided by this factor.
     """
     if not speed > 0.0:
-        raise InputError(f"speed {speed:g} is not positive")
+        raise InputError(
+            f"speed {speed:g} is not positive", remedy="give a number above 0"
+        )
     names = _make_files(trace, directory)
     context = multiprocessing.get_context("fork")
     begin = time.monotonic() + _START_S
     running: dict[Connection, tuple[int, ForkProcess]] = {}
     try:
         for process, accesses in trace.by_process().items():
-            ours, theirs = context.Pipe(duplex=False)
-            arguments = (theirs, accesses, names, begin, speed)
-            child = context.Process(target=_work, args=arguments, daemon=True)
+            receiver, sender = context.Pipe(duplex=False)
+            arguments = (sender, accesses, names, begin, speed)
+            child = context.Process(target=_run_process, args=arguments, daemon=True)
             child.start()
-            theirs.close()
-            running[ours] = (process, child)
+            sender.close()
+            running[receiver] = (process, child)
         return sorted(_collect(running), key=lambda done: done.process)
     finally:
         for _, child in running.values():
@@ -78,12 +80,12 @@ def replay(trace: Trace, directory: Path, *, speed: float = 1.0) -> list[Replaye
 
 
 def _make_files(trace: Trace, directory: Path) -> dict[str, Path]:
-    """Make every file of the trace; return where each is."""
+    """Create every file of the trace; return the path of each."""
     names: dict[str, Path] = {}
     try:
         directory.mkdir(parents=True, exist_ok=True)
         for file in {access.file for access in trace.accesses}:
-            # Two files of one name are told apart by their paths' digests.
+            # The digest of the path distinguishes two files with the same name.
             digest = sha256(file.encode()).hexdigest()[:8]
             names[file] = directory / f"{digest}-{Path(file).name[-100:]}"
             names[file].touch()
@@ -92,114 +94,115 @@ def _make_files(trace: Trace, directory: Path) -> dict[str, Path]:
                 os.truncate(names[file], size)
     except OSError as error:
         raise InputError(
-            f"files cannot be made there: {error.strerror}",
+            f"files cannot be created: {error.strerror}",
             where=str(directory),
-            remedy="name a folder with room, that you can write",
+            remedy="choose a writable folder with enough free space",
         ) from None
     return names
 
 
 def _collect(running: dict[Connection, tuple[int, ForkProcess]]) -> list[Replayed]:
-    """Wait for what the processes say; a silent or dead one ends the replay."""
+    """Return the results of all processes; raise `InputError` if one fails or hangs."""
     results = []
-    heard = time.monotonic()
+    progress_s = time.monotonic()
     waiting = dict(running)
     while waiting:
-        spoken = wait(list(waiting), timeout=_HEARTBEAT_S)
-        ready = [c for c in waiting if c in spoken]
-        if not ready and time.monotonic() - heard > _SILENCE_S:
+        readable = wait(list(waiting), timeout=_HEARTBEAT_S)
+        ready = [c for c in waiting if c in readable]
+        if not ready and time.monotonic() - progress_s > _SILENCE_S:
             raise InputError(
                 f"no process has made progress for {_SILENCE_S:g} s",
-                remedy="does the storage answer?",
+                remedy="check whether the storage still responds",
             )
         for connection in ready:
-            heard = time.monotonic()
+            progress_s = time.monotonic()
             process, _ = waiting[connection]
             try:
-                said = connection.recv()
+                message = connection.recv()
             except EOFError:
                 raise InputError(f"process {process} of the replay died") from None
-            if isinstance(said, str):
-                raise InputError(said, where=f"process {process}")
-            if said is not None:
-                results.append(said)
+            if isinstance(message, str):
+                raise InputError(message, where=f"process {process}")
+            if message is not None:
+                results.append(message)
                 del waiting[connection]
     return results
 
 
-def _work(
+def _run_process(
     connection: Connection,
     accesses: Sequence[Access],
     names: dict[str, Path],
     begin: float,
     speed: float,
 ) -> None:
-    """Be one process of the trace."""
+    """Replay one process of the trace; send its result or error message."""
     try:
-        connection.send(_carry_out(connection, accesses, names, begin, speed))
+        connection.send(_replay_accesses(connection, accesses, names, begin, speed))
     except OSError as error:
         connection.send(f"{error.filename}: {error.strerror}")
 
 
-def _carry_out(
+def _replay_accesses(
     connection: Connection,
     accesses: Sequence[Access],
     names: dict[str, Path],
     begin: float,
     speed: float,
 ) -> Replayed:
+    """Make all accesses of a process at their times."""
     zeros = memoryview(bytes(max(access.size for access in accesses)))
     files: dict[str, int] = {}
     moved = {"read": 0, "write": 0}
-    in_io, before, told = 0.0, 0.0, begin
-    ready = begin
+    io_s, traced_end_s, reported_s = 0.0, 0.0, begin
+    next_s = begin
     for access in accesses:
-        ready += max(0.0, access.start - before) / speed
-        before = max(before, access.end)
-        while (left := ready - time.monotonic()) > 0.0:
-            time.sleep(min(left, _HEARTBEAT_S))
-            told = _tell(connection, told)
+        next_s += max(0.0, access.start - traced_end_s) / speed
+        traced_end_s = max(traced_end_s, access.end)
+        while (left_s := next_s - time.monotonic()) > 0.0:
+            time.sleep(min(left_s, _HEARTBEAT_S))
+            reported_s = _report_progress(connection, reported_s)
         if access.file not in files:
             files[access.file] = os.open(names[access.file], os.O_RDWR)
-        started = time.monotonic()
+        started_s = time.monotonic()
         try:
             moved[access.operation] += _move(files[access.file], access, zeros)
         except OSError as error:
             error.filename = f"{access.operation} of {access.file} at {access.offset}"
             raise
-        ready = time.monotonic()
-        in_io += ready - started
-        told = _tell(connection, told)
+        next_s = time.monotonic()
+        io_s += next_s - started_s
+        reported_s = _report_progress(connection, reported_s)
     for descriptor in files.values():
         os.close(descriptor)
     return Replayed(
         process=accesses[0].process,
         read=moved["read"],
         written=moved["write"],
-        io_s=in_io,
+        io_s=io_s,
         traced_io_s=sum(access.end - access.start for access in accesses),
         duration_s=time.monotonic() - begin,
     )
 
 
-def _tell(connection: Connection, told: float) -> float:
-    """Say now and then that there is progress; return when it was said."""
+def _report_progress(connection: Connection, reported_s: float) -> float:
+    """Send a heartbeat if the last one is old; return the time of the last one."""
     now = time.monotonic()
-    if now - told < _HEARTBEAT_S:
-        return told
+    if now - reported_s < _HEARTBEAT_S:
+        return reported_s
     connection.send(None)
     return now
 
 
 def _move(descriptor: int, access: Access, zeros: memoryview) -> int:
-    """Make one access, in as many calls as it takes; return the bytes moved."""
+    """Make one access, in several calls if needed; return the moved bytes."""
     done = 0
     while done < access.size:
-        place = access.offset + done
+        position = access.offset + done
         if access.operation == "read":
-            count = len(os.pread(descriptor, access.size - done, place))
+            count = len(os.pread(descriptor, access.size - done, position))
         else:
-            count = os.pwrite(descriptor, zeros[: access.size - done], place)
+            count = os.pwrite(descriptor, zeros[: access.size - done], position)
         if count == 0:
             break
         done += count

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Two jobs on one limited mount: bandwidth achieved over the share of the policy.
+"""Two jobs on one limited mount: bandwidth achieved divided by the policy's share.
 
-``fair-share`` gives both the same fraction of their caps, so that jobs of one and two
-nodes have shares of 1 : 2. Both write for the same time; the mount moves what both
-together may draw and no more.
+``fair-share`` gives both jobs the same fraction of their caps, so that jobs with one
+and two nodes have shares of 1 : 2. Both jobs write for the same time; the limit of the
+mount is the sum of their shares.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from penstock.bench import Figure
-from penstock.bench.applications import Place, run_applications
-from penstock.bench.stage import BenchStage
+from penstock.bench import Measurement
+from penstock.bench.applications import RunPlace, run_applications
+from penstock.bench.testbed import Testbed
 from penstock.model import Application, Platform
 from penstock.units import format_volume
 
@@ -27,18 +27,18 @@ _NODES: Final = ((2, 2), (1, 2))
 _BLOCKS: Final = (64 << 10, 1 << 20)
 
 
-def measure_shares(stage: BenchStage) -> Iterator[Figure]:
-    """Yield a ratio for each job, for several shares and sizes of calls."""
-    bandwidth = stage.bandwidth
+def measure_shares(testbed: Testbed) -> Iterator[Measurement]:
+    """Yield the ratio of each job, for several shares and call sizes."""
+    bandwidth = testbed.bandwidth_bytes_per_s
     platform = Platform(bandwidth, bandwidth / 2.0)
     for nodes in _NODES:
         for block in _BLOCKS:
-            yield from _of(stage, platform, nodes, block)
+            yield from _measure_pair(testbed, platform, nodes, block)
 
 
-def _of(
-    stage: BenchStage, platform: Platform, nodes: tuple[int, int], block: int
-) -> Iterator[Figure]:
+def _measure_pair(
+    testbed: Testbed, platform: Platform, nodes: tuple[int, int], block: int
+) -> Iterator[Measurement]:
     caps = [platform.cap(count) for count in nodes]
     shares = [platform.bandwidth * cap / sum(caps) for cap in caps]
     jobs = [
@@ -47,13 +47,13 @@ def _of(
         )
         for number, (count, share) in enumerate(zip(nodes, shares, strict=True), 1)
     ]
-    with stage.served("fair-share", platform) as daemon:
-        place = Place(stage.program, daemon, stage.mount.point, block)
+    with testbed.daemon("fair-share", platform) as daemon:
+        place = RunPlace(testbed.program, daemon, testbed.mount.point, block)
         ends = run_applications(place, jobs)
-    for job, share, (begun, ended) in zip(jobs, shares, ends, strict=True):
-        achieved = job.volume[0] / (ended - begun)
+    for job, share, (begin_s, end_s) in zip(jobs, shares, ends, strict=True):
+        achieved = job.volume[0] / (end_s - begin_s)
         name = f"nodes {nodes[0]} : {nodes[1]}, calls of {format_volume(block)}"
-        yield Figure(
+        yield Measurement(
             f"two jobs on a mount, {name}, {job.name}: achieved / share",
             float(achieved / share),
             "",

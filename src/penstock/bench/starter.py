@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Waits for the release of an application, enters its job and becomes it.
+"""Wait for the release of an application, join its job, and execute its program.
 
-The interpreter is started beforehand: what that takes is no part of the application,
-and the controller counts its age from the release on, as the model does.
+The interpreter starts before the release, so that its start-up time is not part of the
+application and the controller counts the age from the release, as in the model.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ __all__ = ["main"]
 
 
 def main(words: Sequence[str]) -> None:
-    """Say "ready", read the release (monotonic, ns), wait for it, become the program.
+    """Print "ready", read the release (monotonic clock, ns), wait, execute the program.
 
     Parameters
     ----------
     words
-        Folder of the daemon, name of the job, its nodes, and the program with its
-        arguments; the release becomes the first of them.
+        Folder of the daemon, name of the job, its number of nodes, and the program
+        with its arguments. The release is inserted as the first argument.
     """
     folder, job, nodes, program, *rest = words
     settings = Settings(folder=folder)

@@ -1,56 +1,59 @@
 # SPDX-License-Identifier: MIT
-"""A page, a controlled folder, one that is not, and a program in C that writes."""
+"""Processes that write, for the benchmarks of cost and pacing.
+
+They run ``writer.c`` under the preload library, with one page and a file in a
+controlled or in an uncontrolled folder.
+"""
 
 from __future__ import annotations
 
 import os
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from penstock.bench.stage import LIMIT_S, compiled
+from penstock.bench.testbed import TIMEOUT_S, compile_program, temporary_folder
 from penstock.errors import InputError
 from penstock.live.node.page import LEASE_MAX_S, Page
 from penstock.live.node.shim import shim_environment
 
 __all__ = ["LARGEST_BYTES", "WriterProcess", "Writers", "writers"]
 
-#: The largest call that a writer can make.
+#: Size of the largest write call.
 LARGEST_BYTES: Final = 64 << 20
 
 
 @dataclass(frozen=True)
 class WriterProcess:
-    """A program that is ready to write."""
+    """A process that is ready to write."""
 
     process: subprocess.Popen[str]
 
     def begin_at(self, start_ns: int) -> None:
-        """Let it begin at this monotonic time (ns); 0: now."""
+        """Start writing at this monotonic time (ns); 0: now."""
         stream = self.process.stdin
         if stream is not None:
             stream.write(f"{start_ns}\n")
             stream.flush()
 
     def finish(self) -> tuple[float, int]:
-        """Return the processor time of a call, and when the last one ended (ns)."""
-        said, _ = self.process.communicate(timeout=LIMIT_S)
+        """Return the processor time per call and the end of the last call (ns)."""
+        output, _ = self.process.communicate(timeout=TIMEOUT_S)
         if self.process.returncode != 0:
             raise InputError(
-                "a writer of the benchmark failed",
-                remedy="is there room in the folder? see --folder",
+                "a writing process of the benchmark failed",
+                remedy="choose a folder with enough free space: --folder",
             )
-        cost, end = said.split()
-        return float(cost), int(end)
+        cost_ns, end_ns = output.split()
+        return float(cost_ns), int(end_ns)
 
 
 @dataclass(frozen=True)
 class Writers:
-    """Starts writers."""
+    """Starts writing processes that share one page."""
 
     root: Path
     page: Page
@@ -63,18 +66,18 @@ class Writers:
         controlled: bool = True,
         free: bool = False,
     ) -> WriterProcess:
-        """Start a program that will write `count` times; return when it is ready.
+        """Start a process that will write `count` times; return when it is ready.
 
         Parameters
         ----------
         controlled
-            Whether its file lies under a prefix.
+            The file is in the controlled folder.
         free
-            True to leave the preload library out.
+            Run without the preload library.
         """
-        place = self.root / ("controlled" if controlled else "other")
-        words = (place / "file", size_bytes, count, self.root / "source")
-        process = subprocess.Popen(  # noqa: S603 - made by us
+        folder = self.root / ("controlled" if controlled else "other")
+        words = (folder / "file", size_bytes, count, self.root / "source")
+        process = subprocess.Popen(  # noqa: S603 - our own program
             [str(self.root / "writer"), *map(str, words)],
             env=dict(os.environ) if free else self._environment(),
             stdin=subprocess.PIPE,
@@ -86,7 +89,7 @@ class Writers:
         return WriterProcess(process)
 
     def renew(self) -> None:
-        """Let the grant hold for as long as can be."""
+        """Renew the lease of the grant for as long as possible."""
         self.page.renew(LEASE_MAX_S)
 
     def _environment(self) -> dict[str, str]:
@@ -95,19 +98,11 @@ class Writers:
 
 @contextmanager
 def writers(folder: Path) -> Iterator[Writers]:
-    """Make all that is needed in `folder`, and remove it afterwards."""
-    try:
-        with tempfile.TemporaryDirectory(dir=folder, prefix="penstock-") as name:
-            root = Path(name)
-            compiled("writer", root)
-            for place in ("controlled", "other"):
-                (root / place).mkdir()
-            (root / "source").write_bytes(bytes(LARGEST_BYTES))
-            with Page.create(root / "page") as page:
-                yield Writers(root, page)
-    except OSError as error:
-        raise InputError(
-            f"no benchmark here: {error.strerror}",
-            where=str(folder),
-            remedy="name a folder with 200 MB of room, in memory if you can: --folder",
-        ) from error
+    """Prepare program, folders and page in `folder`; remove them afterwards."""
+    with temporary_folder(folder) as root:
+        compile_program("writer", root)
+        for name in ("controlled", "other"):
+            (root / name).mkdir()
+        (root / "source").write_bytes(bytes(LARGEST_BYTES))
+        with Page.create(root / "page") as page:
+            yield Writers(root, page)

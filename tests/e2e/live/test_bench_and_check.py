@@ -39,7 +39,9 @@ def test_the_verdict_is_the_exit_status(
     assert finding["remedy"]
 
 
-def test_no_program_is_one_message(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_program_gives_one_message(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert main(["check", "no-such-program"]) == 2
     assert capsys.readouterr().err.count("\n") == 1
 
@@ -50,7 +52,7 @@ def test_overhead_is_measured(
 ) -> None:
     file = tmp_path / "figures.json"
     command = ["bench", "overhead", "--rounds=1", f"--folder={tmp_path}"]
-    # Whether the goals are reached is the machine's affair.
+    # Whether the goals are reached depends on the machine.
     assert main([*command, f"--json={file}"]) in {0, 1}
     document = json.loads(file.read_text())
     figures = document["benchmarks"]["overhead"]
@@ -77,7 +79,7 @@ def test_pacing_never_exceeds_the_grant(
 
 
 @needs_gcc
-def test_decisions_are_measured_down_to_the_page(
+def test_decisions_are_measured_up_to_the_page(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -89,7 +91,7 @@ def test_decisions_are_measured_down_to_the_page(
     figures = json.loads(capsys.readouterr().out)["benchmarks"]["decisions"]
     assert len(figures) == 2 * 2 * 3 + 2
     assert all(figure["value"] > 0.0 for figure in figures)
-    # A grant that never came would show as the limit of the probe, one second.
+    # A grant that never arrives would show as the time limit of a phase, one second.
     assert figures[-2]["name"] == "to the page, p50"
     assert figures[-2]["value"] < 1000.0
 
@@ -102,6 +104,6 @@ def test_an_unknown_benchmark_gives_one_message(
     assert f"known: {', '.join(sorted(BENCHES))}" in capsys.readouterr().err
 
 
-def test_help_says_what_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_lists_the_benchmarks(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "help"]) == 0
     assert capsys.readouterr().out.count("\n") == len(BENCHES)

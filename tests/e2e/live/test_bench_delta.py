@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""``penstock bench delta`` in short: real processes, mounts, journals and drainers."""
+"""A short ``penstock bench delta``: real processes, mounts, journals and drainers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_delta_graph_is_measured_and_drawn(
     names = ("controlled", "3b")
     command = ["bench", "delta", "--rounds=1", "--policies", *names]
     flags = [f"--output={output}", f"--json={table}"]
-    # Whether the goals are reached is the machine's affair.
+    # Whether the goals are reached depends on the machine.
     assert main([*command, *flags]) in {0, 1}
     capsys.readouterr()
     figures = {
@@ -38,9 +38,9 @@ def test_a_delta_graph_is_measured_and_drawn(
     assert "controlled: total over that without control" in figures
     assert "3b: over the partition's own" in figures
     parts = figures["controlled: live against simulated factors"]["parts"]
-    # Requests of 0.1 s, pauses of 0.2 s: what is staged at 0, 0.2, 0.4 and 0.6 s is
-    # drained in the pauses [0.1, 0.3], [0.4, 0.6] of the other, and is done at 0.8 s.
-    # Who writes takes 4 x 0.1 + 3 x 0.2 = 1 s, as it does alone.
+    # Requests take 0.1 s, pauses 0.2 s. The data staged at 0, 0.2, 0.4 and 0.6 s is
+    # drained in the pauses [0.1, 0.3], [0.4, 0.6] of the other group, until 0.8 s. The
+    # writing group takes 4 x 0.1 + 3 x 0.2 = 1 s, as it does alone.
     simulated = parts["D=0s:A:simulated"], parts["D=0s:B:simulated"]
     assert simulated == (pytest.approx(1.0), pytest.approx(0.8))
     assert all(value > 0.5 for value in parts.values())
@@ -55,7 +55,7 @@ def test_a_delta_graph_is_measured_and_drawn(
     assert {path.name for path in tmp_path.iterdir()} == {"drawings", "figures.json"}
 
 
-def test_any_folder_can_be_written_to(
+def test_a_given_folder_is_measured_without_goals(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -66,12 +66,12 @@ def test_any_folder_can_be_written_to(
     storage, output = tmp_path / "storage", tmp_path / "drawings"
     storage.mkdir()
     flags = ["--rounds=1", f"--storage={storage}", f"--output={output}"]
-    # Nothing is to be reached: whatever it does is what this storage does.
+    # Measurements on a given storage have no goals.
     assert main(["bench", "delta", *flags, "--bandwidth=20 MB/s", "--policies=2a"]) == 0
     assert "2a: staged, D = 0" in capsys.readouterr().out
     document = json.loads((output / "delta.json").read_text())
     assert (document["rate"], document["size"]) == (20e6, 2_000_000)
-    # Requests of 0.1 s, pauses of 0.2 s: what is staged goes after the other's 1 s.
+    # Requests take 0.1 s, pauses 0.2 s: staged data goes after the 1 s of the other.
     ((ideal,), (alone,)) = (document["graphs"][n]["simulated"] for n in ("2a", "none"))
     assert ideal["factors"] == [pytest.approx(1.0), pytest.approx(1.4)]
     assert alone["alone"] == pytest.approx(1.0)
@@ -85,12 +85,12 @@ def test_any_folder_can_be_written_to(
         (["delta", "--storage=.", "--bandwidth=20"], "--bandwidth: "),
         (["delta", "--storage=.", "--bandwidth=0 B/s"], "--bandwidth: "),
         (["delta", "--storage=nowhere"], "--storage nowhere: there is no such folder"),
-        (["delta", "--storage=.", "--policies=3a"], "3a divides targets"),
+        (["delta", "--storage=.", "--policies=3a"], "strategy 3a partitions targets"),
         (["overhead", "--storage=."], "--storage does not go with overhead"),
         (["delta", "--policies=9z"], "unknown strategy to be measured '9z'"),
     ],
 )
-def test_mistakes_are_said_before_anything_is_made(
+def test_mistakes_are_reported_before_any_file_is_created(
     flags: list[str],
     reason: str,
     tmp_path: Path,

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from penstock.bench import fidelity, shares
-from penstock.bench.applications import Place, run_applications
-from penstock.bench.stage import BenchStage, serving, staged
+from penstock.bench.applications import RunPlace, run_applications
+from penstock.bench.testbed import Testbed, open_testbed, running_daemon
 from penstock.cli import main
 from penstock.errors import InputError
 from penstock.model import Application, Platform
@@ -86,9 +86,9 @@ def test_both_worlds_are_compared_and_no_byte_is_lost(
 def test_phases_end_in_order_and_work_is_never_short(folder: Path) -> None:
     phases = [("work", 0.2), ("io", 1e6), ("work", 0.1)]
     late = Application.from_phases("late", 1, phases, release=0.5)
-    with staged(folder, 1e8) as stage:
+    with open_testbed(folder, 1e8) as testbed:
         began = time.monotonic()
-        ends = _run(stage, [late])
+        ends = _run(testbed, [late])
         took = time.monotonic() - began
     ((first, second, third),) = ends
     assert first >= 0.7
@@ -97,9 +97,9 @@ def test_phases_end_in_order_and_work_is_never_short(folder: Path) -> None:
     assert third < took
 
 
-def _run(stage: BenchStage, applications: list[Application]) -> list[list[float]]:
-    with stage.served("fcfs", Platform(1e8, 1e8)) as daemon:
-        place = Place(stage.program, daemon, stage.mount.point)
+def _run(testbed: Testbed, applications: list[Application]) -> list[list[float]]:
+    with testbed.daemon("fcfs", Platform(1e8, 1e8)) as daemon:
+        place = RunPlace(testbed.program, daemon, testbed.mount.point)
         return run_applications(place, applications)
 
 
@@ -108,16 +108,18 @@ def _run(stage: BenchStage, applications: list[Application]) -> list[list[float]
 def test_an_application_that_cannot_write_gives_one_message(folder: Path) -> None:
     bad = Application.from_phases("no/such/folder", 1, [("io", 10.0)])
     with (
-        staged(folder, 1e8) as stage,
+        open_testbed(folder, 1e8) as testbed,
         pytest.raises(InputError, match="no/such/folder failed"),
     ):
-        _run(stage, [bad])
+        _run(testbed, [bad])
     assert list(folder.iterdir()) == []
 
 
 def test_a_daemon_that_does_not_start_gives_one_message(folder: Path) -> None:
     with (
-        serving(folder / "run", policy="no-policy", bandwidth="1 MB/s") as daemon,
+        running_daemon(
+            folder / "run", policy="no-policy", bandwidth="1 MB/s"
+        ) as daemon,
         pytest.raises(InputError, match="no-policy"),
     ):
         daemon.await_ready()

@@ -28,8 +28,8 @@ NOREPLACE, EXCHANGE = 1, 2
 
 @pytest.fixture
 def folder(unlimited: Mounted, request: pytest.FixtureRequest) -> Path:
-    """Return a folder of the test's own in the mount."""
-    path = unlimited.point / request.node.name.replace("/", "_")
+    """Return a new folder in the mount, named after the test."""
+    path: Path = unlimited.point / request.node.name.replace("/", "_")
     path.mkdir()
     return path
 

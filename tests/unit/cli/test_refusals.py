@@ -54,7 +54,7 @@ REFUSED = {
     "mount --status m --force": "--force does not go with --status",
     "mount a b --force": "--force does not go with BACKING MNT",
     "mount a b --json x": "--json does not go with BACKING MNT",
-    "bench overhead --policies fcfs": "--policies does not go with overhead (it goes",
+    "bench overhead --policies fcfs": "--policies does not go with overhead (use it",
     "bench overhead pacing --output x": "--output does not go with overhead, pacing",
     "bench overhead --folder none": "--folder none: there is no such folder",
     "bench overhead pacing overhead": "benchmark 'overhead' is given twice",

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""A group of processes that read or write at a rate which changes, as IOR's do.
+"""A group of processes that read or write at a variable rate, like those of IOR.
 
-Each process issues its next request when the one before is answered, and no sooner than
-the group's rate says: P processes that issue s bytes at a time at rate r issue every
-P s / r seconds each, evenly staggered. Without a rate they issue as fast as they can.
+A process issues its next request when the previous one is answered, but not faster than
+the rate r of the group: with P processes and requests of s bytes, each process issues
+one request per P s / r seconds, evenly staggered. Without a rate the processes issue as
+fast as they can.
 
 ``python -m penstock.bench.slo.clients`` reads a `ClientPlan` (JSON) from standard
 input. It prints a list of issue and answer times (seconds of the monotonic clock). The
@@ -30,15 +31,15 @@ from penstock.errors import InputError
 
 __all__ = ["ClientPlan", "Kind", "finish", "main", "rate_at", "start", "stop"]
 
-#: Longest wait after the end of the plan (s).
-_PATIENCE_S: Final = 120.0
+#: Longest wait after the end of the plan.
+_TIMEOUT_S: Final = 120.0
 
 
 Kind: TypeAlias = Literal["read", "write"]
 
 
 class ClientPlan(msgspec.Struct, frozen=True):
-    """What a group of processes does."""
+    """The requests of a group of processes."""
 
     folder: str
     kind: Kind
@@ -46,26 +47,25 @@ class ClientPlan(msgspec.Struct, frozen=True):
     """Bytes of a request."""
     processes: int
     begin: float
-    """When it begins (s, monotonic clock),"""
+    """Start of the first request (s, monotonic clock)."""
     end: float
-    """and ends."""
+    """No request is issued after this time (s, monotonic clock)."""
     rates: tuple[tuple[float, float], ...] = ()
-    """Points (s after the beginning, bytes/s), straight lines between; without any, as
-    fast as can be."""
+    """Points (s after `begin`, bytes/s), interpolated linearly; empty: no limit."""
     span: int = 1 << 20
-    """Bytes of the file of a process; reads go anywhere in it."""
+    """Bytes of the file of a process; requests go to all positions in it."""
 
 
-# --- Started by a benchmark -----------------------------------------------------------
+# --- In the benchmark -----------------------------------------------------------------
 
 
 def start(plan: ClientPlan) -> subprocess.Popen[bytes]:
-    """Start a group."""
-    process = subprocess.Popen(  # noqa: S603 - ourselves
+    """Start a group of processes."""
+    process = subprocess.Popen(  # noqa: S603 - our own program
         [sys.executable, "-m", __name__],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        # Ctrl-C is for the benchmark, which then stops them: not for each of them.
+        # Ctrl-C must reach only the benchmark, which then stops the group.
         start_new_session=True,
     )
     if process.stdin is not None:
@@ -76,29 +76,31 @@ def start(plan: ClientPlan) -> subprocess.Popen[bytes]:
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
-    """End a group, all of it and at once, if it has not ended."""
+    """Kill all processes of a group, unless it has ended."""
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
 
 
 def finish(process: subprocess.Popen[bytes], plan: ClientPlan) -> list[AnsweredRequest]:
-    """Return all answers of a group, by times after its beginning (s)."""
-    limit_s = max(0.0, plan.end - time.monotonic()) + _PATIENCE_S
-    said, _ = process.communicate(timeout=limit_s)
+    """Wait for a group; return its answers, with times after `plan.begin` (s)."""
+    limit_s = max(0.0, plan.end - time.monotonic()) + _TIMEOUT_S
+    output, _ = process.communicate(timeout=limit_s)
     if process.returncode != 0:
-        raise InputError("a client of the benchmark failed", remedy="see above")
-    answers = msgspec.json.decode(said, type=list[AnsweredRequest])
+        raise InputError(
+            "a client of the benchmark failed", remedy="see the error message above"
+        )
+    answers = msgspec.json.decode(output, type=list[AnsweredRequest])
     return [
         AnsweredRequest(a.issued - plan.begin, a.answered - plan.begin) for a in answers
     ]
 
 
-# --- The processes themselves ---------------------------------------------------------
+# --- In the processes -----------------------------------------------------------------
 
 
 def rate_at(rates: Sequence[tuple[float, float]], time_s: float) -> float:
-    """Return the rate (bytes/s) at a time; 0 before the first point."""
+    """Return the interpolated rate (bytes/s) at a time; 0 before the first point."""
     before = [point for point in rates if point[0] <= time_s]
     after = [point for point in rates if point[0] > time_s]
     if not before or not after:
@@ -108,62 +110,62 @@ def rate_at(rates: Sequence[tuple[float, float]], time_s: float) -> float:
 
 
 def main() -> None:
-    """Run the group that standard input describes."""
+    """Run the group described on standard input; print its answers."""
     plan = msgspec.json.decode(sys.stdin.buffer.read(), type=ClientPlan)
-    pipes = [_forked(plan, number) for number in range(plan.processes)]
-    answers = [answer for pipe in pipes for answer in _received(pipe)]
+    pipes = [_fork(plan, number) for number in range(plan.processes)]
+    answers = [answer for pipe in pipes for answer in _receive(pipe)]
     sys.stdout.buffer.write(msgspec.json.encode(answers))
     for _ in pipes:
         if os.wait()[1]:
             sys.exit(1)
 
 
-def _forked(plan: ClientPlan, number: int) -> int:
-    """Start one process; return the pipe on which it tells its answers."""
+def _fork(plan: ClientPlan, number: int) -> int:
+    """Fork one process; return the pipe on which it sends its answers."""
     receive, send = os.pipe()
     if os.fork():
         os.close(send)
         return receive
-    answers = list(_answers(plan, number))
+    answers = list(_issue_requests(plan, number))
     with os.fdopen(send, "wb") as stream:
         stream.write(msgspec.json.encode(answers))
     os._exit(0)
 
 
-def _received(pipe: int) -> list[AnsweredRequest]:
+def _receive(pipe: int) -> list[AnsweredRequest]:
     with os.fdopen(pipe, "rb") as stream:
         return msgspec.json.decode(stream.read() or b"[]", type=list[AnsweredRequest])
 
 
-def _answers(plan: ClientPlan, number: int) -> Iterator[AnsweredRequest]:
-    """Issue requests until the plan ends."""
+def _issue_requests(plan: ClientPlan, number: int) -> Iterator[AnsweredRequest]:
+    """Issue requests until the plan ends; yield their times."""
     transfer = _Transfer(plan, number)
-    issue = _first(plan, number, 0.0)
-    turn = 0
-    while issue < plan.end:
-        time.sleep(max(0.0, issue - time.monotonic()))
+    next_s = _first_issue(plan, number, 0.0)
+    count = 0
+    while next_s < plan.end:
+        time.sleep(max(0.0, next_s - time.monotonic()))
         issued = time.monotonic()
-        transfer(turn)
+        transfer(count)
         answered = time.monotonic()
         yield AnsweredRequest(issued, answered)
-        turn += 1
-        issue = _next(plan, number, issued, answered)
+        count += 1
+        next_s = _next_issue(plan, number, issued, answered)
 
 
-def _next(plan: ClientPlan, number: int, issued: float, answered: float) -> float:
-    """Return when to issue the next request."""
+def _next_issue(plan: ClientPlan, number: int, issued: float, answered: float) -> float:
+    """Return the time of the next request (s, monotonic clock)."""
     if not plan.rates:
         return answered
     rate = rate_at(plan.rates, answered - plan.begin)
-    pause = plan.processes * plan.size / rate if rate > 0.0 else 0.0
-    issue = max(answered, issued + pause)
-    if rate_at(plan.rates, issue - plan.begin) <= 0.0:
-        return _first(plan, number, issue - plan.begin)
-    return issue
+    period_s = plan.processes * plan.size / rate if rate > 0.0 else 0.0
+    next_s = max(answered, issued + period_s)
+    if rate_at(plan.rates, next_s - plan.begin) <= 0.0:
+        return _first_issue(plan, number, next_s - plan.begin)
+    return next_s
 
 
-def _first(plan: ClientPlan, number: int, time_s: float) -> float:
-    """Return when a process begins: the group does at the next point with a rate."""
+def _first_issue(plan: ClientPlan, number: int, time_s: float) -> float:
+    """Return the first request after a pause: the next point with a positive rate."""
     if not plan.rates:
         return plan.begin
     ahead = [point for point in plan.rates if point[0] >= time_s and point[1] > 0.0]
@@ -174,25 +176,25 @@ def _first(plan: ClientPlan, number: int, time_s: float) -> float:
 
 
 class _Transfer:
-    """Moves one request."""
+    """Makes the requests of one process."""
 
     def __init__(self, plan: ClientPlan, number: int) -> None:
         self._plan = plan
         self._data = mmap.mmap(-1, plan.size)
         self._data.write(b"x" * plan.size)
-        # Reads must not be answered from the kernel's cache.
+        # O_DIRECT: the kernel must not answer reads from its cache.
         flags = os.O_RDONLY | os.O_DIRECT if plan.kind == "read" else os.O_WRONLY
         path = Path(plan.folder) / f"{plan.kind}-{number}"
         self._fd = os.open(path, flags | (os.O_CREAT if plan.kind == "write" else 0))
-        self._places = max(1, plan.span // plan.size)
+        self._positions = max(1, plan.span // plan.size)
 
-    def __call__(self, turn: int) -> None:
-        # A full period of places that looks random: 40503 is odd and large.
-        place = turn * 40503 % self._places * self._plan.size
+    def __call__(self, count: int) -> None:
+        # Visit all positions in a scattered order: 40503 is odd and large.
+        position = count * 40503 % self._positions * self._plan.size
         if self._plan.kind == "read":
-            os.preadv(self._fd, [self._data], place)
+            os.preadv(self._fd, [self._data], position)
         else:
-            os.pwritev(self._fd, [self._data], place)
+            os.pwritev(self._fd, [self._data], position)
 
 
 if __name__ == "__main__":

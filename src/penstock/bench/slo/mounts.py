@@ -1,64 +1,73 @@
 # SPDX-License-Identifier: MIT
-"""Mounts for the benchmark of schedulers: one that schedules, one that does not."""
+"""Mounts for the benchmark of schedulers: one with a scheduler, one without."""
 
 from __future__ import annotations
 
-import json
 import os
-import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+from penstock.bench.testbed import run_mount_command
 from penstock.errors import InputError
+from penstock.mount.control import all_statuses
+from penstock.mount.points import unmount
 
-__all__ = ["Promise", "Watch", "plain_mount", "scheduled_mount"]
+__all__ = ["DepthRecorder", "Slos", "plain_mount", "scheduled_mount"]
 
-_LIMIT_S: Final = 60.0
-_LOOK_S: Final = 0.02
+_TIMEOUT_S: Final = 60.0
+_POLL_S: Final = 0.02
 #: Application -> throughput (bytes/s) and latency (s).
-Promise = Mapping[str, tuple[float, float]]
+Slos = Mapping[str, tuple[float, float]]
 
 
 @contextmanager
 def scheduled_mount(
-    root: Path, scheduler: str, promises: Promise, limit: float | None = None
+    root: Path, scheduler: str, slos: Slos, limit: float | None = None
 ) -> Iterator[Path]:
-    """Mount a new folder with a folder in it for each application; yield the point."""
-    backing, point = _folders(root, *promises)
-    (root / "slo.toml").write_text(_objectives(scheduler, promises))
+    """Mount a new folder with a subfolder per application; yield the mount point.
+
+    `limit` is in bytes/s; None: no limit.
+    """
+    backing, point = _make_folders(root, *slos)
+    (root / "slo.toml").write_text(_slo_file(scheduler, slos))
     limits = [] if limit is None else [f"--limit={limit} B/s"]
     options = [f"--slo={root / 'slo.toml'}", "--background", *limits]
-    _penstock(root, *options, str(backing), str(point))
+    run_mount_command(root / "run", *options, str(backing), str(point))
     try:
         yield point
     finally:
-        _penstock(root, "--unmount", "--force", str(point))
+        run_mount_command(root / "run", "--unmount", "--force", str(point))
 
 
 @contextmanager
 def plain_mount(root: Path) -> Iterator[Path]:
-    """Mount a new folder without any scheduling; yield the point."""
-    backing, point = _folders(root)
+    """Mount a new folder with `plain`; yield the mount point."""
+    backing, point = _make_folders(root)
     words = ["-m", "penstock.bench.slo.plain", str(backing), str(point)]
-    process = subprocess.Popen([sys.executable, *words])  # noqa: S603 - ourselves
+    process = subprocess.Popen([sys.executable, *words])  # noqa: S603 - our own program
     try:
         _await(lambda: os.path.ismount(point) or process.poll() is not None)
         if process.poll() is not None:
-            raise InputError("no mount for the benchmark", remedy="see above")
+            raise InputError(
+                "the benchmark cannot mount a folder",
+                remedy="see the error message above",
+            )
         yield point
     finally:
-        _run(["fusermount3", "-u", "-z", str(point)])
-        process.wait(_LIMIT_S)
+        # If the process has failed, nothing is mounted.
+        with suppress(OSError):
+            unmount(str(point), lazy=True)
+        process.wait(_TIMEOUT_S)
 
 
-def _folders(root: Path, *names: str) -> tuple[Path, Path]:
+def _make_folders(root: Path, *names: str) -> tuple[Path, Path]:
     backing, point = root / "backing", root / "mount"
     point.mkdir(parents=True)
     for name in ("", *names):
@@ -66,73 +75,51 @@ def _folders(root: Path, *names: str) -> tuple[Path, Path]:
     return backing, point
 
 
-def _objectives(scheduler: str, promises: Promise) -> str:
+def _slo_file(scheduler: str, slos: Slos) -> str:
+    """Return the content of a file for ``--slo``."""
     lines = [f'scheduler = "{scheduler}"']
-    for name, (throughput, latency) in promises.items():
+    for name, (throughput, latency) in slos.items():
         lines.append(f"[applications.{name}]")
         lines.append(f"throughput = {throughput}\nlatency = {latency}")
-    lines += [f'[[rules]]\napplication = "{n}"\npath = "{n}"' for n in promises]
+    lines += [f'[[rules]]\napplication = "{n}"\npath = "{n}"' for n in slos]
     return "\n".join(lines) + "\n"
 
 
-def _penstock(root: Path, *words: str) -> None:
-    command = [sys.executable, "-m", "penstock", "mount", f"--folder={root / 'run'}"]
-    done = _run([*command, *words])
-    if done.returncode != 0:
-        reason = done.stderr.strip().removeprefix("penstock: ")
-        raise InputError(f"no mount for the benchmark: {reason}")
-
-
-def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(  # noqa: S603 - ourselves
-        command, capture_output=True, text=True, check=False, timeout=_LIMIT_S
-    )
-
-
-def _await(condition: Any) -> None:
-    deadline = time.monotonic() + _LIMIT_S
+def _await(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + _TIMEOUT_S
     while not condition() and time.monotonic() < deadline:
-        time.sleep(_LOOK_S)
+        time.sleep(_POLL_S)
 
 
 @dataclass
-class Watch:
-    """Looks at the depth of a mount's scheduler in every window.
-
-    A look is a line to the mount's socket, not a command: it costs next to nothing.
-    """
+class DepthRecorder:
+    """Records the depth of a mount's scheduler in the middle of every window."""
 
     point: Path
     begin: float
-    """When windows begin (s, monotonic clock)."""
+    """Start of the first window (s, monotonic clock)."""
     window_s: float
     depths: list[float | None] = field(default_factory=list)
-    """Depth in each window; None: any number."""
+    """Depth in each window; None: no maximum."""
 
-    def __enter__(self) -> Watch:
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._look_on, daemon=True)
+    def __enter__(self) -> DepthRecorder:
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._record, daemon=True)
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join(_LIMIT_S)
+        self._stopped.set()
+        self._thread.join(_TIMEOUT_S)
 
-    def _look_on(self) -> None:
-        while not self._over.wait(self._until_next()):
-            self.depths.append(self._look())
+    def _record(self) -> None:
+        while not self._stopped.wait(self._wait_s()):
+            self.depths.append(self._depth())
 
-    def _until_next(self) -> float:
+    def _wait_s(self) -> float:
         middle = self.begin + (len(self.depths) + 0.5) * self.window_s
         return max(0.0, middle - time.monotonic())
 
-    def _look(self) -> float | None:
-        (path,) = (self.point.parent / "run" / "mounts").glob("*.sock")
-        with socket.socket(socket.AF_UNIX) as connection:
-            connection.settimeout(_LIMIT_S)
-            connection.connect(str(path))
-            connection.sendall(b'{"type":"status"}\n')
-            with connection.makefile("rb") as stream:
-                depth: float | None = json.loads(stream.readline())["order"]["depth"]
-        return depth
+    def _depth(self) -> float | None:
+        (status,) = all_statuses(self.point.parent / "run" / "mounts")
+        return None if status.scheduling is None else status.scheduling.depth

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""A pass-through of pyfuse3 that schedules nothing: what a mount is measured against.
+"""A minimal pass-through file system without a scheduler, as the baseline of a mount.
 
-``python -m penstock.bench.slo.plain BACKING MNT`` shows the files in a folder. It
-does what pyfuse3's own example does, in the event loop and for plain files only:
-nothing that costs time, and nothing that a file system needs besides. It has extended
-attributes, though: of who has any, the kernel asks for one before every write.
+``python -m penstock.bench.slo.plain BACKING MNT`` shows the plain files of a folder. It
+does the same as the example of pyfuse3, in the event loop, and nothing that costs more
+time. It does have extended attributes, because then the kernel asks for one before
+every write, as it does at a penstock mount.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["main"]
 
 
 class _Plain:
-    """Answers the kernel. pyfuse3 asks for handlers by name; others are missing."""
+    """The handlers; pyfuse3 looks them up by name, and missing ones give ENOSYS."""
 
     supports_dot_lookup = False
     enable_writeback_cache = False
@@ -38,7 +38,7 @@ class _Plain:
         return missing
 
     def init(self) -> None:
-        """Begin."""
+        """Do nothing at the start."""
 
     async def lookup(self, _parent: int, name: bytes, _ctx: Any) -> Any:
         return self._entry(self._path(name))
@@ -72,7 +72,7 @@ class _Plain:
             raise pyfuse3.FUSEError(error.errno or errno.EIO) from None
 
     async def forget(self, _inodes: Any) -> None:
-        """Keep all."""
+        """Keep all entries."""
 
     def _path(self, name: bytes) -> str:
         return f"{self._folder}/{os.fsdecode(name)}"
@@ -95,7 +95,7 @@ class _Plain:
 
 
 def main() -> None:
-    """Mount until unmounted."""
+    """Mount, and serve until unmounted."""
     backing, point = sys.argv[1:]
     plain: Any = _Plain(backing)
     pyfuse3.init(plain, point, {"fsname=plain", "subtype=plain"})

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The windows of all schedulers as a file and as a drawing.
+"""Write the windows of all schedulers as JSON and as a plot.
 
-One column per scheduler: issue rates (papers/5 Figure 3), 95th percentiles of response
-times (Figure 5), and the depth of the queue at the storage (Figure 4).
+The plot has one column per scheduler, with the rates (Figure 3 of two-level
+scheduling), the 95th percentiles of the response times (Figure 5) and the depth
+(Figure 4).
 """
 
 from __future__ import annotations
@@ -22,51 +23,51 @@ from penstock.bench.slo.windows import ClientWindow
 __all__ = ["SchedulerRun", "save"]
 
 _COLOURS: Final = ("#0072b2", "#d55e00")
-_OVERLOAD: Final = "#eeeeee"
-#: What an infinite depth is drawn as, as in the paper.
+_OVERLOAD_COLOUR: Final = "#eeeeee"
+#: An infinite depth is drawn as this value, as in the paper.
 _INFINITE: Final = 100.0
 
 
 @dataclass(frozen=True)
 class SchedulerRun:
-    """What was seen with one scheduler."""
+    """The windows of one scheduler."""
 
     windows: Sequence[ClientWindow]
     depths: Sequence[float | None]
-    """Depth in each window; None: any number."""
+    """Depth in each window; None: no maximum."""
 
 
 def save(
     folder: Path,
     runs: Mapping[str, SchedulerRun],
     window_s: float,
-    size: int,
+    request_bytes: int,
     bounds: Mapping[str, float],
     provenance: Mapping[str, Any],
 ) -> None:
-    """Write ``slo.json`` and ``slo.svg``; `size` is that of a request (bytes)."""
+    """Write ``slo.json`` and ``slo.svg``."""
     folder.mkdir(parents=True, exist_ok=True)
     document = {
         "penstock": 1,
         "provenance": dict(provenance),
         "window_s": window_s,
-        "request_bytes": size,
+        "request_bytes": request_bytes,
         "bounds_s": dict(bounds),
         "runs": {name: _document(run) for name, run in runs.items()},
     }
     data = msgspec.json.format(msgspec.json.encode(document), indent=1)
     (folder / "slo.json").write_bytes(data + b"\n")
-    _drawn(runs, window_s, size, bounds).savefig(folder / "slo.svg")
+    _plot(runs, window_s, request_bytes, bounds).savefig(folder / "slo.svg")
 
 
 def _document(run: SchedulerRun) -> dict[str, Any]:
     return {"windows": [asdict(w) for w in run.windows], "depths": list(run.depths)}
 
 
-def _drawn(
+def _plot(
     runs: Mapping[str, SchedulerRun],
     window_s: float,
-    size: int,
+    request_bytes: int,
     bounds: Mapping[str, float],
 ) -> Figure:
     figure = Figure(figsize=(3.2 * len(runs), 6.4), layout="constrained")
@@ -78,7 +79,7 @@ def _drawn(
         _shade(rates, run, window_s)
         _shade(times, run, window_s)
         for colour, group in zip(_COLOURS, bounds, strict=False):
-            _draw_group(rates, times, run, group, colour, size / window_s)
+            _draw_group(rates, times, run, group, colour, request_bytes / window_s)
             times.axhline(
                 bounds[group] * 1e3, color=colour, linewidth=0.7, linestyle=":"
             )
@@ -98,8 +99,8 @@ def _draw_group(
     begins = [w.begin for w in run.windows]
     answered = [w.groups[group].answered * per_s / 1e6 for w in run.windows]
     rates.step(begins, answered, where="post", color=colour, label=group)
-    seen = [(w.begin, w.groups[group].p95_s) for w in run.windows]
-    points = [(begin, p95 * 1e3) for begin, p95 in seen if p95 is not None]
+    measured = [(w.begin, w.groups[group].p95_s) for w in run.windows]
+    points = [(begin, p95 * 1e3) for begin, p95 in measured if p95 is not None]
     times.plot(*zip(*points, strict=True), ".", color=colour)
 
 
@@ -112,7 +113,7 @@ def _draw_depths(axis: Axes, run: SchedulerRun, window_s: float) -> None:
 
 
 def _shade(axis: Axes, run: SchedulerRun, window_s: float) -> None:
-    """Show when the mount was overloaded."""
+    """Shade the windows in which the mount was overloaded."""
     for window in run.windows:
         if window.overloaded:
-            axis.axvspan(window.begin, window.begin + window_s, color=_OVERLOAD)
+            axis.axvspan(window.begin, window.begin + window_s, color=_OVERLOAD_COLOUR)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What clients saw, window by window: rates, response times, and whether too much came.
+"""Statistics of client requests per window: counts, response times, overload.
 
-Pure: from issue and answer times (s) to figures.
+Pure: computed from the issue and answer times (s) of the requests.
 """
 
 from __future__ import annotations
@@ -15,67 +15,65 @@ from penstock.qos.feedback import percentile
 __all__ = [
     "AnsweredRequest",
     "ClientWindow",
-    "Seen",
+    "GroupWindow",
+    "answered_requests",
     "compliance",
-    "moved",
     "windows",
 ]
 
 
 class AnsweredRequest(NamedTuple):
-    """A request."""
+    """Issue and answer time of a request (s)."""
 
     issued: float
-    """When it was issued (s),"""
     answered: float
-    """and when it was answered."""
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """What a group of clients saw in a window."""
+class GroupWindow:
+    """Statistics of one group of clients in a window."""
 
     issued: int
-    """Requests that it issued,"""
+    """Number of requests issued."""
     answered: int
-    """and that were answered."""
+    """Number of requests answered."""
     p95_s: float | None
-    """95th percentile of the response times of these; None: there were none."""
+    """95th percentile of the response times; None: no answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClientWindow:
-    """What all clients saw in a window."""
+    """Statistics of all clients in a window."""
 
     begin: float
-    """(s)."""
+    """Start of the window (s)."""
     overloaded: bool
-    """Whether more was there, or came, than the storage can move meanwhile."""
-    groups: Mapping[str, Seen]
+    """More requests were under way than the storage can serve in a window."""
+    groups: Mapping[str, GroupWindow]
 
 
 def windows(
     groups: Mapping[str, Sequence[AnsweredRequest]],
-    length: float,
+    length_s: float,
     count: int,
     most: float,
 ) -> list[ClientWindow]:
-    """Return the first windows of a run.
+    """Return the first `count` windows of a run.
 
     Parameters
     ----------
-    length
-        Of a window (s).
+    length_s
+        Length of a window.
     most
-        Requests that the storage can serve in a window.
+        Number of requests that the storage can serve in a window.
     """
-    everybody = [answer for answers in groups.values() for answer in answers]
+    all_answers = [answer for answers in groups.values() for answer in answers]
     return [
         ClientWindow(
-            number * length,
-            _present(everybody, number * length, (number + 1) * length) > most,
+            number * length_s,
+            _under_way(all_answers, number * length_s, (number + 1) * length_s) > most,
             {
-                name: _seen(answers, number * length, (number + 1) * length)
+                name: _group_window(answers, number * length_s, (number + 1) * length_s)
                 for name, answers in groups.items()
             },
         )
@@ -84,31 +82,33 @@ def windows(
 
 
 def compliance(
-    found: Sequence[ClientWindow], bounds: Mapping[str, float], *, overloaded: bool
+    run: Sequence[ClientWindow], bounds: Mapping[str, float], *, overloaded: bool
 ) -> dict[str, tuple[int, int]]:
-    """Return in how many windows each group kept its bound (s), and of how many.
+    """Return, by group, the windows within its bound (s) and all windows counted.
 
-    Only windows count that are, or are not, overloaded, and in which it had answers.
+    Windows count if they are overloaded or not, as given, and have answers.
     """
     result = {}
     for name, bound in bounds.items():
-        times = [w.groups[name].p95_s for w in found if w.overloaded == overloaded]
-        seen = [time for time in times if time is not None]
-        result[name] = sum(time <= bound for time in seen), len(seen)
+        times = [w.groups[name].p95_s for w in run if w.overloaded == overloaded]
+        measured = [time for time in times if time is not None]
+        result[name] = sum(time <= bound for time in measured), len(measured)
     return result
 
 
-def moved(found: Sequence[ClientWindow]) -> int:
-    """Return how many requests were answered in all windows."""
-    return sum(seen.answered for window in found for seen in window.groups.values())
+def answered_requests(run: Sequence[ClientWindow]) -> int:
+    """Return the number of requests answered in all windows."""
+    return sum(group.answered for window in run for group in window.groups.values())
 
 
-def _present(answers: Sequence[AnsweredRequest], begin: float, end: float) -> int:
-    """Return how many were under way at some time in a window."""
+def _under_way(answers: Sequence[AnsweredRequest], begin: float, end: float) -> int:
+    """Return the number of requests under way at some time in a window."""
     return sum(a.issued < end and a.answered > begin for a in answers)
 
 
-def _seen(answers: Sequence[AnsweredRequest], begin: float, end: float) -> Seen:
+def _group_window(
+    answers: Sequence[AnsweredRequest], begin: float, end: float
+) -> GroupWindow:
     times = [a.answered - a.issued for a in answers if begin <= a.answered < end]
     issued = sum(begin <= a.issued < end for a in answers)
-    return Seen(issued, len(times), percentile(times) if times else None)
+    return GroupWindow(issued, len(times), percentile(times) if times else None)

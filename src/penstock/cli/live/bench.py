@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Measure live control on this machine: what it costs, and how exact it is.
+"""Measure the cost and the accuracy of live control on this machine.
 
-The exit status is 1 if a figure does not reach its goal.
+The exit status is 1 if a measurement misses its goal.
 """
 
 from __future__ import annotations
@@ -15,12 +15,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from penstock.bench import (
-    ANYWHERE,
     BENCHES,
-    COMPARING,
-    DRAWING,
-    Figure,
-    Setting,
+    USERS_OF_OPTION,
+    BenchSettings,
+    Measurement,
     measure,
 )
 from penstock.cli.files import OutputFolder, make_folder
@@ -29,11 +27,11 @@ from penstock.cli.tables import format_table
 from penstock.errors import InputError, UnknownNameError
 from penstock.units import parse_bandwidth
 
-__all__ = ["FOLDER", "SUMMARY", "main", "print_figure", "setup_parser"]
+__all__ = ["FOLDER", "SUMMARY", "main", "print_measurement", "setup_parser"]
 
-SUMMARY = "measure what live control costs, and how exact it is"
-_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - files of a benchmark are no secret
-#: Where files are written unless it is said otherwise.
+SUMMARY = "measure the cost and the accuracy of live control"
+_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - benchmark files are not secret
+#: Default folder of the temporary files.
 FOLDER: Final = _MEMORY if _MEMORY.is_dir() else Path("/tmp")  # noqa: S108
 
 
@@ -43,51 +41,51 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
         "names",
         nargs="+",
         metavar="NAME",
-        help=f"{', '.join(BENCHES)}; `help` says what they are",
+        help=f"{', '.join(BENCHES)}; `help` describes them",
     )
     parser.add_argument(
         "--rounds",
         type=positive,
         default=15,
         metavar="N",
-        help="more rounds, less noise (default: 15)",
+        help="number of rounds; more rounds give less noise (default: 15)",
     )
     parser.add_argument(
         "--folder",
         type=Path,
         default=FOLDER,
         metavar="DIR",
-        help="where files are written (default: in memory)",
+        help="folder of temporary files (default: in memory)",
     )
     parser.add_argument(
         "--output",
         type=OutputFolder,
         metavar="DIR",
-        help=f"write tables and drawings of {' and '.join(DRAWING)} there",
+        help="folder for tables and plots of delta and slo",
     )
     parser.add_argument(
         "--storage",
         type=Path,
         metavar="DIR",
-        help="let delta write to this folder as it is, not to a mount with a limit",
+        help="folder that delta writes to (default: a mount with a limit)",
     )
     parser.add_argument(
         "--bandwidth",
         metavar="RATE",
-        help='of --storage, e.g. "2 GB/s" (default: measured)',
+        help='bandwidth of --storage, e.g. "2 GB/s" (default: measured)',
     )
     parser.add_argument(
         "--policies",
         nargs="+",
         default=[],
         metavar="NAME",
-        help="policies that fidelity, strategies that delta compares (default: all)",
+        help="policies for fidelity, or strategies for delta (default: all)",
     )
     add_json_option(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Measure, print each figure as it is found, and compare with the goals."""
+    """Run the benchmarks; print each measurement; return 1 if a goal is missed."""
     if arguments.names == ["help"]:
         sys.stdout.write(format_table(list(BENCHES.items())))
         return 0
@@ -97,26 +95,26 @@ def main(arguments: argparse.Namespace) -> int:
 
     output = make_folder(arguments.output) if arguments.output else None
     load = os.getloadavg()[0]
-    setting = Setting(
+    settings = BenchSettings(
         arguments.rounds,
         arguments.folder,
         policies=tuple(arguments.policies),
         output=output,
         storage=arguments.storage,
-        bandwidth=_bandwidth(arguments),
+        bandwidth_bytes_per_s=_bandwidth(arguments),
         provenance=provenance(rounds=arguments.rounds),
     )
-    found: dict[str, list[Figure]] = {}
+    results: dict[str, list[Measurement]] = {}
     for name in arguments.names:
-        found[name] = []
-        for figure in measure(name, setting):
-            found[name].append(figure)
+        results[name] = []
+        for measurement in measure(name, settings):
+            results[name].append(measurement)
             if arguments.json != "-":
-                print_figure(figure)
+                print_measurement(measurement)
     if arguments.json:
-        write_json(_document(found, load, setting.provenance), arguments.json)
-    figures = [figure for group in found.values() for figure in group]
-    return int(not all(figure.is_reached for figure in figures))
+        write_json(_document(results, load, settings.provenance), arguments.json)
+    every = [measurement for group in results.values() for measurement in group]
+    return int(not all(measurement.is_reached for measurement in every))
 
 
 def _check_names(names: Sequence[str]) -> None:
@@ -130,15 +128,11 @@ def _check_names(names: Sequence[str]) -> None:
 
 
 def _check_effects(arguments: argparse.Namespace) -> None:
-    """Refuse options that would have no effect, and a folder that is not there."""
+    """Refuse options that would have no effect, and missing folders."""
     names = ", ".join(arguments.names)
-    for option, users in (
-        ("policies", COMPARING),
-        ("output", DRAWING),
-        ("storage", ANYWHERE),
-    ):
+    for option, users in USERS_OF_OPTION.items():
         if not set(users) & set(arguments.names):
-            remedy = f"it goes with {' and '.join(users)}"
+            remedy = f"use it with {' or '.join(users)}"
             exclude(arguments, (option,), names, remedy)
     for option in ("folder", "storage"):
         folder = getattr(arguments, option)
@@ -146,16 +140,16 @@ def _check_effects(arguments: argparse.Namespace) -> None:
             raise InputError(
                 "there is no such folder",
                 where=f"--{option} {folder}",
-                remedy="make it first",
+                remedy="create it first",
             )
 
 
 def _bandwidth(arguments: argparse.Namespace) -> float:
-    """Return the bandwidth of the storage (bytes/s), 0 if it is to be measured."""
+    """Return the bandwidth of the storage (bytes/s); 0: measure it."""
     if arguments.bandwidth is None:
         return 0.0
     if arguments.storage is None:
-        raise InputError("--bandwidth has no effect", remedy="it goes with --storage")
+        raise InputError("--bandwidth has no effect", remedy="use it with --storage")
     try:
         rate = parse_bandwidth(arguments.bandwidth)
     except InputError as error:
@@ -167,42 +161,48 @@ def _bandwidth(arguments: argparse.Namespace) -> float:
     return rate
 
 
-def print_figure(figure: Figure) -> None:
-    """Print a figure in one line, with its goal if it is missed."""
-    parts = ", ".join(f"{part} {value:.4f}" for part, value in figure.parts.items())
+def print_measurement(measurement: Measurement) -> None:
+    """Print a measurement in one line, with its goal if it is missed."""
+    parts = ", ".join(
+        f"{part} {value:.4f}" for part, value in measurement.parts.items()
+    )
     note = f"  ({parts})" if parts else ""
-    note += "" if figure.is_reached else f"  (goal: {_goal(figure)})"
-    sys.stdout.write(f"{figure.value:12.4g} {figure.unit:6} {figure.name}{note}\n")
+    note += "" if measurement.is_reached else f"  (goal: {_goal(measurement)})"
+    value, unit = measurement.value, measurement.unit
+    sys.stdout.write(f"{value:12.4g} {unit:6} {measurement.name}{note}\n")
     sys.stdout.flush()
 
 
-def _goal(figure: Figure) -> str:
-    low, high = figure.least, figure.most
+def _goal(measurement: Measurement) -> str:
+    """Return the goal of a measurement in words."""
+    low, high = measurement.least, measurement.most
     if high == float("inf"):
         return f"at least {low:g}"
     return f"at most {high:g}" if low == -float("inf") else f"{low:g} to {high:g}"
 
 
 def _document(
-    found: dict[str, list[Figure]], load: float, made_by: Mapping[str, Any]
+    results: dict[str, list[Measurement]],
+    load: float,
+    provenance_facts: Mapping[str, Any],
 ) -> dict[str, Any]:
     return {
         "penstock": 1,
-        "provenance": made_by,
+        "provenance": provenance_facts,
         "processors": len(os.sched_getaffinity(0)),
         "load_before": load,
         "benchmarks": {
             name: [
                 {
-                    "name": figure.name,
-                    "value": figure.value,
-                    "unit": figure.unit,
-                    **({"parts": dict(figure.parts)} if figure.parts else {}),
-                    **({"goal": _goal(figure)} if figure.has_goal else {}),
-                    "reached": figure.is_reached,
+                    "name": measurement.name,
+                    "value": measurement.value,
+                    "unit": measurement.unit,
+                    **({"parts": dict(measurement.parts)} if measurement.parts else {}),
+                    **({"goal": _goal(measurement)} if measurement.has_goal else {}),
+                    "reached": measurement.is_reached,
                 }
-                for figure in figures
+                for measurement in measurements
             ]
-            for name, figures in found.items()
+            for name, measurements in results.items()
         },
     }

@@ -112,16 +112,16 @@ def _names(named: Sequence[str], known: Iterable[str]) -> list[str]:
 
 def _measure(names: Sequence[str], folder: Path) -> None:
     """Measure the delta-graphs of these figures, as ``penstock bench delta`` does."""
-    from penstock.bench import Setting
+    from penstock.bench import BenchSettings
     from penstock.bench.delta import measure
-    from penstock.cli.live.bench import FOLDER, print_figure
+    from penstock.cli.live.bench import FOLDER, print_measurement
     from penstock.experiments.output.provenance import provenance
 
     strategies = tuple(_LIVE[name] for name in names)
-    setting = Setting(1, FOLDER, strategies, folder, provenance=provenance())
+    setting = BenchSettings(1, FOLDER, strategies, folder, provenance=provenance())
     sys.stdout.write("\non limited mounts of this machine:\n")
     for figure in measure(setting):
-        print_figure(figure)
+        print_measurement(figure)
     sys.stdout.write(f"drawing: {folder / 'delta.svg'}\n")
 
 

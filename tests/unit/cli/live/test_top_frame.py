@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +18,7 @@ NAMES = ("climate-atmosphere", "climate-ocean")
 
 def line(name: str) -> JobStatus:
     """Return a job that moves."""
-    amounts = dict.fromkeys(
+    amounts: dict[str, Any] = dict.fromkeys(
         (
             "demanded",
             "achieved",
@@ -28,15 +30,20 @@ def line(name: str) -> JobStatus:
         ),
         2e9,
     )
-    flags = {"active": True, "waiting": False, "lent": False}
-    counts = {
+    flags: dict[str, Any] = {"active": True, "waiting": False, "lent": False}
+    counts: dict[str, Any] = {
         "operations": 1,
         "bypassed": 0,
         "uncontrolled_bytes": 0.0,
         "staged_bytes": 0.0,
     }
-    rest = {"lost_s": 1.0, "progress_yield": 0.5, "grant": 1e9, "why": ""}
-    facts = {"user": 0, "nodes": ["n"], "cap": 2e9, "limit": None}
+    rest: dict[str, Any] = {
+        "lost_s": 1.0,
+        "progress_yield": 0.5,
+        "grant": 1e9,
+        "why": "",
+    }
+    facts: dict[str, Any] = {"user": 0, "nodes": ["n"], "cap": 2e9, "limit": None}
     return JobStatus(job_name=name, **facts, **flags, **amounts, **counts, **rest)
 
 

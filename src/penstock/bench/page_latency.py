@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""How long a grant takes to reach the page, measured on a real daemon.
+"""Measure how long a grant takes to reach the page, with a real daemon.
 
-One job does I/O all the time, another one in phases. With every phase of the second the
-policy must share anew, so that a new grant appears in its page. The second job looks
-into the page every 0.1 ms: if it span, it would take a processor from the daemon.
+One job does I/O all the time, another one in phases. Every phase of the second job
+makes the policy share again, so that a new grant appears in its page. The second job
+polls the page every 0.1 ms; a busy loop would take a processor from the daemon.
 """
 
 from __future__ import annotations
@@ -15,7 +15,12 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
-from penstock.bench.stage import LIMIT_S, free_environment, serving, workspace
+from penstock.bench.testbed import (
+    TIMEOUT_S,
+    clean_environment,
+    running_daemon,
+    temporary_folder,
+)
 from penstock.errors import InputError
 
 __all__ = ["page_latencies"]
@@ -28,7 +33,7 @@ with open("busy", "wb", buffering=0) as stream:
         stream.write(bytes(4096))
         time.sleep(0.005)
 """
-#: What a phase of the second job is: idle for longer than the gap, then one call.
+#: A phase of the second job: idle for longer than the gap, then one call.
 _PHASES: Final = """
 import os, sys, time
 from pathlib import Path
@@ -46,41 +51,52 @@ with open("phases", "wb", buffering=0) as stream:
 
 
 def page_latencies(folder: Path, count: int) -> list[float]:
-    """Return the times from a call to the grant that follows from it (s)."""
-    with workspace(folder) as root:
+    """Return the times from a call to the grant that it causes (s)."""
+    with temporary_folder(folder) as root:
         (root / "data").mkdir()
         with ExitStack() as stack:
             settings = {"prefixes": root / "data", "bandwidth": "1 GB/s"}
-            stack.enter_context(serving(root / "run", **settings)).await_ready()
+            stack.enter_context(running_daemon(root / "run", **settings)).await_ready()
             stack.enter_context(_running(_job(root, "busy", _BUSY), root))
-            done = subprocess.run(  # noqa: S603 - ourselves
+            done = subprocess.run(  # noqa: S603 - our own program
                 _job(root, "phases", _PHASES, str(count)),
                 cwd=root / "data",
-                env=free_environment(),
+                env=clean_environment(),
                 capture_output=True,
                 text=True,
                 check=False,
-                timeout=LIMIT_S,
+                timeout=TIMEOUT_S,
             )
     if done.returncode != 0:
         raise InputError(
             f"the measured program failed: {done.stderr.strip()[-200:]}",
-            remedy="try `penstock run --verbose -- true`",
+            remedy="run `penstock run --verbose -- true` to see why",
         )
     return [float(line) for line in done.stdout.split()]
 
 
 def _job(root: Path, name: str, text: str, *words: str) -> list[str]:
-    own = ["run", f"--job={name}", f"--folder={root / 'run'}", "--verbose", "--"]
-    return [sys.executable, "-m", "penstock", *own, sys.executable, "-c", text, *words]
+    """Return the command that runs a Python script as a job."""
+    options = ["run", f"--job={name}", f"--folder={root / 'run'}", "--verbose", "--"]
+    return [
+        sys.executable,
+        "-m",
+        "penstock",
+        *options,
+        sys.executable,
+        "-c",
+        text,
+        *words,
+    ]
 
 
 @contextmanager
 def _running(command: list[str], root: Path) -> Iterator[None]:
-    process = subprocess.Popen(  # noqa: S603 - ourselves
+    """Run a command during the block."""
+    process = subprocess.Popen(  # noqa: S603 - our own program
         command,
         cwd=root / "data",
-        env=free_environment(),
+        env=clean_environment(),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -88,4 +104,4 @@ def _running(command: list[str], root: Path) -> Iterator[None]:
         yield
     finally:
         process.terminate()
-        process.wait(LIMIT_S)
+        process.wait(TIMEOUT_S)
