@@ -25,7 +25,7 @@ from numpy.random import Generator, default_rng
 from penstock.bench import BenchSettings, Measurement
 from penstock.bench.applications import RunPlace, live_yields
 from penstock.bench.shares import measure_shares
-from penstock.bench.testbed import Testbed, open_testbed
+from penstock.bench.testbed import LiveTestbed, open_testbed
 from penstock.errors import InputError
 from penstock.model import Application, Column, Instance, Platform, Window
 from penstock.policies import POLICIES, get_policy, installed_policies
@@ -132,7 +132,7 @@ def _simulated(instance: Instance, policy: str) -> Column:
 
 
 def _compare(
-    testbed: Testbed, instance: Instance, policy: str, runs: int
+    testbed: LiveTestbed, instance: Instance, policy: str, runs: int
 ) -> FidelityOutcome:
     before = testbed.mount.written_bytes()
     yields = [_live(testbed, instance, policy) for _ in range(runs)]
@@ -146,7 +146,7 @@ def _compare(
     )
 
 
-def _live(testbed: Testbed, instance: Instance, policy: str) -> Column:
+def _live(testbed: LiveTestbed, instance: Instance, policy: str) -> Column:
     with testbed.daemon(policy, instance.platform) as daemon:
         place = RunPlace(testbed.program, daemon, testbed.mount.point)
         return live_yields(place, instance)

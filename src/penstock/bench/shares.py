@@ -13,7 +13,7 @@ from typing import Final
 
 from penstock.bench import Measurement
 from penstock.bench.applications import RunPlace, run_applications
-from penstock.bench.testbed import Testbed
+from penstock.bench.testbed import LiveTestbed
 from penstock.model import Application, Platform
 from penstock.units import format_volume
 
@@ -27,7 +27,7 @@ _NODES: Final = ((2, 2), (1, 2))
 _BLOCKS: Final = (64 << 10, 1 << 20)
 
 
-def measure_shares(testbed: Testbed) -> Iterator[Measurement]:
+def measure_shares(testbed: LiveTestbed) -> Iterator[Measurement]:
     """Yield the ratio of each job, for several shares and call sizes."""
     bandwidth = testbed.bandwidth_bytes_per_s
     platform = Platform(bandwidth, bandwidth / 2.0)
@@ -37,7 +37,7 @@ def measure_shares(testbed: Testbed) -> Iterator[Measurement]:
 
 
 def _measure_pair(
-    testbed: Testbed, platform: Platform, nodes: tuple[int, int], block: int
+    testbed: LiveTestbed, platform: Platform, nodes: tuple[int, int], block: int
 ) -> Iterator[Measurement]:
     caps = [platform.cap(count) for count in nodes]
     shares = [platform.bandwidth * cap / sum(caps) for cap in caps]

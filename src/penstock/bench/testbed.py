@@ -29,7 +29,7 @@ __all__ = [
     "TIMEOUT_S",
     "BenchDaemon",
     "LimitedMount",
-    "Testbed",
+    "LiveTestbed",
     "clean_environment",
     "compile_program",
     "limited_mount",
@@ -209,7 +209,7 @@ def run_mount_command(folder: Path, *words: str) -> str:
 
 
 @dataclass(frozen=True)
-class Testbed:
+class LiveTestbed:
     """A mount with a limit, and the compiled ``application.c``."""
 
     root: Path
@@ -234,12 +234,12 @@ class Testbed:
 
 
 @contextmanager
-def open_testbed(folder: Path, bandwidth_bytes_per_s: float) -> Iterator[Testbed]:
+def open_testbed(folder: Path, bandwidth_bytes_per_s: float) -> Iterator[LiveTestbed]:
     """Set up a testbed in `folder` whose mount has this limit."""
     with temporary_folder(folder) as root, _high_priority():
         program = compile_program("application", root)
         with limited_mount(root, bandwidth_bytes_per_s) as mount:
-            yield Testbed(root, program, mount, bandwidth_bytes_per_s)
+            yield LiveTestbed(root, program, mount, bandwidth_bytes_per_s)
 
 
 @contextmanager

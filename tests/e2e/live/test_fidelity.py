@@ -19,7 +19,7 @@ import pytest
 
 from penstock.bench import fidelity, shares
 from penstock.bench.applications import RunPlace, run_applications
-from penstock.bench.testbed import Testbed, open_testbed, running_daemon
+from penstock.bench.testbed import LiveTestbed, open_testbed, running_daemon
 from penstock.cli import main
 from penstock.errors import InputError
 from penstock.model import Application, Platform
@@ -97,7 +97,7 @@ def test_phases_end_in_order_and_work_is_never_short(folder: Path) -> None:
     assert third < took
 
 
-def _run(testbed: Testbed, applications: list[Application]) -> list[list[float]]:
+def _run(testbed: LiveTestbed, applications: list[Application]) -> list[list[float]]:
     with testbed.daemon("fcfs", Platform(1e8, 1e8)) as daemon:
         place = RunPlace(testbed.program, daemon, testbed.mount.point)
         return run_applications(place, applications)
