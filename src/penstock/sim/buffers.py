@@ -1,24 +1,31 @@
 # SPDX-License-Identifier: MIT
-"""Storage with burst buffers: an exact fluid simulation of staging strategies.
+"""Exact fluid simulation of burst buffers and staging strategies: the main loop.
 
-Writers work, write, wait in fsync and close. A request goes to the storage, or to a
-buffer, whence it is *drained*: a drain is an operation like any other, striped over
-targets, whose flows share each target with those of the writers. Close and fsync wait
-until nothing is staged. What happens at one instant, in this order:
+A writer works, writes, and waits in fsync and close. A request goes to the storage
+targets, or to a buffer, from which it is *drained* later. A drain is an operation like
+a write: it is striped over targets, and its flows share each target with those of the
+writers. Fsync and close wait until nothing of the writer is staged.
 
-1. the clock moves; flows that are done end, then work phases, by writer;
+Order at equal times. One turn of the loop in `_Simulation.run` is one instant:
+
+1. flows that are complete end, by writer; then work that is complete;
 2. every writer goes on to its next step that takes time;
-3. ONE decision of the staging strategy, which sees all of that. Requests that wait for
-   it begin: where they go is settled for each request when it begins. An application
-   with something staged stages on until its buffer is empty, so that what it wrote
-   first gets to the storage first;
-4. drains begin for those whose turn it is: all that is staged now, as one operation;
-   those whose turn is over are held where they are;
-5. ONE decision of the bandwidth-sharing policy for every target that was touched.
+3. the strategy decides once, and sees the result of 1 and 2. Requests that wait begin;
+   where a request goes is decided when it begins. A writer with staged data stages
+   further requests until its buffer is empty: data reach the storage in the order in
+   which they were written;
+4. a drain begins for every application whose turn it is: all that it has staged now, as
+   one operation. Drains of applications whose turn is over stop where they are;
+5. the bandwidth-sharing policy decides once for every target on which a flow began,
+   ended, stopped or went on, or that the policy wants to look at again;
+6. the clock moves to the next instant at which anything ends or was asked for.
 
-The loop is not that of `penstock.sim.engine`, which fixes all flows and their targets
-before it starts and is compiled; here decisions make flows. Where nobody stages, both
-give the same numbers, which a test checks.
+The files: `buffers_model` describes what is simulated, `buffers_state` what changes
+during a run, `buffers_sharing` asks the policy, `buffers_delta` makes delta-graphs.
+
+The loop is not that of `penstock.sim.engine`, which knows all flows and their targets
+before it starts, and is compiled; here decisions make flows. A test checks that both
+give the same numbers where nothing is staged.
 """
 
 from __future__ import annotations
@@ -33,7 +40,13 @@ from penstock.policies import get_policy
 from penstock.policies.policy import Policy
 from penstock.sim.buffers_model import Act, Buffer, Storage, Writer
 from penstock.sim.buffers_sharing import Columns, FlowDemand, share_target
-from penstock.sim.buffers_state import Flow, Operation, Phases, WriteRequest, Writing
+from penstock.sim.buffers_state import (
+    Flow,
+    Operation,
+    PhaseTable,
+    WriteRequest,
+    WriterState,
+)
 from penstock.staging import (
     ApplicationStatus,
     Situation,
@@ -50,7 +63,7 @@ _ROUNDING: Final = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class BufferedRun:
-    """What a simulation leaves behind; tuples by writer."""
+    """Result of a simulation; tuples by writer."""
 
     strategy: str
     """Name of the strategy, with its parameters."""
@@ -58,21 +71,21 @@ class BufferedRun:
     """Begin and end of every I/O phase: from open to close (s)."""
     requests: tuple[tuple[WriteRequest, ...], ...] = field(repr=False)
     through: tuple[float, ...]
-    """What was written through (bytes)."""
+    """Data written through (bytes)."""
     drained: tuple[float, ...]
-    """What was staged and drained (bytes)."""
+    """Data staged and drained (bytes)."""
     most_staged: tuple[float, ...]
     """Most that a buffer held at a time (bytes)."""
     lost: tuple[float, ...]
     """Time spent waiting for I/O beyond what it takes alone (s)."""
     carried: tuple[float, ...]
-    """By storage target: what was written there (bytes)."""
+    """Data written to each storage target (bytes); by target."""
     end: float
-    """When the last writer was done (s)."""
+    """When the last writer ended (s)."""
     decisions: int
     """How often the strategy was asked."""
     warnings: tuple[str, ...]
-    """What the strategy warned of, each once."""
+    """Warnings of the strategy, each once."""
 
     @property
     def io_times(self) -> tuple[float, ...]:
@@ -94,12 +107,20 @@ def simulate_buffers(
     Parameters
     ----------
     buffer
-        The burst buffers; without any, a strategy that stages is refused.
+        The burst buffers. Without any, a strategy that stages is refused.
     sharing
-        The policy of papers/1 that shares every target.
+        The bandwidth-sharing policy of every target.
     draining
-        The policy among drains, for strategies that let them have only what writers
-        leave; default: `sharing`.
+        The policy that shares the rest of a target among drains, for strategies whose
+        drains only get what writers leave. Default: `sharing`.
+
+    Raises
+    ------
+    InputError
+        If there is no writer, two have the same name, a request does not fit into its
+        buffer, or the strategy cannot serve these writers.
+    PolicyError
+        If the strategy or a policy fails, breaks its contract or stops for ever.
     """
     writers = tuple(writers)
     if not writers:
@@ -108,7 +129,7 @@ def simulate_buffers(
         raise InputError(
             "two writers have the same name",
             where="writers",
-            remedy="name each of them otherwise",
+            remedy="give each writer a name of its own",
         )
     if buffer is not None:
         buffer.check(writers)
@@ -136,9 +157,9 @@ class _Simulation:
     ) -> None:
         self._storage, self._buffer, self._strategy = storage, buffer, strategy
         self._sharing, self._draining = sharing, draining
-        self._all = [Writing(w, i) for i, w in enumerate(writers)]
-        for it in self._all:
-            it.until = it.writer.start
+        self._states = [WriterState(w, i) for i, w in enumerate(writers)]
+        for state in self._states:
+            state.until = state.writer.start
         self._now = min(w.start for w in writers)
         self._background = False
         self._wake = inf
@@ -147,16 +168,17 @@ class _Simulation:
         self._carried = [0.0] * storage.targets
         self._decisions = 0
         self._warnings: dict[str, None] = {}
-        self._plans = [Phases(w) for w in writers]
+        self._phase_tables = [PhaseTable(w) for w in writers]
         self._window = self._now, self._horizon(writers)
 
     def run(self) -> BufferedRun:
-        # This is the main loop: one turn, one instant.
+        # This is the main loop. One turn is one instant; the module's docstring gives
+        # the order of what happens in it.
         while True:
             self._end_flows()
-            for it in self._all:
-                self._go_on(it)
-            if all(it.is_over for it in self._all):
+            for state in self._states:
+                self._pass_instant_steps(state)
+            if all(state.is_over for state in self._states):
                 return self._outcome()
             self._coordinate()
             self._share()
@@ -167,12 +189,12 @@ class _Simulation:
     def _next_instant(self) -> float:
         """Return when something happens next (s)."""
         instants = [self._wake, *self._target_wakes]
-        instants += [it.until for it in self._all]
+        instants += [state.until for state in self._states]
         instants += [flow.completion for flow in self._flows()]
-        instants += [self._when_room(it) for it in self._all if it.wants]
+        instants += [self._when_room(state) for state in self._states if state.wants]
         instant = min(instants)
         if instant == inf:
-            waiting = [it.writer.name for it in self._all if not it.is_over]
+            waiting = [state.writer.name for state in self._states if not state.is_over]
             raise PolicyError(
                 f"strategy {self._strategy.label} with policy {self._sharing.label} at "
                 f"t = {self._now:g} s: {', '.join(waiting)} would wait for ever"
@@ -180,35 +202,38 @@ class _Simulation:
         return instant
 
     def _advance(self, instant: float) -> None:
-        """Move the clock; whoever waits for I/O loses what it does not get."""
+        """Move the clock, and add to the lost time of writers that wait for I/O.
+
+        A writer whose operation has a share s of its cap loses 1 - s of the time.
+        """
         elapsed = instant - self._now
-        for it in self._all:
-            operation = self._waited_for(it)
+        for state in self._states:
+            operation = self._waited_for(state)
             if operation is not None:
-                it.lost += elapsed * (1.0 - operation.share())
-            elif it.waits:
-                it.lost += elapsed
+                state.lost += elapsed * (1.0 - operation.share())
+            elif state.waits:
+                state.lost += elapsed
         self._now = instant
 
-    def _waited_for(self, it: Writing) -> Operation | None:
-        """Return the operation on the storage that a writer waits for."""
-        if it.write is not None:
-            return None if it.write.staged else it.write
-        return it.drain if it.waits else None
+    def _waited_for(self, state: WriterState) -> Operation | None:
+        """Return the operation on storage targets that a writer waits for."""
+        if state.write is not None:
+            return None if state.write.staged else state.write
+        return state.drain if state.waits else None
 
     def _flows(self) -> Iterator[Flow]:
-        for it in self._all:
-            for operation in it.operations():
+        for state in self._states:
+            for operation in state.operations():
                 yield from operation.flows
 
-    # --- 1, 2: what ends, and what follows --------------------------------------------
+    # --- 1, 2: flows and steps that end -----------------------------------------------
 
     def _end_flows(self) -> None:
-        for it in self._all:
-            for operation in list(it.operations()):
+        for state in self._states:
+            for operation in list(state.operations()):
                 self._end_flows_of(operation)
                 if operation.is_done:
-                    self._complete(it, operation)
+                    self._complete(state, operation)
 
     def _end_flows_of(self, operation: Operation) -> None:
         for flow in operation.flows:
@@ -218,129 +243,135 @@ class _Simulation:
                     self._touched.add(flow.target)
                     self._carried[flow.target] += flow.unit * flow.volume
 
-    def _complete(self, it: Writing, operation: Operation) -> None:
-        if operation is it.drain:
-            it.drain = None
-            it.drained += operation.volume
+    def _complete(self, state: WriterState, operation: Operation) -> None:
+        if operation is state.drain:
+            state.drain = None
+            state.drained += operation.volume
             return
-        it.write = None
+        state.write = None
         if operation.staged:
-            it.waiting += operation.volume
+            state.waiting += operation.volume
         else:
-            it.through += operation.volume
-        it.most_staged = max(it.most_staged, it.staged(self._now))
-        it.requests.append(
-            WriteRequest(it.wanted_since, self._now, operation.volume, operation.staged)
+            state.through += operation.volume
+        state.most_staged = max(state.most_staged, state.staged(self._now))
+        state.requests.append(
+            WriteRequest(
+                state.wanted_since, self._now, operation.volume, operation.staged
+            )
         )
         # As in the engine: operations before any work are not iterations.
-        if it.iterations > 0 or it.work_before > 0:
-            it.iterations += 1
-            it.iteration_time += it.work_before + operation.volume / self._alone(it)
-        it.work_before = 0.0
-        self._next_step(it)
+        if state.iterations > 0 or state.work_before > 0:
+            state.iterations += 1
+            state.iteration_time += state.work_before + operation.volume / self._alone(
+                state
+            )
+        state.work_before = 0.0
+        self._next_step(state)
 
-    def _go_on(self, it: Writing) -> None:
-        """Pass everything that takes no time."""
-        while not it.is_over:
-            if it.act in (None, Act.WORK):
-                if it.until > self._now:
+    def _pass_instant_steps(self, state: WriterState) -> None:
+        """Move a writer to its next step that takes time."""
+        while not state.is_over:
+            if state.act in (None, Act.WORK):
+                if state.until > self._now:
                     return
-                it.until = inf
-            elif it.act is Act.WRITE or it.waiting > 0 or it.drain:
+                state.until = inf
+            elif state.act is Act.WRITE or state.waiting > 0 or state.drain:
                 return
-            elif it.act is Act.CLOSE and it.began < inf:
-                it.phases.append((it.began, self._now))
-                it.began = inf
-            self._next_step(it)
+            elif state.act is Act.CLOSE and state.phase_began < inf:
+                state.phases.append((state.phase_began, self._now))
+                state.phase_began = inf
+            self._next_step(state)
 
-    def _next_step(self, it: Writing) -> None:
-        it.position += 1
-        if it.is_over:
+    def _next_step(self, state: WriterState) -> None:
+        state.position += 1
+        if state.is_over:
             return
-        act, amount = it.writer.steps[it.position]
+        act, amount = state.writer.steps[state.position]
         if act is Act.WORK:
-            it.until = self._now + amount
-            it.work_before += amount
+            state.until = self._now + amount
+            state.work_before += amount
         elif act is Act.WRITE:
-            it.wants, it.wanted_since = amount, self._now
-            it.began = min(it.began, self._now)
+            state.wants, state.wanted_since = amount, self._now
+            state.phase_began = min(state.phase_began, self._now)
 
     # --- 3, 4: the strategy -----------------------------------------------------------
 
     def _coordinate(self) -> None:
-        """Ask the strategy, and do as it says."""
+        """Let the strategy decide, and carry its plan out."""
         situation = Situation(
             self._now,
             self._storage.targets,
-            tuple(self._standing(it) for it in self._all),
+            tuple(self._status(state) for state in self._states),
         )
         plan = self._strategy.decide(situation)
         self._decisions += 1
-        self._wake = plan.wake
+        self._wake = plan.wake_s
         self._warnings |= dict.fromkeys(self._strategy.warnings(situation, plan))
-        if plan.background != self._background:
-            self._background = plan.background
+        if plan.drains_in_background != self._background:
+            self._background = plan.drains_in_background
             self._touched |= set(range(self._storage.targets))
-        for it, order in zip(self._all, plan.orders, strict=True):
-            if it.wants and not self._flushes(it, order):
-                self._begin_write(it, order.targets, stage=order.stage)
-        for it, order in zip(self._all, plan.orders, strict=True):
-            self._turn(it, order.targets, order.drain_rate, drains=order.drain)
+        for state, order in zip(self._states, plan.orders, strict=True):
+            if state.wants and not self._flushes(state, order):
+                self._begin_write(state, order.targets, stage=order.stage)
+        for state, order in zip(self._states, plan.orders, strict=True):
+            self._take_turn(
+                state, order.targets, order.drain_bytes_per_s, drains=order.drain
+            )
 
-    def _is_drained(self, it: Writing) -> bool:
-        """Tell whether somebody is there to drain its buffer."""
+    def _is_drained(self, state: WriterState) -> bool:
+        """Tell whether its buffer can be drained now: inline, only while it waits."""
         inline = self._buffer is not None and self._buffer.inline
-        return not inline or it.waits
+        return not inline or state.waits
 
-    def _flushes(self, it: Writing, order: StagingOrder) -> bool:
-        """Tell whether `it` must empty its buffer before it goes on."""
+    def _flushes(self, state: WriterState, order: StagingOrder) -> bool:
+        """Tell whether an inline writer must empty its buffer before it goes on."""
         inline = self._buffer is not None and self._buffer.inline
-        begun = it.drain is not None or not order.stage
-        return inline and order.drain and begun and it.staged(self._now) > 0
+        begun = state.drain is not None or not order.stage
+        return inline and order.drain and begun and state.staged(self._now) > 0
 
-    def _standing(self, it: Writing) -> ApplicationStatus:
-        phase = self._plans[it.number].at(it.position)
+    def _status(self, state: WriterState) -> ApplicationStatus:
+        phase = self._phase_tables[state.number].at(state.position)
         return ApplicationStatus(
-            it.writer.name,
-            began=it.began,
-            volume=phase.volume,
-            processes=it.writer.processes,
-            priority=it.writer.priority,
-            staged=it.staged(self._now),
-            blocked=it.act in (Act.SYNC, Act.CLOSE)
-            or (it.wants > 0 and not self._fits(it)),
-            turn_began=it.turn_began,
-            turn_ended=it.turn_ended,
-            request=phase.request,
-            pause=phase.pause,
-            bandwidth=self._alone(it),
+            state.writer.name,
+            phase_began_s=state.phase_began,
+            phase_bytes=phase.volume,
+            processes=state.writer.processes,
+            priority=state.writer.priority,
+            staged_bytes=state.staged(self._now),
+            is_blocked=state.act in (Act.SYNC, Act.CLOSE)
+            or (state.wants > 0 and not self._fits(state)),
+            turn_began_s=state.turn_began,
+            turn_ended_s=state.turn_ended,
+            mean_request_bytes=phase.request,
+            mean_pause_s=phase.pause,
+            bytes_per_s_alone=self._alone(state),
         )
 
     def _begin_write(
-        self, it: Writing, targets: tuple[int, ...], *, stage: bool
+        self, state: WriterState, targets: tuple[int, ...], *, stage: bool
     ) -> None:
-        """Begin the request that `it` wants to write, if it can begin."""
+        """Begin the request that a writer waits with, if there is room for it."""
         if stage and self._buffer is None:
             raise InputError(
                 f"strategy {self._strategy.label} stages, and there is no buffer",
                 remedy="give buffers, or use none, 3a or 3b",
             )
-        if not stage and it.staged(self._now) == 0:
-            it.write = self._striped(it, it.wants, targets)
-        elif self._fits(it):
-            cap = self._buffer_speed(it)
-            flow = Flow(-1, 1.0, cap, it.wants, it.wants, self._now)
-            it.write = Operation(self._now, it.wants, [flow], staged=True)
+        if not stage and state.staged(self._now) == 0:
+            state.write = self._striped(state, state.wants, targets)
+        elif self._fits(state):
+            cap = self._buffer_speed(state)
+            flow = Flow(-1, 1.0, cap, state.wants, state.wants, self._now)
+            state.write = Operation(self._now, state.wants, [flow], staged=True)
         else:
             return
-        it.wants = 0.0
+        state.wants = 0.0
 
     def _striped(
-        self, it: Writing, volume: float, targets: tuple[int, ...]
+        self, state: WriterState, volume: float, targets: tuple[int, ...]
     ) -> Operation:
         """Return an operation in equal parts over `targets`."""
         width = len(targets)
-        alone = self._storage.alone(width, it.writer.limit)
+        alone = self._storage.alone(width, state.writer.limit)
         unit = alone / width if self._storage.profile else 1.0
         part = volume / width / unit
         cap = alone / width / unit
@@ -348,66 +379,66 @@ class _Simulation:
         flows = [Flow(target, unit, cap, part, part, self._now) for target in targets]
         return Operation(self._now, volume, flows)
 
-    def _turn(
-        self, it: Writing, targets: tuple[int, ...], rate: float, *, drains: bool
+    def _take_turn(
+        self, state: WriterState, targets: tuple[int, ...], rate: float, *, drains: bool
     ) -> None:
-        """Begin, go on with, or hold the draining of `it`."""
-        drains = drains and it.staged(self._now) > 0 and self._is_drained(it)
-        if drains and it.drain is None:
-            it.drain = self._striped(it, it.waiting, targets)
-            it.waiting = 0.0
+        """Begin, go on with, or stop the drain of a writer, and note its turns."""
+        drains = drains and state.staged(self._now) > 0 and self._is_drained(state)
+        if drains and state.drain is None:
+            state.drain = self._striped(state, state.waiting, targets)
+            state.waiting = 0.0
         limit = rate if drains else 0.0
-        if it.drain is not None and it.drain.limit != limit:
-            it.drain.limit = limit
-            self._touched |= {flow.target for flow in it.drain.flows}
-        if drains and it.turn_began == inf:
-            it.turn_began = self._now
-        elif not drains and it.turn_began < inf:
-            it.turn_began, it.turn_ended = inf, self._now
+        if state.drain is not None and state.drain.limit != limit:
+            state.drain.limit = limit
+            self._touched |= {flow.target for flow in state.drain.flows}
+        if drains and state.turn_began == inf:
+            state.turn_began = self._now
+        elif not drains and state.turn_began < inf:
+            state.turn_began, state.turn_ended = inf, self._now
 
     # --- Buffers ----------------------------------------------------------------------
 
-    def _sharers(self, it: Writing) -> list[Writing]:
-        """Return those who use the same buffer."""
-        return self._all if self._buffer and self._buffer.shared else [it]
+    def _sharers(self, state: WriterState) -> list[WriterState]:
+        """Return the writers that use the same buffer."""
+        return self._states if self._buffer and self._buffer.shared else [state]
 
-    def _room(self, it: Writing) -> float:
-        """Return what the buffer of `it` can still hold (bytes)."""
+    def _room(self, state: WriterState) -> float:
+        """Return the free room in the buffer of a writer (bytes)."""
         if self._buffer is None:
             return inf
-        nodes = 1 if self._buffer.shared else it.writer.nodes
+        nodes = 1 if self._buffer.shared else state.writer.nodes
         used = sum(
             other.staged(self._now)
             + (other.write.volume if other.write and other.write.staged else 0.0)
-            for other in self._sharers(it)
+            for other in self._sharers(state)
         )
         return nodes * self._buffer.capacity - used
 
-    def _fits(self, it: Writing) -> bool:
-        return it.wants <= self._room(it) + _ROUNDING * it.wants
+    def _fits(self, state: WriterState) -> bool:
+        return state.wants <= self._room(state) + _ROUNDING * state.wants
 
-    def _when_room(self, it: Writing) -> float:
-        """Return when there will be room for the request of `it` (s)."""
+    def _when_room(self, state: WriterState) -> float:
+        """Return when there will be room for the request of a writer (s)."""
         freed = sum(
             flow.unit * flow.rate
-            for other in self._sharers(it)
+            for other in self._sharers(state)
             if other.drain
             for flow in other.drain.flows
         )
-        lacking = it.wants - self._room(it)
+        lacking = state.wants - self._room(state)
         if not (freed > 0 and lacking > 0):
             return inf
         return max(self._now + lacking / freed, nextafter(self._now, inf))
 
-    def _buffer_speed(self, it: Writing) -> float:
-        assert self._buffer is not None  # noqa: S101 - `_begin_write` has refused it
-        nodes = 1 if self._buffer.shared else it.writer.nodes
+    def _buffer_speed(self, state: WriterState) -> float:
+        assert self._buffer is not None  # noqa: S101 - `_begin_write` refuses that
+        nodes = 1 if self._buffer.shared else state.writer.nodes
         return nodes * self._buffer.speed
 
     # --- 5: the bandwidth -------------------------------------------------------------
 
     def _share(self) -> None:
-        """Ask the policy for every target that was touched or wants to be woken."""
+        """Let the policy share every target that has changed or is due."""
         due = {r for r, at in enumerate(self._target_wakes) if at <= self._now}
         for target in sorted(self._touched | due):
             self._share_target(target)
@@ -434,20 +465,20 @@ class _Simulation:
             background=self._background,
         )
         for entry, flow in on_target.items():
-            flow.hold(shares.rates.get(entry, 0.0), self._now)
+            flow.set_rate(shares.rates.get(entry, 0.0), self._now)
         self._target_wakes[target] = shares.wake
 
     def _by_entry(self) -> Iterator[tuple[int, Operation]]:
-        """Yield what is to be served: writes by writer, then drains by writer."""
-        for it in self._all:
-            if it.write:
-                yield it.number, it.write
-        for it in self._all:
-            if it.drain:
-                yield len(self._all) + it.number, it.drain
+        """Yield operations with their entry: writes by writer, then drains."""
+        for state in self._states:
+            if state.write:
+                yield state.number, state.write
+        for state in self._states:
+            if state.drain:
+                yield len(self._states) + state.number, state.drain
 
     def _demand(self, entry: int, operation: Operation, flow: Flow) -> list[FlowDemand]:
-        """Return what a flow wants; nothing while its operation is held."""
+        """Return the demand of a flow; none while its operation is stopped."""
         if operation.limit == 0:
             return []
         cap = min(flow.cap, operation.limit / len(operation.flows) / flow.unit)
@@ -455,40 +486,40 @@ class _Simulation:
         return [FlowDemand(entry, cap, remaining, flow.volume, operation.posted)]
 
     def _columns(self) -> Columns:
-        everyone = [*self._all, *self._all]
+        everyone = [*self._states, *self._states]
         begin, end = self._window
         return Columns(
             window_begin=begin,
             window_end=end,
-            dedicated_events=2.0 * sum(p.writes for p in self._plans),
-            release=[it.writer.start for it in everyone],
-            nodes=[it.writer.nodes for it in everyone],
-            lost=[it.lost for it in everyone],
-            iterations=[it.iterations for it in everyone],
-            iteration_time=[it.iteration_time for it in everyone],
-            work_before=[it.work_before for it in everyone],
+            dedicated_events=2.0 * sum(p.writes for p in self._phase_tables),
+            release=[state.writer.start for state in everyone],
+            nodes=[state.writer.nodes for state in everyone],
+            lost=[state.lost for state in everyone],
+            iterations=[state.iterations for state in everyone],
+            iteration_time=[state.iteration_time for state in everyone],
+            work_before=[state.work_before for state in everyone],
         )
 
     def _share_buffers(self) -> None:
-        """Give every request that is being staged an equal part of its buffer."""
+        """Give every request that is being staged an equal share of its buffer."""
         flows = [
             flow
-            for it in self._all
-            if it.write and it.write.staged
-            for flow in it.write.flows
+            for state in self._states
+            if state.write and state.write.staged
+            for flow in state.write.flows
         ]
         shared = len(flows) if self._buffer and self._buffer.shared else 1
         for flow in flows:
-            flow.hold(flow.cap / shared, self._now)
+            flow.set_rate(flow.cap / shared, self._now)
 
-    # --- What is known beforehand, and what comes out ---------------------------------
+    # --- Before and after the run -----------------------------------------------------
 
-    def _alone(self, it: Writing) -> float:
-        """Return b_i, on all targets (bytes/s)."""
-        return self._storage.alone(self._storage.targets, it.writer.limit)
+    def _alone(self, state: WriterState) -> float:
+        """Return what a writer draws alone on all targets, b_i (bytes/s)."""
+        return self._storage.alone(self._storage.targets, state.writer.limit)
 
     def _horizon(self, writers: tuple[Writer, ...]) -> float:
-        """Return an instant by which all could be done, one after the other (s)."""
+        """Return an instant by which all writers are done, one after the other (s)."""
         length = 0.0
         for writer in writers:
             alone = self._storage.alone(1, writer.limit) * self._storage.efficiency
@@ -499,12 +530,12 @@ class _Simulation:
     def _outcome(self) -> BufferedRun:
         return BufferedRun(
             strategy=self._strategy.label,
-            phases=tuple(tuple(it.phases) for it in self._all),
-            requests=tuple(tuple(it.requests) for it in self._all),
-            through=tuple(it.through for it in self._all),
-            drained=tuple(it.drained for it in self._all),
-            most_staged=tuple(it.most_staged for it in self._all),
-            lost=tuple(it.lost for it in self._all),
+            phases=tuple(tuple(state.phases) for state in self._states),
+            requests=tuple(tuple(state.requests) for state in self._states),
+            through=tuple(state.through for state in self._states),
+            drained=tuple(state.drained for state in self._states),
+            most_staged=tuple(state.most_staged for state in self._states),
+            lost=tuple(state.lost for state in self._states),
             carried=tuple(self._carried),
             end=self._now,
             decisions=self._decisions,

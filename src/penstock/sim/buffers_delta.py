@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Delta-graphs: interference factors against the offset D (papers/4 section V-A).
+"""Delta-graphs: interference factors against the offset D of two writers.
 
-Two equal applications write N requests of S bytes with a delay d between them, the
-second one from D on. The interference factor is the I/O time with the other over that
-alone, I/O time being measured from open to close: (N - 1) d counts, D does not.
+Two equal applications write N requests of S bytes with a delay d between them; the
+second one starts D later. The interference factor of an application is its I/O time
+with the other divided by its I/O time alone. I/O time is measured from open to close:
+(N - 1) d counts, D does not (burst-buffer coordination, section V-A).
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class DeltaPoint:
     alone: float
     """I/O time of either application without the other (s)."""
     total: float
-    """From the begin of the first to the end of the last one (s)."""
+    """From the start of the first application to the end of the last (s)."""
 
 
 def delta_graph(
@@ -60,7 +61,7 @@ def delta_graph(
     offsets
         D (s), 0 or more.
     buffer
-        Default: one that holds all, a thousand times as fast as the storage.
+        Default: an unlimited buffer that is a thousand times as fast as the storage.
     """
     if not all(0 <= offset < float("inf") for offset in offsets):
         raise InputError(
@@ -75,7 +76,7 @@ def delta_graph(
         )
 
     first = Writer.of_requests("A", requests, size, delay)
-    # Alone nobody is coordinated: a static partition would slow it down.
+    # Alone without a strategy: a static partition would slow the application down.
     alone = simulate_buffers(storage, [first], "none", sharing=sharing).io_times[0]
     points = []
     for offset in offsets:
@@ -91,7 +92,7 @@ def delta_graph(
 def factors(together: BufferedRun, alone: Sequence[float]) -> tuple[float, ...]:
     """Return the interference factors for the I/O times `alone` (s).
 
-    That of one without any I/O is 1: nobody delays it.
+    The factor of an application without I/O is 1.
     """
     pairs = zip(together.io_times, alone, strict=True)
     return tuple(t / a if a else 1.0 for t, a in pairs)
@@ -106,7 +107,7 @@ def interference_factors(
     sharing: Policy | str = "fair-share",
     draining: Policy | str | None = None,
 ) -> tuple[float, ...]:
-    """Return the interference factor of every writer: with the others over alone."""
+    """Return the I/O time of every writer with the others, divided by that alone."""
     alone = [
         simulate_buffers(storage, [writer], "none", sharing=sharing).io_times[0]
         for writer in writers

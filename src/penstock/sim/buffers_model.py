@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is simulated where there are burst buffers: storage, buffers, writers.
+"""The model of a simulation with burst buffers: storage, buffers and writers.
 
 Times in seconds, volumes in bytes, bandwidths in bytes per second.
 """
@@ -18,14 +18,14 @@ __all__ = ["Act", "Buffer", "Step", "Storage", "Writer"]
 
 
 class Act(StrEnum):
-    """What a writer does next."""
+    """What a writer does in one step."""
 
     WORK = "work"
     WRITE = "write"
     SYNC = "sync"
     """Wait until all that was written is on the storage (fsync)."""
     CLOSE = "close"
-    """As `SYNC`; ends the I/O phase, which the first write after it begins anew."""
+    """As `SYNC`, and end the I/O phase; the next write begins a new one."""
 
 
 class Step(NamedTuple):
@@ -38,11 +38,11 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """Equal storage targets, and what one application gets of them.
+    """Equal storage targets.
 
-    Without a `profile`, what the users of a target draw adds up to its bandwidth at
-    most (papers/1). With one, an application alone on n targets draws b(n), and the
-    users of a target share its time (papers/2).
+    Without a `profile` the rates on a target add up to its bandwidth at most (bandwidth
+    sharing). With one, an application alone on n targets draws b(n), and the users of a
+    target share its time (target allocation).
     """
 
     bandwidth: float
@@ -51,8 +51,8 @@ class Storage:
     profile: tuple[float, ...] = ()
     """b(1), b(2), ...: what an application draws alone on so many targets (bytes/s)."""
     efficiency: float = 1.0
-    """Part of a target's capacity that is left when it serves several applications at
-    the same time: what interference costs beyond sharing."""
+    """Fraction of a target's capacity that is left when it serves several applications
+    at the same time: the cost of interference beyond sharing."""
 
     def __post_init__(self) -> None:
         _positive("bandwidth", self.bandwidth, "give bytes per second")
@@ -80,7 +80,7 @@ class Storage:
     def alone(self, targets: int, limit: float = math.inf) -> float:
         """Return what an application draws alone on some targets (bytes/s).
 
-        `limit` is what it can draw at most by itself.
+        `limit` is the most that its own nodes can draw (bytes/s).
         """
         most = targets * self.target_bandwidth
         return min(self.profile[targets - 1] if self.profile else most, limit)
@@ -90,25 +90,25 @@ class Storage:
 class Buffer:
     """Burst buffers: one on every node, or one for all.
 
-    Draining reads them; that this takes some of their speed is neglected.
+    Draining reads a buffer; the speed that this takes is neglected.
     """
 
     speed: float
-    """Of the buffer of one node, or of the one for all (bytes/s)."""
+    """Speed of the buffer of one node, or of the shared one (bytes/s)."""
     capacity: float = math.inf
-    """Likewise (bytes)."""
+    """Capacity of the buffer of one node, or of the shared one (bytes)."""
     shared: bool = False
     """True: one buffer for all. False: an application has those of its nodes."""
     inline: bool = False
-    """True: an application flushes by itself, as with BBIO (papers/4 section IV): its
-    buffer is drained only while it waits, and it waits until the buffer is empty.
-    False: somebody else drains, and it goes on."""
+    """True: an application flushes by itself, as with BBIO (burst-buffer coordination,
+    section IV): its buffer is drained only while it waits, and it waits until the
+    buffer is empty. False: the buffer is drained while the application goes on."""
 
     def __post_init__(self) -> None:
         _positive("speed", self.speed, "give bytes per second")
         if not self.capacity > 0:
             raise InputError(
-                f"{self.capacity!r} is no capacity",
+                f"{self.capacity!r} is not a capacity",
                 where="capacity",
                 remedy="give bytes, more than 0",
             )
@@ -137,15 +137,15 @@ class Writer:
     nodes: int = 1
     processes: int = 1
     limit: float = math.inf
-    """Most that it can draw by itself (bytes/s)."""
+    """Most that its own nodes can draw (bytes/s)."""
     priority: float = 0.0
-    """For strategies that ask for it; higher goes first."""
+    """For strategies with ``flush=priority``; the highest goes first."""
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.start):
             raise InputError(f"{self.start!r} is not a time", where="start")
         if math.isnan(self.priority):
-            raise InputError("nan is no priority", where="priority")
+            raise InputError("nan is not a priority", where="priority")
         for name in ("nodes", "processes"):
             count = getattr(self, name)
             if type(count) is not int or count < 1:
@@ -160,7 +160,7 @@ class Writer:
         self._check_closed()
 
     def _check_closed(self) -> None:
-        """Raise `InputError` if an I/O phase has no end: a write, and no close."""
+        """Raise `InputError` if a write is not followed by a close."""
         is_open = False
         for step in self.steps:
             if step.act in (Act.WRITE, Act.CLOSE):
@@ -190,7 +190,7 @@ class Writer:
 
     @property
     def largest(self) -> float:
-        """Its largest request (bytes); 0 if it writes nothing."""
+        """Size of its largest request (bytes); 0 if it writes nothing."""
         return max((s.amount for s in self.steps if s.act is Act.WRITE), default=0.0)
 
 
@@ -199,7 +199,9 @@ def _check_step(step: Step, where: str) -> None:
     if not (math.isfinite(step.amount) and step.amount >= low):
         remedy = "give 0 s or more" if step.act is Act.WORK else "give bytes, above 0"
         raise InputError(
-            f"{step.amount!r} is no amount to {step.act}", where=where, remedy=remedy
+            f"{step.amount!r} is not an amount to {step.act}",
+            where=where,
+            remedy=remedy,
         )
 
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Asking a bandwidth-sharing policy of papers/1 how to share one target.
+"""Let a bandwidth-sharing policy share one storage target.
 
-The same policy objects as in the engine, interpreted. Entry i of the columns is the
-writing of application i, entry K + i its draining, for K applications: to a policy both
-are operations of an application, with the same age and the same lost time.
+The policies are those of the engine, interpreted instead of compiled. For K
+applications, entry i of the columns is the writing of application i, and entry K + i
+its draining: to a policy both are operations of an application, with the same age and
+the same lost time.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ __all__ = ["Columns", "FlowDemand", "Shares", "ask", "share_target"]
 
 @dataclass(frozen=True, slots=True)
 class FlowDemand:
-    """One flow that wants a part of a target; in bytes, or seconds at full speed."""
+    """One flow that wants a share of a target; in the units of `Flow`."""
 
     entry: int
     cap: float
@@ -40,7 +41,7 @@ class FlowDemand:
 
 @dataclass(slots=True)
 class Columns:
-    """What policies see of the applications; lists by entry, see `View`."""
+    """The columns of `View` that describe applications; lists by entry."""
 
     window_begin: float
     window_end: float
@@ -59,7 +60,7 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """The answer: rates by entry, and when to ask again (s)."""
+    """Rates by entry, and when to ask the policy again (s)."""
 
     rates: Mapping[int, float]
     wake: float
@@ -72,7 +73,10 @@ def ask(
     demands: Sequence[FlowDemand],
     columns: Columns,
 ) -> Shares:
-    """Let `policy` share `capacity` among `demands`, ascending by entry."""
+    """Let `policy` share `capacity` among `demands`, ascending by entry.
+
+    Raises `PolicyError` if the policy fails or breaks its contract.
+    """
     if not demands:
         return Shares({}, inf)
     rates = [0.0] * len(columns.release)
@@ -100,11 +104,11 @@ def share_target(
     Parameters
     ----------
     sharing, draining
-        Who decides among the writers, and among the drains where these only get what
-        the writers leave (`background`); else `sharing` decides among all.
+        With `background`, `sharing` decides among the writers, and `draining` shares
+        the rest among the drains. Otherwise `sharing` decides among all.
     efficiency
-        Part of the capacity that is left when several applications are served at the
-        same time.
+        Fraction of the capacity that is left when several applications are served at
+        the same time.
     """
     if not background:
         shares = ask(sharing, now, capacity, demands, columns)
@@ -129,7 +133,7 @@ def share_target(
 def _interleaved(
     shares: Shares, capacity: float, efficiency: float, half: int
 ) -> Shares:
-    """Take away what is lost when several applications are served at a time."""
+    """Scale the rates down to what is left when several applications interfere."""
     served = {entry % half for entry, rate in shares.rates.items() if rate > 0}
     total = sum(shares.rates.values())
     if len(served) < 2 or total <= efficiency * capacity:

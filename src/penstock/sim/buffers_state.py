@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Writers, operations and flows of `penstock.sim.buffers` as they stand at an instant.
+"""State of a simulation with burst buffers: writers, operations and flows.
 
-Remaining volumes are kept lazily, as in the engine: what was left when the rate last
-changed, from which the present value follows.
+The main loop in `penstock.sim.buffers` changes it. Times in seconds, volumes in bytes.
+
+The remaining volume of a flow is kept lazily, as in the engine: a flow stores what was
+left when its rate last changed, from which the present value follows.
 """
 
 from __future__ import annotations
@@ -13,46 +15,55 @@ from math import inf
 
 from penstock.sim.buffers_model import Act, Writer
 
-__all__ = ["Flow", "Operation", "Phase", "Phases", "WriteRequest", "Writing"]
+__all__ = ["Flow", "Operation", "Phase", "PhaseTable", "WriteRequest", "WriterState"]
 
 
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
-    """One write."""
+    """One write that is done."""
 
     posted: float
     """When the writer wanted to write (s)."""
     done: float
-    """When it could go on (s)."""
+    """When the writer could go on (s)."""
     volume: float
     """Bytes."""
     staged: bool
+    """Whether it went to the buffer."""
 
 
 @dataclass(slots=True, eq=False)
 class Flow:
-    """What an operation sends to one target, or to a buffer (target -1)."""
+    """The part of an operation that goes to one target, or to a buffer (target -1).
+
+    Its volume is counted in units: bytes, or seconds of the target's time where the
+    users of a target share its time (`Storage.profile`).
+    """
 
     target: int
     unit: float
-    """Bytes in one unit of its volume: 1, or its cap where time is shared."""
+    """Bytes in one unit."""
     cap: float
-    """In units per second."""
+    """Most that it can draw (units/s)."""
     volume: float
+    """Units."""
     remaining_then: float
+    """Units that were left at `since`, when the rate last changed."""
     since: float
     rate: float = 0.0
+    """Units/s."""
     completion: float = inf
+    """When it ends at the present rate (s)."""
     done: bool = False
 
     def remaining(self, now: float) -> float:
-        """Return what is left, in units."""
+        """Return what is left (units)."""
         if self.done:
             return 0.0
         return max(self.remaining_then - self.rate * (now - self.since), 0.0)
 
-    def hold(self, rate: float, now: float) -> None:
-        """Go on at `rate`; one that does not change changes nothing."""
+    def set_rate(self, rate: float, now: float) -> None:
+        """Go on at `rate`. The same rate changes nothing, not even by rounding."""
         if rate == self.rate:
             return
         self.remaining_then = self.remaining(now)
@@ -60,18 +71,21 @@ class Flow:
         self.completion = now + self.remaining_then / rate if rate > 0 else inf
 
     def finish(self) -> None:
-        """End it."""
+        """Mark the flow as done."""
         self.done, self.rate, self.completion = True, 0.0, inf
 
 
 @dataclass(slots=True, eq=False)
 class Operation:
-    """A request, or a drain of all that was staged."""
+    """A write request, or a drain of all that was staged."""
 
     posted: float
+    """When it began (s)."""
     volume: float
+    """Bytes."""
     flows: list[Flow]
     staged: bool = False
+    """Whether it goes to the buffer."""
     limit: float = inf
     """Most that it may draw (bytes/s); 0 for a drain whose turn is over."""
 
@@ -90,37 +104,51 @@ class Operation:
 
 
 @dataclass(slots=True, eq=False)
-class Writing:
-    """A writer as it stands."""
+class WriterState:
+    """Where a writer is in its steps, and what it has done so far."""
 
     writer: Writer
     number: int
+    """Its index among the writers."""
     position: int = -1
+    """Index of its present step; -1 before its start."""
     until: float = inf
-    """End of its work (s)."""
+    """When its present work ends (s)."""
     wants: float = 0.0
-    """Request that has not begun (bytes)."""
+    """Request that has not begun (bytes); 0: none."""
     wanted_since: float = 0.0
+    """When it wanted to begin that request (s)."""
     write: Operation | None = None
     drain: Operation | None = None
     waiting: float = 0.0
-    """Staged and in no drain yet (bytes)."""
-    began: float = inf
+    """Data that are staged and in no drain yet (bytes)."""
+    phase_began: float = inf
+    """When its I/O phase began (s); inf outside of phases."""
     turn_began: float = inf
+    """When its turn to drain began (s); inf if it is not its turn."""
     turn_ended: float = -inf
+    """When its last turn to drain ended (s)."""
     work_before: float = 0.0
+    """Work since its last request (s)."""
     iterations: int = 0
+    """Requests that followed some work."""
     iteration_time: float = 0.0
+    """Time that those iterations take alone (s)."""
     lost: float = 0.0
+    """Time spent waiting for I/O beyond what it takes alone (s)."""
     through: float = 0.0
+    """Data written through (bytes)."""
     drained: float = 0.0
+    """Data staged and drained (bytes)."""
     most_staged: float = 0.0
+    """Most that its buffer held at a time (bytes)."""
     phases: list[tuple[float, float]] = field(default_factory=list)
+    """Begin and end of its I/O phases so far (s)."""
     requests: list[WriteRequest] = field(default_factory=list)
 
     @property
     def act(self) -> Act | None:
-        """What it is doing; None before it starts and after its end."""
+        """What it is doing; None before its start and after its end."""
         if 0 <= self.position < len(self.writer.steps):
             return self.writer.steps[self.position].act
         return None
@@ -140,7 +168,7 @@ class Writing:
         return self.waiting + (self.drain.remaining(now) if self.drain else 0.0)
 
     def operations(self) -> Iterator[Operation]:
-        """Yield what it has under way."""
+        """Yield its operations that are under way."""
         if self.write:
             yield self.write
         if self.drain:
@@ -149,15 +177,18 @@ class Writing:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """What an I/O phase consists of."""
+    """An I/O phase of a writer, as its steps describe it."""
 
     volume: float = 0.0
+    """Bytes."""
     request: float = 0.0
+    """Mean size of a request (bytes)."""
     pause: float = 0.0
+    """Mean time between two requests (s)."""
 
 
-class Phases:
-    """The I/O phases of a writer, by step."""
+class PhaseTable:
+    """The I/O phase to which each step of a writer belongs."""
 
     def __init__(self, writer: Writer) -> None:
         self._by_step: list[Phase] = []

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""Staging strategies: write through, stage, or partition, and who drains now.
+"""Staging strategies: pure functions that decide where applications write.
 
-A strategy is one file: copy `_template.py`, then add one row to `STRATEGIES`. One
+For every application a strategy decides: write through, stage, or use a part of the
+storage targets; and which applications drain now. `situation` defines what a strategy
+is shown and what it answers; `Strategy` runs one and checks its answer.
+
+A strategy is one file: copy `_template.py`, then add a row to `STRATEGIES`. A strategy
 outside of penstock needs no row: name it by its dotted name, or install it under the
 entry-point group ``penstock.strategies``.
 
-The table holds what is needed to list the strategies, so that listing them imports
-none.
+`STRATEGIES` has the names and summaries, so that strategies can be listed without
+importing them.
 """
 
 from __future__ import annotations
@@ -36,47 +40,47 @@ __all__ = [
 STRATEGIES: Final[dict[str, TableRow]] = {
     "none": TableRow(
         "write_through",
-        "Let everybody write through, whoever else does.",
-        "papers/4 §V.B.1",
+        "Let all applications write through at any time.",
+        "burst-buffer coordination §V.B.1",
     ),
     "1a": TableRow(
         "yield_and_block",
-        "Stage when somebody else arrives; flush when that one is done.",
-        "papers/4 §III.A",
+        "Stage when another application arrives; flush when that one is done.",
+        "burst-buffer coordination §III.A",
     ),
     "1b": TableRow(
         "yield_and_flush",
-        "Stage when somebody else arrives; flush when there is nothing else to do.",
-        "papers/4 §III.A",
+        "Stage when another application arrives; flush when blocked.",
+        "burst-buffer coordination §III.A",
     ),
     "2a": TableRow(
         "wait_and_block",
-        "Stage behind whoever is there already; flush when that one is done.",
-        "papers/4 §III.A",
+        "Stage behind earlier arrivals; flush when they are done.",
+        "burst-buffer coordination §III.A",
     ),
     "2b": TableRow(
         "wait_and_flush",
-        "Stage behind whoever is there; flush when there is nothing else to do.",
-        "papers/4 §III.A",
+        "Stage behind earlier arrivals; flush when blocked.",
+        "burst-buffer coordination §III.A",
     ),
     "3a": TableRow(
         "static_partition",
-        "Give every application storage targets of its own, from begin to end.",
-        "papers/4 §III.B",
+        "Give every application storage targets of its own for the whole run.",
+        "burst-buffer coordination §III.B",
     ),
     "3b": TableRow(
         "dynamic_partition",
-        "Divide the storage targets among those who write at the same time.",
-        "papers/4 §III.B",
+        "Divide the storage targets among the applications that write now.",
+        "burst-buffer coordination §III.B",
     ),
     "combined": TableRow(
         "partition_then_stage",
         "Divide the storage targets while there are enough; stage beyond.",
-        "papers/4 §V.C",
+        "burst-buffer coordination §V.C",
     ),
     "controlled": TableRow(
         "controlled",
-        "Stage behind whoever is there; drain into what it leaves of the bandwidth.",
+        "Stage behind the first to arrive; drain into the bandwidth that is left.",
         "beyond the papers",
     ),
 }
@@ -84,7 +88,7 @@ STRATEGIES: Final[dict[str, TableRow]] = {
 STRATEGY_REGISTRY: Final = Registry(
     kind="strategy",
     plural="strategies",
-    decides="write through, stage or partition, and who drains now",
+    decides="write through, stage or partition, and which applications drain",
     package=__name__,
     table=STRATEGIES,
     function="coordinate",
@@ -95,7 +99,7 @@ STRATEGY_REGISTRY: Final = Registry(
 def get_strategy(text: str) -> Strategy:
     """Return the strategy for ``name`` or ``name:key=value,key=value``.
 
-    `name` is one of the table, one of an installed package, or the dotted name of a
-    module with a function ``coordinate`` (or of such a function).
+    `name` is a name in `STRATEGIES`, the name of an entry point, or the dotted name of
+    a module with a function ``coordinate`` (or of such a function).
     """
     return Strategy.bind(STRATEGY_REGISTRY.find(text))

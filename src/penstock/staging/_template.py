@@ -1,21 +1,25 @@
 # SPDX-License-Identifier: MIT
-"""Stage while too many write at the same time (a template: copy this file).
+"""Stage while too many applications write at the same time (a template: copy this).
 
 Rule
     Required. What the strategy does, in words. Here: the first ``writers`` to arrive
-    write through, the others stage; drains at ``rate`` at most, at any time.
+    write through, and the others stage.
+
+Constraints
+    1. Numbered: what holds in any case. Here: an application may drain at any time, at
+       ``rate`` at most.
 
 Parameters
     writers
-        How many write through. Default 2.
+        Number of applications that write through. Default 2.
     rate (bytes/s)
-        What one application may drain at. Default 1e9.
+        Highest rate of the drain of one application. Default 1e9.
 
 Properties
-    What it promises, and its cost: O(K log K).
+    What it guarantees, and its cost: O(K log K) for K applications.
 
 Source
-    Paper, section or equation; every deviation from it.
+    Paper and section or equation; every deviation from it.
 """
 
 # How to use your own strategy, without touching penstock: name it by its dotted name,
@@ -33,23 +37,26 @@ from penstock.staging.situation import Situation, StagingOrder, StagingPlan
 
 __all__ = ["PARAMETERS", "coordinate"]
 
-# Optional. The function is given, by name, those that it takes.
+# Optional. Their values are passed to the function by name.
 PARAMETERS: Final = (
-    Parameter("writers", "how many write through", 2, low=1),
-    Parameter("rate", "what one may drain at", 1e9, unit="bytes/s", low=1.0),
+    Parameter("writers", "number of applications that write through", 2, low=1),
+    Parameter("rate", "highest rate of one drain", 1e9, unit="bytes/s", low=1.0),
 )
 
 
 def coordinate(situation: Situation, writers: float, rate: float) -> StagingPlan:
     """Return an order for every application.
 
-    The same situation, the same plan: no clock, no state, no random numbers.
+    Pure: the same situation gives the same plan. No clock, state or random numbers.
     """
     staging = situation.arrivals()[int(writers) :]
     return StagingPlan(
         [
             StagingOrder(
-                situation.all_targets, stage=i in staging, drain=True, drain_rate=rate
+                situation.all_targets,
+                stage=i in staging,
+                drain=True,
+                drain_bytes_per_s=rate,
             )
             for i in range(len(situation.applications))
         ]

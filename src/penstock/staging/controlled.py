@@ -1,27 +1,25 @@
 # SPDX-License-Identifier: MIT
-"""Stage behind whoever is there; drain into what it leaves of the bandwidth.
+"""Stage behind the first to arrive; drain into the bandwidth that is left.
 
 Rule
-    An application stages behind others as in strategy 2a, but its drains never wait
-    for permission: they are flows like any other, and a bandwidth-sharing policy of
-    papers/1 decides how much each gets and when, of all the bandwidth or of what the
-    writers leave.
+    Applications stage as in 2a, but drains need no permission. A drain is a flow like
+    any other: a bandwidth-sharing policy decides how much each drain gets.
 
 Parameters
     stage
-        Who stages: ``behind`` (default): all but the first to arrive;
-        ``contended``: everybody while somebody else is in its I/O phase;
-        ``always``: everybody.
+        Which applications stage: ``behind`` (default): all but the first to arrive;
+        ``contended``: all, while two or more are in their I/O phase; ``always``: all.
     drains
-        ``background`` (default): drains share what writers leave; ``equal``: drains
-        and writers are shared out together.
+        ``background`` (default): drains share what writers leave of the bandwidth;
+        ``equal``: the policy shares the bandwidth among writers and drains alike.
 
 Properties
-    In the background, the pauses of the one that writes are used, and it is not
-    slowed down. O(K log K) per decision, plus the policy.
+    In the background, drains use the pauses of the writer and do not slow it down.
+    O(K log K) per decision for K applications, plus the policy.
 
 Source
-    Beyond papers/4, which lets one application drain at a time, or all.
+    Not in the papers. In burst-buffer coordination one application drains at a time,
+    or all do.
 """
 
 from __future__ import annotations
@@ -37,10 +35,10 @@ __all__ = ["PARAMETERS", "coordinate"]
 
 _STAGING: Final = ("behind", "contended", "always")
 PARAMETERS: Final = (
-    Parameter("stage", "who stages", "behind", choices=_STAGING),
+    Parameter("stage", "which applications stage", "behind", choices=_STAGING),
     Parameter(
         "drains",
-        "what drains share: what writers leave, or all",
+        "bandwidth that drains share: what writers leave, or all",
         "background",
         choices=("background", "equal"),
     ),
@@ -48,16 +46,16 @@ PARAMETERS: Final = (
 
 
 def coordinate(situation: Situation, stage: str, drains: str) -> StagingPlan:
-    """Let everybody drain at any time; the policy decides how fast."""
+    """Return a plan in which all may drain; the policy decides how fast."""
     everybody = range(len(situation.applications))
     staging = _staging(situation, stage)
     orders = orders_for(situation, staging, everybody)
-    return StagingPlan(orders, background=drains == "background")
+    return StagingPlan(orders, drains_in_background=drains == "background")
 
 
-def _staging(situation: Situation, who: str) -> Sequence[int]:
-    """Return who stages."""
+def _staging(situation: Situation, stage: str) -> Sequence[int]:
+    """Return the applications that stage."""
     arrivals = situation.arrivals()
-    if who == "behind":
+    if stage == "behind":
         return arrivals[1:]
-    return arrivals if who == "always" or len(arrivals) > 1 else ()
+    return arrivals if stage == "always" or len(arrivals) > 1 else ()

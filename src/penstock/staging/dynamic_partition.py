@@ -1,26 +1,30 @@
 # SPDX-License-Identifier: MIT
-"""Divide the storage targets among those who write at the same time.
+"""Divide the storage targets among the applications that write now.
 
 Rule
-    Those in their I/O phase have parts of their own; who is alone has all targets.
-    What is being written when somebody arrives stays where it is, new requests
-    follow the new parts. Who is idle is shown the part that it would have if it
-    were the next to begin. Nobody stages.
+    Every application in its I/O phase has a part of the targets; one that is alone has
+    all targets. No application stages.
+
+Constraints
+    1. A request keeps the targets that it began on; later requests use the new parts.
+    2. An idle application is shown the part that it would have if it began next. Live,
+       the first files of a phase exist before any decision.
+    3. More writers than targets are refused.
 
 Parameters
     by
         What the parts are proportional to: ``data`` (default) or ``processes``.
     split
         ``proportional`` (default), or ``halve``: every arrival takes half of the
-        targets of the one that arrived before it.
+        targets of the application that arrived before it.
 
 Properties
-    No interference but by requests that are under way. For writes only: reads
-    must go where the data are. Refuses more writers than targets. O(K N) per
-    decision for N targets.
+    No interference except by requests that are under way. For writes only: reads must
+    go where the data are. O(K N) per decision for K applications and N targets.
 
 Source
-    papers/4 section III-B, strategy 3b; ``halve`` is section V-C, Figure 14.
+    Burst-buffer coordination, section III-B, strategy 3b; ``halve`` is section V-C,
+    Figure 14.
 """
 
 from __future__ import annotations
@@ -49,7 +53,7 @@ PARAMETERS: Final = (
 
 
 def coordinate(situation: Situation, by: str, split: str) -> StagingPlan:
-    """Give a part to everybody who is in its I/O phase, and hold one for who comes."""
+    """Return a plan with parts for those in their I/O phase, and for the next one."""
     sharers = situation.arrivals()
     part_of = dict(zip(sharers, _cut(situation, sharers, by, split), strict=True))
     everybody = range(len(situation.applications))
@@ -69,14 +73,14 @@ def _cut(
     if not sharers:
         return []
     if split == "halve":
-        return parts(halved(len(sharers), situation.targets))
-    return parts(proportional(weights(situation, sharers, by), situation.targets))
+        return parts(halved(len(sharers), situation.target_count))
+    return parts(proportional(weights(situation, sharers, by), situation.target_count))
 
 
 def _next_part(situation: Situation, i: int, by: str, split: str) -> tuple[int, ...]:
-    """Return what `i` has if it is the next to begin; all targets if it would be none.
+    """Return the part of `i` if it is the next to begin.
 
-    Live, its first files are there before anybody can decide.
+    Return all targets if there is no part left for it.
     """
     try:
         return _cut(situation, [*situation.arrivals(), i], by, split)[-1]

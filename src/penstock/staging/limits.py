@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Where staging does not help: papers/4 section V-D.
+"""Warn where staging does not help.
 
 The processes of an application that computes between its requests do not all write at
-the same time: while one computes, others write, and the pauses stabilise themselves.
-What was staged is flushed by all processes at once, without pauses: they interfere
-with one another, and that can cost more than it saves.
+the same time: while some compute, others write. Data that were staged are flushed by
+all processes at once, without pauses. The processes then interfere with one another,
+which can cost more than staging saves.
+
+Source: burst-buffer coordination, section V-D.
 """
 
 from __future__ import annotations
@@ -13,30 +15,37 @@ from typing import Final
 
 from penstock.staging.situation import ApplicationStatus, Situation, StagingPlan
 
-__all__ = ["pausing", "self_interference"]
+__all__ = ["pause_fraction", "self_interference"]
 
-#: An application that pauses for less than this part of the time writes all the time.
-_MATTERS: Final = 0.1
+#: Pauses that take less than this fraction of the time are ignored.
+_LEAST_FRACTION: Final = 0.1
 
 
-def pausing(standing: ApplicationStatus) -> float:
-    """Return d / (d + S / b): the part of the time for which one process pauses.
+def pause_fraction(application: ApplicationStatus) -> float:
+    """Return d / (d + S / b): the fraction of the time for which a process pauses.
 
-    d is the pause after a request, S / b the time in which all processes together
-    write a request each. 0 where that is not known.
+    d is the pause after a request (s), S / b the time in which all processes together
+    write one request each (s). Return 0 if that is not known.
     """
-    if standing.processes < 2 or standing.request <= 0 or standing.pause <= 0:
+    if (
+        application.processes < 2
+        or application.mean_request_bytes <= 0
+        or application.mean_pause_s <= 0
+    ):
         return 0.0
-    return standing.pause / (standing.pause + standing.request / standing.bandwidth)
+    return application.mean_pause_s / (
+        application.mean_pause_s
+        + application.mean_request_bytes / application.bytes_per_s_alone
+    )
 
 
 def self_interference(situation: Situation, plan: StagingPlan) -> list[str]:
-    """Return a warning for every application that would flush what it would pace."""
+    """Return a warning for every application that stages although it pauses."""
     return [
         f"{a.name}: {a.processes} processes will flush at once what they would write "
-        f"with pauses of {a.pause:g} s ({pausing(a):.0%} of the time): they will "
-        "interfere with one another, and writing through may be faster "
-        "(papers/4 section V-D)"
+        f"with pauses of {a.mean_pause_s:g} s ({pause_fraction(a):.0%} of the time): "
+        "they will interfere with one another, and writing through may be faster "
+        "(burst-buffer coordination, section V-D)"
         for a, order in zip(situation.applications, plan.orders, strict=True)
-        if order.stage and a.in_phase and pausing(a) > _MATTERS
+        if order.stage and a.in_phase and pause_fraction(a) > _LEAST_FRACTION
     ]

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Cutting the storage targets into parts, one for each application (papers/4 III-B)."""
+"""Divide the storage targets into parts, one for each application.
+
+A part is a run of targets with consecutive numbers. Source: burst-buffer coordination,
+section III-B.
+"""
 
 from __future__ import annotations
 
@@ -19,18 +23,23 @@ BY_PARAMETER: Final = Parameter(
 
 
 def weights(situation: Situation, sharers: Sequence[int], by: str) -> list[float]:
-    """Return the data or the processes of those who share; all 1 if none is known."""
-    standings = [situation.applications[i] for i in sharers]
+    """Return the weight of every sharer: its data (bytes) or its processes.
+
+    All weights are 1 if no data volume is known.
+    """
+    applications = [situation.applications[i] for i in sharers]
     if by == "processes":
-        return [float(a.processes) for a in standings]
-    data = [a.volume for a in standings]
+        return [float(a.processes) for a in applications]
+    data = [a.phase_bytes for a in applications]
     return data if sum(data) > 0 else [1.0] * len(data)
 
 
 def proportional(shares: Sequence[float], targets: int) -> list[int]:
-    """Return how many targets each gets: n_i near N w_i / sum w, at least 1, all of N.
+    """Return the number of targets of every sharer, for N targets and shares w.
 
-    One by one to whoever is furthest below its quota (ties: the first).
+    n_i is near N w_i / sum w and at least 1, and all targets are given away. After
+    the first one each, targets go one by one to the sharer that is furthest below its
+    quota N w_i / sum w (ties: the first).
     """
     _check_enough(len(shares), targets)
     total = sum(shares)
@@ -42,9 +51,10 @@ def proportional(shares: Sequence[float], targets: int) -> list[int]:
 
 
 def halved(sharers: int, targets: int) -> list[int]:
-    """Return how many targets each gets if every arrival takes half of the last's.
+    """Return the number of targets of every sharer: N/2, N/4, ..., for N targets.
 
-    N/2, N/4, ..., as in papers/4 Figure 14.
+    Every arrival takes half of the targets of the sharer before it (Figure 14 of
+    burst-buffer coordination).
     """
     _check_enough(sharers, targets)
     counts = [targets]
@@ -59,7 +69,7 @@ def halved(sharers: int, targets: int) -> list[int]:
 
 
 def parts(counts: Sequence[int]) -> list[tuple[int, ...]]:
-    """Return the targets themselves, from 0 on in a row."""
+    """Return the targets of every sharer: consecutive numbers from 0 on."""
     ends = [sum(counts[: number + 1]) for number in range(len(counts))]
     return [tuple(range(end - n, end)) for n, end in zip(counts, ends, strict=True)]
 

@@ -2,29 +2,34 @@
 """Divide the storage targets while there are enough; stage beyond.
 
 Rule
-    First come, first served: as many of those in their I/O phase as can have
-    ``least`` targets each write to parts of their own, in proportion to their data
-    or processes. The others stage. When one of the first is done, the next flushes
-    to the targets that this sets free, and goes on writing through.
+    The first applications to arrive have parts of the targets and write through; the
+    others stage.
+
+Constraints
+    1. So many applications have parts that each could have ``least`` targets; at least
+       one application has.
+    2. The parts are proportional to data or processes, at least one target each.
+    3. When an application with a part ends its I/O phase, the next arrival gets a part:
+       it flushes its buffer there, and then writes through.
 
 Parameters
     least
-        Targets that an application must have to write through. Default 1.
+        Targets that an application needs to write through. Default 1.
     by
         What the parts are proportional to: ``data`` (default) or ``processes``.
     flush
-        Who drains, if several want to: ``all`` (default), ``token``, ``window`` or
-        ``priority``; see `penstock.staging.flushing`.
+        Which applications drain if several want to: ``all`` (default), ``token``,
+        ``window`` or ``priority``; see `penstock.staging.flushing`.
     window (s)
         Longest turn with ``flush=window``. Default 1.
 
 Properties
     Serves any number of applications on any number of targets. O(K N) per decision
-    for N targets.
+    for K applications and N targets.
 
 Source
-    papers/4 section V-C, the scenario of App A, App B and App C, with strategy 2a
-    for those beyond.
+    Burst-buffer coordination, section V-C, the scenario of App A, App B and App C;
+    strategy 2a is used for the applications that stage.
 """
 
 from __future__ import annotations
@@ -49,12 +54,12 @@ PARAMETERS: Final = (
 def coordinate(
     situation: Situation, least: float, by: str, flush: str, window: float
 ) -> StagingPlan:
-    """Give parts to the first to arrive; let the others stage."""
+    """Return a plan with parts for the first to arrive; the others stage."""
     arrivals = situation.arrivals()
-    room = max(situation.targets // int(least), 1)
+    room = max(situation.target_count // int(least), 1)
     writing, staging = arrivals[:room], arrivals[room:]
     counts = (
-        proportional(weights(situation, writing, by), situation.targets)
+        proportional(weights(situation, writing, by), situation.target_count)
         if writing
         else []
     )

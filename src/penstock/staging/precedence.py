@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""One writes through, all others stage behind it: what strategies 1 and 2 share.
+"""The rule that strategies 1a, 1b, 2a and 2b share: one writes, the others stage.
 
-Who writes through is the first in an order of precedence among the applications in
-their I/O phase. papers/4 states its strategies for two applications; for any number,
-an application stages while anybody with precedence is in its phase, and its turn to
-write comes when nobody is.
+The applications in their I/O phase have an order of precedence. The first writes
+through. An application behind it stages, and writes through when no application with
+precedence is in its phase any more. Burst-buffer coordination states its strategies for
+two applications; this is the same rule for any number.
 """
 
 from __future__ import annotations
@@ -26,15 +26,17 @@ def stage_behind(
     flush: str,
     window: float,
 ) -> StagingPlan:
-    """Let the first in `precedence` write through and the others stage.
+    """Return a plan in which the first in `precedence` writes and the others stage.
 
     Parameters
     ----------
     precedence
-        Those in their I/O phase, the one that goes first at the front.
+        The applications in their I/O phase, the first to write at the front.
     blocks
-        True: those behind drain only when nobody is ahead of them. False: also when
-        they can do nothing but wait.
+        True: an application drains only when no other is ahead of it. False: it also
+        drains when it is blocked.
+    flush, window
+        See `penstock.staging.flushing`; `window` in seconds.
     """
     wanting = wants_to_drain(situation, precedence[:1], blocks=blocks)
     draining, wake = turns(situation, wanting, flush, window)
@@ -44,17 +46,18 @@ def stage_behind(
 def wants_to_drain(
     situation: Situation, ahead: Collection[int], *, blocks: bool
 ) -> list[int]:
-    """Return who has something to drain and reason to do so now.
+    """Return the applications with staged data that are to be drained now.
 
-    Those `ahead` have. Those behind have, unless the strategy blocks, once they are
-    blocked and until their buffer is empty. What was left behind by a phase that is
-    over waits until nobody is in one.
+    1. An application that is `ahead` drains.
+    2. An application behind drains, unless the strategy `blocks`, from the moment it is
+       blocked until its buffer is empty.
+    3. Data left over from a phase that has ended wait until no application is ahead.
     """
     wanting = []
     for i, a in enumerate(situation.applications):
-        waits = a.in_phase and (a.blocked or a.turn_began < inf)
+        waits = a.in_phase and (a.is_blocked or a.turn_began_s < inf)
         left_behind = not (a.in_phase or ahead)
-        if a.staged > 0 and (i in ahead or left_behind or (waits and not blocks)):
+        if a.staged_bytes > 0 and (i in ahead or left_behind or (waits and not blocks)):
             wanting.append(i)
     return wanting
 
@@ -62,7 +65,7 @@ def wants_to_drain(
 def orders_for(
     situation: Situation, staging: Collection[int], draining: Collection[int]
 ) -> list[StagingOrder]:
-    """Return orders in which all targets are everybody's."""
+    """Return an order for every application; all may use all targets."""
     return [
         StagingOrder(situation.all_targets, stage=i in staging, drain=i in draining)
         for i in range(len(situation.applications))

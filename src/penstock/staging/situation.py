@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 """What a staging strategy is shown, and what it answers.
 
-An application is *in its I/O phase* from the moment it opens its files to the moment
-at which closing them has returned (papers/4 section V-A). What it has *staged* is in
-its burst buffer and not yet on the storage. A *turn* is the time for which it is
-allowed to drain without interruption; whoever drives the strategy (the simulator, the
-controller) notes when turns begin and end, so that strategies need no memory.
+An application is *in its I/O phase* from the moment it opens its files until closing
+them has returned (burst-buffer coordination, section V-A). Data are *staged* while they
+are in its burst buffer and not on the storage. A *turn* is a time during which the
+application may drain without interruption. The program that runs the strategy (the
+simulator or the controller) notes when turns begin and end: strategies have no memory.
 """
 
 from __future__ import annotations
@@ -22,54 +22,53 @@ class ApplicationStatus:
     """One application, as a strategy sees it."""
 
     name: str
-    began: float = inf
-    """When its present I/O phase began (s); inf while it is in none."""
-    volume: float = 0.0
-    """What it will write in the phase, known or predicted (bytes)."""
+    phase_began_s: float = inf
+    """When its present I/O phase began (s); inf if it is in none."""
+    phase_bytes: float = 0.0
+    """Data that it writes in the phase, known or predicted (bytes); 0: not known."""
     processes: int = 1
     priority: float = 0.0
-    """As set by the operator; higher goes first."""
-    staged: float = 0.0
-    """What its buffer holds (bytes)."""
-    blocked: bool = False
-    """Whether it can do nothing but wait: buffer full, or in fsync or close."""
-    turn_began: float = inf
+    """Set by the operator; the highest goes first."""
+    staged_bytes: float = 0.0
+    """Data in its buffer (bytes)."""
+    is_blocked: bool = False
+    """Whether it can only wait: its buffer is full, or it is in fsync or close."""
+    turn_began_s: float = inf
     """When its turn to drain began (s); inf if it is not its turn."""
-    turn_ended: float = -inf
+    turn_ended_s: float = -inf
     """When its last turn ended (s); -inf if it never had one."""
-    request: float = 0.0
+    mean_request_bytes: float = 0.0
     """Mean size of its requests, all processes together (bytes); 0: not known."""
-    pause: float = 0.0
+    mean_pause_s: float = 0.0
     """Mean time between its requests (s)."""
-    bandwidth: float = inf
-    """What it can draw when it is alone (bytes/s)."""
+    bytes_per_s_alone: float = inf
+    """Bandwidth that it draws when it is alone (bytes/s)."""
 
     @property
     def in_phase(self) -> bool:
         """Whether it is in its I/O phase."""
-        return self.began < inf
+        return self.phase_began_s < inf
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
     """All applications at one instant."""
 
-    now: float
+    now_s: float
     """This instant (s)."""
-    targets: int
-    """How many storage targets there are."""
+    target_count: int
+    """Number of storage targets."""
     applications: tuple[ApplicationStatus, ...]
 
     def arrivals(self) -> list[int]:
-        """Return who is in its I/O phase, in the order of arrival (ties: by index)."""
-        standings = self.applications
-        present = [i for i, a in enumerate(standings) if a.in_phase]
-        return sorted(present, key=lambda i: (standings[i].began, i))
+        """Return the applications in their I/O phase by arrival (ties: by index)."""
+        present = [i for i, a in enumerate(self.applications) if a.in_phase]
+        return sorted(present, key=lambda i: (self.applications[i].phase_began_s, i))
 
     @property
     def all_targets(self) -> tuple[int, ...]:
         """The numbers of all storage targets."""
-        return tuple(range(self.targets))
+        return tuple(range(self.target_count))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +76,13 @@ class StagingOrder:
     """What one application does from now on."""
 
     targets: tuple[int, ...]
-    """Where what it writes from now on goes, by itself or by draining."""
+    """Numbers of the targets for its next requests and drains."""
     stage: bool = False
     """True: its requests go to its buffer; False: to the storage."""
     drain: bool = False
     """Whether its buffer may be drained now."""
-    drain_rate: float = inf
-    """At what rate at most (bytes/s)."""
+    drain_bytes_per_s: float = inf
+    """Highest rate of its drain (bytes/s)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +90,7 @@ class StagingPlan:
     """The answer of a strategy: an order for every application."""
 
     orders: Sequence[StagingOrder]
-    wake: float = inf
-    """When to ask again if nothing happens (s)."""
-    background: bool = field(default=False, kw_only=True)
-    """Whether drains only get what writing through leaves of the bandwidth."""
+    wake_s: float = inf
+    """When to ask again if nothing else happens before (s)."""
+    drains_in_background: bool = field(default=False, kw_only=True)
+    """Whether drains only get the bandwidth that writers leave."""

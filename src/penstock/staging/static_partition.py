@@ -1,20 +1,26 @@
 # SPDX-License-Identifier: MIT
-"""Give every application storage targets of its own, from begin to end.
+"""Give every application storage targets of its own for the whole run.
 
 Rule
-    The targets are cut into parts, in proportion to the data or to the processes of
-    the applications that are known; at least one each. Nobody stages.
+    The targets are divided among all known applications, in proportion to their data
+    or to their processes. No application stages.
+
+Constraints
+    1. Every application has at least one target; more applications than targets are
+       refused.
+    2. The parts do not depend on which applications write now.
 
 Parameters
     by
         What the parts are proportional to: ``data`` (default) or ``processes``.
 
 Properties
-    No interference, at the price of fewer targets each, also for who is alone.
-    Refuses more applications than targets. O(K N) per decision for N targets.
+    No interference, but fewer targets for each application, even while it is alone.
+    O(K N) per decision for K applications and N targets.
 
 Source
-    papers/4 section III-B, strategy 3a. The paper rounds nothing (6 and 2 of 8).
+    Burst-buffer coordination, section III-B, strategy 3a. The paper has an example
+    that needs no rounding (6 and 2 of 8); `penstock.staging.partition` rounds.
 """
 
 from __future__ import annotations
@@ -30,7 +36,7 @@ PARAMETERS: Final = (BY_PARAMETER,)
 
 
 def coordinate(situation: Situation, by: str) -> StagingPlan:
-    """Give everybody the same part at any time."""
+    """Return a plan with the same part for an application at any time."""
     everybody = range(len(situation.applications))
-    counts = proportional(weights(situation, everybody, by), situation.targets)
+    counts = proportional(weights(situation, everybody, by), situation.target_count)
     return StagingPlan([StagingOrder(part, drain=True) for part in parts(counts)])

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""A staging strategy with its parameters set; its answers are checked."""
+"""A staging strategy with its parameters set, whose answers are checked.
+
+The contract of a strategy: one order for every application, each with at least one
+target, no target twice, and a positive drain rate; and a wake-up in the future.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ __all__ = ["Strategy"]
 
 @dataclass(frozen=True)
 class Strategy(BoundPlugin):
-    """A strategy with its parameters set: the simulator and the controller run it."""
+    """A strategy as the simulator and the controller run it."""
 
     KIND = "strategy"
 
@@ -28,14 +32,14 @@ class Strategy(BoundPlugin):
         InputError
             If the strategy cannot serve the situation (more applications than targets).
         PolicyError
-            If it fails, or answers what cannot be done.
+            If the strategy fails or breaks its contract.
         """
         plan = self.call(situation)
         self._check(plan, situation)
         return plan  # type: ignore[no-any-return]
 
     def warnings(self, situation: Situation, plan: StagingPlan) -> list[str]:
-        """Return what speaks against `plan`: see `penstock.staging.limits`."""
+        """Return warnings about `plan`: see `penstock.staging.limits`."""
         return [f"{self.title}: {w}" for w in self_interference(situation, plan)]
 
     def _check(self, plan: Any, situation: Situation) -> None:
@@ -43,20 +47,22 @@ class Strategy(BoundPlugin):
             situation.applications
         ):
             raise self._broken("no order for every application")
-        if not plan.wake > situation.now:
-            raise self._broken(f"asks to be woken at {plan.wake}, not after now")
+        if not plan.wake_s > situation.now_s:
+            raise self._broken(f"asks to be woken at {plan.wake_s}, not after now")
         for a, order in zip(situation.applications, plan.orders, strict=True):
-            self._check_order(a.name, order, situation.targets)
+            self._check_order(a.name, order, situation.target_count)
 
     def _check_order(self, name: str, order: StagingOrder, targets: int) -> None:
-        lawful = {r for r in order.targets if 0 <= r < targets}
-        if not len(order.targets) == len(lawful) > 0:
+        valid = {r for r in order.targets if 0 <= r < targets}
+        if not len(order.targets) == len(valid) > 0:
             raise self._broken(
                 f"{name!r} gets {list(order.targets)}, not different targets of 0 to "
                 f"{targets - 1}"
             )
-        if not order.drain_rate > 0:
-            raise self._broken(f"{name!r} may drain at {order.drain_rate} bytes/s")
+        if not order.drain_bytes_per_s > 0:
+            raise self._broken(
+                f"{name!r} may drain at {order.drain_bytes_per_s} bytes/s"
+            )
 
     def _broken(self, what: str) -> PolicyError:
         return PolicyError(what, where=self.title)

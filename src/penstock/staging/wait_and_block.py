@@ -1,24 +1,30 @@
 # SPDX-License-Identifier: MIT
-"""Stage behind whoever is there already; flush when that one is done.
+"""Stage behind earlier arrivals; flush when they are done.
 
 Rule
-    An application stages while anybody who arrived before it is in its I/O phase. It
-    flushes, and then goes on writing through, when nobody is: first come, first
-    served.
+    An application stages while an application that arrived before it is in its I/O
+    phase. The first to arrive writes through: first come, first served.
+
+Constraints
+    1. An application that stages drains nothing.
+    2. When no earlier arrival is in its phase any more, the application flushes its
+       buffer, and then writes through.
+    3. Equal arrival times: the application with the lower index counts as earlier.
 
 Parameters
     flush
-        Who drains, if several want to: ``all`` (default), ``token``, ``window`` or
-        ``priority``; see `penstock.staging.flushing`.
+        Which applications drain if several want to: ``all`` (default), ``token``,
+        ``window`` or ``priority``; see `penstock.staging.flushing`.
     window (s)
         Longest turn with ``flush=window``. Default 1.
 
 Properties
-    Whoever is there is not slowed down.
-    O(K log K) per decision for K applications.
+    The first to arrive is not slowed down. O(K log K) per decision for K
+    applications.
 
 Source
-    papers/4 section III-A, strategy 2a.
+    Burst-buffer coordination, section III-A, strategy 2a. The paper has two
+    applications; here any number.
 """
 
 from __future__ import annotations
@@ -31,7 +37,7 @@ __all__ = ["PARAMETERS", "coordinate"]
 
 
 def coordinate(situation: Situation, flush: str, window: float) -> StagingPlan:
-    """Let the first to arrive write; the others wait for their turn."""
+    """Return a plan in which the first to arrive writes and the others wait."""
     return stage_behind(
         situation, situation.arrivals(), blocks=True, flush=flush, window=window
     )

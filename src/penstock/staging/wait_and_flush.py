@@ -1,23 +1,30 @@
 # SPDX-License-Identifier: MIT
-"""Stage behind whoever is there; flush when there is nothing else to do.
+"""Stage behind earlier arrivals; flush when blocked.
 
 Rule
-    As 2a, but an application that is blocked (buffer full, fsync, close) flushes at
-    once, until its buffer is empty, even while the first to arrive writes.
+    As 2a: an application stages while an application that arrived before it is in its
+    I/O phase. But it flushes as soon as it is blocked.
+
+Constraints
+    1. An application is blocked if its buffer is full, or in fsync or close.
+    2. A flush that has begun goes on until the buffer is empty, even while the first
+       to arrive writes.
+    3. Equal arrival times: the application with the lower index counts as earlier.
 
 Parameters
     flush
-        Who drains, if several want to: ``all`` (default), ``token``, ``window`` or
-        ``priority``; see `penstock.staging.flushing`.
+        Which applications drain if several want to: ``all`` (default), ``token``,
+        ``window`` or ``priority``; see `penstock.staging.flushing`.
     window (s)
         Longest turn with ``flush=window``. Default 1.
 
 Properties
-    Tolerates some interference, so that nobody blocks for long.
+    Some interference is accepted, so that no application is blocked for long.
     O(K log K) per decision for K applications.
 
 Source
-    papers/4 section III-A, strategy 2b.
+    Burst-buffer coordination, section III-A, strategy 2b. The paper has two
+    applications; here any number.
 """
 
 from __future__ import annotations
@@ -30,7 +37,7 @@ __all__ = ["PARAMETERS", "coordinate"]
 
 
 def coordinate(situation: Situation, flush: str, window: float) -> StagingPlan:
-    """Let the first to arrive write; the others flush when they are blocked."""
+    """Return a plan in which the first to arrive writes; others flush if blocked."""
     return stage_behind(
         situation, situation.arrivals(), blocks=False, flush=flush, window=window
     )

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: MIT
-"""Let everybody write through, whoever else does.
+"""Let all applications write through at any time.
 
 Rule
-    Nobody stages; all targets are everybody's.
+    No application stages. All targets are used by all applications.
 
 Parameters
     None.
 
 Properties
-    What happens without coordination. O(K) per decision for K applications.
+    The case without coordination. Data that an earlier strategy has staged are
+    drained. O(K) per decision for K applications.
 
 Source
-    papers/4 section V-B.1, the default case with interference.
+    Burst-buffer coordination, section V-B.1, the default case with interference.
 """
 
 from __future__ import annotations
@@ -23,6 +24,6 @@ __all__ = ["coordinate"]
 
 
 def coordinate(situation: Situation) -> StagingPlan:
-    """Let all write through, and drain what an earlier strategy has staged."""
+    """Return a plan in which all applications write through and drain."""
     everybody = range(len(situation.applications))
     return StagingPlan(orders_for(situation, (), everybody))

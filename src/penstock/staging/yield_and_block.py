@@ -1,24 +1,30 @@
 # SPDX-License-Identifier: MIT
-"""Stage when somebody else arrives; flush when that one is done.
+"""Stage when another application arrives; flush when that one is done.
 
 Rule
-    An application stages while anybody who arrived after it is in its I/O phase. It
-    flushes, and then goes on writing through, when nobody is. The last to arrive
-    has the storage to itself.
+    An application stages while an application that arrived after it is in its I/O
+    phase. The last to arrive writes through.
+
+Constraints
+    1. An application that stages drains nothing.
+    2. When no later arrival is in its phase any more, the application flushes its
+       buffer, and then writes through.
+    3. Equal arrival times: the application with the higher index counts as later.
 
 Parameters
     flush
-        Who drains, if several want to: ``all`` (default), ``token``, ``window`` or
-        ``priority``; see `penstock.staging.flushing`.
+        Which applications drain if several want to: ``all`` (default), ``token``,
+        ``window`` or ``priority``; see `penstock.staging.flushing`.
     window (s)
         Longest turn with ``flush=window``. Default 1.
 
 Properties
-    Whoever arrives is not slowed down, but by a request that is already under way.
+    The last to arrive is slowed down only by requests that are already under way.
     O(K log K) per decision for K applications.
 
 Source
-    papers/4 section III-A, strategy 1a.
+    Burst-buffer coordination, section III-A, strategy 1a. The paper has two
+    applications; here any number.
 """
 
 from __future__ import annotations
@@ -31,7 +37,7 @@ __all__ = ["PARAMETERS", "coordinate"]
 
 
 def coordinate(situation: Situation, flush: str, window: float) -> StagingPlan:
-    """Let the last to arrive write; the others wait for their turn."""
+    """Return a plan in which the last to arrive writes and the others wait."""
     return stage_behind(
         situation, situation.arrivals()[::-1], blocks=True, flush=flush, window=window
     )

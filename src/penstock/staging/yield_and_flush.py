@@ -1,23 +1,30 @@
 # SPDX-License-Identifier: MIT
-"""Stage when somebody else arrives; flush when there is nothing else to do.
+"""Stage when another application arrives; flush when blocked.
 
 Rule
-    As 1a, but an application that is blocked (buffer full, fsync, close) flushes at
-    once, until its buffer is empty, even while the last to arrive writes.
+    As 1a: an application stages while an application that arrived after it is in its
+    I/O phase. But it flushes as soon as it is blocked.
+
+Constraints
+    1. An application is blocked if its buffer is full, or in fsync or close.
+    2. A flush that has begun goes on until the buffer is empty, even while the last
+       to arrive writes.
+    3. Equal arrival times: the application with the higher index counts as later.
 
 Parameters
     flush
-        Who drains, if several want to: ``all`` (default), ``token``, ``window`` or
-        ``priority``; see `penstock.staging.flushing`.
+        Which applications drain if several want to: ``all`` (default), ``token``,
+        ``window`` or ``priority``; see `penstock.staging.flushing`.
     window (s)
         Longest turn with ``flush=window``. Default 1.
 
 Properties
-    Tolerates some interference, so that nobody blocks for long.
+    Some interference is accepted, so that no application is blocked for long.
     O(K log K) per decision for K applications.
 
 Source
-    papers/4 section III-A, strategy 1b.
+    Burst-buffer coordination, section III-A, strategy 1b. The paper has two
+    applications; here any number.
 """
 
 from __future__ import annotations
@@ -30,7 +37,7 @@ __all__ = ["PARAMETERS", "coordinate"]
 
 
 def coordinate(situation: Situation, flush: str, window: float) -> StagingPlan:
-    """Let the last to arrive write; the others flush when they are blocked."""
+    """Return a plan in which the last to arrive writes; others flush if blocked."""
     return stage_behind(
         situation, situation.arrivals()[::-1], blocks=False, flush=flush, window=window
     )

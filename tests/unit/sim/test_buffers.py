@@ -139,7 +139,7 @@ def test_a_drain_keeps_to_its_rate() -> None:
 
 def test_rates_may_change_while_it_drains() -> None:
     def faster_later(s: Situation) -> StagingPlan:
-        rate, wake = (1.0, 5.0) if s.now < 5 else (7.0, inf)
+        rate, wake = (1.0, 5.0) if s.now_s < 5 else (7.0, inf)
         return StagingPlan([StagingOrder(s.all_targets, True, True, rate)], wake)
 
     run = simulate_buffers(ONE, [burst("A", 40.0)], strategy(faster_later), FAST)
@@ -148,8 +148,8 @@ def test_rates_may_change_while_it_drains() -> None:
 
 def test_a_turn_that_ends_holds_the_drain() -> None:
     def not_from_2_to_7(s: Situation) -> StagingPlan:
-        free = not 2 <= s.now < 7
-        wake = 2.0 if s.now < 2 else 7.0 if s.now < 7 else inf
+        free = not 2 <= s.now_s < 7
+        wake = 2.0 if s.now_s < 2 else 7.0 if s.now_s < 7 else inf
         return StagingPlan([StagingOrder(s.all_targets, True, free)], wake)
 
     run = simulate_buffers(ONE, [burst("A", 40.0)], strategy(not_from_2_to_7), FAST)
@@ -188,7 +188,8 @@ def test_what_was_staged_first_gets_there_first() -> None:
 
     def first_request_only(s: Situation) -> StagingPlan:
         return StagingPlan(
-            [StagingOrder(s.all_targets, s.now < 1, True)], 1.0 if s.now < 1 else inf
+            [StagingOrder(s.all_targets, s.now_s < 1, True)],
+            1.0 if s.now_s < 1 else inf,
         )
 
     a = Writer.of_requests("A", 2, 40.0, 2.0)
@@ -208,7 +209,7 @@ def test_who_flushes_by_itself_waits_for_it() -> None:
     assert ends(run) == [15.0]
 
     def from_2_on_through(s: Situation) -> StagingPlan:
-        return StagingPlan([StagingOrder(s.all_targets, s.now < 2, True)])
+        return StagingPlan([StagingOrder(s.all_targets, s.now_s < 2, True)])
 
     run = simulate_buffers(ONE, [a], strategy(from_2_on_through), inline)
     # At 4 it flushes until 6 and writes until 8; the last request takes from 11 to 13.
@@ -262,7 +263,7 @@ def test_the_token_is_passed_on() -> None:
 
 def test_a_window_of_time_is_passed_on() -> None:
     def flush_all_in_turn(s: Situation) -> StagingPlan:
-        wanting = [i for i, a in enumerate(s.applications) if a.staged > 0]
+        wanting = [i for i, a in enumerate(s.applications) if a.staged_bytes > 0]
         may, wake = turns(s, wanting, "window", 1.0)
         orders = [StagingOrder(s.all_targets, True, i in may) for i in range(2)]
         return StagingPlan(orders, wake)

@@ -19,10 +19,10 @@ from penstock.staging import (
 from penstock.staging.partition import halved, parts, proportional
 from penstock.staging.strategy import Strategy
 
-A = ApplicationStatus("A", began=0.0, volume=48.0, processes=4)
-B = ApplicationStatus("B", began=5.0, volume=16.0, processes=4)
-C = ApplicationStatus("C", began=9.0, volume=16.0, processes=4)
-IDLE = ApplicationStatus("idle", volume=16.0, processes=4)
+A = ApplicationStatus("A", phase_began_s=0.0, phase_bytes=48.0, processes=4)
+B = ApplicationStatus("B", phase_began_s=5.0, phase_bytes=16.0, processes=4)
+C = ApplicationStatus("C", phase_began_s=9.0, phase_bytes=16.0, processes=4)
+IDLE = ApplicationStatus("idle", phase_bytes=16.0, processes=4)
 
 
 def plan(
@@ -44,7 +44,7 @@ def widths(it: StagingPlan) -> list[int]:
 
 
 def full(standing: ApplicationStatus, **changes: object) -> ApplicationStatus:
-    return replace(standing, staged=10.0, **changes)  # type: ignore[arg-type]
+    return replace(standing, staged_bytes=10.0, **changes)  # type: ignore[arg-type]
 
 
 # --- Who stages -------------------------------------------------------------------
@@ -84,7 +84,7 @@ def test_always_means_always() -> None:
 
 
 def test_equal_arrivals_go_by_index() -> None:
-    same = replace(B, began=0.0)
+    same = replace(B, phase_began_s=0.0)
     assert stages(plan("2a", A, same)) == [False, True]
     assert stages(plan("1a", A, same)) == [True, False]
 
@@ -94,13 +94,13 @@ def test_equal_arrivals_go_by_index() -> None:
 
 @pytest.mark.parametrize("name", ["1a", "2a"])
 def test_a_strategy_that_blocks_lets_only_the_first_drain(name: str) -> None:
-    it = plan(name, full(A, blocked=True), full(B, blocked=True))
+    it = plan(name, full(A, is_blocked=True), full(B, is_blocked=True))
     assert drains(it) == [not staging for staging in stages(it)]
 
 
 @pytest.mark.parametrize("name", ["1b", "2b"])
 def test_a_strategy_that_flushes_lets_the_blocked_drain(name: str) -> None:
-    assert drains(plan(name, full(A, blocked=True), full(B, blocked=True))) == [
+    assert drains(plan(name, full(A, is_blocked=True), full(B, is_blocked=True))) == [
         True,
         True,
     ]
@@ -109,19 +109,19 @@ def test_a_strategy_that_flushes_lets_the_blocked_drain(name: str) -> None:
 
 
 def test_a_flush_goes_on_until_the_buffer_is_empty() -> None:
-    begun = full(B, turn_began=8.0)
+    begun = full(B, turn_began_s=8.0)
     assert drains(plan("2b", A, begun)) == [False, True]
-    assert drains(plan("2b", A, replace(begun, staged=0.0))) == [False, False]
+    assert drains(plan("2b", A, replace(begun, staged_bytes=0.0))) == [False, False]
 
 
 def test_what_a_phase_left_behind_waits_until_nobody_writes() -> None:
     left = full(IDLE)
     assert drains(plan("2b", A, left)) == [False, False]
-    assert drains(plan("2a", replace(A, began=inf), left)) == [False, True]
+    assert drains(plan("2a", replace(A, phase_began_s=inf), left)) == [False, True]
 
 
 def test_when_the_first_is_done_the_next_goes_on() -> None:
-    it = plan("2a", replace(A, began=inf), full(B), full(C))
+    it = plan("2a", replace(A, phase_began_s=inf), full(B), full(C))
     assert stages(it) == [False, False, True]
     assert drains(it) == [False, True, False]
 
@@ -129,45 +129,48 @@ def test_when_the_first_is_done_the_next_goes_on() -> None:
 def test_drains_in_the_background_need_no_permission() -> None:
     it = plan("controlled", A, full(B), full(C))
     assert drains(it)[1:] == [True, True]
-    assert it.background
-    assert not plan("controlled:drains=equal", A, full(B)).background
+    assert it.drains_in_background
+    assert not plan("controlled:drains=equal", A, full(B)).drains_in_background
 
 
 # --- Coordinated flushes ----------------------------------------------------------
 
 
 def test_the_token_stays_until_the_buffer_is_empty() -> None:
-    b, c = full(B, blocked=True, turn_began=1.0), full(C, blocked=True)
+    b, c = full(B, is_blocked=True, turn_began_s=1.0), full(C, is_blocked=True)
     assert drains(plan("2b:flush=token", A, b, c, now=1e6)) == [False, True, False]
-    emptied = replace(b, staged=0.0)
+    emptied = replace(b, staged_bytes=0.0)
     assert drains(plan("2b:flush=token", A, emptied, c)) == [False, False, True]
 
 
 def test_the_token_goes_to_who_was_without_it_longest() -> None:
-    b, c = full(B, blocked=True, turn_ended=9.0), full(C, blocked=True, turn_ended=7.0)
+    b, c = (
+        full(B, is_blocked=True, turn_ended_s=9.0),
+        full(C, is_blocked=True, turn_ended_s=7.0),
+    )
     assert drains(plan("2b:flush=token", A, b, c)) == [False, False, True]
-    never = replace(b, turn_ended=-inf)
+    never = replace(b, turn_ended_s=-inf)
     assert drains(plan("2b:flush=token", A, never, c)) == [False, True, False]
 
 
 def test_a_window_is_passed_on_in_time() -> None:
-    b, c = full(B, blocked=True, turn_began=8.0), full(C, blocked=True)
+    b, c = full(B, is_blocked=True, turn_began_s=8.0), full(C, is_blocked=True)
     name = "2b:flush=window,window=3"
     during = plan(name, A, b, c, now=10.0)
-    assert (drains(during), during.wake) == ([False, True, False], 11.0)
+    assert (drains(during), during.wake_s) == ([False, True, False], 11.0)
     after = plan(name, A, b, c, now=11.0)
-    assert (drains(after), after.wake) == ([False, False, True], 14.0)
+    assert (drains(after), after.wake_s) == ([False, False, True], 14.0)
 
 
 def test_a_window_that_nobody_else_wants_goes_on() -> None:
-    b = full(B, blocked=True, turn_began=8.0)
+    b = full(B, is_blocked=True, turn_began_s=8.0)
     alone = plan("2b:flush=window,window=3", A, b, now=50.0)
-    assert (drains(alone), alone.wake) == ([False, True], inf)
+    assert (drains(alone), alone.wake_s) == ([False, True], inf)
 
 
 def test_priority_goes_first_at_any_moment() -> None:
-    b = full(B, blocked=True, turn_began=1.0)
-    c = full(C, blocked=True, priority=2.0)
+    b = full(B, is_blocked=True, turn_began_s=1.0)
+    c = full(C, is_blocked=True, priority=2.0)
     assert drains(plan("2b:flush=priority", A, b, c)) == [False, False, True]
     equal = replace(c, priority=0.0)
     assert drains(plan("2b:flush=priority", A, b, equal)) == [False, True, False]
@@ -185,16 +188,16 @@ def test_the_example_of_section_iii_b() -> None:
 
 
 def test_a_static_partition_does_not_change_and_a_dynamic_one_does() -> None:
-    gone = replace(A, began=inf)
+    gone = replace(A, phase_began_s=inf)
     assert widths(plan("3a", gone, B)) == [6, 2]
     # B has all of it; A is shown what it would have if it came back.
     assert widths(plan("3b", gone, B)) == [6, 8]
-    nobody = replace(B, began=inf)
+    nobody = replace(B, phase_began_s=inf)
     assert widths(plan("3b", gone, nobody)) == [8, 8]
 
 
 def test_the_parts_of_figure_14() -> None:
-    same = [replace(x, volume=1.0) for x in (A, B, C)]
+    same = [replace(x, phase_bytes=1.0) for x in (A, B, C)]
     assert widths(plan("3b:split=halve", *same)) == [4, 2, 2]
     assert widths(plan("3b", *same)) == [3, 3, 2]
 
@@ -220,7 +223,7 @@ def test_the_combination_serves_more_applications_than_targets() -> None:
 
 
 def test_unknown_volumes_are_taken_as_equal() -> None:
-    unknown = [replace(x, volume=0.0) for x in (A, B)]
+    unknown = [replace(x, phase_bytes=0.0) for x in (A, B)]
     assert widths(plan("3b", *unknown)) == [4, 4]
 
 
@@ -235,7 +238,13 @@ def test_parts_of_several_sizes() -> None:
 
 # --- Limits (section V-D) ---------------------------------------------------------
 
-PACED = replace(B, processes=256, request=256.0, pause=0.75, bandwidth=170.0)
+PACED = replace(
+    B,
+    processes=256,
+    mean_request_bytes=256.0,
+    mean_pause_s=0.75,
+    bytes_per_s_alone=170.0,
+)
 
 
 def warnings(name: str, *standings: ApplicationStatus) -> list[str]:
@@ -253,10 +262,10 @@ def test_flushing_at_once_what_is_paced_is_warned_of() -> None:
 @pytest.mark.parametrize(
     "harmless",
     [
-        replace(PACED, pause=0.0),
-        replace(PACED, pause=0.1),
+        replace(PACED, mean_pause_s=0.0),
+        replace(PACED, mean_pause_s=0.1),
         replace(PACED, processes=1),
-        replace(PACED, request=0.0),
+        replace(PACED, mean_request_bytes=0.0),
     ],
 )
 def test_nothing_to_warn_of(harmless: ApplicationStatus) -> None:
@@ -308,7 +317,7 @@ def _failing(_situation: Situation) -> StagingPlan:
     [
         (None, "no order for every application"),
         (StagingPlan([]), "no order for every application"),
-        (replace(plan("none", A), wake=10.0), "not after now"),
+        (replace(plan("none", A), wake_s=10.0), "not after now"),
     ],
 )
 def test_bad_answers_are_the_strategys_fault(answer: object, said: str) -> None:
@@ -323,7 +332,7 @@ def test_bad_answers_are_the_strategys_fault(answer: object, said: str) -> None:
         ({"targets": ()}, "not different targets"),
         ({"targets": (0, 0)}, "not different targets"),
         ({"targets": (8,)}, "not different targets of 0 to 7"),
-        ({"drain_rate": 0.0}, "may drain at 0.0"),
+        ({"drain_bytes_per_s": 0.0}, "may drain at 0.0"),
     ],
 )
 def test_bad_orders(change: dict[str, object], said: str) -> None:

@@ -55,7 +55,9 @@ def test_every_file_has_one_row_and_every_row_a_file() -> None:
 @pytest.mark.parametrize("row", STRATEGIES.values(), ids=lambda row: row.module)
 def test_rows_repeat_what_the_files_say(row: Any) -> None:
     assert inspect.getdoc(_module(row.module)).splitlines()[0] == row.summary
-    assert re.match(r"papers/4 §[IV]+\.[A-D]|beyond the papers", row.paper)
+    assert re.match(
+        r"burst-buffer coordination §[IV]+\.[A-D]|beyond the papers", row.paper
+    )
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -77,7 +79,7 @@ def test_a_copy_of_the_template_runs_from_the_current_folder(
     shutil.copy(Path(_template.__file__), tmp_path / "my_strategy.py")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", ["", *sys.path])
-    here = tuple(ApplicationStatus(name, began=1.0) for name in "abc")
+    here = tuple(ApplicationStatus(name, phase_began_s=1.0) for name in "abc")
     try:
         strategy = get_strategy("my_strategy.coordinate:writers=1")
         plan = strategy.decide(Situation(2.0, 1, here))
@@ -96,14 +98,14 @@ def situations(draw: st.DrawFn) -> Situation:
     standings = tuple(
         ApplicationStatus(
             f"a{number}",
-            began=draw(instants | st.just(inf)),
-            volume=draw(st.floats(0.0, 1e9)),
+            phase_began_s=draw(instants | st.just(inf)),
+            phase_bytes=draw(st.floats(0.0, 1e9)),
             processes=draw(st.integers(1, 1000)),
             priority=draw(st.integers(-2, 2)),
-            staged=draw(st.just(0.0) | st.floats(1.0, 1e9)),
-            blocked=draw(st.booleans()),
-            turn_began=draw(instants | st.just(inf)),
-            turn_ended=draw(instants | st.just(-inf)),
+            staged_bytes=draw(st.just(0.0) | st.floats(1.0, 1e9)),
+            is_blocked=draw(st.booleans()),
+            turn_began_s=draw(instants | st.just(inf)),
+            turn_ended_s=draw(instants | st.just(-inf)),
         )
         for number in range(draw(st.integers(1, 5)))
     )
@@ -119,17 +121,17 @@ def test_somebody_can_always_go_on(name: str, situation: Situation) -> None:
         plan = get_strategy(name).decide(situation)
     except InputError:
         assert name in ("3a", "3b")
-        assert len(situation.applications) > situation.targets
+        assert len(situation.applications) > situation.target_count
         return
-    assert plan.wake > situation.now
+    assert plan.wake_s > situation.now_s
     present = situation.arrivals()
     pairs = list(zip(situation.applications, plan.orders, strict=True))
     if present and name != "controlled:stage=contended":
         assert any(a.in_phase and not order.stage for a, order in pairs)
-    if all(a.staged > 0 for a in situation.applications):
+    if all(a.staged_bytes > 0 for a in situation.applications):
         assert any(order.drain for order in plan.orders)
     if ":flush=" in name:
-        assert sum(a.staged > 0 and order.drain for a, order in pairs) <= 1
+        assert sum(a.staged_bytes > 0 and order.drain for a, order in pairs) <= 1
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -158,4 +160,4 @@ def test_parts_do_not_overlap_and_cover_all(name: str, situation: Situation) -> 
         if name == "3a" or (a.in_phase and not order.stage)
     ]
     used = sorted(target for part in owners for target in part)
-    assert used == (list(range(situation.targets)) if owners else [])
+    assert used == (list(range(situation.target_count)) if owners else [])

@@ -348,7 +348,7 @@ class Coordinator:
         if order != job.order:
             job.order = order
             self._stale.add(job.key)
-        drain_rate = min(order.drain_rate, left) if order.drain else 0.0
+        drain_rate = min(order.drain_bytes_per_s, left) if order.drain else 0.0
         held = held_rate(self.controller.capacity)
         allowed = max(drain_rate, held) if order.stage or job.staged_bytes else inf
         self.controller.allow(job.key, allowed, now)
@@ -361,12 +361,12 @@ class Coordinator:
         """Return a job in the form that strategies take."""
         return ApplicationStatus(
             job.key,
-            began=job.phases.began_s if job.phases.is_active else inf,
-            volume=job.certain_bytes or job.phases.moved_bytes + job.staged_bytes,
+            phase_began_s=job.phases.began_s if job.phases.is_active else inf,
+            phase_bytes=job.certain_bytes or job.phases.moved_bytes + job.staged_bytes,
             processes=job.nodes,
-            staged=job.staged_bytes,
-            blocked=job.is_waiting,
-            bandwidth=self.controller.job(job.key).cap,
+            staged_bytes=job.staged_bytes,
+            is_blocked=job.is_waiting,
+            bytes_per_s_alone=self.controller.job(job.key).cap,
         )
 
     def _left_by_writers(self, orders: Mapping[str, StagingOrder]) -> float:

@@ -79,21 +79,21 @@ class Stager:
         shown = tuple(self._with_turn(job) for job in applications)
         situation = Situation(now, self.targets, shown)
         plan = self.strategy.decide(situation)
-        self.wake, self.background = plan.wake, plan.background
+        self.wake, self.background = plan.wake_s, plan.drains_in_background
         self.warnings = self.strategy.warnings(situation, plan)
         self._update_turns(shown, plan, now)
         return {job.name: order for job, order in zip(shown, plan.orders, strict=True)}
 
     def _with_turn(self, job: ApplicationStatus) -> ApplicationStatus:
         turn = self._turns[job.name]
-        return replace(job, turn_began=turn.began_s, turn_ended=turn.ended_s)
+        return replace(job, turn_began_s=turn.began_s, turn_ended_s=turn.ended_s)
 
     def _update_turns(
         self, applications: Sequence[ApplicationStatus], plan: StagingPlan, now: float
     ) -> None:
         for job, order in zip(applications, plan.orders, strict=True):
             turn = self._turns[job.name]
-            drains = order.drain and job.staged > 0
+            drains = order.drain and job.staged_bytes > 0
             if drains and turn.began_s == inf:
                 turn.began_s = now
             elif not drains and turn.began_s < inf:

@@ -199,13 +199,13 @@ def test_what_is_staged_is_drained_though_the_strategy_fails() -> None:
 
 
 def test_a_strategy_that_fails_is_not_asked_again_at_once() -> None:
-    answers = iter([StagingPlan([StagingOrder((0,))], wake=1.0)])
+    answers = iter([StagingPlan([StagingOrder((0,))], wake_s=1.0)])
 
     def coordinate(_: Situation) -> StagingPlan:
         return next(answers)
 
     stager = Stager(Strategy("once", "", coordinate, {}))
-    job = ApplicationStatus("a", bandwidth=1.0)
+    job = ApplicationStatus("a", bytes_per_s_alone=1.0)
     stager.decide([job], 0.0)
     assert stager.wake == 1.0
     with pytest.raises(PenstockError):

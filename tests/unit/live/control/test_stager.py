@@ -16,14 +16,14 @@ def _stager(name: str) -> Stager:
 def test_the_second_stages_behind_the_first() -> None:
     stager = _stager("2a")
     both = (
-        ApplicationStatus("a", began=0.0),
-        ApplicationStatus("b", began=1.0, staged=5.0),
+        ApplicationStatus("a", phase_began_s=0.0),
+        ApplicationStatus("b", phase_began_s=1.0, staged_bytes=5.0),
     )
     orders = stager.decide(both, 2.0)
     assert not orders["a"].stage
     assert orders["b"].stage
     assert not orders["b"].drain
-    alone = (ApplicationStatus("b", began=1.0, staged=5.0),)
+    alone = (ApplicationStatus("b", phase_began_s=1.0, staged_bytes=5.0),)
     orders = stager.decide(alone, 3.0)
     assert not orders["b"].stage
     assert orders["b"].drain
@@ -32,10 +32,12 @@ def test_the_second_stages_behind_the_first() -> None:
 def test_windows_are_taken_in_turn() -> None:
     stager = _stager("2b:flush=window,window=2")
     blocked = [
-        ApplicationStatus(name, began=float(i), staged=9.0, blocked=True)
+        ApplicationStatus(
+            name, phase_began_s=float(i), staged_bytes=9.0, is_blocked=True
+        )
         for i, name in enumerate("abc")
     ]
-    writing = ApplicationStatus("w", began=-1.0)
+    writing = ApplicationStatus("w", phase_began_s=-1.0)
     drained = []
     now = 10.0
     for _ in range(6):
@@ -49,9 +51,11 @@ def test_windows_are_taken_in_turn() -> None:
 
 def test_a_job_that_leaves_is_forgotten() -> None:
     stager = _stager("2b:flush=token")
-    first = ApplicationStatus("a", began=0.0, staged=9.0, blocked=True)
-    second = ApplicationStatus("b", began=1.0, staged=9.0, blocked=True)
-    writing = ApplicationStatus("w", began=-1.0)
+    first = ApplicationStatus("a", phase_began_s=0.0, staged_bytes=9.0, is_blocked=True)
+    second = ApplicationStatus(
+        "b", phase_began_s=1.0, staged_bytes=9.0, is_blocked=True
+    )
+    writing = ApplicationStatus("w", phase_began_s=-1.0)
     assert stager.decide([writing, first, second], 2.0)["a"].drain
     assert stager.decide([writing, second], 3.0)["b"].drain
     again = stager.decide([writing, second, first], 4.0)
@@ -62,7 +66,11 @@ def test_a_job_that_leaves_is_forgotten() -> None:
 def test_who_does_not_stage_is_never_woken() -> None:
     stager = _stager("none")
     orders = stager.decide(
-        [ApplicationStatus("a", began=0.0), ApplicationStatus("b", began=0.0)], 1.0
+        [
+            ApplicationStatus("a", phase_began_s=0.0),
+            ApplicationStatus("b", phase_began_s=0.0),
+        ],
+        1.0,
     )
     assert not any(order.stage for order in orders.values())
     assert stager.wake == inf
