@@ -8,7 +8,7 @@ fair-share. The claims say what the recommended default should reach.
 
 "The eight" are the policies of bandwidth sharing. Means are over the instances of a
 point and differences are paired by instance. A difference is *significant* if its whole
-95 % interval is above 0. docs/beyond.md discusses the results.
+95 % interval is above 0. docs/background/beyond.md discusses the results.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ gains = figure(
         "least the Efficiency of look-ahead-greedy-yield, in the mean, at every "
         "pressure of the synthetic workload, on IO-SETS and on both APEX workloads.",
         note="Above saturation it keeps MinYield and gives up Efficiency "
-        "(docs/beyond.md).",
+        "(docs/background/beyond.md).",
         groups=_IN_PAPERS,
     ),
     case(
@@ -115,7 +115,7 @@ def _default_strictly_ahead(tables: Tables) -> Verdict:
     f"{RECOMMENDED} closes at least a quarter of the gap in MinYield between the best "
     "of the eight and the bound at W = 0.8 and W = 1.",
     note="The bound knows the future and is not reached: see the limits in "
-    "docs/beyond.md.",
+    "docs/background/beyond.md.",
 )
 def _default_closes_a_quarter(tables: Tables) -> Verdict:
     """Take the part of the gap that is closed at both pressures."""
