@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Policies beyond the papers: at the ends of their parameters they are known ones."""
+"""Policies beyond the papers: limits of their parameters, and schedules by hand."""
 
 from __future__ import annotations
 
@@ -20,21 +20,23 @@ LIMITS = [
 
 @pytest.mark.parametrize(("policy", "known"), LIMITS)
 @pytest.mark.parametrize("pressure", [0.5, 1.0])
-def test_the_ends_are_known_policies(policy: str, known: str, pressure: float) -> None:
+def test_at_the_limit_of_a_parameter_it_is_a_known_policy(
+    policy: str, known: str, pressure: float
+) -> None:
     instance = Synthetic(pressure=pressure, horizon=50_000.0).instance(3, 0)
-    found, wanted = (simulate(instance, name) for name in (policy, known))
-    np.testing.assert_allclose(found.lost, wanted.lost, rtol=0, atol=1e-6)
+    run, expected = (simulate(instance, name) for name in (policy, known))
+    np.testing.assert_allclose(run.lost, expected.lost, rtol=0, atol=1e-6)
 
 
 def test_a_large_exponent_serves_the_lowest_yield() -> None:
     instance = Synthetic(pressure=0.8, horizon=50_000.0).instance(3, 0)
     policies = ("short-over-loss:exponent=1000", "greedy-yield")
-    found, wanted = (simulate(instance, name).yields.min() for name in policies)
-    assert found == pytest.approx(wanted, abs=2e-3)
+    least, expected = (simulate(instance, name).yields.min() for name in policies)
+    assert least == pytest.approx(expected, abs=2e-3)
 
 
 def test_the_deadline_order_by_hand() -> None:
-    """Both released at 0, both post at 10, nobody has lost anything.
+    """Both are released at 0 and post at 10, and neither has lost anything.
 
     With equal ages and losses the deadlines are ordered by V / b: the short operation
     of 2 s goes first, and the long one, of 4 s, loses 2 s.
@@ -49,11 +51,12 @@ def test_the_deadline_order_by_hand() -> None:
 
 
 def test_a_small_cap_is_no_reason_to_wait() -> None:
-    """B = 4; both post at 10, both need 4 s at their cap, nobody has lost anything.
+    """B = 4; both post at 10 and need 4 s at their cap; neither has lost anything.
 
-    By deadline they are equal, and the first would be served at 4, the other after it.
-    The one with cap 1 takes a quarter of the storage for its 4 s: it goes first and
-    loses nothing, and the other one, at 3 of 4 for 4 s, loses 1 s.
+    Their deadlines are equal, so that the first would be served at 4 B/s and the other
+    one after it. The application with cap 1 needs a quarter of the bandwidth for 4 s:
+    it is served first and loses nothing. The other one has 3 of 4 B/s for 4 s and loses
+    1 s.
     """
     applications = tuple(
         Application.from_phases(name, nodes, [("work", 10), ("io", 4.0 * nodes)])
@@ -66,7 +69,7 @@ def test_a_small_cap_is_no_reason_to_wait() -> None:
 
 
 def test_softness_fades_where_a_cap_is_small() -> None:
-    """With one application that can use next to nothing, it is earliest-deadline."""
+    """With one application of a very small cap it is earliest-deadline."""
     instance = Synthetic(pressure=1.0, horizon=50_000.0).instance(3, 0)
     narrow = Application.from_phases("narrow", 1, [("io", 1.0), ("work", 1e6)])
     wide = tuple(replace(a, nodes=10**9) for a in instance.applications)
@@ -75,6 +78,7 @@ def test_softness_fades_where_a_cap_is_small() -> None:
     runs = {
         p: simulate(mixed, p).lost[:-1] for p in ("earliest-deadline", "soft-deadline")
     }
-    np.testing.assert_allclose(*runs.values(), rtol=0, atol=1e-6)
+    early, soft = runs.values()
+    np.testing.assert_allclose(soft, early, rtol=0, atol=1e-6)
     plain = [simulate(instance, p).lost for p in runs]
     assert np.abs(plain[0] - plain[1]).max() > 1.0

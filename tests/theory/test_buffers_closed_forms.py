@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""Two equal writers: what papers/4's strategies must come to, in closed form.
+"""Two equal writers under the strategies of burst-buffer coordination, in closed form.
 
-V bytes each on storage of bandwidth B: T = V / B; (N - 1) d = P are the pauses.
+Each writes V bytes to storage of bandwidth B: T = V / B. N requests with delays d have
+pauses of (N - 1) d = P in all. B starts D after A.
 """
 
 from __future__ import annotations
 
 from math import inf
+from typing import Any
 
 import hypothesis.strategies as st
 import pytest
@@ -22,17 +24,17 @@ T, N = 30.0, 32
 quickly = settings(deadline=None, derandomize=True, max_examples=25, database=None)
 
 
-def graph(strategy: str, d: float, *offsets: float, **rest: object) -> list[DeltaPoint]:
-    return delta_graph(100.0, N, 3000.0 / N, d, offsets, strategy, **rest)  # type: ignore[arg-type]
+def graph(strategy: str, d: float, *offsets: float, **rest: Any) -> list[DeltaPoint]:
+    return delta_graph(100.0, N, 3000.0 / N, d, offsets, strategy, **rest)
 
 
-def factors(strategy: str, d: float, offset: float, **rest: object) -> list[float]:
+def factors(strategy: str, d: float, offset: float, **rest: Any) -> list[float]:
     return list(graph(strategy, d, offset, **rest)[0].factors)
 
 
 @pytest.mark.parametrize("offset", [0.0, 7.0, 15.0, 29.0, 30.0, 45.0])
 def test_without_control(offset: float) -> None:
-    """While both write, each has half: I/O time 2 T - D."""
+    """While both write, each has half of the bandwidth: I/O time 2 T - D."""
     expected = max(2 * T - offset, T) / T
     assert factors("none", 0.0, offset) == pytest.approx([expected, expected])
 
@@ -40,7 +42,7 @@ def test_without_control(offset: float) -> None:
 @pytest.mark.parametrize("offset", [0.0, 7.0, 15.0, 29.0, 60.0])
 @pytest.mark.parametrize("d", [0.0, 0.25, 0.75])
 def test_strategy_2a(d: float, offset: float) -> None:
-    """B has staged all by P, drains when A is done at T + P, which takes T."""
+    """B has staged all at P; it drains from T + P on, when A is done, for T."""
     alone = T + (N - 1) * d
     expected = alone - offset + T if offset < alone else alone
     a, b = factors("2a", d, offset)
@@ -51,9 +53,9 @@ def test_strategy_2a(d: float, offset: float) -> None:
 def test_strategy_2a_when_the_first_is_done_early() -> None:
     """At D = 45 B has staged only 12 of its 32 requests when A is done.
 
-    With BBIO it flushes them at its next request, and goes on writing through: it has
-    lost nothing and hidden nothing. Drained by somebody else, its buffer is never empty
-    at a request: all other pauses are hidden, too.
+    With BBIO, B flushes them at its next request and continues to write through: it has
+    neither lost nor hidden any time. If the buffer drains in the background, it is
+    never empty at a request, and all other pauses are hidden as well.
     """
     d = 0.75
     _, b = factors("2a", d, 45.0, buffer=Buffer(1e9, inline=True))
@@ -65,7 +67,7 @@ def test_strategy_2a_when_the_first_is_done_early() -> None:
 
 @pytest.mark.parametrize("d", [0.0, 0.25, 0.75])
 def test_strategy_1a(d: float) -> None:
-    """At D = 0 the mirror image of 2a; later B pays for the request under way."""
+    """At D = 0 it mirrors 2a; for D > 0 B waits for the request in progress."""
     alone = T + (N - 1) * d
     a, b = factors("1a", d, 0.0)
     assert b == pytest.approx(1.0)
@@ -74,8 +76,8 @@ def test_strategy_1a(d: float) -> None:
         assert point.factors[1] <= 1 + T / N / alone + 1e-9
 
 
-def test_what_is_asked_of_the_strategies() -> None:
-    """Favoured at most 1.05, staged at most 1.6 at D = 0, total not slower."""
+def test_what_the_paper_expects_of_the_strategies() -> None:
+    """At D = 0: factor 1.05 at most if favoured, 1.6 if staged; no later end."""
     base = graph("none", 0.75, 0.0)[0].total
     for strategy, favoured in (("1a", 1), ("2a", 0), ("controlled", 0)):
         (point,) = graph(strategy, 0.75, 0.0)
@@ -85,7 +87,7 @@ def test_what_is_asked_of_the_strategies() -> None:
 
 
 def test_flushing_early_costs_the_other_what_it_gains() -> None:
-    """2b: from P on both write, the one V, the other what is left of V."""
+    """2b: from P on both write: B all of V, A the rest of its V."""
     d = 0.75
     pauses = (N - 1) * d
     alone = T + pauses
@@ -98,7 +100,7 @@ def test_flushing_early_costs_the_other_what_it_gains() -> None:
 
 @pytest.mark.parametrize("d", [0.1, 0.5, 0.75])
 def test_draining_into_the_pauses_leaves_nothing_unused(d: float) -> None:
-    """While B has something staged the storage is never idle: all is done at 2 T."""
+    """While B has staged data the storage is never idle: both are done at 2 T."""
     alone = T + (N - 1) * d
     (point,) = graph("controlled", d, 0.0)
     assert point.factors[0] == pytest.approx(1.0)
@@ -108,7 +110,7 @@ def test_draining_into_the_pauses_leaves_nothing_unused(d: float) -> None:
 
 @pytest.mark.parametrize("strategy", ["3a", "3b"])
 def test_partitions_have_their_own_speed(strategy: str) -> None:
-    """Half of the targets each: 2, and not slower than on those targets alone."""
+    """Half of the targets each: factor 2, as for one application alone on them."""
     both = factors(strategy, 0.0, 0.0, targets=2)
     assert both == pytest.approx([2.0, 2.0])
     own = delta_graph(50.0, N, 3000.0 / N, 0.0, [0.0])[0].alone
@@ -129,7 +131,7 @@ def test_interference_beyond_sharing(efficiency: float, count: int) -> None:
 
 
 @pytest.mark.parametrize("offsets", [[-1.0], [0.0, inf]])
-def test_offsets_that_are_none(offsets: list[float]) -> None:
+def test_invalid_offsets_are_refused(offsets: list[float]) -> None:
     with pytest.raises(InputError, match=r"D: .* are not all delays"):
         delta_graph(1.0, 1, 1.0, 0.0, offsets)
 
@@ -166,7 +168,7 @@ def crowds(draw: st.DrawFn) -> list[Writer]:
     policy=st.sampled_from(["fair-share", "fcfs", "greedy-yield"]),
 )
 @quickly
-def test_nothing_is_lost(
+def test_all_bytes_are_written(
     strategy: str, writers: list[Writer], buffer: Buffer, policy: str
 ) -> None:
     storage = Storage(3.0, 4, efficiency=0.9)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The simulator against numbers worked out by hand.
+"""The simulator against schedules worked out by hand.
 
-The derivation is in the comments; where all numbers are exact in binary the
-comparison is exact, elsewhere it allows for rounding (1e-12).
+The comments give the derivations. Where all numbers are exact in binary the comparison
+is exact; elsewhere it allows for rounding (1e-12).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from penstock.sim.state import COMPLETION, POST
 Phases = list[tuple[str, float]]
 
 PERIODIC = "periodic-greedy-yield:delta=1"
-#: All policies, one of them also with an alternative setting each.
+#: All policies, and some with another value of a parameter.
 SETTINGS = (
     *POLICIES,
     PERIODIC,
@@ -49,12 +49,12 @@ def case(
 
 
 def close(value: Any) -> Any:
-    """Return `value` with room for rounding."""
+    """Return `value` with a tolerance for rounding."""
     return pytest.approx(value, rel=1e-12, abs=1e-12)
 
 
 def run(instance: Instance, policy: str) -> Run:
-    """Simulate with all checks and a record."""
+    """Simulate with all checks and an event log."""
     return simulate(instance, policy, validate=True, record=True)
 
 
@@ -92,7 +92,7 @@ def rates(outcome: Run, instant: float) -> list[float]:
 @pytest.mark.parametrize("nodes", [1, 7])
 def test_alone_nothing_is_lost(policy: str, nodes: int) -> None:
     """An application alone runs at its cap: yield 1 to the last bit."""
-    # Lengths that are not exact in binary: the lost time must be 0 all the same.
+    # Lengths that are not exact in binary: the lost time must still be 0.
     phases: Phases = [("work", 0.1), ("io", 0.7), ("work", 1.3), ("io", 0.9)] * 30
     instance = case(app("a", [*phases, REST], nodes), end=100.7, B=0.3, b=0.1)
     outcome = run(instance, policy)
@@ -139,14 +139,14 @@ _TWO_EQUAL = {
     # At 0 a; at 1 yields 1, 0: b; at 2 yields 1/2, 1/2, a tie: a; at 3 yields 2/3, 1/3:
     # b; at 4 a tie: a, which has done 2 of 3 s and completes at 5; then b.
     PERIODIC: ([5.0], [6.0]),
-    # delta = 24 / (2 x 2 operations) = 6: too late to change anything.
+    # delta = 24 / (2 x 2 operations) = 6: the wake-up comes too late to matter.
     "periodic-greedy-yield": _SERVED,
 }
 
 
 @pytest.mark.parametrize("policy", SETTINGS)
 def test_two_equal_applications(policy: str) -> None:
-    """Shared both end at 2 V / B; served in order at V / B and 2 V / B."""
+    """With equal shares both end at 2 V / B; served in order, at V / B and 2 V / B."""
     pair = [app(name, [("io", 12.0), REST], nodes=4) for name in "ab"]
     outcome = run(case(*pair, end=24.0, B=4.0), policy)
     expected = _TWO_EQUAL.get(policy, _SERVED)
@@ -157,7 +157,7 @@ def test_two_equal_applications(policy: str) -> None:
 
 
 def test_best_next_event_may_end_with_the_window() -> None:
-    """If the window ends before anybody should complete, all progress alike."""
+    """If no operation can complete in the window, both progress alike."""
     # As above, but the window ends at 4, when 16 of 24 are transferred: 8 each is 2 s
     # of progress in 4 s. Any completion by then would leave the other below 1/2.
     pair = [app(name, [("io", 12.0), REST], nodes=4) for name in "ab"]
@@ -193,26 +193,26 @@ def test_greedy_com_interrupts_for_a_shorter_rest() -> None:
     assert completions(outcome) == [[8.0], [4.0], [12.0]]
 
 
-def test_greedy_yield_lets_the_past_be_made_up() -> None:
-    """Who has lost most, relative to its age, is served first."""
+def test_greedy_yield_makes_up_for_past_losses() -> None:
+    """The application that lost most, relative to its age, is served first."""
     # Both are 10 s old at 0. a lost nothing, b lost 6. b first (yield 0.4): 0 to 5; a
     # loses 5, 5 to 10. At 20: a 1 - 5/30, b 1 - 6/30.
-    history = {"release": -10.0, "start": 0.0}
+    history: dict[str, Any] = {"release": -10.0, "start": 0.0}
     a = app("a", [("io", 5.0), REST], done_work=10.0, **history)
     b = app("b", [("io", 5.0), REST], done_work=1.0, done_volume=3.0, **history)
     outcome = run(case(a, b, end=20.0), "greedy-yield")
     assert completions(outcome) == [[10.0], [5.0]]
     assert outcome.yields.tolist() == close([25 / 30, 24 / 30])
-    # fcfs does not look at the past: a 0 to 5, b 5 to 10, and b has lost 11.
+    # fcfs ignores the past: a from 0 to 5, b from 5 to 10, and b has lost 11.
     outcome = run(case(a, b, end=20.0), "fcfs")
     assert outcome.yields.tolist() == close([1.0, 19 / 30])
 
 
 def test_greedy_yield_decides_anew_at_every_event() -> None:
-    """A newcomer (yield 0) interrupts; the interrupted one goes on by its yield."""
+    """A new application (yield 0) interrupts; the others continue by their yields."""
     # a is served from 0. c is released at 2 and posts at once: yield 0, served until 4.
     # At 4: a has lost 2 of its 14 s, b 4 of its 14 s: b, until 9. Then a, from 9 to 12.
-    history = {"release": -10.0, "start": 0.0, "done_work": 10.0}
+    history: dict[str, Any] = {"release": -10.0, "start": 0.0, "done_work": 10.0}
     a = app("a", [("io", 5.0), REST], **history)
     b = app("b", [("io", 5.0), REST], **history)
     c = app("c", [("io", 2.0), REST], release=2.0)
@@ -224,11 +224,11 @@ def test_greedy_yield_decides_anew_at_every_event() -> None:
 
 
 def test_look_ahead_prefers_a_short_operation_to_the_lowest_yield() -> None:
-    """The lowest yield waits if its long operation would ruin the other."""
+    """The lowest yield waits if its long operation would lower the minimum more."""
     # Age 10. a lost 5 and needs 10 s, b lost 4 and needs 1 s.
     # a first: at 10, a has lost 5/20 and b 14/20: Z = 6/20.
     # b first: at 1, a has lost 6/11 and b 4/11: Z = 5/11. So b first.
-    history = {"release": -10.0, "start": 0.0}
+    history: dict[str, Any] = {"release": -10.0, "start": 0.0}
     a = app("a", [("io", 10.0), REST], done_work=5.0, **history)
     b = app("b", [("io", 1.0), REST], done_work=6.0, **history)
     instance = case(a, b, end=30.0)
@@ -240,10 +240,10 @@ def test_look_ahead_prefers_a_short_operation_to_the_lowest_yield() -> None:
     assert greedy.yields.tolist() == close([35 / 40, 26 / 40])
 
 
-def test_look_ahead_keeps_to_the_lowest_yield_when_it_should() -> None:
-    """With operations of equal length the lowest yield goes first."""
+def test_look_ahead_serves_the_lowest_yield_if_operations_are_equal() -> None:
+    """Of operations of equal length, that of the lowest yield is served first."""
     # Age 10. a lost 2, b lost 5, 2 s each. a first: b 7/12; b first: b 5/12, a 4/12.
-    history = {"release": -10.0, "start": 0.0}
+    history: dict[str, Any] = {"release": -10.0, "start": 0.0}
     a = app("a", [("io", 2.0), REST], done_work=8.0, **history)
     b = app("b", [("io", 2.0), REST], done_work=5.0, **history)
     outcome = run(case(a, b, end=10.0), "look-ahead-greedy-yield")
@@ -278,8 +278,8 @@ def test_periodic_counts_from_the_begin_of_the_window() -> None:
 
 
 @pytest.mark.parametrize("clock", ["window", "event"])
-def test_periodic_wakes_no_sooner_than_the_clock_can_tell(clock: str) -> None:
-    """At 10^9 s two times are 10^-7 s apart at least, whatever delta says."""
+def test_periodic_wakes_up_at_representable_times_only(clock: str) -> None:
+    """At 10^9 s, doubles are 10^-7 s apart: a smaller delta has no effect."""
     begin = 1e9
     pair = [app(name, [("io", 5e-7), REST], release=begin) for name in "ab"]
     instance = case(*pair, begin=begin, end=begin + 10.0)
@@ -291,7 +291,7 @@ def test_periodic_wakes_no_sooner_than_the_clock_can_tell(clock: str) -> None:
 
 
 def test_fair_share_has_one_fraction_for_all() -> None:
-    """Caps 2 and 6 at B = 6: alpha = 6/8 for both, though a could use its cap."""
+    """Caps 2 and 6 at B = 6: alpha = 6/8 for both, although a could have its cap."""
     # a needs 3 at 1.5 B/s: 2 s. By then b moved 9; its other 9 take 1.5 s at 6 B/s.
     a = app("a", [("io", 3.0), REST], nodes=2)
     b = app("b", [("io", 18.0), REST], nodes=9)
@@ -304,7 +304,7 @@ def test_fair_share_has_one_fraction_for_all() -> None:
 
 
 @pytest.mark.parametrize("policy", ["fcfs", "greedy-yield", "greedy-com"])
-def test_serving_gives_what_is_left_to_the_next(policy: str) -> None:
+def test_the_next_application_gets_the_rest_of_the_bandwidth(policy: str) -> None:
     """Caps 3, 2, 2 at B = 4: 3 for the first, 1 for the next, 0 for the third."""
     # Each order agrees with the index: posts at 0; yields 0 at 0; V/b 1, 2 and 3.
     # a completes at 1. b has 3 of 4 left; b and c at 2 each: b completes at 2.5, when c
@@ -336,7 +336,7 @@ def test_set_10_shares_by_priority() -> None:
 
 
 def test_set_10_learns_the_period() -> None:
-    """The mean length of the completed iterations decides, not what is under way."""
+    """The mean length of completed iterations decides, not the current iteration."""
     # a: one iteration of 0.125 s (set -1: 10^-1.5 <= 0.125 < 10^-0.5), then work up to
     # 1. b: one iteration of 1 s (set 0), the second operation at once. Both post at 1.
     small: Phases = [("work", 0.0625), ("io", 0.0625)]
@@ -352,7 +352,7 @@ def test_set_10_learns_the_period() -> None:
 
 
 def test_set_10_serves_newcomers_before_all_sets() -> None:
-    """Without a completed iteration: absolute precedence, in the order of posting."""
+    """Applications without a completed iteration come first, in posting order."""
     # a has an iteration behind it (0.125 s) and holds the bandwidth from 1. c posts at
     # 2, b at 3: c until 4, b until 6, and a, with 1 of 2 left, from 6 to 7.
     a = app("a", [("work", 0.0625), ("io", 0.0625), ("work", 0.875), ("io", 2.0), REST])
@@ -366,7 +366,7 @@ def test_set_10_serves_newcomers_before_all_sets() -> None:
 
 
 def test_an_initial_operation_is_no_iteration() -> None:
-    """An operation at the very begin has no work before it: still a newcomer."""
+    """An operation before any work does not complete an iteration."""
     # a completes its initial operation at 1, posts again at 2 and precedes b, which is
     # in a set since 1.5 (period 1.5: set 0) and is served since then.
     a = app("a", [("io", 1.0), ("work", 1.0), ("io", 2.0), REST])
@@ -376,7 +376,7 @@ def test_an_initial_operation_is_no_iteration() -> None:
 
 
 def test_set_10_extended_to_unequal_caps() -> None:
-    """papers/1 section 4.2: sets that cannot use their share leave the rest."""
+    """Sets leave what they cannot use (bandwidth sharing, section 4.2)."""
     # B = 111, priorities 100, 10, 1.
     # Round 1: shares 100, 10, 1. Set -2 can use 20 <= 100: gets 20, 91 left. Set -1 can
     # use 82 > 10 and set 0 can use 50 > 1: not yet.
@@ -394,7 +394,7 @@ def test_set_10_extended_to_unequal_caps() -> None:
 
 
 def test_set_10_extended_within_a_set() -> None:
-    """A set that cannot use less than its share serves in order up to it."""
+    """A set that can use more than its share serves in order, up to its share."""
     # B = 11: set -1 has 10 of it: 6 + 4 + 0; set 0 has 1 of it.
     members = [app(f"a{i}", [("io", 1e3), REST], 6, period=0.1) for i in range(3)]
     other = app("b", [("io", 1e3), REST], 3, period=1.0)
@@ -421,7 +421,7 @@ def test_zero_phases_pass_at_once_and_are_events() -> None:
 
 
 def test_consecutive_works_are_one() -> None:
-    """Two work phases in a row, or one of both lengths: the same application."""
+    """Two work phases in a row are the same as one of both lengths."""
     split = app("a", [("work", 1.0), ("work", 0.0), ("work", 2.0), ("io", 1.0), REST])
     joined = app("a", [("work", 3.0), ("io", 1.0), REST])
     assert split.work.tolist() == joined.work.tolist()
@@ -465,7 +465,7 @@ def test_phases_count_pro_rata(
 
 
 def test_shared_operations_count_pro_rata() -> None:
-    """A window inside two operations that share counts what was moved in it."""
+    """A window inside two shared operations counts the volume moved in it."""
     # Half of 1 B/s each from 0 on; window 2 to 5: 1.5 each, and half of 5 s lost.
     pair = [app(name, [("io", 9.0), REST]) for name in "ab"]
     outcome = run(case(*pair, begin=2.0, end=5.0), "fair-share")
@@ -474,7 +474,7 @@ def test_shared_operations_count_pro_rata() -> None:
 
 
 def test_the_yield_counts_from_the_release() -> None:
-    """The window's begin does not matter to the yield, the history does."""
+    """The yield depends on the history, not on the begin of the window."""
     # Released at -6, started at 0 with 4 s of progress (2 s work, 2 s I/O: 4 bytes at
     # 2 B/s). Then dedicated: at 14, progress 18 of 20 s.
     a = app(
@@ -534,7 +534,7 @@ def test_greedy_com_starves_the_last_of_equals() -> None:
 
 
 def test_metrics_by_hand() -> None:
-    """Objectives with different nodes: papers/1 eqs 8 to 10, papers/3 eqs 6 and 7."""
+    """Objectives: bandwidth sharing, eqs 8 to 10, and IO-SETS, eqs 6 and 7."""
     # B = 3, caps 1 and 3. Both post at 4; a first: it has 1 and b 2 of 3. a completes
     # at 6, when b has 2 of 6 left, at 3 B/s: 6 2/3. Until 10:
     # a: work 4 + 4 = 8, volume 2 (2 s alone); b: work 4 + 10/3 = 22/3, volume 6 (2 s).
@@ -550,7 +550,7 @@ def test_metrics_by_hand() -> None:
     assert metrics.io_slowdown == close(math.sqrt(1 * (4 / 3)))
 
 
-def test_metrics_of_who_gets_nothing() -> None:
+def test_metrics_without_any_progress() -> None:
     """No progress in the window: stretch and slowdown are infinite, the yield 0."""
     pair = [app(name, [("io", 20.0), REST]) for name in "ab"]
     metrics = measure(run(case(*pair, end=10.0), "fcfs"))
@@ -561,8 +561,8 @@ def test_metrics_of_who_gets_nothing() -> None:
     assert metrics.utilization == 0.0
 
 
-def test_metrics_of_who_does_no_io() -> None:
-    """Who only works has no I/O to be slowed down, and counts in all the rest."""
+def test_metrics_without_any_io() -> None:
+    """An application without I/O has no slowdown, and counts in all other metrics."""
     # a and b transfer 2 each from 0: a until 2, b until 4, of 8 s. c works.
     a, b = (app(name, [("io", 2.0), REST]) for name in "ab")
     c = app("c", [REST])
@@ -574,7 +574,7 @@ def test_metrics_of_who_does_no_io() -> None:
 
 
 def test_pressure_by_hand() -> None:
-    """papers/1 eq. 11: dedicated mode, operations cut at the window's edges."""
+    """Dedicated mode, operations cut at the window (bandwidth sharing, eq. 11)."""
     # B = 2, window 1 to 7. a (2 B/s): I/O 0 to 4 and 6 to 8, of which 3 s and 1 s
     # count: 8 bytes. b (1 B/s): I/O 3 to 13, 4 s count: 4 bytes. W = 12 / (2 x 6).
     a = app("a", [("io", 8.0), ("work", 2.0), ("io", 4.0), REST], nodes=2)
@@ -582,13 +582,13 @@ def test_pressure_by_hand() -> None:
     assert case(a, b, begin=1.0, end=7.0, B=2.0).pressure() == close(1.0)
     # a alone from 0 to 8: 12 bytes of 16.
     assert case(a, end=8.0, B=2.0).pressure() == close(12 / 16)
-    # Outside of any operation, and for who does none.
+    # A window outside of any operation, and an application without I/O.
     assert case(a, begin=4.0, end=6.0, B=2.0).pressure() == 0.0
     assert case(app("c", [REST]), end=6.0).pressure() == 0.0
 
 
 def test_dedicated_events_by_hand() -> None:
-    """papers/1 eq. 5: twice the operations initiated in [T_begin, T_end)."""
+    """Twice the operations initiated in [T_begin, T_end) (bandwidth sharing, eq. 5)."""
     # a posts at 0 and 6, b at 3.
     a = app("a", [("io", 8.0), ("work", 2.0), ("io", 4.0), REST], nodes=2)
     b = app("b", [("work", 3.0), ("io", 10.0), REST], nodes=1)

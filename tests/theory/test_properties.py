@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What must hold for every policy on every instance, on small random ones.
+"""Properties that hold for every policy, on small random instances.
 
 Instances are drawn with few distinct numbers, so that events coincide, yields tie
-and phases are empty far more often than they would be by chance. All amounts are
+and phases are empty much more often than by chance. All amounts are
 multiples of 1/7, which is not exact in binary: rounding is part of the test.
 """
 
@@ -23,7 +23,7 @@ from penstock.policies import POLICIES
 from penstock.sim import Run, simulate
 from penstock.sim.state import POST, WAKE_UP
 
-#: All policies, and some with other settings.
+#: All policies, and some with another value of a parameter.
 SETTINGS = (
     *POLICIES,
     "periodic-greedy-yield:delta=0.5",
@@ -52,7 +52,7 @@ phases = st.lists(
 
 @st.composite
 def applications(draw: Any, name: str) -> Application:
-    """Draw an application, with or without a past; it does not end in any window."""
+    """Draw an application, with or without history, that outlasts every window."""
     release = draw(st.integers(-14, 0)) / 7
     waited = draw(st.sampled_from([0.0, 0.0, 1.0, 2.5]))
     return Application.from_phases(
@@ -82,7 +82,7 @@ def instances(draw: Any, *, most: int = 5, full_caps: bool = False) -> Instance:
 
 
 def noted(policies: Iterable[str]) -> Iterator[str]:
-    """Iterate over `policies`; the report of a failure says which one it was."""
+    """Iterate over `policies`, noting each for the report of a failure."""
     for policy in policies:
         note(policy)
         yield policy
@@ -119,7 +119,7 @@ def test_time_is_work_transfer_or_lost(instance: Instance) -> None:
 @EXAMPLES
 @given(instances())
 def test_bounds(instance: Instance) -> None:
-    """Fractions lie in [0, 1]; B x time is the most that can be transferred."""
+    """Fractions lie in [0, 1]; at most B x time is transferred."""
     length = instance.window.length
     tolerance = 1 + 1e-12
     whole = replace(instance, window=Window(-100.0, instance.window.end))
@@ -137,7 +137,7 @@ def test_bounds(instance: Instance) -> None:
         assert 0.0 <= metrics.utilization <= metrics.efficiency <= tolerance
         assert metrics.stretch >= 1 / tolerance
         assert metrics.io_slowdown >= 1 / tolerance
-        # No application does more than alone (papers/1, eq. 5).
+        # No application has more operations than alone (bandwidth sharing, eq. 5).
         assert run.events <= whole.dedicated_events()
 
 
@@ -167,7 +167,7 @@ def test_no_bandwidth_is_wasted(instance: Instance) -> None:
 @EXAMPLES
 @given(instances())
 def test_without_contention_nothing_is_lost(instance: Instance) -> None:
-    """With bandwidth for all, the lost time is exactly what it was at the start."""
+    """With enough bandwidth for all, no time is lost after the start."""
     each = instance.platform.node_bandwidth
     most = 1.01 * each * sum(a.nodes for a in instance.applications)
     instance = replace(instance, platform=Platform(most, each))
@@ -178,7 +178,7 @@ def test_without_contention_nothing_is_lost(instance: Instance) -> None:
 
 @pytest.mark.parametrize("policy", SETS)
 def test_sets_without_contention(policy: str) -> None:
-    """Sharing by sets as well: nobody loses anything who could have its cap."""
+    """With sets, too, no application loses time if all can have their caps."""
     # The caps are 0.3 and 0.1, in doubles: 0.30000000000000004 and 0.1.
     phases = [("io", 1.0), ("work", 1000.0)]
     instance = Instance(
@@ -195,7 +195,7 @@ def test_sets_without_contention(policy: str) -> None:
 @EXAMPLES
 @given(instances())
 def test_same_instance_same_bits(instance: Instance) -> None:
-    """A run depends on nothing but instance and policy; a record changes nothing."""
+    """A run depends on instance and policy only; recording does not change it."""
     for policy in noted(SETTINGS):
         first = simulate(instance, policy)
         same(first, simulate(instance, policy))
@@ -212,7 +212,7 @@ def test_interpreted_same_bits(instance: Instance) -> None:
 
 @EXAMPLES
 @given(instances(), st.integers(0, 5), st.integers(1, 4))
-def test_who_only_works_does_not_matter(
+def test_an_application_without_io_changes_nothing(
     instance: Instance, place: int, nodes: int
 ) -> None:
     """An application without I/O changes nothing for the others."""
@@ -257,10 +257,10 @@ powers = st.sampled_from([2.0**-7, 0.5, 2.0, 2.0**10])
 @EXAMPLES
 @given(instances(), powers)
 def test_unit_of_time(instance: Instance, factor: float) -> None:
-    """Counting in other units than seconds leaves all bits of the yields."""
-    # NOTE: not the policies whose sets are orders of magnitude of seconds: another unit
-    # makes other sets (and 10, which would not, is not exact); nor a given delta, which
-    # is a time as well.
+    """Another unit of time leaves the yields equal to the last bit."""
+    # NOTE: this excludes policies whose sets are orders of magnitude of seconds
+    # (another unit makes other sets, and the factor 10 is not exact) and policies with
+    # a given delta, which is a time as well.
     larger = scaled(instance, time=factor)
     for policy in noted(SETTINGS):
         if policy.startswith(ABSOLUTE) or "delta" in policy:
@@ -273,7 +273,7 @@ def test_unit_of_time(instance: Instance, factor: float) -> None:
 @EXAMPLES
 @given(instances(), powers)
 def test_unit_of_volume(instance: Instance, factor: float) -> None:
-    """Counting in other units than bytes leaves all bits of the yields."""
+    """Another unit of volume leaves the yields equal to the last bit."""
     larger = scaled(instance, size=factor)
     for policy in noted(SETTINGS):
         first, second = simulate(instance, policy), simulate(larger, policy)
@@ -283,7 +283,7 @@ def test_unit_of_volume(instance: Instance, factor: float) -> None:
 
 
 def generic(seed: int) -> Instance:
-    """Return an instance without ties: all amounts, also of the past, are random."""
+    """Return an instance without ties: all amounts, also the history, are random."""
     rng = np.random.default_rng(seed)
     drawn = []
     for i in range(int(rng.integers(2, 7))):
@@ -296,7 +296,7 @@ def generic(seed: int) -> Instance:
                 volume=rng.uniform(0.0, 2.0, size=8),
                 release=-age,
                 start=0.0,
-                # Somebody never delayed has yield 1, as others have: so all were.
+                # All were delayed: applications without delay would tie at yield 1.
                 done_work=age * rng.uniform(0.2, 0.95),
                 period=10.0 ** rng.uniform(-1.0, 2.0),
             )
@@ -312,7 +312,7 @@ def generic(seed: int) -> Instance:
 @EXAMPLES
 @given(st.integers(0, 2**32 - 1))
 def test_listing_order_breaks_ties_only(seed: int) -> None:
-    """Listed in reverse, the applications of a generic instance fare as before."""
+    """Reversing the list of applications without ties changes no result."""
     instance = generic(seed)
     backwards = replace(instance, applications=instance.applications[::-1])
     for policy in noted(SETTINGS):
@@ -335,7 +335,7 @@ def test_exclusive_fcfs_is_fcfs(instance: Instance) -> None:
 @EXAMPLES
 @given(instances())
 def test_exclusive_fcfs_is_fcfs_with_any_caps(instance: Instance) -> None:
-    """Also with the extension to unequal caps, but for rounding."""
+    """The same with unequal caps, apart from rounding."""
     first, second = simulate(instance, "exclusive-fcfs"), simulate(instance, "fcfs")
     assert first.lost.tolist() == pytest.approx(second.lost.tolist(), abs=1e-9)
 
@@ -354,8 +354,8 @@ def test_one_set_each_is_fair_share(instance: Instance) -> None:
 @EXAMPLES
 @given(instances())
 def test_periodic_without_wake_ups_is_greedy_yield(instance: Instance) -> None:
-    """If delta exceeds the run, nothing is left but the events of greedy-yield."""
-    # The first wake-up is at the begin of the window: move it to before the run.
+    """If delta is longer than the run, only the events of greedy-yield remain."""
+    # The first wake-up is at the begin of the window: move that before the run.
     instance = replace(instance, window=Window(-50.0, instance.window.end))
     first = simulate(instance, "periodic-greedy-yield:delta=1000")
     same(first, simulate(instance, "greedy-yield"))
@@ -366,8 +366,8 @@ def test_periodic_without_wake_ups_is_greedy_yield(instance: Instance) -> None:
 def test_the_begin_of_the_window_only_measures(
     instance: Instance, fraction: float
 ) -> None:
-    """Moving T_begin leaves the yields as they are, and measures a part of before."""
-    # NOTE: not periodic-greedy-yield, which counts its wake-ups from T_begin.
+    """Another T_begin leaves the yields unchanged and measures a shorter part."""
+    # NOTE: this excludes periodic-greedy-yield, which counts wake-ups from T_begin.
     window = instance.window
     middle = window.begin + fraction * window.length
     late = replace(instance, window=Window(middle, window.end))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Many storage targets: cases worked out by hand, and what must hold for all.
+"""Many storage targets: cases worked out by hand, and general properties.
 
-Every case by hand is put to the engine and to the oracle that tests it; all its
-numbers are exact in binary, and so is the comparison.
+The engine and the oracle that tests it both run every case by hand. All numbers are
+exact in binary, and so is the comparison.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Simulator: TypeAlias = Callable[..., Run | StripedRun]
 TIME, BANDWIDTH = Sharing.TIME, Sharing.BANDWIDTH
 #: Work that lasts to the end of every window below.
 REST = ("work", 1000.0)
-#: Every policy; the periodic one with a period that does not hang on the instance.
+#: Every policy; the periodic one with a period that does not depend on the instance.
 SETTINGS = (
     *(name for name in POLICIES if name != "periodic-greedy-yield"),
     "periodic-greedy-yield:delta=0.75",
@@ -48,12 +48,12 @@ EXAMPLES = settings(
 
 
 def engine(instance: Instance, policy: str, **options: Any) -> Run:
-    """Simulate with all checks and a record."""
+    """Simulate with the engine, all checks and an event log."""
     return simulate(instance, policy, validate=True, record=True, **options)
 
 
 def oracle(instance: Instance, policy: str, **options: Any) -> StripedRun:
-    """Simulate exactly."""
+    """Simulate with the oracle."""
     return simulate_exactly(instance, make_strategy(policy), **options)
 
 
@@ -61,7 +61,7 @@ both = pytest.mark.parametrize("simulator", [engine, oracle])
 
 
 def app(name: str, targets: tuple[int, ...], *phases: Any, **rest: Any) -> Application:
-    """Return an application that has 1 byte/s on its targets, unless told otherwise."""
+    """Return an application with 1 byte/s on its targets by default."""
     given = {"profile": [1.0] * len(targets), "targets": targets}
     return Application.from_phases(name, 1, phases, **(given | rest))
 
@@ -80,7 +80,7 @@ def case(
 
 
 def completions(run: Run | StripedRun) -> list[list[float]]:
-    """Return when the operations of every application completed."""
+    """Return the completion times of the operations of every application."""
     times: list[list[float]] = [[] for _ in run.lost]
     if isinstance(run, StripedRun):
         rows = [(t, who) for t, kind, who in run.log if kind == "completion"]
@@ -157,7 +157,7 @@ def test_time_is_shared_not_bandwidth(simulator: Simulator) -> None:
 
 @both
 def test_one_of_two_targets_is_congested(simulator: Simulator) -> None:
-    """Fig. 4 of papers/2: a transfer that is slowed down does not slow the other.
+    """One slow transfer does not slow the other (target allocation, Figure 4).
 
     a stripes 4 s over targets 0 and 1, b has 4 s on 1; both post at 0. On 0 a is alone
     and done at 4; on 1 both have half the time, done at 8, and a's operation with it.
@@ -176,7 +176,7 @@ def test_one_of_two_targets_is_congested(simulator: Simulator) -> None:
 
 @both
 def test_a_partial_operation_counts_pro_rata(simulator: Simulator) -> None:
-    """The case of Fig. 4 cut at 6: a has moved all of its half on 0, 3/4 of that on 1.
+    """The case of Figure 4, cut at 6: a has moved all on target 0, 3/4 on target 1.
 
     Hence 2 + 3/2 bytes, and 6 - 3.5 s are lost. From 2 on: 2/2 + 1/2 x 2 on 0 and 1.
     """
@@ -198,7 +198,7 @@ def test_bandwidth_of_each_target_is_shared(simulator: Simulator) -> None:
     """Targets of 2 bytes/s; a has flows of cap 2 on both, b one of cap 2 on 1.
 
     a has 2 x 8 bytes, b 8. On 0 a is done at 4; on 1 each has 1 byte/s, done at 8.
-    With a cap of 1 per flow instead (a: 2 in all) nobody waits on target 0; on 1 the
+    With a cap of 1 per flow instead (a: 2 in all) no flow waits on target 0; on 1 the
     caps 1 and 2 make alpha 2/3. a's 6 bytes there need 9 s at 2/3, b's 12 bytes 9 s at
     4/3: a has lost 9 - 12/2 = 3 s.
     """
@@ -222,10 +222,10 @@ def test_an_event_touches_only_its_own_targets(simulator: Simulator) -> None:
     a (targets 0, 1) and b (target 1) are both one second old at time 0. a has lost
     nothing before, b half a second: b is served on 1, and a on 0 alone. At 1 the ages
     are 2: a has lost 1/2 (one of its two flows waits), b 1/2; at 2 the ages are 3: a
-    has lost 1 and b 1/2, so that GreedyYield would now serve a. But c posts at 2 on
+    has lost 1 and b 1/2, so that greedy-yield would now serve a. But c posts at 2 on
     target 0 only, and b goes on to 4. On target 0 a has 6 s of 8 left at 2 and a lower
-    yield than c, who never waited: a goes on to 8, and then c. On 1 a is served from 4
-    to 12.
+    yield than c, which never waited: a goes on to 8, and then c. On 1 a is served from
+    4 to 12.
     """
     past = {"release": -1.0, "start": 0.0}
     a = app("a", (0, 1), ("io", 8), REST, done_work=1.0, **past)
@@ -235,7 +235,7 @@ def test_an_event_touches_only_its_own_targets(simulator: Simulator) -> None:
     run = simulator(instance, "greedy-yield")
     assert completions(run) == [[12.0], [4.0], [9.0]]
     assert list(run.lost) == [4, 0.5, 6]
-    # A post on target 1 itself, even one without volume, makes it decide.
+    # A post on target 1, even one without volume, makes that target decide anew.
     d = app("d", (1,), ("work", 2), ("io", 0), REST)
     again = replace(instance, applications=(a, b, c, d))
     assert completions(simulator(again, "greedy-yield"))[:2] == [[10.0], [12.0]]
@@ -265,7 +265,7 @@ def test_the_yield_is_that_of_the_application(simulator: Simulator) -> None:
 
 @both
 def test_greedy_com_ranks_flows(simulator: Simulator) -> None:
-    """What counts on a target is the time left of the flow there.
+    """A target ranks its flows by the time that each needs there.
 
     a stripes 6 s over 0 and 1, b has 4 s on 1, both from 0: on 1 b is first, on 0 a is
     alone. At 3 c posts 4 s on 0, where a has 3 s left (but 6 s on 1): a stays, up to 6,
@@ -280,7 +280,7 @@ def test_greedy_com_ranks_flows(simulator: Simulator) -> None:
 
 @both
 def test_an_empty_operation_completes_at_once(simulator: Simulator) -> None:
-    """It needs no target, however busy, and counts as an operation."""
+    """It needs no target, and counts as an operation."""
     a = app("a", (0, 1), ("work", 1), ("io", 0), ("work", 1), ("io", 0), REST)
     b = app("b", (0, 1), ("io", 8), REST)
     run = simulator(case(a, b, end=4, targets=2), "fcfs")
@@ -295,7 +295,7 @@ def test_an_empty_operation_completes_at_once(simulator: Simulator) -> None:
 
 @both
 def test_the_window_ends_with_the_first_application(simulator: Simulator) -> None:
-    """a ends at 8, in the case of Fig. 4, when b is in the middle of its work.
+    """In the case of Figure 4, a ends at 8, while b is still working.
 
     a's only operation lasts to 8, and no work follows. b, from 8 of 12 s on, has
     completed its operation at 8 too, which counts. c has worked all the time.
@@ -316,14 +316,14 @@ def test_the_window_ends_with_the_first_application(simulator: Simulator) -> Non
 
 @both
 def test_the_window_may_end_before_any_application(simulator: Simulator) -> None:
-    """Then it stays as it is."""
+    """The end of the window then stays the same."""
     a = app("a", (0,), ("io", 4), ("work", 9))
     run = simulator(case(a, end=6, targets=1), "fcfs", until_first_end=True)
     assert end_of(run) == 6.0
     assert list(run.work) == [2]
 
 
-# --- What must hold for all ---------------------------------------------------
+# --- General properties -------------------------------------------------------
 
 amounts = st.integers(0, 24).map(lambda n: n / 8)
 POWERS = st.sampled_from([0.5, 1.0, 2.0, 4.0])
@@ -391,7 +391,7 @@ def test_age_is_work_transfer_or_lost(policy: str, instance: Instance) -> None:
 @EXAMPLES
 @given(instance=instances(sharing=TIME))
 def test_a_target_shared_by_time_never_idles(policy: str, instance: Instance) -> None:
-    """In the end a target was occupied for as long as its flows need alone.
+    """A target is occupied for the sum of the times that its flows need alone.
 
     The fractions on a target that has work add up to 1, and all flows end: the time
     is the sum of volume / b over the applications on it.
@@ -411,7 +411,7 @@ def test_a_target_shared_by_time_never_idles(policy: str, instance: Instance) ->
 @EXAMPLES
 @given(instance=instances())
 def test_grants_keep_to_every_target(policy: str, instance: Instance) -> None:
-    """At no time do rates exceed a cap or a target, and they add up to the volume."""
+    """Rates never exceed a cap or a target, and their integral is the volume."""
     whole = replace(instance, window=Window(-100.0, 900.0))
     run = engine(whole, policy)
     moved = _moved(run)
@@ -463,7 +463,7 @@ def _check_shares(instance: Instance, rates: dict[tuple[int, int], float]) -> No
 @EXAMPLES
 @given(instance=instances(targets=1), copies=st.integers(2, 4))
 def test_instances_side_by_side(policy: str, instance: Instance, copies: int) -> None:
-    """On targets of their own, copies of an instance do not know of one another."""
+    """Copies of an instance on separate targets do not affect one another."""
     platform = replace(
         instance.platform,
         bandwidth=copies * instance.platform.bandwidth,
@@ -488,7 +488,7 @@ def test_instances_side_by_side(policy: str, instance: Instance, copies: int) ->
 def test_one_target_of_many(
     policy: str, instance: Instance, unused: int, data: st.DataObject
 ) -> None:
-    """All on one target of many: equal to the last bit to a storage of that size."""
+    """One target of many is equal, to the last bit, to a storage of that size."""
     count = unused + 1
     chosen = data.draw(st.integers(0, unused))
     platform = replace(
@@ -508,8 +508,10 @@ def test_one_target_of_many(
 @pytest.mark.parametrize("policy", SETTINGS)
 @EXAMPLES
 @given(instance=instances(targets=1, sharing=TIME))
-def test_time_shared_is_papers_1_in_seconds(policy: str, instance: Instance) -> None:
-    """One target shared by time is that of papers/1 with b_i = B = 1 in seconds."""
+def test_time_sharing_is_bandwidth_sharing_in_seconds(
+    policy: str, instance: Instance
+) -> None:
+    """A target shared by time is bandwidth sharing with b_i = B = 1, in seconds."""
     seconds = tuple(
         replace(a, volume=a.volume / cap, profile=np.ones(1))
         for a, cap in instance.with_caps()
@@ -524,10 +526,10 @@ def test_time_shared_is_papers_1_in_seconds(policy: str, instance: Instance) -> 
 @pytest.mark.parametrize("policy", ["fcfs", "greedy-yield", "greedy-com", "set-10"])
 @EXAMPLES
 @given(instance=instances(targets=4), data=st.data())
-def test_target_numbers_mean_nothing(
+def test_the_numbers_of_targets_have_no_effect(
     policy: str, instance: Instance, data: st.DataObject
 ) -> None:
-    """Permuted, they permute what the targets did, and nothing else."""
+    """Permuting the numbers permutes the results of the targets only."""
     new = data.draw(st.permutations(range(4)))
     moved = tuple(
         replace(a, targets=tuple(new[r] for r in a.targets))
@@ -545,8 +547,8 @@ def test_target_numbers_mean_nothing(
 @EXAMPLES
 @given(instance=instances(targets=1, sharing=BANDWIDTH))
 def test_the_two_oracles_agree_on_one_target(policy: str, instance: Instance) -> None:
-    """Written apart, they decide the same at the same instants, exactly."""
-    # The older oracle knows no profiles: caps come from the nodes.
+    """Both oracles, written separately, decide the same at the same times."""
+    # The older oracle has no profiles: caps come from the nodes.
     plain = tuple(
         replace(a, nodes=int(2 * cap), profile=np.empty(0))
         for a, cap in instance.with_caps()

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""What papers/1 section 6.2.2 says about the synthetic workload.
+"""Sentences of bandwidth sharing, section 6.2.2, about the synthetic workload.
 
-First the claims in words, on a shorter horizon; then, marked slow, the means of
-the authors' published runs at full size.
+The first tests check sentences of the paper on a shorter horizon. The last one, marked
+slow, compares with the published means of the authors at full size.
 
-Claims are about means over instances that all policies share. The instances are
-always the same (one seed), so a claim either holds or does not: no luck is
-involved once it held.
+Means are over instances that all policies share. The instances are always the same (one
+seed), so that a test either always passes or always fails.
 """
 
 from __future__ import annotations
@@ -59,42 +58,42 @@ def means(objective: str, pressure: float) -> dict[str, float]:
 @pytest.mark.parametrize("pressure", HIGH_PRESSURES)
 def test_classical_policies_fall_behind_in_min_yield(pressure: float) -> None:
     """Fair-share, fcfs, set-10 and greedy-com fail to keep the minimum yield high."""
-    found = means("min_yield", pressure)
-    best_classical = max(found[policy] for policy in CLASSICAL)
-    worst_yield_based = min(found[policy] for policy in YIELD_BASED)
+    mean_of = means("min_yield", pressure)
+    best_classical = max(mean_of[policy] for policy in CLASSICAL)
+    worst_yield_based = min(mean_of[policy] for policy in YIELD_BASED)
     # The gap widens with the pressure: 0.02 at 0.8, 0.05 at 1.1 on these instances.
     assert worst_yield_based > best_classical + 0.01
 
 
 @pytest.mark.parametrize("pressure", PRESSURES)
 def test_yield_based_policies_are_alike_in_min_yield(pressure: float) -> None:
-    """All policies that look at the yield keep a very similar minimum yield."""
-    found = means("min_yield", pressure)
-    values = [found[policy] for policy in YIELD_BASED]
+    """All policies that decide by the yield keep a very similar minimum yield."""
+    mean_of = means("min_yield", pressure)
+    values = [mean_of[policy] for policy in YIELD_BASED]
     assert max(values) - min(values) < 0.02
 
 
 @pytest.mark.parametrize("pressure", PRESSURES)
 def test_best_next_event_is_not_worth_its_cost(pressure: float) -> None:
-    """The simple yield-based policies are no worse in MinYield, but for a hair."""
-    found = means("min_yield", pressure)
+    """The simple yield-based policies have at least its MinYield (to 0.002)."""
+    mean_of = means("min_yield", pressure)
     for policy in YIELD_BASED[:-1]:
-        assert found[policy] >= found["best-next-event"] - 0.002
+        assert mean_of[policy] >= mean_of["best-next-event"] - 0.002
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_min_yield_degrades_with_the_pressure(policy: str) -> None:
-    """More I/O, more delays."""
-    found = [means("min_yield", pressure)[policy] for pressure in PRESSURES]
-    assert found == sorted(found, reverse=True)
+    """The higher the I/O pressure, the lower MinYield."""
+    values = [means("min_yield", pressure)[policy] for pressure in PRESSURES]
+    assert values == sorted(values, reverse=True)
 
 
 @pytest.mark.parametrize("pressure", PRESSURES)
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_fcfs_is_the_worst(objective: str, pressure: float) -> None:
     """First come, first served loses in every objective."""
-    found = means(objective, pressure)
-    assert min(found, key=lambda policy: found[policy]) == "fcfs"
+    mean_of = means(objective, pressure)
+    assert min(mean_of, key=lambda policy: mean_of[policy]) == "fcfs"
 
 
 @pytest.mark.parametrize("pressure", PRESSURES)
@@ -103,19 +102,19 @@ def test_greedy_com_is_the_best_for_the_platform(
     objective: str, pressure: float
 ) -> None:
     """Short operations first is best in efficiency and utilization."""
-    found = means(objective, pressure)
-    assert max(found, key=lambda policy: found[policy]) == "greedy-com"
+    mean_of = means(objective, pressure)
+    assert max(mean_of, key=lambda policy: mean_of[policy]) == "greedy-com"
 
 
 @pytest.mark.parametrize("pressure", PRESSURES)
 @pytest.mark.parametrize("objective", ["efficiency", "utilization"])
 def test_look_ahead_serves_the_platform_better(objective: str, pressure: float) -> None:
     """Looking ahead is better than greedy-yield, and even than fair-share."""
-    found = means(objective, pressure)
-    assert found["look-ahead-greedy-yield"] > found["greedy-yield"]
-    # The paper excepts the highest pressure.
+    mean_of = means(objective, pressure)
+    assert mean_of["look-ahead-greedy-yield"] > mean_of["greedy-yield"]
+    # The paper makes an exception for the highest pressure.
     if pressure < max(PRESSURES):
-        assert found["look-ahead-greedy-yield"] > found["fair-share"]
+        assert mean_of["look-ahead-greedy-yield"] > mean_of["fair-share"]
 
 
 @pytest.mark.parametrize("pressure", PRESSURES)
@@ -125,13 +124,13 @@ def test_fairness_costs_the_platform_little(
     policy: str, objective: str, pressure: float
 ) -> None:
     """Less than 5 % of efficiency or utilization, against fair-share."""
-    found = means(objective, pressure)
-    assert found[policy] > 0.95 * found["fair-share"]
+    mean_of = means(objective, pressure)
+    assert mean_of[policy] > 0.95 * mean_of["fair-share"]
 
 
 # --- The authors' published means ---------------------------------------------
 
-#: How many instances the published means are of, and how they are rounded.
+#: Number of instances of the published means, and their rounding.
 PUBLISHED_COUNT = 10
 PUBLISHED_ROUNDING = 0.0005
 #: Means over the authors' instances, m = 60, n_small = 20, sigma = nu = 0.5,
@@ -152,18 +151,19 @@ PUBLISHED = {
 @pytest.mark.parametrize(("row", "pressure"), [(0, 0.5), (1, 0.8)])
 @pytest.mark.parametrize("policy", PUBLISHED)
 def test_published_means(policy: str, row: int, pressure: float) -> None:
-    """Ours and theirs are samples of one population: the means differ accordingly.
+    """Our means differ from the published ones by no more than chance allows.
 
     With s the standard deviation of one instance, estimated from our n instances, the
     difference of the means of n and of 10 independent instances has the standard error
-    s sqrt(1/n + 1/10). Allowed are four of them, and the rounding of what was
-    published: Student's t with 39 degrees of freedom exceeds 4 once in 3,700 times, and
-    32 numbers are compared, so that one such table in 100 would fail by chance.
+    s sqrt(1/n + 1/10). The test allows four standard errors and the rounding of the
+    published means: Student's t with 39 degrees of freedom exceeds 4 once in 3,700
+    times, and 32 numbers are compared, so that one such table in 100 would fail by
+    chance.
     """
     count = 40
-    found = sample(policy, pressure, 2_000_000.0, count)
+    objectives = sample(policy, pressure, 2_000_000.0, count)
     for column, published in enumerate(PUBLISHED[policy][row]):
-        values = found[:, column]
+        values = objectives[:, column]
         error = values.std(ddof=1) * math.sqrt(1 / count + 1 / PUBLISHED_COUNT)
         off = abs(values.mean() - published)
         print(

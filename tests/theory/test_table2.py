@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Table 2 of papers/1: lower bounds on competitive ratios, entry by entry.
+"""Table 2 of bandwidth sharing: lower bounds on competitive ratios, entry by entry.
 
 The examples are in `penstock.papers.p1.table2_examples`. Every test runs a policy on
-the instance of one example, divides the objective of a schedule that is known to be
-better by the policy's, and compares both with the formulas of the example.
+the instance of one example and compares the objective of the policy, that of the best
+known schedule, and their ratio with the formulas of the example.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TABLE = (
     PERIODIC,
     "best-next-event",
 )
-#: "Any strategy": the other policies of penstock as well.
+#: The row "any strategy": the other policies of penstock as well.
 ANY = (*TABLE, "exclusive-fcfs", "set-fair-share", "share-priority")
 
 
@@ -60,8 +60,8 @@ def test_example_2_min_yield(policy: str, m: int) -> None:
 
 
 @pytest.mark.parametrize("policy", ["fair-share", PERIODIC, "best-next-event"])
-def test_example_2_min_yield_of_those_who_share(policy: str) -> None:
-    """The other policies of the table are not fooled by example 2: 1/m."""
+def test_example_2_min_yield_of_policies_that_share(policy: str) -> None:
+    """The other policies of the table have MinYield 1/m in example 2."""
     case = example_2(policy, 8, epsilon=1 / 64)
     assert case.ours.min_yield == pytest.approx(1 / 8, rel=1e-9)
 
@@ -118,7 +118,7 @@ def test_example_4_min_yield_of_periodic(m: int) -> None:
         assert best == pytest.approx(1 - (m - 1) / end, rel=1e-12)
     errors = [abs(case.ours.min_yield - m / (2 * m - 1)) for case in cases]
     for error, delta in zip(errors, deltas, strict=True):
-        # The last to be served ends at m, the first up to (m - 1) delta sooner.
+        # The last application ends at m, the first one up to (m - 1) delta sooner.
         assert error <= m * delta
     assert errors == sorted(errors, reverse=True)
     ratio = cases[-1].ratio("min_yield")
@@ -128,8 +128,8 @@ def test_example_4_min_yield_of_periodic(m: int) -> None:
 
 
 @pytest.mark.parametrize("policy", ANY)
-def test_example_5_min_yield_of_any_strategy(policy: str) -> None:
-    # For best-next-event, the orders tried are good enough with an even m only.
+def test_example_5_min_yield_of_any_policy(policy: str) -> None:
+    # Example 5 needs an even m for best-next-event.
     m = 4 if policy == "best-next-event" else 5
     limit = (3 * m - 1) / (2 * m)
     case = example_5(policy, m)
@@ -143,11 +143,12 @@ def test_example_5_min_yield_of_any_strategy(policy: str) -> None:
 @pytest.mark.parametrize("m", [3, 5])
 @pytest.mark.parametrize("policy", ["greedy-yield", "look-ahead-greedy-yield"])
 def test_example_5_is_tight_for_greedy_yield(policy: str, m: int) -> None:
-    """The bound is met: ours is 2 m / (3 m - 1), the best 1 - (m - 1) / T.
+    """Both have MinYield 2 m / (3 m - 1); the best schedule has 1 - (m - 1) / T.
 
-    Served in turn, c = 1 ... m; the next time the order is reversed, and after two
-    cycles all yields are equal again. In the best schedule each waits at most m - 1
-    for its first operation, and never again.
+    The policy serves one application after the other, c = 1 ... m; in the next cycle
+    the order is reversed, and after two cycles all yields are equal again. In the best
+    schedule each application waits at most m - 1 for its first operation and never
+    again.
     """
     case = example_5(policy, m)
     end = case.instance.window.end

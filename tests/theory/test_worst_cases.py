@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The committed worst cases give the numbers that their README says."""
+"""The worst cases in examples/worst-cases give the numbers of their README."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def test_every_file_has_a_row() -> None:
 def test_the_numbers_are_those_of_the_instance(row: tuple[str, ...]) -> None:
     policy, file, *numbers, best = row
     case = evaluate(policy, read_instance(FOLDER / file))
-    found = (case.min_yield, case.bound, case.distance, case.best_known)
-    assert [float(n) for n in numbers] == [pytest.approx(v, abs=1e-4) for v in found]
+    values = (case.min_yield, case.bound, case.distance, case.best_known)
+    assert [float(n) for n in numbers] == [pytest.approx(v, abs=1e-4) for v in values]
     assert case.best_policy == best
     assert len(case.instance.applications) <= 4
 
