@@ -346,7 +346,7 @@ def test_a_user_sees_only_what_is_its_own(tmp_path: Path) -> None:
         complaints = as_user(NOBODY, meddle)
         assert [c.partition("'")[0] for c in complaints[:2]] == ["there is no job "] * 2
         assert len(complaints) == 6
-        assert all(c.startswith("only root and whoever") for c in complaints[2:])
+        assert all(c.startswith("only root and the user") for c in complaints[2:])
         page = next((daemon.home / "pages").glob("*.page"))
         assert not as_user(NOBODY, lambda: os.access(page, os.R_OK))
 

@@ -175,7 +175,7 @@ class Controller:
             )
         history = history or JobHistory(now)
         bandwidth = min(nodes * self.node_bandwidth, cap)
-        number = self._columns.open(
+        number = self._columns.add_job(
             cap=min(bandwidth, self._capacity),
             bandwidth=min(bandwidth, self._capacity),
             release=history.release_s,
@@ -237,7 +237,7 @@ class Controller:
         columns.state.volume[number] = volume_bytes
         # The last call may be in flight when all of a certain volume is counted.
         remaining_bytes = max(volume_bytes - moved_bytes, 1.0)
-        columns.settle(number, now, remaining_bytes, job.cap)
+        columns.update(number, now, remaining_bytes, job.cap)
         job.offered_bytes += max(supposed_bytes - job.reported_bytes, 0.0)
         job.drawn_bytes += max(moved_bytes - job.reported_bytes, 0.0)
         job.reported_bytes = moved_bytes
@@ -280,7 +280,7 @@ class Controller:
         if job.is_active:
             self.complete(job_key, now, moved_bytes=job.reported_bytes)
         del self._jobs[job_key]
-        self._columns.close(job.number)
+        self._columns.remove_job(job.number)
 
     def wait_for_end(self, job_key: str, until: float) -> None:
         """Expect the end of an operation at `until`, when its counters are read (s).
@@ -311,7 +311,7 @@ class Controller:
     def set_policy(self, policy: Policy | str, now: float) -> None:
         """Replace the policy from now on; an unusable policy changes nothing."""
         self._at(now)
-        self._columns.use(_policy(policy))
+        self._columns.set_policy(_policy(policy))
 
     def set_capacity(self, capacity: float, now: float) -> None:
         """Replace the total bandwidth from now on (bytes/s)."""
@@ -348,7 +348,7 @@ class Controller:
     def _set_cap(self, job: ControlledJob, now: float) -> None:
         columns, number = self._columns, job.number
         cap = min(job.bandwidth, job.limit, job.allowance, self._capacity)
-        columns.settle(number, now, columns.remaining(number, now), cap)
+        columns.update(number, now, columns.remaining(number, now), cap)
         columns.program.bandwidth[number] = cap
         columns.touch()
 
@@ -364,7 +364,7 @@ class Controller:
             self._decide(now)
         except PolicyError as error:
             fault = f"{error}; {_FALLBACK} decides from now on"
-            self._columns.use(_policy(_FALLBACK))
+            self._columns.set_policy(_policy(_FALLBACK))
             self._decide(now)
         rates = Rates(self._keys, *self._columns.changes())
         return Decision(rates, self._columns.next_instant(), fault)

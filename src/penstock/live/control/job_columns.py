@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""The books of a controller: the columns of the engine, for jobs that come and go.
+"""The engine's columns for the jobs of a controller, which come and go.
 
-A job is a number here. Columns grow when all numbers are taken. Everything is kept
-in memory that the compiled and the interpreted kernels of `steps` share.
-Times in seconds, volumes in bytes, rates in bytes per second.
+A job is a number, the index of its entries in the columns. Numbers of jobs that have
+left are used again; the columns grow when all numbers are taken. The kernels of `steps`
+work on the columns, compiled or interpreted, on the same memory.
+
+Times are in seconds, volumes in bytes, rates in bytes per second.
 """
 
 from __future__ import annotations
@@ -40,8 +42,9 @@ from penstock.sim.state import (
 
 __all__ = ["JobColumns", "prepare"]
 
-_ROOM: Final = 16
-#: Columns of a fixed size: those by target, and a few entries for all.
+#: Number of jobs for which the first columns have room.
+_FIRST_SIZE: Final = 16
+#: Sizes of the columns that do not grow with the number of jobs.
 _FIXED: Final = {
     "clock": NOW + 1,
     "counter": ENDED + 1,
@@ -50,7 +53,7 @@ _FIXED: Final = {
     **dict.fromkeys(("first_user", "users", "wake", "next_completion"), 1),
     **dict.fromkeys(("occupied", "occupied_since", "is_touched", "touched"), 1),
 }
-#: Entries per job, where it is not one; (struct, column).
+#: (struct, column) -> entries per job, where that is not 1.
 _ENTRIES: Final = {
     (Program, "work"): 2,
     (Program, "volume"): 2,
@@ -60,36 +63,36 @@ _ENTRIES: Final = {
 
 
 def prepare(policy: Policy) -> None:
-    """Compile a policy, which takes seconds; for another thread than the user's."""
+    """Compile a policy in advance; this takes seconds. May be called in any thread."""
     if is_kernel(policy.allocate):
         steps.compile_steps()
         compile_policy(policy)
 
 
 class JobColumns:
-    """A `Program` and a `State` of the engine, and how to run on them.
+    """A `Program` and a `State` of the engine, and the kernels that work on them.
 
     Parameters
     ----------
     capacity
-        B, what all jobs share (bytes/s).
+        B: what all jobs together may draw.
     compiled
-        Whether to run compiled kernels; a policy that is none is interpreted.
+        Whether to run compiled kernels. A policy that is not a kernel is interpreted.
     """
 
     def __init__(self, policy: Policy, capacity: float, *, compiled: bool) -> None:
-        self._wants_compiled = compiled
+        self._prefers_compiled = compiled
         self._free: list[int] = []
         self._capacity = capacity
-        self.program: Any = _blank_program(_ROOM, capacity)
-        self.state: Any = _blank_state(_ROOM)
-        self._free = list(range(_ROOM))
-        self.use(policy)
+        self.program: Any = _blank_program(_FIRST_SIZE, capacity)
+        self.state: Any = _blank_state(_FIRST_SIZE)
+        self._free = list(range(_FIRST_SIZE))
+        self.set_policy(policy)
 
     # --- Jobs -----------------------------------------------------------------------
 
-    def open(self, *, lost: float, **facts: float) -> int:
-        """Return the number of a new job with these entries in its columns."""
+    def add_job(self, *, lost: float, **facts: float) -> int:
+        """Add a job with these entries in its columns; return its number."""
         if not self._free:
             self._grow()
         i = heappop(self._free)
@@ -100,32 +103,32 @@ class JobColumns:
             getattr(struct, name)[i] = value
         return i
 
-    def close(self, i: int) -> None:
-        """Free the number of a job that has no operation."""
+    def remove_job(self, i: int) -> None:
+        """Remove a job, which must not have an operation; its number is free."""
         heappush(self._free, i)
 
     def post(self, i: int, now: float, work: float, volume: float) -> None:
-        """See `steps.post`."""
+        """Post an operation; see `steps.post`."""
         self._steps.post(i, now, work, volume)
 
     def finish(self, i: int, at: float, volume: float, least: float) -> None:
-        """See `steps.finish`."""
+        """End an operation; see `steps.finish`."""
         self._steps.finish(i, at, volume, least)
 
-    def settle(self, i: int, now: float, remaining: float, cap: float) -> None:
-        """See `steps.settle`; for a job without operation only the cap matters."""
+    def update(self, i: int, now: float, remaining: float, cap: float) -> None:
+        """Set the cap of a job and, if it has an operation, what remains of it."""
         if self.is_active(i):
-            self._steps.settle(i, now, remaining, cap)
+            self._steps.update(i, now, remaining, cap)
         self.program.cap[i] = cap
 
     def touch(self) -> None:
-        """Have the policy decide at the next decision, even if nothing happens."""
+        """Make the next decision ask the policy, even if nothing has happened."""
         interpreted(containers.touch)(self.state, 0)
 
     # --- Decisions --------------------------------------------------------------------
 
     def begin_decision(self, now: float) -> int:
-        """See `steps.begin_decision`."""
+        """Begin a decision; see `steps.begin_decision`."""
         return int(self._steps.begin(now))
 
     def ask(self) -> float:
@@ -133,7 +136,7 @@ class JobColumns:
         return float(self._steps.ask())
 
     def ask_again(self, jobs: list[int], capacity: float) -> float:
-        """Let the policy share out only this capacity, among these jobs, ascending."""
+        """Let the policy divide this capacity among these jobs, in ascending order."""
         caps = self.program.cap[jobs]
         self._show(jobs, capacity)
         self.state.wanted[jobs] = 0.0
@@ -147,26 +150,27 @@ class JobColumns:
     def end_lending(
         self, active: list[int], fixed: dict[int, float], wake: float
     ) -> None:
-        """End a decision in which the jobs in `fixed` get all that they can use.
+        """End a decision in which the jobs in `fixed` get the rates given there.
 
-        They lose nothing: what they use is their cap, here and now.
+        These rates count as their caps in this decision: the jobs lose no time.
         """
-        jobs, usable = list(fixed), list(fixed.values())
+        jobs, rates = list(fixed), list(fixed.values())
         caps = self.program.cap[jobs]
         self._show(active, self._capacity)
-        self.state.wanted[jobs] = self.program.cap[jobs] = usable
+        self.state.wanted[jobs] = self.program.cap[jobs] = rates
         try:
             self.end_decision(wake)
         finally:
             self.program.cap[jobs] = caps
 
     def _show(self, jobs: list[int], capacity: float) -> None:
+        """Show the policy only these jobs and this capacity."""
         self.state.active[: len(jobs)] = jobs
         self.state.counter[ACTIVE] = len(jobs)
         self.set_scalar("capacity", capacity)
 
     def end_decision(self, wake: float) -> None:
-        """See `steps.end_decision`; raises `PolicyError` if rates are unlawful."""
+        """End a decision; raise `PolicyError` if the policy broke its contract."""
         status = int(self._steps.end(wake))
         if status != LAWFUL:
             number = max(self.state.counter[CULPRIT], 0)
@@ -181,15 +185,15 @@ class JobColumns:
             raise contract_error(self.policy, breach, self.state.clock[NOW])
 
     def changes(self) -> tuple[Any, Any]:
-        """Return the jobs whose rate the last decision has changed, and the rates."""
+        """Return the jobs whose rates the last decision changed, and their rates."""
         count = int(self.state.counter[GRANTED])
         state = self.state
         return state.grant_application[:count].copy(), state.grant_rate[:count].copy()
 
-    # --- What the books say -----------------------------------------------------------
+    # --- Queries ---------------------------------------------------------------------
 
     def is_active(self, i: int) -> bool:
-        """Tell whether job `i` has an operation."""
+        """Return whether job `i` has an operation with a volume."""
         return bool(self.state.unfinished[i])
 
     def active(self) -> list[int]:
@@ -202,43 +206,43 @@ class JobColumns:
         return cast(list[int], active[self.state.completion[active] <= now].tolist())
 
     def loss(self, i: int, now: float) -> float:
-        """Return the time that job `i` has lost by now (s)."""
+        """Return the time that job `i` has lost by now."""
         if self.is_active(i):
             return float(interpreted(engine.loss)(self.state, i, now))
         return float(self.state.lost[i])
 
     def remaining(self, i: int, now: float) -> float:
-        """Return what is left of an operation, at the rates that were held (bytes)."""
+        """Return what remains of an operation, by the rates that it was granted."""
         state = self.state
         moved = state.rate[i] * (now - state.since[i])
         return float(max(state.remaining_then[i] - moved, 0.0))
 
     def next_instant(self) -> float:
-        """Return when the policy wants to be asked, or an operation is done (s)."""
+        """Return when the policy wants to be woken or an operation is complete."""
         return float(self.state.due[1])
 
     # --- Policy and scalars -----------------------------------------------------------
 
     def set_capacity(self, capacity: float) -> None:
-        """Share another total bandwidth."""
+        """Set B, what all jobs together may draw."""
         self._capacity = capacity
         self.set_scalar("capacity", capacity)
 
     def set_scalar(self, name: str, value: float) -> None:
-        """Set an end of the window or the dedicated events."""
+        """Set a scalar of the program, e.g. ``window_end``."""
         self.program = self.program._replace(**{name: value})
         self._steps.set_scalar(name, value)
 
-    def use(self, policy: Policy) -> None:
-        """Decide with `policy` from now on; if it cannot be used, nothing changes."""
+    def set_policy(self, policy: Policy) -> None:
+        """Replace the policy; a policy that cannot be compiled changes nothing."""
         parameters = np.append(policy.parameters, 0.0)
         program = self.program._replace(parameters=parameters)
-        self._steps = self._bound(policy, program)
+        self._steps = self._steps_for(policy, program)
         self.policy, self.program = policy, program
         self.touch()
 
-    def _bound(self, policy: Policy, program: Program) -> _Compiled | _Interpreted:
-        compiled = self._wants_compiled and is_kernel(policy.allocate)
+    def _steps_for(self, policy: Policy, program: Program) -> _Compiled | _Interpreted:
+        compiled = self._prefers_compiled and is_kernel(policy.allocate)
         kind: Any = _Compiled if compiled else _Interpreted
         return cast(_Compiled | _Interpreted, kind(policy, program, self.state))
 
@@ -247,75 +251,64 @@ class JobColumns:
         self.program = _grown(Program, self.program, _blank_program(2 * size, 0.0))
         self.state = _grown(State, self.state, _blank_state(2 * size))
         self._free = list(range(size, 2 * size))
-        self._steps = self._bound(self.policy, self.program)
+        self._steps = self._steps_for(self.policy, self.program)
 
 
 class _Compiled:
-    """The kernels of `steps`, compiled, on the words of two structs."""
+    """The kernels of `steps`, compiled, on the addresses of the columns."""
 
     def __init__(self, policy: Policy, program: Program, state: State) -> None:
         prepare(policy)
-        # Compiled code holds bare addresses.
+        # Compiled code holds addresses only: keep the memory alive.
         self._alive = program, state
         words = addresses(program), addresses(state)
         self._scalars = words[0].view(np.float64)
         function = np.zeros(8, dtype=np.uint64)
         steps.store_policy(function, policy.allocate)
-        self._words = words
-        self._function = function
         self.post = partial(steps.post_compiled, *words)
         self.finish = partial(steps.finish_compiled, *words)
-        self.settle = partial(steps.settle_compiled, *words)
-
-    def begin(self, now: float) -> int:
-        """See `steps.begin_decision`."""
-        return steps.begin_compiled(*self._words, now)
-
-    def ask(self) -> float:
-        """Ask the policy."""
-        return steps.ask_compiled(*self._words, self._function)
-
-    def end(self, wake: float) -> int:
-        """See `steps.end_decision`."""
-        return steps.end_compiled(*self._words, wake)
+        self.update = partial(steps.update_compiled, *words)
+        self.begin = partial(steps.begin_compiled, *words)
+        self.ask = partial(steps.ask_compiled, *words, function)
+        self.end = partial(steps.end_compiled, *words)
 
     def set_scalar(self, name: str, value: float) -> None:
-        """Set a field of the program."""
+        """Set a scalar of the program."""
         self._scalars[Program._fields.index(name)] = value
 
 
 class _Interpreted:
-    """The same kernels, interpreted; the policy sees memory it cannot write to."""
+    """The same kernels, interpreted; the policy gets read-only columns."""
 
     def __init__(self, policy: Policy, program: Program, state: State) -> None:
         self._policy = policy
         self._view = interpreted(engine.view)
-        books = memory(program), memory(state)
-        self._wanted = books[1].wanted
-        self._shown = [s._replace(**read_only(s._asdict())) for s in books]
-        self.post = partial(interpreted(steps.post), *books)
-        self.finish = partial(interpreted(steps.finish), *books)
-        self.settle = partial(interpreted(steps.settle), *books)
-        self._books = books
+        structs = memory(program), memory(state)
+        self._wanted = structs[1].wanted
+        self._shown = [s._replace(**read_only(s._asdict())) for s in structs]
+        self.post = partial(interpreted(steps.post), *structs)
+        self.finish = partial(interpreted(steps.finish), *structs)
+        self.update = partial(interpreted(steps.update_operation), *structs)
+        self._structs = structs
 
     def begin(self, now: float) -> int:
-        """See `steps.begin_decision`."""
-        return int(interpreted(steps.begin_decision)(*self._books, now))
+        """Begin a decision."""
+        return int(interpreted(steps.begin_decision)(*self._structs, now))
 
     def end(self, wake: float) -> int:
-        """See `steps.end_decision`."""
-        return int(interpreted(steps.end_decision)(*self._books, wake))
+        """End a decision."""
+        return int(interpreted(steps.end_decision)(*self._structs, wake))
 
     def ask(self) -> float:
         """Ask the policy; raise `PolicyError` if it fails."""
         return ask_policy(self._policy, self._view(*self._shown), self._wanted)
 
     def set_scalar(self, name: str, value: float) -> None:
-        """Set a field of the program."""
+        """Set a scalar of the program."""
         program, state = self._shown
         self._shown = [program._replace(**cast(Any, {name: value})), state]
-        program, state = self._books
-        self._books = program._replace(**cast(Any, {name: value})), state
+        program, state = self._structs
+        self._structs = program._replace(**cast(Any, {name: value})), state
 
 
 # --- Columns ----------------------------------------------------------------------
@@ -334,7 +327,7 @@ def _blank_columns(struct: Any, entries: int) -> dict[str, Any]:
 
 
 def _blank_program(entries: int, capacity: float) -> Program:
-    """Return a program for this many jobs on one storage target."""
+    """Return a program with room for this many jobs, on one storage target."""
     columns = _blank_columns(Program, entries)
     columns["first"][:] = 2 * np.arange(entries)
     columns["volume"][1::2] = END_OF_APPLICATION
@@ -369,7 +362,7 @@ def _blank_state(entries: int) -> State:
 
 
 def _grown(struct: Any, old: Any, new: Any) -> Any:
-    """Return `new`, which has more entries, with the contents of `old`."""
+    """Copy the contents of `old` into `new`, which is larger; return `new`."""
     for name in kinds(struct):
         before, after = getattr(old, name), getattr(new, name)
         if isinstance(before, np.ndarray) and name != "parameters":

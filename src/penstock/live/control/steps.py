@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""The engine's steps for jobs whose future nobody knows.
+"""Kernels that apply the simulator's engine to live jobs, whose future is unknown.
 
-Who has lost how much, who is active, what remains: the controller does not count
-that in a way of its own. These kernels apply those of `penstock.sim.engine` to a
-`Program` and a `State` of the simulator, with one storage target and one flow per
-job. That is why the controller decides what the simulator decides, bit by bit.
+The controller does not have its own code for lost time, active jobs or remaining
+volumes. These kernels call those of `penstock.sim.engine` on a `Program` and a `State`
+of the simulator, with one storage target and one flow per job. Therefore the controller
+decides exactly what the simulator decides, bit by bit.
 
-A job has two entries in the columns of phases: its present work and operation, and
-the end. Between its operations a job is, for the engine, an application that has
-ended; a post turns it back to its first entry.
+A job has two entries in the columns of phases: its present work and operation, and the
+end of the application. Between its operations the engine sees the job as an application
+that has ended; a post moves it back to its first entry.
+
+Times are in seconds, volumes in bytes, rates in bytes per second.
 """
 
 from __future__ import annotations
@@ -40,12 +42,12 @@ __all__ = [
     "post",
     "post_compiled",
     "raise_volume",
-    "settle",
-    "settle_compiled",
     "store_policy",
+    "update_compiled",
+    "update_operation",
 ]
 
-#: A volume that turns out too small is taken to be this part of the true one.
+#: A volume that proves too small is taken to be this part of the true one.
 _DONE_PART: Final = 0.5
 
 
@@ -68,9 +70,9 @@ def finish(
 ) -> None:
     """End the operation of job `i`, which had moved `volume` bytes `at` its end.
 
-    `at` may lie in the past: the end of a phase is known after a gap. What has been
-    counted as lost since then is given back, down to what was lost at the post,
-    `least`.
+    `at` may lie in the past: the end of a phase is known only after a gap. The time
+    counted as lost since then is given back, but the lost time does not fall below
+    `least`, the time lost at the post.
     """
     state.clock[NOW] = at
     state.counter[LOGGED] = 0
@@ -93,10 +95,10 @@ def finish(
 
 
 @kernel
-def settle(
+def update_operation(
     program: Program, state: State, i: int, now: float, remaining: float, cap: float
 ) -> None:
-    """Let `remaining` and `cap` hold for the operation of job `i` from now on."""
+    """Set what remains of the operation of job `i`, and its cap, from now on."""
     rate = state.rate[i]
     state.lost_then[i] = loss(state, i, now)
     state.since[i] = now
@@ -108,9 +110,9 @@ def settle(
 
 @kernel
 def begin_decision(program: Program, state: State, now: float) -> int:
-    """Bring the active jobs up to now; return how many there are to serve.
+    """Update the active jobs to now; return their number if the policy must decide.
 
-    -1 if nothing has happened since the last decision, which then still holds.
+    Return -1 if nothing has happened: the last decision still holds.
     """
     state.clock[NOW] = now
     state.counter[GRANTED] = 0
@@ -137,10 +139,9 @@ def begin_decision(program: Program, state: State, now: float) -> int:
 
 @kernel
 def raise_volume(state: State, f: int, now: float) -> None:
-    """Take the operation of `f`, which should be complete, for half done.
+    """Double the volume of `f`, which should be complete, until something remains.
 
-    Its volume is doubled until something remains of it. That is no event: the policy
-    sees it at its next decision.
+    This is not an event: the policy sees the new volume at its next decision.
     """
     while state.completion[f] <= now:
         more = max(state.volume[f], 1.0) * (1.0 / _DONE_PART - 1.0)
@@ -151,17 +152,18 @@ def raise_volume(state: State, f: int, now: float) -> None:
 
 @kernel
 def end_decision(program: Program, state: State, wake: float) -> int:
-    """Hold the rates in `State.wanted`, if they are lawful; see `engine.grant`."""
+    """Grant the rates in `State.wanted` if they keep the contract; return a status."""
     state.wake[0] = wake
     status = grant(program, state, 0)
     set_due(program, state, 0)
     return status
 
 
-# --- The same, compiled -------------------------------------------------------------
+# --- The same kernels, called from Python, compiled -----------------------------------
 #
-# RATIONALE: Numba takes 0.4 ms to unpack a function that is given as an argument. So
-# the words of the policy's function pointer are stored once, and loaded at each call.
+# RATIONALE: Numba takes 0.4 ms to unpack a function that is passed as an argument.
+# Therefore the policy's function pointer is stored once, and loaded at each call.
+# For the same reason, columns are passed as arrays of addresses (`kernels.addresses`).
 
 _program = unpacker(Program)
 _state = unpacker(State)
@@ -194,16 +196,13 @@ _loaded: Any = cast(Any, intrinsic)(_load)
 
 @kernel
 def store_policy(words: Any, allocate: Allocate) -> None:
-    """Keep the function pointer of a policy in `words`."""
+    """Store the function pointer of a policy in `words`."""
     _stored(words, allocate)
 
 
 @kernel
 def ask_compiled(program: Any, state: Any, policy: Any) -> float:
-    """Let the policy that `store_policy` has kept fill `State.wanted`.
-
-    The arguments are words of `penstock.kernels.addresses`, as in all that follow.
-    """
+    """Let the policy that `store_policy` has stored fill `State.wanted`."""
     shown = _state(state)
     allocate = _loaded(policy)
     return allocate(view(_program(program), shown), shown.wanted)  # type: ignore[no-any-return]
@@ -226,11 +225,11 @@ def finish_compiled(
 
 
 @kernel
-def settle_compiled(
+def update_compiled(
     program: Any, state: Any, i: int, now: float, remaining: float, cap: float
 ) -> None:
-    """See `settle`."""
-    settle(_program(program), _state(state), i, now, remaining, cap)
+    """See `update_operation`."""
+    update_operation(_program(program), _state(state), i, now, remaining, cap)
 
 
 @kernel
@@ -247,7 +246,7 @@ def end_compiled(program: Any, state: Any, wake: float) -> int:
 
 @cache
 def compile_steps() -> None:
-    """Compile the kernels, or load them from the cache."""
+    """Compile the kernels above, or load them from the cache."""
     words, number, real = types.uint64[::1], types.int64, types.float64
     by_job = (words, words, number, real, real, real)
     signatures = (
@@ -255,7 +254,7 @@ def compile_steps() -> None:
         (ask_compiled, (words, words, words)),
         (post_compiled, by_job),
         (finish_compiled, by_job),
-        (settle_compiled, by_job),
+        (update_compiled, by_job),
         (begin_compiled, (words, words, real)),
         (end_compiled, (words, words, real)),
     )
