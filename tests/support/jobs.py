@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A job under live control: its page, its folder, and programs that run in it."""
+"""A job under live control for tests: its page, its folder and its programs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PROGRAMS = Path(__file__).parents[1] / "e2e" / "live"
 
 @dataclass
 class Job:
-    """A page, and a folder that it controls; ends with all that it started."""
+    """A page and a controlled folder; `close` kills the programs that it started."""
 
     root: Path
     page: Page
@@ -69,7 +69,7 @@ class Job:
         return self.page.counters(kind).moved_bytes
 
     def close(self) -> None:
-        """Kill what still runs."""
+        """Kill the programs that still run, and close the page."""
         for process in self.started:
             process.kill()
             process.wait(timeout=LIMIT_S)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Real programs, and what must be the same whether they are controlled or not.
+"""Real programs, run with and without control.
 
-One list for the tests and for the table of ``scripts/coverage_table.py``. Every program
-runs in a folder with two files, ``data`` (1 MiB) and ``text``; what it must not change
-under control is its exit status, its output, and what it leaves behind.
+The list serves the tests and the table of ``scripts/coverage_table.py``. Every program
+runs in a folder with two files, ``data`` (1 MiB) and ``text``. Control must not change
+its exit status, its output or the files that it leaves behind.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ LIMIT_S = 240.0
 
 Seen = Literal["all", "some", "none"]
 Circumstance = Literal["free", "control", "off", "vanished", "staged"]
-#: Grants in bytes per second; free: without page and library.
+#: Granted rates (bytes/s); "free" runs without page and library.
 _RATES: dict[str, float] = {
     "control": 50e6,
     "off": 0.0,
@@ -55,28 +55,28 @@ _RATES: dict[str, float] = {
 
 @dataclass(frozen=True)
 class Program:
-    """A program, how it does its I/O, and what control is expected to see of it."""
+    """A program, its kind of I/O, and how much of it control is expected to count."""
 
     name: str
     how: str
     command: tuple[str, ...]
-    """``python`` is this interpreter, ``$TOOLS`` where `prepare` puts things."""
+    """``python`` is this interpreter, ``$TOOLS`` the folder of `prepare`."""
     needs: tuple[str, ...] = ()
     """Programs in PATH; ``python:X`` is a module."""
     writes: Seen = "all"
-    """What is seen of the bytes that it leaves behind."""
+    """How much of the bytes that it leaves behind is counted."""
     reads: tuple[str, ...] = ()
-    """Inputs that it reads from end to end, once or more."""
+    """Inputs that it reads completely, at least once."""
     sees_reads: Seen = "all"
     prepare: str = ""
-    """A shell command that makes it, in ``$TOOLS``, without control."""
+    """Shell command that builds the program in ``$TOOLS``."""
     varies: tuple[str, ...] = ()
-    """Patterns of files that differ from run to run."""
+    """Patterns of files whose contents differ between runs."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a program did."""
+    """The result of a program."""
 
     status: int
     output: bytes
@@ -86,7 +86,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Observed:
-    """What a program did, and what the page counted of it (bytes)."""
+    """The result of a program, and the bytes that the page counted."""
 
     result: Result
     left: int
@@ -97,7 +97,7 @@ class Observed:
 
 
 def missing(program: Program) -> str:
-    """Return what is not installed of what a program needs; empty: nothing."""
+    """Return the needs of a program that are not installed; empty if none."""
     return ", ".join(need for need in program.needs if not _is_there(need))
 
 
@@ -109,9 +109,9 @@ def _is_there(need: str) -> bool:
 
 
 def seen(counted: int, moved: int) -> Seen:
-    """Say how much of what a program moved was counted.
+    """Return how much of the bytes that a program moved was counted.
 
-    Files have holes that nobody writes; hence a little less is all.
+    98 % are "all", because files may have holes that are not written.
     """
     if counted < 0.01 * moved:
         return "none"
@@ -127,13 +127,13 @@ def _fill(folder: Path) -> None:
 
 
 def input_bytes(program: Program, root: Path) -> int:
-    """Return the size of the inputs that a program reads from end to end."""
+    """Return the size of the inputs that a program reads completely."""
     folder = root / "controlled"
     return sum((folder / name).stat().st_size for name in program.reads)
 
 
 def prepare(program: Program, tools: Path) -> str:
-    """Make a program that must be made first; return why it cannot be, if so."""
+    """Build a program if necessary; return the error message if that fails."""
     if not program.prepare:
         return ""
     done = subprocess.run(
@@ -149,10 +149,10 @@ def prepare(program: Program, tools: Path) -> str:
 
 
 def observe(program: Program, root: Path, circumstance: Circumstance) -> Observed:
-    """Run a program in ``root/controlled``, and see what it did.
+    """Run a program in ``root/controlled``; return its result and the counters.
 
-    ``vanished``: while the program is held up, the page disappears and is served no
-    more, as when agent and controller are killed; its lease ends soon after.
+    ``vanished``: while the program is held up, the page is removed and its lease ends,
+    as if the agent was killed.
     """
     folder, path = root / "controlled", root / "page"
     _fill(folder)
@@ -169,7 +169,7 @@ def observe(program: Program, root: Path, circumstance: Circumstance) -> Observe
         )
         process = _start(program, folder, root, environment)
         if circumstance == "vanished":
-            _wait_until_it_moves(page, process)
+            _wait_for_first_call(page, process)
             path.unlink()
         output, errors = process.communicate(timeout=LIMIT_S)
         return Observed(
@@ -181,8 +181,8 @@ def observe(program: Program, root: Path, circumstance: Circumstance) -> Observe
         )
 
 
-def _wait_until_it_moves(page: Page, process: subprocess.Popen[bytes]) -> None:
-    """Return when a call was counted; a program that is not seen has ended by then."""
+def _wait_for_first_call(page: Page, process: subprocess.Popen[bytes]) -> None:
+    """Wait until a call is counted, or until the program ends."""
     while process.poll() is None and page.posts == 0:
         time.sleep(0.002)
         page.renew(0.5)
@@ -343,7 +343,7 @@ def _fio(engine: str, how: str, writes: Seen, *more: str) -> Program:
         *("--name=a", "--filename=out", "--rw=write", "--bs=64k", "--size=1m"),
         *("--buffer_pattern=0x1234", "--output=/dev/null", "--thread", *more),
     )
-    # The file is there, empty: else fio writes it once in the ordinary way for mmap.
+    # Create the file first: for mmap, fio would otherwise fill it with plain writes.
     command = f"truncate -s 1m out; exec fio --ioengine={engine} {' '.join(options)}"
     return Program(f"fio {engine}", how, ("sh", "-c", command), ("fio",), writes)
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * bbio FOLDER: the interface of papers/4; prints how often a drain was announced, and
- * the size of the file.
+ * bbio FOLDER: use the calls of bbio.h (burst-buffer coordination, section IV-B); print
+ * how often a drain was announced, and the size of the file.
  */
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * calls NAME: make the calls of one scene in the working directory, and print what
- * each answered. The tests run every scene with and without the preload library and
- * compare what is printed, what is left in the files, and what the page has counted.
+ * calls SCENE: make the calls of one scene in the working directory, and print the
+ * result of each call. The tests run every scene with and without the preload library
+ * and compare the printed results, the files left behind, and the counters of the page.
  */
 #define _GNU_SOURCE
 #include <aio.h>
@@ -49,7 +49,7 @@ int __wprintf_chk(int, const wchar_t *, ...);
 
 static char data[1 << 20];
 
-/* Answers go to descriptor 2 by hand: stdio is what some scenes test. */
+/* Print results to descriptor 2 with write(): some scenes test stdio itself. */
 static long say(const char *what, long answer)
 {
     char line[128];
@@ -69,7 +69,7 @@ static int make(const char *name)
     return fd;
 }
 
-/* --- Data: each of these writes and reads what the table in the test says ------------ */
+/* --- Data: the table VOLUMES in test_shim_calls.py has the bytes of each scene ------- */
 
 static struct iovec parts[2] = {{data, 1000}, {data + 5000, 24}};
 
@@ -320,8 +320,7 @@ static void scene_stdio_characters(void)
     SAY(fclose(file));
 }
 
-/* What is printed to a descriptor comes after what was written to it, and before the
- * rest. */
+/* dprintf writes between the writes before and after it. */
 static void scene_print_to(void)
 {
     int fd = make("a");
@@ -334,7 +333,7 @@ static void scene_print_to(void)
     SAY(dprintf(99, "none"));
 }
 
-/* The same for the stream of a descriptor that is not the stream's own. */
+/* A stream whose descriptor was replaced by dup2 writes to the new file. */
 static void scene_stdio_under(void)
 {
     int fd = make("a");
@@ -377,7 +376,7 @@ static void scene_reopened(void)
     SAY(open("a", O_RDONLY));
 }
 
-/* Wide characters: as the locale has them, or as much alike as it has. */
+/* Wide characters are converted to the locale, with transliteration. */
 static void put_wide(const char *name, const char *locale)
 {
     SAY(setlocale(LC_ALL, locale) != NULL);
@@ -441,7 +440,7 @@ static void scene_duplicates(void)
     SAY(write(fd, data, 1));
 }
 
-/* A number that was a controlled file becomes a pipe: never charged. */
+/* A descriptor of a controlled file becomes a pipe: the pipe is never charged. */
 static void reuse(int fd, const char *how)
 {
     int line[2];
@@ -552,7 +551,8 @@ static void scene_fork(void)
     SAY(write(fd, data, 1));
 }
 
-/* A child of vfork shares the table: what it does must not change the parent's view. */
+/* A child of vfork shares the descriptor table of the library with its parent, and must
+ * not spoil it. */
 static void scene_vfork(void)
 {
     int status, line[2], fd = make("a");
@@ -570,7 +570,7 @@ static void scene_vfork(void)
     SAY(write(fd, data, 100));
 }
 
-/* --- Others that look at a file, or at what is said of it ------------------------------ */
+/* --- Files used by other processes, and attributes of files --------------------------- */
 
 static long send_descriptor(int line, int fd, int many)
 {
@@ -603,7 +603,7 @@ static int receive_descriptor(int line)
     return fd;
 }
 
-/* Look at the file, let the sender write, and look again; then write behind it. */
+/* Read the file, let the sender write, and read again; then write. */
 static void look_twice(int line)
 {
     char word[16] = {0};
@@ -617,7 +617,8 @@ static void look_twice(int line)
     write(line, "2", 1);
 }
 
-/* A descriptor that another process has is not staged, were it written to or not. */
+/* A descriptor that was passed to another process is not staged any more, whether it was
+ * written to before or not. */
 static void scene_passed(void)
 {
     for (int i = 0; i < 4; i++) {
@@ -644,7 +645,7 @@ static void scene_passed(void)
     SAY(sendmsg(0, (struct msghdr *)8, 0) < 0);
 }
 
-/* Without the right to keep them, writing takes special bits away. */
+/* Without CAP_FSETID, a write removes the set-user-id bit and capabilities of a file. */
 static void drop_rights(void)
 {
     struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
@@ -672,7 +673,7 @@ static void show_rights(const char *name, int fd)
     SAY(getxattr(name, "security.capability", value, sizeof value));
 }
 
-/* What is said of the file as it is now outlives the writes that came before. */
+/* Attributes set after a write stay, even if the write is drained later. */
 static void scene_rights(void)
 {
     const unsigned capability[5] = {0x02000001, 1u << CAP_NET_RAW, 0, 0, 0};
@@ -717,7 +718,7 @@ static void scene_unshared(void)
     SAY(write(make("b"), data, 10));
 }
 
-/* Where neither /proc nor the journals are. */
+/* After chroot, neither /proc nor the journals can be reached. */
 static void scene_elsewhere(void)
 {
     int fd = make("a");
@@ -738,7 +739,7 @@ static void scene_elsewhere(void)
     SAY(close(more));
 }
 
-/* --- Bad arguments: what the kernel says, unchanged ----------------------------------- */
+/* --- Bad arguments: the errors of the kernel, unchanged ------------------------------- */
 
 static void scene_errors(void)
 {
@@ -786,7 +787,7 @@ static void scene_errno(void)
     say("errno", errno);
 }
 
-/* --- Waiting: the test pauses the job or owes it time -------------------------------- */
+/* --- Waiting: the test pauses the job -------------------------------------------------- */
 
 static int late_fd;
 
@@ -796,7 +797,7 @@ static void write_in_handler(int number)
     write(late_fd, data, 10);
 }
 
-/* A handler interrupts a wait and writes itself: it must come back. */
+/* A signal handler interrupts a wait and writes: its write must not wait. */
 static void scene_handler(void)
 {
     int fd = make("a");
@@ -813,7 +814,7 @@ static void jump(int number)
     siglongjmp(back, 1);
 }
 
-/* A handler leaves a wait for good; a later call waits again. */
+/* A signal handler leaves a wait by longjmp; a later call waits again. */
 static void scene_longjmp(void)
 {
     struct itimerval once = {{0, 0}, {0, 50000}};

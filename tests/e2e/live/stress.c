@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * stress: threads that write, read, duplicate, close and cross one another's
- * descriptors and streams in the working directory, for the sanitizers.
+ * stress: threads write, read, duplicate and close their own and each other's
+ * descriptors and streams in the working directory. For the thread sanitizer.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -27,7 +27,7 @@ static void write_and_read(int mine)
     pread(mine, data, sizeof data, 0);
 }
 
-/* Numbers move from one thread to another while both use them. */
+/* A descriptor is closed and opened by one thread while another one uses it. */
 static void storm(int mine)
 {
     int copy = dup(mine);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Faults on purpose: programs go on and say nothing, the daemon mends itself.
+"""Injected faults: programs continue silently, the daemon recovers.
 
-More of them are in the files ``test_serve*.py``.
+More such tests are in ``test_serve*.py``.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ SLOW, MANY_BLOCKS = "20 kB/s", 400
 
 
 def jobs(daemon: Daemon) -> dict[str, JobStatus]:
-    """Return how jobs stand, by name."""
+    """Return the status of the jobs, by name."""
     with Client(daemon.home / "agent.sock") as client:
         return {line.job_name: line for line in client.ask(GetStatus()).jobs}
 
@@ -91,9 +91,9 @@ def test_killed_and_restarted_again_and_again_under_load(tmp_path: Path) -> None
         assert "Traceback" not in daemon.log
 
 
-def test_a_socket_that_is_removed_is_made_again(shared: Daemon) -> None:
+def test_a_removed_socket_is_created_again(shared: Daemon) -> None:
     (shared.home / "agent.sock").unlink()
-    # Nobody waits for it.
+    # A program that starts now does not wait for the socket.
     process = shared.run("echo", "done", job="meanwhile")
     assert process.communicate(timeout=120) == ("done\n", "")
     until((shared.home / "agent.sock").exists)
@@ -103,7 +103,7 @@ def test_a_socket_that_is_removed_is_made_again(shared: Daemon) -> None:
 
 @contextmanager
 def full_disk(folder: Path) -> Iterator[Path]:
-    """Give a disk on which nothing has room."""
+    """Mount a full disk."""
     folder.mkdir()
     size = ["mount", "-t", "tmpfs", "-o", "size=64k,mode=755", "none", str(folder)]
     subprocess.run(size, check=True)
@@ -128,7 +128,7 @@ def test_a_full_disk_for_state_and_pages(tmp_path: Path) -> None:
         assert complaint.startswith("penstock: without control: ")
         assert complaint.count("\n") == 1
         assert daemon.log.count("control goes on") == 1
-        # As soon as there is room again, there is control again.
+        # As soon as there is space again, jobs are controlled again.
         (disk / "filler").unlink()
         daemon.write("controlled")
         until(lambda: "controlled" in jobs(daemon))
@@ -174,7 +174,7 @@ def _send_garbage(address: Path) -> int:
 
 
 def test_fuzzed_messages(shared: Daemon) -> None:
-    # In a process of its own: what it has entered ends with it.
+    # In a separate process: the jobs that it attaches to end with it.
     as_user(os.geteuid(), lambda: _send_garbage(shared.home / "agent.sock"))
     for page in (shared.home / "pages").glob("*.page"):
         page.unlink()
@@ -188,7 +188,7 @@ def test_fuzzed_messages(shared: Daemon) -> None:
 
 @pytest.fixture
 def victim(shared: Daemon) -> Iterator[Daemon]:
-    """Return a daemon under which root has a job that moves."""
+    """Return a daemon with a job of root that writes."""
     shared.ctl("on")
     process = shared.write("victim")
     until(lambda: "victim" in jobs(shared) and jobs(shared)["victim"].active)
@@ -205,7 +205,7 @@ def victim(shared: Daemon) -> Iterator[Daemon]:
 
 
 @NEEDS_ROOT
-def test_a_user_who_truncates_its_page_harms_nobody(victim: Daemon) -> None:
+def test_a_user_who_truncates_a_page_harms_no_other_job(victim: Daemon) -> None:
     address = victim.home / "agent.sock"
 
     def attack() -> list[str]:
@@ -213,7 +213,7 @@ def test_a_user_who_truncates_its_page_harms_nobody(victim: Daemon) -> None:
             page = client.ask(AttachProcess("attacker")).page
             os.truncate(page, 0)
             until(lambda: client.ask(GetStatus()).jobs == [])
-            # Again, while the agent looks: with another page of the same name.
+            # Again, while the agent reads it: another page of the same name.
             page = client.ask(AttachProcess("attacker")).page
             file = os.open(page, os.O_RDWR)
             for size in (4096, 0, 100, 4096) * 50:
@@ -230,7 +230,7 @@ def test_a_user_who_truncates_its_page_harms_nobody(victim: Daemon) -> None:
 
 
 @NEEDS_ROOT
-def test_a_user_cannot_be_taken_for_another_one(victim: Daemon) -> None:
+def test_a_user_cannot_act_as_another_user(victim: Daemon) -> None:
     address = victim.home / "agent.sock"
     (roots,) = (victim.home / "pages").glob("*.page")
 
@@ -264,18 +264,18 @@ def test_a_user_cannot_be_taken_for_another_one(victim: Daemon) -> None:
     assert [words.split(" (")[0] for words in said] == [
         "only root may register a job",
         "only root may register a job",
-        "only root and whoever runs the controller may change it",
-        "only root and whoever runs the controller may change it",
+        "only root and the user who runs the controller may change it",
+        "only root and the user who runs the controller may change it",
         "there is no job 'victim'",
         "there is no job 'victim'",
         "sees ['0:victim']",
     ]
-    # Root still says whom it means, though somebody else took the name.
+    # Root can still name its job by the key, though another user took the name.
     assert victim.ctl("limit", "0:victim", "none") == "victim has no limit\n"
 
 
 @NEEDS_ROOT
-def test_a_user_cannot_keep_others_from_the_agent(victim: Daemon) -> None:
+def test_a_user_with_many_connections_does_not_block_others(victim: Daemon) -> None:
     address = victim.home / "agent.sock"
     reading, writing = os.pipe()
     waiting, going = os.pipe()
@@ -308,7 +308,7 @@ def test_a_user_cannot_keep_others_from_the_agent(victim: Daemon) -> None:
 
 
 @NEEDS_ROOT
-def test_a_daemon_that_comes_too_late_changes_nothing(victim: Daemon) -> None:
+def test_a_second_daemon_ends_without_changes(victim: Daemon) -> None:
     before = victim.home.stat().st_mode
     late = subprocess.run(
         [sys.executable, "-m", "penstock", "serve", f"--folder={victim.home}"],
@@ -323,7 +323,7 @@ def test_a_daemon_that_comes_too_late_changes_nothing(victim: Daemon) -> None:
 
 
 @NEEDS_ROOT
-def test_tight_modes_for_all_users(victim: Daemon) -> None:
+def test_file_modes_when_all_users_are_served(victim: Daemon) -> None:
     expected = {"": 0o711, "pages": 0o711, "agent.sock": 0o666, "lock": 0o600}
     expected["history.sqlite"] = 0o600
     for name, mode in expected.items():

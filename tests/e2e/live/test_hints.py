@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What programs say of their I/O phases reaches the page, from C, C++ and Python."""
+"""Phases announced by programs in C, C++ and Python reach the page."""
 
 from __future__ import annotations
 
@@ -55,16 +55,16 @@ def test_a_program_with_hints_runs_without_the_library(job: Job, program: Path) 
     assert job.page.announced.begun == 0
 
 
-def test_the_page_adds_up_what_a_program_says(job: Job, program: Path) -> None:
+def test_the_page_adds_up_announced_phases(job: Job, program: Path) -> None:
     assert job.run(program).returncode == 0
-    said = job.page.announced
-    assert (said.volume_bytes, said.begun, said.ended) == (3007, 4, 3)
-    assert said.last_s > 0.0
-    # A beginning is a post, an end is none.
+    announced = job.page.announced
+    assert (announced.volume_bytes, announced.begun, announced.ended) == (3007, 4, 3)
+    assert announced.last_s > 0.0
+    # The begin of a phase is a post, its end is not.
     assert job.page.posts == 4
 
 
-def test_nothing_is_said_when_control_is_off(job: Job, program: Path) -> None:
+def test_nothing_is_announced_when_control_is_off(job: Job, program: Path) -> None:
     job.page.mode = Mode.OFF
     assert job.run(program).returncode == 0
     assert job.page.announced.begun == job.page.posts == 0
@@ -75,8 +75,8 @@ def test_a_phase_in_python_begins_and_ends(job: Job, python: str, failure: str) 
     script = f"import penstock\nwith penstock.phase(volume='2 kB'):\n    {failure}"
     done = job.run(python, "-c", script)
     assert (done.returncode, done.stderr) == (0 if failure == "pass" else 3, b"")
-    said = job.page.announced
-    assert (said.volume_bytes, said.begun, said.ended) == (2000, 1, 1)
+    announced = job.page.announced
+    assert (announced.volume_bytes, announced.begun, announced.ended) == (2000, 1, 1)
 
 
 def test_the_shares_of_many_processes_are_added_up(job: Job, python: str) -> None:
@@ -87,11 +87,11 @@ def test_the_shares_of_many_processes_are_added_up(job: Job, python: str) -> Non
         "if all(children): [os.wait() for _ in children]"
     )
     assert job.run(python, "-c", script).returncode == 0
-    said = job.page.announced
-    assert (said.volume_bytes, said.begun, said.ended) == (80, 8, 8)
+    announced = job.page.announced
+    assert (announced.volume_bytes, announced.begun, announced.ended) == (80, 8, 8)
 
 
-def test_a_hint_wakes_the_agent(job: Job, python: str) -> None:
+def test_an_announced_phase_wakes_the_agent(job: Job, python: str) -> None:
     woken: list[int] = []
     thread = threading.Thread(
         target=lambda: woken.append(job.page.wait_for_post(0, 100.0))

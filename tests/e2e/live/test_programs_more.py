@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Programs of all kinds: nothing changes for them, and what is seen is known."""
+"""Real programs: the same results with and without control, and expected counts."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Every wrapped call: the same answer, the same bytes, and counted exactly."""
+"""Every wrapped call: same results and files as without control, exact counts."""
 
 from __future__ import annotations
 
@@ -93,12 +93,12 @@ def test_outside_of_the_prefixes_nothing_is_counted(job: Job, calls: Path) -> No
         assert job.page.counters(kind).ended_calls == 0
 
 
-def test_calls_on_names_are_counted(job: Job, calls: Path) -> None:
+def test_calls_on_paths_are_counted(job: Job, calls: Path) -> None:
     job.run(calls, "metadata")
     assert job.page.counters(IoClass.META).ended_calls == 7
 
 
-def test_a_link_out_of_the_prefix_leads_out_and_one_into_it_leads_in(
+def test_symbolic_links_are_resolved_before_a_file_is_controlled(
     job: Job, python: str
 ) -> None:
     (job.root / "inside").symlink_to(job.folder)
@@ -138,14 +138,14 @@ def test_only_regular_files_are_controlled(job: Job, python: str) -> None:
     assert job.page.counters(IoClass.READ).ended_calls == 0
 
 
-def test_what_a_program_inherits_is_controlled(job: Job) -> None:
+def test_inherited_descriptors_are_controlled(job: Job) -> None:
     job.run("sh", "-c", "echo hello > a; cat < a >> b; { echo x; } 3>&1 >> b")
     assert (job.folder / "b").read_bytes() == b"hello\nx\n"
     assert job.volume(IoClass.WRITE) == 6 + 6 + 2
     assert job.volume(IoClass.READ) == 6
 
 
-def test_io_that_cannot_be_seen_is_reported(job: Job, python: str) -> None:
+def test_a_set_up_of_io_uring_is_counted(job: Job, python: str) -> None:
     code = (
         "import ctypes; libc = ctypes.CDLL(None);"
         "libc.syscall(ctypes.c_long(425), 0, None)"  # io_uring_setup, all machines

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Real programs: the same bytes, output and status, whatever the page is like."""
+"""Real programs have the same results whatever state the page is in."""
 
 from __future__ import annotations
 
@@ -192,8 +192,8 @@ def test_what_a_program_writes_is_counted(job: Job, python: str, name: str) -> N
     assert job.page.attached_processes >= 1
 
 
-def test_a_daemon_that_dies_half_way_stops_nobody(job: Job) -> None:
-    """The page is served no more, and disappears, while a program waits."""
+def test_a_program_continues_when_the_daemon_dies(job: Job) -> None:
+    """The page is removed and its lease ends while a program waits."""
     job.page.grant(100.0)
     job.page.renew(1.0)
     _fill(job.folder)
@@ -241,11 +241,11 @@ def _folder(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "spoil",
+    "damage",
     [_garbage, _short, _empty, _long, _other_version, _fifo, _link, _folder],
 )
-def test_a_page_that_is_none_is_ignored(
-    tmp_path: Path, spoil: Callable[[Path], None]
+def test_a_damaged_page_is_ignored(
+    tmp_path: Path, damage: Callable[[Path], None]
 ) -> None:
     page = Page.create(tmp_path / "page")
     page.renew(60.0)
@@ -254,15 +254,15 @@ def test_a_page_that_is_none_is_ignored(
     (tmp_path / "controlled").mkdir()
     job = Job(tmp_path, page)
     environment = job.environment
-    spoil(page.path)
-    target = page.path.with_name("elsewhere") if spoil is _link else page.path
+    damage(page.path)
+    target = page.path.with_name("elsewhere") if damage is _link else page.path
     before = target.read_bytes() if target.is_file() else None
     done = job.run("sh", "-c", "echo hello > a; cat a", environment=environment)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"hello\n", b"")
     assert before is None or target.read_bytes() == before
 
 
-def test_a_torn_grant_limits_nobody(job: Job) -> None:
+def test_a_torn_grant_is_no_limit(job: Job) -> None:
     job.page.grant(0.0)
     with job.page.path.open("r+b") as page:
         for number in range(2):
@@ -286,7 +286,7 @@ __attribute__((constructor)) static void early(void)
 """
 
 
-def test_a_library_that_starts_before_ours_passes(job: Job, tmp_path: Path) -> None:
+def test_io_before_our_library_has_started_passes(job: Job, tmp_path: Path) -> None:
     if shutil.which("gcc") is None:
         pytest.skip("needs gcc")
     (tmp_path / "early.c").write_text(_EARLY)
@@ -300,7 +300,7 @@ def test_a_library_that_starts_before_ours_passes(job: Job, tmp_path: Path) -> N
     assert (job.folder / "early").read_bytes() == b"hello"
 
 
-def test_hundreds_of_short_programs_leave_the_page_in_order(job: Job) -> None:
+def test_hundreds_of_short_programs_leave_consistent_counters(job: Job) -> None:
     job.page.grant(1e9)
     script = "for i in $(seq 200); do /bin/echo $i > f; done; cat f"
     assert job.run("sh", "-c", script).stdout == b"200\n"

@@ -15,7 +15,7 @@ from penstock.native.build import STRICT, build_shim
 from support.jobs import PROGRAMS, Job, compiled
 from support.stages import Stage
 
-#: Scenes that give up the process, or wait for what no test grants here.
+#: Scenes that end the process, or wait for a grant that no test here gives.
 _LEFT_OUT = {"seccomp", "handler", "longjmp", "cancel"}
 
 
@@ -23,21 +23,21 @@ def _runtime(name: str) -> str:
     """Return the library of a sanitizer; skip where the compiler has none."""
     if shutil.which("gcc") is None:
         pytest.skip("needs gcc")
-    found = subprocess.run(
+    path = subprocess.run(
         ["gcc", f"-print-file-name=lib{name}.so"],
         capture_output=True,
         text=True,
         check=True,
         timeout=120,
     ).stdout.strip()
-    if not Path(found).is_absolute():
+    if not Path(path).is_absolute():
         pytest.skip(f"needs gcc's lib{name}")
-    return found
+    return path
 
 
 @pytest.fixture(scope="module")
 def address_checked(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
-    """Return what to preload: the library, checked, behind its runtimes."""
+    """Return the libraries to preload: the runtimes and the instrumented library."""
     runtimes = (_runtime("asan"), _runtime("ubsan"))
     target = tmp_path_factory.mktemp("asan") / "shim.so"
     checks = "-fsanitize=address,undefined", "-fno-sanitize-recover=all"
@@ -53,7 +53,7 @@ def _scenes() -> list[str]:
 
 
 @pytest.mark.parametrize("scene", _scenes())
-def test_no_wrapper_touches_what_it_may_not(
+def test_no_wrapper_has_an_invalid_access(
     job: Job, calls: Path, address_checked: tuple[str, ...], scene: str
 ) -> None:
     expected = job.run(calls, scene, environment={}).stderr
@@ -69,7 +69,7 @@ def test_no_wrapper_touches_what_it_may_not(
 
 
 @pytest.mark.parametrize("scene", _scenes())
-def test_no_staged_call_touches_what_it_may_not(
+def test_no_staged_call_has_an_invalid_access(
     stage: Stage, calls: Path, address_checked: tuple[str, ...], scene: str
 ) -> None:
     expected = stage.run(calls, scene, environment={}).stderr
@@ -92,7 +92,7 @@ def test_staging_threads_do_not_race(
     stress = compiled(folder / "threads", "threads.c", ("-fsanitize=thread",))
     environment = stage.environment(256 << 10) | {
         "LD_PRELOAD": str(folder / "shim.so"),
-        # To name functions it would start a program, in the middle of a report.
+        # For symbols it would start a program in the middle of a report.
         "TSAN_OPTIONS": "halt_on_error=1:symbolize=0",
     }
     done = stage.run("setarch", "-R", stress, environment=environment)
@@ -114,7 +114,7 @@ def test_threads_do_not_race(
         "LD_PRELOAD": str(folder / "shim.so"),
         "TSAN_OPTIONS": "halt_on_error=1",
     }
-    # Older runtimes know few places where the kernel may put a program.
+    # Without address randomisation, which older runtimes cannot handle.
     done = job.run("setarch", "-R", stress, environment=environment)
     if b"unexpected memory mapping" in done.stderr:
         pytest.skip("the thread sanitizer does not run on this kernel")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Very many processes: nothing leaks, and a job has its rate and no more."""
+"""Very many processes: nothing leaks, and a job gets exactly its rate."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MB = 10**6
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """Return a daemon whose grants hold however busy the machine is."""
+    """Return a daemon whose leases do not end on a busy machine."""
     folder = tmp_path_factory.mktemp("stress")
     with closing(Daemon(folder, bandwidth="4 MB/s", lease="60 s")) as made:
         made.start()
@@ -37,7 +37,7 @@ def jobs(daemon: Daemon) -> list[str]:
 
 
 class Footprint:
-    """What a daemon holds: descriptors, threads, memory and files."""
+    """The resources of a daemon: descriptors, threads, memory and files."""
 
     def __init__(self, daemon: Daemon) -> None:
         assert daemon.process is not None
@@ -50,13 +50,13 @@ class Footprint:
 
 
 def assert_no_leak(daemon: Daemon, before: Footprint) -> None:
-    """Wait until a daemon holds about what it held before."""
+    """Wait until a daemon has about as many resources as before."""
 
     def same() -> bool:
         now = vars(Footprint(daemon))
         return all(now[name] <= value for name, value in vars(before).items())
 
-    # A few are made when they are first needed, and stay.
+    # A few are created at their first use, and stay.
     before.descriptors += 5
     before.threads += 3
     before.memory_bytes += 20 * MB
@@ -75,8 +75,8 @@ def test_three_thousand_short_writers(daemon: Daemon) -> None:
     assert_no_leak(daemon, before)
 
 
-def _enter_and_end(address: Path) -> None:
-    """Enter a job from a process that ends at once."""
+def _attach_and_end(address: Path) -> None:
+    """Attach a process that ends at once to a job."""
     child = os.fork()
     if child == 0:
         try:
@@ -87,10 +87,10 @@ def _enter_and_end(address: Path) -> None:
     os.waitpid(child, 0)
 
 
-def test_hundreds_of_processes_enter_and_end(daemon: Daemon) -> None:
+def test_hundreds_of_processes_attach_and_end(daemon: Daemon) -> None:
     before = Footprint(daemon)
     for _ in range(200):
-        _enter_and_end(daemon.home / "agent.sock")
+        _attach_and_end(daemon.home / "agent.sock")
     until(lambda: jobs(daemon) == [])
     assert_no_leak(daemon, before)
 

@@ -157,3 +157,21 @@ def test_a_cache_that_is_no_folder_gives_one_message(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     with pytest.raises(InputError, match="set XDG_CACHE_HOME"):
         shim_path()
+
+
+# --- Names in the sources ---------------------------------------------------------
+
+
+def test_functions_shared_by_the_shim_carry_the_prefix_of_their_module() -> None:
+    """The prefix says in which file a function is."""
+    header = (SOURCES / "shim/shim.h").read_text()
+    code = re.sub(r"/\*.*?\*/", "", header, flags=re.DOTALL)
+    declared = set(
+        re.findall(r"^[a-z][\w *]*?\*?(\w+)\([^;{]*\)(?:;|\n\{)", code, re.M)
+    )
+    modules = {path.stem for path in SOURCES.glob("*/*.c")}
+    prefixes = {name.partition("_")[0] for name in modules} | {"wrap", "stdio"}
+    assert len(declared) > 50
+    assert {
+        name for name in declared if name.partition("_")[0] not in prefixes
+    } == set()

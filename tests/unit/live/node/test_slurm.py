@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The scripts for Slurm without Slurm: what they say, and that they never fail."""
+"""The scripts for Slurm, run without Slurm: their output, and that they never fail."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ JOB = {
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """Return the folder of an agent, with a name that shells do not like."""
+    """Return the folder of an agent, whose name needs quoting in a shell."""
     folder = tmp_path / "the agent's" / "n1"
     folder.mkdir(parents=True)
     return folder
@@ -47,7 +47,7 @@ def home(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def scripts(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a folder of scripts; the library is not a real one."""
+    """Return a folder with the scripts and a file in place of the library."""
     (tmp_path / "library").write_bytes(b"library")
     monkeypatch.setattr(slurm, "shim_path", lambda: tmp_path / "library")
     make_scripts(tmp_path / "site scripts", home.parent / "%n")
@@ -68,8 +68,8 @@ def run(script: Path, **environment: str) -> subprocess.CompletedProcess[str]:
 
 @contextmanager
 def agent(home: Path, reply: Message) -> Iterator[list[object]]:
-    """Answer one question as an agent would."""
-    heard: list[object] = []
+    """Answer one message as an agent would; yield the messages received."""
+    received: list[object] = []
     with closing(socket.socket(socket.AF_UNIX)) as listener:
         listener.bind(str(home / "agent.sock"))
         listener.listen()
@@ -78,33 +78,35 @@ def agent(home: Path, reply: Message) -> Iterator[list[object]]:
             connection, _ = listener.accept()
             with connection:
                 size = int.from_bytes(connection.recv(4), "big")
-                heard.append(FROM_PROGRAM(connection.recv(size)))
+                received.append(FROM_PROGRAM(connection.recv(size)))
                 connection.sendall(frame(reply))
 
         thread = threading.Thread(target=answer)
         thread.start()
-        yield heard
+        yield received
         thread.join(20.0)
 
 
-def test_what_is_made(scripts: Path) -> None:
+def test_all_scripts_and_the_library_are_written(scripts: Path) -> None:
     assert {path.name for path in scripts.iterdir()} == {*SCRIPTS, "libpenstock.so"}
     for path in scripts.iterdir():
         assert path.stat().st_mode & 0o777 == 0o755
 
 
-def test_a_folder_of_others_is_refused(tmp_path: Path) -> None:
+def test_a_folder_that_others_can_write_to_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
     with pytest.raises(InputError, match="other users can write to this folder"):
         make_scripts(tmp_path, tmp_path)
 
 
-def test_a_job_is_registered_and_its_tasks_are_told(scripts: Path, home: Path) -> None:
+def test_a_job_is_registered_and_its_tasks_get_the_variables(
+    scripts: Path, home: Path
+) -> None:
     with agent(
         home, PageAssigned(str(home / "a b.page"), ["/scratch", "/lab"])
-    ) as heard:
+    ) as received:
         register(home, JOB)
-    assert heard == [RegisterJob("17", 1001, 100, "physics", 4, "/home/user")]
+    assert received == [RegisterJob("17", 1001, 100, "physics", 4, "/home/user")]
     note = home / "slurm" / "17"
     assert note.stat().st_mode & 0o777 == 0o644
     assert note.parent.stat().st_mode & 0o777 == 0o711
@@ -127,7 +129,7 @@ def test_a_job_is_registered_and_its_tasks_are_told(scripts: Path, home: Path) -
 
 @pytest.mark.parametrize("script", SCRIPTS)
 @pytest.mark.parametrize("lost", ["job", "agent", "folder"])
-def test_no_script_ever_fails_or_speaks(
+def test_no_script_fails_or_prints(
     scripts: Path, home: Path, script: str, lost: str
 ) -> None:
     environment = {"SLURM_JOB_ID": "../17" if lost == "job" else "17"}
@@ -141,7 +143,7 @@ def test_no_script_ever_fails_or_speaks(
         assert log.count("\n") == 1
 
 
-def test_without_the_library_tasks_are_told_nothing(scripts: Path, home: Path) -> None:
+def test_without_the_library_tasks_get_no_variables(scripts: Path, home: Path) -> None:
     (home / "slurm").mkdir()
     (home / "slurm" / "17").write_text("/page\n/\n")
     assert run(scripts / "task-prolog").stdout
@@ -152,7 +154,9 @@ def test_without_the_library_tasks_are_told_nothing(scripts: Path, home: Path) -
 
 @pytest.mark.parametrize("name", ["SLURM_JOB_ID", "SLURM_JOB_UID", "SLURM_JOB_GID"])
 @pytest.mark.parametrize("value", ["", "x", "-1", "1/2", "²"])
-def test_what_slurmd_does_not_say(home: Path, name: str, value: str) -> None:
+def test_invalid_variables_of_slurmd_are_refused(
+    home: Path, name: str, value: str
+) -> None:
     with pytest.raises(InputError, match=f"{name} is '{value}', not a number"):
         register(home, {**JOB, name: value})
 
@@ -169,7 +173,7 @@ def test_an_agent_that_gives_no_page(
     assert not (home / "slurm").exists()
 
 
-def test_an_agent_that_hangs_is_not_waited_for(
+def test_an_agent_that_does_not_answer_is_not_waited_for(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(slurm, "ANSWER_S", 0.05)
