@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -27,7 +28,7 @@ phases = st.lists(st.tuples(st.integers(0, 6), st.integers(1, 6)), min_size=1)
 crowds = st.lists(st.tuples(st.integers(1, 3), phases), min_size=1, max_size=4)
 
 
-def _instance(*crowd: tuple[int, list[tuple[float, float]]]) -> Instance:
+def _instance(*crowd: tuple[int, Sequence[tuple[float, float]]]) -> Instance:
     """Return applications of some nodes that repeat (work, I/O) over a window of 10."""
     applications = tuple(
         Application.from_phases(

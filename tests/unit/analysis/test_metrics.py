@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import astuple
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,18 +16,25 @@ from penstock.sim import Run, simulate
 from unit.samples import app, make, pair, steady_three
 
 
-def _run(work, volume, lost=(0.0, 0.0), nodes=(1, 3)) -> Run:
+def _run(
+    work: Sequence[float],
+    volume: Sequence[float],
+    lost: Sequence[float] = (0.0, 0.0),
+    nodes: tuple[int, int] = (1, 3),
+) -> Run:
     """Return a run of 10 s with caps 2 and 4 of a storage of 4 B/s."""
     instance = make(
         *(app(n, ("work", 99.0), nodes=k) for n, k in zip("ab", nodes, strict=True)),
         bandwidth=4.0,
         node_bandwidth=2.0,
     )
-    columns = {"work": work, "volume": volume, "lost": lost, "ended": (10.0, 10.0)}
     return Run(
         instance=instance,
         policy="fcfs",
-        **{name: np.array(values, dtype=float) for name, values in columns.items()},
+        work=np.array(work),
+        volume=np.array(volume),
+        lost=np.array(lost),
+        ended=np.array([10.0, 10.0]),
         operations=np.zeros(2, dtype=np.int64),
         occupied=np.zeros(1),
         events=0,
@@ -93,7 +102,9 @@ NEVER_DELAYED = {
 
 
 @pytest.mark.parametrize("other", NEVER_DELAYED.values(), ids=NEVER_DELAYED)
-def test_who_is_there_for_a_part_of_the_window_is_not_delayed_by_that(other) -> None:
+def test_who_is_there_for_a_part_of_the_window_is_not_delayed_by_that(
+    other: Any,
+) -> None:
     steady = app("a", ("work", 50.0))
     instance = make(other, steady, window=(2.0, 10.0))
     found = measure(simulate(instance, "fcfs", steady=False))

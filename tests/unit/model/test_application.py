@@ -39,7 +39,7 @@ def _make(*phases: tuple[str, float], **rest: Any) -> Application:
     ],
 )
 def test_work_in_a_row_is_one_phase_and_operations_have_work_between(
-    phases, work, volume
+    phases: list[tuple[str, float]], work: list[float], volume: list[float]
 ) -> None:
     made = _make(*phases)
     assert made.work.tolist() == work
@@ -47,7 +47,9 @@ def test_work_in_a_row_is_one_phase_and_operations_have_work_between(
 
 
 @given(_phases)
-def test_phases_give_the_same_application_again(phases) -> None:
+def test_phases_give_the_same_application_again(
+    phases: list[tuple[str, float]],
+) -> None:
     made = _make(*phases)
     again = _make(*made.phases())
     assert again.work.tobytes() == made.work.tobytes()
@@ -56,7 +58,7 @@ def test_phases_give_the_same_application_again(phases) -> None:
 
 
 @given(_phases)
-def test_phases_lose_nothing(phases) -> None:
+def test_phases_lose_nothing(phases: list[tuple[str, float]]) -> None:
     listed = _make(*phases).phases()
     for kind in ("work", "io"):
         total = math.fsum(amount for k, amount in phases if k == kind)
@@ -83,7 +85,9 @@ def test_an_unknown_kind_of_phase_is_named_with_its_phase() -> None:
 @pytest.mark.parametrize(
     ("work", "volume"), [([], []), ([1.0], [1.0]), ([1.0, 2.0, 3.0], [1.0])]
 )
-def test_there_is_one_work_phase_more_than_operations(work, volume) -> None:
+def test_there_is_one_work_phase_more_than_operations(
+    work: list[float], volume: list[float]
+) -> None:
     with pytest.raises(InputError, match="one more work phase"):
         Application("a", 1, np.array(work), np.array(volume))
 
@@ -91,7 +95,7 @@ def test_there_is_one_work_phase_more_than_operations(work, volume) -> None:
 @pytest.mark.parametrize("name", ["work", "volume"])
 @pytest.mark.parametrize("bad", [-1e-300, math.nan, math.inf])
 def test_columns_are_checked_entry_by_entry(name: str, bad: float) -> None:
-    columns = {"work": [0.0, 0.0, 0.0], "volume": [1.0, 1.0]}
+    columns: dict[str, Any] = {"work": [0.0, 0.0, 0.0], "volume": [1.0, 1.0]}
     columns[name][1] = bad
     with pytest.raises(InputError) as caught:
         Application("a", 1, **columns)
@@ -162,7 +166,7 @@ def test_start_does_not_lie_before_the_release() -> None:
     ],
 )
 def test_lost_at_start_is_age_minus_progress(
-    start, done_work, done_volume, lost
+    start: Any, done_work: Any, done_volume: Any, lost: Any
 ) -> None:
     made = _make(start=start, done_work=done_work, done_volume=done_volume)
     assert made.lost_at_start(2.0) == lost
@@ -196,7 +200,9 @@ def test_dedicated_times_without_an_operation() -> None:
 
 
 @given(_phases, st.floats(1e-3, 1e6), st.floats(-1e6, 1e6))
-def test_dedicated_times_are_summed_one_after_the_other(phases, cap, release) -> None:
+def test_dedicated_times_are_summed_one_after_the_other(
+    phases: list[tuple[str, float]], cap: float, release: float
+) -> None:
     made = _make(*phases, release=release)
     lengths = [float(made.work[0])]
     for volume, work in zip(made.volume.tolist(), made.work[1:].tolist(), strict=True):

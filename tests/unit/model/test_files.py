@@ -7,7 +7,7 @@ import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -51,7 +51,7 @@ def test_a_document_gives_the_same_instance_again(instance: Instance) -> None:
 @settings(max_examples=30)
 @given(instance=instances())
 def test_a_file_gives_the_same_instance_again(
-    tmp_path_factory, ending: str, instance: Instance
+    tmp_path_factory: pytest.TempPathFactory, ending: str, instance: Instance
 ) -> None:
     path = tmp_path_factory.getbasetemp() / f"round-trip.{ending}"
     write_instance(instance, path)
@@ -59,14 +59,16 @@ def test_a_file_gives_the_same_instance_again(
 
 
 @pytest.mark.parametrize("ending", ["json", "json.gz"])
-def test_the_same_instance_is_written_as_the_same_bytes(tmp_path, ending) -> None:
+def test_the_same_instance_is_written_as_the_same_bytes(
+    tmp_path: Path, ending: str
+) -> None:
     for name in ("a", "b"):
         write_instance(pair(), tmp_path / f"{name}.{ending}")
     one, other = (tmp_path / f"{name}.{ending}" for name in ("a", "b"))
     assert one.read_bytes() == other.read_bytes()
 
 
-def test_a_gz_file_is_compressed(tmp_path) -> None:
+def test_a_gz_file_is_compressed(tmp_path: Path) -> None:
     write_instance(pair(), tmp_path / "a.json")
     write_instance(pair(), tmp_path / "a.json.gz")
     plain = (tmp_path / "a.json").read_bytes()
@@ -74,12 +76,12 @@ def test_a_gz_file_is_compressed(tmp_path) -> None:
     assert json.loads(plain)["penstock"] == 1
 
 
-def test_a_path_may_be_text(tmp_path) -> None:
+def test_a_path_may_be_text(tmp_path: Path) -> None:
     write_instance(pair(), str(tmp_path / "a.json"))
     _assert_equal(read_instance(str(tmp_path / "a.json")), pair())
 
 
-def test_units_in_strings(tmp_path) -> None:
+def test_units_in_strings(tmp_path: Path) -> None:
     instance = _read(tmp_path, document())
     assert instance.platform.bandwidth == 10 * 2.0**30
     assert instance.platform.node_bandwidth == 2.0**30
@@ -100,7 +102,7 @@ def test_start_is_the_release_without_a_history() -> None:
 
 
 @pytest.mark.parametrize("history", [{"done_work": 10}, {"done_volume": "1 MiB"}])
-def test_start_is_the_begin_of_the_window_with_a_history(history) -> None:
+def test_start_is_the_begin_of_the_window_with_a_history(history: Any) -> None:
     content = document()
     content["window"] = ["30 min", "1 h"]
     content["applications"][0].update(history)
@@ -404,7 +406,7 @@ def test_a_failed_write_leaves_the_instance_file_alone(tmp_path: Path) -> None:
     write_instance(pair(), tmp_path / "a.json")
     before = (tmp_path / "a.json").read_bytes()
     with pytest.raises(AttributeError):
-        write_instance(None, tmp_path / "a.json")
+        write_instance(cast("Instance", None), tmp_path / "a.json")
     assert (tmp_path / "a.json").read_bytes() == before
     assert len(list(tmp_path.iterdir())) == 1
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 
@@ -117,7 +118,7 @@ def test_names_differ() -> None:
     "times",
     [{"release": 10.0}, {"release": 11.0}, {"release": 0.0, "start": 10.0}],
 )
-def test_an_application_starts_before_the_window_ends(times: dict[str, float]) -> None:
+def test_an_application_starts_before_the_window_ends(times: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="but the window ends at") as caught:
         make(app("a", ("work", 20.0)), app("late", ("work", 20.0), **times))
     assert caught.value.where == "applications[1]"
@@ -213,5 +214,5 @@ def test_an_application_that_never_ends_is_refused() -> None:
         Instance(
             Platform(1e-300, 1e-300),
             Window(0.0, 10.0),
-            (Application("a", 1, [1.0, 20.0], [1e300]),),
+            (Application("a", 1, np.array([1.0, 20.0]), np.array([1e300])),),
         )

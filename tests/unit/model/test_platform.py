@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import hypothesis.strategies as st
 import pytest
@@ -23,15 +24,18 @@ def test_cap_is_what_the_nodes_can_draw_up_to_all(nodes: int, cap: float) -> Non
 
 
 @given(_rates, _rates, st.integers(1, 10**6))
-def test_cap_is_positive_and_within_the_bandwidth(total, node, nodes) -> None:
+def test_cap_is_positive_and_within_the_bandwidth(
+    total: float, node: float, nodes: int
+) -> None:
     assert 0 < Platform(total, node).cap(nodes) <= total
 
 
 @pytest.mark.parametrize("name", ["bandwidth", "node_bandwidth"])
 @pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf, -math.inf])
 def test_bandwidths_are_positive_and_finite(name: str, value: float) -> None:
+    rates: dict[str, Any] = {"bandwidth": 1.0, "node_bandwidth": 1.0}
     with pytest.raises(InputError, match="is not a positive bandwidth") as caught:
-        Platform(**{"bandwidth": 1.0, "node_bandwidth": 1.0, name: value})
+        Platform(**{**rates, name: value})
     assert caught.value.where == name
     assert repr(value) in caught.value.what
 
@@ -46,4 +50,4 @@ def test_there_are_so_many_targets_at_most(targets: int) -> None:
 def test_platforms_are_values() -> None:
     assert Platform(1.0, 2.0) == Platform(1.0, 2.0)
     with pytest.raises(AttributeError):
-        Platform(1.0, 2.0).bandwidth = 3.0
+        Platform(1.0, 2.0).bandwidth = 3.0  # type: ignore[misc]

@@ -33,4 +33,4 @@ def test_times_are_finite(bad: float) -> None:
 def test_windows_are_values() -> None:
     assert Window(0.0, 1.0) == Window(0.0, 1.0)
     with pytest.raises(AttributeError):
-        Window(0.0, 1.0).end = 2.0
+        Window(0.0, 1.0).end = 2.0  # type: ignore[misc]

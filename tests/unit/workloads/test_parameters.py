@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
+from typing import Any
 
 import pytest
 
@@ -37,7 +38,7 @@ class Sample:
         (["length=1e3"], {"length": 1000.0}),
     ],
 )
-def test_settings_by_name_or_symbol(settings, values) -> None:
+def test_settings_by_name_or_symbol(settings: list[str], values: Any) -> None:
     assert parse_settings(Sample, settings) == values
 
 
@@ -82,7 +83,7 @@ def test_what_is_no_setting_is_refused(setting: str, message: str) -> None:
         ({"count": 10}, "count"),
     ],
 )
-def test_what_is_out_of_range_is_refused(values, place) -> None:
+def test_what_is_out_of_range_is_refused(values: Any, place: Any) -> None:
     with pytest.raises(InputError, match="is out of range") as caught:
         Sample(**values)
     assert caught.value.where == place
@@ -103,7 +104,7 @@ def test_describe_has_a_line_per_parameter() -> None:
 
 
 @pytest.mark.parametrize("workload", WORKLOADS.values())
-def test_defaults_are_in_range_and_symbols_differ(workload) -> None:
+def test_defaults_are_in_range_and_symbols_differ(workload: Any) -> None:
     made = workload()
     symbols = [item.metadata["symbol"] for item in fields(made)]
     assert len(set(symbols)) == len(symbols)
@@ -128,7 +129,9 @@ def test_defaults_are_in_range_and_symbols_differ(workload) -> None:
         (["sigma=0"], "sigma", 0.0),
     ],
 )
-def test_symbols_of_the_synthetic_workload(settings, attribute, value) -> None:
+def test_symbols_of_the_synthetic_workload(
+    settings: list[str], attribute: str, value: Any
+) -> None:
     assert getattr(get_workload("synthetic", settings), attribute) == value
 
 
@@ -142,7 +145,9 @@ def test_symbols_of_the_synthetic_workload(settings, attribute, value) -> None:
         (["sigma=0.3"], "sigma", 0.3),
     ],
 )
-def test_symbols_of_the_io_sets_workload(settings, attribute, value) -> None:
+def test_symbols_of_the_io_sets_workload(
+    settings: list[str], attribute: str, value: Any
+) -> None:
     assert getattr(get_workload("io-sets", settings), attribute) == value
 
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +15,7 @@ from penstock.sim import simulate
 from penstock.workloads import get_workload
 from penstock.workloads.striped import Striped, dedicated_window, seeded
 
-SMALL = {"applications": 12, "targets": 5, "compute_nodes": 60}
+SMALL: dict[str, Any] = {"applications": 12, "targets": 5, "compute_nodes": 60}
 
 
 def _targets(workload: Striped, seed: int = 1, index: int = 0) -> list[tuple[int, ...]]:
@@ -73,9 +75,9 @@ def test_a_seed_of_its_own_is_kept() -> None:
     mine = get_placement("random:seed=7")
     assert seeded(mine, 1, 2) is mine
     # Also if it is the default.
-    for find in (get_placement, get_allocation):
-        zero = find("random:seed=0")
-        assert seeded(zero, 1, 2) is zero
+    placer, allocator = get_placement("random:seed=0"), get_allocation("random:seed=0")
+    assert seeded(placer, 1, 2) is placer
+    assert seeded(allocator, 1, 2) is allocator
     deterministic = get_allocation("static")
     assert seeded(deterministic, 1, 2) is deterministic
     drawn = seeded(get_allocation("random"), 1, 2)

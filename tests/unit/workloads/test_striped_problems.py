@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -242,7 +243,9 @@ def test_settings_by_name_and_by_symbol() -> None:
         ({"horizon": 0.0}, "horizon: 0.0 is out of range"),
     ],
 )
-def test_parameters_without_a_problem_are_refused(settings, message: str) -> None:
+def test_parameters_without_a_problem_are_refused(
+    settings: dict[str, Any], message: str
+) -> None:
     with pytest.raises(InputError) as caught:
         Striped(**settings)
     assert message in str(caught.value)

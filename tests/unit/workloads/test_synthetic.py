@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -20,14 +22,14 @@ from penstock.workloads import Synthetic
         ({"applications": 3, "n_small": 2}, (2, 1, 0)),
     ],
 )
-def test_sizes_of_the_classes(parameters, sizes) -> None:
+def test_sizes_of_the_classes(parameters: Any, sizes: Any) -> None:
     workload = Synthetic(horizon=1.0, **parameters)
     assert workload.sizes == sizes
     assert len(workload.instance(1, 0).applications) == sum(sizes)
 
 
 @pytest.mark.parametrize("parameters", [{"n_small": 41}, {"n_small": 60}])
-def test_more_small_ones_than_there_is_room_for_are_refused(parameters) -> None:
+def test_more_small_ones_than_there_is_room_for_are_refused(parameters: Any) -> None:
     with pytest.raises(InputError, match="n_small"):
         Synthetic(**parameters)
 

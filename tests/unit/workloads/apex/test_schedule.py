@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -64,7 +65,7 @@ def _first_fit(used: np.ndarray, nodes: int, duration: int, capacity: int) -> in
     return int(edges[np.argmax(np.diff(edges) > duration)]) + 1
 
 
-def _balanced(classes, machine, days, placed) -> bool:
+def _balanced(classes: Any, machine: Any, days: float, placed: Any) -> bool:
     """Tell whether the mix is that of the table, for some length of the schedule."""
     wanted = np.array(wanted_jobs(classes, machine, days))
     for _ in range(40):
@@ -126,7 +127,7 @@ def test_wanted_jobs_by_hand() -> None:
 # --- Full size --------------------------------------------------------------------
 
 
-def test_never_more_nodes_than_there_are(full_size) -> None:
+def test_never_more_nodes_than_there_are(full_size: Any) -> None:
     _, machine, schedule = full_size
     used = _used(schedule)
     assert used.max() <= machine.nodes
@@ -134,21 +135,21 @@ def test_never_more_nodes_than_there_are(full_size) -> None:
     assert schedule.begin.min() == 0.0
 
 
-def test_the_machine_is_full_for_90_days(full_size) -> None:
+def test_the_machine_is_full_for_90_days(full_size: Any) -> None:
     _, machine, schedule = full_size
     inside = np.minimum(schedule.end, 90 * DAY) - np.minimum(schedule.begin, 90 * DAY)
     usage = float(inside @ schedule.nodes) / (machine.nodes * 90 * DAY)
     assert 0.94 < usage <= 1.0
 
 
-def test_every_class_is_within_a_tenth_of_its_number(full_size) -> None:
+def test_every_class_is_within_a_tenth_of_its_number(full_size: Any) -> None:
     trace, machine, schedule = full_size
     classes = job_classes(trace)
     placed = np.bincount(schedule.kind, minlength=len(classes))
     assert _balanced(classes, machine, 90.0, placed)
 
 
-def test_noise_has_a_floor_and_the_right_mean(full_size) -> None:
+def test_noise_has_a_floor_and_the_right_mean(full_size: Any) -> None:
     trace, machine, schedule = full_size
     kinds = job_classes(trace)
     need = np.array([k.cores / machine.cores_per_node for k in kinds])[schedule.kind]
@@ -165,7 +166,7 @@ def test_noise_has_a_floor_and_the_right_mean(full_size) -> None:
     assert abs(floor - 0.3085) < 4 * math.sqrt(0.21 / len(factor)) + 0.01
 
 
-def test_nodes_are_rounded_up(full_size) -> None:
+def test_nodes_are_rounded_up(full_size: Any) -> None:
     trace, machine, schedule = full_size
     for number, kind in enumerate(job_classes(trace)):
         nodes = schedule.nodes[schedule.kind == number]
@@ -256,7 +257,9 @@ def test_no_class_runs_ahead_while_others_are_wanted() -> None:
     assert np.all(np.bincount(early, minlength=7) <= np.ceil(wanted))
 
 
-def test_compiled_and_interpreted_schedules_are_equal(monkeypatch) -> None:
+def test_compiled_and_interpreted_schedules_are_equal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     compiled = draw_schedule(SMALL_CLASSES, SMALL, SMALL_DAYS, default_rng(1))
     monkeypatch.setattr(apex_schedule, "_fill", interpreted(apex_schedule._fill))
     plain = draw_schedule(SMALL_CLASSES, SMALL, SMALL_DAYS, default_rng(1))
@@ -264,7 +267,9 @@ def test_compiled_and_interpreted_schedules_are_equal(monkeypatch) -> None:
         assert np.array_equal(getattr(compiled, name), getattr(plain, name))
 
 
-def test_the_size_of_a_block_does_not_limit_a_schedule(monkeypatch) -> None:
+def test_the_size_of_a_block_does_not_limit_a_schedule(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(apex_schedule, "_BLOCK", 7)
     schedule = draw_schedule(SMALL_CLASSES, SMALL, SMALL_DAYS, default_rng(1))
     assert len(schedule.kind) > 50
@@ -286,7 +291,7 @@ def test_windows_by_hand() -> None:
     assert (schedule.windows(4.0) / 3600).tolist()[0] == [30, 80]
 
 
-def test_windows_are_between_neighbouring_events(full_size) -> None:
+def test_windows_are_between_neighbouring_events(full_size: Any) -> None:
     _, _, schedule = full_size
     windows = schedule.windows(90.0)
     events = np.unique(np.concatenate([schedule.begin, schedule.end]))
@@ -300,7 +305,7 @@ def test_windows_are_between_neighbouring_events(full_size) -> None:
     assert np.all(np.diff(windows[:, 1] - windows[:, 0]) <= 0)
 
 
-def test_of_windows_of_one_length_the_earlier_is_first(full_size) -> None:
+def test_of_windows_of_one_length_the_earlier_is_first(full_size: Any) -> None:
     _, _, schedule = full_size
     windows = schedule.windows(90.0)
     length = windows[:, 1] - windows[:, 0]

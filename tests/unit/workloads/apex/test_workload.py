@@ -87,7 +87,9 @@ def test_no_operation_without_volume() -> None:
         (7719, [0, 0], [300]),
     ],
 )
-def test_what_is_left_by_hand(elapsed: float, work: list, volume: list) -> None:
+def test_what_is_left_by_hand(
+    elapsed: float, work: list[float], volume: list[float]
+) -> None:
     # 10 | 3600 2 | 3600 2 | 500 | 20 s.
     phases = job_phases(KIND, 4, 7734, HOST)
     left = phases_left(*phases, 20.0, elapsed)

@@ -146,8 +146,8 @@ def test_draws_do_not_depend_on_their_number() -> None:
     few, many = draw_profiles(fits, 3, seed=5), draw_profiles(fits, 9, seed=5)
     for one, other in zip(few, many, strict=False):
         assert one.bandwidth.tolist() == other.bandwidth.tolist()
-    other = draw_profiles(fits, 3, seed=6)
-    assert few[0].bandwidth.tolist() != other[0].bandwidth.tolist()
+    elsewhere = draw_profiles(fits, 3, seed=6)
+    assert few[0].bandwidth.tolist() != elsewhere[0].bandwidth.tolist()
 
 
 def test_drawn_profiles_are_like_the_measured_ones() -> None:

@@ -86,7 +86,7 @@ def test_a_class_does_not_depend_on_the_unit(profile: np.ndarray, unit: float) -
 
 @given(st.lists(st.floats(1.12, 10.0), min_size=1, max_size=7))
 def test_who_always_gains_ascends_and_the_reverse_descends(gains: list[float]) -> None:
-    profile = np.cumprod([1.0, *gains])
+    profile = np.cumprod(np.array([1.0, *gains]))
     assert shape_of(profile) is ProfileShape.ASCENT
     assert shape_of(1 / profile) is ProfileShape.DESCENT
 

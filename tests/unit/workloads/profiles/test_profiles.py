@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -156,7 +157,7 @@ RUNS = st.dictionaries(
 
 @given(RUNS, st.randoms(use_true_random=False))
 def test_a_profile_meets_its_measurements(
-    tmp_path_factory: pytest.TempPathFactory, runs: dict[int, list[float]], order
+    tmp_path_factory: pytest.TempPathFactory, runs: dict[int, list[float]], order: Any
 ) -> None:
     lines = [f"a,{n},{value!r}\n" for n, values in runs.items() for value in values]
     order.shuffle(lines)
