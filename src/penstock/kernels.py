@@ -64,9 +64,10 @@ _COLUMNS = {
 class _KernelCache(FunctionCache):
     """Numba's disk cache, with the text of ALL kernels of penstock in the key.
 
-    RATIONALE: Numba looks only at the file of the function itself. A kernel
-    that calls one of another file would be loaded stale when that file changes:
-    silently wrong numbers. The same holds for the helpers of a user's policy.
+    RATIONALE: Numba only checks whether the file of the function itself has changed.
+    A kernel that calls a kernel of another file would not be compiled again when that
+    file changes, and would silently give wrong numbers. The same holds for the helper
+    functions of a user's policy.
     """
 
     def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
@@ -85,9 +86,9 @@ def _source_digest() -> str:
 
 
 def _helper_digest(function: Any) -> str:
-    """Digest all that compiled code takes over from outside of `function`.
+    """Return a digest of all code outside `function` that becomes part of it.
 
-    That is the files of the kernels that it calls, and the constants it names.
+    This is the files of the kernels that it calls, and the constants that it uses.
     """
     digest = hashlib.sha256()
     seen, waiting = {function}, [function]
@@ -117,9 +118,9 @@ def _global_names(function: Any) -> set[str]:
 
 
 def kernel(function: _Function) -> _Function:
-    """Compile `function` at first use and keep the machine code on disk.
+    """Compile `function` at its first call and keep the machine code on disk.
 
-    A function without a file (typed at a prompt) is compiled in every process.
+    A function without a file (typed at a prompt) is compiled again in every process.
     """
     return _kernel(function)
 
@@ -127,8 +128,8 @@ def kernel(function: _Function) -> _Function:
 def inlined(function: _Function) -> _Function:
     """Make `function` a kernel that becomes part of every kernel that calls it.
 
-    RATIONALE: a call that is not inlined passes all the fields of its structs on
-    the stack. The parts of the engine have many: that took 70 ns per event.
+    RATIONALE: a call that is not inlined passes every field of its structs on the
+    stack. The structs of the engine have many fields: such calls cost 70 ns per event.
     """
     return _kernel(function, inline=True)
 
@@ -141,7 +142,7 @@ def _kernel(function: _Function, *, inline: bool = False) -> _Function:
 
 
 def is_kernel(function: object) -> bool:
-    """Tell whether `function` was made by `kernel`."""
+    """Return True if `function` is a kernel."""
     return hasattr(function, "py_func")
 
 
@@ -149,8 +150,8 @@ def is_kernel(function: object) -> bool:
 def interpreted(function: _Function) -> _Function:
     """Return the plain-Python twin of a kernel, for debugging and for parity tests.
 
-    The twin has the same code object; every kernel that it calls is replaced by
-    that kernel's own twin, so nothing below it is compiled.
+    The twin has the same code object. It calls the twins of the kernels that
+    `function` calls, so that nothing is compiled.
     """
     if not is_kernel(function):
         return function
@@ -180,7 +181,7 @@ def struct_type(struct: type[NamedTuple]) -> types.NamedTuple:
 
 
 def addresses(struct: NamedTuple) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    """Return one 64-bit word per field of `struct`: what `unpacker` reads.
+    """Return one 64-bit word per field of `struct`, for `unpacker`.
 
     The caller keeps `struct` alive while compiled code uses the words.
     """
@@ -196,7 +197,7 @@ def memory(struct: _Struct) -> _Struct:
 
 
 def unpacker(struct: type[NamedTuple]) -> Callable[[Any], Any]:
-    """Return an intrinsic that makes the words of `addresses` a struct again."""
+    """Return an intrinsic that turns the words of `addresses` into a struct."""
     made = struct_type(struct)
 
     def unpack(_typing: Any, words: Any) -> Any:

@@ -52,18 +52,18 @@ __all__ = [
 #: Value of a parameter: a number in base units (s, bytes, bytes/s), or a word.
 Setting: TypeAlias = float | str
 
-#: What "papers/N" stands for, here and in all docstrings.
+#: The papers by the names that code and documentation use; see docs/papers.md.
 PAPERS: Final = {
-    "papers/1": "Benoit, Herault, Perotin, Robert, Vivien: Revisiting I/O "
-    "bandwidth-sharing strategies for HPC applications (2024)",
-    "papers/2": "Bandet, Boito, Pallez: Allocation and placement algorithms for "
-    "scheduling distributed I/O resources in HPC systems (2024)",
-    "papers/3": "Boito, Pallez, Teylo, Vidal: IO-SETS: Simple and efficient "
+    "bandwidth sharing": "Benoit, Herault, Perotin, Robert, Vivien: Revisiting "
+    "I/O bandwidth-sharing strategies for HPC applications (2024)",
+    "target allocation": "Bandet, Boito, Pallez: Allocation and placement "
+    "algorithms for scheduling distributed I/O resources in HPC systems (2024)",
+    "IO-SETS": "Boito, Pallez, Teylo, Vidal: IO-SETS: Simple and efficient "
     "approaches for I/O bandwidth management (2022)",
-    "papers/4": "Kougkas, Dorier, Latham, Ross, Sun: Leveraging burst buffer "
-    "coordination to prevent I/O interference (2016)",
-    "papers/5": "Xu, Zhao: Two-level throughput and latency IO control for parallel "
-    "file systems (2013)",
+    "burst-buffer coordination": "Kougkas, Dorier, Latham, Ross, Sun: Leveraging "
+    "burst buffer coordination to prevent I/O interference (2016)",
+    "two-level scheduling": "Xu, Zhao: Two-level throughput and latency IO "
+    "control for parallel file systems (2013)",
 }
 
 _PARSERS: Final = {

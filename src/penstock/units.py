@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Quantities with units: the one place where they are parsed and printed.
 
-Inside penstock every volume is in bytes, every time in seconds and every
-bandwidth in bytes per second, all as ``float``. Users may write
-``"200 GiB/s"``, ``"1.5 h"`` or a number in those base units. A text must carry its
-unit, unless it is 0 or the caller takes ``bare`` ones, for who writes ``10`` seldom
-means bytes per second.
+Inside penstock every volume is in bytes, every time in seconds and every bandwidth in
+bytes per second, all as ``float``. Users may write ``"200 GiB/s"``, ``"1.5 h"`` or a
+number in these base units. A text must have a unit, because a user who writes ``"10"``
+rarely means 10 bytes per second. Exceptions: 0, and callers that pass ``bare=True``.
 """
 
 from __future__ import annotations

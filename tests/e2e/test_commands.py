@@ -213,7 +213,7 @@ def test_policies_are_listed(tmp_path: Path) -> None:
         assert heading.startswith(f"{name}: ")
         assert [line.split()[0] for line in lines] == list(table)
         assert [row["name"] for row in listed[name]] == list(table)
-    assert "[papers/2 §4.1] needs Q_j\n" in text
+    assert "[target allocation, section 4.1] needs Q_j\n" in text
     assert listed["placements"][2]["needs"] == ["V_io", "T_cpu", "b_j"]
     papers = [line.partition(":")[0] for line in sections[-1].splitlines()]
     assert papers == list(listed["papers"]) == list(PAPERS)

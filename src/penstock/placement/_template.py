@@ -2,22 +2,23 @@
 """Give targets while each makes an application faster (a template: copy this file).
 
 Rule
-    Required. What the algorithm does, in words. Allocation: from 1 target on, take
-    another one while it adds at least ``gain`` to the bandwidth. Placement: in the
-    order of the applications, each on the targets that have the fewest so far.
+    Required. What the algorithm does, in words. Allocation: start with 1 target and add
+    another one while it raises the bandwidth by at least ``gain``. Placement: in the
+    order of the applications, put each on the targets with the fewest applications.
 
 Inputs
-    b_j for the allocation.
+    Required. b_j for the allocation.
 
 Parameters
     gain
-        Fraction of its bandwidth that one more target must add. Default 0.1.
+        Required for each parameter, with unit and default. Fraction of the bandwidth
+        that one more target must add. Default 0.1.
 
 Properties
-    What it promises, and its cost: O(K n_max), O(K N log N).
+    Required. What it promises, and its cost: O(K n_max), O(K N log N).
 
 Source
-    Paper, section or equation; every deviation from it.
+    Required. Paper, section or equation; every deviation from it.
 """
 
 # How to use your own algorithm, without touching penstock:
@@ -40,19 +41,19 @@ from penstock.placement.inputs import Input
 
 __all__ = ["NEEDS", "PARAMETERS", "allocate", "place"]
 
-# Required. What the problem must know of every application; nothing: frozenset().
+# Required. Inputs that must be known of every application; none: frozenset().
 NEEDS: Final = frozenset({Input.BANDWIDTH})
 
-# Optional. A function is given, by name, those that it takes.
+# Optional. A function receives, by name, the parameters that it takes.
 PARAMETERS: Final = (Parameter("gain", "what one more target must add", 0.1),)
 
 
-# For an allocation: how many targets has application j, for all j?
+# Required for an allocation: how many targets does each application get?
 def allocate(problem: Problem, gain: float) -> Allocation:
     """Return n_j from 1 to ``problem.most_targets(j)``, for every j.
 
-    The same problem, the same numbers: no clock, no state, and random numbers only
-    from a generator made of a parameter.
+    The result may depend on nothing but the problem and the parameters: no clock, no
+    state, and random numbers only from a generator seeded with a parameter.
     """
     return tuple(_widest(problem, j, gain) for j in range(len(problem.applications)))
 
@@ -66,7 +67,7 @@ def _widest(problem: Problem, j: int, gain: float) -> int:
     return n
 
 
-# For a placement: which targets has application j, for all j?
+# Required for a placement: which targets does each application get?
 def place(problem: Problem, allocation: Allocation) -> Placement:
     """Return n_j different targets, 0 to N - 1, for every j."""
     users: Counter[int] = Counter()

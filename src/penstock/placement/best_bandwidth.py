@@ -2,7 +2,7 @@
 """Give every application the number of targets on which it is fastest.
 
 Rule
-    n_j = n_perf = argmax b_j(n), the smallest of equal ones.
+    n_j = n_perf = argmax b_j(n); ties: the smallest n.
 
 Inputs
     n_perf.
@@ -11,11 +11,11 @@ Parameters
     None.
 
 Properties
-    No application could be faster alone (rho_io = 1), but they share more targets,
-    and wait more (rho_con). The best choice where the I/O-load is low. O(K n_max).
+    No application could be faster alone (rho_io = 1), but applications share more
+    targets and wait more (rho_con). Best if the I/O-load is low. O(K n_max).
 
 Source
-    papers/2 section 4.1, BestBdw (BBA), eq. 1.
+    Target allocation, section 4.1, BestBdw (BBA), equation 1.
 """
 
 from __future__ import annotations
@@ -32,5 +32,5 @@ NEEDS: Final = frozenset({Input.BEST})
 
 
 def allocate(problem: Problem) -> Allocation:
-    """Take n_perf of every application."""
+    """Return n_perf of every application."""
     return tuple(problem.n_perf(j) for j in range(len(problem.applications)))

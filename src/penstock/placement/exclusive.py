@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Give every application targets of its own; the slowest share one if need be.
+"""Give every application its own targets; the slowest share one if necessary.
 
 Rule
     Sort the applications by decreasing n_j, then by decreasing b_j(1), then by
     index. Each takes the next n_j free targets. With more applications than targets
-    (K > N) the last target is common: those with n_j = 1 for which no free target
-    is left share it.
+    (K > N) the last target is common: the applications with n_j = 1 for which no free
+    target is left share it.
 
 Inputs
     b_j.
@@ -14,14 +14,14 @@ Parameters
     None.
 
 Properties
-    Nobody waits but those who share. An allocation that needs more targets than
-    there are is refused. O(K log K).
+    Only the applications on the common target wait for each other. An allocation that
+    needs more targets than exist is an error. O(K log K).
 
 Source
-    The second half of MCKP (papers/2 section 5.2, Bez et al. 2021). In an optimum
-    of `mckp` an application with one target of its own is never slower on it than
-    one with none would be (else exchange them), so that the order of b_j(1) tells
-    who has his own.
+    The second half of MCKP (target allocation, section 5.2; Bez et al. 2021). In an
+    optimum of `mckp`, an application with one target of its own is never slower on it
+    than an application without one would be; otherwise exchange them. So the order of
+    b_j(1) determines which applications get a target of their own.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ NEEDS: Final = frozenset({Input.BANDWIDTH})
 
 
 def place(problem: Problem, allocation: Allocation) -> Placement:
-    """Hand out free targets; the last one is common if there are too few."""
+    """Give out free targets; the last one is common if there are too few."""
     everyone = range(len(allocation))
     common = len(allocation) > problem.resources
     exclusive, taken = problem.resources - common, 0

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Put the most I/O-intensive first, each on the least loaded targets.
+"""Place each application on the least loaded targets, I/O-intensive ones first.
 
 Rule
     Sort the applications by decreasing T_io(n_j) / (T_cpu + T_io(n_j)), the part of
-    their time that they would spend in I/O alone, equal ones by index. Each takes
-    the n_j targets with the least load, equal ones by index. The load of a target
-    is the sum of those parts over the applications on it.
+    its time that an application would spend in I/O if it were alone; ties by index.
+    Each takes the n_j targets with the least load; ties by index. The load of a target
+    is the sum of these parts over the applications on it.
 
 Inputs
     V_io, T_cpu, b_j.
@@ -17,8 +17,8 @@ Properties
     The loads of two targets differ by 1 at most. O(K N log N).
 
 Source
-    papers/2 section 4.2, Greedy-Clairvoyant (GC). What makes a target the least
-    "stressed" is our reading.
+    Target allocation, section 4.2, Greedy-Clairvoyant (GC). The paper does not define
+    the least "stressed" target; the load above is our reading.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Deal the targets out in turn, those who want most first.
+"""Deal out the targets in turn, the largest allocation first.
 
 Rule
-    Sort the applications by decreasing n_j, equal ones by index. Each takes the
-    next n_j targets; after the last target comes the first. The next application
-    goes on where the one before it stopped.
+    Sort the applications by decreasing n_j; ties by index. Each takes the next n_j
+    targets; the first target follows the last. The next application continues where
+    the previous one stopped.
 
 Inputs
-    Nothing (the allocation apart).
+    Nothing, except the allocation.
 
 Parameters
     None.
@@ -16,8 +16,8 @@ Properties
     The numbers of applications on two targets differ by 1 at most. O(K log K + sum n).
 
 Source
-    papers/2 section 4.2, Greedy-Non-Clairvoyant (GNC). That the turn is not begun
-    anew for every application is our reading.
+    Target allocation, section 4.2, Greedy-Non-Clairvoyant (GNC). The paper does not say
+    where the next application starts; to continue is our reading.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NEEDS: Final[frozenset[Input]] = frozenset()
 
 
 def place(problem: Problem, allocation: Allocation) -> Placement:
-    """Go round the targets, widest application first."""
+    """Go round the targets, the largest allocation first."""
     placement: list[tuple[int, ...]] = [()] * len(allocation)
     turn = 0
     for j in sorted(range(len(allocation)), key=lambda j: -allocation[j]):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What an algorithm must be told of every application, papers/2 Table 2."""
+"""Inputs of allocation and placement algorithms (target allocation, Table 2)."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ __all__ = ["Input", "in_words", "require"]
 
 
 class Input(StrEnum):
-    """One input, easy to come by first."""
+    """One input; the easiest to obtain comes first."""
 
     NODES = "Q_j"
-    """Compute nodes: the resource manager knows them."""
+    """Compute nodes; known to the resource manager."""
     VOLUME = "V_io"
-    """Bytes transferred in all: from earlier runs, or from the user."""
+    """Total volume (bytes); from earlier runs or from the user."""
     COMPUTE = "T_cpu"
-    """Seconds of computation in all: likewise."""
+    """Total computation (s); from earlier runs or from the user."""
     BEST = "n_perf"
-    """The number of targets on which it is fastest."""
+    """Number of targets on which the application is fastest."""
     BANDWIDTH = "b_j"
-    """Its bandwidth on 1, 2, ... targets: several runs for each."""
+    """Bandwidth on 1, 2, ... targets; takes several runs for each number."""
 
 
 _REMEDIES: Final = {
@@ -39,13 +39,13 @@ _REMEDIES: Final = {
 
 
 def in_words(needs: Iterable[Input]) -> str:
-    """Return a set of inputs for a table, in the order of `Input`."""
+    """Return inputs as text, in the order of `Input`; "nothing" if there are none."""
     wanted = set(needs)
     return ", ".join(item for item in Input if item in wanted) or "nothing"
 
 
 def require(needs: Iterable[Input], problem: Problem, label: str) -> None:
-    """Raise `InputError` if `problem` lacks an input that `label` needs."""
+    """Raise `InputError` if `problem` lacks an input; `label` names the algorithm."""
     wanted = set(needs)
     for j, application in enumerate(problem.applications):
         for item in Input:

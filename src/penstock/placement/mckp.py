@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Maximise the sum of the bandwidths, no target being shared if possible.
+"""Maximise the sum of the bandwidths without shared targets, if possible.
 
 Rule
     Multiple-choice knapsack: maximise sum b_j(n_j) with sum n_j <= N, n_j >= 1.
-    With more applications than targets (K > N) one target is common to all those
-    that get none of their own, which count 0 in the sum; the other N - 1 are
-    exclusive. Of equal sums, the last applications get as few as possible.
+    With more applications than targets (K > N), N - 1 targets are exclusive and one is
+    common to all applications without a target of their own, which count 0 in the sum.
+    Among equal sums, the last applications get as few targets as possible.
 
 Inputs
     b_j.
@@ -15,14 +15,13 @@ Parameters
 
 Properties
     Exact, by dynamic programming, O(K N n_max). Favours few applications with a
-    high bandwidth. Allocation and placement belong together: place what this
-    allocates with ``exclusive``. (An application that has only the common target
-    is given the number 1; any other placement treats it as one among all.)
+    high bandwidth. Use it with the placement ``exclusive``. (An application on the
+    common target gets n_j = 1; any other placement treats it like the others.)
 
 Source
     J. L. Bez et al., Arbitration policies for on-demand user-level I/O forwarding
-    on HPC platforms (IPDPS 2021), as compared with in papers/2 section 5.2, which
-    does not say what the common target counts.
+    on HPC platforms (IPDPS 2021). Target allocation, section 5.2, compares with it, but
+    does not say how the common target counts.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ def allocate(problem: Problem) -> Allocation:
 
 
 def _values(problem: Problem, j: int, exclusive: int) -> list[float]:
-    """Return b_j(n) for n = 0, 1, ...; on no target of its own it counts 0."""
+    """Return b_j(n) for n = 0, 1, ...; 0 without a target of its own."""
     most = min(problem.most_targets(j), exclusive)
     return [0.0, *(problem.bandwidth(j, n) for n in range(1, most + 1))]
 
@@ -71,7 +70,7 @@ def _extend(
 ) -> tuple[Column, NDArray[np.int64]]:
     """Add one application to the best sums with at most 0, 1, ... targets.
 
-    Return the sums with it, and the number of targets that it has in each.
+    Return the new sums, and the application's number of targets in each.
     """
     sums = np.full_like(best, -np.inf)
     numbers = np.zeros(len(best), dtype=np.int64)

@@ -2,7 +2,7 @@
 """Give every application the number of targets that stresses them least.
 
 Rule
-    n_j = n_sys = argmin I/O-Stress(j, n), the smallest of equal ones, where
+    n_j = n_sys = argmin I/O-Stress(j, n), ties: the smallest n, where
     I/O-Stress(j, n) = n T_io(n) / (T_cpu + T_io(n)).
 
 Inputs
@@ -12,11 +12,11 @@ Parameters
     None.
 
 Properties
-    No allocation has a lower I/O-load. n_sys <= n_perf (Lemma 1): applications
-    seldom wait for one another, but are slower alone. O(K n_max).
+    No allocation has a lower I/O-load. n_sys <= n_perf (Lemma 1): applications rarely
+    wait for each other, but each is slower alone. O(K n_max).
 
 Source
-    papers/2 section 4.1, Nsys-Allocator (NSYSA), eq. 2.
+    Target allocation, section 4.1, Nsys-Allocator (NSYSA), equation 2.
 """
 
 from __future__ import annotations
@@ -33,5 +33,5 @@ NEEDS: Final = frozenset({Input.VOLUME, Input.COMPUTE, Input.BANDWIDTH})
 
 
 def allocate(problem: Problem) -> Allocation:
-    """Take n_sys of every application."""
+    """Return n_sys of every application."""
     return tuple(problem.n_sys(j) for j in range(len(problem.applications)))

@@ -2,22 +2,22 @@
 """Give every application a random number of targets.
 
 Rule
-    n_j uniform in 1 .. min(n_max, N), where n_max is the largest number of targets
-    that the bandwidth of the application is known for (N if it is not known).
+    n_j is uniform in 1 .. min(n_max, N), where n_max is the largest number of targets
+    for which the application's bandwidth is known (N if it is not known).
 
 Inputs
     Nothing.
 
 Parameters
     seed
-        The same seed, the same numbers. Default 0. Application j draws from a
-        stream of its own, whatever the others are.
+        The same seed gives the same numbers. Default 0. Application j has its own
+        random stream, so that its number does not depend on the others.
 
 Properties
     A baseline. O(K).
 
 Source
-    papers/2 section 4.1, Random. The range is not given there.
+    Target allocation, section 4.1, Random. The range is not given there.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["NEEDS", "PARAMETERS", "allocate"]
 
 NEEDS: Final[frozenset[Input]] = frozenset()
 PARAMETERS: Final = (Parameter("seed", "stream of random numbers", 0),)
-#: Makes the stream another one than that of the random placement.
+#: Keeps the stream apart from that of the random placement.
 _STREAM: Final = 1
 
 

@@ -2,21 +2,21 @@
 """Put every application on targets drawn at random.
 
 Rule
-    n_j different targets, every choice equally likely.
+    n_j different targets; all choices are equally likely.
 
 Inputs
     Nothing.
 
 Parameters
     seed
-        The same seed, the same targets. Default 0. Application j draws from a
-        stream of its own, whatever the others are.
+        The same seed gives the same targets. Default 0. Application j has its own
+        random stream, so that its targets do not depend on the others.
 
 Properties
-    What file systems do that pay no attention to the load. O(K N).
+    File systems that ignore the load behave like this. O(K N).
 
 Source
-    papers/2 section 4.2, Random-Placement (RandP).
+    Target allocation, section 4.2, Random-Placement (RandP).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = ["NEEDS", "PARAMETERS", "place"]
 
 NEEDS: Final[frozenset[Input]] = frozenset()
 PARAMETERS: Final = (Parameter("seed", "stream of random numbers", 0),)
-#: Makes the stream another one than that of the random allocation.
+#: Keeps the stream apart from that of the random allocation.
 _STREAM: Final = 2
 
 

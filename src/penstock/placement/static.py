@@ -2,8 +2,8 @@
 """Give targets in proportion to compute nodes.
 
 Rule
-    n_j = Q_j N / Q, rounded to the nearest whole number (a half rounds up), at
-    least 1 and at most what the bandwidth is known for.
+    n_j = Q_j N / Q, rounded to the nearest whole number (a half rounds up), at least 1
+    and at most the largest number for which the bandwidth is known.
 
 Inputs
     Q_j.
@@ -12,11 +12,12 @@ Parameters
     None.
 
 Properties
-    What happens on machines whose nodes are wired to their I/O nodes: large
-    applications get many targets, whether they can use them or not. O(K).
+    Machines whose compute nodes are wired to fixed I/O nodes behave like this: large
+    applications get many targets, even if they cannot use them. O(K).
 
 Source
-    papers/2 section 4.1, Static. Which way a half rounds is not given there.
+    Target allocation, section 4.1, Static. The paper does not say how a half
+    is rounded.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ NEEDS: Final = frozenset({Input.NODES})
 
 
 def allocate(problem: Problem) -> Allocation:
-    """Divide the targets as the nodes are divided."""
+    """Divide the targets in proportion to the nodes."""
     whole = 2 * problem.compute_nodes
     shares = [
         (2 * application.nodes * problem.resources + problem.compute_nodes) // whole

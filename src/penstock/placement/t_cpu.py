@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""From n-sys on, add targets where most nodes get to compute, up to the load 1.
+"""Start from n-sys and add targets where most nodes can compute, up to load 1.
 
 Rule
     Start with n_sys. In every round each application looks for a next number of
     targets, n_j < n <= n_perf, that keeps the I/O-load at 1 or less and raises
-    CPUload(j, n) = Q_j T_cpu / (T_cpu + T_io(n)); the one that raises it most (the
-    lowest index of equal ones) gets it. End when nobody finds one.
+    CPUload(j, n) = Q_j T_cpu / (T_cpu + T_io(n)). The application that raises it most
+    gets that number (ties: lowest index). End when no application finds one.
 
 Inputs
     Q_j, V_io, T_cpu, b_j.
@@ -14,23 +14,22 @@ Parameters
     None.
 
 Properties
-    Equals best-bandwidth where I/O-load(pi_perf) <= 1, n-sys where
+    Equal to best-bandwidth if I/O-load(pi_perf) <= 1, and to n-sys if
     I/O-load(pi_sys) > 1. At most sum (n_perf - n_sys) rounds of O(K n_max).
 
 Source
-    papers/2 section 4.1, TCPU-Allocator (TA), Algorithm 1, line by line. Three
-    things that the printed lines do, and that one would perhaps not expect:
+    Target allocation, section 4.1, TCPU-Allocator (TA), Algorithm 1, line by line.
+    Three properties of the printed algorithm may surprise:
 
-    - Line 12 compares with pi~(j), which line 13 has moved on to the number tried
-      last, not with pi(j). Where the bandwidth first falls and then partly
-      recovers, the search goes on past the fall, finds that the recovery is better
-      than the fall, and stops there: the application can be given a number on
-      which fewer nodes compute than before. (pi~ starts anew from pi in every
-      round: of an application that is not chosen nothing is remembered.)
-    - Numbers that would saturate the system are passed over without a trace; a
-      larger one that would not is considered.
-    - A difference of 0 is an improvement (line 15 ends at < 0): targets are added
-      where they do neither harm nor good, e.g. where T_cpu = 0.
+    - Line 12 compares with pi~(j), which line 13 has set to the number tried last, and
+      not with pi(j). If the bandwidth first falls and then partly recovers, the search
+      continues after the fall and stops at the recovery, which is better than the fall.
+      So an application can get a number with which fewer nodes compute than before.
+      (pi~ starts from pi again in every round.)
+    - Numbers that would saturate the system are skipped; a larger number that would not
+      is considered.
+    - A difference of 0 counts as an improvement (line 15 ends at < 0): targets are also
+      added where they change nothing, e.g. if T_cpu = 0.
 """
 
 from __future__ import annotations

@@ -8,13 +8,14 @@ Rule
 
 Parameters
     patience
-        Fraction of its age that an application may lose. Default 0.2.
+        Required for each parameter, with unit and default. Fraction of its age that an
+        application may lose. Default 0.2.
 
 Properties
-    What it needs to know, whether it is work-conserving, cost per decision.
+    Required. What it needs to know, whether it is work-conserving, cost per decision.
 
 Source
-    Paper, section or equation; every deviation from it.
+    Required. Paper, section or equation; every deviation from it.
 """
 
 # How to use your own policy, without touching penstock:
@@ -35,22 +36,23 @@ from penstock.policies.view import View
 
 __all__ = ["PARAMETERS", "allocate"]
 
-# Optional. Values arrive in `view.parameters`, in this order, in base units.
+# Optional. The values are in `view.parameters`, in this order, in base units; a word
+# is its position among the choices.
 PARAMETERS: Final = (
     Parameter("patience", "fraction of its age an application may lose", 0.2),
 )
 
 
-# Required: `allocate`. With @kernel it is compiled (index and assign only, call
-# other kernels, no exceptions, no allocation); without, it is plain Python, may
-# do anything, and costs a microsecond or two per decision.
+# Required: `allocate`. With @kernel it is compiled; it may then only index, assign
+# and call other kernels: no exceptions, no memory allocation. Without @kernel it is
+# plain Python without such rules, and costs a microsecond or two per decision.
 @kernel
 def allocate(view: View, rates: Floats) -> float:
     """Set ``rates[i]`` (bytes/s) of the active applications; return the wake-up.
 
-    On entry all rates are 0. They must respect the caps and the capacity, and
-    depend on nothing but `view`: the same view, the same rates. `view.key`,
-    `view.order` and `view.scratch` are working memory.
+    On entry all rates are 0. A rate must not exceed its cap, nor all rates together
+    the capacity. Rates may depend on nothing but `view`: the same view, the same
+    rates. `view.key`, `view.order` and `view.scratch` are working memory.
     """
     patience = view.parameters[0]
     rank = view.key
@@ -60,5 +62,5 @@ def allocate(view: View, rates: Floats) -> float:
         if loss_ratio(view, i) > patience:
             rank[i] = -inf
     serve_lowest_first(view, rank, rates)
-    # When to be asked again if nothing happens before (s): here, never.
+    # When to decide again if nothing happens before (s): here, never.
     return inf

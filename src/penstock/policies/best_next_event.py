@@ -2,11 +2,11 @@
 """Share so that the minimum yield at the next completion is the best possible.
 
 Rule
-    A plan is an application c and a horizon h <= T_end - t: c completes its
-    operation at t + h, nobody completes before, and the yields at t + h are the
-    lexicographic max-min under the capacity. Also a plan: nobody completes
-    before T_end. Follow the plan whose sorted yields are lexicographically
-    largest; give bandwidth that it leaves over in the order of greedy-yield.
+    A plan is an application c and a horizon h <= T_end - t: c completes its operation
+    at t + h, no application completes before, and the yields at t + h are the
+    lexicographic max-min under the capacity. One more plan: no application completes
+    before T_end. Follow the plan whose sorted yields are lexicographically largest.
+    Give the bandwidth that it leaves in the order of greedy-yield.
 
 Parameters
     None.
@@ -16,24 +16,24 @@ Properties
     T_end. O(k^2) per decision for k active applications, with a small constant.
 
 Method
-    Write loss = 1 - yield. Application i has age A_i, lost L_i of it, and needs
-    d_i = V_i / b_i alone. A plan (c, h) keeps all losses at t + h within x if and
-    only if
+    Write loss = 1 - yield. Application i has age A_i and lost time L_i, and alone
+    would need d_i = V_i / b_i for the rest of its operation. A plan (c, h) keeps all
+    losses at t + h within x if and only if
 
     (1) h <= (x A_i + d_i - L_i) / (1 - x) for all i   (i completes no earlier),
     (2) h >= L_i / x - A_i                             (i can do it at its cap),
     (3) h >= d_c, h <= T_end - t,
     (4) sum over i != c of b_i max(0, h + L_i - x (A_i + h))  <=  B h - V_c.
 
-    The left side of (4) is convex in h, so for given x the horizons that do form
-    an interval, which shrinks with x: the least loss of c is found by a bracketed
-    secant on x, and a candidate that does not better the least loss so far is
-    dropped after one O(k) test. At the horizon found, one water-filling gives the
-    rates. (papers/1 searches a quadratic number of intervals of h instead.)
+    The left side of (4) is convex in h. So for given x the feasible horizons form an
+    interval, which shrinks as x decreases. A bracketed secant on x finds the least loss
+    of c; a candidate that does not improve on the least loss so far is dropped after
+    one O(k) test. At the horizon found, one water-filling gives the
+    rates. (The paper searches a quadratic number of intervals of h instead.)
 
 Source
-    papers/1 section 4.3, BestNextEvent; tie rule: if somebody completes at the
-    horizon anyway, nobody else is made to.
+    Bandwidth sharing, section 4.3, BestNextEvent. Our rule for ties: if an application
+    completes at the horizon anyway, the plan makes no other one complete.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _ALONE: Final = 3
 _TURN: Final = 4
 _AMOUNT: Final = 5
 
-#: Candidate of the plan in which nobody completes before the window ends.
+#: Candidate of the plan in which no application completes inside the window.
 _NOBODY: Final = -1
 _STEPS: Final = 80
 _PRECISION: Final = 1e-15
@@ -70,8 +70,8 @@ def allocate(view: View, rates: Floats) -> float:
     alone = view.scratch[_ALONE * view.entries + soonest]
     age = view.scratch[_AGE * view.entries + soonest]
     if demand <= view.capacity or alone <= _SLACK * age:
-        # No contention; or an operation should have completed now, with another, and
-        # rounding left some of it, for which no plan would have a rate to speak of.
+        # Either there is no contention, or an operation should have completed at this
+        # instant and rounding has left a tiny rest, which no plan would serve.
         return _serve_soonest(view, soonest, rates)
     candidate, horizon, loss = _best_plan(view, soonest)
     _fill(view, candidate, horizon, loss)
@@ -87,7 +87,10 @@ def allocate(view: View, rates: Floats) -> float:
 
 @kernel
 def _prepare(view: View) -> tuple[float, int]:
-    """Fill the columns; return the sum of the caps and who can complete soonest."""
+    """Fill the columns; return the sum of the caps and who can complete soonest.
+
+    The latter is a position in `view.active`.
+    """
     m = view.entries
     scratch = view.scratch
     demand = 0.0
@@ -133,13 +136,13 @@ def _best_plan(view: View, soonest: int) -> tuple[int, float, float]:
 
 @kernel
 def _who_completes(view: View, candidate: int, horizon: float, loss: float) -> int:
-    """Return who completes at the horizon anyway, within `loss`; else `candidate`."""
+    """Return the position that completes at the horizon anyway, else `candidate`."""
     m = view.entries
     scratch = view.scratch
     oldest = 0.0
     for position in range(view.n_active):
         oldest = max(oldest, scratch[_AGE * m + position])
-    # By (2), a loss fixes the horizon to some rounding errors of an age.
+    # By (2), the loss determines the horizon up to rounding errors of an age.
     slack = min(_SLACK * (oldest + horizon), 1e-6 * horizon)
     if horizon >= view.window_end - view.now - slack:
         return _NOBODY
@@ -156,7 +159,7 @@ def _who_completes(view: View, candidate: int, horizon: float, loss: float) -> i
 def _improve(view: View, c: int, floor: float, least: float) -> tuple[float, float]:
     """Return the least loss of candidate `c` above `floor`, and its horizon.
 
-    The horizon is 0 if `c` does not do better than `least`.
+    The horizon is 0 if the loss is not smaller than `least`.
     """
     high = least * (1.0 - _PRECISION)
     high_gap, horizon = _gap(view, high, c)
@@ -176,7 +179,7 @@ def _improve(view: View, c: int, floor: float, least: float) -> tuple[float, flo
         if slow or not low < middle < high:
             middle = low + 0.5 * width
         gap, best = _gap(view, middle, c)
-        # Illinois: halve the gap of an end that stays twice, so that both ends move.
+        # Illinois method: halve the gap of an end that stayed twice, so that it moves.
         if gap <= 0.0:
             high, high_gap, horizon = middle, gap, best
             if kept_low:
@@ -187,7 +190,7 @@ def _improve(view: View, c: int, floor: float, least: float) -> tuple[float, flo
             if kept_high:
                 high_gap *= 0.5
             kept_low, kept_high = False, True
-        # A secant through a far-off end may hardly move: bisect in between.
+        # A secant through a distant end hardly moves: then bisect every other time.
         slow = not slow and high - low > 0.5 * width
     return high, horizon
 
@@ -212,9 +215,10 @@ def _limits(view: View, loss: float) -> tuple[float, float]:
 
 @kernel
 def _gap(view: View, loss: float, c: int) -> tuple[float, float]:
-    """Return by how much `c` misses `loss` (s; kept if <= 0), and the horizon.
+    """Return by how much a plan with `c` misses `loss` (s), and its horizon.
 
-    The horizon is where (4) has most room within the limits (1) to (3).
+    The loss can be kept if the result is <= 0. The horizon is the one within the limits
+    (1) to (3) at which the right side of (4) exceeds the left side most.
     """
     m = view.entries
     scratch = view.scratch
@@ -229,7 +233,7 @@ def _gap(view: View, loss: float, c: int) -> tuple[float, float]:
         lack -= loss * (scratch[_AGE * m + position] + horizon)
         if lack > 0.0 and position != c:
             need += scratch[_CAP * m + position] * lack
-    # Continuous in the loss, whichever limit binds: the secant needs it.
+    # The secant needs a function that is continuous in the loss.
     return max(first - last, need / view.capacity - horizon), horizon
 
 
@@ -237,8 +241,9 @@ def _gap(view: View, loss: float, c: int) -> tuple[float, float]:
 def _roomiest(view: View, loss: float, c: int, first: float) -> float:
     """Return the horizon from `first` on at which (4) has most room.
 
-    The slope of left - right side is (1 - loss) x (caps of those who need
-    bandwidth) - B; it turns at the horizons from which on somebody needs some.
+    The slope of left side - right side is (1 - loss) x (sum of the caps of the
+    applications that need bandwidth) - B. It changes at the horizons from which on one
+    more application needs bandwidth.
     """
     m = view.entries
     scratch = view.scratch
@@ -252,7 +257,7 @@ def _roomiest(view: View, loss: float, c: int, first: float) -> float:
         if turn <= first and position != c:
             slope += (1.0 - loss) * scratch[_CAP * m + position]
     horizon = first
-    # A slope of 0 but for rounding: the sooner the better for those who wait.
+    # If the slope is 0 up to rounding, the earlier horizon is better for the others.
     while slope < -_SLACK * view.capacity:
         following = inf
         for position in range(view.n_active):
@@ -272,8 +277,8 @@ def _roomiest(view: View, loss: float, c: int, first: float) -> float:
 def _fill(view: View, c: int, horizon: float, guess: float) -> float:
     """Set the amounts transferred by `horizon` if `c` completes; return the loss.
 
-    The others get the lexicographic max-min of the yields: one water level x, at
-    which i receives b_i (h + L_i - x (A_i + h)) within [0, min(b_i h, V_i)].
+    The others get the lexicographic max-min of the yields: there is one water level x,
+    and i receives b_i (h + L_i - x (A_i + h)), cut to [0, min(b_i h, V_i)].
     """
     available = view.capacity * horizon
     if c != _NOBODY:
@@ -299,9 +304,9 @@ def _fill(view: View, c: int, horizon: float, guess: float) -> float:
 
 @kernel
 def _pour(view: View, c: int, horizon: float, level: float) -> tuple[float, float]:
-    """Set the amounts for the loss `level`; return their sum and its fall per level.
+    """Set the amounts for the loss `level`; return their sum, and minus its slope.
 
-    Candidate `c` completes, and does not count.
+    Candidate `c` completes; it is not in the sum.
     """
     m = view.entries
     scratch = view.scratch
@@ -326,7 +331,7 @@ def _pour(view: View, c: int, horizon: float, level: float) -> tuple[float, floa
 
 @kernel
 def _trim(view: View, c: int, available: float, poured: float) -> None:
-    """Scale the amounts down to what is available: rounding can pour too much."""
+    """Scale the amounts down to what is available, in case rounding exceeded it."""
     if poured > max(available, 0.0):
         m = view.entries
         for position in range(view.n_active):
@@ -349,7 +354,7 @@ def _largest_loss(view: View, horizon: float) -> float:
 
 @kernel
 def _serve_soonest(view: View, soonest: int, rates: Floats) -> float:
-    """Serve who completes soonest at its cap, the others by yield."""
+    """Serve the application that completes soonest at its cap, the others by yield."""
     first = view.active[soonest]
     rates[first] = min(view.cap[first], view.capacity)
     _serve_left_over(view, view.capacity - rates[first], rates)
@@ -358,7 +363,7 @@ def _serve_soonest(view: View, soonest: int, rates: Floats) -> float:
 
 @kernel
 def _serve_left_over(view: View, left: float, rates: Floats) -> None:
-    """Raise rates up to the caps in the order of greedy-yield, until none is left."""
+    """Raise rates to the caps in the order of greedy-yield, until nothing is left."""
     if left <= _PRECISION * view.capacity:
         return
     key = view.key

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Serve the operation that must be complete first to keep a common yield.
+"""Serve the operation that must complete first for a common yield.
 
 Rule
     To have yield y = 1 - Z when its operation completes, application i must
@@ -7,35 +7,36 @@ Rule
 
         d_i(Z) = tau_i + (P_i + V_i / b_i) / y,
 
-    P_i being its progress (work done plus volume over b_i). That is the same as
+    where P_i is its progress (work done plus volume over b_i). This is equivalent to
 
         (1 - Z)(d_i(Z) - t) = m_i + V_i / b_i,    m_i = Z (t - tau_i) - lost_i,
 
-    m_i being the margin: what it may still lose. Serve greedily by increasing
+    where the margin m_i is the time that it may still lose. Serve greedily by
+    increasing
 
         m_i + (b_i / B) V_i / B,
 
-    which is the order of deadlines where b_i = B. Z is the largest loss among the
-    active applications, the best target that is known to be within reach. Of V_i / B
-    only what lies before the end of the window counts.
+    which is the order of the deadlines if b_i = B. Z is the largest loss among the
+    active applications: the best loss that is known to be reachable for all. V_i / B
+    is cut at the end of the window.
 
 Parameters
     None.
 
 Properties
     Work-conserving. Needs the volume of an operation when it is posted, and the end
-    of the window if it has one. O(k) per decision. If all are of one age, the order
-    is that of m_i = -lost_i and the volumes, whatever the target. If also b_i = B, the
-    order of two operations does not change while one of them is served: nobody is
-    interrupted but by those who arrive.
+    of the window if it has one. O(k) per decision. If all applications have the same
+    age, the order depends on lost times and volumes only, not on Z. If also b_i = B,
+    the order of two operations does not change while one of them is served: an
+    operation is only interrupted by operations that are posted later.
 
 Source
-    Beyond the papers. Greedy-yield (papers/1) is the order of least margin: it looks
-    at the loss so far, this one at the loss to come. Earliest deadline first keeps
-    every set of deadlines that can be kept where one operation is served at a time.
-    Where several are, a long one with a small cap has a late deadline, and must begin
-    early all the same: by its margin. So V_i counts by what the operation takes of the
-    storage in all, V_i / B, and at a time, b_i / B. Measured in
+    Beyond the papers. Greedy-yield (bandwidth sharing) serves the smallest margin: it
+    considers the loss so far, this policy the loss to come. If one operation is served
+    at a time, earliest deadline first meets all deadlines whenever any order does. If
+    several are served, a long operation with a small cap has a late deadline but must
+    begin early. So V_i is weighted by the part of the storage that the operation uses,
+    in total (V_i / B) and at a time (b_i / B). Measured in
     ``docs/background/beyond.md``.
 """
 
@@ -52,7 +53,7 @@ __all__ = ["allocate", "due", "worst_loss"]
 
 @kernel
 def worst_loss(view: View) -> float:
-    """Return Z, the largest share of its age that an active application lost."""
+    """Return Z: the largest share of its age that an active application has lost."""
     worst = 0.0
     for position in range(view.n_active):
         i = view.active[position]
@@ -72,7 +73,7 @@ def due(view: View, i: int, target: float) -> float:
 
 @kernel
 def allocate(view: View, rates: Floats) -> float:
-    """Serve the earliest due first."""
+    """Serve the earliest deadline first."""
     target = worst_loss(view)
     key = view.key
     for position in range(view.n_active):

@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: MIT
-"""One set for all: serve in the order of posting.
+"""Put all applications in one set and serve in the order of posting.
 
 Rule
-    All applications are in one set of priority 1. Exclusive when b_i = B; with
-    smaller caps the next in line gets what is left, as in `fcfs`.
+    All applications are in one set of priority 1. If b_i = B, one operation has the
+    storage for itself; with smaller caps the next one gets what is left, as in `fcfs`.
 
 Parameters
     None.
 
 Properties
-    Work-conserving. O(k) per decision if b_i = B. Equal to `fcfs`, by another road.
+    Work-conserving. O(k) per decision if b_i = B. Same rates as `fcfs`, computed
+    with sets.
 
 Source
-    papers/3 section 3, Exclusive-FCFS.
+    IO-SETS, section 3, Exclusive-FCFS.
 """
 
 from __future__ import annotations

@@ -8,13 +8,14 @@ Parameters
     None.
 
 Properties
-    Work-conserving. Needs to know nothing about the applications. O(k) per
-    decision. Chaotic: an operation posted among k active ones and finished
-    among K multiplies a timing error by about K / (k + 1), so that two correct
-    programs agree on single yields only for some thousands of events.
+    Work-conserving. Needs no knowledge of the applications. O(k) per decision.
+    Chaotic: an operation that is posted when k others are active and completes when K
+    are active multiplies an error in time by about K / (k + 1). So two correct programs
+    agree on the yields of single applications only for some thousands of events.
 
 Source
-    papers/1 section 4.1, FairShare [8, 13]: what parallel file systems do.
+    Bandwidth sharing, section 4.1, FairShare: parallel file systems without a
+    policy behave like this.
 """
 
 from __future__ import annotations

@@ -9,12 +9,12 @@ Parameters
     None.
 
 Properties
-    Work-conserving. Needs to know nothing about the applications. O(k) per
-    decision for k active applications.
+    Work-conserving. Needs no knowledge of the applications. O(k) per decision for k
+    active applications if b_i = B.
 
 Source
-    papers/1 section 4.1, FCFS [8, 13]. Operations posted at the same instant
-    are served by application index.
+    Bandwidth sharing, section 4.1, FCFS. Operations posted at the same instant are
+    served by application index.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ Properties
     operations may starve. O(k) per decision.
 
 Source
-    papers/1 section 4.1, GreedyCom.
+    Bandwidth sharing, section 4.1, GreedyCom.
 """
 
 from __future__ import annotations

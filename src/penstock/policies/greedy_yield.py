@@ -12,8 +12,8 @@ Properties
     decision.
 
 Source
-    papers/1 section 4.1, GreedyYield. Yields are compared through the time lost,
-    see `penstock.policies.serving.loss_ratio`.
+    Bandwidth sharing, section 4.1, GreedyYield. Yields are compared through the lost
+    time; see `penstock.policies.serving.loss_ratio`.
 """
 
 from __future__ import annotations

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: MIT
 """IO-SETS: share between sets by priority, serve in order within a set.
 
-A heuristic of the family answers two questions (papers/3 section 3): which set
-is an application in, and which priority has a set? `share_by_sets` does the
-rest, with the extension of papers/1 section 4.2 to applications that cannot use
-the whole bandwidth:
+A policy of this family answers two questions (IO-SETS, section 3): which set is an
+application in, and which priority q_s has set s? `share_by_sets` does the rest. It
+includes the extension to applications that cannot use the whole bandwidth (bandwidth
+sharing, section 4.2):
 
 1. alpha_s = q_s / sum of q over the sets with active applications;
-2. a set whose active applications cannot use alpha_s of the bandwidth that is
-   left (sum of their b_i) gets all they can use; repeat on what is left;
-3. the other sets get alpha_s of what is left, first come first served inside.
+2. a set whose active applications cannot use alpha_s of the remaining bandwidth gets
+   the sum of their b_i; repeat with the remaining sets and bandwidth;
+3. the other sets get alpha_s of the remaining bandwidth; inside a set, first come,
+   first served.
 
-A priority of infinity means absolute precedence: served before all others.
+A set of infinite priority is served before all others.
 
 The sets of set-10 and of its relatives are orders of magnitude of the period
 omega_i, the mean length of an iteration: set n = floor(log10(omega_i) + 1/2), -6 and
@@ -37,7 +38,7 @@ __all__ = [
     "share_by_sets",
 ]
 
-#: How the period of an application is known, and what happens before it is.
+#: How a policy knows the period of an application, and what it does before.
 PARAMETERS: Final = (
     Parameter(
         "initial",
@@ -114,13 +115,13 @@ def magnitude(view: View, i: int) -> int:
 
 @kernel
 def _ends_iteration(view: View, i: int) -> bool:
-    """Tell whether the current operation of `i` ends an iteration."""
+    """Return True if the current operation of `i` ends an iteration."""
     return view.iterations[i] > 0 or view.work_before[i] > 0.0
 
 
 @kernel
 def priority_of_magnitude(view: View, number: int) -> float:
-    """Return q_n = 10^-n, papers/3 eq. 5; the initial set's own priority."""
+    """Return q_n = 10^-n (IO-SETS, equation 5), or that of the initial set."""
     if number == UNCLASSIFIED:
         return initial_priority(view)
     return _PRIORITIES[number - _SMALLEST]
@@ -159,7 +160,7 @@ def share_by_sets(view: View, number: Floats, priority: Floats, rates: Floats) -
 
 @kernel
 def _collect(view: View, number: Floats, priority: Floats) -> int:
-    """Find the sets with active members, sum of caps and first comer; count them."""
+    """Fill the columns of the sets that have active members; return their number."""
     m = view.entries
     scratch = view.scratch
     sets = 0
@@ -184,7 +185,7 @@ def _collect(view: View, number: Floats, priority: Floats) -> int:
 
 @kernel
 def _precede(view: View, sets: int) -> float:
-    """Give the set of infinite priority what it can use; return what is left."""
+    """Give the set of infinite priority all it can use; return the rest."""
     m = view.entries
     scratch = view.scratch
     left = view.capacity
@@ -198,7 +199,7 @@ def _precede(view: View, sets: int) -> float:
 
 @kernel
 def _serve_rest(view: View, rates: Floats) -> None:
-    """Within every set, serve those after the first in the order of posting."""
+    """In every set, serve the members after the first in the order of posting."""
     m = view.entries
     sort_lowest_first(view, view.posted, view.order)
     for position in range(view.n_active):

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Serve first whoever leaves the best minimum yield at the next completion.
+"""Serve first the application that leaves the best minimum yield afterwards.
 
 Rule
-    For every active application i: suppose that i gets b_i and that the others
-    share what is left in the order of greedy-yield. The horizon h is the first
-    completion under this allocation; Z_i is the minimum yield over the ACTIVE
-    applications at t + h. Keep the allocation of the largest Z_i; ties: first in
-    the order of greedy-yield.
+    For every active application i, consider the allocation in which i gets b_i and the
+    others share the rest in the order of greedy-yield. Let h be the time to the first
+    completion under this allocation, and Z_i the minimum yield over the ACTIVE
+    applications at t + h. Use the allocation with the largest Z_i; ties: first in the
+    order of greedy-yield.
 
 Parameters
     None.
@@ -16,8 +16,8 @@ Properties
     per decision, but a candidate is dropped as soon as it cannot win.
 
 Source
-    papers/1 section 4.1, LookAheadGreedyYield. Yields are compared through the
-    time lost, so that the largest minimum yield is the smallest maximum loss.
+    Bandwidth sharing, section 4.1, LookAheadGreedyYield. Yields are compared through
+    the lost time: the largest minimum yield is the smallest maximum loss.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _put_first(view: View, first: int, rates: Floats) -> float:
 
 @kernel
 def _withdraw(view: View, first: int, rates: Floats) -> None:
-    """Undo `_put_first`: those served are `first` and the head of the order."""
+    """Undo `_put_first`, which served `first` and the first ones of the order."""
     rates[first] = 0.0
     position = 0
     while position < view.n_active:

@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: MIT
-"""Serve the lowest yield, and look again at regular intervals.
+"""Serve the lowest yield first, and decide again at regular intervals.
 
 Rule
-    As `greedy_yield`, decided also at wake-ups, so that a bad decision does not
-    last until the end of a long operation.
+    As `greedy_yield`, but also decide at wake-ups, so that a bad decision does not last
+    until the end of a long operation.
 
 Parameters
     delta (s)
         Time between wake-ups; 0 (default): (T_end - T_begin) / E, where E is the
-        number of posts and completions in dedicated mode, papers/1 eq. 5. At least
-        1 ns, and what the clock can tell apart.
+        number of posts and completions in dedicated mode (bandwidth sharing,
+        equation 5). At least 1 ns, and at least the resolution of a double.
     clock
         ``window`` (default): wake-ups at T_begin + k delta; ``event``: delta after
-        the last event, as the authors' own program does.
+        the last event, as in the authors' program.
 
 Properties
     Work-conserving. The default of delta needs the dedicated mode to be known.
     O(k) per decision.
 
 Source
-    papers/1 section 4.1, PeriodicGreedyYield.
+    Bandwidth sharing, section 4.1, PeriodicGreedyYield.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ PARAMETERS: Final = (
     ),
     Parameter(
         "clock",
-        "count wake-ups from the begin of the window, or from the last event",
+        "count wake-ups from the beginning of the window, or from the last event",
         "window",
         choices=("window", "event"),
     ),
 )
 
 
-#: Of a time: no two times are closer.
+#: Relative resolution of a time.
 _TICK: Final = 2.0**-52
 
 

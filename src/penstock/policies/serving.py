@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Serving in order: the greedy filling that most strategies of papers/1 share.
+"""Greedy serving in order, which most policies use.
 
-The first application in the order gets all the bandwidth it can use, the next
-one what is left, and so on until nothing is left (papers/1 section 4.1, FCFS).
+The first application in the order gets all the bandwidth that it can use. The next one
+gets as much as it can use of the rest, and so on until nothing is left (bandwidth
+sharing, section 4.1, FCFS).
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ __all__ = ["loss_ratio", "serve_lowest_first", "sort_lowest_first"]
 def loss_ratio(view: View, i: int) -> float:
     """Return 1 - yield of active application `i`: the share of its age it lost.
 
-    NOTE: never compare yields as quotients of progress by age. Applications that
-    were never delayed all have yield 1 and must tie exactly; their lost time is
-    exactly 0, whereas their quotients differ in the last bit. At the release
-    itself (age 0) the yield is 0 by definition.
+    NOTE: never compare yields as quotients of progress and age. Applications that
+    were never delayed all have yield 1 and must tie exactly. Their lost time is
+    exactly 0, but their quotients differ in the last bit. At the release itself
+    (age 0) the yield is 0 by definition.
     """
     age = view.now - view.release[i]
     if age <= 0.0:
@@ -32,8 +33,8 @@ def loss_ratio(view: View, i: int) -> float:
 def serve_lowest_first(view: View, key: Floats, rates: Floats) -> None:
     """Grant bandwidth greedily by increasing ``key[i]``, ties by index.
 
-    O(count) when the first application takes everything (b_i = B), which is the
-    common case; O(count + served log count) otherwise.
+    O(k) for k active applications if the first one takes all the bandwidth (b_i = B),
+    which is the common case; otherwise O(k + s log k) for s served applications.
     """
     first = view.active[0]
     for position in range(1, view.n_active):
@@ -50,7 +51,7 @@ def serve_lowest_first(view: View, key: Floats, rates: Floats) -> None:
 def _serve_rest(
     view: View, key: Floats, first: int, left: float, rates: Floats
 ) -> None:
-    """Grant what is `left` to the applications after `first`, from a heap."""
+    """Grant the bandwidth `left` to the applications after `first`, using a heap."""
     heap = view.order
     size = 0
     for position in range(view.n_active):
@@ -72,8 +73,7 @@ def _serve_rest(
 def sort_lowest_first(view: View, key: Floats, order: Ints) -> None:
     """Set ``order[:n_active]`` to the active applications by key, ties by index.
 
-    Insertion sort: the number of active applications is small, and at the next
-    event most of them are where they were.
+    Insertion sort, because the number of active applications is small.
     """
     for position in range(view.n_active):
         i = view.active[position]
@@ -101,5 +101,5 @@ def _sift_down(heap: Ints, key: Floats, root: int, size: int) -> None:
 
 @kernel
 def _before(key: Floats, i: int, j: int) -> bool:
-    """Tell whether `i` comes before `j`: lower key, ties by lower index."""
+    """Return True if `i` comes before `j`: lower key, ties by lower index."""
     return key[i] < key[j] or (key[i] == key[j] and i < j)

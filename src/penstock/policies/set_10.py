@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: MIT
-"""Share between orders of magnitude of the period, serve in order within.
+"""Share between sets of similar periods, serve in order within a set.
 
 Rule
     Set n = floor(log10(omega_i) + 1/2), where omega_i is the mean length of an
-    iteration in dedicated mode; priority 10^-n: short iterations are taken to
-    mean small operations, which should not wait for large ones.
+    iteration in dedicated mode; priority 10^-n. The idea: short iterations have small
+    operations, which should not wait for large ones.
 
 Parameters
     initial, initial_weight, update, period: see `penstock.policies.io_sets`.
-    The authors' own program has an initial weight of 100 and updates at the post;
-    their published means agree with the defaults, not with ``update=post``.
+    The authors' program has an initial weight of 100 and updates at the post, but their
+    published means agree with our defaults, not with ``update=post``.
 
 Properties
     Work-conserving. Needs the volume of an operation only with ``update=post``.
     O(k s) per decision for k active applications in s sets, if b_i = B.
 
 Source
-    papers/3 section 3.1; papers/1 section 4.2 for unequal caps and for omega
+    IO-SETS, section 3.1; bandwidth sharing, section 4.2 for unequal caps and for omega
     learnt during the run. Before its first completed iteration an application
-    is in one initial set with absolute precedence (papers/1 section 6.2.1). Sets end
-    at n = -6 and n = 12: a microsecond, 10^12 s.
+    is in one initial set with absolute precedence (bandwidth sharing, section 6.2.1).
+    The smallest set is n = -6 (1 microsecond), the largest n = 12 (10^12 s).
 """
 
 from __future__ import annotations

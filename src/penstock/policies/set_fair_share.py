@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Share equally between the sets of set-10, serve in order within.
+"""Share equally between the sets of set-10, serve in order within a set.
 
 Rule
-    The sets of set-10, all with priority 1: what the sets bring without the
-    priorities.
+    The sets of set-10, all with priority 1. It shows the effect of the sets without
+    the priorities.
 
 Parameters
     initial, initial_weight, update, period: see `penstock.policies.io_sets`.
@@ -13,7 +13,7 @@ Properties
     b_i = B.
 
 Source
-    papers/3 section 3 (mapping of Set-10, priorities of Fair-Share).
+    IO-SETS, section 3 (mapping of Set-10, priorities of Fair-Share).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""A set for every application, with the priorities of set-10.
+"""Share between all applications with the priorities of set-10.
 
 Rule
-    Application i is alone in its set, of priority 10^-n with n its magnitude in
-    set-10: what the priorities bring without the sets.
+    Every application is alone in a set of priority 10^-n, where n is its set in set-10.
+    It shows the effect of the priorities without the sets.
 
 Parameters
     initial, initial_weight, update, period: see `penstock.policies.io_sets`.
@@ -12,7 +12,7 @@ Properties
     Work-conserving. O(k^2) per decision for k active applications.
 
 Source
-    papers/3 section 3 (mapping of Fair-Share, priorities of Set-10).
+    IO-SETS, section 3 (mapping of Fair-Share, priorities of Set-10).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def allocate(view: View, rates: Floats) -> float:
     for position in range(view.n_active):
         i = view.active[position]
         priority[i] = priority_of_magnitude(view, magnitude(view, i))
-        # Those that precede all others are one set: served in order, not shared.
+        # Applications of infinite priority form one set: served in order, not shared.
         number[i] = i if priority[i] < inf else UNCLASSIFIED
     share_by_sets(view, number, priority, rates)
     return inf

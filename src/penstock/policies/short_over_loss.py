@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Serve the shortest operation, weighted by what its application has lost.
+"""Serve short operations first, weighted by the time their application lost.
 
 Rule
-    Sort the active applications by (V_i / b_i) / l_i^k, l_i = 1 - y_i being the
-    share of its age that application i lost; serve them greedily.
+    Sort the active applications by (V_i / b_i) / l_i^k, where l_i = 1 - y_i is the
+    share of its age that application i has lost; serve them greedily.
 
 Parameters
     exponent
@@ -11,7 +11,8 @@ Parameters
 
 Properties
     Work-conserving. Needs the volume of an operation when it is posted. O(k) per
-    decision. One number walks along the frontier between Efficiency and MinYield.
+    decision. The exponent trades
+    Efficiency for MinYield.
 
 Source
     Beyond the papers: weighted shortest processing time first, where the weight of
@@ -35,7 +36,7 @@ PARAMETERS: Final = (
 )
 
 _LEAST_LOSS: Final = 1e-12
-#: Where there is no logarithm: an operation without volume.
+#: Stands for 0, which has no logarithm: an operation without volume.
 _TINY: Final = 1e-300
 
 

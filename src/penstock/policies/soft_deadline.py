@@ -6,8 +6,8 @@ Rule
 
         s B_i - u_i - max(0, u_i)^3,
 
-    where, with Z and m_i of earliest-deadline, A the age of the oldest active
-    application and kappa the smallest cap among them over B,
+    where Z and m_i are those of earliest-deadline, A is the age of the oldest active
+    application, kappa is the smallest cap of an active application over B, and
 
         u_i = 1 - (m_i + (b_i / B) V_i / B) / (Z A) urgency, at most 1
         B_i = log(V_i / (B p_i)) - 0.7 log(omega_i) burden on the others
@@ -15,28 +15,29 @@ Rule
 
     Times in B_i are in units of A. omega_i is the mean length of its iterations
     (before the first is complete: of the present one), p_i its nodes; rho is the
-    sum over the k active applications of n / (n + 1), n being the iterations that it
-    completed, over k + 2. Where the end of the window is not known the minimum is
-    left out. As long as nobody lost anything: earliest-deadline.
+    sum over the k active applications of n / (n + 1), divided by k + 2, where n is the
+    number of iterations that the application has completed. If the end of the window is
+    not known, the minimum is 0. While no application has lost time, the order is that
+    of earliest-deadline.
 
 Parameters
     softness
-        How unequal losses may be in favour of efficiency. 0 is earliest-deadline,
-        larger walks towards greedy-com. Default 0.5.
+        How unequal losses may be in favour of efficiency. 0 is earliest-deadline;
+        larger values come closer to greedy-com. Default 0.5.
 
 Properties
     Work-conserving. Needs the volume of an operation when it is posted, and the end
     of the window if it has one. O(k) per decision.
 
 Source
-    Beyond the papers: ``docs/background/beyond.md`` derives it. The burden: serving i
-    first delays the others by V_i / B and favours p_i nodes (weighted shortest
-    first), and it comes back after omega_i (share of I/O V_i / omega_i, what counts
-    when storage is saturated); 0.7 lies between. The cube and (1 - Z)^2 protect
-    those near the minimum yield, kappa those with a small cap, who cannot be served
-    any faster when their turn comes. What is lost early can be repaid until the end,
-    and only to those who come back (rho). The constants were chosen on training
-    instances.
+    Beyond the papers: ``docs/background/beyond.md`` derives it. The burden:
+    serving i first delays the others by V_i / B and favours p_i nodes (weighted
+    shortest first); i also posts again after omega_i, so that its share of the I/O is
+    V_i / omega_i, which matters if the storage is saturated. The exponent 0.7 is a
+    compromise between both. The cube and (1 - Z)^2 protect applications near the
+    minimum yield. kappa protects applications with a small cap, which cannot catch up
+    quickly. Time lost early can be made up until the end, but only by applications that
+    post again (rho). The constants were chosen on training instances.
 """
 
 from __future__ import annotations
@@ -58,13 +59,13 @@ PARAMETERS: Final = (
 
 _PERIOD_EXPONENT: Final = 0.7
 _MOST_REPAID: Final = 3.0
-#: Where there is no logarithm: an operation without volume, an empty iteration.
+#: Stands for 0, which has no logarithm: no volume, or an iteration of length 0.
 _TINY: Final = 1e-300
 
 
 @kernel
 def allocate(view: View, rates: Floats) -> float:
-    """Serve by deadline and burden."""
+    """Serve by urgency and burden."""
     target = worst_loss(view)
     oldest = _oldest_age(view)
     scale = target * oldest
@@ -81,7 +82,7 @@ def allocate(view: View, rates: Floats) -> float:
 
 @kernel
 def _pressing(urgency: float) -> float:
-    """Return u + max(0, u)^3: steep near 1, where somebody has the least yield."""
+    """Return u + max(0, u)^3, which is steep near the minimum yield (u = 1)."""
     above = max(0.0, urgency)
     # Not `** 3`: compiled and interpreted powers differ in the last bit.
     return urgency + above * above * above
@@ -98,7 +99,7 @@ def _oldest_age(view: View) -> float:
 
 @kernel
 def _softness(view: View, target: float, oldest: float) -> float:
-    """Return s: what the burden weighs against the urgency."""
+    """Return s, the weight of the burden against the urgency."""
     left = view.window_end - view.now
     repaid = min(_MOST_REPAID, left / oldest) if left < inf else 0.0
     kept = (1.0 - target) * (1.0 - target) * _smallest_cap(view)
@@ -116,7 +117,7 @@ def _smallest_cap(view: View) -> float:
 
 @kernel
 def _returning(view: View) -> float:
-    """Return rho: how sure it is that there are others, and that they come back."""
+    """Return rho, the confidence that the active applications will post again."""
     known = 0.0
     for position in range(view.n_active):
         completed = view.iterations[view.active[position]]

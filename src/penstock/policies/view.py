@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""What a policy is shown: the active applications, and nothing of their future.
+"""The view of a policy: the active applications, without their future.
 
-An application is *active* from the post of an I/O operation to its completion.
-Columns are indexed by application; only the entries of the active applications,
+An application is *active* from the post of an I/O operation to its completion. Columns
+are indexed by application. Only the entries of the active applications,
 ``active[0] < active[1] < ... < active[n_active - 1]``, have a meaning.
 
-Where storage has several targets, a policy decides for one target at a time, and
-what it sees as an application is an application's *flow* to that target: cap,
-remaining volume and capacity are those of the flow and of the target (in seconds
-at full speed, cap and capacity 1, if the target is shared by time); release, lost
-time and iterations, hence the yield, are those of the application as a whole.
+With several storage targets, a policy decides for one target at a time. Each entry is
+then the *flow* of an application to that target. Cap and remaining volume are those of
+the flow, the capacity is that of the target. If the target is shared by time, volumes
+are in seconds at full speed, and caps and capacity are 1. Release, lost time and
+iterations, hence the yield, are those of the whole application.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class View(NamedTuple):
     """State of the shared storage at one instant, as a policy sees it.
 
     Progress of application i is ``now - release[i] - lost[i]`` seconds, its
-    yield (papers/1, eq. 6) is ``1 - lost[i] / (now - release[i])``.
+    yield (bandwidth sharing, equation 6) is ``1 - lost[i] / (now - release[i])``.
     """
 
     now: float
@@ -38,23 +38,24 @@ class View(NamedTuple):
     window_end: float
     """End of the measured window (s); no decision matters after it."""
     dedicated_events: float
-    """E of papers/1 eq. 5: posts and completions in dedicated mode; 0 if unknown."""
+    """E (bandwidth sharing, equation 5): number of posts and completions in dedicated
+    mode; 0 if unknown."""
     entries: int
-    """How many entries the columns have: applications (flows), active or not."""
+    """Number of entries of a column: all applications (flows), active or not."""
     n_active: int
-    """How many of them are active."""
+    """Number of active applications (flows)."""
     parameters: Floats
     """Values of the policy's parameters, in the order it declares them."""
     active: Ints
     """Indices of the active applications, ascending (ties: lowest index first)."""
     cap: Floats
-    """b_i = min(nodes x node bandwidth, B): most bandwidth i can use (bytes/s)."""
+    """b_i = min(nodes x node bandwidth, B): the most that i can use (bytes/s)."""
     remaining: Floats
     """V_i: volume still to transfer in the current operation (bytes)."""
     volume: Floats
     """Volume of the current operation when it was posted (bytes)."""
     posted: Floats
-    """R_i: instant at which the current operation was posted (s)."""
+    """R_i: when the current operation was posted (s)."""
     release: Floats
     """tau_i: instant from which the age of the application counts (s)."""
     lost: Floats
@@ -62,7 +63,7 @@ class View(NamedTuple):
     nodes: Ints
     """p_i: compute nodes of the application."""
     iterations: Ints
-    """Completed iterations (work, then I/O; I/O before any work is not one)."""
+    """Completed iterations: work, then I/O. I/O before any work is not counted."""
     iteration_time: Floats
     """Sum over completed iterations of work + volume / cap (s)."""
     work_before: Floats
@@ -82,5 +83,5 @@ class View(NamedTuple):
 
 
 #: ``allocate(view, rates) -> wake``: sets ``rates[i]`` (bytes/s, all 0 on entry)
-#: for active i; returns when to ask again if nothing happens (``inf``: never).
+#: for active i; returns when to decide again if nothing happens (``inf``: never).
 Allocate: TypeAlias = Callable[[View, Floats], float]
