@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""How exactly a mount keeps its limit, and what it passes without one.
+"""Accuracy of the limit of a mount, and throughput of a mount without a limit.
 
 ``python benchmarks/mount.py [--json FILE] [--rate RATE] [--seconds S]``; needs root,
 ``/dev/fuse`` and pyfuse3.
 
-``limit``: bandwidth reached over that asked for, by 1, 2 and 4 writers, in requests
-of 64 KiB to 1 MiB; how far the writers' shares lie apart. ``pass``: bandwidth without a
-limit over that of the backing folder, interleaved, the best of several rounds. Writers
-write the same few MB again and again: fresh memory is slow on some machines.
+``limit``: bandwidth achieved divided by the limit, for 1, 2 and 4 writers with requests
+of 64 KiB to 1 MiB, and the difference between the writers' shares. ``pass``: bandwidth
+without a limit divided by that of the backing folder; rounds are interleaved and the
+best counts. Writers overwrite the same few MB, because allocating new memory is slow on
+some machines.
 
-Exit status 1 if a figure is not reached.
+The exit status is 1 if a goal is missed.
 """
 
 from __future__ import annotations
@@ -29,15 +30,15 @@ from penstock.units import format_bandwidth, format_volume, parse_bandwidth
 
 SIZES = (64 << 10, 256 << 10, 1 << 20)
 WRITERS = (1, 2, 4)
-#: Most that the bandwidth reached may differ from the one asked for.
+#: Goal: largest relative difference between achieved bandwidth and limit.
 LIMIT_ERROR = 0.05
-#: Most that the shares of two writers may differ, over their mean.
+#: Goal: largest difference between the shares of two writers, relative to the mean.
 SHARE_ERROR = 0.10
-#: Bytes of the file that a writer writes again and again.
-SPAN = 8 << 20
-LIMIT_S = 120.0
+#: Size of the file that a writer overwrites.
+FILE_BYTES = 8 << 20
+TIMEOUT_S = 120.0
 
-#: Writes until it is ended; keeps the count of its bytes in a second file.
+#: Writes until it is killed; keeps the number of bytes in a second file.
 WRITER = """
 import os, sys
 path, count, size, span = *sys.argv[1:3], *map(int, sys.argv[3:])
@@ -52,29 +53,29 @@ while True:
 
 @contextmanager
 def mounted(home: Path, *options: str) -> Iterator[Path]:
-    """Mount for a while."""
+    """Mount a folder during the block; yield the mount point."""
     backing, point = home / "backing", home / "mnt"
     for folder in (backing, point):
         folder.mkdir(exist_ok=True)
     command = [sys.executable, "-m", "penstock", "mount", "--folder", str(home / "run")]
     start = [*command, "--background", *options, str(backing), str(point)]
-    subprocess.run(start, check=True, timeout=LIMIT_S)
+    subprocess.run(start, check=True, timeout=TIMEOUT_S)
     try:
         yield point
     finally:
-        subprocess.run(["umount", "-l", str(point)], check=True, timeout=LIMIT_S)
+        subprocess.run(["umount", "-l", str(point)], check=True, timeout=TIMEOUT_S)
 
 
 def write(folder: Path, size: int, writers: int, seconds: float) -> list[float]:
-    """Return the bandwidth (bytes/s) that each of several writers reaches."""
+    """Return the bandwidth (bytes/s) of each of several writers."""
     with tempfile.TemporaryDirectory() as counts:
-        logs = [Path(counts) / str(who) for who in range(writers)]
-        numbers = str(size), str(SPAN)
+        logs = [Path(counts) / str(number) for number in range(writers)]
+        numbers = str(size), str(FILE_BYTES)
         programs = [
             subprocess.Popen(
-                [sys.executable, "-c", WRITER, folder / f"f{who}", log, *numbers]
+                [sys.executable, "-c", WRITER, folder / f"f{number}", log, *numbers]
             )
-            for who, log in enumerate(logs)
+            for number, log in enumerate(logs)
         ]
         try:
             while not all(log.exists() and log.stat().st_size for log in logs):
@@ -83,15 +84,15 @@ def write(folder: Path, size: int, writers: int, seconds: float) -> list[float]:
         finally:
             for program in programs:
                 program.kill()
-                program.wait(LIMIT_S)
+                program.wait(TIMEOUT_S)
 
 
 def _rates(logs: list[Path], seconds: float) -> list[float]:
-    """Return by how much counts grow per second."""
-    began, before = time.monotonic(), _counts(logs)
+    """Return the growth of each count per second."""
+    begin_s, before = time.monotonic(), _counts(logs)
     time.sleep(seconds)
-    after, took = _counts(logs), time.monotonic() - began
-    return [(now - then) / took for then, now in zip(before, after, strict=True)]
+    after, took_s = _counts(logs), time.monotonic() - begin_s
+    return [(now - then) / took_s for then, now in zip(before, after, strict=True)]
 
 
 def _counts(logs: list[Path]) -> list[int]:
@@ -99,14 +100,14 @@ def _counts(logs: list[Path]) -> list[int]:
 
 
 class Report:
-    """Figures, printed as they come, and whether all are reached."""
+    """Prints and keeps measurements, and those that miss their goal."""
 
     def __init__(self) -> None:
         self.figures: dict[str, float] = {}
         self.missed: list[str] = []
 
-    def note(self, name: str, value: float, *, reached: bool = True) -> None:
-        """Print a figure and keep it."""
+    def record(self, name: str, value: float, *, reached: bool = True) -> None:
+        """Print and keep a measurement."""
         self.figures[name] = value
         if not reached:
             self.missed.append(name)
@@ -114,21 +115,23 @@ class Report:
 
 
 def measure_limit(report: Report, home: Path, rate: float, seconds: float) -> None:
-    """Note bandwidth reached over bandwidth asked for, and how equal the shares are."""
+    """Measure achieved bandwidth divided by the limit, and the spread of the shares."""
     with mounted(home, "--limit", str(rate)) as point:
         for size in SIZES:
             for writers in WRITERS:
                 name = f"limit {format_volume(size)} x {writers}"
                 shares = write(point, size, writers, seconds)
                 ratio = sum(shares) / rate
-                report.note(name, ratio, reached=abs(ratio - 1.0) <= LIMIT_ERROR)
+                report.record(name, ratio, reached=abs(ratio - 1.0) <= LIMIT_ERROR)
                 spread = (max(shares) - min(shares)) * writers / sum(shares)
                 if writers > 1:
-                    report.note(f"{name} spread", spread, reached=spread <= SHARE_ERROR)
+                    report.record(
+                        f"{name} spread", spread, reached=spread <= SHARE_ERROR
+                    )
 
 
 def measure_passing(report: Report, home: Path, seconds: float, rounds: int) -> None:
-    """Note bandwidth through an unlimited mount over that of the folder below."""
+    """Measure bandwidth of a mount without a limit divided by the folder's own."""
     with mounted(home) as point:
         for size in (4 << 10, *SIZES):
             best = {"mount": 0.0, "folder": 0.0}
@@ -137,13 +140,13 @@ def measure_passing(report: Report, home: Path, seconds: float, rounds: int) -> 
                     reached = sum(write(folder, size, 1, seconds))
                     best[key] = max(best[key], reached)
             name = f"pass {format_volume(size)} of {format_bandwidth(best['folder'])}"
-            report.note(name, best["mount"] / best["folder"])
+            report.record(name, best["mount"] / best["folder"])
 
 
 def main() -> int:
-    """Run all; return the exit status."""
+    """Run all measurements; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--json", metavar="FILE", help="write the figures")
+    parser.add_argument("--json", metavar="FILE", help="write the measurements")
     parser.add_argument("--rate", type=parse_bandwidth, default=50e6)
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--rounds", type=int, default=3)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""How fast penstock is, as ratios to named baselines measured in the same run.
+"""Speed of penstock, as ratios to named baselines measured in the same run.
 
-``make bench`` or ``python benchmarks/run.py [--json FILE] [--rounds N]``. Every
-figure is the least of several interleaved rounds: these are noisy machines. The
-results are checked too: exit status 1 if penstock and a baseline disagree on the
-yields by more than they may (docs/background/model.md says how much that is).
+``make bench`` or ``python benchmarks/run.py [--json FILE] [--rounds N]``. Each
+measurement is the minimum of several interleaved rounds, because machines are noisy.
+The results are compared too: the exit status is 1 if the yields of penstock and of a
+baseline differ by more than docs/background/model.md allows.
 """
 
 from __future__ import annotations
@@ -33,56 +33,55 @@ from penstock.policies.view import View
 from penstock.sim import simulate
 from penstock.workloads import get_workload
 
-#: Policies that the baselines implement too.
+#: Policies that the baselines also implement.
 SHARED = tuple(baseline_simpy.POLICIES)
-#: Serving policies without a baseline of their own: compared with SimPy's
-#: greedy-yield, the nearest.
+#: Policies without a baseline: compared with greedy-yield of SimPy, the most similar.
 OWN = ("look-ahead-greedy-yield", "periodic-greedy-yield", "set-10")
 
 
 @dataclass
 class Ledger:
-    """Least time per event (ns) of everything timed, and the verdicts."""
+    """Minimum time per event (ns) by name, results, and disagreements."""
 
     least: dict[str, float] = field(default_factory=dict)
     figures: dict[str, float] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
 
-    def note(self, key: str, seconds: float, events: int) -> None:
-        """Keep the least time per event."""
+    def record(self, key: str, seconds: float, events: int) -> None:
+        """Keep the minimum time per event."""
         self.least[key] = min(self.least.get(key, np.inf), 1e9 * seconds / events)
 
     def report(
         self, name: str, value: float, unit: str, limit: float, *, most: bool
     ) -> None:
-        """Print a figure beside what it has to reach."""
+        """Print a measurement and its goal."""
         self.figures[name] = value
         met = value <= limit if most else value >= limit
         wanted = f"{'at most' if most else 'at least'} {limit:g}"
         verdict = "" if met else "   MISSED"
         print(f"  {name:<52} {value:9.4g} {unit:<9} {wanted:>15}{verdict}")
 
-    def agree(self, name: str, ours: Any, theirs: Any, tolerance: float) -> None:
+    def agree(self, name: str, yields: Any, reference: Any, tolerance: float) -> None:
         """Check that two lists of yields are equal within `tolerance`."""
-        apart = float(np.max(np.abs(np.asarray(ours) - np.asarray(theirs))))
-        if apart > tolerance:
-            self.failures.append(f"{name}: yields differ by {apart:.2e}")
+        difference = float(np.max(np.abs(np.asarray(yields) - np.asarray(reference))))
+        if difference > tolerance:
+            self.failures.append(f"{name}: yields differ by {difference:.2e}")
 
 
 def synthetic(*settings: str, index: int = 0) -> Instance:
-    """Return an instance of the synthetic workload of papers/1."""
+    """Return an instance of the synthetic workload of bandwidth sharing."""
     return get_workload("synthetic", settings).instance(1, index)
 
 
 def time_engine(ledger: Ledger, key: str, instance: Instance, policy: Any) -> Any:
-    """Simulate once and note the time per event."""
+    """Simulate once and record the time per event."""
     run = simulate(instance, policy)
-    ledger.note(key, run.seconds, run.events)
+    ledger.record(key, run.seconds, run.events)
     return run
 
 
 def against_baselines(ledger: Ledger, rounds: int) -> None:
-    """Run penstock, SimPy and SimGrid on the same instance, in turn."""
+    """Compare penstock with SimPy and SimGrid on the same instance."""
     instance = synthetic("W=0.8", "horizon=400000")
     for policy in (*SHARED, *OWN):
         simulate(instance, policy)
@@ -90,14 +89,14 @@ def against_baselines(ledger: Ledger, rounds: int) -> None:
     for _ in range(rounds):
         for policy in SHARED:
             ours = time_engine(ledger, policy, instance, policy)
-            began = time.perf_counter()
+            begin_s = time.perf_counter()
             yields, events = baseline_simpy.simulate(instance, policy)
-            ledger.note(f"SimPy {policy}", time.perf_counter() - began, events)
+            ledger.record(f"SimPy {policy}", time.perf_counter() - begin_s, events)
             ledger.agree(f"{policy}, SimPy", ours.yields, yields, 1e-9)
             if with_simgrid:
                 theirs = baseline_simgrid.simulate(instance, policy)
                 assert theirs is not None  # noqa: S101 - it was built above
-                ledger.note(f"SimGrid {policy}", theirs.seconds, theirs.events)
+                ledger.record(f"SimGrid {policy}", theirs.seconds, theirs.events)
                 ledger.agree(f"{policy}, SimGrid", ours.yields, theirs.yields, 1e-9)
         for policy in OWN:
             time_engine(ledger, policy, instance, policy)
@@ -114,7 +113,7 @@ def against_baselines(ledger: Ledger, rounds: int) -> None:
 
 
 def growth(ledger: Ledger, rounds: int) -> None:
-    """Time events as the number of applications grows, at equal pressure."""
+    """Measure the time per event for more applications at equal pressure."""
     sizes = (60, 600, 6000)
     instances = {
         m: synthetic("W=0.8", f"applications={m}", f"horizon={120_000_000 // m}")
@@ -133,7 +132,7 @@ def growth(ledger: Ledger, rounds: int) -> None:
 
 
 def best_next_event(ledger: Ledger, rounds: int) -> None:
-    """Time the costly policy, at high and at excessive pressure."""
+    """Measure the most costly policy at high and at excessive pressure."""
     print("\nbest-next-event (60 applications, full horizon)")
     for pressure, limit in (("0.8", 5.0), ("1.1", 10.0)):
         instance = synthetic(f"W={pressure}")
@@ -155,7 +154,7 @@ def plain_fcfs(view: View, rates: Any) -> float:
 
 
 def plain_policy(ledger: Ledger, rounds: int) -> None:
-    """Time a policy that is not compiled."""
+    """Measure a policy that is not compiled."""
     instance = synthetic("W=0.8", "horizon=400000")
     plain = bind("plain", plain_fcfs)
     for _ in range(rounds):
@@ -168,7 +167,7 @@ def plain_policy(ledger: Ledger, rounds: int) -> None:
 
 
 def commands(ledger: Ledger, rounds: int) -> None:
-    """Time start-up and compilation, weigh memory, each in a fresh process."""
+    """Measure start-up, compilation and memory, each in a new process."""
     program = str(Path(sys.executable).with_name("penstock"))
     print("\nCommands, each in a process of its own")
     listing = min(timed([program, "policies"]) for _ in range(rounds))
@@ -183,10 +182,10 @@ def commands(ledger: Ledger, rounds: int) -> None:
 
 
 def timed(command: list[str], env: dict[str, str] | None = None) -> float:
-    """Run a command; return how long it took (s)."""
-    began = time.perf_counter()
+    """Run a command; return its duration (s)."""
+    begin_s = time.perf_counter()
     subprocess.run(command, env=env, check=True, capture_output=True, timeout=600)
-    return time.perf_counter() - began
+    return time.perf_counter() - begin_s
 
 
 def peak_memory() -> float:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""How fast a journal absorbs writes, and how well drains keep to their grant.
+"""Speed at which a journal absorbs writes, and accuracy of the drain rate.
 
-Absorbing: writes of 1 MiB to a file in memory, plain and through a journal in memory,
-one after the other in every round; the figure is the median of the rounds' ratios.
-Draining: what close needs for what was absorbed, at a granted rate.
+Absorbing: in every round, writes of 1 MiB go to a file in memory, first directly and
+then through a journal in memory; the result is the median ratio of the speeds.
+Draining: the rate at which close() drains the journal, divided by the granted rate.
 
     python benchmarks/staging.py [ROUNDS]
 """
@@ -23,10 +23,10 @@ from penstock.live.node.page import Page
 from penstock.live.node.shim import shim_environment
 from penstock.live.staging.rules import Staging
 
-MEMORY = Path("/dev/shm")  # noqa: S108 - where memory is
+MEMORY = Path("/dev/shm")  # noqa: S108 - a file system in memory
 VOLUME_BYTES = 200 << 20
 
-#: Prints the seconds that writing took, and closing.
+#: Prints the times of writing and of closing (s).
 WRITER = r"""
 #include <fcntl.h>
 #include <stdio.h>
@@ -61,7 +61,7 @@ int main(int count, char **words)
 def _times(
     program: Path, folder: Path, environment: Mapping[str, str], size: int
 ) -> tuple[float, float]:
-    """Return the seconds that writing and closing took."""
+    """Return the times of writing and of closing (s)."""
     (folder / "file").unlink(missing_ok=True)
     done = subprocess.run(
         [program, str(size)],
@@ -72,12 +72,12 @@ def _times(
         check=True,
         timeout=600,
     )
-    writing, closing = map(float, done.stdout.split())
-    return writing, closing
+    writing_s, closing_s = map(float, done.stdout.split())
+    return writing_s, closing_s
 
 
 def main(rounds: int) -> None:
-    """Measure, and print."""
+    """Measure and print."""
     root = Path(tempfile.mkdtemp(prefix="penstock-bench-", dir=MEMORY))
     try:
         program, folder, page = root / "writer", root / "files", root / "page"
@@ -86,23 +86,23 @@ def main(rounds: int) -> None:
             ["gcc", "-O2", "-o", program, root / "writer.c"], check=True, timeout=60
         )
         folder.mkdir()
-        with Page.create(page) as served:
-            served.renew(60.0)
+        with Page.create(page) as job_page:
+            job_page.renew(60.0)
             staging = Staging(root / "journals", 2 * VOLUME_BYTES)
-            staged = shim_environment(page, [folder], {}, staging=staging)
+            environment = shim_environment(page, [folder], {}, staging=staging)
             ratios = []
             for _ in range(rounds):
-                plain, _ = _times(program, folder, {}, VOLUME_BYTES)
-                absorbed, _ = _times(program, folder, staged, VOLUME_BYTES)
-                ratios.append(plain / absorbed)
+                direct_s, _ = _times(program, folder, {}, VOLUME_BYTES)
+                staged_s, _ = _times(program, folder, environment, VOLUME_BYTES)
+                ratios.append(direct_s / staged_s)
             print(f"absorbing: {statistics.median(ratios):.2f} of the plain speed")
             for rate in (50e6, 200e6):
-                served.grant(rate)
-                served.renew(60.0)
+                job_page.grant(rate)
+                job_page.renew(60.0)
                 size = int(rate) >> 20 << 20
-                _, closing = _times(program, folder, staged, size)
-                served.grant(math.inf)
-                print(f"draining: {size / closing / rate:.3f} of {rate / 1e6:g} MB/s")
+                _, closing_s = _times(program, folder, environment, size)
+                job_page.grant(math.inf)
+                print(f"draining: {size / closing_s / rate:.3f} of {rate / 1e6:g} MB/s")
     finally:
         shutil.rmtree(root)
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Look at live control and change it: status, policy, bandwidth, limit, explain, off.
+"""Show and change live control: status, policy, bandwidth, limit, explain, off.
 
-Users see and explain their own jobs; root and whoever started the daemon see all and
-may change it. Nothing has to be restarted.
+Users can see and explain their own jobs. Root and the user who started the daemon can
+see all jobs and change settings. Changes take effect without a restart.
 """
 
 from __future__ import annotations
@@ -29,18 +29,21 @@ __all__ = [
     "status_document",
 ]
 
-SUMMARY = "look at live control, and change it"
+SUMMARY = "show and change live control"
 
 _ACTIONS = {
-    "status": ((), "how all jobs stand"),
-    "explain": (("JOB",), "why a job has what it has"),
-    "policy": (("POLICY",), "let another policy decide"),
-    "bandwidth": (("BANDWIDTH",), "share another total bandwidth"),
-    "limit": (("JOB", "BANDWIDTH"), 'never grant a job more; "none" ends it'),
-    "hint": (("JOB", "VOLUME"), "tell what the next I/O phase of a job moves"),
-    "on": ((), "control"),
-    "dry-run": ((), "count the waits, but let nobody wait"),
-    "off": ((), "control nothing, at once"),
+    "status": ((), "show all jobs"),
+    "explain": (("JOB",), "explain the grant of a job"),
+    "policy": (("POLICY",), "switch to another policy"),
+    "bandwidth": (("BANDWIDTH",), "set the total bandwidth that is shared"),
+    "limit": (
+        ("JOB", "BANDWIDTH"),
+        'set the maximum grant of a job; "none" removes it',
+    ),
+    "hint": (("JOB", "VOLUME"), "announce the volume of the next I/O phase of a job"),
+    "on": ((), "switch control on"),
+    "dry-run": ((), "decide and count, but do not hold up any program"),
+    "off": ((), "switch control off at once"),
 }
 _BANDWIDTH = "BANDWIDTH"
 _SLO = "show or change the SLOs of applications at a mount"
@@ -74,14 +77,14 @@ def _setup_slo(action: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Ask the daemon, or a mount, and print what it says."""
+    """Send a request to the daemon or to a mount; print the answer."""
     if arguments.action == "slo":
         return _slo(arguments)
     from penstock.live.wire.frames import Client
     from penstock.live.wire.messages import StatusDocument
 
     question = _question(arguments)
-    # A policy may have to be compiled first.
+    # The policy may have to be compiled first.
     limit_s = 120.0 if arguments.action == "policy" else 10.0
     with Client(live_settings(arguments).found_socket, limit_s) as client:
         reply = client.ask(question)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Options that the sub-commands of live control share."""
+"""Common options of the sub-commands of live control."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 __all__ = ["WHERE", "add_live_options", "live_settings"]
 
-#: What says where the agent is.
+#: Settings that locate the agent.
 WHERE = ("folder",)
 
 
 def add_live_options(
     parser: argparse.ArgumentParser, only: Collection[str] | None = None
 ) -> None:
-    """Add ``--settings FILE`` and a flag for every setting, or for some of them."""
-    parser.add_argument("--settings", metavar="FILE", help="settings (TOML)")
+    """Add ``--settings FILE`` and a flag for every setting, or only for `only`."""
+    parser.add_argument("--settings", metavar="FILE", help="file with settings (TOML)")
     for name, default, meaning, word in settings_table():
         if only is None or name in only:
             shown = f" (default: {default})" if default else ""
@@ -35,7 +35,7 @@ def add_live_options(
 
 
 def live_settings(arguments: argparse.Namespace) -> Settings:
-    """Return the settings that the command line, the environment and a file make."""
+    """Return the settings from command line, environment and file, in this order."""
     flags = {
         name.removeprefix("setting_"): value
         for name, value in vars(arguments).items()

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Replay a trace of reads and writes as real I/O.
 
-TRACE is a CSV file or a Darshan log with DXT records; DIRECTORY holds the files. To
-replay it under control: ``penstock run -- penstock replay TRACE DIRECTORY``.
+TRACE is a CSV file or a Darshan log with DXT records. The files are created in
+DIRECTORY. To replay a trace under control, use ``penstock run -- penstock replay TRACE
+DIRECTORY``.
 """
 
 from __future__ import annotations
@@ -34,10 +35,16 @@ _LONGEST_S = 86400.0
 def setup_parser(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``penstock replay``."""
     parser.add_argument(
-        "trace", type=InputFile, metavar="TRACE", help="CSV or .darshan (DXT)"
+        "trace",
+        type=InputFile,
+        metavar="TRACE",
+        help="CSV file, or .darshan log with DXT records",
     )
     parser.add_argument(
-        "directory", type=Word, metavar="DIRECTORY", help="where the files go"
+        "directory",
+        type=Word,
+        metavar="DIRECTORY",
+        help="folder in which the files are created",
     )
     parser.add_argument(
         "--speed",
@@ -50,7 +57,7 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Replay, print and write what every process did."""
+    """Replay the trace; print and write one row per process."""
     from dataclasses import asdict
 
     from penstock.experiments.output.provenance import provenance
@@ -71,7 +78,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _replay(trace: Trace, arguments: argparse.Namespace) -> list[Replayed]:
-    """Replay; of what goes wrong in a process the trace is named too."""
+    """Replay the trace; an error of a process also names the trace."""
     from penstock.bench.replay import replay
 
     try:
@@ -94,18 +101,18 @@ def _factor(text: str) -> float:
 
 
 def _check_duration(trace: Trace, speed: float) -> None:
-    """Refuse a replay that waits between accesses for longer than anybody means."""
+    """Refuse a replay that would wait for more than a day between accesses."""
     waits = max(_waits(accesses) for accesses in trace.by_process().values()) / speed
     if waits > _LONGEST_S:
         raise InputError(
             f"a process waits for {waits:.3g} s between its accesses",
             where="--speed",
-            remedy=f"give a higher one: {_LONGEST_S:g} s are the most",
+            remedy=f"give a higher speed; the limit is {_LONGEST_S:g} s",
         )
 
 
 def _waits(accesses: Sequence[Access]) -> float:
-    """Return how long a process works between its accesses (s)."""
+    """Return the total time of a process between its accesses (s)."""
     waited = end = 0.0
     for access in accesses:
         waited += max(0.0, access.start - end)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Control the I/O of jobs on this node, and on all nodes whose agents join.
+"""Control the I/O of jobs on this node and on all nodes whose agents connect.
 
-Needs no root: without ``users = all`` it controls the jobs of whoever starts it.
+Root is not needed: without ``users = all`` the daemon controls the jobs of the user who
+starts it.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
     only.add_argument(
         "--make-keys",
         metavar="FOLDER",
-        help="make keys for controller and agents in FOLDER, and end",
+        help="create keys for controller and agents in FOLDER, and exit",
     )
     only.add_argument(
         "--make-slurm",
         metavar="FOLDER",
-        help="make prolog, epilog and task prolog for Slurm in FOLDER, and end",
+        help="create prolog, epilog and task prolog for Slurm in FOLDER, and exit",
     )
 
 
@@ -56,9 +57,9 @@ def main(arguments: argparse.Namespace) -> int:
         return 0
     from penstock.live.daemon.server import serve
 
-    asyncio.run(serve(settings, ready=lambda: _say_ready(str(settings.socket))))
+    asyncio.run(serve(settings, ready=lambda: _log_ready(str(settings.socket))))
     return 0
 
 
-def _say_ready(path: str) -> None:
+def _log_ready(path: str) -> None:
     logging.getLogger("penstock.serve").info("ready at %s", path)

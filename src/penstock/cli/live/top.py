@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Watch live control: who has which share, who waits, and why; and what mounts do."""
+"""Watch live control: share and state of every job, and the status of mounts."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ SUMMARY = "watch live control"
 
 _COLOURS = {"works": "dim", "waits": "red", "lends": "cyan", "moves": "green"}
 _BAR = 8
-#: Time between two frames, and its limits (s).
+#: Default, least and most time between two frames.
 _EVERY = "1 s"
-_LEAST_S, _MOST_S = 0.05, 86400.0
+_MIN_PERIOD_S, _MAX_PERIOD_S = 0.05, 86400.0
 _COLUMNS = (
     *("job", "state", "share", "granted", "demand", "drawn", "left", "moved"),
     *("staged", "yield", "lost"),
 )
-#: Terminals with fewer columns show the jobs without these facts.
+#: Terminals with fewer columns than `_WIDE` do not show these columns.
 _WIDE = 100
 _FOR_WIDE = ("demand", "left", "staged")
 _BETWEEN = 2
@@ -42,7 +42,7 @@ _BETWEEN = 2
 
 def setup_parser(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``penstock top``."""
-    parser.add_argument("--once", action="store_true", help="print one frame and end")
+    parser.add_argument("--once", action="store_true", help="print one frame and exit")
     parser.add_argument(
         "--every",
         default=_EVERY,
@@ -53,32 +53,31 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Show frames until Ctrl-C, or one."""
+    """Show frames until Ctrl-C, or one frame with ``--once``."""
     from rich.console import Console
     from rich.live import Live
 
     every = _period(arguments.every)
     console = Console()
-    with _looking(live_settings(arguments), console) as look:
-        frame = look()
+    with _frame_maker(live_settings(arguments), console) as make_frame:
+        frame = make_frame()
         if arguments.once:
             _print(console, frame)
             return 0
         if not console.is_terminal:
-            # A file or a pipe has no screen: one frame after the other, until the
-            # reader leaves.
+            # A file or a pipe: print frames until the reader closes the pipe.
             while True:
                 _print(console, frame)
                 time.sleep(every)
-                frame = look()
+                frame = make_frame()
         with Live(frame, console=console, screen=True, auto_refresh=False) as live:
             while True:
                 time.sleep(every)
-                live.update(look(), refresh=True)
+                live.update(make_frame(), refresh=True)
 
 
 def _print(console: Console, frame: RenderableType) -> None:
-    """Print a frame; not by rich, which ends the process if nobody reads it."""
+    """Print a frame without rich, which ends the process on a closed pipe."""
     with console.capture() as captured:
         console.print(frame)
     sys.stdout.write(captured.get())
@@ -91,20 +90,23 @@ def _period(text: str) -> float:
         every = parse_time(text)
     except InputError as error:
         raise error.at("--every: ") from None
-    if not _LEAST_S <= every <= _MOST_S:
+    if not _MIN_PERIOD_S <= every <= _MAX_PERIOD_S:
         raise InputError(
             f"{text!r} is out of range",
             where="--every",
-            remedy=f"give {_LEAST_S:g} to {_MOST_S:g} seconds",
+            remedy=f"give {_MIN_PERIOD_S:g} to {_MAX_PERIOD_S:g} seconds",
         )
     return every
 
 
 @contextmanager
-def _looking(
+def _frame_maker(
     settings: Settings, console: Console
 ) -> Iterator[Callable[[], RenderableType]]:
-    """Yield what makes a frame of the daemon and the mounts, or of mounts alone."""
+    """Yield a function that returns a frame of the daemon and the mounts.
+
+    Without a daemon the frame shows only the mounts.
+    """
     from rich.console import Group
 
     from penstock.live.wire.frames import Client
@@ -165,10 +167,10 @@ def _table(status: Any, width: int) -> RenderableType:
 
 
 def _widths(rows: list[dict[str, str]], width: int) -> dict[str, int]:
-    """Return the columns that a terminal has room for, and how wide they are.
+    """Return the columns that fit into a terminal, with their widths.
 
-    Those to the right are left out first. The name of a job has what the others leave,
-    and may claim half of the terminal.
+    Columns on the right are left out first. The column of job names gets the rest of
+    the width, and at least half of the terminal if the names need it.
     """
     from rich.cells import cell_len
 
@@ -187,7 +189,7 @@ def _total(widths: Mapping[str, int]) -> int:
 
 
 def _cells(line: Any, word: str, bandwidth: float) -> dict[str, str]:
-    """Return what each column shows of a job."""
+    """Return the text of each column for a job."""
     share = line.grant / bandwidth if line.active else 0.0
     cells = [
         line.job_name,
@@ -206,7 +208,7 @@ def _cells(line: Any, word: str, bandwidth: float) -> dict[str, str]:
 
 
 def _reasons(status: Any) -> list[RenderableType]:
-    """Say why those wait that wait."""
+    """Return why up to five waiting jobs wait."""
     from rich.text import Text
 
     waiting = [line for line in status.jobs if line.active and line.grant == 0.0]
