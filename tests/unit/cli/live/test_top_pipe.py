@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""``penstock top`` into a pipe: frame after frame, until the reader leaves."""
+"""``penstock top`` into a pipe: frames until the reader closes it."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from penstock.cli import main
 from penstock.cli.live import top
 
 @contextmanager
-def looking(*_):
+def frame_maker(*_):
     yield lambda: "a frame"
 
-top._looking = looking
+top._frame_maker = frame_maker
 sys.exit(main(["top", "--every", "50 ms"]))
 """
 
 
-def test_frames_come_and_it_ends_with_its_reader() -> None:
+def test_frames_are_printed_until_the_reader_closes_the_pipe() -> None:
     with subprocess.Popen(
         [sys.executable, "-c", SCRIPT], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as penstock:
