@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""Settings of live control: one table, from which file, environment and flags follow.
+"""Settings of live control, for the file, the environment and the command line.
 
-A setting `node_bandwidth` is a key ``node_bandwidth`` in a TOML file, an environment
-variable ``PENSTOCK_NODE_BANDWIDTH`` and a flag ``--node-bandwidth``. A flag beats the
-environment, which beats the file, which beats the default. The file is the one that
-``--settings`` or ``PENSTOCK_SETTINGS`` names, else the first that exists of
+The fields of `Settings` define all three: the setting `node_bandwidth` is the key
+``node_bandwidth`` in a TOML file, the environment variable ``PENSTOCK_NODE_BANDWIDTH``
+and the flag ``--node-bandwidth``. A flag overrides the environment, which overrides the
+file, which overrides the default. The file is the one that ``--settings`` or
+``PENSTOCK_SETTINGS`` names, else the first that exists of
 ``~/.config/penstock/penstock.toml`` and ``/etc/penstock/penstock.toml``.
 
-Rates and times that are texts carry their unit; numbers of the file are bytes/s and
-seconds.
+Texts for rates and times carry their unit; numbers in the file are bytes/s and seconds.
 """
 
 from __future__ import annotations
@@ -86,12 +86,12 @@ def _switch(value: Any) -> bool:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise InputError(f"{value!r} is not a text")
+        raise InputError(f"{value!r} is not a text", remedy="put it in quotes")
     return value
 
 
 def _address(value: Any) -> str:
-    """Return tcp://HOST:PORT; no such address: an empty text."""
+    """Return an address tcp://HOST:PORT; an empty text means no address."""
     text = _text(value)
     found = _ADDRESS.fullmatch(text)
     if text and not (found and 1 <= int(found[1]) <= _LAST_PORT):
@@ -103,14 +103,17 @@ def _address(value: Any) -> str:
 
 
 def _folders(value: Any) -> tuple[str, ...]:
-    """Return absolute folders, from a list or separated by colons."""
+    """Return absolute paths, from a list or from a text separated by colons."""
     parts = value.split(":") if isinstance(value, str) else value
     if not isinstance(parts, list) or not all(isinstance(p, str) for p in parts):
-        raise InputError(f"{value!r} is not a list of folders")
+        raise InputError(
+            f"{value!r} is not a list of folders", remedy='write e.g. ["/scratch"]'
+        )
     for part in filter(None, parts):
         if not part.startswith("/") or ":" in part:
             raise InputError(
-                f"{part!r} is not an absolute path", remedy="without any colon"
+                f"{part!r} is not an absolute path",
+                remedy="write a path that begins with / and has no colon",
             )
     return tuple(filter(None, parts))
 
@@ -118,120 +121,141 @@ def _folders(value: Any) -> tuple[str, ...]:
 def _setting(
     shown: str, parse: Callable[[Any], Any], meaning: str, word: str = ""
 ) -> Any:
-    """Return a field; `word` stands for its value where flags are listed."""
+    """Return a field of `Settings`.
+
+    Parameters
+    ----------
+    shown
+        The default, as users write it.
+    meaning
+        One line for the help text and the documentation.
+    word
+        Placeholder for the value in the help text; by default the setting's name.
+    """
     facts = {"parse": parse, "shown": shown, "meaning": meaning, "word": word}
     return field(default=parse(shown), metadata=facts)
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All settings. Rates in bytes/s, times in seconds."""
+    """All settings. Rates are in bytes/s, times in seconds."""
 
-    policy: str = _setting("fair-share", _text, "the policy that decides")
+    policy: str = _setting(
+        "fair-share",
+        _text,
+        "policy that shares the bandwidth (`penstock policies` lists them)",
+    )
     bandwidth: float = _setting(
         "measure",
         _measured_rate,
-        "B, what all jobs together may draw; `measure`: what a short test writes to "
-        "the first prefix, or to the working directory",
+        "total bandwidth that all jobs share; `measure`: measure the write bandwidth "
+        "of the first prefix, or of the working directory, at the start",
         "RATE",
     )
     node_bandwidth: float = _setting(
-        "unlimited", _unlimited_rate, "b, what one node can draw", "RATE"
+        "unlimited", _unlimited_rate, "most that one node can draw", "RATE"
     )
     prefixes: tuple[str, ...] = _setting(
         "",
         _folders,
-        "folders whose files are controlled (a list, or separated by colons); none: "
+        "folders whose files are controlled (a list, or separated by colons); default: "
         "each job's working directory",
         "FOLDER:...",
     )
     mode: str = _setting(
         "control",
         _choice(*MODES),
-        "`control`; `dry-run`: count the waits but do not wait; `off`",
+        "`control`: hold up calls that exceed a grant; `dry-run`: only count how long "
+        "they would be held up; `off`: neither",
         _one_of(*MODES),
     )
     reads: bool = _setting(
-        "yes", _switch, "whether reads draw on the bandwidth, too", "yes|no"
+        "yes", _switch, "whether reads are controlled as well as writes", "yes|no"
     )
     lend: bool = _setting(
-        "yes", _switch, "whether what a job does not use is lent to others", "yes|no"
+        "yes",
+        _switch,
+        "whether bandwidth that a job does not use is lent to others",
+        "yes|no",
     )
     strategy: str = _setting(
         "none",
         _text,
-        "the strategy that decides who stages writes and who drains (`penstock "
-        "policies` lists them); `none`: nobody stages",
+        "strategy that decides which jobs stage their writes and which drain "
+        "(`penstock policies` lists them); `none`: no staging",
     )
     journals: tuple[str, ...] = _setting(
         "",
         _folders,
-        "folders of journals, with `*` and `?`, that may hold what programs have left "
-        "behind, besides /dev/shm/penstock-*: drained when the agent starts",
+        "folders, with `*` and `?`, in which the agent looks for journals of ended "
+        "programs when it starts, and drains them; /dev/shm/penstock-* is always searched",
         "FOLDER:...",
     )
     targets: str = _setting(
         "",
         _text,
-        "storage targets that the strategy may give out, DRIVER:ROOT:TARGET,...: only "
-        "with `users = own`",
+        "storage targets that the strategy assigns to jobs, DRIVER:ROOT:TARGET,...; "
+        "requires `users = own`",
     )
     job_folder: str = _setting(
         "",
         _text,
-        "the folder of a job, with `{job}` for its name, whose new files go to the "
-        "job's targets",
+        "folder of a job, with `{job}` for its name; new files in it go to the job's "
+        "`targets`",
     )
     predict: str = _setting(
         "history",
         _choice("history", "ftio"),
-        "volumes that nobody says: from the `history` of the job, or by the period "
-        "that `ftio` detects (package ftio-hpc)",
+        "how to predict the volume of an operation without a hint: from the job's last "
+        "operations (`history`), or from its period (`ftio`, package ftio-hpc)",
         _one_of("history", "ftio"),
     )
     gap: float = _setting(
         "50 ms",
         _duration(0.001, 60.0),
-        "time without I/O that ends an operation",
+        "time without I/O after which an operation has ended",
         "TIME",
     )
     report: float = _setting(
         "100 ms",
         _duration(0.005, 10.0),
-        "time between two looks at the counters",
+        "time between two readings of a job's counters during an operation",
         "TIME",
     )
     lease: float = _setting(
         "3 s",
         _duration(0.2, 60.0),
-        "how long a grant holds when its agent or controller falls silent",
+        "how long a grant holds after the last message of the agent or controller",
         "TIME",
     )
     floor: float = _setting(
-        "unlimited", _unlimited_rate, "what a job may draw afterwards", "RATE"
+        "unlimited",
+        _unlimited_rate,
+        "rate that each job may draw when its lease has ended",
+        "RATE",
     )
     folder: str = _setting(
         "",
         _text,
-        "folder of socket, pages and state; default: /run/penstock for root, else "
-        "$XDG_RUNTIME_DIR/penstock or /tmp/penstock-UID",
+        "folder of the socket, the pages and the state; default: /run/penstock for "
+        "root, else $XDG_RUNTIME_DIR/penstock or /tmp/penstock-UID",
     )
     users: str = _setting(
         "own",
         _choice("own", "all"),
-        "who may be controlled: `own` user or `all`",
+        "whose jobs are controlled: those of the `own` user, or of `all` users",
         _one_of("own", "all"),
     )
     listen: str = _setting(
         "",
         _address,
-        "address at which agents find the controller, tcp://HOST:PORT",
+        "address at which the controller accepts agents of other nodes, tcp://HOST:PORT",
         "ADDRESS",
     )
     join: str = _setting(
         "",
         _address,
-        "be the agent of the controller at this address, tcp://HOST:PORT",
+        "run only an agent, of the controller at this address, tcp://HOST:PORT",
         "ADDRESS",
     )
     keys: str = _setting(
@@ -244,22 +268,25 @@ class Settings:
     metrics: str = _setting(
         "",
         _text,
-        "HOST:PORT at which Prometheus may read; none: not at all",
+        "HOST:PORT at which Prometheus can read metrics; default: no metrics",
         "HOST:PORT",
     )
     state: str = _setting(
-        "", _text, "file of the jobs' history; default: FOLDER/history.sqlite", "FILE"
+        "",
+        _text,
+        "file for the histories of jobs; default: FOLDER/history.sqlite",
+        "FILE",
     )
     linger: float = _setting(
         "0 s",
         _duration(0.0, 1e9),
-        "end when there was no job for this long; 0: stay",
+        "stop when there was no job for this long; 0: never",
         "TIME",
     )
 
     @property
     def home(self) -> Path:
-        """Folder of socket, pages and state."""
+        """Folder of the socket, the pages and the state."""
         if self.folder:
             return Path(self.folder)
         if os.geteuid() == 0:
@@ -271,12 +298,12 @@ class Settings:
 
     @property
     def socket(self) -> Path:
-        """Where the agent of this folder listens."""
+        """Socket of the agent that uses this folder."""
         return self.home / _SOCKET
 
     @property
-    def found_socket(self) -> Path:
-        """Where programs find an agent: the one of the system, if there is one."""
+    def client_socket(self) -> Path:
+        """Socket that programs use: that of the system's agent, if there is one."""
         system = _SYSTEM / _SOCKET
         return system if not self.folder and system.exists() else self.socket
 
@@ -286,7 +313,7 @@ def load_settings(
     environment: Mapping[str, str] | None = None,
     file: str | None = None,
 ) -> Settings:
-    """Return the settings that flags, environment and file make."""
+    """Return the settings from flags, environment and file; see the module."""
     environment = os.environ if environment is None else environment
     path = file or environment.get(f"{_ENVIRONMENT}SETTINGS")
     values = _parsed(_from_file(path), lambda key: f"{path or _existing()}: {key}")
@@ -302,7 +329,7 @@ def load_settings(
 
 
 def settings_table() -> list[tuple[str, str, str, str]]:
-    """Return name, default and meaning of every setting, and a word for its value."""
+    """Return name, default, meaning and placeholder of every setting."""
     facts = ("shown", "meaning", "word")
     return [
         (name, *(item.metadata[fact] for fact in facts))
@@ -349,5 +376,5 @@ def _from_file(path: str | None) -> dict[str, Any]:
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(
-            f"is not TOML: {error}", where=path, remedy="mend the file's syntax"
+            f"is not TOML: {error}", where=path, remedy="correct the syntax of the file"
         ) from None

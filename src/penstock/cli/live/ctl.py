@@ -86,7 +86,7 @@ def main(arguments: argparse.Namespace) -> int:
     question = _question(arguments)
     # The policy may have to be compiled first.
     limit_s = 120.0 if arguments.action == "policy" else 10.0
-    with Client(live_settings(arguments).found_socket, limit_s) as client:
+    with Client(live_settings(arguments).client_socket, limit_s) as client:
         reply = client.ask(question)
     if isinstance(reply, StatusDocument):
         document = status_document(reply)

@@ -115,7 +115,7 @@ def _frame_maker(
 
     mounts = settings.home / "mounts"
     try:
-        client = Client(settings.found_socket)
+        client = Client(settings.client_socket)
     except UnavailableError:
         if not all_statuses(mounts):
             raise

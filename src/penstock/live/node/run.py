@@ -121,7 +121,7 @@ def _execute(
 
 def _connect(settings: Settings, say: Callable[[str], None]) -> Client:
     with contextlib.suppress(UnavailableError):
-        return Client(settings.found_socket)
+        return Client(settings.client_socket)
     daemon = start_daemon(settings)
     say(f"started a private daemon at {settings.home}")
     deadline = time.monotonic() + _START_S
