@@ -188,7 +188,8 @@ class Settings:
         "",
         _folders,
         "folders, with `*` and `?`, in which the agent looks for journals of ended "
-        "programs when it starts, and drains them; /dev/shm/penstock-* is always searched",
+        "programs when it starts, to drain them; it always looks in "
+        "/dev/shm/penstock-*",
         "FOLDER:...",
     )
     targets: str = _setting(

@@ -16,5 +16,5 @@ One record per role holds facts about a job:
 | `live.wire.messages.JobCounters` | a job on one node, as its agent reports it |
 | `live.wire.messages.JobStatus` | a job as users see it in a status |
 | `live.node.local_job.LocalJob` | a job in the agent: its page and its processes |
-| `live.node.local_job.Note` | what the agent saves beside the page |
+| `live.node.local_job.JobNote` | what the agent saves beside the page |
 """

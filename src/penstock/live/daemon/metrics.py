@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Figures for Prometheus: how jobs and mounts stand, read whenever Prometheus asks.
+"""Metrics of jobs and mounts for Prometheus, collected when Prometheus asks for them.
 
-Rates are in bytes per second, volumes in bytes, times in seconds. The label of a job is
-``name``, since Prometheus uses ``job`` for itself.
+Rates are in bytes per second, volumes in bytes, times in seconds. The label with a
+job's name is ``name``, since Prometheus itself uses ``job``.
 """
 
 from __future__ import annotations
@@ -27,32 +27,35 @@ from penstock.live.wire.messages import StatusDocument
 __all__ = ["JobCollector", "MountCollector", "answering", "publish"]
 
 _LABELS: Final = ("user", "name")
-#: Figure of a job -> field of its status line, and meaning.
+#: Metric of a job -> field of `JobStatus`, and help text.
 _GAUGES: Final = {
     "granted_bytes_per_second": ("grant", "rate that the job may draw"),
-    "demanded_bytes_per_second": ("demanded", "rate that the job would draw"),
+    "demanded_bytes_per_second": (
+        "demanded",
+        "rate that the job would draw without control",
+    ),
     "achieved_bytes_per_second": ("achieved", "rate that the job draws"),
-    "yield": ("progress_yield", "1 - lost time / age (papers/1 eq. 6)"),
-    "lost_seconds": ("lost_s", "time lost to waiting and slow I/O"),
+    "yield": ("progress_yield", "1 - lost time / age (bandwidth sharing, equation 6)"),
+    "lost_seconds": ("lost_s", "time lost to control"),
     "staged_bytes": ("staged_bytes", "volume in journals that is not in the files yet"),
-    "active": ("active", "1 if the job has an I/O operation"),
+    "active": ("active", "1 if the job has an operation, else 0"),
 }
 _COUNTERS: Final = {
-    "moved_bytes": ("moved_bytes", "volume that control has seen"),
-    "uncontrolled_bytes": ("uncontrolled_bytes", "volume that bypassed control"),
+    "moved_bytes": ("moved_bytes", "volume moved under control"),
+    "uncontrolled_bytes": ("uncontrolled_bytes", "volume moved without control"),
     "held_up_seconds": (
         "held_up_s",
         "time that calls were held up, added over callers",
     ),
-    "operations": ("operations", "I/O operations completed"),
+    "operations": ("operations", "operations completed"),
 }
-#: Figure of an application at a mount -> field of its state, and meaning.
+#: Metric of an application at a mount -> key in the status, and help text.
 _APPLICATION_GAUGES: Final = {
-    "promised_bytes_per_second": ("throughput", "throughput that it is promised"),
-    "promised_seconds": ("latency", "bound on its response times"),
+    "promised_bytes_per_second": ("throughput", "throughput that is promised"),
+    "promised_seconds": ("latency", "bound on response times that is promised"),
     "bytes_per_second": ("bytes_per_s", "throughput in the last window"),
-    "p95_seconds": ("p95_s", "95th percentile of response times, last window"),
-    "queued": ("queued", "requests that wait"),
+    "p95_seconds": ("p95_s", "95th percentile of response times in the last window"),
+    "queued": ("queued", "requests that are waiting"),
 }
 _APPLICATION_COUNTERS: Final = {
     "requests": ("requests", "requests answered"),
@@ -63,19 +66,19 @@ _APPLICATION_COUNTERS: Final = {
 
 
 class JobCollector(Collector):
-    """Turns a status into figures.
+    """Collects the metrics of the controller and its jobs.
 
     Parameters
     ----------
     status
-        Returns how everything stands; called in the thread of the web server.
+        Returns the status of all jobs; called in the thread of the web server.
     """
 
     def __init__(self, status: Callable[[], StatusDocument]) -> None:
         self._status = status
 
     def collect(self) -> Iterator[Metric]:
-        """Yield all figures."""
+        """Yield all metrics."""
         status = self._status()
         yield GaugeMetricFamily(
             "penstock_bandwidth_bytes_per_second",
@@ -87,7 +90,9 @@ class JobCollector(Collector):
             "penstock_decisions", "decisions taken", value=status.decisions
         )
         facts = {"policy": status.policy, "mode": status.mode}
-        yield InfoMetricFamily("penstock_control", "what decides", value=facts)
+        yield InfoMetricFamily(
+            "penstock_control", "policy and mode of control", value=facts
+        )
         for kind, table in (
             (GaugeMetricFamily, _GAUGES),
             (CounterMetricFamily, _COUNTERS),
@@ -101,12 +106,12 @@ class JobCollector(Collector):
 
 
 class MountCollector(Collector):
-    """Turns the state of a mount into figures.
+    """Collects the metrics of a mount.
 
     Parameters
     ----------
     state
-        Returns how the mount stands, as ``penstock mount --status --json`` has it;
+        Returns the status of the mount, as in ``penstock mount --status --json``;
         called in the thread of the web server.
     """
 
@@ -114,7 +119,7 @@ class MountCollector(Collector):
         self._state = state
 
     def collect(self) -> Iterator[Metric]:
-        """Yield all figures."""
+        """Yield all metrics."""
         state = self._state()
         point = state["point"]
         moved = CounterMetricFamily(
@@ -123,7 +128,7 @@ class MountCollector(Collector):
         for kind in ("read", "write"):
             moved.add_metric([point, kind], state[kind]["bytes"])
         yield moved
-        yield _of_mount("waiting", "requests that wait", point, state["waiting"])
+        yield _of_mount("waiting", "requests that are waiting", point, state["waiting"])
         order = state["order"]
         if order is not None:
             yield from _of_order(point, order)
@@ -157,13 +162,13 @@ def _of_mount(name: str, meaning: str, point: str, value: float) -> Metric:
 def publish(
     address: str, status: Callable[[], StatusDocument]
 ) -> AbstractContextManager[None]:
-    """Answer Prometheus at ``HOST:PORT`` how jobs stand."""
+    """Serve the metrics of jobs to Prometheus at ``HOST:PORT``."""
     return answering(address, JobCollector(status))
 
 
 @contextmanager
 def answering(address: str, collector: Collector) -> Iterator[None]:
-    """Answer Prometheus at ``HOST:PORT``."""
+    """Serve the metrics of a collector to Prometheus at ``HOST:PORT``."""
     host, _, port = address.rpartition(":")
     registry = CollectorRegistry()
     registry.register(collector)

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: MIT
-"""Volumes predicted by FTIO's period detection (Tarraf et al., IPDPS 2024).
+"""Prediction of volumes by FTIO's period detection (Tarraf et al., IPDPS 2024).
 
-FTIO finds the dominant frequency f of a job's bandwidth over time. Between the begins
-of the first and of the last operation, a time T, the job has moved V bytes. The next
-operation is taken to move what one period does, V / (f T). Without one clear frequency
-nothing is predicted, and the history of the job decides (`phases.VolumeGuess`).
+FTIO finds the dominant frequency f of a job's bandwidth over time. Between the begin of
+the first and of the last operation, a time T, the job has moved V bytes. The next
+operation is predicted to move the volume of one period, V / (f T). Without one clear
+frequency nothing is predicted; `phases.VolumePredictor` then uses the job's history.
 
-FTIO takes seconds to import and its own time to think. It runs in a process of its own
-(``python -m penstock.live.daemon.prediction``), which reads operations from its
-input, one job
-a line, writes predictions to its output, and ends with its input. If it fails the
-controller goes on without it. Times in seconds, volumes in bytes.
+FTIO takes seconds to import and to compute. It runs in a process of its own
+(``python -m penstock.live.daemon.prediction``), which reads the operations of one job
+per line from its standard input, writes predictions to its standard output, and ends
+when its input ends. If it fails, the controller goes on without it.
+
+Times are in seconds, volumes in bytes.
 """
 
 from __future__ import annotations
@@ -34,23 +35,23 @@ from penstock.live.control.phases import PastOperation
 __all__ = ["ftio_predictor", "main", "period_volume"]
 
 _LOG: Final = logging.getLogger("penstock.prediction")
-#: Fewer operations have no period.
+#: FTIO is asked only about jobs with at least this many operations.
 _FEWEST: Final = 4
-#: How sure FTIO must be of a frequency, from 0 to 1.
+#: Least confidence of FTIO in a frequency that is used, from 0 to 1.
 _CONFIDENCE: Final = 0.5
-#: Samples of the bandwidth for each operation.
+#: Number of samples of the bandwidth per operation.
 _SAMPLES: Final = 64
-#: A line is shorter (bytes).
-_LINE: Final = 1 << 20
+#: Size of the longest line.
+_LINE_BYTES: Final = 1 << 20
 
 
-class _Question(msgspec.Struct, array_like=True):
-    job: str
+class _PredictionRequest(msgspec.Struct, array_like=True):
+    job_key: str
     operations: list[PastOperation]
 
 
 class _Prediction(msgspec.Struct, array_like=True):
-    job: str
+    job_key: str
     volume: float
 
 
@@ -61,7 +62,10 @@ Predictor = Callable[[str, Sequence[PastOperation]], None]
 async def ftio_predictor(
     expect: Callable[[str, float], None],
 ) -> AsyncIterator[Predictor]:
-    """Start FTIO; give it operations, and `expect` hears the volume of the next one."""
+    """Start FTIO; yield a function that asks it about the operations of a job.
+
+    `expect` is called with the job key and the predicted volume; 0: no prediction.
+    """
     if find_spec("ftio") is None:
         raise InputError(
             "predict = ftio: the Python package ftio is missing",
@@ -71,11 +75,11 @@ async def ftio_predictor(
         *(sys.executable, "-m", "penstock.live.daemon.prediction"),
         stdin=PIPE,
         stdout=PIPE,
-        limit=_LINE,
+        limit=_LINE_BYTES,
     )
     listening = asyncio.create_task(_listen(process, expect))
     try:
-        yield lambda job, operations: _ask(process, job, operations)
+        yield lambda job_key, operations: _ask(process, job_key, operations)
     finally:
         listening.cancel()
         with suppress(ProcessLookupError):
@@ -83,14 +87,14 @@ async def ftio_predictor(
         await process.wait()
 
 
-def _ask(process: Process, job: str, operations: Sequence[PastOperation]) -> None:
+def _ask(process: Process, job_key: str, operations: Sequence[PastOperation]) -> None:
     pipe = process.stdin
     assert pipe is not None  # noqa: S101 - for the type checker
-    # One that is slow is asked less: what it has not read yet is enough to think about.
+    # Do not queue requests: while FTIO has not read one, skip the next.
     waiting = pipe.transport.get_write_buffer_size()
     if len(operations) >= _FEWEST and not waiting and not pipe.is_closing():
-        question = _Question(job, list(operations))
-        pipe.write(msgspec.json.encode(question) + b"\n")
+        request = _PredictionRequest(job_key, list(operations))
+        pipe.write(msgspec.json.encode(request) + b"\n")
 
 
 async def _listen(process: Process, expect: Callable[[str, float], None]) -> None:
@@ -98,24 +102,24 @@ async def _listen(process: Process, expect: Callable[[str, float], None]) -> Non
     assert pipe is not None  # noqa: S101 - for the type checker
     while line := await pipe.readline():
         answer = msgspec.json.decode(line, type=_Prediction)
-        expect(answer.job, answer.volume)
-    _LOG.warning("FTIO has ended: volumes are predicted from history")
+        expect(answer.job_key, answer.volume)
+    _LOG.warning("FTIO has ended: volumes are predicted from the jobs' last operations")
 
 
 # --- The process of FTIO --------------------------------------------------------------
 
 
-def main(questions: BinaryIO, answers: BinaryIO) -> None:
-    """Answer questions until there are no more."""
-    for line in questions:
-        question = msgspec.json.decode(line, type=_Question)
-        volume = period_volume(question.operations)
-        answers.write(msgspec.json.encode(_Prediction(question.job, volume)) + b"\n")
+def main(requests: BinaryIO, answers: BinaryIO) -> None:
+    """Answer requests until the input ends."""
+    for line in requests:
+        request = msgspec.json.decode(line, type=_PredictionRequest)
+        volume = period_volume(request.operations)
+        answers.write(msgspec.json.encode(_Prediction(request.job_key, volume)) + b"\n")
         answers.flush()
 
 
 def period_volume(operations: Sequence[PastOperation]) -> float:
-    """Return what a job moves in a period (bytes); 0 if there is no clear one."""
+    """Return the volume that a job moves in a period; 0 without a clear period."""
     *complete, last = operations
     span = last.begin_s - complete[0].begin_s
     moved = sum(operation.moved_bytes for operation in complete)
@@ -127,7 +131,7 @@ def period_volume(operations: Sequence[PastOperation]) -> float:
 def _dominant_frequency(
     operations: Sequence[PastOperation], end: float, moved: float
 ) -> float:
-    """Return the one frequency that FTIO finds (1/s); 0 if there is none."""
+    """Return the dominant frequency that FTIO finds (1/s); 0 if it is not clear."""
     import numpy as np  # noqa: PLC0415 - only here
 
     ftio: Any = import_module("ftio.cli.ftio_core")
@@ -147,15 +151,15 @@ def _dominant_frequency(
         "total_bytes": round(moved),
         "ranks": 1,
     }
-    found = ftio.core(data, arguments)[0]
-    clear = len(found.dominant_freq) == 1 and found.conf[0] >= _CONFIDENCE
-    return float(found.dominant_freq[0]) if clear else 0.0
+    frequencies = ftio.core(data, arguments)[0]
+    clear = len(frequencies.dominant_freq) == 1 and frequencies.conf[0] >= _CONFIDENCE
+    return float(frequencies.dominant_freq[0]) if clear else 0.0
 
 
 if __name__ == "__main__":
-    # The controller comes first.
+    # Leave the processor to the controller.
     os.setpriority(os.PRIO_PROCESS, 0, 10)
-    # FTIO talks; what it says is no answer.
+    # Discard what FTIO prints.
     real_output = os.fdopen(os.dup(1), "wb")
     silence = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silence, 1)

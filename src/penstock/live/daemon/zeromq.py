@@ -30,7 +30,7 @@ from zmq.auth.asyncio import AsyncioAuthenticator
 from penstock.errors import InputError
 from penstock.live.node.agent import Agent
 from penstock.live.settings import Settings
-from penstock.live.wire.frames import Complaints
+from penstock.live.wire.frames import WarningLog
 from penstock.live.wire.messages import (
     FROM_AGENT,
     LARGEST_BYTES,
@@ -126,12 +126,12 @@ async def join(
 
 
 async def _receive_from_agents(socket: Any, control_loop: ControlLoop) -> None:
-    complaints = Complaints(_LOG)
+    warnings = WarningLog(_LOG)
     while True:
         identity, *parts = await socket.recv_multipart()
         agent = identity.decode(errors="replace")
         if agent in control_loop.links:
-            complaints.add(
+            warnings.add(
                 f"a second agent calls itself {agent!r}: its messages are ignored "
                 "(give each node its own --node)"
             )
@@ -139,22 +139,23 @@ async def _receive_from_agents(socket: Any, control_loop: ControlLoop) -> None:
         try:
             control_loop.receive(agent, FROM_AGENT(b"".join(parts)))
         except MessageError as error:
-            complaints.add(f"agent {agent!r}: {error}")
+            warnings.add(f"agent {agent!r}: {error}")
 
 
 async def _receive_from_controller(socket: Any, agent: Agent) -> None:
-    complaints = Complaints(_LOG)
+    warnings = WarningLog(_LOG)
     while True:
         parts = await socket.recv_multipart()
         try:
             message: ToAgent = TO_AGENT(b"".join(parts))
         except MessageError as error:
-            complaints.add(f"the controller: {error}")
+            warnings.add(f"the controller: {error}")
         else:
             agent.receive(message)
 
 
 def _send(socket: Any, message: Message, agent: str | None = None) -> None:
+    """Send a message to the controller, or to an agent; drop it if that blocks."""
     parts = [encode(message)] if agent is None else [agent.encode(), encode(message)]
     sent = socket.send_multipart(parts, zmq.NOBLOCK)
     # Retrieve the exception of a message that could not be sent, or asyncio logs it.

@@ -28,7 +28,7 @@ from penstock.errors import InputError, PenstockError, UnavailableError
 from penstock.live.node.local_job import JobNote, LocalJob
 from penstock.live.node.page import PageError
 from penstock.live.staging.drainers import Sweeper, left_behind
-from penstock.live.wire.frames import Complaints, Peer
+from penstock.live.wire.frames import Peer, WarningLog
 from penstock.live.wire.messages import (
     AgentConfig,
     AgentHello,
@@ -115,7 +115,7 @@ class Agent:
         self._greeted_s = 0.0
         self._loop = asyncio.get_running_loop()
         self._changed = asyncio.Event()
-        self._complaints = Complaints(_LOG)
+        self._complaints = WarningLog(_LOG)
         self._bypass_thread = ThreadPoolExecutor(1, "bypass")
         self._bypass_measurement: Future[None] | None = None
         self._sweeper = Sweeper()

@@ -19,7 +19,7 @@ from typing import Final
 from penstock.errors import InputError
 from penstock.live.node.agent import Agent
 from penstock.live.settings import Settings
-from penstock.live.wire.frames import Complaints, Peer, frame, read_frame
+from penstock.live.wire.frames import Peer, WarningLog, frame, read_frame
 from penstock.live.wire.messages import FROM_PROGRAM, MessageError, Refused
 
 __all__ = ["local_socket"]
@@ -64,7 +64,7 @@ class _AgentSocket:
         self._inode = 0
         #: User id -> number of open connections.
         self._connections: Counter[int] = Counter()
-        self._complaints = Complaints(_LOG)
+        self._complaints = WarningLog(_LOG)
 
     async def listen(self) -> None:
         """Create the socket file and accept connections."""

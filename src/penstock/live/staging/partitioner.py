@@ -16,7 +16,7 @@ from typing import Self
 
 from penstock.errors import InputError, PenstockError
 from penstock.live.staging.drivers import Driver, get_driver
-from penstock.live.wire.frames import Complaints
+from penstock.live.wire.frames import WarningLog
 
 __all__ = ["Partitioner"]
 
@@ -38,7 +38,7 @@ class Partitioner:
         self.names = names
         self._driver = driver
         self._folder = folder
-        self._complaints = Complaints(log)
+        self._complaints = WarningLog(log)
         self._wanted: dict[str, tuple[int, ...]] = {}
         self._lock = threading.Lock()
         self._worker = ThreadPoolExecutor(1, "partitions")

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Messages over the Unix socket of an agent, and who is at the other end.
+"""Messages over the Unix socket of an agent, and the identity of the other process.
 
-A frame is four bytes of length, most significant first, and a message. Who the other
-side is, the kernel says (SO_PEERCRED): nothing that a message claims counts.
+A frame is a message preceded by its length: four bytes, most significant first. The
+kernel says which process and user are at the other end (SO_PEERCRED); a message cannot
+claim another identity.
 """
 
 from __future__ import annotations
@@ -30,60 +31,62 @@ from penstock.live.wire.messages import (
     too_long_error,
 )
 
-__all__ = ["Client", "Complaints", "Peer", "frame", "read_frame"]
+__all__ = ["Client", "Peer", "WarningLog", "frame", "read_frame"]
 
 _LENGTH: Final = struct.Struct(">I")
 _CREDENTIALS: Final = struct.Struct("iII")
-_MOST_COMPLAINTS: Final = 100
-#: Where in a message, as msgspec says it.
-_PLACE: Final = re.compile(r" - at \$\[(\d+)\]$")
+_MOST_WARNINGS: Final = 100
+#: Position of an invalid field at the end of an error message of msgspec.
+_POSITION: Final = re.compile(r" - at \$\[(\d+)\]$")
 
 
-class Complaints:
-    """Logs each complaint once, and not many: nobody must fill the disk with them."""
+class WarningLog:
+    """Logs each warning once, and at most 100: users must not fill the disk."""
 
     def __init__(self, log: logging.Logger) -> None:
         self._log = log
-        self._made: set[str] = set()
+        self._logged: set[str] = set()
 
-    def add(self, complaint: str) -> None:
-        """Log a complaint, if it is new."""
-        if complaint not in self._made and len(self._made) < _MOST_COMPLAINTS:
-            self._made.add(complaint)
-            self._log.warning("%s", complaint)
+    def add(self, warning: str) -> None:
+        """Log a warning if it is new."""
+        if warning not in self._logged and len(self._logged) < _MOST_WARNINGS:
+            self._logged.add(warning)
+            self._log.warning("%s", warning)
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A process at the other end of a Unix socket, as the kernel knows it."""
+    """The process at the other end of a Unix socket, as the kernel knows it."""
 
     pid: int
     user: int
+    """User id."""
     group: int
+    """Group id."""
 
     @classmethod
     def of(cls, connection: Any) -> Self:
-        """Return who is at the other end of `connection`."""
+        """Return the process at the other end of a connection."""
         size = _CREDENTIALS.size
         data = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
         return cls(*_CREDENTIALS.unpack(data))
 
     @property
     def is_trusted(self) -> bool:
-        """Whether it is root, or the user who runs this process."""
+        """Whether it runs as root or as the user who runs this process."""
         return self.user in (0, os.geteuid())
 
 
 def frame(message: Message) -> bytes:
-    """Return a message with its length before it."""
+    """Return a message preceded by its length."""
     data = encode(message)
     return _LENGTH.pack(len(data)) + data
 
 
 def _checked_frame(message: FromProgram) -> bytes:
-    """Return the frame of a message that the other side will take.
+    """Return the frame of a message that the agent will accept.
 
-    Raises `InputError`, which names the field, rather than let it be refused there.
+    Raise `InputError` with the name of the field if the agent would refuse it.
     """
     try:
         data = frame(message)
@@ -100,31 +103,31 @@ def _checked_frame(message: FromProgram) -> bytes:
 def _at_field(error: MessageError, message: FromProgram) -> InputError:
     """Return the error with the name of the invalid field instead of its position."""
     problem = error.what.removeprefix("not a message: ").replace("`", "")
-    position = _PLACE.search(problem)
+    position = _POSITION.search(problem)
     # The name of the message comes before its fields.
     field = message.__struct_fields__[int(position[1]) - 1] if position else ""
     return InputError(
-        _PLACE.sub("", problem),
+        _POSITION.sub("", problem),
         where=field.removesuffix("_name").removesuffix("_bytes"),
         remedy="give another value",
     )
 
 
-async def read_frame(reader: asyncio.StreamReader, largest: int) -> bytes | None:
+async def read_frame(reader: asyncio.StreamReader, largest_bytes: int) -> bytes | None:
     """Return the bytes of the next message; None at the end of the stream."""
     try:
         (size,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
-        if size > largest:
+        if size > largest_bytes:
             raise too_long_error(size)
         return await reader.readexactly(size)
     except asyncio.IncompleteReadError as error:
         if error.partial:
-            raise MessageError("a message that is cut off") from None
+            raise MessageError("a message is incomplete") from None
         return None
 
 
 class Client:
-    """A connection to the agent of this node. No call waits longer than `limit_s`."""
+    """A connection to the agent of this node; no call waits longer than `limit_s`."""
 
     def __init__(self, path: Path, limit_s: float = 5.0) -> None:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -138,6 +141,7 @@ class Client:
                 where=str(path),
                 remedy="start one with penstock serve, or check --folder",
             ) from None
+        self._stream = self._socket.makefile("rb")
 
     def ask(self, message: FromProgram) -> Any:
         """Return the reply to a message.
@@ -166,17 +170,15 @@ class Client:
             raise kind(reply.reason)
         return reply
 
-    def _receive(self, size: int) -> bytes:
-        parts = bytearray()
-        while len(parts) < size:
-            part = self._socket.recv(min(size - len(parts), 1 << 20))
-            if not part:
-                raise ConnectionResetError(0, "the connection was closed")
-            parts += part
-        return bytes(parts)
+    def _receive(self, size_bytes: int) -> bytes:
+        data = self._stream.read(size_bytes)
+        if len(data) < size_bytes:
+            raise ConnectionResetError(0, "the connection was closed")
+        return data
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
+        self._stream.close()
         self._socket.close()
 
     def __enter__(self) -> Self:

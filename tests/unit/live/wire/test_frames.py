@@ -45,8 +45,8 @@ def test_a_frame_is_length_and_message() -> None:
 @pytest.mark.parametrize(
     ("data", "complaint"),
     [
-        (b"\x00", "cut off"),
-        (frame(GetStatus())[:-1], "cut off"),
+        (b"\x00", "is incomplete"),
+        (frame(GetStatus())[:-1], "is incomplete"),
         (struct.pack(">I", 101) + bytes(101), "101 bytes is too long"),
     ],
 )
