@@ -69,7 +69,9 @@ static int make(const char *name)
     return fd;
 }
 
-/* --- Data: the table VOLUMES in test_shim_calls.py has the bytes of each scene ------- */
+/* --- Data ----------------------------------------------------------------------- */
+
+/* test_shim_calls.py has a table VOLUMES with the bytes of each scene. */
 
 static struct iovec parts[2] = {{data, 1000}, {data + 5000, 24}};
 
@@ -570,7 +572,7 @@ static void scene_vfork(void)
     SAY(write(fd, data, 100));
 }
 
-/* --- Files used by other processes, and attributes of files --------------------------- */
+/* --- Files used by other processes, and attributes of files --------------------- */
 
 static long send_descriptor(int line, int fd, int many)
 {
@@ -617,8 +619,8 @@ static void look_twice(int line)
     write(line, "2", 1);
 }
 
-/* A descriptor that was passed to another process is not staged any more, whether it was
- * written to before or not. */
+/* A descriptor that was passed to another process is not staged any more, whether it
+ * was written to before or not. */
 static void scene_passed(void)
 {
     for (int i = 0; i < 4; i++) {
@@ -645,7 +647,7 @@ static void scene_passed(void)
     SAY(sendmsg(0, (struct msghdr *)8, 0) < 0);
 }
 
-/* Without CAP_FSETID, a write removes the set-user-id bit and capabilities of a file. */
+/* Without CAP_FSETID, a write removes the set-user-id bit and the capabilities. */
 static void drop_rights(void)
 {
     struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
@@ -739,7 +741,7 @@ static void scene_elsewhere(void)
     SAY(close(more));
 }
 
-/* --- Bad arguments: the errors of the kernel, unchanged ------------------------------- */
+/* --- Bad arguments: the errors of the kernel, unchanged ------------------------- */
 
 static void scene_errors(void)
 {
@@ -787,7 +789,7 @@ static void scene_errno(void)
     say("errno", errno);
 }
 
-/* --- Waiting: the test pauses the job -------------------------------------------------- */
+/* --- Waiting: the test pauses the job ------------------------------------------- */
 
 static int late_fd;
 

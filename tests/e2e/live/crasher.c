@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * crasher SEED COUNT FILE...: do COUNT things to the files, drawn from SEED, and write
- * the answer of each, as eight bytes, to standard output as soon as it is there; then wait
- * for the end of standard input. Whoever kills it knows what was acknowledged.
- * test_crash.py draws the same things.
+ * crasher SEED COUNT FILE...: make COUNT random calls on the files, drawn from SEED.
+ * Write the result of each call, as eight bytes, to standard output at once; then wait
+ * for the end of standard input. A test that kills this program knows from the output
+ * which calls were acknowledged. test_crash.py draws the same calls.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * threads: four threads write their own quarters of two files, sync, look at sizes, open
- * and close; signals come and their handler writes too. In the end every byte is where it
- * belongs, or the status is 1.
+ * threads: four threads write their own quarters of two files, sync, read sizes, open
+ * and close; a signal handler writes, too. The exit status is 1 if a byte is wrong at
+ * the end.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

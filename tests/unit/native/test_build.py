@@ -68,7 +68,7 @@ def test_only_wrapped_calls_and_hints_are_exported_and_all_of_them(
     hints = {"penstock_phase_begin", "penstock_phase_end"}
     words = ("init", "enable", "disable", "flush", "finalize", "on_flush")
     staging = {f"penstock_bbio_{word}" for word in words}
-    # What programs made for older libraries call instead of stat.
+    # Programs built for an older C library call these instead of stat.
     kinds = ("x", "lx", "fx")
     old = {f"__{kind}stat{bits}" for kind in kinds for bits in ("", "64")}
     old |= {"__fxstatat", "__fxstatat64"}
@@ -96,10 +96,10 @@ def test_the_library_needs_nothing_but_the_c_library(library: Path) -> None:
 @needs_gcc
 def test_a_library_is_built_once(cache: Path, tiny: Path) -> None:
     first = shim_path()
-    made = first.stat().st_mtime_ns
+    built_ns = first.stat().st_mtime_ns
     assert first.parent == cache
     assert shim_path() == first
-    assert first.stat().st_mtime_ns == made
+    assert first.stat().st_mtime_ns == built_ns
     assert [path.name for path in cache.iterdir()] == [first.name]
 
 
@@ -150,7 +150,7 @@ def test_a_folder_that_others_can_write_is_refused(cache: Path) -> None:
     assert caught.value.where == str(cache)
 
 
-def test_a_cache_that_is_no_folder_gives_one_message(
+def test_a_cache_that_is_not_a_folder_gives_one_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()

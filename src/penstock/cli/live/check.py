@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Say whether a program can be controlled, and if not, why and what to do.
+"""Report whether a program can be controlled; if not, why, and what to do.
 
-The exit status is 0 if it can, 1 if some of its I/O goes unseen, 2 if it cannot, or if
-there is no such program.
+The exit status is 0 if the program can be controlled, 1 if a part of its I/O cannot,
+and 2 if the program cannot be controlled or does not exist.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Examine the program, print the verdict and its reasons."""
+    """Examine the program; print the verdict and its reasons."""
     from penstock.live.node.check import check
 
     report = check(arguments.program)

@@ -30,7 +30,7 @@ __all__ = ["controlled_environment", "execute_program", "start_daemon"]
 
 #: How long a private daemon may take to answer (s).
 _START_S: Final = 20.0
-#: How long to wait for another daemon, if ours ended because another one starts (s).
+#: How long to wait for the daemon of another process that is starting as well (s).
 _OTHER_START_S: Final = 3.0
 #: How long a private daemon lives without a job (s).
 LINGER_S: Final = 10.0
@@ -100,10 +100,10 @@ def _find(name: str, path: str | None) -> str:
     """Return the file of a program, searched in `path` as a shell does."""
     if "/" in name:
         return name
-    found = shutil.which(name, path=path) or shutil.which(name, os.F_OK, path)
-    if found is None:
+    file = shutil.which(name, path=path) or shutil.which(name, os.F_OK, path)
+    if file is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-    return found
+    return file
 
 
 def _execute(

@@ -66,11 +66,11 @@ def staged_environment(
 
     If nothing is controlled yet, the files in the working directory are staged.
     """
-    made = dict(environment)
-    if "PENSTOCK_CONTROLLED" not in made:
-        made = shim_environment(None, [Path.cwd()], made)
+    staged = dict(environment)
+    if "PENSTOCK_CONTROLLED" not in staged:
+        staged = shim_environment(None, [Path.cwd()], staged)
     staging.prepare()
-    return made | staging.environment()
+    return staged | staging.environment()
 
 
 def unstaged_environment(environment: Mapping[str, str]) -> dict[str, str]:

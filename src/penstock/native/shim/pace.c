@@ -228,7 +228,7 @@ static void wait_for_finish(struct paced_call *call, uint64_t finish_tag)
         wait_for(call, finish_tag, false);
 }
 
-/* --- Begin and end of a call ------------------------------------------------------ */
+/* --- Begin and end of a call ---------------------------------------------------- */
 
 static void wake_agent(void)
 {
@@ -403,7 +403,7 @@ void pace_count_metadata(void)
         ADD(attached_page->classes[CLASS_META].ended_calls, 1);
 }
 
-/* --- Staging ---------------------------------------------------------------------- */
+/* --- Staging -------------------------------------------------------------------- */
 
 void pace_note_absorbed(void)
 {
@@ -442,7 +442,7 @@ bool pace_drainer_is_alive(void)
     return heartbeat_ns != 0 && pace_now_ns() - heartbeat_ns < FRESH_NS;
 }
 
-/* --- Announced phases ------------------------------------------------------------- */
+/* --- Announced phases ----------------------------------------------------------- */
 
 static bool accepts_announcements(void)
 {

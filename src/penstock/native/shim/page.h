@@ -4,9 +4,9 @@
  *
  * A page is a file of PAGE_SIZE bytes. Every process of the job maps it MAP_SHARED; the
  * agent reads and writes it with pread and pwrite (penstock/live/node/page.py), because
- * the owner of the file could truncate it and so kill whoever touches the mapping.
- * penstock/live/node/page_layout.py declares the same layout; a test compares the two
- * field by field.
+ * the owner of the file could truncate it, which kills processes that touch the
+ * mapping. penstock/live/node/page_layout.py declares the same layout; a test compares
+ * the two field by field.
  *
  * Units: times are CLOCK_MONOTONIC in nanoseconds, amounts are bytes, rates are bytes
  * per nanosecond times 2^RATE_SHIFT.
@@ -44,8 +44,8 @@
  *     the exclusive or of the other words of the curve and PAGE_MAGIC; a process that
  *     reads a torn curve sees a wrong check and takes it as "no limit" for this call.
  *   - A phase: phase_begin_ns is stored before last_active_ns is exchanged, and
- *     last_active_ns is loaded with acquire: whoever sees the phase active also sees
- *     when it began.
+ *     last_active_ns is loaded with acquire: a process that sees the phase active
+ *     also sees when it began.
  *   - An announced phase: announced_bytes is added before phases_begun (release).
  *   - A new page: magic is written last.
  *

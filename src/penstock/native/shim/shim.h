@@ -262,9 +262,9 @@ void stage_duplicated(int from, int to);
 bool stage_end(int fd, uint64_t *end);
 bool stage_end_of(uint64_t device, uint64_t inode, uint64_t *end);
 
-/* Prepare to execute a file: nobody may have it open for writing. If the call fails
- * with `error` because a process still drains the file, stage_may_try_again waits a
- * little and returns true. */
+/* Prepare to execute a file, which no process may have open for writing. If the call
+ * fails with `error` because a process still drains the file, stage_may_try_again waits
+ * a little and returns true. */
 struct patience;
 void stage_leave_program(int at, const char *path, int flags);
 bool stage_may_try_again(int error, struct patience *);
@@ -285,7 +285,7 @@ void stage_drain_if_asked(void);
 int stage_allow(int fd);
 bool stage_notify(int fd, stage_callback *callback);
 
-/* --- wrap_stdio.c, wrap_wide.c ---------------------------------------------------- */
+/* --- wrap_stdio.c, wrap_wide.c -------------------------------------------------- */
 
 /* Streams of staged files are made by this library (fopencookie) and take bytes only;
  * for each descriptor, whether it has such a stream and how that is used. */

@@ -42,7 +42,7 @@ static const char *drained_link(int at, const char *path)
     return drained(at, path, AT_SYMLINK_NOFOLLOW);
 }
 
-/* The same for a call that follows them. */
+/* The same for a call that follows symbolic links. */
 static const char *drained_target(int at, const char *path)
 {
     return drained(at, path, 0);

@@ -236,8 +236,9 @@ EXPORT FILE *fopen64(const char *path, const char *mode)
 static void charge_pending(FILE *file)
 {
     int fd = file->_fileno;
-    bool ours = !identity_is_controlled(fd) || stdio_is_own_stream(fd);
-    size_t pending = ours ? 0 : __fpending(file);
+    /* Our own streams are charged by the wrapped write(). */
+    bool charged = identity_is_controlled(fd) && !stdio_is_own_stream(fd);
+    size_t pending = charged ? __fpending(file) : 0;
     if (pending == 0)
         return;
     drain_for_libc(fd);

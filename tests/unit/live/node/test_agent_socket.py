@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The agent's socket: who is answered, what is refused, and how it survives removal."""
+"""The agent's socket: answers, refusals, limits, and restoration after removal."""
 
 from __future__ import annotations
 

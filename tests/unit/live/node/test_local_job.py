@@ -229,10 +229,14 @@ def test_a_job_whose_processes_are_gone_is_over_and_has_left_its_journals(
     again = LocalJob.reopen(job.page.path, posts.append)
     assert again is not None
     assert again.is_over
-    ours = (os.geteuid(), os.getegid())
-    place = job.page.path.stat()
+    status = job.page.path.stat()
     assert again.leftovers() == [
-        Leftover(tmp_path / "journals", *ours, (place.st_dev, place.st_ino))
+        Leftover(
+            tmp_path / "journals",
+            os.geteuid(),
+            os.getegid(),
+            (status.st_dev, status.st_ino),
+        )
     ]
     again.close()
 

@@ -80,10 +80,10 @@ def test_a_daemon_that_never_answers(
     with subprocess.Popen(program.split()) as daemon:
         monkeypatch.setattr(run, "start_daemon", lambda settings: daemon)
         monkeypatch.setattr(run, limit, 0.05)
-        said: list[str] = []
+        messages: list[str] = []
         with pytest.raises(UnavailableError, match="no penstock answers"):
             controlled_environment(
-                Settings(folder=str(tmp_path)), "job", say=said.append
+                Settings(folder=str(tmp_path)), "job", say=messages.append
             )
-        assert said == [f"started a private daemon at {tmp_path}"]
+        assert messages == [f"started a private daemon at {tmp_path}"]
         daemon.kill()

@@ -38,17 +38,19 @@ def packaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_other_preloaded_libraries_stay(
     packaged: str, tmp_path: Path, before: dict[str, str], others: list[str]
 ) -> None:
-    made = shim_environment(tmp_path / "page", [tmp_path], before)
-    assert made["LD_PRELOAD"].split(":") == [packaged, *others]
-    again = shim_environment(tmp_path / "page", [tmp_path], made)
-    assert again == made
+    environment = shim_environment(tmp_path / "page", [tmp_path], before)
+    assert environment["LD_PRELOAD"].split(":") == [packaged, *others]
+    again = shim_environment(tmp_path / "page", [tmp_path], environment)
+    assert again == environment
 
 
 def test_prefixes_are_resolved(packaged: str, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path)
-    made = shim_environment(tmp_path / "page", [tmp_path / "link", tmp_path / "x"], {})
-    assert made["PENSTOCK_CONTROLLED"] == f"{tmp_path}:{tmp_path / 'x'}"
-    assert made["PENSTOCK_PAGE"] == str(tmp_path / "page")
+    environment = shim_environment(
+        tmp_path / "page", [tmp_path / "link", tmp_path / "x"], {}
+    )
+    assert environment["PENSTOCK_CONTROLLED"] == f"{tmp_path}:{tmp_path / 'x'}"
+    assert environment["PENSTOCK_PAGE"] == str(tmp_path / "page")
 
 
 def test_staging_needs_no_page(
@@ -56,19 +58,19 @@ def test_staging_needs_no_page(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     staging = Staging(tmp_path / "journals", rules=("-*.log",))
-    made = staged_environment({"PATH": "/bin"}, staging)
-    assert made["PENSTOCK_CONTROLLED"] == str(tmp_path)
-    assert made["LD_PRELOAD"] == packaged
-    assert "PENSTOCK_PAGE" not in made
-    assert Staging.of(made) == staging
+    environment = staged_environment({"PATH": "/bin"}, staging)
+    assert environment["PENSTOCK_CONTROLLED"] == str(tmp_path)
+    assert environment["LD_PRELOAD"] == packaged
+    assert "PENSTOCK_PAGE" not in environment
+    assert Staging.of(environment) == staging
     assert (tmp_path / "journals").is_dir()
 
 
 def test_staging_keeps_what_is_controlled(packaged: str, tmp_path: Path) -> None:
     controlled = shim_environment(tmp_path / "page", [tmp_path / "x"], {})
     staging = Staging(tmp_path / "journals")
-    made = staged_environment(controlled, staging)
-    assert made == controlled | staging.environment()
+    environment = staged_environment(controlled, staging)
+    assert environment == controlled | staging.environment()
 
 
 def test_a_prefix_with_a_colon_is_refused(packaged: str, tmp_path: Path) -> None:
@@ -111,5 +113,5 @@ def test_an_unstaged_environment_keeps_everything_but_staging(
 def test_an_environment_without_a_page_drops_an_inherited_one(
     packaged: str, tmp_path: Path
 ) -> None:
-    made = shim_environment(None, [tmp_path], {"PENSTOCK_PAGE": "/old/page"})
-    assert "PENSTOCK_PAGE" not in made
+    environment = shim_environment(None, [tmp_path], {"PENSTOCK_PAGE": "/old/page"})
+    assert "PENSTOCK_PAGE" not in environment
