@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,14 @@ def test_nothing_is_added_to_what_a_program_says(daemon: Daemon) -> None:
     assert process.communicate("in\n", timeout=120) == ("in\nout\n", "err\n")
 
 
+def _has_completed(daemon: Daemon, job_name: str, operations: int) -> bool:
+    return bool(daemon.job(job_name).get("operations") == operations)
+
+
+def _is_active(daemon: Daemon, job_name: str) -> bool:
+    return bool(daemon.job(job_name).get("active"))
+
+
 def test_phases_are_found_and_their_volume_is_learnt(daemon: Daemon) -> None:
     process = daemon.run(sys.executable, "-c", PHASES, "phases", job="p")
     assert process.stdin is not None
@@ -105,7 +114,7 @@ def test_phases_are_found_and_their_volume_is_learnt(daemon: Daemon) -> None:
         process.stdin.write("go\n")
         process.stdin.flush()
         assert process.stdout.readline() == "written\n"
-        until(lambda n=number: daemon.job("p").get("operations") == n)
+        until(partial(_has_completed, daemon, "p", number))
         line = daemon.job("p")
         assert not line["active"]
         assert line["moved"] == number * 16 * 65536
@@ -116,7 +125,7 @@ def test_phases_are_found_and_their_volume_is_learnt(daemon: Daemon) -> None:
 def test_two_jobs_share_and_the_operator_changes_it(daemon: Daemon) -> None:
     for job in ("a", "b"):
         daemon.write(job)
-        until(lambda j=job: daemon.job(j).get("active"))
+        until(partial(_is_active, daemon, job))
     assert [line["granted"] for line in daemon.status()["jobs"]] == [4 * MB, 4 * MB]
     assert "fair-share divides the bandwidth among 2" in daemon.ctl("explain", "b")
     assert daemon.ctl("policy", "fcfs") == "fcfs decides\n"
@@ -254,8 +263,8 @@ def test_tight_modes(daemon: Daemon) -> None:
         assert (daemon.home / path).stat().st_mode & 0o777 == mode
     process = daemon.write("modes")
     until(lambda: daemon.job("modes"))
-    for path in (daemon.home / "pages").iterdir():
-        assert path.stat().st_mode & 0o077 == 0
+    for page in (daemon.home / "pages").iterdir():
+        assert page.stat().st_mode & 0o077 == 0
     process.kill()
 
 

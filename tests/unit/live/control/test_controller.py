@@ -322,6 +322,7 @@ _ACTIONS = (
     *("register", "post", "progress", "complete", "leave"),
     *("limit", "capacity", "nodes", "wake", "wait", "sure"),
 )
+_Step = tuple[str, str, float, float]
 _STEPS = st.lists(
     st.tuples(
         st.sampled_from(_ACTIONS),
@@ -334,10 +335,10 @@ _STEPS = st.lists(
 
 
 @given(st.sampled_from(sorted(POLICIES)), _STEPS)
-def test_rates_are_lawful_whatever_happens(policy: str, steps: list[tuple]) -> None:  # type: ignore[type-arg]
+def test_rates_are_lawful_whatever_happens(policy: str, steps: list[_Step]) -> None:
     controller = Controller(policy, B, 20.0, compiled=False)
-    for job in _JOBS[:3]:
-        controller.register(job, 0.0, nodes=4)
+    for key in _JOBS[:3]:
+        controller.register(key, 0.0, nodes=4)
     now = 0.0
     for action, key, delay, amount in steps:
         now += delay

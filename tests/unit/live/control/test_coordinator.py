@@ -64,7 +64,7 @@ class Site:
         self.decide()
 
     def join(self, agent: str, job: str, user: int = 0, **rest: Any) -> None:
-        facts = {"group": "0", "nodes": 0, "volume_bytes": 0.0} | rest
+        facts: dict[str, Any] = {"group": "0", "nodes": 0, "volume_bytes": 0.0} | rest
         self.jobs[agent].add(job)
         self.coordinator.receive(agent, JobJoined(job, user, **facts), self.now)
         self.decide()
@@ -83,20 +83,20 @@ class Site:
         self.decide()
 
     def decide(self) -> CoordinatorOutput:
-        outcome = self.coordinator.decide(self.now)
-        self.heard = outcome.messages
-        self.left |= outcome.left
-        self.changes += outcome.changes
-        for agent, message in outcome.messages:
+        output = self.coordinator.decide(self.now)
+        self.heard = output.messages
+        self.left |= output.left
+        self.changes += output.changes
+        for agent, message in output.messages:
             if isinstance(message, Grants):
                 self.rates |= {(agent, j): r for j, r in message.rates.items()}
-        return outcome
+        return output
 
     def ask(
-        self, question: ControllerRequest, *, user: int = 0, trusted: bool = True
+        self, request: ControllerRequest, *, user: int = 0, trusted: bool = True
     ) -> Any:
-        asked = UserRequest(7, user, trusted=trusted, request=question)
-        self.coordinator.receive("n", asked, self.now)
+        message = UserRequest(7, user, trusted=trusted, request=request)
+        self.coordinator.receive("n", message, self.now)
         self.decide()
         (reply,) = (m for _, m in self.heard if isinstance(m, UserReply))
         assert reply.number == 7
@@ -317,13 +317,13 @@ def test_users_see_only_their_own_jobs(site: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    "question",
+    "change",
     [SetPolicy("fcfs"), SetBandwidth(1.0), SetLimit("a", 1.0), SetMode("off")],
 )
 def test_only_the_trusted_may_change_anything(
-    site: Site, question: ControllerRequest
+    site: Site, change: ControllerRequest
 ) -> None:
-    refused = site.ask(question, trusted=False)
+    refused = site.ask(change, trusted=False)
     assert isinstance(refused, Refused)
     assert refused.reason.startswith("only root and the user who runs the controller")
     assert site.coordinator.agent_config.mode == "control"
@@ -346,13 +346,13 @@ def test_every_change_is_told_with_who_made_it(site: Site) -> None:
     site.ask(SetBandwidth(40.0), user=7)
     site.ask(SetLimit("a", 30.0))
     site.ask(SetMode("dry-run"))
-    for question in (
+    for request in (
         GetStatus(),
         ExplainJob("a"),
         HintVolume("a", 5.0),
         SetPolicy("fast"),
     ):
-        site.ask(question)
+        site.ask(request)
     assert site.changes == [
         "user 7: 40 B/s are shared",
         "user 0: a gets 30 B/s at most",
@@ -361,7 +361,7 @@ def test_every_change_is_told_with_who_made_it(site: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "reason"),
+    ("change", "reason"),
     [
         (SetPolicy("fast"), "unknown policy 'fast'"),
         (SetBandwidth(0.0), "0.0 is not a positive bandwidth"),
@@ -370,9 +370,9 @@ def test_every_change_is_told_with_who_made_it(site: Site) -> None:
     ],
 )
 def test_changes_that_cannot_be_made(
-    site: Site, question: ControllerRequest, reason: str
+    site: Site, change: ControllerRequest, reason: str
 ) -> None:
-    assert reason in site.ask(question).reason
+    assert reason in site.ask(change).reason
 
 
 def test_two_jobs_of_one_name(site: Site) -> None:

@@ -64,9 +64,9 @@ class Node:
         self.decide()
 
     def decide(self) -> None:
-        outcome = self.coordinator.decide(self.now)
-        self.retargeted |= outcome.retargeted
-        for _, message in outcome.messages:
+        output = self.coordinator.decide(self.now)
+        self.retargeted |= output.retargeted
+        for _, message in output.messages:
             if isinstance(message, Grants):
                 self.rates |= message.rates
                 self.stages |= message.stages
@@ -150,8 +150,8 @@ def test_it_is_explained() -> None:
     node = Node("2a")
     node.report("a", 10.0)
     node.report("b", 0.0, staged=50.0)
-    asked = UserRequest(1, 0, trusted=True, request=ExplainJob("b"))
-    answer = node.coordinator.answer(asked, node.now)
+    message = UserRequest(1, 0, trusted=True, request=ExplainJob("b"))
+    answer = node.coordinator.answer(message, node.now)
     text = str(answer)
     assert (
         "Strategy 2a: its writes go to its journals; 50 B in its journals have to wait"

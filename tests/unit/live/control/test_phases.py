@@ -50,7 +50,7 @@ def test_from_the_first_call_to_the_gap() -> None:
     detector.read("n", 3.0, counters(90.0, idle=0.49))
     assert detector.detect_end(3.0) is None
     detector.read("n", 3.2, counters(90.0, idle=0.7))
-    assert detector.detect_end(3.2) == PastOperation(1.0, pytest.approx(2.5), 90.0)
+    assert detector.detect_end(3.2) == pytest.approx((1.0, 2.5, 90.0))
     assert not detector.is_active
     assert detector.moved_bytes == 0.0
     assert not detector.detect_begin(3.2)
@@ -160,9 +160,7 @@ def test_a_certain_volume_ends_an_operation_without_a_gap() -> None:
     detector.read("n", 1.2, counters(100.0, idle=0.001, waiting=True))
     assert detector.detect_completion(100.0, 1.2) is None
     detector.read("n", 1.3, counters(100.0, idle=0.1))
-    assert detector.detect_completion(100.0, 1.3) == PastOperation(
-        1.0, pytest.approx(1.2), 100.0
-    )
+    assert detector.detect_completion(100.0, 1.3) == pytest.approx((1.0, 1.2, 100.0))
     assert not detector.is_active
 
 
@@ -241,7 +239,7 @@ def test_an_announced_phase_takes_precedence_over_the_gap() -> None:
     detector.read("n", 3.0, announced(30.0, 80.0, 1, idle=1.5))
     assert detector.detect_end(3.0) is None
     detector.read("n", 4.0, announced(80.0, 80.0, 0, idle=0.01))
-    assert detector.detect_end(4.0) == PastOperation(1.0, pytest.approx(3.99), 80.0)
+    assert detector.detect_end(4.0) == pytest.approx((1.0, 3.99, 80.0))
     assert detector.announced_bytes == 0.0
 
 

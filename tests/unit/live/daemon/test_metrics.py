@@ -22,16 +22,16 @@ from penstock.live.wire.messages import (
 
 def status() -> StatusDocument:
     """Return a status with one job that has moved 60 bytes."""
-    terms = AgentConfig("control", [], 0.1, 0.1, 3.0, 1.0, reads=True)
-    it = Coordinator(Controller("fcfs", 100.0, compiled=False), terms)
-    it.receive("n", AgentHello([]), 0.0)
-    it.receive("n", JobJoined("7:a", 7, "7", 0, 0.0), 0.0)
+    config = AgentConfig("control", [], 0.1, 0.1, 3.0, 1.0, reads=True)
+    coordinator = Coordinator(Controller("fcfs", 100.0, compiled=False), config)
+    coordinator.receive("n", AgentHello([]), 0.0)
+    coordinator.receive("n", JobJoined("7:a", 7, "7", 0, 0.0), 0.0)
     counts = JobCounters(
         "7:a", 1, 60.0, 2.5, waiting=True, idle_s=0.0, uncontrolled_bytes=9.0
     )
-    it.receive("n", CounterReport([counts], 1), 1.0)
-    it.decide(1.0)
-    return it.status(1.0)
+    coordinator.receive("n", CounterReport([counts], 1), 1.0)
+    coordinator.decide(1.0)
+    return coordinator.status(1.0)
 
 
 def test_the_figures() -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import sys
 from importlib.util import find_spec
 from typing import Any
 
@@ -61,7 +62,9 @@ def test_the_process_answers() -> None:
             await asyncio.wait_for(answered.wait(), LIMIT_S)
 
     asyncio.run(act())
-    assert heard == [("0:a", pytest.approx(1e6))]
+    ((job_key, volume),) = heard
+    assert job_key == "0:a"
+    assert volume == pytest.approx(1e6)
 
 
 def test_lines_in_and_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,7 +90,7 @@ def test_a_predictor_that_dies_is_missed_and_no_more(
     monkeypatch: pytest.MonkeyPatch, caplog: Any
 ) -> None:
     monkeypatch.setattr(prediction, "find_spec", lambda name: name)
-    monkeypatch.setattr(prediction.sys, "executable", "true")
+    monkeypatch.setattr(sys, "executable", "true")
 
     async def act() -> None:
         async with ftio_predictor(lambda job, volume: None) as ask:

@@ -18,7 +18,7 @@ from penstock.live.wire.messages import (
     SetBandwidth,
 )
 
-REFUSED = {
+REFUSED: dict[str, tuple[FromProgram, str]] = {
     "number": (
         AttachProcess("a", nodes=10**30),
         "cannot be sent: can't serialize ints",
@@ -31,8 +31,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_said_before_it_is_sent(case: str, tmp_path: Path) -> None:
-    message: FromProgram
+def test_a_message_is_checked_before_it_is_sent(case: str, tmp_path: Path) -> None:
     message, words = REFUSED[case]
     path = tmp_path / "socket"
     with socket.socket(socket.AF_UNIX) as listener:
