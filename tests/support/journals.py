@@ -84,7 +84,7 @@ class HandMadeJournal:
             for _, data in self.writes[:count]:
                 self.header.drained = _behind(self.header.drained, len(data))
                 self.header.drained_bytes += len(data)
-            self.header.settled = self.header.drained
+            self.header.freed = self.header.drained
             self.save()
 
     def change(self, **words: object) -> None:

@@ -276,7 +276,7 @@ def test_after_a_restart_of_the_machine_drains_begin_where_they_were_synced(
     _killed(writer)
     _patch(stage, "boot", 7)
     _patch(stage, "device", 12345)  # A device has another number then.
-    _patch(stage, "settled", 0)
+    _patch(stage, "freed", 0)
     (stage.folder / "a").write_bytes(b"")
     drain(stage)
     assert (stage.folder / "a").read_bytes() == STAGED

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Show and drain journals of staged writes: ``penstock drain [FOLDER]``.
 
-What programs have staged goes to its files, also what those have left behind that were
-killed. It may be run at any time and as often as one likes. The exit status is 1 if
-something could not be drained; it is kept.
+Draining writes staged data to their files, those of killed programs too. The command
+can be run at any time and repeated. The exit status is 1 if a journal could not be
+drained; such a journal is kept.
 """
 
 from __future__ import annotations
@@ -33,17 +33,19 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help="folder of the journals (default: $PENSTOCK_STAGING, else in memory)",
     )
-    parser.add_argument("--show", action="store_true", help="show, drain nothing")
+    parser.add_argument(
+        "--show", action="store_true", help="show the journals, and drain none"
+    )
     parser.add_argument(
         "--failed",
         action="store_true",
-        help="also those put aside after an error that the program was told of",
+        help="also drain journals that were put aside after an error",
     )
     add_json_option(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Drain, and say what was done."""
+    """Drain the journals, and report each of them."""
     from penstock.live.staging.drain import (
         JournalState,
         count_failed,
@@ -54,47 +56,51 @@ def main(arguments: argparse.Namespace) -> int:
 
     folder = Path(arguments.folder) if arguments.folder else default_folder()
     if arguments.folder is None and not folder.exists():
-        found = []  # Nobody has staged anything.
+        reports = []  # Nothing was ever staged.
     elif arguments.show:
-        found = list_journals(folder)
+        reports = list_journals(folder)
     else:
-        found = drain_folder(folder, failed=arguments.failed)
+        reports = drain_folder(folder, failed=arguments.failed)
     if arguments.json:
         write_json(
-            {"penstock": 1, "journals": [_row(f) for f in found]}, arguments.json
+            {"penstock": 1, "journals": [_row(report) for report in reports]},
+            arguments.json,
         )
     if arguments.json != "-":
-        said_of_all = arguments.show or arguments.failed
-        aside = 0 if said_of_all else count_failed(folder)
-        sys.stdout.write(_text(found, aside, arguments.folder))
-    return int(not arguments.show and any(f.state is JournalState.KEPT for f in found))
+        all_reported = arguments.show or arguments.failed
+        failed = 0 if all_reported else count_failed(folder)
+        sys.stdout.write(_text(reports, failed, arguments.folder))
+    return int(
+        not arguments.show
+        and any(report.state is JournalState.KEPT for report in reports)
+    )
 
 
-def _text(found: list[JournalReport], aside: int, folder: str | None) -> str:
-    lines = [_line(journal) for journal in found]
-    if aside:
+def _text(reports: list[JournalReport], failed: int, folder: str | None) -> str:
+    lines = [_line(report) for report in reports]
+    if failed:
         where = f" {folder}" if folder else ""
-        lines.append(f"{aside} put aside: penstock drain --failed{where}")
+        lines.append(f"{failed} put aside: penstock drain --failed{where}")
     return "".join(f"{line}\n" for line in lines or ["no journals"])
 
 
-def _line(found: JournalReport) -> str:
-    file = found.file or str(found.journal)
-    words = [f"{found.state}: {file}"]
-    if found.drained_bytes:
-        words.append(f"{found.drained_bytes} bytes written")
-    if found.pending_bytes:
-        words.append(f"{found.pending_bytes} bytes not in the file yet")
-    return ", ".join(words) + (f": {found.reason}" if found.reason else "")
+def _line(report: JournalReport) -> str:
+    file = report.file or str(report.journal)
+    words = [f"{report.state}: {file}"]
+    if report.drained_bytes:
+        words.append(f"{report.drained_bytes} bytes written")
+    if report.pending_bytes:
+        words.append(f"{report.pending_bytes} bytes not in the file yet")
+    return ", ".join(words) + (f": {report.reason}" if report.reason else "")
 
 
-def _row(found: JournalReport) -> dict[str, Any]:
+def _row(report: JournalReport) -> dict[str, Any]:
     return {
-        "journal": str(found.journal),
-        "file": found.file,
-        "state": str(found.state),
-        "pending_bytes": found.pending_bytes,
-        "drained_bytes": found.drained_bytes,
-        "process": found.process,
-        "reason": found.reason,
+        "journal": str(report.journal),
+        "file": report.file,
+        "state": str(report.state),
+        "pending_bytes": report.pending_bytes,
+        "drained_bytes": report.drained_bytes,
+        "process": report.process,
+        "reason": report.reason,
     }

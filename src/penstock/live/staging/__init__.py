@@ -1,2 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Staged writes: journals, drains, rules, and partitions of the storage targets."""
+"""Staged writes on a node: journals, drains, settings, and partitions of targets.
+
+`journal` reads journals, `drain` lists and drains those of a folder, `drain_process`
+starts the preload library as a drainer, and `drainers` are the drains that the agent
+starts. `rules` has the settings of staging. `partitioner` and `drivers` apply the
+partitions of strategies 3a and 3b.
+"""

@@ -183,7 +183,7 @@ def _present_state(journal: Journal) -> JournalReport:
 def _drain(journal: Journal, process: NamedDrain) -> JournalReport:
     before_bytes = journal.drained_bytes
     error = process.drain(journal.path.name)
-    if error == 0 and not journal.is_alive and Flag.ASIDE in journal.flags:
+    if error == 0 and not journal.is_alive and Flag.PUT_ASIDE in journal.flags:
         # Another process has put it aside meanwhile.
         error = 0 if journal.is_empty else errno.ECANCELED
     if error == 0:

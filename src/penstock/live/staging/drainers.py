@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Processes that drain journals, started by the agent; nobody waits for them.
+"""Drains that the agent starts, in the background.
 
-Beside a job that stages runs a `Drainer`, which draws on the job's page. What jobs have
-left behind a `Sweeper` has drained, without a page: nobody holds that up. Both are the
-preload library (``native/stage/stage_drainer.c``) in a small program that every system
-has
-and that never begins; and both run as the user whose journals they drain, with the
-rights of that user and nothing of the agent's: a journal says which file is written.
+A `Drainer` drains the journals of one job while its programs run, and draws on the
+job's page. A `Sweeper` drains journals that programs have left behind, without a limit.
+Both start processes (`drain_process`) that run as the user who owns the journals, with
+the rights of that user and nothing of the agent's environment: a journal decides which
+file is written.
 """
 
 from __future__ import annotations
@@ -33,17 +32,17 @@ from penstock.live.staging.journal import drained_so_far
 __all__ = ["MEMORY", "Drainer", "Leftover", "Sweeper", "drain_beside", "left_behind"]
 
 _LOG: Final = logging.getLogger("penstock.drain")
-#: Before the number of a user: the folder of its journals in memory.
+#: Folder of the journals in memory, without the number of the user at its end.
 MEMORY: Final = "/dev/shm/penstock-"  # noqa: S108
-#: No two starts for one job are closer (s).
+#: Least time between two starts of a drainer for one job (s).
 _RETRY_S: Final = 5.0
-#: Users whose leftovers are drained at the same time,
+#: Number of users whose journals are swept at the same time.
 _SWEEPS: Final = 4
-#: how long that may take for one folder before others have their turn (s),
+#: Longest time for one folder before the next one has its turn (s).
 _SWEEP_S: Final = 600.0
-#: how often it is looked whether it is done (s),
+#: Time between two looks whether a sweep is done (s).
 _LOOK_S: Final = 0.2
-#: and how many folders of one user may wait for it.
+#: Most folders of one user that wait to be swept.
 _MOST_WAITING: Final = 1000
 _FAILURES: Final = (PenstockError, OSError, RuntimeError, subprocess.SubprocessError)
 
@@ -68,16 +67,19 @@ class Drainer:
 
     @property
     def is_running(self) -> bool:
-        """Whether it is there, or is being started."""
+        """Whether the process runs, or is being started."""
         return self._thread is not None and self._thread.is_alive()
 
     def keep(self, folder: Path) -> None:
-        """See to it that it runs, or is started soon, for the journals in `folder`."""
+        """Start the process for the journals in `folder`, unless it runs.
+
+        After a start there is none for `_RETRY_S` seconds.
+        """
         now = time.monotonic()
         if self.is_running or now - self._started < _RETRY_S:
             return
         self._started = now
-        # A library that is not there yet is compiled, which takes seconds.
+        # In a thread: the library may have to be compiled, which takes seconds.
         thread = threading.Thread(target=self._run, args=(folder,), daemon=True)
         with contextlib.suppress(RuntimeError):
             thread.start()
@@ -95,23 +97,26 @@ class Drainer:
 def drain_beside(
     page: Path, folder: Path, user: int, group: int
 ) -> subprocess.Popen[bytes]:
-    """Start to drain the journals of the job that has this page."""
+    """Start to drain the journals of the job that has this page, at its rate."""
     return start_drainer(folder, user, group, {"PENSTOCK_PAGE": str(page)})
 
 
-# --- What is left behind --------------------------------------------------------------
+# --- Journals that are left behind ----------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Leftover:
-    """Journals that programs which have ended may have left behind.
+    """A folder in which programs that have ended may have left journals.
 
     Parameters
     ----------
+    folder
+        The folder of the journals.
+    user, group
+        Numbers of the owner and of its group; None: the group is not known for sure.
     page
-        Device and inode of the page of the job they were of; None: of any.
-    group
-        Of the user, if it is known for sure.
+        Device and inode of the page of the job whose journals are meant; None: of any
+        job.
     """
 
     folder: Path
@@ -121,20 +126,20 @@ class Leftover:
 
 
 def left_behind(patterns: Iterable[str]) -> list[Leftover]:
-    """Return the folders, in memory and where patterns say, that have journals.
+    """Return the folders with journals, in memory and those that match `patterns`.
 
-    Those of all users whose files this process may write.
+    Root finds the folders of all users; other users find their own.
     """
-    found = []
+    leftovers = []
     for place in (f"{MEMORY}*", *patterns):
         for folder in Path("/").glob(place.lstrip("/")):
             with contextlib.suppress(OSError):
                 user = _owner(folder)
-                # Others may make folders there, as many as they like.
-                theirs = not place.startswith(MEMORY) or folder == _in_memory(user)
-                if theirs and os.geteuid() in (0, user) and _has_journals(folder):
-                    found.append(Leftover(folder, user))
-    return found
+                # Any user may make folders in /dev/shm: the name must match the owner.
+                named = not place.startswith(MEMORY) or folder == _in_memory(user)
+                if named and os.geteuid() in (0, user) and _has_journals(folder):
+                    leftovers.append(Leftover(folder, user))
+    return leftovers
 
 
 def _in_memory(user: int) -> Path:
@@ -153,12 +158,15 @@ def _has_journals(folder: Path) -> bool:
 
 
 def _progress(folder: Path) -> dict[str, int]:
-    """Return the journals of a folder and how much of each was drained."""
+    """Return the bytes drained so far, by name of the journal."""
     return {path.name: drained_so_far(path) for path in folder.glob("*.journal")}
 
 
 class Sweeper:
-    """Drains what is left behind: for some users at a time, for each one by one."""
+    """Drains folders of journals that were left behind.
+
+    Several users are served at the same time; the folders of one user one by one.
+    """
 
     def __init__(self) -> None:
         self._workers = ThreadPoolExecutor(_SWEEPS, "sweep")
@@ -167,21 +175,21 @@ class Sweeper:
         self._closed = threading.Event()
 
     def sweep(self, leftovers: Iterable[Leftover]) -> None:
-        """Have these drained, by and by."""
-        for it in leftovers:
+        """Queue these folders to be drained, and return at once."""
+        for leftover in leftovers:
             with self._lock:
-                queue = self._waiting.get(it.user)
+                queue = self._waiting.get(leftover.user)
                 if queue is not None:
-                    if it not in queue and len(queue) < _MOST_WAITING:
-                        queue.append(it)
+                    if leftover not in queue and len(queue) < _MOST_WAITING:
+                        queue.append(leftover)
                     continue
-                self._waiting[it.user] = deque([it])
-            # At the agent's end there are no threads any more.
+                self._waiting[leftover.user] = deque([leftover])
+            # When the interpreter ends no thread can be started any more.
             with contextlib.suppress(RuntimeError):
-                self._workers.submit(self._work, it.user)
+                self._workers.submit(self._work, leftover.user)
 
     def close(self) -> None:
-        """Begin nothing more; what has begun goes on by itself."""
+        """Start no further sweep; processes that run go on by themselves."""
         self._closed.set()
         self._workers.shutdown(wait=False, cancel_futures=True)
 
@@ -191,26 +199,26 @@ class Sweeper:
                 if not self._waiting[user]:
                     del self._waiting[user]
                     return
-                it = self._waiting[user].popleft()
+                leftover = self._waiting[user].popleft()
             try:
-                self._drain(it)
+                self._drain(leftover)
             except _FAILURES as error:
-                _LOG.warning("%s is not drained: %s", it.folder, error)
+                _LOG.warning("%s is not drained: %s", leftover.folder, error)
 
-    def _drain(self, it: Leftover) -> None:
+    def _drain(self, leftover: Leftover) -> None:
         variables = {}
-        if it.page is not None:
-            variables["PENSTOCK_DRAIN_OF"] = f"{it.page[0]}:{it.page[1]}"
-        before = _progress(it.folder)
-        process = start_drainer(it.folder, it.user, it.group, variables)
+        if leftover.page is not None:
+            variables["PENSTOCK_DRAIN_OF"] = f"{leftover.page[0]}:{leftover.page[1]}"
+        before = _progress(leftover.folder)
+        process = start_drainer(
+            leftover.folder, leftover.user, leftover.group, variables
+        )
         deadline = time.monotonic() + _SWEEP_S
         while process.poll() is None and not self._closed.wait(_LOOK_S):
             if time.monotonic() > deadline:
                 process.kill()
                 process.wait()
-                if _progress(it.folder) == before:
-                    raise UnavailableError(
-                        f"nothing of it was drained in {_SWEEP_S:g} s"
-                    )
-                self.sweep([it])
+                if _progress(leftover.folder) == before:
+                    raise UnavailableError(f"nothing was drained in {_SWEEP_S:g} s")
+                self.sweep([leftover])
                 return

@@ -63,12 +63,12 @@ class Flag(IntFlag):
     """Marks that processes leave for each other in a journal."""
 
     #: Another process uses the file: the writer stages it no longer.
-    THROUGH = 1
+    WRITE_THROUGH = 1
     #: The program wants to be called before a drain. While it lives it drains itself;
     #: only a process that opens the file drains it too.
-    ASKS = 4
+    CALLS_BACK = 4
     #: The journal was put aside after an error: drains that have begun stop.
-    ASIDE = 8
+    PUT_ASIDE = 8
 
 
 class _RecordHead(Structure):
@@ -105,7 +105,7 @@ class _Header(Structure):
         ("error", c_uint32),
         ("unused_writer", c_uint64 * 3),
         ("drained", c_uint64),
-        ("settled", c_uint64),
+        ("freed", c_uint64),
         ("drained_bytes", c_uint64),
         ("unused_drainer", c_uint64 * 5),
         ("padding", c_char * 768),

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Makes the partitions of a strategy real: folders of jobs go to storage targets.
+"""Apply the partitions of a strategy: put the folders of jobs on storage targets.
 
-Tools of a file system may take seconds: they run in a thread of their own, one after
-the other, and of several partitions for one job that wait only the last is made.
+The tools of a file system may take seconds, so they run in a thread of their own, one
+after the other. If several partitions of one job wait, only the last is applied.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ __all__ = ["Partitioner"]
 
 
 class Partitioner:
-    """Puts the folders of jobs on targets.
+    """Puts the folders of jobs on storage targets, in the background.
 
     Parameters
     ----------
     names
-        What the driver calls the targets.
+        Names of the targets, as the driver knows them.
     folder
         The folder of a job, with ``{job}`` for its name.
     """
@@ -45,7 +45,7 @@ class Partitioner:
 
     @classmethod
     def of(cls, targets: str, folder: str, log: logging.Logger) -> Self:
-        """Return what the settings ``targets`` and ``job_folder`` mean."""
+        """Return the partitioner for the settings ``targets`` and ``job_folder``."""
         driver, _, rest = targets.partition(":")
         root, _, listed = rest.rpartition(":")
         names = tuple(filter(None, listed.split(",")))
@@ -57,21 +57,21 @@ class Partitioner:
             )
         if not Path(folder).is_absolute() or "{job}" not in folder:
             raise InputError(
-                f"{folder!r} is no folder of a job",
+                f"{folder!r} is not a pattern of job folders",
                 where="job_folder",
                 remedy='write an absolute path with {job}, e.g. "/mnt/mfs/{job}"',
             )
         return cls(get_driver(driver, Path(root)), names, folder, log)
 
     def move(self, partitions: Mapping[str, tuple[int, ...]]) -> None:
-        """Put the folders of these jobs on these targets, by and by."""
+        """Queue new targets for the folders of these jobs, and return at once."""
         with self._lock:
             self._wanted |= partitions
         for job in partitions:
             self._worker.submit(self._assign, job)
 
     def close(self) -> None:
-        """Make no further partition."""
+        """Apply no further partition."""
         self._worker.shutdown(wait=False, cancel_futures=True)
 
     def _assign(self, job: str) -> None:
@@ -83,9 +83,9 @@ class Partitioner:
             targets = [self.names[number] for number in numbers]
             self._driver.assign(self._folder_of(job), targets)
         except PenstockError as error:
-            self._complaints.add(f"job {job} stays where it is: {error}")
+            self._complaints.add(f"the folder of job {job} was not moved: {error}")
 
     def _folder_of(self, job: str) -> Path:
         if "/" in job or job in (".", ".."):
-            raise InputError(f"{job!r} is no name of a folder")
+            raise InputError(f"{job!r} cannot be the name of a folder")
         return Path(self._folder.replace("{job}", job))

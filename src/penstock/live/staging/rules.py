@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What is staged, where, and what fsync and close promise: for the preload library.
+"""Settings of staging, for the preload library.
 
-The library reads it from the environment (``native/stage/stage_settings.c``), so that
-staging
-works with any program and without a controller.
+The library reads them from the environment (``native/stage/stage_settings.c``), so that
+staging works with any program and without a controller.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from penstock.units import parse_volume
 
 __all__ = ["Staging"]
 
-#: What the library has room for.
+#: Room that the library has for a folder, or for all rules.
 _TEXT_BYTES: Final = 1024
 _LEAST_BYTES: Final = 64 << 10
 _DURABLE: Final = ("file", "journal")
@@ -33,18 +32,20 @@ class Staging:
     Parameters
     ----------
     folder
-        Where the journals are, in memory or on a local disk; made if it is not there.
+        Folder of the journals, in memory or on a local disk; made if it does not exist.
     capacity_bytes
-        What the journal of one file may hold; beyond it writes drain first.
+        Capacity of the journal of one file. A write that does not fit drains first.
     always
-        Whatever the page says; otherwise while the page says so.
+        True: stage at any time. False: only while the page of the job says so.
     durable
-        ``"file"``: fsync and close wait until all is in the file. ``"journal"``: until
-        it is in the journal, on storage that survives the machine.
+        When fsync and close return: ``"file"``: all data are in the file.
+        ``"journal"``: all data are in the journal, on storage that survives the
+        machine.
     rules
-        Patterns of paths, with ``*`` and ``?``; one that begins with ``-`` says that
-        such files are not staged. The first that matches decides; if none does, a file
-        is staged. A pattern without a slash is for the last part of a path.
+        Patterns of paths, with ``*`` and ``?``. The first that matches decides: the
+        file is staged, or not if the pattern begins with ``-``. A file that matches
+        none is staged. A pattern without a slash is compared with the last part of the
+        path.
     """
 
     folder: Path
@@ -65,23 +66,28 @@ class Staging:
             raise InputError("not an absolute path", where=str(self.folder))
         for rule in self.rules:
             if ":" in rule or not rule.removeprefix("-"):
-                raise InputError(f"{rule!r} is no rule", remedy="write [-]PATTERN")
+                raise InputError(f"{rule!r} is not a rule", remedy="write [-]PATTERN")
         for text in (str(self.folder), ":".join(self.rules)):
             if len(os.fsencode(text)) >= _TEXT_BYTES:
                 raise InputError(f"more than {_TEXT_BYTES} bytes", where=text[:40])
 
     def prepare(self) -> None:
-        """Make the folder, for this user alone, and refuse one that cannot serve."""
+        """Make the folder, for this user alone.
+
+        Raises `InputError` if the folder cannot be used for journals.
+        """
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             status = self.folder.stat()
         except OSError as error:
             raise InputError(
-                f"no folder for journals: {error.strerror}", where=str(self.folder)
+                f"cannot make the folder of the journals: {error.strerror}",
+                where=str(self.folder),
+                remedy="give another folder",
             ) from error
         if status.st_uid != os.geteuid() or status.st_mode & 0o022:
             raise InputError(
-                "others can write this folder: a journal says what is written where",
+                "other users can write to the folder of the journals",
                 where=str(self.folder),
                 remedy="give a folder of yours, or chmod 700 it",
             )
@@ -104,7 +110,7 @@ class Staging:
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> Staging | None:
-        """Return what an environment says, or None: nothing is staged."""
+        """Return the settings in an environment; None if nothing is staged."""
         folder = environment.get("PENSTOCK_STAGING")
         if not folder:
             return None
@@ -127,7 +133,7 @@ def _bytes_of(size: str) -> int:
 
 
 def _file_system(folder: Path) -> str:
-    """Return the type of the file system that a folder is on; empty: not known."""
+    """Return the type of the file system of a folder; empty if it is not known."""
     best, kind = "", ""
     try:
         lines = Path("/proc/self/mounts").read_text().splitlines()

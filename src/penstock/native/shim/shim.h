@@ -265,9 +265,9 @@ bool stage_end_of(uint64_t device, uint64_t inode, uint64_t *end);
 /* Prepare to execute a file, which no process may have open for writing. If the call
  * fails with `error` because a process still drains the file, stage_may_try_again waits
  * a little and returns true. */
-struct patience;
+struct lock_wait;
 void stage_leave_program(int at, const char *path, int flags);
-bool stage_may_try_again(int error, struct patience *);
+bool stage_may_try_again(int error, struct lock_wait *);
 
 /* Call before names, descriptors or rights change their meaning (chroot, unshare ...):
  * drain everything and stop staging; true if staging was on. If the call then fails,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The interface of papers/4, for programs that want to say it. bbio.h finds these by
- * name, so that a program runs as well without the library.
+ * The interface of burst-buffer coordination (section IV-B) for programs. bbio.h finds
+ * these functions by name, so that a program also runs without the library.
  */
 #include <errno.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * For programs: the interface of papers/4, section IV-B, to staged writes.
+ * For programs: the interface of burst-buffer coordination, section IV-B, to staged
+ * writes.
  *
  *     #include "bbio.h"
  *
@@ -9,9 +10,9 @@
  *     BBIO_Flush(fd);                      into the file
  *     BBIO_Finalize();
  *
- * No call is needed for staging: `penstock run --stage` does it for any program. They
- * need the preload library: without it each returns 0 and does nothing. With it they
- * return 0, or -1 and set errno. There is nothing to link (before glibc 2.34: -ldl).
+ * No call is needed for staging: `penstock run --stage` stages the writes of any program.
+ * Without the preload library each function does nothing and returns 0. With it, each
+ * returns 0, or -1 and sets errno. There is nothing to link (before glibc 2.34: -ldl).
  */
 #ifndef PENSTOCK_BBIO_H
 #define PENSTOCK_BBIO_H
@@ -21,7 +22,7 @@
 
 typedef void (*BBIO_Callback)(int fd);
 
-/* The function of the preload library with this name, or 0. */
+/* Look up the function of the preload library with this name; 0 if there is none. */
 #define BBIO_FOUND(name, type) \
     union { \
         void *found; \

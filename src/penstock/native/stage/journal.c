@@ -19,8 +19,8 @@
 #include "shim.h"
 #include "stage_text.h"
 
-/* Records that one step gathers, if they follow one another in the file too. */
-enum { GATHERED = 64 };
+/* Records that one step writes at most; they are consecutive in the file too. */
+enum { BATCH_RECORDS = 64 };
 
 static long call(long number, long a, long b, long c, long d)
 {
@@ -29,10 +29,10 @@ static long call(long number, long a, long b, long c, long d)
 
 /* --- Names ---------------------------------------------------------------------- */
 
-bool journal_name(char name[JOURNAL_NAME], const char *folder, uint64_t device,
+bool journal_name(char name[JOURNAL_NAME_BYTES], const char *folder, uint64_t device,
                   uint64_t inode)
 {
-    const char *end = name + JOURNAL_NAME;
+    const char *end = name + JOURNAL_NAME_BYTES;
     char *to = text_put(text_put(name, end, folder), end, "/");
     to = text_put_hex(text_put(text_put_hex(to, end, device), end, "-"), end, inode);
     return text_put(to, end, ".journal") != NULL;
@@ -40,9 +40,9 @@ bool journal_name(char name[JOURNAL_NAME], const char *folder, uint64_t device,
 
 static _Atomic uint64_t names_made;
 
-static bool fresh_name(char name[JOURNAL_NAME], const struct journal_terms *terms)
+static bool fresh_name(char name[JOURNAL_NAME_BYTES], const struct journal_terms *terms)
 {
-    const char *end = name + JOURNAL_NAME;
+    const char *end = name + JOURNAL_NAME_BYTES;
     char *to = text_put(text_put(name, end, terms->folder), end, "/.new-");
     to = text_put(text_put_hex(to, end, terms->process), end, "-");
     return text_put_hex(to, end, ADD(names_made, 1)) != NULL;
@@ -83,7 +83,7 @@ bool journal_is_locked(struct journal *journal, int which)
 
 /* --- Making and mapping --------------------------------------------------------- */
 
-/* Where programs do not look for descriptors: the kernel hands out the lowest. */
+/* Programs do not use high numbers: the kernel hands out the lowest free one. */
 static int lowest_descriptor(void)
 {
     struct rlimit limit = {.rlim_cur = 256};
@@ -92,7 +92,7 @@ static int lowest_descriptor(void)
     return (int)(most - most / 4);
 }
 
-int high_descriptor(int fd)
+int journal_high_fd(int fd)
 {
     return (int)call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, lowest_descriptor(), 0);
 }
@@ -109,7 +109,7 @@ static void unmap(struct journal *journal)
     if (journal->ring != NULL)
         call(SYS_munmap, (long)journal->ring, (long)journal->header->capacity, 0, 0);
     if (journal->header != NULL)
-        call(SYS_munmap, (long)journal->header, JOURNAL_HEADER, 0, 0);
+        call(SYS_munmap, (long)journal->header, JOURNAL_HEADER_BYTES, 0, 0);
     journal->header = NULL;
     journal->ring = NULL;
 }
@@ -124,28 +124,29 @@ void journal_close(struct journal *journal)
 
 static int map_header(struct journal *journal)
 {
-    journal->header = map(journal->fd, JOURNAL_HEADER, PROT_READ | PROT_WRITE, 0);
+    journal->header = map(journal->fd, JOURNAL_HEADER_BYTES, PROT_READ | PROT_WRITE, 0);
     return journal->header ? 0 : -ENOMEM;
 }
 
 static int map_ring(struct journal *journal)
 {
     journal->ring =
-        map(journal->fd, journal->header->capacity, PROT_READ, JOURNAL_HEADER);
+        map(journal->fd, journal->header->capacity, PROT_READ, JOURNAL_HEADER_BYTES);
     return journal->ring ? 0 : -ENOMEM;
 }
 
-/* The header's block is there from now on: a full folder cannot kill who maps it. */
-static int make_room(int fd, uint64_t capacity)
+/* Allocate the header's block now: otherwise a full file system would kill a
+ * process that has mapped it. */
+static int drain_for_room(int fd, uint64_t capacity)
 {
-    long answer = call(SYS_fallocate, fd, 0, 0, JOURNAL_HEADER);
+    long answer = call(SYS_fallocate, fd, 0, 0, JOURNAL_HEADER_BYTES);
     if (answer == -EOPNOTSUPP) {
-        static const char empty[JOURNAL_HEADER];
-        answer = call(SYS_pwrite64, fd, (long)empty, JOURNAL_HEADER, 0);
-        answer = answer == JOURNAL_HEADER ? 0 : answer < 0 ? answer : -ENOSPC;
+        static const char empty[JOURNAL_HEADER_BYTES];
+        answer = call(SYS_pwrite64, fd, (long)empty, JOURNAL_HEADER_BYTES, 0);
+        answer = answer == JOURNAL_HEADER_BYTES ? 0 : answer < 0 ? answer : -ENOSPC;
     }
     if (answer == 0)
-        answer = call(SYS_ftruncate, fd, (long)(JOURNAL_HEADER + capacity), 0, 0);
+        answer = call(SYS_ftruncate, fd, (long)(JOURNAL_HEADER_BYTES + capacity), 0, 0);
     return (int)answer;
 }
 
@@ -166,12 +167,13 @@ static void fill_header(struct journal_header *header,
     header->device = file->device;
     header->inode = file->inode;
     header->birth_ns = file->birth_ns;
-    memcpy(header->path, file->path, JOURNAL_PATH);
+    memcpy(header->path, file->path, JOURNAL_PATH_BYTES);
     header->magic = JOURNAL_MAGIC;
 }
 
-/* Give the file its name if nobody has it: it appears complete, or not at all. */
-static int appear(const char *fresh, const char *name)
+/* Give the journal its name unless that is taken: it appears complete, or not at
+ * all. */
+static int publish_journal(const char *fresh, const char *name)
 {
     long answer = raw_call(SYS_renameat2, AT_FDCWD, (long)fresh, AT_FDCWD, (long)name,
                            RENAME_NOREPLACE, 0);
@@ -186,7 +188,7 @@ static int appear(const char *fresh, const char *name)
 static int fill(struct journal *journal, const struct journal_terms *terms,
                 const struct staged_file *file)
 {
-    int answer = make_room(journal->fd, terms->capacity);
+    int answer = drain_for_room(journal->fd, terms->capacity);
     if (answer == 0)
         answer = map_header(journal);
     if (answer != 0)
@@ -204,7 +206,7 @@ static int open_fresh(const char *name)
     int low = (int)call(SYS_openat, AT_FDCWD, (long)name, flags, 0600);
     if (low < 0)
         return low;
-    int fd = high_descriptor(low);
+    int fd = journal_high_fd(low);
     call(SYS_close, low, 0, 0, 0);
     return fd;
 }
@@ -212,7 +214,7 @@ static int open_fresh(const char *name)
 int journal_create(struct journal *journal, const struct journal_terms *terms,
                    const struct staged_file *file)
 {
-    char fresh[JOURNAL_NAME], name[JOURNAL_NAME];
+    char fresh[JOURNAL_NAME_BYTES], name[JOURNAL_NAME_BYTES];
     *journal = (struct journal){.fd = -1};
     if (!fresh_name(fresh, terms) ||
         !journal_name(name, terms->folder, file->device, file->inode))
@@ -220,7 +222,7 @@ int journal_create(struct journal *journal, const struct journal_terms *terms,
     journal->fd = open_fresh(fresh);
     int answer = journal->fd < 0 ? journal->fd : fill(journal, terms, file);
     if (answer == 0)
-        answer = appear(fresh, name);
+        answer = publish_journal(fresh, name);
     if (answer != 0) {
         journal_close(journal);
         call(SYS_unlinkat, AT_FDCWD, (long)fresh, 0, 0);
@@ -232,19 +234,20 @@ static bool is_whole(int fd, const struct journal_header *header)
 {
     struct stat status;
     return raw_call(SYS_fstat, fd, (long)&status, 0, 0, 0, 0) == 0 &&
-           header->capacity >= RECORD_ALIGN && header->capacity % RECORD_ALIGN == 0 &&
-           (uint64_t)status.st_size >= JOURNAL_HEADER &&
-           (uint64_t)status.st_size - JOURNAL_HEADER >= header->capacity;
+           header->capacity >= RECORD_ALIGN_BYTES &&
+           header->capacity % RECORD_ALIGN_BYTES == 0 &&
+           (uint64_t)status.st_size >= JOURNAL_HEADER_BYTES &&
+           (uint64_t)status.st_size - JOURNAL_HEADER_BYTES >= header->capacity;
 }
 
-/* A journal says what is written where: another user's says nothing to us. */
+/* A journal decides which file is written: journals of other users are refused. */
 static int check_file(int fd)
 {
     struct stat status;
     long answer = raw_call(SYS_fstat, fd, (long)&status, 0, 0, 0, 0);
     if (answer != 0)
         return (int)answer;
-    if (!S_ISREG(status.st_mode) || status.st_size < JOURNAL_HEADER)
+    if (!S_ISREG(status.st_mode) || status.st_size < JOURNAL_HEADER_BYTES)
         return -EPROTO;
     return status.st_uid == (uid_t)call(SYS_geteuid, 0, 0, 0, 0) ? 0 : -EPERM;
 }
@@ -325,10 +328,10 @@ static uint32_t crc_of(const char *data, uint64_t size)
 
 /* --- The log -------------------------------------------------------------------- */
 
-static uint64_t behind(uint64_t position, uint64_t length)
+static uint64_t next_position(uint64_t position, uint64_t length)
 {
     uint64_t end = position + sizeof(struct journal_record) + length;
-    return (end + RECORD_ALIGN - 1) / RECORD_ALIGN * RECORD_ALIGN;
+    return (end + RECORD_ALIGN_BYTES - 1) / RECORD_ALIGN_BYTES * RECORD_ALIGN_BYTES;
 }
 
 static uint64_t place_of(const struct journal_header *header, uint64_t position)
@@ -336,7 +339,7 @@ static uint64_t place_of(const struct journal_header *header, uint64_t position)
     return (position - LOAD(header->base)) % header->capacity;
 }
 
-static uint64_t committed(const struct journal *journal)
+static uint64_t appended_position(const struct journal *journal)
 {
     return atomic_load_explicit(&journal->header->appended, memory_order_acquire);
 }
@@ -347,65 +350,67 @@ bool journal_is_empty(const struct journal *journal)
            atomic_load(&journal->header->appended);
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
+static uint64_t smaller(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
 
-/* Data bytes that fit into one record at the end of the log. */
+/* Return the data bytes that fit into one record at the end of the log. */
 static uint64_t room_for(const struct journal_header *header, uint64_t size)
 {
     uint64_t position = LOAD(header->appended);
-    uint64_t used = position - atomic_load(&header->settled);
+    uint64_t used = position - atomic_load(&header->freed);
     uint64_t free =
-        least(header->capacity - used, header->capacity - place_of(header, position));
-    if (free < RECORD_ALIGN)
+        smaller(header->capacity - used, header->capacity - place_of(header, position));
+    if (free < RECORD_ALIGN_BYTES)
         return 0;
-    return least(least(free - sizeof(struct journal_record), RECORD_MAX), size);
+    return smaller(smaller(free - sizeof(struct journal_record), RECORD_MAX_BYTES),
+                   size);
 }
 
 static void rewind_if_empty(struct journal_header *header)
 {
     uint64_t position = LOAD(header->appended);
-    if (atomic_load(&header->settled) == position)
+    if (atomic_load(&header->freed) == position)
         STORE(header->base, position);
 }
 
-static long put(int fd, const void *data, uint64_t size, uint64_t place)
+static long write_ring(int fd, const void *data, uint64_t size, uint64_t place)
 {
     return call(SYS_pwrite64, fd, (long)data, (long)size,
-                (long)(JOURNAL_HEADER + place));
+                (long)(JOURNAL_HEADER_BYTES + place));
 }
 
-static int put_head(struct journal *journal, const struct journal_record *head,
-                    uint64_t place)
+static int write_head(struct journal *journal, const struct journal_record *head,
+                      uint64_t place)
 {
-    long answer = put(journal->fd, head, sizeof *head, place);
+    long answer = write_ring(journal->fd, head, sizeof *head, place);
     return answer == (long)sizeof *head ? 0 : answer < 0 ? (int)answer : -ENOSPC;
 }
 
-/* Data first, read back for the checksum: the kernel has checked the pointer by then. */
-static int64_t put_checked(struct journal *journal, struct journal_record *head,
-                           const void *data, uint64_t place)
+/* Write the data first and read them back for the checksum: by then the kernel has
+ * checked the pointer. */
+static int64_t write_checked(struct journal *journal, struct journal_record *head,
+                             const void *data, uint64_t place)
 {
-    long length = put(journal->fd, data, head->length, place + sizeof *head);
+    long length = write_ring(journal->fd, data, head->length, place + sizeof *head);
     if (length <= 0)
         return length < 0 ? length : -ENOSPC;
     head->length = (uint64_t)length;
     head->checksum = crc_of(journal->ring + place + sizeof *head, head->length);
-    int answer = put_head(journal, head, place);
+    int answer = write_head(journal, head, place);
     return answer == 0 ? length : answer;
 }
 
-static int64_t put_record(struct journal *journal, struct journal_record *head,
-                          const void *data, uint64_t place)
+static int64_t write_record(struct journal *journal, struct journal_record *head,
+                            const void *data, uint64_t place)
 {
     if (journal->header->checked)
-        return put_checked(journal, head, data, place);
+        return write_checked(journal, head, data, place);
     struct iovec parts[2] = {{head, sizeof *head},
                              {(void *)(uintptr_t)data, head->length}};
     long moved = raw_call(SYS_pwritev, journal->fd, (long)parts, 2,
-                          (long)(JOURNAL_HEADER + place), 0, 0);
+                          (long)(JOURNAL_HEADER_BYTES + place), 0, 0);
     if (moved <= (long)sizeof *head)
         return moved < 0                                         ? moved
                : head->length > 0 && moved == (long)sizeof *head ? -EFAULT
@@ -413,7 +418,7 @@ static int64_t put_record(struct journal *journal, struct journal_record *head,
     uint64_t length = (uint64_t)moved - sizeof *head;
     if (length < head->length) {
         head->length = length;
-        int answer = put_head(journal, head, place);
+        int answer = write_head(journal, head, place);
         return answer == 0 ? (int64_t)length : answer;
     }
     return (int64_t)length;
@@ -426,7 +431,7 @@ static void commit(struct journal_header *header, const struct journal_record *h
     if (end > LOAD(header->end))
         STORE(header->end, end);
     STORE(header->sequence, head->sequence);
-    atomic_store(&header->appended, behind(position, head->length));
+    atomic_store(&header->appended, next_position(position, head->length));
 }
 
 int64_t journal_append(struct journal *journal, const void *data, uint64_t size,
@@ -443,7 +448,7 @@ int64_t journal_append(struct journal *journal, const void *data, uint64_t size,
     };
     if (head.length == 0)
         return 0;
-    int64_t length = put_record(journal, &head, data, place_of(header, position));
+    int64_t length = write_record(journal, &head, data, place_of(header, position));
     if (length > 0)
         commit(header, &head, position);
     return length;
@@ -451,43 +456,46 @@ int64_t journal_append(struct journal *journal, const void *data, uint64_t size,
 
 /* --- Draining ------------------------------------------------------------------- */
 
-/* The records of one step: they follow one another in the log and in the file. */
+/* The records of one step: consecutive in the log and in the file. */
 struct batch {
-    struct iovec parts[GATHERED];
+    struct iovec parts[BATCH_RECORDS];
     int count;
     uint64_t offset;
     uint64_t length;
-    uint64_t end; /* position behind them */
-    bool damaged; /* the record behind them is none */
+    uint64_t end; /* position behind the records */
+    bool damaged; /* the next record is damaged */
 };
 
-/* The checksum is left out where nothing is written yet. */
+/* Check a record; `thorough`: its checksum too, which is needed only before it is
+ * written. */
 static bool is_sound(const struct journal *journal, const struct journal_record *head,
                      uint64_t position, uint64_t end, bool thorough)
 {
     uint64_t place = place_of(journal->header, position);
     uint64_t most = journal->header->capacity - place - sizeof *head;
     if (head->mark != (RECORD_MAGIC ^ position) || head->length == 0 ||
-        head->length > least(most, RECORD_MAX) || behind(position, head->length) > end)
+        head->length > smaller(most, RECORD_MAX_BYTES) ||
+        next_position(position, head->length) > end)
         return false;
     const char *data = journal->ring + place + sizeof *head;
     return !thorough || !journal->header->checked ||
            crc_of(data, head->length) == head->checksum;
 }
 
-static bool follows(const struct batch *batch, const struct journal_record *head,
-                    uint64_t most)
+static bool fits_batch(const struct batch *batch, const struct journal_record *head,
+                       uint64_t most)
 {
     return batch->count == 0 ||
-           (batch->count < GATHERED && head->offset == batch->offset + batch->length &&
-            batch->length + head->length <= least(most, RECORD_MAX));
+           (batch->count < BATCH_RECORDS &&
+            head->offset == batch->offset + batch->length &&
+            batch->length + head->length <= smaller(most, RECORD_MAX_BYTES));
 }
 
-static void gather(const struct journal *journal, struct batch *batch, uint64_t most,
-                   bool thorough)
+static void collect_batch(const struct journal *journal, struct batch *batch,
+                          uint64_t most, bool thorough)
 {
     const struct journal_header *header = journal->header;
-    uint64_t end = committed(journal);
+    uint64_t end = appended_position(journal);
     uint64_t position = atomic_load(&header->drained);
     batch->count = 0;
     batch->length = 0;
@@ -500,14 +508,14 @@ static void gather(const struct journal *journal, struct batch *batch, uint64_t 
             batch->damaged = true;
             break;
         }
-        if (!follows(batch, &head, most))
+        if (!fits_batch(batch, &head, most))
             break;
         if (batch->count == 0)
             batch->offset = head.offset;
         batch->parts[batch->count++] =
             (struct iovec){(void *)(uintptr_t)(at + sizeof head), head.length};
         batch->length += head.length;
-        position = behind(position, head.length);
+        position = next_position(position, head.length);
     }
     batch->end = position;
 }
@@ -515,12 +523,12 @@ static void gather(const struct journal *journal, struct batch *batch, uint64_t 
 uint64_t journal_next(const struct journal *journal, uint64_t most)
 {
     struct batch batch;
-    gather(journal, &batch, most, false);
+    collect_batch(journal, &batch, most, false);
     return batch.length + batch.damaged;
 }
 
-/* Take `moved` bytes off the front. */
-static void advance(struct batch *batch, struct iovec **first, uint64_t moved)
+/* Skip the first `moved` bytes of a batch. */
+static void skip_bytes(struct batch *batch, struct iovec **first, uint64_t moved)
 {
     while (moved > 0 && moved >= (*first)->iov_len) {
         moved -= (*first)->iov_len;
@@ -533,7 +541,7 @@ static void advance(struct batch *batch, struct iovec **first, uint64_t moved)
     }
 }
 
-static int write_out(struct batch *batch, int file)
+static int write_batch(struct batch *batch, int file)
 {
     struct iovec *first = batch->parts;
     uint64_t offset = batch->offset;
@@ -545,7 +553,7 @@ static int write_out(struct batch *batch, int file)
         if (moved <= 0)
             return moved < 0 ? (int)moved : -EIO;
         offset += (uint64_t)moved;
-        advance(batch, &first, (uint64_t)moved);
+        skip_bytes(batch, &first, (uint64_t)moved);
     }
     return 0;
 }
@@ -554,53 +562,53 @@ int64_t journal_step(struct journal *journal, int file, uint64_t most)
 {
     struct journal_header *header = journal->header;
     struct batch batch;
-    if (atomic_load(&header->flags) & JOURNAL_ASIDE && !journal->is_failed)
+    if (atomic_load(&header->flags) & JOURNAL_PUT_ASIDE && !journal->is_failed)
         return -ECANCELED;
-    gather(journal, &batch, most, true);
+    collect_batch(journal, &batch, most, true);
     if (batch.count == 0)
         return batch.damaged ? -EUCLEAN : 0;
-    int answer = write_out(&batch, file);
+    int answer = write_batch(&batch, file);
     STORE(header->error, (uint32_t)-answer);
     if (answer != 0)
         return answer;
     ADD(header->drained_bytes, batch.length);
     atomic_store(&header->drained, batch.end);
     if (!header->durable)
-        atomic_store(&header->settled, batch.end);
+        atomic_store(&header->freed, batch.end);
     return (int64_t)batch.length;
 }
 
-int journal_settle(struct journal *journal, int file)
+int journal_free_drained(struct journal *journal, int file)
 {
     struct journal_header *header = journal->header;
     uint64_t drained = atomic_load(&header->drained);
-    if (atomic_load(&header->settled) == drained)
+    if (atomic_load(&header->freed) == drained)
         return 0;
     long answer = header->durable ? call(SYS_fdatasync, file, 0, 0, 0) : 0;
     if (answer == 0)
-        atomic_store(&header->settled, drained);
+        atomic_store(&header->freed, drained);
     return (int)answer;
 }
 
-static bool punch(struct journal *journal, uint64_t from, uint64_t to)
+static bool free_storage(struct journal *journal, uint64_t from, uint64_t to)
 {
     const int flags = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
-    return from < to && call(SYS_fallocate, journal->fd, flags,
-                             (long)(JOURNAL_HEADER + from), (long)(to - from)) == 0;
+    return from < to &&
+           call(SYS_fallocate, journal->fd, flags, (long)(JOURNAL_HEADER_BYTES + from),
+                (long)(to - from)) == 0;
 }
 
 bool journal_give_back(struct journal *journal)
 {
     struct journal_header *header = journal->header;
-    uint64_t settled = atomic_load(&header->settled), appended = committed(journal);
-    if (appended - settled >= header->capacity)
+    uint64_t freed = atomic_load(&header->freed), appended = appended_position(journal);
+    if (appended - freed >= header->capacity)
         return false;
-    uint64_t first = place_of(header, settled),
-             behind_last = place_of(header, appended);
+    uint64_t first = place_of(header, freed), behind_last = place_of(header, appended);
     if (behind_last < first)
-        return punch(journal, behind_last, first);
-    bool before = punch(journal, 0, first);
-    return punch(journal, behind_last, header->capacity) || before;
+        return free_storage(journal, behind_last, first);
+    bool before = free_storage(journal, 0, first);
+    return free_storage(journal, behind_last, header->capacity) || before;
 }
 
 /* --- The end -------------------------------------------------------------------- */
@@ -624,13 +632,14 @@ void journal_retire(struct journal *journal, const char *name)
 
 void journal_put_aside(struct journal *journal, const char *name)
 {
-    char aside[JOURNAL_NAME];
-    const char *end = aside + JOURNAL_NAME;
+    char aside[JOURNAL_NAME_BYTES];
+    const char *end = aside + JOURNAL_NAME_BYTES;
     char *to = text_put(text_put(aside, end, name), end, ".");
     to = text_put_hex(to, end, journal->header->process);
     to = text_put_hex(text_put(to, end, "-"), end, ADD(names_made, 1));
     if (text_put(to, end, JOURNAL_FAILED) != NULL && has_name(journal, name))
         raw_call(SYS_renameat2, AT_FDCWD, (long)name, AT_FDCWD, (long)aside, 0, 0);
-    /* Afterwards: a program that is killed in between was not told of the error. */
-    atomic_fetch_or(&journal->header->flags, JOURNAL_ASIDE);
+    /* After the renaming: a program that is killed in between was not told of the
+     * error. */
+    atomic_fetch_or(&journal->header->flags, JOURNAL_PUT_ASIDE);
 }

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Staging as the wrappers see it.
+ * The functions of staging that the wrappers call; shim.h declares them.
+ *
+ * Each finds the slot of a file, and then flushes it (drains, goes on staging), leaves it
+ * (drains, writes through from now on), or syncs its journal. Files that other processes
+ * have staged are drained by stage_foreign.c.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,33 +18,35 @@ atomic_bool stage_enabled;
 
 /* --- What the wrappers call ----------------------------------------------------- */
 
-/* The kernel may forget such bytes with the machine: they are in no file yet. */
-static bool can_wait(void)
+/* Return true if a journal may be drained later: it is on storage, and a drainer
+ * runs. */
+static bool has_background_drain(void)
 {
     return stage_settings.terms.durable && pace_drainer_is_alive();
 }
 
 int stage_flush(int fd)
 {
-    struct seat seat = is_ready() ? seat_of(fd) : (struct seat){.slot = NULL};
-    int error = seat.slot != NULL ? -drain(seat) : 0;
-    int late = atomic_exchange(&late_error[fd], 0);
+    struct slot_ref ref =
+        stage_is_ready() ? slot_ref_of_fd(fd) : (struct slot_ref){.slot = NULL};
+    int error = ref.slot != NULL ? -drain_slot(ref) : 0;
+    int late = atomic_exchange(&slot_late_error[fd], 0);
     return error != 0 ? error : late;
 }
 
-/* Changes of the file itself are counted when they are made, not before: a sync that
- * comes in between has not seen them. */
+/* Count a change of the file itself after it was made: a sync before that has not
+ * seen it. */
 void stage_changed(int fd)
 {
-    if ((unsigned)fd >= KNOWN_DESCRIPTORS || !is_ready())
+    if ((unsigned)fd >= KNOWN_DESCRIPTORS || !stage_is_ready())
         return;
-    struct seat seat = seat_of(fd);
-    if (seat.slot != NULL)
-        atomic_fetch_add(&seat.slot->changes, 1);
+    struct slot_ref ref = slot_ref_of_fd(fd);
+    if (ref.slot != NULL)
+        atomic_fetch_add(&ref.slot->changes, 1);
 }
 
-/* Sync the name of a new journal: without it the journal is lost. False: it cannot be,
- * and the journal is not enough. */
+/* Sync the folder entry of a new journal, without which the journal would be lost.
+ * False: that failed, and syncing the journal is not enough. */
 static bool sync_name(const struct slot *slot)
 {
     const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
@@ -54,8 +60,8 @@ static bool sync_name(const struct slot *slot)
     return synced;
 }
 
-/* Sync the file itself, by a descriptor of it, if a journal that is synced is not enough;
- * 0 or an error. The slot is not held: nobody else needs to wait. */
+/* Sync the file itself through `fd`, if syncing its journal is not enough; 0 or an
+ * error. The slot is not locked: nobody else has to wait. */
 static int sync_file(struct slot *slot, int fd)
 {
     uint64_t changes = atomic_load(&slot->changes);
@@ -67,146 +73,147 @@ static int sync_file(struct slot *slot, int fd)
     return (int)-answer;
 }
 
-static int sync_journal(struct seat seat)
+static int sync_journal(struct slot_ref ref)
 {
-    struct hold hold;
-    if (!hold_seat(&hold, seat))
+    struct signal_guard guard;
+    if (!slot_lock(&guard, ref))
         return 0;
-    long answer = raw_call(SYS_fdatasync, seat.slot->journal.fd, 0, 0, 0, 0, 0);
-    release_seat(&hold, seat);
+    long answer = raw_call(SYS_fdatasync, ref.slot->journal.fd, 0, 0, 0, 0, 0);
+    slot_unlock(&guard, ref);
     return (int)-answer;
 }
 
 bool stage_sync(int fd, int *error)
 {
-    struct seat seat = is_ready() ? seat_of(fd) : (struct seat){.slot = NULL};
-    if (seat.slot == NULL || !stage_settings.terms.durable || !sync_name(seat.slot)) {
+    struct slot_ref ref =
+        stage_is_ready() ? slot_ref_of_fd(fd) : (struct slot_ref){.slot = NULL};
+    if (ref.slot == NULL || !stage_settings.terms.durable || !sync_name(ref.slot)) {
         *error = stage_flush(fd);
         return *error != 0;
     }
-    *error = sync_file(seat.slot, fd);
+    *error = sync_file(ref.slot, fd);
     if (*error == 0)
-        *error = sync_journal(seat);
+        *error = sync_journal(ref);
     if (*error == 0)
-        *error = atomic_exchange(&late_error[fd], 0);
-    return *error != 0 || !is_lost(seat);
+        *error = atomic_exchange(&slot_late_error[fd], 0);
+    return *error != 0 || !slot_is_gone(ref);
 }
 
 int stage_leave(int fd)
 {
-    if (!is_ready())
+    if (!stage_is_ready())
         return 0;
-    struct seat seat = seat_of(fd);
-    if (seat.slot != NULL)
-        return leave(seat, true);
-    STORE(opened_here[fd], 0);
+    struct slot_ref ref = slot_ref_of_fd(fd);
+    if (ref.slot != NULL)
+        return drain_and_leave(ref, true);
+    STORE(slot_opened_here[fd], 0);
     identity_forget(fd);
     return 0;
 }
 
-/* Whether a single descriptor leads to the slot. */
-static bool has_one_user(struct seat seat)
+/* Return true if only one descriptor of the program leads to the slot. */
+static bool has_one_user(struct slot_ref ref)
 {
-    uint8_t index = (uint8_t)(seat.slot - slots + 1);
+    uint8_t index = (uint8_t)(ref.slot - slots + 1);
     int users = 0;
     for (unsigned fd = 0; fd <= identity_highest_fd(); fd++)
-        users += LOAD(slot_of[fd]) == index;
+        users += LOAD(slot_index_of_fd[fd]) == index;
     return users <= 1;
 }
 
-static int file_of(struct seat seat)
+static int file_of(struct slot_ref ref)
 {
-    struct hold hold;
-    if (!hold_seat(&hold, seat))
+    struct signal_guard guard;
+    if (!slot_lock(&guard, ref))
         return -1;
-    int file = seat.slot->file;
-    release_seat(&hold, seat);
+    int file = ref.slot->file;
+    slot_unlock(&guard, ref);
     return file;
 }
 
-/* Let the journal be drained by whoever drains: it is on storage, and so is the file that
- * it is for. Who could write to the file meanwhile, by another descriptor, drains it
- * instead; one that is empty nobody would look at any more. */
-static bool hand_over(struct seat seat)
+/* Leave the journal to the drainer, with journal and file on storage. Not if
+ * another descriptor could write to the file meanwhile, nor if the journal is
+ * empty: nobody would remove it. */
+static bool leave_to_drainer(struct slot_ref ref)
 {
-    struct hold hold;
-    int file = file_of(seat);
-    if (file >= 0 && (!sync_name(seat.slot) || sync_file(seat.slot, file) != 0))
+    struct signal_guard guard;
+    int file = file_of(ref);
+    if (file >= 0 && (!sync_name(ref.slot) || sync_file(ref.slot, file) != 0))
         return false;
-    hold_table(&hold);
-    take(&seat.slot->lock);
-    bool here = !is_lost(seat);
-    bool synced = here && has_one_user(seat) &&
-                  !journal_is_empty(&seat.slot->journal) &&
-                  raw_call(SYS_fdatasync, seat.slot->journal.fd, 0, 0, 0, 0, 0) == 0;
+    slot_lock_table(&guard);
+    slot_lock_word(&ref.slot->lock);
+    bool here = !slot_is_gone(ref);
+    bool synced = here && has_one_user(ref) && !journal_is_empty(&ref.slot->journal) &&
+                  raw_call(SYS_fdatasync, ref.slot->journal.fd, 0, 0, 0, 0, 0) == 0;
     if (synced)
-        vacate(seat.slot, false, 0);
-    give(&seat.slot->lock);
-    release_table(&hold);
+        slot_free(ref.slot, false, 0);
+    slot_unlock_word(&ref.slot->lock);
+    slot_unlock_table(&guard);
     return synced || !here;
 }
 
 int stage_close(int fd)
 {
-    if (!is_ready() || !identity_owns_table())
+    if (!stage_is_ready() || !identity_owns_table())
         return 0;
-    struct seat seat = seat_of(fd);
+    struct slot_ref ref = slot_ref_of_fd(fd);
     int error = 0;
-    if (seat.slot != NULL && !(can_wait() && hand_over(seat)))
-        error = leave(seat, false);
-    STORE(opened_here[fd], 0);
-    STORE(slot_of[fd], 0);
-    int late = atomic_exchange(&late_error[fd], 0);
+    if (ref.slot != NULL && !(has_background_drain() && leave_to_drainer(ref)))
+        error = drain_and_leave(ref, false);
+    STORE(slot_opened_here[fd], 0);
+    STORE(slot_index_of_fd[fd], 0);
+    int late = atomic_exchange(&slot_late_error[fd], 0);
     return error != 0 ? error : late;
 }
 
-static bool uses_range(struct seat seat, unsigned first, unsigned last)
+static bool uses_range(struct slot_ref ref, unsigned first, unsigned last)
 {
-    struct hold hold;
-    if (!hold_seat(&hold, seat))
+    struct signal_guard guard;
+    if (!slot_lock(&guard, ref))
         return false;
-    unsigned file = (unsigned)seat.slot->file,
-             journal = (unsigned)seat.slot->journal.fd;
-    release_seat(&hold, seat);
+    unsigned file = (unsigned)ref.slot->file, journal = (unsigned)ref.slot->journal.fd;
+    slot_unlock(&guard, ref);
     return (file >= first && file <= last) || (journal >= first && journal <= last);
 }
 
 void stage_close_range(unsigned first, unsigned last)
 {
-    if (!is_ready() || !identity_owns_table())
+    if (!stage_is_ready() || !identity_owns_table())
         return;
     for (unsigned fd = first; fd <= last && fd <= identity_highest_fd(); fd++) {
-        if (LOAD(slot_of[fd]) != 0)
+        if (LOAD(slot_index_of_fd[fd]) != 0)
             stage_close((int)fd);
-        STORE(opened_here[fd], 0);
+        STORE(slot_opened_here[fd], 0);
     }
-    /* Our own descriptors in the range go too: leave their files first. */
-    for (int i = 0; i < SLOTS; i++) {
-        struct seat seat = seat_of_slot(&slots[i]);
-        if (seat.slot != NULL && uses_range(seat, first, last))
-            leave(seat, true);
+    /* The call would close descriptors of the library too: leave their files first. */
+    for (int i = 0; i < SLOT_COUNT; i++) {
+        struct slot_ref ref = slot_ref_to(&slots[i]);
+        if (ref.slot != NULL && uses_range(ref, first, last))
+            drain_and_leave(ref, true);
     }
 }
 
 void stage_opened(int fd)
 {
-    if ((unsigned)fd >= KNOWN_DESCRIPTORS || !is_ready() || !identity_owns_table())
+    if ((unsigned)fd >= KNOWN_DESCRIPTORS || !stage_is_ready() ||
+        !identity_owns_table())
         return;
     identity_raise_highest_fd((unsigned)fd);
-    STORE(opened_here[fd], 1);
+    STORE(slot_opened_here[fd], 1);
 }
 
 void stage_duplicated(int from, int to)
 {
     if ((unsigned)from >= KNOWN_DESCRIPTORS || (unsigned)to >= KNOWN_DESCRIPTORS ||
-        from == to || !is_ready() || !identity_owns_table())
+        from == to || !stage_is_ready() || !identity_owns_table())
         return;
     identity_raise_highest_fd((unsigned)to);
-    STORE(opened_here[to], LOAD(opened_here[from]));
-    STORE(late_error[to], 0);
+    STORE(slot_opened_here[to], LOAD(slot_opened_here[from]));
+    STORE(slot_late_error[to], 0);
 }
 
-/* Opened to write at places of its own choice, without further promises. */
+/* Return true if the descriptor was opened for writing at explicit offsets, without
+ * O_APPEND, O_DSYNC or O_DIRECT. */
 static bool has_plain_flags(int fd)
 {
     long flags = raw_call(SYS_fcntl, fd, F_GETFL, 0, 0, 0, 0);
@@ -224,71 +231,72 @@ static bool is_in_folder(const char *path)
 uint8_t stage_kind(int fd, const char *path)
 {
     struct statx status;
-    if (!is_ready() || !look_at(fd, &status))
+    if (!stage_is_ready() || !stage_stat_fd(fd, &status))
         return KIND_CONTROLLED;
-    uint64_t device = device_of(&status);
-    struct seat seat = seat_of_file(device, status.stx_ino);
-    bool plain = LOAD(opened_here[fd]) && has_plain_flags(fd);
-    if (seat.slot != NULL && plain) {
-        STORE(slot_of[fd], (uint8_t)(seat.slot - slots + 1));
-        stage_changed(fd); /* perhaps, before there was a journal */
+    uint64_t device = stage_device_of(&status);
+    struct slot_ref ref = slot_ref_of_file(device, status.stx_ino);
+    bool plain = LOAD(slot_opened_here[fd]) && has_plain_flags(fd);
+    if (ref.slot != NULL && plain) {
+        STORE(slot_index_of_fd[fd], (uint8_t)(ref.slot - slots + 1));
+        stage_changed(fd); /* perhaps before there was a journal */
         return KIND_STAGEABLE;
     }
-    /* It is about to be used in a way of its own: to read, or to append. */
-    STORE(slot_of[fd], 0);
-    if (seat.slot != NULL)
-        leave(seat, true);
-    bool shared = foreign_settle(device, status.stx_ino, fd, AT_FDCWD, path) != 0;
+    /* The descriptor will read or append: leave the file. */
+    STORE(slot_index_of_fd[fd], 0);
+    if (ref.slot != NULL)
+        drain_and_leave(ref, true);
+    bool shared = foreign_drain_file(device, status.stx_ino, fd, AT_FDCWD, path) != 0;
     bool stageable = !shared && plain && status.stx_nlink > 0 && !is_in_folder(path) &&
-                     rules_allow(path) && !is_barred(device, status.stx_ino);
+                     stage_rules_allow(path) && !slot_is_barred(device, status.stx_ino);
     return stageable ? KIND_STAGEABLE : KIND_CONTROLLED;
 }
 
 bool stage_end_of(uint64_t device, uint64_t inode, uint64_t *end)
 {
-    if (!is_ready())
+    if (!stage_is_ready())
         return false;
-    struct seat seat = seat_of_file(device, inode);
-    struct hold hold;
-    if (seat.slot == NULL || !hold_seat(&hold, seat))
-        return foreign_end(device, inode, end);
-    bool pending = !journal_is_empty(&seat.slot->journal);
-    *end = LOAD(seat.slot->journal.header->end);
-    release_seat(&hold, seat);
+    struct slot_ref ref = slot_ref_of_file(device, inode);
+    struct signal_guard guard;
+    if (ref.slot == NULL || !slot_lock(&guard, ref))
+        return foreign_end_of(device, inode, end);
+    bool pending = !journal_is_empty(&ref.slot->journal);
+    *end = LOAD(ref.slot->journal.header->end);
+    slot_unlock(&guard, ref);
     return pending;
 }
 
 bool stage_end(int fd, uint64_t *end)
 {
-    struct seat seat = is_ready() ? seat_of(fd) : (struct seat){.slot = NULL};
-    struct hold hold;
-    if (seat.slot == NULL)
+    struct slot_ref ref =
+        stage_is_ready() ? slot_ref_of_fd(fd) : (struct slot_ref){.slot = NULL};
+    struct signal_guard guard;
+    if (ref.slot == NULL)
         return false;
-    if (!hold_seat(&hold, seat))
-        return foreign_end(seat.device, seat.inode, end);
-    bool pending = !journal_is_empty(&seat.slot->journal);
-    *end = LOAD(seat.slot->journal.header->end);
-    release_seat(&hold, seat);
+    if (!slot_lock(&guard, ref))
+        return foreign_end_of(ref.device, ref.inode, end);
+    bool pending = !journal_is_empty(&ref.slot->journal);
+    *end = LOAD(ref.slot->journal.header->end);
+    slot_unlock(&guard, ref);
     return pending;
 }
 
 int stage_leave_file(uint64_t device, uint64_t inode, int fd, int at, const char *path)
 {
-    if (!is_ready())
+    if (!stage_is_ready())
         return 0;
-    struct seat seat = seat_of_file(device, inode);
+    struct slot_ref ref = slot_ref_of_file(device, inode);
     int answer = 0;
-    if (seat.slot != NULL)
-        leave(seat, true); /* What goes wrong is for those who wrote to hear. */
+    if (ref.slot != NULL)
+        drain_and_leave(ref, true); /* The writers will be told of an error. */
     else
-        answer = foreign_settle(device, inode, fd, at, path);
+        answer = foreign_drain_file(device, inode, fd, at, path);
     return answer < 0 ? -answer : 0;
 }
 
-/* The regular file behind a name; false if there is none. */
-static bool look_at_name(int at, const char *path, int flags, struct statx *status)
+/* Find the regular file behind a name; false if there is none. */
+static bool stat_name(int at, const char *path, int flags, struct statx *status)
 {
-    return is_ready() && path != NULL &&
+    return stage_is_ready() && path != NULL &&
            raw_call(SYS_statx, at, (long)path, flags | AT_STATX_DONT_SYNC,
                     STATX_TYPE | STATX_INO, (long)status, 0) == 0 &&
            (status->stx_mode & S_IFMT) == S_IFREG;
@@ -297,62 +305,65 @@ static bool look_at_name(int at, const char *path, int flags, struct statx *stat
 int stage_leave_name(int at, const char *path, int flags)
 {
     struct statx status;
-    if (!look_at_name(at, path, flags, &status))
+    if (!stat_name(at, path, flags, &status))
         return 0;
-    return stage_leave_file(device_of(&status), status.stx_ino, -1, at, path);
+    return stage_leave_file(stage_device_of(&status), status.stx_ino, -1, at, path);
 }
 
 void stage_bar(int fd)
 {
     struct statx status;
-    if (!is_ready() || !look_at(fd, &status))
+    if (!stage_is_ready() || !stage_stat_fd(fd, &status))
         return;
-    uint64_t device = device_of(&status);
-    bar(device, status.stx_ino);
+    uint64_t device = stage_device_of(&status);
+    slot_bar(device, status.stx_ino);
     stage_leave_file(device, status.stx_ino, fd, AT_FDCWD, NULL);
 }
 
 void stage_leave_all(void)
 {
-    if (!is_ready())
+    if (!stage_is_ready())
         return;
     if (identity_owns_table()) {
-        leave_all();
+        drain_and_leave_all();
         return;
     }
-    /* In a child of vfork our descriptors may be closed already: by name. */
-    for (int i = 0; i < SLOTS; i++)
-        if (LOAD(slots[i].round) % 2 == 1)
-            foreign_settle(LOAD(slots[i].device), LOAD(slots[i].inode), -1, AT_FDCWD,
-                           NULL);
+    /* In a child of vfork the library's descriptors may be closed already: drain by
+     * name. */
+    for (int i = 0; i < SLOT_COUNT; i++)
+        if (LOAD(slots[i].generation) % 2 == 1)
+            foreign_drain_file(LOAD(slots[i].device), LOAD(slots[i].inode), -1,
+                               AT_FDCWD, NULL);
 }
 
-/* Our own files were left; what another process has staged, or this one has handed over,
- * is in a journal. */
+/* Drain a program that is about to be executed. Journals of other processes, and
+ * journals left to the drainer, are found by the file. */
 void stage_leave_program(int at, const char *path, int flags)
 {
     struct statx status;
     stage_leave_all();
-    if (!look_at_name(at, path, flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH), &status))
+    if (!stat_name(at, path, flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH), &status))
         return;
-    foreign_settle(device_of(&status), status.stx_ino, flags & AT_EMPTY_PATH ? at : -1,
-                   at, path);
+    foreign_drain_file(stage_device_of(&status), status.stx_ino,
+                       flags & AT_EMPTY_PATH ? at : -1, at, path);
 }
 
-bool stage_may_try_again(int error, struct patience *patience)
+bool stage_may_try_again(int error, struct lock_wait *wait)
 {
     const unsigned MOST = 2000;
-    if (error != ETXTBSY || !is_ready() || !can_wait() || patience->naps >= MOST)
+    if (error != ETXTBSY || !stage_is_ready() || !has_background_drain() ||
+        wait->naps >= MOST)
         return false;
-    nap(patience);
+    lock_wait_nap(wait);
     return true;
 }
 
-/* Twice: until the word is out files are staged. A child of vfork speaks for itself. */
+/* Leave files twice: other threads may stage files until `stopped` is set. A child
+ * of vfork must not set it for its parent. */
 bool stage_stop(void)
 {
     stage_leave_all();
-    if (!is_ready() || !identity_owns_table() ||
+    if (!stage_is_ready() || !identity_owns_table() ||
         atomic_exchange(&stage_settings.stopped, true))
         return false;
     stage_leave_all();
@@ -366,66 +377,66 @@ void stage_go_on(void)
 
 void stage_finish(void)
 {
-    if (!is_ready() || !identity_owns_table())
+    if (!stage_is_ready() || !identity_owns_table())
         return;
     STORE(stage_settings.finished, true);
-    struct seat seat;
-    while (any_seat(&seat))
-        if (!(can_wait() && hand_over(seat)))
-            leave(seat, true);
+    struct slot_ref ref;
+    while (slot_any_ref(&ref))
+        if (!(has_background_drain() && leave_to_drainer(ref)))
+            drain_and_leave(ref, true);
 }
 
 /* --- Forks ---------------------------------------------------------------------- */
 
-static struct hold fork_hold;
+static struct signal_guard fork_guard;
 
-/* Every descriptor will be shared with a child: files that are open now are written
- * through. No file can become staged until the fork is over. */
+/* The child will share every descriptor: leave all files that are open now. The
+ * table stays locked, so that no file becomes staged until the fork is over. */
 static void before_fork(void)
 {
-    struct hold hold;
-    struct seat seat;
-    if (!is_ready())
+    struct signal_guard guard;
+    struct slot_ref ref;
+    if (!stage_is_ready())
         return;
     for (;;) {
-        leave_all();
-        hold_table(&hold);
-        if (!any_seat(&seat))
+        drain_and_leave_all();
+        slot_lock_table(&guard);
+        if (!slot_any_ref(&ref))
             break;
-        release_table(&hold);
+        slot_unlock_table(&guard);
     }
     for (unsigned fd = 0; fd <= identity_highest_fd(); fd++) {
-        STORE(opened_here[fd], 0);
+        STORE(slot_opened_here[fd], 0);
         if (LOAD(descriptor_kinds[fd]) == KIND_STAGEABLE)
             STORE(descriptor_kinds[fd], KIND_UNKNOWN);
     }
-    fork_hold = hold;
+    fork_guard = guard;
 }
 
 static void after_fork(void)
 {
-    struct hold hold = fork_hold;
-    if (is_ready())
-        release_table(&hold);
+    struct signal_guard guard = fork_guard;
+    if (stage_is_ready())
+        slot_unlock_table(&guard);
 }
 
 static void after_fork_in_child(void)
 {
-    struct hold hold = fork_hold;
+    struct signal_guard guard = fork_guard;
     if (!LOAD(stage_enabled) || LOAD(seccomp_active))
         return;
-    wake_in_child();
-    restore_signals(&hold);
+    slot_reset_in_child();
+    slot_restore_signals(&guard);
 }
 
 /* --- The start ------------------------------------------------------------------ */
 
-/* It can be switched off and on again; what watches forks stays. */
+/* Staging can be switched off and on again; the fork handlers are installed once. */
 static atomic_bool watches_forks;
 
 int stage_switch_on(void)
 {
-    int error = slots_start();
+    int error = slot_start();
     if (error != 0)
         return error;
     attach_empty_page();
@@ -445,7 +456,7 @@ void stage_start(void)
 
 int stage_allow(int fd)
 {
-    if (!is_ready())
+    if (!stage_is_ready())
         return 0;
     stage_opened(fd);
     identity_forget(fd);
@@ -454,21 +465,22 @@ int stage_allow(int fd)
 
 bool stage_notify(int fd, stage_callback *callback)
 {
-    if (!is_ready() || !identity_is_controlled(fd) ||
+    if (!stage_is_ready() || !identity_is_controlled(fd) ||
         LOAD(descriptor_kinds[fd]) != KIND_STAGEABLE)
         return false;
-    struct seat seat = seat_of(fd);
-    if (seat.slot == NULL)
-        seat = admit(fd);
-    struct hold hold;
-    if (seat.slot == NULL || !hold_seat(&hold, seat))
+    struct slot_ref ref = slot_ref_of_fd(fd);
+    if (ref.slot == NULL)
+        ref = slot_admit(fd);
+    struct signal_guard guard;
+    if (ref.slot == NULL || !slot_lock(&guard, ref))
         return false;
-    seat.slot->callback = callback;
-    seat.slot->callback_fd = fd;
+    ref.slot->callback = callback;
+    ref.slot->callback_fd = fd;
     if (callback != NULL)
-        atomic_fetch_or(&seat.slot->journal.header->flags, JOURNAL_ASKS);
+        atomic_fetch_or(&ref.slot->journal.header->flags, JOURNAL_CALLS_BACK);
     else
-        atomic_fetch_and(&seat.slot->journal.header->flags, ~(uint32_t)JOURNAL_ASKS);
-    release_seat(&hold, seat);
+        atomic_fetch_and(&ref.slot->journal.header->flags,
+                         ~(uint32_t)JOURNAL_CALLS_BACK);
+    slot_unlock(&guard, ref);
     return true;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Staging: writes go to a journal first, and to the file later. What the wrappers need.
+ * Staging: writes go to a journal first, and to the file later. For the files in stage/.
  *
- * A file is staged if this process image has opened it to write, and only to write at
- * places of its own choice; if it is a regular file under a prefix; if rules and page say
- * so; and if nobody else is known to use it. Whatever looks at the file in another way
- * (a read, a mapping, a lock, a second opener, a child) *leaves*: the journal is drained,
- * and from then on the descriptors go to the file. To leave is always safe.
+ * A file is staged if it is a regular file under a controlled prefix, if this process
+ * image has opened it for writing at explicit offsets, if the rules and the page allow it,
+ * and if no other process is known to use it. Any other use of the file (a read, a
+ * mapping, a lock, a second opener, a child) makes the process *leave* it: the journal is
+ * drained, and from then on the descriptors write to the file. Leaving is always safe.
  */
 #ifndef PENSTOCK_STAGE_H
 #define PENSTOCK_STAGE_H
@@ -20,9 +20,9 @@ struct stage_settings {
     char folder[1024];
     char rules[1024];
     struct journal_terms terms;
-    bool always;          /* whatever the page says */
-    atomic_bool finished; /* the program ends: nothing is staged any more */
-    atomic_bool stopped;  /* it has gone where journals cannot follow */
+    bool always;          /* stage whatever the page says */
+    atomic_bool finished; /* the program ends: stage nothing more */
+    atomic_bool stopped;  /* the process has changed its namespace: stage nothing */
 };
 
 extern struct stage_settings stage_settings;
@@ -30,21 +30,21 @@ extern struct stage_settings stage_settings;
 /* Read the environment; true if something may be staged. */
 bool stage_read_settings(void);
 
-/* Know who writes journals: this process, also after a fork. */
-void stage_know_process(void);
+/* Note which process writes journals; call it again after a fork. */
+void stage_note_process(void);
 
 /* Stage into `folder` (NULL: memory), `capacity` bytes for each file; 0 or -errno. */
 int stage_use(const char *folder, uint64_t capacity);
 
-/* True if the rules let a file be staged: the first that matches decides. */
-bool rules_allow(const char *path);
+/* Return true if the rules let a file be staged: the first that matches decides. */
+bool stage_rules_allow(const char *path);
 
-/* Add a line to the log in the folder: what happened, to which file, and why. */
-void stage_say(const char *what, const char *path, int error);
+/* Add a line to the log in the staging folder: what happened, to which file, errno. */
+void stage_log(const char *what, const char *path, int error);
 
 /* --- stage.c -------------------------------------------------------------------- */
 
-/* Which file a descriptor refers to. */
+/* Find out which file a descriptor refers to. */
 bool stage_describe(int fd, struct staged_file *);
 
 /* --- stage_find.c --------------------------------------------------------------- */
@@ -65,29 +65,31 @@ int find_file_of(struct journal *);
 
 /* Waiting for another process that drains a journal. That process holds the lock for one
  * step, and the kernel takes the lock back when it dies. */
-struct patience {
+struct lock_wait {
     unsigned naps;      /* of 1 ms, since anything was drained */
     unsigned most_naps; /* 0: no limit */
     uint64_t drained_bytes;
 };
 
 /* Sleep 1 ms; every 30 s that nothing was drained the log gets a line. */
-void nap(struct patience *);
+void lock_wait_nap(struct lock_wait *);
 
-/* Drain the journal of another process, living or dead; its writer is to stage no more.
- * The file is reached by `fd`, or `path` at `at`, or by what the journal says. 0: there is
- * none any more; 1: there is one, empty or of no use; -errno: what is in it can not be put
- * into the file now, and comes before whatever is written from now on. */
-int foreign_settle(uint64_t device, uint64_t inode, int fd, int at, const char *path);
+/* Drain the journal that another process, living or dead, has of a file that is about to
+ * be used here; the writer stages the file no longer. The file is found by `fd`, by `path`
+ * at `at`, or by the path in the journal. Returns 0 if there is no journal any more, 1 if
+ * there is one that is empty or unusable, or -errno if its data cannot be written now: then
+ * the file must not be written, because those data come first. */
+int foreign_drain_file(uint64_t device, uint64_t inode, int fd, int at,
+                       const char *path);
 
-/* What became of a journal; the greatest is what matters of several. */
-enum visited { VISITED_NOTHING, VISITED_KEPT, VISITED_DRAINED };
+/* Result of a drain; for several journals the greatest counts. */
+enum drain_result { DRAIN_NOTHING, DRAIN_KEPT, DRAIN_DONE };
 
-/* Drain a part of a journal of the job with this page. */
-enum visited foreign_visit(const char *name, const uint64_t page[2]);
+/* Drain some steps of a journal of the job with this page. */
+enum drain_result foreign_drain_part(const char *name, const uint64_t page[2]);
 
 /* Drain a journal whose writer has ended, of the job with this page (0: of any). */
-enum visited foreign_adopt(const char *name, const uint64_t page[2]);
+enum drain_result foreign_drain_orphan(const char *name, const uint64_t page[2]);
 
 /* Drain a journal for a person who has named it, whether its writer lives or not; also one
  * that was put aside. It is removed if it is empty and its writer has ended; otherwise it
@@ -96,9 +98,9 @@ enum visited foreign_adopt(const char *name, const uint64_t page[2]);
  * -errno: -ENOENT: the file is not there; -ESTALE: its path leads to another file; -EUCLEAN: a record is damaged;
  * -ECANCELED: it was put aside; -EBUSY: its program wants to be called before drains, and
  * lives; -EAGAIN: another process holds the lock; or what opening or writing gave. */
-int foreign_drain(const char *name, unsigned limit_ms);
+int foreign_drain_named(const char *name, unsigned limit_ms);
 
-/* The end of what another process has staged. */
-bool foreign_end(uint64_t device, uint64_t inode, uint64_t *end);
+/* Return the end of the data that another process has staged; false: there are none. */
+bool foreign_end_of(uint64_t device, uint64_t inode, uint64_t *end);
 
 #endif

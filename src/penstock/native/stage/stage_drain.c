@@ -1,164 +1,165 @@
 /* SPDX-License-Identifier: MIT
  *
- * Draining the staged files of this process, at the granted rate.
+ * Drains of this process's own slots, at the granted rate.
  */
 #include <errno.h>
 #include <fcntl.h>
 
 #include "stage_slots.h"
 
-/* Bytes of the next step, 0 if all up to `target` is drained; target 0: set it. */
-uint64_t ask_next(struct seat seat, uint64_t *target)
+/* Return the bytes of the next step; 0 if all up to `target` is drained. */
+uint64_t drain_next_bytes(struct slot_ref ref, uint64_t *target)
 {
-    struct hold hold;
-    if (!hold_seat(&hold, seat))
+    struct signal_guard guard;
+    if (!slot_lock(&guard, ref))
         return 0;
-    const struct journal_header *header = seat.slot->journal.header;
+    const struct journal_header *header = ref.slot->journal.header;
     if (*target == 0)
         *target = atomic_load(&header->appended);
     uint64_t next = 0;
     if (atomic_load(&header->drained) < *target)
-        next = journal_next(&seat.slot->journal, pace_drain_step_bytes());
-    release_seat(&hold, seat);
+        next = journal_next(&ref.slot->journal, pace_drain_step_bytes());
+    slot_unlock(&guard, ref);
     return next;
 }
 
-static int64_t step(struct seat seat, uint64_t most)
+static int64_t step(struct slot_ref ref, uint64_t most)
 {
-    struct hold hold;
-    if (!hold_seat(&hold, seat))
+    struct signal_guard guard;
+    if (!slot_lock(&guard, ref))
         return 0;
-    struct journal *journal = &seat.slot->journal;
+    struct journal *journal = &ref.slot->journal;
     int64_t moved = journal_lock(journal, LOCK_DRAIN);
     if (moved == 0) {
-        moved = journal_step(journal, seat.slot->file, most);
+        moved = journal_step(journal, ref.slot->file, most);
         if (moved == -ENOSPC && journal_give_back(journal))
-            moved = journal_step(journal, seat.slot->file, most);
+            moved = journal_step(journal, ref.slot->file, most);
         journal_unlock(journal, LOCK_DRAIN);
     }
-    release_seat(&hold, seat);
+    slot_unlock(&guard, ref);
     return moved;
 }
 
-/* One step at the granted rate; -EAGAIN: another process drains. */
-int64_t paced_step(struct seat seat, uint64_t next)
+/* Drain one step at the granted rate; -EAGAIN: another process drains. */
+int64_t drain_paced_step(struct slot_ref ref, uint64_t next)
 {
     struct paced_call call = {.class = NULL};
     pace_begin_sized(&call, CLASS_WRITE, next, false);
-    int64_t moved = step(seat, next);
+    int64_t moved = step(ref, next);
     if (moved > 0)
         ADD(attached_page->staging.drained_bytes, (uint64_t)moved);
     wrap_end(&call, moved);
     return moved;
 }
 
-static void call_back(struct seat seat)
+static void call_program(struct slot_ref ref)
 {
-    struct hold hold;
-    if (!hold_seat(&hold, seat))
+    struct signal_guard guard;
+    if (!slot_lock(&guard, ref))
         return;
-    stage_callback *callback = seat.slot->callback;
-    int fd = seat.slot->callback_fd;
-    release_seat(&hold, seat);
-    /* At the end who would be called may be gone. */
+    stage_callback *callback = ref.slot->callback;
+    int fd = ref.slot->callback_fd;
+    slot_unlock(&guard, ref);
+    /* At the end of the program the callback may be unloaded. */
     if (callback != NULL && !LOAD(stage_settings.finished))
         callback(fd);
 }
 
-/* -EAGAIN: another process drains. */
-static int try_settle(struct seat seat)
+/* Free the ring; -EAGAIN: another process drains. */
+static int try_free_ring(struct slot_ref ref)
 {
-    struct hold hold;
-    if (!hold_seat(&hold, seat))
+    struct signal_guard guard;
+    if (!slot_lock(&guard, ref))
         return 0;
-    struct journal *journal = &seat.slot->journal;
+    struct journal *journal = &ref.slot->journal;
     int answer = journal_lock(journal, LOCK_DRAIN);
     if (answer == 0) {
-        answer = journal_settle(journal, seat.slot->file);
+        answer = journal_free_drained(journal, ref.slot->file);
         journal_unlock(journal, LOCK_DRAIN);
     }
-    release_seat(&hold, seat);
+    slot_unlock(&guard, ref);
     return answer;
 }
 
-int settle_seat(struct seat seat)
+int drain_free_ring(struct slot_ref ref)
 {
-    struct patience patience = {0};
+    struct lock_wait wait = {0};
     int answer;
-    while ((answer = try_settle(seat)) == -EAGAIN)
-        nap(&patience);
+    while ((answer = try_free_ring(ref)) == -EAGAIN)
+        lock_wait_nap(&wait);
     return answer;
 }
 
-/* Another thread has closed the file, and its journal is left to the drainer; or the
- * program has closed our descriptors, by calls that nobody sees. */
-static int drain_by_name(struct seat seat)
+/* Drain through the name of the journal: another thread has closed the file and
+ * left the journal to the drainer, or the program has closed our descriptors
+ * unseen. */
+static int drain_named(struct slot_ref ref)
 {
-    int answer = foreign_settle(seat.device, seat.inode, -1, AT_FDCWD, NULL);
+    int answer = foreign_drain_file(ref.device, ref.inode, -1, AT_FDCWD, NULL);
     return answer < 0 ? answer : 0;
 }
 
-static int drain_here(struct seat seat)
+static int drain_own(struct slot_ref ref)
 {
-    struct patience patience = {0};
+    struct lock_wait wait = {0};
     uint64_t target = 0;
     bool first = true;
     for (;;) {
-        uint64_t next = ask_next(seat, &target);
-        if (next == 0 && is_lost(seat))
-            return drain_by_name(seat);
+        uint64_t next = drain_next_bytes(ref, &target);
+        if (next == 0 && slot_is_gone(ref))
+            return drain_named(ref);
         if (next == 0)
-            return settle_seat(seat);
+            return drain_free_ring(ref);
         if (first)
-            call_back(seat);
+            call_program(ref);
         first = false;
-        int64_t moved = paced_step(seat, next);
+        int64_t moved = drain_paced_step(ref, next);
         if (moved == -EAGAIN)
-            nap(&patience);
+            lock_wait_nap(&wait);
         else if (moved < 0)
             return (int)moved;
     }
 }
 
-int drain(struct seat seat)
+int drain_slot(struct slot_ref ref)
 {
-    int answer = drain_here(seat);
-    return answer == -EBADF ? drain_by_name(seat) : answer;
+    int answer = drain_own(ref);
+    return answer == -EBADF ? drain_named(ref) : answer;
 }
 
-/* Try to end a slot; false if more was written meanwhile. */
-static bool try_vacate(struct seat seat, bool for_good, int error)
+/* Try to end the use of a slot; false if more was written meanwhile. */
+static bool try_free(struct slot_ref ref, bool for_good, int error)
 {
-    struct hold hold;
+    struct signal_guard guard;
     bool done = true;
-    hold_table(&hold);
-    take(&seat.slot->lock);
-    if (LOAD(seat.slot->round) == seat.round) {
-        done = error != 0 || journal_is_empty(&seat.slot->journal);
+    slot_lock_table(&guard);
+    slot_lock_word(&ref.slot->lock);
+    if (LOAD(ref.slot->generation) == ref.generation) {
+        done = error != 0 || journal_is_empty(&ref.slot->journal);
         if (done) {
-            end_journal(seat.slot, error);
-            vacate(seat.slot, for_good, error);
+            slot_end_journal(ref.slot, error);
+            slot_free(ref.slot, for_good, error);
         }
     }
-    give(&seat.slot->lock);
-    release_table(&hold);
+    slot_unlock_word(&ref.slot->lock);
+    slot_unlock_table(&guard);
     return done;
 }
 
-/* Drain, and let the file be written to directly. A drain that fails is final: the
- * journal is put aside, and the error waits for fsync or close. */
-int leave(struct seat seat, bool for_good)
+/* Drain, and write to the file directly from now on. A drain that fails is final:
+ * the journal is put aside, and the next fsync or close reports the error. */
+int drain_and_leave(struct slot_ref ref, bool for_good)
 {
     int error;
     do
-        error = -drain(seat);
-    while (!try_vacate(seat, for_good, error));
+        error = -drain_slot(ref);
+    while (!try_free(ref, for_good, error));
     return error;
 }
 
-void leave_all(void)
+void drain_and_leave_all(void)
 {
-    struct seat seat;
-    while (any_seat(&seat))
-        leave(seat, true);
+    struct slot_ref ref;
+    while (slot_any_ref(&ref))
+        drain_and_leave(ref, true);
 }

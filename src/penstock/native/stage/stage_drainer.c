@@ -28,11 +28,12 @@
 #include "stage_slots.h"
 #include "stage_text.h"
 
-/* Between two looks; and after a look in which something could not be drained. */
+/* Time between two looks into the folder; and after a look at which a journal was
+ * kept. */
 static const uint64_t LOOK_NS = 5000000;
 static const uint64_t RETRY_NS = 1000000000;
 
-static void rest(uint64_t duration_ns)
+static void sleep_ns(uint64_t duration_ns)
 {
     struct timespec duration = {(time_t)(duration_ns / 1000000000u),
                                 (long)(duration_ns % 1000000000u)};
@@ -45,17 +46,17 @@ static bool is_journal(const char *name)
     return end != NULL && strcmp(end, ".journal") == 0;
 }
 
-/* Do something with every journal in the folder; return the most that came of it. */
-static enum visited for_all(enum visited (*act)(const char *name,
-                                                const uint64_t page[2]),
-                            const uint64_t page[2])
+/* Call `act` for every journal in the folder; return the greatest result. */
+static enum drain_result
+for_each_journal(enum drain_result (*act)(const char *name, const uint64_t page[2]),
+                 const uint64_t page[2])
 {
-    enum visited most = VISITED_NOTHING;
-    char path[JOURNAL_NAME];
+    enum drain_result most = DRAIN_NOTHING;
+    char path[JOURNAL_NAME_BYTES];
     size_t length = strlen(stage_settings.folder);
     DIR *folder = opendir(stage_settings.folder);
     if (folder == NULL)
-        return VISITED_KEPT;
+        return DRAIN_KEPT;
     memcpy(path, stage_settings.folder, length);
     path[length++] = '/';
     for (struct dirent *entry; (entry = readdir(folder)) != NULL;) {
@@ -63,18 +64,18 @@ static enum visited for_all(enum visited (*act)(const char *name,
         if (!is_journal(entry->d_name) || length + room > sizeof path)
             continue;
         memcpy(path + length, entry->d_name, room);
-        enum visited visited = act(path, page);
-        most = visited > most ? visited : most;
+        enum drain_result result = act(path, page);
+        most = result > most ? result : most;
     }
     closedir(folder);
     return most;
 }
 
-/* What the page says is staged. */
+/* The counts of staged data in the page. */
 struct balance {
     uint64_t drained;
     uint64_t absorbed;
-    uint64_t since_ns; /* it was so for the first time */
+    uint64_t since_ns; /* when these counts were first seen */
 };
 
 static struct balance read_balance(void)
@@ -84,10 +85,11 @@ static struct balance read_balance(void)
     return (struct balance){drained, atomic_load(&page->absorbed_bytes), pace_now_ns()};
 }
 
-/* What somebody else has drained, who has not our page, is missing in it; and what a
- * program has staged that was killed before it could count. The page is right again once
- * no journal has anything and it has not changed for a while. */
-static void correct(struct balance *before, struct balance now)
+/* Correct the count of drained bytes in the page. It lacks what processes without
+ * the page have drained, and data of a program that was killed before it could
+ * count them. It is corrected once all journals are empty and the counts have not
+ * changed for RETRY_NS. */
+static void correct_page(struct balance *before, struct balance now)
 {
     bool whole = LOAD(attached_page->staging.folder_state) == FOLDER_KNOWN;
     if (now.drained != before->drained || now.absorbed != before->absorbed)
@@ -97,29 +99,29 @@ static void correct(struct balance *before, struct balance now)
                                        &now.drained, now.absorbed);
 }
 
-/* Drain until nothing was drained for so long. */
+/* Drain beside the job until nothing was drained for `linger_ns`. */
 static void drain_beside(uint64_t linger_ns)
 {
     struct balance before = {0, 0, 0};
     for (uint64_t busy = pace_now_ns(); pace_now_ns() - busy < linger_ns;) {
         struct balance now = read_balance();
-        enum visited visited = VISITED_NOTHING;
+        enum drain_result result = DRAIN_NOTHING;
         STORE(attached_page->classes[CLASS_DRAIN].heartbeat_ns, now.since_ns);
         if (now.drained != now.absorbed)
-            visited = for_all(foreign_visit, attached_page_id);
-        if (visited == VISITED_NOTHING && now.drained != now.absorbed)
-            correct(&before, now);
-        if (visited == VISITED_DRAINED)
+            result = for_each_journal(foreign_drain_part, attached_page_id);
+        if (result == DRAIN_NOTHING && now.drained != now.absorbed)
+            correct_page(&before, now);
+        if (result == DRAIN_DONE)
             busy = pace_now_ns();
         else
-            rest(visited == VISITED_KEPT ? RETRY_NS : LOOK_NS);
+            sleep_ns(result == DRAIN_KEPT ? RETRY_NS : LOOK_NS);
     }
 }
 
 /* --- Journals that a person has named --------------------------------------------- */
 
-/* Read a name of standard input, up to a zero byte; false at the end. A name that is too
- * long is cut, so that there is no room for its zero byte. */
+/* Read a name from standard input, up to a zero byte; false at the end. A name that
+ * is too long is cut, and then has no zero byte. */
 static bool read_name(char *name, size_t room)
 {
     for (size_t length = 0;;) {
@@ -136,7 +138,7 @@ static bool read_name(char *name, size_t room)
     }
 }
 
-/* Say what became of a journal: 0 or the number of an error; false: nobody listens. */
+/* Answer with 0 or an error number; false if nobody reads the answers. */
 static bool answer(int error)
 {
     char line[24];
@@ -145,11 +147,11 @@ static bool answer(int error)
     return raw_call(SYS_write, 1, (long)line, to - line, 0, 0, 0) == to - line;
 }
 
-/* Drain the journals that standard input names, each name in the folder and followed by a
- * zero byte, in this order; answer on standard output. */
+/* Drain the journals whose names come on standard input, in this order, and answer
+ * on standard output. Names are relative to the folder; a zero byte ends each. */
 static void drain_named(unsigned limit_ms)
 {
-    char path[JOURNAL_NAME];
+    char path[JOURNAL_NAME_BYTES];
     char *end = text_put(path, path + sizeof path, stage_settings.folder);
     end = text_put(end, path + sizeof path, "/");
     size_t room = (size_t)(path + sizeof path - end);
@@ -158,13 +160,14 @@ static void drain_named(unsigned limit_ms)
         end[room - 1] = '\0';
         if (!read_name(end, room))
             return;
-        error = end[room - 1] == '\0' ? -foreign_drain(path, limit_ms) : ENAMETOOLONG;
+        error =
+            end[room - 1] == '\0' ? -foreign_drain_named(path, limit_ms) : ENAMETOOLONG;
     } while (answer(error));
 }
 
 /* --- The start ---------------------------------------------------------------------- */
 
-/* DEVICE:INODE; nothing: of any page. */
+/* Read DEVICE:INODE; without the variable: 0, any page. */
 static void read_place(uint64_t page[2])
 {
     const char *text = secure_getenv("PENSTOCK_DRAIN_OF");
@@ -181,16 +184,16 @@ void stage_drain_if_asked(void)
     uint64_t page[2];
     read_place(page);
     prctl(PR_SET_NAME, "penstock-drain");
-    /* The agent may go before others; this is the user's. */
+    /* The agent may have raised its priority; this process is the user's. */
     if (getpriority(PRIO_PROCESS, 0) < 0)
         setpriority(PRIO_PROCESS, 0, 0);
     bool has_page = attached_page_id[1] != 0;
     uint64_t limit_ms = strtoull(text, NULL, 10);
-    if (is_ready() && secure_getenv("PENSTOCK_DRAIN_NAMED") != NULL)
+    if (stage_is_ready() && secure_getenv("PENSTOCK_DRAIN_NAMED") != NULL)
         drain_named((unsigned)limit_ms);
-    else if (is_ready() && has_page)
+    else if (stage_is_ready() && has_page)
         drain_beside(limit_ms * UINT64_C(1000000));
-    else if (is_ready() && secure_getenv("PENSTOCK_PAGE") == NULL)
-        for_all(foreign_adopt, page);
+    else if (stage_is_ready() && secure_getenv("PENSTOCK_PAGE") == NULL)
+        for_each_journal(foreign_drain_orphan, page);
     raw_call(SYS_exit_group, 0, 0, 0, 0, 0, 0);
 }

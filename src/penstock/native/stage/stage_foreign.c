@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Journals of other processes: whoever comes to use a file that another has staged
- * drains it first, at its own granted rate, and tells the writer to stage it no more.
- * The journal of a process that has died is removed when it is empty.
+ * Drains of journals of other processes, living or dead.
+ *
+ * A process that is about to use a file which another process has staged drains the journal
+ * first, at its own granted rate, and tells the writer to stage the file no longer. Drainers
+ * drain beside the writer, or after its death. The journal of a dead process is removed
+ * when it is empty.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,19 +17,20 @@
 
 #include "stage.h"
 
-void nap(struct patience *patience)
+void lock_wait_nap(struct lock_wait *wait)
 {
     const unsigned OFTEN = 30000;
     struct timespec millisecond = {0, 1000000};
     raw_call(SYS_nanosleep, (long)&millisecond, 0, 0, 0, 0, 0);
-    if (++patience->naps % OFTEN == 0)
-        stage_say("waits for another process, which drains a journal",
+    if (++wait->naps % OFTEN == 0)
+        stage_log("waits for another process, which drains a journal",
                   stage_settings.folder, 0);
 }
 
 /* --- Draining ------------------------------------------------------------------- */
 
-/* Whether what is in it was counted in the page with this device and inode. */
+/* Return true if the data of the journal were counted in the page with this
+ * identity. */
 static bool is_of_page(const struct journal *journal, const uint64_t page[2])
 {
     const struct journal_header *header = journal->header;
@@ -47,43 +51,43 @@ static int64_t locked_step(struct journal *journal, int file, uint64_t most)
     return moved;
 }
 
-/* Sleep a moment while another process drains; false: it has drained nothing for too
+/* Sleep 1 ms while another process drains; false if it has drained nothing for too
  * long. */
-static bool wait_for_drainer(const struct journal *journal, struct patience *patience)
+static bool wait_for_progress(const struct journal *journal, struct lock_wait *wait)
 {
     uint64_t drained = atomic_load(&journal->header->drained_bytes);
-    if (drained != patience->drained_bytes) {
-        patience->drained_bytes = drained;
-        patience->naps = 0;
+    if (drained != wait->drained_bytes) {
+        wait->drained_bytes = drained;
+        wait->naps = 0;
     }
-    if (patience->most_naps > 0 && patience->naps >= patience->most_naps)
+    if (wait->most_naps > 0 && wait->naps >= wait->most_naps)
         return false;
-    nap(patience);
+    lock_wait_nap(wait);
     return true;
 }
 
-static int lock_for_drain(struct journal *journal, struct patience *patience)
+static int lock_for_drain(struct journal *journal, struct lock_wait *wait)
 {
     int answer;
     do
         answer = journal_lock(journal, LOCK_DRAIN);
-    while (answer == -EAGAIN && wait_for_drainer(journal, patience));
+    while (answer == -EAGAIN && wait_for_progress(journal, wait));
     return answer;
 }
 
-static int settle_foreign(struct journal *journal, int file, struct patience *patience)
+static int free_ring(struct journal *journal, int file, struct lock_wait *wait)
 {
-    int answer = lock_for_drain(journal, patience);
+    int answer = lock_for_drain(journal, wait);
     if (answer != 0)
         return answer;
-    answer = journal_settle(journal, file);
+    answer = journal_free_drained(journal, file);
     journal_unlock(journal, LOCK_DRAIN);
     return answer;
 }
 
 /* Drain in at most `steps` steps, at the rate that is granted to `class`. */
 static int drain_steps(struct journal *journal, int file, enum io_class class,
-                       unsigned steps, struct patience *patience)
+                       unsigned steps, struct lock_wait *wait)
 {
     uint64_t next;
     while (steps-- > 0 && (next = journal_next(journal, pace_drain_step_bytes())) > 0) {
@@ -93,173 +97,178 @@ static int drain_steps(struct journal *journal, int file, enum io_class class,
         if (moved > 0 && is_of_page(journal, attached_page_id))
             ADD(attached_page->staging.drained_bytes, (uint64_t)moved);
         wrap_end(&call, moved);
-        if (moved == -EAGAIN && wait_for_drainer(journal, patience))
+        if (moved == -EAGAIN && wait_for_progress(journal, wait))
             continue;
         if (moved < 0)
             return (int)moved;
     }
-    return settle_foreign(journal, file, patience);
+    return free_ring(journal, file, wait);
 }
 
-/* Drain into `file`, or fail with its error, and close it. */
+/* Drain into `file` and close it; a negative `file` is the error of opening it. */
 static int drain_foreign(struct journal *journal, int file, enum io_class class,
-                         unsigned steps, struct patience *patience)
+                         unsigned steps, struct lock_wait *wait)
 {
     if (file < 0)
         return file;
-    int answer = drain_steps(journal, file, class, steps, patience);
+    int answer = drain_steps(journal, file, class, steps, wait);
     raw_call(SYS_close, file, 0, 0, 0, 0, 0);
     return answer;
 }
 
-/* Of another file, damaged, or to be put aside: nobody can drain it, and the name is
- * needed. */
+/* Return true if no later drain can succeed: the file was replaced, a record is
+ * damaged, or the journal was put aside. The name of the journal is then needed for
+ * a new one. */
 static bool is_hopeless(int answer)
 {
     return answer == -ESTALE || answer == -EUCLEAN || answer == -ECANCELED;
 }
 
-/* Remove the journal of a dead process if it is empty, or put it aside if that is
- * hopeless; the caller holds LOCK_DRAIN. */
-static void bury_locked(struct journal *journal, const char *name, int answer)
+/* Remove the journal of a dead process if it is empty; put it aside if no drain can
+ * succeed. The caller holds LOCK_DRAIN. */
+static void retire_or_put_aside_locked(struct journal *journal, const char *name,
+                                       int answer)
 {
-    /* In this order: a writer that lives may append, and then die. */
+    /* Check the writer first: while it lives it may append, and then die. */
     bool dead = !journal_is_locked(journal, LOCK_LIFE);
     if (dead && journal_is_empty(journal))
         journal_retire(journal, name);
     else if (dead && is_hopeless(answer)) {
-        stage_say("journal is put aside, it cannot be drained", name, -answer);
+        stage_log("journal is put aside, it cannot be drained", name, -answer);
         journal_put_aside(journal, name);
     }
 }
 
-static void bury(struct journal *journal, const char *name, int answer)
+static void retire_or_put_aside(struct journal *journal, const char *name, int answer)
 {
     if (!journal_try_lock(journal, LOCK_DRAIN))
         return;
-    bury_locked(journal, name, answer);
+    retire_or_put_aside_locked(journal, name, answer);
     journal_unlock(journal, LOCK_DRAIN);
 }
 
 /* After a restart of the machine, drain again what was not synced. */
-static void take_back(struct journal *journal)
+static void redo_unsynced(struct journal *journal)
 {
     struct journal_header *header = journal->header;
     if (find_is_of_this_boot(header) || journal_is_locked(journal, LOCK_LIFE) ||
         !journal_try_lock(journal, LOCK_DRAIN))
         return;
-    atomic_store(&header->drained, atomic_load(&header->settled));
+    atomic_store(&header->drained, atomic_load(&header->freed));
     journal_unlock(journal, LOCK_DRAIN);
 }
 
-static int settle(struct journal *journal, const char *name, int fd, int at,
-                  const char *path)
+static int drain_and_bury(struct journal *journal, const char *name, int fd, int at,
+                          const char *path)
 {
-    struct patience patience = {0};
+    struct lock_wait wait = {0};
     int answer = 0;
-    take_back(journal);
+    redo_unsynced(journal);
     if (!journal_is_empty(journal)) {
         int file = find_file(journal, fd, at, path);
-        answer = drain_foreign(journal, file, CLASS_WRITE, UINT_MAX, &patience);
+        answer = drain_foreign(journal, file, CLASS_WRITE, UINT_MAX, &wait);
         if (answer != 0)
-            stage_say("journal is kept, it cannot be drained now", name, -answer);
+            stage_log("journal is kept, it cannot be drained now", name, -answer);
     }
-    bury(journal, name, answer);
+    retire_or_put_aside(journal, name, answer);
     return is_hopeless(answer) ? 0 : answer;
 }
 
-int foreign_settle(uint64_t device, uint64_t inode, int fd, int at, const char *path)
+int foreign_drain_file(uint64_t device, uint64_t inode, int fd, int at,
+                       const char *path)
 {
     struct journal journal;
-    char name[JOURNAL_NAME];
+    char name[JOURNAL_NAME_BYTES];
     if (!journal_name(name, stage_settings.folder, device, inode))
         return 0;
     int answer = journal_open(&journal, name);
     if (answer == -ENOENT || answer == -ENOTDIR)
         return 0;
     if (answer != 0) {
-        stage_say("journal is kept, it cannot be read", name, -answer);
+        stage_log("journal is kept, it cannot be read", name, -answer);
         return 1;
     }
-    atomic_fetch_or(&journal.header->flags, JOURNAL_THROUGH);
-    answer = settle(&journal, name, fd, at, path);
+    atomic_fetch_or(&journal.header->flags, JOURNAL_WRITE_THROUGH);
+    answer = drain_and_bury(&journal, name, fd, at, path);
     if (answer == 0)
         answer = journal_is_locked(&journal, LOCK_LIFE);
     journal_close(&journal);
     return answer;
 }
 
-/* True if the program lives and is to be called before a drain: only it drains. */
-static bool asks(struct journal *journal)
+/* Return true if the program lives and wants to be called before a drain: only it
+ * drains. */
+static bool wants_call(struct journal *journal)
 {
-    return atomic_load(&journal->header->flags) & JOURNAL_ASKS &&
+    return atomic_load(&journal->header->flags) & JOURNAL_CALLS_BACK &&
            journal_is_locked(journal, LOCK_LIFE);
 }
 
-enum visited foreign_visit(const char *name, const uint64_t page[2])
+enum drain_result foreign_drain_part(const char *name, const uint64_t page[2])
 {
-    const unsigned STEPS = 16; /* then it is the turn of another journal */
+    const unsigned STEPS = 16; /* then another journal has its turn */
     struct journal journal;
-    enum visited visited = VISITED_NOTHING;
+    enum drain_result result = DRAIN_NOTHING;
     int answer = journal_open(&journal, name);
     if (answer != 0)
-        return answer == -ENOENT || answer == -EPERM ? VISITED_NOTHING : VISITED_KEPT;
+        return answer == -ENOENT || answer == -EPERM ? DRAIN_NOTHING : DRAIN_KEPT;
     bool ours = is_of_page(&journal, page);
     if (ours && !journal_is_empty(&journal)) {
-        struct patience patience = {0};
-        int file = asks(&journal) ? -EBUSY : find_file(&journal, -1, AT_FDCWD, NULL);
-        answer = drain_foreign(&journal, file, CLASS_DRAIN, STEPS, &patience);
-        visited = answer == 0 ? VISITED_DRAINED : VISITED_KEPT;
+        struct lock_wait wait = {0};
+        int file =
+            wants_call(&journal) ? -EBUSY : find_file(&journal, -1, AT_FDCWD, NULL);
+        answer = drain_foreign(&journal, file, CLASS_DRAIN, STEPS, &wait);
+        result = answer == 0 ? DRAIN_DONE : DRAIN_KEPT;
     }
     if (ours)
-        bury(&journal, name, answer);
+        retire_or_put_aside(&journal, name, answer);
     journal_close(&journal);
-    return visited;
+    return result;
 }
 
-enum visited foreign_adopt(const char *name, const uint64_t page[2])
+enum drain_result foreign_drain_orphan(const char *name, const uint64_t page[2])
 {
     struct journal journal;
     if (journal_open(&journal, name) != 0)
-        return VISITED_NOTHING;
+        return DRAIN_NOTHING;
     bool wanted = page[1] == 0 || is_of_page(&journal, page);
     bool orphan = wanted && !journal_is_locked(&journal, LOCK_LIFE);
     if (orphan)
-        settle(&journal, name, -1, AT_FDCWD, NULL);
+        drain_and_bury(&journal, name, -1, AT_FDCWD, NULL);
     journal_close(&journal);
-    return orphan ? VISITED_DRAINED : VISITED_NOTHING;
+    return orphan ? DRAIN_DONE : DRAIN_NOTHING;
 }
 
-static int drain_asked(struct journal *journal, struct patience *patience)
+static int drain_asked(struct journal *journal, struct lock_wait *wait)
 {
-    if (asks(journal))
+    if (wants_call(journal))
         return -EBUSY;
-    take_back(journal);
+    redo_unsynced(journal);
     if (journal_is_empty(journal))
         return 0;
     int file = find_file_of(journal);
-    return drain_foreign(journal, file, CLASS_WRITE, UINT_MAX, patience);
+    return drain_foreign(journal, file, CLASS_WRITE, UINT_MAX, wait);
 }
 
-int foreign_drain(const char *name, unsigned limit_ms)
+int foreign_drain_named(const char *name, unsigned limit_ms)
 {
-    struct patience patience = {.most_naps = limit_ms};
+    struct lock_wait wait = {.most_naps = limit_ms};
     struct journal journal;
     int answer = journal_open(&journal, name);
     if (answer != 0)
         return answer == -ENOENT ? 0 : answer; /* another process was faster */
-    answer = drain_asked(&journal, &patience);
-    if (answer == 0 && (answer = lock_for_drain(&journal, &patience)) == 0) {
-        bury_locked(&journal, name, 0);
+    answer = drain_asked(&journal, &wait);
+    if (answer == 0 && (answer = lock_for_drain(&journal, &wait)) == 0) {
+        retire_or_put_aside_locked(&journal, name, 0);
         journal_unlock(&journal, LOCK_DRAIN);
     }
     journal_close(&journal);
     return answer;
 }
 
-bool foreign_end(uint64_t device, uint64_t inode, uint64_t *end)
+bool foreign_end_of(uint64_t device, uint64_t inode, uint64_t *end)
 {
-    char name[JOURNAL_NAME];
+    char name[JOURNAL_NAME_BYTES];
     struct journal_header header;
     if (!journal_name(name, stage_settings.folder, device, inode))
         return false;

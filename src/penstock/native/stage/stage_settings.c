@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the environment says of staging, and the log.
+ * The settings of staging, from the environment, and the log.
  *
  * PENSTOCK_STAGING          the folder of the journals; without it nothing is staged
  * PENSTOCK_STAGING_SIZE     bytes that a journal may hold (256 MiB)
  * PENSTOCK_STAGING_WHEN     "always", or "granted" (default): while the page says so
  * PENSTOCK_STAGING_DURABLE  "file" (default), or "journal": fsync and close wait until
  *                           the journal is on storage, and not for the drain
- * PENSTOCK_STAGING_RULES    colon-separated patterns of files; "-" in front: not these.
- *                           The first that matches decides. One without a slash is for
- *                           the last part of the path. None matches: staged.
+ * PENSTOCK_STAGING_RULES    colon-separated patterns; the first that matches a file
+ *                           decides: staged, or not staged if the pattern begins with
+ *                           "-". A pattern without a slash is compared with the last
+ *                           part of the path. Files that match none are staged.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -43,7 +44,7 @@ static bool copy_text(char to[1024], const char *text)
     return true;
 }
 
-static bool says(const char *variable, const char *word)
+static bool is_set_to(const char *variable, const char *word)
 {
     const char *value = secure_getenv(variable);
     return value != NULL && strcmp(value, word) == 0;
@@ -51,7 +52,7 @@ static bool says(const char *variable, const char *word)
 
 /* --- Rules ---------------------------------------------------------------------- */
 
-/* Match with * (anything, also a slash) and ? (one sign). */
+/* Match a pattern: * is any text, with slashes too; ? is one character. */
 static bool matches(const char *pattern, const char *end, const char *text)
 {
     const char *star = NULL, *retry = NULL;
@@ -74,7 +75,7 @@ static bool matches(const char *pattern, const char *end, const char *text)
     return pattern == end;
 }
 
-bool rules_allow(const char *path)
+bool stage_rules_allow(const char *path)
 {
     const char *last = strrchr(path, '/');
     for (const char *rule = stage_settings.rules; *rule != '\0';) {
@@ -91,7 +92,8 @@ bool rules_allow(const char *path)
 
 /* --- The folder ----------------------------------------------------------------- */
 
-/* Does it survive the machine? Then records have checksums. */
+/* Return true if the folder is in memory. Elsewhere it survives the machine, and
+ * records have checksums. */
 static bool is_memory(const char *folder)
 {
     struct statfs status;
@@ -113,7 +115,8 @@ static size_t read_file(const char *path, char *text, size_t room)
     return length > 0 ? (size_t)length : 0;
 }
 
-/* Field 22 of /proc/self/stat; the second may hold blanks, and ends with the last ")". */
+/* Return field 22 of /proc/self/stat. Field 2 may contain blanks; it ends with the
+ * last ")". */
 static uint64_t start_time(void)
 {
     char text[1024];
@@ -138,7 +141,7 @@ static void read_boot(uint64_t boot[2])
     }
 }
 
-void stage_know_process(void)
+void stage_note_process(void)
 {
     struct journal_terms *terms = &stage_settings.terms;
     uint64_t process = (uint64_t)raw_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
@@ -168,9 +171,9 @@ static int make_memory_folder(char folder[1024])
     return answer == -EEXIST ? 0 : (int)answer;
 }
 
-/* The agent starts a drainer for the folder that a job stages into; if there are several
- * it has none, for it could not tell what is left to be drained. */
-static void tell_folder(void)
+/* Write the folder into the page: the agent starts a drainer for it. A job with
+ * several folders has no drainer, which could not tell how much is left to drain. */
+static void publish_folder(void)
 {
     struct penstock_page *page = attached_page;
     uint32_t state = FOLDER_UNKNOWN;
@@ -201,12 +204,12 @@ int stage_use(const char *folder, uint64_t capacity)
     settings->terms.folder = settings->folder;
     settings->terms.capacity = rounded(capacity);
     settings->terms.checked = !is_memory(chosen);
-    /* Memory keeps no promise that outlives the machine. */
+    /* Memory is lost with the machine: nothing durable can be promised. */
     settings->terms.durable = settings->terms.durable && settings->terms.checked;
     memcpy(settings->terms.page, attached_page_id, sizeof attached_page_id);
-    stage_know_process();
+    stage_note_process();
     if (secure_getenv("PENSTOCK_DRAIN") == NULL) /* a drainer stages nothing */
-        tell_folder();
+        publish_folder();
     return 0;
 }
 
@@ -217,18 +220,18 @@ bool stage_read_settings(void)
     if (folder == NULL || folder[0] == '\0' ||
         !copy_text(stage_settings.rules, secure_getenv("PENSTOCK_STAGING_RULES")))
         return false;
-    stage_settings.always = says("PENSTOCK_STAGING_WHEN", "always");
-    stage_settings.terms.durable = says("PENSTOCK_STAGING_DURABLE", "journal");
+    stage_settings.always = is_set_to("PENSTOCK_STAGING_WHEN", "always");
+    stage_settings.terms.durable = is_set_to("PENSTOCK_STAGING_DURABLE", "journal");
     return stage_use(folder, size ? strtoull(size, NULL, 10) : 0) == 0;
 }
 
 /* --- The log -------------------------------------------------------------------- */
 
-/* Written to the folder of the journals or, if that is gone, nowhere: never to the
- * program's own output. */
-void stage_say(const char *what, const char *path, int error)
+/* Write to the log in the staging folder, or nowhere if the folder is gone; never
+ * to the output of the program. */
+void stage_log(const char *what, const char *path, int error)
 {
-    char name[1100], line[JOURNAL_PATH + 512];
+    char name[1100], line[JOURNAL_PATH_BYTES + 512];
     const char *end = line + sizeof line;
     struct timespec now = {0, 0};
     raw_call(SYS_clock_gettime, CLOCK_REALTIME, (long)&now, 0, 0, 0, 0);

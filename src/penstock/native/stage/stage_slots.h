@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * The staged files of this process: slots, and who holds them. For stage*.c only.
+ * Slots: the staged files of this process. For the files stage*.c only.
  *
- * A slot is a staged file: its journal, and a descriptor of our own for it. Descriptors
- * of the program lead to it by number; whatever leads to the same inode finds it.
- * A lock is held for one append or for one step of a drain, with signals blocked (their
- * handlers may write), and never while a grant is waited for. The order: table, slot.
+ * A slot holds one staged file: its journal, and a descriptor of the file that belongs to
+ * the library. Several descriptors of the program may lead to one slot; slots are found by
+ * descriptor or by device and inode. A slot is locked for one append or one step of a
+ * drain, never while a process waits for a grant; signals are blocked meanwhile, because
+ * their handlers may write. Lock order: table, then slot.
  */
 #ifndef PENSTOCK_STAGE_SLOTS_H
 #define PENSTOCK_STAGE_SLOTS_H
@@ -14,104 +15,106 @@
 
 #include "stage.h"
 
-enum { SLOTS = 120 };
+enum { SLOT_COUNT = 120 };
 
 struct slot {
     atomic_int lock;
-    _Atomic uint64_t round; /* odd: in use; a new number for every use */
+    _Atomic uint64_t generation; /* odd: in use; grows with every use and every end */
     _Atomic uint64_t device;
     _Atomic uint64_t inode;
-    int file; /* our own descriptor, of the program's open description */
-    /* What the file itself, without its journal, must be synced for: that it is there,
-     * and what was written past the journal. Both numbers only grow, over all uses. */
+    int file; /* the library's own duplicate of the program's descriptor */
+    /* Changes of the file that its journal does not have: its creation, and writes past
+     * the journal. A sync must include them. Both counts only grow, over all uses. */
     _Atomic uint64_t changes, synced_changes;
     struct journal journal;
     stage_callback *callback;
     int callback_fd;
 };
 
-/* A slot as it was when somebody looked for it. */
-struct seat {
+/* A reference to a slot in one of its uses. */
+struct slot_ref {
     struct slot *slot; /* NULL: none */
-    uint64_t round;
+    uint64_t generation;
     uint64_t device, inode;
 };
 
-/* A lock that is held: the signals that were blocked before. */
-struct hold {
+/* The signal mask to restore when a lock is released. */
+struct signal_guard {
     uint64_t signals;
 };
 
 /* --- stage_slots.c -------------------------------------------------------------- */
 
-extern struct slot slots[SLOTS];
+extern struct slot slots[SLOT_COUNT];
 
-/* Of the program's descriptors: slot + 1; whether this process image opened it; the
- * error of a drain that nobody waited for. */
-extern _Atomic uint8_t slot_of[KNOWN_DESCRIPTORS];
-extern _Atomic uint8_t opened_here[KNOWN_DESCRIPTORS];
-extern _Atomic uint8_t late_error[KNOWN_DESCRIPTORS];
+/* By descriptor of the program: index of its slot + 1 (0: none); whether this process
+ * image opened it; the error of a drain that no call has reported yet. */
+extern _Atomic uint8_t slot_index_of_fd[KNOWN_DESCRIPTORS];
+extern _Atomic uint8_t slot_opened_here[KNOWN_DESCRIPTORS];
+extern _Atomic uint8_t slot_late_error[KNOWN_DESCRIPTORS];
 
 /* Prepare the table; 0 or an error. */
-int slots_start(void);
+int slot_start(void);
 
-/* True if files are staged now; in a child of a fork that nobody announced, the table
- * is cleared first. */
-bool is_ready(void);
-void wake_in_child(void);
+/* Return true if files can be staged now. In a child of a fork that the library did not
+ * see, the table is cleared first. */
+bool stage_is_ready(void);
+void slot_reset_in_child(void);
 
-void restore_signals(const struct hold *);
-void take(atomic_int *lock);
-void give(atomic_int *lock);
-void hold_table(struct hold *);
-void release_table(const struct hold *);
+void slot_restore_signals(const struct signal_guard *);
+void slot_lock_word(atomic_int *lock);
+void slot_unlock_word(atomic_int *lock);
+void slot_lock_table(struct signal_guard *);
+void slot_unlock_table(const struct signal_guard *);
 
-/* Hold the slot, if it is still what it was. */
-bool hold_seat(struct hold *, struct seat);
-void release_seat(const struct hold *, struct seat);
+/* Lock the slot; false if its use has ended. */
+bool slot_lock(struct signal_guard *, struct slot_ref);
+void slot_unlock(const struct signal_guard *, struct slot_ref);
 
-/* The slot has been ended since: its journal may still have something in it. */
-bool is_lost(struct seat);
+/* Return true if the use of the slot has ended; its journal may still have data. */
+bool slot_is_gone(struct slot_ref);
 
-struct seat seat_of_slot(struct slot *);
-struct seat seat_of(int fd);
-struct seat seat_of_file(uint64_t device, uint64_t inode);
-bool any_seat(struct seat *found);
+struct slot_ref slot_ref_to(struct slot *);
+struct slot_ref slot_ref_of_fd(int fd);
+struct slot_ref slot_ref_of_file(uint64_t device, uint64_t inode);
+bool slot_any_ref(struct slot_ref *found);
 
-/* Which file a descriptor refers to, as the local kernel knows it. */
-bool look_at(int fd, struct statx *status);
-uint64_t device_of(const struct statx *status);
+/* Ask the local kernel which file a descriptor refers to. */
+bool stage_stat_fd(int fd, struct statx *status);
+uint64_t stage_device_of(const struct statx *status);
 
-/* Files that are mapped or locked: no call tells when they are used. */
-bool is_barred(uint64_t device, uint64_t inode);
-void bar(uint64_t device, uint64_t inode);
+/* Files that are mapped or locked are never staged: no call tells when they are used. */
+bool slot_is_barred(uint64_t device, uint64_t inode);
+void slot_bar(uint64_t device, uint64_t inode);
 
-/* Say that a file cannot be staged, and count it. */
-void refuse_descriptor(int fd, int error);
+/* Log and count that a file cannot be staged. */
+void slot_refuse(int fd, int error);
 
 /* Stage the file of `fd` from now on. */
-struct seat admit(int fd);
+struct slot_ref slot_admit(int fd);
 
-/* End a slot, with table and slot held: first the journal, then the rest. */
-void end_journal(struct slot *, int error);
-void vacate(struct slot *, bool for_good, int error);
+/* End the use of a slot: first its journal, then the slot. The caller has locked table and
+ * slot. */
+void slot_end_journal(struct slot *, int error);
+void slot_free(struct slot *, bool for_good, int error);
 
 /* --- stage_drain.c -------------------------------------------------------------- */
 
-/* Bytes of the next step, 0 if all up to `target` is drained; target 0: set it. */
-uint64_t ask_next(struct seat, uint64_t *target);
+/* Return the bytes of the next step; 0 if all up to `target` is drained. A target of 0 is
+ * set to the present end of the log. */
+uint64_t drain_next_bytes(struct slot_ref, uint64_t *target);
 
-/* One step at the granted rate; -EAGAIN: another process drains. */
-int64_t paced_step(struct seat, uint64_t next);
+/* Drain one step at the granted rate; -EAGAIN: another process drains. */
+int64_t drain_paced_step(struct slot_ref, uint64_t next);
 
-/* Let the ring be used again; 0 or -errno. */
-int settle_seat(struct seat);
+/* Free the drained part of the ring; 0 or -errno. */
+int drain_free_ring(struct slot_ref);
 
-/* Drain what had been written when this was called; 0 or -errno. */
-int drain(struct seat);
+/* Drain all data that had been written when this was called; 0 or -errno. */
+int drain_slot(struct slot_ref);
 
-/* Drain, and let the file be written to directly; 0 or an error. */
-int leave(struct seat, bool for_good);
-void leave_all(void);
+/* Drain, and write to the file directly from now on; 0 or an error. */
+int drain_and_leave(struct slot_ref, bool for_good);
+void drain_and_leave_all(void);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Absorbing writes into journals.
+ * Writes into journals: decide whether a call is staged, append its data, and drain when
+ * the ring is full.
  */
 #include <errno.h>
 #include <sys/resource.h>
@@ -8,25 +9,26 @@
 
 #include "stage_slots.h"
 
-/* What was staged first gets to the file first: as long as somebody drains it beside the
- * program, the rest follows on the same way, and nobody waits. */
-static bool is_being_drained(struct seat seat)
+/* Return true if a drainer is draining the file. New data must not overtake staged
+ * data: staging them too saves the program from waiting for the drain. */
+static bool is_being_drained(struct slot_ref ref)
 {
-    struct hold hold;
-    if (seat.slot == NULL || !pace_drainer_is_alive() || !hold_seat(&hold, seat))
+    struct signal_guard guard;
+    if (ref.slot == NULL || !pace_drainer_is_alive() || !slot_lock(&guard, ref))
         return false;
-    bool pending = !journal_is_empty(&seat.slot->journal);
-    release_seat(&hold, seat);
+    bool pending = !journal_is_empty(&ref.slot->journal);
+    slot_unlock(&guard, ref);
     return pending;
 }
 
-static bool is_wanted(struct seat seat)
+static bool is_wanted(struct slot_ref ref)
 {
     return !LOAD(stage_settings.finished) && !LOAD(stage_settings.stopped) &&
-           (stage_settings.always || pace_wants_staging() || is_being_drained(seat));
+           (stage_settings.always || pace_wants_staging() || is_being_drained(ref));
 }
 
-/* A limit on file sizes would hit the journal, and comes too late from the file. */
+/* Return true if file sizes are limited: the limit would apply to the journal, and
+ * would reach the program too late. */
 static bool has_size_limit(void)
 {
     struct rlimit limit = {.rlim_cur = 0};
@@ -34,26 +36,26 @@ static bool has_size_limit(void)
     return limit.rlim_cur != RLIM_INFINITY;
 }
 
-/* Data that a call gives, in one piece or several. */
+/* The data of one call, in one part or several. */
 struct load {
     const struct iovec *parts;
     int count;
     uint64_t size;
 };
 
-/* One write: where it goes, and what has been taken of it. */
+/* One write: its place in the file, and how much of it was taken. */
 struct order {
     int fd;
     int64_t offset; /* of the first byte */
     bool here;
-    bool claimed; /* the descriptor's offset is behind it already */
+    bool claimed; /* the offset of the descriptor was moved already */
     bool shared;  /* another process has come to use the file */
     uint64_t done;
     int error;
 };
 
-/* Claim the place of a write in the file, as the kernel would. */
-static bool claim(struct order *order, uint64_t size)
+/* Reserve the place of a write at the offset of the descriptor, as the kernel does. */
+static bool claim_offset(struct order *order, uint64_t size)
 {
     if (!order->here)
         return true;
@@ -64,13 +66,13 @@ static bool claim(struct order *order, uint64_t size)
     return order->claimed;
 }
 
-static void claim_only(const struct order *order, uint64_t size)
+static void set_offset(const struct order *order, uint64_t size)
 {
     if (order->claimed)
         raw_call(SYS_lseek, order->fd, order->offset + (long)size, SEEK_SET, 0, 0, 0);
 }
 
-/* Append until all is there, the ring is full (true) or there is an error. */
+/* Append until all data are taken, the ring is full (true) or an error occurs. */
 static bool append(struct journal *journal, const struct load *load,
                    struct order *order)
 {
@@ -94,82 +96,85 @@ static bool append(struct journal *journal, const struct load *load,
 
 static bool is_shared(const struct slot *slot)
 {
-    return atomic_load(&slot->journal.header->flags) & JOURNAL_THROUGH;
+    return atomic_load(&slot->journal.header->flags) & JOURNAL_WRITE_THROUGH;
 }
 
 enum verdict { ABSORBED, FULL, THROUGH };
 
-static enum verdict absorb(struct seat seat, const struct load *load,
-                           struct order *order, bool first)
+static enum verdict append_once(struct slot_ref ref, const struct load *load,
+                                struct order *order, bool first)
 {
-    struct hold hold;
+    struct signal_guard guard;
     enum verdict verdict = THROUGH;
-    if (!hold_seat(&hold, seat))
+    if (!slot_lock(&guard, ref))
         return THROUGH;
     uint64_t before = order->done;
-    if ((!first || !is_shared(seat.slot)) && (!first || claim(order, load->size)))
-        verdict = append(&seat.slot->journal, load, order) ? FULL : ABSORBED;
-    /* Whatever becomes of the call: this will be drained. */
+    if ((!first || !is_shared(ref.slot)) && (!first || claim_offset(order, load->size)))
+        verdict = append(&ref.slot->journal, load, order) ? FULL : ABSORBED;
+    /* Count the data now: they will be drained whatever the call returns. */
     ADD(attached_page->staging.absorbed_bytes, order->done - before);
-    /* After the commit: whoever set it before has not seen the record. */
-    order->shared = is_shared(seat.slot);
-    release_seat(&hold, seat);
+    /* Look after the commit: a process that set the flag before it has not seen the
+     * record. */
+    order->shared = is_shared(ref.slot);
+    slot_unlock(&guard, ref);
     return verdict;
 }
 
-/* Make room by one step; 0 or an error. */
-static int make_room(struct seat seat, struct patience *patience)
+/* Drain one step to make room; 0 or an error. */
+static int drain_for_room(struct slot_ref ref, struct lock_wait *wait)
 {
-    uint64_t target = 0, next = ask_next(seat, &target);
-    int64_t moved = next > 0 ? paced_step(seat, next) : 0;
+    uint64_t target = 0, next = drain_next_bytes(ref, &target);
+    int64_t moved = next > 0 ? drain_paced_step(ref, next) : 0;
     if (moved == -EAGAIN) {
-        nap(patience);
+        lock_wait_nap(wait);
         return 0;
     }
-    return moved < 0 ? (int)-moved : -settle_seat(seat);
+    return moved < 0 ? (int)-moved : -drain_free_ring(ref);
 }
 
-/* Absorb all of it, draining as far as there is no room. */
-static enum verdict absorb_all(struct seat seat, const struct load *load,
+/* Append all data, and drain whenever the ring is full. */
+static enum verdict append_all(struct slot_ref ref, const struct load *load,
                                struct order *order)
 {
-    struct patience patience = {0};
-    enum verdict verdict = absorb(seat, load, order, true);
+    struct lock_wait wait = {0};
+    enum verdict verdict = append_once(ref, load, order, true);
     while (verdict == FULL && order->error == 0) {
-        order->error = make_room(seat, &patience);
+        order->error = drain_for_room(ref, &wait);
         if (order->error == 0)
-            verdict = absorb(seat, load, order, false);
+            verdict = append_once(ref, load, order, false);
     }
     return verdict;
 }
 
-/* Errors of the journal itself are not the program's: the write goes to the file. */
-static bool is_the_journals(int error)
+/* Return true for errors of the journal itself, which the program does not see: the
+ * write goes to the file. */
+static bool is_journal_error(int error)
 {
     return error == ENOSPC || error == EDQUOT || error == EIO || error == EFBIG ||
            error == EBADF || error == EROFS || error == ENOMEM;
 }
 
-/* What was taken before an error counts, as the kernel has it. */
-static bool concluded(struct seat seat, const struct load *load, struct order *order,
-                      ssize_t *answer)
+/* Return what was taken before an error, as the kernel does. */
+static bool finish_write(struct slot_ref ref, const struct load *load,
+                         struct order *order, ssize_t *answer)
 {
     if (order->done < load->size)
-        claim_only(order, order->done);
+        set_offset(order, order->done);
     if (order->done > 0)
         pace_note_absorbed();
     *answer = order->done > 0 ? (ssize_t)order->done : -1;
     if (order->done == 0)
         errno = order->error;
     if (order->shared)
-        leave(seat, true);
+        drain_and_leave(ref, true);
     return true;
 }
 
-/* What a write finds before it goes to the file itself: nothing that must come first. */
-static bool pass_through(struct seat seat, ssize_t *answer)
+/* Drain before a write that goes to the file itself, so that the order of writes
+ * stays. */
+static bool pass_through(struct slot_ref ref, ssize_t *answer)
 {
-    int error = seat.slot != NULL ? -drain(seat) : 0;
+    int error = ref.slot != NULL ? -drain_slot(ref) : 0;
     *answer = -1;
     if (error != 0)
         errno = error;
@@ -184,44 +189,44 @@ static bool is_absorbable(const struct load *load, const struct order *order)
            !has_size_limit();
 }
 
-/* True: the call is answered. False: it is to be made. */
+/* Returns true if the call is answered, false if the caller must make it. */
 static bool write_staged(int fd, const struct load *load, int64_t offset,
                          ssize_t *answer)
 {
     struct order order = {.fd = fd, .offset = offset, .here = offset == HERE};
-    if (!is_ready())
+    if (!stage_is_ready())
         return false;
-    struct seat seat = seat_of(fd);
-    if (!is_wanted(seat) || !is_absorbable(load, &order))
-        return pass_through(seat, answer);
-    if (seat.slot == NULL)
-        seat = admit(fd);
-    if (seat.slot == NULL) {
+    struct slot_ref ref = slot_ref_of_fd(fd);
+    if (!is_wanted(ref) || !is_absorbable(load, &order))
+        return pass_through(ref, answer);
+    if (ref.slot == NULL)
+        ref = slot_admit(fd);
+    if (ref.slot == NULL) {
         stage_leave(fd);
         return false;
     }
-    enum verdict verdict = absorb_all(seat, load, &order);
-    if (verdict == ABSORBED && is_the_journals(order.error)) {
-        refuse_descriptor(fd, order.error);
+    enum verdict verdict = append_all(ref, load, &order);
+    if (verdict == ABSORBED && is_journal_error(order.error)) {
+        slot_refuse(fd, order.error);
         verdict = THROUGH;
     }
     if (verdict != THROUGH)
-        return concluded(seat, load, &order, answer);
-    /* What was taken of it is drained, and is written once more. */
-    leave(seat, true);
-    claim_only(&order, 0);
+        return finish_write(ref, load, &order, answer);
+    /* The part that was taken is drained; then the whole call is made. */
+    drain_and_leave(ref, true);
+    set_offset(&order, 0);
     return false;
 }
 
 bool stage_write(int fd, const void *data, size_t size, int64_t offset, ssize_t *answer)
 {
-    const size_t most = 0x7ffff000; /* as the kernel takes at once */
+    const size_t most = 0x7ffff000; /* most that the kernel writes in one call */
     struct iovec part = {(void *)(uintptr_t)data, size < most ? size : most};
     struct load load = {&part, 1, part.iov_len};
     return write_staged(fd, &load, offset, answer);
 }
 
-/* The vectors are read by the kernel: a bad pointer is its affair. */
+/* Copy the vectors by a system call: a bad pointer must not crash here. */
 static bool read_parts(const struct iovec *parts, int count, struct iovec copy[])
 {
     size_t size = (size_t)count * sizeof *parts;
@@ -237,11 +242,12 @@ bool stage_gather(int fd, const struct iovec *parts, int count, int64_t offset,
     enum { MOST = 64 };
     struct iovec copy[MOST];
     struct load load = {copy, count, 0};
-    if (!is_ready())
+    if (!stage_is_ready())
         return false;
     if (count > 0 && count <= MOST && read_parts(parts, count, copy)) {
         for (int i = 0; i < count; i++) {
-            if (copy[i].iov_len > RECORD_MAX * 256 || load.size > RECORD_MAX * 256) {
+            if (copy[i].iov_len > RECORD_MAX_BYTES * 256 ||
+                load.size > RECORD_MAX_BYTES * 256) {
                 load.size = 0;
                 break;
             }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Calls that are wrapped only for staging: they look at a file, or end its use, in ways
- * that a journal does not show. Without staging they pass.
+ * Calls that are wrapped only for staging, because they would show that data are missing
+ * in the file: seeks, truncation, syncs, mappings, locks, executions, stat. Without staging
+ * they go straight to libc.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -10,7 +11,7 @@
 
 #include "stage.h"
 
-/* True for a descriptor that a call has to look at. */
+/* Return true if the file of the descriptor may be staged. */
 static inline bool may_be_staged(int fd)
 {
     return RARELY(LOAD(stage_enabled)) && identity_is_controlled(fd) &&
@@ -30,7 +31,7 @@ static int failed(int error)
 
 /* --- Offsets and sizes ------------------------------------------------------------ */
 
-/* Seek from the end that the file will have; -2: the kernel is to do it. */
+/* Seek from the end that includes staged data; -2: the kernel must do the call. */
 static off64_t sought(int fd, off64_t offset, int whence)
 {
     uint64_t end;
@@ -80,10 +81,10 @@ static int returned(int error)
     return error;
 }
 
-/* A drain afterwards would set the time anew. */
+/* A later drain would change the times again, */
 AFTER_FLUSH(futimens, (int fd, const struct timespec times[2]), (fd, times), failed)
 AFTER_FLUSH(futimes, (int fd, const struct timeval times[2]), (fd, times), failed)
-/* ... and take away rights that are for the file as it is: bits, capabilities. */
+/* and clear the set-user-id bit and capabilities. */
 AFTER_FLUSH(fchmod, (int fd, mode_t mode), (fd, mode), failed)
 AFTER_FLUSH(fchown, (int fd, uid_t user, gid_t group), (fd, user, group), failed)
 AFTER_FLUSH(fsetxattr,
@@ -103,7 +104,8 @@ AFTER_FLUSH(sync_file_range, (int fd, off64_t at, off64_t size, unsigned flags),
 
 /* --- Durability ------------------------------------------------------------------- */
 
-/* True if the call is answered; late errors of a file that is no longer staged too. */
+/* Return true if the call is answered; reports late errors of a file that was left,
+ * too. */
 static bool synced(int fd, int *answer)
 {
     int error = 0;
@@ -138,7 +140,7 @@ EXPORT int syncfs(int fd)
     return REAL(syncfs)(fd);
 }
 
-/* --- Mappings and locks: others may look at the file, and no call tells ------------- */
+/* --- Mappings and locks: later uses of the file make no call ------------------------ */
 
 static void barred(int fd)
 {
@@ -146,8 +148,8 @@ static void barred(int fd)
         stage_bar(fd);
 }
 
-/* Allocators and sanitizers map memory before anything else can run: nothing is looked
- * up, and nothing of it is checked by them. */
+/* Allocators and sanitizers call mmap before the library has started: such calls must not
+ * look symbols up, and must not be instrumented. */
 #define EARLY __attribute__((no_sanitize("thread")))
 
 EARLY static bool is_early(void)
@@ -202,7 +204,7 @@ EXPORT int ioctl(int fd, unsigned long request, ...)
 
 /* --- Other processes, and other places ---------------------------------------------- */
 
-/* Read what a pointer of the program's leads to; false if that is nowhere. */
+/* Copy from a pointer of the program's; false if the pointer is bad. */
 static bool fetch(const void *from, void *to, size_t size)
 {
     struct iovec there = {(void *)(uintptr_t)from, size}, here = {to, size};
@@ -223,7 +225,7 @@ static void leave_listed(const struct cmsghdr *part, const char *end)
     }
 }
 
-/* A message can take some 250 descriptors along. */
+/* A message can carry some 250 descriptors. */
 void wrap_leave_passed(const struct msghdr *message)
 {
     struct msghdr head;
@@ -257,7 +259,7 @@ EXPORT int sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags)
     return REAL(sendmmsg)(fd, messages, count, flags);
 }
 
-/* /proc and the folder of the journals may be out of reach from now on. */
+/* /proc and the staging folder may be unreachable after the call. */
 #define ELSEWHERE(name, parameters, arguments) \
     EXPORT int name parameters \
     { \
@@ -274,16 +276,16 @@ ELSEWHERE(unshare, (int flags), (flags))
 
 /* --- Other programs --------------------------------------------------------------- */
 
-/* Make a call until no drainer has the program open any more. */
+/* Repeat a call until no drainer has the program file open for writing. */
 #define TRIED(call, error) \
-    struct patience patience = {0}; \
+    struct lock_wait wait = {0}; \
     int answer; \
     do \
         answer = call; \
-    while (answer != 0 && stage_may_try_again(error, &patience)); \
+    while (answer != 0 && stage_may_try_again(error, &wait)); \
     return answer;
 
-/* The file of this name in a folder of PATH; false if it is not executable there. */
+/* Find the file in a folder of PATH; false if it is not executable there. */
 static bool is_in(const char *folder, size_t length, const char *file, char path[4096])
 {
     size_t rest = strlen(file) + 1;
@@ -353,7 +355,8 @@ EXPORT int execveat(int at, const char *path, char *const arguments[],
     TRIED(REAL(execveat)(at, path, arguments, environment, flags), errno)
 }
 
-/* Arguments in a list: counted, then put into an array on the stack, as libc does. */
+/* Count the arguments of the list, then copy them to an array on the stack, as libc
+ * does. */
 #define LISTED(first, list, environment) \
     va_list rest; \
     size_t count = 1; \
@@ -461,7 +464,7 @@ int __fxstatat64(int, int, const char *, struct stat64 *, int);
 
 _Static_assert(sizeof(struct stat) == sizeof(struct stat64), "one layout for both");
 
-/* The kernel's structure is libc's, on the machines that the library knows. */
+/* The kernel's structure equals libc's on all supported machines. */
 static int looked(int version, int at, const char *path, struct stat *status, int flags)
 {
     if (version != 0 && version != 1)

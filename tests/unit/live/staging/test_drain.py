@@ -136,7 +136,7 @@ def test_a_program_that_asks_drains_by_itself_while_it_lives(
     made: HandMadeJournal,
 ) -> None:
     made.append(0, b"data")
-    made.change(flags=Flag.ASKS)
+    made.change(flags=Flag.CALLS_BACK)
     with made.locked(Lock.LIFE):
         report = _drained(made)
     assert (report.state, report.drained_bytes) == (JournalState.LIVE, 0)
@@ -154,7 +154,7 @@ def test_a_program_that_asks_drains_by_itself_while_it_lives(
         ({"path": b"/none/file"}, "not there any more"),
         ({"inode": 12345}, "another file has its name"),
         ({"birth_ns": 12345}, "another file has its name"),
-        ({"flags": Flag.ASIDE}, "put aside after an error"),
+        ({"flags": Flag.PUT_ASIDE}, "put aside after an error"),
     ],
 )
 def test_a_journal_that_cannot_be_drained_is_kept_as_it_is(
@@ -195,7 +195,7 @@ def test_a_journal_that_was_put_aside_is_drained_if_that_is_asked_for(
 ) -> None:
     """The program was told of an error, and may have written to the file since."""
     made.append(0, b"old")
-    made.change(flags=Flag.ASIDE)
+    made.change(flags=Flag.PUT_ASIDE)
     made.path.rename(made.path.with_suffix(".failed"))
     assert drain_folder(made.folder) == []
     report = _drained(made, failed=True)
@@ -208,7 +208,7 @@ def test_a_journal_that_was_put_aside_keeps_its_name_if_it_fails_again(
     made: HandMadeJournal,
 ) -> None:
     made.append(0, b"old")
-    made.change(flags=Flag.ASIDE, birth_ns=12345)
+    made.change(flags=Flag.PUT_ASIDE, birth_ns=12345)
     made.path.rename(made.path.with_suffix(".failed"))
     assert _drained(made, failed=True).state is JournalState.KEPT
     assert made.left_over() == ["1-2.failed"]
@@ -314,9 +314,9 @@ changes = st.sampled_from(
         {"inode": 12345},
         {"birth_ns": 0},
         {"birth_ns": 12345},
-        {"flags": Flag.ASIDE},
-        {"flags": Flag.ASKS},
-        {"flags": Flag.THROUGH},
+        {"flags": Flag.PUT_ASIDE},
+        {"flags": Flag.CALLS_BACK},
+        {"flags": Flag.WRITE_THROUGH},
         {"path": b"/none/file"},
         {"version": VERSION + 1},
         {"capacity": CAPACITY_BYTES + 64},

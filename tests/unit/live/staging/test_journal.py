@@ -33,10 +33,10 @@ def test_the_layout_is_that_of_the_header(tmp_path: Path) -> None:
         "JOURNAL_MAGIC": layout.MAGIC,
         "RECORD_MAGIC": layout.RECORD_MAGIC,
         "JOURNAL_VERSION": VERSION,
-        "JOURNAL_HEADER": layout.HEADER_BYTES,
-        "JOURNAL_PATH": layout.PATH_BYTES,
-        "RECORD_ALIGN": layout.RECORD_ALIGN,
-        "RECORD_MAX": layout.RECORD_MAX_BYTES,
+        "JOURNAL_HEADER_BYTES": layout.HEADER_BYTES,
+        "JOURNAL_PATH_BYTES": layout.PATH_BYTES,
+        "RECORD_ALIGN_BYTES": layout.RECORD_ALIGN,
+        "RECORD_MAX_BYTES": layout.RECORD_MAX_BYTES,
         "sizeof JOURNAL_FAILED - 1": len(layout.FAILED),
         **{f"LOCK_{lock.name}": lock.value for lock in Lock},
         **{f"JOURNAL_{flag.name}": flag.value for flag in Flag},
@@ -83,10 +83,10 @@ def test_every_look_shows_the_present_state(
     made: HandMadeJournal, opened: Journal
 ) -> None:
     made.drain_by_hand(2)
-    made.change(flags=Flag.ASKS | Flag.ASIDE, error=28)
+    made.change(flags=Flag.CALLS_BACK | Flag.PUT_ASIDE, error=28)
     assert opened.pending_bytes == 5
     assert opened.drained_bytes == drained_so_far(made.path) == 11
-    assert opened.flags == Flag.ASKS | Flag.ASIDE
+    assert opened.flags == Flag.CALLS_BACK | Flag.PUT_ASIDE
     assert opened.error == 28
     made.drain_by_hand(3)
     assert opened.pending_bytes == 0

@@ -43,7 +43,7 @@ def test_a_name_does_not_lead_elsewhere(
     until((tmp_path / "jobs" / "last" / "1").is_symlink)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["jobs", "targets"]
     assert [p.name for p in (tmp_path / "jobs").iterdir()] == ["last"]
-    assert caplog.text.count("is no name of a folder") == 3
+    assert caplog.text.count("cannot be the name of a folder") == 3
     made.close()
 
 
@@ -53,8 +53,8 @@ def test_a_name_does_not_lead_elsewhere(
         ("directories", "/j/{job}", "names no targets"),
         ("directories:relative:a", "/j/{job}", "names no targets"),
         ("directories:/tmp:", "/j/{job}", "names no targets"),
-        ("lustre:/fs:0,1", "/j", "is no folder of a job"),
-        ("lustre:/fs:0,1", "j/{job}", "is no folder of a job"),
+        ("lustre:/fs:0,1", "/j", "is not a pattern of job folders"),
+        ("lustre:/fs:0,1", "j/{job}", "is not a pattern of job folders"),
         ("lustres:/fs:0,1", "/j/{job}", "unknown target driver"),
     ],
 )

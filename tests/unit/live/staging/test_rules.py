@@ -27,8 +27,8 @@ def test_what_is_said_is_understood() -> None:
         ({"folder": Path("here")}, "not an absolute path"),
         ({"folder": Path("/a:b")}, "not an absolute path"),
         ({"folder": Path("/" + "x" * 1024)}, "more than 1024 bytes"),
-        ({"rules": ("a:b",)}, "is no rule"),
-        ({"rules": ("-",)}, "is no rule"),
+        ({"rules": ("a:b",)}, "is not a rule"),
+        ({"rules": ("-",)}, "is not a rule"),
         ({"rules": ("x" * 600, "y" * 600)}, "more than 1024 bytes"),
     ],
 )
@@ -44,13 +44,13 @@ def test_a_folder_is_made_for_the_user_alone(tmp_path: Path) -> None:
 
 def test_a_folder_that_others_can_write_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
-    with pytest.raises(InputError, match="others can write"):
+    with pytest.raises(InputError, match="other users can write"):
         Staging(tmp_path).prepare()
 
 
 def test_a_file_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "a").touch()
-    with pytest.raises(InputError, match="no folder for journals"):
+    with pytest.raises(InputError, match="cannot make the folder of the journals"):
         Staging(tmp_path / "a").prepare()
 
 

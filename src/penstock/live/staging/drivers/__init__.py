@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Target drivers: they make a partition of the storage targets real (papers/4, 3a, 3b).
+"""Target drivers: they apply a partition of the storage targets.
 
-A driver lets the new files of a directory go to some of the targets of its file
-system; files that exist stay where they are. One file per kind of file system.
+A driver makes the new files of a directory go to some of the targets of its file
+system; existing files stay where they are. There is one module per kind of file system.
+The partitions are those of strategies 3a and 3b (burst-buffer coordination, section
+III-B).
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from penstock.live.staging.drivers.moosefs import MooseFs
 
 __all__ = ["DRIVERS", "Driver", "get_driver"]
 
-#: Name -> driver of the file system mounted at, or kept under, a path.
+#: Name -> class of the driver; its argument is the root of the file system.
 DRIVERS: Final[dict[str, Callable[[Path], Driver]]] = {
     "beegfs": BeeGfs,
     "directories": Directories,

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Targets that are storage pools of a BeeGFS, by identifier.
 
-A BeeGFS keeps the servers of a file within one pool, and a server is in one pool only:
-an administrator makes the pools, one per part, and the partition chooses one for each
-application.
+In BeeGFS a file uses the servers of one pool, and a server belongs to one pool only. So
+an administrator makes one pool for each part, and an application gets one pool.
 
 Tested against recorded commands only, not on a BeeGFS.
 """
@@ -20,12 +19,12 @@ __all__ = ["BeeGfs"]
 
 
 class BeeGfs:
-    """Drives a BeeGFS.
+    """Target driver of a BeeGFS.
 
     Parameters
     ----------
     root
-        Where it is mounted.
+        Its mount point.
     """
 
     def __init__(self, root: Path) -> None:
@@ -42,7 +41,7 @@ class BeeGfs:
             )
         if not (chosen[0].isascii() and chosen[0].isdecimal()):
             raise InputError(
-                f"{chosen[0]!r} is no identifier of a storage pool",
+                f"{chosen[0]!r} is not the identifier of a storage pool",
                 where=str(directory),
                 remedy="`beegfs-ctl --liststoragepools` lists them",
             )

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Targets that are plain directories, e.g. one mount per storage server.
 
-`directory` holds one link per *slot*, ``0`` to ``n - 1``, as many as there are
-targets; slot k leads to target k modulo the number of targets assigned. Processes
-write to ``directory/SLOT/...``, e.g. with their rank modulo n as the slot: a file per
-process spreads over the partition. Links are replaced by renaming, so that a file can
-be created at any moment.
+`directory` has one link per *slot*, ``0`` to ``n - 1`` for n targets; slot k leads to
+target k modulo the number of assigned targets. Processes write to
+``directory/SLOT/...``, for example with their rank modulo n as the slot: so one file
+per process spreads over the partition. Links are replaced by renaming, so that a file
+can be created at any moment.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["Directories"]
 
 
 class Directories:
-    """The directories under `root` are the targets.
+    """Target driver of plain directories.
 
     Parameters
     ----------
@@ -38,7 +38,9 @@ class Directories:
             raise InputError(str(error.strerror), where=str(root)) from None
         if not self.targets:
             raise InputError(
-                "no targets", where=str(root), remedy="make a directory for each target"
+                "there are no targets",
+                where=str(root),
+                remedy="make a directory for each target",
             )
 
     def assign(self, directory: Path, targets: Sequence[str]) -> None:
@@ -59,7 +61,7 @@ class Directories:
 
 
 def _replace_link(link: Path, target: Path) -> None:
-    """Let `link` lead to `target`; there is no moment without it."""
+    """Make `link` lead to `target`; there is no moment without a link."""
     fresh = link.with_name(f".{link.name}.{os.getpid()}")
     with suppress(FileNotFoundError):
         fresh.unlink()

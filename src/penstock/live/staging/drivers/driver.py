@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a target driver does, and how drivers call the tools of a file system."""
+"""The interface of target drivers, and how they call the tools of a file system."""
 
 from __future__ import annotations
 
@@ -12,23 +12,27 @@ from penstock.errors import InputError, UnavailableError
 
 __all__ = ["TOOL_TIMEOUT_S", "Driver", "call", "distinct"]
 
-#: A tool that has not answered by then will not: its servers are away.
+#: A tool that takes longer is given up: its servers do not answer (s).
 TOOL_TIMEOUT_S: Final = 30.0
 
 
 class Driver(Protocol):
-    """Decides where the new files of a directory go."""
+    """Chooses the targets of the new files of a directory."""
 
     def assign(self, directory: Path, targets: Sequence[str]) -> None:
         """Let files that are created in `directory` from now on go to `targets`.
 
-        Doing so again changes nothing. An `InputError` says what stands in the way;
-        the directory is then as before.
+        The same call twice changes nothing. If it raises `InputError` or
+        `UnavailableError` the directory is unchanged.
         """
 
 
 def call(arguments: Sequence[str], *, where: str) -> str:
-    """Run a tool of the file system and return what it printed."""
+    """Run a tool of the file system; return its standard output.
+
+    Raises `InputError` if the tool fails or is not installed, `UnavailableError` if it
+    does not answer.
+    """
     try:
         done = subprocess.run(  # noqa: S603 - made by a driver, no shell
             arguments,
@@ -48,21 +52,21 @@ def call(arguments: Sequence[str], *, where: str) -> str:
         raise UnavailableError(
             f"{arguments[0]} did not answer within {TOOL_TIMEOUT_S:g} s",
             where=where,
-            remedy="are the servers of the file system up?",
+            remedy="check that the servers of the file system are up",
         ) from None
     except subprocess.CalledProcessError as error:
-        said = (error.stderr or error.stdout).strip().splitlines()
-        what = said[-1] if said else f"exit status {error.returncode}"
+        lines = (error.stderr or error.stdout).strip().splitlines()
+        what = lines[-1] if lines else f"exit status {error.returncode}"
         raise InputError(f"{' '.join(arguments)}: {what}", where=where) from None
     return done.stdout
 
 
 def distinct(targets: Sequence[str], *, where: str) -> tuple[str, ...]:
-    """Return the targets without repetition, in order; there must be one."""
+    """Return the targets without repetition, in order; raise if there is none."""
     if not targets:
         raise InputError(
-            "no target is left for it",
+            "no target",
             where=where,
-            remedy="give every application a target, or let it stage",
+            remedy="give every application at least one target",
         )
     return tuple(dict.fromkeys(targets))

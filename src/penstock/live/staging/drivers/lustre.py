@@ -3,7 +3,7 @@
 
 The directory's default layout names the OSTs; new files inherit it.
 
-Tested against recorded commands only, not on a Lustre.
+Tested against recorded commands only, not on a Lustre file system.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ __all__ = ["Lustre"]
 
 
 class Lustre:
-    """Drives a Lustre.
+    """Target driver of a Lustre file system.
 
     Parameters
     ----------
     root
-        Where it is mounted; for messages only.
+        Its mount point, for messages.
     """
 
     def __init__(self, root: Path) -> None:
@@ -35,7 +35,7 @@ class Lustre:
         for index in chosen:
             if not (index.isascii() and index.isdecimal()):
                 raise InputError(
-                    f"{index!r} is no index of an OST",
+                    f"{index!r} is not the index of an OST",
                     where=str(directory),
                     remedy=f"`lfs osts {self._root}` lists them",
                 )

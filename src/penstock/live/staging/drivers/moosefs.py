@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Targets that are labels of MooseFS chunkservers.
 
-A partition is a storage class: one copy, on any server that has one of the labels,
-strictly (no space there is an error, not another server). New files inherit the class
+A partition is a storage class: one copy, on a server that has one of the labels,
+strictly (if those servers are full, a write fails). New files inherit the class
 of their directory. Classes are made on first use and kept; making them needs ``admin``
 in the exports of the master.
 """
@@ -19,12 +19,12 @@ __all__ = ["MooseFs"]
 
 
 class MooseFs:
-    """Drives a MooseFS.
+    """Target driver of a MooseFS.
 
     Parameters
     ----------
     root
-        Where it is mounted.
+        Its mount point.
     """
 
     def __init__(self, root: Path) -> None:
@@ -36,7 +36,7 @@ class MooseFs:
         for label in labels:
             if len(label) != 1 or not "A" <= label <= "Z":
                 raise InputError(
-                    f"{label!r} is no label of a chunkserver",
+                    f"{label!r} is not the label of a chunkserver",
                     where=str(directory),
                     remedy="labels are single letters, A to Z",
                 )
@@ -45,7 +45,7 @@ class MooseFs:
         call(["mfssetsclass", name, str(directory)], where=str(directory))
 
     def _make_class(self, name: str, labels: str) -> None:
-        """Make the storage class unless it is there."""
+        """Make the storage class unless it exists."""
         known = call(["mfsscadmin", self._root, "list"], where=self._root)
         if name not in known.split():
             call(

@@ -125,11 +125,11 @@ def test_a_silent_tool_is_given_up(
 @pytest.mark.parametrize(
     ("name", "chosen", "what"),
     [
-        ("lustre", ["OST0"], "'OST0' is no index of an OST"),
+        ("lustre", ["OST0"], "'OST0' is not the index of an OST"),
         ("beegfs", ["1", "2"], "2 storage pools for one directory"),
-        ("beegfs", ["one"], "'one' is no identifier"),
-        ("moosefs", ["AB"], "'AB' is no label"),
-        ("lustre", [], "no target is left"),
+        ("beegfs", ["one"], "'one' is not the identifier"),
+        ("moosefs", ["AB"], "'AB' is not the label"),
+        ("lustre", [], "no target"),
     ],
 )
 def test_what_cannot_be_a_target(
