@@ -11,8 +11,17 @@ import hypothesis.strategies as st
 
 from penstock.model import Application
 from penstock.model.problem import Problem
+from penstock.placement import Allocation, Placement, get_allocation, get_placement
 
-__all__ = ["application", "problem", "problems", "unaware"]
+__all__ = [
+    "allocate",
+    "application",
+    "place",
+    "problem",
+    "problems",
+    "some_allocation",
+    "unaware",
+]
 
 
 def application(
@@ -75,7 +84,7 @@ def unaware(known: Problem, *needed: str) -> Problem:
     """
     applications = []
     for j, a in enumerate(known.applications):
-        profile = a.profile
+        profile: Sequence[float] = a.profile.tolist()
         if "b_j" not in needed:
             peak = known.n_perf(j) if "n_perf" in needed else 1 + (j + 1) % len(profile)
             profile = [9.0 if n + 1 == peak else 3.0 for n in range(len(profile))]
@@ -89,3 +98,21 @@ def unaware(known: Problem, *needed: str) -> Problem:
             )
         )
     return Problem(known.resources, known.compute_nodes, tuple(applications))
+
+
+def allocate(text: str, task: Problem) -> Allocation:
+    """Return the allocation that the algorithm `text` chooses."""
+    return get_allocation(text).allocate(task)
+
+
+def place(text: str, task: Problem, allocation: Sequence[int]) -> Placement:
+    """Return the placement that the algorithm `text` chooses."""
+    return get_placement(text).place(task, allocation)
+
+
+def some_allocation(task: Problem, seed: int) -> tuple[int, ...]:
+    """Return any lawful allocation."""
+    return tuple(
+        1 + (seed >> 4 * j) % task.most_targets(j)
+        for j in range(len(task.applications))
+    )
