@@ -83,11 +83,11 @@ def main(arguments: argparse.Namespace) -> int:
     from penstock.live.wire.frames import Client
     from penstock.live.wire.messages import StatusDocument
 
-    question = _question(arguments)
+    request = _request_of(arguments)
     # The policy may have to be compiled first.
-    limit_s = 120.0 if arguments.action == "policy" else 10.0
-    with Client(live_settings(arguments).client_socket, limit_s) as client:
-        reply = client.ask(question)
+    timeout_s = 120.0 if arguments.action == "policy" else 10.0
+    with Client(live_settings(arguments).client_socket, timeout_s) as client:
+        reply = client.ask(request)
     if isinstance(reply, StatusDocument):
         document = status_document(reply)
         text = _table(reply)
@@ -109,7 +109,8 @@ def status_document(status: Any) -> dict[str, Any]:
     return {"penstock": 1, **msgspec.to_builtins(fields)}
 
 
-def _question(arguments: argparse.Namespace) -> ControllerRequest:
+def _request_of(arguments: argparse.Namespace) -> ControllerRequest:
+    """Return the message that an action sends to the daemon."""
     from math import inf
 
     from penstock.live.wire import messages
