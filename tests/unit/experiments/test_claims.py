@@ -56,7 +56,7 @@ def test_the_name_of_a_claim_comes_from_its_function(function: str, name: str) -
     assert claim_name(check) == name
 
 
-def test_a_record_has_words_verdict_and_numbers() -> None:
+def test_a_record_has_sentence_verdict_and_numbers() -> None:
     assert judge((_claim(True, x=1.0),), TABLES) == [
         {
             "name": "c",
@@ -74,19 +74,19 @@ def test_a_note_is_given_only_if_the_claim_fails() -> None:
     assert failed["note"] == "why"
 
 
-def test_values_of_numpy_become_plain_ones() -> None:
+def test_numpy_values_become_plain_ones() -> None:
     (record,) = judge((_claim(np.bool_(True), x=np.float64(1 / 3), n=3),), TABLES)
     assert record["holds"] is True
     assert {type(value) for value in record["numbers"].values()} == {float}
     assert record["numbers"] == {"x": 0.333333, "n": 3.0}
 
 
-def test_infinite_numbers_stay_so() -> None:
+def test_infinite_numbers_stay_infinite() -> None:
     (record,) = judge((_claim(True, x=math.inf),), TABLES)
     assert record["numbers"]["x"] == math.inf
 
 
-def test_checks_are_given_the_tables() -> None:
+def test_a_check_gets_the_tables() -> None:
     seen = []
 
     def check(tables: Tables) -> Verdict:
@@ -97,7 +97,7 @@ def test_checks_are_given_the_tables() -> None:
     assert seen == [TABLES]
 
 
-def test_no_claims() -> None:
+def test_without_claims_there_are_no_records() -> None:
     assert judge((), TABLES) == []
 
 
@@ -107,20 +107,20 @@ def test_mean_of_a_policy_and_of_some_of_its_rows() -> None:
     assert mean_of(ROWS, "min_yield", "b", load=1) == 1.0
 
 
-def test_a_claim_that_there_are_no_rows_for_does_not_hold() -> None:
+def test_a_claim_without_rows_does_not_hold() -> None:
     def check(tables: Tables) -> Verdict:
         mean = mean_of(tables.rows, "min_yield", "a", load=3)
         return Verdict(max(0.0, mean) < 1.0, {"mean": mean})
 
     held = _claim(True, x=1.0)
-    none, other = judge((Claim("n", "", "", check, "why"), held), TABLES)
-    assert none["holds"] is False
-    assert none["numbers"] == {"rows to check it on": 0.0}
-    assert none["note"] == "why"
+    empty, other = judge((Claim("n", "", "", check, "why"), held), TABLES)
+    assert empty["holds"] is False
+    assert empty["numbers"] == {"rows to check it on": 0.0}
+    assert empty["note"] == "why"
     assert other["holds"] is True
 
 
-def test_a_mistake_in_a_check_is_not_hidden() -> None:
+def test_an_error_in_a_check_is_not_hidden() -> None:
     def check(_tables: Tables) -> Verdict:
         raise KeyError("load")
 

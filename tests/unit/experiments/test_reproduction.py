@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A figure from declaration to files: complete, valid, and the same bytes again."""
+"""A figure: its declaration, its claims, and the files that it leaves."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ENDINGS = ("svg", "png", "parquet", "csv")
 
 
 class _Counting(Inline):
-    """Counts the pieces that are computed."""
+    """An executor that counts the pieces that it computes."""
 
     def __init__(self) -> None:
         self.computed = 0
@@ -65,12 +65,12 @@ def _table(name: str = "tab") -> Reproduction:
     return _figure(name, lambda _scale: ROWS)
 
 
-def _nothing(_done: float, _total: float, _message: str) -> None:
+def _no_progress(_done: float, _total: float, _message: str) -> None:
     pass
 
 
 def _make(figure: Reproduction, folder: Path, executor: Any = None) -> dict[str, Any]:
-    return reproduce(figure, Scale.SMOKE, folder, executor or Inline(), _nothing)
+    return reproduce(figure, Scale.SMOKE, folder, executor or Inline(), _no_progress)
 
 
 def _content(folder: Path) -> dict[str, bytes]:
@@ -152,7 +152,7 @@ def test_claims_drawing_and_summary_see_the_prepared_tables(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("figure", [_figure("x"), _table("x")], ids=["study", "rows"])
-def test_all_files_are_there_and_valid(figure: Reproduction, tmp_path: Path) -> None:
+def test_all_files_of_a_figure_are_valid(figure: Reproduction, tmp_path: Path) -> None:
     record = _make(figure, tmp_path)
     home = tmp_path / "x"
     expected = {*(f"x.{ending}" for ending in ENDINGS), "claims.json", "index.html"}
@@ -167,7 +167,7 @@ def test_all_files_are_there_and_valid(figure: Reproduction, tmp_path: Path) -> 
     assert "A &lt;figure&gt;" in (home / "index.html").read_text()
 
 
-def test_a_study_gives_its_seed_and_its_instances(tmp_path: Path) -> None:
+def test_the_record_holds_seed_and_instances_of_the_study(tmp_path: Path) -> None:
     record = _make(_figure(), tmp_path)
     assert record["provenance"]["seed"] == 5
     assert record["provenance"]["scale"] == "smoke"
@@ -177,7 +177,7 @@ def test_a_study_gives_its_seed_and_its_instances(tmp_path: Path) -> None:
     assert json.loads(metadata["penstock"]) == record["provenance"]
 
 
-def test_rows_without_a_study_have_neither(tmp_path: Path) -> None:
+def test_a_table_without_a_study_has_no_seed_and_no_instances(tmp_path: Path) -> None:
     record = _make(_table(), tmp_path)
     assert record["provenance"]["seed"] is None
     assert record["instances"] is None
@@ -186,7 +186,7 @@ def test_rows_without_a_study_have_neither(tmp_path: Path) -> None:
     assert "instances" not in (tmp_path / "tab" / "index.html").read_text()
 
 
-def test_claims_and_drawing_see_times_and_summary_is_kept(tmp_path: Path) -> None:
+def test_times_are_apart_from_rows_and_the_summary_is_kept(tmp_path: Path) -> None:
     seen: list[Tables] = []
 
     def summary(tables: Tables) -> pl.DataFrame:
@@ -202,33 +202,33 @@ def test_claims_and_drawing_see_times_and_summary_is_kept(tmp_path: Path) -> Non
 
 
 def test_the_scale_reaches_the_study(tmp_path: Path) -> None:
-    record = reproduce(_figure(), Scale.PAPER, tmp_path, Inline(), _nothing)
+    record = reproduce(_figure(), Scale.PAPER, tmp_path, Inline(), _no_progress)
     assert record["instances"] == 3
     assert record["provenance"]["scale"] == "paper"
 
 
-def test_same_bytes_here_and_elsewhere_and_nothing_computed_twice(
+def test_the_same_command_gives_the_same_bytes_and_computes_nothing_twice(
     tmp_path: Path,
 ) -> None:
     figures = [_figure(), _table()]
     counting = _Counting()
     here, there = tmp_path / "here", tmp_path / "there"
-    reproduce_all(figures, Scale.SMOKE, here, counting, _nothing)
+    reproduce_all(figures, Scale.SMOKE, here, counting, _no_progress)
     before = _content(here)
-    reproduce_all(figures, Scale.SMOKE, here, counting, _nothing)
+    reproduce_all(figures, Scale.SMOKE, here, counting, _no_progress)
     assert counting.computed == 4
     assert _content(here) == before
-    reproduce_all(figures, Scale.SMOKE, there, Inline(), _nothing)
+    reproduce_all(figures, Scale.SMOKE, there, Inline(), _no_progress)
     elsewhere = _content(there)
-    # How long simulations take differs from run to run: in times and pieces only.
+    # Simulation times differ from run to run; only times and pieces hold them.
     same = {n for n in before if "pieces" not in n and "times" not in n}
     assert {n: elsewhere[n] for n in same} == {n: before[n] for n in same}
 
 
-def test_figures_share_a_study(tmp_path: Path) -> None:
+def test_figures_with_the_same_study_compute_it_once(tmp_path: Path) -> None:
     counting = _Counting()
     figures = [_figure("one"), _figure("two")]
-    reproduce_all(figures, Scale.SMOKE, tmp_path, counting, _nothing)
+    reproduce_all(figures, Scale.SMOKE, tmp_path, counting, _no_progress)
     assert counting.computed == 4
     index = (tmp_path / "index.html").read_text()
     assert "one/index.html" in index
@@ -236,30 +236,30 @@ def test_figures_share_a_study(tmp_path: Path) -> None:
     assert "2 of 2 claims hold" in index
 
 
-def test_progress_is_told(tmp_path: Path) -> None:
-    told: list[tuple[float, float, str]] = []
+def test_progress_is_reported(tmp_path: Path) -> None:
+    calls: list[tuple[float, float, str]] = []
     reproduce(
-        _figure(), Scale.SMOKE, tmp_path, Inline(), lambda *args: told.append(args)
+        _figure(), Scale.SMOKE, tmp_path, Inline(), lambda *args: calls.append(args)
     )
-    done, total, _ = told[-1]
+    done, total, _ = calls[-1]
     assert done == total > 0
 
 
 def _index(folder: Path) -> tuple[str, list[str]]:
-    """Reproduce a table; return the index, and what was said."""
-    said: list[str] = []
+    """Reproduce a table; return the index page and the messages."""
+    messages: list[str] = []
     reproduce_all(
-        [_table()], Scale.SMOKE, folder, Inline(), lambda _d, _t, m: said.append(m)
+        [_table()], Scale.SMOKE, folder, Inline(), lambda _d, _t, m: messages.append(m)
     )
-    return (folder / "index.html").read_text(), [message for message in said if message]
+    return (folder / "index.html").read_text(), [m for m in messages if m]
 
 
-def test_figures_that_were_there_stay_in_the_index(tmp_path: Path) -> None:
+def test_figures_made_earlier_stay_in_the_index(tmp_path: Path) -> None:
     _make(_table("earlier"), tmp_path)
-    index, said = _index(tmp_path)
+    index, messages = _index(tmp_path)
     assert "earlier/index.html" in index
     assert "2 of 2 claims hold" in index
-    assert said == []
+    assert messages == []
 
 
 @pytest.mark.parametrize(
@@ -273,14 +273,14 @@ def test_figures_that_were_there_stay_in_the_index(tmp_path: Path) -> None:
         "moved",
     ],
 )
-def test_what_is_no_record_is_said_and_left_out(tmp_path: Path, text: str) -> None:
+def test_an_invalid_record_is_reported_and_left_out(tmp_path: Path, text: str) -> None:
     _make(_table("other"), tmp_path)
     if text == "moved":
         (tmp_path / "other").rename(tmp_path / "zzz")
     else:
         (tmp_path / "zzz").mkdir()
         (tmp_path / "zzz" / "claims.json").write_text(text)
-    index, said = _index(tmp_path)
+    index, messages = _index(tmp_path)
     assert "zzz" not in index
     path = tmp_path / "zzz" / "claims.json"
-    assert said == [f"{path} cannot be read: not in the index"]
+    assert messages == [f"{path} cannot be read: not in the index"]

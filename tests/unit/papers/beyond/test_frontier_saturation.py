@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Saturated storage: the bound is above all policies, and the claims can fail."""
+"""Saturated storage: policies below the bound, and claims that can hold and fail."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def tables() -> Tables:
     return Tables(rows, pl.DataFrame())
 
 
-def test_policies_and_bound_are_there(tables: Tables) -> None:
+def test_the_table_holds_all_policies_and_the_bound(tables: Tables) -> None:
     assert set(tables.rows["of"]) == {*EIGHT, RECOMMENDED, "bound"}
     bound = tables.rows.filter(pl.col("of") == "bound")
     assert bound["min_yield"].is_sorted()
@@ -37,5 +37,5 @@ def test_claims_hold_and_can_fail(tables: Tables) -> None:
         assert not claim.check(Tables(lower, pl.DataFrame())).holds
 
 
-def test_it_draws(tables: Tables) -> None:
+def test_the_figure_draws(tables: Tables) -> None:
     assert isinstance(FIGURE.draw(tables), Figure)

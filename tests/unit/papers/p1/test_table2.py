@@ -16,7 +16,7 @@ from penstock.policies import POLICIES
 
 TABLE2 = get_figure("p1-table2")
 
-#: As printed in the paper: the number in brackets is the example.
+#: The table as printed in the paper; the number in brackets is the example.
 PAPER = """
 fair-share               m(1)        m/4(2)  ∞(2)
 fcfs                     ∞(2)        m(3)    ∞(2)
@@ -56,7 +56,7 @@ def _changed(rows: pl.DataFrame, entry: str, ratio: float | pl.Expr) -> pl.DataF
 
 
 def test_the_entries_are_those_of_the_paper(rows: pl.DataFrame) -> None:
-    found = {
+    entries_of = {
         policy: [
             f"{row['stated']}({row['example']})"
             for objective in ("min_yield", "efficiency", "utilization")
@@ -68,8 +68,8 @@ def test_the_entries_are_those_of_the_paper(rows: pl.DataFrame) -> None:
     for line in PAPER.strip().splitlines():
         policy, *entries = (part.strip() for part in line.split("  ") if part.strip())
         printed[policy] = entries
-    assert found == printed
-    assert list(found) == list(printed)
+    assert entries_of == printed
+    assert list(entries_of) == list(printed)
 
 
 def test_every_entry_is_claimed_and_holds(rows: pl.DataFrame) -> None:
@@ -79,7 +79,7 @@ def test_every_entry_is_claimed_and_holds(rows: pl.DataFrame) -> None:
     assert rows.filter(pl.col("ratio") < pl.col("predicted") * (1 - 1e-9)).is_empty()
 
 
-def test_bounds_in_m_are_evaluated_at_the_m_that_was_used(rows: pl.DataFrame) -> None:
+def test_a_bound_in_m_is_evaluated_at_the_m_of_its_row(rows: pl.DataFrame) -> None:
     for row in rows.iter_rows(named=True):
         m = row["m"]
         expected = {"m": m, "m/4": m / 4, "m/2 − 4": m / 2 - 4, "2": 2, "3/2": 1.5}
@@ -87,7 +87,7 @@ def test_bounds_in_m_are_evaluated_at_the_m_that_was_used(rows: pl.DataFrame) ->
         assert row["bound"] == expected[row["stated"]]
 
 
-def test_rows_say_what_was_run(rows: pl.DataFrame) -> None:
+def test_a_row_names_the_policy_that_ran(rows: pl.DataFrame) -> None:
     periodic = _entry(rows, "periodic-greedy-yield", "min_yield")
     assert [
         f"periodic-greedy-yield:delta={value!r}" for value in periodic["value"]
@@ -115,8 +115,8 @@ def test_numbers_of_a_claim(rows: pl.DataFrame) -> None:
     )
     assert claim["source"] == "bandwidth sharing, section 5, Table 2, example 1"
     assert "For MinYield, fair-share has no competitive ratio under m:" in claim["says"]
-    said = _verdicts(rows)["any-strategy-utilization"]["says"]
-    assert "For Utilization, no policy has a competitive ratio:" in said
+    sentence = _verdicts(rows)["any-strategy-utilization"]["says"]
+    assert "For Utilization, no policy has a competitive ratio:" in sentence
 
 
 @pytest.mark.parametrize(
@@ -125,18 +125,18 @@ def test_numbers_of_a_claim(rows: pl.DataFrame) -> None:
         ("fair-share-min_yield", pl.col("predicted") * 0.999),
         ("periodic-greedy-yield-min_yield", 1.5),
         ("fcfs-min_yield", 1e9),
-        # Much, but no more than before: that is no growth without bound.
+        # A large but constant ratio does not grow without bound.
         ("fcfs-utilization", 1e9),
     ],
 )
-def test_a_ratio_that_is_not_as_it_should_be_fails_its_claim_alone(
+def test_a_wrong_ratio_fails_its_own_claim_only(
     rows: pl.DataFrame, entry: str, ratio: float | pl.Expr
 ) -> None:
     verdicts = _verdicts(_changed(rows, entry, ratio))
     assert [name for name, v in verdicts.items() if not v["holds"]] == [entry]
 
 
-def test_a_prediction_that_misses_the_bound_is_not_enough(rows: pl.DataFrame) -> None:
+def test_a_ratio_as_predicted_must_also_reach_the_bound(rows: pl.DataFrame) -> None:
     entry = "best-next-event-min_yield"
     low = rows.with_columns(predicted=pl.lit(1.0))
     verdicts = _verdicts(_changed(low, entry, 3.5))
@@ -161,7 +161,7 @@ def test_the_drawing_has_a_cell_per_entry(rows: pl.DataFrame) -> None:
     assert not [text for text in texts if "does not hold" in text]
 
 
-def test_the_drawing_tells_what_does_not_hold(rows: pl.DataFrame) -> None:
+def test_the_drawing_marks_entries_that_do_not_hold(rows: pl.DataFrame) -> None:
     texts = _texts(_changed(rows, "fair-share-min_yield", 2.0))
     assert [text for text in texts if "does not hold" in text] == [
         "measured 2.00 at m = 16, L = 1000: does not hold"

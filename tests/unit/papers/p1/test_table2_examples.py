@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Cases and examples; what the examples prove is in tests/theory/test_table2.py."""
+"""Cases and examples; tests/theory/test_table2.py checks what the examples prove."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def case() -> Case:
     return example_1("fair-share", 4, 3.0)
 
 
-def test_a_case_says_what_was_run(case: Case) -> None:
+def test_a_case_holds_policy_instance_and_objectives(case: Case) -> None:
     assert case.policy == "fair-share"
     assert len(case.instance.applications) == 4
     assert case.ours.min_yield == pytest.approx(1 / 4)
 
 
-def test_the_best_of_several_schedules_counts_by_objective(case: Case) -> None:
+def test_the_best_schedule_depends_on_the_objective(case: Case) -> None:
     one = replace(case.ours, min_yield=0.5, efficiency=0.1)
     other = replace(case.ours, min_yield=0.2, efficiency=0.9)
     both = replace(case, references=(one, other))
@@ -50,7 +50,9 @@ def test_margin_is_the_ratio_over_the_prediction(case: Case) -> None:
 
 
 @pytest.mark.parametrize("predicted", [3.0, math.inf])
-def test_an_objective_of_zero_is_infinitely_bad(case: Case, predicted: float) -> None:
+def test_an_objective_of_zero_has_an_infinite_ratio(
+    case: Case, predicted: float
+) -> None:
     starved = replace(
         case,
         ours=replace(case.ours, min_yield=0.0),
@@ -85,7 +87,7 @@ def test_ratios_are_as_predicted_and_tend_to_the_limit(
 
 
 def test_the_rule_of_example_5_closes_a_cycle_when_all_have_completed() -> None:
-    """Served in turn: c = 1, 2, so that R = 1 + 1.5 and the works are 1.5 and 0.5."""
+    """Served one after the other: c = 1, 2, so R = 1 + 1.5; work 1.5 and 0.5."""
     rule = all_return_together(2)
     first = [("io", 1.0)]
     assert rule([]) == [first, first]
@@ -94,7 +96,7 @@ def test_the_rule_of_example_5_closes_a_cycle_when_all_have_completed() -> None:
     seen.append(Completion(2.0, 1, 0))
     second = [[*first, ("work", w), ("io", 1.0)] for w in (1.5, 0.5)]
     assert rule(seen) == second
-    # Both post again at 2.5; the other way round now: c = 2, 1 and works 0.5, 1.5.
+    # Both post again at 2.5. Now the order is reversed: c = 2, 1; work 0.5 and 1.5.
     seen += [Completion(3.5, 1, 1), Completion(4.5, 0, 1)]
     works = zip(second, (0.5, 1.5), strict=True)
     assert rule(seen) == [[*p, ("work", w), ("io", 1.0)] for p, w in works]
