@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: MIT
-"""Searching for instances on which a policy does badly: hill climbing on the phases.
+"""Search for instances on which a policy does badly, by hill climbing.
 
 A candidate is a small instance: a few applications that can each use the whole storage
 (b_i = B = 1), released at 0 and measured over a fixed window, with works and volumes in
 multiples of 1/8. Its score is the distance to the bound: the bound on MinYield, which
 holds for every scheduler, minus the MinYield of the policy. A step changes, adds or
-removes one thing, and is kept unless the score falls; after some steps the search
-begins anew elsewhere, and the best of all is returned.
+removes one operation or application, and is kept unless the score falls. After a number
+of steps the search starts again from another random candidate. It returns the best
+candidate of all starts.
 
-Nothing says that the bound can be reached: a distance is what a policy loses at most.
-`WorstCase.best_known`, the best MinYield of any policy of penstock on the instance, is
-reached, and says how much of it is real.
+The bound may not be reachable, so the distance is an upper limit on what the policy
+loses. `WorstCase.best_known`, the best MinYield of any policy of penstock on the
+instance, is reached: it tells how much of the distance is real.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ __all__ = ["Candidate", "Search", "WorstCase", "evaluate", "find_worst"]
 
 #: Works and volumes are multiples of this (s), the same on every machine.
 _GRID: Final = 0.125
-#: Applications.
+#: Least number of applications of a candidate.
 _FEWEST: Final = 2
 _NAMES: Final = "ABCDEFGH"
 
@@ -43,35 +44,34 @@ Candidate: TypeAlias = tuple[tuple[_Operation, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """How large instances are, and how long to look."""
+    """Limits of the instances, and the length of the search."""
 
     seed: int = 1
     restarts: int = 12
     steps: int = 1_500
-    window: float = 16.0
+    window_s: float = 16.0
     """Length of the window (s)."""
-    most: int = 4
-    """Applications."""
-    operations: int = 4
-    """Most operations of an application."""
+    max_applications: int = 4
+    max_operations: int = 4
+    """Most operations of one application."""
 
     def __post_init__(self) -> None:
-        for name in ("restarts", "steps", "operations"):
+        for name in ("restarts", "steps", "max_operations"):
             if getattr(self, name) < 1:
                 raise InputError(
                     "must be positive", where=name, remedy="give 1 or more"
                 )
-        if not _FEWEST <= self.most <= len(_NAMES):
+        if not _FEWEST <= self.max_applications <= len(_NAMES):
             raise InputError(
-                f"{self.most} is not a number of applications",
-                where="most",
+                f"{self.max_applications} is not a possible number of applications",
+                where="max_applications",
                 remedy=f"give {_FEWEST} to {len(_NAMES)}",
             )
 
     @property
     def longest(self) -> int:
-        """The longest work or operation, in multiples of the grid: the window."""
-        return int(self.window / _GRID)
+        """Length of the longest work or operation (the window), in grid steps."""
+        return int(self.window_s / _GRID)
 
     def instance(self, candidate: Candidate) -> Instance:
         """Return the instance that a candidate stands for."""
@@ -79,19 +79,19 @@ class Search:
             Application.from_phases(name, 1, self._phases(operations))
             for name, operations in zip(_NAMES, candidate, strict=False)
         )
-        return Instance(UNIT, Window(0.0, self.window), applications)
+        return Instance(UNIT, Window(0.0, self.window_s), applications)
 
     def _phases(self, operations: tuple[_Operation, ...]) -> Phases:
         phases: Phases = []
         for work, volume in operations:
             phases += [("work", work * _GRID), ("io", volume * _GRID)]
-        # Nobody ends inside the window.
-        return [*phases, ("work", self.window)]
+        # The last work phase lasts beyond the window, so no application ends inside.
+        return [*phases, ("work", self.window_s)]
 
 
 @dataclass(frozen=True, slots=True)
 class WorstCase:
-    """An instance, and what a policy makes of it."""
+    """An instance, and the MinYield that policies reach on it."""
 
     policy: str
     instance: Instance
@@ -99,9 +99,9 @@ class WorstCase:
     bound: float
     """No scheduler has a higher MinYield."""
     best_policy: str
-    """Of all policies of penstock, the one with the highest MinYield here."""
+    """The policy of penstock with the highest MinYield on this instance."""
     best_known: float
-    """That MinYield."""
+    """The MinYield of `best_policy`."""
 
     @property
     def distance(self) -> float:
@@ -110,7 +110,7 @@ class WorstCase:
 
 
 def evaluate(policy: str, instance: Instance) -> WorstCase:
-    """Return what `policy` makes of an instance, and what others make of it."""
+    """Run `policy` and all policies of penstock on an instance."""
     known = {name: _min_yield(instance, name) for name in POLICIES}
     best = max(known, key=lambda name: known[name])
     return WorstCase(
@@ -126,9 +126,9 @@ def evaluate(policy: str, instance: Instance) -> WorstCase:
 def find_worst(policy: str, search: Search) -> WorstCase:
     """Return the instance furthest from the bound that the search finds."""
     get_policy(policy)
-    found = [_climb(policy, search, number) for number in range(search.restarts)]
-    # Of equals the smallest, which tells most.
-    _, _, candidate = max(found, key=lambda f: (round(f[0], 9), -f[1]))
+    ends = [_climb(policy, search, number) for number in range(search.restarts)]
+    # Among equal scores take the smallest candidate: it is the easiest to understand.
+    _, _, candidate = max(ends, key=lambda end: (round(end[0], 9), -end[1]))
     return evaluate(policy, search.instance(candidate))
 
 
@@ -136,16 +136,16 @@ def _climb(policy: str, search: Search, number: int) -> tuple[float, int, Candid
     """Return score, size and candidate at the end of one climb."""
     generator = default_rng(SeedSequence(search.seed, spawn_key=(number,)))
     best = tuple(
-        tuple(_draw(search, generator) for _ in range(search.operations))
-        for _ in range(int(generator.integers(_FEWEST, search.most + 1)))
+        tuple(_draw(search, generator) for _ in range(search.max_operations))
+        for _ in range(int(generator.integers(_FEWEST, search.max_applications + 1)))
     )
     score = _score(policy, search, best)
     for _ in range(search.steps):
         other = _changed(best, search, generator)
-        found = _score(policy, search, other)
-        # Of equals the smaller: what does not matter goes.
-        if (found, -_size(other)) >= (score, -_size(best)):
-            best, score = other, found
+        other_score = _score(policy, search, other)
+        # Among equal scores keep the smaller one: this removes what does not matter.
+        if (other_score, -_size(other)) >= (score, -_size(best)):
+            best, score = other, other_score
     return score, _size(best), best
 
 
@@ -160,12 +160,12 @@ def _min_yield(instance: Instance, policy: str) -> float:
 
 
 def _size(candidate: Candidate) -> int:
-    """Return how many operations there are."""
+    """Return the number of operations of all applications."""
     return sum(len(operations) for operations in candidate)
 
 
 def _draw(search: Search, generator: Generator) -> _Operation:
-    """Draw an operation: lengths of all magnitudes are as likely."""
+    """Draw an operation: the logarithms of its lengths are uniform."""
     work, volume = search.longest ** generator.uniform(size=2)
     return int(work) - 1, int(volume)
 
@@ -175,7 +175,7 @@ def _changed(candidate: Candidate, search: Search, generator: Generator) -> Cand
     applications = list(candidate)
     place = int(generator.integers(len(applications)))
     kind = generator.uniform()
-    if kind < 0.05 and len(applications) < search.most:
+    if kind < 0.05 and len(applications) < search.max_applications:
         applications.insert(place, (_draw(search, generator),))
     elif kind < 0.1 and len(applications) > _FEWEST:
         del applications[place]
@@ -193,7 +193,7 @@ def _other(
     changed = list(operations)
     place = int(generator.integers(len(changed)))
     kind = generator.uniform()
-    if kind < 0.1 and len(changed) < search.operations:
+    if kind < 0.1 and len(changed) < search.max_operations:
         changed.insert(place, _draw(search, generator))
     elif kind < 0.2 and len(changed) > 1:
         del changed[place]
@@ -203,7 +203,7 @@ def _other(
 
 
 def _moved(operation: _Operation, search: Search, generator: Generator) -> _Operation:
-    """Return the operation with its work or its volume a little or quite different."""
+    """Return the operation with its work or its volume changed, slightly or much."""
     fresh = _draw(search, generator)
     step = int(generator.integers(-2, 3))
     work, volume = operation

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Two real writers on a mount of 20 MB/s: fair-share, then greedy-yield, then the
-# controller is killed and both finish. Needs FUSE (penstock mount says what is missing),
-# no root where FUSE needs none, and leaves nothing behind, however it ends.
+# Show two real writers on a mount of 20 MB/s: under fair-share, then under greedy-yield;
+# then the controller is killed and both finish. Needs FUSE (penstock mount says what is
+# missing), but no root where FUSE needs none. Leaves nothing behind, however it ends.
 #
 #     sh scripts/demo-live.sh [SECONDS PER POLICY, default 12]
 #
@@ -20,8 +20,8 @@ say() { printf '\n== %s\n' "$*"; }
 
 clean_up() {
     trap '' INT TERM HUP
-    # One that is just being started may miss the signal, but not the file; its number
-    # may not have been noted yet.
+    # A writer that is just being started may miss the signal, but it sees the file. Its
+    # process number may not be in $writers yet; the shell has it in $!.
     : >"$home/stop"
     for pid in $writers ${!:-} $controller; do
         kill "$pid" 2>/dev/null || :
@@ -35,7 +35,7 @@ trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# Start a job: so many blocks of 256 KiB, so many seconds of work, until told to stop.
+# write JOB BLOCKS SECONDS: write blocks of 256 KiB, work for some seconds, and repeat.
 write() {
     $PENSTOCK run "$folder" --job "$1" -- sh -c '
         until [ -e "$4/stop" ]; do
@@ -77,13 +77,13 @@ write climate 160 1
 write training 40 0.3
 frames "$seconds"
 
-say "now greedy-yield decides: it serves who has progressed least, the other waits"
+say "now greedy-yield decides: it serves the job that has progressed least, the other one waits"
 $PENSTOCK ctl policy greedy-yield "$folder"
 frames "$seconds"
 $PENSTOCK ctl explain climate "$folder"
 $PENSTOCK ctl explain training "$folder"
 
-say "the controller is killed (-9): a second later its grants end, writers go on"
+say "the controller is killed (-9): its grants end a second later, and the writers continue"
 before=$(moved)
 kill -9 "$controller"
 wait "$controller" 2>/dev/null || :
@@ -91,7 +91,7 @@ controller=
 sleep 3
 echo "written before: $before, now: $(moved)"
 
-say "the writers finish what they do"
+say "the writers finish"
 : >"$home/stop"
 status=0
 for pid in $writers; do wait "$pid" || status=$?; done

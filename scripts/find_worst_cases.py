@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Search for small instances on which policies are far from the bound; write them.
+"""Search for small instances on which policies are far from the bound.
 
     python scripts/find_worst_cases.py [FOLDER]
 
-The committed folder is ``examples/worst-cases``: an instance per policy, and a README
-with the numbers; `tests/theory/test_worst_cases.py` checks that they still are what the
-instances give. Method: `adversary_search`. Takes a few minutes.
+Write one instance per policy and a README with the numbers. The committed folder is
+``examples/worst-cases``; `tests/theory/test_worst_cases.py` checks its numbers.
+`adversary_search` describes the method. Takes a few minutes.
 """
 
 from __future__ import annotations
@@ -42,8 +42,9 @@ Small instances on which the MinYield of a policy is far below the bound, which 
 scheduler can exceed. There is one for each policy beyond the papers and for each of the
 fairest policies of bandwidth sharing. Hill climbing found them
 ({SEARCH.restarts} restarts of {SEARCH.steps} steps, seed {SEARCH.seed},
-at most {SEARCH.most} applications with {SEARCH.operations} operations each,
-works and volumes in multiples of 1/8, b_i = B = 1, a window of {SEARCH.window:g} s).
+at most {SEARCH.max_applications} applications with
+{SEARCH.max_operations} operations each, works and volumes in multiples of 1/8,
+b_i = B = 1, a window of {SEARCH.window_s:g} s).
 The file of a policy is the worst instance for it of all that were found:
 
 ```sh
@@ -60,7 +61,7 @@ first policy that has it.
 
 
 def table(cases: list[WorstCase]) -> Iterator[str]:
-    """Return a line of Markdown per case."""
+    """Return one line of a Markdown table per case."""
     for case in cases:
         numbers = (case.min_yield, case.bound, case.distance, case.best_known)
         shown = " | ".join(f"{number:.4f}" for number in numbers)
@@ -68,7 +69,7 @@ def table(cases: list[WorstCase]) -> Iterator[str]:
 
 
 def worst(policy: str, instances: list[Instance]) -> WorstCase:
-    """Return the instance furthest from the bound for a policy, whoever found it."""
+    """Return the instance on which a policy is furthest from the bound."""
     return max((evaluate(policy, i) for i in instances), key=lambda case: case.distance)
 
 
@@ -82,13 +83,13 @@ def write(cases: list[WorstCase], folder: Path) -> None:
 
 def main() -> None:
     """Search for every policy, then write the files."""
-    found = []
+    instances = []
     for policy in POLICIES:
         case = find_worst(policy, SEARCH)
-        found.append(case.instance)
+        instances.append(case.instance)
         sys.stderr.write(f"{policy}: {case.distance:.4f}\n")
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "examples/worst-cases")
-    write([worst(policy, found) for policy in POLICIES], folder)
+    write([worst(policy, instances) for policy in POLICIES], folder)
 
 
 if __name__ == "__main__":

@@ -34,17 +34,17 @@ name,targets,bandwidth
 
 
 def table(fits: list[Fit]) -> Iterator[str]:
-    """Return the quality of the fits, a line of Markdown each."""
+    """Return a Markdown table with the quality of each fit."""
     yield "| configuration | points | b(8)/b(1) | σ | κ | R² | error | worst | beyond |"
     yield "|---|---|---|---|---|---|---|---|---|"
     yield from (_row(item) for item in fits)
 
 
 def summary(fits: list[Fit]) -> Iterator[str]:
-    """Return the quality of all fits together."""
+    """Return the quality of all fits together, as lines of text."""
     errors = np.abs(np.concatenate([item.error() for item in fits]))
     beyond = np.abs(np.concatenate([item.error(11, 24) for item in fits]))
-    # Three points and three parameters say nothing about the family.
+    # Three parameters always fit three points: such a fit does not test the family.
     tested = [item.determination for item in fits if item.error().size > 3]
     yield f"configurations {len(fits)}, points {errors.size}"
     yield f"relative error: median {np.median(errors):.1%}, mean {errors.mean():.1%}"

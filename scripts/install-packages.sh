@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Install Debian packages: those that are named, else all that some tests need, a real
-# Slurm and MooseFS, `ip`, FUSE, and programs to control.
-# Does nothing, and says why, where it cannot; those tests are then skipped.
+# Install the Debian packages that are named, or all that some tests need: Slurm,
+# MooseFS, `ip`, FUSE, and programs to control. Where that is not possible, say why and
+# succeed: the tests that need them are skipped.
 set -eu
 
 PACKAGES="${*:-slurm-wlm slurm-client munge iproute2 fuse3 libfuse3-dev pkg-config
@@ -17,7 +17,7 @@ done
 [ -n "$missing" ] || exit 0
 
 skip() {
-    echo "install-packages: not installing$missing: $1; what needs them is skipped" >&2
+    echo "install-packages: cannot install$missing: $1; tests that need them are skipped" >&2
     exit 0
 }
 

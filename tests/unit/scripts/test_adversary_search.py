@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from adversary_search import Search, evaluate, find_worst
+from adversary_search import Candidate, Search, evaluate, find_worst
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -32,7 +32,9 @@ def test_more_steps_never_end_lower() -> None:
 
 
 def test_an_instance_is_within_the_limits() -> None:
-    limits = Search(seed=5, restarts=1, steps=80, most=3, operations=2, window=8.0)
+    limits = Search(
+        seed=5, restarts=1, steps=80, max_applications=3, max_operations=2, window_s=8.0
+    )
     instance = find_worst("fcfs", limits).instance
     assert 2 <= len(instance.applications) <= 3
     assert instance.window.end == 8.0
@@ -44,14 +46,14 @@ def test_an_instance_is_within_the_limits() -> None:
 
 @given(candidate=candidates)
 @settings(max_examples=25)
-def test_nobody_exceeds_the_bound_or_the_best_known(candidate: tuple) -> None:
+def test_nobody_exceeds_the_bound_or_the_best_known(candidate: Candidate) -> None:
     case = evaluate("soft-deadline", Search().instance(candidate))
     assert case.distance >= -1e-9
     assert case.min_yield <= case.best_known <= case.bound + 1e-9
 
 
 @pytest.mark.parametrize(
-    ("setting", "value"), [("restarts", 0), ("steps", 0), ("operations", 0)]
+    ("setting", "value"), [("restarts", 0), ("steps", 0), ("max_operations", 0)]
 )
 def test_a_search_for_nothing_is_refused(setting: str, value: int) -> None:
     with pytest.raises(InputError, match=setting):
@@ -61,7 +63,7 @@ def test_a_search_for_nothing_is_refused(setting: str, value: int) -> None:
 @pytest.mark.parametrize("most", [1, 9])
 def test_numbers_of_applications_are_checked(most: int) -> None:
     with pytest.raises(InputError, match="give 2 to 8"):
-        Search(most=most)
+        Search(max_applications=most)
 
 
 def test_an_unknown_policy_is_refused() -> None:
