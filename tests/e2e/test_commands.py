@@ -444,19 +444,19 @@ ARGUMENTS: dict[str, tuple[tuple[str, ...], str]] = {
     "no-jobs": (("compare", "--jobs", "0"), "'0' is not a whole number"),
     "file-and-workload": (
         ("compare", "pair.json", "--workload", "synthetic"),
-        "--workload does not go with an instance file",
+        "--workload cannot be used with an instance file",
     ),
     "file-and-key": (
         ("compare", "pair.json", "--set", "W=1"),
-        "--set does not go with an instance file",
+        "--set cannot be used with an instance file",
     ),
     "file-and-instances": (
         ("bound", "pair.json", "--instances", "2"),
-        "--instances does not go with an instance file",
+        "--instances cannot be used with an instance file",
     ),
     "file-and-seed": (
         ("bound", "pair.json", "--seed", "0"),
-        "--seed does not go with an instance file",
+        "--seed cannot be used with an instance file",
     ),
     "missing-folder": (
         ("compare", "pair.json", "--policy", "fcfs", "--json", "none/out.json"),
@@ -468,11 +468,11 @@ ARGUMENTS: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "output-is-a-folder": (
         ("generate", "synthetic", "--set", "h=100", "-o", "."),
-        ".: is a folder",
+        ".: this is a folder",
     ),
     "several-into-no-folder": (
         ("generate", "synthetic", "--instances", "2", "-o", "out.json"),
-        "out.json: is not a folder",
+        "--output: 'out.json' is not a folder",
     ),
     "bad-ending": (
         (

@@ -127,7 +127,7 @@ def test_what_is_not_complete_is_said_so(tmp_path: Path, attempt: Attempt) -> No
     content["applications"][1]["phases"] = [["work", 2], ["io", 30]]
     (tmp_path / "long.json").write_text(json.dumps(content))
     text = _done(attempt("place", "long.json", "--simulate"))
-    assert text.endswith("not completed an operation by then, and count pro rata: 1\n")
+    assert text.endswith("operation by then: the part that was done counts\n")
 
 
 def test_without_simulation_there_are_no_metrics(attempt: Attempt) -> None:
@@ -249,7 +249,7 @@ def test_a_comparison_in_which_nothing_can_be_compared_is_refused(
     del content["applications"][1]["bandwidth"]
     (tmp_path / "little.json").write_text(json.dumps(content))
     done = attempt("compare", "--problem", "little.json", "--json", "o")
-    _assert_refused(done, "none of 24 combinations can be carried out; random + random")
+    _assert_refused(done, "none of 24 combinations can be simulated; random + random")
     assert "the bandwidth of 'b' is not known" in done.stderr
     assert not (tmp_path / "o").exists()
 
@@ -367,7 +367,7 @@ ARGUMENTS: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "policy without simulation": (
         ("place", "pair.json", "--policy", "fcfs"),
-        "--policy has no effect (add --simulate)",
+        "--policy has no effect without --simulate",
     ),
     "no file": (("place", "none.json"), "none.json: cannot read the file: No such"),
     "no folder": (
@@ -385,23 +385,23 @@ ARGUMENTS: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "instance": (
         ("compare", "three.json", "--problem", "pair.json"),
-        "an instance file does not go with --problem",
+        "an instance file cannot be used with --problem",
     ),
     "workload": (
         ("compare", "--problem", "pair.json", "--workload", "synthetic"),
-        "--workload does not go with --problem",
+        "--workload cannot be used with --problem",
     ),
     "seed": (
         ("compare", "--problem", "pair.json", "--seed", "0"),
-        "--seed does not go with --problem",
+        "--seed cannot be used with --problem",
     ),
     "bound": (
         ("compare", "--problem", "pair.json", "--no-bound"),
-        "--no-bound does not go with --problem",
+        "--no-bound cannot be used with --problem",
     ),
     "without a problem": (
         ("compare", "--allocation", "t-cpu"),
-        "--allocation does not go with instances (give --problem)",
+        "--allocation cannot be used without --problem",
     ),
 }
 

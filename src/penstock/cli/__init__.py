@@ -2,12 +2,13 @@
 """The command ``penstock``: one file per sub-command.
 
 A sub-command is a module with ``SUMMARY``, ``setup_parser(parser)`` and
-``main(arguments) -> int``. What is slow to import is imported inside ``main``, so
-that ``penstock --help`` and ``penstock policies`` answer at once.
+``main(arguments) -> int``. Modules that are slow to import are imported inside
+``main``, so that ``penstock --help`` and ``penstock policies`` answer at once.
 
-Exit status: 0 done; 2 the user can mend it; 70 a bug of penstock, or memory ran out;
-130 stopped with Ctrl-C. All but 0 say why in one line; ``PENSTOCK_TRACEBACK=1`` adds
-where a bug is. A simulation that is started with SIGINT ignored, as in a background
+Exit status: 0 success; 2 an error that the user can correct; 70 a bug of penstock, or
+not enough memory; 130 stopped with Ctrl-C. For every status except 0, one line on
+standard error gives the reason; ``PENSTOCK_TRACEBACK=1`` adds the traceback of a bug.
+A simulation that is started with SIGINT ignored, as in a background
 job of a script, keeps ignoring it: stop it with SIGTERM.
 """
 
@@ -51,12 +52,12 @@ COMMANDS: Final = {
 
 _STDOUT: Final = 1
 _STDERR: Final = 2
-#: Longest line that is said of a mistake.
+#: Longest error message (characters).
 _LONGEST: Final = 2000
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, as all of penstock does."""
+    """A parser that reports an error in one line, as all of penstock does."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
@@ -65,7 +66,7 @@ class _Parser(argparse.ArgumentParser):
         if file is not sys.stdout:
             super()._print_message(message, file)
             return
-        # That of argparse takes no notice of a disk that is full.
+        # The method of argparse ignores errors, e.g. a full disk.
         file.write(message)
         file.flush()
 
@@ -79,26 +80,27 @@ def main(argv: Sequence[str] | None = None) -> int:
         status: int = arguments.run(arguments)
         sys.stdout.flush()
     except KeyboardInterrupt:
-        return _complain("stopped", 130)
+        return _report("stopped", 130)
     except InternalError as error:
-        return _complain(f"internal error: {error}", 70)
+        return _report(f"internal error: {error}", 70)
     except PenstockError as error:
-        return _complain(str(error), 2)
+        return _report(str(error), 2)
     except OSError as error:
-        return _failed_system_call(error)
+        return _report_system_error(error)
     except MemoryError as error:
-        return _unexpected("not enough memory", error, "give smaller numbers")
+        return _report_unexpected("not enough memory", error, "give smaller numbers")
     except Exception as error:  # noqa: BLE001 - the edge of the program
         kind = f"internal error: {type(error).__name__}"
-        return _unexpected(kind, error, "please report it")
+        return _report_unexpected(kind, error, "please report it")
     return status
 
 
 def _open_streams() -> None:
-    """Let nothing fail for a stream: a closed one (``>&-``) swallows what it is told.
+    """Replace closed standard streams (``>&-``) by streams that discard their text.
 
-    RATIONALE: else a file that is opened later would have its number, and receive
-    what is printed. What penstock starts still finds it closed.
+    RATIONALE: the next opened file would get the number of the closed stream, and
+    would receive everything that is printed. Programs that penstock starts still find
+    the stream closed.
     """
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= _STDERR:
         pass
@@ -107,52 +109,53 @@ def _open_streams() -> None:
     sys.stderr = sys.stderr or os.fdopen(_STDERR, "w", closefd=False)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # A terminal that cannot show a sign shows another one.
+            # A character that the terminal cannot show is printed as "?".
             stream.reconfigure(errors="replace")
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     arguments, rest = _build_parser().parse_known_args(argv)
     if rest:
-        # Not by `parse_args`: its message would not name the sub-command.
+        # `parse_args` would not name the sub-command in its message.
         arguments.parser.error(f"unrecognized arguments: {' '.join(rest)}")
     return arguments
 
 
-def _failed_system_call(error: OSError) -> int:
-    if isinstance(error, BrokenPipeError) and _nobody_reads():
+def _report_system_error(error: OSError) -> int:
+    if isinstance(error, BrokenPipeError) and _is_unread():
         _silence_output()
         return 0  # The reader has gone (`| head`).
     if error.filename is not None:
-        return _complain(f"{os.fsdecode(error.filename)}: {error.strerror}", 2)
+        return _report(f"{os.fsdecode(error.filename)}: {error.strerror}", 2)
     _silence_output()
-    return _complain(f"cannot write the output: {error.strerror or error}", 2)
+    return _report(f"cannot write the output: {error.strerror or error}", 2)
 
 
-def _nobody_reads() -> bool:
-    """Tell whether the other end of standard output is closed."""
+def _is_unread() -> bool:
+    """Return True if the other end of standard output is closed."""
     poll = select.poll()
     poll.register(sys.stdout, 0)
     return bool(poll.poll(0))
 
 
 def _silence_output() -> None:
-    """Write nothing more, nor when Python flushes standard output at its end."""
+    """Discard all further output, also that which Python flushes at its exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _unexpected(what: str, error: Exception, remedy: str) -> int:
+def _report_unexpected(what: str, error: Exception, remedy: str) -> int:
     if os.environ.get("PENSTOCK_TRACEBACK"):
         traceback.print_exception(error)
     reason = " ".join(str(error).split())
     advice = f"{remedy}; PENSTOCK_TRACEBACK=1 shows where"
-    return _complain(f"{what}{': ' if reason else ''}{reason} ({advice})", 70)
+    return _report(f"{what}{': ' if reason else ''}{reason} ({advice})", 70)
 
 
 def _build_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="penstock",
-        description="Simulate policies that share storage, exactly.",
+        description="Simulate how applications share storage, and control live jobs "
+        "with the same policies.",
     )
     parser.add_argument(
         "--version", action="version", version=f"penstock {version('penstock')}"
@@ -168,8 +171,8 @@ def _build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _complain(message: str, status: int) -> int:
-    """Say it in one line, which does not quote a whole file."""
+def _report(message: str, status: int) -> int:
+    """Print an error in one line, shortened if it quotes a whole file."""
     line = message.replace("\n", "\\n")
     if len(line) > _LONGEST:
         line = f"{line[: _LONGEST // 2]} ... {line[-_LONGEST // 2 :]}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Options that several sub-commands share, and writing what ``--json`` asks for."""
+"""Options that several sub-commands share, and the writing of ``--json``."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _Item = TypeVar("_Item", bound=_Labelled)
 
 
 def add_source_options(parser: argparse.ArgumentParser, *, instances: int) -> None:
-    """Add what chooses instances: a file, or a workload, its keys and a seed."""
+    """Add the choice of instances: a file, or a workload, its keys and a seed."""
     parser.add_argument(
         "instance",
         nargs="?",
@@ -70,7 +70,7 @@ def add_source_options(parser: argparse.ArgumentParser, *, instances: int) -> No
 
 
 def add_draw_options(parser: argparse.ArgumentParser, instances: int) -> None:
-    """Add ``--instances K`` and ``--seed S``; what is not given is None."""
+    """Add ``--instances K`` and ``--seed S``, which are None by default."""
     parser.add_argument(
         "--instances",
         type=_instances,
@@ -78,7 +78,7 @@ def add_draw_options(parser: argparse.ArgumentParser, instances: int) -> None:
         help=f"how many instances to draw (default: {instances})",
     )
     parser.add_argument(
-        "--seed", type=natural, metavar="S", help="seed of the draws (default: 1)"
+        "--seed", type=natural, metavar="S", help="random seed (default: 1)"
     )
 
 
@@ -90,12 +90,13 @@ def add_settings_option(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="set a parameter of the workload; may be repeated",
+        help="set a parameter of the workload; may be repeated; `penstock generate "
+        "help` lists the parameters",
     )
 
 
 def source_from(arguments: argparse.Namespace) -> Source:
-    """Return where the instances come from."""
+    """Return the source of the instances that the command line names."""
     from penstock.experiments.source import FilePoint, Source
     from penstock.experiments.study import Point
     from penstock.workloads import get_workload
@@ -107,7 +108,7 @@ def source_from(arguments: argparse.Namespace) -> Source:
         source.instance(0)
         return source
     workload = arguments.workload or _DEFAULT_WORKLOAD
-    # Refuses wrong settings; what is left has the form KEY=VALUE.
+    # Raises `InputError` for a wrong setting, e.g. one that is not KEY=VALUE.
     get_workload(workload, arguments.settings)
     pairs = (setting.partition("=") for setting in arguments.settings)
     point = Point(workload, tuple((key, value) for key, _, value in pairs))
@@ -121,29 +122,29 @@ def exclude(
     other: str,
     remedy: str = "give one or the other",
 ) -> None:
-    """Raise `InputError` if one of `options` is given, which do not go with `other`."""
+    """Raise `InputError` if one of `options` is given: `other` excludes them."""
     for option in options:
         value = getattr(arguments, option)
         if not (value is None or value is False or value == []):
             flag = option_name(option)
-            raise InputError(f"{flag} does not go with {other}", remedy=remedy)
+            raise InputError(f"{flag} cannot be used with {other}", remedy=remedy)
 
 
 def distinct(
     kind: str, find: Callable[[str], _Item], names: Iterable[str]
 ) -> list[_Item]:
-    """Find all `names` before any work; refuse the same one twice."""
-    found: dict[str, _Item] = {}
+    """Return the item of every name; raise `InputError` if two items are the same."""
+    items: dict[str, _Item] = {}
     for name in names:
         item = find(name)
-        if item.label in found:
+        if item.label in items:
             raise InputError(f"{kind} {name!r} is given twice", remedy="leave one out")
-        found[item.label] = item
-    return list(found.values())
+        items[item.label] = item
+    return list(items.values())
 
 
 def source_facts(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return seed and workload, or the file, for the provenance."""
+    """Return the source of the instances as facts for the provenance."""
     if arguments.instance is not None:
         return {"instance": arguments.instance}
     return {
@@ -160,7 +161,7 @@ def add_folder_option(parser: argparse.ArgumentParser) -> None:
         type=OutputFolder,
         metavar="DIR",
         default="out",
-        help="folder (default: out)",
+        help="folder for the results (default: out)",
     )
 
 
@@ -171,7 +172,7 @@ def add_executor_options(parser: argparse.ArgumentParser) -> None:
         "--dask",
         type=Word,
         metavar="ADDRESS",
-        help="compute on Dask: a scheduler's address, `local`, or `slurm`",
+        help="compute on Dask: address of a scheduler, `local`, or `slurm`",
     )
 
 
@@ -182,12 +183,15 @@ def add_jobs_option(parser: argparse.ArgumentParser) -> None:
         type=positive,
         metavar="N",
         default=len(os.sched_getaffinity(0)),
-        help="processes to use (default: all cores)",
+        help="number of worker processes (default: one per core)",
     )
 
 
 def executor_from(arguments: argparse.Namespace) -> Executor:
-    """Return where to compute, if it is there."""
+    """Return the executor that the options choose.
+
+    Raises `InputError` if Dask does not answer.
+    """
     from penstock.experiments.runners.executors import DaskExecutor, local_executor
 
     if arguments.dask:
@@ -203,12 +207,12 @@ def add_json_option(parser: argparse.ArgumentParser) -> None:
         "--json",
         type=OutputFile,
         metavar="FILE",
-        help="write the result as JSON; - for standard output",
+        help="write the result as JSON to this file; - is standard output",
     )
 
 
 def write_json(document: dict[str, Any], path: str) -> None:
-    """Write a document to a file, whole or not at all, or to standard output."""
+    """Write a document to standard output, or completely or not at all to a file."""
     import msgspec
 
     from penstock.experiments.output.provenance import printable
@@ -225,7 +229,7 @@ def write_json(document: dict[str, Any], path: str) -> None:
 
 
 def check_drawable(*paths: str | None) -> None:
-    """Raise `InputError` now if a figure cannot be drawn in the format of its name."""
+    """Raise `InputError` if the name of a figure does not end in a known format."""
     for path in paths:
         if path is not None and Path(path).suffix.lower() not in _FIGURES:
             raise InputError(
@@ -252,7 +256,7 @@ def _at_least(low: int, text: str) -> int:
         number = low - 1
     if number < low:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not a whole number, at least {low}"
+            f"{text!r} is not a whole number of at least {low}"
         )
     return number
 
@@ -264,11 +268,11 @@ def _instances(text: str) -> int:
     number = positive(text)
     if number > MOST_INSTANCES:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is out of range: {MOST_INSTANCES} at most"
+            f"{text!r} is more than the limit of {MOST_INSTANCES}"
         )
     return number
 
 
 def seed_of(arguments: argparse.Namespace) -> int:
-    """Return the seed that is given, or the default."""
+    """Return the given seed, or the default."""
     return 1 if arguments.seed is None else int(arguments.seed)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A progress bar on standard error, for whoever watches it."""
+"""A progress bar on standard error, if that is a terminal."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["progress_bar"]
 
 @contextmanager
 def progress_bar(*policies: Policy) -> Iterator[Callable[[float, float, str], None]]:
-    """Compile the engine and `policies`, then show what is done and what is left.
+    """Compile the engine and `policies`, then yield a function that shows progress.
 
-    The function that is yielded takes what is done, what there is in all, and a
-    message to print above the bar, or "".
+    The function takes the work done, the total work, and a message to print above the
+    bar or "".
     """
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TimeRemainingColumn
@@ -37,7 +37,7 @@ def progress_bar(*policies: Policy) -> Iterator[Callable[[float, float, str], No
         console=console,
         transient=True,
         disable=not console.is_terminal,
-        # Pieces may take minutes: the default window of 30 s would see none end.
+        # A piece may take minutes: in the default window of 30 s, none may end.
         speed_estimate_period=3600.0,
     )
     with bar:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT
-"""Studies: many runs, their tables and figures."""
+"""Studies: many simulations, the tables and figures of their results."""

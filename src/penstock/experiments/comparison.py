@@ -31,7 +31,7 @@ class Comparison(Study):
     """A study of one point that keeps what is shown about every instance."""
 
     steady: bool = True
-    """Whether no application may end inside the window."""
+    """True if no application may end inside the window."""
 
     def facts(self, point: int, index: int) -> Row:
         """Return the number of the instance: there is only one point."""
@@ -75,7 +75,7 @@ def compare(
     Parameters
     ----------
     bounded
-        Whether to compute the bound on MinYield.
+        True to compute the bound on MinYield.
     progress
         Called with the number of instances done, that of all instances, and a message
         to show or "".

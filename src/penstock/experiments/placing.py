@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Who gets which storage targets, what each would experience, and which way is best.
+"""Plan storage targets for applications, simulate the plans, and compare them.
 
-A *plan* is what an allocation and a placement decide for a problem. It is carried out
-in simulation until the first application ends (papers/2 section 5.4); a policy shares
-every target. The paper asks that every application complete a compute and an I/O phase
-by then; here it is enough that it transfers something, and what it did counts pro rata.
+A *plan* is the decision of an allocation and a placement algorithm for a problem. It is
+simulated until the first application ends (target allocation, section 5.4); a policy
+shares every target. The paper requires that every application completes a compute and
+an I/O phase by then. Here it is enough that every application transfers something: an
+unfinished phase counts in proportion to its progress.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class PlacementPlan:
-    """How many targets each application gets, and which."""
+    """How many targets every application gets, and which ones."""
 
     problem: Problem = field(repr=False)
     allocator: str
@@ -49,39 +50,39 @@ class PlacementPlan:
 
     @property
     def io_load(self) -> float | None:
-        """I/O-load, papers/2 eq. 3; None if phases or bandwidths are not known."""
-        it = self.problem
-        everyone = range(len(it.applications))
-        if not all(it.has_phases(j) and it.has_bandwidth(j) for j in everyone):
+        """I/O-load (target allocation, eq. 3); None without phases or bandwidths."""
+        problem = self.problem
+        numbers = range(len(problem.applications))
+        if not all(problem.has_phases(j) and problem.has_bandwidth(j) for j in numbers):
             return None
-        return it.io_load(self.allocation)
+        return problem.io_load(self.allocation)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Experience:
-    """What the applications experience if a plan is carried out."""
+    """The slowdowns of the applications when a plan is simulated."""
 
     policy: str
     """Label of the policy that shares every target."""
     window_s: float
-    """When the first application ended (s); all is measured up to then."""
+    """When the first application ended (s); everything is measured up to then."""
     metrics: PlacementMetrics
     rho_io: Column
-    """By application: what its number of targets costs, b_j(n_perf) / b_j(n_j)."""
+    """By application: cost of its number of targets, b_j(n_perf) / b_j(n_j)."""
     in_io_s: Column
     """By application: time in I/O, waiting included (s)."""
     incomplete: int
-    """How many applications had not completed an operation."""
+    """Number of applications that had not completed an operation."""
 
     @property
     def rho_con(self) -> Column:
-        """By application: what waiting for others costs, rho_j - rho_io_j."""
+        """By application: cost of waiting for others, rho_j - rho_io_j."""
         return self.metrics.slowdowns - self.rho_io
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A combination that cannot be compared."""
+    """A combination that the problem does not allow, and the reason."""
 
     allocator: str
     placer: str
@@ -91,7 +92,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class PlanComparison:
-    """Plans for one problem, carried out."""
+    """The simulated plans for one problem."""
 
     problem: Problem = field(repr=False)
     outcomes: tuple[tuple[PlacementPlan, Experience], ...]
@@ -100,12 +101,12 @@ class PlanComparison:
 
 
 def make_plan(problem: Problem, allocator: Allocator, placer: Placer) -> PlacementPlan:
-    """Decide how many targets each application gets, and which."""
+    """Decide how many targets every application gets, and which ones."""
     return _placed(problem, allocator.label, allocator.allocate(problem), placer)
 
 
 def carry_out(plan: PlacementPlan, policy: Policy) -> Experience:
-    """Simulate a plan until the first application ends."""
+    """Simulate a plan until the first application ends; measure the slowdowns."""
     problem = plan.problem
     instance = problem.instance(plan.placement)
     check_periods(instance, policy)
@@ -134,16 +135,16 @@ def compare_plans(
     *,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> PlanComparison:
-    """Carry out every allocation with every placement under every policy.
+    """Simulate every allocation with every placement under every policy.
 
-    A combination that the problem does not allow is listed with the reason.
+    A combination that the problem does not allow becomes a `Refusal`.
 
     Parameters
     ----------
     progress
-        Called with the number of combinations done and in all.
+        Called with the number of combinations done, and that of all combinations.
     """
-    # Some allocations take longer than all simulations: each is computed once.
+    # Computed once each: some allocations take longer than all simulations.
     allocated = cache(lambda number: allocators[number].allocate(problem))
     combinations = list(product(range(len(allocators)), placers, policies))
     outcomes, refusals = [], []

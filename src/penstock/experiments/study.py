@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""A study: workloads and their parameters x instances x contenders, declared.
+"""A study: points (workloads with parameters) x instances x contenders.
 
-Contenders are what the study compares on every instance: policies here, other things
-in other kinds of study (`Declaration` is what they have in common).
+Contenders are compared on every instance. The contenders of a `Study` are policies;
+other studies, which have the base class `Declaration`, compare other things.
 
-A study is cut into *pieces*: some instances of one point, with all contenders. A
-piece is what a worker computes, what is kept on disk, and what a resumed run
-skips. The rows of a piece depend on the study alone, not on who computes it.
+A study is cut into *pieces*: some instances of one point, with all contenders. A piece
+is computed by one worker, kept in one file, and skipped by a resumed run. The rows of a
+piece depend on the study alone, not on the worker.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Declaration(ABC):
-    """What a campaign computes: rows for some instances of every point."""
+    """The declaration of a study: what to compute for every instance of every point."""
 
     name: str
     points: tuple[Point, ...]
@@ -86,7 +86,7 @@ class Declaration(ABC):
     """Per point."""
     seed: int = field(default=1, kw_only=True)
 
-    #: The columns that tell the rows of one instance apart.
+    #: The columns that differ between the rows of one instance.
     CONTENDER: ClassVar[tuple[str, ...]]
 
     @abstractmethod
@@ -95,7 +95,7 @@ class Declaration(ABC):
 
     @abstractmethod
     def foreign_code(self) -> Iterator[Callable[..., Any]]:
-        """Yield the functions that decide here and are not penstock's own."""
+        """Yield the functions of plug-ins that are not part of penstock."""
 
     def digest(self) -> str:
         """Return a SHA-256 of the declaration."""
@@ -119,7 +119,7 @@ class Declaration(ABC):
         return place if len(self.points) == 1 else f"point {point}, {place}"
 
     def facts(self, point: int, index: int) -> Row:
-        """Return the columns that say where a row comes from, except its contender."""
+        """Return the columns that name the point, its settings and the instance."""
         declared = self.points[point]
         settings = {column_of(key): value for key, value in declared.settings}
         return {
@@ -132,14 +132,14 @@ class Declaration(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Study(Declaration):
-    """Policies on the instances of workloads; see this module's docstring."""
+    """A study that compares policies."""
 
     policies: tuple[str, ...]
     """Texts, as for `penstock.policies.get_policy`."""
     bounded: bool = False
-    """Whether to compute the bound on MinYield of every instance."""
+    """True to compute the bound on MinYield of every instance."""
     yields: bool = False
-    """Whether to keep the yields of all applications."""
+    """True to keep the yields of all applications."""
 
     CONTENDER = ("policy",)
 
@@ -150,7 +150,7 @@ class Study(Declaration):
         if len(set(labels)) < len(labels):
             raise InputError("a policy is listed twice", where="policies")
         if not self.points or not self.policies:
-            raise InputError("nothing to do: no workload or policy")
+            raise InputError("the study has no workload or no policy")
         if not 1 <= self.instances <= MOST_INSTANCES // len(self.points):
             raise InputError(
                 f"{self.instances} is out of range",
@@ -193,7 +193,7 @@ class Study(Declaration):
         return simulate(instance, policy)
 
     def foreign_code(self) -> Iterator[Callable[..., Any]]:
-        """Yield the policies that are not penstock's own."""
+        """Yield the functions of policies that are not part of penstock."""
         return foreign_policies(self.bound_policies())
 
     def bound_policies(self) -> list[Policy]:
@@ -217,7 +217,7 @@ class Piece:
 
     @property
     def key(self) -> str:
-        """What it is called in the names of files."""
+        """Point and first instance, as in the names of files."""
         return f"{self.point:04d}-{self.first:06d}"
 
     @property
@@ -230,7 +230,7 @@ class Piece:
         return range(self.first, self.first + self.count)
 
     def cost(self) -> float:
-        """Return about how many operations there are to simulate."""
+        """Return an estimate of the number of operations to simulate."""
         family = self.study.points[self.point].family()
         estimate = getattr(family, "operations", None)
         if estimate is None:
@@ -247,17 +247,16 @@ class Piece:
 
 
 def foreign_policies(policies: Iterable[Policy]) -> Iterator[Callable[..., Any]]:
-    """Yield the functions of those policies that are not penstock's own."""
+    """Yield the functions of those policies that are not part of penstock."""
     for policy in policies:
         if policy.name not in POLICIES:
             yield policy.allocate
 
 
 def column_of(setting: str) -> str:
-    """Return the column that holds a parameter of the workload.
+    """Return the name of the column that holds a parameter of the workload.
 
-    The pressure that came out has the column "pressure", the one that was aimed at
-    "aimed_pressure".
+    The column "pressure" holds the measured pressure, "aimed_pressure" the parameter.
     """
     return "aimed_pressure" if setting == "pressure" else setting
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A user's own study, declared in a TOML file.
+"""Read a user's own study from a TOML file.
 
 ::
 
@@ -46,7 +46,7 @@ _TOP: Final = {
     *("name", "instances", "seed", "policies", "bound", "workload", "sweep", "plot"),
 }
 _PLOT: Final = {"x", "metrics"}
-#: Names of folders, and none that stands for something else beside them.
+#: A name of a folder, except names that the results folder uses for other things.
 _NAME: Final = re.compile(r"(?!(studies|live|index\.html)$)\w[\w.-]*")
 _KINDS: Final = {
     str: "a text",
@@ -58,14 +58,17 @@ _KINDS: Final = {
 
 
 def read_study(path: str) -> Reproduction:
-    """Read a study; it is run and drawn as the figures of the papers are."""
+    """Read a study; return it as a figure, which is computed like those of papers.
+
+    Raises `InputError` with the place in the file.
+    """
     try:
         data = Path(path).read_bytes()
     except OSError as error:
         raise InputError(
             f"cannot read the file: {error.strerror}",
             where=path,
-            remedy="check its name, and whether you may read it",
+            remedy="check its name and its permissions",
         ) from None
     with inside(f"{path}: "):
         return _declared(_decoded(data))
@@ -76,13 +79,11 @@ def _decoded(data: bytes) -> dict[str, Any]:
         return tomllib.loads(data.decode())
     except (ValueError, RecursionError) as error:
         _refuse_json(data)
-        raise InputError(
-            f"not TOML: {error}", remedy="mend the file's syntax"
-        ) from None
+        raise InputError(f"not TOML: {error}", remedy="correct the syntax") from None
 
 
 def _refuse_json(data: bytes) -> None:
-    """Raise `InputError` if it is another file of penstock: these are JSON."""
+    """Raise `InputError` if the data is another file of penstock, which is JSON."""
     with suppress(msgspec.DecodeError, ValueError, RecursionError):
         refuse_other_kind(msgspec.json.decode(data), set())
 
@@ -128,8 +129,8 @@ def _name(document: dict[str, Any]) -> str:
         raise InputError(
             f"{name!r} cannot be the name of a study",
             where="name",
-            remedy="letters, digits, '-', '_' and '.', but not 'studies', 'live' or "
-            "'index.html'",
+            remedy="use letters, digits, '-', '_' and '.', but not 'studies', 'live' "
+            "or 'index.html'",
         )
     return name
 
@@ -137,27 +138,29 @@ def _name(document: dict[str, Any]) -> str:
 def _seed(document: dict[str, Any]) -> int:
     seed: int = _typed(document, "seed", int, 1)
     if seed < 0:
-        raise InputError(f"{seed} is negative", where="seed")
+        raise InputError(f"{seed} is negative", where="seed", remedy="give 0 or more")
     return seed
 
 
 def _points(document: dict[str, Any]) -> tuple[Point, ...]:
     workload = _typed(document, "workload", dict, {"name": "synthetic"})
     if "name" not in workload:
-        raise InputError("key 'name' is missing", where="workload")
+        raise InputError("key 'name' is missing", where="workload", remedy="add it")
     name = _typed(workload, "name", str, "", "workload.")
     fixed = {key: value for key, value in workload.items() if key != "name"}
     swept = _typed(document, "sweep", dict, {})
     if not swept:
         raise InputError(
-            "nothing is swept",
+            "the study sweeps no parameter",
             where="sweep",
-            remedy="give a list of values of a parameter of the workload",
+            remedy="give a list of values for a parameter of the workload",
         )
     for key, values in swept.items():
         if not isinstance(values, list) or not values:
             raise InputError(
-                f"{values!r} is not a list of values", where=f"sweep.{key}"
+                f"{values!r} is not a list of values",
+                where=f"sweep.{key}",
+                remedy="write [VALUE, VALUE, ...]",
             )
         for value in values:
             if values.count(value) > 1:
@@ -186,8 +189,12 @@ def _typed(
 def _texts(
     table: dict[str, Any], key: str, default: tuple[str, ...], place: str = ""
 ) -> tuple[str, ...]:
-    """Return a list of texts that is not empty."""
+    """Return a list of texts; raise `InputError` if it is empty."""
     values = _typed(table, key, list, list(default), place)
     if not values or not all(isinstance(value, str) for value in values):
-        raise InputError(f"{values!r} is not a list of names", where=f"{place}{key}")
+        raise InputError(
+            f"{values!r} is not a list of names",
+            where=f"{place}{key}",
+            remedy="write at least one name",
+        )
     return tuple(values)

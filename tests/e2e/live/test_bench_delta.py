@@ -86,7 +86,7 @@ def test_a_given_folder_is_measured_without_goals(
         (["delta", "--storage=.", "--bandwidth=0 B/s"], "--bandwidth: "),
         (["delta", "--storage=nowhere"], "--storage nowhere: there is no such folder"),
         (["delta", "--storage=.", "--policies=3a"], "strategy 3a partitions targets"),
-        (["overhead", "--storage=."], "--storage does not go with overhead"),
+        (["overhead", "--storage=."], "--storage cannot be used with overhead"),
         (["delta", "--policies=9z"], "unknown strategy to be measured '9z'"),
     ],
 )

@@ -17,35 +17,35 @@ THREE = Path(__file__).parents[3] / "examples" / "three.json"
 
 #: Command -> what is wrong with it.
 REFUSED = {
-    "compare three.json --json three.json": "three.json: is read by this command",
-    "compare three.json --plot ../here/three.json": "three.json: is read by this",
-    "compare three.json --plot x.svg --json x.svg": "x.svg: is written by this",
-    "compare three.json --plot x.svg --timeline ./x.svg": "./x.svg: is written by",
-    "compare three.json --json link.json": "link.json: is read by this command",
-    "compare --problem three.json --json three.json": "is read by this command",
-    "place three.json --json three.json": "is read by this command",
-    "replay three.json d --json three.json": "is read by this command",
-    "compare ''": "an instance file: is empty",
-    "place ''": "PROBLEM: is empty",
-    "check ''": "PROGRAM: is empty",
-    "replay '' d": "TRACE: is empty",
-    "drain ''": "--folder: is empty",
-    "compare --json ''": "--json: is empty",
-    "compare --workload ''": "--workload: is empty",
-    "study '' -o out": "FILE: is empty",
-    "study three.json -o ''": "--output: is empty",
-    "study three.json --dask ''": "--dask: is empty",
-    "study three.json -o \udcfe": "is no text in UTF-8",
-    "reproduce p4-fig5 -o \udcfe": "is no text in UTF-8",
-    "bench delta --output three.json": "three.json: cannot be made: File exists",
-    "bench slo --output /proc/x": "/proc/x: cannot be made: No such file",
-    "reproduce p4-fig5 --live -o three.json": "three.json/live: cannot be made: Not a",
+    "compare three.json --json three.json": "three.json: this command already reads",
+    "compare three.json --plot ../here/three.json": "json: this command already reads",
+    "compare three.json --plot x.svg --json x.svg": "x.svg: this command already",
+    "compare three.json --plot x.svg --timeline ./x.svg": "svg: this command already",
+    "compare three.json --json link.json": "link.json: this command already reads",
+    "compare --problem three.json --json three.json": "already reads",
+    "place three.json --json three.json": "already reads",
+    "replay three.json d --json three.json": "this command already reads",
+    "compare ''": "an instance file: the value is empty",
+    "place ''": "PROBLEM: the value is empty",
+    "check ''": "PROGRAM: the value is empty",
+    "replay '' d": "TRACE: the value is empty",
+    "drain ''": "--folder: the value is empty",
+    "compare --json ''": "--json: the value is empty",
+    "compare --workload ''": "--workload: the value is empty",
+    "study '' -o out": "FILE: the value is empty",
+    "study three.json -o ''": "--output: the value is empty",
+    "study three.json --dask ''": "--dask: the value is empty",
+    "study three.json -o \udcfe": "is not valid UTF-8",
+    "reproduce p4-fig5 -o \udcfe": "is not valid UTF-8",
+    "bench delta --output three.json": "three.json: cannot make the folder: File",
+    "bench slo --output /proc/x": "/proc/x: cannot make the folder: No such file",
+    "reproduce p4-fig5 --live -o three.json": "live: cannot make the folder: Not",
     "reproduce p4-fig5 nonsense all": "unknown figure 'nonsense'",
     "reproduce --list p4-fig5": "--list takes no figure",
-    "generate help --set a=1": "--set does not go with help",
-    "ctl policy fcfs --json .": ".: is a folder",
-    "ctl slo mnt viz 1 1 --json .": ".: is a folder",
-    "mount --set-limit 1 mnt --json .": ".: is a folder",
+    "generate help --set a=1": "--set cannot be used with help",
+    "ctl policy fcfs --json .": ".: this is a folder",
+    "ctl slo mnt viz 1 1 --json .": ".: this is a folder",
+    "mount --set-limit 1 mnt --json .": ".: this is a folder",
     "mount --status mnt --json none/x": "none/x: there is no folder none",
 }
 
@@ -81,9 +81,9 @@ def test_devices_may_be_named_twice() -> None:
 
 def test_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr("os.access", lambda *_: False)
-    with pytest.raises(InputError, match="cannot be written"):
+    with pytest.raises(InputError, match="cannot write to"):
         make_folder(tmp_path)
-    with pytest.raises(InputError, match="cannot be written"):
+    with pytest.raises(InputError, match="cannot write to"):
         check_names(Namespace(json=OutputFile(str(tmp_path / "x"))))
 
 

@@ -111,5 +111,5 @@ def test_what_cannot_be_computed_is_refused_at_once() -> None:
         with pytest.raises(InputError, match=f"^instances: {many} is out of range"):
             replace(STUDY, instances=many)
     for nothing in ({"points": ()}, {"policies": ()}):
-        with pytest.raises(InputError, match="nothing to do"):
+        with pytest.raises(InputError, match="has no workload or no policy"):
             replace(STUDY, **nothing)

@@ -97,8 +97,8 @@ def test_the_example_can_be_read() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "sweep: nothing is swept"),
-        ('policies = ["fcfs"]\nsweep = {}', "sweep: nothing is swept"),
+        ("", "sweep: the study sweeps no parameter"),
+        ('policies = ["fcfs"]\nsweep = {}', "sweep: the study sweeps no parameter"),
         (SWEEP, "policies: [] is not a list of names"),
         (f"speed = 1\n{LEAST}", "unknown key 'speed' (did you mean 'seed'?"),
         (f"name = 3\n{LEAST}", "name: 3 is not a text"),

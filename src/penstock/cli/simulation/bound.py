@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Print the MinYield that no scheduler can exceed, clairvoyant ones included."""
+"""Print an upper bound on MinYield that holds for every scheduler, even clairvoyant."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from penstock.cli.tables import pressure_text
 
 __all__ = ["SUMMARY", "main", "setup_parser"]
 
-SUMMARY = "bound the MinYield that any scheduler can reach"
+SUMMARY = "print an upper bound on the MinYield of any scheduler"
 
 
 def setup_parser(parser: argparse.ArgumentParser) -> None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Compare policies on the same instances, side by side and with the bound.
 
-Without arguments: ten instances of the synthetic workload of papers/1 at I/O
-pressure 0.8, all policies. With --problem: allocations and placements instead.
+Without arguments: ten instances of the synthetic workload (bandwidth sharing, section
+6.2) at I/O pressure 0.8, all policies. With --problem: allocations and placements.
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from penstock.cli.files import OutputFile
+from penstock.cli.files import OutputFile, option_name
 from penstock.cli.options import (
     add_jobs_option,
     add_json_option,
     add_source_options,
     check_drawable,
     distinct,
-    exclude,
     source_facts,
     source_from,
     write_json,
@@ -27,6 +26,7 @@ from penstock.cli.options import (
 from penstock.cli.progress import progress_bar
 from penstock.cli.simulation.compare_problem import add_problem_options, compare_problem
 from penstock.cli.tables import counted, format_table, pressure_text
+from penstock.errors import InputError
 from penstock.policies import POLICIES, RECOMMENDED, get_policy
 
 if TYPE_CHECKING:
@@ -63,10 +63,10 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--open",
         action="store_true",
-        help="allow applications to end inside the window",
+        help="allow applications to end inside the observed window",
     )
     parser.add_argument(
-        "--no-bound", action="store_true", help="do not compute the bound"
+        "--no-bound", action="store_true", help="do not compute the bound on MinYield"
     )
     add_jobs_option(parser)
     add_json_option(parser)
@@ -80,13 +80,13 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
         "--timeline",
         type=OutputFile,
         metavar="FILE",
-        help="who had which share of the bandwidth when, on the first instance",
+        help="draw the shares of the bandwidth over time, on the first instance",
     )
     add_problem_options(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Simulate, then print the table and write the files asked for."""
+    """Simulate, then print the table and write the requested files."""
     if arguments.policies and "help" in arguments.policies:
         from penstock.cli.simulation.policies import print_policies
 
@@ -95,7 +95,12 @@ def main(arguments: argparse.Namespace) -> int:
     check_drawable(arguments.plot, arguments.timeline)
     if arguments.problem is not None:
         return compare_problem(arguments)
-    exclude(arguments, ("allocations", "placements"), "instances", "give --problem")
+    for option in ("allocations", "placements"):
+        if getattr(arguments, option):
+            raise InputError(
+                f"{option_name(option)} cannot be used without --problem",
+                remedy="name a placement problem",
+            )
     policies = distinct("policy", get_policy, arguments.policies or POLICIES)
 
     from penstock.experiments.output.documents import comparison_document

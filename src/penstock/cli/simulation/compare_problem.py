@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add_problem_options", "compare_problem"]
 
-#: Of the options of ``penstock compare``, those that concern instances.
+#: The options of ``penstock compare`` that are for instances.
 _OF_INSTANCES: Final = (
     *("instance", "workload", "settings", "instances", "seed"),
     *("open", "no_bound", "plot", "timeline"),
@@ -36,14 +36,14 @@ _NUMBERS: Final = {
 
 
 def add_problem_options(parser: argparse.ArgumentParser) -> None:
-    """Add ``--problem`` and what goes with it."""
+    """Add ``--problem``, ``--allocation`` and ``--placement``."""
     group = parser.add_argument_group("allocations and placements instead of policies")
     group.add_argument(
         "--problem",
         type=InputFile,
         metavar="FILE",
-        help="a placement problem (JSON): compare the ways to give it storage "
-        "targets, each of them shared by --policy (default: fair-share)",
+        help="a placement problem (JSON): compare ways to assign storage targets; "
+        "--policy shares every target (default: fair-share)",
     )
     for kind in ("allocation", "placement"):
         group.add_argument(
@@ -56,7 +56,7 @@ def add_problem_options(parser: argparse.ArgumentParser) -> None:
 
 
 def compare_problem(arguments: argparse.Namespace) -> int:
-    """Carry out every combination, then print the table and write the file."""
+    """Simulate every combination, then print the table and write the file."""
     exclude(arguments, _OF_INSTANCES, "--problem")
     from penstock.experiments.output.documents import plan_comparison_document
     from penstock.experiments.output.provenance import provenance
@@ -90,13 +90,13 @@ def compare_problem(arguments: argparse.Namespace) -> int:
 def _nothing_to_compare(comparison: PlanComparison) -> InputError:
     first = comparison.refusals[0]
     return InputError(
-        f"none of {len(comparison.refusals)} combinations can be carried out; "
+        f"none of {len(comparison.refusals)} combinations can be simulated; "
         f"{first.allocator} + {first.placer}: {first.reason}"
     )
 
 
 def _text(comparison: PlanComparison) -> Iterator[str]:
-    """Yield the table, best first, and what is not in it and why."""
+    """Yield the table, best first, then the refused combinations with reasons."""
     problem, outcomes = comparison.problem, comparison.outcomes
     policies = {experience.policy for _, experience in outcomes}
     # The policy needs a column only if there are several.

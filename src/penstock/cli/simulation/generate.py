@@ -31,13 +31,18 @@ SUMMARY = "draw instances of a workload and write them as files"
 
 def setup_parser(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``penstock generate``."""
-    parser.add_argument("workload", metavar="WORKLOAD", help="`help` lists them")
+    parser.add_argument(
+        "workload",
+        metavar="WORKLOAD",
+        help="name of the workload; `help` lists all workloads and their parameters",
+    )
     parser.add_argument(
         *("-o", "--output"),
         type=Word,
         metavar="OUTPUT",
         default="-",
-        help="file, folder or -",
+        help="file to write; with several instances, an existing folder (default: -, "
+        "standard output)",
     )
     add_settings_option(parser)
     add_draw_options(parser, instances=1)
@@ -61,9 +66,9 @@ def main(arguments: argparse.Namespace) -> int:
     folder = Path(arguments.output)
     if not folder.is_dir():
         raise InputError(
-            "is not a folder",
-            where=arguments.output,
-            remedy="several instances need -o FOLDER, an existing one",
+            f"{arguments.output!r} is not a folder",
+            where="--output",
+            remedy=f"name an existing folder for the {count} instances",
         )
     for index in range(count):
         path = folder / f"{arguments.workload}-s{seed}-{index:04d}.json"

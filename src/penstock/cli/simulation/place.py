@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Choose how many and which storage targets every application gets.
 
-PROBLEM is a file that says how many targets there are, and what is known of the
-applications; ``penstock policies`` lists the algorithms and what they must be told.
+PROBLEM is a file with the number of targets and the known facts about the applications.
+``penstock policies`` lists the algorithms and the facts that they need.
 """
 
 from __future__ import annotations
@@ -41,30 +41,34 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
         "--allocation",
         metavar=name,
         default="t-cpu",
-        help="decides how many targets (default: t-cpu)",
+        help="algorithm that decides how many targets each application gets "
+        "(default: t-cpu)",
     )
     parser.add_argument(
         "--placement",
         metavar=name,
-        help="decides which (default: greedy-non-clairvoyant; with mckp: exclusive)",
+        help="algorithm that decides which targets (default: greedy-non-clairvoyant; "
+        "with mckp: exclusive)",
     )
     parser.add_argument(
         "--simulate",
         action="store_true",
-        help="say what each would experience until the first of them ends",
+        help="simulate until the first application ends, and print all slowdowns",
     )
     parser.add_argument(
         "--policy",
         metavar=name,
-        help=f"shares every target in the simulation (default: {_POLICY})",
+        help=f"policy that shares every target in the simulation (default: {_POLICY})",
     )
     add_json_option(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Decide, simulate if asked to, print and write."""
+    """Decide, simulate with --simulate, print and write."""
     if arguments.policy and not arguments.simulate:
-        raise InputError("--policy has no effect", remedy="add --simulate")
+        raise InputError(
+            "--policy has no effect without --simulate", remedy="add --simulate"
+        )
     from penstock.experiments.output.documents import plan_document
     from penstock.experiments.output.provenance import provenance
 
@@ -104,7 +108,7 @@ def _decide(arguments: argparse.Namespace) -> tuple[PlacementPlan, Experience | 
 
 
 def _plan_text(plan: PlacementPlan, experience: Experience | None) -> str:
-    """Return a table with a line for every application."""
+    """Return a table with one line per application."""
     load = "not known" if plan.io_load is None else f"{plan.io_load:.3f}"
     header = ["application", "on targets", "n"]
     rows = [
@@ -144,14 +148,14 @@ def _totals_text(experience: Experience) -> str:
     )
     if experience.incomplete:
         text += (
-            "applications that had not completed an operation by then, and count pro "
-            f"rata: {experience.incomplete}\n"
+            f"{counted(experience.incomplete, 'application')} had not completed an "
+            "operation by then: the part that was done counts\n"
         )
     return text
 
 
 def _ranges(targets: Sequence[int]) -> str:
-    """Return ascending numbers as ``0-3,7``."""
+    """Return ascending numbers as ranges: ``0-3,7``."""
     breaks = [i for i, (a, b) in enumerate(pairwise(targets), 1) if b != a + 1]
     edges = pairwise([0, *breaks, len(targets)])
     runs = [(targets[first], targets[last - 1]) for first, last in edges]

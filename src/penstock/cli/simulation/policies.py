@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""List policies, allocations, placements, strategies, schedulers: rule and source.
+"""List policies, allocations, placements, strategies and schedulers.
 
-Of an allocation or a placement also what it must be told of every application.
+Every line has the name, the rule and the paper. For allocations and placements it also
+has the facts about every application that the algorithm needs.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from penstock.staging import STRATEGY_REGISTRY
 
 __all__ = ["SUMMARY", "main", "print_policies", "setup_parser"]
 
-SUMMARY = "list everything that decides, by name"
+SUMMARY = "list policies, allocations, placements, strategies and schedulers"
 
 _REGISTRIES: Final = (
     *(POLICY_REGISTRY, ALLOCATION_REGISTRY, PLACEMENT_REGISTRY, STRATEGY_REGISTRY),
@@ -73,6 +74,6 @@ def _rows(registry: Registry) -> list[dict[str, Any]]:
 
 
 def _needs(row: TableRow) -> dict[str, list[str]]:
-    """Return what an algorithm must be told; of a policy there is nothing to say."""
+    """Return the inputs that an algorithm needs; nothing for a policy."""
     needs = getattr(row, "needs", None)
     return {} if needs is None else {"needs": [item for item in Input if item in needs]}

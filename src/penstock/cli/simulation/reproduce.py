@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Make the figures of the papers again, with a verdict on what they claim.
+"""Reproduce the figures of the papers, and check the claims of the papers.
 
 FIGURE is a name that ``--list`` shows, or ``all``. The folder receives the figure
-(SVG, PNG), the table behind it (Parquet, CSV), the claims (JSON) and a page.
+(SVG, PNG), its table (Parquet, CSV), the claims (JSON) and an HTML page.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from penstock.errors import InputError
 
 __all__ = ["SUMMARY", "main", "setup_parser"]
 
-SUMMARY = "make the figures of the papers again, and check their claims"
+SUMMARY = "reproduce the figures of the papers, and check their claims"
 
-#: Figure -> the strategy whose delta-graph a limited mount can show.
+#: Figure -> the strategy whose delta-graph can be measured on a limited mount.
 _LIVE: Final = {
     "p4-fig4": "none",
     "p4-fig5": "1a",
@@ -35,8 +35,8 @@ _LIVE: Final = {
 }
 
 _INDICATIVE: Final = (
-    "\nat this scale (smoke) verdicts are only indicative: --scale paper computes the "
-    "paper's number of instances\n"
+    "\nat this scale (smoke) verdicts are only indicative: --scale paper computes as "
+    "many instances as the paper\n"
 )
 
 
@@ -53,13 +53,15 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
         "--scale",
         choices=("smoke", "paper"),
         default="smoke",
-        help="a minute at most, or the paper's number of instances (default: smoke)",
+        help="smoke: at most a minute per figure; paper: as many instances as in the "
+        "paper (default: smoke)",
     )
     add_folder_option(parser)
     parser.add_argument(
         "--live",
         action="store_true",
-        help=f"also measure it, on limited mounts of this machine: {', '.join(_LIVE)}",
+        help="also measure these figures on limited mounts of this machine: "
+        f"{', '.join(_LIVE)}",
     )
     add_executor_options(parser)
 
@@ -70,18 +72,20 @@ def main(arguments: argparse.Namespace) -> int:
 
     if arguments.list:
         if arguments.figures:
-            raise InputError("--list takes no figure", remedy="leave it out")
+            raise InputError("--list takes no figure", remedy="leave the figure out")
         rows = [(name, f"{e.title} ({e.source})") for name, e in FIGURES.items()]
         sys.stdout.write(format_table(rows))
         return 0
     if not arguments.figures:
-        raise InputError("no figure named", remedy="see penstock reproduce --list")
+        raise InputError("no figure is named", remedy="see penstock reproduce --list")
     names = _names(arguments.figures, FIGURES)
     figures = [get_figure(name) for name in names]
     live = [name for name in names if name in _LIVE] if arguments.live else []
     if arguments.live and not live:
         raise InputError(
-            "none of these can be measured", where="--live", remedy=", ".join(_LIVE)
+            "none of these figures can be measured",
+            where="--live",
+            remedy=f"choose from {', '.join(_LIVE)}",
         )
 
     from penstock.experiments.reproduction import Scale, reproduce_all
@@ -103,7 +107,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _names(named: Sequence[str], known: Iterable[str]) -> list[str]:
-    """Return the names of figures, each once; ``all`` stands for all that are known."""
+    """Return the names of the figures, each once; ``all`` means all known figures."""
     names = dict.fromkeys(named)
     if "all" in names:
         names |= dict.fromkeys(known)

@@ -2,8 +2,8 @@
 """Run a study of your own: a sweep over workloads, parameters and policies.
 
 FILE is a TOML file; ``docs/how-to/run-a-study.md`` describes it. The folder receives
-the figure (SVG, PNG), all rows (Parquet, CSV) and a page. Stopped at any point, the
-same command goes on.
+the figure (SVG, PNG), all rows (Parquet, CSV) and an HTML page. If the command is
+stopped, run it again to resume.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from penstock.cli.progress import progress_bar
 
 __all__ = ["SUMMARY", "main", "setup_parser"]
 
-SUMMARY = "run a study of your own, declared in a file"
+SUMMARY = "run a study of your own that a file declares"
 
 
 def setup_parser(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``penstock study``."""
     parser.add_argument(
-        "file", type=InputFile, metavar="FILE", help="what to compute (TOML)"
+        "file", type=InputFile, metavar="FILE", help="declaration of the study (TOML)"
     )
     add_folder_option(parser)
     add_executor_options(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Run the study and say where the page is."""
+    """Run the study and print the path of its page."""
     from penstock.experiments.reproduction import reproduce
     from penstock.experiments.study_file import read_study
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT
-"""What a study leaves behind: tables, charts, pages, JSON, provenance."""
+"""The output of studies: tables, charts, pages, JSON documents, provenance."""

@@ -42,7 +42,7 @@ def comparison_document(
 
 
 def bound_document(bound: Bound) -> dict[str, Any]:
-    """Return a bound as it stands in documents."""
+    """Return a bound as a part of a document."""
     return {"min_yield": bound.min_yield, "method": bound.method}
 
 
@@ -105,7 +105,7 @@ def _metrics(names: Sequence[str], metrics: PlacementMetrics) -> dict[str, Any]:
 
 
 def _instance(rows: Sequence[Row]) -> dict[str, Any]:
-    """Return what is known of one instance, of which these are the rows."""
+    """Return the document of one instance from its rows."""
     first = rows[0]
     return {
         "index": first["instance"],
@@ -119,7 +119,7 @@ def _instance(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def _outcome(row: Row) -> dict[str, Any]:
-    """Return what one policy did on one instance."""
+    """Return the document of one policy on one instance."""
     outcome = {key: row[key] for key in _OUTCOME}
     return outcome | {key: _finite(row[key]) for key in ("stretch", "io_slowdown")}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Self-contained HTML pages: a figure, its claims, and an index of figures."""
+"""HTML pages that need no other file: a figure with its claims, and the index."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ code, .small { font-size: .85rem; color: #555; }
 a { color: #0b5394; }
 """
 
-#: What a reader of the figure must know, as in papers/1.
+#: How to read the boxes, which are those of bandwidth sharing.
 _BOXES = (
     "Boxes, where there are any: 25th to 75th percentile of the instances; whiskers: "
     "10th to 90th; dots and lines: means. "
@@ -34,7 +34,7 @@ _BOXES = (
 
 
 def write_page(record: dict[str, Any], home: Path) -> None:
-    """Write ``index.html`` beside the files of a figure, the picture inside it."""
+    """Write ``index.html`` with the figure, beside the files of the figure."""
     name = record["name"]
     drawing = (home / f"{name}.svg").read_text()
     drawing = drawing[drawing.index("<svg") :]
@@ -70,7 +70,7 @@ def write_index(records: list[dict[str, Any]], folder: Path) -> None:
 
 
 def _sample(record: dict[str, Any]) -> str:
-    """Return how many instances stand behind a point; nothing if none are drawn."""
+    """Return the number of instances per point; "" if there are no instances."""
     count = record["instances"]
     return f"{count} instances per point. {_BOXES}" if count else ""
 
@@ -107,7 +107,7 @@ def _claim_line(claim: dict[str, Any]) -> str:
 
 
 def _shown(number: float | None) -> str:
-    """Return a number of a claim; in JSON one that is not finite is null."""
+    """Return a number of a claim as text; None stands for a number not finite."""
     return "not finite" if number is None else f"{number:g}"
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What made a result: every result file says it.
+"""Provenance: every result file says which version and command made it.
 
-Where the results went and who computed them (`-o`, ``--jobs``, ``--dask``) is left out:
-it makes no difference to them, so that their bytes do not depend on it either.
+Options that do not change the results (``-o``, ``--jobs``, ``--dask``) are left out, so
+that the bytes of a result file do not depend on them.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from penstock import __version__
 
 __all__ = ["command_line", "printable", "provenance"]
 
-#: Options with a value that a result does not depend on.
+#: Options that take a value and do not change the results.
 _INDIFFERENT: Final = ("-o", "--output", "--jobs", "--dask")
 
 
 def command_line() -> str:
-    """Return the command that runs, as one could type it again."""
+    """Return the running command as the user can type it again."""
     program = Path(sys.argv[0]).name
     name = program if program != "__main__.py" else "penstock"
     command: str = printable(shlex.join([name, *_decisive(sys.argv[1:])]))
@@ -31,15 +31,15 @@ def command_line() -> str:
 
 def provenance(**facts: Any) -> dict[str, Any]:
     """Return version, command and `facts` (seed, workload, ...)."""
-    said = {key: printable(value) for key, value in facts.items()}
-    return {"version": __version__, "command": command_line(), **said}
+    texts = {key: printable(value) for key, value in facts.items()}
+    return {"version": __version__, "command": command_line(), **texts}
 
 
 def printable(value: Any) -> Any:
-    """Return a value whose texts any file can hold.
+    """Return a value whose texts can be encoded as UTF-8.
 
-    The name of a file may be any bytes; Python keeps those that are not UTF-8 as
-    surrogates, which no encoder takes.
+    The name of a file may hold any bytes. Python represents bytes that are not UTF-8
+    as surrogates, which cannot be encoded; here they become escapes.
     """
     if isinstance(value, str):
         data = value.encode("utf-8", "surrogateescape")
@@ -52,7 +52,7 @@ def printable(value: Any) -> Any:
 
 
 def _decisive(arguments: Iterable[str]) -> Iterator[str]:
-    """Yield the arguments that a result depends on."""
+    """Yield the arguments that can change a result."""
     rest = iter(arguments)
     for argument in rest:
         if argument in _INDIFFERENT:
@@ -62,6 +62,6 @@ def _decisive(arguments: Iterable[str]) -> Iterator[str]:
 
 
 def _has_its_value(argument: str) -> bool:
-    """Tell ``--jobs=2`` and ``-oDIR``."""
+    """Return True for an option with its value, as in ``--jobs=2`` and ``-oDIR``."""
     short = argument.startswith("-o") and not argument.startswith("--")
     return short or argument.partition("=")[0] in _INDIFFERENT

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Writing tables and documents: whole or not at all, and saying what made them."""
+"""Write tables and documents: a file is written completely or not at all."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def write_csv(frame: pl.DataFrame, path: Path) -> None:
 
 
 def write_document(document: dict[str, Any], path: Path) -> None:
-    """Write a JSON file for people and programs."""
+    """Write an indented JSON file."""
     data = msgspec.json.format(msgspec.json.encode(document), indent=1)
     with replacing(path) as stream:
         stream.write(data + b"\n")
