@@ -152,7 +152,15 @@ def test_nothing_is_lost_by_a_thousand_kills(
 # --- A kill at a certain call ---------------------------------------------------------
 
 #: What the library calls on the way of a record, and of a journal.
-CALLS = ("pwritev", "fcntl", "lseek", "ftruncate", "close", "openat", "renameat2")
+CALLS: tuple[str, ...] = (
+    "pwritev",
+    "fcntl",
+    "lseek",
+    "ftruncate",
+    "close",
+    "openat",
+    "renameat2",
+)
 CALLS += ("unlinkat", "fallocate", "munmap", "readlinkat", "rt_sigprocmask")
 FEW_TURNS = 30
 
@@ -205,7 +213,14 @@ def test_nothing_is_lost_by_a_kill_at_any_call(
 
 
 #: What a process calls that drains a journal by name.
-DRAIN_CALLS = ("openat", "fcntl", "pwritev", "fdatasync", "unlinkat", "munmap")
+DRAIN_CALLS: tuple[str, ...] = (
+    "openat",
+    "fcntl",
+    "pwritev",
+    "fdatasync",
+    "unlinkat",
+    "munmap",
+)
 DRAIN_CALLS += ("mmap", "read", "write", "close", "newfstatat", "fstat")
 
 

@@ -153,7 +153,7 @@ def full(memory_stage: Stage) -> Iterator[Stage]:
 
 def _mounted(folder: Path, size: str, *options: str) -> bool:
     words = ",".join([*options, f"size={size}", "mode=700"])
-    command = ["mount", "-t", "tmpfs", "-o", words, "none", folder]
+    command = ["mount", "-t", "tmpfs", "-o", words, "none", str(folder)]
     done = subprocess.run(command, capture_output=True, check=False, timeout=120)
     return done.returncode == 0
 

@@ -265,7 +265,8 @@ def test_a_file_that_was_made_read_only_is_drained(tmp_path: Path) -> None:
     environment = stage.environment(page=page.path)
     for path in (stage.folder, stage.journals, page.path):
         os.chown(path, NOBODY, NOBODY)
-    environment["LD_PRELOAD"] = shutil.copy(shim_path(), tmp_path / "library.so")
+    library = shutil.copy(shim_path(), str(tmp_path / "library.so"))
+    environment["LD_PRELOAD"] = library
     with subprocess.Popen(
         ["dd", "of=out", "bs=8", "status=none"],
         env=environment,

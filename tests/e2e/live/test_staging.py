@@ -71,7 +71,15 @@ def _killed(program: subprocess.Popen[bytes]) -> None:
 
 
 def _small_file_system(folder: Path, size: str) -> bool:
-    command = ["mount", "-t", "tmpfs", "-o", f"size={size},mode=700", "none", folder]
+    command = [
+        "mount",
+        "-t",
+        "tmpfs",
+        "-o",
+        f"size={size},mode=700",
+        "none",
+        str(folder),
+    ]
     done = subprocess.run(command, capture_output=True, check=False, timeout=120)
     return done.returncode == 0
 

@@ -8,7 +8,7 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -87,7 +87,7 @@ def _drawn(seed: int) -> list[Any]:
     chance = random.Random(seed)
     sizes = (0, 1, 100, 300, 4096, 9000, 30000, 65472, 80000)
     places = (0, 1, 50, 200, 4096, 70000)
-    words = {
+    words: dict[str, Callable[[], object]] = {
         "slot": lambda: chance.choice([0, 0, 0, 1]),
         "name": lambda: chance.choice(["a", "a", "a", "b"]),
         "seed": lambda: chance.randrange(250),
@@ -97,8 +97,10 @@ def _drawn(seed: int) -> list[Any]:
         "whence": lambda: chance.choice([0, 1, 2, 2]),
         "how": lambda: chance.choice(["w", "w", "wt", "rw", "rw", "a", "r", "x", "s"]),
     }
-    writes = ("write slot seed size", "writev slot seed size")
-    writes += ("pwrite slot seed size place",)
+    writes = (
+        *("write slot seed size", "writev slot seed size"),
+        "pwrite slot seed size place",
+    )
     others = (
         *("read slot size", "pread slot size place", "fstat slot", "stat name"),
         *("look name", "map slot", "cat name", "seek slot back whence"),

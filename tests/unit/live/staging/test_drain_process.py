@@ -152,7 +152,7 @@ def no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     which = shutil.which
     monkeypatch.setattr(
-        build.shutil,
+        shutil,
         "which",
         lambda name: None if name in ("gcc", "cc") else which(name),
     )

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: MIT
+"""Which applications drain first if several want to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.staging import ApplicationStatus, Situation, StagingPlan, get_strategy
+from penstock.staging.flushing import turns
+
+A = ApplicationStatus("A", phase_began_s=0.0, phase_bytes=48.0, processes=4)
+B = ApplicationStatus("B", phase_began_s=5.0, phase_bytes=16.0, processes=4)
+C = ApplicationStatus("C", phase_began_s=9.0, phase_bytes=16.0, processes=4)
+
+
+def plan(name: str, *applications: ApplicationStatus, now: float = 10.0) -> StagingPlan:
+    return get_strategy(name).decide(Situation(now, 8, applications))
+
+
+def drains(answer: StagingPlan) -> list[bool]:
+    return [order.drain for order in answer.orders]
+
+
+def full(application: ApplicationStatus, **changes: object) -> ApplicationStatus:
+    return replace(application, staged_bytes=10.0, **changes)  # type: ignore[arg-type]
+
+
+def test_the_token_stays_until_the_buffer_is_empty() -> None:
+    b, c = full(B, is_blocked=True, turn_began_s=1.0), full(C, is_blocked=True)
+    assert drains(plan("2b:flush=token", A, b, c, now=1e6)) == [False, True, False]
+    emptied = replace(b, staged_bytes=0.0)
+    assert drains(plan("2b:flush=token", A, emptied, c)) == [False, False, True]
+
+
+def test_the_token_goes_to_who_was_without_it_longest() -> None:
+    b, c = (
+        full(B, is_blocked=True, turn_ended_s=9.0),
+        full(C, is_blocked=True, turn_ended_s=7.0),
+    )
+    assert drains(plan("2b:flush=token", A, b, c)) == [False, False, True]
+    never = replace(b, turn_ended_s=-inf)
+    assert drains(plan("2b:flush=token", A, never, c)) == [False, True, False]
+
+
+def test_a_window_is_passed_on_in_time() -> None:
+    b, c = full(B, is_blocked=True, turn_began_s=8.0), full(C, is_blocked=True)
+    name = "2b:flush=window,window=3"
+    during = plan(name, A, b, c, now=10.0)
+    assert (drains(during), during.wake_s) == ([False, True, False], 11.0)
+    after = plan(name, A, b, c, now=11.0)
+    assert (drains(after), after.wake_s) == ([False, False, True], 14.0)
+
+
+def test_a_window_that_nobody_else_wants_goes_on() -> None:
+    b = full(B, is_blocked=True, turn_began_s=8.0)
+    alone = plan("2b:flush=window,window=3", A, b, now=50.0)
+    assert (drains(alone), alone.wake_s) == ([False, True], inf)
+
+
+def test_priority_goes_first_at_any_moment() -> None:
+    b = full(B, is_blocked=True, turn_began_s=1.0)
+    c = full(C, is_blocked=True, priority=2.0)
+    assert drains(plan("2b:flush=priority", A, b, c)) == [False, False, True]
+    equal = replace(c, priority=0.0)
+    assert drains(plan("2b:flush=priority", A, b, equal)) == [False, True, False]
+
+
+# --- The rule itself ------------------------------------------------------------------
+
+
+def test_all_drain_at_once_by_default() -> None:
+    situation = Situation(0.0, 1, (full(A), full(B), full(C)))
+    assert turns(situation, [0, 2], "all", 1.0) == ([0, 2], inf)
+
+
+def test_without_applications_that_want_to_drain_there_is_no_turn() -> None:
+    situation = Situation(0.0, 1, (A, B))
+    for flush in ("all", "token", "window", "priority"):
+        assert turns(situation, [], flush, 1.0) == ([], inf)
+
+
+@given(
+    ended_s=st.lists(st.floats(-100.0, 0.0), min_size=2, max_size=6),
+    window_s=st.floats(0.1, 10.0),
+)
+def test_with_windows_every_application_has_its_turn(
+    ended_s: list[float], window_s: float
+) -> None:
+    """In so many windows as there are applications, each has drained once."""
+    count = len(ended_s)
+    applications = [
+        full(replace(A, name=f"a{i}"), turn_ended_s=ended_s[i]) for i in range(count)
+    ]
+    now_s, served = 0.0, []
+    for _ in range(count):
+        situation = Situation(now_s, 1, tuple(applications))
+        (holder,), wake_s = turns(situation, range(count), "window", window_s)
+        assert wake_s > now_s
+        served.append(holder)
+        for i, application in enumerate(applications):
+            if i == holder:
+                changes = {"turn_began_s": now_s}
+            elif application.turn_began_s < inf:
+                changes = {"turn_began_s": inf, "turn_ended_s": now_s}
+            else:
+                continue
+            applications[i] = replace(application, **changes)
+        now_s = wake_s
+    assert sorted(served) == list(range(count))
