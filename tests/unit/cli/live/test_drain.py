@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: MIT
+"""``penstock drain``: what it prints, its exit status, and its JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from penstock.cli import main
+from support.journals import HandMadeJournal
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> HandMadeJournal:
+    journal = HandMadeJournal(tmp_path)
+    journal.append(0, b"data")
+    return journal
+
+
+def test_a_drain_is_reported_and_can_be_repeated(
+    made: HandMadeJournal, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["drain", str(made.folder)]) == 0
+    assert capsys.readouterr().out == f"drained: {made.file}, 4 bytes written\n"
+    assert main(["drain", str(made.folder)]) == 0
+    assert capsys.readouterr().out == "no journals\n"
+    assert made.file.read_bytes() == b"data"
+
+
+def test_show_drains_nothing(
+    made: HandMadeJournal, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["drain", "--show", str(made.folder)]) == 0
+    line = f"orphan: {made.file}, 4 bytes not in the file yet\n"
+    assert capsys.readouterr().out == line
+    assert made.file.read_bytes() == b""
+
+
+def test_a_journal_that_is_kept_makes_the_status_1(
+    made: HandMadeJournal, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made.file.unlink()
+    assert main(["drain", str(made.folder)]) == 1
+    assert "kept: " in (text := capsys.readouterr().out)
+    assert "the file is not there any more" in text
+
+
+def test_journals_that_were_put_aside_are_counted(
+    made: HandMadeJournal, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made.path.rename(made.path.with_suffix(".failed"))
+    assert main(["drain", str(made.folder)]) == 0
+    expected = f"1 put aside: penstock drain --failed {made.folder}\n"
+    assert capsys.readouterr().out == expected
+    assert main(["drain", "--failed", str(made.folder)]) == 0
+    assert made.file.read_bytes() == b"data"
+
+
+def test_json_has_every_field_of_a_journal(
+    made: HandMadeJournal, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["drain", "--json", "-", str(made.folder)]) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "penstock": 1,
+        "journals": [
+            {
+                "journal": str(made.path),
+                "file": str(made.file),
+                "state": "drained",
+                "pending_bytes": 0,
+                "drained_bytes": 4,
+                "process": 4242,
+                "reason": "",
+            }
+        ],
+    }
+
+
+def test_the_default_folder_need_not_exist(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PENSTOCK_STAGING", str(tmp_path / "none"))
+    assert main(["drain"]) == 0
+    assert capsys.readouterr().out == "no journals\n"
+    assert main(["drain", str(tmp_path / "none")]) == 2
