@@ -1,4 +1,4 @@
-# What a newcomer needs: `make demo`, `make test`. `make help` lists the rest.
+# Begin with `make demo` and `make test`. `make help` lists all targets.
 VENV    := .venv
 PYTHON  ?= python3
 BIN     := $(VENV)/bin
