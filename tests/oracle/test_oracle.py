@@ -289,7 +289,7 @@ def test_set_10_learns_omega() -> None:
     """omega comes from completed iterations, or from posted ones too."""
     # omega is 9 + 1 = 10 for a (S_1, weight 0.1), 0.5 + 0.5 = 1 for b (S_0, 1): from
     # 20 on 1/11 and 10/11. b is done at 20 + 5.5; then a has 4.5 left, done at 30.
-    run = simulate(learning(), make_strategy("set-10"))
+    run: Any = simulate(learning(), make_strategy("set-10"))
     assert run.decisions[-2:] == [(20, {0: F(1, 11), 1: F(10, 11)}), (F(51, 2), {0: 1})]
     assert run.log[-1] == (30, "completion", 0)
     # Counting what is posted: (10 + 15) / 2 = 12.5 and (1 + 13) / 2 = 7, both S_1.
@@ -337,7 +337,7 @@ def test_everything_at_one_instant_then_one_decision() -> None:
     # At 2, a completes and posts again (no work between), b posts: one decision.
     a = application("a", [("io", 2), ("io", 3), ("work", 9)])
     b = application("b", [("work", 2), ("io", 1), ("work", 99)])
-    run = simulate(instance(b, a, end=5), make_strategy("fcfs"))
+    run: Any = simulate(instance(b, a, end=5), make_strategy("fcfs"))
     assert run.log[1:4] == [(2, "completion", 1), (2, "post", 0), (2, "post", 1)]
     assert run.decisions[1] == (2, {0: 1, 1: 0})
     assert len(run.decisions) == 3

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from math import inf
@@ -65,7 +66,7 @@ def unequal(*, history: bool = False, zeros: bool = False) -> Instance:
     return Instance(platform, Window(100.0, 600.0), tuple(applications))
 
 
-INSTANCES = {
+INSTANCES: dict[str, Callable[[], Instance]] = {
     "synthetic": synthetic,
     "io-sets": io_sets,
     "unequal caps": unequal,

@@ -72,7 +72,7 @@ def taken_decisions(instance: Instance, text: str, *, steady: bool = True) -> De
     taken: Decisions = []
 
     def allocate(view: View, rates: Any) -> float:
-        wake = twin(view, rates)
+        wake = float(twin(view, rates))
         active = [view.active[position] for position in range(view.n_active)]
         taken.append((view.now, {i: rates[i] for i in active}))
         return wake
@@ -103,7 +103,8 @@ def events_by_application(run: Run | OracleRun) -> dict[int, list[tuple[str, Any
 
 def near(value: float, other: Fraction, tolerance: float) -> bool:
     """Tell whether two numbers agree, relatively if they are large."""
-    return abs(Fraction(value) - other) <= Fraction(tolerance) * max(abs(other), 1)
+    scale = max(abs(other), Fraction(1))
+    return bool(abs(Fraction(value) - other) <= Fraction(tolerance) * scale)
 
 
 def compare(instance: Instance, text: str, tolerance: float) -> OracleRun:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import inf, nextafter
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -215,7 +216,7 @@ def test_inactive_applications_do_not_matter(policy: str, seed: int) -> None:
     """Whatever their columns hold, old values or not numbers."""
     scene = random_scene(seed)
     idle = [i for i in range(len(scene.cap)) if i not in scene.who]
-    columns = {}
+    columns: dict[str, Any] = {}
     for name in ("remaining", "volume", "posted", "lost", "work_before"):
         column = list(getattr(scene, name))
         for i in idle:

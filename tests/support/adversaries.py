@@ -154,4 +154,4 @@ def writes_to_the_view(view: View, rates: Floats) -> float:
 @kernel
 def cannot_compile_kernel(view: View, rates: Floats) -> float:
     """Read a column that does not exist."""
-    return view.tomorrow[0]  # type: ignore[attr-defined]
+    return view.tomorrow[0]  # type: ignore[attr-defined,no-any-return]

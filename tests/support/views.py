@@ -124,9 +124,9 @@ def decide(
         policy = get_policy(policy)
     if view is None:
         view = make_view(scene, policy.parameters.tolist(), dirt=dirt)
-    rates = memoryview(array("d", [0.0] * view.entries))
+    rates: Any = memoryview(array("d", [0.0] * view.entries))
     wake = interpreted(policy.allocate)(view, rates)
-    return rates.tolist(), wake
+    return list(map(float, rates)), wake
 
 
 def used_memory(view: View, other: View) -> View:

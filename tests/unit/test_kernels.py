@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import FunctionType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pytest
@@ -39,7 +39,9 @@ class Sample(NamedTuple):
 
 
 def _sample() -> Sample:
-    return Sample(-3, 0.1, np.array([1.5, -2.5]), np.array([7, -(2**62)]))
+    values: Any = np.array([1.5, -2.5])
+    counts: Any = np.array([7, -(2**62)])
+    return Sample(-3, 0.1, values, counts)
 
 
 @kernel
@@ -128,11 +130,12 @@ def test_kinds_are_those_of_the_annotations() -> None:
 def test_struct_type_has_pointers_for_columns() -> None:
     made = struct_type(Sample)
     assert made.fields == Sample._fields
+    pointer: Any = types.CPointer
     assert tuple(made.types) == (
         types.int64,
         types.float64,
-        types.CPointer(types.float64),
-        types.CPointer(types.int64),
+        pointer(types.float64),
+        pointer(types.int64),
     )
     assert struct_type(Sample) is made
 
@@ -146,7 +149,7 @@ def test_struct_type_refuses_other_kinds() -> None:
 
 
 def test_addresses_hold_the_bits_of_scalars_and_where_arrays_lie() -> None:
-    sample = _sample()
+    sample: Any = _sample()
     words = addresses(sample)
     assert words.dtype == np.uint64
     assert words[:1].view(np.int64)[0] == -3
@@ -193,8 +196,11 @@ class _Codegen:
         return ("triple", "cpu", "features")
 
 
-def test_the_key_of_the_cache_has_the_digest_of_the_source(monkeypatch) -> None:
-    cache = kernels._KernelCache(total.py_func)
+def test_the_key_of_the_cache_has_the_digest_of_the_source(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    make_cache: Any = kernels._KernelCache
+    cache = make_cache(cast(Any, total).py_func)
     key = cache._index_key((), _Codegen())
     assert key[-1] == kernels._source_digest()
     assert cache._index_key((), _Codegen()) == key
@@ -204,11 +210,11 @@ def test_the_key_of_the_cache_has_the_digest_of_the_source(monkeypatch) -> None:
 
 def test_every_kernel_uses_that_cache() -> None:
     for function in (total, engine.run_compiled, get_policy("fcfs").allocate):
-        assert isinstance(function._cache, kernels._KernelCache)
+        assert isinstance(cast(Any, function)._cache, kernels._KernelCache)
 
 
 @pytest.fixture
-def package(tmp_path: Path, monkeypatch) -> Path:
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Make a copy of a package with kernels, and let the digest look at it."""
     (tmp_path / "deep").mkdir()
     (tmp_path / "kernels.py").write_text("the module itself\n")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import hypothesis.strategies as st
 import pytest
@@ -73,7 +74,9 @@ def test_every_unit_of_time(unit: str, factor: float) -> None:
         ("1E-3", 0.001),
     ],
 )
-def test_bare_numbers_are_in_base_units(parse, value, number) -> None:
+def test_bare_numbers_are_in_base_units(
+    parse: Callable[..., float], value: object, number: float
+) -> None:
     assert parse(value, bare=True) == number
     assert type(parse(value, bare=True)) is float
 
@@ -112,7 +115,9 @@ def test_bare_numbers_are_in_base_units(parse, value, number) -> None:
     ],
     ids=repr,
 )
-def test_what_is_no_quantity_is_refused_with_the_value(parse, value) -> None:
+def test_what_is_no_quantity_is_refused_with_the_value(
+    parse: Callable[..., float], value: object
+) -> None:
     with pytest.raises(InputError) as caught:
         parse(value)
     assert repr(value) in str(caught.value)
@@ -121,7 +126,9 @@ def test_what_is_no_quantity_is_refused_with_the_value(parse, value) -> None:
 
 
 @pytest.mark.parametrize("parse", PARSERS)
-def test_an_integer_beyond_all_floats_is_refused(parse) -> None:
+def test_an_integer_beyond_all_floats_is_refused(
+    parse: Callable[..., float],
+) -> None:
     with pytest.raises(InputError, match="not a finite"):
         parse(10**400)
 
@@ -138,7 +145,9 @@ def test_an_integer_beyond_all_floats_is_refused(parse) -> None:
         (parse_bandwidth, "3 GiB/min", "GiB/s"),
     ],
 )
-def test_an_unknown_unit_is_named_and_the_known_are_listed(parse, text, known) -> None:
+def test_an_unknown_unit_is_named_and_the_known_are_listed(
+    parse: Callable[..., float], text: str, known: str
+) -> None:
     with pytest.raises(InputError, match="unknown unit") as caught:
         parse(text)
     assert repr(text) in caught.value.what
@@ -146,7 +155,9 @@ def test_an_unknown_unit_is_named_and_the_known_are_listed(parse, text, known) -
 
 
 @pytest.mark.parametrize("parse", PARSERS)
-def test_where_a_unit_is_wanted_only_a_text_without_one_is_refused(parse) -> None:
+def test_where_a_unit_is_wanted_only_a_text_without_one_is_refused(
+    parse: Callable[..., float],
+) -> None:
     for text in ("10", " 1e3 ", "-5", "1e-9"):
         with pytest.raises(InputError, match="has no unit") as caught:
             parse(text)
@@ -203,5 +214,7 @@ def test_what_is_printed_can_be_read_back(number: float) -> None:
         (format_time(-2e-6), "-2 us"),
     ],
 )
-def test_quantities_are_printed_with_the_unit_that_fits(formatted, text) -> None:
+def test_quantities_are_printed_with_the_unit_that_fits(
+    formatted: str, text: str
+) -> None:
     assert formatted == text

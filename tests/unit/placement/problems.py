@@ -84,7 +84,7 @@ def unaware(known: Problem, *needed: str) -> Problem:
     """
     applications = []
     for j, a in enumerate(known.applications):
-        profile: Sequence[float] = a.profile.tolist()
+        profile: Any = a.profile
         if "b_j" not in needed:
             peak = known.n_perf(j) if "n_perf" in needed else 1 + (j + 1) % len(profile)
             profile = [9.0 if n + 1 == peak else 3.0 for n in range(len(profile))]

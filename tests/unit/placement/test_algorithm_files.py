@@ -44,7 +44,7 @@ def test_every_file_has_one_row_and_every_row_a_file() -> None:
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.module)
 def test_rows_repeat_what_the_files_say(row: Any) -> None:
     module = _module(row.module)
-    assert inspect.getdoc(module).splitlines()[0] == row.summary
+    assert (inspect.getdoc(module) or "").splitlines()[0] == row.summary
     assert row.summary.endswith(".")
     assert row.needs == module.NEEDS
     assert re.match(r"target allocation, section [\d.]+", row.paper)
@@ -53,7 +53,7 @@ def test_rows_repeat_what_the_files_say(row: Any) -> None:
 
 @pytest.mark.parametrize("module", MODULES)
 def test_docstrings_have_all_sections_in_order(module: str) -> None:
-    lines = inspect.getdoc(_module(module)).splitlines()
+    lines = (inspect.getdoc(_module(module)) or "").splitlines()
     places = [lines.index(section) for section in SECTIONS]
     assert places == sorted(places)
     assert lines[1] == ""
@@ -62,7 +62,7 @@ def test_docstrings_have_all_sections_in_order(module: str) -> None:
 @pytest.mark.parametrize("module", MODULES)
 def test_docstrings_name_all_parameters_and_inputs(module: str) -> None:
     found = _module(module)
-    text = inspect.getdoc(found)
+    text = inspect.getdoc(found) or ""
     section = text.split("\nParameters\n")[1].split("\nProperties\n")[0]
     for parameter in getattr(found, "PARAMETERS", ()):
         assert parameter.name in section

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import assume, given
 
 from penstock.model import Application
@@ -80,7 +82,7 @@ def test_round_by_round() -> None:
 
 
 def test_the_first_of_equal_gains_is_served() -> None:
-    twin = {"profile": [6, 10], "work": 10, "volume": 60}
+    twin: dict[str, Any] = {"profile": [6, 10], "work": 10, "volume": 60}
     both = application("a", **twin), application("b", **twin)
     # Stress 1/2 to 3/4 each, 3/4 of which is left: room for one of them.
     it = problem(2, *both, filler("c", 0.75))

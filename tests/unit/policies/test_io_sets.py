@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from math import floor, inf, log10
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -27,9 +28,9 @@ def view_of(scene: Scene, settings: str = "") -> View:
     return make_view(scene, get_policy(f"set-10:{settings}").parameters.tolist())
 
 
-def magnitude_of(settings: str = "", **columns: list[float]) -> int:
+def magnitude_of(settings: str = "", **columns: Any) -> int:
     """Return the set of one application."""
-    scene = Scene(cap=[1.0], **columns)  # type: ignore[arg-type]
+    scene = Scene(cap=[1.0], **columns)
     return int(interpreted(magnitude)(view_of(scene, settings), 0))
 
 
@@ -59,7 +60,11 @@ def test_with_update_at_the_post_the_present_iteration_counts() -> None:
 
 
 def test_a_given_period_replaces_the_learnt_one() -> None:
-    columns = {"iterations": [1], "iteration_time": [1.0], "period": [1000.0]}
+    columns: dict[str, Any] = {
+        "iterations": [1],
+        "iteration_time": [1.0],
+        "period": [1000.0],
+    }
     assert magnitude_of("period=given", **columns) == 3
     assert magnitude_of("period=learnt", **columns) == 0
 

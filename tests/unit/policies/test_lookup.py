@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
@@ -17,6 +19,8 @@ from penstock.policies import (
     installed_policies,
 )
 
+#: Installs a distribution with these entry points.
+Announce: TypeAlias = Callable[[str], None]
 PLAIN = """
 from math import inf
 
@@ -35,7 +39,7 @@ def other(view, rates):
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Make a folder the current one; forget its modules afterwards."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [p for p in sys.path if p])
@@ -224,7 +228,7 @@ def test_a_function_that_a_module_lacks_is_unknown(folder: Path) -> None:
 
 
 @pytest.fixture
-def announce(folder: Path, monkeypatch: pytest.MonkeyPatch):
+def announce(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Announce:
     """Install a distribution whose entry points announce policies."""
 
     def install(points: str) -> None:
@@ -243,7 +247,7 @@ def test_nothing_is_installed_by_default() -> None:
 
 
 @pytest.mark.parametrize("value", ["my_announced", "my_announced:allocate"])
-def test_an_installed_policy_is_found(announce, value: str) -> None:
+def test_an_installed_policy_is_found(announce: Announce, value: str) -> None:
     announce(f"mine = {value}")
     assert list(installed_policies()) == ["mine"]
     policy = get_policy("mine:patience=5")
@@ -252,19 +256,19 @@ def test_an_installed_policy_is_found(announce, value: str) -> None:
     assert policy.parameters.tolist() == [5.0]
 
 
-def test_an_installed_policy_is_listed_among_the_known(announce) -> None:
+def test_an_installed_policy_is_listed_among_the_known(announce: Announce) -> None:
     announce("mine = my_announced")
     with pytest.raises(UnknownNameError, match="mine"):
         get_policy("nine")
 
 
-def test_the_table_goes_before_installed_policies(announce) -> None:
+def test_the_table_goes_before_installed_policies(announce: Announce) -> None:
     announce("fcfs = my_announced")
     assert is_kernel(get_policy("fcfs").allocate)
 
 
 @pytest.mark.parametrize("value", ["no_such_module_at_all", "my_announced:nothing"])
-def test_a_broken_entry_point_is_said_so(announce, value: str) -> None:
+def test_a_broken_entry_point_is_said_so(announce: Announce, value: str) -> None:
     announce(f"mine = {value}")
     with pytest.raises(PolicyError, match="policy mine: importing "):
         get_policy("mine")

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from penstock.errors import InputError, UnknownNameError
+from penstock.kernels import Floats
 from penstock.policies.policy import Parameter, bind
+from penstock.policies.view import View
 
 PLAIN = Parameter("weight", "how heavy", 2.0)
 TIME = Parameter("delta", "how long", 60.0, unit="s", low=1.0)
@@ -20,7 +22,7 @@ WORD = Parameter("mode", "which way", "slow", choices=("fast", "slow"))
 ALL = (PLAIN, TIME, VOLUME, RATE, WORD)
 
 
-def _allocate(view, rates) -> float:
+def _allocate(_view: View, _rates: Floats) -> float:
     return math.inf
 
 
@@ -39,7 +41,7 @@ def test_given_values_stand_where_they_are_declared() -> None:
 
 
 @pytest.mark.parametrize("given", [{"delta": "60"}, {"delta": "1 min"}])
-def test_a_default_written_out_leaves_the_label_alone(given) -> None:
+def test_a_default_written_out_leaves_the_label_alone(given: dict[str, str]) -> None:
     assert bind("mine", _allocate, ALL, given).label == "mine"
 
 
@@ -60,4 +62,4 @@ def test_a_bad_value_names_policy_and_parameter() -> None:
 def test_policies_do_not_change() -> None:
     policy = bind("mine", _allocate, ALL, {})
     with pytest.raises(FrozenInstanceError):
-        policy.name = "yours"
+        policy.name = "yours"  # type: ignore[misc]

@@ -27,15 +27,15 @@ def test_while_nothing_is_lost_softness_does_not_matter(softness: str) -> None:
     assert soft == decide("earliest-deadline", scene) == ([0.0, 1.0, 0.0], inf)
 
 
-def _contended(**changes: list[int]) -> Scene:
+def _contended(nodes: tuple[int, int] = (1, 1), iterations: int = 9) -> Scene:
     """Return two applications with iterations behind them; the first is due first."""
-    columns = {"nodes": [1, 1], "iterations": [9, 9]} | changes
     return Scene(
         cap=[1.0, 1.0],
         lost=[20.0, 10.0],
         remaining=[8.0, 1.0],
         iteration_time=[90.0, 90.0],
-        **columns,
+        nodes=list(nodes),
+        iterations=[iterations] * 2,
     )
 
 
@@ -47,10 +47,10 @@ def test_a_short_operation_passes_if_softness_is_large() -> None:
 
 def test_nothing_is_softened_for_applications_that_completed_no_iteration() -> None:
     """rho = 0: nobody is known to post again."""
-    scene = _contended(iterations=[0, 0])
+    scene = _contended(iterations=0)
     assert decide(f"{NAME}:softness=100", scene)[0] == [1.0, 0.0]
 
 
 def test_many_nodes_make_a_burden_small() -> None:
-    scene = _contended(nodes=[10_000, 1])
+    scene = _contended(nodes=(10_000, 1))
     assert decide(f"{NAME}:softness=100", scene)[0] == [1.0, 0.0]

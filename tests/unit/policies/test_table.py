@@ -43,14 +43,14 @@ def test_names_are_those_of_the_files(name: str) -> None:
 @pytest.mark.parametrize("name", POLICIES)
 def test_summaries_are_the_first_lines_of_the_docstrings(name: str) -> None:
     row = POLICIES[name]
-    assert inspect.getdoc(_module(row.module)).splitlines()[0] == row.summary
+    assert (inspect.getdoc(_module(row.module)) or "").splitlines()[0] == row.summary
     assert row.summary.endswith(".")
     assert re.match(r"[\w -]+, section [\d.]+|beyond the papers", row.paper)
 
 
 @pytest.mark.parametrize("module", MODULES)
 def test_docstrings_have_all_sections_in_order(module: str) -> None:
-    lines = inspect.getdoc(_module(module)).splitlines()
+    lines = (inspect.getdoc(_module(module)) or "").splitlines()
     places = [lines.index(section) for section in SECTIONS]
     assert places == sorted(places)
     assert lines[1] == ""
@@ -68,7 +68,7 @@ def test_files_export_a_kernel_and_their_parameters(module: str) -> None:
 @pytest.mark.parametrize("module", MODULES)
 def test_docstrings_name_all_parameters(module: str) -> None:
     policy = _module(module)
-    text = inspect.getdoc(policy)
+    text = inspect.getdoc(policy) or ""
     section = text.split("\nParameters\n")[1].split("\nProperties\n")[0]
     for parameter in getattr(policy, "PARAMETERS", ()):
         assert parameter.name in section

@@ -26,7 +26,9 @@ def test_it_is_selected_by_its_dotted_name() -> None:
     assert get_policy(NAME).parameters.tolist() == [0.2]
 
 
-def test_a_copy_of_it_runs_from_the_current_folder(tmp_path, monkeypatch) -> None:
+def test_a_copy_of_it_runs_from_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shutil.copy(Path(_template.__file__), tmp_path / "my_copy.py")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", ["", *sys.path])

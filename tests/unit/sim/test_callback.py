@@ -36,6 +36,8 @@ def test_a_plain_twin_gives_the_bits_of_the_kernel(name: str) -> None:
     kernel_run = simulate(steady_three(), policy, record=True)
     plain_run = simulate(steady_three(), plain, record=True)
     assert plain_run.lost.tobytes() == kernel_run.lost.tobytes()
+    assert plain_run.grants is not None
+    assert kernel_run.grants is not None
     assert plain_run.grants.rate.tobytes() == kernel_run.grants.rate.tobytes()
     assert plain_run.decisions == kernel_run.decisions
 
@@ -180,7 +182,9 @@ def _setting(rate: float, wake: float = math.inf) -> Any:
     ],
     ids=["cap", "nan", "inf", "negative", "capacity", "wake", "wake-inf", "wake-nan"],
 )
-def test_a_broken_contract_is_said_so(allocate, message: str, compiled: bool) -> None:
+def test_a_broken_contract_gets_a_message(
+    allocate: Any, message: str, compiled: bool
+) -> None:
     with pytest.raises(PolicyError) as caught:
         simulate(pair(), _policy(allocate), compiled=compiled)
     assert str(caught.value).startswith("policy mine at t = 2 s: ")
@@ -198,7 +202,7 @@ def test_a_policy_is_woken_when_it_asks() -> None:
     def allocate(view: Any, rates: Any) -> float:
         times.append(view.now)
         _serve_first(view, rates)
-        return view.now + 0.75
+        return float(view.now + 0.75)
 
     run = simulate(pair(), _policy(allocate))
     assert times == [2.0, 2.75, 3.5, 4.25, 5.0, 5.75, 6.5, 7.25]
@@ -210,7 +214,7 @@ def test_a_policy_is_woken_when_it_asks() -> None:
 def test_a_kernel_that_cannot_be_compiled_is_said_so() -> None:
     @kernel
     def allocate(view: Any, rates: Any) -> float:
-        return view.no_such_field
+        return view.no_such_field  # type: ignore[no-any-return]
 
     with pytest.raises(PenstockError, match="policy mine cannot be compiled") as caught:
         simulate(pair(), _policy(allocate))

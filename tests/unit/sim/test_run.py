@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import FrozenInstanceError, fields
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,13 +13,13 @@ from penstock.sim import Run, simulate
 from unit.samples import app, make, pair
 
 
-def _run(**changes) -> Run:
+def _run(**changes: Any) -> Run:
     instance = make(
         app("a", ("work", 20.0)),
         app("b", ("work", 20.0), release=-10.0),
         app("c", ("work", 20.0), release=4.0),
     )
-    values = {
+    values: dict[str, Any] = {
         "instance": instance,
         "policy": "fcfs",
         "lost": np.array([0.0, 5.0, 3.0]),
@@ -58,7 +59,8 @@ def test_age_is_progress_and_time_lost() -> None:
 def test_runs_do_not_change_and_print_short() -> None:
     run = _run()
     with pytest.raises(FrozenInstanceError):
-        run.events = 3
+        run.events = 3  # type: ignore[misc]
     assert "array" not in repr(run)
     assert {f.name for f in fields(run)} >= {"log", "grants"}
-    assert run.log is run.grants is None
+    assert run.log is None
+    assert run.grants is None

@@ -82,7 +82,7 @@ def test_a_policy_without_parameters_still_has_an_address() -> None:
     program = new_program(
         pair(), np.array([]), steady=True, record=False, validate=False
     )
-    assert program.parameters.size == 1
+    assert len(program.parameters) == 1
     assert addresses(program).size == len(Program._fields)
 
 
@@ -112,7 +112,7 @@ def test_before_the_first_event() -> None:
     assert state.counter.tolist()[:CULPRIT] == [0] * CULPRIT
     assert state.counter[CULPRIT] == -1
     assert state.finished.tolist() == [math.inf] * 3
-    assert state.scratch.size == 8 * 3
+    assert len(state.scratch) == 8 * 3
 
 
 def test_history_is_in_the_state() -> None:
@@ -138,9 +138,9 @@ def test_history_is_in_the_state() -> None:
 def test_a_record_has_room_for_all_that_one_instant_can_add() -> None:
     state = _state(_varied(), record=True)
     for column in (state.log_time, state.log_kind, state.log_application):
-        assert column.size == RECORD_LIMIT + 2 * 3 + 1
+        assert len(column) == RECORD_LIMIT + 2 * 3 + 1
     for column in (state.grant_time, state.grant_application, state.grant_rate):
-        assert column.size == RECORD_LIMIT + 2 * 3 + 1
+        assert len(column) == RECORD_LIMIT + 2 * 3 + 1
 
 
 def _striped(sharing: Sharing) -> Instance:
