@@ -2,10 +2,10 @@
 """Baseline: bandwidth sharing written with SimGrid, in C++ (simgrid/baseline.cpp).
 
 Needs g++ and SimGrid 3.32 with its headers (Debian: ``libsimgrid-dev``); without
-them `simulate` says so and returns None. The program is compiled once and kept in
-the user's cache directory.
+them `simulate` prints a message and returns None. The program is compiled once and
+kept in the cache directory of the user.
 
-Only instances in which every application can saturate the storage (b_i = B).
+Every application must be able to saturate the storage (b_i = B).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _PRECISION: Final = ("--cfg=maxmin/precision:1e-9", "--cfg=surf/precision:1e-9")
 
 
 class Run(NamedTuple):
-    """What one run of the program gave."""
+    """Result of one run of the program."""
 
     yields: list[float]
     """Yields at the end of the window."""

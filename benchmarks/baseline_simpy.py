@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Baseline: bandwidth sharing written with SimPy, as one would by hand.
+"""Baseline: bandwidth sharing written with SimPy in the usual way.
 
-One process per application and one shared storage. The storage keeps the rates
-of the operations under way and one timer for the completion that comes first;
-every post and every completion asks for a decision, an event of lowest priority,
-so that all that happens at one instant is applied before the rates are set anew.
+There is one process per application and one shared storage. The storage keeps the rates
+of the operations under way and one timer for the next completion. Every post and every
+completion schedules a decision, an event of the lowest priority, so that everything
+that happens at one instant is applied before the rates are set.
 
-The rules are those of papers/1 section 4.1, with penstock's conventions: ties go
-to the lowest index, and yields are compared through the time lost.
+The rules are those of bandwidth sharing, section 4.1, with penstock's conventions: ties
+go to the lowest index, and yields are compared through the lost time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from penstock.model import Application, Instance
 
 __all__ = ["POLICIES", "simulate"]
 
-#: Priority of a decision: after everything else at its instant (SimPy: 0 and 1).
+#: Priority of a decision: after all other events of its instant (SimPy: 0 and 1).
 _LAST: Final[Any] = 2
 
 
@@ -135,7 +135,7 @@ class Decision(simpy.Event):
 
 
 class Storage:
-    """The shared storage: who transfers, at what rate, and who completes next."""
+    """The shared storage: active clients, their rates, and the next completion."""
 
     def __init__(
         self, env: simpy.Environment, instance: Instance, allocate: Allocate
@@ -175,7 +175,7 @@ class Storage:
             Decision(self.env, self._decide)
 
     def _decide(self, _: simpy.Event) -> None:
-        """Set the rates, and the timer for the completion that comes first."""
+        """Set the rates and the timer for the next completion."""
         self._decision_due = False
         active = self.active
         if not active:
@@ -188,7 +188,7 @@ class Storage:
                 client.hold(rate, now)
             earliest = min(earliest, client.completion)
         if earliest != self._next_completion:
-            # SimPy cannot take an event back: the old timer loses its callback.
+            # SimPy cannot cancel an event, so the old timer loses its callback.
             if self._timer is not None and self._timer.callbacks:
                 self._timer.callbacks.clear()
             self._next_completion = earliest
@@ -226,7 +226,7 @@ def _run(
     application: Application,
     ends_before: float,
 ) -> Generator[simpy.Event, None, None]:
-    """Work and transfer in turn: the process of one application."""
+    """Alternate work and I/O: the process of one application."""
     if application.start > env.now:
         yield env.timeout(application.start - env.now)
     work = application.work.tolist()

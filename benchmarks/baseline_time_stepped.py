@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""Baseline: the time-stepped simulation of papers/2 section 5.2, in plain Python.
+"""Baseline: the time-stepped simulation of target allocation, section 5.2.
 
 "At each unit of time, the simulator examines the status of each application
 (compute or I/O). When there is a collision on an I/O resource, the colliding
 applications will alternate in performing I/O for one unit of time each until their
 I/O subphases are over."
 
-A unit of time belongs to one phase: what is left of it when the phase ends is
-wasted. Phases therefore last too long, each transfer by up to one turn of all who
-collide with it, and the method tends to fair share of time as the step goes to 0.
+A unit of time belongs to one phase; the rest of the unit in which a phase ends is
+wasted. Phases therefore last too long, each transfer by up to one unit per colliding
+application. As the step goes to 0, the method converges to fair sharing of time.
 """
 
 from __future__ import annotations
@@ -21,49 +21,49 @@ from penstock.model import Application, Instance, Sharing
 
 __all__ = ["SteppedRun", "simulate"]
 
-#: Part of a step by which an amount may miss 0 and still be 0: rounding.
+#: Fraction of a step below which an amount counts as 0 (rounding).
 _ROUNDING = 1e-9
 
 
 @dataclass
 class SteppedRun:
-    """What came of a simulation; the names are those of `penstock.sim.Run`."""
+    """Result of a simulation; the names are those of `penstock.sim.Run`."""
 
     end: float
     """First end of an application, or the end of the window (s)."""
     steps: int
     yields: list[float]
     work: list[float]
-    """Work done (s); wasted parts of a unit of time are none."""
+    """Work done (s), without wasted parts of units of time."""
     volume: list[float]
     """Volume transferred (bytes)."""
     io_time: list[float]
-    """Time spent in I/O phases, waiting included (s)."""
+    """Time in I/O phases, including waiting (s)."""
     operations: list[int]
-    """Completed operations."""
+    """Number of completed operations."""
     occupied: list[float]
     """By target: units of time in which it performed I/O (s)."""
 
 
 class Client:
-    """An application: what is left of its present phase, and what it has done."""
+    """An application: the rest of its present phase, and its progress."""
 
     def __init__(self, index: int, application: Application, cap: float) -> None:
         self.index = index
         self.cap = cap
         self.targets = application.targets
-        #: Compute and I/O in turn, all in seconds at full speed.
+        #: Alternately compute and I/O, in seconds at full speed.
         self.phases = [0.0] * (2 * len(application.volume) + 1)
         self.phases[0::2] = application.work.tolist()
         self.phases[1::2] = (application.volume / cap).tolist()
         self.phase = -1
         self.computing = True
-        #: What is left of the compute phase, or of the transfer on each target (s).
+        #: Rest of the compute phase, or of the transfer on each target (s).
         self.left: list[float] = []
         self.work = self.volume = self.io_time = 0.0
 
     def next_phase(self, tiny: float) -> bool:
-        """Enter the next phase that is not empty; return whether there was one."""
+        """Enter the next phase that is not empty; return False if there is none."""
         for phase in range(self.phase + 1, len(self.phases)):
             if self.phases[phase] > tiny:
                 self.phase = phase
@@ -76,28 +76,28 @@ class Client:
 
     @property
     def operations(self) -> int:
-        """How many operations are complete."""
+        """Number of completed operations."""
         return self.phase // 2
 
-    def spend(self, place: int, step: float, tiny: float) -> float:
-        """Spend a unit of time on a part of the phase; return what was of use (s)."""
-        used = min(step, self.left[place])
-        self.left[place] -= used
-        if self.left[place] <= tiny:
-            self.left[place] = 0.0
+    def spend(self, part: int, step: float, tiny: float) -> float:
+        """Spend a unit of time on a part of the phase; return the time used (s)."""
+        used = min(step, self.left[part])
+        self.left[part] -= used
+        if self.left[part] <= tiny:
+            self.left[part] = 0.0
         return used
 
 
 class Resource:
-    """An I/O resource: who tries to use it, and whose turn it is."""
+    """An I/O resource: its users in this unit of time, and the one served last."""
 
     def __init__(self) -> None:
         self.users: list[tuple[Client, int]] = []
         self.last = -1
         self.occupied = 0.0
 
-    def chosen(self) -> tuple[Client, int]:
-        """Return the user after the one served last, by index, round and round."""
+    def next_user(self) -> tuple[Client, int]:
+        """Return the next user by index after the one served last (round robin)."""
         for user in self.users:
             if user[0].index > self.last:
                 return user
@@ -105,9 +105,9 @@ class Resource:
 
     def serve(self, step: float, tiny: float) -> None:
         """Serve one of the users for one unit of time."""
-        client, place = self.chosen()
+        client, part = self.next_user()
         self.last = client.index
-        used = client.spend(place, step, tiny)
+        used = client.spend(part, step, tiny)
         client.volume += used * client.cap / len(client.targets)
         self.occupied += step
         self.users.clear()
@@ -116,20 +116,20 @@ class Resource:
 def _examine(
     client: Client, resources: list[Resource], step: float, tiny: float
 ) -> None:
-    """Compute for one unit of time, or line up for I/O."""
+    """Compute for one unit of time, or queue for I/O."""
     if client.computing:
         client.work += client.spend(0, step, tiny)
         return
     client.io_time += step
-    for place, target in enumerate(client.targets):
-        if client.left[place] > 0.0:
-            resources[target].users.append((client, place))
+    for part, target in enumerate(client.targets):
+        if client.left[part] > 0.0:
+            resources[target].users.append((client, part))
 
 
 def _advance(
     clients: list[Client], resources: list[Resource], step: float, tiny: float
 ) -> bool:
-    """Let one unit of time pass; return whether no application ended."""
+    """Advance by one unit of time; return True if no application has ended."""
     for client in clients:
         _examine(client, resources, step, tiny)
     for resource in resources:
@@ -143,7 +143,7 @@ def _advance(
 
 
 def _check(instance: Instance, step: float) -> None:
-    """Refuse what the method has no notion of."""
+    """Refuse instances that the method cannot represent."""
     if not 0.0 < step < math.inf:
         raise InputError(
             f"{step!r} is not a unit of time",
@@ -161,14 +161,14 @@ def _check(instance: Instance, step: float) -> None:
             raise InputError(
                 f"{application.name!r} does not start at {instance.window.begin:g}",
                 where=f"applications[{number}]",
-                remedy="release and start all at the begin of the window",
+                remedy="release and start all applications at the begin of the window",
             )
 
 
 def simulate(instance: Instance, step: float = 1.0) -> SteppedRun:
-    """Run `instance` until the first end of an application, `step` seconds at a time.
+    """Simulate in steps of `step` seconds until the first application ends.
 
-    The end of the window, too, ends the run.
+    The simulation also stops at the end of the window.
     """
     _check(instance, step)
     tiny = _ROUNDING * step

@@ -88,16 +88,16 @@ def against_baselines(ledger: Ledger, rounds: int) -> None:
     with_simgrid = baseline_simgrid.build() is not None
     for _ in range(rounds):
         for policy in SHARED:
-            ours = time_engine(ledger, policy, instance, policy)
+            run = time_engine(ledger, policy, instance, policy)
             begin_s = time.perf_counter()
             yields, events = baseline_simpy.simulate(instance, policy)
             ledger.record(f"SimPy {policy}", time.perf_counter() - begin_s, events)
-            ledger.agree(f"{policy}, SimPy", ours.yields, yields, 1e-9)
+            ledger.agree(f"{policy}, SimPy", run.yields, yields, 1e-9)
             if with_simgrid:
-                theirs = baseline_simgrid.simulate(instance, policy)
-                assert theirs is not None  # noqa: S101 - it was built above
-                ledger.record(f"SimGrid {policy}", theirs.seconds, theirs.events)
-                ledger.agree(f"{policy}, SimGrid", ours.yields, theirs.yields, 1e-9)
+                reference = baseline_simgrid.simulate(instance, policy)
+                assert reference is not None  # noqa: S101 - it was built above
+                ledger.record(f"SimGrid {policy}", reference.seconds, reference.events)
+                ledger.agree(f"{policy}, SimGrid", run.yields, reference.yields, 1e-9)
         for policy in OWN:
             time_engine(ledger, policy, instance, policy)
     print("\nTimes faster per event than a baseline (60 applications, W = 0.8)")
@@ -158,9 +158,9 @@ def plain_policy(ledger: Ledger, rounds: int) -> None:
     instance = synthetic("W=0.8", "horizon=400000")
     plain = bind("plain", plain_fcfs)
     for _ in range(rounds):
-        ours = time_engine(ledger, "plain kernel", instance, "fcfs")
-        theirs = time_engine(ledger, "plain", instance, plain)
-        ledger.agree("fcfs in plain Python", ours.yields, theirs.yields, 0.0)
+        compiled_run = time_engine(ledger, "plain kernel", instance, "fcfs")
+        plain_run = time_engine(ledger, "plain", instance, plain)
+        ledger.agree("fcfs in plain Python", compiled_run.yields, plain_run.yields, 0.0)
     more = (ledger.least["plain"] - ledger.least["plain kernel"]) / 1000
     print("\nA policy in plain Python")
     ledger.report("fcfs, more than compiled", more, "us/event", 5, most=True)

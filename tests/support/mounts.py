@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A real mount for tests, and whether there can be one."""
+"""Real mounts for tests."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from typing import Any
 
 __all__ = ["Mounted", "penstock", "why_no_mounts"]
 
-#: Longest wait for anything (s).
+#: Longest wait for a command.
 LIMIT_S = 60.0
 
 
 def why_no_mounts() -> str:
-    """Return why there cannot be real mounts here; empty: there can."""
+    """Return why mounts are impossible on this machine; empty if they are possible."""
     if find_spec("pyfuse3") is None:
         return "pyfuse3 is not installed"
     if os.geteuid() != 0:
@@ -28,7 +28,7 @@ def why_no_mounts() -> str:
 
 
 class Mounted:
-    """A mount and the folders around it."""
+    """A mount point, its backing folder and its process."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -46,9 +46,14 @@ class Mounted:
 
     def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run ``penstock mount``; a new mount goes to the background."""
-        asks = any(a.startswith(("--status", "--set", "--unmount")) for a in arguments)
+        is_mounted = any(
+            a.startswith(("--status", "--set", "--unmount")) for a in arguments
+        )
         return penstock(
-            "mount", *([] if asks else ["--background"]), *arguments, home=self.home
+            "mount",
+            *([] if is_mounted else ["--background"]),
+            *arguments,
+            home=self.home,
         )
 
     def ask(self, *arguments: str) -> str:
@@ -65,7 +70,7 @@ class Mounted:
         return f" {self.point} " in text
 
     def end(self) -> None:
-        """Leave nothing behind."""
+        """Unmount, and end the process."""
         while self.is_mounted():
             subprocess.run(["umount", "-l", str(self.point)], check=False, timeout=120)
         if self.pid and _alive(self.pid):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Limits on real mounts. What is measured is bytes; times have wide margins."""
+"""Limits on real mounts. The tests count bytes; times have wide margins."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MB = 10**6
 
 
 def writer(path: Path, size: int) -> subprocess.Popen[bytes]:
-    """Start a program that writes `size` bytes at a time until it is ended."""
+    """Start a program that writes `size` bytes at a time until it is killed."""
     text = (
         "import os, sys\n"
         f"fd = os.open({str(path)!r}, os.O_CREAT | os.O_WRONLY)\n"
@@ -29,14 +29,17 @@ def writer(path: Path, size: int) -> subprocess.Popen[bytes]:
 
 
 def timed(action: Callable[[], object]) -> float:
-    began = time.monotonic()
+    begin_s = time.monotonic()
     action()
-    return time.monotonic() - began
+    return time.monotonic() - begin_s
 
 
-def test_nobody_is_faster_than_the_limit(mount: Mounting) -> None:
+def test_programs_are_not_faster_than_the_limit(mount: Mounting) -> None:
     mounted = mount("--limit", "10 MB/s")
-    took = timed(lambda: (mounted.point / "a").write_bytes(bytes(5 * MB)))
+    # Touched memory, which the kernel does not split into requests of one page: then
+    # each request exceeds the slack of the limit and is held up.
+    data = b"x" * (5 * MB)
+    took = timed(lambda: (mounted.point / "a").write_bytes(data))
     assert took > 0.45
     took = timed((mounted.point / "a").read_bytes)
     assert took > 0.45
@@ -45,7 +48,7 @@ def test_nobody_is_faster_than_the_limit(mount: Mounting) -> None:
     assert status["write"]["waited_s"] > 0
 
 
-def test_reads_and_writes_can_have_limits_of_their_own(mount: Mounting) -> None:
+def test_reads_and_writes_can_have_separate_limits(mount: Mounting) -> None:
     mounted = mount("--read-limit", "5 MB/s", "--write-limit", "100 GB/s")
     (mounted.point / "a").write_bytes(bytes(2 * MB))
     status = mounted.status()
@@ -58,9 +61,9 @@ def test_reads_and_writes_can_have_limits_of_their_own(mount: Mounting) -> None:
 def test_writers_get_equal_shares_whatever_the_file(
     mount: Mounting, writers: int
 ) -> None:
-    # So slow that every writer is back before its next turn, on a busy machine too.
+    # Slow enough that, even on a busy machine, each writer is back before its turn.
     mounted = mount("--limit", "5 MB/s")
-    logs = [mounted.home / f"log-{who}" for who in range(writers)]
+    logs = [mounted.home / f"log-{number}" for number in range(writers)]
     text = (
         "import os, sys\n"
         "fd = os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY)\n"
@@ -69,8 +72,10 @@ def test_writers_get_equal_shares_whatever_the_file(
         "while True: os.pwrite(fd, data, 0), os.write(log, b'x')\n"
     )
     programs = [
-        subprocess.Popen([sys.executable, "-c", text, mounted.point / f"f{who}", log])
-        for who, log in enumerate(logs)
+        subprocess.Popen(
+            [sys.executable, "-c", text, mounted.point / f"f{number}", log]
+        )
+        for number, log in enumerate(logs)
     ]
     try:
         until(lambda: all(log.exists() for log in logs))
@@ -81,7 +86,7 @@ def test_writers_get_equal_shares_whatever_the_file(
         for program in programs:
             program.kill()
             program.wait(120)
-    # First come, first served: nobody gets a second turn before the others' first.
+    # First come, first served: each writer gets one turn per round.
     assert max(moved) - min(moved) <= 3
 
 
@@ -99,10 +104,10 @@ def test_the_limit_can_be_changed_while_programs_wait(mount: Mounting) -> None:
         program.wait(120)
 
 
-def test_those_who_wait_hold_up_nobody_else(mount: Mounting) -> None:
+def test_requests_that_wait_do_not_hold_up_other_requests(mount: Mounting) -> None:
     mounted = mount("--write-limit", "1 kB/s")
     (mounted.backing / "b").write_bytes(b"b")
-    programs = [writer(mounted.point / f"f{who}", 1 << 20) for who in range(150)]
+    programs = [writer(mounted.point / f"f{number}", 1 << 20) for number in range(150)]
     try:
         until(lambda: mounted.status()["waiting"] == 150)
         assert (mounted.point / "b").read_bytes() == b"b"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # ruff: noqa: PTH115, PTH208, PTH211 - the calls themselves are tested
-"""What programs may expect of a file system, on a real mount."""
+"""POSIX behaviour of a real mount, as programs expect of a file system."""
 
 from __future__ import annotations
 
@@ -45,16 +45,14 @@ def refused(code: int, function: Callable[..., object], *arguments: object) -> N
     assert caught.value.errno == code
 
 
-def test_what_is_written_is_in_the_backing_file(
-    unlimited: Mounted, folder: Path
-) -> None:
+def test_written_data_is_in_the_backing_file(unlimited: Mounted, folder: Path) -> None:
     data = os.urandom(3_000_001)
     (folder / "a").write_bytes(data)
     assert below(unlimited, folder / "a").read_bytes() == data
     assert (folder / "a").read_bytes() == data
 
 
-def test_what_changes_below_is_seen_at_the_next_open(
+def test_changes_in_the_backing_folder_are_seen_at_the_next_open(
     unlimited: Mounted, folder: Path
 ) -> None:
     (folder / "a").write_bytes(b"old")
@@ -63,7 +61,7 @@ def test_what_changes_below_is_seen_at_the_next_open(
         assert stream.read(3) == b"new"
 
 
-def test_flags_of_open(folder: Path) -> None:
+def test_the_flags_of_open_work(folder: Path) -> None:
     path = folder / "a"
     path.write_bytes(b"12345")
     refused(errno.EEXIST, os.open, path, os.O_CREAT | os.O_EXCL)
@@ -91,7 +89,7 @@ def test_shared_mappings_of_a_file_that_is_also_appended_to(folder: Path) -> Non
     assert (len(data), data[5000:5003], data[-3:]) == (8195, b"abc", b"end")
 
 
-def test_a_deleted_file_lives_until_it_is_closed(folder: Path) -> None:
+def test_a_deleted_file_stays_until_it_is_closed(folder: Path) -> None:
     path = folder / "a"
     with path.open("wb+") as stream:
         stream.write(b"hello")
@@ -114,7 +112,7 @@ def test_a_renamed_open_file_is_the_same_file(folder: Path) -> None:
     assert os.listdir(folder) == ["sub"]
 
 
-def test_flags_of_rename(folder: Path) -> None:
+def test_the_flags_of_rename_work(folder: Path) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
 
     def rename(old: Path, new: Path, flags: int) -> None:
@@ -144,7 +142,7 @@ def test_hard_links_are_one_file(folder: Path) -> None:
     assert os.readlink(folder / "t") == "a"
 
 
-def test_symbolic_links(folder: Path) -> None:
+def test_symbolic_links_are_created_and_followed(folder: Path) -> None:
     link = folder / "s"
     link.symlink_to("no/such/file")
     assert os.readlink(link) == "no/such/file"
@@ -156,7 +154,7 @@ def test_symbolic_links(folder: Path) -> None:
     refused(errno.ELOOP, os.open, link, os.O_RDONLY | os.O_NOFOLLOW)
 
 
-def test_attributes(unlimited: Mounted, folder: Path) -> None:
+def test_attributes_are_set_and_read(unlimited: Mounted, folder: Path) -> None:
     path = folder / "a"
     path.write_bytes(b"12345")
     path.chmod(0o4751)
@@ -171,7 +169,7 @@ def test_attributes(unlimited: Mounted, folder: Path) -> None:
     assert (here.st_atime_ns, here.st_mtime_ns) == (11_000_000_007, 22_000_000_009)
 
 
-def test_special_files(folder: Path) -> None:
+def test_special_files_can_be_created(folder: Path) -> None:
     os.mkfifo(folder / "pipe", 0o640)
     assert stat.S_ISFIFO((folder / "pipe").stat().st_mode)
     os.mknod(folder / "null", stat.S_IFCHR | 0o666, os.makedev(1, 3))
@@ -181,7 +179,7 @@ def test_special_files(folder: Path) -> None:
     assert stat.S_ISSOCK((folder / "sock").stat().st_mode)
 
 
-def test_folders(folder: Path) -> None:
+def test_folders_are_created_listed_and_removed(folder: Path) -> None:
     names = [f"file-{index:04}-{'x' * (index % 90)}" for index in range(500)]
     for name in names:
         (folder / name).touch()
@@ -198,14 +196,14 @@ def test_folders(folder: Path) -> None:
     folder.rmdir()
 
 
-def test_names_that_are_no_text(folder: Path) -> None:
+def test_names_that_are_not_utf_8(folder: Path) -> None:
     name = b"\xff\xfe, \\ \n\xc3\xa4"
     Path(os.fsdecode(bytes(folder) + b"/" + name)).touch()
     assert os.listdir(bytes(folder)) == [name]
     refused(errno.ENAMETOOLONG, (folder / ("x" * 300)).touch)
 
 
-def test_extended_attributes(folder: Path) -> None:
+def test_extended_attributes_are_set_and_read(folder: Path) -> None:
     path = folder / "a"
     path.touch()
     os.setxattr(path, "user.one", b"1", os.XATTR_CREATE)
@@ -242,7 +240,9 @@ def test_locks_hold_between_processes(folder: Path) -> None:
     assert done.stdout.split() == ["got", "got"]
 
 
-def test_holes_sync_and_space(unlimited: Mounted, folder: Path) -> None:
+def test_holes_sync_and_free_space_are_those_of_the_backing_folder(
+    unlimited: Mounted, folder: Path
+) -> None:
     fd = os.open(folder / "a", os.O_RDWR | os.O_CREAT)
     os.pwrite(fd, b"end", 1 << 30)
     os.fsync(fd)
@@ -272,7 +272,7 @@ def open_folder() -> Iterator[Path]:
 
 
 def as_user(uid: int, folder: Path, script: str) -> str:
-    """Return what a shell of another user prints."""
+    """Return the output of a shell that runs as another user."""
     done = subprocess.run(
         ["sh", "-c", f"umask 027; cd {folder}; {script}"],
         capture_output=True,
@@ -287,7 +287,7 @@ def as_user(uid: int, folder: Path, script: str) -> str:
     return done.stdout + done.stderr
 
 
-def test_new_files_belong_to_who_made_them(open_folder: Path) -> None:
+def test_new_files_belong_to_the_user_who_creates_them(open_folder: Path) -> None:
     assert as_user(4321, open_folder, "touch mine; mkdir own; ln -s x l") == ""
     for name, mode in (("mine", 0o640), ("own", 0o750), ("l", 0o777)):
         status = (open_folder / name).lstat()
@@ -295,7 +295,7 @@ def test_new_files_belong_to_who_made_them(open_folder: Path) -> None:
         assert stat.S_IMODE(status.st_mode) == mode
 
 
-def test_a_folder_can_give_its_group(open_folder: Path) -> None:
+def test_a_set_group_id_folder_decides_the_group(open_folder: Path) -> None:
     os.chown(open_folder, 0, 77)
     open_folder.chmod(0o2777)
     assert as_user(4321, open_folder, "mkdir own; touch mine") == ""
@@ -304,7 +304,7 @@ def test_a_folder_can_give_its_group(open_folder: Path) -> None:
     assert (open_folder / "mine").stat().st_gid == 77
 
 
-def test_nobody_may_more_than_the_modes_say(open_folder: Path) -> None:
+def test_modes_are_enforced_for_other_users(open_folder: Path) -> None:
     (open_folder / "secret").write_text("s")
     (open_folder / "secret").chmod(0o600)
     assert "denied" in as_user(4321, open_folder, "cat secret")
@@ -328,7 +328,7 @@ def test_access_control_lists_are_obeyed(open_folder: Path) -> None:
     assert "denied" in as_user(4321, open_folder, "cat a")
 
 
-def test_programs(unlimited: Mounted, folder: Path) -> None:
+def test_common_programs_work(unlimited: Mounted, folder: Path) -> None:
     script = """
     set -e
     git init -q . && git config user.email a@example.org && git config user.name a
@@ -348,7 +348,7 @@ def test_programs(unlimited: Mounted, folder: Path) -> None:
     assert (done.stdout, done.stderr) == ("3\n2\n1\n", "")
 
 
-def test_a_data_base(folder: Path) -> None:
+def test_a_sqlite_database_works(folder: Path) -> None:
     sqlite3 = pytest.importorskip("sqlite3")
     with sqlite3.connect(folder / "base") as base:
         base.execute("create table t (x)")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # ruff: noqa: PTH115, PTH208 - the calls themselves are tested
-"""Random operations on a mount and on a plain folder: same answers, same files."""
+"""Random operations on a mount and on a plain folder: same results, same files."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ OPERATIONS = st.one_of(
 
 
 class Player:
-    """Performs operations in a folder; every answer can be compared."""
+    """Performs operations in a folder and returns comparable results."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -85,7 +85,7 @@ class Player:
 
     def pwrite(self, slot: int, size: int, position: int, byte: int) -> int:
         fd = self.files[slot]
-        # On Linux pwrite() appends to a file opened so; through FUSE, too.
+        # On Linux pwrite() ignores the position with O_APPEND; also through FUSE.
         return os.pwrite(fd, bytes([byte]) * size, position)
 
     def write(self, slot: int, size: int, byte: int) -> tuple[int, int]:
@@ -143,7 +143,7 @@ class Player:
         return _facts((self.root / name).lstat())
 
     def end(self) -> dict[str, Any]:
-        """Close all files; return the whole tree."""
+        """Close all files; return the content of the folder."""
         for slot in list(self.files):
             self.close(slot)
         return {
@@ -169,7 +169,7 @@ def _contents(path: Path) -> Any:
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(operations=st.lists(OPERATIONS, min_size=5, max_size=40))
-def test_a_mount_behaves_as_the_folder_below(
+def test_a_mount_behaves_like_its_backing_folder(
     unlimited: Mounted,
     tmp_path_factory: Any,
     operations: list[tuple[Any, ...]],

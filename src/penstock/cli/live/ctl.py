@@ -148,6 +148,7 @@ def _positive(text: str, where: str) -> float:
 
 
 def _with_unit(parse: Callable[[object], float], text: str, where: str) -> float:
+    """Parse a quantity; an error names the argument."""
     try:
         return parse(text)
     except InputError as error:
@@ -184,12 +185,12 @@ def _table(status: Any) -> str:
 
 
 def mode_words(mode: str) -> str:
-    """Return in words whether control is on."""
+    """Return the mode in words: control on, dry-run, control off."""
     return "control on" if mode == "control" else mode.replace("off", "control off")
 
 
 def state_word(line: Any) -> str:
-    """Return in one word what a job does."""
+    """Return the state of a job: works, waits, lends or moves."""
     if not line.active:
         return "works"
     if line.grant == 0.0:
@@ -201,6 +202,7 @@ def state_word(line: Any) -> str:
 
 
 def _slo(arguments: argparse.Namespace) -> int:
+    """Show the SLOs of a mount, after a change if one is given."""
     from penstock.cli.live.mount import scheduler_lines
     from penstock.mount.control import GetMountStatus, SetSlo, send_command
     from penstock.mount.points import penstock_mount_at

@@ -59,7 +59,7 @@ def test_our_own_mistakes(
     ("variable", "value", "reason"),
     [
         ("PENSTOCK_STAGING_SIZE", "much", "PENSTOCK_STAGING_SIZE: 'much'"),
-        ("PENSTOCK_STAGING", "/dev/null", "/dev/null: no folder"),
+        ("PENSTOCK_STAGING", "/dev/null", "/dev/null: cannot make the folder"),
         ("PENSTOCK_STAGING_DURABLE", "maybe", "unknown durability 'maybe'"),
     ],
 )
