@@ -97,14 +97,14 @@ def killed(
     with _page(stage, chance) as page, _drainers(stage, chance, page):
         environment = stage.environment(capacity, page=page.path, durable=durable)
         program = stage.start(*(crasher, seed, TURNS, *FILES), environment=environment)
-        told = _read_answers(program, wanted)
+        output = _read_answers(program, wanted)
         time.sleep(chance.random() * 0.002)
-        return _kill(program, told)
+        return _kill(program, output)
 
 
-def answers_in(told: bytes) -> list[int]:
+def answers_in(output: bytes) -> list[int]:
     """Return the answers that the program had written when it was killed."""
-    return [word for (word,) in struct.iter_unpack("q", told[: len(told) // 8 * 8])]
+    return [word for (word,) in struct.iter_unpack("q", output[: len(output) // 8 * 8])]
 
 
 def drain_with_accidents(stage: Stage, chance: random.Random) -> None:
@@ -127,26 +127,26 @@ def seeds(first: int, count: int) -> list[int]:
 def _read_answers(program: subprocess.Popen[bytes], wanted: int) -> bytes:
     """Read answers until there are enough, or the program ends or falls silent."""
     assert program.stdout is not None
-    told = b""
-    while len(told) < 8 * wanted:
+    output = b""
+    while len(output) < 8 * wanted:
         if not select.select([program.stdout], [], [], LIMIT_S)[0]:
             break
-        piece = os.read(program.stdout.fileno(), 8 * wanted - len(told))
+        piece = os.read(program.stdout.fileno(), 8 * wanted - len(output))
         if not piece:
             break
-        told += piece
-    return told
+        output += piece
+    return output
 
 
-def _kill(program: subprocess.Popen[bytes], told: bytes) -> list[int]:
+def _kill(program: subprocess.Popen[bytes], output: bytes) -> list[int]:
     program.kill()
     assert program.stdin is not None
     assert program.stdout is not None
-    told += program.stdout.read()
+    output += program.stdout.read()
     program.stdin.close()
     program.stdout.close()
     program.wait(timeout=LIMIT_S)
-    return answers_in(told)
+    return answers_in(output)
 
 
 def _in_child(work: Callable[[], object]) -> int:

@@ -89,7 +89,7 @@ class Stage:
         )
 
     def log(self) -> str:
-        """Return what the library has said."""
+        """Return the log of the library."""
         path = self.journals / "shim.log"
         return path.read_text() if path.exists() else ""
 

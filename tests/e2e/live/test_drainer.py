@@ -320,8 +320,8 @@ def test_a_job_with_two_folders_has_no_drainer(
 ) -> None:
     second = Stage(stage.folder, tmp_path / "second")
     writers = [
-        Writer(it, it.environment(page=job.page.path), name)
-        for name, it in zip("ab", (stage, second), strict=True)
+        Writer(each, each.environment(page=job.page.path), name)
+        for name, each in zip("ab", (stage, second), strict=True)
     ]
     for writer in writers:
         writer.write(1000)
@@ -406,15 +406,15 @@ def test_a_journal_of_another_user_says_nothing(stage: Stage) -> None:
 _ASKS = """
 import os, sys
 from penstock import bbio
-asked = []
+calls = []
 fds = [os.open(name, os.O_WRONLY | os.O_CREAT) for name in ("asks", "other")]
-bbio.on_flush(fds[0], asked.append)
+bbio.on_flush(fds[0], calls.append)
 for fd in fds:
     os.write(fd, b"x" * 1000)
 print("staged", flush=True)
 sys.stdin.read()
 bbio.flush(fds[0])
-assert asked == [fds[0]]
+assert calls == [fds[0]]
 """
 
 
@@ -427,7 +427,7 @@ def test_who_wants_to_be_called_drains_by_itself(stage: Stage, job: Job) -> None
     assert program.stdout.readline() == b"staged\n"
     with _draining(job.page, stage):
         until(lambda: (stage.folder / "other").stat().st_size == 1000)
-        found = {Path(it.file).name: it for it in stage.drain()}
+        found = {Path(report.file).name: report for report in stage.drain()}
         assert found["asks"].state is JournalState.LIVE
         assert "on_flush" in found["asks"].reason
         assert (stage.folder / "asks").stat().st_size == 0

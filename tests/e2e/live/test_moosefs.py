@@ -85,9 +85,9 @@ driver = get_driver("moosefs", root)
 servers = {"192.0.2.11": "A", "192.0.2.12": "B", "192.0.2.13": "C"}
 
 def labels(path):
-    said = subprocess.run(["mfsfileinfo", path], capture_output=True, text=True,
+    output = subprocess.run(["mfsfileinfo", path], capture_output=True, text=True,
                           check=True, timeout=120).stdout
-    return {servers[a] for a in servers if a + ":" in said}
+    return {servers[a] for a in servers if a + ":" in output}
 
 def written(folder, count):
     found = set()
@@ -138,9 +138,9 @@ def test_new_files_follow_the_partition(tmp_path: Path) -> None:
         timeout=120,
     )
     assert done.returncode == 0, done.stdout
-    said = dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
-    assert said["first"] == "A"
-    assert said["then"] == "BC"
-    assert said["old"] == "A"
-    assert "mfssetsclass" in said["error"]
-    assert "nowhere" in said["error"]
+    output = dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
+    assert output["first"] == "A"
+    assert output["then"] == "BC"
+    assert output["old"] == "A"
+    assert "mfssetsclass" in output["error"]
+    assert "nowhere" in output["error"]

@@ -356,8 +356,8 @@ def test_a_late_error_is_told_by_fsync_and_close(
     subprocess.run(["mount", "-o", "remount,size=4m", small], check=True, timeout=120)
     capsys.readouterr()
     assert _command(stage.journals) == 0
-    said = f"1 put aside: penstock drain --failed {stage.journals}\n"
-    assert capsys.readouterr().out == said
+    expected = f"1 put aside: penstock drain --failed {stage.journals}\n"
+    assert capsys.readouterr().out == expected
     assert stage.left_over() == [left]
     assert _command(stage.journals, "--failed") == 0
     assert (small / "a").read_bytes() == bytes(range(256)) * 4096
@@ -415,18 +415,18 @@ CHANGING = """
 import ctypes, os
 libc = ctypes.CDLL(None, use_errno=True)
 
-def told(answer):
+def result_of(answer):
     return -1 if answer in (-1, None) else 0, os.strerror(ctypes.get_errno())
 
 libc.fopen.restype = libc.freopen.restype = ctypes.c_void_p
 stream = ctypes.c_void_p(libc.fopen(b"other", b"w"))
 before = os.stat("a").st_size
-print(told(libc.open(b"a", os.O_WRONLY)))
-print(told(libc.open(b"a", os.O_RDONLY | os.O_TRUNC)))
-print(told(libc.creat(b"a", 0o600)))
-print(told(libc.truncate(b"a", 5)))
-print(told(libc.fopen(b"a", b"r+")))
-print(told(libc.freopen(b"a", b"a", stream)))
+print(result_of(libc.open(b"a", os.O_WRONLY)))
+print(result_of(libc.open(b"a", os.O_RDONLY | os.O_TRUNC)))
+print(result_of(libc.creat(b"a", 0o600)))
+print(result_of(libc.truncate(b"a", 5)))
+print(result_of(libc.fopen(b"a", b"r+")))
+print(result_of(libc.freopen(b"a", b"a", stream)))
 print(os.stat("a").st_size == before, len(open("a", "rb").read()) < before)
 """
 
@@ -732,7 +732,7 @@ def test_who_closes_every_descriptor_loses_nothing(stage: Stage) -> None:
     assert stage.left_over() == []
 
 
-# --- The interface of papers/4 --------------------------------------------------------
+# --- The interface for programs -------------------------------------------------------
 
 BBIO = """
 import os, sys

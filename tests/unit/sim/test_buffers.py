@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Storage with burst buffers: single runs whose numbers can be told by hand."""
+"""Storage with burst buffers: single runs whose numbers can be worked out by hand."""
 
 from __future__ import annotations
 
@@ -280,8 +280,8 @@ def test_the_warning_is_given_once() -> None:
         for n, s in (("A", 0.0), ("B", 0.5))
     ]
     run = simulate_buffers(ONE, paced, "2a", FAST)
-    (said,) = run.warnings
-    assert said.startswith("strategy 2a: B: 16 processes will flush at once")
+    (warning,) = run.warnings
+    assert warning.startswith("strategy 2a: B: 16 processes will flush at once")
     assert simulate_buffers(ONE, paced).warnings == ()
 
 
@@ -329,15 +329,15 @@ def _broken(_view: View, _rates: list[float]) -> float:
 
 
 @pytest.mark.parametrize(
-    ("allocate", "said"),
+    ("allocate", "message"),
     [
         (_greedy, "more in total than the capacity"),
         (_sleepy, "asks to be woken"),
         (_broken, "failed at t = 0 s: KeyError"),
     ],
 )
-def test_policies_that_break_the_law(allocate: object, said: str) -> None:
-    with pytest.raises(PolicyError, match=f"policy mine.*{said}"):
+def test_policies_that_break_the_law(allocate: object, message: str) -> None:
+    with pytest.raises(PolicyError, match=f"policy mine.*{message}"):
         simulate_buffers(
             ONE, [burst("A", 1.0), burst("B", 1.0)], sharing=_policy(allocate)
         )

@@ -17,7 +17,7 @@ WRITE, CLOSE = Step(Act.WRITE, 10.0), Step(Act.CLOSE)
 
 
 @pytest.mark.parametrize(
-    ("made", "said"),
+    ("made", "message"),
     [
         (lambda: Storage(0.0), "bandwidth: 0.0 is out of range"),
         (lambda: Storage(inf), "bandwidth: inf is out of range"),
@@ -51,8 +51,8 @@ WRITE, CLOSE = Step(Act.WRITE, 10.0), Step(Act.CLOSE)
         (lambda: Writer.of_requests("A", 2, 1.0, -1.0), "not an amount to work"),
     ],
 )
-def test_what_makes_no_sense_is_refused(made: Any, said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_what_makes_no_sense_is_refused(made: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         made()
 
 

@@ -103,11 +103,9 @@ def test_with_windows_every_application_has_its_turn(
         served.append(holder)
         for i, application in enumerate(applications):
             if i == holder:
-                changes = {"turn_began_s": now_s}
+                applications[i] = replace(application, turn_began_s=now_s)
             elif application.turn_began_s < inf:
-                changes = {"turn_began_s": inf, "turn_ended_s": now_s}
-            else:
-                continue
-            applications[i] = replace(application, **changes)
+                ended = replace(application, turn_began_s=inf, turn_ended_s=now_s)
+                applications[i] = ended
         now_s = wake_s
     assert sorted(served) == list(range(count))

@@ -21,16 +21,16 @@ PACED = replace(
 )
 
 
-def warnings(name: str, *standings: ApplicationStatus) -> list[str]:
+def warnings(name: str, *applications: ApplicationStatus) -> list[str]:
     strategy = get_strategy(name)
-    situation = Situation(10.0, 8, standings)
+    situation = Situation(10.0, 8, applications)
     return strategy.warnings(situation, strategy.decide(situation))
 
 
 def test_flushing_at_once_what_is_paced_is_warned_of() -> None:
-    (said,) = warnings("2a", A, PACED)
-    assert "strategy 2a: B: 256 processes" in said
-    assert "pauses of 0.75 s (33% of the time)" in said
+    (warning,) = warnings("2a", A, PACED)
+    assert "strategy 2a: B: 256 processes" in warning
+    assert "pauses of 0.75 s (33% of the time)" in warning
 
 
 @pytest.mark.parametrize(

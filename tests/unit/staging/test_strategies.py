@@ -24,25 +24,25 @@ IDLE = ApplicationStatus("idle", phase_bytes=16.0, processes=4)
 
 
 def plan(
-    name: str, *standings: ApplicationStatus, now: float = 10.0, targets: int = 8
+    name: str, *applications: ApplicationStatus, now: float = 10.0, targets: int = 8
 ) -> StagingPlan:
-    return get_strategy(name).decide(Situation(now, targets, standings))
+    return get_strategy(name).decide(Situation(now, targets, applications))
 
 
-def stages(it: StagingPlan) -> list[bool]:
-    return [order.stage for order in it.orders]
+def stages(answer: StagingPlan) -> list[bool]:
+    return [order.stage for order in answer.orders]
 
 
-def drains(it: StagingPlan) -> list[bool]:
-    return [order.drain for order in it.orders]
+def drains(answer: StagingPlan) -> list[bool]:
+    return [order.drain for order in answer.orders]
 
 
-def widths(it: StagingPlan) -> list[int]:
-    return [len(order.targets) for order in it.orders]
+def widths(answer: StagingPlan) -> list[int]:
+    return [len(order.targets) for order in answer.orders]
 
 
-def full(standing: ApplicationStatus, **changes: object) -> ApplicationStatus:
-    return replace(standing, staged_bytes=10.0, **changes)  # type: ignore[arg-type]
+def full(application: ApplicationStatus, **changes: object) -> ApplicationStatus:
+    return replace(application, staged_bytes=10.0, **changes)  # type: ignore[arg-type]
 
 
 # --- Who stages -------------------------------------------------------------------
@@ -71,10 +71,10 @@ def test_who_stages_of_three(name: str, expected: list[bool]) -> None:
 
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_who_is_alone_writes_through(name: str) -> None:
-    it = plan(name, A, IDLE)
-    assert stages(it) == [False, False]
+    answer = plan(name, A, IDLE)
+    assert stages(answer) == [False, False]
     if name != "3a":
-        assert widths(it)[0] == 8
+        assert widths(answer)[0] == 8
 
 
 def test_always_means_always() -> None:
@@ -92,8 +92,8 @@ def test_equal_arrivals_go_by_index() -> None:
 
 @pytest.mark.parametrize("name", ["1a", "2a"])
 def test_a_strategy_that_blocks_lets_only_the_first_drain(name: str) -> None:
-    it = plan(name, full(A, is_blocked=True), full(B, is_blocked=True))
-    assert drains(it) == [not staging for staging in stages(it)]
+    answer = plan(name, full(A, is_blocked=True), full(B, is_blocked=True))
+    assert drains(answer) == [not staging for staging in stages(answer)]
 
 
 @pytest.mark.parametrize("name", ["1b", "2b"])
@@ -119,15 +119,15 @@ def test_what_a_phase_left_behind_waits_until_nobody_writes() -> None:
 
 
 def test_when_the_first_is_done_the_next_goes_on() -> None:
-    it = plan("2a", replace(A, phase_began_s=inf), full(B), full(C))
-    assert stages(it) == [False, False, True]
-    assert drains(it) == [False, True, False]
+    answer = plan("2a", replace(A, phase_began_s=inf), full(B), full(C))
+    assert stages(answer) == [False, False, True]
+    assert drains(answer) == [False, True, False]
 
 
 def test_drains_in_the_background_need_no_permission() -> None:
-    it = plan("controlled", A, full(B), full(C))
-    assert drains(it)[1:] == [True, True]
-    assert it.drains_in_background
+    answer = plan("controlled", A, full(B), full(C))
+    assert drains(answer)[1:] == [True, True]
+    assert answer.drains_in_background
     assert not plan("controlled:drains=equal", A, full(B)).drains_in_background
 
 
@@ -171,10 +171,10 @@ def test_halving_what_cannot_be_halved() -> None:
 
 
 def test_the_combination_serves_more_applications_than_targets() -> None:
-    it = plan("combined", A, full(B), full(C), targets=2)
-    assert stages(it) == [False, False, True]
-    assert widths(it)[:2] == [1, 1]
-    assert drains(it) == [False, True, False]
+    answer = plan("combined", A, full(B), full(C), targets=2)
+    assert stages(answer) == [False, False, True]
+    assert widths(answer)[:2] == [1, 1]
+    assert drains(answer) == [False, True, False]
 
 
 def test_unknown_volumes_are_taken_as_equal() -> None:

@@ -96,7 +96,7 @@ instants = st.floats(0.0, 100.0)
 
 @st.composite
 def situations(draw: st.DrawFn) -> Situation:
-    standings = tuple(
+    applications = tuple(
         ApplicationStatus(
             f"a{number}",
             phase_began_s=draw(instants | st.just(inf)),
@@ -110,7 +110,7 @@ def situations(draw: st.DrawFn) -> Situation:
         )
         for number in range(draw(st.integers(1, 5)))
     )
-    return Situation(100.0 + draw(instants), draw(st.integers(1, 9)), standings)
+    return Situation(100.0 + draw(instants), draw(st.integers(1, 9)), applications)
 
 
 @pytest.mark.parametrize("name", ALL)

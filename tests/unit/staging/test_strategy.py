@@ -32,7 +32,7 @@ def test_an_unknown_strategy_lists_the_known_ones() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("2a:flush=ticket", "unknown value 'ticket'"),
         ("2a:window=0", "out of range"),
@@ -42,8 +42,8 @@ def test_an_unknown_strategy_lists_the_known_ones() -> None:
         ("none:flush=all", "unknown parameter 'flush'"),
     ],
 )
-def test_bad_parameters(text: str, said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_bad_parameters(text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         get_strategy(text)
 
 
@@ -57,21 +57,21 @@ def _failing(_situation: Situation) -> StagingPlan:
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "message"),
     [
         (None, "no order for every application"),
         (StagingPlan([]), "no order for every application"),
         (replace(plan("none", A), wake_s=10.0), "not after now"),
     ],
 )
-def test_bad_answers_are_the_strategys_fault(answer: object, said: str) -> None:
+def test_bad_answers_are_the_strategys_fault(answer: object, message: str) -> None:
     strategy = Strategy("mine", "mine", lambda _situation: answer, {})
-    with pytest.raises(PolicyError, match=f"strategy mine: .*{said}"):
+    with pytest.raises(PolicyError, match=f"strategy mine: .*{message}"):
         strategy.decide(Situation(10.0, 8, (A,)))
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"targets": ()}, "not different targets"),
         ({"targets": (0, 0)}, "not different targets"),
@@ -79,11 +79,11 @@ def test_bad_answers_are_the_strategys_fault(answer: object, said: str) -> None:
         ({"drain_bytes_per_s": 0.0}, "may drain at 0.0"),
     ],
 )
-def test_bad_orders(change: dict[str, object], said: str) -> None:
+def test_bad_orders(change: dict[str, object], message: str) -> None:
     (order,) = plan("none", A).orders
     answer = StagingPlan([replace(order, **change)])  # type: ignore[arg-type]
     strategy = Strategy("mine", "mine", lambda _situation: answer, {})
-    with pytest.raises(PolicyError, match=said):
+    with pytest.raises(PolicyError, match=message):
         strategy.decide(Situation(10.0, 8, (A,)))
 
 

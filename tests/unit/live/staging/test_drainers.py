@@ -60,7 +60,7 @@ def test_folders_that_match_a_pattern_are_found_too(memory: Path) -> None:
     for name in ("ssd1", "ssd2"):
         (memory / name / "journals" / "1-2.journal").touch()
     found = left_behind([f"{memory}/*/journals", f"{memory}/not-there"])
-    folders = {it.folder for it in found}
+    folders = {leftover.folder for leftover in found}
     assert folders == {memory / "ssd1" / "journals", memory / "ssd2" / "journals"}
 
 
@@ -71,12 +71,12 @@ def test_one_user_does_not_keep_others_waiting(monkeypatch: pytest.MonkeyPatch) 
     drained: list[Leftover] = []
     blocked, go_on = threading.Event(), threading.Event()
 
-    def drain(_: Sweeper, it: Leftover) -> None:
-        drained.append(it)
-        if it.user == 1:
+    def drain(_: Sweeper, leftover: Leftover) -> None:
+        drained.append(leftover)
+        if leftover.user == 1:
             blocked.set()
             go_on.wait(120)
-        if it.folder == Path("/bad"):
+        if leftover.folder == Path("/bad"):
             raise InputError("bad")
 
     monkeypatch.setattr(Sweeper, "_drain", drain)

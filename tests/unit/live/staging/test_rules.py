@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How staging is said to the preload library, and what cannot be said."""
+"""Settings of staging: how the preload library gets them, and which are refused."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from penstock.live.staging.rules import Staging
 
 
 def test_what_is_said_is_understood() -> None:
-    said = Staging(Path("/a"), 1 << 20, False, "journal", ("-*.log", "*.dat"))
-    assert Staging.of(said.environment()) == said
+    staging = Staging(Path("/a"), 1 << 20, False, "journal", ("-*.log", "*.dat"))
+    assert Staging.of(staging.environment()) == staging
     assert Staging.of(Staging(Path("/a")).environment()) == Staging(Path("/a"))
     assert Staging.of({}) is None
 
