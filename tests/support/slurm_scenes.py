@@ -171,7 +171,7 @@ def an_agent_restarts(cluster: Cluster) -> None:
     agent = cluster.agents["n2"]
     agent.kill()
     agent.start()
-    until(lambda: "goes on" in agent.log)
+    until(lambda: "continues" in agent.log)
     until(lambda: cluster.nodes() == len(NODES))
     agent.kill()
     subprocess.run(["scancel", f"--user={NOBODY}"], check=True, timeout=120)
