@@ -45,6 +45,14 @@ def test_most_sessions_are_run() -> None:
     assert len(run) >= len(SESSIONS) / 2
 
 
+def test_a_block_may_continue_the_session_before_it() -> None:
+    first, *others = sessions(ROOT / "docs" / "tutorial" / "first-live-run.md")
+    assert not others
+    commands = [step.command for step in first.steps]
+    assert commands[0].startswith("penstock serve")
+    assert "penstock ctl off" in commands
+
+
 def test_a_session_is_read_from_a_page(tmp_path: Path) -> None:
     page = ROOT / "README.md"
     first = sessions(page)[0]

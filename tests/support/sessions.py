@@ -7,10 +7,11 @@ in one shell, one after the other; what follows is their standard output. A line
 
     <!-- session: not run: takes minutes -->
     <!-- session: needs: gcc | numbers: vary | exact: 4 MiB/s -->
+    <!-- session: continues -->
 
 With ``numbers: vary`` any number stands for any other, and a command that changes
 nothing is repeated until its output fits. The phrase after ``exact`` must appear as
-often as shown.
+often as shown. A block that ``continues`` runs in the shell of the block before it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import shutil
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -58,7 +59,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Session:
-    """A console block of a page."""
+    """A console block of a page, with the blocks that continue it."""
 
     page: str
     line: int
@@ -70,17 +71,18 @@ class Session:
 
 
 def sessions(path: Path) -> list[Session]:
-    """Return the console blocks of a Markdown file, in order."""
+    """Return the sessions of a Markdown file, in order."""
     text = path.read_text()
-    return [
-        Session(
-            str(path.relative_to(ROOT)),
-            text.count("\n", 0, block.start()) + 1,
-            _marks(block["marks"] or ""),
-            tuple(_steps(_dedented(block["text"], len(block["indent"])))),
-        )
-        for block in _BLOCK.finditer(text)
-    ]
+    found: list[Session] = []
+    for block in _BLOCK.finditer(text):
+        marks = _marks(block["marks"] or "")
+        steps = tuple(_steps(_dedented(block["text"], len(block["indent"]))))
+        if "continues" in marks:
+            found[-1] = replace(found[-1], steps=found[-1].steps + steps)
+        else:
+            line = text.count("\n", 0, block.start()) + 1
+            found.append(Session(str(path.relative_to(ROOT)), line, marks, steps))
+    return found
 
 
 def _marks(text: str) -> dict[str, str]:
