@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from penstock.staging import STRATEGIES
 
 PENSTOCK = str(Path(sys.executable).with_name("penstock"))
 EXAMPLE = Path(__file__).parents[2] / "examples" / "three.json"
-TABLES = {
+TABLES: dict[str, Mapping[str, object]] = {
     "policies": POLICIES,
     "allocations": ALLOCATIONS,
     "placements": PLACEMENTS,
@@ -37,7 +37,7 @@ SMALL = ("--set", "horizon=20000", "--instances", "2")
 
 
 def _run(*arguments: object, cwd: Path, **options: Any) -> Any:
-    """Run ``penstock`` and return what it printed and its status."""
+    """Run ``penstock`` and return its output and its status."""
     return subprocess.run(
         [PENSTOCK, *map(str, arguments)],
         cwd=cwd,
@@ -54,7 +54,7 @@ def _done(*arguments: object, cwd: Path, **options: Any) -> str:
     done = _run(*arguments, cwd=cwd, **options)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
-    return done.stdout
+    return str(done.stdout)
 
 
 def _content() -> dict[str, Any]:
@@ -301,7 +301,11 @@ AS_PROCESSES = {
 
 
 @pytest.fixture
-def attempt(tmp_path: Path, monkeypatch, capfd) -> Callable[..., Any]:
+def attempt(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> Callable[..., Any]:
     """Return what runs a command, in another process or in this one."""
 
     def run(case: str, *arguments: str) -> Any:
@@ -312,8 +316,9 @@ def attempt(tmp_path: Path, monkeypatch, capfd) -> Callable[..., Any]:
         try:
             status = main(arguments)
         except SystemExit as stop:
-            status = stop.code
-        return subprocess.CompletedProcess(arguments, status, *capfd.readouterr())
+            status = int(stop.code or 0)
+        out, err = capfd.readouterr()
+        return subprocess.CompletedProcess([*map(str, arguments)], status, out, err)
 
     return run
 
@@ -379,7 +384,9 @@ FILES: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize("case", FILES)
-def test_a_bad_file_is_said_so_in_one_line(tmp_path: Path, attempt, case: str) -> None:
+def test_a_bad_file_is_said_so_in_one_line(
+    tmp_path: Path, attempt: Callable[..., Any], case: str
+) -> None:
     content, message = FILES[case]
     (tmp_path / "bad.json").write_text(content)
     done = attempt(
@@ -489,7 +496,7 @@ ARGUMENTS: dict[str, tuple[tuple[str, ...], str]] = {
 
 @pytest.mark.parametrize("case", ARGUMENTS)
 def test_bad_arguments_are_said_so_in_one_line(
-    tmp_path: Path, pair: str, attempt, case: str
+    tmp_path: Path, pair: str, attempt: Callable[..., Any], case: str
 ) -> None:
     arguments, message = ARGUMENTS[case]
     done = attempt(case, *arguments)

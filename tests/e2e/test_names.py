@@ -60,7 +60,7 @@ def test_any_bytes(
     command: tuple[str | bytes, ...], made: bytes, tmp_path: Path
 ) -> None:
     shutil.copy(EXAMPLES / "three.json", tmp_path)
-    shutil.copy(EXAMPLES / "three.json", os.fsencode(tmp_path) + b"/\xfe.json")
+    shutil.copy(EXAMPLES / "three.json", tmp_path / os.fsdecode(b"\xfe.json"))
     Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xfe.toml")).write_bytes(STUDY)
     trace = "process,file,operation,offset,size,start,end\n0,x,write,0,9,0,1\n"
     (tmp_path / "t.csv").write_text(trace)

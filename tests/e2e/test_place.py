@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import penstock
 from penstock.cli import main
 from penstock.model import read_problem
 from penstock.placement import ALLOCATIONS, PLACEMENTS
@@ -45,7 +46,11 @@ def pair(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def attempt(tmp_path: Path, monkeypatch, capfd) -> Attempt:
+def attempt(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> Attempt:
     """Return what runs a command in this process, in the folder of the test."""
 
     def run(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -53,8 +58,9 @@ def attempt(tmp_path: Path, monkeypatch, capfd) -> Attempt:
         try:
             status = main([str(argument) for argument in arguments])
         except SystemExit as stop:
-            status = stop.code
-        return subprocess.CompletedProcess(arguments, status, *capfd.readouterr())
+            status = int(stop.code or 0)
+        out, err = capfd.readouterr()
+        return subprocess.CompletedProcess([*map(str, arguments)], status, out, err)
 
     return run
 
@@ -182,7 +188,7 @@ def test_what_is_not_known_is_not_needed_by_all(
 def test_an_algorithm_of_the_current_folder(
     attempt: Attempt, tmp_path: Path, pair: str
 ) -> None:
-    template = Path(sys.modules[main.__module__].__file__).parents[1]
+    template = Path(penstock.__file__).parent
     text = (template / "placement" / "_template.py").read_text()
     (tmp_path / "my_template.py").write_text(text)
     name = "my_template.allocate:gain=0.2"

@@ -36,7 +36,7 @@ def _done(*arguments: object, cwd: Path) -> str:
     done = _run(*arguments, cwd=cwd)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
-    return done.stdout
+    return str(done.stdout)
 
 
 def _refused(*arguments: object, cwd: Path) -> str:
@@ -45,7 +45,7 @@ def _refused(*arguments: object, cwd: Path) -> str:
     assert done.returncode == 2
     assert done.stdout == ""
     (line,) = done.stderr.splitlines()
-    return line
+    return str(line)
 
 
 def _files(folder: Path) -> dict[str, tuple[bytes, int]]:
@@ -70,7 +70,7 @@ def _assert_complete(home: Path) -> dict[str, Any]:
     table = pl.read_parquet(home / f"{name}.parquet")
     assert table.height > 0
     assert pl.read_csv(home / f"{name}.csv").height == table.height
-    record = json.loads((home / "claims.json").read_text())
+    record: dict[str, Any] = json.loads((home / "claims.json").read_text())
     facts = json.loads(pl.read_parquet_metadata(home / f"{name}.parquet")["penstock"])
     assert facts == record["provenance"]
     assert facts["command"]

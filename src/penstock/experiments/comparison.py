@@ -99,8 +99,8 @@ def compare(
 
     show()
     with closing(executor.run(pieces, show)) as results:
-        for piece, found in results:
-            rows[piece.key] = found
+        for piece, computed in results:
+            rows[piece.key] = computed
             done += piece.count
             show()
     return [row for piece in pieces for row in rows[piece.key]]

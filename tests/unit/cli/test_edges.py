@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -37,7 +38,7 @@ def test_closed_streams_are_no_error(closed: str) -> None:
     assert bool(done.stdout) == (">&-" not in closed.replace("2>&-", ""))
 
 
-def test_a_file_does_not_take_the_place_of_a_closed_stream(tmp_path) -> None:
+def test_a_file_does_not_take_the_place_of_a_closed_stream(tmp_path: Path) -> None:
     path = tmp_path / "found.json"
     assert shell(f'"$@" policies --json {path} <&- >&- 2>&-').returncode == 0
     assert path.read_bytes().startswith(b"{")

@@ -79,7 +79,9 @@ def test_devices_may_be_named_twice() -> None:
     check_names(Namespace(a=OutputFile("-"), b=OutputFile("-"), c=InputFile("-")))
 
 
-def test_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch) -> None:
+def test_a_folder_that_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("os.access", lambda *_: False)
     with pytest.raises(InputError, match="cannot write to"):
         make_folder(tmp_path)

@@ -4,12 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 
 from penstock.errors import InputError, PolicyError
-from penstock.experiments.placing import carry_out, compare_plans, make_plan
+from penstock.experiments.placing import (
+    PlanComparison,
+    carry_out,
+    compare_plans,
+    make_plan,
+)
 from penstock.model import Application, Problem
 from penstock.placement import (
     ALLOCATIONS,
@@ -50,9 +56,9 @@ def test_a_plan_says_who_has_which_targets() -> None:
 @pytest.mark.parametrize(
     "odd", [application("odd"), application("odd", [1.0], work=0.0, volume=0.0)]
 )
-def test_a_load_may_not_be_known(odd: object) -> None:
-    it = problem(2, application("a", [1.0]), odd)
-    plan = make_plan(it, get_allocation("static"), get_placement("random"))
+def test_a_load_may_not_be_known(odd: Application) -> None:
+    pair = problem(2, application("a", [1.0]), odd)
+    plan = make_plan(pair, get_allocation("static"), get_placement("random"))
     assert plan.io_load is None
     with pytest.raises(InputError, match="of 'odd' is not known"):
         carry_out(plan, FAIR)
@@ -118,9 +124,11 @@ def test_parts_add_up_to_the_slowdown(it: Problem) -> None:
 # --- Side by side -----------------------------------------------------------------
 
 
-def _everything(it: Problem, *policies: str, **options: Callable) -> object:
+def _everything(
+    instance: Problem, *policies: str, **options: Callable[[int, int], None]
+) -> PlanComparison:
     return compare_plans(
-        it,
+        instance,
         [get_allocation(name) for name in ALLOCATIONS],
         [get_placement(name) for name in PLACEMENTS],
         [get_policy(name) for name in policies],
@@ -133,7 +141,10 @@ def test_every_combination_is_there_once_and_the_best_is_first() -> None:
     phases = [("work", 2.0), ("io", 3.0)] * 2
     twins = [Application.from_phases(n, 1, phases, profile=[1.0]) for n in "ab"]
     found = _everything(
-        problem(1, *twins), "fair-share", "fcfs", progress=lambda *it: shown.append(it)
+        problem(1, *twins),
+        "fair-share",
+        "fcfs",
+        progress=lambda *seen: shown.append(seen),
     )
     assert found.refusals == ()
     names = [(p.allocator, p.placer, e.policy) for p, e in found.outcomes]
@@ -169,7 +180,7 @@ def test_if_nothing_can_be_compared_that_is_no_error() -> None:
 
 
 def test_a_broken_algorithm_is_not_passed_over(
-    tmp_path: object, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "my_broken.py").write_text(
         "NEEDS = frozenset()\ndef allocate(problem): return [0, 0]\n"

@@ -170,8 +170,8 @@ def _print_table(rows: Sequence[Row], aimed: float | None) -> None:
     names = list(by_policy)
     instances = by_policy[names[0]]
     means = {
-        name: {column: fmean(row[column] for row in mine) for column in _COLUMNS}
-        for name, mine in by_policy.items()
+        name: {column: fmean(row[column] for row in group) for column in _COLUMNS}
+        for name, group in by_policy.items()
     }
     best = {
         column: (min if column == "stretch" else max)(m[column] for m in means.values())

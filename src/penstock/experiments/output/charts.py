@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The shapes of the papers' figures, each drawn from a table of rows."""
+"""The kinds of charts in the papers; each function draws one from a table of rows."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _BINS: Final = 25
 _ACROSS: Final = 3
 #: The bottom of an axis of ratios.
 _LEAST_RATIO: Final = 0.2
-#: Policies that often do the same as another: both lines are to be seen.
+#: Dashes for policies that often coincide with another one: both lines stay visible.
 _DASHED: Final = {"set-10": (0, (4, 3)), "periodic-greedy-yield": (0, (4, 3))}
 
 
@@ -74,8 +74,8 @@ def grouped_boxes(
 ) -> Figure:
     """Draw a panel per metric: for every value of `x` a box per policy, means joined.
 
-    As in papers/1: box from the 25th to the 75th percentile, whiskers from the 10th
-    to the 90th. With `points`, also every single result, as in papers/3. Every
+    As in bandwidth sharing: box from the 25th to the 75th percentile, whiskers from
+    the 10th to the 90th. With `points`, also every single result, as in IO-SETS. Every
     combination of values of the columns `apart` has panels of its own.
     """
     parts = _parts(rows, apart)
@@ -158,8 +158,8 @@ def _boxes(
     values = rows[x].unique().sort().to_list()
     width = 0.8 / len(policies)
     for number, policy in enumerate(policies):
-        mine = rows.filter(pl.col("policy") == policy)
-        groups = [mine.filter(pl.col(x) == v)[metric].to_numpy() for v in values]
+        subset = rows.filter(pl.col("policy") == policy)
+        groups = [subset.filter(pl.col(x) == v)[metric].to_numpy() for v in values]
         where = np.arange(len(values)) + (number - (len(policies) - 1) / 2) * width
         colour = colour_of(policy)
         for position, group in zip(where, groups, strict=True):
@@ -204,22 +204,22 @@ def pressure_scatter(rows: pl.DataFrame, metric: str, by: str, panel: str) -> Fi
     colours = mpl.colormaps["viridis"]
     drawn: Any = None
     for axis, title in zip(axes, titles, strict=True):
-        # In an order of chance, so that no value of `by` hides the others.
-        mine = rows.filter(pl.col(panel) == title).sample(
+        # Shuffled, so that no value of `by` hides the others.
+        subset = rows.filter(pl.col(panel) == title).sample(
             fraction=1, shuffle=True, seed=1
         )
         drawn = axis.scatter(
-            mine["pressure"].to_numpy(),
-            mine[metric].to_numpy(),
-            c=mine[by].to_numpy(),
+            subset["pressure"].to_numpy(),
+            subset[metric].to_numpy(),
+            c=subset[by].to_numpy(),
             cmap=colours,
             norm=BoundaryNorm(steps, colours.N),
-            s=_dot_area(mine.height),
+            s=_dot_area(subset.height),
             alpha=0.75,
             linewidths=0,
             rasterized=True,
         )
-        axis.set_title(f"{title} ({mine.height} windows)", fontsize=10)
+        axis.set_title(f"{title} ({subset.height} windows)", fontsize=10)
         axis.set_xlabel(LABELS["pressure"])
         tidy(axis, "both")
     axes[0].set_ylabel(LABELS[metric])
@@ -230,7 +230,7 @@ def pressure_scatter(rows: pl.DataFrame, metric: str, by: str, panel: str) -> Fi
 
 
 def over_base(rows: pl.DataFrame, metric: str, base: str) -> pl.DataFrame:
-    """Return the rows with column `ratio`: `metric` over that of policy `base`."""
+    """Add the column `ratio`: the metric divided by that of the policy `base`."""
     key = ["point", "instance"]
     reference = rows.filter(pl.col("policy") == base).select(
         *key, pl.col(metric).alias("base")
@@ -252,13 +252,13 @@ def ratio_grid(rows: pl.DataFrame, metric: str, base: str) -> Figure:
     figure.set_layout_engine("constrained")
     axes = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False)
     for axis, policy in zip(axes.flat, policies, strict=False):
-        mine = ratios.filter(pl.col("policy") == policy)
+        subset = ratios.filter(pl.col("policy") == policy)
         axis.plot(
-            mine["pressure"].to_numpy(),
-            mine["ratio"].to_numpy().clip(min=_LEAST_RATIO),
+            subset["pressure"].to_numpy(),
+            subset["ratio"].to_numpy().clip(min=_LEAST_RATIO),
             "o",
             color=colour_of(policy),
-            markersize=_dot_area(mine.height) ** 0.5,
+            markersize=_dot_area(subset.height) ** 0.5,
             alpha=0.6,
             markeredgewidth=0,
             rasterized=True,
@@ -328,8 +328,10 @@ def binned_lines(
     axes = figure.subplots(1, len(titles), sharex=True, sharey=True, squeeze=False)[0]
     for axis, title in zip(axes, titles, strict=True):
         for policy in policies:
-            mine = table.filter((pl.col(panel) == title) & (pl.col("policy") == policy))
-            _binned_line(axis, policy, mine, logarithmic=logarithmic)
+            subset = table.filter(
+                (pl.col(panel) == title) & (pl.col("policy") == policy)
+            )
+            _binned_line(axis, policy, subset, logarithmic=logarithmic)
         if logarithmic:
             axis.set_yscale("log")
         windows = table.filter(
@@ -354,7 +356,7 @@ def _binned_line(
     spread = table["deviation"].to_numpy()
     low = means - spread
     if logarithmic:
-        # A band that reaches zero would reach down for ever.
+        # On a logarithmic axis, a band that reaches zero has no lower end.
         low = np.maximum(low, means / 3)
     colour = colour_of(policy)
     axis.fill_between(middles, low, means + spread, color=colour, alpha=0.06, lw=0)
@@ -421,7 +423,7 @@ def _legend(figure: Figure, policies: Sequence[str]) -> None:
 
 
 def tidy(panel: Any, axis: str) -> None:
-    """Draw a light grid along `axis` and take away what frames the panel."""
+    """Draw a light grid along `axis`; remove the frame at the top and the right."""
     panel.grid(axis=axis, color="#dddddd", linewidth=0.8)
     panel.set_axisbelow(True)
     panel.spines[["top", "right"]].set_visible(False)

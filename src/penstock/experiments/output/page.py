@@ -93,8 +93,8 @@ def _claims_table(claims: list[dict[str, Any]]) -> str:
 def _claim_line(claim: dict[str, Any]) -> str:
     answer = "yes" if claim["holds"] else "no"
     verdict = f'<span class="{answer}">{answer}</span>'
-    found = claim["numbers"].items()
-    numbers = ", ".join(f"{escape(k)} {_shown(v)}" for k, v in found)
+    pairs = claim["numbers"].items()
+    numbers = ", ".join(f"{escape(name)} {_shown(number)}" for name, number in pairs)
     note = ""
     if "note" in claim:
         note = f'<br><span class="small">{escape(claim["note"])}</span>'

@@ -202,10 +202,10 @@ def _sign(marker: str, label: str, **rest: Any) -> Line2D:
 
 
 def timeline(runs: Sequence[Run]) -> Figure:
-    """Draw who held which share of the bandwidth when, one panel per run.
+    """Draw every application's share of the bandwidth over time, one panel per run.
 
-    Runs are recorded ones of the same instance. Of targets that are shared by time it
-    is the share of their time.
+    All runs are recorded runs of the same instance. If the targets are shared by time,
+    the shares are those of the targets' time.
     """
     instance = runs[0].instance
     by_time = instance.platform.sharing is Sharing.TIME
@@ -240,7 +240,7 @@ def timeline(runs: Sequence[Run]) -> Figure:
     panels[-1].set_xlabel("time (s)")
     panels[-1].set_xlim(instance.window.begin, instance.window.end)
     if stacked:
-        # By the areas: those of names that begin with "_" would be left out.
+        # With the areas given: matplotlib leaves out labels that begin with "_".
         figure.legend(
             drawn, names, loc="outside right upper", fontsize=8, frameon=False
         )
@@ -250,15 +250,15 @@ def timeline(runs: Sequence[Run]) -> Figure:
 
 
 def _entry(name: str) -> str:
-    """Return the name of an application as a legend shows it: short, no formula."""
+    """Return the name of an application for a legend: short, and not a formula."""
     return shortened(name).replace("$", r"\$")
 
 
 def _edges(run: Run, *, exact: bool) -> Any:
     """Return the times between which shares are drawn.
 
-    These are the instants at which a rate changes, if there are few of them and
-    `exact` ones are asked for; else equal steps.
+    With `exact`, these are the instants at which a rate changes, if there are few of
+    them; otherwise equal steps.
     """
     window = run.instance.window
     if exact and run.grants is not None:
@@ -274,11 +274,11 @@ def _shares(run: Run, edges: Any) -> Any:
         raise ValueError("the run was not recorded")
     grants, platform = run.grants, run.instance.platform
     shares = np.zeros((len(run.instance.applications), len(edges) - 1))
-    # A flow, an application on one target, is what has one rate at a time.
+    # A flow is an application on one target: it has one rate at a time.
     flow = grants.application * platform.targets + grants.target
     for number in np.unique(flow).tolist():
-        mine = flow == number
-        volume = _moved(grants.time[mine], grants.rate[mine], edges)
+        chosen = flow == number
+        volume = _moved(grants.time[chosen], grants.rate[chosen], edges)
         # Differences of volumes are exact means.
         shares[number // platform.targets] += np.diff(volume) / np.diff(edges)
     return shares / _whole(run.instance)[:, np.newaxis]
@@ -287,7 +287,7 @@ def _shares(run: Run, edges: Any) -> Any:
 def _whole(instance: Instance) -> Any:
     """Return the rate at which an application would have all of the storage (bytes/s).
 
-    That is B or, where targets are shared by time, its full speed on each of them.
+    This is B, or the full speed on all targets if the targets are shared by time.
     """
     platform = instance.platform
     if platform.sharing is Sharing.BANDWIDTH:

@@ -192,8 +192,8 @@ def _ctrl_c_remembered() -> Iterator[list[int]]:
         if "__del__" not in names:
             raise KeyboardInterrupt
 
-    ours = threading.current_thread() is threading.main_thread()
-    if not ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         # Another handler decides, or SIGINT is ignored, as in a background job.
         yield seen
         return

@@ -226,11 +226,11 @@ def _report_death(event: dict[str, Any], by_key: dict[str, Piece], warn: Warn) -
     if event.get("action") != "remove-worker" or event.get("expected"):
         return
     tasks = (*event.get("processing-tasks", ()), *event.get("lost-computed-tasks", ()))
-    if ours := sorted(by_key[key].key for key in tasks if key in by_key):
-        plural = "s" if len(ours) > 1 else ""
+    if lost := sorted(by_key[key].key for key in tasks if key in by_key):
+        plural = "s" if len(lost) > 1 else ""
         warn(
             f"Dask worker {event.get('worker')} died while computing "
-            f"piece{plural} {', '.join(ours)}: trying again"
+            f"piece{plural} {', '.join(lost)}: trying again"
         )
 
 

@@ -59,14 +59,14 @@ class Origin:
         record = folder / _RECORD
         if not record.exists():
             return True
-        found = _read(record)
-        if found.get("version") != self.version:
-            known = found.get("version", "(unknown)")
+        recorded = _read(record)
+        if recorded.get("version") != self.version:
+            known = recorded.get("version", "(unknown)")
             what = f"penstock {known}; this is {self.version}"
-        elif found.get("digest") != self.digest:
+        elif recorded.get("digest") != self.digest:
             what = "another study, or of another scale"
         else:
-            return bool(found.get("code") == self.code)
+            return bool(recorded.get("code") == self.code)
         raise InputError(
             f"holds results of {what}",
             where=str(folder),

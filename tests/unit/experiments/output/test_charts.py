@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch, Rectangle
 
 from penstock.experiments.output.charts import (
     LABELS,
@@ -55,6 +57,11 @@ def rows() -> pl.DataFrame:
     return pl.DataFrame(made)
 
 
+def _rectangle(patch: Patch) -> Rectangle:
+    assert isinstance(patch, Rectangle)
+    return patch
+
+
 def _legend(figure: Figure) -> list[str]:
     return [text.get_text() for text in figure.legends[0].get_texts()]
 
@@ -86,15 +93,14 @@ def test_a_box_per_value_and_policy_between_the_quartiles(rows: pl.DataFrame) ->
     for box, (policy, machine) in zip(boxes, keys, strict=True):
         values = _values(rows, "machine", "min_yield", machine, policy)
         first, third = np.percentile(values, (25, 75))
-        low, height = box.get_y(), box.get_height()
+        low, height = _rectangle(box).get_y(), _rectangle(box).get_height()
         assert (low, low + height) == pytest.approx((first, third))
 
 
 def test_boxes_of_a_value_stand_side_by_side(rows: pl.DataFrame) -> None:
     figure = grouped_boxes(rows, "machine", ("min_yield",))
-    edges = sorted(
-        (b.get_x(), b.get_x() + b.get_width()) for b in figure.axes[0].patches
-    )
+    boxes = [_rectangle(patch) for patch in figure.axes[0].patches]
+    edges = sorted((b.get_x(), b.get_x() + b.get_width()) for b in boxes)
     for (_, end), (begin, _) in itertools.pairwise(edges):
         assert end < begin
 
@@ -112,7 +118,7 @@ def test_what_is_swept_besides_stands_apart(rows: pl.DataFrame) -> None:
         assert len(boxes) == 3 * len(POLICIES)
         for box, key in zip(boxes, itertools.product(POLICIES, (0, 2, 5)), strict=True):
             values = _values(mine, "machine", "min_yield", key[1], key[0])
-            assert box.get_y() == pytest.approx(np.percentile(values, 25))
+            assert _rectangle(box).get_y() == pytest.approx(np.percentile(values, 25))
             low, high = panel.get_ylim()
             whiskers = np.percentile(values, (10, 90))
             assert low <= whiskers[0] <= whiskers[1] <= high
@@ -152,8 +158,8 @@ def test_rank_lines_begin_at_rank_one() -> None:
     figure = rank_lines([("W = 0.5", curves), ("W = 1", curves)], "rank")
     assert [axis.get_title() for axis in figure.axes] == ["W = 0.5", "W = 1"]
     line = figure.axes[0].lines[0]
-    assert list(line.get_xdata()) == [1, 2, 3]
-    assert list(line.get_ydata()) == [0.5, 0.6, 0.7]
+    assert np.asarray(line.get_xdata()).tolist() == [1, 2, 3]
+    assert np.asarray(line.get_ydata()).tolist() == [0.5, 0.6, 0.7]
     assert line.get_color() == colour_of("fcfs")
     assert _legend(figure) == ["fcfs", "fair-share"]
 
@@ -242,14 +248,14 @@ def test_binned_lines_draw_the_means(rows: pl.DataFrame, logarithmic: bool) -> N
     table = binned(rows, "min_yield", "trace").filter(pl.col("trace") == "NERSC")
     for line, policy in zip(first.lines, POLICIES, strict=True):
         means = table.filter(pl.col("policy") == policy)["mean"]
-        assert list(line.get_ydata()) == means.to_list()
+        assert np.asarray(line.get_ydata()).tolist() == means.to_list()
 
 
 def test_every_chart_can_be_written_and_has_the_same_bytes(
     rows: pl.DataFrame, tmp_path: Any
 ) -> None:
     curves = {"fcfs": np.linspace(0.5, 1, 5)}
-    charts = {
+    charts: dict[str, Callable[[], Figure]] = {
         "boxes": lambda: grouped_boxes(rows, "machine", ("min_yield",), points=True),
         "parameters": lambda: parameter_boxes({"machine": rows}, ("min_yield",)),
         "ranks": lambda: rank_lines([("one", curves)], "rank"),

@@ -33,12 +33,14 @@ from penstock.experiments.output.provenance import command_line, printable, prov
         (["penstock", "compare", "\udcff.json"], "penstock compare '\\xff.json'"),
     ],
 )
-def test_the_command_as_one_could_type_it_again(monkeypatch, argv, command) -> None:
+def test_the_command_as_one_could_type_it_again(
+    monkeypatch: pytest.MonkeyPatch, argv: list[str], command: str
+) -> None:
     monkeypatch.setattr(sys, "argv", argv)
     assert command_line() == command
 
 
-def test_version_command_and_facts(monkeypatch) -> None:
+def test_version_command_and_facts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["penstock", "compare"])
     assert provenance(seed=3, workload="synthetic") == {
         "version": version("penstock"),
@@ -59,6 +61,6 @@ def test_texts_that_any_file_can_hold() -> None:
     }
 
 
-def test_no_date_no_host(monkeypatch) -> None:
+def test_no_date_no_host(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["penstock"])
     assert set(provenance()) == {"version", "command"}

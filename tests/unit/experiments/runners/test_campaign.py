@@ -23,6 +23,7 @@ from penstock.experiments.runners.campaign import run_study
 from penstock.experiments.runners.executors import Inline
 from penstock.experiments.runners.tasks import Results, Warn
 from penstock.experiments.study import METRICS, Piece, Study, sweep
+from penstock.model import replacing
 
 POINTS = sweep("synthetic", {"horizon": 20000.0}, {"pressure": (0.5, 0.8)})
 STUDY = Study("t", POINTS, 3, ("fcfs", "fair-share"))
@@ -380,7 +381,7 @@ def test_a_file_system_without_locks_will_do(
     def refuse(*_: object) -> None:
         raise OSError(errno.ENOSYS, "Function not implemented")
 
-    monkeypatch.setattr(campaign.fcntl, "flock", refuse)
+    monkeypatch.setattr("fcntl.flock", refuse)
     assert run_study(STUDY, tmp_path, Inline()).height == 12
 
 
@@ -393,7 +394,7 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
 def test_a_piece_that_cannot_be_written_ends_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = campaign.replacing
+    real = replacing
 
     def full(path: Path) -> Any:
         if path.name.startswith("0001"):

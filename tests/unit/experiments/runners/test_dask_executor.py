@@ -191,7 +191,7 @@ def test_a_silent_crew_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
             return {"workers": self.workers}
 
     clock = iter(range(0, 1000, 10))
-    monkeypatch.setattr(dask_executor.time, "monotonic", lambda: next(clock) + 1.0)
+    monkeypatch.setattr("time.monotonic", lambda: next(clock) + 1.0)
     said: list[str] = []
     client = Client()
     workers = dask_executor._DaskWorkers(client, None, said.append)
