@@ -91,7 +91,7 @@ def test_the_exit_status_is_the_programs(
     assert complaint.count("\n") == (status in (126, 127))
 
 
-def test_nothing_is_added_to_what_a_program_says(daemon: Daemon) -> None:
+def test_nothing_is_added_to_the_output_of_a_program(daemon: Daemon) -> None:
     process = daemon.run(
         "sh", "-c", "cat; echo out; echo err >&2", options=("--verbose",)
     )
@@ -153,7 +153,7 @@ def test_switched_off_everything_passes(daemon: Daemon) -> None:
     assert daemon.status()["mode"] == "off"
 
 
-def test_a_dry_run_holds_nobody_up(daemon: Daemon) -> None:
+def test_a_dry_run_holds_up_no_call(daemon: Daemon) -> None:
     daemon.ctl("bandwidth", "1 kB/s")
     daemon.ctl("dry-run")
     assert daemon.write("free", blocks=1000).wait(100.0) == 0
@@ -246,7 +246,7 @@ def test_garbage_on_the_socket(daemon: Daemon) -> None:
     assert daemon.log.count("is of version 9") == 1
 
 
-def test_silent_peers_hold_up_nobody(daemon: Daemon) -> None:
+def test_silent_connections_hold_up_no_other(daemon: Daemon) -> None:
     silent = []
     for _ in range(40):
         client = socket.socket(socket.AF_UNIX)
@@ -307,7 +307,7 @@ def test_no_program(tmp_path: Path) -> None:
 
 
 @NEEDS_ROOT
-def test_a_user_sees_only_what_is_its_own(tmp_path: Path) -> None:
+def test_a_user_sees_only_own_jobs(tmp_path: Path) -> None:
     with closing(Daemon(tmp_path, users="all")) as daemon:
         open_for_all(tmp_path)
         daemon.start()

@@ -47,7 +47,7 @@ def test_stopped_in_good_order_it_lets_all_go_at_once(daemon: Daemon) -> None:
     assert not (daemon.home / "agent.sock").exists()
 
 
-def test_a_daemon_that_hangs_holds_up_nobody_for_long(daemon: Daemon) -> None:
+def test_a_daemon_that_hangs_holds_up_no_program_for_long(daemon: Daemon) -> None:
     process = daemon.write("job", blocks=MANY_BLOCKS)
     until(lambda: daemon.job("job").get("active"))
     assert daemon.process is not None

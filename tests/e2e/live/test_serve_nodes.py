@@ -115,7 +115,7 @@ def test_an_agent_that_is_killed_is_missed(cluster: Cluster) -> None:
     assert cluster.controller.status()["agents"] == ["n0"]
 
 
-def test_who_has_other_keys_is_not_heard(cluster: Cluster) -> None:
+def test_agents_with_other_keys_are_ignored(cluster: Cluster) -> None:
     foreign = str(cluster.folder / "foreign")
     assert cluster.controller.command("serve", "--make-keys", foreign).returncode == 0
     stranger = cluster.agent("n9", keys=foreign)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT
-"""What processes say to one another: messages, frames, the agent socket, ZeroMQ."""
+"""The protocol of live control: `messages`, and `frames` for the Unix socket."""

@@ -97,7 +97,7 @@ def test_more_jobs_than_there_was_room_for() -> None:
     assert decide(controller, 202.0) == {"last": B}
 
 
-def test_a_number_that_is_used_again_knows_nothing_of_the_job_before() -> None:
+def test_a_reused_number_has_no_state_of_the_previous_job() -> None:
     controller = controller_with("fair-share", "a", "b")
     controller.post("a", 1.0, 100.0)
     controller.post("b", 1.0, 100.0)
@@ -303,7 +303,7 @@ def test_a_policy_that_fails_is_replaced(
     assert controller.policy == "fair-share"
 
 
-def test_a_policy_cannot_write_to_the_books() -> None:
+def test_a_policy_cannot_write_to_the_columns() -> None:
     def meddle(view: View, rates: object) -> float:
         view.cap[0] = 1e9
         return inf
@@ -335,7 +335,9 @@ _STEPS = st.lists(
 
 
 @given(st.sampled_from(sorted(POLICIES)), _STEPS)
-def test_rates_are_lawful_whatever_happens(policy: str, steps: list[_Step]) -> None:
+def test_rates_keep_the_contract_whatever_happens(
+    policy: str, steps: list[_Step]
+) -> None:
     controller = Controller(policy, B, 20.0, compiled=False)
     for key in _JOBS[:3]:
         controller.register(key, 0.0, nodes=4)

@@ -157,7 +157,7 @@ def test_volumes_are_learnt_and_hinted(site: Site) -> None:
     assert volume(4.0, 4, 120.0) == 40.0
 
 
-def test_a_volume_given_when_the_job_joins(site: Site) -> None:
+def test_a_volume_given_when_a_job_joins(site: Site) -> None:
     site.join("n", "0:c", volume_bytes=33.0)
     site.report("n", "0:c", 1.0)
     assert site.coordinator.controller.job("0:c").volume_bytes == 33.0
@@ -251,7 +251,7 @@ def test_the_coordinator_gives_signs_of_life(site: Site) -> None:
     assert site.heard == [("n", Grants({}))]
 
 
-def test_a_message_that_was_lost_is_found_out(site: Site) -> None:
+def test_a_lost_message_is_detected(site: Site) -> None:
     site.coordinator.receive("n", CounterReport([], 5), site.now)
     site.decide()
     assert ("n", RequestHello()) in site.heard
@@ -264,7 +264,7 @@ def test_a_message_that_was_lost_is_found_out(site: Site) -> None:
     assert site.rates["n", "0:a"] == B
 
 
-def test_an_agent_that_is_silent_for_long_is_gone(site: Site) -> None:
+def test_an_agent_that_is_silent_for_long_is_forgotten(site: Site) -> None:
     site.now = 3.0 * LEASE + 0.1
     site.decide()
     assert set(site.left) == {"0:a", "0:b"}
@@ -342,7 +342,7 @@ def test_changes(site: Site) -> None:
     assert site.rates == {("n", "0:a"): 40.0, ("n", "0:b"): 0.0}
 
 
-def test_every_change_is_told_with_who_made_it(site: Site) -> None:
+def test_every_change_is_logged_with_its_user(site: Site) -> None:
     site.ask(SetBandwidth(40.0), user=7)
     site.ask(SetLimit("a", 30.0))
     site.ask(SetMode("dry-run"))
@@ -402,7 +402,7 @@ def test_off_and_on(site: Site) -> None:
 # --- Volumes that are sure ------------------------------------------------------------
 
 
-def test_an_operation_of_sure_volume_is_looked_at_when_it_should_be_complete() -> None:
+def test_a_report_is_requested_when_a_certain_volume_should_be_complete() -> None:
     site = Site("greedy-com")
     site.agent("n")
     site.join("n", "0:a", volume_bytes=50.0)
@@ -426,7 +426,7 @@ def test_an_operation_of_sure_volume_is_looked_at_when_it_should_be_complete() -
     assert site.rates == {("n", "0:a"): B, ("n", "0:b"): B}
 
 
-def test_what_follows_a_sure_volume_is_another_operation() -> None:
+def test_calls_after_a_certain_volume_begin_another_operation() -> None:
     site = Site()
     site.agent("n")
     site.join("n", "0:a", volume_bytes=50.0)
@@ -439,7 +439,7 @@ def test_what_follows_a_sure_volume_is_another_operation() -> None:
     assert site.coordinator.controller.job("0:a").is_active
 
 
-def test_progress_of_a_sure_volume_does_not_change_it() -> None:
+def test_progress_does_not_change_a_certain_volume() -> None:
     site = Site()
     site.agent("n")
     site.join("n", "0:a", volume_bytes=500.0)
@@ -467,7 +467,7 @@ def test_a_registered_job_has_its_nodes_at_once() -> None:
     assert len(site.coordinator.status(site.now).jobs) == 1
 
 
-def test_a_name_that_is_anothers_key_is_in_nobodys_way(site: Site) -> None:
+def test_a_job_named_like_the_key_of_another_job_does_not_hide_it(site: Site) -> None:
     site.join("n", "7:0:a", 7)
     assert site.ask(SetLimit("0:a", 5.0)) == TextAnswer("a gets 5 B/s at most")
     assert site.coordinator.controller.job("0:a").limit == 5.0
@@ -516,7 +516,7 @@ _LIES = st.builds(
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(_LIES, st.floats(0.0, 1.0)), max_size=30))
-def test_who_lies_of_its_own_job_takes_nothing_from_others(
+def test_false_counters_of_one_job_take_nothing_from_others(
     lies: list[tuple[JobCounters, float]],
 ) -> None:
     site = Site()

@@ -88,7 +88,7 @@ def test_the_second_stages_and_is_held() -> None:
     assert node.rates["0:b"] == B
 
 
-def test_who_has_drained_writes_to_the_files() -> None:
+def test_a_job_that_has_drained_writes_to_the_files() -> None:
     node = Node("2a")
     node.report("b", 10.0, staged=0.0)
     assert node.stages == {}
@@ -108,7 +108,7 @@ def test_drains_in_the_background_get_what_is_left() -> None:
     assert node.rates["0:b"] == B
 
 
-def test_drains_in_the_background_have_the_pauses_of_who_writes() -> None:
+def test_drains_in_the_background_use_the_pauses_of_writers() -> None:
     node = Node("controlled")
     node.report("a", 10.0, announced_bytes=1000.0, phases=1)
     node.report("b", 0.0, staged=50.0)
@@ -123,7 +123,7 @@ def test_drains_in_the_background_have_the_pauses_of_who_writes() -> None:
     assert node.rates["0:a"] == pytest.approx(B, rel=0.02)
 
 
-def test_who_has_something_to_drain_does_not_pause() -> None:
+def test_a_job_with_staged_data_does_not_pause() -> None:
     node = Node("1b")
     node.report("a", 10.0, announced_bytes=1000.0, phases=1)
     node.report("b", 0.0, staged=50.0, quiet_s=9.0, waiting=True)
@@ -146,7 +146,7 @@ def test_an_agent_that_comes_back_is_told_again() -> None:
     assert node.stages == {"0:b": True}
 
 
-def test_it_is_explained() -> None:
+def test_staging_is_explained_to_users() -> None:
     node = Node("2a")
     node.report("a", 10.0)
     node.report("b", 0.0, staged=50.0)
@@ -180,7 +180,7 @@ def test_a_dynamic_partition_follows_the_phases() -> None:
     assert node.retargeted["b"] == (0, 1)
 
 
-def test_a_strategy_that_cannot_serve_holds_nobody_up() -> None:
+def test_a_strategy_that_fails_holds_up_no_job() -> None:
     node = Node("3a", targets=1)
     node.report("a", 10.0)
     node.report("b", 10.0)
@@ -190,7 +190,7 @@ def test_a_strategy_that_cannot_serve_holds_nobody_up() -> None:
     assert "target" in fault
 
 
-def test_what_is_staged_is_drained_though_the_strategy_fails() -> None:
+def test_staged_data_is_drained_though_the_strategy_fails() -> None:
     node = Node("3a", targets=1)
     node.report("a", 10.0, staged=5.0)
     node.report("b", 10.0)
@@ -213,7 +213,7 @@ def test_a_strategy_that_fails_is_not_asked_again_at_once() -> None:
     assert stager.wake == inf
 
 
-def test_nobody_waits_for_ever() -> None:
+def test_no_job_waits_forever() -> None:
     """A thousandth of the bandwidth, or a byte per second: a cap is never 0."""
     assert held_rate(1e9) == 1e6
     assert held_rate(10.0) == 1.0

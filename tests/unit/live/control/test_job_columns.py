@@ -67,7 +67,7 @@ def test_memory_survives_growth_and_a_change_of_policy(compiled: bool) -> None:
     assert changes(columns) == [(first, 100.0)]
 
 
-def test_a_policy_of_both_kinds_on_the_same_columns() -> None:
+def test_a_kernel_and_a_plain_policy_on_the_same_columns() -> None:
     def plain(view: View, rates: Floats) -> float:
         rates[view.active[0]] = 1.0
         return inf

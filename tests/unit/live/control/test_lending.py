@@ -23,7 +23,7 @@ def frugal_pair(policy: str, *, lend: bool = True) -> Controller:
 
 
 @pytest.mark.parametrize("policy", ["fair-share", "fcfs", "greedy-com"])
-def test_what_a_job_does_not_use_is_lent(policy: str) -> None:
+def test_unused_bandwidth_is_lent(policy: str) -> None:
     controller = frugal_pair(policy)
     assert controller.decide(LEND_AFTER_S).rates == {
         "a": 12.5,
@@ -34,7 +34,7 @@ def test_what_a_job_does_not_use_is_lent(policy: str) -> None:
     assert controller.job("a").lost_s(9.0) == controller.job("a").lost_s(LEND_AFTER_S)
 
 
-def test_what_is_lent_is_taken_back_at_the_first_report() -> None:
+def test_lent_bandwidth_is_taken_back_at_the_first_report() -> None:
     controller = frugal_pair("fair-share")
     controller.decide(LEND_AFTER_S)
     controller.progress("a", 1.0, 20.0, held_up=True)

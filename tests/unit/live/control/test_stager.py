@@ -63,7 +63,7 @@ def test_a_job_that_leaves_is_forgotten() -> None:
     assert not again["a"].drain
 
 
-def test_who_does_not_stage_is_never_woken() -> None:
+def test_without_staging_there_is_no_wake_up() -> None:
     stager = _stager("none")
     orders = stager.decide(
         [

@@ -39,7 +39,7 @@ def figures(order: dict[str, Any] | None) -> CollectorRegistry:
     return registry
 
 
-def test_a_mount_without_promises_has_its_own_figures_only() -> None:
+def test_a_mount_without_slos_has_no_metrics_of_applications() -> None:
     found = figures(None)
     labels = {"mount": "/mnt", "kind": "write"}
     assert found.get_sample_value("penstock_mount_bytes_total", labels) == 2
@@ -62,7 +62,7 @@ def test_applications(name: str, value: float) -> None:
     assert found == value
 
 
-def test_what_is_not_known_is_no_number_and_no_limit_is_infinite() -> None:
+def test_unknown_values_are_nan_and_no_limit_is_infinite() -> None:
     labels = {"mount": "/mnt", "application": "viz"}
     p95 = figures(ORDER).get_sample_value("penstock_application_p95_seconds", labels)
     assert p95 is not None

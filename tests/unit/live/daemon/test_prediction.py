@@ -32,7 +32,7 @@ def periodic(count: int, volumes: tuple[float, ...] = (1e6,)) -> list[PastOperat
 
 
 @NEEDS_FTIO
-def test_an_operation_moves_what_a_period_does() -> None:
+def test_an_operation_moves_the_volume_of_a_period() -> None:
     assert period_volume(periodic(12)) == pytest.approx(1e6)
     # The mean of those that alternate a little, which no two in a row tell.
     assert period_volume(periodic(13, (9e5, 11e5))) == pytest.approx(1e6)
@@ -75,7 +75,7 @@ def test_lines_in_and_out(monkeypatch: pytest.MonkeyPatch) -> None:
     assert json.loads(answers.getvalue()) == ["0:a", 1e6]
 
 
-def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prediction, "find_spec", lambda name: None)
 
     async def act() -> None:

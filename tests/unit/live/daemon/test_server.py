@@ -17,7 +17,7 @@ from penstock.live.daemon.server import _lock, _own_folder, _start_parts
 from penstock.live.settings import Settings
 
 
-def test_a_folder_of_ones_own(tmp_path: Path) -> None:
+def test_the_folder_must_belong_to_the_user(tmp_path: Path) -> None:
     path = _own_folder(tmp_path / "a" / "b")
     assert path.is_dir()
     (tmp_path / "link").symlink_to(tmp_path / "a")
@@ -74,7 +74,7 @@ def test_mistakes_are_found_before_anything_is_measured(
         start(tmp_path, **settings)
 
 
-def test_the_log_begins_with_what_is_shared(
+def test_the_log_begins_with_bandwidth_policy_and_prefixes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(

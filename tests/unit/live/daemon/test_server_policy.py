@@ -49,7 +49,7 @@ def answer_to(request: SetPolicy, *, trusted: bool = True) -> Any:
     return asyncio.run(asyncio.wait_for(asking(), 60))
 
 
-def test_without_its_delta_it_would_never_wake_up() -> None:
+def test_a_policy_without_its_delta_is_refused() -> None:
     refused = answer_to(SetPolicy("periodic-greedy-yield"))
     assert "needs the parameter delta" in refused.reason
     assert "periodic-greedy-yield:delta=1" in refused.reason
@@ -57,7 +57,9 @@ def test_without_its_delta_it_would_never_wake_up() -> None:
     assert taken.text == "periodic-greedy-yield:delta=1 decides"
 
 
-def test_nor_does_a_daemon_start_with_it(tmp_path: Path) -> None:
+def test_a_daemon_does_not_start_with_a_policy_without_its_delta(
+    tmp_path: Path,
+) -> None:
     settings = Settings(
         policy="periodic-greedy-yield", bandwidth=1.0, folder=str(tmp_path)
     )
@@ -65,7 +67,7 @@ def test_nor_does_a_daemon_start_with_it(tmp_path: Path) -> None:
         _control_loop(settings, tmp_path)
 
 
-def test_nothing_is_imported_for_those_who_may_change_nothing(
+def test_policies_are_not_imported_for_untrusted_users(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "planted.py").write_text("def allocate(view, rates): ...\n")

@@ -55,7 +55,7 @@ def test_broken_frames(data: bytes, complaint: str) -> None:
         read(data)
 
 
-def test_the_kernel_says_who_it_is() -> None:
+def test_the_peer_is_identified_by_the_kernel() -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX)
     with ours, theirs:
         peer = Peer.of(ours)
@@ -126,7 +126,7 @@ def test_no_answer(
     assert type(caught.value) is kind
 
 
-def test_nobody_there(path: Path) -> None:
+def test_no_daemon_at_the_socket(path: Path) -> None:
     with pytest.raises(UnavailableError, match="no penstock answers: No such file"):
         Client(path)
     with pytest.raises(
