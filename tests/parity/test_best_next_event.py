@@ -94,7 +94,7 @@ def state_of(scene: Scene) -> State:
             age=now - F(scene.release[i]),
             lost=F(scene.lost[i]),
         )
-        for i in scene.who
+        for i in scene.active_indices
     )
     begin, end = F(scene.window_begin), F(scene.window_end)
     return State(now, begin, end, F(scene.capacity), active)

@@ -36,50 +36,53 @@ quickly = settings(deadline=None, derandomize=True, max_examples=40, database=No
 crowded = problems(most_applications=8, most_resources=6, most_measured=8)
 
 
-def numbers_for(name: str, it: Problem, seed: int) -> tuple[int, ...]:
+def numbers_for(name: str, task: Problem, seed: int) -> tuple[int, ...]:
     """Return an allocation that placement `name` can place."""
     if name in ALLOCATION_FOR:
-        return get_allocation(ALLOCATION_FOR[name]).allocate(it)
+        return get_allocation(ALLOCATION_FOR[name]).allocate(task)
     return tuple(
-        1 + (seed >> 4 * j) % it.most_targets(j) for j in range(len(it.applications))
+        1 + (seed >> 4 * j) % task.most_targets(j)
+        for j in range(len(task.applications))
     )
 
 
-def renamed(it: Problem) -> Problem:
+def renamed(task: Problem) -> Problem:
     """Return the same problem, names in another order of the alphabet."""
-    names = [f"other {len(it.applications) - j}" for j in range(len(it.applications))]
+    names = [
+        f"other {len(task.applications) - j}" for j in range(len(task.applications))
+    ]
     applications = tuple(
         replace(a, name=name, user="ada", group="x")
-        for a, name in zip(it.applications, names, strict=True)
+        for a, name in zip(task.applications, names, strict=True)
     )
-    return replace(it, applications=applications)
+    return replace(task, applications=applications)
 
 
 # --- Results ----------------------------------------------------------------------
 
 
 @every_allocation
-@given(it=crowded)
+@given(task=crowded)
 @quickly
-def test_numbers_are_lawful(name: str, it: Problem) -> None:
+def test_numbers_are_lawful(name: str, task: Problem) -> None:
     """Whole numbers, from 1 to what there is and was measured."""
-    allocation = get_allocation(name).allocate(it)
-    assert len(allocation) == len(it.applications)
+    allocation = get_allocation(name).allocate(task)
+    assert len(allocation) == len(task.applications)
     for j, n in enumerate(allocation):
         assert type(n) is int
-        assert 1 <= n <= min(it.resources, len(it.applications[j].profile))
+        assert 1 <= n <= min(task.resources, len(task.applications[j].profile))
 
 
 @every_placement
-@given(it=crowded, seed=st.integers(0, 2**32))
+@given(task=crowded, seed=st.integers(0, 2**32))
 @quickly
-def test_targets_are_lawful(name: str, it: Problem, seed: int) -> None:
+def test_targets_are_lawful(name: str, task: Problem, seed: int) -> None:
     """n_j different targets that exist, ascending."""
-    allocation = numbers_for(name, it, seed)
-    placement = get_placement(name).place(it, allocation)
-    assert len(placement) == len(it.applications)
+    allocation = numbers_for(name, task, seed)
+    placement = get_placement(name).place(task, allocation)
+    assert len(placement) == len(task.applications)
     for n, targets in zip(allocation, placement, strict=True):
-        assert all(type(r) is int and 0 <= r < it.resources for r in targets)
+        assert all(type(r) is int and 0 <= r < task.resources for r in targets)
         assert len(set(targets)) == len(targets) == n
         assert list(targets) == sorted(targets)
 
@@ -88,8 +91,8 @@ def test_targets_are_lawful(name: str, it: Problem, seed: int) -> None:
 @pytest.mark.parametrize("resources", [1, 20])
 def test_alone(name: str, resources: int) -> None:
     """One application, with one measurement, gets one target."""
-    it = problem(resources, application("a", [3.0]))
-    assert get_allocation(name).allocate(it) == (1,)
+    task = problem(resources, application("a", [3.0]))
+    assert get_allocation(name).allocate(task) == (1,)
 
 
 # --- What a decision depends on ---------------------------------------------------
@@ -98,11 +101,11 @@ def test_alone(name: str, resources: int) -> None:
 def _decisions(name: str, allocating: bool) -> Callable[[Problem, int], object]:
     """Return the decision of an algorithm as a function of problem and seed."""
 
-    def allocate(it: Problem, seed: int) -> tuple[int, ...]:
-        return get_allocation(name).allocate(it)
+    def allocate(task: Problem, seed: int) -> tuple[int, ...]:
+        return get_allocation(name).allocate(task)
 
-    def place(it: Problem, seed: int) -> Placement:
-        return get_placement(name).place(it, numbers_for(name, it, seed))
+    def place(task: Problem, seed: int) -> Placement:
+        return get_placement(name).place(task, numbers_for(name, task, seed))
 
     return allocate if allocating else place
 
@@ -119,46 +122,46 @@ every_algorithm = pytest.mark.parametrize(
 
 
 @every_algorithm
-@given(it=crowded, seed=st.integers(0, 2**32))
+@given(task=crowded, seed=st.integers(0, 2**32))
 @quickly
 def test_the_same_problem_the_same_decision(
-    name: str, allocating: bool, it: Problem, seed: int
+    name: str, allocating: bool, task: Problem, seed: int
 ) -> None:
     """Also if it is another object, and something else was decided in between."""
     decide = _decisions(name, allocating)
-    first = decide(it, seed)
+    first = decide(task, seed)
     decide(problem(2, application("x", [1.0, 5.0])), 1)
-    again = Problem(it.resources, it.compute_nodes, it.applications)
+    again = Problem(task.resources, task.compute_nodes, task.applications)
     assert decide(again, seed) == first
 
 
 @every_algorithm
-@given(it=crowded, seed=st.integers(0, 2**32))
+@given(task=crowded, seed=st.integers(0, 2**32))
 @quickly
 def test_names_do_not_matter(
-    name: str, allocating: bool, it: Problem, seed: int
+    name: str, allocating: bool, task: Problem, seed: int
 ) -> None:
     """Nor do users and groups."""
     decide = _decisions(name, allocating)
-    assert decide(renamed(it), seed) == decide(it, seed)
+    assert decide(renamed(task), seed) == decide(task, seed)
 
 
 @every_algorithm
-@given(it=crowded, seed=st.integers(0, 2**32))
+@given(task=crowded, seed=st.integers(0, 2**32))
 @quickly
 def test_inputs_that_are_not_declared_do_not_matter(
-    name: str, allocating: bool, it: Problem, seed: int
+    name: str, allocating: bool, task: Problem, seed: int
 ) -> None:
     """Table 2 holds: an algorithm uses what it says that it needs, and no more."""
     if allocating:
         allocator = get_allocation(name)
-        told = unaware(it, *allocator.needs)
-        assert allocator.allocate(told) == allocator.allocate(it)
+        told = unaware(task, *allocator.needs)
+        assert allocator.allocate(told) == allocator.allocate(task)
         return
     placer = get_placement(name)
-    allocation = numbers_for(name, it, seed)
-    told = unaware(it, *placer.needs)
-    assert placer.place(told, allocation) == placer.place(it, allocation)
+    allocation = numbers_for(name, task, seed)
+    told = unaware(task, *placer.needs)
+    assert placer.place(told, allocation) == placer.place(task, allocation)
 
 
 @every_algorithm
@@ -172,12 +175,12 @@ def test_a_missing_input_is_refused(name: str, allocating: bool) -> None:
         ({"n_perf", "b_j"}, application("odd one")),
     ]
     for missing, odd in lacking:
-        it = problem(2, known, odd)
+        task = problem(2, known, odd)
         if not needs & missing:
-            _decide_for_ones(name, allocating, it)
+            _decide_for_ones(name, allocating, task)
             continue
         with pytest.raises(InputError) as caught:
-            _decide_for_ones(name, allocating, it)
+            _decide_for_ones(name, allocating, task)
         text = f"applications[1]: {kind} {name} needs {min(needs & missing, key=ORDER)}"
         assert str(caught.value).startswith(f"{text}, which is not known of 'odd one'")
 
@@ -185,7 +188,7 @@ def test_a_missing_input_is_refused(name: str, allocating: bool) -> None:
 ORDER = list(Input).index
 
 
-def _decide_for_ones(name: str, allocating: bool, it: Problem) -> object:
+def _decide_for_ones(name: str, allocating: bool, task: Problem) -> object:
     if allocating:
-        return get_allocation(name).allocate(it)
-    return get_placement(name).place(it, (1,) * len(it.applications))
+        return get_allocation(name).allocate(task)
+    return get_placement(name).place(task, (1,) * len(task.applications))

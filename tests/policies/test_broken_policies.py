@@ -138,9 +138,11 @@ def test_interrupt_is_no_failure() -> None:
 def test_kernel_that_cannot_be_compiled() -> None:
     """The compiler's words, and a way out."""
     policy = "support.adversaries.cannot_compile_kernel"
-    with pytest.raises(PolicyError, match=r"cannot be compiled[\s\S]*tomorrow") as it:
+    with pytest.raises(
+        PolicyError, match=r"cannot be compiled[\s\S]*tomorrow"
+    ) as refused:
         simulate(instance(), policy)
-    assert "drop @kernel" in str(it.value)
+    assert "drop @kernel" in str(refused.value)
 
 
 def test_rounding_is_forgiven() -> None:

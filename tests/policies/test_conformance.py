@@ -94,7 +94,7 @@ def test_rates_are_lawful(policy: str, seed: int) -> None:
     for i, rate in enumerate(rates):
         assert rate >= 0.0
         assert rate <= scene.cap[i] * (1 + 1e-12)
-        assert i in scene.who or rate == 0.0
+        assert i in scene.active_indices or rate == 0.0
     assert sum(rates) <= scene.capacity * (1 + 1e-12)
 
 
@@ -105,7 +105,7 @@ def test_work_conserving(policy: str, seed: int) -> None:
     """As much as the storage has and the active applications can use."""
     scene = scene_of(seed)
     rates, _ = decide(policy, scene)
-    usable = min(scene.capacity, sum(scene.cap[i] for i in scene.who))
+    usable = min(scene.capacity, sum(scene.cap[i] for i in scene.active_indices))
     assert sum(rates) == pytest.approx(usable, rel=1e-9)
 
 
@@ -215,7 +215,7 @@ def test_no_hidden_state(policy: str, seed: int) -> None:
 def test_inactive_applications_do_not_matter(policy: str, seed: int) -> None:
     """Whatever their columns hold, old values or not numbers."""
     scene = random_scene(seed)
-    idle = [i for i in range(len(scene.cap)) if i not in scene.who]
+    idle = [i for i in range(len(scene.cap)) if i not in scene.active_indices]
     columns: dict[str, Any] = {}
     for name in ("remaining", "volume", "posted", "lost", "work_before"):
         column = list(getattr(scene, name))

@@ -68,7 +68,7 @@ class Scene:
     dedicated_events: float = 0.0
 
     @property
-    def who(self) -> list[int]:
+    def active_indices(self) -> list[int]:
         """The active applications."""
         return list(range(len(self.cap))) if self.active is None else self.active
 
@@ -88,9 +88,9 @@ def make_view(scene: Scene, parameters: Sequence[float] = (), *, dirt: int = 0) 
     }
     special: dict[str, Any] = {
         "entries": m,
-        "n_active": len(scene.who),
+        "n_active": len(scene.active_indices),
         # The engine's column has room for all, and old entries behind the last one.
-        "active": scene.who + [-1] * (m - len(scene.who)),
+        "active": scene.active_indices + [-1] * (m - len(scene.active_indices)),
         "parameters": list(parameters),
     }
     garbage = seeded(dirt)
@@ -202,7 +202,7 @@ def permuted(scene: Scene, order: Sequence[int]) -> Scene:
         column = getattr(scene, item.name)
         if item.name != "active" and isinstance(column, list) and column:
             changed[item.name] = [column[i] for i in order]
-    changed["active"] = sorted(order.index(i) for i in scene.who)
+    changed["active"] = sorted(order.index(i) for i in scene.active_indices)
     return replace(scene, **changed)
 
 

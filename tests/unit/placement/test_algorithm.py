@@ -109,9 +109,9 @@ def test_an_unknown_allocation_lists_the_known(name: str) -> None:
 def test_an_unknown_placement_lists_the_known() -> None:
     with pytest.raises(
         UnknownNameError, match="did you mean 'greedy-clairvoyant'"
-    ) as it:
+    ) as task:
         get_placement("greedy-clairvoiant")
-    assert ", ".join(sorted(PLACEMENTS)) in str(it.value)
+    assert ", ".join(sorted(PLACEMENTS)) in str(task.value)
 
 
 @pytest.mark.parametrize(

@@ -83,12 +83,12 @@ TEMPLATE = "penstock.placement._template"
 
 def test_the_template_does_what_it_says() -> None:
     # + 50 %, + 10 %, + 9 %, + 50 %.
-    it = problem(
+    task = problem(
         5, application("a", [2.0, 3.0, 3.3, 3.6, 5.4]), application("b", [1.0])
     )
-    assert get_allocation(f"{TEMPLATE}:gain=0.2").allocate(it) == (2, 1)
-    assert get_allocation(f"{TEMPLATE}:gain=0.05").allocate(it) == (5, 1)
-    assert get_placement(TEMPLATE).place(it, (4, 1)) == ((0, 1, 2, 3), (4,))
+    assert get_allocation(f"{TEMPLATE}:gain=0.2").allocate(task) == (2, 1)
+    assert get_allocation(f"{TEMPLATE}:gain=0.05").allocate(task) == (5, 1)
+    assert get_placement(TEMPLATE).place(task, (4, 1)) == ((0, 1, 2, 3), (4,))
 
 
 def test_a_copy_of_the_template_runs_from_the_current_folder(
@@ -97,9 +97,9 @@ def test_a_copy_of_the_template_runs_from_the_current_folder(
     shutil.copy(Path(_template.__file__), tmp_path / "my_copy.py")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", ["", *sys.path])
-    it = problem(3, application("a", [1.0, 2.0, 2.1]))
+    task = problem(3, application("a", [1.0, 2.0, 2.1]))
     try:
-        assert get_allocation("my_copy.allocate:gain=0.5").allocate(it) == (2,)
-        assert get_placement("my_copy.place").place(it, (2,)) == ((0, 1),)
+        assert get_allocation("my_copy.allocate:gain=0.5").allocate(task) == (2,)
+        assert get_placement("my_copy.place").place(task, (2,)) == ((0, 1),)
     finally:
         sys.modules.pop("my_copy", None)

@@ -13,9 +13,9 @@ from penstock.placement import get_allocation
 from unit.placement.problems import application, problem, problems
 
 
-def t_cpu(it: Problem) -> tuple[int, ...]:
+def t_cpu(task: Problem) -> tuple[int, ...]:
     """Return what t-cpu allocates."""
-    return get_allocation("t-cpu").allocate(it)
+    return get_allocation("t-cpu").allocate(task)
 
 
 def filler(name: str, stress: float) -> Application:
@@ -23,29 +23,31 @@ def filler(name: str, stress: float) -> Application:
     return application(name, [1.0], work=1.0 - stress, volume=stress)
 
 
-def as_printed(it: Problem) -> tuple[int, ...]:
+def as_printed(task: Problem) -> tuple[int, ...]:
     """Return the result of Algorithm 1, copied line by line.
 
     Examples in which rounding could decide whether the system is saturated are
     passed over.
     """
-    k, n_targets = len(it.applications), it.resources
-    pi = [it.n_sys(i) for i in range(k)]  # line 1
+    k, n_targets = len(task.applications), task.resources
+    pi = [task.n_sys(i) for i in range(k)]  # line 1
     done = False  # 2
     while not done:  # 3
         pi_tilde = list(pi)  # 4
         load_diff = [-1.0] * k  # 5
-        init_io_load = it.io_load(pi)  # 6
+        init_io_load = task.io_load(pi)  # 6
         for i in range(k):  # 7
             n = pi[i]  # 8
-            while n != it.n_perf(i) and load_diff[i] < 0:  # 9
+            while n != task.n_perf(i) and load_diff[i] < 0:  # 9
                 n = n + 1  # 10
                 load = init_io_load + (
-                    it.stress(i, n) / n_targets - it.stress(i, pi[i]) / n_targets
+                    task.stress(i, n) / n_targets - task.stress(i, pi[i]) / n_targets
                 )
                 assume(abs(load - 1) > 1e-9)
                 if load <= 1:  # 11
-                    load_diff[i] = it.cpu_load(i, n) - it.cpu_load(i, pi_tilde[i])  # 12
+                    load_diff[i] = task.cpu_load(i, n) - task.cpu_load(
+                        i, pi_tilde[i]
+                    )  # 12
                     pi_tilde[i] = n  # 13
         idx = load_diff.index(max(load_diff))  # 14
         if load_diff[idx] < 0:  # 15
@@ -56,8 +58,8 @@ def as_printed(it: Problem) -> tuple[int, ...]:
 
 
 @given(problems(most_applications=6, most_resources=8, most_measured=8))
-def test_it_is_algorithm_1_as_printed(it: Problem) -> None:
-    assert t_cpu(it) == as_printed(it)
+def test_it_is_algorithm_1_as_printed(task: Problem) -> None:
+    assert t_cpu(task) == as_printed(task)
 
 
 def rivals() -> tuple[Application, ...]:
@@ -74,19 +76,19 @@ def rivals() -> tuple[Application, ...]:
 
 def test_round_by_round() -> None:
     """Load 13/16; a to 2 (+ 0.5), b to 2 (+ 0.25), a to 3 (+ 0.17): load 1; full."""
-    it = problem(4, *rivals())
-    assert get_allocation("n-sys").allocate(it) == (1, 1, 1, 1)
-    assert t_cpu(it) == (3, 2, 1, 1)
-    assert it.io_load((3, 2, 1, 1)) == 1.0
-    assert it.io_load((4, 2, 1, 1)) > 1
+    task = problem(4, *rivals())
+    assert get_allocation("n-sys").allocate(task) == (1, 1, 1, 1)
+    assert t_cpu(task) == (3, 2, 1, 1)
+    assert task.io_load((3, 2, 1, 1)) == 1.0
+    assert task.io_load((4, 2, 1, 1)) > 1
 
 
 def test_the_first_of_equal_gains_is_served() -> None:
     twin: dict[str, Any] = {"profile": [6, 10], "work": 10, "volume": 60}
     both = application("a", **twin), application("b", **twin)
     # Stress 1/2 to 3/4 each, 3/4 of which is left: room for one of them.
-    it = problem(2, *both, filler("c", 0.75))
-    assert t_cpu(it) == (2, 1, 1)
+    task = problem(2, *both, filler("c", 0.75))
+    assert t_cpu(task) == (2, 1, 1)
 
 
 def test_nodes_decide_who_is_served() -> None:
@@ -96,9 +98,9 @@ def test_nodes_decide_who_is_served() -> None:
 
 
 def test_a_saturated_system_stays_at_n_sys() -> None:
-    it = problem(3, *rivals())
-    assert it.io_load((1, 1, 1, 1)) > 1
-    assert t_cpu(it) == (1, 1, 1, 1)
+    task = problem(3, *rivals())
+    assert task.io_load((1, 1, 1, 1)) > 1
+    assert t_cpu(task) == (1, 1, 1, 1)
 
 
 def dip(*bandwidth: float) -> Application:
@@ -110,19 +112,19 @@ def test_a_partial_recovery_is_taken_for_an_improvement() -> None:
     """Line 12 compares with the number tried last, not with the present one."""
     # T_io = 5, 10, 6.67, 4.94 s: stress 1/3, 1, 6/5, 1.32; CPUload 5.3, 4, 4.8, 5.4.
     # Others leave 5/4: 2 is tried (- 1.3), then 3 (+ 0.8 on 2), and 4 does not fit.
-    it = problem(
+    task = problem(
         4, dip(8, 4, 6, 8.1), filler("b", 1.0), filler("c", 1.0), filler("d", 0.75)
     )
-    assert t_cpu(it) == (3, 1, 1, 1)
-    assert it.cpu_load(0, 3) < it.cpu_load(0, 1)
+    assert t_cpu(task) == (3, 1, 1, 1)
+    assert task.cpu_load(0, 3) < task.cpu_load(0, 1)
 
 
 def test_a_fall_alone_is_not_taken() -> None:
     # 3 does not fit: stress 3/2 (T_io = 10 s); 2 does but is worse than 1.
-    it = problem(
+    task = problem(
         4, dip(8, 4, 4, 8.1), filler("b", 1.0), filler("c", 1.0), filler("d", 0.75)
     )
-    assert t_cpu(it) == (1, 1, 1, 1)
+    assert t_cpu(task) == (1, 1, 1, 1)
 
 
 def test_what_was_tried_and_not_chosen_is_forgotten() -> None:
@@ -130,9 +132,9 @@ def test_what_was_tried_and_not_chosen_is_forgotten() -> None:
     winner = application("b", [1, 100], work=10, volume=10, nodes=100)
     # The winner goes first, from stress 1/2 to 0.02; then a as above.
     others = filler("c", 1.0), filler("d", 1.0), filler("e", 0.73)
-    it = problem(4, dip(8, 4, 6, 8.1), winner, *others)
-    assert it.n_sys(1) == 2
-    assert t_cpu(it) == (3, 2, 1, 1, 1)
+    task = problem(4, dip(8, 4, 6, 8.1), winner, *others)
+    assert task.n_sys(1) == 2
+    assert t_cpu(task) == (3, 2, 1, 1, 1)
 
 
 def test_numbers_that_do_not_fit_are_passed_over() -> None:
@@ -142,30 +144,30 @@ def test_numbers_that_do_not_fit_are_passed_over() -> None:
     assert problem(4, jump).n_sys(0) == 4
     # n_sys = 1: stress 1/2, 0.83, 0.71 for 1, 2, 3; room for 0.75.
     over = application("b", [1.0, 1.4, 3.2], work=10, volume=10)
-    it = problem(3, over, filler("c", 1.0), filler("d", 1.0), filler("e", 0.25))
-    assert it.io_load((2, 1, 1, 1)) > 1 > it.io_load((3, 1, 1, 1))
-    assert t_cpu(it) == (3, 1, 1, 1)
+    task = problem(3, over, filler("c", 1.0), filler("d", 1.0), filler("e", 0.25))
+    assert task.io_load((2, 1, 1, 1)) > 1 > task.io_load((3, 1, 1, 1))
+    assert t_cpu(task) == (3, 1, 1, 1)
 
 
 def test_no_gain_is_a_gain() -> None:
     """Without computation CPUload is 0 throughout: up to n_perf or the load 1."""
-    it = problem(4, application("a", [1.0, 2.0, 3.0], work=0.0))
-    assert t_cpu(it) == (3,)
-    full = problem(4, *it.applications, filler("b", 1.0), filler("c", 1.0))
+    task = problem(4, application("a", [1.0, 2.0, 3.0], work=0.0))
+    assert t_cpu(task) == (3,)
+    full = problem(4, *task.applications, filler("b", 1.0), filler("c", 1.0))
     assert t_cpu(full) == (2, 1, 1)
 
 
 @given(problems(most_resources=8))
-def test_it_equals_best_bandwidth_where_that_does_not_saturate(it: Problem) -> None:
-    best = get_allocation("best-bandwidth").allocate(it)
-    assume(it.io_load(best) <= 1 - 1e-9)
-    assert t_cpu(it) == best
+def test_it_equals_best_bandwidth_where_that_does_not_saturate(task: Problem) -> None:
+    best = get_allocation("best-bandwidth").allocate(task)
+    assume(task.io_load(best) <= 1 - 1e-9)
+    assert t_cpu(task) == best
 
 
 @given(problems(most_resources=8))
-def test_it_lies_between_n_sys_and_n_perf_and_does_not_saturate(it: Problem) -> None:
-    least = get_allocation("n-sys").allocate(it)
-    found = t_cpu(it)
+def test_it_lies_between_n_sys_and_n_perf_and_does_not_saturate(task: Problem) -> None:
+    least = get_allocation("n-sys").allocate(task)
+    found = t_cpu(task)
     for j, n in enumerate(found):
-        assert least[j] <= n <= it.n_perf(j)
-    assert it.io_load(found) <= max(1.0, it.io_load(least)) + 1e-12
+        assert least[j] <= n <= task.n_perf(j)
+    assert task.io_load(found) <= max(1.0, task.io_load(least)) + 1e-12

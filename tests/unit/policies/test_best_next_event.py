@@ -37,7 +37,7 @@ def test_who_has_lost_much_more_is_served_alone() -> None:
 def test_the_rates_are_lawful_and_use_all_that_can_be_used(seed: int) -> None:
     scene = random_scene(seed)
     rates, _ = decide(NAME, scene)
-    wanted = sum(scene.cap[i] for i in scene.who)
+    wanted = sum(scene.cap[i] for i in scene.active_indices)
     assert sum(rates) == pytest.approx(min(wanted, scene.capacity), rel=1e-9)
-    for i in scene.who:
+    for i in scene.active_indices:
         assert 0.0 <= rates[i] <= scene.cap[i] * (1 + 1e-9)

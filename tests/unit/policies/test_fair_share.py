@@ -31,7 +31,7 @@ def test_inactive_applications_get_nothing_and_take_nothing() -> None:
 def test_alpha_is_the_same_for_all(seed: int) -> None:
     scene = random_scene(seed)
     rates, _ = decide("fair-share", scene)
-    alphas = [rates[i] / scene.cap[i] for i in scene.who]
+    alphas = [rates[i] / scene.cap[i] for i in scene.active_indices]
     assert alphas == pytest.approx([alphas[0]] * len(alphas), rel=1e-12)
 
 

@@ -37,7 +37,7 @@ def test_no_other_first_application_is_better(seed: int) -> None:
     """Compare with all candidates, computed by brute force."""
     scene = random_scene(seed)
     rates, _ = decide(NAME, scene)
-    order = sorted(scene.who, key=lambda i: (-_loss(scene, i), i))
+    order = sorted(scene.active_indices, key=lambda i: (-_loss(scene, i), i))
     losses = [_worst(scene, _greedy(scene, i, order)) for i in order]
     assert _worst(scene, rates) == pytest.approx(min(losses), rel=1e-12)
 
@@ -57,10 +57,10 @@ def _greedy(scene: Scene, first: int, order: list[int]) -> list[float]:
 
 def _worst(scene: Scene, rates: list[float]) -> float:
     """Return the largest loss of an active application at the first completion."""
-    served = [i for i in scene.who if rates[i] > 0]
+    served = [i for i in scene.active_indices if rates[i] > 0]
     horizon = min(scene.remaining[i] / rates[i] for i in served)
     worst = 0.0
-    for i in scene.who:
+    for i in scene.active_indices:
         lost = scene.lost[i] + horizon * (1 - rates[i] / scene.cap[i])
         age = scene.now - scene.release[i] + horizon
         worst = max(worst, lost / age if age > 0 else 1.0)

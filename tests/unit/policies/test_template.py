@@ -53,10 +53,10 @@ def test_compiled_and_interpreted_give_the_same_bits(patience: float) -> None:
 def test_rates_are_lawful_and_leave_nothing_unused(seed: int) -> None:
     scene = random_scene(seed)
     rates, wake = decide(NAME, scene)
-    wanted = sum(scene.cap[i] for i in scene.who)
+    wanted = sum(scene.cap[i] for i in scene.active_indices)
     for i, rate in enumerate(rates):
         assert 0 <= rate <= scene.cap[i]
-        assert i in scene.who or rate == 0
+        assert i in scene.active_indices or rate == 0
     assert math.fsum(rates) == pytest.approx(min(wanted, scene.capacity), rel=1e-12)
     assert wake == math.inf
 
