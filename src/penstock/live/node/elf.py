@@ -5,9 +5,9 @@ Of a 32-bit program only the header is read. The imports are the undefined symbo
 relocations name: the loader binds exactly these. Like the loader, this reader needs no
 section table, so it also reads stripped files.
 
-pyelftools was tried instead and finds the same facts, but takes 50 times as long (19 s
-instead of 20 ms for a compiler of 31 MB). On damaged files it also raises
-`OverflowError`, `UnicodeDecodeError` and ``struct.error`` besides its own error.
+pyelftools was tried instead. It finds the same libraries and loader, but takes 6 to 950
+times as long (19 s instead of 20 ms for a compiler of 31 MB). On damaged files it also
+raises `OverflowError`, `UnicodeDecodeError` and ``struct.error`` besides its own error.
 """
 
 from __future__ import annotations
