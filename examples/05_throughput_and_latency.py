@@ -29,10 +29,10 @@ for scheduler in ("fifo", "sfq", "edf", "two-level"):
         [ServerSpec(CAPACITY)],
         until=SECONDS,
     )
-    viewer, bulk = run.of("viewer"), run.of("bulk")
-    times = (run.answered - run.issued)[viewer]
-    in_time = np.mean(times <= slos["viewer"].latency)
-    served = run.size[bulk].sum() / SECONDS / MB
+    viewer, bulk = run.requests_of("viewer"), run.requests_of("bulk")
+    times = (run.answered_s - run.issued_s)[viewer]
+    in_time = np.mean(times <= slos["viewer"].latency_s)
+    served = run.size_bytes[bulk].sum() / SECONDS / MB
     print(
         f"{scheduler:11}{np.percentile(times, 95) * 1000:9.0f} ms"
         f"{in_time:9.0%}{served:9.1f} MB/s"

@@ -40,32 +40,32 @@ FIGURES: Final = figure_entries(
             "Lower bounds on competitive ratios, stated and measured",
         ),
         "p1-fig5": (
-            "fair_share",
+            "apex.fair_share",
             "section 6.3.2, Figure 5",
             "MinYield of fair-share on the APEX workloads",
         ),
         "p1-fig6": (
-            "nersc",
+            "apex.nersc",
             "section 6.3.3, Figure 6",
             "MinYield of all policies over that of fair-share, NERSC",
         ),
         "p1-fig7": (
-            "trilab",
+            "apex.trilab",
             "section 6.3.4, Figure 7",
             "MinYield of all policies over that of fair-share, TRILAB",
         ),
         "p1-fig8": (
-            "efficiency",
+            "apex.efficiency",
             "section 6.3.5, Figure 8",
             "Efficiency of all policies on the APEX workloads",
         ),
         "p1-fig9": (
-            "utilization",
+            "apex.utilization",
             "section 6.3.6, Figure 9",
             "Utilization of all policies on the APEX workloads",
         ),
         "p1-fig10": (
-            "times",
+            "apex.times",
             "section 6.3.7, Figure 10",
             "Simulation time of all policies on the APEX workloads",
         ),

@@ -2,7 +2,7 @@
 """Figure 9 of bandwidth sharing (section 6.3.6): Utilization on the APEX workloads.
 
 The last two claims are those of the synthesis (section 6.3.8) about Utilization and
-Efficiency. `penstock.papers.p1.windows` says what W is.
+Efficiency. `penstock.papers.p1.apex.windows` says what W is.
 """
 
 from __future__ import annotations
@@ -11,9 +11,12 @@ import numpy as np
 
 from penstock.experiments.claims import Tables, Verdict, case
 from penstock.papers.declaration import figure
-from penstock.papers.p1.apex import apex_study, draw_by_pressure, means_by_pressure
-from penstock.papers.p1.policies import COM
-from penstock.papers.p1.windows import (
+from penstock.papers.p1.apex.study import (
+    apex_study,
+    draw_by_pressure,
+    means_by_pressure,
+)
+from penstock.papers.p1.apex.windows import (
     ANY,
     BANDS,
     HIGH,
@@ -35,6 +38,7 @@ from penstock.papers.p1.windows import (
     means_of,
     trilab_higher,
 )
+from penstock.papers.p1.policies import COM
 from penstock.workloads.apex.table import scaled_celio
 
 __all__ = ["fig9"]

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from penstock.papers.p1.nersc import fig6
+from penstock.papers.p1.apex.nersc import fig6
 from penstock.papers.p1.policies import BEST, COM, LOOK, PERIODIC, SECOND_SET, THIRD_SET
 from support.apex_tables import Flip, assert_flips, by_band, claim_of, tables_of, window
 

@@ -2,7 +2,7 @@
 """Figure 7 of bandwidth sharing (section 6.3.4): MinYield over fair-share on TRILAB.
 
 The last four claims are those of the synthesis (section 6.3.8) about MinYield on both
-workloads. `penstock.papers.p1.windows` says what W and a ratio are.
+workloads. `penstock.papers.p1.apex.windows` says what W and a ratio are.
 """
 
 from __future__ import annotations
@@ -13,19 +13,8 @@ import polars as pl
 
 from penstock.experiments.claims import Tables, Verdict, case
 from penstock.papers.declaration import figure
-from penstock.papers.p1.apex import apex_study, draw_ratios, ratios_by_window
-from penstock.papers.p1.policies import (
-    BEST,
-    COM,
-    EIGHT,
-    LOOK,
-    PERIODIC,
-    SECOND_SET,
-    SEVEN,
-    THIRD_SET,
-    YIELD,
-)
-from penstock.papers.p1.windows import (
+from penstock.papers.p1.apex.study import apex_study, draw_ratios, ratios_by_window
+from penstock.papers.p1.apex.windows import (
     BANDS,
     BEYOND,
     HIGH,
@@ -58,6 +47,17 @@ from penstock.papers.p1.windows import (
     share_above,
     share_below,
     with_ratio,
+)
+from penstock.papers.p1.policies import (
+    BEST,
+    COM,
+    EIGHT,
+    LOOK,
+    PERIODIC,
+    SECOND_SET,
+    SEVEN,
+    THIRD_SET,
+    YIELD,
 )
 from penstock.workloads.apex.table import job_classes, scaled_celio
 

@@ -24,8 +24,8 @@ from penstock.experiments.output.charts import (
 )
 from penstock.experiments.reproduction import Scale
 from penstock.experiments.study import Study, sweep
+from penstock.papers.p1.apex.windows import TRACES
 from penstock.papers.p1.policies import EIGHT, FAIR
-from penstock.papers.p1.windows import TRACES
 
 __all__ = [
     "apex_study",

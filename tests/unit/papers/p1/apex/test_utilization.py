@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.papers.p1.apex.utilization import fig9
 from penstock.papers.p1.policies import COM, EIGHT, FAIR
-from penstock.papers.p1.utilization import fig9
 from support.apex_tables import PRESSURES, Flip, assert_flips, both_traces, window
 
 _RISING = {policy: number / 10 for number, policy in enumerate(EIGHT, 1)}

@@ -7,6 +7,7 @@ import math
 
 import pytest
 
+from penstock.papers.p1.apex.trilab import fig7
 from penstock.papers.p1.policies import (
     BEST,
     COM,
@@ -17,7 +18,6 @@ from penstock.papers.p1.policies import (
     THIRD_SET,
     YIELD,
 )
-from penstock.papers.p1.trilab import fig7
 from support.apex_tables import Flip, assert_flips, by_band, claim_of, tables_of, window
 
 #: Every claim with windows for which it holds and windows for which it does not.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Figure 6 of bandwidth sharing (section 6.3.3): MinYield over fair-share on NERSC.
 
-`penstock.papers.p1.windows` says what W and a ratio are.
+`penstock.papers.p1.apex.windows` says what W and a ratio are.
 """
 
 from __future__ import annotations
@@ -10,16 +10,8 @@ import numpy as np
 
 from penstock.experiments.claims import Tables, Verdict
 from penstock.papers.declaration import figure
-from penstock.papers.p1.apex import apex_study, draw_ratios, ratios_by_window
-from penstock.papers.p1.policies import (
-    BEST,
-    COM,
-    LOOK,
-    PERIODIC,
-    SECOND_SET,
-    THIRD_SET,
-)
-from penstock.papers.p1.windows import (
+from penstock.papers.p1.apex.study import apex_study, draw_ratios, ratios_by_window
+from penstock.papers.p1.apex.windows import (
     ANY,
     BANDS,
     HIGH,
@@ -41,6 +33,14 @@ from penstock.papers.p1.windows import (
     second_set_risky,
     share_above,
     share_below,
+)
+from penstock.papers.p1.policies import (
+    BEST,
+    COM,
+    LOOK,
+    PERIODIC,
+    SECOND_SET,
+    THIRD_SET,
 )
 
 __all__ = ["fig6"]

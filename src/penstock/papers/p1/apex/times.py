@@ -14,9 +14,12 @@ import polars as pl
 
 from penstock.experiments.claims import Tables, Verdict, case
 from penstock.papers.declaration import figure
-from penstock.papers.p1.apex import apex_study, draw_by_pressure, means_by_pressure
-from penstock.papers.p1.policies import BEST, EIGHT, LOOK, PERIODIC, YIELD
-from penstock.papers.p1.windows import (
+from penstock.papers.p1.apex.study import (
+    apex_study,
+    draw_by_pressure,
+    means_by_pressure,
+)
+from penstock.papers.p1.apex.windows import (
     SYNTHESIS,
     TRACES,
     Numbers,
@@ -27,6 +30,7 @@ from penstock.papers.p1.windows import (
     means_of,
     windows_of,
 )
+from penstock.papers.p1.policies import BEST, EIGHT, LOOK, PERIODIC, YIELD
 
 __all__ = ["fig10"]
 

@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from penstock.papers.p1.efficiency import fig8
+from penstock.papers.p1.apex.efficiency import fig8
 from penstock.papers.p1.policies import BEST, COM, FAIR, LOOK
 from support.apex_tables import (
     Flip,

@@ -8,7 +8,7 @@ import math
 import polars as pl
 import pytest
 
-from penstock.papers.p1.fair_share import fig5
+from penstock.papers.p1.apex.fair_share import fig5
 from penstock.papers.p1.policies import FAIR
 from support.apex_tables import (
     PRESSURES,

@@ -9,9 +9,8 @@ from matplotlib.figure import Figure
 from penstock.experiments.claims import Tables, Verdict, case
 from penstock.experiments.output.charts import pressure_scatter
 from penstock.papers.declaration import figure
-from penstock.papers.p1.apex import apex_study
-from penstock.papers.p1.policies import FAIR
-from penstock.papers.p1.windows import (
+from penstock.papers.p1.apex.study import apex_study
+from penstock.papers.p1.apex.windows import (
     BEYOND,
     HIGH,
     NEAR_ONE,
@@ -28,6 +27,7 @@ from penstock.papers.p1.windows import (
     mean_of,
     rising,
 )
+from penstock.papers.p1.policies import FAIR
 from penstock.workloads.apex.table import scaled_celio
 
 __all__ = ["fig5"]

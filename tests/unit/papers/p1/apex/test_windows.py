@@ -8,8 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from penstock.papers.p1.policies import COM, EIGHT, FAIR
-from penstock.papers.p1.windows import (
+from penstock.papers.p1.apex.windows import (
     BANDS,
     HIGH,
     LOW,
@@ -36,6 +35,7 @@ from penstock.papers.p1.windows import (
     trilab_higher,
     windows_of,
 )
+from penstock.papers.p1.policies import COM, EIGHT, FAIR
 from support.apex_tables import both_traces, by_band, tables_of, window
 
 EMPTY = np.array([])

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 from penstock.experiments.claims import Tables
+from penstock.papers.p1.apex.times import fig10
 from penstock.papers.p1.policies import BEST, EIGHT, LOOK, PERIODIC
-from penstock.papers.p1.times import fig10
 from support.apex_tables import (
     Flip,
     assert_flips,

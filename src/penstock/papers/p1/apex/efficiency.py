@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Figure 8 of bandwidth sharing (section 6.3.5): Efficiency on the APEX workloads.
 
-`penstock.papers.p1.windows` says what W is.
+`penstock.papers.p1.apex.windows` says what W is.
 """
 
 from __future__ import annotations
@@ -13,9 +13,12 @@ import polars as pl
 from penstock.experiments.claims import Tables, Verdict, case
 from penstock.experiments.output.charts import binned
 from penstock.papers.declaration import figure
-from penstock.papers.p1.apex import apex_study, draw_by_pressure, means_by_pressure
-from penstock.papers.p1.policies import BEST, COM, EIGHT, FAIR, LOOK, PERIODIC, YIELD
-from penstock.papers.p1.windows import (
+from penstock.papers.p1.apex.study import (
+    apex_study,
+    draw_by_pressure,
+    means_by_pressure,
+)
+from penstock.papers.p1.apex.windows import (
     ANY,
     BEYOND,
     HIGH,
@@ -38,6 +41,7 @@ from penstock.papers.p1.windows import (
     means_of,
     trilab_higher,
 )
+from penstock.papers.p1.policies import BEST, COM, EIGHT, FAIR, LOOK, PERIODIC, YIELD
 
 __all__ = ["fig8"]
 

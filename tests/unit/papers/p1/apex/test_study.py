@@ -19,8 +19,8 @@ from penstock.experiments.runners.campaign import run_study
 from penstock.experiments.runners.executors import Inline
 from penstock.experiments.study import Study, sweep
 from penstock.papers import get_figure
+from penstock.papers.p1.apex.windows import TRACES
 from penstock.papers.p1.policies import EIGHT
-from penstock.papers.p1.windows import TRACES
 from support.apex_tables import tables_of, window
 
 NAMES = [f"p1-fig{number}" for number in range(5, 11)]
