@@ -60,3 +60,9 @@ def test_files_exist(page: Path) -> None:
 def test_commands_exist(page: Path) -> None:
     for name in set(re.findall(r"`penstock ([a-z]+)", page.read_text())):
         assert name in COMMANDS, name
+
+
+def test_every_command_is_in_the_reference() -> None:
+    page = (ROOT / "docs" / "reference" / "commands.md").read_text()
+    named = set(re.findall(r"^\| `([a-z]+)` \|", page, flags=re.MULTILINE))
+    assert named == set(COMMANDS)
