@@ -47,6 +47,7 @@ __all__ = [
     "Setting",
     "TableRow",
     "call_plugin",
+    "name_in_label",
 ]
 
 #: Value of a parameter: a number in base units (s, bytes, bytes/s), or a word.
@@ -156,7 +157,7 @@ class Lookup:
     name: str
     """Name in the table, name of an entry point, or dotted name."""
     function: Callable[..., Any]
-    home: Any
+    module: Any
     """The module that declares ``PARAMETERS``."""
     declared: tuple[Parameter, ...]
     given: Mapping[str, str]
@@ -211,6 +212,11 @@ class BoundPlugin:
 
     def __str__(self) -> str:
         return self.label
+
+
+def name_in_label(label: str) -> str:
+    """Return the name of the plug-in in ``name`` or ``name:key=value,key=value``."""
+    return label.partition(":")[0]
 
 
 def call_plugin(
@@ -314,13 +320,13 @@ class Registry:
         plain = getattr(function, "py_func", function)
         if not callable(plain):
             raise self._broken(f"no function `{self.function}`")
-        home = loaded if inspect.ismodule(loaded) else inspect.getmodule(plain)
-        declared = getattr(home, "PARAMETERS", ())
+        module = loaded if inspect.ismodule(loaded) else inspect.getmodule(plain)
+        declared = getattr(module, "PARAMETERS", ())
         if not isinstance(declared, (tuple, list)) or not all(
             isinstance(parameter, Parameter) for parameter in declared
         ):
             raise self._broken("PARAMETERS is not a tuple of `Parameter`")
-        return Lookup(name, function, home, self._parameters(plain, declared), given)
+        return Lookup(name, function, module, self._parameters(plain, declared), given)
 
     def _parameters(
         self, plain: Callable[..., Any], declared: Sequence[Parameter]

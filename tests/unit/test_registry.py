@@ -271,7 +271,7 @@ def test_an_entry_is_found_with_what_it_takes(name: str) -> None:
     assert found.function("oak", 3) == ("oak", 3)
     assert [parameter.name for parameter in found.declared] == ["teeth"]
     assert found.given == {"teeth": "3"}
-    assert found.home.__name__ == "my_tools.saw"
+    assert found.module.__name__ == "my_tools.saw"
 
 
 def test_another_function_takes_other_parameters() -> None:

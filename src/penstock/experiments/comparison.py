@@ -33,12 +33,12 @@ class Comparison(Study):
     steady: bool = True
     """True if no application may end inside the window."""
 
-    def facts(self, point: int, index: int) -> Row:
+    def identity_columns(self, point: int, index: int) -> Row:
         """Return the number of the instance: there is only one point."""
         del point
         return {"instance": index}
 
-    def instance_facts(self, instance: Instance) -> Row:
+    def instance_columns(self, instance: Instance) -> Row:
         """Return the columns that describe an instance."""
         return {
             "pressure": instance.pressure(),

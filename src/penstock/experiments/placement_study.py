@@ -86,13 +86,13 @@ class Contender:
 
     allocation: str
     placement: str
-    told: str = EXACT
+    profiles: str = EXACT
     """The profiles that the algorithms are given: `EXACT` or `CLASSES`."""
     policy: str = "fair-share"
 
     def __post_init__(self) -> None:
-        if self.told not in (EXACT, CLASSES):
-            raise UnknownNameError("kind of profile", self.told, (EXACT, CLASSES))
+        if self.profiles not in (EXACT, CLASSES):
+            raise UnknownNameError("kind of profile", self.profiles, (EXACT, CLASSES))
 
     def labels(self) -> Row:
         """Return the columns that name the contender.
@@ -106,7 +106,7 @@ class Contender:
         return _BoundContender(
             get_allocation(self.allocation),
             get_placement(self.placement),
-            self.told,
+            self.profiles,
             get_policy(self.policy),
         )
 
@@ -117,7 +117,7 @@ class _BoundContender:
 
     allocator: Allocator
     placer: Placer
-    told: str
+    profiles: str
     policy: Policy
 
     @property
@@ -126,7 +126,7 @@ class _BoundContender:
         return {
             "allocation": self.allocator.label,
             "placement": self.placer.label,
-            "told": self.told,
+            "told": self.profiles,
             "policy": self.policy.label,
         }
 
@@ -154,8 +154,8 @@ class PlacementStudy(Declaration):
         """Allocate, place, simulate and measure on one problem."""
         family = self._family(point)
         problem = family.problem(self.seed, index)
-        facts = {
-            **self.facts(point, index),
+        columns = {
+            **self.identity_columns(point, index),
             "case": family.case,
             "applications": family.applications,
             "minimum_load": minimum_load(problem),
@@ -166,7 +166,7 @@ class PlacementStudy(Declaration):
             contender = declared.bind()
             allocation, placement = planner.plan(contender)
             yield {
-                **facts,
+                **columns,
                 **contender.labels,
                 "io_load": problem.io_load(allocation),
                 **meter.measure(placement, contender.policy),
@@ -198,30 +198,30 @@ class _Planner:
 
     def __init__(self, problem: Problem, case: str, stream: tuple[int, int]) -> None:
         self._exact, self._stream = problem, stream
-        self._classes = cache(lambda: _told_classes(problem, case))
+        self._classes = cache(lambda: _with_class_profiles(problem, case))
         self._allocations: dict[tuple[str, str], Allocation] = {}
         self._placements: dict[tuple[str, str, Allocation], Placement] = {}
 
     def plan(self, contender: _BoundContender) -> _Plan:
         """Return the contender's allocation and placement."""
-        told = contender.told
-        key = (contender.allocator.label, told)
+        profiles = contender.profiles
+        key = (contender.allocator.label, profiles)
         if key not in self._allocations:
             allocator = seeded(contender.allocator, *self._stream)
-            self._allocations[key] = allocator.allocate(self._told(told))
+            self._allocations[key] = allocator.allocate(self._problem(profiles))
         allocation = self._allocations[key]
-        place = (contender.placer.label, told, allocation)
+        place = (contender.placer.label, profiles, allocation)
         if place not in self._placements:
             placer = seeded(contender.placer, *self._stream)
-            self._placements[place] = placer.place(self._told(told), allocation)
+            self._placements[place] = placer.place(self._problem(profiles), allocation)
         return allocation, self._placements[place]
 
-    def _told(self, told: str) -> Problem:
+    def _problem(self, profiles: str) -> Problem:
         """Return the problem with the profiles that the algorithms are given."""
-        return self._exact if told == EXACT else self._classes()
+        return self._exact if profiles == EXACT else self._classes()
 
 
-def _told_classes(problem: Problem, case: str) -> Problem:
+def _with_class_profiles(problem: Problem, case: str) -> Problem:
     """Return `problem` with the profile of every application's class."""
     applications = tuple(
         replace(application, profile=class_profile(application.profile, case))

@@ -26,13 +26,13 @@ from penstock.policies.policy import Policy
 from penstock.sim import simulate
 
 __all__ = [
-    "Experience",
     "PlacementPlan",
     "PlanComparison",
+    "PlanResult",
     "Refusal",
-    "carry_out",
     "compare_plans",
     "make_plan",
+    "simulate_plan",
 ]
 
 
@@ -59,7 +59,7 @@ class PlacementPlan:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Experience:
+class PlanResult:
     """The slowdowns of the applications when a plan is simulated."""
 
     policy: str
@@ -95,7 +95,7 @@ class PlanComparison:
     """The simulated plans for one problem."""
 
     problem: Problem = field(repr=False)
-    outcomes: tuple[tuple[PlacementPlan, Experience], ...]
+    outcomes: tuple[tuple[PlacementPlan, PlanResult], ...]
     """Lowest Mean-I/O-SlowDown first."""
     refusals: tuple[Refusal, ...]
 
@@ -105,14 +105,14 @@ def make_plan(problem: Problem, allocator: Allocator, placer: Placer) -> Placeme
     return _placed(problem, allocator.label, allocator.allocate(problem), placer)
 
 
-def carry_out(plan: PlacementPlan, policy: Policy) -> Experience:
+def simulate_plan(plan: PlacementPlan, policy: Policy) -> PlanResult:
     """Simulate a plan until the first application ends; measure the slowdowns."""
     problem = plan.problem
     instance = problem.instance(plan.placement)
     check_periods(instance, policy)
     run = simulate(instance, policy, until_first_end=True)
     length = run.instance.window.length
-    return Experience(
+    return PlanResult(
         policy=policy.label,
         window_s=length,
         metrics=measure_placement(problem, run),
@@ -153,7 +153,7 @@ def compare_plans(
         label = allocators[number].label
         try:
             plan = _placed(problem, label, allocated(number), placer)
-            outcomes.append((plan, carry_out(plan, policy)))
+            outcomes.append((plan, simulate_plan(plan, policy)))
         except InputError as error:
             refusals.append(Refusal(label, placer.label, policy.label, str(error)))
         progress(done, len(combinations))

@@ -15,16 +15,21 @@ __all__ = ["FilePoint", "Source"]
 
 @dataclass(frozen=True, slots=True)
 class FilePoint(Point):
-    """The one instance of a file; `workload` is the name of the file."""
+    """The one instance of a file; the field `workload` holds the path of the file."""
+
+    @property
+    def path(self) -> str:
+        """Path of the instance file."""
+        return self.workload
 
     def family(self) -> Workload:
         """Return a workload whose only instance is that of the file."""
-        return _InstanceFile(_read(self.workload))
+        return _InstanceFile(_read(self.path))
 
     def place(self, index: int) -> str:
-        """Return the name of the file: it has only one instance."""
+        """Return the path of the file, which has only one instance."""
         del index
-        return f"{self.workload}: "
+        return f"{self.path}: "
 
 
 @dataclass(frozen=True, slots=True)

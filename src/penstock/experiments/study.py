@@ -118,7 +118,7 @@ class Declaration(ABC):
         place = self.points[point].place(index)
         return place if len(self.points) == 1 else f"point {point}, {place}"
 
-    def facts(self, point: int, index: int) -> Row:
+    def identity_columns(self, point: int, index: int) -> Row:
         """Return the columns that name the point, its settings and the instance."""
         declared = self.points[point]
         settings = {column_of(key): value for key, value in declared.settings}
@@ -161,14 +161,17 @@ class Study(Declaration):
     def rows(self, point: int, index: int) -> Iterator[Row]:
         """Simulate all policies on one instance."""
         instance = self.points[point].family().instance(self.seed, index)
-        facts = {**self.facts(point, index), **self.instance_facts(instance)}
-        facts.setdefault("applications", len(instance.applications))
+        columns = {
+            **self.identity_columns(point, index),
+            **self.instance_columns(instance),
+        }
+        columns.setdefault("applications", len(instance.applications))
         for policy in self.bound_policies():
             with inside(self.place(point, index)):
                 check_periods(instance, policy)
                 run = self.simulate(instance, policy)
             row = {
-                **facts,
+                **columns,
                 "policy": run.policy,
                 **asdict(measure(run)),
                 "events": run.events,
@@ -179,7 +182,7 @@ class Study(Declaration):
                 row["yields"] = run.yields.tolist()
             yield row
 
-    def instance_facts(self, instance: Instance) -> Row:
+    def instance_columns(self, instance: Instance) -> Row:
         """Return the columns that describe an instance."""
         return {
             "pressure": instance.pressure(),

@@ -41,7 +41,7 @@ class _Algorithm(BoundPlugin):
 
         Raises `InputError` if its module does not declare ``NEEDS``.
         """
-        needs = getattr(lookup.home, "NEEDS", None)
+        needs = getattr(lookup.module, "NEEDS", None)
         if not isinstance(needs, frozenset) or not all(
             isinstance(item, Input) for item in needs
         ):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Studies of placements: what the rows hold, what is told, seeds, campaigns."""
+"""Studies of placements: what the rows hold, given profiles, seeds, campaigns."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ STUDY = PlacementStudy(
         Contender("t-cpu", GC),
         Contender("random", "random"),
         Contender("n-sys", GNC, policy="fcfs"),
-        Contender("best-bandwidth", GNC, told=CLASSES),
+        Contender("best-bandwidth", GNC, profiles=CLASSES),
     ),
 )
 FAMILY = Striped(applications=12, targets=5, compute_nodes=60, case="osts", load=0.9)
@@ -146,7 +146,7 @@ def test_rows_do_not_depend_on_how_instances_are_grouped() -> None:
     assert _untimed(together) == _untimed(apart)
 
 
-# --- What algorithms are told -----------------------------------------------------
+# --- Profiles that algorithms are given --------------------------------------------
 
 
 def test_told_the_classes_algorithms_decide_by_them_and_truth_is_simulated() -> None:
@@ -164,13 +164,13 @@ def test_told_the_classes_algorithms_decide_by_them_and_truth_is_simulated() -> 
     assert row["minimum_load"] == minimum_load(problem)
 
 
-def test_who_asks_nothing_cannot_be_misled() -> None:
-    exact, told = (
-        _rows(_only(Contender("static", GNC, told=what)))[0]
-        for what in ("exact", CLASSES)
+def test_class_profiles_do_not_change_algorithms_that_use_no_profile() -> None:
+    exact, classes = (
+        _rows(_only(Contender("static", GNC, profiles=kind)))[0]
+        for kind in ("exact", CLASSES)
     )
-    assert exact.pop("told") != told.pop("told")
-    assert _untimed([exact]) == _untimed([told])
+    assert exact.pop("told") != classes.pop("told")
+    assert _untimed([exact]) == _untimed([classes])
 
 
 # --- Seeds ------------------------------------------------------------------------
@@ -222,7 +222,7 @@ def test_what_cannot_be_computed_is_refused_at_once() -> None:
         with pytest.raises(UnknownNameError, match=kind):
             _only(contender)
     with pytest.raises(UnknownNameError, match="unknown kind of profile 'nothing'"):
-        Contender("n-sys", GNC, told="nothing")
+        Contender("n-sys", GNC, profiles="nothing")
     with pytest.raises(InputError, match="'synthetic' has no placement problems"):
         replace(STUDY, points=(Point("synthetic"),))
     with pytest.raises(InputError, match="listed twice"):

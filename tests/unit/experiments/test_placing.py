@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Plans: what is decided, what is experienced, and which is best; by hand."""
+"""Plans: the decision, the simulated slowdowns, and the order; computed by hand."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from penstock.errors import InputError, PolicyError
 from penstock.experiments.placing import (
     PlanComparison,
-    carry_out,
     compare_plans,
     make_plan,
+    simulate_plan,
 )
 from penstock.model import Application, Problem
 from penstock.placement import (
@@ -61,13 +61,13 @@ def test_a_load_may_not_be_known(odd: Application) -> None:
     plan = make_plan(pair, get_allocation("static"), get_placement("random"))
     assert plan.io_load is None
     with pytest.raises(InputError, match="of 'odd' is not known"):
-        carry_out(plan, FAIR)
+        simulate_plan(plan, FAIR)
 
 
 def test_two_that_share_a_target_wait_for_one_another() -> None:
     plan = make_plan(shared(), get_allocation("t-cpu"), get_placement("random"))
     assert plan.io_load == pytest.approx(2 * 3 / 5)
-    felt = carry_out(plan, FAIR)
+    felt = simulate_plan(plan, FAIR)
     # Both post at 2 and end at 8.
     assert felt.window_s == 8.0
     assert felt.in_io_s.tolist() == [6.0, 6.0]
@@ -85,7 +85,7 @@ def test_who_has_not_completed_an_operation_counts_pro_rata() -> None:
     plan = make_plan(
         problem(1, short, long), get_allocation("static"), get_placement("random")
     )
-    felt = carry_out(plan, FAIR)
+    felt = simulate_plan(plan, FAIR)
     # As above, but that the other has 27 bytes left at 8.
     assert felt.metrics.slowdowns.tolist() == [2.0, 2.0]
     assert felt.incomplete == 1
@@ -98,13 +98,13 @@ def test_too_few_targets_cost_time_too() -> None:
     assert slow.allocation == (1, 1)
     # Alone on a target: 4 s instead of 2; it ends at 6, before the other posts.
     with pytest.raises(InputError, match="'slim' has transferred nothing"):
-        carry_out(slow, FAIR)
+        simulate_plan(slow, FAIR)
 
 
 def test_a_policy_that_serves_nobody_is_no_endless_loop() -> None:
     plan = make_plan(shared(), get_allocation("static"), get_placement("random"))
     with pytest.raises(InputError, match="'a' has transferred nothing"):
-        carry_out(plan, get_policy("support.adversaries.never_grant"))
+        simulate_plan(plan, get_policy("support.adversaries.never_grant"))
 
 
 @given(problems(most_applications=4))
@@ -112,7 +112,7 @@ def test_a_policy_that_serves_nobody_is_no_endless_loop() -> None:
 def test_parts_add_up_to_the_slowdown(it: Problem) -> None:
     plan = make_plan(it, get_allocation("t-cpu"), get_placement("greedy-clairvoyant"))
     try:
-        felt = carry_out(plan, FAIR)
+        felt = simulate_plan(plan, FAIR)
     except InputError:
         return
     assert felt.metrics.rho_io == pytest.approx(felt.rho_io.mean())

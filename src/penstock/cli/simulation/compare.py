@@ -45,9 +45,9 @@ _COLUMNS = {
     "utilization": "Utilization",
     "stretch": "Stretch",
 }
-#: Blanks before the columns: the mark of the recommended policy stands close to the
-#: number.
-_GAPS = (0, 1, 0, 3, 2, 2, 4)
+#: Blanks before each column: the mark of the recommended policy stands close to the
+#: first number.
+_COLUMN_SPACING = (0, 1, 0, 3, 2, 2, 4)
 
 
 def setup_parser(parser: argparse.ArgumentParser) -> None:
@@ -196,7 +196,7 @@ def _print_table(rows: Sequence[Row], aimed: float | None) -> None:
         )
         mark = ">" if name == RECOMMENDED else " "
         lines.append((name, mark, *cells, worst.get(name, "")))
-    sys.stdout.write(format_table(lines, gaps=_GAPS))
+    sys.stdout.write(format_table(lines, gaps=_COLUMN_SPACING))
 
 
 def _worst(row: Row) -> str:

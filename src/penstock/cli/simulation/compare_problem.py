@@ -16,7 +16,7 @@ from penstock.errors import InputError
 from penstock.placement import ALLOCATIONS, PLACEMENTS, get_allocation, get_placement
 
 if TYPE_CHECKING:
-    from penstock.experiments.placing import Experience, PlacementPlan, PlanComparison
+    from penstock.experiments.placing import PlacementPlan, PlanComparison, PlanResult
 
 __all__ = ["add_problem_options", "compare_problem"]
 
@@ -98,7 +98,7 @@ def _nothing_to_compare(comparison: PlanComparison) -> InputError:
 def _text(comparison: PlanComparison) -> Iterator[str]:
     """Yield the table, best first, then the refused combinations with reasons."""
     problem, outcomes = comparison.problem, comparison.outcomes
-    policies = {experience.policy for _, experience in outcomes}
+    policies = {result.policy for _, result in outcomes}
     # The policy needs a column only if there are several.
     names = len(_NAMES) if len(policies) > 1 else len(_NAMES) - 1
     applications = counted(len(problem.applications), "application")
@@ -118,7 +118,7 @@ def _text(comparison: PlanComparison) -> Iterator[str]:
         yield f"\nnot {', '.join(combinations)}:\n  {reason}\n"
 
 
-def _cells(plan: PlacementPlan, experience: Experience, names: int) -> list[str]:
-    numbers = [getattr(experience.metrics, name) for name in _NUMBERS.values()]
-    words = (plan.allocator, plan.placer, experience.policy)[:names]
+def _cells(plan: PlacementPlan, result: PlanResult, names: int) -> list[str]:
+    numbers = [getattr(result.metrics, name) for name in _NUMBERS.values()]
+    words = (plan.allocator, plan.placer, result.policy)[:names]
     return [*words, *(f"{number:z.4f}" for number in (*numbers, plan.io_load))]

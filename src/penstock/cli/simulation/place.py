@@ -22,7 +22,7 @@ from penstock.placement import placement_for
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.experiments.placing import Experience, PlacementPlan
+    from penstock.experiments.placing import PlacementPlan, PlanResult
 
 __all__ = ["SUMMARY", "main", "setup_parser"]
 
@@ -72,24 +72,24 @@ def main(arguments: argparse.Namespace) -> int:
     from penstock.experiments.output.documents import plan_document
     from penstock.experiments.output.provenance import provenance
 
-    plan, experience = _decide(arguments)
+    plan, result = _decide(arguments)
     if arguments.json:
         facts = provenance(
             problem=arguments.problem,
             allocation=plan.allocator,
             placement=plan.placer,
-            **({"policy": experience.policy} if experience else {}),
+            **({"policy": result.policy} if result else {}),
         )
-        write_json(plan_document(plan, experience, facts), arguments.json)
+        write_json(plan_document(plan, result, facts), arguments.json)
     if arguments.json != "-":
-        sys.stdout.write(_plan_text(plan, experience))
-        if experience:
-            sys.stdout.write(_totals_text(experience))
+        sys.stdout.write(_plan_text(plan, result))
+        if result:
+            sys.stdout.write(_totals_text(result))
     return 0
 
 
-def _decide(arguments: argparse.Namespace) -> tuple[PlacementPlan, Experience | None]:
-    from penstock.experiments.placing import carry_out, make_plan
+def _decide(arguments: argparse.Namespace) -> tuple[PlacementPlan, PlanResult | None]:
+    from penstock.experiments.placing import make_plan, simulate_plan
     from penstock.model import read_problem
     from penstock.model.documents import inside
     from penstock.placement import get_allocation, get_placement
@@ -104,10 +104,10 @@ def _decide(arguments: argparse.Namespace) -> tuple[PlacementPlan, Experience | 
         if not arguments.simulate:
             return plan, None
         with progress_bar(policy):
-            return plan, carry_out(plan, policy)
+            return plan, simulate_plan(plan, policy)
 
 
-def _plan_text(plan: PlacementPlan, experience: Experience | None) -> str:
+def _plan_text(plan: PlacementPlan, result: PlanResult | None) -> str:
     """Return a table with one line per application."""
     load = "not known" if plan.io_load is None else f"{plan.io_load:.3f}"
     header = ["application", "on targets", "n"]
@@ -117,10 +117,10 @@ def _plan_text(plan: PlacementPlan, experience: Experience | None) -> str:
             plan.problem.applications, plan.placement, strict=True
         )
     ]
-    if experience:
+    if result:
         header += ["slowdown", "= rho_io", "+ rho_con", "time in I/O"]
         for j, row in enumerate(rows):
-            row += _experience_cells(experience, j)
+            row += _result_cells(result, j)
     return (
         f"{plan.allocator} + {plan.placer}: "
         f"{counted(plan.problem.resources, 'target')}, "
@@ -128,27 +128,27 @@ def _plan_text(plan: PlacementPlan, experience: Experience | None) -> str:
     )
 
 
-def _experience_cells(experience: Experience, j: int) -> list[str]:
-    parts = (experience.metrics.slowdowns, experience.rho_io, experience.rho_con)
+def _result_cells(result: PlanResult, j: int) -> list[str]:
+    parts = (result.metrics.slowdowns, result.rho_io, result.rho_con)
     return [
         *(f"{part[j]:z.3f}" for part in parts),
-        f"{experience.in_io_s[j]:.0f} s",
+        f"{result.in_io_s[j]:.0f} s",
     ]
 
 
-def _totals_text(experience: Experience) -> str:
-    metrics = experience.metrics
+def _totals_text(result: PlanResult) -> str:
+    metrics = result.metrics
     text = (
         f"\nMean-I/O-SlowDown {metrics.mean_io_slowdown:.4f} = rho_io "
         f"{metrics.rho_io:.4f} + rho_con {metrics.rho_con:z.4f}\n"
         f"I/O-spread {metrics.io_spread:.4f}, Machine-Idletime "
         f"{metrics.machine_idletime:.4f}\n"
-        f"{experience.policy} on every target, for {experience.window_s:.0f} s: "
+        f"{result.policy} on every target, for {result.window_s:.0f} s: "
         "until the first application ends\n"
     )
-    if experience.incomplete:
+    if result.incomplete:
         text += (
-            f"{counted(experience.incomplete, 'application')} had not completed an "
+            f"{counted(result.incomplete, 'application')} had not completed an "
             "operation by then: the part that was done counts\n"
         )
     return text

@@ -15,6 +15,7 @@ from matplotlib.lines import Line2D
 
 from penstock.experiments.output.plots import colour_of
 from penstock.policies import POLICIES
+from penstock.registry import name_in_label
 
 __all__ = [
     "LABELS",
@@ -380,7 +381,7 @@ def policies_of(rows: pl.DataFrame) -> list[str]:
     """Return the policies of a table, in the order of the table of policies."""
     order = {name: number for number, name in enumerate(POLICIES)}
     names = rows["policy"].unique().to_list()
-    return sorted(names, key=lambda n: (order.get(n.partition(":")[0], 99), n))
+    return sorted(names, key=lambda n: (order.get(name_in_label(n), 99), n))
 
 
 def upright_box(

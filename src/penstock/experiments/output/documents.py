@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from penstock.analysis import Bound
 from penstock.analysis.placement import PlacementMetrics
-from penstock.experiments.placing import Experience, PlacementPlan, PlanComparison
+from penstock.experiments.placing import PlacementPlan, PlanComparison, PlanResult
 from penstock.experiments.study import Row
 from penstock.model import FORMAT
 
@@ -47,7 +47,7 @@ def bound_document(bound: Bound) -> dict[str, Any]:
 
 
 def plan_document(
-    plan: PlacementPlan, experience: Experience | None, provenance: dict[str, Any]
+    plan: PlacementPlan, result: PlanResult | None, provenance: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the document that ``penstock place --json`` writes."""
     names = [application.name for application in plan.problem.applications]
@@ -57,7 +57,7 @@ def plan_document(
         "allocation": dict(zip(names, plan.allocation, strict=True)),
         "placement": dict(zip(names, map(list, plan.placement), strict=True)),
         "io_load": plan.io_load,
-        "metrics": _metrics(names, experience.metrics) if experience else None,
+        "metrics": _metrics(names, result.metrics) if result else None,
     }
 
 
@@ -81,15 +81,15 @@ def plan_comparison_document(
     }
 
 
-def _combination(plan: PlacementPlan, experience: Experience) -> dict[str, Any]:
+def _combination(plan: PlacementPlan, result: PlanResult) -> dict[str, Any]:
     names = [application.name for application in plan.problem.applications]
     return {
         "allocation": plan.allocator,
         "placement": plan.placer,
-        "policy": experience.policy,
-        "window": experience.window_s,
+        "policy": result.policy,
+        "window": result.window_s,
         "io_load": plan.io_load,
-        "metrics": _metrics(names, experience.metrics),
+        "metrics": _metrics(names, result.metrics),
     }
 
 

@@ -19,12 +19,13 @@ from penstock.errors import InputError
 from penstock.experiments.study import Row
 from penstock.model import Instance, Sharing, replacing
 from penstock.model.application import shortened
+from penstock.registry import name_in_label
 from penstock.sim import Run
 
 __all__ = ["colour_of", "comparison_chart", "save_figure", "timeline"]
 
-# Paul Tol's "muted" scheme and Okabe and Ito's black: told apart by the
-# colour-blind. A policy that is not listed takes the next free colour.
+# Paul Tol's "muted" scheme and Okabe and Ito's black: the colour-blind can
+# distinguish them. A policy that is not listed takes the next free colour.
 _COLOURS: Final = {
     "fair-share": "#332288",
     "fcfs": "#CC6677",
@@ -56,8 +57,8 @@ _TIMELINE_COLUMNS: Final = 1200
 
 
 def colour_of(policy: str) -> str:
-    """Return the colour of a policy, parameters or not."""
-    name = policy.partition(":")[0]
+    """Return the colour of the policy with this label."""
+    name = name_in_label(policy)
     if policy in _COLOURS:
         return _COLOURS[policy]
     number = sum(policy.encode()) % len(_OTHER_COLOURS)

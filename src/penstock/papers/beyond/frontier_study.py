@@ -84,11 +84,11 @@ class FrontierPoint(Point):
 class FrontierStudy(Study):
     """A study whose rows hold group and label of their point."""
 
-    def facts(self, point: int, index: int) -> Row:
+    def identity_columns(self, point: int, index: int) -> Row:
         """Return the columns that identify the instance of a row."""
         declared: Any = self.points[point]
         named = {"group": declared.group, "label": declared.label}
-        return {**Study.facts(self, point, index), **named}
+        return {**Study.identity_columns(self, point, index), **named}
 
 
 def frontier_study(scale: Scale) -> FrontierStudy:

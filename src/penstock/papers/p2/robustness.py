@@ -15,11 +15,11 @@ from penstock.experiments.reproduction import Reproduction
 from penstock.papers.p2.charts import LoadPanel, load_lines
 from penstock.papers.p2.study import (
     BBA,
+    CLASS_COMBINATIONS,
     GC,
     GNC,
     IO_NODES,
     TA,
-    TOLD_CLASSES,
     case_study,
     chosen,
     means,
@@ -31,7 +31,7 @@ from penstock.papers.p2.study import (
 __all__ = ["FIGURES"]
 
 _SOURCE: Final = "papers/2 section 6.2, Figure 11"
-_TA_GNC, _BBA_GNC, _BBA_GC = (f"{a} + {p}" for a, p in TOLD_CLASSES)
+_TA_GNC, _BBA_GNC, _BBA_GC = (f"{a} + {p}" for a, p in CLASS_COMBINATIONS)
 _NAMES: Final = (_TA_GNC, _BBA_GNC, _BBA_GC)
 _NEGLIGIBLE: Final = 0.01
 

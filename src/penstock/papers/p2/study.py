@@ -30,6 +30,7 @@ from penstock.papers.p2 import GENERATED
 __all__ = [
     "ALLOCATIONS",
     "BBA",
+    "CLASS_COMBINATIONS",
     "GC",
     "GENERATED",
     "GNC",
@@ -41,7 +42,6 @@ __all__ = [
     "RANDOM",
     "STATIC",
     "TA",
-    "TOLD_CLASSES",
     "binned",
     "case_study",
     "chosen",
@@ -66,13 +66,13 @@ GNC: Final = "greedy-non-clairvoyant"
 GC: Final = "greedy-clairvoyant"
 ALLOCATIONS: Final = (RANDOM, STATIC, BBA, NSYSA, TA)
 PLACEMENTS: Final = (RANDOM, GNC, GC)
-#: The three of section 6.2.
-TOLD_CLASSES: Final = ((TA, GNC), (BBA, GNC), (BBA, GC))
+#: The combinations that are also given class profiles only (section 6.2).
+CLASS_COMBINATIONS: Final = ((TA, GNC), (BBA, GNC), (BBA, GC))
 
 _CONTENDERS: Final = (
     *(Contender(a, p) for a in ALLOCATIONS for p in PLACEMENTS),
     Contender(MCKP, "exclusive"),
-    *(Contender(a, p, told=CLASSES) for a, p in TOLD_CLASSES),
+    *(Contender(a, p, profiles=CLASSES) for a, p in CLASS_COMBINATIONS),
 )
 #: Theta; the minimum I/O-load is a little lower.
 _LOADS: Final = {
@@ -103,23 +103,23 @@ def chosen(
     rows: pl.DataFrame,
     allocations: Sequence[str] = ALLOCATIONS,
     placements: Sequence[str] = PLACEMENTS,
-    told: str = EXACT,
+    profiles: str = EXACT,
 ) -> pl.DataFrame:
     """Return the rows of some contenders."""
     return rows.filter(
         pl.col("allocation").is_in(allocations),
         pl.col("placement").is_in(placements),
-        pl.col("told") == told,
+        pl.col("told") == profiles,
     )
 
 
-def placed(rows: pl.DataFrame, told: str = EXACT) -> pl.DataFrame:
+def placed(rows: pl.DataFrame, profiles: str = EXACT) -> pl.DataFrame:
     """Return the rows of all allocations with GNC, and of mckp with its own placement.
 
     Section 6.1.1: "we only use GNC as a placement algorithm".
     """
-    by_gnc = chosen(rows, ALLOCATIONS, (GNC,), told)
-    return pl.concat([by_gnc, chosen(rows, (MCKP,), ("exclusive",), told)])
+    by_gnc = chosen(rows, ALLOCATIONS, (GNC,), profiles)
+    return pl.concat([by_gnc, chosen(rows, (MCKP,), ("exclusive",), profiles)])
 
 
 def relative(

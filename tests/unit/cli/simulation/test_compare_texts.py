@@ -90,14 +90,14 @@ def test_no_cost_is_not_less_than_nothing() -> None:
     class Measured:
         slowdowns = np.array([1.0])
 
-    class Experience:
+    class Result:
         metrics = Measured()
         rho_io = np.array([1.0])
         rho_con = np.array([-1e-17])
         in_io_s = np.array([2.0])
 
-    experience: Any = Experience()
-    cells = place._experience_cells(experience, 0)
+    result: Any = Result()
+    cells = place._result_cells(result, 0)
     assert cells == ["1.000", "1.000", "0.000", "2 s"]
 
 

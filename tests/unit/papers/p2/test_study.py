@@ -64,7 +64,7 @@ def test_a_study_compares_all_algorithms_of_the_paper(case: str) -> None:
         for placement in PLACEMENTS:
             assert Contender(allocation, placement) in study.contenders
     assert Contender(MCKP, "exclusive") in study.contenders
-    assert sum(c.told == "classes" for c in study.contenders) == 3
+    assert sum(c.profiles == "classes" for c in study.contenders) == 3
     assert {c.policy for c in study.contenders} == {"fair-share"}
     family = study.points[0].family()
     assert (family.targets, family.compute_nodes, family.applications) == (20, 480, 60)
