@@ -200,13 +200,13 @@ class _Simulation:
         """Simulate up to the window's end."""
         now = min(a.start for a in self.applications)
         while now < self.end:
-            touched = self.apply(now)
+            undecided = self.apply(now)
             if self.stops_at_first_end and any(
                 a.phase == "ended" for a in self.applications
             ):
                 self.end = now
                 break
-            for target in sorted(touched):
+            for target in sorted(undecided):
                 self.decide(target, now)
             then = self.next_instant(now)
             self.advance(now, then)
@@ -214,16 +214,16 @@ class _Simulation:
         return self.finish()
 
     def apply(self, now: Fraction) -> set[int]:
-        """Apply all that happens now; return the targets that were touched."""
-        touched = {target for target, wake in self.wakes.items() if wake == now}
+        """Apply all that happens now; return the targets that need a decision."""
+        undecided = {target for target, wake in self.wakes.items() if wake == now}
         for application in self.applications:
             if application.phase == "waiting" and application.start == now:
                 application.begin_work(now)
         for application in self.applications:
-            touched |= self.end_flows(application, now)
+            undecided |= self.end_flows(application, now)
         for application in self.applications:
-            touched |= self.leave_work(application, now)
-        return touched
+            undecided |= self.leave_work(application, now)
+        return undecided
 
     def end_flows(self, application: _Running, now: Fraction) -> set[int]:
         """Stop the flows that are done now, and the operation after its last."""
@@ -237,17 +237,17 @@ class _Simulation:
 
     def leave_work(self, application: _Running, now: Fraction) -> set[int]:
         """Post what is due now, again and again if phases of length 0 follow."""
-        touched: set[int] = set()
+        undecided: set[int] = set()
         while application.phase == "working" and application.work_ends == now:
             if application.completed == len(application.volumes):
                 self.end_application(application, now)
                 break
             application.post(now)
             self.result.log.append((now, "post", application.index))
-            touched |= set(application.targets)
+            undecided |= set(application.targets)
             if not application.unfinished():
                 self.complete(application, now)
-        return touched
+        return undecided
 
     def complete(self, application: _Running, now: Fraction) -> None:
         application.complete(now)

@@ -28,7 +28,7 @@ Method
     The left side of (4) is convex in h. So for given x the feasible horizons form an
     interval, which shrinks as x decreases. A bracketed secant on x finds the least loss
     of c; a candidate that does not improve on the least loss so far is dropped after
-    one O(k) test. At the horizon found, one water-filling gives the
+    one O(k) test. At the resulting horizon, one water-filling gives the
     rates. (The paper searches a quadratic number of intervals of h instead.)
 
 Source
@@ -56,7 +56,7 @@ _TURN: Final = 4
 _AMOUNT: Final = 5
 
 #: Candidate of the plan in which no application completes inside the window.
-_NOBODY: Final = -1
+_NO_CANDIDATE: Final = -1
 _STEPS: Final = 80
 _PRECISION: Final = 1e-15
 #: Rounding error of a date, relative to the age of an application.
@@ -87,9 +87,9 @@ def allocate(view: View, rates: Floats) -> float:
 
 @kernel
 def _prepare(view: View) -> tuple[float, int]:
-    """Fill the columns; return the sum of the caps and who can complete soonest.
+    """Fill the columns; return the sum of the caps and a position in `view.active`.
 
-    The latter is a position in `view.active`.
+    The position is that of the application that can complete soonest.
     """
     m = view.entries
     scratch = view.scratch
@@ -113,7 +113,7 @@ def _best_plan(view: View, soonest: int) -> tuple[int, float, float]:
     """Return candidate, horizon and largest loss of the best plan."""
     m = view.entries
     scratch = view.scratch
-    candidate, horizon = _NOBODY, view.window_end - view.now
+    candidate, horizon = _NO_CANDIDATE, view.window_end - view.now
     least = _fill(view, candidate, horizon, 0.5)
     alone = scratch[_ALONE * m + soonest]
     if alone <= horizon:
@@ -131,11 +131,11 @@ def _best_plan(view: View, soonest: int) -> tuple[int, float, float]:
         if best > 0.0:
             candidate, horizon, least = c, best, loss
             last = _limits(view, least)[1]
-    return _who_completes(view, candidate, horizon, least), horizon, least
+    return _completing(view, candidate, horizon, least), horizon, least
 
 
 @kernel
-def _who_completes(view: View, candidate: int, horizon: float, loss: float) -> int:
+def _completing(view: View, candidate: int, horizon: float, loss: float) -> int:
     """Return the position that completes at the horizon anyway, else `candidate`."""
     m = view.entries
     scratch = view.scratch
@@ -145,7 +145,7 @@ def _who_completes(view: View, candidate: int, horizon: float, loss: float) -> i
     # By (2), the loss determines the horizon up to rounding errors of an age.
     slack = min(_SLACK * (oldest + horizon), 1e-6 * horizon)
     if horizon >= view.window_end - view.now - slack:
-        return _NOBODY
+        return _NO_CANDIDATE
     for position in range(view.n_active):
         late = horizon - scratch[_ALONE * m + position]
         lost = scratch[_LOST * m + position] + late
@@ -226,7 +226,7 @@ def _gap(view: View, loss: float, c: int) -> tuple[float, float]:
     first = max(first, scratch[_ALONE * m + c])
     if first > last:
         return first - last, first
-    horizon = min(_roomiest(view, loss, c, first), last)
+    horizon = min(_least_contended_horizon(view, loss, c, first), last)
     need = scratch[_ALONE * m + c] * scratch[_CAP * m + c]
     for position in range(view.n_active):
         lack = horizon + scratch[_LOST * m + position]
@@ -238,8 +238,8 @@ def _gap(view: View, loss: float, c: int) -> tuple[float, float]:
 
 
 @kernel
-def _roomiest(view: View, loss: float, c: int, first: float) -> float:
-    """Return the horizon from `first` on at which (4) has most room.
+def _least_contended_horizon(view: View, loss: float, c: int, first: float) -> float:
+    """Return the horizon from `first` on at which (4) has the largest slack.
 
     The slope of left side - right side is (1 - loss) x (sum of the caps of the
     applications that need bandwidth) - B. It changes at the horizons from which on one
@@ -281,36 +281,38 @@ def _fill(view: View, c: int, horizon: float, guess: float) -> float:
     and i receives b_i (h + L_i - x (A_i + h)), cut to [0, min(b_i h, V_i)].
     """
     available = view.capacity * horizon
-    if c != _NOBODY:
+    if c != _NO_CANDIDATE:
         m = view.entries
         available -= view.scratch[_ALONE * m + c] * view.scratch[_CAP * m + c]
-    poured, slope = _pour(view, c, horizon, 0.0)
-    if poured > available:
+    total, slope = _set_amounts(view, c, horizon, 0.0)
+    if total > available:
         low, high, level = 0.0, 1.0, guess
         for _ in range(_STEPS):
             if not low < level < high:
                 level = 0.5 * (low + high)
-            poured, slope = _pour(view, c, horizon, level)
-            if poured > available:
+            total, slope = _set_amounts(view, c, horizon, level)
+            if total > available:
                 low = level
             else:
                 high = level
-            if poured == available or high - low <= _PRECISION * high:
+            if total == available or high - low <= _PRECISION * high:
                 break
-            level = level + (poured - available) / slope if slope > 0.0 else low
-        _trim(view, c, available, poured)
+            level = level + (total - available) / slope if slope > 0.0 else low
+        _trim(view, c, available, total)
     return _largest_loss(view, horizon)
 
 
 @kernel
-def _pour(view: View, c: int, horizon: float, level: float) -> tuple[float, float]:
+def _set_amounts(
+    view: View, c: int, horizon: float, level: float
+) -> tuple[float, float]:
     """Set the amounts for the loss `level`; return their sum, and minus its slope.
 
     Candidate `c` completes; it is not in the sum.
     """
     m = view.entries
     scratch = view.scratch
-    poured = 0.0
+    total = 0.0
     slope = 0.0
     for position in range(view.n_active):
         cap = scratch[_CAP * m + position]
@@ -325,18 +327,18 @@ def _pour(view: View, c: int, horizon: float, level: float) -> tuple[float, floa
             slope += cap * grown
         amount = cap * min(max(lack, 0.0), most)
         scratch[_AMOUNT * m + position] = amount
-        poured += amount
-    return poured, slope
+        total += amount
+    return total, slope
 
 
 @kernel
-def _trim(view: View, c: int, available: float, poured: float) -> None:
+def _trim(view: View, c: int, available: float, total: float) -> None:
     """Scale the amounts down to what is available, in case rounding exceeded it."""
-    if poured > max(available, 0.0):
+    if total > max(available, 0.0):
         m = view.entries
         for position in range(view.n_active):
             if position != c:
-                view.scratch[_AMOUNT * m + position] *= max(available, 0.0) / poured
+                view.scratch[_AMOUNT * m + position] *= max(available, 0.0) / total
 
 
 @kernel

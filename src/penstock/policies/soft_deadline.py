@@ -30,14 +30,17 @@ Properties
     of the window if it has one. O(k) per decision.
 
 Source
-    Beyond the papers: ``docs/background/beyond.md`` derives it. The burden:
-    serving i first delays the others by V_i / B and favours p_i nodes (weighted
-    shortest first); i also posts again after omega_i, so that its share of the I/O is
-    V_i / omega_i, which matters if the storage is saturated. The exponent 0.7 is a
-    compromise between both. The cube and (1 - Z)^2 protect applications near the
-    minimum yield. kappa protects applications with a small cap, which cannot catch up
-    quickly. Time lost early can be made up until the end, but only by applications that
-    post again (rho). The constants were chosen on training instances.
+    Beyond the papers: ``docs/background/beyond.md`` derives the rule. Its parts:
+
+    - Burden: to serve i first delays the others by V_i / B and favours p_i nodes
+      (weighted shortest first). Application i posts again after omega_i, so its share
+      of the I/O is V_i / omega_i, which matters if the storage is saturated. The
+      exponent 0.7 is a compromise between both orders.
+    - The cube and (1 - Z)^2 protect applications near the minimum yield.
+    - kappa protects applications with a small cap, which cannot catch up quickly.
+    - rho: only applications that post again can make up for time lost early.
+
+    The constants were chosen on training instances.
 """
 
 from __future__ import annotations

@@ -164,7 +164,7 @@ class _Simulation:
         self._background = False
         self._wake = inf
         self._target_wakes = [inf] * storage.targets
-        self._touched: set[int] = set()
+        self._undecided: set[int] = set()
         self._carried = [0.0] * storage.targets
         self._decisions = 0
         self._warnings: dict[str, None] = {}
@@ -240,7 +240,7 @@ class _Simulation:
             if flow.completion <= self._now:
                 flow.finish()
                 if flow.target >= 0:
-                    self._touched.add(flow.target)
+                    self._undecided.add(flow.target)
                     self._carried[flow.target] += flow.unit * flow.volume
 
     def _complete(self, state: WriterState, operation: Operation) -> None:
@@ -309,7 +309,7 @@ class _Simulation:
         self._warnings |= dict.fromkeys(self._strategy.warnings(situation, plan))
         if plan.drains_in_background != self._background:
             self._background = plan.drains_in_background
-            self._touched |= set(range(self._storage.targets))
+            self._undecided |= set(range(self._storage.targets))
         for state, order in zip(self._states, plan.orders, strict=True):
             if state.wants and not self._flushes(state, order):
                 self._begin_write(state, order.targets, stage=order.stage)
@@ -375,7 +375,7 @@ class _Simulation:
         unit = alone / width if self._storage.profile else 1.0
         part = volume / width / unit
         cap = alone / width / unit
-        self._touched |= set(targets)
+        self._undecided |= set(targets)
         flows = [Flow(target, unit, cap, part, part, self._now) for target in targets]
         return Operation(self._now, volume, flows)
 
@@ -390,7 +390,7 @@ class _Simulation:
         limit = rate if drains else 0.0
         if state.drain is not None and state.drain.limit != limit:
             state.drain.limit = limit
-            self._touched |= {flow.target for flow in state.drain.flows}
+            self._undecided |= {flow.target for flow in state.drain.flows}
         if drains and state.turn_began == inf:
             state.turn_began = self._now
         elif not drains and state.turn_began < inf:
@@ -440,9 +440,9 @@ class _Simulation:
     def _share(self) -> None:
         """Let the policy share every target that has changed or is due."""
         due = {r for r, at in enumerate(self._target_wakes) if at <= self._now}
-        for target in sorted(self._touched | due):
+        for target in sorted(self._undecided | due):
             self._share_target(target)
-        self._touched.clear()
+        self._undecided.clear()
         self._share_buffers()
 
     def _share_target(self, target: int) -> None:

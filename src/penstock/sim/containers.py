@@ -8,17 +8,17 @@ them. The functions are inlined into the engine.
 from __future__ import annotations
 
 from penstock.kernels import inlined
-from penstock.sim.state import NOW, TOUCHED, WORKING, Program, State
+from penstock.sim.state import NOW, UNDECIDED, WORKING, Program, State
 
 __all__ = [
     "activate",
     "deactivate",
     "ends_before",
-    "pop_touched",
+    "pop_undecided",
     "pop_working",
     "push_working",
+    "request_decision",
     "set_due",
-    "touch",
 ]
 
 
@@ -50,20 +50,20 @@ def deactivate(program: Program, state: State, target: int, position: int) -> No
 
 
 @inlined
-def touch(state: State, target: int) -> None:
+def request_decision(state: State, target: int) -> None:
     """Mark that `target` needs a decision at this instant."""
-    if state.is_touched[target] == 0:
-        state.is_touched[target] = 1
-        state.touched[state.counter[TOUCHED]] = target
-        state.counter[TOUCHED] += 1
+    if state.is_undecided[target] == 0:
+        state.is_undecided[target] = 1
+        state.undecided[state.counter[UNDECIDED]] = target
+        state.counter[UNDECIDED] += 1
 
 
 @inlined
-def pop_touched(state: State) -> int:
+def pop_undecided(state: State) -> int:
     """Remove and return a target that needs a decision."""
-    state.counter[TOUCHED] -= 1
-    target = state.touched[state.counter[TOUCHED]]
-    state.is_touched[target] = 0
+    state.counter[UNDECIDED] -= 1
+    target = state.undecided[state.counter[UNDECIDED]]
+    state.is_undecided[target] = 0
     return target
 
 

@@ -16,17 +16,17 @@ They are handled in this order:
 2. Wake-ups and flows that are done: by target index, within a target by application
    index. A wake-up comes before the flows of its target.
 3. Work phases that end: by application index.
-4. ONE decision of the policy for every target that an event has touched, if the
-   target has flows to serve. The targets are independent, so the order of their
-   decisions does not matter. A decision holds until its target is touched again.
+4. ONE decision of the policy for every target at which an event has happened,
+   if the target has flows to serve. The targets are independent, so the order of their
+   decisions does not matter. A decision holds until the next event at its target.
 
 In steps 2 and 3 an application continues at once with what takes no time: a work phase
 of length 0 and an operation of volume 0 end at the instant at which they begin, before
 the next application is handled.
 
-For m applications, N targets, and k flows of the applications on the touched targets,
-an instant costs O(k + log m + log N), plus the time of the policy. Applications in a
-work phase and untouched targets cost nothing.
+For m applications, N targets, and k flows of the applications on the targets that need
+a decision, an instant costs O(k + log m + log N), plus the time of the policy.
+Applications in a work phase and all other targets cost nothing.
 """
 
 from __future__ import annotations
@@ -48,22 +48,22 @@ from penstock.policies.view import Allocate, View
 from penstock.sim.containers import (
     activate,
     deactivate,
-    pop_touched,
+    pop_undecided,
     pop_working,
     push_working,
+    request_decision,
     set_due,
-    touch,
 )
 from penstock.sim.state import (
     ACTIVE,
     APPLICATION_ENDED,
     COMPLETION,
-    CULPRIT,
     DECISIONS,
     DONE,
     END_OF_APPLICATION,
     ENDED,
     EVENTS,
+    FAULTY_INDEX,
     GRANTED,
     LOGGED,
     NOW,
@@ -72,7 +72,7 @@ from penstock.sim.state import (
     PROGRESS_NOT_CONSERVED,
     RECORD_LIMIT,
     TIME_WENT_BACK,
-    TOUCHED,
+    UNDECIDED,
     WAKE_UP,
     WINDOW_OPEN,
     WORKING,
@@ -102,18 +102,18 @@ def run(program: Program, state: State, allocate: Allocate, budget: int) -> int:
         if program.validate and now < clock[NOW]:
             return TIME_WENT_BACK
         clock[NOW] = now
-        touch_due_targets(program, state)
+        handle_due_targets(program, state)
         while counter[WORKING] > 0 and state.work_end[state.working[0]] <= now:
             end_work(program, state, pop_working(state))
-        if counter[CULPRIT] >= 0:
+        if counter[FAULTY_INDEX] >= 0:
             return APPLICATION_ENDED
         if program.until_first_end and counter[ENDED] > 0:
             close_window(program, state, now)
             return DONE
-        # If applications have only ended, no target is touched, and the last
+        # If applications have only ended, no target needs a decision, and the last
         # decisions still hold.
-        while counter[TOUCHED] > 0:
-            target = pop_touched(state)
+        while counter[UNDECIDED] > 0:
+            target = pop_undecided(state)
             status = decide(program, state, allocate, target)
             if status != PAUSED:
                 return status
@@ -172,7 +172,7 @@ def post(program: Program, state: State, i: int) -> bool:
         state.finished[i] = now
         state.counter[ENDED] += 1
         if now < program.ends_before:
-            state.counter[CULPRIT] = i
+            state.counter[FAULTY_INDEX] = i
         return True
     log(program, state, POST, i)
     for f in range(program.first_flow[i], program.first_flow[i + 1]):
@@ -185,7 +185,7 @@ def post(program: Program, state: State, i: int) -> bool:
         state.remaining_then[f] = state.volume[f]
         state.lost_then[f] = state.lost[f]
         state.completion[f] = inf
-        touch(state, program.target[f])
+        request_decision(state, program.target[f])
         if volume > 0.0:
             state.unfinished[i] += 1
             activate(program, state, f)
@@ -193,7 +193,7 @@ def post(program: Program, state: State, i: int) -> bool:
 
 
 @inlined
-def touch_due_targets(program: Program, state: State) -> None:
+def handle_due_targets(program: Program, state: State) -> None:
     """Handle the targets with a due wake-up or a done flow, by target index.
 
     `due` is a tree of minima in an array: entry 1 is the root, the children of entry
@@ -207,7 +207,7 @@ def touch_due_targets(program: Program, state: State) -> None:
             entry = 2 * entry
             continue
         if due[entry] <= now:
-            touch_due_target(program, state, entry - leaves)
+            handle_due_target(program, state, entry - leaves)
         # Go to the next subtree to the right; entry 0: there is none.
         while entry % 2 == 1:
             entry = entry // 2
@@ -216,10 +216,10 @@ def touch_due_targets(program: Program, state: State) -> None:
 
 
 @inlined
-def touch_due_target(program: Program, state: State, target: int) -> None:
-    """Touch `target`; log its wake-up and finish its done flows, if they are due."""
+def handle_due_target(program: Program, state: State, target: int) -> None:
+    """Request a decision; log the wake-up and finish the done flows that are due."""
     now = state.clock[NOW]
-    touch(state, target)
+    request_decision(state, target)
     if state.wake[target] <= now:
         log(program, state, WAKE_UP, -1)
     if state.next_completion[target] <= now:
@@ -402,10 +402,10 @@ def grant(program: Program, state: State, target: int) -> int:
         cap = program.cap[f]
         rate = state.wanted[f]
         if is_over(rate, cap):
-            state.counter[CULPRIT] = f
+            state.counter[FAULTY_INDEX] = f
             return RATE_OVER_CAP
         if rate < 0.0:
-            state.counter[CULPRIT] = f
+            state.counter[FAULTY_INDEX] = f
             return RATE_NEGATIVE
         # Rounding may have put the rate above the cap.
         rate = min(rate, cap)
@@ -481,7 +481,7 @@ def partial_volume(program: Program, state: State, i: int, now: float) -> float:
 def progress_is_conserved(program: Program, state: State) -> bool:
     """Check: work + volume / b_i + lost time = age, for every active application.
 
-    Return False, and the flow in `CULPRIT`, if this does not hold.
+    Return False, and the flow in `FAULTY_INDEX`, if this does not hold.
     """
     now = state.clock[NOW]
     for position in range(state.counter[ACTIVE]):
@@ -493,7 +493,7 @@ def progress_is_conserved(program: Program, state: State) -> bool:
         lost = application_loss(program, state, i, now)
         gap = abs(progress + lost - age)
         if lost < 0.0 or gap > TOLERANCE * max(age, 1.0):
-            state.counter[CULPRIT] = f
+            state.counter[FAULTY_INDEX] = f
             return False
     return True
 

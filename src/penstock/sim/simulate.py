@@ -30,10 +30,10 @@ from penstock.sim.callback import PolicyCallback
 from penstock.sim.run import EventLog, GrantLog, Run
 from penstock.sim.state import (
     APPLICATION_ENDED,
-    CULPRIT,
     DECISIONS,
     DONE,
     EVENTS,
+    FAULTY_INDEX,
     GRANTED,
     LOGGED,
     NOW,
@@ -227,7 +227,7 @@ def _raise_status(
 ) -> None:
     """Raise the error for a status of the engine, with application and instant."""
     now = state.clock[NOW]
-    number = state.counter[CULPRIT]
+    number = state.counter[FAULTY_INDEX]
     flow = max(number, 0)
     if number >= 0 and status != APPLICATION_ENDED:
         number = program.owner[flow]

@@ -44,10 +44,10 @@ WORKING: Final = 1  # applications in a work phase
 EVENTS: Final = 2  # posts and completions
 DECISIONS: Final = 3  # calls of the policy
 WINDOW_OPEN: Final = 4  # 1 from the beginning of the window on
-CULPRIT: Final = 5  # application or flow that caused an error; -1: none
+FAULTY_INDEX: Final = 5  # application or flow that caused an error; -1: none
 LOGGED: Final = 6  # entries of the event log
 GRANTED: Final = 7  # entries of the log of rates
-TOUCHED: Final = 8  # targets that need a decision
+UNDECIDED: Final = 8  # targets that need a decision
 ENDED: Final = 9  # applications that have ended
 
 #: The engine pauses when a log has this many entries, for the caller to empty it.
@@ -164,12 +164,12 @@ class State(NamedTuple):
     """Time inside the window with at least one flow to serve (s)."""
     occupied_since: Floats
     """Beginning of the present time with flows to serve (s)."""
-    is_touched: Ints
+    is_undecided: Ints
     """1 if the target needs a decision."""
-    touched: Ints
-    """The targets that need a decision; `TOUCHED` of them."""
+    undecided: Ints
+    """The targets that need a decision; `UNDECIDED` of them."""
     due: Floats
-    """Tree of minima of min(wake, next_completion); see `touch_due_targets`."""
+    """Tree of minima of min(wake, next_completion); see `handle_due_targets`."""
     # By flow.
     flow: Ints
     """Flows to serve, ascending, target after target; see `Program.first_user`."""
@@ -215,7 +215,7 @@ _BY_APPLICATION: Final = (
 )
 _BY_TARGET: Final = (
     *("users", "wake", "next_completion", "occupied", "occupied_since"),
-    *("is_touched", "touched"),
+    *("is_undecided", "undecided"),
 )
 
 
@@ -320,7 +320,7 @@ def new_state(instance: Instance, program: Program) -> State:
         for name, kind in kinds(State).items()
     }
     columns["clock"][NOW] = min(a.start for a in instance.applications)
-    columns["counter"][CULPRIT] = -1
+    columns["counter"][FAULTY_INDEX] = -1
     for name in ("finished", "wake", "next_completion", "due"):
         columns[name][:] = np.inf
     lost = [a.lost_at_start(c) for a, c in instance.with_caps()]

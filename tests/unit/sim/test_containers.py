@@ -17,7 +17,7 @@ from penstock.model import Application, Instance, Platform, Window
 from penstock.sim import containers
 from penstock.sim.state import (
     NOW,
-    TOUCHED,
+    UNDECIDED,
     WORKING,
     Program,
     State,
@@ -27,8 +27,8 @@ from penstock.sim.state import (
 
 activate = interpreted(containers.activate)
 deactivate = interpreted(containers.deactivate)
-touch = interpreted(containers.touch)
-pop_touched = interpreted(containers.pop_touched)
+request_decision = interpreted(containers.request_decision)
+pop_undecided = interpreted(containers.pop_undecided)
 set_due = interpreted(containers.set_due)
 push_working = interpreted(containers.push_working)
 pop_working = interpreted(containers.pop_working)
@@ -103,17 +103,17 @@ def test_a_target_is_occupied_from_its_first_flow_to_its_last() -> None:
 
 
 @given(st.lists(st.integers(0, 3), max_size=12))
-def test_a_target_is_touched_once_however_often_it_is_marked(marks: list[int]) -> None:
+def test_a_target_is_decided_once_however_often_it_is_marked(marks: list[int]) -> None:
     _, state = memory(1, targets=4)
     for target in marks:
-        touch(state, target)
-    assert state.counter[TOUCHED] == len(set(marks))
-    popped = [pop_touched(state) for _ in range(state.counter[TOUCHED])]
+        request_decision(state, target)
+    assert state.counter[UNDECIDED] == len(set(marks))
+    popped = [pop_undecided(state) for _ in range(state.counter[UNDECIDED])]
     assert sorted(popped) == sorted(set(marks))
-    assert state.is_touched.tolist() == [0] * 4
-    # It can be touched again.
-    touch(state, 2)
-    assert pop_touched(state) == 2
+    assert state.is_undecided.tolist() == [0] * 4
+    # Another decision can be requested.
+    request_decision(state, 2)
+    assert pop_undecided(state) == 2
 
 
 # --- The tree of due times --------------------------------------------------------

@@ -122,7 +122,7 @@ def test_an_event_at_the_end_of_the_window_is_not_handled() -> None:
 
 
 def test_a_constant_rate_is_not_rounded_by_other_events() -> None:
-    # a transfers 0.3 at rate 0.1; the posts of the others touch its target meanwhile.
+    # a transfers 0.3 at rate 0.1; the posts of the others cause decisions meanwhile.
     rate = 0.1
 
     def give_a_tenth(view: Any, rates: Any) -> float:

@@ -11,8 +11,8 @@ import pytest
 from penstock.kernels import addresses, kinds
 from penstock.model import Application, Instance, Platform, Sharing, Window
 from penstock.sim.state import (
-    CULPRIT,
     END_OF_APPLICATION,
+    FAULTY_INDEX,
     NOW,
     RECORD_LIMIT,
     Program,
@@ -109,8 +109,8 @@ def test_before_the_first_event() -> None:
     assert state.clock[NOW] == -2.0
     assert state.wake.tolist() == state.next_completion.tolist() == [math.inf]
     assert state.due.tolist() == [math.inf] * 2
-    assert state.counter.tolist()[:CULPRIT] == [0] * CULPRIT
-    assert state.counter[CULPRIT] == -1
+    assert state.counter.tolist()[:FAULTY_INDEX] == [0] * FAULTY_INDEX
+    assert state.counter[FAULTY_INDEX] == -1
     assert state.finished.tolist() == [math.inf] * 3
     assert len(state.scratch) == 8 * 3
 

@@ -272,7 +272,7 @@ class Controller:
     def wake(self, now: float) -> None:
         """Make the policy decide next time, even if nothing has happened."""
         self._at(now)
-        self._columns.touch()
+        self._columns.request_decision()
 
     def leave(self, job_key: str, now: float) -> None:
         """Forget a job; its operation, if it has one, ends."""
@@ -350,7 +350,7 @@ class Controller:
         cap = min(job.bandwidth, job.limit, job.allowance, self._capacity)
         columns.update(number, now, columns.remaining(number, now), cap)
         columns.program.bandwidth[number] = cap
-        columns.touch()
+        columns.request_decision()
 
     # --- The decision -----------------------------------------------------------------
 

@@ -31,9 +31,9 @@ from penstock.policies.policy import Policy
 from penstock.sim import containers, engine
 from penstock.sim.state import (
     ACTIVE,
-    CULPRIT,
     END_OF_APPLICATION,
     ENDED,
+    FAULTY_INDEX,
     GRANTED,
     NOW,
     Program,
@@ -51,7 +51,7 @@ _FIXED: Final = {
     "due": 2,
     "parameters": 1,
     **dict.fromkeys(("first_user", "users", "wake", "next_completion"), 1),
-    **dict.fromkeys(("occupied", "occupied_since", "is_touched", "touched"), 1),
+    **dict.fromkeys(("occupied", "occupied_since", "is_undecided", "undecided"), 1),
 }
 #: (struct, column) -> entries per job, where that is not 1.
 _ENTRIES: Final = {
@@ -121,9 +121,9 @@ class JobColumns:
             self._steps.update(i, now, remaining, cap)
         self.program.cap[i] = cap
 
-    def touch(self) -> None:
+    def request_decision(self) -> None:
         """Make the next decision ask the policy, even if nothing has happened."""
-        interpreted(containers.touch)(self.state, 0)
+        interpreted(containers.request_decision)(self.state, 0)
 
     # --- Decisions --------------------------------------------------------------------
 
@@ -173,7 +173,7 @@ class JobColumns:
         """End a decision; raise `PolicyError` if the policy broke its contract."""
         status = int(self._steps.end(wake))
         if status != LAWFUL:
-            number = max(self.state.counter[CULPRIT], 0)
+            number = max(self.state.counter[FAULTY_INDEX], 0)
             breach = Breach(
                 status,
                 "a job",
@@ -239,7 +239,7 @@ class JobColumns:
         program = self.program._replace(parameters=parameters)
         self._steps = self._steps_for(policy, program)
         self.policy, self.program = policy, program
-        self.touch()
+        self.request_decision()
 
     def _steps_for(self, policy: Policy, program: Program) -> _Compiled | _Interpreted:
         compiled = self._prefers_compiled and is_kernel(policy.allocate)
@@ -357,7 +357,7 @@ def _blank_state(entries: int) -> State:
     columns = _blank_columns(State, entries)
     for name in ("wake", "next_completion", "due", "completion", "finished"):
         columns[name][:] = inf
-    columns["counter"][CULPRIT] = -1
+    columns["counter"][FAULTY_INDEX] = -1
     return State(**columns)
 
 

@@ -61,7 +61,7 @@ class Lender:
         if held_up or (job.pauses and not pauses):
             if self._frugal.pop(job.number, None):
                 job.kept_rate = inf
-                self._columns.touch()
+                self._columns.request_decision()
             job.restart_measurement(now)
         if pauses and job.pauses:
             return
@@ -73,7 +73,7 @@ class Lender:
             drawn = 0.0 if pauses else job.drawn_bytes / elapsed_s
             job.kept_rate = max(LEND_HEADROOM * drawn, LEND_FLOOR * job.cap)
             self._frugal[job.number] = job
-            self._columns.touch()
+            self._columns.request_decision()
         job.restart_measurement(now)
 
     def end_decision(self, wake: float, capacity: float) -> None:

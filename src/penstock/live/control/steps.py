@@ -25,10 +25,10 @@ from numba.extending import intrinsic
 from penstock.kernels import kernel, unpacker
 from penstock.policies.ask import ALLOCATE_TYPE
 from penstock.policies.view import Allocate
-from penstock.sim.containers import deactivate, pop_touched, set_due, touch
+from penstock.sim.containers import deactivate, pop_undecided, request_decision, set_due
 from penstock.sim.engine import end_operation, grant, loss, observe, record_loss, view
 from penstock.sim.engine import post as post_operation
-from penstock.sim.state import ACTIVE, GRANTED, LOGGED, NOW, TOUCHED, Program, State
+from penstock.sim.state import ACTIVE, GRANTED, LOGGED, NOW, UNDECIDED, Program, State
 
 __all__ = [
     "ask_compiled",
@@ -77,7 +77,7 @@ def finish(
     state.clock[NOW] = at
     state.counter[LOGGED] = 0
     program.volume[program.first[i]] = volume
-    touch(state, 0)
+    request_decision(state, 0)
     if state.unfinished[i] > 0:
         state.lost_then[i] = max(loss(state, i, at), least)
         state.since[i] = at
@@ -123,12 +123,12 @@ def begin_decision(program: Program, state: State, now: float) -> int:
             raise_volume(state, f, now)
         earliest = min(earliest, state.completion[f])
     if state.wake[0] <= now:
-        touch(state, 0)
-    if state.counter[TOUCHED] == 0:
+        request_decision(state, 0)
+    if state.counter[UNDECIDED] == 0:
         state.next_completion[0] = earliest
         set_due(program, state, 0)
         return -1
-    pop_touched(state)
+    pop_undecided(state)
     state.wake[0] = inf
     state.next_completion[0] = inf
     set_due(program, state, 0)

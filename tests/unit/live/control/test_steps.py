@@ -71,7 +71,7 @@ def test_an_operation_that_should_be_complete_is_not_an_event(
 
 
 def test_a_touch_makes_the_policy_decide(columns: JobColumns) -> None:
-    columns.touch()
+    columns.request_decision()
     assert columns.begin_decision(1.0) == 1
 
 
