@@ -11,7 +11,7 @@ the columns of every study, what the outputs of ``penstock compare`` show:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -52,11 +52,13 @@ class Comparison(Study):
         """Run one policy on one instance."""
         return simulate(instance, policy, steady=self.steady)
 
+    def pieces(self) -> Iterator[Piece]:
+        """Make every instance a piece, so that a few instances use all processors."""
+        return (Piece(self, 0, index, 1) for index in range(self.instances))
+
     def name_of(self, piece: Piece) -> str:
-        """Return the number of the instance, or the first and the last one."""
-        if piece.count == 1:
-            return f"instance {piece.first}"
-        return f"instances {piece.first} to {piece.first + piece.count - 1}"
+        """Return the number of the instance."""
+        return f"instance {piece.first}"
 
 
 def compare(

@@ -176,8 +176,8 @@ def test_a_file_has_one_row_per_policy(tmp_path: Path) -> None:
     assert fcfs["bound"].min_yield == pytest.approx(0.7, abs=1e-8)
 
 
-def test_pieces_are_named_by_their_instances() -> None:
+def test_every_instance_is_a_piece_even_where_a_study_takes_several() -> None:
     apex = Point("apex", (("windows", 3),))
     comparison = Comparison("c", (apex,), 4, ("fcfs",))
     names = [piece.name for piece in comparison.pieces()]
-    assert names == ["instances 0 to 2", "instance 3"]
+    assert names == ["instance 0", "instance 1", "instance 2", "instance 3"]
