@@ -9,20 +9,9 @@ from math import inf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.staging import ApplicationStatus, Situation, StagingPlan, get_strategy
+from penstock.staging import ApplicationStatus, Situation
 from penstock.staging.flushing import turns
-
-A = ApplicationStatus("A", phase_began_s=0.0, phase_bytes=48.0, processes=4)
-B = ApplicationStatus("B", phase_began_s=5.0, phase_bytes=16.0, processes=4)
-C = ApplicationStatus("C", phase_began_s=9.0, phase_bytes=16.0, processes=4)
-
-
-def plan(name: str, *applications: ApplicationStatus, now: float = 10.0) -> StagingPlan:
-    return get_strategy(name).decide(Situation(now, 8, applications))
-
-
-def drains(answer: StagingPlan) -> list[bool]:
-    return [order.drain for order in answer.orders]
+from support.staging_plans import A, B, C, decide, draining
 
 
 def full(application: ApplicationStatus, **changes: object) -> ApplicationStatus:
@@ -31,42 +20,42 @@ def full(application: ApplicationStatus, **changes: object) -> ApplicationStatus
 
 def test_the_token_stays_until_the_buffer_is_empty() -> None:
     b, c = full(B, is_blocked=True, turn_began_s=1.0), full(C, is_blocked=True)
-    assert drains(plan("2b:flush=token", A, b, c, now=1e6)) == [False, True, False]
+    assert draining(decide("2b:flush=token", A, b, c, now=1e6)) == [False, True, False]
     emptied = replace(b, staged_bytes=0.0)
-    assert drains(plan("2b:flush=token", A, emptied, c)) == [False, False, True]
+    assert draining(decide("2b:flush=token", A, emptied, c)) == [False, False, True]
 
 
-def test_the_token_goes_to_who_was_without_it_longest() -> None:
+def test_the_token_goes_to_the_application_without_it_for_longest() -> None:
     b, c = (
         full(B, is_blocked=True, turn_ended_s=9.0),
         full(C, is_blocked=True, turn_ended_s=7.0),
     )
-    assert drains(plan("2b:flush=token", A, b, c)) == [False, False, True]
+    assert draining(decide("2b:flush=token", A, b, c)) == [False, False, True]
     never = replace(b, turn_ended_s=-inf)
-    assert drains(plan("2b:flush=token", A, never, c)) == [False, True, False]
+    assert draining(decide("2b:flush=token", A, never, c)) == [False, True, False]
 
 
 def test_a_window_is_passed_on_in_time() -> None:
     b, c = full(B, is_blocked=True, turn_began_s=8.0), full(C, is_blocked=True)
     name = "2b:flush=window,window=3"
-    during = plan(name, A, b, c, now=10.0)
-    assert (drains(during), during.wake_s) == ([False, True, False], 11.0)
-    after = plan(name, A, b, c, now=11.0)
-    assert (drains(after), after.wake_s) == ([False, False, True], 14.0)
+    during = decide(name, A, b, c, now=10.0)
+    assert (draining(during), during.wake_s) == ([False, True, False], 11.0)
+    after = decide(name, A, b, c, now=11.0)
+    assert (draining(after), after.wake_s) == ([False, False, True], 14.0)
 
 
-def test_a_window_that_nobody_else_wants_goes_on() -> None:
+def test_a_window_goes_on_if_no_other_application_wants_to_drain() -> None:
     b = full(B, is_blocked=True, turn_began_s=8.0)
-    alone = plan("2b:flush=window,window=3", A, b, now=50.0)
-    assert (drains(alone), alone.wake_s) == ([False, True], inf)
+    alone = decide("2b:flush=window,window=3", A, b, now=50.0)
+    assert (draining(alone), alone.wake_s) == ([False, True], inf)
 
 
 def test_priority_goes_first_at_any_moment() -> None:
     b = full(B, is_blocked=True, turn_began_s=1.0)
     c = full(C, is_blocked=True, priority=2.0)
-    assert drains(plan("2b:flush=priority", A, b, c)) == [False, False, True]
+    assert draining(decide("2b:flush=priority", A, b, c)) == [False, False, True]
     equal = replace(c, priority=0.0)
-    assert drains(plan("2b:flush=priority", A, b, equal)) == [False, True, False]
+    assert draining(decide("2b:flush=priority", A, b, equal)) == [False, True, False]
 
 
 # --- The rule itself ------------------------------------------------------------------
@@ -90,7 +79,7 @@ def test_without_applications_that_want_to_drain_there_is_no_turn() -> None:
 def test_with_windows_every_application_has_its_turn(
     ended_s: list[float], window_s: float
 ) -> None:
-    """In so many windows as there are applications, each has drained once."""
+    """After as many windows as applications, each application has drained once."""
     count = len(ended_s)
     applications = [
         full(replace(A, name=f"a{i}"), turn_ended_s=ended_s[i]) for i in range(count)

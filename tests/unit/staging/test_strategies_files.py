@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The table says of every file what the file says of itself; what all strategies do."""
+"""The table of strategies agrees with their files; properties of all strategies."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ from penstock.staging import (
     _template,
     get_strategy,
 )
+from support.staging_plans import IDLE, A, decide, staging, widths
 
 FOLDER = Path(penstock.staging.__file__).parent
-#: Files of the package that are no strategies.
+#: Files of the package that are not strategies.
 HELPERS = {
     *("__init__", "_template", "flushing", "limits", "partition", "precedence"),
     *("situation", "strategy"),
@@ -53,7 +54,7 @@ def test_every_file_has_one_row_and_every_row_a_file() -> None:
 
 
 @pytest.mark.parametrize("row", STRATEGIES.values(), ids=lambda row: row.module)
-def test_rows_repeat_what_the_files_say(row: Any) -> None:
+def test_rows_repeat_the_summaries_of_the_files(row: Any) -> None:
     text = inspect.getdoc(_module(row.module)) or ""
     assert text.splitlines()[0] == row.summary
     assert re.match(
@@ -63,12 +64,12 @@ def test_rows_repeat_what_the_files_say(row: Any) -> None:
 
 @pytest.mark.parametrize("module", MODULES)
 def test_docstrings_have_all_sections_and_parameters(module: str) -> None:
-    found = _module(module)
-    text = inspect.getdoc(found) or ""
+    strategy_module = _module(module)
+    text = inspect.getdoc(strategy_module) or ""
     places = [text.splitlines().index(section) for section in SECTIONS]
     assert places == sorted(places)
     section = text.split("\nParameters\n")[1].split("\nProperties\n")[0]
-    declared = getattr(found, "PARAMETERS", ())
+    declared = getattr(strategy_module, "PARAMETERS", ())
     for parameter in declared:
         assert parameter.name in section
     assert declared or "None." in section
@@ -89,7 +90,7 @@ def test_a_copy_of_the_template_runs_from_the_current_folder(
     assert [order.stage for order in plan.orders] == [False, True, True]
 
 
-# --- What all strategies do -------------------------------------------------------
+# --- Properties of all strategies -------------------------------------------------------
 
 instants = st.floats(0.0, 100.0)
 
@@ -113,11 +114,19 @@ def situations(draw: st.DrawFn) -> Situation:
     return Situation(100.0 + draw(instants), draw(st.integers(1, 9)), applications)
 
 
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_an_application_that_is_alone_writes_through(name: str) -> None:
+    plan = decide(name, A, IDLE)
+    assert staging(plan) == [False, False]
+    # A static partition keeps the targets of idle applications.
+    assert widths(plan)[0] == (6 if name == "3a" else 8)
+
+
 @pytest.mark.parametrize("name", ALL)
 @given(situation=situations())
 @quickly
-def test_somebody_can_always_go_on(name: str, situation: Situation) -> None:
-    """Somebody writes through, or drains: never does everybody wait for another."""
+def test_an_application_can_always_go_on(name: str, situation: Situation) -> None:
+    """At least one application writes through or drains: there is no deadlock."""
     try:
         plan = get_strategy(name).decide(situation)
     except InputError:
@@ -138,7 +147,7 @@ def test_somebody_can_always_go_on(name: str, situation: Situation) -> None:
 @pytest.mark.parametrize("name", ALL)
 @given(situation=situations())
 @quickly
-def test_same_situation_same_plan(name: str, situation: Situation) -> None:
+def test_the_same_situation_gets_the_same_plan(name: str, situation: Situation) -> None:
     strategy = get_strategy(name)
     try:
         assert strategy.decide(situation) == strategy.decide(situation)
