@@ -90,7 +90,7 @@ def test_a_copy_of_the_template_runs_from_the_current_folder(
     assert [order.stage for order in plan.orders] == [False, True, True]
 
 
-# --- Properties of all strategies -------------------------------------------------------
+# --- Properties of all strategies --------------------------------------------------
 
 instants = st.floats(0.0, 100.0)
 

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: MIT
+"""How target drivers call the tools of a file system, and the table of drivers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from penstock.errors import InputError, UnavailableError, UnknownNameError
+from penstock.live.staging.drivers import DRIVERS, get_driver
+from penstock.live.staging.drivers.driver import TOOL_TIMEOUT_S, call, distinct
+
+
+def _python(code: str) -> list[str]:
+    return [sys.executable, "-S", "-c", code]
+
+
+def test_the_output_of_the_tool_is_returned() -> None:
+    assert call(_python("print('one'); print('two')"), where="x") == "one\ntwo\n"
+
+
+def test_the_tool_cannot_read_the_standard_input_of_penstock() -> None:
+    assert call(_python("import sys; print(sys.stdin.read())"), where="x") == "\n"
+
+
+def test_arguments_are_not_read_by_a_shell(tmp_path: Path) -> None:
+    word = f"$(touch {tmp_path}/made); *"
+    code = "import sys; print(sys.argv[1])"
+    assert call([*_python(code), word], where="x") == f"{word}\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("print('usage'); sys.exit('first\\nno such OST')", "no such OST"),
+        ("print('no such pool'); sys.exit(1)", "no such pool"),
+        ("sys.exit(3)", "exit status 3"),
+    ],
+    ids=["error", "output", "silent"],
+)
+def test_the_last_line_of_a_tool_that_fails_is_quoted(code: str, reason: str) -> None:
+    with pytest.raises(InputError) as caught:
+        call(_python(f"import sys; {code}"), where="/fs/job")
+    assert str(caught.value).startswith("/fs/job: ")
+    assert str(caught.value).endswith(f": {reason}")
+
+
+def test_a_tool_that_is_not_installed_is_named() -> None:
+    with pytest.raises(InputError, match=r"/fs: lfs-of-nobody is not installed \(inst"):
+        call(["lfs-of-nobody", "osts"], where="/fs")
+
+
+def test_a_tool_that_does_not_answer_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def run(arguments: list[str], **options: float) -> None:
+        assert options["timeout"] == TOOL_TIMEOUT_S
+        raise subprocess.TimeoutExpired(arguments, options["timeout"])
+
+    monkeypatch.setattr(subprocess, "run", run)
+    with pytest.raises(UnavailableError, match="lfs did not answer within 30 s"):
+        call(["lfs", "osts"], where="/fs")
+
+
+def test_repeated_targets_count_once_in_the_given_order() -> None:
+    assert distinct(["b", "a", "b", "c", "a"], where="x") == ("b", "a", "c")
+
+
+def test_an_application_needs_a_target() -> None:
+    with pytest.raises(InputError, match=r"/fs/job: no target \(give every"):
+        distinct([], where="/fs/job")
+
+
+@pytest.mark.parametrize("name", ["beegfs", "lustre", "moosefs"])
+def test_every_driver_of_a_file_system_needs_a_target(name: str) -> None:
+    with pytest.raises(InputError, match="no target"):
+        get_driver(name, Path("/fs")).assign(Path("/fs/job"), [])
+
+
+def test_an_unknown_driver_is_refused_with_the_names(tmp_path: Path) -> None:
+    with pytest.raises(UnknownNameError, match=", ".join(sorted(DRIVERS))):
+        get_driver("lustres", tmp_path)

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: MIT
+"""The commands of the MooseFS driver. The tools are scripts that record their calls."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penstock.errors import InputError
+from penstock.live.staging.drivers.moosefs import MooseFs
+from support.tools import RecordedTools, install_tools
+
+ROOT, JOB = Path("/fs"), Path("/fs/job")
+
+
+@pytest.fixture
+def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RecordedTools:
+    names = ("mfsscadmin", "mfssetsclass")
+    return install_tools(tmp_path / "tools", monkeypatch, *names)
+
+
+def test_a_storage_class_is_made_for_the_labels(tools: RecordedTools) -> None:
+    MooseFs(ROOT).assign(JOB, ["B", "A", "B"])
+    assert tools.calls == [
+        "mfsscadmin /fs list",
+        "mfsscadmin /fs create -m s A+B penstock_AB",
+        "mfssetsclass penstock_AB /fs/job",
+    ]
+
+
+def test_a_storage_class_that_exists_is_used(tools: RecordedTools) -> None:
+    tools.answer("1 : default\n2 : penstock_AB\n")
+    MooseFs(ROOT).assign(JOB, ["A", "B"])
+    assert tools.calls == ["mfsscadmin /fs list", "mfssetsclass penstock_AB /fs/job"]
+
+
+def test_a_class_whose_name_begins_the_same_is_another_class(
+    tools: RecordedTools,
+) -> None:
+    tools.answer("penstock_AB\n")
+    MooseFs(ROOT).assign(JOB, ["A"])
+    assert "mfsscadmin /fs create -m s A penstock_A" in tools.calls
+
+
+@pytest.mark.parametrize("label", ["AB", "a", "", "1", "\u00c4"])
+def test_a_label_is_one_capital_letter(tools: RecordedTools, label: str) -> None:
+    with pytest.raises(InputError, match=r"is not the label .*single letters, A to Z"):
+        MooseFs(ROOT).assign(JOB, [label])
+    assert tools.calls == []
