@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Names on the command line are checked at once, before anything is done."""
+"""File names on the command line are checked before any work."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.errors import InputError
 
 THREE = Path(__file__).parents[3] / "examples" / "three.json"
 
-#: Command -> what is wrong with it.
+#: Command -> part of the message.
 REFUSED = {
     "compare three.json --json three.json": "three.json: this command already reads",
     "compare three.json --plot ../here/three.json": "json: this command already reads",
@@ -51,7 +51,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("command", REFUSED)
-def test_refused_in_one_line_and_nothing_is_written(
+def test_a_bad_name_is_refused_in_one_line_and_nothing_is_written(
     command: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -64,10 +64,10 @@ def test_refused_in_one_line_and_nothing_is_written(
     monkeypatch.chdir(here)
     words = ["" if word == "''" else word for word in command.split()]
     assert main(words) == 2
-    said = capfd.readouterr()
-    assert REFUSED[command] in said.err
-    assert said.err.count("\n") == 1
-    assert said.out == ""
+    printed = capfd.readouterr()
+    assert REFUSED[command] in printed.err
+    assert printed.err.count("\n") == 1
+    assert printed.out == ""
     assert sorted(path.name for path in here.iterdir()) == ["link.json", "three.json"]
     assert (here / "three.json").read_bytes() == THREE.read_bytes()
 
@@ -79,7 +79,7 @@ def test_devices_may_be_named_twice() -> None:
     check_names(Namespace(a=OutputFile("-"), b=OutputFile("-"), c=InputFile("-")))
 
 
-def test_a_folder_that_cannot_be_written(
+def test_a_folder_without_write_permission_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("os.access", lambda *_: False)
@@ -89,5 +89,5 @@ def test_a_folder_that_cannot_be_written(
         check_names(Namespace(json=OutputFile(str(tmp_path / "x"))))
 
 
-def test_other_arguments_are_left_alone() -> None:
+def test_other_arguments_are_not_checked() -> None:
     check_names(Namespace(setting_listen="", job="", command=["", "x"], w=Word("a")))

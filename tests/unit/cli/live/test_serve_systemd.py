@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The unit of systemd in ``examples``: systemd takes it, and penstock its options."""
+"""The systemd unit in ``examples``: systemd and ``penstock serve`` accept it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from penstock.cli.live.options import live_settings
 from penstock.cli.live.serve import setup_parser
 
-UNIT = (Path(__file__).parents[3] / "examples" / "penstock.service").read_text()
+UNIT = (Path(__file__).parents[4] / "examples" / "penstock.service").read_text()
 PROGRAM = "/usr/local/bin/penstock"
 #: The drop-in that the unit's comment shows.
 AGENT = "".join(
@@ -23,8 +23,8 @@ AGENT = "".join(
 )
 
 
-def verified(folder: Path) -> subprocess.CompletedProcess[str]:
-    """Return what systemd says of the unit in a folder."""
+def verify(folder: Path) -> subprocess.CompletedProcess[str]:
+    """Let systemd verify the unit in a folder."""
     tool = shutil.which("systemd-analyze")
     if tool is None:
         pytest.skip("needs systemd-analyze")
@@ -35,19 +35,19 @@ def verified(folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("drop_in", ["", AGENT], ids=["controller", "agent"])
-def test_systemd_takes_the_unit(drop_in: str, tmp_path: Path) -> None:
-    # It wants programs that are there.
+def test_systemd_accepts_the_unit(drop_in: str, tmp_path: Path) -> None:
+    # systemd requires that the program exists.
     (tmp_path / "penstock.service").write_text(UNIT.replace(PROGRAM, sys.executable))
     more = tmp_path / "penstock.service.d"
     more.mkdir()
     (more / "agent.conf").write_text(drop_in.replace(PROGRAM, sys.executable))
-    done = verified(tmp_path)
+    done = verify(tmp_path)
     assert done.returncode == 0, done.stderr
-    # Units of the machine may have faults of their own.
+    # systemd may also report errors in other units of this machine.
     assert str(tmp_path) not in done.stderr
 
 
-def test_penstock_takes_the_options(
+def test_penstock_serve_accepts_the_options(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))

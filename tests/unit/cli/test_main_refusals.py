@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Options that contradict one another or would have no effect, and bad values."""
+"""Bad values, and options that contradict one another or would have no effect."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TRACES = {
     "late.csv": "0,x,write,0,9,1e9,1e9\n",
 }
 PROBLEM = Path(__file__).parents[3] / "examples" / "problem.json"
-#: Command -> what is wrong with it.
+#: Command -> part of the message.
 REFUSED = {
     "replay huge.csv d": "huge.csv: line 2: 99999999999999 bytes in one access",
     "replay short.csv d": "short.csv: line 2: has 6 of 7 columns",
@@ -74,9 +74,9 @@ REFUSED = {
 def outcome(
     words: list[str], capfd: pytest.CaptureFixture[str]
 ) -> tuple[object, str, str]:
-    """Return status, output and complaints of a command."""
+    """Return the status, standard output and standard error of a command."""
     if words[0] == "serve":
-        # It prepares its process: priority, umask, limits.
+        # In a process of its own: `serve` changes priority, umask and limits.
         penstock = [sys.executable, "-m", "penstock", *words]
         done = subprocess.run(
             penstock, capture_output=True, text=True, check=False, timeout=120
@@ -90,7 +90,7 @@ def outcome(
 
 
 @pytest.mark.parametrize("command", REFUSED)
-def test_refused_in_one_line_and_nothing_is_done(
+def test_a_bad_command_is_refused_in_one_line_and_does_nothing(
     command: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -107,12 +107,12 @@ def test_refused_in_one_line_and_nothing_is_done(
     assert made == set(TRACES)
 
 
-def test_a_message_neither_quotes_a_file_nor_has_two_lines(
+def test_a_message_about_a_long_file_is_one_short_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "long.json"
     path.write_text('{"penstock": "' + "\\n" + "x" * 100_000 + '"}')
     assert main(["compare", str(path)]) == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert len(said) < 3000
+    message = capsys.readouterr().err
+    assert message.count("\n") == 1
+    assert len(message) < 3000

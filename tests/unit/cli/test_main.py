@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The edges of the command: streams, signals of others, and what nobody expected."""
+"""`main`: closed and full output streams, and one line for every kind of error."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PENSTOCK = [sys.executable, "-m", "penstock"]
 
 
 def shell(script: str) -> subprocess.CompletedProcess[str]:
-    """Run a script of the shell, in which $@ is penstock."""
+    """Run a shell script in which ``"$@"`` is the command penstock."""
     return subprocess.run(
         ["sh", "-c", script, "sh", *PENSTOCK],
         capture_output=True,
@@ -32,33 +32,35 @@ def shell(script: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     "closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-", "<&- --json - >&-"]
 )
-def test_closed_streams_are_no_error(closed: str) -> None:
+def test_closed_streams_are_not_an_error(closed: str) -> None:
     done = shell(f'"$@" policies {closed}')
     assert (done.returncode, done.stderr) == (0, "")
     assert bool(done.stdout) == (">&-" not in closed.replace("2>&-", ""))
 
 
 def test_a_file_does_not_take_the_place_of_a_closed_stream(tmp_path: Path) -> None:
-    path = tmp_path / "found.json"
+    path = tmp_path / "policies.json"
     assert shell(f'"$@" policies --json {path} <&- >&- 2>&-').returncode == 0
     assert path.read_bytes().startswith(b"{")
     assert b"policies: who gets" not in path.read_bytes()
 
 
-def test_what_is_started_still_finds_a_stream_closed() -> None:
-    done = shell('"$@" run --folder /dev/null/x -- sh -c "echo told >&2; echo x" >&-')
+def test_a_started_program_still_has_its_stream_closed() -> None:
+    done = shell(
+        '"$@" run --folder /dev/null/x -- sh -c "echo started >&2; echo x" >&-'
+    )
     assert done.returncode != 0
-    assert done.stderr.startswith("told\n")
+    assert done.stderr.startswith("started\n")
 
 
-def test_a_reader_that_leaves_is_no_error() -> None:
+def test_a_reader_that_closes_the_pipe_is_not_an_error() -> None:
     done = shell('{ "$@" policies; echo $? >&2; } | head -1')
     assert done.stderr == "0\n"
     assert done.stdout.count("\n") == 1
 
 
 @pytest.mark.skipif(not os.access("/dev/full", os.W_OK), reason="needs /dev/full")
-def test_a_full_disk_is_said() -> None:
+def test_a_full_disk_is_reported() -> None:
     done = shell('"$@" policies > /dev/full')
     assert done.returncode == 2
     assert done.stderr == (
@@ -69,7 +71,7 @@ def test_a_full_disk_is_said() -> None:
 @pytest.mark.skipif(not os.access("/dev/full", os.W_OK), reason="needs /dev/full")
 @pytest.mark.parametrize("option", ["--help", "--version", "compare --help"])
 @pytest.mark.parametrize("buffered", ["", "PYTHONUNBUFFERED=1"])
-def test_a_full_disk_is_said_by_the_help_too(option: str, buffered: str) -> None:
+def test_a_full_disk_is_reported_by_the_help_too(option: str, buffered: str) -> None:
     done = shell(f'env -u PYTHONUNBUFFERED {buffered} "$@" {option} > /dev/full')
     assert done.returncode == 2
     assert done.stderr == (
@@ -77,7 +79,9 @@ def test_a_full_disk_is_said_by_the_help_too(option: str, buffered: str) -> None
     )
 
 
-def raised(error: BaseException) -> Callable[..., int]:
+def raising(error: BaseException) -> Callable[..., int]:
+    """Return a command that raises `error`."""
+
     def act(_: object) -> int:
         raise error
 
@@ -96,35 +100,37 @@ UNEXPECTED = {
 
 
 @pytest.mark.parametrize("case", UNEXPECTED)
-def test_one_line_whatever_happens(
+def test_every_error_is_reported_in_one_line(
     case: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     error, status, words = UNEXPECTED[case]
-    monkeypatch.setattr(policies, "main", raised(error))
+    monkeypatch.setattr(policies, "main", raising(error))
     monkeypatch.delenv("PENSTOCK_TRACEBACK", raising=False)
     with os.fdopen(os.dup(1), "w") as stream:
-        # With a number of its own, which `main` may silence.
+        # A duplicate: `main` may redirect the descriptor of standard output.
         monkeypatch.setattr(sys, "stdout", stream)
         assert main(["policies"]) == status
         monkeypatch.undo()
-    said = capfd.readouterr().err
-    assert words in said
-    assert said.startswith("penstock: ")
-    assert said.count("\n") == 1
+    message = capfd.readouterr().err
+    assert words in message
+    assert message.startswith("penstock: ")
+    assert message.count("\n") == 1
 
 
-def test_where_a_bug_is_can_be_asked_for(
+def test_the_traceback_of_a_bug_is_shown_on_request(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(policies, "main", raised(ZeroDivisionError("x / 0")))
+    monkeypatch.setattr(policies, "main", raising(ZeroDivisionError("x / 0")))
     monkeypatch.setenv("PENSTOCK_TRACEBACK", "1")
     assert main(["policies"]) == 70
-    said = capfd.readouterr().err
-    assert said.startswith("Traceback")
-    assert said.endswith("PENSTOCK_TRACEBACK=1 shows where)\n")
+    message = capfd.readouterr().err
+    assert message.startswith("Traceback")
+    assert message.endswith("PENSTOCK_TRACEBACK=1 shows where)\n")
 
 
-def test_the_help_that_helps_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_option_names_the_help_of_the_command(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     with pytest.raises(SystemExit):
         main(["compare", "--frobnicate"])
     assert capsys.readouterr().err == (
