@@ -183,7 +183,7 @@ def observe(program: Program, root: Path, circumstance: Circumstance) -> Observe
 
 def _wait_for_first_call(page: Page, process: subprocess.Popen[bytes]) -> None:
     """Wait until a call is counted, or until the program ends."""
-    while process.poll() is None and page.posts == 0:
+    while process.poll() is None and page.operations_begun == 0:
         time.sleep(0.002)
         page.renew(0.5)
 

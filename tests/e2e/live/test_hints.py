@@ -61,13 +61,13 @@ def test_the_page_adds_up_announced_phases(job: Job, program: Path) -> None:
     assert (announced.volume_bytes, announced.begun, announced.ended) == (3007, 4, 3)
     assert announced.last_s > 0.0
     # The begin of a phase is a post, its end is not.
-    assert job.page.posts == 4
+    assert job.page.operations_begun == 4
 
 
 def test_nothing_is_announced_when_control_is_off(job: Job, program: Path) -> None:
     job.page.mode = Mode.OFF
     assert job.run(program).returncode == 0
-    assert job.page.announced.begun == job.page.posts == 0
+    assert job.page.announced.begun == job.page.operations_begun == 0
 
 
 @pytest.mark.parametrize("failure", ["pass", "raise SystemExit(3)"])
@@ -94,7 +94,7 @@ def test_the_shares_of_many_processes_are_added_up(job: Job, python: str) -> Non
 def test_an_announced_phase_wakes_the_agent(job: Job, python: str) -> None:
     woken: list[int] = []
     thread = threading.Thread(
-        target=lambda: woken.append(job.page.wait_for_post(0, 100.0))
+        target=lambda: woken.append(job.page.wait_for_operation(0, 100.0))
     )
     thread.start()
     script = "import penstock\nwith penstock.phase(volume=1): pass"

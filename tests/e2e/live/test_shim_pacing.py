@@ -209,13 +209,13 @@ def test_a_dry_run_estimates_the_wait_and_does_not_wait(job: Job, python: str) -
 
 
 def test_the_first_call_after_a_gap_wakes_the_agent(job: Job, python: str) -> None:
-    seen = job.page.posts
+    seen = job.page.operations_begun
     begun = time.monotonic()
     writer = job.start(python, "-c", WRITES, "1000", "50")
-    assert job.page.wait_for_post(seen, timeout_s=100.0) == seen + 1
+    assert job.page.wait_for_operation(seen, timeout_s=100.0) == seen + 1
     assert begun <= job.page.phase_begin_s <= time.monotonic()
     assert writer.wait(timeout=120) == 0
-    assert job.page.posts == seen + 1
+    assert job.page.operations_begun == seen + 1
 
 
 def test_a_signal_handler_that_writes_during_a_wait_does_not_wait(

@@ -59,7 +59,7 @@ class _NodeCounters:
     latest: JobCounters
     read_at_s: float
     """When the latest counters were read."""
-    base_posts: int
+    base_operations_begun: int
     base_moved_bytes: float
     base_announced_bytes: float
 
@@ -94,7 +94,10 @@ class _NodeCounters:
     @property
     def has_news(self) -> bool:
         """Whether anything has happened since the last operation ended."""
-        return self.latest.posts != self.base_posts or self.moved_bytes > 0.0
+        return (
+            self.latest.operations_begun != self.base_operations_begun
+            or self.moved_bytes > 0.0
+        )
 
 
 class PhaseDetector:
@@ -130,10 +133,16 @@ class PhaseDetector:
         After a restart of its agent, a node joins with counters of the past.
         """
         recent = counters.waiting or counters.idle_s < self.gap_s
-        posts = counters.posts - 1 if recent and counters.posts else counters.posts
-        announced_bytes = counters.announced_bytes if counters.posts > 1 else 0.0
+        begun = (
+            counters.operations_begun - 1
+            if recent and counters.operations_begun
+            else counters.operations_begun
+        )
+        announced_bytes = (
+            counters.announced_bytes if counters.operations_begun > 1 else 0.0
+        )
         return _NodeCounters(
-            counters, now, posts, counters.moved_bytes, announced_bytes
+            counters, now, begun, counters.moved_bytes, announced_bytes
         )
 
     def drop_node(self, node: str) -> None:
@@ -172,7 +181,7 @@ class PhaseDetector:
         """End and return the operation."""
         ended = PastOperation(self.began_s, max(end_s, self.began_s), self.moved_bytes)
         for node in self._nodes.values():
-            node.base_posts = node.latest.posts
+            node.base_operations_begun = node.latest.operations_begun
             node.base_moved_bytes = node.latest.moved_bytes
             node.base_announced_bytes = node.latest.announced_bytes
         self.is_active, self._held_up, self._moved_elsewhere_bytes = False, False, 0.0

@@ -117,7 +117,7 @@ class StatusView:
             lost_s=job.lost_s(now),
             progress_yield=job.progress_yield(now),
             operations=record.operations,
-            bypassed=sum(each.bypassed for each in counters),
+            bypass_setups=sum(each.bypass_setups for each in counters),
             uncontrolled_bytes=sum(each.uncontrolled_bytes for each in counters),
             staged_bytes=record.staged_bytes,
             why=self._explained(record, active),

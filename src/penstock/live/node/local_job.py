@@ -220,7 +220,7 @@ class LocalJob:
             Whether reads are controlled; if not, they are not counted.
         """
         classes = (IoClass.WRITE, IoClass.READ) if reads else (IoClass.WRITE,)
-        posts = self.page.posts
+        begun = self.page.operations_begun
         drains = self.page.counters(IoClass.DRAIN)
         calls = [self.page.counters(kind) for kind in classes]
         announced, staged = self.page.announced, self.page.staged
@@ -239,12 +239,12 @@ class LocalJob:
         self.may_operate = idle_s < 2.0 * gap_s
         return JobCounters(
             job_key=self.key,
-            posts=posts,
+            operations_begun=begun,
             moved_bytes=float(sum(c.moved_bytes for c in (*calls, drains))),
             held_up_s=sum(c.held_up_s for c in (*calls, drains)),
             waiting=any(c.waiting_calls for c in calls),
             idle_s=idle_s,
-            bypassed=self.page.bypass_setups,
+            bypass_setups=self.page.bypass_setups,
             uncontrolled_bytes=self._uncontrolled_bytes,
             announced_bytes=float(announced.volume_bytes),
             phases=phases,
@@ -318,9 +318,9 @@ class LocalJob:
     def _watch(self, on_post: Callable[[str], None]) -> None:
         page = self.page
         try:
-            seen = page.posts, page.announced.ended
+            seen = page.operations_begun, page.announced.ended
             while not self._closed.is_set():
-                now = page.wait_for_post(seen[0], _SLEEP_S), page.announced.ended
+                now = page.wait_for_operation(seen[0], _SLEEP_S), page.announced.ended
                 if now != seen and not self._closed.is_set():
                     seen = now
                     on_post(self.key)

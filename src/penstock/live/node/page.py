@@ -410,27 +410,32 @@ class Page:
         self._write(PageWords.gap_ns.offset, c_uint64(round(gap_s * 1e9)))
 
     @property
-    def posts(self) -> int:
+    def operations_begun(self) -> int:
         """Number of operations begun, modulo 2^32."""
-        return int(self._read().posts)
+        return int(self._read().operations_begun)
 
     @property
     def phase_begin_s(self) -> float:
         """Monotonic time of the first call of the current phase (s)."""
         return float(self._read().phase_begin_ns * 1e-9)
 
-    def wait_for_post(self, seen: int, timeout_s: float) -> int:
-        """Sleep until `posts` is not `seen`, at most `timeout_s`; return `posts`."""
+    def wait_for_operation(self, seen: int, timeout_s: float) -> int:
+        """Sleep until an operation begins, at most `timeout_s` (s).
+
+        Return `operations_begun`; return at once if it is not `seen`.
+        """
         limit = _Timespec(int(timeout_s), round(timeout_s % 1.0 * 1e9))
-        _futex(self._address(PageWords.posts.offset), _FUTEX_WAIT, seen, limit)
-        return self.posts
+        _futex(
+            self._address(PageWords.operations_begun.offset), _FUTEX_WAIT, seen, limit
+        )
+        return self.operations_begun
 
     def wake_watcher(self) -> None:
-        """Wake the thread in `wait_for_post`."""
+        """Wake the thread in `wait_for_operation`."""
         # This reference keeps the memory mapped if that thread closes the page now.
         view = self.__dict__.get("_view")
         if view is not None:
-            word = ctypes.addressof(view) + PageWords.posts.offset
+            word = ctypes.addressof(view) + PageWords.operations_begun.offset
             _futex(word, _FUTEX_WAKE, 2**31 - 1, None)
 
     def _wake(self, bucket: Bucket) -> None:

@@ -140,7 +140,7 @@ class PageWords(Structure):
         ("version", c_uint32),
         ("size", c_uint32),
         ("mode", c_uint32),
-        ("posts", c_uint32),
+        ("operations_begun", c_uint32),
         ("lease_ns", c_uint64),
         ("floor_rate", c_uint64),
         ("gap_ns", c_uint64),

@@ -257,8 +257,8 @@ class JobStatus(msgspec.Struct, frozen=True):
     """1 - lost time / age."""
     operations: int
     """Operations completed."""
-    bypassed: int
-    """Attempts seen to set up I/O that cannot be controlled."""
+    bypass_setups: int = msgspec.field(name="bypassed")
+    """Number of set-ups seen of I/O that cannot be controlled."""
     uncontrolled_bytes: float = msgspec.field(name="uncontrolled")
     """Volume that its processes moved without control."""
     staged_bytes: float = msgspec.field(name="staged")
@@ -321,8 +321,8 @@ class JobCounters(msgspec.Struct, frozen=True, array_like=True):
     """Counters of one job on one node, read from its page at one instant."""
 
     job_key: Name
-    posts: int
-    """I/O phases begun, as counted by the preload library."""
+    operations_begun: int
+    """Operations begun, as counted by the preload library (modulo 2^32)."""
     moved_bytes: Amount
     """Volume moved so far."""
     held_up_s: Amount
@@ -332,8 +332,8 @@ class JobCounters(msgspec.Struct, frozen=True, array_like=True):
     idle_s: Amount
     """Time since the last I/O; 0 while a call is in flight, an announced phase is
     open, or staged data is being drained."""
-    bypassed: int = 0
-    """Attempts seen to set up I/O that cannot be controlled."""
+    bypass_setups: int = 0
+    """Number of set-ups seen of I/O that cannot be controlled."""
     uncontrolled_bytes: Amount = 0.0
     """Volume that processes moved without control."""
     announced_bytes: Amount = 0.0

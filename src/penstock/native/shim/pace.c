@@ -232,13 +232,14 @@ static void wait_for_finish(struct paced_call *call, uint64_t finish_tag)
 
 static void wake_agent(void)
 {
-    raw_call(SYS_futex, (long)&attached_page->posts, FUTEX_WAKE, INT32_MAX, 0, 0, 0);
+    raw_call(SYS_futex, (long)&attached_page->operations_begun, FUTEX_WAKE, INT32_MAX,
+             0, 0, 0);
 }
 
 /* Tell the agent that an operation begins. */
 static void post(void)
 {
-    ADD(attached_page->posts, 1);
+    ADD(attached_page->operations_begun, 1);
     wake_agent();
 }
 

@@ -142,7 +142,7 @@ struct penstock_page {
     uint32_t size;
     _Atomic uint32_t mode; /* enum page_mode */
     /* Operations that have begun. Futex: the agent sleeps on this word. */
-    _Atomic uint32_t posts;
+    _Atomic uint32_t operations_begun;
     _Atomic uint64_t lease_ns;   /* grants hold until this time, */
     _Atomic uint64_t floor_rate; /* then each bucket gets this rate */
     _Atomic uint64_t gap_ns;     /* a longer time without calls ends an operation */

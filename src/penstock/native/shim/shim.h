@@ -233,16 +233,17 @@ bool stage_gather(int fd, const struct iovec *parts, int count, int64_t offset,
  * reported yet. */
 int stage_flush(int fd);
 
-/* Drain the journal, and write through from now on. stage_leave_file and
- * stage_leave_name also drain journals of other processes; they return an error if such
+/* Drain the journal; the file is written through (not staged) from now on. stage_write_through_file and
+ * stage_write_through_name also drain journals of other processes; they return an error if such
  * a journal cannot be drained now. The file must not be changed then. */
-int stage_leave(int fd);
-int stage_leave_file(uint64_t device, uint64_t inode, int fd, int at, const char *path);
-int stage_leave_name(int at, const char *path, int flags);
-void stage_leave_all(void);
+int stage_write_through(int fd);
+int stage_write_through_file(uint64_t device, uint64_t inode, int fd, int at,
+                             const char *path);
+int stage_write_through_name(int at, const char *path, int flags);
+void stage_write_through_all(void);
 
-/* Never stage this file again: it is mapped or locked. */
-void stage_bar(int fd);
+/* Forbid staging of this file for good: it is mapped or locked. */
+void stage_forbid(int fd);
 
 /* Note that the file of `fd` itself was changed, after its journal was drained. */
 void stage_changed(int fd);
@@ -262,18 +263,18 @@ void stage_duplicated(int from, int to);
 bool stage_end(int fd, uint64_t *end);
 bool stage_end_of(uint64_t device, uint64_t inode, uint64_t *end);
 
-/* Prepare to execute a file, which no process may have open for writing. If the call
+/* Drain a file that is about to be executed: no process may have it open for writing. If the call
  * fails with `error` because a process still drains the file, stage_may_try_again waits
  * a little and returns true. */
 struct lock_wait;
-void stage_leave_program(int at, const char *path, int flags);
+void stage_drain_program(int at, const char *path, int flags);
 bool stage_may_try_again(int error, struct lock_wait *);
 
 /* Call before names, descriptors or rights change their meaning (chroot, unshare ...):
  * drain everything and stop staging; true if staging was on. If the call then fails,
- * stage_go_on resumes staging. */
+ * stage_resume resumes staging. */
 bool stage_stop(void);
-void stage_go_on(void);
+void stage_resume(void);
 
 /* Drain everything at the end of the program. */
 void stage_finish(void);
@@ -366,7 +367,7 @@ static inline void wrap_begin(struct paced_call *call, int fd, enum io_class cla
     if (LIKELY(!identity_is_controlled(fd)))
         return;
     if (identity_is_stageable(fd))
-        stage_leave(fd);
+        stage_write_through(fd);
     pace_begin(call, class, false);
 }
 

@@ -81,7 +81,7 @@ static void aio_begin(struct paced_call *call, int fd, enum io_class class, size
     if (!identity_is_controlled(fd))
         return;
     if (identity_is_stageable(fd))
-        stage_leave(fd);
+        stage_write_through(fd);
     pace_begin_sized(call, class, size, false);
 }
 
@@ -154,7 +154,7 @@ EXPORT int lio_listio64(int mode, struct aiocb64 *const requests[], int count,
 /* The program installs a seccomp filter. */
 static void note_seccomp(void)
 {
-    stage_leave_all();
+    stage_write_through_all();
     atomic_store(&seccomp_active, true);
 }
 
@@ -339,7 +339,7 @@ static bool changes_meaning(long number)
 static void prepare_staging(long number, const long a[6])
 {
     if (concerns_staging(number))
-        stage_leave_all();
+        stage_write_through_all();
     if (changes_meaning(number))
         stage_stop();
     if (number == SYS_sendmsg)

@@ -29,23 +29,24 @@ static int counted(int answer, int at, const char *path)
 
 /* Drain the file behind a path that is about to be changed; return the path. `flags`
  * are those of the call, and say whether it follows a symbolic link. */
-static const char *drained(int at, const char *path, int flags)
+static const char *drain_path(int at, const char *path, int flags)
 {
     if (RARELY(LOAD(stage_enabled)))
-        stage_leave_name(at, path, flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH));
+        stage_write_through_name(at, path,
+                                 flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH));
     return path;
 }
 
-/* The same for a call that does not follow symbolic links. */
-static const char *drained_link(int at, const char *path)
+/* Drain the file behind `path`, as for a call that does not follow symbolic links. */
+static const char *drain_nofollow(int at, const char *path)
 {
-    return drained(at, path, AT_SYMLINK_NOFOLLOW);
+    return drain_path(at, path, AT_SYMLINK_NOFOLLOW);
 }
 
-/* The same for a call that follows symbolic links. */
-static const char *drained_target(int at, const char *path)
+/* Drain the file behind `path`, as for a call that follows symbolic links. */
+static const char *drain_follow(int at, const char *path)
 {
-    return drained(at, path, 0);
+    return drain_path(at, path, 0);
 }
 
 #define COUNTED(name, parameters, arguments, at, path) \
@@ -111,54 +112,54 @@ TRUNCATED(truncate64, off64_t)
 COUNTED(access, (const char *path, int mode), (path, mode), AT_FDCWD, path)
 COUNTED(faccessat, (int at, const char *path, int mode, int flags),
         (at, path, mode, flags), at, path)
-COUNTED(unlink, (const char *path), (drained_link(AT_FDCWD, path)), AT_FDCWD, path)
+COUNTED(unlink, (const char *path), (drain_nofollow(AT_FDCWD, path)), AT_FDCWD, path)
 COUNTED(unlinkat, (int at, const char *path, int flags),
-        (at, drained_link(at, path), flags), at, path)
-COUNTED(remove, (const char *path), (drained_link(AT_FDCWD, path)), AT_FDCWD, path)
+        (at, drain_nofollow(at, path), flags), at, path)
+COUNTED(remove, (const char *path), (drain_nofollow(AT_FDCWD, path)), AT_FDCWD, path)
 COUNTED(rmdir, (const char *path), (path), AT_FDCWD, path)
 COUNTED(rename, (const char *path, const char *to),
-        (drained_link(AT_FDCWD, path), drained_link(AT_FDCWD, to)),
+        (drain_nofollow(AT_FDCWD, path), drain_nofollow(AT_FDCWD, to)),
         AT_FDCWD, path)
 COUNTED(renameat, (int at, const char *path, int to_at, const char *to),
-        (at, drained_link(at, path), to_at, drained_link(to_at, to)),
+        (at, drain_nofollow(at, path), to_at, drain_nofollow(to_at, to)),
         at, path)
 COUNTED(renameat2, (int at, const char *path, int to_at, const char *to, unsigned flags),
-        (at, drained_link(at, path), to_at, drained_link(to_at, to), flags),
+        (at, drain_nofollow(at, path), to_at, drain_nofollow(to_at, to), flags),
         at, path)
 COUNTED(mkdir, (const char *path, mode_t mode), (path, mode), AT_FDCWD, path)
 COUNTED(mkdirat, (int at, const char *path, mode_t mode), (at, path, mode), at, path)
 COUNTED(mknod, (const char *path, mode_t mode, dev_t device), (path, mode, device),
         AT_FDCWD, path)
 COUNTED(link, (const char *from, const char *path),
-        (drained_link(AT_FDCWD, from), path), AT_FDCWD, path)
+        (drain_nofollow(AT_FDCWD, from), path), AT_FDCWD, path)
 COUNTED(linkat, (int from_at, const char *from, int at, const char *path, int flags),
-        (from_at, drained_target(from_at, from), at, path, flags), at, path)
+        (from_at, drain_follow(from_at, from), at, path, flags), at, path)
 COUNTED(symlink, (const char *text, const char *path), (text, path), AT_FDCWD, path)
 COUNTED(symlinkat, (const char *text, int at, const char *path), (text, at, path), at, path)
-COUNTED(chmod, (const char *path, mode_t mode), (drained_target(AT_FDCWD, path), mode),
+COUNTED(chmod, (const char *path, mode_t mode), (drain_follow(AT_FDCWD, path), mode),
         AT_FDCWD, path)
 COUNTED(fchmodat, (int at, const char *path, mode_t mode, int flags),
-        (at, drained(at, path, flags), mode, flags), at, path)
+        (at, drain_path(at, path, flags), mode, flags), at, path)
 COUNTED(chown, (const char *path, uid_t user, gid_t group),
-        (drained_target(AT_FDCWD, path), user, group),
+        (drain_follow(AT_FDCWD, path), user, group),
         AT_FDCWD, path)
 COUNTED(lchown, (const char *path, uid_t user, gid_t group),
-        (drained_link(AT_FDCWD, path), user, group),
+        (drain_nofollow(AT_FDCWD, path), user, group),
         AT_FDCWD, path)
 COUNTED(fchownat, (int at, const char *path, uid_t user, gid_t group, int flags),
-        (at, drained(at, path, flags), user, group, flags), at, path)
+        (at, drain_path(at, path, flags), user, group, flags), at, path)
 COUNTED(setxattr, (const char *path, const char *name, const void *value, size_t size,
                    int flags),
-        (drained_target(AT_FDCWD, path), name, value, size, flags), AT_FDCWD, path)
+        (drain_follow(AT_FDCWD, path), name, value, size, flags), AT_FDCWD, path)
 COUNTED(lsetxattr, (const char *path, const char *name, const void *value, size_t size,
                     int flags),
-        (drained_link(AT_FDCWD, path), name, value, size, flags), AT_FDCWD, path)
+        (drain_nofollow(AT_FDCWD, path), name, value, size, flags), AT_FDCWD, path)
 COUNTED(utimensat, (int at, const char *path, const struct timespec times[2], int flags),
-        (at, drained(at, path, flags), times, flags), at, path)
+        (at, drain_path(at, path, flags), times, flags), at, path)
 COUNTED(utimes, (const char *path, const struct timeval times[2]),
-        (drained_target(AT_FDCWD, path), times), AT_FDCWD, path)
+        (drain_follow(AT_FDCWD, path), times), AT_FDCWD, path)
 COUNTED(utime, (const char *path, const struct utimbuf *times),
-        (drained_target(AT_FDCWD, path), times), AT_FDCWD, path)
+        (drain_follow(AT_FDCWD, path), times), AT_FDCWD, path)
 /* clang-format on */
 
 EXPORT int statx(int at, const char *path, int flags, unsigned mask,

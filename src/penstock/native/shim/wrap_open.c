@@ -37,8 +37,8 @@ bool wrap_may_open(int at, const char *path, int flags)
 {
     if (LIKELY(!LOAD(stage_enabled)))
         return true;
-    int error =
-        stage_leave_name(at, path, flags & O_NOFOLLOW ? AT_SYMLINK_NOFOLLOW : 0);
+    int error = stage_write_through_name(at, path,
+                                         flags & O_NOFOLLOW ? AT_SYMLINK_NOFOLLOW : 0);
     bool reads = (flags & (O_ACCMODE | O_TRUNC)) == O_RDONLY;
     if (error == 0 || reads)
         return true;
@@ -209,10 +209,10 @@ static void prepare_fcntl(int fd, int command)
     case F_OFD_SETLK:
     case F_OFD_SETLKW:
     case F_SETLEASE:
-        stage_bar(fd);
+        stage_forbid(fd);
         break;
     case F_SETFL:
-        stage_leave(fd);
+        stage_write_through(fd);
         break;
     default:
         break;
@@ -284,7 +284,7 @@ EXPORT void closefrom(int first)
 
 EXPORT int daemon(int keep_directory, int keep_descriptors)
 {
-    stage_leave_all();
+    stage_write_through_all();
     int answer = REAL(daemon)(keep_directory, keep_descriptors);
     identity_forget_range(0, 2);
     identity_forget_cwd();

@@ -87,7 +87,7 @@ static void stream_leave(struct stream *stream, size_t size)
 static inline void drain_for_libc(int fd)
 {
     if (identity_is_stageable(fd))
-        stage_leave(fd);
+        stage_write_through(fd);
 }
 
 static bool stream_may_open(const char *path, const char *mode)
@@ -328,7 +328,7 @@ EXPORT int fclose(FILE *file)
 
 EXPORT int fcloseall(void)
 {
-    stage_leave_all();
+    stage_write_through_all();
     int answer = REAL(fcloseall)();
     identity_forget_range(0, UINT32_MAX);
     return answer;

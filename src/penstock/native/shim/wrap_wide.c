@@ -25,7 +25,7 @@ static bool is_own_stream(const FILE *file)
         return true;
     if (RARELY(LOAD(stage_enabled)) && identity_is_controlled(fd) &&
         identity_is_stageable(fd))
-        stage_leave(fd);
+        stage_write_through(fd);
     return false;
 }
 

@@ -24,7 +24,7 @@ static int answer(int error)
 
 int penstock_bbio_init(const char *path, size_t size)
 {
-    stage_leave_all();
+    stage_write_through_all();
     int error = -stage_use(path, size);
     if (error == 0 && !LOAD(stage_enabled))
         error = stage_switch_on();
@@ -45,7 +45,7 @@ int penstock_bbio_disable(int fd)
 {
     if (!identity_is_controlled(fd))
         return 0;
-    int error = stage_leave(fd), late = stage_flush(fd);
+    int error = stage_write_through(fd), late = stage_flush(fd);
     return answer(error != 0 ? error : late);
 }
 
@@ -56,7 +56,7 @@ int penstock_bbio_flush(int fd)
 
 int penstock_bbio_finalize(void)
 {
-    stage_leave_all();
+    stage_write_through_all();
     STORE(stage_settings.finished, true);
     return 0;
 }

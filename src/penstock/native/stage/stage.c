@@ -99,13 +99,13 @@ bool stage_sync(int fd, int *error)
     return *error != 0 || !slot_is_gone(ref);
 }
 
-int stage_leave(int fd)
+int stage_write_through(int fd)
 {
     if (!stage_is_ready())
         return 0;
     struct slot_ref ref = slot_ref_of_fd(fd);
     if (ref.slot != NULL)
-        return drain_and_leave(ref, true);
+        return drain_and_write_through(ref, true);
     STORE(slot_opened_here[fd], 0);
     identity_forget(fd);
     return 0;
@@ -159,7 +159,7 @@ int stage_close(int fd)
     struct slot_ref ref = slot_ref_of_fd(fd);
     int error = 0;
     if (ref.slot != NULL && !(has_background_drain() && leave_to_drainer(ref)))
-        error = drain_and_leave(ref, false);
+        error = drain_and_write_through(ref, false);
     STORE(slot_opened_here[fd], 0);
     STORE(slot_index_of_fd[fd], 0);
     int late = atomic_exchange(&slot_late_error[fd], 0);
@@ -189,7 +189,7 @@ void stage_close_range(unsigned first, unsigned last)
     for (int i = 0; i < SLOT_COUNT; i++) {
         struct slot_ref ref = slot_ref_to(&slots[i]);
         if (ref.slot != NULL && uses_range(ref, first, last))
-            drain_and_leave(ref, true);
+            drain_and_write_through(ref, true);
     }
 }
 
@@ -244,10 +244,11 @@ uint8_t stage_kind(int fd, const char *path)
     /* The descriptor will read or append: leave the file. */
     STORE(slot_index_of_fd[fd], 0);
     if (ref.slot != NULL)
-        drain_and_leave(ref, true);
+        drain_and_write_through(ref, true);
     bool shared = foreign_drain_file(device, status.stx_ino, fd, AT_FDCWD, path) != 0;
     bool stageable = !shared && plain && status.stx_nlink > 0 && !is_in_folder(path) &&
-                     stage_rules_allow(path) && !slot_is_barred(device, status.stx_ino);
+                     stage_rules_allow(path) &&
+                     !slot_is_forbidden(device, status.stx_ino);
     return stageable ? KIND_STAGEABLE : KIND_CONTROLLED;
 }
 
@@ -280,14 +281,15 @@ bool stage_end(int fd, uint64_t *end)
     return pending;
 }
 
-int stage_leave_file(uint64_t device, uint64_t inode, int fd, int at, const char *path)
+int stage_write_through_file(uint64_t device, uint64_t inode, int fd, int at,
+                             const char *path)
 {
     if (!stage_is_ready())
         return 0;
     struct slot_ref ref = slot_ref_of_file(device, inode);
     int answer = 0;
     if (ref.slot != NULL)
-        drain_and_leave(ref, true); /* The writers will be told of an error. */
+        drain_and_write_through(ref, true); /* The writers get an error later. */
     else
         answer = foreign_drain_file(device, inode, fd, at, path);
     return answer < 0 ? -answer : 0;
@@ -302,30 +304,31 @@ static bool stat_name(int at, const char *path, int flags, struct statx *status)
            (status->stx_mode & S_IFMT) == S_IFREG;
 }
 
-int stage_leave_name(int at, const char *path, int flags)
+int stage_write_through_name(int at, const char *path, int flags)
 {
     struct statx status;
     if (!stat_name(at, path, flags, &status))
         return 0;
-    return stage_leave_file(stage_device_of(&status), status.stx_ino, -1, at, path);
+    return stage_write_through_file(stage_device_of(&status), status.stx_ino, -1, at,
+                                    path);
 }
 
-void stage_bar(int fd)
+void stage_forbid(int fd)
 {
     struct statx status;
     if (!stage_is_ready() || !stage_stat_fd(fd, &status))
         return;
     uint64_t device = stage_device_of(&status);
-    slot_bar(device, status.stx_ino);
-    stage_leave_file(device, status.stx_ino, fd, AT_FDCWD, NULL);
+    slot_forbid(device, status.stx_ino);
+    stage_write_through_file(device, status.stx_ino, fd, AT_FDCWD, NULL);
 }
 
-void stage_leave_all(void)
+void stage_write_through_all(void)
 {
     if (!stage_is_ready())
         return;
     if (identity_owns_table()) {
-        drain_and_leave_all();
+        drain_and_write_through_all();
         return;
     }
     /* In a child of vfork the library's descriptors may be closed already: drain by
@@ -338,10 +341,10 @@ void stage_leave_all(void)
 
 /* Drain a program that is about to be executed. Journals of other processes, and
  * journals left to the drainer, are found by the file. */
-void stage_leave_program(int at, const char *path, int flags)
+void stage_drain_program(int at, const char *path, int flags)
 {
     struct statx status;
-    stage_leave_all();
+    stage_write_through_all();
     if (!stat_name(at, path, flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH), &status))
         return;
     foreign_drain_file(stage_device_of(&status), status.stx_ino,
@@ -358,19 +361,19 @@ bool stage_may_try_again(int error, struct lock_wait *wait)
     return true;
 }
 
-/* Leave files twice: other threads may stage files until `stopped` is set. A child
+/* Drain twice: other threads may stage files until `stopped` is set. A child
  * of vfork must not set it for its parent. */
 bool stage_stop(void)
 {
-    stage_leave_all();
+    stage_write_through_all();
     if (!stage_is_ready() || !identity_owns_table() ||
         atomic_exchange(&stage_settings.stopped, true))
         return false;
-    stage_leave_all();
+    stage_write_through_all();
     return true;
 }
 
-void stage_go_on(void)
+void stage_resume(void)
 {
     STORE(stage_settings.stopped, false);
 }
@@ -383,7 +386,7 @@ void stage_finish(void)
     struct slot_ref ref;
     while (slot_any_ref(&ref))
         if (!(has_background_drain() && leave_to_drainer(ref)))
-            drain_and_leave(ref, true);
+            drain_and_write_through(ref, true);
 }
 
 /* --- Forks ---------------------------------------------------------------------- */
@@ -399,7 +402,7 @@ static void before_fork(void)
     if (!stage_is_ready())
         return;
     for (;;) {
-        drain_and_leave_all();
+        drain_and_write_through_all();
         slot_lock_table(&guard);
         if (!slot_any_ref(&ref))
             break;

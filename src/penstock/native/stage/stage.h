@@ -89,16 +89,16 @@ enum drain_result { DRAIN_NOTHING, DRAIN_KEPT, DRAIN_DONE };
 enum drain_result foreign_drain_part(const char *name, const uint64_t page[2]);
 
 /* Drain a journal whose writer has ended, of the job with this page (0: of any). */
-enum drain_result foreign_drain_orphan(const char *name, const uint64_t page[2]);
+enum drain_result foreign_drain_ended(const char *name, const uint64_t page[2]);
 
-/* Drain a journal for a person who has named it, whether its writer lives or not; also one
+/* Drain a journal that a user has named, whether its writer lives or not; also one
  * that was put aside. It is removed if it is empty and its writer has ended; otherwise it
  * stays as it is. Another process that holds the lock is waited for until it has drained
  * nothing for `limit_ms`. Returns 0 (also if the journal is not there any more) or
  * -errno: -ENOENT: the file is not there; -ESTALE: its path leads to another file; -EUCLEAN: a record is damaged;
  * -ECANCELED: it was put aside; -EBUSY: its program wants to be called before drains, and
  * lives; -EAGAIN: another process holds the lock; or what opening or writing gave. */
-int foreign_drain_named(const char *name, unsigned limit_ms);
+int foreign_drain_on_request(const char *name, unsigned limit_ms);
 
 /* Return the end of the data that another process has staged; false: there are none. */
 bool foreign_end_of(uint64_t device, uint64_t inode, uint64_t *end);

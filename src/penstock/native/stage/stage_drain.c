@@ -148,7 +148,7 @@ static bool try_free(struct slot_ref ref, bool for_good, int error)
 
 /* Drain, and write to the file directly from now on. A drain that fails is final:
  * the journal is put aside, and the next fsync or close reports the error. */
-int drain_and_leave(struct slot_ref ref, bool for_good)
+int drain_and_write_through(struct slot_ref ref, bool for_good)
 {
     int error;
     do
@@ -157,9 +157,9 @@ int drain_and_leave(struct slot_ref ref, bool for_good)
     return error;
 }
 
-void drain_and_leave_all(void)
+void drain_and_write_through_all(void)
 {
     struct slot_ref ref;
     while (slot_any_ref(&ref))
-        drain_and_leave(ref, true);
+        drain_and_write_through(ref, true);
 }

@@ -160,8 +160,8 @@ static void drain_named(unsigned limit_ms)
         end[room - 1] = '\0';
         if (!read_name(end, room))
             return;
-        error =
-            end[room - 1] == '\0' ? -foreign_drain_named(path, limit_ms) : ENAMETOOLONG;
+        error = end[room - 1] == '\0' ? -foreign_drain_on_request(path, limit_ms)
+                                      : ENAMETOOLONG;
     } while (answer(error));
 }
 
@@ -194,6 +194,6 @@ void stage_drain_if_asked(void)
     else if (stage_is_ready() && has_page)
         drain_beside(limit_ms * UINT64_C(1000000));
     else if (stage_is_ready() && secure_getenv("PENSTOCK_PAGE") == NULL)
-        for_each_journal(foreign_drain_orphan, page);
+        for_each_journal(foreign_drain_ended, page);
     raw_call(SYS_exit_group, 0, 0, 0, 0, 0, 0);
 }

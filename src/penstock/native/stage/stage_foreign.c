@@ -126,8 +126,7 @@ static bool is_hopeless(int answer)
 
 /* Remove the journal of a dead process if it is empty; put it aside if no drain can
  * succeed. The caller holds LOCK_DRAIN. */
-static void retire_or_put_aside_locked(struct journal *journal, const char *name,
-                                       int answer)
+static void clean_up_locked(struct journal *journal, const char *name, int answer)
 {
     /* Check the writer first: while it lives it may append, and then die. */
     bool dead = !journal_is_locked(journal, LOCK_LIFE);
@@ -139,11 +138,11 @@ static void retire_or_put_aside_locked(struct journal *journal, const char *name
     }
 }
 
-static void retire_or_put_aside(struct journal *journal, const char *name, int answer)
+static void clean_up(struct journal *journal, const char *name, int answer)
 {
     if (!journal_try_lock(journal, LOCK_DRAIN))
         return;
-    retire_or_put_aside_locked(journal, name, answer);
+    clean_up_locked(journal, name, answer);
     journal_unlock(journal, LOCK_DRAIN);
 }
 
@@ -158,8 +157,8 @@ static void redo_unsynced(struct journal *journal)
     journal_unlock(journal, LOCK_DRAIN);
 }
 
-static int drain_and_bury(struct journal *journal, const char *name, int fd, int at,
-                          const char *path)
+static int drain_and_clean_up(struct journal *journal, const char *name, int fd, int at,
+                              const char *path)
 {
     struct lock_wait wait = {0};
     int answer = 0;
@@ -170,7 +169,7 @@ static int drain_and_bury(struct journal *journal, const char *name, int fd, int
         if (answer != 0)
             stage_log("journal is kept, it cannot be drained now", name, -answer);
     }
-    retire_or_put_aside(journal, name, answer);
+    clean_up(journal, name, answer);
     return is_hopeless(answer) ? 0 : answer;
 }
 
@@ -189,7 +188,7 @@ int foreign_drain_file(uint64_t device, uint64_t inode, int fd, int at,
         return 1;
     }
     atomic_fetch_or(&journal.header->flags, JOURNAL_WRITE_THROUGH);
-    answer = drain_and_bury(&journal, name, fd, at, path);
+    answer = drain_and_clean_up(&journal, name, fd, at, path);
     if (answer == 0)
         answer = journal_is_locked(&journal, LOCK_LIFE);
     journal_close(&journal);
@@ -221,25 +220,25 @@ enum drain_result foreign_drain_part(const char *name, const uint64_t page[2])
         result = answer == 0 ? DRAIN_DONE : DRAIN_KEPT;
     }
     if (ours)
-        retire_or_put_aside(&journal, name, answer);
+        clean_up(&journal, name, answer);
     journal_close(&journal);
     return result;
 }
 
-enum drain_result foreign_drain_orphan(const char *name, const uint64_t page[2])
+enum drain_result foreign_drain_ended(const char *name, const uint64_t page[2])
 {
     struct journal journal;
     if (journal_open(&journal, name) != 0)
         return DRAIN_NOTHING;
     bool wanted = page[1] == 0 || is_of_page(&journal, page);
-    bool orphan = wanted && !journal_is_locked(&journal, LOCK_LIFE);
-    if (orphan)
-        drain_and_bury(&journal, name, -1, AT_FDCWD, NULL);
+    bool ended = wanted && !journal_is_locked(&journal, LOCK_LIFE);
+    if (ended)
+        drain_and_clean_up(&journal, name, -1, AT_FDCWD, NULL);
     journal_close(&journal);
-    return orphan ? DRAIN_DONE : DRAIN_NOTHING;
+    return ended ? DRAIN_DONE : DRAIN_NOTHING;
 }
 
-static int drain_asked(struct journal *journal, struct lock_wait *wait)
+static int drain_on_request(struct journal *journal, struct lock_wait *wait)
 {
     if (wants_call(journal))
         return -EBUSY;
@@ -250,16 +249,16 @@ static int drain_asked(struct journal *journal, struct lock_wait *wait)
     return drain_foreign(journal, file, CLASS_WRITE, UINT_MAX, wait);
 }
 
-int foreign_drain_named(const char *name, unsigned limit_ms)
+int foreign_drain_on_request(const char *name, unsigned limit_ms)
 {
     struct lock_wait wait = {.most_naps = limit_ms};
     struct journal journal;
     int answer = journal_open(&journal, name);
     if (answer != 0)
         return answer == -ENOENT ? 0 : answer; /* another process was faster */
-    answer = drain_asked(&journal, &wait);
+    answer = drain_on_request(&journal, &wait);
     if (answer == 0 && (answer = lock_for_drain(&journal, &wait)) == 0) {
-        retire_or_put_aside_locked(&journal, name, 0);
+        clean_up_locked(&journal, name, 0);
         journal_unlock(&journal, LOCK_DRAIN);
     }
     journal_close(&journal);

@@ -15,7 +15,7 @@
 #include <sys/vfs.h>
 #include <time.h>
 
-enum { BARRED = 1024 };
+enum { FORBIDDEN_FILES = 1024 };
 
 struct slot slots[SLOT_COUNT];
 _Atomic uint8_t slot_index_of_fd[KNOWN_DESCRIPTORS];
@@ -26,8 +26,8 @@ static atomic_int table_lock;
 static _Atomic uint32_t *awake; /* the kernel sets it to 0 in a child of any fork */
 static struct {
     uint64_t device, inode;
-} barred[BARRED];
-static atomic_uint barred_count;
+} forbidden[FORBIDDEN_FILES];
+static atomic_uint forbidden_count;
 
 /* --- Locks ---------------------------------------------------------------------- */
 
@@ -208,28 +208,28 @@ bool stage_is_ready(void)
     return true;
 }
 
-bool slot_is_barred(uint64_t device, uint64_t inode)
+bool slot_is_forbidden(uint64_t device, uint64_t inode)
 {
-    unsigned count = atomic_load(&barred_count);
-    if (count > BARRED)
+    unsigned count = atomic_load(&forbidden_count);
+    if (count > FORBIDDEN_FILES)
         return true;
     for (unsigned i = 0; i < count; i++)
-        if (barred[i].inode == inode && barred[i].device == device)
+        if (forbidden[i].inode == inode && forbidden[i].device == device)
             return true;
     return false;
 }
 
-void slot_bar(uint64_t device, uint64_t inode)
+void slot_forbid(uint64_t device, uint64_t inode)
 {
     struct signal_guard guard;
     slot_lock_table(&guard);
-    if (!slot_is_barred(device, inode)) {
-        unsigned count = LOAD(barred_count);
-        if (count < BARRED) {
-            barred[count].device = device;
-            barred[count].inode = inode;
+    if (!slot_is_forbidden(device, inode)) {
+        unsigned count = LOAD(forbidden_count);
+        if (count < FORBIDDEN_FILES) {
+            forbidden[count].device = device;
+            forbidden[count].inode = inode;
         }
-        atomic_store(&barred_count, count + 1);
+        atomic_store(&forbidden_count, count + 1);
     }
     slot_unlock_table(&guard);
 }
@@ -443,7 +443,7 @@ struct slot_ref slot_admit(int fd)
 {
     struct staged_file file;
     struct slot_ref ref = {.slot = NULL};
-    if (!stage_describe(fd, &file) || slot_is_barred(file.device, file.inode))
+    if (!stage_describe(fd, &file) || slot_is_forbidden(file.device, file.inode))
         return ref;
     int answer = stage_descriptor(fd, &file, &ref);
     if (answer == -EEXIST) {

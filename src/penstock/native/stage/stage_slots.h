@@ -84,8 +84,8 @@ bool stage_stat_fd(int fd, struct statx *status);
 uint64_t stage_device_of(const struct statx *status);
 
 /* Files that are mapped or locked are never staged: no call tells when they are used. */
-bool slot_is_barred(uint64_t device, uint64_t inode);
-void slot_bar(uint64_t device, uint64_t inode);
+bool slot_is_forbidden(uint64_t device, uint64_t inode);
+void slot_forbid(uint64_t device, uint64_t inode);
 
 /* Log and count that a file cannot be staged. */
 void slot_refuse(int fd, int error);
@@ -114,7 +114,7 @@ int drain_free_ring(struct slot_ref);
 int drain_slot(struct slot_ref);
 
 /* Drain, and write to the file directly from now on; 0 or an error. */
-int drain_and_leave(struct slot_ref, bool for_good);
-void drain_and_leave_all(void);
+int drain_and_write_through(struct slot_ref, bool for_good);
+void drain_and_write_through_all(void);
 
 #endif

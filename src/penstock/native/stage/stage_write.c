@@ -166,7 +166,7 @@ static bool finish_write(struct slot_ref ref, const struct load *load,
     if (order->done == 0)
         errno = order->error;
     if (order->shared)
-        drain_and_leave(ref, true);
+        drain_and_write_through(ref, true);
     return true;
 }
 
@@ -202,7 +202,7 @@ static bool write_staged(int fd, const struct load *load, int64_t offset,
     if (ref.slot == NULL)
         ref = slot_admit(fd);
     if (ref.slot == NULL) {
-        stage_leave(fd);
+        stage_write_through(fd);
         return false;
     }
     enum verdict verdict = append_all(ref, load, &order);
@@ -213,7 +213,7 @@ static bool write_staged(int fd, const struct load *load, int64_t offset,
     if (verdict != THROUGH)
         return finish_write(ref, load, &order, answer);
     /* The part that was taken is drained; then the whole call is made. */
-    drain_and_leave(ref, true);
+    drain_and_write_through(ref, true);
     set_offset(&order, 0);
     return false;
 }

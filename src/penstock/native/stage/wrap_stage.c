@@ -130,22 +130,22 @@ EXPORT int fdatasync(int fd)
 
 EXPORT void sync(void)
 {
-    stage_leave_all();
+    stage_write_through_all();
     REAL(sync)();
 }
 
 EXPORT int syncfs(int fd)
 {
-    stage_leave_all();
+    stage_write_through_all();
     return REAL(syncfs)(fd);
 }
 
 /* --- Mappings and locks: later uses of the file make no call ------------------------ */
 
-static void barred(int fd)
+static void forbid_staging(int fd)
 {
     if (RARELY(LOAD(stage_enabled)) && fd >= 0 && identity_is_controlled(fd))
-        stage_bar(fd);
+        stage_forbid(fd);
 }
 
 /* Allocators and sanitizers call mmap before the library has started: such calls must not
@@ -161,7 +161,7 @@ EARLY EXPORT void *mmap(void *at, size_t size, int protection, int flags, int fd
                         off_t offset)
 {
     if ((flags & MAP_ANONYMOUS) == 0 && !is_early())
-        barred(fd);
+        forbid_staging(fd);
     return real.mmap(at, size, protection, flags, fd, offset);
 }
 
@@ -169,25 +169,25 @@ EARLY EXPORT void *mmap64(void *at, size_t size, int protection, int flags, int 
                           off64_t offset)
 {
     if ((flags & MAP_ANONYMOUS) == 0 && !is_early())
-        barred(fd);
+        forbid_staging(fd);
     return real.mmap64(at, size, protection, flags, fd, offset);
 }
 
 EXPORT int flock(int fd, int operation)
 {
-    barred(fd);
+    forbid_staging(fd);
     return REAL(flock)(fd, operation);
 }
 
 EXPORT int lockf(int fd, int command, off_t size)
 {
-    barred(fd);
+    forbid_staging(fd);
     return REAL(lockf)(fd, command, size);
 }
 
 EXPORT int lockf64(int fd, int command, off64_t size)
 {
-    barred(fd);
+    forbid_staging(fd);
     return REAL(lockf64)(fd, command, size);
 }
 
@@ -198,7 +198,7 @@ EXPORT int ioctl(int fd, unsigned long request, ...)
     void *argument = va_arg(rest, void *);
     va_end(rest);
     if (may_be_staged(fd))
-        stage_leave(fd);
+        stage_write_through(fd);
     return REAL(ioctl)(fd, request, argument);
 }
 
@@ -221,7 +221,7 @@ static void leave_listed(const struct cmsghdr *part, const char *end)
          place += sizeof(int)) {
         int fd;
         memcpy(&fd, place, sizeof fd);
-        barred(fd);
+        forbid_staging(fd);
     }
 }
 
@@ -266,7 +266,7 @@ EXPORT int sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags)
         bool stopped = stage_stop(); \
         int answer = REAL(name) arguments; \
         if (answer != 0 && stopped) \
-            stage_go_on(); \
+            stage_resume(); \
         return answer; \
     }
 
@@ -303,30 +303,30 @@ static void leave_found(const char *file)
     const char *folder =
         LOAD(stage_enabled) && !LOAD(seccomp_active) ? getenv("PATH") : NULL;
     if (folder == NULL || strchr(file, '/') != NULL) {
-        stage_leave_program(AT_FDCWD, file, 0);
+        stage_drain_program(AT_FDCWD, file, 0);
         return;
     }
     for (size_t length;; folder += length + 1) {
         length = strcspn(folder, ":");
         if (is_in(folder, length, file, found)) {
-            stage_leave_program(AT_FDCWD, found, 0);
+            stage_drain_program(AT_FDCWD, found, 0);
             return;
         }
         if (folder[length] == '\0')
             break;
     }
-    stage_leave_all();
+    stage_write_through_all();
 }
 
 EXPORT int execve(const char *path, char *const arguments[], char *const environment[])
 {
-    stage_leave_program(AT_FDCWD, path, 0);
+    stage_drain_program(AT_FDCWD, path, 0);
     TRIED(REAL(execve)(path, arguments, environment), errno)
 }
 
 EXPORT int execv(const char *path, char *const arguments[])
 {
-    stage_leave_program(AT_FDCWD, path, 0);
+    stage_drain_program(AT_FDCWD, path, 0);
     TRIED(REAL(execv)(path, arguments), errno)
 }
 
@@ -344,14 +344,14 @@ EXPORT int execvpe(const char *file, char *const arguments[], char *const enviro
 
 EXPORT int fexecve(int fd, char *const arguments[], char *const environment[])
 {
-    stage_leave_program(fd, "", AT_EMPTY_PATH);
+    stage_drain_program(fd, "", AT_EMPTY_PATH);
     TRIED(REAL(fexecve)(fd, arguments, environment), errno)
 }
 
 EXPORT int execveat(int at, const char *path, char *const arguments[],
                     char *const environment[], int flags)
 {
-    stage_leave_program(at, path, flags);
+    stage_drain_program(at, path, flags);
     TRIED(REAL(execveat)(at, path, arguments, environment, flags), errno)
 }
 
@@ -375,7 +375,7 @@ EXPORT int execl(const char *path, const char *first, ...)
 {
     LISTED(first, list, environment)
     va_end(rest);
-    stage_leave_program(AT_FDCWD, path, 0);
+    stage_drain_program(AT_FDCWD, path, 0);
     TRIED(REAL(execve)(path, list, environment), errno)
 }
 
@@ -392,7 +392,7 @@ EXPORT int execle(const char *path, const char *first, ...)
     LISTED(first, list, environment)
     environment = va_arg(rest, char *const *);
     va_end(rest);
-    stage_leave_program(AT_FDCWD, path, 0);
+    stage_drain_program(AT_FDCWD, path, 0);
     TRIED(REAL(execve)(path, list, environment), errno)
 }
 
@@ -401,7 +401,7 @@ EXPORT int posix_spawn(pid_t *child, const char *path,
                        const posix_spawnattr_t *attributes, char *const arguments[],
                        char *const environment[])
 {
-    stage_leave_program(AT_FDCWD, path, 0);
+    stage_drain_program(AT_FDCWD, path, 0);
     TRIED(REAL(posix_spawn)(child, path, actions, attributes, arguments, environment),
           answer)
 }
@@ -418,13 +418,13 @@ EXPORT int posix_spawnp(pid_t *child, const char *file,
 
 EXPORT int system(const char *command)
 {
-    stage_leave_all();
+    stage_write_through_all();
     return REAL(system)(command);
 }
 
 EXPORT FILE *popen(const char *command, const char *type)
 {
-    stage_leave_all();
+    stage_write_through_all();
     return REAL(popen)(command, type);
 }
 

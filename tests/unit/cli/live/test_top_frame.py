@@ -33,7 +33,7 @@ def line(name: str) -> JobStatus:
     flags: dict[str, Any] = {"active": True, "waiting": False, "lent": False}
     counts: dict[str, Any] = {
         "operations": 1,
-        "bypassed": 0,
+        "bypass_setups": 0,
         "uncontrolled_bytes": 0.0,
         "staged_bytes": 0.0,
     }

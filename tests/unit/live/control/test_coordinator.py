@@ -75,7 +75,12 @@ class Site:
         self.decide()
 
     def report(self, agent: str, job: str, volume: float, **rest: Any) -> None:
-        facts = {"posts": 1, "held_up_s": 0.0, "waiting": False, "idle_s": 0.0} | rest
+        facts = {
+            "operations_begun": 1,
+            "held_up_s": 0.0,
+            "waiting": False,
+            "idle_s": 0.0,
+        } | rest
         counts = JobCounters(job, moved_bytes=volume, **facts)
         self.coordinator.receive(
             agent, CounterReport([counts], len(self.jobs[agent])), self.now
@@ -144,10 +149,10 @@ def test_rates_are_told_only_when_they_change(site: Site) -> None:
 def test_volumes_are_learnt_and_hinted(site: Site) -> None:
     def volume(now: float, posts: int, base: float) -> float:
         site.now = now
-        site.report("n", "0:a", base, posts=posts)
+        site.report("n", "0:a", base, operations_begun=posts)
         found = site.coordinator.controller.job("0:a").volume_bytes
         site.now = now + 0.5
-        site.report("n", "0:a", base + 40.0, posts=posts, idle_s=0.2)
+        site.report("n", "0:a", base + 40.0, operations_begun=posts, idle_s=0.2)
         return found
 
     assert volume(1.0, 1, 0.0) == B
@@ -484,16 +489,16 @@ def test_a_predictor_is_believed_unless_volumes_repeat(site: Site) -> None:
             if number == 1
             else site.coordinator._jobs["0:a"].counters["n"].moved_bytes
         )
-        site.report("n", "0:a", before, posts=number)
+        site.report("n", "0:a", before, operations_begun=number)
         site.now += 1.0
-        site.report("n", "0:a", before + volume, posts=number, idle_s=0.5)
+        site.report("n", "0:a", before + volume, operations_begun=number, idle_s=0.5)
         assert len(site.coordinator.operations("0:a")) == number
     begin, end, volume = site.coordinator.operations("0:a")[-1]
     assert (end - begin, volume) == (0.5, 200.0)
     site.coordinator.expect("0:a", 777.0)
     site.coordinator.expect("0:nobody", 1.0)
     site.now += 10.0
-    site.report("n", "0:a", 600.0, posts=4)
+    site.report("n", "0:a", 600.0, operations_begun=4)
     assert site.coordinator.controller.job("0:a").volume_bytes == 777.0
     assert site.coordinator.operations("0:nobody") == []
 
@@ -502,12 +507,12 @@ _NUMBERS = st.integers(0, 2**64 - 1)
 _LIES = st.builds(
     JobCounters,
     job_key=st.just("7:liar"),
-    posts=st.integers(0, 2**32 - 1),
+    operations_begun=st.integers(0, 2**32 - 1),
     moved_bytes=_NUMBERS.map(float),
     held_up_s=st.floats(0.0, 2e10),
     waiting=st.booleans(),
     idle_s=st.floats(0.0, 2e10),
-    bypassed=_NUMBERS,
+    bypass_setups=_NUMBERS,
     uncontrolled_bytes=_NUMBERS.map(float),
     announced_bytes=_NUMBERS.map(float),
     phases=_NUMBERS,

@@ -56,7 +56,12 @@ class Node:
         self.decide()
 
     def report(self, job: str, volume: float, staged: float = 0.0, **rest: Any) -> None:
-        facts = {"posts": 1, "held_up_s": 0.0, "waiting": False, "idle_s": 0.0} | rest
+        facts = {
+            "operations_begun": 1,
+            "held_up_s": 0.0,
+            "waiting": False,
+            "idle_s": 0.0,
+        } | rest
         counts = JobCounters(
             f"0:{job}", moved_bytes=volume, staged_bytes=staged, **facts
         )
@@ -118,7 +123,7 @@ def test_drains_in_the_background_use_the_pauses_of_writers() -> None:
     node.report("a", 20.0, announced_bytes=1000.0, phases=1, quiet_s=0.2)
     assert node.rates["0:b"] == pytest.approx(0.99 * B)
     node.now = 1.1
-    node.report("a", 21.0, announced_bytes=1000.0, phases=1, posts=2)
+    node.report("a", 21.0, announced_bytes=1000.0, phases=1, operations_begun=2)
     assert node.rates["0:b"] <= HELD
     assert node.rates["0:a"] == pytest.approx(B, rel=0.02)
 

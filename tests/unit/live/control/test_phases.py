@@ -23,25 +23,25 @@ def counters(
     moved_bytes: float,
     *,
     idle: float = 0.0,
-    posts: int = 1,
+    begun: int = 1,
     held_up: float = 0.0,
     waiting: bool = False,
 ) -> JobCounters:
     """Return the counters of a job on a node."""
-    return JobCounters("0:a", posts, moved_bytes, held_up, waiting, idle)
+    return JobCounters("0:a", begun, moved_bytes, held_up, waiting, idle)
 
 
 def idle_detector() -> PhaseDetector:
     """Return the detector of a job that has done nothing on node n."""
     detector = PhaseDetector(GAP)
-    detector.read("n", 0.0, counters(0.0, idle=100.0, posts=0))
+    detector.read("n", 0.0, counters(0.0, idle=100.0, begun=0))
     assert not detector.detect_begin(0.0)
     return detector
 
 
 def test_from_the_first_call_to_the_gap() -> None:
     detector = idle_detector()
-    detector.read("n", 1.0, counters(0.0, posts=1))
+    detector.read("n", 1.0, counters(0.0, begun=1))
     assert detector.detect_begin(1.0)
     assert not detector.detect_begin(1.0)
     detector.read("n", 2.0, counters(70.0))
@@ -66,13 +66,13 @@ def test_an_idle_time_of_exactly_the_gap_ends_it() -> None:
 
 def test_bytes_without_a_post_begin_an_operation_too() -> None:
     detector = idle_detector()
-    detector.read("n", 1.0, counters(8.0, posts=0))
+    detector.read("n", 1.0, counters(8.0, begun=0))
     assert detector.detect_begin(1.0)
 
 
 def test_an_operation_ends_with_a_gap_on_all_nodes() -> None:
     detector = idle_detector()
-    detector.read("m", 0.0, counters(0.0, idle=100.0, posts=0))
+    detector.read("m", 0.0, counters(0.0, idle=100.0, begun=0))
     detector.read("n", 1.0, counters(10.0))
     assert detector.detect_begin(1.0)
     detector.read("m", 1.5, counters(20.0))
@@ -103,7 +103,7 @@ def test_held_up_between_two_reports() -> None:
 
 def test_a_node_that_leaves_is_not_waited_for_and_its_bytes_count() -> None:
     detector = idle_detector()
-    detector.read("m", 0.0, counters(0.0, idle=100.0, posts=0))
+    detector.read("m", 0.0, counters(0.0, idle=100.0, begun=0))
     detector.read("n", 1.0, counters(10.0))
     detector.read("m", 1.0, counters(5.0))
     assert detector.detect_begin(1.0)
@@ -124,10 +124,10 @@ def test_without_any_node_an_operation_ends_now() -> None:
 def test_a_node_that_joins_with_counters_of_the_past() -> None:
     """After a restart of its agent: in the middle of an operation, or not."""
     detector = PhaseDetector(GAP)
-    detector.read("n", 1.0, counters(500.0, idle=9.0, posts=7))
+    detector.read("n", 1.0, counters(500.0, idle=9.0, begun=7))
     assert not detector.detect_begin(1.0)
     detector = PhaseDetector(GAP)
-    detector.read("n", 1.0, counters(500.0, idle=0.0, posts=7))
+    detector.read("n", 1.0, counters(500.0, idle=0.0, begun=7))
     assert detector.detect_begin(1.0)
     assert detector.moved_bytes == 0.0
 
@@ -136,13 +136,13 @@ def test_a_node_that_joins_with_counters_of_the_past() -> None:
 def test_nothing_is_counted_twice_or_lost(steps: list[tuple[float, int]]) -> None:
     """The volumes of the operations add up to what was moved."""
     detector = idle_detector()
-    now, last, volume, posts, total = 0.0, -100.0, 0.0, 0, 0.0
+    now, last, volume, begun, total = 0.0, -100.0, 0.0, 0, 0.0
     for delay, moved in [*steps, (9.0, 0)]:
         now += delay
         if moved:
-            posts += now - last > GAP
+            begun += now - last > GAP
             volume, last = volume + moved, now
-        detector.read("n", now, counters(volume, idle=now - last, posts=posts))
+        detector.read("n", now, counters(volume, idle=now - last, begun=begun))
         detector.detect_begin(now)
         if ended := detector.detect_end(now):
             total += ended.moved_bytes
@@ -213,10 +213,10 @@ def test_no_prediction_is_zero() -> None:
 def test_a_node_whose_counters_begin_anew() -> None:
     """The job has left the node and come back: it has a new page."""
     detector = idle_detector()
-    detector.read("n", 1.0, counters(500.0, posts=7))
+    detector.read("n", 1.0, counters(500.0, begun=7))
     assert detector.detect_begin(1.0)
-    detector.read("n", 2.0, counters(20.0, posts=1))
-    detector.read("n", 3.0, counters(50.0, posts=1, idle=GAP))
+    detector.read("n", 2.0, counters(20.0, begun=1))
+    detector.read("n", 3.0, counters(50.0, begun=1, idle=GAP))
     assert detector.detect_end(3.0) == PastOperation(1.0, 2.5, 530.0)
 
 
@@ -245,7 +245,7 @@ def test_an_announced_phase_takes_precedence_over_the_gap() -> None:
 
 def test_announced_volumes_of_nodes_add_up() -> None:
     detector = idle_detector()
-    detector.read("m", 0.0, counters(0.0, idle=100.0, posts=0))
+    detector.read("m", 0.0, counters(0.0, idle=100.0, begun=0))
     detector.read("n", 1.0, announced(0.0, 80.0, 1))
     detector.read("m", 1.0, announced(0.0, 20.0, 1))
     assert detector.detect_begin(1.0)

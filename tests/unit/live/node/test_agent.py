@@ -131,7 +131,9 @@ def test_a_new_job_is_reported_at_once(tmp_path: Path) -> None:
         await rig.attach()
         join, report = rig.sent[-2:]
         assert isinstance(join, JobJoined)
-        assert [(c.posts, c.announced_bytes) for c in report.counters] == [(0, 0.0)]
+        assert [(c.operations_begun, c.announced_bytes) for c in report.counters] == [
+            (0, 0.0)
+        ]
 
     with_agent(tmp_path, act)
 

@@ -63,12 +63,16 @@ def test_the_page_is_for_its_user_only(job: LocalJob) -> None:
 
 def test_counters_and_posts(job: LocalJob, posts: list[str], tmp_path: Path) -> None:
     before = job.read_counters(0.1, reads=True)
-    assert (before.job_key, before.moved_bytes, before.posts) == ("0:a", 0.0, 0)
+    assert (before.job_key, before.moved_bytes, before.operations_begun) == (
+        "0:a",
+        0.0,
+        0,
+    )
     operated = job.may_operate
     write(job, tmp_path)
     after = job.read_counters(1e9, reads=True)
     assert (after.moved_bytes, after.waiting) == (100_000.0, False)
-    assert after.posts > 0
+    assert after.operations_begun > 0
     assert 0.0 <= after.idle_s < 60.0
     assert (operated, job.may_operate) == (False, True)
     until(lambda: posts)

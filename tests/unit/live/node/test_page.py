@@ -41,7 +41,9 @@ class Clock:
 
 def test_a_new_page_limits_nothing_and_counts_nothing(fresh: Page) -> None:
     assert fresh.mode is Mode.CONTROL
-    assert fresh.attached_processes == fresh.bypass_setups == fresh.posts == 0
+    assert (
+        fresh.attached_processes == fresh.bypass_setups == fresh.operations_begun == 0
+    )
     for bucket in Bucket:
         assert fresh.granted_bytes(bucket) is None
         assert fresh.charged_bytes(bucket) == 0
@@ -223,7 +225,7 @@ def test_a_truncated_page_raises_an_error_and_no_signal(fresh: Page, size: int) 
         fresh.counters(IoClass.WRITE)
     # The kernel checks the address of the futex itself.
     with pytest.raises(PageError):
-        fresh.wait_for_post(0, timeout_s=0.01)
+        fresh.wait_for_operation(0, timeout_s=0.01)
 
 
 def test_announced_phases_are_read_in_seconds(fresh: Page) -> None:
@@ -256,8 +258,8 @@ def test_a_closed_page_leaves_no_descriptor(tmp_path: Path) -> None:
 
 
 def test_waiting_for_a_post_ends_at_once_or_in_time(fresh: Page) -> None:
-    fresh._view.posts = 3
-    assert fresh.wait_for_post(2, timeout_s=3600.0) == 3
+    fresh._view.operations_begun = 3
+    assert fresh.wait_for_operation(2, timeout_s=3600.0) == 3
     begun = time.monotonic()
-    assert fresh.wait_for_post(3, timeout_s=0.05) == 3
+    assert fresh.wait_for_operation(3, timeout_s=0.05) == 3
     assert time.monotonic() - begun >= 0.04
