@@ -16,7 +16,12 @@ from hypothesis import given, settings
 
 from penstock.errors import InputError
 from penstock.sim.buffers import simulate_buffers
-from penstock.sim.buffers_delta import DeltaPoint, delta_graph, interference_factors
+from penstock.sim.buffers_delta import (
+    DeltaPoint,
+    WriterPair,
+    delta_graph,
+    interference_factors,
+)
 from penstock.sim.buffers_model import Act, Buffer, Step, Storage, Writer
 from penstock.staging import STRATEGIES
 
@@ -25,7 +30,9 @@ quickly = settings(deadline=None, derandomize=True, max_examples=25, database=No
 
 
 def graph(strategy: str, d: float, *offsets: float, **rest: Any) -> list[DeltaPoint]:
-    return delta_graph(100.0, N, 3000.0 / N, d, offsets, strategy, **rest)
+    storage = Storage(100.0, rest.pop("targets", 1))
+    pair = WriterPair(N, 3000.0 / N, d, offsets)
+    return delta_graph(storage, pair, strategy, **rest)
 
 
 def factors(strategy: str, d: float, offset: float, **rest: Any) -> list[float]:
@@ -113,7 +120,7 @@ def test_partitions_have_their_own_speed(strategy: str) -> None:
     """Half of the targets each: factor 2, as for one application alone on them."""
     both = factors(strategy, 0.0, 0.0, targets=2)
     assert both == pytest.approx([2.0, 2.0])
-    own = delta_graph(50.0, N, 3000.0 / N, 0.0, [0.0])[0].alone
+    own = delta_graph(Storage(50.0), WriterPair(N, 3000.0 / N, 0.0, [0.0]))[0].alone
     assert [f * T / own for f in both] == pytest.approx([1.0, 1.0])
 
 
@@ -133,7 +140,7 @@ def test_interference_beyond_sharing(efficiency: float, count: int) -> None:
 @pytest.mark.parametrize("offsets", [[-1.0], [0.0, inf]])
 def test_invalid_offsets_are_refused(offsets: list[float]) -> None:
     with pytest.raises(InputError, match=r"D: .* are not all delays"):
-        delta_graph(1.0, 1, 1.0, 0.0, offsets)
+        WriterPair(1, 1.0, 0.0, offsets)
 
 
 # --- Conservation -----------------------------------------------------------------

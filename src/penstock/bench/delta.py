@@ -40,8 +40,8 @@ from penstock.errors import InputError, UnknownNameError
 from penstock.live.daemon.measure import measure_bandwidth
 from penstock.live.staging.rules import Staging
 from penstock.native.build import shim_path
-from penstock.sim.buffers_delta import DeltaPoint, delta_graph
-from penstock.sim.buffers_model import Buffer
+from penstock.sim.buffers_delta import DeltaPoint, WriterPair, delta_graph
+from penstock.sim.buffers_model import Storage
 
 __all__ = ["measure"]
 
@@ -293,16 +293,9 @@ def _io_time(span: tuple[float, float]) -> float:
 
 def _simulated_graph(storage: _DeltaStorage, strategy: str) -> list[DeltaPoint]:
     """Return the simulated delta-graph of a strategy."""
-    return delta_graph(
-        storage.rate,
-        _REQUESTS,
-        storage.size_bytes,
-        _DELAY_S,
-        _OFFSETS_S,
-        strategy,
-        buffer=Buffer(speed=1000 * storage.rate),
-        targets=_TARGETS if strategy in _PARTITION else 1,
-    )
+    targets = _TARGETS if strategy in _PARTITION else 1
+    pair = WriterPair(_REQUESTS, storage.size_bytes, _DELAY_S, _OFFSETS_S)
+    return delta_graph(Storage(storage.rate, targets), pair, strategy)
 
 
 def _measurements(

@@ -17,7 +17,7 @@ Order at equal times. One turn of the loop in `_Simulation.run` is one instant:
 4. a drain begins for every application whose turn it is: all that it has staged now, as
    one operation. Drains of applications whose turn is over stop where they are;
 5. the bandwidth-sharing policy decides once for every target on which a flow began,
-   ended, stopped or went on, or that the policy wants to look at again;
+   ended, stopped or went on, or at which the policy asked to be called again;
 6. the clock moves to the next instant at which anything ends or was asked for.
 
 The files: `buffers_model` describes what is simulated, `buffers_state` what changes
@@ -39,7 +39,7 @@ from penstock.errors import InputError, PolicyError
 from penstock.policies import get_policy
 from penstock.policies.policy import Policy
 from penstock.sim.buffers_model import Act, Buffer, Storage, Writer
-from penstock.sim.buffers_sharing import Columns, FlowDemand, share_target
+from penstock.sim.buffers_sharing import Columns, FlowDemand, TargetRules, share_target
 from penstock.sim.buffers_state import (
     Flow,
     Operation,
@@ -191,7 +191,9 @@ class _Simulation:
         instants = [self._wake, *self._target_wakes]
         instants += [state.until for state in self._states]
         instants += [flow.completion for flow in self._flows()]
-        instants += [self._when_room(state) for state in self._states if state.wants]
+        instants += [
+            self._when_room(state) for state in self._states if state.pending_bytes
+        ]
         instant = min(instants)
         if instant == inf:
             waiting = [state.writer.name for state in self._states if not state.is_over]
@@ -250,13 +252,13 @@ class _Simulation:
             return
         state.write = None
         if operation.staged:
-            state.waiting += operation.volume
+            state.undrained_bytes += operation.volume
         else:
             state.through += operation.volume
         state.most_staged = max(state.most_staged, state.staged(self._now))
         state.requests.append(
             WriteRequest(
-                state.wanted_since, self._now, operation.volume, operation.staged
+                state.pending_since_s, self._now, operation.volume, operation.staged
             )
         )
         # As in the engine: operations before any work are not iterations.
@@ -275,7 +277,7 @@ class _Simulation:
                 if state.until > self._now:
                     return
                 state.until = inf
-            elif state.act is Act.WRITE or state.waiting > 0 or state.drain:
+            elif state.act is Act.WRITE or state.undrained_bytes > 0 or state.drain:
                 return
             elif state.act is Act.CLOSE and state.phase_began < inf:
                 state.phases.append((state.phase_began, self._now))
@@ -291,7 +293,7 @@ class _Simulation:
             state.until = self._now + amount
             state.work_before += amount
         elif act is Act.WRITE:
-            state.wants, state.wanted_since = amount, self._now
+            state.pending_bytes, state.pending_since_s = amount, self._now
             state.phase_began = min(state.phase_began, self._now)
 
     # --- 3, 4: the strategy -----------------------------------------------------------
@@ -311,7 +313,7 @@ class _Simulation:
             self._background = plan.drains_in_background
             self._undecided |= set(range(self._storage.targets))
         for state, order in zip(self._states, plan.orders, strict=True):
-            if state.wants and not self._flushes(state, order):
+            if state.pending_bytes and not self._flushes(state, order):
                 self._begin_write(state, order.targets, stage=order.stage)
         for state, order in zip(self._states, plan.orders, strict=True):
             self._take_turn(
@@ -339,12 +341,12 @@ class _Simulation:
             priority=state.writer.priority,
             staged_bytes=state.staged(self._now),
             is_blocked=state.act in (Act.SYNC, Act.CLOSE)
-            or (state.wants > 0 and not self._fits(state)),
+            or (state.pending_bytes > 0 and not self._fits(state)),
             turn_began_s=state.turn_began,
             turn_ended_s=state.turn_ended,
             mean_request_bytes=phase.request,
             mean_pause_s=phase.pause,
-            bytes_per_s_alone=self._alone(state),
+            dedicated_bytes_per_s=self._alone(state),
         )
 
     def _begin_write(
@@ -357,14 +359,16 @@ class _Simulation:
                 remedy="give buffers, or use none, 3a or 3b",
             )
         if not stage and state.staged(self._now) == 0:
-            state.write = self._striped(state, state.wants, targets)
+            state.write = self._striped(state, state.pending_bytes, targets)
         elif self._fits(state):
             cap = self._buffer_speed(state)
-            flow = Flow(-1, 1.0, cap, state.wants, state.wants, self._now)
-            state.write = Operation(self._now, state.wants, [flow], staged=True)
+            flow = Flow(
+                -1, 1.0, cap, state.pending_bytes, state.pending_bytes, self._now
+            )
+            state.write = Operation(self._now, state.pending_bytes, [flow], staged=True)
         else:
             return
-        state.wants = 0.0
+        state.pending_bytes = 0.0
 
     def _striped(
         self, state: WriterState, volume: float, targets: tuple[int, ...]
@@ -385,8 +389,8 @@ class _Simulation:
         """Begin, go on with, or stop the drain of a writer, and note its turns."""
         drains = drains and state.staged(self._now) > 0 and self._is_drained(state)
         if drains and state.drain is None:
-            state.drain = self._striped(state, state.waiting, targets)
-            state.waiting = 0.0
+            state.drain = self._striped(state, state.undrained_bytes, targets)
+            state.undrained_bytes = 0.0
         limit = rate if drains else 0.0
         if state.drain is not None and state.drain.limit != limit:
             state.drain.limit = limit
@@ -415,7 +419,9 @@ class _Simulation:
         return nodes * self._buffer.capacity - used
 
     def _fits(self, state: WriterState) -> bool:
-        return state.wants <= self._room(state) + _ROUNDING * state.wants
+        return (
+            state.pending_bytes <= self._room(state) + _ROUNDING * state.pending_bytes
+        )
 
     def _when_room(self, state: WriterState) -> float:
         """Return when there will be room for the request of a writer (s)."""
@@ -425,7 +431,7 @@ class _Simulation:
             if other.drain
             for flow in other.drain.flows
         )
-        lacking = state.wants - self._room(state)
+        lacking = state.pending_bytes - self._room(state)
         if not (freed > 0 and lacking > 0):
             return inf
         return max(self._now + lacking / freed, nextafter(self._now, inf))
@@ -454,16 +460,14 @@ class _Simulation:
                     on_target[entry] = flow
                     demands += self._demand(entry, operation, flow)
         by_time = bool(self._storage.profile)
-        shares = share_target(
+        rules = TargetRules(
             self._sharing,
             self._draining,
-            self._now,
-            demands,
-            self._columns(),
             capacity=1.0 if by_time else self._storage.target_bandwidth,
             efficiency=self._storage.efficiency,
             background=self._background,
         )
+        shares = share_target(rules, self._now, demands, self._columns())
         for entry, flow in on_target.items():
             flow.set_rate(shares.rates.get(entry, 0.0), self._now)
         self._target_wakes[target] = shares.wake

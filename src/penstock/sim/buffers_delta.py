@@ -18,7 +18,44 @@ from penstock.sim.buffers import BufferedRun, simulate_buffers
 from penstock.sim.buffers_model import Buffer, Storage, Writer
 from penstock.staging import Strategy
 
-__all__ = ["DeltaPoint", "delta_graph", "factors", "interference_factors"]
+__all__ = [
+    "DeltaPoint",
+    "WriterPair",
+    "delta_graph",
+    "factors",
+    "interference_factors",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class WriterPair:
+    """Two equal applications: the second one starts an offset D after the first.
+
+    Raises `InputError` if an offset is negative or not finite.
+    """
+
+    requests: int
+    """N: requests of each application."""
+    size_bytes: float
+    """S: size of a request, all processes of an application together."""
+    delay_s: float
+    """d: pause between two requests."""
+    offsets_s: Sequence[float]
+    """The values of D; each gives a point of the graph."""
+
+    def __post_init__(self) -> None:
+        if not all(0 <= offset < float("inf") for offset in self.offsets_s):
+            raise InputError(
+                f"{list(self.offsets_s)} are not all delays",
+                where="D",
+                remedy="give 0 s or more",
+            )
+
+    def writer(self, name: str, start_s: float = 0.0) -> Writer:
+        """Return one application of the pair."""
+        return Writer.of_requests(
+            name, self.requests, self.size_bytes, self.delay_s, start=start_s
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,53 +75,36 @@ class DeltaPoint:
 
 
 def delta_graph(
-    rate: float,
-    requests: int,
-    size: float,
-    delay: float,
-    offsets: Sequence[float],
+    storage: Storage,
+    pair: WriterPair,
     strategy: Strategy | str = "none",
-    *,
     buffer: Buffer | None = None,
-    targets: int = 1,
+    *,
     sharing: Policy | str = "fair-share",
     draining: Policy | str | None = None,
 ) -> list[DeltaPoint]:
-    """Simulate the microbenchmark for every offset.
+    """Simulate the pair of applications for every offset.
 
-    Parameters
-    ----------
-    rate
-        Bandwidth of the storage, all targets together (bytes/s).
-    requests, size, delay
-        N, S (bytes, all processes of an application together) and d (s).
-    offsets
-        D (s), 0 or more.
-    buffer
-        Default: an unlimited buffer that is a thousand times as fast as the storage.
+    The other parameters are those of `simulate_buffers`. Default of `buffer`: an
+    unlimited buffer that is a thousand times as fast as the storage.
     """
-    if not all(0 <= offset < float("inf") for offset in offsets):
-        raise InputError(
-            f"{list(offsets)} are not all delays", where="D", remedy="give 0 s or more"
-        )
-    storage = Storage(rate, targets)
-    buffer = buffer or Buffer(speed=1000 * rate)
-
-    def run(writers: Sequence[Writer]) -> BufferedRun:
-        return simulate_buffers(
-            storage, writers, strategy, buffer, sharing=sharing, draining=draining
-        )
-
-    first = Writer.of_requests("A", requests, size, delay)
+    buffer = buffer or Buffer(speed=1000 * storage.bandwidth)
+    first = pair.writer("A")
     # Alone without a strategy: a static partition would slow the application down.
     alone = simulate_buffers(storage, [first], "none", sharing=sharing).io_times[0]
     points = []
-    for offset in offsets:
-        second = Writer.of_requests("B", requests, size, delay, start=float(offset))
-        done = run([first, second])
-        a, b = done.io_times
+    for offset in map(float, pair.offsets_s):
+        run = simulate_buffers(
+            storage,
+            [first, pair.writer("B", offset)],
+            strategy,
+            buffer,
+            sharing=sharing,
+            draining=draining,
+        )
+        a, b = run.io_times
         points.append(
-            DeltaPoint(float(offset), (a / alone, b / alone), (a, b), alone, done.end)
+            DeltaPoint(offset, (a / alone, b / alone), (a, b), alone, run.end)
         )
     return points
 

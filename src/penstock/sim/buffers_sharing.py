@@ -24,7 +24,7 @@ from penstock.policies.ask import (
 from penstock.policies.policy import Policy
 from penstock.policies.view import View
 
-__all__ = ["Columns", "FlowDemand", "Shares", "ask", "share_target"]
+__all__ = ["Columns", "FlowDemand", "Shares", "TargetRules", "ask", "share_target"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,22 @@ class Shares:
     wake: float
 
 
+@dataclass(frozen=True, slots=True)
+class TargetRules:
+    """How one storage target is shared among writers and drains."""
+
+    sharing: Policy
+    """The policy of the writers; without `background`, also that of the drains."""
+    draining: Policy
+    """With `background`: the policy that shares among the drains what writers leave."""
+    capacity: float
+    efficiency: float
+    """Fraction of the capacity that is left when several applications are served at
+    the same time."""
+    background: bool
+    """True if drains get only what the writers leave."""
+
+
 def ask(
     policy: Policy,
     now: float,
@@ -89,33 +105,19 @@ def ask(
 
 
 def share_target(
-    sharing: Policy,
-    draining: Policy,
-    now: float,
-    demands: Sequence[FlowDemand],
-    columns: Columns,
-    *,
-    capacity: float,
-    efficiency: float,
-    background: bool,
+    rules: TargetRules, now: float, demands: Sequence[FlowDemand], columns: Columns
 ) -> Shares:
-    """Share one target among writers and drains.
+    """Share one target among writers and drains, ascending by entry.
 
-    Parameters
-    ----------
-    sharing, draining
-        With `background`, `sharing` decides among the writers, and `draining` shares
-        the rest among the drains. Otherwise `sharing` decides among all.
-    efficiency
-        Fraction of the capacity that is left when several applications are served at
-        the same time.
+    Raises `PolicyError` if a policy fails or breaks its contract.
     """
-    if not background:
-        shares = ask(sharing, now, capacity, demands, columns)
-        return _interleaved(shares, capacity, efficiency, len(columns.release) // 2)
+    capacity, efficiency = rules.capacity, rules.efficiency
     half = len(columns.release) // 2
+    if not rules.background:
+        shares = ask(rules.sharing, now, capacity, demands, columns)
+        return _interleaved(shares, capacity, efficiency, half)
     writers = [d for d in demands if d.entry < half]
-    first = ask(sharing, now, capacity, writers, columns)
+    first = ask(rules.sharing, now, capacity, writers, columns)
     first = _interleaved(first, capacity, efficiency, half)
     served = sum(rate > 0 for rate in first.rates.values())
     left = capacity * (efficiency if served else 1.0) - sum(first.rates.values())
@@ -124,7 +126,7 @@ def share_target(
         for d in demands
         if d.entry >= half and left > capacity * TOLERANCE
     ]
-    rest = ask(draining, now, left, drains, columns)
+    rest = ask(rules.draining, now, left, drains, columns)
     if not served:
         rest = _interleaved(rest, capacity, efficiency, half)
     return Shares({**first.rates, **rest.rates}, min(first.wake, rest.wake))

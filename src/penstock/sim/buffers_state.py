@@ -114,13 +114,13 @@ class WriterState:
     """Index of its present step; -1 before its start."""
     until: float = inf
     """When its present work ends (s)."""
-    wants: float = 0.0
+    pending_bytes: float = 0.0
     """Request that has not begun (bytes); 0: none."""
-    wanted_since: float = 0.0
-    """When it wanted to begin that request (s)."""
+    pending_since_s: float = 0.0
+    """When that request arrived (s)."""
     write: Operation | None = None
     drain: Operation | None = None
-    waiting: float = 0.0
+    undrained_bytes: float = 0.0
     """Data that are staged and in no drain yet (bytes)."""
     phase_began: float = inf
     """When its I/O phase began (s); inf outside of phases."""
@@ -160,12 +160,12 @@ class WriterState:
 
     @property
     def waits(self) -> bool:
-        """Whether it wants to write and has not begun, or is in fsync or close."""
-        return self.wants > 0 or self.act in (Act.SYNC, Act.CLOSE)
+        """True if a request has not begun, or it is in fsync or close."""
+        return self.pending_bytes > 0 or self.act in (Act.SYNC, Act.CLOSE)
 
     def staged(self, now: float) -> float:
         """Return what its buffer holds (bytes)."""
-        return self.waiting + (self.drain.remaining(now) if self.drain else 0.0)
+        return self.undrained_bytes + (self.drain.remaining(now) if self.drain else 0.0)
 
     def operations(self) -> Iterator[Operation]:
         """Yield its operations that are under way."""

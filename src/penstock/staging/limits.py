@@ -35,7 +35,7 @@ def pause_fraction(application: ApplicationStatus) -> float:
         return 0.0
     return application.mean_pause_s / (
         application.mean_pause_s
-        + application.mean_request_bytes / application.bytes_per_s_alone
+        + application.mean_request_bytes / application.dedicated_bytes_per_s
     )
 
 

@@ -41,7 +41,7 @@ class ApplicationStatus:
     """Mean size of its requests, all processes together (bytes); 0: not known."""
     mean_pause_s: float = 0.0
     """Mean time between its requests (s)."""
-    bytes_per_s_alone: float = inf
+    dedicated_bytes_per_s: float = inf
     """Bandwidth that it draws when it is alone (bytes/s)."""
 
     @property

@@ -9,13 +9,20 @@ import pytest
 
 from penstock.errors import InputError
 from penstock.sim.buffers import simulate_buffers
-from penstock.sim.buffers_delta import delta_graph, factors, interference_factors
+from penstock.sim.buffers_delta import (
+    WriterPair,
+    delta_graph,
+    factors,
+    interference_factors,
+)
 from penstock.sim.buffers_model import Storage, Writer
 
 
 def test_two_equal_bursts_slow_each_other_down_while_they_overlap() -> None:
     """Alone 10 s; D later the first has 10 - D left, of which both get half."""
-    for point in delta_graph(10.0, 1, 100.0, 0.0, [0.0, 4.0, 10.0, 15.0]):
+    for point in delta_graph(
+        Storage(10.0), WriterPair(1, 100.0, 0.0, [0.0, 4.0, 10.0, 15.0])
+    ):
         overlap = max(10.0 - point.offset, 0.0)
         both = 10.0 + overlap
         assert point.alone == pytest.approx(10.0)
@@ -25,13 +32,13 @@ def test_two_equal_bursts_slow_each_other_down_while_they_overlap() -> None:
 
 
 def test_pauses_count_as_io_time_and_the_offset_does_not() -> None:
-    (point,) = delta_graph(10.0, 3, 10.0, 2.0, [50.0])
+    (point,) = delta_graph(Storage(10.0), WriterPair(3, 10.0, 2.0, [50.0]))
     assert point.alone == pytest.approx(3 * 1.0 + 2 * 2.0)
     assert point.factors == pytest.approx((1.0, 1.0))
 
 
-def test_whoever_arrives_first_is_not_slowed_down_by_2a() -> None:
-    (point,) = delta_graph(10.0, 1, 100.0, 0.0, [5.0], "2a")
+def test_the_first_application_is_not_slowed_down_by_2a() -> None:
+    (point,) = delta_graph(Storage(10.0), WriterPair(1, 100.0, 0.0, [5.0]), "2a")
     assert point.factors[0] == pytest.approx(1.0)
     # The second stages at once, waits 5 s for the first, and flushes for 10 s.
     assert point.io_times[1] == pytest.approx(15.0, rel=1e-2)
@@ -40,7 +47,7 @@ def test_whoever_arrives_first_is_not_slowed_down_by_2a() -> None:
 @pytest.mark.parametrize("offset", [-1.0, inf, nan])
 def test_offsets_that_are_no_delays_are_refused(offset: float) -> None:
     with pytest.raises(InputError, match=r"D: .*give 0 s or more"):
-        delta_graph(10.0, 1, 100.0, 0.0, [0.0, offset])
+        WriterPair(1, 100.0, 0.0, [0.0, offset])
 
 
 def test_factors_of_writers_that_differ() -> None:

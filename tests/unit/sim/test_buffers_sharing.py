@@ -14,6 +14,7 @@ from penstock.sim.buffers_sharing import (
     Columns,
     FlowDemand,
     Shares,
+    TargetRules,
     ask,
     share_target,
 )
@@ -45,16 +46,8 @@ def shared(
     *demands: FlowDemand, background: bool = False, efficiency: float = 1.0
 ) -> Shares:
     """Share a target of capacity 10 among two applications, at time 1."""
-    return share_target(
-        FAIR,
-        FAIR,
-        1.0,
-        demands,
-        columns(2),
-        capacity=10.0,
-        efficiency=efficiency,
-        background=background,
-    )
+    rules = TargetRules(FAIR, FAIR, 10.0, efficiency, background)
+    return share_target(rules, 1.0, demands, columns(2))
 
 
 def test_a_target_that_nobody_uses_is_not_asked_for_again() -> None:

@@ -69,7 +69,7 @@ def test_an_operation_adds_up_its_flows_in_bytes() -> None:
 
 
 def test_a_writer_holds_what_waits_and_what_is_being_drained() -> None:
-    state = WriterState(Writer("A", ()), 0, waiting=30.0)
+    state = WriterState(Writer("A", ()), 0, undrained_bytes=30.0)
     assert state.staged(0.0) == 30.0
     state.drain = Operation(0.0, 100.0, [flow()])
     state.drain.flows[0].set_rate(10.0, 0.0)

@@ -17,7 +17,7 @@ PACED = replace(
     processes=256,
     mean_request_bytes=256.0,
     mean_pause_s=0.75,
-    bytes_per_s_alone=170.0,
+    dedicated_bytes_per_s=170.0,
 )
 
 
@@ -54,4 +54,4 @@ def test_who_writes_through_is_not_warned_of() -> None:
 def test_the_fraction_is_the_pause_over_pause_and_write() -> None:
     """d / (d + S / b) with d = 0.75 s, S = 256 bytes and b = 170 bytes/s."""
     assert pause_fraction(PACED) == pytest.approx(0.75 / (0.75 + 256 / 170))
-    assert pause_fraction(replace(PACED, bytes_per_s_alone=float("inf"))) == 1.0
+    assert pause_fraction(replace(PACED, dedicated_bytes_per_s=float("inf"))) == 1.0

@@ -366,7 +366,7 @@ class Coordinator:
             processes=job.nodes,
             staged_bytes=job.staged_bytes,
             is_blocked=job.is_waiting,
-            bytes_per_s_alone=self.controller.job(job.key).cap,
+            dedicated_bytes_per_s=self.controller.job(job.key).cap,
         )
 
     def _left_by_writers(self, orders: Mapping[str, StagingOrder]) -> float:

@@ -210,7 +210,7 @@ def test_a_strategy_that_fails_is_not_asked_again_at_once() -> None:
         return next(answers)
 
     stager = Stager(Strategy("once", "", coordinate, {}))
-    job = ApplicationStatus("a", bytes_per_s_alone=1.0)
+    job = ApplicationStatus("a", dedicated_bytes_per_s=1.0)
     stager.decide([job], 0.0)
     assert stager.wake == 1.0
     with pytest.raises(PenstockError):
