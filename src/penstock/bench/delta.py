@@ -312,25 +312,32 @@ def _measurements(
             errors.append(abs(factor / ideal_factor - 1.0))
     # Without control, tiny differences decide whether the pauses of both coincide.
     most = inf if strategy == _UNCONTROLLED else 0.10
-    name = f"{strategy}: live against simulated factors"
+    name = f"{strategy}: largest difference, live and simulated factors"
     yield Measurement(name, max(errors), "", most=most, parts=parts)
     first = live[0]
     if strategy in _STAGING:
         favoured, staged = sorted(first.factors)
         # Under 1b and 2b the blocked group drains beside the favoured one.
         goal = inf if strategy.endswith("b") else 1.05
-        yield Measurement(f"{strategy}: favoured, D = 0", favoured, "", most=goal)
-        yield Measurement(f"{strategy}: staged, D = 0", staged, "", most=1.6)
+        yield Measurement(
+            f"{strategy}: factor of the favoured, D = 0", favoured, "", most=goal
+        )
+        yield Measurement(
+            f"{strategy}: factor of the staged, D = 0", staged, "", most=1.6
+        )
         slower = first.total / graphs[_UNCONTROLLED][0][0].total
         yield Measurement(
-            f"{strategy}: total over that without control", slower, "", most=1.0
+            f"{strategy}: total time / total time without control", slower, "", most=1.0
         )
     if strategy in _PARTITION:
         own_s = _REQUESTS * storage.size_bytes * _TARGETS / storage.rate
         own_s += (_REQUESTS - 1) * _DELAY_S
         slowest = max(first.io_times) / own_s
         yield Measurement(
-            f"{strategy}: over the partition's own", slowest, "", most=1.1
+            f"{strategy}: I/O time / I/O time alone on the partition",
+            slowest,
+            "",
+            most=1.1,
         )
 
 

@@ -49,7 +49,7 @@ def _measure_size(processes: Writers, size: int, rounds: int) -> Iterator[Measur
     for kind, costs_ns in costs.items():
         # The goals concern calls of one page (4096 bytes) only.
         most = _KINDS[kind] if size == 4096 else math.inf
-        name = f"write of {size} bytes, {kind}: more"
+        name = f"write of {size} bytes, {kind}: added cost"
         yield Measurement(name, min(costs_ns) - free, "ns", most=most)
 
 

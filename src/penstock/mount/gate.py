@@ -24,7 +24,7 @@ from penstock.mount.limiter import DATA_KINDS
 from penstock.mount.meters import Meter
 from penstock.qos import Kind, Request, Scheduler
 
-__all__ = ["Gate", "Tally"]
+__all__ = ["AdmittedRequest", "Gate", "Tally"]
 
 
 @dataclass(slots=True)
@@ -34,6 +34,19 @@ class Tally:
     requests: int = 0
     moved_bytes: int = 0
     held_up_s: float = 0.0
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class AdmittedRequest:
+    """A request that a gate has let through and that is not complete yet."""
+
+    gate: Gate
+    request: Request
+    arrived_s: float
+
+    def complete(self, moved_bytes: int) -> None:
+        """Tell the gate that the request is complete and how many bytes it moved."""
+        self.gate.record_completion(self, moved_bytes)
 
 
 class Gate:
@@ -49,8 +62,10 @@ class Gate:
         self._wake_earlier = trio.Event()
         self._closed = False
 
-    async def enter(self, request: Request) -> float:
-        """Wait until the request may go; return its arrival time (s).
+    async def admit(self, request: Request) -> AdmittedRequest:
+        """Wait until the scheduler sends the request; then its data may be moved.
+
+        Call `AdmittedRequest.complete` afterwards, even if the transfer fails.
 
         Raises OSError (ENOTCONN) if the gate is closed.
         """
@@ -58,16 +73,17 @@ class Gate:
         arrived_s: float = trio.current_time()
         self._scheduler.arrive(request, arrived_s)
         if request in self._dispatch_at(arrived_s):
-            return arrived_s
+            return AdmittedRequest(self, request, arrived_s)
         event = self._waiting[request] = trio.Event()
         await event.wait()
         self._check_open()
         if request.kind in self.tallies:
             self.tallies[request.kind].held_up_s += trio.current_time() - arrived_s
-        return arrived_s
+        return AdmittedRequest(self, request, arrived_s)
 
-    def leave(self, request: Request, moved_bytes: int, arrived_s: float) -> None:
-        """Record that a request is complete."""
+    def record_completion(self, admitted: AdmittedRequest, moved_bytes: int) -> None:
+        """Count a completed request, and send what may go now."""
+        request = admitted.request
         now = trio.current_time()
         if request.kind in self.tallies:
             tally = self.tallies[request.kind]
@@ -75,7 +91,7 @@ class Gate:
             tally.moved_bytes += moved_bytes
         if request.application in self.meters:
             meter = self.meters[request.application]
-            meter.record(now - arrived_s, moved_bytes, now)
+            meter.record(now - admitted.arrived_s, moved_bytes, now)
         self._scheduler.complete(request, moved_bytes, now)
         self._dispatch_at(now)
 

@@ -48,24 +48,24 @@ LAG_S: Final = 1.0
 #: Serve one late request in every 40 turns of an application: 2.5 %, half of what a
 #: 95th percentile ignores.
 LATE_TURN: Final = 40
-#: Upper bound, as a fraction of l_i, of the time below the upper level that is assumed
+#: Upper bound, as a fraction of l_i, of the time in the lower level that is assumed
 #: when a request is tested for lateness.
-_MAX_BELOW_SHARE: Final = 0.5
+_MAX_LOWER_LEVEL_SHARE: Final = 0.5
 
 
 class ClassQueue(TaggedQueue):
     """The requests of one application: in-time requests, then late requests."""
 
     __slots__ = (
-        *("below_s", "catching_up", "late", "share_used_until_s", "start_tag"),
+        *("lower_level_s", "catching_up", "late", "share_used_until_s", "start_tag"),
         *("turns", "yield_number"),
     )
 
     def __init__(self, application: str, slo: Slo) -> None:
         super().__init__(application, slo)
         self.late: deque[Request] = deque()
-        self.below_s = -inf
-        """Mean time of its requests below the upper level; -inf: no request is late."""
+        self.lower_level_s = -inf
+        """Mean time of its requests in the lower level; -inf: no request is late."""
         self.start_tag = 0.0
         """Start tag of its next request."""
         self.share_used_until_s = -inf
@@ -79,7 +79,9 @@ class ClassQueue(TaggedQueue):
     def move_late_requests(self, now: float) -> None:
         """Move requests that can no longer be in time to the late queue."""
         requests = self.requests
-        earliest_s = now + min(self.below_s, _MAX_BELOW_SHARE * self.latency_s)
+        earliest_s = now + min(
+            self.lower_level_s, _MAX_LOWER_LEVEL_SHARE * self.latency_s
+        )
         while requests and requests[0].deadline_s < earliest_s:
             self.late.append(requests.popleft())
 

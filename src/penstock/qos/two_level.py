@@ -326,7 +326,7 @@ class TwoLevel:
             times_s = statistics.storage_times_s
             if times_s:
                 mean_s = (statistics.queue_time_s + fsum(times_s)) / len(times_s)
-                self._upper.queue_of(application).below_s = mean_s
+                self._upper.queue_of(application).lower_level_s = mean_s
 
     def _set_depth(self, busy_s: float) -> None:
         """Set depth and queue threshold; the storage was busy for `busy_s`."""

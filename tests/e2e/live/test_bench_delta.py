@@ -35,9 +35,11 @@ def test_a_delta_graph_is_measured_and_drawn(
         figure["name"]: figure
         for figure in json.loads(table.read_text())["benchmarks"]["delta"]
     }
-    assert "controlled: total over that without control" in figures
-    assert "3b: over the partition's own" in figures
-    parts = figures["controlled: live against simulated factors"]["parts"]
+    assert "controlled: total time / total time without control" in figures
+    assert "3b: I/O time / I/O time alone on the partition" in figures
+    parts = figures["controlled: largest difference, live and simulated factors"][
+        "parts"
+    ]
     # Requests take 0.1 s, pauses 0.2 s. The data staged at 0, 0.2, 0.4 and 0.6 s is
     # drained in the pauses [0.1, 0.3], [0.4, 0.6] of the other group, until 0.8 s. The
     # writing group takes 4 x 0.1 + 3 x 0.2 = 1 s, as it does alone.
@@ -68,7 +70,7 @@ def test_a_given_folder_is_measured_without_goals(
     flags = ["--rounds=1", f"--storage={storage}", f"--output={output}"]
     # Measurements on a given storage have no goals.
     assert main(["bench", "delta", *flags, "--bandwidth=20 MB/s", "--policies=2a"]) == 0
-    assert "2a: staged, D = 0" in capsys.readouterr().out
+    assert "2a: factor of the staged, D = 0" in capsys.readouterr().out
     document = json.loads((output / "delta.json").read_text())
     assert (document["rate"], document["size"]) == (20e6, 2_000_000)
     # Requests take 0.1 s, pauses 0.2 s: staged data goes after the 1 s of the other.

@@ -68,18 +68,23 @@ def results(strategy: str, live: list[DeltaPoint]) -> dict[str, Measurement]:
 def test_live_factors_are_compared_with_simulated_ones() -> None:
     """At D = 0 either group may be the favoured one."""
     measured = results("2a", graph(1.5, 1.02, 3.2))
-    error = measured["2a: live against simulated factors"]
+    error = measured["2a: largest difference, live and simulated factors"]
     assert error.value == pytest.approx(0.02)
     assert error.parts["D=0s:A"] == 1.02
     assert error.parts["D=0s:A:simulated"] == 1.0
-    assert measured["2a: favoured, D = 0"].value == 1.02
-    assert measured["2a: staged, D = 0"].is_reached
-    assert measured["2a: total over that without control"].value == pytest.approx(0.8)
+    assert measured["2a: factor of the favoured, D = 0"].value == 1.02
+    assert measured["2a: factor of the staged, D = 0"].is_reached
+    assert measured[
+        "2a: total time / total time without control"
+    ].value == pytest.approx(0.8)
 
 
 def test_goals_can_be_missed() -> None:
     measured = results("2a", graph(1.7, 1.2, 4.4))
     assert not any(m.is_reached for m in measured.values())
     # Without control, and for the favoured group of 1b and 2b, there is no goal.
-    assert results("2b", graph(1.7, 1.2, 4.4))["2b: favoured, D = 0"].most == inf
+    assert (
+        results("2b", graph(1.7, 1.2, 4.4))["2b: factor of the favoured, D = 0"].most
+        == inf
+    )
     assert not results("none", graph(1.7, 1.2, 4.4)).popitem()[1].has_goal

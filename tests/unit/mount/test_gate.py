@@ -39,8 +39,8 @@ def run(
 async def move(gate: Gate, size: int, times: int = 1) -> None:
     for _ in range(times):
         request = Request("write", size)
-        arrived_s = await gate.enter(request)
-        gate.leave(request, size, arrived_s)
+        admitted = await gate.admit(request)
+        admitted.complete(size)
 
 
 def test_many_writers_move_exactly_the_limit() -> None:

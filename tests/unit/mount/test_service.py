@@ -84,10 +84,10 @@ def live(scheduler: str, arrivals: list[Arrival]) -> list[tuple[int, float]]:
     async def client(service: MountService, number: int) -> None:
         request = request_of(arrivals[number])
         await trio.sleep_until(START_S + arrivals[number][0] / 1e3)
-        arrived_s = await service.gate.enter(request)
+        admitted = await service.gate.admit(request)
         sent.append((number, trio.current_time()))
         await trio.sleep(SERVICE_S)
-        service.gate.leave(request, request.size_bytes, arrived_s)
+        admitted.complete(request.size_bytes)
 
     async def main() -> None:
         await trio.sleep_until(START_S)
@@ -150,8 +150,8 @@ async def writer(
 ) -> None:
     for _ in range(times):
         request = Request("write", size, application)
-        arrived_s = await service.gate.enter(request)
-        service.gate.leave(request, size, arrived_s)
+        admitted = await service.gate.admit(request)
+        admitted.complete(size)
 
 
 def test_the_total_is_the_limit_for_every_scheduler() -> None:
@@ -179,8 +179,8 @@ def test_without_a_limit_all_kinds_pass_at_once() -> None:
         made = service("sfq:depth=1", Limits())
         for kind in KINDS:
             request = Request(kind, 10**9, "tight")
-            arrived_s = await made.gate.enter(request)
-            made.gate.leave(request, 10**9, arrived_s)
+            admitted = await made.gate.admit(request)
+            admitted.complete(10**9)
         assert trio.current_time() == 0.0
 
     on_mock_clock(main)
@@ -193,10 +193,10 @@ def test_a_sync_waits_in_the_queue_but_takes_no_bandwidth() -> None:
 
         async def one(kind: Any, size: int) -> None:
             request = Request(kind, size, "bulk")
-            arrived_s = await made.gate.enter(request)
+            admitted = await made.gate.admit(request)
             await trio.sleep(0.001)
             order.append(kind)
-            made.gate.leave(request, size, arrived_s)
+            admitted.complete(size)
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(made.gate.run)

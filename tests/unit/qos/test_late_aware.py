@@ -16,7 +16,7 @@ def late_queue() -> LateAwareQueue:
     queue = LateAwareQueue({"a": Slo(1e6, 0.1), "b": Slo(1e6, 0.1)})
     queue.scale = 0.5
     for name in "ab":
-        queue.queue_of(name).below_s = 0.01
+        queue.queue_of(name).lower_level_s = 0.01
     return queue
 
 
@@ -93,7 +93,7 @@ def test_one_turn_in_40_serves_a_late_request() -> None:
 def test_lateness_assumes_at_most_half_the_latency_below_the_upper_level() -> None:
     """A measured time of 10 s must not make every request late."""
     queue = ClassQueue("a", Slo(1e6, 0.1))
-    queue.below_s = 10.0
+    queue.lower_level_s = 10.0
     for pid, deadline_s in enumerate((1.04, 1.06)):
         request = Request("write", 50_000, "a", pid)
         request.deadline_s = deadline_s

@@ -41,31 +41,39 @@ class _Plain:
         """Do nothing at the start."""
 
     async def lookup(self, _parent: int, name: bytes, _ctx: Any) -> Any:
+        """Return the attributes of a name in the folder."""
         return self._entry(self._path(name))
 
     async def getattr(self, inode: int, _ctx: Any) -> Any:
+        """Return the attributes of an inode."""
         return self._entry(self._paths[inode])
 
     async def create(
         self, _parent: int, name: bytes, mode: int, flags: int, _ctx: Any
     ) -> Any:
+        """Create and open a file."""
         path = self._path(name)
         fd = os.open(path, flags | os.O_CREAT, mode)
         return pyfuse3.FileInfo(fh=fd), self._entry(path)
 
     async def open(self, inode: int, flags: int, _ctx: Any) -> Any:
+        """Open a file, without O_DIRECT."""
         return pyfuse3.FileInfo(fh=os.open(self._paths[inode], flags & ~os.O_DIRECT))
 
     async def read(self, fh: int, off: int, size: int) -> bytes:
+        """Read up to `size` bytes at offset `off`."""
         return os.pread(fh, size, off)
 
     async def write(self, fh: int, off: int, buf: bytes) -> int:
+        """Write `buf` at offset `off`; return the number of bytes written."""
         return os.pwrite(fh, buf, off)
 
     async def release(self, fh: int) -> None:
+        """Close a file."""
         os.close(fh)
 
     async def getxattr(self, inode: int, name: bytes, _ctx: Any) -> bytes:
+        """Return an extended attribute."""
         try:
             return os.getxattr(self._paths[inode], name)
         except OSError as error:
@@ -78,6 +86,7 @@ class _Plain:
         return f"{self._folder}/{os.fsdecode(name)}"
 
     def _entry(self, path: str) -> Any:
+        """Return the attributes of a file; note its inode."""
         try:
             status = os.lstat(path)
         except OSError as error:

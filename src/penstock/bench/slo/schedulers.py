@@ -143,7 +143,7 @@ def _group_measurements(
     calm = compliance(run.windows, _BOUNDS, overloaded=False).values()
     kept = sum(kept for kept, _ in calm) / max(1, sum(count for _, count in calm))
     yield Measurement(
-        f"{scheduler}: not overloaded, p95 in bound",
+        f"{scheduler}: windows without overload with p95 in its bound",
         100.0 * kept,
         "%",
         least=95.0 if has_goal else -inf,
@@ -151,18 +151,20 @@ def _group_measurements(
     tight = compliance(run.windows, dict.fromkeys(_BOUNDS, _TIGHT_S), overloaded=True)
     for name, (kept, count) in tight.items():
         share = 100.0 * kept / max(1, count)
-        yield Measurement(f"{scheduler}: overloaded, {name} p95 in 100 ms", share, "%")
+        yield Measurement(
+            f"{scheduler}: overloaded windows with p95 of {name} in 100 ms", share, "%"
+        )
     # If app2 is never within 100 ms, count it as a tenth of a window.
     ratio = tight["app1"][0] / (tight["app2"][0] or 0.1)
     yield Measurement(
-        f"{scheduler}: overloaded, 100 ms for app1 over app2",
+        f"{scheduler}: overloaded windows in 100 ms, app1 / app2",
         ratio,
         "times",
         least=10.0 if has_goal else -inf,
         parts={name: float(kept) for name, (kept, _) in tight.items()},
     )
     yield Measurement(
-        f"{scheduler}: throughput over {_BASELINE}",
+        f"{scheduler}: throughput / that of {_BASELINE}",
         answered_requests(run.windows) / answered_requests(runs[_BASELINE].windows),
         "",
         least=0.95 if has_goal else -inf,
@@ -203,13 +205,13 @@ def _small_reads(root: Path, scale: BenchScale) -> Iterator[Measurement]:
         name = f"{scheduler}: reads of 4 KiB beside writers"
         yield Measurement(f"{name}, p95", run.p95_s * 1e3, "ms")
         yield Measurement(
-            f"{name}, p95 of {_BASELINE} over it",
+            f"{name}, p95 of {_BASELINE} / p95",
             base.p95_s / run.p95_s,
             "times",
             least=10.0 if has_goal else -inf,
         )
         yield Measurement(
-            f"{name}, writers over {_BASELINE}",
+            f"{name}, writers / those of {_BASELINE}",
             run.written / base.written,
             "",
             least=0.95 if has_goal else -inf,
@@ -262,7 +264,7 @@ def _passing(root: Path, rounds: int, scale: BenchScale) -> Iterator[Measurement
                         best[name] = max(
                             best[name], _count_requests(point, kind, size, scale)
                         )
-                text = f"{kind}s of {format_volume(size)} passed over unscheduled"
+                text = f"{kind}s of {format_volume(size)} scheduled / unscheduled"
                 yield Measurement(
                     f"{_OURS}: {text}", best["scheduled"] / best["plain"], "", least
                 )

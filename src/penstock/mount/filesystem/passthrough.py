@@ -342,24 +342,24 @@ class PassThrough(pyfuse3.Operations):
     async def read(self, fh: int, off: int, size: int) -> bytes:
         """Read from a file, after the gate."""
         request = Request("read", size, self._applications[fh])
-        arrived_s = await self._gate.enter(request)
+        admitted = await self._gate.admit(request)
         data = b""
         try:
             data = await self._data_calls.inline(backing.read, fh, size, off)
         finally:
-            self._gate.leave(request, len(data), arrived_s)
+            admitted.complete(len(data))
         return data
 
     @_answer
     async def write(self, fh: int, off: int, buf: bytes) -> int:
         """Write to a file, after the gate."""
         request = Request("write", len(buf), self._applications[fh])
-        arrived_s = await self._gate.enter(request)
+        admitted = await self._gate.admit(request)
         moved_bytes = 0
         try:
             moved_bytes = await self._data_calls.inline(backing.write, fh, buf, off)
         finally:
-            self._gate.leave(request, moved_bytes, arrived_s)
+            admitted.complete(moved_bytes)
         return moved_bytes
 
     @_answer
@@ -371,11 +371,11 @@ class PassThrough(pyfuse3.Operations):
     async def fsync(self, fh: int, datasync: bool) -> None:  # noqa: FBT001 - pyfuse3's
         """Wait until a file is on stable storage, after the gate."""
         request = Request("sync", 0, self._applications[fh])
-        arrived_s = await self._gate.enter(request)
+        admitted = await self._gate.admit(request)
         try:
             await self._data_calls.in_thread(backing.sync, fh, data_only=datasync)
         finally:
-            self._gate.leave(request, 0, arrived_s)
+            admitted.complete(0)
 
     @_answer
     async def release(self, fh: int) -> None:
