@@ -10,7 +10,7 @@ import polars as pl
 
 from penstock.experiments.claims import Claim, Tables
 from penstock.experiments.reproduction import Reproduction
-from penstock.papers.p1.policies import EIGHT
+from penstock.papers.p1.policies import ALL_POLICIES
 
 __all__ = [
     "PRESSURES",
@@ -57,11 +57,11 @@ def window(
         {
             "instance": [0] * 8,
             "trace": [trace] * 8,
-            "policy": EIGHT,
+            "policy": ALL_POLICIES,
             "pressure": [pressure] * 8,
-            "min_yield": [yields.get(p, 0.5) for p in EIGHT],
+            "min_yield": [yields.get(p, 0.5) for p in ALL_POLICIES],
             **{
-                name: [value.get(p, 0.5) for p in EIGHT]
+                name: [value.get(p, 0.5) for p in ALL_POLICIES]
                 if isinstance(value, Mapping)
                 else [value] * 8
                 for name, value in facts.items()

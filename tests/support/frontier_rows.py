@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from penstock.papers.p1.policies import EIGHT, LOOK
+from penstock.papers.p1.policies import ALL_POLICIES, LOOK_AHEAD
 from penstock.policies import RECOMMENDED
 
 __all__ = ["AHEAD", "WORSE", "point_rows"]
@@ -13,7 +13,11 @@ __all__ = ["AHEAD", "WORSE", "point_rows"]
 #: The loss of a policy that is behind.
 WORSE = -0.05
 #: Gains in MinYield and Efficiency: the default is ahead of all others.
-AHEAD = {"greedy-yield": (0.01, 0.0), LOOK: (0.0, 0.01), RECOMMENDED: (0.04, 0.03)}
+AHEAD = {
+    "greedy-yield": (0.01, 0.0),
+    LOOK_AHEAD: (0.0, 0.01),
+    RECOMMENDED: (0.04, 0.03),
+}
 
 
 def point_rows(
@@ -30,7 +34,7 @@ def point_rows(
     The bound is 0.1 above the others.
     """
     rows = []
-    for policy in (*EIGHT, RECOMMENDED):
+    for policy in (*ALL_POLICIES, RECOMMENDED):
         gain, efficiency = gains.get(policy, (0.0, 0.0))
         for instance in range(6):
             base = 0.8 + spread * instance

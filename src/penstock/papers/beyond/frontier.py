@@ -28,7 +28,7 @@ from penstock.papers.beyond.frontier_tables import (
     windows_under_base,
 )
 from penstock.papers.declaration import figure
-from penstock.papers.p1.policies import EIGHT, LOOK
+from penstock.papers.p1.policies import ALL_POLICIES, LOOK_AHEAD
 from penstock.policies import RECOMMENDED
 
 __all__ = ["domination", "frontier", "gains", "utilization", "windows"]
@@ -145,7 +145,7 @@ def _default_not_dominated(tables: Tables) -> Verdict:
     dominating = {
         f"{policy} at {point.label}": point.difference(policy, RECOMMENDED, "min_yield")
         for point in points
-        for policy in EIGHT
+        for policy in ALL_POLICIES
         if point.dominates(policy, RECOMMENDED)
     }
     numbers = {name: gain.mean for name, gain in dominating.items()}
@@ -201,7 +201,9 @@ utilization = figure(
 def _default_utilization(tables: Tables) -> Verdict:
     """List the points with a lower mean Utilization."""
     points = _points(tables, _IN_PAPERS)
-    gain_of = {p.label: p.difference(RECOMMENDED, LOOK, "utilization") for p in points}
+    gain_of = {
+        p.label: p.difference(RECOMMENDED, LOOK_AHEAD, "utilization") for p in points
+    }
     misses = {label: gain.mean for label, gain in gain_of.items() if gain.mean < 0.0}
     return Verdict(not misses, {"points": len(points), **misses})
 

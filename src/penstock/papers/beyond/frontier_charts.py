@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 
 from penstock.experiments.output.charts import LABELS, policies_of, tidy
 from penstock.experiments.output.plots import colour_of
-from penstock.papers.p1.policies import EIGHT
+from penstock.papers.p1.policies import ALL_POLICIES
 from penstock.policies import RECOMMENDED
 
 __all__ = ["draw_counts", "draw_differences", "draw_frontier", "draw_windows"]
@@ -70,7 +70,7 @@ def _marker(policy: str) -> str:
     """Return a star for the default, a dot for the eight, a square for the others."""
     if policy == RECOMMENDED:
         return "*"
-    return "o" if policy in EIGHT else "s"
+    return "o" if policy in ALL_POLICIES else "s"
 
 
 def _legend(figure: Figure, policies: list[str]) -> None:

@@ -24,7 +24,7 @@ from penstock.experiments.output.plots import colour_of
 from penstock.experiments.reproduction import Scale
 from penstock.model import Instance
 from penstock.papers.declaration import figure
-from penstock.papers.p1.policies import EIGHT, LOOK
+from penstock.papers.p1.policies import ALL_POLICIES, LOOK_AHEAD
 from penstock.policies import RECOMMENDED
 from penstock.sim import simulate
 from penstock.workloads import Apex
@@ -34,7 +34,7 @@ __all__ = ["saturation"]
 _MACHINES: Final = {Scale.SMOKE: (10,), Scale.PAPER: (7, 8, 9, 10)}
 _WINDOWS: Final = {Scale.SMOKE: 10, Scale.PAPER: 200}
 _SEED: Final = {Scale.SMOKE: 101, Scale.PAPER: 2001}
-_POLICIES: Final = (*EIGHT, RECOMMENDED)
+_POLICIES: Final = (*ALL_POLICIES, RECOMMENDED)
 _BOUND: Final = "bound"
 #: Number of MinYields at which the bound is drawn.
 _DRAWN: Final = 30
@@ -98,9 +98,9 @@ def _targets(tables: Tables) -> dict[int, tuple[float, float, float]]:
     """
     targets = {}
     for (machine,), rows in tables.rows.group_by("machine", maintain_order=True):
-        eight = rows.filter(pl.col("of").is_in(EIGHT))
+        eight = rows.filter(pl.col("of").is_in(ALL_POLICIES))
         best = eight.sort("min_yield").row(-1, named=True)
-        look = eight.row(by_predicate=pl.col("of") == LOOK, named=True)
+        look = eight.row(by_predicate=pl.col("of") == LOOK_AHEAD, named=True)
         target = (best["min_yield"], look["efficiency"], best["bound"])
         targets[int(str(machine))] = target
     return targets

@@ -25,7 +25,7 @@ from penstock.experiments.claims import Tables, Verdict
 from penstock.experiments.output.charts import LABELS, policies_of
 from penstock.experiments.reproduction import Scale
 from penstock.papers.declaration import figure
-from penstock.papers.p1.policies import BEST, EIGHT, PERIODIC
+from penstock.papers.p1.policies import ALL_POLICIES, BEST_NEXT_EVENT, PERIODIC
 from penstock.papers.p1.table2_examples import (
     Case,
     example_1,
@@ -59,7 +59,7 @@ def _periodic_case(policy: str, m: int) -> Case:
 def _returning_case(policy: str, m: int) -> Case:
     # RATIONALE: example 5 tries all orders of the applications, so it has few of them
     # whatever m is; for best-next-event their number must be even (see there).
-    return example_5(policy, (3 if m < 16 else 5) - (policy == BEST))
+    return example_5(policy, (3 if m < 16 else 5) - (policy == BEST_NEXT_EVENT))
 
 
 #: Example -> function that builds its case from policy and m.
@@ -77,7 +77,7 @@ def _table(scale: Scale) -> pl.DataFrame:
     """Return a row per policy, example and objective."""
     rows = [
         row
-        for policy in (*EIGHT, *_BEYOND)
+        for policy in (*ALL_POLICIES, *_BEYOND)
         for number in _EXAMPLES
         for row in _rows(policy, number, _APPLICATIONS[scale])
     ]
@@ -154,5 +154,5 @@ def _default_as_greedy_yield(tables: Tables) -> Verdict:
 def _default_does_not_starve(tables: Tables) -> Verdict:
     """Take the ratio of the default in example 6."""
     name = "example 6 MinYield"
-    ratios = {p: _ratios(tables, p)[name] for p in (*EIGHT, *_BEYOND)}
+    ratios = {p: _ratios(tables, p)[name] for p in (*ALL_POLICIES, *_BEYOND)}
     return Verdict(ratios[RECOMMENDED] <= _ALIKE, ratios)

@@ -24,7 +24,7 @@ from penstock.analysis.frontier import (
     paired,
 )
 from penstock.experiments.output.charts import policies_of
-from penstock.papers.p1.policies import EIGHT, FAIR, LOOK
+from penstock.papers.p1.policies import ALL_POLICIES, FAIR_SHARE, LOOK_AHEAD
 
 __all__ = [
     "PointTable",
@@ -77,7 +77,7 @@ class PointTable:
     @cached_property
     def best(self) -> str:
         """The policy of bandwidth sharing with the highest mean MinYield."""
-        return max(EIGHT, key=lambda policy: self.mean(policy, "min_yield"))
+        return max(ALL_POLICIES, key=lambda policy: self.mean(policy, "min_yield"))
 
     def gain(self, policy: str) -> Interval:
         """Return the MinYield of a policy minus that of the best of the eight."""
@@ -85,7 +85,7 @@ class PointTable:
 
     def efficiency_gain(self, policy: str) -> Interval:
         """Return the Efficiency of a policy minus that of look-ahead-greedy-yield."""
-        return self.difference(policy, LOOK, "efficiency")
+        return self.difference(policy, LOOK_AHEAD, "efficiency")
 
     def gap_closed(self, policy: str) -> float:
         """Return the part of the gap from the best of the eight to the bound."""
@@ -141,7 +141,7 @@ def _difference_row(point: PointTable, policy: str) -> dict[str, Any]:
         "policy": policy,
         "best": point.best,
         "best_min_yield": point.mean(point.best, "min_yield"),
-        "look_efficiency": point.mean(LOOK, "efficiency"),
+        "look_efficiency": point.mean(LOOK_AHEAD, "efficiency"),
         "bound": point.bound.mean,
         "min_yield": point.mean(policy, "min_yield"),
         "efficiency": point.mean(policy, "efficiency"),
@@ -218,5 +218,5 @@ def _windows_row(group: str, points: list[PointTable], policy: str) -> dict[str,
 
 def _ratios(point: PointTable, policy: str) -> NDArray[np.float64]:
     """Return MinYield over that of fair-share by window; 1 where both are 0."""
-    values, base = (point.values(p, "min_yield") for p in (policy, FAIR))
+    values, base = (point.values(p, "min_yield") for p in (policy, FAIR_SHARE))
     return np.divide(values, base, out=np.ones_like(base), where=base > 0.0)

@@ -25,7 +25,13 @@ from penstock.experiments.placement_study import Contender, PlacementStudy
 from penstock.experiments.reproduction import Scale
 from penstock.experiments.study import sweep
 from penstock.papers.declaration import figure
-from penstock.papers.p1.policies import EIGHT, FAIR, PERIODIC, SEVEN, YIELD_BASED
+from penstock.papers.p1.policies import (
+    ALL_BUT_FAIR_SHARE,
+    ALL_POLICIES,
+    FAIR_SHARE,
+    PERIODIC,
+    YIELD_BASED,
+)
 from penstock.papers.p2.charts import new_figure
 from penstock.papers.p2.study import (
     BBA,
@@ -59,7 +65,7 @@ def _study(scale: Scale) -> PlacementStudy:
         Contender(allocation, placement, policy=policy)
         for allocation in _ALLOCATIONS
         for placement in _PLACEMENTS
-        for policy in EIGHT
+        for policy in ALL_POLICIES
     )
     points = sweep("striped", {}, {"load": _LOADS[scale]})
     return PlacementStudy(
@@ -116,8 +122,8 @@ def _lines(axis: Any, table: pl.DataFrame) -> None:
             rows["mean"].to_numpy(),
             linestyle=_PLACEMENTS[str(placement)],
             color=colour_of(str(policy)),
-            linewidth=2.6 if policy == FAIR else 1.4,
-            zorder=4 if policy == FAIR else 3,
+            linewidth=2.6 if policy == FAIR_SHARE else 1.4,
+            zorder=4 if policy == FAIR_SHARE else 3,
         )
 
 
@@ -145,12 +151,12 @@ def _left_out(table: pl.DataFrame) -> str:
         )
     )
     fair, worst = (
-        share.filter(pl.col("policy") == FAIR)["share"].sum(),
+        share.filter(pl.col("policy") == FAIR_SHARE)["share"].sum(),
         share.sort("share").row(-1),
     )
     return (
         "Mean-I/O-SlowDown leaves out runs in which an application has hardly begun "
-        f"its I/O: {fair:.0%} with {FAIR}, {worst[1]:.0%} with {worst[0]}"
+        f"its I/O: {fair:.0%} with {FAIR_SHARE}, {worst[1]:.0%} with {worst[0]}"
     )
 
 
@@ -192,7 +198,9 @@ def _yield_based_help_the_worst_off(tables: Tables) -> Verdict:
     for policy in YIELD_BASED:
         gains = pl.concat(
             [
-                _paired(tables, (place, policy), (place, FAIR), "min_yield")["gain"]
+                _paired(tables, (place, policy), (place, FAIR_SHARE), "min_yield")[
+                    "gain"
+                ]
                 for place in _PLACEMENTS
             ]
         )
@@ -208,11 +216,11 @@ def _no_free_lunch(tables: Tables) -> Verdict:
     """Take the mean differences of every policy to fair-share."""
     numbers: dict[str, float] = {}
     better_in_all = []
-    for policy in SEVEN:
+    for policy in ALL_BUT_FAIR_SHARE:
         means = []
         for metric in _METRICS:
             name = f"{policy}, {LABELS[metric]}"
-            gains = _paired(tables, (GNC, policy), (GNC, FAIR), metric)["gain"]
+            gains = _paired(tables, (GNC, policy), (GNC, FAIR_SHARE), metric)["gain"]
             statistics = spread(name, gains)
             numbers |= {k: v for k, v in statistics.items() if k.endswith("mean")}
             means.append(_mean(statistics, name))
@@ -237,7 +245,7 @@ def _no_free_lunch(tables: Tables) -> Verdict:
 def _sharing_for_placement(tables: Tables, allocation: str) -> Verdict:
     """Compare both by interval of load."""
     rows = binned(
-        _paired(tables, (RANDOM, _SMART), (GNC, FAIR), "min_yield"), _WIDTH
+        _paired(tables, (RANDOM, _SMART), (GNC, FAIR_SHARE), "min_yield"), _WIDTH
     ).filter(pl.col("allocation") == allocation)
     numbers: dict[str, float] = {}
     for (load,), at_load in sorted(rows.group_by("bin"), key=lambda item: item[0]):
@@ -256,14 +264,14 @@ def _placement_worth_less(tables: Tables) -> Verdict:
     holds = []
     for allocation in _ALLOCATIONS:
         gain_of = {}
-        for policy in (FAIR, _SMART):
+        for policy in (FAIR_SHARE, _SMART):
             rows = _paired(tables, (GNC, policy), (RANDOM, policy), "min_yield")
             name = f"{allocation}, {policy}"
             gains = rows.filter(pl.col("allocation") == allocation)["gain"]
             statistics = spread(name, gains)
             numbers |= statistics
             gain_of[policy] = _mean(statistics, name)
-        holds.append(gain_of[_SMART] < gain_of[FAIR])
+        holds.append(gain_of[_SMART] < gain_of[FAIR_SHARE])
     return Verdict(all(holds), numbers)
 
 
@@ -274,7 +282,7 @@ def _placement_worth_less(tables: Tables) -> Verdict:
 def _placement_still_counts(tables: Tables) -> Verdict:
     """Take the mean difference between GNC and random placement."""
     numbers: dict[str, float] = {}
-    for policy in EIGHT:
+    for policy in ALL_POLICIES:
         rows = _paired(tables, (GNC, policy), (RANDOM, policy), "mean_io_slowdown")
         numbers |= spread(policy, rows["gain"])
-    return Verdict(all(_mean(numbers, policy) < 0 for policy in EIGHT), numbers)
+    return Verdict(all(_mean(numbers, policy) < 0 for policy in ALL_POLICIES), numbers)

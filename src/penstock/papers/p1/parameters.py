@@ -16,7 +16,7 @@ from penstock.experiments.output.charts import parameter_boxes
 from penstock.experiments.reproduction import Scale
 from penstock.experiments.study import Point, Study, sweep
 from penstock.papers.declaration import figure
-from penstock.papers.p1.policies import EIGHT
+from penstock.papers.p1.policies import ALL_POLICIES
 from penstock.papers.p1.synthetic import HORIZON_S, INSTANCES
 
 __all__ = ["parameters"]
@@ -33,7 +33,7 @@ def _study(scale: Scale) -> Study:
     points: list[Point] = []
     for name, values in _VALUES.items():
         points.extend(sweep("synthetic", fixed, {name: values}))
-    return Study("p1-parameters", tuple(points), INSTANCES[scale], EIGHT)
+    return Study("p1-parameters", tuple(points), INSTANCES[scale], ALL_POLICIES)
 
 
 def _draw(tables: Tables) -> Figure:
@@ -49,7 +49,7 @@ def _impact(tables: Tables, parameter: str) -> dict[str, float]:
     """Return MinYield at the largest value of a parameter minus at the smallest."""
     rows = tables.rows.filter(pl.col(parameter).is_not_null())
     impact = {}
-    for policy in EIGHT:
+    for policy in ALL_POLICIES:
         means = (
             rows.filter(pl.col("policy") == policy)
             .group_by(parameter)

@@ -4,32 +4,43 @@
 from typing import Final
 
 __all__ = [
-    "BEST",
-    "COM",
-    "EIGHT",
-    "FAIR",
-    "LOOK",
+    "ALL_BUT_FAIR_SHARE",
+    "ALL_POLICIES",
+    "BEST_NEXT_EVENT",
+    "FAIR_SHARE",
+    "GREEDY_COM",
+    "GREEDY_YIELD",
+    "LOOK_AHEAD",
     "PERIODIC",
     "SECOND_SET",
-    "SEVEN",
     "THIRD_SET",
-    "YIELD",
     "YIELD_BASED",
 ]
 
-FAIR: Final = "fair-share"
-COM: Final = "greedy-com"
-YIELD: Final = "greedy-yield"
-LOOK: Final = "look-ahead-greedy-yield"
+FAIR_SHARE: Final = "fair-share"
+GREEDY_COM: Final = "greedy-com"
+GREEDY_YIELD: Final = "greedy-yield"
+LOOK_AHEAD: Final = "look-ahead-greedy-yield"
 PERIODIC: Final = "periodic-greedy-yield"
-BEST: Final = "best-next-event"
+BEST_NEXT_EVENT: Final = "best-next-event"
 
 #: All policies of the paper, in the order of its Table 2.
-EIGHT: Final = (FAIR, "fcfs", "set-10", YIELD, COM, LOOK, PERIODIC, BEST)
+ALL_POLICIES: Final = (
+    FAIR_SHARE,
+    "fcfs",
+    "set-10",
+    GREEDY_YIELD,
+    GREEDY_COM,
+    LOOK_AHEAD,
+    PERIODIC,
+    BEST_NEXT_EVENT,
+)
 #: All but fair-share, to which section 6.3 compares the others.
-SEVEN: Final = tuple(policy for policy in EIGHT if policy != FAIR)
+ALL_BUT_FAIR_SHARE: Final = tuple(
+    policy for policy in ALL_POLICIES if policy != FAIR_SHARE
+)
 #: The policies that decide by the yields of applications.
-YIELD_BASED: Final = (YIELD, LOOK, PERIODIC, BEST)
+YIELD_BASED: Final = (GREEDY_YIELD, LOOK_AHEAD, PERIODIC, BEST_NEXT_EVENT)
 #: Section 6.3.3 has three sets of policies; greedy-com alone is the first one.
-SECOND_SET: Final = ("fcfs", "set-10", YIELD)
-THIRD_SET: Final = (LOOK, PERIODIC, BEST)
+SECOND_SET: Final = ("fcfs", "set-10", GREEDY_YIELD)
+THIRD_SET: Final = (LOOK_AHEAD, PERIODIC, BEST_NEXT_EVENT)

@@ -16,13 +16,13 @@ from penstock.experiments.claims import Tables, Verdict, case, mean_of
 from penstock.experiments.output.charts import grouped_boxes
 from penstock.papers.declaration import figure
 from penstock.papers.p1.policies import (
-    BEST,
-    COM,
-    EIGHT,
-    FAIR,
-    LOOK,
+    ALL_POLICIES,
+    BEST_NEXT_EVENT,
+    FAIR_SHARE,
+    GREEDY_COM,
+    GREEDY_YIELD,
+    LOOK_AHEAD,
     PERIODIC,
-    YIELD,
     YIELD_BASED,
 )
 from penstock.papers.p1.synthetic import PRESSURES, pressure_study
@@ -30,7 +30,7 @@ from penstock.papers.p1.synthetic import PRESSURES, pressure_study
 __all__ = ["fig2"]
 
 _OBJECTIVES: Final = ("min_yield", "efficiency", "utilization")
-_OTHERS: Final = tuple(policy for policy in EIGHT if policy not in YIELD_BASED)
+_OTHERS: Final = tuple(policy for policy in ALL_POLICIES if policy not in YIELD_BASED)
 _HIGH: Final = (0.8, 0.9, 1.0, 1.1)
 _BOTH: Final = ("efficiency", "utilization")
 
@@ -55,7 +55,7 @@ fig2 = figure(
 
 
 def _means(tables: Tables, metric: str, pressure: float) -> dict[str, float]:
-    return {p: mean_of(tables.rows, metric, p, pressure=pressure) for p in EIGHT}
+    return {p: mean_of(tables.rows, metric, p, pressure=pressure) for p in ALL_POLICIES}
 
 
 @fig2.claim(
@@ -93,8 +93,8 @@ def _look_ahead_slightly_worse(tables: Tables) -> Verdict:
     gaps = {}
     for pressure in PRESSURES:
         means = _means(tables, "min_yield", pressure)
-        best = min(means[YIELD], means[PERIODIC])
-        for policy in (LOOK, BEST):
+        best = min(means[GREEDY_YIELD], means[PERIODIC])
+        for policy in (LOOK_AHEAD, BEST_NEXT_EVENT):
             gaps[f"{policy} W={pressure:g}"] = best - means[policy]
     return Verdict(min(gaps.values()) >= 0, gaps)
 
@@ -108,8 +108,8 @@ def _greedy_no_worse_than_best_next_event(tables: Tables) -> Verdict:
     gaps = {}
     for pressure in PRESSURES:
         means = _means(tables, "min_yield", pressure)
-        least = min(means[p] for p in (YIELD, LOOK, PERIODIC))
-        gaps[f"W={pressure:g}"] = least - means[BEST]
+        least = min(means[p] for p in (GREEDY_YIELD, LOOK_AHEAD, PERIODIC))
+        gaps[f"W={pressure:g}"] = least - means[BEST_NEXT_EVENT]
     return Verdict(min(gaps.values()) >= -0.005, gaps)
 
 
@@ -123,7 +123,7 @@ def _greedy_no_worse_than_best_next_event(tables: Tables) -> Verdict:
     case(
         "greedy-com-best",
         "greedy-com has the highest Efficiency and the highest Utilization at every W.",
-        policy=COM,
+        policy=GREEDY_COM,
         best=True,
     ),
 )
@@ -148,7 +148,7 @@ def _greedy_com_starves(tables: Tables) -> Verdict:
     gaps = {}
     for pressure in _HIGH[1:]:
         means = _means(tables, "min_yield", pressure)
-        gaps[f"W={pressure:g}"] = means[FAIR] - means[COM]
+        gaps[f"W={pressure:g}"] = means[FAIR_SHARE] - means[GREEDY_COM]
     return Verdict(min(gaps.values()) > 0, gaps)
 
 
@@ -163,7 +163,7 @@ def _loss_under_five_per_cent(tables: Tables) -> Verdict:
         for pressure in PRESSURES:
             means = _means(tables, metric, pressure)
             worst = min(means[p] for p in YIELD_BASED)
-            losses[f"{metric} W={pressure:g}"] = 1 - worst / means[FAIR]
+            losses[f"{metric} W={pressure:g}"] = 1 - worst / means[FAIR_SHARE]
     return Verdict(max(losses.values()) < 0.05, losses)
 
 
@@ -177,5 +177,5 @@ def _look_ahead_more_efficient(tables: Tables) -> Verdict:
     for metric in _BOTH:
         for pressure in PRESSURES[:-1]:
             means = _means(tables, metric, pressure)
-            gaps[f"{metric} W={pressure:g}"] = means[LOOK] - means[FAIR]
+            gaps[f"{metric} W={pressure:g}"] = means[LOOK_AHEAD] - means[FAIR_SHARE]
     return Verdict(min(gaps.values()) > 0, gaps)

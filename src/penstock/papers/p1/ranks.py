@@ -19,7 +19,15 @@ from scipy.stats import spearmanr
 from penstock.experiments.claims import Tables, Verdict
 from penstock.experiments.output.charts import policies_of, rank_lines
 from penstock.papers.declaration import figure
-from penstock.papers.p1.policies import BEST, COM, EIGHT, FAIR, LOOK, YIELD, YIELD_BASED
+from penstock.papers.p1.policies import (
+    ALL_POLICIES,
+    BEST_NEXT_EVENT,
+    FAIR_SHARE,
+    GREEDY_COM,
+    GREEDY_YIELD,
+    LOOK_AHEAD,
+    YIELD_BASED,
+)
 from penstock.papers.p1.synthetic import pressure_study
 from penstock.workloads import Synthetic
 
@@ -124,7 +132,7 @@ def _differences_grow(tables: Tables) -> Verdict:
     """Take the range of the policies at a rank, in the mean over the ranks."""
     spread = {}
     for pressure in _PRESSURES:
-        curves = np.array([_curve(tables, p, pressure) for p in EIGHT])
+        curves = np.array([_curve(tables, p, pressure) for p in ALL_POLICIES])
         spread[f"W={pressure:g}"] = float(np.ptp(curves, axis=0).mean())
     values = list(spread.values())
     return Verdict(values == sorted(values), spread)
@@ -137,7 +145,7 @@ def _differences_grow(tables: Tables) -> Verdict:
 def _omega_matters_little(tables: Tables) -> Verdict:
     """Compare the means of the three thirds of the ranks."""
     spread = {}
-    for policy in (*YIELD_BASED, FAIR):
+    for policy in (*YIELD_BASED, FAIR_SHARE):
         thirds = _thirds(_curve(tables, policy))
         spread[policy] = max(thirds) - min(thirds)
     return Verdict(max(spread.values()) <= 0.05, spread)
@@ -155,7 +163,7 @@ def _fcfs_favours_long(tables: Tables) -> Verdict:
 )
 def _greedy_com_favours_short(tables: Tables) -> Verdict:
     """Correlate yield and rank at W = 1.1."""
-    value = _correlation(_curve(tables, COM))
+    value = _correlation(_curve(tables, GREEDY_COM))
     return Verdict(value < -0.8, {"rank correlation": value})
 
 
@@ -188,7 +196,7 @@ fig4 = figure(
 )
 def _look_ahead_differs_for_small(tables: Tables) -> Verdict:
     """Compare the mean difference in the first and the last third of the ranks."""
-    gap = _curve(tables, LOOK) - _curve(tables, YIELD)
+    gap = _curve(tables, LOOK_AHEAD) - _curve(tables, GREEDY_YIELD)
     small, _, large = _thirds(np.abs(gap))
     return Verdict(small > large, {"small phi": small, "large phi": large})
 
@@ -196,7 +204,7 @@ def _look_ahead_differs_for_small(tables: Tables) -> Verdict:
 @fig4.claim("best-next-event favours applications with little I/O.")
 def _best_next_event_favours_small(tables: Tables) -> Verdict:
     """Compare the first and the last third of the ranks."""
-    thirds = _thirds(_curve(tables, BEST))
+    thirds = _thirds(_curve(tables, BEST_NEXT_EVENT))
     numbers = {f"third {n + 1}": v for n, v in enumerate(thirds)}
     return Verdict(thirds[0] > thirds[2], numbers)
 
@@ -207,16 +215,16 @@ def _best_next_event_favours_small(tables: Tables) -> Verdict:
 )
 def _fair_share_falls(tables: Tables) -> Verdict:
     """Correlate yield and rank at W = 1.1; the linear correlation is shown as well."""
-    values = {policy: _correlation(_curve(tables, policy)) for policy in EIGHT}
-    curve = _curve(tables, FAIR)
+    values = {policy: _correlation(_curve(tables, policy)) for policy in ALL_POLICIES}
+    curve = _curve(tables, FAIR_SHARE)
     ranks = np.arange(len(curve))
     values["linearity (r)"] = float(np.corrcoef(ranks, curve)[0, 1])
-    return Verdict(values[FAIR] < -0.95, values)
+    return Verdict(values[FAIR_SHARE] < -0.95, values)
 
 
 @fig4.claim("With no other policy the yield falls as strongly with phi.")
 def _only_fair_share(tables: Tables) -> Verdict:
     """Compare the rank correlations of yield and phi."""
-    values = {policy: _correlation(_curve(tables, policy)) for policy in EIGHT}
-    others = [v for policy, v in values.items() if policy != FAIR]
-    return Verdict(min(others) > values[FAIR], values)
+    values = {policy: _correlation(_curve(tables, policy)) for policy in ALL_POLICIES}
+    others = [v for policy, v in values.items() if policy != FAIR_SHARE]
+    return Verdict(min(others) > values[FAIR_SHARE], values)

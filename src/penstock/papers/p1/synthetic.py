@@ -11,7 +11,7 @@ from typing import Final
 
 from penstock.experiments.reproduction import Scale
 from penstock.experiments.study import Study, sweep
-from penstock.papers.p1.policies import EIGHT
+from penstock.papers.p1.policies import ALL_POLICIES
 
 __all__ = ["HORIZON_S", "INSTANCES", "PRESSURES", "pressure_study"]
 
@@ -24,4 +24,4 @@ def pressure_study(scale: Scale) -> Study:
     """Return the study: every pressure, the yields of all applications kept."""
     fixed = {"horizon": HORIZON_S[scale]}
     points = sweep("synthetic", fixed, {"pressure": PRESSURES})
-    return Study("p1-synthetic", points, INSTANCES[scale], EIGHT, yields=True)
+    return Study("p1-synthetic", points, INSTANCES[scale], ALL_POLICIES, yields=True)

@@ -20,7 +20,7 @@ from penstock.papers.beyond.frontier_tables import (
     means,
     windows_under_base,
 )
-from penstock.papers.p1.policies import EIGHT
+from penstock.papers.p1.policies import ALL_POLICIES
 from penstock.policies import RECOMMENDED
 from support.frontier_rows import AHEAD, point_rows
 
@@ -38,7 +38,7 @@ def test_the_frontier_has_a_panel_per_point_with_the_bound(objective: str) -> No
         assert dashed.get_xdata() == pytest.approx([bound, bound])
     (legend,) = drawn.legends
     labels = [text.get_text() for text in legend.get_texts()]
-    assert {*EIGHT, RECOMMENDED, "bound on MinYield"} == set(labels)
+    assert {*ALL_POLICIES, RECOMMENDED, "bound on MinYield"} == set(labels)
 
 
 def test_a_policy_far_below_the_best_is_not_drawn() -> None:

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from penstock.experiments.claims import Tables
 from penstock.experiments.reproduction import Scale
 from penstock.papers import get_figure
-from penstock.papers.p1.policies import EIGHT
+from penstock.papers.p1.policies import ALL_POLICIES
 from penstock.policies import RECOMMENDED
 
 FIGURE = get_figure("frontier-saturation")
@@ -24,7 +24,7 @@ def tables() -> Tables:
 
 
 def test_the_table_holds_all_policies_and_the_bound(tables: Tables) -> None:
-    assert set(tables.rows["of"]) == {*EIGHT, RECOMMENDED, "bound"}
+    assert set(tables.rows["of"]) == {*ALL_POLICIES, RECOMMENDED, "bound"}
     bound = tables.rows.filter(pl.col("of") == "bound")
     assert bound["min_yield"].is_sorted()
     assert bound["efficiency"].is_sorted(descending=True)

@@ -14,7 +14,7 @@ from penstock.papers.beyond.frontier_tables import (
     points_of,
     windows_under_base,
 )
-from penstock.papers.p1.policies import EIGHT, LOOK
+from penstock.papers.p1.policies import ALL_POLICIES, LOOK_AHEAD
 from penstock.policies import RECOMMENDED
 from support.frontier_rows import AHEAD, WORSE, point_rows
 
@@ -32,10 +32,10 @@ def test_domination_is_counted_per_pair() -> None:
     counts = count_dominations(rows)
     default = counts.row(by_predicate=pl.col("policy") == RECOMMENDED, named=True)
     assert default["points"] == 2
-    assert default["fcfs"] == default[LOOK] == 1
+    assert default["fcfs"] == default[LOOK_AHEAD] == 1
     assert default[RECOMMENDED] == 0
     fcfs = counts.row(by_predicate=pl.col("policy") == "fcfs", named=True)
-    assert sum(fcfs[p] for p in (*EIGHT, RECOMMENDED)) == 0
+    assert sum(fcfs[p] for p in (*ALL_POLICIES, RECOMMENDED)) == 0
 
 
 def test_a_domination_names_point_and_both_policies() -> None:

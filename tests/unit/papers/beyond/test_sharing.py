@@ -14,7 +14,13 @@ from penstock.experiments.claims import Tables
 from penstock.experiments.placement_study import PlacementStudy
 from penstock.experiments.reproduction import Scale
 from penstock.papers.beyond.sharing import sharing
-from penstock.papers.p1.policies import EIGHT, FAIR, LOOK, PERIODIC, YIELD_BASED
+from penstock.papers.p1.policies import (
+    ALL_POLICIES,
+    FAIR_SHARE,
+    LOOK_AHEAD,
+    PERIODIC,
+    YIELD_BASED,
+)
 from penstock.papers.p2.study import BBA, GNC, NSYSA, RANDOM, TA
 from support.apex_tables import claim_of
 
@@ -74,8 +80,8 @@ FLIPS: list[tuple[str, Problems, Problems]] = [
     ),
     (
         "no-free-lunch",
-        [(0.4, {(None, None, LOOK): {**BETTER, "efficiency": 0.4}})],
-        [(0.4, {(None, None, LOOK): BETTER})],
+        [(0.4, {(None, None, LOOK_AHEAD): {**BETTER, "efficiency": 0.4}})],
+        [(0.4, {(None, None, LOOK_AHEAD): BETTER})],
     ),
     (
         "placement-worth-less",
@@ -83,7 +89,7 @@ FLIPS: list[tuple[str, Problems, Problems]] = [
             (
                 0.4,
                 {
-                    (None, GNC, FAIR): _min_yield(0.7),
+                    (None, GNC, FAIR_SHARE): _min_yield(0.7),
                     (None, GNC, PERIODIC): _min_yield(0.6),
                 },
             )
@@ -92,7 +98,7 @@ FLIPS: list[tuple[str, Problems, Problems]] = [
             (
                 0.4,
                 {
-                    (None, GNC, FAIR): _min_yield(0.6),
+                    (None, GNC, FAIR_SHARE): _min_yield(0.6),
                     (TA, GNC, PERIODIC): _min_yield(0.7),
                 },
             )
@@ -141,12 +147,12 @@ def test_all_policies_run_on_the_same_placements() -> None:
     study = _study(Scale.PAPER)
     assert study.objectives
     placements = {(c.allocation, c.placement) for c in study.contenders}
-    assert len(study.contenders) == len(placements) * len(EIGHT)
+    assert len(study.contenders) == len(placements) * len(ALL_POLICIES)
     for pair in placements:
         policies = [
             c.policy for c in study.contenders if (c.allocation, c.placement) == pair
         ]
-        assert policies == list(EIGHT)
+        assert policies == list(ALL_POLICIES)
 
 
 def test_the_drawing_has_a_panel_per_objective_and_allocation() -> None:

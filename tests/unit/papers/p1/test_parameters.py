@@ -13,7 +13,7 @@ from penstock.experiments.claims import Tables
 from penstock.experiments.reproduction import Scale
 from penstock.experiments.study import Study
 from penstock.papers.p1.parameters import parameters
-from penstock.papers.p1.policies import EIGHT
+from penstock.papers.p1.policies import ALL_POLICIES
 from support.apex_tables import claim_of
 
 VALUES = {"n_small": (0.0, 40.0), "sigma": (0.1, 1.0), "noise": (0.0, 1.0)}
@@ -24,7 +24,7 @@ def _tables(name: str, changes: Mapping[str, float]) -> Tables:
     rows = []
     for parameter, ends in VALUES.items():
         for value in ends:
-            for policy in EIGHT:
+            for policy in ALL_POLICIES:
                 changed = parameter == name and value == ends[1]
                 change = changes.get(policy, 0.0) if changed else 0.0
                 row = dict.fromkeys(VALUES) | {
@@ -73,7 +73,9 @@ def test_numbers_are_the_changes_over_the_range() -> None:
     verdict = claim_of(parameters, "noise-no-impact").check(
         _tables("noise", {"fcfs": -0.03})
     )
-    assert verdict.numbers == pytest.approx(dict.fromkeys(EIGHT, 0.0) | {"fcfs": -0.03})
+    assert verdict.numbers == pytest.approx(
+        dict.fromkeys(ALL_POLICIES, 0.0) | {"fcfs": -0.03}
+    )
 
 
 def test_one_parameter_varies_at_a_time() -> None:

@@ -10,7 +10,15 @@ import pytest
 from matplotlib.figure import Figure
 
 from penstock.experiments.claims import Tables
-from penstock.papers.p1.policies import BEST, COM, EIGHT, FAIR, LOOK, YIELD, YIELD_BASED
+from penstock.papers.p1.policies import (
+    ALL_POLICIES,
+    BEST_NEXT_EVENT,
+    FAIR_SHARE,
+    GREEDY_COM,
+    GREEDY_YIELD,
+    LOOK_AHEAD,
+    YIELD_BASED,
+)
 from penstock.papers.p1.pressure import fig2
 from penstock.papers.p1.synthetic import PRESSURES
 from support.apex_tables import claim_of
@@ -35,7 +43,7 @@ def _tables(values: Values) -> Tables:
             },
         }
         for pressure in PRESSURES
-        for policy in EIGHT
+        for policy in ALL_POLICIES
     ]
     return fig2.prepare(Tables(pl.DataFrame(rows), pl.DataFrame()))
 
@@ -53,43 +61,46 @@ FLIPS: list[tuple[str, Values, Values]] = [
     (
         "yield-based-ahead",
         _min_yields(*YIELD_BASED, value=0.95),
-        {**_min_yields(*YIELD_BASED, value=0.95), ("min_yield", COM, 0.8): 0.96},
+        {**_min_yields(*YIELD_BASED, value=0.95), ("min_yield", GREEDY_COM, 0.8): 0.96},
     ),
     (
         "yield-based-alike",
-        {("min_yield", BEST): 0.86},
-        {("min_yield", BEST, 1.1): 0.84},
+        {("min_yield", BEST_NEXT_EVENT): 0.86},
+        {("min_yield", BEST_NEXT_EVENT, 1.1): 0.84},
     ),
     (
         "look-ahead-slightly-worse",
-        _min_yields(LOOK, BEST, value=0.89),
-        {**_min_yields(LOOK, BEST, value=0.89), ("min_yield", LOOK, 0.2): 0.91},
+        _min_yields(LOOK_AHEAD, BEST_NEXT_EVENT, value=0.89),
+        {
+            **_min_yields(LOOK_AHEAD, BEST_NEXT_EVENT, value=0.89),
+            ("min_yield", LOOK_AHEAD, 0.2): 0.91,
+        },
     ),
     (
         "greedy-no-worse-than-best-next-event",
-        {("min_yield", YIELD): 0.896},
-        {("min_yield", YIELD, 0.5): 0.894},
+        {("min_yield", GREEDY_YIELD): 0.896},
+        {("min_yield", GREEDY_YIELD, 0.5): 0.894},
     ),
     ("fcfs-worst", _platform("fcfs", 0.8), {("efficiency", "fcfs", 0.9): 0.91}),
     (
         "greedy-com-best",
-        _platform(COM, 0.95),
-        {**_platform(COM, 0.95), ("utilization", FAIR, 1.0): 0.96},
+        _platform(GREEDY_COM, 0.95),
+        {**_platform(GREEDY_COM, 0.95), ("utilization", FAIR_SHARE, 1.0): 0.96},
     ),
     (
         "greedy-com-starves",
-        {("min_yield", COM): 0.7},
-        {("min_yield", COM): 0.7, ("min_yield", COM, 1.1): 0.9},
+        {("min_yield", GREEDY_COM): 0.7},
+        {("min_yield", GREEDY_COM): 0.7, ("min_yield", GREEDY_COM, 1.1): 0.9},
     ),
     (
         "loss-under-five-per-cent",
-        _platform(BEST, 0.86),
-        {("utilization", BEST, 0.2): 0.85},
+        _platform(BEST_NEXT_EVENT, 0.86),
+        {("utilization", BEST_NEXT_EVENT, 0.2): 0.85},
     ),
     (
         "look-ahead-more-efficient",
-        {**_platform(LOOK, 0.95), ("efficiency", LOOK, 1.1): 0.8},
-        {**_platform(LOOK, 0.95), ("efficiency", LOOK, 1.0): 0.8},
+        {**_platform(LOOK_AHEAD, 0.95), ("efficiency", LOOK_AHEAD, 1.1): 0.8},
+        {**_platform(LOOK_AHEAD, 0.95), ("efficiency", LOOK_AHEAD, 1.0): 0.8},
     ),
 ]
 

@@ -13,7 +13,14 @@ from numpy.typing import NDArray
 
 from penstock.experiments.claims import Tables
 from penstock.experiments.reproduction import Reproduction
-from penstock.papers.p1.policies import BEST, COM, EIGHT, FAIR, LOOK, YIELD
+from penstock.papers.p1.policies import (
+    ALL_POLICIES,
+    BEST_NEXT_EVENT,
+    FAIR_SHARE,
+    GREEDY_COM,
+    GREEDY_YIELD,
+    LOOK_AHEAD,
+)
 from penstock.papers.p1.ranks import fig3, fig4
 from penstock.workloads import Synthetic
 from support.apex_tables import claim_of
@@ -41,7 +48,7 @@ def _tables(curves: Curves) -> Tables:
             }
         )
         for pressure in PRESSURES
-        for policy in EIGHT
+        for policy in ALL_POLICIES
     ]
     return Tables(pl.concat(parts), pl.DataFrame())
 
@@ -59,35 +66,40 @@ FLIPS: list[tuple[Reproduction, str, Curves, Curves]] = [
     (
         fig3,
         "omega-matters-little",
-        {FAIR: FLAT - 0.2 * RAMP, "fcfs": FLAT - RAMP},
-        {FAIR: FLAT - 0.4 * RAMP},
+        {FAIR_SHARE: FLAT - 0.2 * RAMP, "fcfs": FLAT - RAMP},
+        {FAIR_SHARE: FLAT - 0.4 * RAMP},
     ),
     (fig3, "fcfs-favours-long", {"fcfs": 0.5 + RAMP}, {"fcfs": 0.5 - RAMP}),
-    (fig3, "greedy-com-favours-short", {COM: 0.9 - RAMP}, {COM: 0.5 + RAMP}),
+    (
+        fig3,
+        "greedy-com-favours-short",
+        {GREEDY_COM: 0.9 - RAMP},
+        {GREEDY_COM: 0.5 + RAMP},
+    ),
     (fig3, "set10-steps", {"set-10": STEPS}, {"set-10": STEPS[::-1]}),
     (
         fig4,
         "look-ahead-differs-for-small",
-        {LOOK: FLAT + 0.1 * RAMP[::-1], YIELD: FLAT},
-        {LOOK: FLAT + 0.1 * RAMP, YIELD: FLAT},
+        {LOOK_AHEAD: FLAT + 0.1 * RAMP[::-1], GREEDY_YIELD: FLAT},
+        {LOOK_AHEAD: FLAT + 0.1 * RAMP, GREEDY_YIELD: FLAT},
     ),
     (
         fig4,
         "best-next-event-favours-small",
-        {BEST: 0.9 - RAMP},
-        {BEST: 0.5 + RAMP},
+        {BEST_NEXT_EVENT: 0.9 - RAMP},
+        {BEST_NEXT_EVENT: 0.5 + RAMP},
     ),
     (
         fig4,
         "fair-share-falls",
-        dict.fromkeys(EIGHT, 0.9 - RAMP),
-        dict.fromkeys(EIGHT, 0.5 + RAMP),
+        dict.fromkeys(ALL_POLICIES, 0.9 - RAMP),
+        dict.fromkeys(ALL_POLICIES, 0.5 + RAMP),
     ),
     (
         fig4,
         "only-fair-share",
-        {**dict.fromkeys(EIGHT, 0.5 + RAMP), FAIR: 0.9 - RAMP},
-        dict.fromkeys(EIGHT, 0.9 - RAMP),
+        {**dict.fromkeys(ALL_POLICIES, 0.5 + RAMP), FAIR_SHARE: 0.9 - RAMP},
+        dict.fromkeys(ALL_POLICIES, 0.9 - RAMP),
     ),
 ]
 
@@ -124,7 +136,7 @@ def test_a_curve_is_the_mean_yield_at_every_rank(
             ranks = np.argsort(np.argsort(drawn)) + 1.0
             rows.append(
                 {
-                    "policy": FAIR,
+                    "policy": FAIR_SHARE,
                     "aimed_pressure": pressure,
                     "horizon": horizon,
                     "instance": instance,

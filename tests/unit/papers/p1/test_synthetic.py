@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from penstock.experiments.reproduction import Scale
-from penstock.papers.p1.policies import EIGHT
+from penstock.papers.p1.policies import ALL_POLICIES
 from penstock.papers.p1.pressure import fig2
 from penstock.papers.p1.ranks import fig3, fig4
 from penstock.papers.p1.synthetic import HORIZON_S, PRESSURES, pressure_study
@@ -13,7 +13,7 @@ from penstock.papers.p1.synthetic import HORIZON_S, PRESSURES, pressure_study
 def test_the_paper_has_200_instances_of_2_000_000_s_at_six_pressures() -> None:
     study = pressure_study(Scale.PAPER)
     assert study.instances == 200
-    assert study.policies == EIGHT
+    assert study.policies == ALL_POLICIES
     assert study.yields
     parameters = [dict(point.settings) for point in study.points]
     assert [p["pressure"] for p in parameters] == list(PRESSURES)

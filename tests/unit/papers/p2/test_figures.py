@@ -20,7 +20,7 @@ from penstock.experiments.runners.campaign import run_study
 from penstock.experiments.runners.executors import Inline
 from penstock.experiments.study import sweep
 from penstock.papers import FIGURES, get_figure
-from penstock.papers.p1.policies import EIGHT
+from penstock.papers.p1.policies import ALL_POLICIES
 from penstock.papers.p2.study import (
     BBA,
     GC,
@@ -102,7 +102,7 @@ def test_sharing_compares_all_policies_on_the_same_placements() -> None:
     assert study.instances > 100
     for allocation in (NSYSA, TA, BBA):
         for placement in (RANDOM, GNC):
-            for policy in EIGHT:
+            for policy in ALL_POLICIES:
                 contender = Contender(allocation, placement, policy=policy)
                 assert contender in study.contenders
 
@@ -232,9 +232,9 @@ def _least(value: float) -> dict[str, float]:
 
 CLASSES = "classes"
 SMART = "periodic-greedy-yield"
-LOOK = "look-ahead-greedy-yield"
+LOOK_AHEAD = "look-ahead-greedy-yield"
 FAIR = "fair-share"
-YIELD_BASED = ("greedy-yield", LOOK, SMART, "best-next-event")
+YIELD_BASED = ("greedy-yield", LOOK_AHEAD, SMART, "best-next-event")
 _SPREADS = {(BBA, RANDOM): _wide(0.9), (BBA, GNC): _wide(0.6), (BBA, GC): _wide(0.3)}
 _FAST = {(BBA, GNC): _slow(1.0) | _idle(0.1), (TA, GNC): _slow(1.0) | _idle(0.1)}
 _BETTER = {"min_yield": 0.6, "efficiency": 0.6, "mean_io_slowdown": 1.5}
@@ -490,8 +490,8 @@ FLIPS: list[tuple[str, str, list[Any], list[Any]]] = [
     (
         "p2-sharing",
         "no-free-lunch",
-        [_shared(0.4, {(None, None, LOOK): {**_BETTER, "efficiency": 0.4}})],
-        [_shared(0.4, {(None, None, LOOK): _BETTER})],
+        [_shared(0.4, {(None, None, LOOK_AHEAD): {**_BETTER, "efficiency": 0.4}})],
+        [_shared(0.4, {(None, None, LOOK_AHEAD): _BETTER})],
     ),
     *(
         (

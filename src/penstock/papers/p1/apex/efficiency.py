@@ -24,12 +24,12 @@ from penstock.papers.p1.apex.windows import (
     HIGH,
     NEAR_ONE,
     NERSC,
+    REASON_IDLE_JOBS,
+    REASON_IDLE_JOBS_TOO,
+    REASON_LEARNT_PERIODS,
+    REASON_SILVERTON,
     TRACES,
     TRILAB,
-    WHY_IDLE_JOBS,
-    WHY_IDLE_JOBS_TOO,
-    WHY_LEARNT_PERIODS,
-    WHY_SILVERTON,
     Band,
     Numbers,
     all_pass,
@@ -41,7 +41,15 @@ from penstock.papers.p1.apex.windows import (
     means_of,
     trilab_higher,
 )
-from penstock.papers.p1.policies import BEST, COM, EIGHT, FAIR, LOOK, PERIODIC, YIELD
+from penstock.papers.p1.policies import (
+    ALL_POLICIES,
+    BEST_NEXT_EVENT,
+    FAIR_SHARE,
+    GREEDY_COM,
+    GREEDY_YIELD,
+    LOOK_AHEAD,
+    PERIODIC,
+)
 
 __all__ = ["fig8"]
 
@@ -56,7 +64,7 @@ fig8 = figure(
 @fig8.claim(
     "NERSC: the Efficiency of all policies drops quickly with W (by 0.05 from W < 0.25 "
     "to W in 0.75-1).",
-    note=WHY_IDLE_JOBS,
+    note=REASON_IDLE_JOBS,
 )
 def _nersc_drops(tables: Tables) -> Verdict:
     """Compare the mean Efficiency in both bands of W."""
@@ -67,7 +75,7 @@ def _nersc_drops(tables: Tables) -> Verdict:
 @fig8.claim(
     "TRILAB: all policies keep their Efficiency until W = 1 (to 0.05, from W < 0.25 to "
     "W in 0.75-1).",
-    note=WHY_SILVERTON
+    note=REASON_SILVERTON
     + "In windows without a Silverton job, all policies but fair-share and "
     "periodic-greedy-yield keep it.",
 )
@@ -104,7 +112,7 @@ def _saturation_drops(tables: Tables) -> Verdict:
 def _nersc_drops_more(tables: Tables) -> Verdict:
     """Compare the losses of both traces."""
     losses = _losses_beyond_one(tables)
-    more = [losses[NERSC][p] > losses[TRILAB][p] for p in EIGHT]
+    more = [losses[NERSC][p] > losses[TRILAB][p] for p in ALL_POLICIES]
     return Verdict(all(more), flat(losses))
 
 
@@ -130,14 +138,14 @@ def _nersc_chaotic(tables: Tables) -> Verdict:
     case(
         "trilab-more-efficient",
         "All policies have a higher mean Efficiency on TRILAB than on NERSC.",
-        note=WHY_SILVERTON + WHY_IDLE_JOBS_TOO,
+        note=REASON_SILVERTON + REASON_IDLE_JOBS_TOO,
         band=ANY,
     ),
     case(
         "trilab-more-efficient-when-saturated",
         "Above W = 1 too, all policies have a higher mean Efficiency on TRILAB than on "
         "NERSC: TRILAB supports higher W.",
-        note=WHY_SILVERTON + WHY_IDLE_JOBS_TOO,
+        note=REASON_SILVERTON + REASON_IDLE_JOBS_TOO,
         band=HIGH,
     ),
 )
@@ -180,7 +188,7 @@ def _greedy_com_first(tables: Tables, trace: str) -> Verdict:
 
 
 #: The policies that the paper sees right behind greedy-com.
-_NEXT_GROUP: Final = (FAIR, LOOK, BEST)
+_NEXT_GROUP: Final = (FAIR_SHARE, LOOK_AHEAD, BEST_NEXT_EVENT)
 
 
 @fig8.claim(
@@ -196,9 +204,9 @@ def _trilab_next_group(tables: Tables) -> Verdict:
     """Compare the mean Efficiencies of the group with one another and greedy-com."""
     means = means_of(tables, TRILAB, "efficiency", HIGH)
     values = [means[p] for p in _NEXT_GROUP]
-    numbers = {p: means[p] for p in (COM, *_NEXT_GROUP)}
+    numbers = {p: means[p] for p in (GREEDY_COM, *_NEXT_GROUP)}
     similar = max(values) - min(values) <= 0.05
-    return Verdict(similar and 0 < means[COM] - max(values) <= 0.05, numbers)
+    return Verdict(similar and 0 < means[GREEDY_COM] - max(values) <= 0.05, numbers)
 
 
 @fig8.claim(
@@ -208,20 +216,20 @@ def _trilab_next_group(tables: Tables) -> Verdict:
 def _trilab_last_group(tables: Tables) -> Verdict:
     """Compare the best of the four with the worst of the next group."""
     means = means_of(tables, TRILAB, "efficiency", HIGH)
-    last = max(v for p, v in means.items() if p not in (COM, *_NEXT_GROUP))
+    last = max(v for p, v in means.items() if p not in (GREEDY_COM, *_NEXT_GROUP))
     return Verdict(last < min(means[p] for p in _NEXT_GROUP), means)
 
 
 @fig8.claim(
     "TRILAB, W >= 1: the curve of set-10 hides that of fcfs, and the curve of "
     "periodic-greedy-yield that of greedy-yield (within 0.01).",
-    note=WHY_LEARNT_PERIODS,
+    note=REASON_LEARNT_PERIODS,
 )
 def _trilab_hidden(tables: Tables) -> Verdict:
     """Compare the mean Efficiencies of both pairs."""
     means = means_of(tables, TRILAB, "efficiency", HIGH)
     gaps = {
         "fcfs, set-10": abs(means["fcfs"] - means["set-10"]),
-        "greedy-yield, periodic": abs(means[YIELD] - means[PERIODIC]),
+        "greedy-yield, periodic": abs(means[GREEDY_YIELD] - means[PERIODIC]),
     }
     return all_pass(gaps, lambda gap: gap <= 0.01)

@@ -15,10 +15,10 @@ from penstock.papers.p1.apex.windows import (
     HIGH,
     NEAR_ONE,
     NERSC,
+    REASON_LARGER_NODES,
+    REASON_SILVERTON,
     TRACES,
     TRILAB,
-    WHY_LARGER_NODES,
-    WHY_SILVERTON,
     Numbers,
     correlation,
     fair_values,
@@ -27,14 +27,14 @@ from penstock.papers.p1.apex.windows import (
     mean_of,
     rising,
 )
-from penstock.papers.p1.policies import FAIR
+from penstock.papers.p1.policies import FAIR_SHARE
 from penstock.workloads.apex.table import scaled_celio
 
 __all__ = ["fig5"]
 
 
 def _draw(tables: Tables) -> Figure:
-    rows = tables.rows.filter(pl.col("policy") == FAIR)
+    rows = tables.rows.filter(pl.col("policy") == FAIR_SHARE)
     return pressure_scatter(rows, "min_yield", by="machine", panel="trace")
 
 
@@ -43,7 +43,7 @@ def _summary(tables: Tables) -> pl.DataFrame:
 
     `duration` is in seconds; `usage` is the part of the machine's nodes in use.
     """
-    rows = tables.rows.filter(pl.col("policy") == FAIR)
+    rows = tables.rows.filter(pl.col("policy") == FAIR_SHARE)
     nodes = {t: scaled_celio(t).nodes for t in rows["machine"].unique().to_list()}
     size = pl.col("machine").replace_strict(nodes, return_dtype=pl.Int64)
     return (
@@ -72,7 +72,7 @@ fig5 = figure("p1-fig5", study=apex_study, draw=_draw, summary=_summary)
 )
 def _pressure_range(tables: Tables) -> Verdict:
     """Take the mean W of every trace on the first and on the last machine."""
-    rows = tables.rows.filter(pl.col("policy") == FAIR)
+    rows = tables.rows.filter(pl.col("policy") == FAIR_SHARE)
     last = int(rows["machine"].to_numpy().max())
     numbers: Numbers = {}
     holds = True
@@ -183,7 +183,7 @@ def _nersc_mostly_low_pressure(tables: Tables) -> Verdict:
 
 @fig5.claim(
     "NERSC: fair-share has a MinYield of 1 (0.99) in some windows with W >= 1.",
-    note=WHY_LARGER_NODES
+    note=REASON_LARGER_NODES
     + "With that, with jobs without I/O left out and with jobs as old as they are "
     "(both as in the authors' program; the paper says as if new) the claim holds, up "
     "to W = 1.3; but then no window with W about 1 has a MinYield under 0.5.",
@@ -202,7 +202,7 @@ def _nersc_one_at_high_pressure(tables: Tables) -> Verdict:
 @fig5.claim(
     "W follows the machine, and MinYield follows W, more closely on TRILAB than on "
     "NERSC (rank correlations).",
-    note=WHY_SILVERTON + "In windows without a Silverton job the claim holds.",
+    note=REASON_SILVERTON + "In windows without a Silverton job the claim holds.",
 )
 def _trilab_clearer(tables: Tables) -> Verdict:
     """Compare the rank correlations of both traces."""

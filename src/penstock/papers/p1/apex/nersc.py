@@ -17,8 +17,8 @@ from penstock.papers.p1.apex.windows import (
     HIGH,
     LOW,
     NERSC,
+    REASON_RARE_WAKE_UPS,
     SAME,
-    WHY_RARE_WAKE_UPS,
     Numbers,
     all_pass,
     fcfs_as_set10,
@@ -35,9 +35,9 @@ from penstock.papers.p1.apex.windows import (
     share_below,
 )
 from penstock.papers.p1.policies import (
-    BEST,
-    COM,
-    LOOK,
+    BEST_NEXT_EVENT,
+    GREEDY_COM,
+    LOOK_AHEAD,
     PERIODIC,
     SECOND_SET,
     THIRD_SET,
@@ -64,7 +64,7 @@ fig6 = figure(
 )
 def _greedy_com_uniform(tables: Tables) -> Verdict:
     """Take the quartiles of the ratios."""
-    ratios = ratios_of(tables, NERSC, COM)
+    ratios = ratios_of(tables, NERSC, GREEDY_COM)
     if not ratios.size:
         return Verdict(holds=False, numbers={})
     first, third = np.percentile(ratios, (25, 75))
@@ -77,7 +77,7 @@ def _greedy_com_uniform(tables: Tables) -> Verdict:
 @fig6.claim("greedy-com does not improve the MinYield in at least half of the windows.")
 def _greedy_com_unreliable(tables: Tables) -> Verdict:
     """Take the share of windows without a higher MinYield."""
-    share = 1 - share_above(ratios_of(tables, NERSC, COM))
+    share = 1 - share_above(ratios_of(tables, NERSC, GREEDY_COM))
     return Verdict(share >= 0.5, {"share without a gain": share})
 
 
@@ -153,7 +153,7 @@ def _fcfs_same_as_set10(tables: Tables) -> Verdict:
 @fig6.claim(
     "look-ahead-greedy-yield, periodic-greedy-yield and best-next-event very probably "
     "raise the MinYield (lower in at most 10 % of the windows, higher in most).",
-    note=WHY_RARE_WAKE_UPS,
+    note=REASON_RARE_WAKE_UPS,
 )
 def _third_improves(tables: Tables) -> Verdict:
     """Take the shares of windows with a lower and with a higher MinYield."""
@@ -178,7 +178,7 @@ def _third_gain_grows(tables: Tables) -> Verdict:
 @fig6.claim(
     "Of look-ahead-greedy-yield, periodic-greedy-yield and best-next-event, "
     "best-next-event lowers the MinYield most often.",
-    note=WHY_RARE_WAKE_UPS
+    note=REASON_RARE_WAKE_UPS
     + "look-ahead-greedy-yield loses much (over 5 %) where W >= 1. Our best-next-event "
     "computes the best next event exactly and almost never loses. No reason found: we "
     "tried other ages, more cores per node, and leaving out jobs without I/O.",
@@ -186,8 +186,8 @@ def _third_gain_grows(tables: Tables) -> Verdict:
 def _best_next_event_riskiest(tables: Tables) -> Verdict:
     """Compare the shares of windows with a lower MinYield."""
     shares = {p: share_below(ratios_of(tables, NERSC, p)) for p in THIRD_SET}
-    others = max(shares[LOOK], shares[PERIODIC])
-    return Verdict(shares[BEST] >= others, shares)
+    others = max(shares[LOOK_AHEAD], shares[PERIODIC])
+    return Verdict(shares[BEST_NEXT_EVENT] >= others, shares)
 
 
 @fig6.claim(
@@ -195,13 +195,13 @@ def _best_next_event_riskiest(tables: Tables) -> Verdict:
 )
 def _best_next_event_worst(tables: Tables) -> Verdict:
     """Take the lowest ratio."""
-    worst = lowest_of(ratios_of(tables, NERSC, BEST))
+    worst = lowest_of(ratios_of(tables, NERSC, BEST_NEXT_EVENT))
     return Verdict(worst >= 0.95, {"lowest ratio": worst})
 
 
 @fig6.claim(
     "periodic-greedy-yield is almost never lower than fair-share (1 % of the windows).",
-    note=WHY_RARE_WAKE_UPS,
+    note=REASON_RARE_WAKE_UPS,
 )
 def _periodic_never_lower(tables: Tables) -> Verdict:
     """Take the share of windows with a lower MinYield."""

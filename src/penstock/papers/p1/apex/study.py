@@ -25,7 +25,7 @@ from penstock.experiments.output.charts import (
 from penstock.experiments.reproduction import Scale
 from penstock.experiments.study import Study, sweep
 from penstock.papers.p1.apex.windows import TRACES
-from penstock.papers.p1.policies import EIGHT, FAIR
+from penstock.papers.p1.policies import ALL_POLICIES, FAIR_SHARE
 
 __all__ = [
     "apex_study",
@@ -45,7 +45,7 @@ def apex_study(scale: Scale) -> Study:
     """Return the study: both traces on all machines."""
     swept = {"trace": TRACES, "machine": _MACHINES[scale]}
     points = sweep("apex", {"windows": _WINDOWS}, swept)
-    return Study("p1-apex", points, _SCHEDULES[scale] * _WINDOWS, EIGHT)
+    return Study("p1-apex", points, _SCHEDULES[scale] * _WINDOWS, ALL_POLICIES)
 
 
 def draw_ratios(trace: str) -> Callable[[Tables], Figure]:
@@ -53,7 +53,7 @@ def draw_ratios(trace: str) -> Callable[[Tables], Figure]:
 
     def draw(tables: Tables) -> Figure:
         rows = tables.rows.filter(pl.col("trace") == trace)
-        return ratio_grid(rows, "min_yield", FAIR)
+        return ratio_grid(rows, "min_yield", FAIR_SHARE)
 
     return draw
 
@@ -66,7 +66,7 @@ def ratios_by_window(trace: str) -> Callable[[Tables], pl.DataFrame]:
 
     def summary(tables: Tables) -> pl.DataFrame:
         rows = tables.rows.filter(pl.col("trace") == trace)
-        return over_base(rows, "min_yield", FAIR).pivot(
+        return over_base(rows, "min_yield", FAIR_SHARE).pivot(
             "policy",
             index=["trace", "machine", "instance", "pressure", "base"],
             values="ratio",

@@ -30,7 +30,13 @@ from penstock.papers.p1.apex.windows import (
     means_of,
     windows_of,
 )
-from penstock.papers.p1.policies import BEST, EIGHT, LOOK, PERIODIC, YIELD
+from penstock.papers.p1.policies import (
+    ALL_POLICIES,
+    BEST_NEXT_EVENT,
+    GREEDY_YIELD,
+    LOOK_AHEAD,
+    PERIODIC,
+)
 
 __all__ = ["fig10"]
 
@@ -51,7 +57,9 @@ fig10 = figure(
     summary=means_by_pressure("seconds"),
 )
 
-_OTHERS: Final = tuple(p for p in EIGHT if p not in (BEST, LOOK))
+_OTHERS: Final = tuple(
+    p for p in ALL_POLICIES if p not in (BEST_NEXT_EVENT, LOOK_AHEAD)
+)
 _WHY_COMPILED: Final = (
     "Times are those of our simulator, which is compiled: about 0.3 ms of every run is "
     "the same for all policies and hides the difference."
@@ -62,8 +70,8 @@ _WHY_COMPILED: Final = (
     case(
         "best-next-event-slowest",
         "best-next-event takes the longest time in the mean, on both workloads.",
-        policy=BEST,
-        others=(LOOK, *_OTHERS),
+        policy=BEST_NEXT_EVENT,
+        others=(LOOK_AHEAD, *_OTHERS),
         least=1.0,
     ),
     case(
@@ -71,15 +79,15 @@ _WHY_COMPILED: Final = (
         "best-next-event is the slowest by far (at least 10 times "
         "look-ahead-greedy-yield).",
         note=_WHY_COMPILED,
-        policy=BEST,
-        others=(LOOK,),
+        policy=BEST_NEXT_EVENT,
+        others=(LOOK_AHEAD,),
         least=10.0,
     ),
     case(
         "look-ahead-second",
         "look-ahead-greedy-yield takes the second longest time, on both workloads.",
         note=_WHY_COMPILED,
-        policy=LOOK,
+        policy=LOOK_AHEAD,
         others=_OTHERS,
         least=1.0,
     ),
@@ -88,7 +96,7 @@ _WHY_COMPILED: Final = (
         "All policies but best-next-event are an order of magnitude faster than "
         "look-ahead-greedy-yield.",
         note=_WHY_COMPILED,
-        policy=LOOK,
+        policy=LOOK_AHEAD,
         others=_OTHERS,
         least=10.0,
     ),
@@ -98,7 +106,7 @@ _WHY_COMPILED: Final = (
         "that one decides more often.",
         source=SYNTHESIS,
         note=_WHY_COMPILED,
-        policy=LOOK,
+        policy=LOOK_AHEAD,
         others=(PERIODIC,),
         least=1.0,
     ),
@@ -122,14 +130,14 @@ def _milliseconds(tables: Tables, trace: str) -> Numbers:
     """Return the mean time of a simulation in ms, for every policy."""
     return {
         p: 1e3 * mean_of(windows_of(tables.rows, trace, p)["seconds"].to_numpy())
-        for p in EIGHT
+        for p in ALL_POLICIES
     }
 
 
 @fig10.claim("best-next-event never takes more than 60 s for a window.")
 def _under_a_minute(tables: Tables) -> Verdict:
     """Take the longest simulation."""
-    rows = tables.rows.filter(pl.col("policy") == BEST)
+    rows = tables.rows.filter(pl.col("policy") == BEST_NEXT_EVENT)
     longest = highest_of(rows["seconds"].to_numpy())
     return Verdict(longest <= 60, {"longest (s)": longest})
 
@@ -140,7 +148,7 @@ def _under_a_minute(tables: Tables) -> Verdict:
 )
 def _best_next_event_practical(tables: Tables) -> Verdict:
     """Compare the time of a simulation with the length of its window."""
-    rows = tables.rows.filter(pl.col("policy") == BEST)
+    rows = tables.rows.filter(pl.col("policy") == BEST_NEXT_EVENT)
     part = highest_of((rows["seconds"] / rows["window"]).to_numpy())
     return Verdict(part <= 0.01, {"largest part of the window": part})
 
@@ -173,6 +181,6 @@ def _periodic_twice(tables: Tables) -> Verdict:
         decisions = means_of(tables, trace, "decisions")
         numbers |= {
             f"{trace} over {p}": decisions[PERIODIC] / max(decisions[p], 1.0)
-            for p in (YIELD, LOOK)
+            for p in (GREEDY_YIELD, LOOK_AHEAD)
         }
     return all_pass(numbers, lambda value: 1.5 <= value <= 2.5)

@@ -21,14 +21,14 @@ from penstock.papers.p1.apex.windows import (
     LOW,
     NEAR_ONE,
     NERSC,
+    REASON_LARGER_NODES,
+    REASON_LEARNT_PERIODS,
+    REASON_SILVERTON,
     SAME,
     SYNTHESIS,
     TRACES,
     TRILAB,
     UNSATURATED,
-    WHY_LARGER_NODES,
-    WHY_LEARNT_PERIODS,
-    WHY_SILVERTON,
     Band,
     Numbers,
     all_pass,
@@ -49,15 +49,15 @@ from penstock.papers.p1.apex.windows import (
     with_ratio,
 )
 from penstock.papers.p1.policies import (
-    BEST,
-    COM,
-    EIGHT,
-    LOOK,
+    ALL_BUT_FAIR_SHARE,
+    ALL_POLICIES,
+    BEST_NEXT_EVENT,
+    GREEDY_COM,
+    GREEDY_YIELD,
+    LOOK_AHEAD,
     PERIODIC,
     SECOND_SET,
-    SEVEN,
     THIRD_SET,
-    YIELD,
 )
 from penstock.workloads.apex.table import job_classes, scaled_celio
 
@@ -76,7 +76,7 @@ fig7 = figure(
 @fig7.claim(
     "On TRILAB all policies are lower than fair-share in a smaller share of the "
     "windows than on NERSC.",
-    note=WHY_SILVERTON
+    note=REASON_SILVERTON
     + "Without that class greedy-com loses in 12 % of the windows, fcfs and set-10 in "
     "about as many as on NERSC (0.41 to 0.43, 0.40). best-next-event almost never "
     "loses on NERSC, and in no variant that we tried more often than on TRILAB.",
@@ -84,7 +84,8 @@ fig7 = figure(
 def _fewer_lower(tables: Tables) -> Verdict:
     """Compare the shares of windows with a lower MinYield on both traces."""
     shares = {
-        p: {t: share_below(ratios_of(tables, t, p)) for t in TRACES} for p in SEVEN
+        p: {t: share_below(ratios_of(tables, t, p)) for t in TRACES}
+        for p in ALL_BUT_FAIR_SHARE
     }
     fewer = [s[TRILAB] < s[NERSC] for s in shares.values()]
     return Verdict(all(fewer), flat(shares))
@@ -95,15 +96,15 @@ def _fewer_lower(tables: Tables) -> Verdict:
         "gains-higher-at-low-pressure",
         "At low W (< 0.5) all policies have a higher mean ratio on TRILAB than on "
         "NERSC.",
-        note=WHY_SILVERTON + _WITHOUT_SILVERTON,
+        note=REASON_SILVERTON + _WITHOUT_SILVERTON,
         band=LOW,
-        least=len(SEVEN),
+        least=len(ALL_BUT_FAIR_SHARE),
     ),
     case(
         "gains-higher-at-high-pressure",
         "At high W (>= 1) most policies (4 of 7) have a higher mean ratio on TRILAB "
         "than on NERSC.",
-        note=WHY_LARGER_NODES + "With that the claim holds, for 5 of 7.",
+        note=REASON_LARGER_NODES + "With that the claim holds, for 5 of 7.",
         band=HIGH,
         least=4,
     ),
@@ -113,7 +114,7 @@ def _gains_higher(tables: Tables, band: Band, least: int) -> Verdict:
     gaps = {
         p: mean_of(ratios_of(tables, TRILAB, p, band))
         - mean_of(ratios_of(tables, NERSC, p, band))
-        for p in SEVEN
+        for p in ALL_BUT_FAIR_SHARE
     }
     return Verdict(sum(gap > 0 for gap in gaps.values()) >= least, gaps)
 
@@ -123,11 +124,11 @@ def _gains_higher(tables: Tables, band: Band, least: int) -> Verdict:
 
 @fig7.claim(
     "Until W = 1, greedy-com is lower than fair-share in a few windows only (10 %).",
-    note=WHY_SILVERTON + _WITHOUT_SILVERTON,
+    note=REASON_SILVERTON + _WITHOUT_SILVERTON,
 )
 def _greedy_com_few_lower(tables: Tables) -> Verdict:
     """Take the share of windows with a lower MinYield for W < 1."""
-    share = share_below(ratios_of(tables, TRILAB, COM, UNSATURATED))
+    share = share_below(ratios_of(tables, TRILAB, GREEDY_COM, UNSATURATED))
     return Verdict(share <= 0.1, {"share lower, W<1": share})
 
 
@@ -137,7 +138,9 @@ def _greedy_com_few_lower(tables: Tables) -> Verdict:
 def _greedy_com_drops(tables: Tables) -> Verdict:
     """Compare the mean ratios in three bands of W around 1."""
     bands = {"0.75<=W<1": NEAR_ONE, "1<=W<1.25": (1.0, 1.25), "W>=1.25": BEYOND}
-    means = {n: mean_of(ratios_of(tables, TRILAB, COM, b)) for n, b in bands.items()}
+    means = {
+        n: mean_of(ratios_of(tables, TRILAB, GREEDY_COM, b)) for n, b in bands.items()
+    }
     falls = rising(reversed(means.values()))
     return Verdict(falls and means["W>=1.25"] < 0.9, means)
 
@@ -148,7 +151,7 @@ def _greedy_com_drops(tables: Tables) -> Verdict:
 )
 def _greedy_com_all_lower(tables: Tables) -> Verdict:
     """Take the share of windows beyond the last one that is not lower."""
-    rows = with_ratio(tables, TRILAB, COM)
+    rows = with_ratio(tables, TRILAB, GREEDY_COM)
     if rows.is_empty():
         return Verdict(holds=False, numbers={})
     not_lower = rows.filter(pl.col("ratio") >= 1 - SAME)["pressure"]
@@ -172,7 +175,7 @@ def _second_risky_at_low_pressure(tables: Tables) -> Verdict:
 @fig7.claim(
     "The mean ratio of fcfs, set-10 and greedy-yield grows with W (W < 0.5, 0.5 to 1, "
     "W >= 1).",
-    note=WHY_SILVERTON + _WITHOUT_SILVERTON,
+    note=REASON_SILVERTON + _WITHOUT_SILVERTON,
 )
 def _second_gain_grows(tables: Tables) -> Verdict:
     """Compare the mean ratios from band to band."""
@@ -182,7 +185,7 @@ def _second_gain_grows(tables: Tables) -> Verdict:
 @fig7.claim(
     "fcfs, set-10 and greedy-yield gain consistently beyond W = 1 (in 90 % of the "
     "windows).",
-    note=WHY_SILVERTON
+    note=REASON_SILVERTON
     + "In windows with W from 1 to 1.17, fcfs gains in all 21 windows without a "
     "Silverton job and in none of 77 windows with one.",
 )
@@ -195,7 +198,7 @@ def _second_gains_at_saturation(tables: Tables) -> Verdict:
 @fig7.claim(
     "fcfs and set-10 behave identically (MinYield within 0.005 in every window).",
     name="fcfs-as-set10",
-    note=WHY_LEARNT_PERIODS,
+    note=REASON_LEARNT_PERIODS,
 )
 def _fcfs_same_as_set10(tables: Tables) -> Verdict:
     """Compare the MinYield of both window by window."""
@@ -262,7 +265,7 @@ def _checkpoints_short(tables: Tables) -> Verdict:
 )
 def _third_slightly_lower(tables: Tables) -> Verdict:
     """Take the share of windows with a lower MinYield, and the lowest ratio."""
-    most = {LOOK: 0.01, PERIODIC: 0.1, BEST: 0.1}
+    most = {LOOK_AHEAD: 0.01, PERIODIC: 0.1, BEST_NEXT_EVENT: 0.1}
     risks = {p: risk_of(ratios_of(tables, TRILAB, p, UNSATURATED)) for p in most}
     few = [risks[p]["share lower"] <= most[p] for p in most]
     slightly = [risk["lowest ratio"] >= 0.95 for risk in risks.values()]
@@ -278,8 +281,8 @@ def _third_improves_until_saturation(tables: Tables) -> Verdict:
     shares = {
         p: share_above(ratios_of(tables, TRILAB, p, UNSATURATED)) for p in THIRD_SET
     }
-    most = min(shares[PERIODIC], shares[BEST])
-    return Verdict(most > 0.5 and shares[LOOK] >= 0.9, shares)
+    most = min(shares[PERIODIC], shares[BEST_NEXT_EVENT])
+    return Verdict(most > 0.5 and shares[LOOK_AHEAD] >= 0.9, shares)
 
 
 @fig7.claim(
@@ -297,10 +300,10 @@ def _third_gain_grows(tables: Tables) -> Verdict:
 )
 def _greedy_yield_alike(tables: Tables) -> Verdict:
     """Compare the mean ratios in every band of W."""
-    means = ratio_by_band(tables, TRILAB, (YIELD, PERIODIC, BEST))
+    means = ratio_by_band(tables, TRILAB, (GREEDY_YIELD, PERIODIC, BEST_NEXT_EVENT))
     gaps = {
-        f"{policy} {name}": means[policy][name] - means[YIELD][name]
-        for policy in (PERIODIC, BEST)
+        f"{policy} {name}": means[policy][name] - means[GREEDY_YIELD][name]
+        for policy in (PERIODIC, BEST_NEXT_EVENT)
         for name in BANDS
     }
     return all_pass(gaps, lambda gap: abs(gap) <= 0.05)
@@ -313,7 +316,7 @@ def _greedy_yield_alike(tables: Tables) -> Verdict:
 def _pressure_matters_more(tables: Tables) -> Verdict:
     """Correlate ratio and W on both traces."""
     values: dict[str, Numbers] = {}
-    for policy in (YIELD, *THIRD_SET):
+    for policy in (GREEDY_YIELD, *THIRD_SET):
         values[policy] = {}
         for trace in TRACES:
             rows = with_ratio(tables, trace, policy)
@@ -329,9 +332,11 @@ def _pressure_matters_more(tables: Tables) -> Verdict:
 )
 def _naive_riskier(tables: Tables) -> Verdict:
     """Compare the shares of windows with a lower MinYield for W >= 1."""
-    shares = {p: share_below(ratios_of(tables, TRILAB, p, HIGH)) for p in SEVEN}
-    naive = min(shares[p] for p in (COM, "fcfs", "set-10"))
-    others = max(shares[p] for p in (YIELD, *THIRD_SET))
+    shares = {
+        p: share_below(ratios_of(tables, TRILAB, p, HIGH)) for p in ALL_BUT_FAIR_SHARE
+    }
+    naive = min(shares[p] for p in (GREEDY_COM, "fcfs", "set-10"))
+    others = max(shares[p] for p in (GREEDY_YIELD, *THIRD_SET))
     return Verdict(naive > others, shares)
 
 
@@ -340,7 +345,8 @@ def _naive_riskier(tables: Tables) -> Verdict:
 
 def _mean_by_policy(rows: pl.DataFrame, column: str) -> Numbers:
     return {
-        p: mean_of(rows.filter(pl.col("policy") == p)[column].to_numpy()) for p in EIGHT
+        p: mean_of(rows.filter(pl.col("policy") == p)[column].to_numpy())
+        for p in ALL_POLICIES
     }
 
 
@@ -359,7 +365,7 @@ def _shares_at_best(tables: Tables) -> Numbers:
 def _look_ahead_best(tables: Tables) -> Verdict:
     """Compare the shares of windows in which a policy has the best MinYield."""
     shares = _shares_at_best(tables)
-    return Verdict(shares[LOOK] >= max(shares.values()), shares)
+    return Verdict(shares[LOOK_AHEAD] >= max(shares.values()), shares)
 
 
 @fig7.claim(
@@ -372,10 +378,10 @@ def _look_ahead_closely_followed(tables: Tables) -> Verdict:
     """Compare shares of windows at the best MinYield, and mean MinYields."""
     shares = _shares_at_best(tables)
     means = _mean_by_policy(tables.rows, "min_yield")
-    others = max(shares[p] for p in EIGHT if p not in THIRD_SET)
-    more_often = min(shares[PERIODIC], shares[BEST]) > others
-    closely = means[LOOK] - min(means[PERIODIC], means[BEST]) <= 0.02
-    numbers = {p: {"at best": shares[p], "mean": means[p]} for p in EIGHT}
+    others = max(shares[p] for p in ALL_POLICIES if p not in THIRD_SET)
+    more_often = min(shares[PERIODIC], shares[BEST_NEXT_EVENT]) > others
+    closely = means[LOOK_AHEAD] - min(means[PERIODIC], means[BEST_NEXT_EVENT]) <= 0.02
+    numbers = {p: {"at best": shares[p], "mean": means[p]} for p in ALL_POLICIES}
     return Verdict(more_often and closely, flat(numbers))
 
 
@@ -386,7 +392,7 @@ def _look_ahead_closely_followed(tables: Tables) -> Verdict:
 )
 def _greedy_com_reasonable(tables: Tables) -> Verdict:
     """Take the mean ratio for W < 1."""
-    mean = mean_of(ratios_of(tables, TRILAB, COM, UNSATURATED))
+    mean = mean_of(ratios_of(tables, TRILAB, GREEDY_COM, UNSATURATED))
     return Verdict(mean >= 1, {"mean ratio, W<1": mean})
 
 
@@ -397,5 +403,5 @@ def _greedy_com_reasonable(tables: Tables) -> Verdict:
 )
 def _greedy_com_risky(tables: Tables) -> Verdict:
     """Take the share of windows with a lower MinYield, and the lowest ratio."""
-    risk = risk_of(ratios_of(tables, NERSC, COM))
+    risk = risk_of(ratios_of(tables, NERSC, GREEDY_COM))
     return Verdict(risk["share lower"] >= 0.25 and risk["lowest ratio"] < 0.8, risk)

@@ -21,12 +21,12 @@ from penstock.papers.p1.apex.windows import (
     BANDS,
     HIGH,
     NERSC,
+    REASON_IDLE_JOBS,
+    REASON_IDLE_JOBS_TOO,
+    REASON_SILVERTON,
     SYNTHESIS,
     TRACES,
     TRILAB,
-    WHY_IDLE_JOBS,
-    WHY_IDLE_JOBS_TOO,
-    WHY_SILVERTON,
     Band,
     Numbers,
     all_pass,
@@ -38,7 +38,7 @@ from penstock.papers.p1.apex.windows import (
     means_of,
     trilab_higher,
 )
-from penstock.papers.p1.policies import COM
+from penstock.papers.p1.policies import GREEDY_COM
 from penstock.workloads.apex.table import scaled_celio
 
 __all__ = ["fig9"]
@@ -53,7 +53,7 @@ fig9 = figure(
 
 @fig9.claim(
     "All policies have a lower mean Utilization on NERSC than on TRILAB.",
-    note=WHY_SILVERTON + WHY_IDLE_JOBS_TOO,
+    note=REASON_SILVERTON + REASON_IDLE_JOBS_TOO,
 )
 def _nersc_lower(tables: Tables) -> Verdict:
     """Compare the means of both traces."""
@@ -63,7 +63,7 @@ def _nersc_lower(tables: Tables) -> Verdict:
 @fig9.claim(
     "NERSC windows use a smaller part of the nodes of the machine than TRILAB windows, "
     "whatever the I/O.",
-    note=WHY_IDLE_JOBS,
+    note=REASON_IDLE_JOBS,
 )
 def _nersc_less_used(tables: Tables) -> Verdict:
     """Compare the mean parts of the nodes in use."""
@@ -126,7 +126,7 @@ def _greedy_com_worst_min_yield(tables: Tables) -> Verdict:
     gaps: Numbers = {}
     for trace in TRACES:
         means = means_of(tables, trace, "min_yield", HIGH)
-        mean = means.pop(COM)
+        mean = means.pop(GREEDY_COM)
         gaps |= {f"{trace} {p}": v - mean for p, v in means.items()}
     return all_pass(gaps, lambda gap: gap > 0)
 

@@ -22,7 +22,7 @@ from scipy.stats import spearmanr
 
 from penstock.experiments.claims import Tables, Verdict
 from penstock.experiments.output.charts import over_base
-from penstock.papers.p1.policies import COM, EIGHT, FAIR, SECOND_SET
+from penstock.papers.p1.policies import ALL_POLICIES, FAIR_SHARE, GREEDY_COM, SECOND_SET
 
 __all__ = [
     "ANY",
@@ -32,17 +32,17 @@ __all__ = [
     "LOW",
     "NEAR_ONE",
     "NERSC",
+    "REASON_IDLE_JOBS",
+    "REASON_IDLE_JOBS_TOO",
+    "REASON_LARGER_NODES",
+    "REASON_LEARNT_PERIODS",
+    "REASON_RARE_WAKE_UPS",
+    "REASON_SILVERTON",
     "SAME",
     "SYNTHESIS",
     "TRACES",
     "TRILAB",
     "UNSATURATED",
-    "WHY_IDLE_JOBS",
-    "WHY_IDLE_JOBS_TOO",
-    "WHY_LARGER_NODES",
-    "WHY_LEARNT_PERIODS",
-    "WHY_RARE_WAKE_UPS",
-    "WHY_SILVERTON",
     "Band",
     "Numbers",
     "all_pass",
@@ -92,32 +92,32 @@ SAME: Final = 1e-3
 #: The source of a claim that the synthesis makes.
 SYNTHESIS: Final = "bandwidth sharing, section 6.3.8"
 
-# Reasons why claims do not hold, found on 1 to 5 schedules per machine (220 to 1,100
+# Reasons why claims do not hold, measured on 1 to 5 schedules per machine (220 to 1,100
 # windows per workload).
-WHY_SILVERTON: Final = (
+REASON_SILVERTON: Final = (
     "Two thirds of our TRILAB windows hold a Silverton job, whose checkpoint takes, "
     "running alone, from 0.2 (Celio) to 1 (M_10) of its period and blocks all others. "
 )
-WHY_IDLE_JOBS: Final = (
+REASON_IDLE_JOBS: Final = (
     "The claim holds if jobs without I/O in the window (60 % of the NERSC jobs, no "
     "TRILAB job) are left out, as in the authors' program."
 )
-WHY_IDLE_JOBS_TOO: Final = (
+REASON_IDLE_JOBS_TOO: Final = (
     "The claim holds without these windows if jobs without I/O in a window (60 % of "
     "the NERSC jobs) are left out as well, as in the authors' program."
 )
-WHY_LARGER_NODES: Final = (
+REASON_LARGER_NODES: Final = (
     "The windows of M_10 that the authors published (apex/windows.csv) hold about five "
     "times as many jobs as ours (TRILAB: 110, ours 23): there the cores of a node grow "
     "too, about 5^(t/10) times, which the paper does not say. "
 )
-WHY_LEARNT_PERIODS: Final = (
-    "With given periods both policies are the same to the last bit. With learnt "
-    "periods they differ: a window begins within a period, and the short first "
-    "iteration keeps the mean under 3,162 s, where the set of 1 h begins, for up to "
-    "eight periods."
+REASON_LEARNT_PERIODS: Final = (
+    "If the periods are given, both policies decide the same. If they are learnt, they "
+    "differ: a window begins in the middle of a period, so the first iteration is "
+    "short. For up to eight periods the mean period stays under 3,162 s, the lower "
+    "limit of the set for periods of 1 h."
 )
-WHY_RARE_WAKE_UPS: Final = (
+REASON_RARE_WAKE_UPS: Final = (
     "periodic-greedy-yield loses, mostly under 1 %, where W is low: few operations "
     "mean few wake-ups (eq. 5). With 2,000 wake-ups in a window it never loses. "
 )
@@ -141,14 +141,14 @@ def windows_of(
 
 def fair_values(tables: Tables, trace: str, column: str, band: Band = ANY) -> _Values:
     """Return a column of the windows of a trace under fair-share."""
-    values = windows_of(tables.rows, trace, FAIR, band)[column]
+    values = windows_of(tables.rows, trace, FAIR_SHARE, band)[column]
     return values.to_numpy().astype(np.float64)
 
 
 def with_ratio(tables: Tables, trace: str, policy: str) -> pl.DataFrame:
     """Return the windows of a trace under a policy, with a column `ratio`."""
-    rows = tables.rows.filter(pl.col("policy").is_in([policy, FAIR]))
-    return windows_of(over_base(rows, "min_yield", FAIR), trace, policy)
+    rows = tables.rows.filter(pl.col("policy").is_in([policy, FAIR_SHARE]))
+    return windows_of(over_base(rows, "min_yield", FAIR_SHARE), trace, policy)
 
 
 def ratios_of(tables: Tables, trace: str, policy: str, band: Band = ANY) -> _Values:
@@ -194,7 +194,7 @@ def means_of(tables: Tables, trace: str, metric: str, band: Band = ANY) -> Numbe
     """Return the mean of a metric for every policy."""
     return {
         policy: mean_of(windows_of(tables.rows, trace, policy, band)[metric].to_numpy())
-        for policy in EIGHT
+        for policy in ALL_POLICIES
     }
 
 
@@ -204,7 +204,7 @@ def losses_of(
     """Return by how much a metric falls from one band to another, for every policy."""
     first = means_of(tables, trace, metric, before)
     last = means_of(tables, trace, metric, after)
-    return {policy: first[policy] - last[policy] for policy in EIGHT}
+    return {policy: first[policy] - last[policy] for policy in ALL_POLICIES}
 
 
 def ratio_by_band(
@@ -277,7 +277,9 @@ def trilab_higher(tables: Tables, metric: str, band: Band) -> Verdict:
     """Check that every policy has a higher mean on TRILAB than on NERSC."""
     nersc = means_of(tables, NERSC, metric, band)
     trilab = means_of(tables, TRILAB, metric, band)
-    return all_pass({p: trilab[p] - nersc[p] for p in EIGHT}, lambda gap: gap > 0)
+    return all_pass(
+        {p: trilab[p] - nersc[p] for p in ALL_POLICIES}, lambda gap: gap > 0
+    )
 
 
 def greedy_com_highest(
@@ -287,6 +289,6 @@ def greedy_com_highest(
     gaps: Numbers = {}
     for trace in traces:
         means = means_of(tables, trace, metric, band)
-        mean = means.pop(COM)
+        mean = means.pop(GREEDY_COM)
         gaps |= {f"{trace} over {p}": mean - v for p, v in means.items()}
     return all_pass(gaps, lambda gap: gap > 0)

@@ -8,7 +8,12 @@ import math
 import pytest
 
 from penstock.papers.p1.apex.efficiency import fig8
-from penstock.papers.p1.policies import BEST, COM, FAIR, LOOK
+from penstock.papers.p1.policies import (
+    BEST_NEXT_EVENT,
+    FAIR_SHARE,
+    GREEDY_COM,
+    LOOK_AHEAD,
+)
 from support.apex_tables import (
     Flip,
     assert_flips,
@@ -29,8 +34,8 @@ FLIPS = [
     ),
     Flip(
         "trilab-next-group",
-        [window({}, 1.2, "TRILAB", efficiency={COM: 0.54, FAIR: 0.46})],
-        [window({}, 1.2, "TRILAB", efficiency={COM: 0.54, FAIR: 0.44})],
+        [window({}, 1.2, "TRILAB", efficiency={GREEDY_COM: 0.54, FAIR_SHARE: 0.46})],
+        [window({}, 1.2, "TRILAB", efficiency={GREEDY_COM: 0.54, FAIR_SHARE: 0.44})],
     ),
     Flip(
         "trilab-hidden",
@@ -44,17 +49,32 @@ FLIPS = [
     ),
     Flip(
         "trilab-greedy-com-first",
-        [window({}, 1.2, "TRILAB", efficiency={COM: 0.6})],
-        [window({}, 1.2, "TRILAB", efficiency={COM: 0.6, FAIR: 0.6})],
+        [window({}, 1.2, "TRILAB", efficiency={GREEDY_COM: 0.6})],
+        [window({}, 1.2, "TRILAB", efficiency={GREEDY_COM: 0.6, FAIR_SHARE: 0.6})],
     ),
     Flip(
         "trilab-last-group",
         [
             window(
-                {}, 1.2, "TRILAB", efficiency={COM: 0.7, FAIR: 0.6, LOOK: 0.6, BEST: 1}
+                {},
+                1.2,
+                "TRILAB",
+                efficiency={
+                    GREEDY_COM: 0.7,
+                    FAIR_SHARE: 0.6,
+                    LOOK_AHEAD: 0.6,
+                    BEST_NEXT_EVENT: 1,
+                },
             )
         ],
-        [window({}, 1.2, "TRILAB", efficiency={COM: 0.7, FAIR: 0.6, LOOK: 0.6})],
+        [
+            window(
+                {},
+                1.2,
+                "TRILAB",
+                efficiency={GREEDY_COM: 0.7, FAIR_SHARE: 0.6, LOOK_AHEAD: 0.6},
+            )
+        ],
     ),
     Flip(
         "nersc-drops",
@@ -76,7 +96,7 @@ FLIPS = [
     Flip(
         "trilab-more-efficient",
         [window({}, 0.3), window({}, 0.3, "TRILAB", efficiency=0.6)],
-        [window({}, 0.3), window({}, 0.3, "TRILAB", efficiency={FAIR: 0.6})],
+        [window({}, 0.3), window({}, 0.3, "TRILAB", efficiency={FAIR_SHARE: 0.6})],
     ),
     Flip(
         "trilab-more-efficient-when-saturated",
@@ -93,8 +113,8 @@ FLIPS = [
     ),
     Flip(
         "nersc-greedy-com-first",
-        [window({}, 1.2, efficiency={COM: 0.6})],
-        [window({}, 1.2, efficiency={COM: 0.6, FAIR: 0.6})],
+        [window({}, 1.2, efficiency={GREEDY_COM: 0.6})],
+        [window({}, 1.2, efficiency={GREEDY_COM: 0.6, FAIR_SHARE: 0.6})],
     ),
 ]
 

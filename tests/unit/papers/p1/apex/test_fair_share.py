@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from penstock.papers.p1.apex.fair_share import fig5
-from penstock.papers.p1.policies import FAIR
+from penstock.papers.p1.policies import FAIR_SHARE
 from support.apex_tables import (
     PRESSURES,
     Flip,
@@ -26,7 +26,7 @@ def _trend(
 ) -> list[pl.DataFrame]:
     """Return a window per band of W with these MinYields and machines."""
     return [
-        window({FAIR: y}, w, trace, machine=m)
+        window({FAIR_SHARE: y}, w, trace, machine=m)
         for y, w, m in zip(yields, PRESSURES, machines, strict=True)
     ]
 
@@ -35,33 +35,36 @@ def _trend(
 FLIPS = [
     Flip(
         "nersc-high-at-low-pressure",
-        [window({FAIR: 0.81}, 0.39), window({FAIR: 0.1}, 0.4)],
-        [window({FAIR: 0.79}, 0.39)],
+        [window({FAIR_SHARE: 0.81}, 0.39), window({FAIR_SHARE: 0.1}, 0.4)],
+        [window({FAIR_SHARE: 0.79}, 0.39)],
     ),
     Flip(
         "nersc-falls",
-        [window({FAIR: 1 - w / 2}, w) for w in PRESSURES],
-        [window({FAIR: w / 2}, w) for w in PRESSURES],
+        [window({FAIR_SHARE: 1 - w / 2}, w) for w in PRESSURES],
+        [window({FAIR_SHARE: w / 2}, w) for w in PRESSURES],
     ),
     Flip(
         "nersc-under-half-at-one",
-        [window({FAIR: 0.9}, 1.0), window({FAIR: 0.4}, 1.0)],
-        [window({FAIR: 0.6}, 1.0), window({FAIR: 0.4}, 1.2)],
+        [window({FAIR_SHARE: 0.9}, 1.0), window({FAIR_SHARE: 0.4}, 1.0)],
+        [window({FAIR_SHARE: 0.6}, 1.0), window({FAIR_SHARE: 0.4}, 1.2)],
     ),
     Flip(
         "nersc-one-at-high-pressure",
-        [window({FAIR: 1.0}, 1.3)],
-        [window({FAIR: 1.0}, 0.9), window({FAIR: 0.9}, 1.3)],
+        [window({FAIR_SHARE: 1.0}, 1.3)],
+        [window({FAIR_SHARE: 1.0}, 0.9), window({FAIR_SHARE: 0.9}, 1.3)],
     ),
     Flip(
         "trilab-none-under",
-        [window({FAIR: 0.41}, 1.3, "TRILAB")],
-        [window({FAIR: 0.39}, 1.3, "TRILAB")],
+        [window({FAIR_SHARE: 0.41}, 1.3, "TRILAB")],
+        [window({FAIR_SHARE: 0.39}, 1.3, "TRILAB")],
     ),
     Flip(
         "trilab-none-close-to-one",
-        [window({FAIR: 0.9}, 1.3, "TRILAB"), window({FAIR: 1.0}, 0.9, "TRILAB")],
-        [window({FAIR: 0.96}, 1.3, "TRILAB")],
+        [
+            window({FAIR_SHARE: 0.9}, 1.3, "TRILAB"),
+            window({FAIR_SHARE: 1.0}, 0.9, "TRILAB"),
+        ],
+        [window({FAIR_SHARE: 0.96}, 1.3, "TRILAB")],
     ),
     Flip(
         "trilab-longer",
@@ -86,11 +89,11 @@ FLIPS = [
     Flip(
         "nersc-low-yields-multiply",
         [
-            *(window({FAIR: y}, 0.8) for y in (0.6, 0.6)),
-            *(window({FAIR: y}, 1.1) for y in (0.6, 0.4)),
-            *(window({FAIR: y}, 1.3) for y in (0.4, 0.4)),
+            *(window({FAIR_SHARE: y}, 0.8) for y in (0.6, 0.6)),
+            *(window({FAIR_SHARE: y}, 1.1) for y in (0.6, 0.4)),
+            *(window({FAIR_SHARE: y}, 1.3) for y in (0.4, 0.4)),
         ],
-        [window({FAIR: y}, w) for y, w in ((0.6, 0.8), (0.4, 1.1), (0.4, 1.3))],
+        [window({FAIR_SHARE: y}, w) for y, w in ((0.6, 0.8), (0.4, 1.1), (0.4, 1.3))],
     ),
     Flip(
         "nersc-machine-matters",
@@ -107,9 +110,9 @@ FLIPS = [
     ),
     Flip(
         "trilab-falls",
-        [window({FAIR: 1 - w / 2}, w, "TRILAB") for w in PRESSURES],
+        [window({FAIR_SHARE: 1 - w / 2}, w, "TRILAB") for w in PRESSURES],
         [
-            window({FAIR: y}, w, "TRILAB")
+            window({FAIR_SHARE: y}, w, "TRILAB")
             for y, w in zip((0.5, 0.9, 0.4), PRESSURES, strict=True)
         ],
     ),

@@ -9,20 +9,27 @@ import numpy as np
 import pytest
 
 from penstock.papers.p1.apex.nersc import fig6
-from penstock.papers.p1.policies import BEST, COM, LOOK, PERIODIC, SECOND_SET, THIRD_SET
+from penstock.papers.p1.policies import (
+    BEST_NEXT_EVENT,
+    GREEDY_COM,
+    LOOK_AHEAD,
+    PERIODIC,
+    SECOND_SET,
+    THIRD_SET,
+)
 from support.apex_tables import Flip, assert_flips, by_band, claim_of, tables_of, window
 
 #: Every claim with windows for which it holds and windows for which it does not.
 FLIPS = [
     Flip(
         "greedy-com-uniform",
-        [window({COM: 0.5 * r}, 1.0) for r in np.linspace(0.9, 1.1, 21)],
-        [window({COM: 0.5}, 1.0)] * 21,
+        [window({GREEDY_COM: 0.5 * r}, 1.0) for r in np.linspace(0.9, 1.1, 21)],
+        [window({GREEDY_COM: 0.5}, 1.0)] * 21,
     ),
     Flip(
         "greedy-com-unreliable",
-        [window({COM: 0.4}, 1.0), window({COM: 0.6}, 1.0)],
-        [window({COM: 0.6}, 1.0)],
+        [window({GREEDY_COM: 0.4}, 1.0), window({GREEDY_COM: 0.6}, 1.0)],
+        [window({GREEDY_COM: 0.6}, 1.0)],
     ),
     Flip(
         "second-better-at-high-pressure",
@@ -42,7 +49,7 @@ FLIPS = [
     Flip(
         "third-improves",
         [window(dict.fromkeys(THIRD_SET, 0.6), 1.0)],
-        [window({**dict.fromkeys(THIRD_SET, 0.6), LOOK: 0.5}, 1.0)],
+        [window({**dict.fromkeys(THIRD_SET, 0.6), LOOK_AHEAD: 0.5}, 1.0)],
     ),
     Flip(
         "third-gain-grows",
@@ -51,13 +58,13 @@ FLIPS = [
     ),
     Flip(
         "best-next-event-riskiest",
-        [window({BEST: 0.49}, 1.0)],
-        [window({LOOK: 0.49}, 1.0)],
+        [window({BEST_NEXT_EVENT: 0.49}, 1.0)],
+        [window({LOOK_AHEAD: 0.49}, 1.0)],
     ),
     Flip(
         "best-next-event-worst",
-        [window({BEST: 0.48}, 1.0)],
-        [window({BEST: 0.47}, 1.0)],
+        [window({BEST_NEXT_EVENT: 0.48}, 1.0)],
+        [window({BEST_NEXT_EVENT: 0.47}, 1.0)],
     ),
     Flip(
         "periodic-never-lower",

@@ -20,7 +20,7 @@ from penstock.experiments.runners.executors import Inline
 from penstock.experiments.study import Study, sweep
 from penstock.papers import get_figure
 from penstock.papers.p1.apex.windows import TRACES
-from penstock.papers.p1.policies import EIGHT
+from penstock.papers.p1.policies import ALL_POLICIES
 from support.apex_tables import tables_of, window
 
 NAMES = [f"p1-fig{number}" for number in range(5, 11)]
@@ -42,7 +42,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
     folder: Path = tmp_path_factory.mktemp("apex")
     fixed = {"days": 5.0, "windows": 2}
     swept: dict[str, Sequence[float | str]] = {"trace": TRACES, "machine": (0, 10)}
-    study = Study("p1-apex", sweep("apex", fixed, swept), 2, EIGHT)
+    study = Study("p1-apex", sweep("apex", fixed, swept), 2, ALL_POLICIES)
     rows = run_study(study, folder, Inline())
     return Tables(rows, pl.read_parquet(folder / "times.parquet"))
 
@@ -57,7 +57,7 @@ def test_the_paper_has_100_schedules_of_20_windows_on_11_machines() -> None:
     study = _study("p1-fig5", Scale.PAPER)
     assert len(study.points) == 2 * 11
     assert study.instances == 100 * 20
-    assert study.policies == EIGHT
+    assert study.policies == ALL_POLICIES
     assert {piece.count for piece in study.pieces()} == {20}
 
 
@@ -99,7 +99,7 @@ def test_figure_7_keeps_a_row_per_window(tables: Tables) -> None:
     found = get_figure("p1-fig7").summary(tables)
     assert found.height == 4
     assert set(found["trace"]) == {"TRILAB"}
-    assert set(EIGHT) <= set(found.columns)
+    assert set(ALL_POLICIES) <= set(found.columns)
     assert (found["fair-share"] == 1).all()
 
 

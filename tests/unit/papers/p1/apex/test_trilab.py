@@ -9,14 +9,14 @@ import pytest
 
 from penstock.papers.p1.apex.trilab import fig7
 from penstock.papers.p1.policies import (
-    BEST,
-    COM,
-    LOOK,
+    ALL_BUT_FAIR_SHARE,
+    BEST_NEXT_EVENT,
+    GREEDY_COM,
+    GREEDY_YIELD,
+    LOOK_AHEAD,
     PERIODIC,
     SECOND_SET,
-    SEVEN,
     THIRD_SET,
-    YIELD,
 )
 from support.apex_tables import Flip, assert_flips, by_band, claim_of, tables_of, window
 
@@ -24,31 +24,51 @@ from support.apex_tables import Flip, assert_flips, by_band, claim_of, tables_of
 FLIPS = [
     Flip(
         "greedy-com-few-lower",
-        [window({COM: 0.5}, 0.9, "TRILAB"), window({COM: 0.1}, 1.1, "TRILAB")],
-        [window({COM: 0.4}, 0.9, "TRILAB")],
+        [
+            window({GREEDY_COM: 0.5}, 0.9, "TRILAB"),
+            window({GREEDY_COM: 0.1}, 1.1, "TRILAB"),
+        ],
+        [window({GREEDY_COM: 0.4}, 0.9, "TRILAB")],
     ),
     Flip(
         "greedy-com-all-lower",
-        [window({COM: 0.4}, 1.5, "TRILAB"), window({COM: 0.6}, 1.2, "TRILAB")],
-        [window({COM: 0.6}, 1.5, "TRILAB"), window({COM: 0.4}, 1.2, "TRILAB")],
+        [
+            window({GREEDY_COM: 0.4}, 1.5, "TRILAB"),
+            window({GREEDY_COM: 0.6}, 1.2, "TRILAB"),
+        ],
+        [
+            window({GREEDY_COM: 0.6}, 1.5, "TRILAB"),
+            window({GREEDY_COM: 0.4}, 1.2, "TRILAB"),
+        ],
     ),
     Flip(
         "fewer-lower",
-        [window(dict.fromkeys(SEVEN, 0.4), 1.0), window({}, 1.0, "TRILAB")],
         [
-            window(dict.fromkeys(SEVEN, 0.4), 1.0),
-            window({COM: 0.4}, 1.0, "TRILAB"),
+            window(dict.fromkeys(ALL_BUT_FAIR_SHARE, 0.4), 1.0),
+            window({}, 1.0, "TRILAB"),
+        ],
+        [
+            window(dict.fromkeys(ALL_BUT_FAIR_SHARE, 0.4), 1.0),
+            window({GREEDY_COM: 0.4}, 1.0, "TRILAB"),
         ],
     ),
     Flip(
         "gains-higher-at-high-pressure",
-        [window({}, 1.2), window(dict.fromkeys(SEVEN[:4], 0.6), 1.2, "TRILAB")],
-        [window({}, 1.2), window(dict.fromkeys(SEVEN[:3], 0.6), 1.2, "TRILAB")],
+        [
+            window({}, 1.2),
+            window(dict.fromkeys(ALL_BUT_FAIR_SHARE[:4], 0.6), 1.2, "TRILAB"),
+        ],
+        [
+            window({}, 1.2),
+            window(dict.fromkeys(ALL_BUT_FAIR_SHARE[:3], 0.6), 1.2, "TRILAB"),
+        ],
     ),
     Flip(
         "third-slightly-lower",
-        [window({}, 0.9, "TRILAB")] * 9 + [window({BEST: 0.48}, 0.9, "TRILAB")],
-        [window({}, 0.9, "TRILAB")] * 9 + [window({BEST: 0.47}, 0.9, "TRILAB")],
+        [window({}, 0.9, "TRILAB")] * 9
+        + [window({BEST_NEXT_EVENT: 0.48}, 0.9, "TRILAB")],
+        [window({}, 0.9, "TRILAB")] * 9
+        + [window({BEST_NEXT_EVENT: 0.47}, 0.9, "TRILAB")],
     ),
     Flip(
         "fcfs-as-set10",
@@ -72,34 +92,44 @@ FLIPS = [
     ),
     Flip(
         "naive-riskier",
-        [window({COM: 0.4, "fcfs": 0.4, "set-10": 0.4}, 1.2, "TRILAB")],
-        [window({COM: 0.4, "fcfs": 0.6, "set-10": 0.4}, 1.2, "TRILAB")],
+        [window({GREEDY_COM: 0.4, "fcfs": 0.4, "set-10": 0.4}, 1.2, "TRILAB")],
+        [window({GREEDY_COM: 0.4, "fcfs": 0.6, "set-10": 0.4}, 1.2, "TRILAB")],
     ),
-    Flip("look-ahead-best", [window({LOOK: 0.6}, 1.0)], [window({COM: 0.6}, 1.0)]),
+    Flip(
+        "look-ahead-best",
+        [window({LOOK_AHEAD: 0.6}, 1.0)],
+        [window({GREEDY_COM: 0.6}, 1.0)],
+    ),
     Flip(
         "look-ahead-closely-followed",
         [
-            window({LOOK: 0.7, PERIODIC: 0.69, BEST: 0.69}, 1.0),
-            window({LOOK: 0.69, PERIODIC: 0.7, BEST: 0.7}, 1.0),
+            window({LOOK_AHEAD: 0.7, PERIODIC: 0.69, BEST_NEXT_EVENT: 0.69}, 1.0),
+            window({LOOK_AHEAD: 0.69, PERIODIC: 0.7, BEST_NEXT_EVENT: 0.7}, 1.0),
         ],
         [
-            window({LOOK: 0.8, PERIODIC: 0.69, BEST: 0.69}, 1.0),
-            window({LOOK: 0.69, PERIODIC: 0.7, BEST: 0.7}, 1.0),
+            window({LOOK_AHEAD: 0.8, PERIODIC: 0.69, BEST_NEXT_EVENT: 0.69}, 1.0),
+            window({LOOK_AHEAD: 0.69, PERIODIC: 0.7, BEST_NEXT_EVENT: 0.7}, 1.0),
         ],
     ),
     Flip(
         "gains-higher-at-low-pressure",
-        [window({}, 0.3), window(dict.fromkeys(SEVEN, 0.6), 0.3, "TRILAB")],
-        [window({}, 0.3), window(dict.fromkeys(SEVEN[1:], 0.6), 0.3, "TRILAB")],
+        [
+            window({}, 0.3),
+            window(dict.fromkeys(ALL_BUT_FAIR_SHARE, 0.6), 0.3, "TRILAB"),
+        ],
+        [
+            window({}, 0.3),
+            window(dict.fromkeys(ALL_BUT_FAIR_SHARE[1:], 0.6), 0.3, "TRILAB"),
+        ],
     ),
     Flip(
         "greedy-com-drops",
         [
-            window({COM: y}, w, "TRILAB")
+            window({GREEDY_COM: y}, w, "TRILAB")
             for y, w in ((0.5, 0.8), (0.48, 1.1), (0.44, 1.3))
         ],
         [
-            window({COM: y}, w, "TRILAB")
+            window({GREEDY_COM: y}, w, "TRILAB")
             for y, w in ((0.5, 0.8), (0.48, 1.1), (0.46, 1.3))
         ],
     ),
@@ -119,7 +149,7 @@ FLIPS = [
             window(dict.fromkeys(THIRD_SET, 0.6), 0.9, "TRILAB"),
             window({}, 1.1, "TRILAB"),
         ],
-        [window(dict.fromkeys((PERIODIC, BEST), 0.6), 0.9, "TRILAB")],
+        [window(dict.fromkeys((PERIODIC, BEST_NEXT_EVENT), 0.6), 0.9, "TRILAB")],
     ),
     Flip(
         "third-gain-grows",
@@ -128,25 +158,28 @@ FLIPS = [
     ),
     Flip(
         "greedy-yield-alike",
-        by_band((YIELD, PERIODIC), (1.0, 1.02, 1.04), "TRILAB"),
-        by_band((YIELD, PERIODIC), (1.0, 1.02, 1.06), "TRILAB"),
+        by_band((GREEDY_YIELD, PERIODIC), (1.0, 1.02, 1.04), "TRILAB"),
+        by_band((GREEDY_YIELD, PERIODIC), (1.0, 1.02, 1.06), "TRILAB"),
     ),
     Flip(
         "pressure-matters-more",
-        by_band((YIELD, *THIRD_SET), (1.0, 1.2, 1.1), "NERSC")
-        + by_band((YIELD, *THIRD_SET), (1.0, 1.1, 1.2), "TRILAB"),
-        by_band((YIELD, *THIRD_SET), (1.0, 1.1, 1.2), "NERSC")
-        + by_band((YIELD, *THIRD_SET), (1.0, 1.2, 1.1), "TRILAB"),
+        by_band((GREEDY_YIELD, *THIRD_SET), (1.0, 1.2, 1.1), "NERSC")
+        + by_band((GREEDY_YIELD, *THIRD_SET), (1.0, 1.1, 1.2), "TRILAB"),
+        by_band((GREEDY_YIELD, *THIRD_SET), (1.0, 1.1, 1.2), "NERSC")
+        + by_band((GREEDY_YIELD, *THIRD_SET), (1.0, 1.2, 1.1), "TRILAB"),
     ),
     Flip(
         "greedy-com-reasonable",
-        [window({COM: 0.5}, 0.9, "TRILAB"), window({COM: 0.1}, 1.1, "TRILAB")],
-        [window({COM: 0.4}, 0.9, "TRILAB")],
+        [
+            window({GREEDY_COM: 0.5}, 0.9, "TRILAB"),
+            window({GREEDY_COM: 0.1}, 1.1, "TRILAB"),
+        ],
+        [window({GREEDY_COM: 0.4}, 0.9, "TRILAB")],
     ),
     Flip(
         "greedy-com-risky",
-        [window({COM: 0.39}, 1.0), *[window({}, 1.0)] * 3],
-        [window({COM: 0.41}, 1.0), *[window({}, 1.0)] * 3],
+        [window({GREEDY_COM: 0.39}, 1.0), *[window({}, 1.0)] * 3],
+        [window({GREEDY_COM: 0.41}, 1.0), *[window({}, 1.0)] * 3],
     ),
 ]
 

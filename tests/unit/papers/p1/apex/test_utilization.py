@@ -6,10 +6,10 @@ from __future__ import annotations
 import pytest
 
 from penstock.papers.p1.apex.utilization import fig9
-from penstock.papers.p1.policies import COM, EIGHT, FAIR
+from penstock.papers.p1.policies import ALL_POLICIES, FAIR_SHARE, GREEDY_COM
 from support.apex_tables import PRESSURES, Flip, assert_flips, both_traces, window
 
-_RISING = {policy: number / 10 for number, policy in enumerate(EIGHT, 1)}
+_RISING = {policy: number / 10 for number, policy in enumerate(ALL_POLICIES, 1)}
 _FALLING = {policy: 1 - value for policy, value in _RISING.items()}
 #: Every claim with windows for which it holds and windows for which it does not.
 FLIPS = [
@@ -20,13 +20,13 @@ FLIPS = [
     ),
     Flip(
         "greedy-com-worst-min-yield",
-        both_traces({COM: 0.4}, 1.2),
-        both_traces({COM: 0.4, FAIR: 0.4}, 1.2),
+        both_traces({GREEDY_COM: 0.4}, 1.2),
+        both_traces({GREEDY_COM: 0.4, FAIR_SHARE: 0.4}, 1.2),
     ),
     Flip(
         "nersc-lower",
         [window({}, 0.3), window({}, 0.3, "TRILAB", utilization=0.6)],
-        [window({}, 0.3), window({}, 0.3, "TRILAB", utilization={COM: 0.6})],
+        [window({}, 0.3), window({}, 0.3, "TRILAB", utilization={GREEDY_COM: 0.6})],
     ),
     Flip(
         "utilization-falls",
@@ -43,8 +43,8 @@ FLIPS = [
     ),
     Flip(
         "greedy-com-first",
-        both_traces({}, 1.2, utilization={COM: 0.6}),
-        both_traces({}, 0.9, utilization={COM: 0.6}),
+        both_traces({}, 1.2, utilization={GREEDY_COM: 0.6}),
+        both_traces({}, 0.9, utilization={GREEDY_COM: 0.6}),
     ),
     Flip(
         "as-efficiency",
@@ -53,13 +53,13 @@ FLIPS = [
     ),
     Flip(
         "greedy-com-best-utilization",
-        both_traces({}, 0.9, utilization={COM: 0.6}),
-        both_traces({}, 0.9, utilization={COM: 0.6, FAIR: 0.7}),
+        both_traces({}, 0.9, utilization={GREEDY_COM: 0.6}),
+        both_traces({}, 0.9, utilization={GREEDY_COM: 0.6, FAIR_SHARE: 0.7}),
     ),
     Flip(
         "greedy-com-best-efficiency",
-        both_traces({}, 0.9, efficiency={COM: 0.6}),
-        both_traces({}, 0.9, efficiency={COM: 0.6, FAIR: 0.7}),
+        both_traces({}, 0.9, efficiency={GREEDY_COM: 0.6}),
+        both_traces({}, 0.9, efficiency={GREEDY_COM: 0.6, FAIR_SHARE: 0.7}),
     ),
 ]
 

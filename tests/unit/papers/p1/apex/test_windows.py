@@ -35,7 +35,7 @@ from penstock.papers.p1.apex.windows import (
     trilab_higher,
     windows_of,
 )
-from penstock.papers.p1.policies import COM, EIGHT, FAIR
+from penstock.papers.p1.policies import ALL_POLICIES, FAIR_SHARE, GREEDY_COM
 from support.apex_tables import both_traces, by_band, tables_of, window
 
 EMPTY = np.array([])
@@ -44,20 +44,21 @@ EMPTY = np.array([])
 def test_a_band_includes_its_lower_end_only() -> None:
     rows = tables_of(*(window({}, w) for w in (0.49, 0.5, 1.0))).rows
     found = {
-        name: windows_of(rows, NERSC, FAIR, band)["pressure"].to_list()
+        name: windows_of(rows, NERSC, FAIR_SHARE, band)["pressure"].to_list()
         for name, band in BANDS.items()
     }
     assert found == {"W<0.5": [0.49], "0.5<=W<1": [0.5], "W>=1": [1.0]}
-    assert windows_of(rows, TRILAB, FAIR).is_empty()
+    assert windows_of(rows, TRILAB, FAIR_SHARE).is_empty()
 
 
 def test_a_ratio_divides_by_fair_share_in_the_same_window() -> None:
     tables = tables_of(
-        window({FAIR: 0.5, COM: 0.25}, 0.3), window({FAIR: 0.2, COM: 0.4}, 1.3)
+        window({FAIR_SHARE: 0.5, GREEDY_COM: 0.25}, 0.3),
+        window({FAIR_SHARE: 0.2, GREEDY_COM: 0.4}, 1.3),
     )
-    assert ratios_of(tables, NERSC, COM).tolist() == [0.5, 2.0]
-    assert ratios_of(tables, NERSC, COM, HIGH).tolist() == [2.0]
-    assert ratios_of(tables, NERSC, FAIR).tolist() == [1.0, 1.0]
+    assert ratios_of(tables, NERSC, GREEDY_COM).tolist() == [0.5, 2.0]
+    assert ratios_of(tables, NERSC, GREEDY_COM, HIGH).tolist() == [2.0]
+    assert ratios_of(tables, NERSC, FAIR_SHARE).tolist() == [1.0, 1.0]
     assert fair_values(tables, NERSC, "min_yield", LOW).tolist() == [0.5]
 
 
@@ -106,23 +107,24 @@ def test_all_numbers_must_pass() -> None:
 
 def test_means_and_losses_of_all_policies() -> None:
     tables = tables_of(
-        window({}, 0.3, efficiency={COM: 0.9}), window({}, 1.3, efficiency={COM: 0.7})
+        window({}, 0.3, efficiency={GREEDY_COM: 0.9}),
+        window({}, 1.3, efficiency={GREEDY_COM: 0.7}),
     )
     means = means_of(tables, NERSC, "efficiency")
-    assert set(means) == set(EIGHT)
-    assert means[COM] == pytest.approx(0.8)
+    assert set(means) == set(ALL_POLICIES)
+    assert means[GREEDY_COM] == pytest.approx(0.8)
     losses = losses_of(tables, NERSC, "efficiency", LOW, HIGH)
-    assert losses[COM] == pytest.approx(0.2)
-    assert losses[FAIR] == 0.0
+    assert losses[GREEDY_COM] == pytest.approx(0.2)
+    assert losses[FAIR_SHARE] == 0.0
 
 
 def test_mean_ratios_by_band() -> None:
-    tables = tables_of(*by_band((COM,), (0.9, 1.0, 1.2), TRILAB))
-    assert ratio_by_band(tables, TRILAB, (COM,)) == {
-        COM: pytest.approx({"W<0.5": 0.9, "0.5<=W<1": 1.0, "W>=1": 1.2})
+    tables = tables_of(*by_band((GREEDY_COM,), (0.9, 1.0, 1.2), TRILAB))
+    assert ratio_by_band(tables, TRILAB, (GREEDY_COM,)) == {
+        GREEDY_COM: pytest.approx({"W<0.5": 0.9, "0.5<=W<1": 1.0, "W>=1": 1.2})
     }
-    assert gain_grows(tables, TRILAB, (COM,)).holds
-    assert not gain_grows(tables, TRILAB, (COM, "fcfs")).holds
+    assert gain_grows(tables, TRILAB, (GREEDY_COM,)).holds
+    assert not gain_grows(tables, TRILAB, (GREEDY_COM, "fcfs")).holds
 
 
 @pytest.mark.parametrize("tolerance", [1e-9, 0.005])
@@ -147,8 +149,10 @@ def test_a_comparison_of_traces_needs_every_policy() -> None:
 
 
 def test_greedy_com_must_be_highest_on_every_trace() -> None:
-    one = tables_of(*both_traces({}, 1.0, efficiency={COM: 0.6}))
+    one = tables_of(*both_traces({}, 1.0, efficiency={GREEDY_COM: 0.6}))
     assert greedy_com_highest(one, "efficiency", (NERSC, TRILAB), HIGH).holds
-    half = tables_of(window({}, 1.0, efficiency={COM: 0.6}), window({}, 1.0, TRILAB))
+    half = tables_of(
+        window({}, 1.0, efficiency={GREEDY_COM: 0.6}), window({}, 1.0, TRILAB)
+    )
     assert greedy_com_highest(half, "efficiency", (NERSC,), HIGH).holds
     assert not greedy_com_highest(half, "efficiency", (NERSC, TRILAB), HIGH).holds
