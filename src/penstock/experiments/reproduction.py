@@ -93,7 +93,7 @@ class Reproduction:
     """Turn the rows of the studies into the rows that the figure shows."""
     summary: Callable[[Tables], pl.DataFrame] = all_rows
     """Return the table to keep beside the figure, from the prepared tables."""
-    claims: list[Claim] = field(default_factory=list)
+    claims: list[Claim] = field(default_factory=list, init=False)
     """The claims declared so far, in this order; see `claim` and `claim_cases`."""
 
     def claim(

@@ -27,7 +27,7 @@ To add a figure, add a row to the table and call `figure` in the module of that 
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from penstock.errors import UnknownNameError
 from penstock.papers import beyond, p1, p2, p3, p4, p5
@@ -58,10 +58,8 @@ def get_figure(name: str) -> Reproduction:
     """
     if name not in FIGURES:
         raise UnknownNameError("figure", name, [*FIGURES, "all"])
-    module = importlib.import_module(FIGURES[name].module)
-    if hasattr(module, "FIGURES"):  # not converted yet
-        figure: Reproduction = module.FIGURES[name]
-        return figure
-    declaration: Any = importlib.import_module(f"{__name__}.declaration")
-    declared: Reproduction = declaration.declared_figure(name)
-    return declared
+    # Imported here because `declaration` imports this module, and matplotlib.
+    from penstock.papers.declaration import declared_figure  # noqa: PLC0415
+
+    importlib.import_module(FIGURES[name].module)
+    return declared_figure(name)

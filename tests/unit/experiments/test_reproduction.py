@@ -50,10 +50,12 @@ def _study(scale: Scale) -> Study:
 
 
 def _figure(name: str = "fig", study: Any = _study, **changes: Any) -> Reproduction:
-    claim = Claim("c", "here", "There are rows.", lambda t: Verdict(True, {"n": 1}))
-    return Reproduction(
-        name, "A <figure>", "paper 0", study, _draw, claims=[claim], **changes
+    """Return a figure with one claim, which holds."""
+    figure = Reproduction(name, "A <figure>", "paper 0", study, _draw, **changes)
+    figure.claim("There are rows.", name="c", source="here")(
+        lambda _tables: Verdict(True, {"n": 1})
     )
+    return figure
 
 
 def _empty_figure() -> Reproduction:

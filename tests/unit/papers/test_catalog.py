@@ -52,7 +52,11 @@ def test_the_catalogue_imports_nothing_heavy() -> None:
 def test_every_figure_is_declared_with_title_source_and_claims(name: str) -> None:
     figure = get_figure(name)
     entry = FIGURES[name]
-    assert (figure.name, figure.title) == (name, entry.title)
+    assert (figure.name, figure.title, figure.source) == (
+        name,
+        entry.title,
+        entry.source,
+    )
     names = [claim.name for claim in figure.claims]
     assert len(set(names)) == len(names) > 0
 

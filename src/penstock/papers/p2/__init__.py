@@ -13,7 +13,7 @@ from penstock.papers.catalog import figure_entries
 
 __all__ = ["FIGURES", "GENERATED"]
 
-#: What every figure with OST profiles says of them.
+#: Printed in titles and figures that use OST profiles.
 GENERATED: Final = "OST profiles generated from a fit, not measured"
 
 #: Figure -> its module, source and title.
@@ -59,12 +59,12 @@ FIGURES: Final = figure_entries(
         "p2-fig10": (
             "profiles",
             "section 6.2, Figure 10",
-            "What algorithms are told of a profile if only its class is known",
+            "Profiles, and the curves that stand for their classes",
         ),
         "p2-fig11": (
             "robustness",
             "section 6.2, Figure 11",
-            "Three combinations told only the class of every profile",
+            "Three combinations that know only the class of every profile",
         ),
         "p2-fig12": (
             "osts",

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The shapes of the figures of papers/2: one colour and marker per algorithm."""
+"""Drawings of the figures of target allocation: lines over the load, and boxes.
+
+Every algorithm has its own colour and marker in all figures.
+"""
 
 from __future__ import annotations
 
@@ -24,15 +27,15 @@ _X_LABEL: Final = "minimum I/O-load, I/O-load(π_sys)"
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How an algorithm is drawn."""
+    """Colour, marker and line width of an algorithm."""
 
     colour: str
     marker: str = "o"
     width: float = 2.2
 
 
-#: Okabe and Ito's colours: told apart by the colour-blind. Algorithms that often do
-#: the same as another have thin lines, drawn over the other's.
+#: Okabe and Ito's colours, for readers who are colour-blind. An algorithm whose results
+#: often equal those of another has a thin line, drawn above the thick one.
 _STYLES: Final = {
     "random": Style("#999999", "s"),
     "static": Style("#E69F00", "^"),
@@ -43,7 +46,7 @@ _STYLES: Final = {
     "greedy-non-clairvoyant": Style("#56B4E9", "v"),
     "greedy-clairvoyant": Style("#CC79A7", "o"),
     "exclusive": Style("#000000", "X"),
-    # An allocation with a placement: colour of the one, marker of the other.
+    # Allocation and placement: colour of the first, marker of the second.
     "t-cpu + greedy-non-clairvoyant": Style("#009E73", "v"),
     "best-bandwidth + greedy-non-clairvoyant": Style("#D55E00", "v"),
     "best-bandwidth + greedy-clairvoyant": Style("#CC79A7", "o", 1.2),
@@ -51,31 +54,31 @@ _STYLES: Final = {
 
 
 def style_of(name: str) -> Style:
-    """Return how an algorithm, or a policy, is drawn."""
+    """Return the style of an algorithm or a policy."""
     return _STYLES.get(name) or Style(colour_of(name), "o", 1.6)
 
 
 @dataclass(frozen=True, slots=True)
 class LoadPanel:
-    """Lines over the minimum I/O-load: a table of `p2_study.summary` and its axes."""
+    """Lines over the minimum I/O-load: a table of `study.summary`, and its axes."""
 
     table: pl.DataFrame
     by: str
-    """The column that tells the lines apart."""
+    """The column with the name of the line."""
     y_label: str
     title: str = ""
     logarithmic: bool = False
     error: bool = False
-    """A band of the 95 % confidence interval, not of the 10th to 90th percentile."""
+    """The band is the 95 % confidence interval instead of the percentiles 10 to 90."""
     per_cent: bool = False
     names: tuple[str, ...] = ()
-    """The lines to draw, all if none are named."""
+    """The lines to draw; empty: all."""
 
 
 def load_lines(panels: Sequence[LoadPanel], note: str = "") -> Figure:
-    """Draw means with a band, a panel beside the other.
+    """Draw means with a band, panels side by side.
 
-    A line is dotted where, in most of its sets, an application completed no phase.
+    A line is dotted where in most sets an application completed no phase.
     """
     width = 7.0 if len(panels) == 1 else min(4.7 * len(panels) + 1, 14.5)
     figure = new_figure(width, 4.8)
@@ -92,7 +95,7 @@ def load_lines(panels: Sequence[LoadPanel], note: str = "") -> Figure:
 
 
 def spread_boxes(rows: pl.DataFrame, names: Sequence[str], note: str) -> Figure:
-    """Draw the I/O-spread: per allocation, a box for each placement of `names`."""
+    """Draw the I/O-spread: for each allocation a box per placement in `names`."""
     allocations = [
         name
         for name in _STYLES
@@ -132,7 +135,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def _rank(name: str) -> tuple[int, str]:
-    """Return where a name stands in legends: as in the tables of algorithms."""
+    """Return the key that sorts legends: algorithms in the order of `_STYLES`."""
     order = [*_STYLES, *POLICIES]
     return (order.index(name) if name in order else len(order), name)
 
@@ -143,7 +146,7 @@ def _names(panel: LoadPanel) -> list[str]:
 
 
 def _line(axis: Any, panel: LoadPanel, name: str) -> None:
-    """Draw one line with its band; thin ones over the others."""
+    """Draw one line with its band; thin lines are above thick ones."""
     table = measured(panel.table.filter(pl.col(panel.by) == name))
     style = style_of(name)
     scale = 100 if panel.per_cent else 1
@@ -193,7 +196,7 @@ def _legend(figure: Figure, names: Sequence[str]) -> None:
 
 
 def _footnotes(panels: Sequence[LoadPanel], note: str) -> str:
-    """Return what the band shows, what was left out, and what dots mean."""
+    """Return the text that explains the band, dotted lines and left out runs."""
     counts = ("sets", "left_out", "complete")
     joined = pl.concat([panel.table.select(counts) for panel in panels])
     percentiles = "10th to 90th percentile of the sets"
@@ -201,8 +204,8 @@ def _footnotes(panels: Sequence[LoadPanel], note: str) -> str:
     lines = [f"{note}; band: {band}" if note else f"band: {band}"]
     if (2 * joined["complete"] < joined["sets"]).any():
         lines.append(
-            "dotted: in most sets an application completed no phase, what was begun "
-            "counts pro rata"
+            "dotted: in most sets an application completed no phase; phases that were "
+            "begun count pro rata"
         )
     left_out, sets = (int(joined[name].sum()) for name in ("left_out", "sets"))
     if left_out:

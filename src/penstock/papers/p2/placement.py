@@ -1,30 +1,31 @@
 # SPDX-License-Identifier: MIT
-"""papers/2 Figures 5 to 7 (I/O nodes), 14 to 16 (OSTs): how placement matters."""
+"""Figures 5 to 7 and 14 to 16 of target allocation: effects of the placement.
+
+Figures 5 to 7 (section 6.1.1) are about I/O nodes, 14 to 16 (appendix B) about OSTs.
+GC is greedy-clairvoyant placement, GNC greedy-non-clairvoyant. A "set" is one problem:
+applications that need targets. The I/O-spread is the share of the time in which the
+busiest target is busy minus that of the idlest one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 import polars as pl
 from matplotlib.figure import Figure
 
-from penstock.experiments.claims import Claim, Tables, Verdict
-from penstock.experiments.reproduction import Reproduction
+from penstock.experiments.claims import Tables, Verdict, case
 from penstock.papers.p2.charts import LoadPanel, load_lines, spread_boxes
+from penstock.papers.p2.pairs import figure_pair
 from penstock.papers.p2.study import (
     ALLOCATIONS,
     BBA,
+    CONCLUSIONS,
     GC,
-    GENERATED,
     GNC,
-    IO_NODES,
-    OSTS,
     PLACEMENTS,
     RANDOM,
     binned,
-    case_study,
     chosen,
     means,
     relative,
@@ -32,24 +33,32 @@ from penstock.papers.p2.study import (
     summary,
 )
 
-__all__ = ["FIGURES"]
+__all__ = ["balance", "balance_by_load", "slowdown"]
 
 _METRIC: Final = "mean_io_slowdown"
-#: "Very little", "very low": section 6.3 says it of 5 %.
+#: What "very little" and "very low" mean: section 6.3 uses these words for 5 %.
 _LITTLE: Final = 0.05
-#: The interval of Figure 6: 0.5 +- 0.05.
+#: Middle of the interval of load of Figure 6: 0.5 +- 0.05.
 _HALF: Final = 0.5
 _INFORMED: Final = tuple(name for name in ALLOCATIONS if name != RANDOM)
+_GNC_NOTE: Final = (
+    "Where the difference is negative, GNC is better although it knows less: GC "
+    "balances the time in which targets are used, but the mean counts every "
+    "application alike."
+)
+
+
+# --- Figures 5 and 14: slowdown ---------------------------------------------------
 
 
 def _against_gc(tables: Tables, placement: str) -> pl.DataFrame:
-    """Return the slowdown with a placement over that with GC, same allocation."""
+    """Return the slowdown with a placement over that with GC, for each allocation."""
     rows = chosen(tables.rows, placements=(placement,))
     base = chosen(tables.rows, placements=(GC,))
     return relative(rows, base, _METRIC, on=["allocation"])
 
 
-def _relative_summary(tables: Tables) -> pl.DataFrame:
+def _slowdown_table(tables: Tables) -> pl.DataFrame:
     parts = [
         summary(_against_gc(tables, placement), "ratio", "allocation").with_columns(
             pl.lit(placement).alias("placement")
@@ -59,8 +68,8 @@ def _relative_summary(tables: Tables) -> pl.DataFrame:
     return pl.concat(parts)
 
 
-def _draw_relative(tables: Tables, note: str) -> Figure:
-    table = _relative_summary(tables)
+def _draw_slowdown(tables: Tables, note: str) -> Figure:
+    table = _slowdown_table(tables)
     panels = [
         LoadPanel(
             table.filter(pl.col("placement") == placement),
@@ -74,12 +83,82 @@ def _draw_relative(tables: Tables, note: str) -> Figure:
     return load_lines(panels, note)
 
 
+slowdown = figure_pair("p2-fig5", "p2-fig14", _draw_slowdown, _slowdown_table)
+
+
+def _impact(tables: Tables, placement: str, name: str) -> tuple[pl.Series, float]:
+    """Return the relative slowdowns of an allocation, and the largest mean by load."""
+    rows = _against_gc(tables, placement).filter(pl.col("allocation") == name)
+    by_load = means(rows, "ratio", "allocation").get(name, {})
+    largest = max((abs(mean) for mean in by_load.values()), default=0.0)
+    return rows["ratio"], largest
+
+
+@slowdown.claim(
+    "Whether GC or GNC is used has very little impact on performance, except with "
+    "random allocation (mean at every load within 5 %).",
+    note=_GNC_NOTE,
+)
+def _gnc_like_gc(tables: Tables) -> Verdict:
+    """Compare GNC with GC for all allocations but the random one."""
+    numbers: dict[str, float] = {}
+    worst = 0.0
+    for name in _INFORMED:
+        ratios, largest = _impact(tables, GNC, name)
+        numbers |= spread(name, ratios) | {f"{name}, largest at a load": largest}
+        worst = max(worst, largest)
+    return Verdict(worst <= _LITTLE, numbers)
+
+
+@slowdown.claim(
+    "With random allocation GC and GNC differ (by more than 5 % at a load).",
+    note="In our sets random allocation is no exception: it differs as much as the "
+    "others, and less than best-bandwidth and t-cpu.",
+)
+def _random_allocation_excepted(tables: Tables) -> Verdict:
+    """Compare GNC with GC for random allocation."""
+    ratios, largest = _impact(tables, GNC, RANDOM)
+    numbers = spread(RANDOM, ratios) | {"largest at a load": largest}
+    return Verdict(largest > _LITTLE, numbers)
+
+
+@slowdown.claim(
+    "Random placement matters: its slowdown is more than 5 % above that of GC, in the "
+    "mean of all sets."
+)
+def _random_placement_matters(tables: Tables) -> Verdict:
+    """Compare random placement with GC for all allocations but the random one."""
+    numbers: dict[str, float] = {}
+    least = float("inf")
+    for name in _INFORMED:
+        ratios, _ = _impact(tables, RANDOM, name)
+        measures = spread(name, ratios)
+        numbers |= measures
+        least = min(least, measures.get(f"{name}, mean", 0.0))
+    return Verdict(least > _LITTLE, numbers)
+
+
+@slowdown.claim(
+    "Balancing the number of applications per target gives results as good as a "
+    "placement that knows the I/O (mean of all sets at most 5 % worse).",
+    source=CONCLUSIONS,
+    note=_GNC_NOTE,
+)
+def _naive_placement_will_do(tables: Tables) -> Verdict:
+    """Compare GNC with GC over all allocations."""
+    numbers = spread("all allocations", _against_gc(tables, GNC)["ratio"])
+    return Verdict(numbers.get("all allocations, mean", 1.0) <= _LITTLE, numbers)
+
+
+# --- Figures 6 and 15: I/O-spread at load 0.5 -------------------------------------
+
+
 def _half_loaded(tables: Tables) -> pl.DataFrame:
     rows = binned(chosen(tables.rows))
     return rows.filter(pl.col("bin") == _HALF)
 
 
-def _spread_table(tables: Tables) -> pl.DataFrame:
+def _balance_table(tables: Tables) -> pl.DataFrame:
     return (
         _half_loaded(tables)
         .group_by("allocation", "placement")
@@ -93,7 +172,7 @@ def _spread_table(tables: Tables) -> pl.DataFrame:
     )
 
 
-def _draw_spread(tables: Tables, note: str) -> Figure:
+def _draw_balance(tables: Tables, note: str) -> Figure:
     rows = _half_loaded(tables)
     sets = rows.select("point", "instance").n_unique()
     text = (
@@ -102,97 +181,65 @@ def _draw_spread(tables: Tables, note: str) -> Figure:
     return spread_boxes(rows, PLACEMENTS, f"{text}\n{note}" if note else text)
 
 
-def _by_placement(tables: Tables) -> pl.DataFrame:
-    rows = chosen(tables.rows, allocations=(BBA,))
-    return summary(rows, "io_spread", "placement")
-
-
-def _draw_spread_by_load(tables: Tables, note: str) -> Figure:
-    label = "I/O-spread: busiest minus idlest target\n(fraction of the time)"
-    panel = LoadPanel(
-        _by_placement(tables), "placement", label, f"allocation {BBA}", error=True
-    )
-    return load_lines([panel], note)
-
-
-# --- Claims -----------------------------------------------------------------------
-
-
-def _impact(tables: Tables, placement: str, name: str) -> tuple[pl.Series, float]:
-    """Return the relative slowdowns of an allocation, and the largest mean by load."""
-    rows = _against_gc(tables, placement).filter(pl.col("allocation") == name)
-    by_load = means(rows, "ratio", "allocation").get(name, {})
-    largest = max((abs(mean) for mean in by_load.values()), default=0.0)
-    return rows["ratio"], largest
-
-
-def _gnc_like_gc(tables: Tables) -> Verdict:
-    numbers: dict[str, float] = {}
-    worst = 0.0
-    for name in _INFORMED:
-        ratios, largest = _impact(tables, GNC, name)
-        numbers |= spread(name, ratios) | {f"{name}, largest at a load": largest}
-        worst = max(worst, largest)
-    return Verdict(worst <= _LITTLE, numbers)
-
-
-def _random_allocation_excepted(tables: Tables) -> Verdict:
-    ratios, largest = _impact(tables, GNC, RANDOM)
-    numbers = spread(RANDOM, ratios) | {"largest at a load": largest}
-    return Verdict(largest > _LITTLE, numbers)
-
-
-def _random_placement_matters(tables: Tables) -> Verdict:
-    numbers: dict[str, float] = {}
-    least = float("inf")
-    for name in _INFORMED:
-        ratios, _ = _impact(tables, RANDOM, name)
-        found = spread(name, ratios)
-        numbers |= found
-        least = min(least, found.get(f"{name}, mean", 0.0))
-    return Verdict(least > _LITTLE, numbers)
-
-
-def _naive_placement_will_do(tables: Tables) -> Verdict:
-    found = spread("all allocations", _against_gc(tables, GNC)["ratio"])
-    return Verdict(found.get("all allocations, mean", 1.0) <= _LITTLE, found)
+balance = figure_pair("p2-fig6", "p2-fig15", _draw_balance, _balance_table)
 
 
 def _mean_spreads(tables: Tables) -> dict[str, dict[str, float]]:
     """Return the mean I/O-spread at load 0.5 by allocation and placement."""
-    found: dict[str, dict[str, float]] = {}
-    table = _spread_table(tables).select("allocation", "placement", "mean")
+    by_allocation: dict[str, dict[str, float]] = {}
+    table = _balance_table(tables).select("allocation", "placement", "mean")
     for allocation, placement, mean in table.iter_rows():
-        found.setdefault(allocation, {})[placement] = mean
-    return found
+        by_allocation.setdefault(allocation, {})[placement] = mean
+    return by_allocation
 
 
-def _better_balanced(one: str, other: str) -> Callable[[Tables], Verdict]:
-    """Check that placement `one` has a smaller mean I/O-spread than `other`."""
+@balance.claim_cases(
+    case(
+        "gc-balances-best",
+        "GC balances I/O over the targets better than GNC (smaller mean I/O-spread "
+        "with every allocation).",
+        better=GC,
+        worse=GNC,
+    ),
+    case(
+        "gnc-balances-better-than-random",
+        "GNC still balances I/O better than random placement.",
+        better=GNC,
+        worse=RANDOM,
+    ),
+)
+def _better_balanced(tables: Tables, better: str, worse: str) -> Verdict:
+    """Compare the mean I/O-spreads of two placements, for every allocation."""
+    rows, gaps = _half_loaded(tables), []
+    numbers: dict[str, float] = {}
+    for allocation, values in _mean_spreads(tables).items():
+        gaps.append(values[worse] - values[better])
+        for name in (better, worse):
+            selected = rows.filter(
+                pl.col("allocation") == allocation, pl.col("placement") == name
+            )
+            numbers |= spread(f"{allocation} + {name}", selected["io_spread"])
+    return Verdict(bool(gaps) and min(gaps) > 0, numbers or {"sets": 0.0})
 
-    def check(tables: Tables) -> Verdict:
-        rows, gaps = _half_loaded(tables), []
-        numbers: dict[str, float] = {}
-        for allocation, values in _mean_spreads(tables).items():
-            gaps.append(values[other] - values[one])
-            for name in (one, other):
-                mine = rows.filter(
-                    pl.col("allocation") == allocation, pl.col("placement") == name
-                )
-                numbers |= spread(f"{allocation} + {name}", mine["io_spread"])
-        return Verdict(bool(gaps) and min(gaps) > 0, numbers or {"sets": 0.0})
 
-    return check
-
-
+@balance.claim(
+    "The occupancy of a target is correlated to the number of its applications (r > "
+    "0.3 in the mean, under random placement)."
+)
 def _occupancy_follows_users(tables: Tables) -> Verdict:
+    """Take the mean correlation over all sets with random placement."""
     rows = chosen(tables.rows, placements=(RANDOM,))
-    found = spread("correlation", rows["users_correlation"])
-    return Verdict(found.get("correlation, mean", 0.0) > 0.3, found)
+    numbers = spread("correlation", rows["users_correlation"])
+    return Verdict(numbers.get("correlation, mean", 0.0) > 0.3, numbers)
 
 
+@balance.claim(
+    "GC and GNC balance differently and perform alike: the I/O-spread of GNC is over "
+    "10 % wider, its slowdown within 5 %.",
+    note=_GNC_NOTE,
+)
 def _balance_does_not_matter(tables: Tables) -> Verdict:
-    """Check that GC balances better by over 10 % where it helps by less than 5 %."""
+    """Compare I/O-spread and slowdown of GNC and GC at load 0.5."""
     numbers, holds = {}, []
     for allocation, values in _mean_spreads(tables).items():
         if allocation == RANDOM:
@@ -208,10 +255,38 @@ def _balance_does_not_matter(tables: Tables) -> Verdict:
     return Verdict(bool(holds) and all(holds), numbers or {"sets": 0.0})
 
 
+# --- Figures 7 and 16: I/O-spread by load -----------------------------------------
+
+
+def _spread_by_load(tables: Tables) -> pl.DataFrame:
+    rows = chosen(tables.rows, allocations=(BBA,))
+    return summary(rows, "io_spread", "placement")
+
+
+def _draw_spread_by_load(tables: Tables, note: str) -> Figure:
+    label = "I/O-spread: busiest minus idlest target\n(fraction of the time)"
+    panel = LoadPanel(
+        _spread_by_load(tables), "placement", label, f"allocation {BBA}", error=True
+    )
+    return load_lines([panel], note)
+
+
+balance_by_load = figure_pair(
+    "p2-fig7", "p2-fig16", _draw_spread_by_load, _spread_by_load
+)
+
+
+@balance_by_load.claim(
+    "The order of the I/O-spreads, GC < GNC < random, holds for different values of "
+    "I/O-load (all intervals).",
+    note="At loads near 0.1 and above 1 nearly all targets are idle or nearly all are "
+    "busy: there is little to balance.",
+)
 def _order_at_every_load(tables: Tables) -> Verdict:
-    table = _by_placement(tables)
+    """Compare the three placements in every interval of load."""
     numbers: dict[str, float] = {}
     holds = True
+    table = _spread_by_load(tables)
     for (load,), rows in table.group_by("bin", maintain_order=True):
         value = dict(rows.select("placement", "mean").iter_rows())
         error = dict(rows.select("placement", "error").iter_rows())
@@ -223,152 +298,3 @@ def _order_at_every_load(tables: Tables) -> Verdict:
         holds = holds and value[RANDOM] > value[GNC] > value[GC]
     numbers = dict(sorted(numbers.items()))
     return Verdict(holds and bool(numbers), numbers or {"sets": 0.0})
-
-
-_SPARSE: Final = (
-    "At loads near 0.1 and above 1 targets are nearly all idle or nearly all busy, "
-    "and there is little to balance."
-)
-_GNC_NOTE: Final = (
-    "Where the difference is negative GNC, which knows less, is the better one: GC "
-    "balances the time for which targets are used, the mean counts every application "
-    "alike."
-)
-
-
-def _relative_claims(source: str) -> tuple[Claim, ...]:
-    return (
-        Claim(
-            "gnc-like-gc",
-            source,
-            "GC or GNC has very little impact on performance, except for random "
-            "allocation (mean at every load within 5 %).",
-            _gnc_like_gc,
-            note=_GNC_NOTE,
-        ),
-        Claim(
-            "random-allocation-excepted",
-            source,
-            "With random allocation GC and GNC differ (by more than 5 % at a load).",
-            _random_allocation_excepted,
-            note="In our sets it is no exception: it differs by as much as the others, "
-            "and less than best-bandwidth and t-cpu.",
-        ),
-        Claim(
-            "random-placement-matters",
-            source,
-            "This is not true for random placement: placement plays a part (slowdown "
-            "over that of GC higher by more than 5 %, in the mean of all sets).",
-            _random_placement_matters,
-        ),
-        Claim(
-            "naive-placement-will-do",
-            "papers/2 section 8",
-            "Balancing the number of applications per target leads to results as good "
-            "as placement that knows the I/O (mean of all sets at most 5 % worse).",
-            _naive_placement_will_do,
-            note=_GNC_NOTE,
-        ),
-    )
-
-
-def _spread_claims(source: str) -> tuple[Claim, ...]:
-    return (
-        Claim(
-            "gc-balances-best",
-            source,
-            "GC balances I/O over the targets better than GNC (smaller mean I/O-spread "
-            "with every allocation).",
-            _better_balanced(GC, GNC),
-        ),
-        Claim(
-            "gnc-balances-better-than-random",
-            source,
-            "GNC still balances I/O better than random placement.",
-            _better_balanced(GNC, RANDOM),
-        ),
-        Claim(
-            "occupancy-follows-users",
-            source,
-            "Occupancy is correlated to the number of applications (r > 0.3 in the "
-            "mean, under random placement).",
-            _occupancy_follows_users,
-        ),
-        Claim(
-            "balance-does-not-matter",
-            source,
-            "GC and GNC behave differently and perform alike: the I/O-spread of GNC is "
-            "over 10 % wider, its slowdown within 5 %.",
-            _balance_does_not_matter,
-            note=_GNC_NOTE,
-        ),
-    )
-
-
-def _load_claims(source: str) -> tuple[Claim, ...]:
-    return (
-        Claim(
-            "order-at-every-load",
-            source,
-            "The order of the I/O-spreads, GC < GNC < random, holds for different "
-            "values of I/O-load (all intervals).",
-            _order_at_every_load,
-            note=_SPARSE,
-        ),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Case:
-    """The three figures of one set of profiles."""
-
-    case: str
-    first: int
-    """Number of the first figure in the paper."""
-    source: str
-    note: str
-
-    def figures(self) -> dict[str, Reproduction]:
-        what = f" ({self.note})" if self.note else ""
-        return {
-            figure.name: figure
-            for figure in (
-                Reproduction(
-                    name=f"p2-fig{self.first}",
-                    title="Mean-I/O-SlowDown of GNC and random placement, "
-                    f"over GC{what}",
-                    source=self._place(0),
-                    study=case_study(self.case),
-                    draw=lambda t: _draw_relative(t, self.note),
-                    claims=list(_relative_claims(self._place(0))),
-                    summary=_relative_summary,
-                ),
-                Reproduction(
-                    name=f"p2-fig{self.first + 1}",
-                    title=f"I/O-spread of the placements at I/O-load 0.5{what}",
-                    source=self._place(1),
-                    study=case_study(self.case),
-                    draw=lambda t: _draw_spread(t, self.note),
-                    claims=list(_spread_claims(self._place(1))),
-                    summary=_spread_table,
-                ),
-                Reproduction(
-                    name=f"p2-fig{self.first + 2}",
-                    title=f"I/O-spread of the placements with best-bandwidth{what}",
-                    source=self._place(2),
-                    study=case_study(self.case),
-                    draw=lambda t: _draw_spread_by_load(t, self.note),
-                    claims=list(_load_claims(self._place(2))),
-                    summary=_by_placement,
-                ),
-            )
-        }
-
-    def _place(self, number: int) -> str:
-        return f"papers/2 {self.source}, Figure {self.first + number}"
-
-
-FIGURES: Final = {
-    **_Case(IO_NODES, 5, "section 6.1.1", "").figures(),
-    **_Case(OSTS, 14, "section 6.3 and appendix B", GENERATED).figures(),
-}

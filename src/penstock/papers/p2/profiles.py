@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""papers/2 Figures 1, 2 and 10: bandwidth profiles by class, and the classes' curves.
+"""Figures 1, 2 and 10 of target allocation: bandwidth profiles and their classes.
 
-The profiles of Figure 2 are not those of the paper: they are generated from a fit
-(`penstock.workloads.profiles.ost_profiles`).
+A profile gives the bandwidth b(n) of an application on n targets. Each profile is in
+one of four classes (ascent, descent, peak, neutral), and one curve stands for all
+profiles of a class (Figure 10). The profiles of Figure 2 are generated from a fit
+(`penstock.workloads.profiles.ost_profiles`); those of the paper are not public.
 """
 
 from __future__ import annotations
@@ -14,9 +16,10 @@ import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
 
-from penstock.experiments.claims import Claim, Tables, Verdict
+from penstock.experiments.claims import Tables, Verdict
 from penstock.experiments.output.charts import tidy
-from penstock.experiments.reproduction import Reproduction, Scale
+from penstock.experiments.reproduction import Scale
+from penstock.papers.declaration import figure
 from penstock.papers.p2.charts import new_figure
 from penstock.papers.p2.study import GENERATED, IO_NODES, OSTS
 from penstock.workloads.profiles.profile_classes import (
@@ -26,24 +29,25 @@ from penstock.workloads.profiles.profile_classes import (
 )
 from penstock.workloads.profiles.profiles import profiles
 
-__all__ = ["FIGURES"]
+__all__ = ["fig1", "fig2", "fig10"]
 
-#: Paul Tol's "bright" scheme: told apart by the colour-blind.
+#: Paul Tol's "bright" scheme, for readers who are colour-blind.
 _COLOURS: Final = {
     ProfileShape.ASCENT: "#228833",
     ProfileShape.DESCENT: "#EE6677",
     ProfileShape.PEAK: "#4477AA",
     ProfileShape.NEUTRAL: "#AA3377",
 }
-#: A bandwidth that changes by less depends on nothing (the tolerance of the classes).
+#: Largest over smallest bandwidth from which the number of targets matters; the
+#: classes use the same tolerance.
 _MATTERS: Final = 1.1
 
 
 def _table(case: str) -> Callable[[Scale], pl.DataFrame]:
-    """Return the profiles of a case, a line per number of targets.
+    """Return the study of a set of profiles: a row per profile and number of targets.
 
-    ``normalised``: b(n) over its maximum; ``centred``: over its geometric mean over n;
-    ``curve``: the same of what is told of the class.
+    ``normalised`` is b(n) over its maximum, ``centred`` is b(n) over its geometric mean
+    over n, and ``curve`` is the curve of the class, centred as well.
     """
 
     def rows(_scale: Scale) -> pl.DataFrame:
@@ -73,55 +77,61 @@ def _centred(bandwidth: Any) -> Any:
 
 
 def _panels(rows: pl.DataFrame) -> tuple[Figure, dict[ProfileShape, tuple[Any, Any]]]:
-    """Return a figure with a panel per class, and the rows of each."""
-    figure = new_figure(13, 3.9)
-    axes = figure.subplots(1, len(ProfileShape), sharey=True)
-    found = {}
+    """Return a figure with a panel per class; for each class its axis and rows."""
+    drawn = new_figure(13, 3.9)
+    axes = drawn.subplots(1, len(ProfileShape), sharey=True)
+    panels = {}
     for axis, shape in zip(axes, ProfileShape, strict=True):
-        mine = rows.filter(pl.col("class") == shape)
-        axis.set_title(f"{shape} ({mine['profile'].n_unique()} profiles)", fontsize=10)
+        members = rows.filter(pl.col("class") == shape)
+        count = members["profile"].n_unique()
+        axis.set_title(f"{shape} ({count} profiles)", fontsize=10)
         axis.set_xticks(range(1, 9))
         tidy(axis, "both")
-        found[shape] = axis, mine
-    return figure, found
+        panels[shape] = axis, members
+    return drawn, panels
 
 
-def _curves(axis: Any, rows: pl.DataFrame, column: str, shape: ProfileShape) -> None:
-    """Draw every profile, thin, and fainter where there are many."""
+def _draw_profiles(
+    axis: Any, rows: pl.DataFrame, column: str, shape: ProfileShape
+) -> None:
+    """Draw every profile as a thin line; fainter if there are many."""
     alpha = 0.25 if rows["profile"].n_unique() > 40 else 0.7
-    for _, mine in rows.group_by("profile", maintain_order=True):
+    for _, profile in rows.group_by("profile", maintain_order=True):
         axis.plot(
-            mine["targets"].to_numpy(),
-            mine[column].to_numpy(),
+            profile["targets"].to_numpy(),
+            profile[column].to_numpy(),
             color=_COLOURS[shape],
             alpha=alpha,
             linewidth=0.8,
         )
 
 
-def _draw(tables: Tables, x_label: str, note: str) -> Figure:
-    figure, panels = _panels(tables.rows)
-    for shape, (axis, mine) in panels.items():
-        _curves(axis, mine, "normalised", shape)
-        middle = mine.group_by("targets").agg(pl.median("normalised")).sort("targets")
-        axis.plot(*middle.to_numpy().T, color="#222222", linewidth=2, label="median")
+def _draw(tables: Tables, x_label: str, note: str = "") -> Figure:
+    drawn, panels = _panels(tables.rows)
+    for shape, (axis, members) in panels.items():
+        _draw_profiles(axis, members, "normalised", shape)
+        by_number = members.group_by("targets")
+        medians = by_number.agg(pl.median("normalised")).sort("targets")
+        axis.plot(*medians.to_numpy().T, color="#222222", linewidth=2, label="median")
         axis.set_xlabel(x_label)
     first, _ = panels[ProfileShape.ASCENT]
     first.set_ylim(0, 1.03)
     first.set_ylabel("bandwidth over its maximum")
     first.legend(frameon=False, fontsize=9, loc="lower right")
     if note:
-        figure.suptitle(note, fontsize=10, color="#B22222")
-    return figure
+        drawn.suptitle(note, fontsize=10, color="#B22222")
+    return drawn
 
 
 def _draw_classes(tables: Tables) -> Figure:
-    figure, panels = _panels(tables.rows)
-    for shape, (axis, mine) in panels.items():
-        _curves(axis, mine, "centred", shape)
-        curve = mine.group_by("targets").agg(pl.first("curve")).sort("targets")
+    drawn, panels = _panels(tables.rows)
+    for shape, (axis, members) in panels.items():
+        _draw_profiles(axis, members, "centred", shape)
         axis.plot(
-            *curve.to_numpy().T, color="#222222", linewidth=2, label="told of the class"
+            *_class_curve(members).to_numpy().T,
+            color="#222222",
+            linewidth=2,
+            label="curve of the class",
         )
         axis.set_xlabel("I/O nodes n")
     first, _ = panels[ProfileShape.ASCENT]
@@ -130,27 +140,59 @@ def _draw_classes(tables: Tables) -> Figure:
     first.minorticks_off()
     first.set_ylabel("bandwidth over its geometric mean")
     first.legend(frameon=False, fontsize=9, loc="lower right")
-    return figure
+    return drawn
 
 
-# --- Claims -----------------------------------------------------------------------
+def _class_curve(members: pl.DataFrame) -> pl.DataFrame:
+    """Return number of targets and curve of a class, from the rows of its profiles."""
+    return members.group_by("targets").agg(pl.first("curve")).sort("targets")
 
 
 def _by_profile(tables: Tables, *columns: pl.Expr) -> pl.DataFrame:
     return tables.rows.group_by("profile", "class", maintain_order=True).agg(*columns)
 
 
-def _all_classes(tables: Tables) -> Verdict:
-    found = _by_profile(tables)["class"]
-    counts = {str(shape): float((found == shape).sum()) for shape in ProfileShape}
+# --- Figures 1 and 2 --------------------------------------------------------------
+
+fig1 = figure(
+    "p2-fig1",
+    study=_table(IO_NODES),
+    draw=lambda tables: _draw(tables, "I/O nodes n"),
+)
+fig2 = figure(
+    "p2-fig2",
+    study=_table(OSTS),
+    draw=lambda tables: _draw(tables, "OSTs n", GENERATED),
+)
+
+
+_FOUR_BEHAVIOURS: Final = (
+    "More {targets} can leave the bandwidth as it is, improve it, decrease it, or "
+    "increase it up to a point: each class has members."
+)
+_NUMBER_MATTERS: Final = (
+    "The bandwidth depends on the number of {targets} (by more than 10 % for over 90 % "
+    "of the profiles)."
+)
+
+
+@fig1.claim(_FOUR_BEHAVIOURS.format(targets="I/O nodes"))
+@fig2.claim(_FOUR_BEHAVIOURS.format(targets="OSTs"))
+def _four_behaviours(tables: Tables) -> Verdict:
+    """Count the profiles of every class."""
+    classes = _by_profile(tables)["class"]
+    counts = {str(shape): float((classes == shape).sum()) for shape in ProfileShape}
     return Verdict(min(counts.values()) > 0, counts)
 
 
-def _number_matters(tables: Tables) -> Verdict:
+@fig1.claim(_NUMBER_MATTERS.format(targets="I/O nodes"))
+@fig2.claim(_NUMBER_MATTERS.format(targets="OSTs"))
+def _the_number_matters(tables: Tables) -> Verdict:
+    """Take the share of profiles whose bandwidth varies by more than 10 %."""
     highest, lowest = pl.max("bandwidth"), pl.min("bandwidth")
-    found = _by_profile(tables, (highest / lowest).alias("ratio"))["ratio"].to_numpy()
-    low, middle, high = np.percentile(found, (10, 50, 90))
-    share = float((found > _MATTERS).mean())
+    ratios = _by_profile(tables, (highest / lowest).alias("ratio"))["ratio"].to_numpy()
+    low, middle, high = np.percentile(ratios, (10, 50, 90))
+    share = float((ratios > _MATTERS).mean())
     numbers = {
         "share of profiles": share,
         "largest over smallest bandwidth, median": float(middle),
@@ -160,96 +202,39 @@ def _number_matters(tables: Tables) -> Verdict:
     return Verdict(share > 0.9, numbers)
 
 
-def _own_best() -> pl.Expr:
-    return pl.col("bandwidth").arg_max()
+# --- Figure 10 --------------------------------------------------------------------
+
+fig10 = figure("p2-fig10", study=_table(IO_NODES), draw=_draw_classes)
 
 
+@fig10.claim(
+    "One function represents all profiles of a class: the class of this function is "
+    "the same (1: yes)."
+)
 def _curves_keep_their_class(tables: Tables) -> Verdict:
+    """Classify the curve of every class."""
     kept = {}
     for shape in ProfileShape:
-        rows = tables.rows.filter(pl.col("class") == shape)
-        curve = rows.group_by("targets").agg(pl.first("curve")).sort("targets")
+        curve = _class_curve(tables.rows.filter(pl.col("class") == shape))
         kept[str(shape)] = float(shape_of(curve["curve"].to_numpy()) is shape)
     return Verdict(min(kept.values()) > 0, kept)
 
 
-def _best_kept(tables: Tables) -> Verdict:
-    """Return the share of profiles whose n_perf is another by the curve."""
-    wrong = (_own_best() != pl.col("curve").arg_max()).alias("wrong")
-    found = _by_profile(tables, wrong)
+@fig10.claim(
+    "If best-bandwidth knows only the class, it decides differently only for some peak "
+    "and neutral profiles (share of profiles whose n_perf changes).",
+    note="The paper gives no rule for its classes. By our rule an ascent may fall a "
+    "little at its end and a descent may rise a little at its start. The best number "
+    "of targets of such a profile is not that of its class.",
+)
+def _best_number_kept(tables: Tables) -> Verdict:
+    """Compare the best number of targets of a profile with that of its class."""
+    best, best_of_class = (pl.col(c).arg_max() for c in ("bandwidth", "curve"))
+    changed = _by_profile(tables, (best != best_of_class).alias("changed"))
     shares = {
         str(shape): float(
-            found.filter(pl.col("class") == shape)["wrong"].to_numpy().mean()
+            changed.filter(pl.col("class") == shape)["changed"].to_numpy().mean()
         )
         for shape in ProfileShape
     }
     return Verdict(shares["ascent"] == shares["descent"] == 0, shares)
-
-
-def _behaviours(source: str, number: str) -> tuple[Claim, ...]:
-    return (
-        Claim(
-            "four-behaviours",
-            source,
-            f"More {number} can have no impact on the bandwidth, improve it, decrease "
-            "it, or increase it up to a point: each class has members.",
-            _all_classes,
-        ),
-        Claim(
-            "the-number-matters",
-            source,
-            f"The bandwidth depends on the number of {number} (by more than 10 % for "
-            "over 90 % of the profiles).",
-            _number_matters,
-        ),
-    )
-
-
-_FIG1: Final = "papers/2 section 2, Figure 1"
-_FIG2: Final = f"papers/2 section 2, Figure 2 ({GENERATED})"
-_FIG10: Final = "papers/2 section 6.2, Figure 10"
-
-FIGURES: Final = {
-    "p2-fig1": Reproduction(
-        name="p2-fig1",
-        title="Bandwidth by number of I/O nodes, 189 measured profiles",
-        source=_FIG1,
-        study=_table(IO_NODES),
-        draw=lambda t: _draw(t, "I/O nodes n", ""),
-        claims=list(_behaviours(_FIG1, "I/O nodes")),
-    ),
-    "p2-fig2": Reproduction(
-        name="p2-fig2",
-        title=f"Bandwidth by number of OSTs, 301 profiles ({GENERATED})",
-        source=_FIG2,
-        study=_table(OSTS),
-        draw=lambda t: _draw(t, "OSTs n", GENERATED),
-        claims=list(_behaviours(_FIG2, "OSTs")),
-    ),
-    "p2-fig10": Reproduction(
-        name="p2-fig10",
-        title="What algorithms are told of a profile if only its class is known",
-        source=_FIG10,
-        study=_table(IO_NODES),
-        draw=_draw_classes,
-        claims=[
-            Claim(
-                "curves-keep-their-class",
-                _FIG10,
-                "One function stands for all profiles of a class: it behaves as they "
-                "do (1: yes).",
-                _curves_keep_their_class,
-            ),
-            Claim(
-                "best-number-kept",
-                _FIG10,
-                "Told the class, best-bandwidth decides differently only for some "
-                "peak and neutral profiles (share of profiles whose n_perf changes).",
-                _best_kept,
-                note="The paper gives no rule for its classes. By ours a profile may "
-                "rise throughout and yet fall a little at the end, or fall after a "
-                "small rise: its own best number is then not the class's.",
-            ),
-        ],
-    ),
-}

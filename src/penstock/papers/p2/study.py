@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""papers/2: the studies behind its figures, and how their rows are summarised.
+"""The studies behind the figures of target allocation, and summaries of their rows.
 
-N = 20 targets and Q = 480 nodes are the paper's. It leaves K open; we take K = 60:
-three applications per target, so that who shares with whom matters, 6 large, 18
-medium and 36 small ones, and any I/O-load below K / N = 3 can be drawn.
+N = 20 targets and Q = 480 nodes are the numbers of the paper. It does not give the
+number K of applications; we take K = 60 (6 large, 18 medium, 36 small): with three
+applications per target it matters which applications share a target, and any I/O-load
+below K / N = 3 can be drawn.
 
-Rows are sorted by minimum I/O-load, I/O-load(pi_sys), into intervals with fixed edges,
-of width 0.1 around 0.1, 0.2, ... 1.2. Contenders are compared on the same problem.
+Rows are grouped by their minimum I/O-load, I/O-load(pi_sys), in intervals of width 0.1
+around 0.1, 0.2, ... 1.2. Contenders are compared on the same problem ("set").
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ __all__ = [
     "ALLOCATIONS",
     "BBA",
     "CLASS_COMBINATIONS",
+    "CONCLUSIONS",
     "GC",
     "GENERATED",
     "GNC",
@@ -53,6 +55,10 @@ __all__ = [
     "summary",
 ]
 
+#: Source of the claims that the paper draws at its end.
+CONCLUSIONS: Final = "target allocation, section 8"
+
+#: The two sets of profiles.
 IO_NODES: Final = "io-nodes"
 OSTS: Final = "osts"
 
@@ -66,7 +72,7 @@ GNC: Final = "greedy-non-clairvoyant"
 GC: Final = "greedy-clairvoyant"
 ALLOCATIONS: Final = (RANDOM, STATIC, BBA, NSYSA, TA)
 PLACEMENTS: Final = (RANDOM, GNC, GC)
-#: The combinations that are also given class profiles only (section 6.2).
+#: The combinations that section 6.2 runs with classes instead of exact profiles.
 CLASS_COMBINATIONS: Final = ((TA, GNC), (BBA, GNC), (BBA, GC))
 
 _CONTENDERS: Final = (
@@ -74,18 +80,19 @@ _CONTENDERS: Final = (
     Contender(MCKP, "exclusive"),
     *(Contender(a, p, profiles=CLASSES) for a, p in CLASS_COMBINATIONS),
 )
-#: Theta; the minimum I/O-load is a little lower.
+#: Aimed I/O-loads (Theta); the minimum I/O-load of a set is a little lower.
 _LOADS: Final = {
     Scale.SMOKE: (0.1, 0.3, 0.5, 0.8, 1.2),
     Scale.PAPER: tuple(round(0.1 * k, 1) for k in range(1, 14)),
 }
-#: Per Theta; enough for more than 100 in every interval of load.
+#: Sets per aimed load: at paper scale over 100 in every interval of load.
 _SETS: Final = {Scale.SMOKE: 3, Scale.PAPER: 120}
-#: Of an interval of load.
+#: Width of an interval of load.
 _WIDTH: Final = 0.1
-#: No interval has its middle beyond.
+#: Middle of the last interval of load.
 _HIGHEST: Final = 1.2
 
+#: The columns that tell problems apart.
 _PROBLEM: Final = ("case", "point", "instance")
 
 
@@ -116,7 +123,7 @@ def chosen(
 def placed(rows: pl.DataFrame, profiles: str = EXACT) -> pl.DataFrame:
     """Return the rows of all allocations with GNC, and of mckp with its own placement.
 
-    Section 6.1.1: "we only use GNC as a placement algorithm".
+    Section 6.1.1 of the paper: "we only use GNC as a placement algorithm".
     """
     by_gnc = chosen(rows, ALLOCATIONS, (GNC,), profiles)
     return pl.concat([by_gnc, chosen(rows, (MCKP,), ("exclusive",), profiles)])
@@ -127,8 +134,8 @@ def relative(
 ) -> pl.DataFrame:
     """Return `rows` with column `ratio`: `metric` over that of `base`, minus 1.
 
-    On the same problem; `on`: columns that must agree besides. A problem that cannot be
-    measured in both is left out.
+    Rows of the same problem are compared; the columns `on` must agree as well. The
+    ratio is null where one of both is not measured.
     """
     key = [*_PROBLEM, *on]
     reference = base.select(
@@ -149,7 +156,7 @@ def relative(
 def binned(rows: pl.DataFrame, width: float = _WIDTH) -> pl.DataFrame:
     """Return the rows with column `bin`, the middle of their interval of load.
 
-    Middles are `width` and its multiples, up to 1.2; rows beyond are left out.
+    Middles are multiples of `width` up to 1.2; rows outside are dropped.
     """
     number = (pl.col("minimum_load") / width + 0.5).floor()
     middle = (number * width).round(6)
@@ -163,11 +170,10 @@ def summary(
 ) -> pl.DataFrame:
     """Return mean and spread of `metric` by interval of load and column `by`.
 
-    ``sets``: problems measured; ``left_out``: those in which an application has
-    hardly begun its I/O (see `measured`); ``complete``:
-    of the sets, those in which every application completed a phase. ``low`` and
-    ``high``: 10th and 90th percentile; ``error``: half the 95 % confidence interval of
-    the mean.
+    ``sets`` counts the problems measured, ``left_out`` those in which an application
+    has hardly begun its I/O (see `measured`), ``complete`` the sets in which every
+    application completed a phase. ``low`` and ``high`` are the 10th and 90th
+    percentile, ``error`` is half the 95 % confidence interval of the mean.
     """
     value = pl.col(metric).drop_nulls()
     return (
@@ -188,7 +194,7 @@ def summary(
 
 
 def measured(table: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of a `summary` that say something: most sets are measured."""
+    """Return the rows of a `summary` with at least half of the sets measured."""
     return table.filter(pl.col("sets") > 0, pl.col("sets") >= pl.col("left_out"))
 
 
@@ -196,21 +202,21 @@ def means(
     rows: pl.DataFrame, metric: str, by: str, width: float = _WIDTH
 ) -> dict[str, dict[float, float]]:
     """Return the mean of `metric` by value of `by` and interval of load."""
-    found: dict[str, dict[float, float]] = {}
+    by_name: dict[str, dict[float, float]] = {}
     table = measured(summary(rows, metric, by, width)).select(by, "bin", "mean")
     for name, middle, mean in table.iter_rows():
-        found.setdefault(name, {})[middle] = mean
-    return found
+        by_name.setdefault(name, {})[middle] = mean
+    return by_name
 
 
 def spread(name: str, values: pl.Series) -> dict[str, float]:
-    """Return mean, 10th and 90th percentile under `name`, for a claim's numbers."""
-    found = values.drop_nulls().to_numpy()
-    if not found.size:
+    """Return mean, 10th and 90th percentile as numbers of a claim."""
+    present = values.drop_nulls().to_numpy()
+    if not present.size:
         return {f"{name}, sets": 0.0}
-    low, high = np.percentile(found, (10, 90))
+    low, high = np.percentile(present, (10, 90))
     return {
-        f"{name}, mean": float(found.mean()),
+        f"{name}, mean": float(present.mean()),
         f"{name}, 10th": float(low),
         f"{name}, 90th": float(high),
     }

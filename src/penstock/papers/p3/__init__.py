@@ -30,8 +30,8 @@ FIGURES: Final = figure_entries(
         ),
         "p3-ablation": (
             "sets",
-            "section 3 (what the method is made of)",
-            "What sets, priorities and knowledge bring",
+            "section 3 (the parts of the method)",
+            "What sets, priorities and knowledge of periods contribute",
         ),
     },
 )

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""papers/4 Figures 11 and 12: one checkpoint of real applications, two at a time."""
+"""Figures 11 and 12 of burst-buffer coordination: checkpoints of real applications.
+
+Two applications write one checkpoint each and begin at the same time (D = 0). The
+figures show the interference factor of the first one beside each of two partners.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +13,20 @@ from typing import Final
 import polars as pl
 from matplotlib.figure import Figure
 
-from penstock.experiments.claims import Check, Claim, Tables, Verdict
-from penstock.experiments.reproduction import Reproduction, Scale
-from penstock.papers.p4.charts import bars
+from penstock.experiments.claims import Tables, Verdict, case
+from penstock.experiments.reproduction import Scale
+from penstock.papers.declaration import figure
+from penstock.papers.p4.charts import BarColumns, bars
 from penstock.papers.p4.study import one_of, run_rows, storage
 from penstock.sim.buffers_model import Writer
 from penstock.workloads.microbenchmark import SHAPES, Microbenchmark
 
-__all__ = ["FIGURES"]
+__all__ = ["fig11", "fig12"]
 
-#: Strategy -> what the paper calls it.
+_APP1: Final = "lanl-app1"
+_APP2: Final = "lanl-app2"
+_CM1: Final = "cm1"
+#: Strategy -> its name in the paper.
 _STRATEGIES: Final = {
     "none": "interference",
     "1a": "strategy 1",
@@ -34,148 +42,130 @@ def _writer(name: str) -> Writer:
     )
 
 
-def _rows(first: str, others: tuple[str, ...]) -> Callable[[Scale], pl.DataFrame]:
-    """Return what gives a row per partner, strategy and application; D = 0."""
+def _study(first: str, partners: tuple[str, ...]) -> Callable[[Scale], pl.DataFrame]:
+    """Return the study with a row per partner, strategy and application."""
 
     def rows(_scale: Scale) -> pl.DataFrame:
-        here = storage(Microbenchmark().bandwidth)
+        machine = storage(Microbenchmark().bandwidth)
         made = []
-        for other in others:
+        for partner in partners:
             for strategy in _STRATEGIES:
-                writers = [_writer(first), _writer(other)]
-                made += run_rows(here, writers, strategy, partner=f"with {other}")
+                writers = [_writer(first), _writer(partner)]
+                made += run_rows(machine, writers, strategy, partner=f"with {partner}")
         return pl.DataFrame(made)
 
     return rows
 
 
-def _draw(first: str) -> Callable[[Tables], Figure]:
+def _drawing(first: str) -> Callable[[Tables], Figure]:
     def draw(tables: Tables) -> Figure:
-        mine = tables.rows.filter(pl.col("application") == first)
-        label = f"interference factor of {first}"
         return bars(
-            mine, "partner", "application", "strategy", "factor", label, _STRATEGIES
+            tables.rows.filter(pl.col("application") == first),
+            BarColumns("partner", "application", "strategy", "factor"),
+            f"interference factor of {first}",
+            _STRATEGIES,
         )
 
     return draw
 
 
-def _factors(tables: Tables, first: str, other: str) -> dict[str, float]:
-    """Return the factor of `first` beside `other`, by strategy."""
-    partner = f"with {other}"
+def _factors(tables: Tables, first: str, partner: str) -> dict[str, float]:
+    """Return the factor of `first` beside a partner, by strategy."""
+    where = {"application": first, "partner": f"with {partner}"}
     return {
-        s: one_of(tables.rows, "factor", application=first, partner=partner, strategy=s)
-        for s in _STRATEGIES
+        strategy: one_of(tables.rows, "factor", strategy=strategy, **where)
+        for strategy in _STRATEGIES
     }
 
 
-def _near(first: str, other: str, strategy: str, value: float, slack: float) -> Check:
-    def check(tables: Tables) -> Verdict:
-        found = _factors(tables, first, other)
-        return Verdict(abs(found[strategy] - value) <= slack, found)
+# --- Figure 11 --------------------------------------------------------------------
 
-    return check
+fig11 = figure("p4-fig11", study=_study(_APP1, (_APP2, _CM1)), draw=_drawing(_APP1))
 
 
-def _helps(first: str, other: str, strategies: tuple[str, ...]) -> Check:
-    def check(tables: Tables) -> Verdict:
-        found = _factors(tables, first, other)
-        return Verdict(all(found[s] < found["none"] for s in strategies), found)
+@fig11.claim_cases(
+    case(
+        "app1-interferes",
+        "Beside LANL App2, LANL App1 takes 2.2 times as long (± 0.15).",
+        strategy="none",
+        value=2.2,
+        slack=0.15,
+    ),
+    case(
+        "app1-strategy-1",
+        "Strategy 1 prioritises App2 and still lowers the factor of App1 to 1.9 "
+        "(± 0.15).",
+        strategy="1a",
+        value=1.9,
+        slack=0.15,
+    ),
+    case(
+        "app1-strategy-2",
+        "Strategy 2 gives App1 exclusive access: no slowdown at all (0.05 at most).",
+        strategy="2a",
+        value=1.0,
+        slack=0.05,
+    ),
+)
+def _factor_near(
+    tables: Tables, strategy: str, *, value: float, slack: float
+) -> Verdict:
+    """Compare the factor of App1 beside App2 with a number of the paper."""
+    factors = _factors(tables, _APP1, _APP2)
+    return Verdict(abs(factors[strategy] - value) <= slack, factors)
 
-    return check
+
+@fig11.claim(
+    "With strategy 3 each application has half of the servers: less slowdown than with "
+    "interference.",
+    name="app1-strategy-3",
+)
+def _partition_helps(tables: Tables) -> Verdict:
+    """Compare strategy 3 with interference."""
+    factors = _factors(tables, _APP1, _APP2)
+    return Verdict(factors["3b"] < factors["none"], factors)
 
 
-def _similar(tables: Tables) -> Verdict:
-    """Compare the factors of LANL App1 beside its two partners."""
-    beside = [_factors(tables, "lanl-app1", o) for o in ("lanl-app2", "cm1")]
-    gaps = {s: abs(beside[0][s] - beside[1][s]) for s in _STRATEGIES}
+@fig11.claim("Beside CM1 the results are similar (within 0.15).")
+def _app1_and_cm1(tables: Tables) -> Verdict:
+    """Compare the factors of App1 beside its two partners."""
+    beside_app2, beside_cm1 = (_factors(tables, _APP1, p) for p in (_APP2, _CM1))
+    gaps = {s: abs(beside_app2[s] - beside_cm1[s]) for s in _STRATEGIES}
     return Verdict(max(gaps.values()) <= 0.15, gaps)
 
 
-def _slightly_lower(tables: Tables) -> Verdict:
-    cm1 = _factors(tables, "cm1", "lanl-app1")["none"]
-    beside = one_of(
-        tables.rows,
-        "factor",
-        application="lanl-app1",
-        partner="with lanl-app1",
-        strategy="none",
-    )
-    return Verdict(beside - 0.2 < cm1 < beside, {"cm1": cm1, "lanl-app1": beside})
+# --- Figure 12 --------------------------------------------------------------------
+
+fig12 = figure("p4-fig12", study=_study(_CM1, (_APP1, _APP2)), draw=_drawing(_CM1))
 
 
-_FIG11: Final = "papers/4 section V-B.4, Figure 11"
-_FIG12: Final = "papers/4 section V-B.4, Figure 12"
-_ONE: Final = "lanl-app1"
-_TWO: Final = "lanl-app2"
-
-_CLAIMS11: Final = (
-    Claim(
-        "app1-interferes",
-        _FIG11,
-        "Beside LANL App2, LANL App1 takes 2.2 times as long (± 0.15).",
-        _near(_ONE, _TWO, "none", 2.2, 0.15),
-    ),
-    Claim(
-        "app1-strategy-1",
-        _FIG11,
-        "Strategy 1 prioritises App2 and still lowers the factor of App1 to 1.9 "
-        "(± 0.15).",
-        _near(_ONE, _TWO, "1a", 1.9, 0.15),
-    ),
-    Claim(
-        "app1-strategy-2",
-        _FIG11,
-        "Strategy 2 gives App1 exclusive access: no slowdown at all (0.05 at most).",
-        _near(_ONE, _TWO, "2a", 1.0, 0.05),
-    ),
-    Claim(
-        "app1-strategy-3",
-        _FIG11,
-        "Strategy 3 lets both share the servers in half, with results as before: less "
-        "slowdown than interference.",
-        _helps(_ONE, _TWO, ("3b",)),
-    ),
-    Claim(
-        "app1-and-cm1",
-        _FIG11,
-        "Beside CM1 the results are similar (within 0.15).",
-        _similar,
-    ),
-)
-_CLAIMS12: Final = (
+@fig12.claim_cases(
     *(
-        Claim(
-            f"all-help-beside-{other}",
-            _FIG12,
-            f"All three strategies help CM1 beside {other}.",
-            _helps("cm1", other, ("1a", "2a", "3b")),
+        case(
+            f"all-help-beside-{partner}",
+            f"All three strategies help CM1 beside {partner}.",
+            partner=partner,
         )
-        for other in (_ONE, _TWO)
-    ),
-    Claim(
-        "slightly-lower",
-        _FIG12,
-        "The factor of CM1 is slightly lower than that of the application beside it.",
-        _slightly_lower,
-    ),
+        for partner in (_APP1, _APP2)
+    )
 )
+def _all_help(tables: Tables, partner: str) -> Verdict:
+    """Compare every strategy with interference."""
+    factors = _factors(tables, _CM1, partner)
+    return Verdict(
+        all(factors[s] < factors["none"] for s in ("1a", "2a", "3b")), factors
+    )
 
-FIGURES: Final = {
-    "p4-fig11": Reproduction(
-        name="p4-fig11",
-        title="LANL App1 beside LANL App2 and CM1",
-        source=_FIG11,
-        study=_rows(_ONE, (_TWO, "cm1")),
-        draw=_draw(_ONE),
-        claims=list(_CLAIMS11),
-    ),
-    "p4-fig12": Reproduction(
-        name="p4-fig12",
-        title="CM1 beside LANL App1 and LANL App2",
-        source=_FIG12,
-        study=_rows("cm1", (_ONE, _TWO)),
-        draw=_draw("cm1"),
-        claims=list(_CLAIMS12),
-    ),
-}
+
+@fig12.claim(
+    "The factor of CM1 is slightly lower than that of the application beside it."
+)
+def _slightly_lower(tables: Tables) -> Verdict:
+    """Compare CM1 with LANL App1 without a strategy (by 0.2 at most)."""
+    where = {"partner": f"with {_APP1}", "strategy": "none"}
+    factors = {
+        name: one_of(tables.rows, "factor", application=name, **where)
+        for name in (_CM1, _APP1)
+    }
+    holds = factors[_APP1] - 0.2 < factors[_CM1] < factors[_APP1]
+    return Verdict(holds, factors)

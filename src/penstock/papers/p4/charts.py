@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""The shapes of the figures of papers/4: delta-graphs and bars."""
+"""Drawings of the figures of burst-buffer coordination: delta-graphs and bars."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import polars as pl
@@ -11,9 +12,9 @@ from matplotlib.figure import Figure
 
 from penstock.experiments.output.charts import tidy
 
-__all__ = ["bars", "delta_panels", "new_figure", "rate_lines"]
+__all__ = ["BarColumns", "bars", "delta_panels", "new_figure", "rate_lines"]
 
-#: Okabe and Ito's colours: told apart by the colour-blind.
+#: Okabe and Ito's colours, for readers who are colour-blind.
 _COLOURS: Final = (
     *("#D55E00", "#E69F00", "#009E73", "#0072B2", "#CC79A7", "#56B4E9", "#000000"),
 )
@@ -30,16 +31,17 @@ def new_figure(width: float, height: float) -> Figure:
 def delta_panels(rows: pl.DataFrame, strategy: str, base: str = "") -> Figure:
     """Draw the interference factor against D, a panel per application, a line per d.
 
-    `base`: a strategy to draw thin and dashed behind.
+    The strategy `base`, if any, is drawn with thin dashed lines.
     """
     figure = new_figure(10.5, 4.2)
     axes = figure.subplots(1, 2, sharey=True)
     delays = rows["delay"].unique().sort().to_list()
     for axis, name in zip(axes, ("A", "B"), strict=True):
-        mine = rows.filter(pl.col("application") == name)
+        own = rows.filter(pl.col("application") == name)
         for number, delay in enumerate(delays):
-            _delta_line(axis, mine, base, delay, number, dashed=True)
-            _delta_line(axis, mine, strategy, delay, number, dashed=False)
+            paced = own.filter(pl.col("delay") == delay)
+            _delta_line(axis, paced, base, number, dashed=True)
+            _delta_line(axis, paced, strategy, number, dashed=False)
         axis.axhline(1.0, color="#777777", linewidth=0.8, zorder=1)
         axis.set_title(f"application {name}", fontsize=10)
         axis.set_xlabel("D: begin of B after that of A (s)")
@@ -53,24 +55,19 @@ def delta_panels(rows: pl.DataFrame, strategy: str, base: str = "") -> Figure:
 
 
 def _delta_line(
-    axis: Any,
-    rows: pl.DataFrame,
-    strategy: str,
-    delay: float,
-    number: int,
-    *,
-    dashed: bool,
+    axis: Any, rows: pl.DataFrame, strategy: str, number: int, *, dashed: bool
 ) -> None:
-    mine = rows.filter(pl.col("strategy") == strategy, pl.col("delay") == delay)
-    if mine.is_empty():
+    """Draw the line of one strategy, if it has rows; all rows have the same d."""
+    line = rows.filter(pl.col("strategy") == strategy)
+    if line.is_empty():
         return
     look: dict[str, Any] = {"color": _COLOURS[number]}
     if dashed:
         look |= {"linestyle": "--", "linewidth": 0.8, "alpha": 0.6}
     else:
         look |= {"marker": _MARKERS[number], "markersize": 4, "linewidth": 1.6}
-        look |= {"label": f"{1000 * delay:g} ms"}
-    axis.plot(mine["offset"].to_numpy(), mine["factor"].to_numpy(), **look)
+        look |= {"label": f"{1000 * line['delay'][0]:g} ms"}
+    axis.plot(line["offset"].to_numpy(), line["factor"].to_numpy(), **look)
 
 
 def rate_lines(rows: pl.DataFrame, labels: dict[str, str]) -> Figure:
@@ -80,12 +77,12 @@ def rate_lines(rows: pl.DataFrame, labels: dict[str, str]) -> Figure:
     number = 0
     for strategy, label in labels.items():
         for name in ("A", "B"):
-            mine = rows.filter(
+            line = rows.filter(
                 pl.col("strategy") == strategy, pl.col("application") == name
             )
             axis.plot(
-                mine["offset"].to_numpy(),
-                mine["rate"].to_numpy(),
+                line["offset"].to_numpy(),
+                line["rate"].to_numpy(),
                 color=_COLOURS[number],
                 marker=_MARKERS[number],
                 markersize=4,
@@ -101,27 +98,33 @@ def rate_lines(rows: pl.DataFrame, labels: dict[str, str]) -> Figure:
     return figure
 
 
+@dataclass(frozen=True, slots=True)
+class BarColumns:
+    """The columns of a table that `bars` draws."""
+
+    panel: str
+    """One panel per value."""
+    group: str
+    """One group of bars per value, named below the axis."""
+    kind: str
+    """One bar per value in each group, named in the legend."""
+    height: str
+
+
 def bars(
     rows: pl.DataFrame,
-    panel: str,
-    place: str,
-    by: str,
-    value: str,
+    columns: BarColumns,
     y_label: str,
     names: dict[str, str] | None = None,
-    panels: Sequence[Any] = (),
 ) -> Figure:
-    """Draw bars of `value`: a panel, places in it, and a bar for each `by` at a place.
-
-    `names`: what values of `by` are called in the legend.
-    """
-    found = panels or rows[panel].unique(maintain_order=True).to_list()
-    figure = new_figure(max(4.2 * len(found) + 1.2, 8.0), 4.3)
-    axes = figure.subplots(1, len(found), sharey=True, squeeze=False)[0]
-    kinds = rows[by].unique(maintain_order=True).to_list()
-    for axis, title in zip(axes, found, strict=True):
-        mine = rows.filter(pl.col(panel) == title)
-        _bars_of(axis, mine, place, by, value, kinds, names or {})
+    """Draw groups of bars; `names` gives the words of the legend for kinds of bars."""
+    titles = rows[columns.panel].unique(maintain_order=True).to_list()
+    figure = new_figure(max(4.2 * len(titles) + 1.2, 8.0), 4.3)
+    axes = figure.subplots(1, len(titles), sharey=True, squeeze=False)[0]
+    kinds = rows[columns.kind].unique(maintain_order=True).to_list()
+    for axis, title in zip(axes, titles, strict=True):
+        shown = rows.filter(pl.col(columns.panel) == title)
+        _draw_groups(axis, shown, columns, kinds, names or {})
         axis.set_title(str(title), fontsize=10)
         tidy(axis, "y")
     axes[0].set_ylabel(y_label)
@@ -132,27 +135,25 @@ def bars(
     return figure
 
 
-def _bars_of(
+def _draw_groups(
     axis: Any,
     rows: pl.DataFrame,
-    place: str,
-    by: str,
-    value: str,
+    columns: BarColumns,
     kinds: Sequence[Any],
     names: dict[str, str],
 ) -> None:
-    places = rows[place].unique(maintain_order=True).to_list()
+    groups = rows[columns.group].unique(maintain_order=True).to_list()
     width = 0.84 / len(kinds)
     for number, kind in enumerate(kinds):
-        mine = rows.filter(pl.col(by) == kind)
-        heights = {p: h for p, h in mine.select(place, value).iter_rows()}  # noqa: C416
-        at = [i for i, p in enumerate(places) if p in heights]
+        own = rows.filter(pl.col(columns.kind) == kind)
+        heights = dict(own.select(columns.group, columns.height).iter_rows())
+        places = [i for i, group in enumerate(groups) if group in heights]
         drawn = axis.bar(
-            [i + (number - (len(kinds) - 1) / 2) * width for i in at],
-            [heights[places[i]] for i in at],
+            [i + (number - (len(kinds) - 1) / 2) * width for i in places],
+            [heights[groups[i]] for i in places],
             0.92 * width,
             color=_COLOURS[number % len(_COLOURS)],
             label=names.get(str(kind), str(kind)),
         )
         axis.bar_label(drawn, fmt="%.3g", fontsize=7, padding=1)
-    axis.set_xticks(range(len(places)), [str(p) for p in places])
+    axis.set_xticks(range(len(groups)), [str(group) for group in groups])

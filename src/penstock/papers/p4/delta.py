@@ -1,391 +1,337 @@
 # SPDX-License-Identifier: MIT
-"""papers/4 Figures 4 to 8: delta-graphs without a strategy and with 1a, 1b, 2a, 2b.
+"""Figures 4 to 8 of burst-buffer coordination: delta-graphs of two applications.
 
-The paper quotes one number for several curves; where these differ with the delay d, the
-claim says for which d it is checked.
+Application B begins D seconds after A; each pauses d seconds between its requests. The
+interference factor of an application is its I/O time over that without the other. The
+graphs show the factor against D: without a strategy (Figure 4), and with the strategies
+1a, 1b, 2a and 2b (Figures 5 to 8). The paper gives one number for several curves. Where
+the curves differ with d, the claim says for which d it is checked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import polars as pl
-from matplotlib.figure import Figure
 
-from penstock.experiments.claims import Check, Claim, Tables, Verdict, some
+from penstock.experiments.claims import Tables, Verdict, some
 from penstock.experiments.reproduction import Reproduction, Scale
+from penstock.papers.declaration import figure
 from penstock.papers.p4.charts import delta_panels
 from penstock.papers.p4.study import ALONE_S, delta_rows, one_of
 
-__all__ = ["FIGURES"]
+__all__ = ["fig4", "fig5", "fig6", "fig7", "fig8"]
 
 _NONE: Final = "none"
+#: The longest d (s).
 _LONG: Final = 0.75
 #: What "around" means.
 _NEAR: Final = 0.2
+#: The part of D in which the phases of both applications overlap.
+_EARLY: Final = pl.col("offset") < ALONE_S
+_LATE: Final = pl.col("offset") > ALONE_S
 
 _WHY_TWO: Final = (
-    "Without delays both saturate the storage: whoever waits for the other is done "
-    "when both are, after twice the time, in any order. Less than 2 needs pauses to "
-    "hide, or a flush that is faster than the writes were, which we do not assume."
+    "Without delays both applications saturate the storage. The one that waits is done "
+    "when both are done, after twice the time. A factor below 2 needs pauses in which "
+    "the other can write, or a flush that is faster than the writes were; we assume "
+    "neither."
 )
 _WHY_FALLS: Final = (
-    "Once the one flushes, both share: what each loses is in proportion to what they "
-    "still have to write at the same time, most for short delays and small D, and "
-    "nothing when the phases no longer overlap."
+    "As soon as one application flushes, both share the storage. Each loses in "
+    "proportion to what both still have to write at the same time: most for short "
+    "delays and small D, nothing when the phases no longer overlap."
 )
 
 
-def _rows(strategy: str) -> Callable[[Scale], pl.DataFrame]:
-    names = (_NONE,) if strategy == _NONE else (_NONE, strategy)
-    return lambda scale: delta_rows(scale, names)
+def _delta_figure(name: str, strategy: str, *others: str) -> Reproduction:
+    """Declare the delta-graph of a strategy, drawn over that without a strategy.
 
-
-def _draw(strategy: str) -> Callable[[Tables], Figure]:
+    `others` are strategies that the claims need for comparison.
+    """
+    strategies = tuple(dict.fromkeys((_NONE, *others, strategy)))
     base = "" if strategy == _NONE else _NONE
-    return lambda tables: delta_panels(tables.rows, strategy, base)
+
+    def rows(scale: Scale) -> pl.DataFrame:
+        return delta_rows(scale, strategies)
+
+    return figure(
+        name,
+        study=rows,
+        draw=lambda tables: delta_panels(tables.rows, strategy, base),
+    )
 
 
-def _of(tables: Tables, strategy: str, name: str, *more: Any) -> pl.DataFrame:
+def _select(
+    tables: Tables, strategy: str, application: str, *where: pl.Expr
+) -> pl.DataFrame:
     """Return the rows of one application under one strategy."""
     return tables.rows.filter(
-        pl.col("strategy") == strategy, pl.col("application") == name, *more
+        pl.col("strategy") == strategy, pl.col("application") == application, *where
     )
 
 
-def _span(name: str, factors: pl.Series) -> dict[str, float]:
-    found = some(factors).to_numpy()
-    low, high = float(found.min()), float(found.max())
-    return {f"{name}, least": low, f"{name}, most": high}
+def _range(name: str, factors: pl.Series) -> dict[str, float]:
+    """Return the smallest and the largest factor as numbers of a claim."""
+    values = some(factors).to_numpy()
+    return {
+        f"{name}, least": float(values.min()),
+        f"{name}, most": float(values.max()),
+    }
 
 
-def _within(
-    strategy: str, name: str, low: float, high: float, *where: pl.Expr
-) -> Check:
-    """Return the check that all interference factors lie in an interval."""
-
-    def check(tables: Tables) -> Verdict:
-        factors = _of(tables, strategy, name, *where)["factor"]
-        holds = bool(factors.is_between(low, high).all())
-        return Verdict(holds, _span(name, factors))
-
-    return check
+def _all_between(name: str, factors: pl.Series, low: float, high: float) -> Verdict:
+    """Check that all factors are in an interval."""
+    return Verdict(bool(factors.is_between(low, high).all()), _range(name, factors))
 
 
-def _starts(strategy: str, name: str, delay: float) -> Callable[[Tables], float]:
-    return lambda tables: one_of(
-        tables.rows,
-        "factor",
-        strategy=strategy,
-        application=name,
-        delay=delay,
-        offset=0.0,
+def _all_around(
+    tables: Tables, strategy: str, application: str, value: float, *where: pl.Expr
+) -> Verdict:
+    """Check that all factors with delays are near a number of the paper."""
+    rows = _select(tables, strategy, application, pl.col("delay") > 0, *where)
+    return _all_between(application, rows["factor"], value - _NEAR, value + _NEAR)
+
+
+def _lower_everywhere(tables: Tables, strategy: str) -> Verdict:
+    """Check that a strategy lowers the factor of A wherever the phases overlap."""
+    both = _select(tables, strategy, "A").join(
+        _select(tables, _NONE, "A"), on=["delay", "offset"], suffix="_without"
     )
+    overlap = both.filter(pl.col("factor_without") > 1.001)
+    lower = overlap["factor"] < overlap["factor_without"]
+    share = float(lower.sum() / max(len(lower), 1))
+    at_0 = overlap.filter(pl.col("offset") == 0.0)
+    gains = (at_0["factor_without"] - at_0["factor"]).to_list()
+    numbers = {"share of the points where it is lower": share}
+    for delay, gain in zip(at_0["delay"], gains, strict=True):
+        numbers[f"gain at D = 0, d = {1000 * delay:g} ms"] = gain
+    return Verdict(share == 1.0, numbers)
 
 
-def _lower(strategy: str, name: str) -> Check:
-    """Return the check that a strategy lowers the factors wherever there is overlap."""
-
-    def check(tables: Tables) -> Verdict:
-        key = ["delay", "offset"]
-        both = _of(tables, strategy, name).join(
-            _of(tables, _NONE, name), on=key, suffix="_without"
-        )
-        overlap = both.filter(pl.col("factor_without") > 1.001)
-        lower = overlap["factor"] < overlap["factor_without"]
-        share = float(lower.sum() / max(len(lower), 1))
-        at_0 = overlap.filter(pl.col("offset") == 0.0)
-        gains = (at_0["factor_without"] - at_0["factor"]).to_list()
-        numbers = {"share of the points where it is lower": share}
-        numbers |= {
-            f"gain at D = 0, d = {1000 * d:g} ms": gain
-            for d, gain in zip(at_0["delay"], gains, strict=True)
-        }
-        return Verdict(share == 1.0, numbers)
-
-    return check
+def _long_delay_at_once(
+    tables: Tables, strategy: str, low: float, high: float
+) -> Verdict:
+    """Check the factor of B at D = 0 with d = 750 ms; give it for every d."""
+    where = {"strategy": strategy, "application": "B", "offset": 0.0}
+    delays = tables.rows["delay"].unique().sort().to_list()
+    factors = {d: one_of(tables.rows, "factor", delay=d, **where) for d in delays}
+    numbers = {f"B, d = {1000 * d:g} ms": factor for d, factor in factors.items()}
+    return Verdict(low <= factors[_LONG] <= high, numbers)
 
 
-def _late(name: str, strategy: str) -> Check:
-    """Return the check that the factor is near 1 from the length of a phase on."""
+# --- Figure 4: no strategy --------------------------------------------------------
 
-    def check(tables: Tables) -> Verdict:
-        mine = _of(tables, strategy, name, pl.col("offset") > pl.col("alone"))
-        factors = mine["factor"]
-        return Verdict(bool((factors <= 1.1).all()), _span(f"{name}, late", factors))
-
-    return check
+fig4 = _delta_figure("p4-fig4", _NONE)
 
 
-# --- Figure 4 ---------------------------------------------------------------------
-
-
-def _delays_help(tables: Tables) -> Verdict:
+@fig4.claim(
+    "With a delay between requests, both applications have a lower interference factor "
+    "than without (for D up to 20 s)."
+)
+def _delays_lower_interference(tables: Tables) -> Verdict:
+    """Compare every factor with delays with that without, at the same D."""
     early = tables.rows.filter(pl.col("offset") <= 20)
     quick = early.filter(pl.col("delay") == 0).select(
         "application", "offset", pl.col("factor").alias("quick")
     )
     paced = early.filter(pl.col("delay") > 0).join(quick, on=["application", "offset"])
+    at_0 = early.filter(pl.col("offset") == 0)
     numbers = {
-        f"{name} at D = 0, d = {1000 * d:g} ms": f
-        for name, d, f in early.filter(pl.col("offset") == 0)
-        .select("application", "delay", "factor")
-        .iter_rows()
+        f"{name} at D = 0, d = {1000 * d:g} ms": factor
+        for name, d, factor in at_0.select("application", "delay", "factor").iter_rows()
     }
     return Verdict(bool((paced["factor"] < paced["quick"]).all()), numbers)
 
 
+@fig4.claim(
+    "Though the applications are identical, the factor is often larger than 2, up to "
+    "2.3, even if they do not start at the same time (2.3 is an input of the model)."
+)
 def _larger_than_two(tables: Tables) -> Verdict:
+    """Take the largest factor, and the largest for D > 0."""
     later = tables.rows.filter(pl.col("offset") > 0)["factor"].to_numpy()
     most = float(tables.rows["factor"].to_numpy().max())
     numbers = {"most": most, "most for D > 0": float(later.max())}
     return Verdict(2.2 <= most <= 2.4 and later.max() > 2, numbers)
 
 
-def _significant(tables: Tables) -> Verdict:
+@fig4.claim(
+    "When both start at the same time the slowdown cannot be ignored (above 1.5)."
+)
+def _significant_at_once(tables: Tables) -> Verdict:
+    """Check all factors at D = 0."""
     at_0 = tables.rows.filter(pl.col("offset") == 0)["factor"]
-    return Verdict(bool((at_0 > 1.5).all()), _span("at D = 0", at_0))
+    return Verdict(bool((at_0 > 1.5).all()), _range("at D = 0", at_0))
 
 
-def _fades(tables: Tables) -> Verdict:
+@fig4.claim(
+    "For D beyond 25 to 30 s the factor is reduced, because the first application is "
+    "almost done (1.05 at most without delays)."
+)
+def _fades_with_the_offset(tables: Tables) -> Verdict:
+    """Compare the factors for D from 30 s with those at D = 0."""
     late = tables.rows.filter(pl.col("offset") >= 30)
     quick = late.filter(pl.col("delay") == 0)["factor"]
-    numbers = _span("d = 0, D >= 30 s", quick)
-    numbers |= _span("any d, D >= 30 s", late["factor"])
+    numbers = _range("d = 0, D >= 30 s", quick)
+    numbers |= _range("any d, D >= 30 s", late["factor"])
     at_0 = tables.rows.filter(pl.col("offset") == 0)["factor"].to_numpy().min()
     small = bool((quick <= 1.05).all())
     return Verdict(small and late["factor"].to_numpy().max() < at_0, numbers)
 
 
-_FIG4: Final = "papers/4 section V-B.1, Figure 4"
-_CLAIMS4: Final = (
-    Claim(
-        "delays-lower-interference",
-        _FIG4,
-        "With a delay between requests, both applications have a lower interference "
-        "factor than without (for D up to 20 s).",
-        _delays_help,
-    ),
-    Claim(
-        "larger-than-two",
-        _FIG4,
-        "Though the applications are identical, the factor is often larger than 2, up "
-        "to 2.3, even if they do not start at the same time (2.3 is put in).",
-        _larger_than_two,
-    ),
-    Claim(
-        "significant-at-once",
-        _FIG4,
-        "When both start at the same time the slowdown cannot be ignored (above 1.5).",
-        _significant,
-    ),
-    Claim(
-        "fades-with-the-offset",
-        _FIG4,
-        "For D beyond 25 to 30 s the factor is reduced, the first application being "
-        "almost done (1.05 at most without delays).",
-        _fades,
-    ),
+# --- Figure 5: strategy 1a --------------------------------------------------------
+
+fig5 = _delta_figure("p4-fig5", "1a")
+
+
+@fig5.claim("B has exclusive access: its factor is around 1 (1.05 at most).")
+def _newcomer_is_not_slowed_down(tables: Tables) -> Verdict:
+    """Check all factors of B."""
+    return _all_between("B", _select(tables, "1a", "B")["factor"], 0.95, 1.05)
+
+
+@fig5.claim(
+    "A's factor is 1.8 at most (the paper: 1.2 to 1.8, instead of 1.2 to 2.2).",
+    note=_WHY_TWO,
 )
-
-# --- Figures 5 to 8 ---------------------------------------------------------------
-
-
-def _around(strategy: str, name: str, value: float, *where: pl.Expr) -> Check:
-    """Return the check that all factors with delays are near a number of the paper."""
-
-    def check(tables: Tables) -> Verdict:
-        paced = pl.col("delay") > 0
-        factors = _of(tables, strategy, name, paced, *where)["factor"]
-        near = factors.is_between(value - _NEAR, value + _NEAR)
-        return Verdict(bool(near.all()), _span(name, factors))
-
-    return check
+def _staging_range(tables: Tables) -> Verdict:
+    """Check the factors of A while the phases overlap."""
+    return _all_between("A", _select(tables, "1a", "A", _EARLY)["factor"], 1.0, 1.8)
 
 
-def _at_once(strategy: str, name: str, low: float, high: float) -> Check:
-    """Return the check of the factor at D = 0 with delays of 750 ms."""
-
-    def check(tables: Tables) -> Verdict:
-        delays = tables.rows["delay"].unique().sort().to_list()
-        found = {d: _starts(strategy, name, d)(tables) for d in delays}
-        numbers = {f"{name}, d = {1000 * d:g} ms": f for d, f in found.items()}
-        return Verdict(low <= found[_LONG] <= high, numbers)
-
-    return check
-
-
-def _falls(strategy: str, name: str) -> Check:
-    """Return the check that the factor never rises with D."""
-
-    def check(tables: Tables) -> Verdict:
-        worst = 0.0
-        for delay in tables.rows["delay"].unique().to_list():
-            mine = _of(tables, strategy, name, pl.col("delay") == delay).sort("offset")
-            rises = mine["factor"].diff().drop_nulls().to_numpy()
-            worst = max(worst, float(rises.max()))
-        return Verdict(worst <= 1e-6, {"largest rise": worst})
-
-    return check
-
-
-_FIG5: Final = "papers/4 section V-B.2, Figure 5"
-_CLAIMS5: Final = (
-    Claim(
-        "newcomer-is-not-slowed-down",
-        _FIG5,
-        "B has exclusive access: its factor is around 1 (1.05 at most).",
-        _within("1a", "B", 0.95, 1.05),
-    ),
-    Claim(
-        "staging-range",
-        _FIG5,
-        "A's factor is 1.8 at most (the paper: 1.2 to 1.8, instead of 1.2 to 2.2).",
-        _within("1a", "A", 1.0, 1.8, pl.col("offset") < ALONE_S),
-        note=_WHY_TWO,
-    ),
-    Claim(
-        "staging-beats-interference",
-        _FIG5,
-        "Staging gives A a lower factor than interfering with B.",
-        _lower("1a", "A"),
-        note="At D = 0 it does. Later A has little left to write and would share with "
-        "B for a short time only, but must wait until B is done.",
-    ),
+@fig5.claim(
+    "Staging gives A a lower factor than interfering with B.",
+    note="This holds at D = 0. Later A has little left to write and would share with B "
+    "for a short time only, but must wait until B is done.",
 )
+def _staging_beats_interference(tables: Tables) -> Verdict:
+    """Compare 1a with no strategy at every point."""
+    return _lower_everywhere(tables, "1a")
 
-_FIG6: Final = "papers/4 section V-B.2, Figure 6"
-_CLAIMS6: Final = (
-    Claim(
-        "kept-around-1.5",
-        _FIG6,
-        "For D under 30 s A's factor is kept around 1.5 (± 0.2, d > 0).",
-        _around("1b", "A", 1.5, pl.col("offset") < ALONE_S),
-        note=_WHY_FALLS,
-    ),
-    Claim(
-        "drops-to-1.2",
-        _FIG6,
-        "For larger D A's factor drops to 1.2 (1.25 at most).",
-        _within("1b", "A", 0.95, 1.25, pl.col("offset") > ALONE_S),
-    ),
-    Claim(
-        "lower-than-without",
-        _FIG6,
-        "A's factor is lower than without a strategy.",
-        _lower("1b", "A"),
-        note="Without delays all is staged at once and flushed at once: the strategy "
-        "changes nothing. With delays our groups write in step: at some D the requests "
-        "of the one fall into the pauses of the other, and nothing is to be gained.",
-    ),
-    Claim(
-        "newcomer-around-1.2",
-        _FIG6,
-        "B's factor is around 1.2 (± 0.2, d > 0), A's flushes taking its exclusive "
-        "access away.",
-        _around("1b", "B", 1.2),
-        note=_WHY_FALLS,
-    ),
+
+# --- Figure 6: strategy 1b --------------------------------------------------------
+
+fig6 = _delta_figure("p4-fig6", "1b")
+
+
+@fig6.claim(
+    "For D under 30 s A's factor is kept around 1.5 (± 0.2, d > 0).",
+    name="kept-around-1.5",
+    note=_WHY_FALLS,
 )
+def _kept_around(tables: Tables) -> Verdict:
+    """Check the factors of A while the phases overlap."""
+    return _all_around(tables, "1b", "A", 1.5, _EARLY)
 
-_FIG7: Final = "papers/4 section V-B.2, Figure 7"
-_CLAIMS7: Final = (
-    Claim(
-        "first-is-not-slowed-down",
-        _FIG7,
-        "A's factor is close to 1 (1.05 at most).",
-        _within("2a", "A", 0.95, 1.05),
-    ),
-    Claim(
-        "second-at-once",
-        _FIG7,
-        "B's factor is 1.5 to 1.6 at D = 0 (with d = 750 ms).",
-        _at_once("2a", "B", 1.5, 1.6),
-        note=_WHY_TWO,
-    ),
-    Claim(
-        "second-late",
-        _FIG7,
-        "B's factor drops close to 1 when D exceeds the time of an I/O phase (1.1 at "
-        "most).",
-        _late("B", "2a"),
-    ),
+
+@fig6.claim("For larger D A's factor drops to 1.2 (1.25 at most).", name="drops-to-1.2")
+def _drops(tables: Tables) -> Verdict:
+    """Check the factors of A for D beyond 30 s."""
+    return _all_between("A", _select(tables, "1b", "A", _LATE)["factor"], 0.95, 1.25)
+
+
+@fig6.claim(
+    "A's factor is lower than without a strategy.",
+    note="Without delays A stages everything at once and flushes at once: the strategy "
+    "changes nothing. With delays our groups write in step: at some D the requests of "
+    "one group fall into the pauses of the other, and there is nothing to gain.",
 )
+def _lower_than_without(tables: Tables) -> Verdict:
+    """Compare 1b with no strategy at every point."""
+    return _lower_everywhere(tables, "1b")
 
-_FIG8: Final = "papers/4 section V-B.2, Figure 8"
+
+@fig6.claim(
+    "B's factor is around 1.2 (± 0.2, d > 0), because A's flushes end its exclusive "
+    "access.",
+    name="newcomer-around-1.2",
+    note=_WHY_FALLS,
+)
+def _newcomer_around(tables: Tables) -> Verdict:
+    """Check all factors of B."""
+    return _all_around(tables, "1b", "B", 1.2)
 
 
-def _later_than_2a(tables: Tables) -> Verdict:
-    """Compare with 2a the largest D for which B is above 1.1."""
-    ends = {}
+# --- Figure 7: strategy 2a --------------------------------------------------------
+
+fig7 = _delta_figure("p4-fig7", "2a")
+
+
+@fig7.claim("A's factor is close to 1 (1.05 at most).")
+def _first_is_not_slowed_down(tables: Tables) -> Verdict:
+    """Check all factors of A."""
+    return _all_between("A", _select(tables, "2a", "A")["factor"], 0.95, 1.05)
+
+
+@fig7.claim(
+    "B's factor is 1.5 to 1.6 at D = 0 (with d = 750 ms).",
+    name="second-at-once",
+    note=_WHY_TWO,
+)
+def _second_at_once_2a(tables: Tables) -> Verdict:
+    """Check the factor of B at D = 0."""
+    return _long_delay_at_once(tables, "2a", 1.5, 1.6)
+
+
+@fig7.claim(
+    "B's factor drops close to 1 when D exceeds the time of an I/O phase (1.1 at most)."
+)
+def _second_late(tables: Tables) -> Verdict:
+    """Check the factors of B for D beyond its I/O time alone."""
+    late = _select(tables, "2a", "B", pl.col("offset") > pl.col("alone"))["factor"]
+    return Verdict(bool((late <= 1.1).all()), _range("B, late", late))
+
+
+# --- Figure 8: strategy 2b --------------------------------------------------------
+
+fig8 = _delta_figure("p4-fig8", "2b", "2a")
+
+
+@fig8.claim(
+    "A's factor is stable around 1.2 for all D (± 0.2, d > 0).",
+    name="first-around-1.2",
+    note=_WHY_FALLS,
+)
+def _first_around(tables: Tables) -> Verdict:
+    """Check all factors of A."""
+    return _all_around(tables, "2b", "A", 1.2)
+
+
+@fig8.claim(
+    "B's factor is 1.6 at D = 0 (± 0.1, with d = 750 ms).",
+    name="second-at-once",
+    note="While A pauses, the flush of B has the storage to itself: that is better "
+    "than waiting until A is done.",
+)
+def _second_at_once_2b(tables: Tables) -> Verdict:
+    """Check the factor of B at D = 0."""
+    return _long_delay_at_once(tables, "2b", 1.5, 1.7)
+
+
+@fig8.claim("B's factor decreases as D increases.")
+def _second_falls(tables: Tables) -> Verdict:
+    """Take the largest rise of the factor of B from one D to the next."""
+    worst = 0.0
+    for delay in tables.rows["delay"].unique().to_list():
+        rows = _select(tables, "2b", "B", pl.col("delay") == delay).sort("offset")
+        rises = some(rows["factor"].diff()).to_numpy()
+        worst = max(worst, float(rises.max()))
+    return Verdict(worst <= 1e-6, {"largest rise": worst})
+
+
+@fig8.claim(
+    "B's decrease comes at a higher D than with strategy 2a (d = 750 ms).",
+    note="From D = 30 s on B has nothing to flush before A is done: 2b equals 2a. For "
+    "smaller D the flush of B gains from the pauses of A.",
+)
+def _second_falls_later_than_2a(tables: Tables) -> Verdict:
+    """Compare the largest D for which the factor of B is above 1.1."""
+    last = {}
     for strategy in ("2a", "2b"):
-        mine = _of(tables, strategy, "B", pl.col("delay") == _LONG)
-        above = mine.filter(pl.col("factor") > 1.1)["offset"]
-        ends[f"{strategy}, last D with a factor above 1.1"] = float(
-            above.to_numpy().max(initial=0.0)
-        )
-    first, second = ends.values()
-    return Verdict(second > first, ends)
-
-
-_CLAIMS8: Final = (
-    Claim(
-        "first-around-1.2",
-        _FIG8,
-        "A's factor is stable around 1.2 for all D (± 0.2, d > 0).",
-        _around("2b", "A", 1.2),
-        note=_WHY_FALLS,
-    ),
-    Claim(
-        "second-at-once",
-        _FIG8,
-        "B's factor is 1.6 at D = 0 (± 0.1, with d = 750 ms).",
-        _at_once("2b", "B", 1.5, 1.7),
-        note="While A pauses, the flush of B has the storage to itself: that is better "
-        "than waiting for A to be done.",
-    ),
-    Claim(
-        "second-falls",
-        _FIG8,
-        "B's factor decreases as D increases.",
-        _falls("2b", "B"),
-    ),
-    Claim(
-        "second-falls-later-than-2a",
-        _FIG8,
-        "B's decrease comes at a higher D than with strategy 2a (d = 750 ms).",
-        _later_than_2a,
-        note="From 30 s on B has nothing to flush before A is done: 2b is 2a there. "
-        "Before that it is the pauses of A that the flush of B gains from.",
-    ),
-)
-
-
-def _rows8(scale: Scale) -> pl.DataFrame:
-    return delta_rows(scale, (_NONE, "2a", "2b"))
-
-
-def _figure(
-    number: int, strategy: str, title: str, source: str, claims: tuple[Claim, ...]
-) -> Reproduction:
-    return Reproduction(
-        name=f"p4-fig{number}",
-        title=title,
-        source=source,
-        study=_rows8 if number == 8 else _rows(strategy),
-        draw=_draw(strategy),
-        claims=list(claims),
-    )
-
-
-FIGURES: Final = {
-    figure.name: figure
-    for figure in (
-        _figure(4, _NONE, "Interference without a strategy", _FIG4, _CLAIMS4),
-        _figure(5, "1a", "Strategy 1a: A stages until B is done", _FIG5, _CLAIMS5),
-        _figure(6, "1b", "Strategy 1b: A stages, and flushes early", _FIG6, _CLAIMS6),
-        _figure(7, "2a", "Strategy 2a: B stages until A is done", _FIG7, _CLAIMS7),
-        _figure(8, "2b", "Strategy 2b: B stages, and flushes early", _FIG8, _CLAIMS8),
-    )
-}
+        rows = _select(tables, strategy, "B", pl.col("delay") == _LONG)
+        offsets = rows.filter(pl.col("factor") > 1.1)["offset"].to_numpy()
+        name = f"{strategy}, last D with a factor above 1.1"
+        last[name] = float(offsets.max(initial=0.0))
+    of_2a, of_2b = last.values()
+    return Verdict(of_2b > of_2a, last)

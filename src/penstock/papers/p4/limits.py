@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""papers/4 Figures 15 and 16: what delays do to single processes, and what flushes do.
+"""Figures 15 and 16 of burst-buffer coordination (section V-D): limits of the model.
 
-Here every process is an application of the engine, and the storage serves requests in
-the order in which they arrive: while a process pauses, others are served. Interference
-costs the more, the more requests wait beyond those of one application: with n of them,
-1 / (1 + 0.15 (n - 256) / 256) of the bandwidth is left, which makes 2.3 of two
-applications of 256 processes without delays (Figure 4). With buffering, the processes
-of A stage during all their pauses and then flush without any, as strategy 1b has it.
-32 MB per process, 170 MB/s.
+Figure 15 shows the bandwidth of an application that pauses, with and without buffers.
+Figure 16 shows how long single requests take. Every process is an application of the
+simulator and writes 32 MB; the storage (170 MB/s) serves requests in the order of their
+arrival, so that others are served while a process pauses.
+
+Interference costs bandwidth when more requests wait than one application has: with n
+of them, 1 / (1 + 0.15 (n - 256) / 256) of the bandwidth is left. Two applications of
+256 processes without delays then have a factor of 2.3 (Figure 4). With buffers the
+processes of A stage during all their pauses and then flush without pauses (strategy
+1b).
 """
 
 from __future__ import annotations
@@ -22,18 +25,19 @@ import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
 
-from penstock.experiments.claims import Claim, Tables, Verdict
+from penstock.experiments.claims import Tables, Verdict
 from penstock.experiments.output.charts import tidy
-from penstock.experiments.reproduction import Reproduction, Scale
+from penstock.experiments.reproduction import Scale
 from penstock.model import Application, Instance, Platform, Window
-from penstock.papers.p4.charts import bars, new_figure
+from penstock.papers.declaration import figure
+from penstock.papers.p4.charts import BarColumns, bars, new_figure
 from penstock.papers.p4.study import DELAYS, one_of
 from penstock.policies.policy import bind
 from penstock.policies.view import View
 from penstock.sim import Run, simulate
 from penstock.sim.state import COMPLETION, POST
 
-__all__ = ["FIGURES"]
+__all__ = ["fig15", "fig16"]
 
 _BANDWIDTH: Final = 170e6
 _PROCESSES: Final = 256
@@ -41,7 +45,7 @@ _REQUESTS: Final = 32
 _SIZE: Final = 1e6
 _LONG: Final = 0.75
 _HORIZON_S: Final = 1e5
-#: What the requests of a second application cost beyond sharing.
+#: Part of the bandwidth that a second application costs beyond sharing.
 _LOSS: Final = 0.15
 #: Processes whose requests Figure 16 shows.
 _SHOWN: Final = (0, 60, 120, 180, 240)
@@ -60,7 +64,7 @@ def _processes(name: str, delay: float, first_work: float = 0.0) -> list[Applica
 
 
 def _lossy_fcfs(view: View, rates: Any) -> float:
-    """Serve the oldest request, at what waiting requests leave of the bandwidth."""
+    """Serve the oldest request with the bandwidth that waiting requests leave."""
     waiting = np.asarray(view.active)[: view.n_active]
     first = waiting[np.argmin(np.asarray(view.posted)[waiting])]
     excess = max(view.n_active - _PROCESSES, 0) / _PROCESSES
@@ -79,7 +83,7 @@ def _run(applications: Sequence[Application], *, record: bool = False) -> Run:
 
 
 def _cases(delay: float) -> dict[str, list[Application]]:
-    """Return the processes of A, and of B if there is one, for every case."""
+    """Return the processes for every case: those of A first, then those of B if any."""
     b = _processes("B", 0.0)
     staged = _processes("A", 0.0, first_work=(_REQUESTS - 1) * delay)
     return {
@@ -108,7 +112,11 @@ def _buffering_rows(_scale: Scale) -> pl.DataFrame:
 
 
 def _draw_buffering(tables: Tables) -> Figure:
-    return bars(tables.rows, "panel", "label", "case", "rate", "bandwidth of A (MB/s)")
+    columns = BarColumns("panel", "label", "case", "rate")
+    return bars(tables.rows, columns, "bandwidth of A (MB/s)")
+
+
+fig15 = figure("p4-fig15", study=_buffering_rows, draw=_draw_buffering)
 
 
 def _rate(tables: Tables, case: str, delay: float) -> float:
@@ -119,78 +127,61 @@ def _rates(tables: Tables, delay: float) -> dict[str, float]:
     return {case: _rate(tables, case, delay) for case in (_ALONE, _BOTH, _BUFFERED)}
 
 
-def _delay_costs_little(tables: Tables) -> Verdict:
+@fig15.claim(
+    "Alone, A reaches 170 MB/s without delays and 162 MB/s with 750 ms (95 %)."
+)
+def _delay_costs_little_alone(tables: Tables) -> Verdict:
+    """Compare the bandwidths of A alone."""
     quick, paced = (_rate(tables, _ALONE, d) for d in (0.0, _LONG))
     numbers = {"d = 0 (MB/s)": quick, "d = 750 ms (MB/s)": paced}
     return Verdict(paced >= 0.95 * quick, numbers)
 
 
-def _interference(tables: Tables) -> Verdict:
+@fig15.claim(
+    "Interfering with B, A reaches 75 MB/s without delays and 90 MB/s with 750 ms "
+    "(± 15 %)."
+)
+def _interfering_bandwidths(tables: Tables) -> Verdict:
+    """Check the bandwidths of A beside B."""
     quick, paced = (_rate(tables, _BOTH, d) for d in (0.0, _LONG))
     numbers = {"d = 0 (MB/s)": quick, "d = 750 ms (MB/s)": paced}
     return Verdict(abs(quick / 75 - 1) <= 0.15 and abs(paced / 90 - 1) <= 0.15, numbers)
 
 
-def _factor_falls(tables: Tables) -> Verdict:
+@fig15.claim("The interference factor is higher without delays than with 750 ms.")
+def _factor_falls_with_the_delay(tables: Tables) -> Verdict:
+    """Compare the bandwidths alone over those beside B."""
     quick, paced = (
         _rate(tables, _ALONE, d) / _rate(tables, _BOTH, d) for d in (0.0, _LONG)
     )
     return Verdict(quick > paced, {"d = 0": quick, "d = 750 ms": paced})
 
 
-def _buffering_helps(tables: Tables) -> Verdict:
-    found = _rates(tables, 0.0)
-    gain = found[_BUFFERED] / found[_BOTH] - 1
-    return Verdict(gain >= 0.1, found | {"gain": gain})
-
-
-def _buffering_hurts(tables: Tables) -> Verdict:
-    found = _rates(tables, _LONG)
-    ratio = found[_BUFFERED] / found[_BOTH]
-    return Verdict(0.9 < ratio < 1, found | {"with over without": ratio})
-
-
-_FIG15: Final = "papers/4 section V-D, Figure 15"
-_CLAIMS15: Final = (
-    Claim(
-        "delay-costs-little-alone",
-        _FIG15,
-        "Alone, A reaches 170 MB/s without delays and 162 MB/s with 750 ms (95 %).",
-        _delay_costs_little,
-    ),
-    Claim(
-        "interfering-bandwidths",
-        _FIG15,
-        "Interfering with B, A reaches 75 MB/s without delays and 90 MB/s with 750 ms "
-        "(± 15 %).",
-        _interference,
-    ),
-    Claim(
-        "factor-falls-with-the-delay",
-        _FIG15,
-        "The interference factor is higher without delays than with 750 ms.",
-        _factor_falls,
-    ),
-    Claim(
-        "buffering-helps-without-delays",
-        _FIG15,
-        "Without delays, buffering gives A 20 % more bandwidth (at least 10 %).",
-        _buffering_helps,
-        note="Without delays there is nothing to do while staging: A flushes at once, "
-        "and interferes as before. Had it waited for B, it would have gained what "
-        "interference costs beyond sharing, 15 %; but then also with delays.",
-    ),
-    Claim(
-        "buffering-hurts-with-delays",
-        _FIG15,
-        "With delays of 750 ms, A is slightly slower with buffering than without (by "
-        "less than 10 %).",
-        _buffering_hurts,
-        note="While A stages, B writes without interference, and that is worth more "
-        "here than the pauses that A's flush no longer has: requests of one "
-        "application that wait for one another cost nothing in the model.",
-    ),
+@fig15.claim(
+    "Without delays, buffering gives A 20 % more bandwidth (at least 10 %).",
+    note="Without delays A has nothing else to do while it stages: it flushes at once "
+    "and interferes as before. If it waited for B, it would gain the 15 % that "
+    "interference costs beyond sharing, but then also with delays.",
 )
+def _buffering_helps_without_delays(tables: Tables) -> Verdict:
+    """Compare A with and without buffers, without delays."""
+    rates = _rates(tables, 0.0)
+    gain = rates[_BUFFERED] / rates[_BOTH] - 1
+    return Verdict(gain >= 0.1, rates | {"gain": gain})
+
+
+@fig15.claim(
+    "With delays of 750 ms, A is slightly slower with buffering than without (by less "
+    "than 10 %).",
+    note="While A stages, B writes without interference. Here this gains more than "
+    "the missing pauses of A's flush cost: requests of the same application that wait "
+    "for each other cost nothing in the model.",
+)
+def _buffering_hurts_with_delays(tables: Tables) -> Verdict:
+    """Compare A with and without buffers, with delays of 750 ms."""
+    rates = _rates(tables, _LONG)
+    ratio = rates[_BUFFERED] / rates[_BOTH]
+    return Verdict(0.9 < ratio < 1, rates | {"with over without": ratio})
 
 
 # --- Figure 16 --------------------------------------------------------------------
@@ -202,7 +193,7 @@ def _duration_rows(_scale: Scale) -> pl.DataFrame:
 
 @cache
 def _durations(delay: float) -> pl.DataFrame:
-    """Return how long every request of every process took, A being alone."""
+    """Return the duration of every request of every process while A is alone (s)."""
     log: Any = _run(_processes("A", delay), record=True).log
     posted, done = (
         pl.DataFrame(
@@ -222,16 +213,16 @@ def _durations(delay: float) -> pl.DataFrame:
 
 
 def _draw_durations(tables: Tables) -> Figure:
-    figure = new_figure(13, 3.9)
-    axes = figure.subplots(1, len(DELAYS), sharey=True)
+    drawn = new_figure(13, 3.9)
+    axes = drawn.subplots(1, len(DELAYS), sharey=True)
     for axis, delay in zip(axes, DELAYS, strict=True):
         for process in _SHOWN:
-            mine = tables.rows.filter(
+            requests = tables.rows.filter(
                 pl.col("delay") == delay, pl.col("process") == process
             ).sort("request")
             axis.plot(
-                mine["request"].to_numpy() + 1,
-                mine["duration"].to_numpy(),
+                requests["request"].to_numpy() + 1,
+                requests["duration"].to_numpy(),
                 linewidth=1.2,
                 label=f"process {process}",
             )
@@ -241,7 +232,10 @@ def _draw_durations(tables: Tables) -> Figure:
     axes[0].set_ylim(bottom=0)
     axes[0].set_ylabel("duration of a request (s)")
     axes[0].legend(frameon=False, fontsize=8)
-    return figure
+    return drawn
+
+
+fig16 = figure("p4-fig16", study=_duration_rows, draw=_draw_durations)
 
 
 def _means(tables: Tables) -> dict[float, float]:
@@ -249,7 +243,12 @@ def _means(tables: Tables) -> dict[float, float]:
     return dict(means.iter_rows())
 
 
-def _fall(tables: Tables) -> Verdict:
+@fig16.claim(
+    "Requests take longest when all processes write without delays; the longer the "
+    "delay, the shorter the requests (mean duration, s)."
+)
+def _durations_fall_with_the_delay(tables: Tables) -> Verdict:
+    """Compare the mean durations from one delay to the next."""
     means = _means(tables)
     values = list(means.values())
     numbers = {f"d = {1000 * d:g} ms": mean for d, mean in means.items()}
@@ -257,8 +256,13 @@ def _fall(tables: Tables) -> Verdict:
     return Verdict(falls, numbers)
 
 
-def _takes_over(tables: Tables) -> Verdict:
-    """Compare what a delay takes from the duration of a request with the delay."""
+@fig16.claim(
+    "The pauses of one process let another one complete faster, so that they cost "
+    "hardly anything (reduction of the duration of a request, over the delay: 0.9 at "
+    "least)."
+)
+def _self_stabilising(tables: Tables) -> Verdict:
+    """Compare the reduction of the mean duration with the delay."""
     means = _means(tables)
     ratios = {
         f"d = {1000 * d:g} ms": (means[0.0] - mean) / d
@@ -266,41 +270,3 @@ def _takes_over(tables: Tables) -> Verdict:
         if d > 0
     }
     return Verdict(min(ratios.values()) >= 0.9, ratios)
-
-
-_FIG16: Final = "papers/4 section V-D, Figure 16"
-_CLAIMS16: Final = (
-    Claim(
-        "durations-fall-with-the-delay",
-        _FIG16,
-        "Requests take longest when all processes write without delays; the longer the "
-        "delay, the shorter the requests (mean duration, s).",
-        _fall,
-    ),
-    Claim(
-        "self-stabilising",
-        _FIG16,
-        "The pauses of one process let another complete faster: they cost hardly "
-        "anything (what requests get shorter by, over the delay: 0.9 at least).",
-        _takes_over,
-    ),
-)
-
-FIGURES: Final = {
-    "p4-fig15": Reproduction(
-        name="p4-fig15",
-        title="Bandwidth of an application that pauses, with and without buffering",
-        source=_FIG15,
-        study=_buffering_rows,
-        draw=_draw_buffering,
-        claims=list(_CLAIMS15),
-    ),
-    "p4-fig16": Reproduction(
-        name="p4-fig16",
-        title="Durations of the requests of single processes",
-        source=_FIG16,
-        study=_duration_rows,
-        draw=_draw_durations,
-        claims=list(_CLAIMS16),
-    ),
-}

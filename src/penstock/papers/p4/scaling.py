@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""papers/4 Figures 13 and 14: more than two applications at a time.
+"""Figures 13 and 14 of burst-buffer coordination: two to four applications at once.
 
-80 processes per instance, as in the paper.
+All begin at the same time (D = 0). Each has 80 processes, as in the paper.
 """
 
 from __future__ import annotations
@@ -11,18 +11,19 @@ from typing import Final
 import polars as pl
 from matplotlib.figure import Figure
 
-from penstock.experiments.claims import Claim, Tables, Verdict
-from penstock.experiments.reproduction import Reproduction, Scale
-from penstock.papers.p4.charts import bars
+from penstock.experiments.claims import Tables, Verdict
+from penstock.experiments.reproduction import Scale
+from penstock.papers.declaration import figure
+from penstock.papers.p4.charts import BarColumns, bars
 from penstock.papers.p4.study import group, one_of, run_rows, storage
 from penstock.workloads.microbenchmark import SHAPES, Microbenchmark
 
-__all__ = ["FIGURES"]
+__all__ = ["fig13", "fig14"]
 
 _PROCESSES: Final = 80
 _BENCHMARK: Final = "benchmark"
 _COUNTS: Final = (1, 2, 3, 4)
-#: Strategy -> what it is called in the figure.
+#: Strategy -> its name in the figure.
 _STRATEGIES: Final = {
     "none": "interference",
     "1a": "strategy 1",
@@ -37,7 +38,7 @@ _STRATEGIES: Final = {
 
 def _instances_rows(_scale: Scale) -> pl.DataFrame:
     """Return a row per kind of application and number of instances."""
-    here = storage(Microbenchmark().bandwidth)
+    machine = storage(Microbenchmark().bandwidth)
     rows = []
     for kind in (_BENCHMARK, *SHAPES):
         count = SHAPES[kind].requests if kind in SHAPES else Microbenchmark().requests
@@ -47,14 +48,17 @@ def _instances_rows(_scale: Scale) -> pl.DataFrame:
                 for i in range(instances)
             ]
             facts = {"kind": kind, "instances": instances, "panel": "all at D = 0"}
-            rows += run_rows(here, writers, "none", **facts)[:1]
+            rows += run_rows(machine, writers, "none", **facts)[:1]
     return pl.DataFrame(rows)
 
 
 def _draw_instances(tables: Tables) -> Figure:
     names = {str(n): f"{n} instances" if n > 1 else "1 instance" for n in _COUNTS}
-    label = "interference factor"
-    return bars(tables.rows, "panel", "kind", "instances", "factor", label, names)
+    columns = BarColumns("panel", "kind", "instances", "factor")
+    return bars(tables.rows, columns, "interference factor", names)
+
+
+fig13 = figure("p4-fig13", study=_instances_rows, draw=_draw_instances)
 
 
 def _by_count(tables: Tables) -> dict[int, float]:
@@ -67,76 +71,68 @@ def _numbered(factors: dict[int, float]) -> dict[str, float]:
     return {f"instances = {count}": factor for count, factor in factors.items()}
 
 
-def _two(tables: Tables) -> Verdict:
-    found = _by_count(tables)
-    return Verdict(abs(found[2] - 2.4) <= 0.2, _numbered(found))
+@fig13.claim("Two concurrent instances have a factor of around 2.4 (± 0.2).")
+def _two_instances(tables: Tables) -> Verdict:
+    """Check the mean factor of two instances."""
+    means = _by_count(tables)
+    return Verdict(abs(means[2] - 2.4) <= 0.2, _numbered(means))
 
 
-def _four(tables: Tables) -> Verdict:
-    found = _by_count(tables)
-    return Verdict(abs(found[4] - 3.9) <= 0.39, _numbered(found))
-
-
+@fig13.claim("The situation gets worse with three and four instances.")
 def _grows(tables: Tables) -> Verdict:
-    found = _by_count(tables)
-    factors = list(found.values())
-    return Verdict(factors == sorted(factors), _numbered(found))
+    """Check that the mean factor grows with the number of instances."""
+    means = _by_count(tables)
+    factors = list(means.values())
+    return Verdict(factors == sorted(factors), _numbered(means))
 
 
-_FIG13: Final = "papers/4 section V-C, Figure 13"
-_CLAIMS13: Final = (
-    Claim(
-        "two-instances",
-        _FIG13,
-        "Two concurrent instances have a factor of around 2.4 (± 0.2).",
-        _two,
-    ),
-    Claim(
-        "grows",
-        _FIG13,
-        "The situation gets worse with three and four instances.",
-        _grows,
-    ),
-    Claim(
-        "four-instances",
-        _FIG13,
-        "With four the factor reaches 3.9 (± 10 %).",
-        _four,
-        note="The model loses the same part of the capacity whether two or four "
-        "applications are served at a time: 2.3 for two is 4.6 for four. A fourth of "
-        "the storage alone makes a factor of 4: less than that means that one instance "
-        "alone did not use all of it.",
-    ),
+@fig13.claim(
+    "With four instances the factor reaches 3.9 (± 10 %).",
+    note="The model loses the same part of the capacity whether it serves two or four "
+    "applications: a factor of 2.3 for two means 4.6 for four. Sharing alone makes a "
+    "factor of 4. A smaller one means that a single instance did not use all of the "
+    "storage.",
 )
+def _four_instances(tables: Tables) -> Verdict:
+    """Check the mean factor of four instances."""
+    means = _by_count(tables)
+    return Verdict(abs(means[4] - 3.9) <= 0.39, _numbered(means))
 
 
 # --- Figure 14 --------------------------------------------------------------------
 
 
 def _three_rows(_scale: Scale) -> pl.DataFrame:
-    here = storage(Microbenchmark().bandwidth)
+    machine = storage(Microbenchmark().bandwidth)
     rows = []
     for strategy in _STRATEGIES:
         writers = [group(name, processes=_PROCESSES) for name in "ABC"]
-        rows += run_rows(here, writers, strategy, panel="three applications, D = 0")
+        rows += run_rows(machine, writers, strategy, panel="three applications, D = 0")
     return pl.DataFrame(rows)
 
 
 def _draw_three(tables: Tables) -> Figure:
-    label = "execution time (s)"
-    return bars(
-        tables.rows, "panel", "application", "strategy", "io_time", label, _STRATEGIES
-    )
+    columns = BarColumns("panel", "application", "strategy", "io_time")
+    return bars(tables.rows, columns, "execution time (s)", _STRATEGIES)
+
+
+fig14 = figure("p4-fig14", study=_three_rows, draw=_draw_three)
 
 
 def _times(tables: Tables, strategy: str) -> dict[str, float]:
+    """Return the I/O time of every application (s)."""
     return {
         name: one_of(tables.rows, "io_time", strategy=strategy, application=name)
         for name in "ABC"
     }
 
 
-def _mirrored(tables: Tables) -> Verdict:
+@fig14.claim(
+    "Strategies 1 and 2 mirror the effect of prioritising a certain application "
+    "(within 5 %)."
+)
+def _strategies_1_and_2_mirror(tables: Tables) -> Verdict:
+    """Compare the times with 1 with those with 2 in reverse order."""
     first, second = _times(tables, "1a"), _times(tables, "2a")
     ratios = {n: first[n] / second[m] for n, m in zip("ABC", "CBA", strict=True)}
     holds = all(abs(ratio - 1) <= 0.05 for ratio in ratios.values())
@@ -144,7 +140,12 @@ def _mirrored(tables: Tables) -> Verdict:
     return Verdict(holds, numbers)
 
 
+@fig14.claim(
+    "The strategies make every application faster than interference (largest time of "
+    "an application over that with interference)."
+)
 def _all_gain(tables: Tables) -> Verdict:
+    """Compare every application with interference under every strategy."""
     base = _times(tables, "none")
     worst = {
         label: max(_times(tables, s)[n] / base[n] for n in "ABC")
@@ -155,56 +156,17 @@ def _all_gain(tables: Tables) -> Verdict:
 
 
 def _ends(tables: Tables) -> dict[str, float]:
+    """Return the time at which the last application is done, by strategy (s)."""
     return {label: max(_times(tables, s).values()) for s, label in _STRATEGIES.items()}
 
 
+@fig14.claim(
+    "A combination of all is likely to be an overall efficient solution: all are "
+    "served sooner than with strategies 1 and 2, and unlike strategy 3 it works for "
+    "any number of applications (seconds)."
+)
 def _combination(tables: Tables) -> Verdict:
+    """Compare the times at which all applications are done."""
     ends = _ends(tables)
     others = ("interference", "strategy 1", "strategy 2")
     return Verdict(all(ends["combination"] < ends[o] for o in others), ends)
-
-
-_FIG14: Final = "papers/4 section V-C, Figure 14"
-_CLAIMS14: Final = (
-    Claim(
-        "strategies-1-and-2-mirror",
-        _FIG14,
-        "Strategies 1 and 2 mirror the effect of prioritising a certain application "
-        "(within 5 %).",
-        _mirrored,
-    ),
-    Claim(
-        "all-gain",
-        _FIG14,
-        "The strategies make every application faster than interference (most of its "
-        "time over that without).",
-        _all_gain,
-    ),
-    Claim(
-        "combination",
-        _FIG14,
-        "A combination of all is likely to be an overall efficient solution: all are "
-        "served sooner than with strategies 1 and 2, and unlike strategy 3 it serves "
-        "any number (seconds).",
-        _combination,
-    ),
-)
-
-FIGURES: Final = {
-    "p4-fig13": Reproduction(
-        name="p4-fig13",
-        title="Interference of 1 to 4 equal applications",
-        source=_FIG13,
-        study=_instances_rows,
-        draw=_draw_instances,
-        claims=list(_CLAIMS13),
-    ),
-    "p4-fig14": Reproduction(
-        name="p4-fig14",
-        title="Three equal applications under all strategies",
-        source=_FIG14,
-        study=_three_rows,
-        draw=_draw_three,
-        claims=list(_CLAIMS14),
-    ),
-}

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""What the figures of papers/4 are simulated with.
+"""The machine and the applications of the figures of burst-buffer coordination.
 
-The testbed of the paper is 8 storage servers. Two of its measurements are taken as they
-are, for no fluid model has them: two applications that interfere are each 2.3 times
-slower (Figure 4), and an application on half of the servers is 0.75 times as fast
-(Figure 9). The rest follows. Its I/O phases take 30 s; where it gives bandwidths, 170
-MB/s are what an application draws alone (Figure 15).
+The testbed of the paper has 8 storage servers. Two of its measurements are inputs of
+our model, because a fluid model cannot predict them: two applications that interfere
+are each 2.3 times slower (Figure 4), and an application on half of the servers is 0.75
+times as fast (Figure 9). I/O phases take 30 s. Where the paper gives bandwidths, an
+application alone draws 170 MB/s (Figure 15).
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from typing import Any, Final
 
 import polars as pl
 
-from penstock.errors import InputError
+from penstock.errors import InternalError
+from penstock.experiments.claims import NoRowsError
 from penstock.experiments.reproduction import Scale
 from penstock.sim.buffers import simulate_buffers
 from penstock.sim.buffers_model import Buffer, Storage, Writer
@@ -39,20 +40,20 @@ __all__ = [
 ]
 
 SERVERS: Final = 8
-#: Time that a group needs alone, without delays (s).
+#: I/O time of an application alone, without delays (s).
 ALONE_S: Final = 30.0
-#: d (s).
+#: Pauses d between the requests of an application (s).
 DELAYS: Final = (0.0, 0.25, 0.5, 0.75)
-#: D (s).
+#: Starts D of application B after that of A (s).
 OFFSETS: Final = {
     Scale.SMOKE: (0.0, 5.0, 10.0, 20.0, 30.0, 40.0, 60.0),
     Scale.PAPER: tuple(2.5 * k for k in range(25)),
 }
 #: Slowdown of two equal applications that interfere.
 _SLOWDOWN: Final = 2.3
-#: Speed on half of the servers, over that on all.
+#: Bandwidth on half of the servers over that on all servers.
 _HALF: Final = 0.75
-#: Buffers (SSDs and memory of all nodes) over the storage.
+#: Bandwidth of the buffers (SSDs and memory of all nodes) over that of the storage.
 _BUFFER_SPEED: Final = 100.0
 
 
@@ -67,37 +68,45 @@ def storage(bandwidth: float) -> Storage:
 
 
 def buffer_for(bandwidth: float) -> Buffer:
-    """Return buffers that hold all, flushed by the applications as with BBIO."""
+    """Return buffers without a limit of size; applications flush them (as in BBIO)."""
     return Buffer(_BUFFER_SPEED * bandwidth, inline=True)
 
 
 def group(name: str, delay: float = 0.0, start: float = 0.0, **rest: Any) -> Writer:
-    """Return a group of the microbenchmark; `rest` are other parameters of it."""
-    own = Microbenchmark(**rest)
-    size = own.processes * own.size
+    """Return an application of the microbenchmark; `rest` are its other parameters."""
+    benchmark = Microbenchmark(**rest)
+    size = benchmark.processes * benchmark.size
     return Writer.of_requests(
-        name, own.requests, size, delay, start=start, processes=own.processes
+        name,
+        benchmark.requests,
+        size,
+        delay,
+        start=start,
+        processes=benchmark.processes,
     )
 
 
 @lru_cache(maxsize=64)
-def alone_time(here: Storage, writer: Writer) -> float:
-    """Return the I/O time of a writer without others (s)."""
-    return simulate_buffers(here, [writer]).io_times[0]
+def alone_time(machine: Storage, writer: Writer) -> float:
+    """Return the I/O time of a writer that is alone on the storage (s)."""
+    return simulate_buffers(machine, [writer]).io_times[0]
 
 
 def run_rows(
-    here: Storage, writers: Sequence[Writer], strategy: str, **facts: Any
+    machine: Storage, writers: Sequence[Writer], strategy: str, **facts: Any
 ) -> list[dict[str, Any]]:
-    """Simulate; return a row per writer.
+    """Simulate the writers together; return a row per writer.
 
-    ``alone``: I/O time without the others (s); ``factor``: the interference factor;
-    ``rate``: its bytes over its I/O time (MB/s); ``end``: when all were done (s).
+    ``io_time`` is its I/O time (s), ``alone`` that without the others (s), ``factor``
+    the first over the second, ``rate`` its bytes over its I/O time (MB/s) and ``end``
+    the time at which all are done (s). `facts` are further columns.
     """
-    together = simulate_buffers(here, writers, strategy, buffer_for(here.bandwidth))
+    together = simulate_buffers(
+        machine, writers, strategy, buffer_for(machine.bandwidth)
+    )
     rows = []
     for number, writer in enumerate(writers):
-        alone = alone_time(here, replace(writer, name="", start=0.0))
+        alone = alone_time(machine, replace(writer, name="", start=0.0))
         io_time = together.io_times[number]
         volume = together.through[number] + together.drained[number]
         rows.append(
@@ -121,7 +130,10 @@ def delta_rows(
     delays: Sequence[float] = DELAYS,
     processes: int = 256,
 ) -> pl.DataFrame:
-    """Return the delta-graphs of two equal groups: a row per d, D and group."""
+    """Return the rows of delta-graphs of two equal applications A and B.
+
+    There is a row per strategy, d, D and application.
+    """
     bandwidth = 32e6 * processes / ALONE_S
     rows = []
     for strategy in strategies:
@@ -137,8 +149,18 @@ def delta_rows(
 
 
 def one_of(rows: pl.DataFrame, column: str, **where: Any) -> float:
-    """Return the value of a column in the only row that matches `where`."""
-    found = rows.filter(*(pl.col(key) == value for key, value in where.items()))
-    if found.height != 1:
-        raise InputError(f"{found.height} rows match {where}")
-    return float(found[column][0])
+    """Return the value of a column in the only row that matches `where`.
+
+    Raises
+    ------
+    NoRowsError
+        If no row matches: a claim then does not hold.
+    InternalError
+        If several rows match.
+    """
+    matching = rows.filter(*(pl.col(key) == value for key, value in where.items()))
+    if matching.is_empty():
+        raise NoRowsError
+    if matching.height != 1:
+        raise InternalError(f"{matching.height} rows match {where}")
+    return float(matching[column][0])

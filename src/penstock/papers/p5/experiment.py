@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""The experiment of papers/5 section 4, simulated: two IORs on a storage of 50 MB/s.
+"""The experiment of two-level scheduling (section 4), simulated: two IORs.
 
-App1 (40 MB/s, 100 ms) is on and off every 50 s, at 50 MB/s; App2 (20 MB/s, 300 ms) goes
-from 20 to 50 MB/s. 32 processes each, requests of 1 MB, each process waiting for its
-last answer.
+App1 (SLO: 40 MB/s, 100 ms) is on and off in turn for 50 s each and issues 50 MB/s while
+it is on. The rate of App2 (SLO: 20 MB/s, 300 ms) grows from 20 to 50 MB/s. Each has 32
+processes with requests of 1 MB; a process waits for the answer to its last request.
 
-What the paper does not say and we take: the storage serves one request after the other,
-at 50 MB/s however many there are, and keeps nothing in memory; processes issue evenly,
-but for a jitter of half a period. Together the SLOs ask for more than there is, so that
-the storage is overloaded whenever App1 is on.
+Assumptions that the paper does not state: the storage serves one request after the
+other at 50 MB/s, however many requests it has, and caches nothing. Processes issue
+requests evenly, with a jitter of half a period. The SLOs together ask for more than
+the capacity, so that the storage is overloaded whenever App1 is on.
 """
 
 from __future__ import annotations
@@ -31,28 +31,31 @@ __all__ = [
     "APPLICATIONS",
     "CAPACITY",
     "COLOURS",
-    "LASTS",
+    "DURATION_S",
     "OURS",
     "PAPERS",
-    "PERIOD",
+    "PERIOD_S",
     "SLOS",
-    "WINDOW",
+    "WINDOW_S",
     "by_second",
     "depths",
     "runs",
 ]
 
-#: The two-level scheduler as the paper has it, and as we do.
+#: The two-level scheduler of the paper (infinite depth under overload), and our
+#: variant, which holds requests back.
 PAPERS: Final = "two-level:credit=1,overload=send"
 OURS: Final = "two-level"
 
+#: Bandwidth of the storage (bytes/s).
 CAPACITY: Final = 50.0 * MB
-LASTS: Final = 600.0
-PERIOD: Final = 50.0
-WINDOW: Final = 0.5
+#: Length of the experiment, of App1 being on or off, and of a time window (s).
+DURATION_S: Final = 600.0
+PERIOD_S: Final = 50.0
+WINDOW_S: Final = 0.5
 SLOS: Final = {"App1": Slo(40.0 * MB, 0.1), "App2": Slo(20.0 * MB, 0.3)}
 APPLICATIONS: Final = tuple(SLOS)
-#: Paul Tol's "bright" scheme: told apart by the colour-blind.
+#: Paul Tol's "bright" scheme, for readers who are colour-blind.
 COLOURS: Final = {"App1": "#4477AA", "App2": "#EE6677"}
 
 _JITTER: Final = 0.5
@@ -60,7 +63,7 @@ _SEEDS: Final = {Scale.SMOKE: 1, Scale.PAPER: 10}
 
 
 def runs(scale: Scale, schedulers: tuple[str, ...]) -> list[tuple[int, RequestRun]]:
-    """Simulate all schedulers with every seed; return the seeds with the runs."""
+    """Simulate all schedulers with every seed; return pairs of seed and run."""
     return [
         (seed, _run(scheduler, seed))
         for scheduler in schedulers
@@ -70,41 +73,45 @@ def runs(scale: Scale, schedulers: tuple[str, ...]) -> list[tuple[int, RequestRu
 
 def _run(scheduler: str, seed: int) -> RequestRun:
     clients = (
-        replace(on_off("App1", 50.0 * MB, PERIOD, LASTS), jitter=_JITTER),
-        replace(ramp("App2", 20.0 * MB, 50.0 * MB, LASTS), jitter=_JITTER),
+        replace(on_off("App1", 50.0 * MB, PERIOD_S, DURATION_S), jitter=_JITTER),
+        replace(ramp("App2", 20.0 * MB, 50.0 * MB, DURATION_S), jitter=_JITTER),
     )
     server = ServerSpec(CAPACITY)
-    return simulate_requests(scheduler, SLOS, clients, [server], LASTS, seed=seed)
+    return simulate_requests(scheduler, SLOS, clients, [server], DURATION_S, seed=seed)
 
 
 def by_second(seed: int, run: RequestRun) -> pl.DataFrame:
     """Return a row per application and second in which it was answered.
 
-    ``p95``: 95th percentile (s) of the response times that the clients saw;
-    ``issued`` and ``moved``: bytes/s asked for and answered; ``on``: App1 is.
+    ``p95`` is the 95th percentile of the response times at the clients (s), ``issued``
+    and ``moved`` are the rates of requests and answers (bytes/s), and ``on`` is true
+    while App1 is on.
     """
     return pl.concat([_seconds(seed, run, name) for name in APPLICATIONS])
 
 
 def _seconds(seed: int, run: RequestRun, application: str) -> pl.DataFrame:
-    mine = run.requests_of(application)
-    issued, answered = run.issued_s[mine], run.answered_s[mine]
-    times = answered - issued
-    seconds = np.arange(int(LASTS))
-    asked = np.bincount(issued.astype(int), minlength=len(seconds))
-    found = answered.astype(int)
-    counts = np.bincount(found, minlength=len(seconds))[: len(seconds)]
-    p95 = [_p95(times[found == k]) if counts[k] else None for k in seconds]
+    own = run.requests_of(application)
+    issued_s, answered_s = run.issued_s[own], run.answered_s[own]
+    response_times_s = answered_s - issued_s
+    seconds = np.arange(int(DURATION_S))
+    issued = np.bincount(issued_s.astype(int), minlength=len(seconds))
+    answered_in = answered_s.astype(int)
+    answered = np.bincount(answered_in, minlength=len(seconds))[: len(seconds)]
+    p95 = [
+        _p95(response_times_s[answered_in == k]) if answered[k] else None
+        for k in seconds
+    ]
     return pl.DataFrame(
         {
             "scheduler": run.scheduler,
             "seed": seed,
             "application": application,
             "second": seconds,
-            "on": seconds % int(2 * PERIOD) < PERIOD,
+            "on": seconds % int(2 * PERIOD_S) < PERIOD_S,
             "p95": pl.Series(p95, dtype=pl.Float64),
-            "issued": asked[: len(seconds)] * float(MB),
-            "moved": counts * float(MB),
+            "issued": issued[: len(seconds)] * float(MB),
+            "moved": answered * float(MB),
         }
     )
 
@@ -114,19 +121,21 @@ def _p95(times: NDArray[np.float64]) -> float:
 
 
 def depths(seed: int, run: RequestRun) -> pl.DataFrame:
-    """Return the depth in every time window of 0.5 s; null: infinite."""
-    starts = np.arange(0.0, LASTS, WINDOW)
+    """Return the queue depth in every time window of 0.5 s; null means infinite."""
+    starts = np.arange(0.0, DURATION_S, WINDOW_S)
     changes: Any = run.depths[0]
-    # A window has the depth that is set just after it begins.
-    where = np.searchsorted(changes[:, 0], starts + WINDOW / 2, side="right") - 1
-    found = changes[where, 1]
+    # The depth of a window is set just after the window begins.
+    where = np.searchsorted(changes[:, 0], starts + WINDOW_S / 2, side="right") - 1
+    in_windows = changes[where, 1]
     return pl.DataFrame(
         {
             "scheduler": run.scheduler,
             "seed": seed,
             "window": np.arange(len(starts)),
             "time": starts,
-            "on": starts % (2 * PERIOD) < PERIOD,
-            "depth": pl.Series([float(d) if np.isfinite(d) else None for d in found]),
+            "on": starts % (2 * PERIOD_S) < PERIOD_S,
+            "depth": pl.Series(
+                [float(d) if np.isfinite(d) else None for d in in_windows]
+            ),
         }
     )
