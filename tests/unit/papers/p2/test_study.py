@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How rows of papers/2 are summarised: intervals of load, pairs, what is left out."""
+"""The studies of target allocation, and summaries of their rows by load."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from penstock.experiments.placement_study import Contender
 from penstock.experiments.reproduction import Scale
+from penstock.papers import FIGURES, get_figure
 from penstock.papers.p2.study import (
     ALLOCATIONS,
     GC,
@@ -83,6 +84,18 @@ def test_smoke_is_a_part_of_the_paper() -> None:
     smoke, paper = (case_study(OSTS)(scale) for scale in (Scale.SMOKE, Scale.PAPER))
     assert set(smoke.points) <= set(paper.points)
     assert len(smoke.points) * smoke.instances <= 20
+
+
+def test_all_figures_of_the_paper_share_two_studies() -> None:
+    names = [f"p2-fig{n}" for n in (1, 2, *range(5, 19))]
+    assert [name for name in FIGURES if name.startswith("p2-fig")] == names
+    digests = set()
+    for name in names:
+        work = get_figure(name).study(Scale.PAPER)
+        if not isinstance(work, pl.DataFrame):
+            studies = work if isinstance(work, tuple) else (work,)
+            digests |= {study.digest() for study in studies}
+    assert digests == {case_study(c)(Scale.PAPER).digest() for c in (IO_NODES, OSTS)}
 
 
 # --- Rows -------------------------------------------------------------------------

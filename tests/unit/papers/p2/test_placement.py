@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: MIT
+"""Figures 5 to 7 and 14 to 16 of target allocation: claims on the placement."""
+
+from __future__ import annotations
+
+import pytest
+from matplotlib.figure import Figure
+
+from penstock.papers.p2.pairs import FigurePair
+from penstock.papers.p2.placement import balance, balance_by_load, slowdown
+from penstock.papers.p2.study import BBA, GC, GNC, IO_NODES, NSYSA, OSTS, RANDOM, TA
+from support.claim_flips import assert_all_claims, assert_flips, holds
+from support.placement_tables import (
+    Problem,
+    problem,
+    slow,
+    small_tables,
+    spread,
+    tables_of,
+)
+
+PAIRS = {"slowdown": slowdown, "balance": balance, "balance by load": balance_by_load}
+_SPREADS = {
+    (BBA, RANDOM): spread(0.9),
+    (BBA, GNC): spread(0.6),
+    (BBA, GC): spread(0.3),
+}
+#: Claim, problems for which it holds, problems for which it does not.
+SLOWDOWN: list[tuple[str, list[Problem], list[Problem]]] = [
+    ("gnc-like-gc", [problem(0.5)], [problem(0.5, {(NSYSA, GNC): slow(2.2)})]),
+    (
+        "random-allocation-excepted",
+        [problem(0.5, {(RANDOM, GNC): slow(2.2)})],
+        [problem(0.5, {(TA, GNC): slow(2.2)})],
+    ),
+    (
+        "random-placement-matters",
+        [problem(0.5, {(None, RANDOM): slow(2.2)})],
+        [problem(0.5, {(None, RANDOM): slow(2.2), (TA, RANDOM): slow(2.05)})],
+    ),
+    (
+        "naive-placement-will-do",
+        [problem(0.5, {(None, GNC): slow(1.5)})],
+        [problem(0.5, {(None, GNC): slow(2.2)})],
+    ),
+]
+BALANCE: list[tuple[str, list[Problem], list[Problem]]] = [
+    (
+        "gc-balances-best",
+        [problem(0.5, {(None, GC): spread(0.3)}), problem(0.7)],
+        [problem(0.5, {(None, GC): spread(0.3), (TA, GC): spread(0.6)})],
+    ),
+    (
+        "gnc-balances-better-than-random",
+        [problem(0.5, {(None, RANDOM): spread(0.6)})],
+        [problem(0.5, {(None, RANDOM): spread(0.6), (TA, RANDOM): spread(0.4)})],
+    ),
+    (
+        "occupancy-follows-users",
+        [problem(0.5)],
+        [problem(0.5, {(None, RANDOM): {"users_correlation": 0.2}})],
+    ),
+    (
+        "balance-does-not-matter",
+        [problem(0.5, {(None, GNC): spread(0.6)})],
+        [problem(0.5, {(None, GNC): spread(0.6) | slow(2.2)})],
+    ),
+]
+BY_LOAD: list[tuple[str, list[Problem], list[Problem]]] = [
+    (
+        "order-at-every-load",
+        [problem(0.5, _SPREADS), problem(0.9, _SPREADS)],
+        [problem(0.5, _SPREADS), problem(0.9, {**_SPREADS, (BBA, GC): spread(0.7)})],
+    ),
+]
+
+
+def test_every_claim_is_tested() -> None:
+    assert_all_claims([slowdown.io_nodes], [flip[0] for flip in SLOWDOWN])
+    assert_all_claims([balance.io_nodes], [flip[0] for flip in BALANCE])
+    assert_all_claims([balance_by_load.io_nodes], [flip[0] for flip in BY_LOAD])
+
+
+@pytest.mark.parametrize(
+    ("name", "good", "bad"), SLOWDOWN, ids=[f[0] for f in SLOWDOWN]
+)
+def test_a_claim_on_slowdowns_holds_and_fails(
+    name: str, good: list[Problem], bad: list[Problem]
+) -> None:
+    assert_flips(slowdown.io_nodes, name, tables_of(*good), tables_of(*bad))
+
+
+@pytest.mark.parametrize(("name", "good", "bad"), BALANCE, ids=[f[0] for f in BALANCE])
+def test_a_claim_on_balance_holds_and_fails(
+    name: str, good: list[Problem], bad: list[Problem]
+) -> None:
+    assert_flips(balance.io_nodes, name, tables_of(*good), tables_of(*bad))
+
+
+@pytest.mark.parametrize(("name", "good", "bad"), BY_LOAD, ids=[f[0] for f in BY_LOAD])
+def test_a_claim_on_balance_by_load_holds_and_fails(
+    name: str, good: list[Problem], bad: list[Problem]
+) -> None:
+    assert_flips(balance_by_load.osts, name, tables_of(*good), tables_of(*bad))
+
+
+@pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS)
+def test_both_figures_of_a_pair_draw_what_was_computed(pair: FigurePair) -> None:
+    for figure, case in ((pair.io_nodes, IO_NODES), (pair.osts, OSTS)):
+        tables = small_tables(case)
+        assert isinstance(figure.draw(tables), Figure)
+        assert figure.summary(tables).height > 0
+
+
+def test_the_table_of_slowdowns_has_both_placements_at_every_load() -> None:
+    table = slowdown.io_nodes.summary(tables_of(problem(0.2), problem(0.9)))
+    assert set(table["placement"]) == {GNC, RANDOM}
+    assert table["bin"].unique().sort().to_list() == [0.2, 0.9]
+    assert table["mean"].abs().max() == 0.0
+
+
+def test_only_sets_of_load_one_half_count_for_the_balance() -> None:
+    wide = {(None, GC): spread(0.9)}
+    table = balance.io_nodes.summary(tables_of(problem(0.5), problem(0.7, wide)))
+    assert table["sets"].unique().to_list() == [1]
+    assert table["mean"].unique().to_list() == [0.5]
+    lone = tables_of(problem(0.7))
+    assert not holds(balance.io_nodes, "gc-balances-best", lone)
+    assert not holds(balance.io_nodes, "balance-does-not-matter", lone)
+
+
+def test_the_note_on_generated_profiles_is_printed_below_the_boxes() -> None:
+    drawn = balance.osts.draw(tables_of(problem(0.5)))
+    (axis,) = drawn.axes
+    assert "OST profiles generated" in axis.get_xlabel()
+    assert axis.get_xlabel().startswith("allocation\n1 sets")

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: MIT
+"""Figure 11 of target allocation: what it costs to know only classes."""
+
+from __future__ import annotations
+
+import pytest
+from matplotlib.figure import Figure
+
+from penstock.papers.p2.robustness import fig11
+from penstock.papers.p2.study import BBA, GC, GNC, IO_NODES, TA
+from support.claim_flips import assert_all_claims, assert_flips
+from support.placement_tables import (
+    Problem,
+    idle,
+    problem,
+    slow,
+    small_tables,
+    tables_of,
+)
+
+CLASSES = "classes"
+#: Claim, problems for which it holds, problems for which it does not.
+FLIPS: list[tuple[str, list[Problem], list[Problem]]] = [
+    (
+        "negligible",
+        [problem(0.5, {(BBA, GC, CLASSES): slow(3)})],
+        [problem(0.5, {(TA, GNC, CLASSES): slow(2.03)})],
+    ),
+    (
+        "ta-differs-most",
+        [problem(0.5, {(TA, GNC, CLASSES): slow(1.9)})],
+        [problem(0.5, {(TA, GNC, CLASSES): slow(2.1), (BBA, GC, CLASSES): slow(1.5)})],
+    ),
+    (
+        "gc-like-gnc-but-at-low-load",
+        [problem(0.1, {(BBA, GC, CLASSES): slow(2.1)}), problem(0.5)],
+        [problem(0.1), problem(0.5, {(BBA, GC, CLASSES): slow(2.1)})],
+    ),
+    (
+        "ta-best-even-so",
+        [problem(0.5), problem(0.9, {(TA, GNC, CLASSES): idle(0.1)})],
+        [problem(0.5, {(TA, GNC, CLASSES): idle(0.21)}), problem(0.9)],
+    ),
+    (
+        "robust",
+        [problem(0.5, {(TA, GNC, CLASSES): slow(2.05)})],
+        [problem(0.5, {(BBA, GC, CLASSES): slow(2.2)})],
+    ),
+]
+
+
+def test_every_claim_is_tested() -> None:
+    assert_all_claims([fig11], [flip[0] for flip in FLIPS])
+
+
+@pytest.mark.parametrize(("name", "good", "bad"), FLIPS, ids=[f[0] for f in FLIPS])
+def test_a_claim_on_inaccurate_input_holds_and_fails(
+    name: str, good: list[Problem], bad: list[Problem]
+) -> None:
+    assert_flips(fig11, name, tables_of(*good), tables_of(*bad))
+
+
+def test_the_drawing_has_cost_and_outcome() -> None:
+    drawn = fig11.draw(small_tables(IO_NODES))
+    assert isinstance(drawn, Figure)
+    assert [axis.get_title()[:2] for axis in drawn.axes] == ["a:", "b:"]
+
+
+def test_the_table_compares_classes_with_exact_profiles() -> None:
+    told = {(TA, GNC, CLASSES): slow(3.0) | idle(0.4)}
+    table = fig11.summary(tables_of(problem(0.5, told)))
+    name = f"{TA} + {GNC}"
+    means = dict(table.filter(combination=name).select("metric", "mean").iter_rows())
+    assert means == {"ratio": pytest.approx(0.5), "machine_idletime": 0.4}
+    assert table["combination"].n_unique() == 3

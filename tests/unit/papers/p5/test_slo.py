@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: MIT
+"""Figures 3, 4 and 5 of two-level scheduling: claims that can hold and fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import TypeAlias
+
+import polars as pl
+import pytest
+from matplotlib.figure import Figure
+
+from penstock.experiments.claims import Tables
+from penstock.experiments.reproduction import Scale
+from penstock.papers import FIGURES as CATALOGUE
+from penstock.papers.p5.experiment import APPLICATIONS, OURS, PAPERS
+from penstock.papers.p5.slo import fig3, fig4, fig5
+from support.claim_flips import assert_all_claims, assert_flips, failed_claims, holds
+
+FIGURES = {figure.name: figure for figure in (fig3, fig4, fig5)}
+#: Claims of the paper that do not hold in our model, each with a note.
+FAIL = {
+    "p5-fig3": set(),
+    "p5-fig4": set(),
+    "p5-fig5": {"tight-bound-favoured-as-in-the-paper", "first-200-s-within-300-ms"},
+}
+SCHEDULERS = ("fifo", "sfq", "edf", PAPERS, OURS)
+
+#: (scheduler, application, second, App1 is on) -> value.
+Value: TypeAlias = Callable[[str, str, int, bool], float]
+
+
+def _aimed(second: int) -> float:
+    """Return the rate that App2 aims at (bytes/s)."""
+    return 20e6 + 30e6 * second / 600
+
+
+def _issued(_scheduler: str, name: str, second: int, on: bool) -> float:
+    """Return issue rates that saturate 50 MB/s if App1 is on, else as App2 aims."""
+    if on:
+        return 25e6
+    return _aimed(second) if name == "App2" else 0.0
+
+
+def _moved(scheduler: str, name: str, _second: int, _on: bool) -> float:
+    """Return equal throughputs, and 2 to 1 with our scheduler."""
+    first = 2.0 if scheduler == OURS else 1.0
+    return 50e6 * (first if name == "App1" else 1.0) / (first + 1)
+
+
+def _p95(_scheduler: str, name: str, second: int, on: bool) -> float:
+    """Return response times as in the paper: App1 is favoured, the end is worse."""
+    if on and second >= 200:
+        return 0.09 if name == "App1" else 0.4
+    return 0.09 if name == "App1" else 0.2
+
+
+def _rows(issued: Value = _issued, moved: Value = _moved, p95: Value = _p95) -> Tables:
+    rows = []
+    for scheduler in SCHEDULERS:
+        for name in APPLICATIONS:
+            for second in range(0, 600, 5):
+                on = second % 100 < 50
+                key = (scheduler, name, second, on)
+                rows.append(
+                    {
+                        "scheduler": scheduler,
+                        "seed": 1,
+                        "application": name,
+                        "second": second,
+                        "on": on,
+                        "issued": issued(*key),
+                        "moved": moved(*key),
+                        "p95": p95(*key),
+                    }
+                )
+    return Tables(pl.DataFrame(rows), pl.DataFrame())
+
+
+def _less_for(name: str, value: Value) -> Value:
+    """Return 90 % of the values of one application."""
+    return lambda *key: value(*key) * (0.9 if key[1] == name else 1.0)
+
+
+def _like(scheduler: str, value: Value) -> Value:
+    """Return the values of one scheduler for all."""
+    return lambda _scheduler, *key: value(scheduler, *key)
+
+
+#: Claim of Figure 3, tables for which it does not hold.
+RATES: list[tuple[str, Tables]] = [
+    (
+        "saturated-when-both-are-on",
+        _rows(issued=lambda *key: 1.1 * _issued(*key)),
+    ),
+    ("alone-gets-its-rate", _rows(issued=_less_for("App2", _issued))),
+    ("not-proportional-under-overload", _rows(moved=_like(OURS, _moved))),
+    ("held-back-shares-hold", _rows(moved=_like(PAPERS, _moved))),
+]
+
+
+@pytest.mark.parametrize(("name", "bad"), RATES, ids=[flip[0] for flip in RATES])
+def test_a_claim_on_rates_holds_and_fails(name: str, bad: Tables) -> None:
+    assert_flips(fig3, name, _rows(), bad)
+
+
+#: Claim of Figure 5, tables for which it does not hold.
+RESPONSES: list[tuple[str, Tables]] = [
+    (
+        "bound-met-when-not-overloaded",
+        _rows(p95=lambda s, n, t, on: 0.31 if s == PAPERS else _p95(s, n, t, on)),
+    ),
+    (
+        "tight-bound-favoured",
+        _rows(p95=lambda s, n, t, on: 0.2 if s == OURS else _p95(s, n, t, on)),
+    ),
+    (
+        "tight-bound-favoured-as-in-the-paper",
+        _rows(p95=lambda s, n, t, on: 0.09 if s == PAPERS else _p95(s, n, t, on)),
+    ),
+    (
+        "work-conserving",
+        _rows(moved=lambda *key: _moved(*key) * (2 if key[0] == "fifo" else 1)),
+    ),
+    (
+        "first-200-s-within-300-ms",
+        _rows(p95=lambda s, n, t, on: 0.31 if t < 50 else _p95(s, n, t, on)),
+    ),
+    ("more-beyond-300-ms-later", _rows(p95=lambda *_key: 0.2)),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "bad"), RESPONSES, ids=[flip[0] for flip in RESPONSES]
+)
+def test_a_claim_on_response_times_holds_and_fails(name: str, bad: Tables) -> None:
+    assert_flips(fig5, name, _rows(), bad)
+
+
+#: Time (s) -> depth; None: infinite.
+Depth: TypeAlias = Callable[[float], float | None]
+
+
+def _depth(time_s: float) -> float | None:
+    """Return the depths of the paper: infinite while App1 is on, and often later."""
+    return None if time_s % 100 < 50 or time_s >= 580 else 15.0
+
+
+def _depths(depth: Depth) -> Tables:
+    rows = [
+        {
+            "scheduler": PAPERS,
+            "seed": 1,
+            "window": window,
+            "time": window / 2,
+            "on": window / 2 % 100 < 50,
+            "depth": depth(window / 2),
+        }
+        for window in range(1200)
+    ]
+    return Tables(
+        pl.DataFrame(rows, schema_overrides={"depth": pl.Float64}), pl.DataFrame()
+    )
+
+
+#: Claim of Figure 4, depths for which it does not hold.
+DEPTHS: list[tuple[str, Depth]] = [
+    ("small-to-infinite", lambda t: None if t % 100 < 50 else 30.0),
+    ("small-to-infinite", lambda t: None if 4 <= t % 100 < 50 else 15.0),
+    ("infinite-to-small", lambda t: None if t % 100 < 70 else 15.0),
+    ("infinite-to-small", lambda t: None if t % 100 < 40 else 15.0),
+    ("about-15-in-steady-state", lambda t: None if t % 100 < 50 else 32.0),
+    ("high-more-often-later", lambda t: None if t % 100 < 50 else 15.0),
+]
+
+
+@pytest.mark.parametrize(("name", "bad"), DEPTHS)
+def test_a_claim_on_the_depth_holds_and_fails(name: str, bad: Depth) -> None:
+    assert_flips(fig4, name, _depths(_depth), _depths(bad))
+
+
+@pytest.mark.parametrize("depth", [8.0, None])
+def test_a_depth_that_never_changes_fails_all_claims(depth: float | None) -> None:
+    tables = _depths(lambda _time: depth)
+    for claim in fig4.claims:
+        assert not holds(fig4, claim.name, tables), claim.name
+
+
+def test_every_claim_is_tested() -> None:
+    assert_all_claims([fig3], [flip[0] for flip in RATES])
+    assert_all_claims([fig4], [flip[0] for flip in DEPTHS])
+    assert_all_claims([fig5], [flip[0] for flip in RESPONSES])
+
+
+def test_every_figure_of_the_paper_is_there() -> None:
+    names = [name for name in CATALOGUE if name.startswith("p5-")]
+    assert names == ["p5-fig1", *FIGURES]
+
+
+@cache
+def _simulated(name: str) -> Tables:
+    rows = FIGURES[name].study(Scale.SMOKE)
+    assert isinstance(rows, pl.DataFrame)
+    return Tables(rows, pl.DataFrame())
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_the_claims_that_fail_in_our_model_are_known(name: str) -> None:
+    assert failed_claims(FIGURES[name], _simulated(name)) == FAIL[name]
+
+
+@pytest.mark.parametrize("name", ["p5-fig3", "p5-fig4"])
+def test_without_the_scheduler_of_the_paper_its_claims_fail(name: str) -> None:
+    rows = _simulated(name).rows.filter(pl.col("scheduler") == OURS)
+    for claim in FIGURES[name].claims:
+        if "not in the paper" not in claim.source:
+            tables = Tables(rows, pl.DataFrame())
+            assert not holds(FIGURES[name], claim.name, tables), claim.name
+
+
+@pytest.mark.parametrize(
+    ("name", "panels"), [("p5-fig3", 2), ("p5-fig4", 2), ("p5-fig5", 5)]
+)
+def test_the_drawing_has_a_panel_per_scheduler(name: str, panels: int) -> None:
+    drawn = FIGURES[name].draw(_simulated(name))
+    assert isinstance(drawn, Figure)
+    assert len(drawn.axes) == panels
