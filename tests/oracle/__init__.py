@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """A naive simulator of bandwidth sharing in exact arithmetic, to test against.
 
-Written from papers/1 (sections 3 and 4), papers/3 (section 3) and the model's
-notes alone; it shares no code with the engine or the policies under test.
+Written from the papers on bandwidth sharing (sections 3 and 4) and IO-SETS (section 3)
+and from the notes on the model only. It shares no code with the engine or the policies
+under test.
 
     run = simulate(instance, make_strategy("set-10", update="post"))
 """

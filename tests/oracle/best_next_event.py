@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""BestNextEvent of papers/1 section 4.3, by brute force.
+"""BestNextEvent (bandwidth sharing, section 4.3) by brute force.
 
 For every application k whose completion may define the next event, the sorted
 vector of the yields at the horizon h is a continuous function of h. It is

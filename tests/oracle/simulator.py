@@ -71,7 +71,7 @@ class Active:
 
     @property
     def yield_now(self) -> Fraction:
-        """y_i at this instant, papers/1 eq. 6; 0 at the release itself."""
+        """Return the yield y_i now (bandwidth sharing, eq. 6); 0 at the release."""
         return self.progress / self.age if self.age > 0 else ZERO
 
     def yield_after(self, horizon: Fraction, rate: Fraction) -> Fraction:
@@ -91,7 +91,7 @@ class State:
     """B."""
     active: tuple[Active, ...]
     dedicated_events: int = 0
-    """E of papers/1 eq. 5."""
+    """E of bandwidth sharing, eq. 5."""
 
 
 class Strategy(Protocol):
@@ -310,7 +310,7 @@ class _Simulation:
     def check(
         self, rates: dict[int, Fraction], active: list[_Running], now: Fraction
     ) -> None:
-        """Raise an error if a decision breaks a rule of papers/1 section 3.1.2."""
+        """Raise an error if a decision breaks a rule (bandwidth sharing, 3.1.2)."""
         caps = {a.index: a.cap for a in active}
         if not rates.keys() <= caps.keys():
             raise OracleError("bandwidth for an application that is not active")

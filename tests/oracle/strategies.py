@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The strategies of papers/1 section 4 and papers/3 section 3, word by word."""
+"""The strategies of bandwidth sharing (section 4) and IO-SETS (section 3)."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def _ten_to(power: int) -> Fraction:
 def share_among_sets(
     sets: list[WeightedSet], bandwidth: Fraction
 ) -> dict[int, Fraction]:
-    """Share by priority, by the extended algorithm of papers/1 section 4.2."""
+    """Share by priority: extended algorithm (bandwidth sharing, section 4.2)."""
     rates: dict[int, Fraction] = {}
     while sets:
         total = sum((weight for weight, _ in sets), ZERO)

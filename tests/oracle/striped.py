@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The simulation over many storage targets (papers/2), in exact arithmetic.
+"""The simulation over many storage targets in exact arithmetic.
 
 An operation of volume v of application i is n_i independent *flows* of volume
-v / n_i and cap b_i / n_i, one on each of its targets (papers/2 section 3.2.2); it
-completes with the last of them, and a flow that is done waits for the others.
+v / n_i and cap b_i / n_i, one on each of its targets (target allocation, section
+3.2.2). The operation completes with its last flow.
 
 A target is shared by bandwidth (rates add up to B / N at most) or by time
 (fractions of the caps add up to 1 at most). A strategy sees one target at a time:

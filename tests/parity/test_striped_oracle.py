@@ -274,7 +274,7 @@ def test_generic(sharing: Sharing, text: str, seed: int, until_first_end: bool) 
 @pytest.mark.parametrize("text", ["fair-share", "greedy-yield", "set-10"])
 @pytest.mark.parametrize("index", range(3))
 def test_section_5_3(text: str, index: int) -> None:
-    """A small problem of papers/2 section 5.3, measured profiles and all."""
+    """Compare on small problems of target allocation, section 5.3."""
     drawn = Striped(applications=6, targets=4, compute_nodes=48, horizon=100.0)
     problem = drawn.problem(1, index)
     widths = get_allocation("best-bandwidth").allocate(problem)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The exact engine against the time-stepped method of papers/2 section 5.2.
+"""The exact engine against the time-stepped method of target allocation.
 
 In steps, every phase may last too long: by up to one step, and a transfer by up to
 one turn of all who collide with it. An application of p phases among K is therefore
@@ -61,7 +61,7 @@ def test_colliding_applications_alternate() -> None:
 
 
 def test_one_congested_target_does_not_slow_the_other() -> None:
-    """Fig. 4 of papers/2: on 0 a is done at 4, on 1 it alternates with b, to 7."""
+    """Figure 4 of target allocation: a ends on target 0 at 4 s, on target 1 at 7 s."""
     a, b = application("a", (0, 1), 0, 4, 9), application("b", (1,), 0, 4, 9)
     run = baseline_time_stepped.simulate(case(a, b, targets=2, end=10.0))
     assert run.io_time == [7.0, 8.0]

@@ -98,7 +98,7 @@ def tables_of(*problems: Problem) -> Tables:
 
 @cache
 def _small_rows(case: str) -> pl.DataFrame:
-    settings = {
+    settings: dict[str, float | str] = {
         "applications": 12,
         "targets": 5,
         "compute_nodes": 60,

@@ -121,7 +121,8 @@ class TestClosedForms:
 
     @pytest.mark.parametrize("count", [2, 6])
     def test_history_against_a_fresh_application(self, count: int) -> None:
-        # papers/1 table 2, line 1: one fresh application, the others never delayed
+        # Table 2 of bandwidth sharing, line 1: one new application, the others
+        # were never delayed.
         # for L seconds; y + (m - 1)(y (L + 1) - L) = 1.
         length = 4.0
         old = (

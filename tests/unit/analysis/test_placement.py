@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The criteria of papers/2 by hand, and on simulated runs with a closed form."""
+"""The criteria of target allocation, by hand and on runs with a closed form."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What algorithms need: Table 2 of papers/2, and what they say when they lack it."""
+"""Inputs of the algorithms (Table 2 of target allocation), and errors without them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.placement import ALLOCATIONS, PLACEMENTS, Input
 from penstock.placement.inputs import in_words, require
 from unit.placement.problems import application, problem
 
-#: papers/2 Table 2, column by column; the last of each is not in it.
+#: Table 2 of target allocation, by column; the last of each is not in the table.
 TABLE_2 = {
     "random": "",
     "static": "Q_j",

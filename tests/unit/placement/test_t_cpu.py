@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""t-cpu: Algorithm 1 of papers/2, round by round, its peculiarities included."""
+"""t-cpu (Algorithm 1 of target allocation), round by round."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The microbenchmark of papers/4 and the shapes of real applications."""
+"""The microbenchmark of burst-buffer coordination, and real applications."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Placement problems of papers/2: load, nodes, phases, streams, bins, bad input."""
+"""Placement problems of target allocation: load, nodes, phases, streams, bad input."""
 
 from __future__ import annotations
 

@@ -46,10 +46,10 @@ _NOTE: Final = (
 )
 
 
-def _combined(tables: Tables, told: str) -> pl.DataFrame:
+def _combined(tables: Tables, profiles: str) -> pl.DataFrame:
     """Return the rows of the three combinations, with column ``combination``."""
     name = pl.concat_str("allocation", "placement", separator=" + ")
-    rows = chosen(tables.rows, (TA, BBA), (GNC, GC), told)
+    rows = chosen(tables.rows, (TA, BBA), (GNC, GC), profiles)
     return rows.with_columns(name.alias("combination")).filter(
         pl.col("combination").is_in(_NAMES)
     )
@@ -57,7 +57,7 @@ def _combined(tables: Tables, told: str) -> pl.DataFrame:
 
 def _cost(tables: Tables) -> pl.DataFrame:
     """Return the slowdown with classes over that with exact profiles, minus 1."""
-    exact, classes = (_combined(tables, told) for told in (EXACT, CLASSES))
+    exact, classes = (_combined(tables, profiles) for profiles in (EXACT, CLASSES))
     return relative(classes, exact, "mean_io_slowdown", on=["combination"])
 
 

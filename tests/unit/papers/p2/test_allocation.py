@@ -21,6 +21,7 @@ from penstock.papers.p2.study import (
 )
 from support.claim_flips import assert_all_claims, assert_flips, holds
 from support.placement_tables import (
+    Change,
     Problem,
     congestion,
     idle,
@@ -31,7 +32,7 @@ from support.placement_tables import (
     tables_of,
 )
 
-_FAST = {
+_FAST: Change = {
     (BBA, GNC): slow(1.0) | idle(0.1),
     (TA, GNC): slow(1.0) | idle(0.1),
 }

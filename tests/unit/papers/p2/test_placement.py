@@ -11,6 +11,7 @@ from penstock.papers.p2.placement import balance, balance_by_load, slowdown
 from penstock.papers.p2.study import BBA, GC, GNC, IO_NODES, NSYSA, OSTS, RANDOM, TA
 from support.claim_flips import assert_all_claims, assert_flips, holds
 from support.placement_tables import (
+    Change,
     Problem,
     problem,
     slow,
@@ -20,7 +21,7 @@ from support.placement_tables import (
 )
 
 PAIRS = {"slowdown": slowdown, "balance": balance, "balance by load": balance_by_load}
-_SPREADS = {
+_SPREADS: Change = {
     (BBA, RANDOM): spread(0.9),
     (BBA, GNC): spread(0.6),
     (BBA, GC): spread(0.3),
@@ -120,7 +121,7 @@ def test_the_table_of_slowdowns_has_both_placements_at_every_load() -> None:
 
 
 def test_only_sets_of_load_one_half_count_for_the_balance() -> None:
-    wide = {(None, GC): spread(0.9)}
+    wide: Change = {(None, GC): spread(0.9)}
     table = balance.io_nodes.summary(tables_of(problem(0.5), problem(0.7, wide)))
     assert table["sets"].unique().to_list() == [1]
     assert table["mean"].unique().to_list() == [0.5]

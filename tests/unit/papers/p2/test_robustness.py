@@ -10,6 +10,7 @@ from penstock.papers.p2.robustness import fig11
 from penstock.papers.p2.study import BBA, GC, GNC, IO_NODES, TA
 from support.claim_flips import assert_all_claims, assert_flips
 from support.placement_tables import (
+    Change,
     Problem,
     idle,
     problem,
@@ -67,7 +68,7 @@ def test_the_drawing_has_cost_and_outcome() -> None:
 
 
 def test_the_table_compares_classes_with_exact_profiles() -> None:
-    told = {(TA, GNC, CLASSES): slow(3.0) | idle(0.4)}
+    told: Change = {(TA, GNC, CLASSES): slow(3.0) | idle(0.4)}
     table = fig11.summary(tables_of(problem(0.5, told)))
     name = f"{TA} + {GNC}"
     means = dict(table.filter(combination=name).select("metric", "mean").iter_rows())

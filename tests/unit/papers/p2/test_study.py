@@ -30,6 +30,7 @@ from penstock.papers.p2.study import (
     spread,
     summary,
 )
+from penstock.workloads.striped import Striped
 
 
 def _rows(
@@ -68,13 +69,14 @@ def test_a_study_compares_all_algorithms_of_the_paper(case: str) -> None:
     assert sum(c.profiles == "classes" for c in study.contenders) == 3
     assert {c.policy for c in study.contenders} == {"fair-share"}
     family = study.points[0].family()
+    assert isinstance(family, Striped)
     assert (family.targets, family.compute_nodes, family.applications) == (20, 480, 60)
 
 
 def test_the_paper_has_over_100_sets_per_load() -> None:
     study = case_study(IO_NODES)(Scale.PAPER)
     assert study.instances > 100
-    loads = [dict(point.settings)["load"] for point in study.points]
+    loads = [float(dict(point.settings)["load"]) for point in study.points]
     assert min(loads) == pytest.approx(0.1)
     assert max(loads) > 1.2
     assert np.diff(loads) == pytest.approx(0.1)

@@ -5,8 +5,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from penstock.experiments.output.plots import save_figure
 from penstock.papers.p4.charts import (
@@ -44,6 +47,11 @@ BARS = pl.DataFrame(
 COLUMNS = BarColumns("test", "application", "strategy", "factor")
 
 
+def _rectangles(figure: Figure) -> list[Rectangle]:
+    """Return the bars of the first panel."""
+    return [bar for bar in figure.axes[0].patches if isinstance(bar, Rectangle)]
+
+
 def test_a_delta_graph_has_a_line_per_delay_and_a_dashed_one_without_strategy() -> None:
     drawn = delta_panels(DELTA, "1a", "none")
     for axis in drawn.axes:
@@ -67,7 +75,7 @@ def test_rates_have_a_line_per_strategy_and_application() -> None:
     (axis,) = rate_lines(rows, {"none": "interfering", "1a": "staged"}).axes
     _, labels = axis.get_legend_handles_labels()
     assert labels == ["A, interfering", "B, interfering", "A, staged", "B, staged"]
-    assert list(axis.lines[0].get_ydata()) == [100.0, 130.0]
+    assert np.asarray(axis.lines[0].get_ydata()).tolist() == [100.0, 130.0]
 
 
 def test_bars_are_grouped_in_panels_and_named_in_the_legend() -> None:
@@ -75,7 +83,7 @@ def test_bars_are_grouped_in_panels_and_named_in_the_legend() -> None:
     assert [axis.get_title() for axis in drawn.axes] == ["one", "two"]
     (legend,) = drawn.legends
     assert [text.get_text() for text in legend.get_texts()] == ["interference", "1a"]
-    heights = [bar.get_height() for bar in drawn.axes[0].patches]
+    heights = [bar.get_height() for bar in _rectangles(drawn)]
     assert heights == [2.0, 2.0, 1.5, 1.5]
     ticks = drawn.axes[0].get_xticklabels()
     assert [label.get_text() for label in ticks] == ["A", "B"]
@@ -84,7 +92,7 @@ def test_bars_are_grouped_in_panels_and_named_in_the_legend() -> None:
 def test_a_missing_bar_leaves_its_place_empty() -> None:
     rows = BARS.filter(~((pl.col("application") == "A") & (pl.col("strategy") == "1a")))
     drawn = bars(rows, COLUMNS, "factor")
-    centres = [bar.get_x() + bar.get_width() / 2 for bar in drawn.axes[0].patches]
+    centres = [bar.get_x() + bar.get_width() / 2 for bar in _rectangles(drawn)]
     assert centres == pytest.approx([-0.21, 0.79, 1.21])
 
 

@@ -258,7 +258,8 @@ def test_statistics_of_one_window() -> None:
 
 @pytest.mark.parametrize(
     ("trace", "age", "pressure"),
-    # papers/1: about 0.15 on average on Celio; from 0.15 to 1.4 over all machines.
+    # Bandwidth sharing: W is about 0.15 on average on Celio, and from 0.15 to 1.4
+    # over all machines.
     [("NERSC", 0, 0.15), ("TRILAB", 0, 0.19), ("NERSC", 10, 1.3), ("TRILAB", 10, 1.5)],
 )
 def test_mean_pressure(trace: str, age: int, pressure: float) -> None:

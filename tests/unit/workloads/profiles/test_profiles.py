@@ -54,7 +54,7 @@ def test_best_number_of_io_nodes() -> None:
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("work", [0.0, 10.0, 1e4])
 def test_n_sys_never_exceeds_n_perf(case: str, work: float) -> None:
-    # Lemma 1 of papers/2.
+    # Lemma 1 of target allocation.
     applications = tuple(
         Application.from_phases(
             p.name,
