@@ -265,7 +265,7 @@ def test_open_windows_on_demand(tmp_path: Path) -> None:
     assert "0.7000" in text
 
 
-def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+def test_a_reader_that_closes_the_pipe_is_not_an_error(tmp_path: Path) -> None:
     command = f"{PENSTOCK} policies | true; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(
         ["bash", "-c", command], capture_output=True, text=True, check=True
@@ -276,7 +276,7 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 @pytest.mark.skipif(not os.access("/dev/full", os.W_OK), reason="needs /dev/full")
-def test_a_full_disk_is_said_so(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported(tmp_path: Path) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [PENSTOCK, "policies"],
@@ -384,7 +384,7 @@ FILES: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize("case", FILES)
-def test_a_bad_file_is_said_so_in_one_line(
+def test_a_bad_file_is_reported_in_one_line(
     tmp_path: Path, attempt: Callable[..., Any], case: str
 ) -> None:
     content, message = FILES[case]
@@ -495,7 +495,7 @@ ARGUMENTS: dict[str, tuple[tuple[str, ...], str]] = {
 
 
 @pytest.mark.parametrize("case", ARGUMENTS)
-def test_bad_arguments_are_said_so_in_one_line(
+def test_bad_arguments_are_reported_in_one_line(
     tmp_path: Path, pair: str, attempt: Callable[..., Any], case: str
 ) -> None:
     arguments, message = ARGUMENTS[case]
@@ -507,7 +507,7 @@ def test_bad_arguments_are_said_so_in_one_line(
     _assert_one_line(done.stderr)
 
 
-def test_a_policy_that_fails_is_said_so_in_one_line(tmp_path: Path, pair: str) -> None:
+def test_a_policy_that_fails_is_reported_in_one_line(tmp_path: Path, pair: str) -> None:
     (tmp_path / "mine.py").write_text(
         "def allocate(view, rates):\n    raise ValueError('no idea')\n"
     )

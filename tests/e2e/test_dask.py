@@ -105,7 +105,7 @@ def test_a_scheduler_by_address(
     assert bench.table() == expected
 
 
-def test_an_unreachable_scheduler_is_said(bench: Bench) -> None:
+def test_an_unreachable_scheduler_is_reported(bench: Bench) -> None:
     status, said = bench.run("--dask", "tcp://127.0.0.1:9")
     assert status == 2
     assert said.startswith("penstock: --dask tcp://127.0.0.1:9: no Dask scheduler ans")

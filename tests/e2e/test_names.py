@@ -25,7 +25,7 @@ pressure = [0.5]
 ONE = ("compare", "--policy", "fcfs", "--no-bound")
 
 
-def test_bytes_do_not_depend_on_where_they_go_and_who_computes(tmp_path: Path) -> None:
+def test_results_do_not_depend_on_folder_names_and_workers(tmp_path: Path) -> None:
     (tmp_path / "s.toml").write_bytes(STUDY)
     made = []
     for options in (("-o", "here", "--jobs", "1"), ("--jobs=2", "--output=there")):

@@ -110,7 +110,7 @@ def test_json_on_standard_output_is_one_document_and_nothing_else(
     }
 
 
-def test_the_table_says_who_gets_what_and_what_it_is_like(
+def test_the_table_shows_targets_and_slowdowns_of_every_application(
     attempt: Attempt, pair: str
 ) -> None:
     text = _done(attempt("place", pair, "--simulate", "--json", "out.json"))
@@ -128,7 +128,7 @@ def test_the_table_says_who_gets_what_and_what_it_is_like(
     assert json.loads(Path("out.json").read_text())["metrics"]["rho_con"] == 1.0
 
 
-def test_what_is_not_complete_is_said_so(tmp_path: Path, attempt: Attempt) -> None:
+def test_incomplete_operations_are_reported(tmp_path: Path, attempt: Attempt) -> None:
     content = _content()
     content["applications"][1]["phases"] = [["work", 2], ["io", 30]]
     (tmp_path / "long.json").write_text(json.dumps(content))
@@ -170,7 +170,7 @@ def test_a_policy_shares_every_target(attempt: Attempt) -> None:
     assert fair["metrics"]["rho_con"] != first["metrics"]["rho_con"]
 
 
-def test_what_is_not_known_is_not_needed_by_all(
+def test_algorithms_run_without_inputs_that_they_do_not_need(
     attempt: Attempt, tmp_path: Path
 ) -> None:
     content = _content(resources=3)
@@ -226,7 +226,7 @@ def test_all_combinations_side_by_side(attempt: Attempt) -> None:
         }
 
 
-def test_one_combination_is_what_place_says_of_it(attempt: Attempt) -> None:
+def test_one_combination_equals_the_result_of_place(attempt: Attempt) -> None:
     one = ("--allocation", "n-sys", "--placement", "greedy-clairvoyant", "--json", "-")
     placed = json.loads(_done(attempt("place", EXAMPLE, "--simulate", *one)))
     compared = json.loads(_done(attempt("compare", "--problem", EXAMPLE, *one)))
@@ -260,7 +260,7 @@ def test_a_comparison_in_which_nothing_can_be_compared_is_refused(
     assert not (tmp_path / "o").exists()
 
 
-def test_an_algorithm_that_fails_is_said_so_in_one_line(
+def test_an_algorithm_that_fails_is_reported_in_one_line(
     attempt: Attempt, tmp_path: Path
 ) -> None:
     (tmp_path / "boom.py").write_text(
@@ -329,7 +329,7 @@ def _assert_refused(done: subprocess.CompletedProcess[str], message: str) -> Non
 
 
 @pytest.mark.parametrize("case", FILES)
-def test_a_bad_problem_is_said_so_in_one_line(
+def test_a_bad_problem_is_reported_in_one_line(
     tmp_path: Path, attempt: Attempt, case: str
 ) -> None:
     change, message = FILES[case]
@@ -413,7 +413,7 @@ ARGUMENTS: dict[str, tuple[tuple[str, ...], str]] = {
 
 
 @pytest.mark.parametrize("case", ARGUMENTS)
-def test_bad_arguments_are_said_so_in_one_line(
+def test_bad_arguments_are_reported_in_one_line(
     tmp_path: Path, attempt: Attempt, pair: str, case: str
 ) -> None:
     arguments, message = ARGUMENTS[case]

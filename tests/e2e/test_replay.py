@@ -76,7 +76,7 @@ def test_mistakes(tmp_path: Path) -> None:
         assert done.stderr.count("\n") == 1
 
 
-def test_a_full_file_system_is_said(tmp_path: Path) -> None:
+def test_a_full_file_system_is_reported(tmp_path: Path) -> None:
     trace = tmp_path / "trace.csv"
     trace.write_text(
         "process,file,operation,offset,size,start,end\n"

@@ -119,7 +119,7 @@ def test_greedy_yield_tie_goes_to_the_lowest_index() -> None:
     assert run.yields == [1, F(7, 10)]
 
 
-def test_greedy_yield_knows_the_history() -> None:
+def test_greedy_yield_counts_the_history() -> None:
     """What was lost before the start counts."""
     # At 0, A has a yield of 1 and B one of (4 + 2/1) / 10 = 0.6: B goes first. At 3
     # B completes; A has lost 3 of then 13 s.

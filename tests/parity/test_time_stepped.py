@@ -79,7 +79,7 @@ def test_the_rest_of_a_step_is_wasted() -> None:
     assert run.volume == [0.25]
 
 
-def test_what_it_cannot_do_is_refused() -> None:
+def test_unsupported_settings_are_refused() -> None:
     """Other ways of sharing, other starts, steps that are none."""
     a = application("a", (0,), 1, 4)
     with pytest.raises(InputError, match="unit of time"):

@@ -83,7 +83,7 @@ def test_strategy_1a(d: float) -> None:
         assert point.factors[1] <= 1 + T / N / alone + 1e-9
 
 
-def test_what_the_paper_expects_of_the_strategies() -> None:
+def test_the_strategies_behave_as_the_paper_expects() -> None:
     """At D = 0: factor 1.05 at most if favoured, 1.6 if staged; no later end."""
     base = graph("none", 0.75, 0.0)[0].total
     for strategy, favoured in (("1a", 1), ("2a", 0), ("controlled", 0)):

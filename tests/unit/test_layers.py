@@ -168,7 +168,7 @@ def test_the_layers_have_no_cycle() -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=_name)
-def test_nobody_prints_and_nobody_uses_global_randomness(path: Path) -> None:
+def test_no_module_prints_or_uses_global_randomness(path: Path) -> None:
     for node in ast.walk(_tree(path)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             assert node.func.id not in {"print", "breakpoint", "eval", "exec"}

@@ -120,7 +120,7 @@ def test_a_whole_number_stays_one() -> None:
 
 
 @given(st.floats(0, 1e300) | st.integers(1, 10**12))
-def test_what_is_shown_is_read_as_the_same_value(value: float) -> None:
+def test_a_printed_value_is_read_as_the_same_value(value: float) -> None:
     parameter = WHOLE if isinstance(value, int) else PLAIN
     assert parameter.parse(parameter.show(value)) == value
 
@@ -207,7 +207,7 @@ def raising(error: BaseException) -> Callable[..., object]:
 @pytest.mark.parametrize(
     "error", [KeyError("x"), RuntimeError("x"), SystemExit(3), GeneratorExit("x")]
 )
-def test_what_a_plugin_raises_becomes_a_policy_error(error: BaseException) -> None:
+def test_an_exception_of_a_plugin_becomes_a_policy_error(error: BaseException) -> None:
     with pytest.raises(PolicyError) as caught:
         bound({"wide": "3"}, raising(error)).call()
     assert str(caught.value) == f"tool mine:wide=3 failed: {reason_of(error)}"

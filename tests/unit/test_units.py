@@ -115,7 +115,7 @@ def test_bare_numbers_are_in_base_units(
     ],
     ids=repr,
 )
-def test_what_is_no_quantity_is_refused_with_the_value(
+def test_an_invalid_quantity_is_refused_with_the_value(
     parse: Callable[..., float], value: object
 ) -> None:
     with pytest.raises(InputError) as caught:
@@ -155,7 +155,7 @@ def test_an_unknown_unit_is_named_and_the_known_are_listed(
 
 
 @pytest.mark.parametrize("parse", PARSERS)
-def test_where_a_unit_is_wanted_only_a_text_without_one_is_refused(
+def test_only_a_text_other_than_0_needs_a_unit(
     parse: Callable[..., float],
 ) -> None:
     for text in ("10", " 1e3 ", "-5", "1e-9"):
@@ -189,7 +189,7 @@ def test_time_is_number_times_unit(number: float, unit: str) -> None:
 
 
 @given(st.floats(-1e25, 1e25))
-def test_what_is_printed_can_be_read_back(number: float) -> None:
+def test_a_printed_quantity_can_be_read_back(number: float) -> None:
     assert parse_volume(format_volume(number)) == pytest.approx(number, rel=5e-4)
     assert parse_bandwidth(format_bandwidth(number)) == pytest.approx(number, rel=5e-4)
     assert parse_time(format_time(number)) == pytest.approx(number, rel=5e-4)

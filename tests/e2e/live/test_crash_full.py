@@ -183,14 +183,14 @@ def _check(stage: Stage, expected: list[File], seed: int) -> None:
         assert file.allows(found), f"seed {seed}: {name}"
 
 
-def test_nothing_acknowledged_is_lost_where_there_is_no_room(
+def test_nothing_acknowledged_is_lost_on_a_full_file_system(
     full: Stage, crasher: Path
 ) -> None:
     assert sum(_trial(full, crasher, seed) for seed in seeds(1, 15)) > 0
 
 
 @pytest.mark.slow
-def test_nothing_acknowledged_is_lost_in_many_trials_where_there_is_no_room(
+def test_nothing_acknowledged_is_lost_in_many_trials_on_a_full_file_system(
     full: Stage, crasher: Path
 ) -> None:
     assert sum(_trial(full, crasher, seed) for seed in seeds(5000, 300)) > 0

@@ -73,9 +73,7 @@ def _pending(page: Page) -> int:
     return staged.absorbed_bytes - staged.drained_bytes
 
 
-def test_what_is_staged_is_drained_while_the_program_goes_on(
-    stage: Stage, job: Job
-) -> None:
+def test_staged_data_are_drained_while_the_program_runs(stage: Stage, job: Job) -> None:
     job.page.renew(60.0)
     job.page.grant(10 * MB)
     writer = Writer(stage, stage.environment(page=job.page.path), "a")
@@ -97,7 +95,7 @@ def test_what_is_staged_is_drained_while_the_program_goes_on(
     assert job.page.charged_bytes() >= 8 * MB
 
 
-def test_it_waits_for_its_grant(stage: Stage, job: Job) -> None:
+def test_a_drainer_waits_for_its_grant(stage: Stage, job: Job) -> None:
     job.page.renew(60.0)
     job.page.grant(0.0)
     writer = Writer(stage, stage.environment(page=job.page.path), "a")
@@ -113,7 +111,7 @@ def test_it_waits_for_its_grant(stage: Stage, job: Job) -> None:
         assert writer.end() == b"closed\n"
 
 
-def test_it_lets_the_journals_of_other_jobs_alone(
+def test_a_drainer_ignores_the_journals_of_other_jobs(
     stage: Stage, job: Job, tmp_path: Path
 ) -> None:
     other = Page.create(tmp_path / "other.page")
@@ -132,7 +130,7 @@ def test_it_lets_the_journals_of_other_jobs_alone(
         assert writer.path.stat().st_size == MB
 
 
-def test_close_leaves_a_journal_on_disk_to_it(stage: Stage, job: Job) -> None:
+def test_close_leaves_a_journal_on_disk_to_the_drainer(stage: Stage, job: Job) -> None:
     environment = stage.environment(page=job.page.path, durable="journal")
     job.page.renew(60.0)
     job.page.grant(0.0)  # Who waits for a drain waits for ever.
@@ -147,7 +145,9 @@ def test_close_leaves_a_journal_on_disk_to_it(stage: Stage, job: Job) -> None:
     assert writer.path.read_bytes() == b"x" * MB
 
 
-def test_what_follows_is_staged_until_it_is_done(stage: Stage, job: Job) -> None:
+def test_later_writes_are_staged_until_the_drain_is_done(
+    stage: Stage, job: Job
+) -> None:
     environment = stage.environment(page=job.page.path, always=False)
     job.page.renew(60.0)
     job.page.grant(0.0)
@@ -168,7 +168,7 @@ def test_what_follows_is_staged_until_it_is_done(stage: Stage, job: Job) -> None
         assert writer.end() == b"closed\n"
 
 
-def test_one_that_was_killed_is_replaced_and_nothing_is_lost(
+def test_a_killed_drainer_is_replaced_and_nothing_is_lost(
     stage: Stage, job: Job
 ) -> None:
     job.page.renew(60.0)
@@ -185,7 +185,7 @@ def test_one_that_was_killed_is_replaced_and_nothing_is_lost(
     assert stage.left_over() == []
 
 
-def test_the_page_is_corrected_if_somebody_else_has_drained(
+def test_the_page_is_corrected_after_a_drain_by_another_process(
     stage: Stage, job: Job
 ) -> None:
     writer = Writer(stage, stage.environment(page=job.page.path), "a")
@@ -200,7 +200,7 @@ def test_the_page_is_corrected_if_somebody_else_has_drained(
     assert writer.end() == b"closed\n"
 
 
-def test_it_ends_by_itself_when_nothing_is_staged(stage: Stage, job: Job) -> None:
+def test_a_drainer_ends_when_nothing_is_staged(stage: Stage, job: Job) -> None:
     writer = Writer(stage, stage.environment(page=job.page.path), "a")
     writer.write(1000)
     drainer = Drainer(job.page.path, os.geteuid(), os.getegid())
@@ -211,7 +211,7 @@ def test_it_ends_by_itself_when_nothing_is_staged(stage: Stage, job: Job) -> Non
     assert writer.end() == b"closed\n"
 
 
-def test_what_cannot_be_drained_is_the_programs_to_know(stage: Stage, job: Job) -> None:
+def test_a_failed_drain_is_reported_to_the_program(stage: Stage, job: Job) -> None:
     writer = Writer(stage, stage.environment(page=job.page.path), "a")
     writer.write(1000)
     writer.path.rename(stage.folder / "hidden")  # Not by a program under the library.
@@ -225,7 +225,7 @@ def test_what_cannot_be_drained_is_the_programs_to_know(stage: Stage, job: Job) 
     assert (stage.folder / "hidden").read_bytes() == b"x" * 1000
 
 
-def test_without_its_page_it_drains_nothing(stage: Stage, tmp_path: Path) -> None:
+def test_a_drainer_without_a_page_drains_nothing(stage: Stage, tmp_path: Path) -> None:
     writer = Writer(stage, stage.environment(), "a")
     writer.write(1000)
     gone = tmp_path / "gone.page"
@@ -235,7 +235,7 @@ def test_without_its_page_it_drains_nothing(stage: Stage, tmp_path: Path) -> Non
     assert writer.end() == b"closed\n"
 
 
-def test_what_the_dead_of_one_job_have_left_is_not_that_of_another(
+def test_journals_of_dead_processes_are_drained_for_their_own_job_only(
     stage: Stage, job: Job, tmp_path: Path
 ) -> None:
     """Else the end of any job would have the others' journals drained, unpaced."""
@@ -289,7 +289,7 @@ def test_a_file_that_was_made_read_only_is_drained(tmp_path: Path) -> None:
         drainer.wait(LIMIT_S)
 
 
-def test_it_ends_if_it_can_drain_nothing(stage: Stage, job: Job) -> None:
+def test_a_drainer_that_can_drain_nothing_ends(stage: Stage, job: Job) -> None:
     writer = Writer(stage, stage.environment(page=job.page.path), "a")
     writer.write(1000)
     writer.path.rename(stage.folder / "hidden")
@@ -300,7 +300,7 @@ def test_it_ends_if_it_can_drain_nothing(stage: Stage, job: Job) -> None:
     assert (stage.folder / "hidden").stat().st_size == 1000
 
 
-def test_who_drains_anothers_journal_counts_nothing_of_its_own(
+def test_a_drain_of_another_jobs_journal_is_not_counted_in_the_own_page(
     stage: Stage, job: Job, tmp_path: Path
 ) -> None:
     other = Page.create(tmp_path / "other.page")
@@ -373,7 +373,7 @@ def test_nothing_is_written_under_a_journal_that_is_handed_over(
         assert warm.end() == b"closed\n"
 
 
-def test_what_the_dead_have_left_is_drained_and_nothing_else(stage: Stage) -> None:
+def test_only_journals_of_dead_processes_are_drained(stage: Stage) -> None:
     dead, living = (Writer(stage, stage.environment(), name) for name in "ab")
     for writer in (dead, living):
         writer.write(MB)
@@ -387,7 +387,7 @@ def test_what_the_dead_have_left_is_drained_and_nothing_else(stage: Stage) -> No
 
 
 @NEEDS_ROOT
-def test_a_journal_of_another_user_says_nothing(stage: Stage) -> None:
+def test_a_journal_of_another_user_is_not_trusted(stage: Stage) -> None:
     """It could have any file written."""
     dead = Writer(stage, stage.environment(), "a")
     dead.write(1000)
@@ -418,7 +418,9 @@ assert calls == [fds[0]]
 """
 
 
-def test_who_wants_to_be_called_drains_by_itself(stage: Stage, job: Job) -> None:
+def test_a_program_with_a_flush_callback_drains_by_itself(
+    stage: Stage, job: Job
+) -> None:
     program = stage.start(
         *(sys.executable, "-c", _ASKS),
         environment=stage.environment(page=job.page.path),
@@ -436,7 +438,7 @@ def test_who_wants_to_be_called_drains_by_itself(stage: Stage, job: Job) -> None
     assert (stage.folder / "asks").stat().st_size == 1000
 
 
-def test_the_dead_are_not_called(stage: Stage) -> None:
+def test_callbacks_of_dead_programs_are_not_called(stage: Stage) -> None:
     program = stage.start(sys.executable, "-c", _ASKS)
     assert program.stdout is not None
     assert program.stdout.readline() == b"staged\n"
@@ -446,7 +448,9 @@ def test_the_dead_are_not_called(stage: Stage) -> None:
     assert (stage.folder / "asks").stat().st_size == 1000
 
 
-def test_who_opens_the_file_does_not_wait_for_a_call(stage: Stage) -> None:
+def test_a_program_that_opens_the_file_does_not_wait_for_the_callback(
+    stage: Stage,
+) -> None:
     program = stage.start(sys.executable, "-c", _ASKS)
     assert program.stdout is not None
     assert program.stdout.readline() == b"staged\n"

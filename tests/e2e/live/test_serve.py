@@ -106,7 +106,7 @@ def _is_active(daemon: Daemon, job_name: str) -> bool:
     return bool(daemon.job(job_name).get("active"))
 
 
-def test_phases_are_found_and_their_volume_is_learnt(daemon: Daemon) -> None:
+def test_phases_are_detected_and_their_volume_is_learnt(daemon: Daemon) -> None:
     process = daemon.run(sys.executable, "-c", PHASES, "phases", job="p")
     assert process.stdin is not None
     assert process.stdout is not None
@@ -143,7 +143,7 @@ def test_two_jobs_share_and_the_operator_changes_it(daemon: Daemon) -> None:
     assert "b waits: policy fcfs serves other jobs first" in " ".join(top.split())
 
 
-def test_switched_off_everything_passes(daemon: Daemon) -> None:
+def test_without_control_every_call_passes(daemon: Daemon) -> None:
     daemon.ctl("bandwidth", "1 kB/s")
     process = daemon.write("slow", blocks=1000)
     until(lambda: daemon.job("slow").get("active"))
@@ -206,7 +206,7 @@ def test_many_short_programs(daemon: Daemon) -> None:
         (("status", "--folder", "/nowhere"), "no penstock answers"),
     ],
 )
-def test_mistakes_of_an_operator(
+def test_mistakes_of_an_operator_are_reported(
     daemon: Daemon, arguments: tuple[str, ...], complaint: str
 ) -> None:
     done = daemon.command("ctl", *arguments)
@@ -258,7 +258,7 @@ def test_silent_connections_hold_up_no_other(daemon: Daemon) -> None:
         client.close()
 
 
-def test_tight_modes(daemon: Daemon) -> None:
+def test_folders_and_sockets_are_private(daemon: Daemon) -> None:
     for path, mode in (("", 0o700), ("agent.sock", 0o600), ("pages", 0o700)):
         assert (daemon.home / path).stat().st_mode & 0o777 == mode
     process = daemon.write("modes")
@@ -285,7 +285,7 @@ def test_a_private_daemon_comes_and_goes(tmp_path: Path) -> None:
         until(lambda: not (alone.home / "agent.sock").exists())
 
 
-def test_without_control_the_program_runs_all_the_same(tmp_path: Path) -> None:
+def test_a_program_runs_without_a_daemon(tmp_path: Path) -> None:
     with closing(Daemon(tmp_path)) as alone:
         alone.home.write_text("not a folder")
         for options, lines in (((), 0), (("--verbose",), 1)):

@@ -27,7 +27,7 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
         yield made
 
 
-def test_killed_under_load_programs_go_on_without_it(daemon: Daemon) -> None:
+def test_programs_go_on_after_the_daemon_is_killed(daemon: Daemon) -> None:
     programs = [daemon.write(f"job{n}", blocks=MANY_BLOCKS) for n in range(3)]
     until(lambda: all(line["active"] for line in daemon.status()["jobs"]))
     until(lambda: len(daemon.status()["jobs"]) == 3)
@@ -39,7 +39,7 @@ def test_killed_under_load_programs_go_on_without_it(daemon: Daemon) -> None:
         assert size == MANY_BLOCKS * 65536
 
 
-def test_stopped_in_good_order_it_lets_all_go_at_once(daemon: Daemon) -> None:
+def test_a_stopped_daemon_lifts_all_limits_at_once(daemon: Daemon) -> None:
     process = daemon.write("job", blocks=MANY_BLOCKS)
     until(lambda: daemon.job("job").get("active"))
     assert daemon.stop() == 0
@@ -47,7 +47,7 @@ def test_stopped_in_good_order_it_lets_all_go_at_once(daemon: Daemon) -> None:
     assert not (daemon.home / "agent.sock").exists()
 
 
-def test_a_daemon_that_hangs_holds_up_no_program_for_long(daemon: Daemon) -> None:
+def test_a_hanging_daemon_does_not_hold_up_programs_for_long(daemon: Daemon) -> None:
     process = daemon.write("job", blocks=MANY_BLOCKS)
     until(lambda: daemon.job("job").get("active"))
     assert daemon.process is not None
@@ -59,7 +59,7 @@ def test_a_daemon_that_hangs_holds_up_no_program_for_long(daemon: Daemon) -> Non
     until(lambda: daemon.status()["jobs"] == [])
 
 
-def test_restarted_it_takes_the_jobs_up_again(tmp_path: Path) -> None:
+def test_a_restarted_daemon_controls_the_same_jobs(tmp_path: Path) -> None:
     with closing(Daemon(tmp_path, bandwidth="1 MB/s", lease="60 s")) as daemon:
         daemon.start()
         for job in ("a", "b"):
@@ -93,7 +93,7 @@ def test_a_page_whose_processes_are_gone_is_removed(daemon: Daemon) -> None:
     assert not list((daemon.home / "pages").iterdir())
 
 
-def test_without_a_place_for_its_state_it_goes_on(tmp_path: Path) -> None:
+def test_a_daemon_without_a_state_folder_goes_on(tmp_path: Path) -> None:
     with closing(Daemon(tmp_path, state="/dev/full")) as daemon:
         daemon.start()
         process = daemon.write("job", blocks=16)

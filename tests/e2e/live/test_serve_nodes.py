@@ -105,7 +105,7 @@ def test_the_controller_is_killed_and_comes_back(cluster: Cluster) -> None:
     until(lambda: cluster.controller.job("next").get("active"))
 
 
-def test_an_agent_that_is_killed_is_missed(cluster: Cluster) -> None:
+def test_a_killed_agent_is_noticed(cluster: Cluster) -> None:
     agent = cluster.agent("n1")
     agent.start()
     agent.write("job")

@@ -184,7 +184,9 @@ def test_a_program_does_the_same_in_all_circumstances(
 @pytest.mark.parametrize(
     "name", [name for name, (_, seen) in PROGRAMS.items() if seen is not None]
 )
-def test_what_a_program_writes_is_counted(job: Job, python: str, name: str) -> None:
+def test_the_bytes_that_a_program_writes_are_counted(
+    job: Job, python: str, name: str
+) -> None:
     _, seen = PROGRAMS[name]
     command = _command(name, python)
     *_, left = _result(job, command, job.environment)

@@ -98,7 +98,7 @@ def small(tmp_path: Path) -> Iterator[Path]:
 # --- Other processes ------------------------------------------------------------------
 
 
-def test_what_is_written_is_staged_and_not_in_the_file(
+def test_written_data_are_staged_and_not_in_the_file(
     stage: Stage, writer: subprocess.Popen[bytes]
 ) -> None:
     assert (stage.folder / "a").read_bytes() == b""
@@ -151,7 +151,7 @@ def test_a_drainer_works_beside_the_writer(
     assert (stage.folder / "a").read_bytes() == STAGED + b"more\n"
 
 
-def test_the_file_is_found_behind_the_writer_when_it_was_moved(
+def test_a_moved_file_is_found_through_its_writer(
     stage: Stage, writer: subprocess.Popen[bytes]
 ) -> None:
     (stage.folder / "a").rename(stage.folder / "moved")
@@ -235,7 +235,7 @@ def _patch(stage: Stage, field: str, value: int) -> Path:
     return stage.journals / name
 
 
-def test_an_inode_that_is_used_again_is_another_file(
+def test_a_reused_inode_is_another_file(
     stage: Stage, writer: subprocess.Popen[bytes]
 ) -> None:
     _killed(writer)
@@ -249,7 +249,7 @@ def test_an_inode_that_is_used_again_is_another_file(
     assert (stage.folder / "a").read_bytes() == STAGED
 
 
-def test_without_times_of_birth_the_name_decides(
+def test_without_birth_times_the_name_decides(
     stage: Stage, writer: subprocess.Popen[bytes]
 ) -> None:
     """As on FUSE: a file that has got the inode of a dead program's is not its."""
@@ -261,7 +261,7 @@ def test_without_times_of_birth_the_name_decides(
     assert left.endswith(".failed")
 
 
-def test_a_journal_of_another_version_is_kept_and_said(
+def test_a_journal_of_another_version_is_kept_and_reported(
     stage: Stage, writer: subprocess.Popen[bytes]
 ) -> None:
     _killed(writer)
@@ -291,7 +291,7 @@ def test_after_a_restart_of_the_machine_drains_begin_where_they_were_synced(
     assert stage.left_over() == []
 
 
-def test_after_a_restart_a_device_and_an_inode_say_nothing(
+def test_after_a_restart_device_and_inode_do_not_identify_a_file(
     stage: Stage, writer: subprocess.Popen[bytes]
 ) -> None:
     """A file that has the numbers of another one by chance is not written."""
@@ -340,7 +340,7 @@ for call in (os.fsync, os.fsync, os.close):
 """
 
 
-def test_a_late_error_is_told_by_fsync_and_close(
+def test_a_late_error_is_returned_by_fsync_and_close(
     stage: Stage, small: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     full = Stage(small, stage.journals)
@@ -376,7 +376,7 @@ os._exit(0)
 """
 
 
-def test_who_closes_a_stream_hears_that_the_file_is_full(
+def test_closing_a_stream_returns_that_the_file_system_is_full(
     stage: Stage, small: Path
 ) -> None:
     full = Stage(small, stage.journals)
@@ -431,7 +431,7 @@ print(os.stat("a").st_size == before, len(open("a", "rb").read()) < before)
 """
 
 
-def test_what_was_written_first_comes_first_or_nobody_changes_the_file(
+def test_earlier_writes_are_drained_first_or_the_file_stays_unchanged(
     stage: Stage, small: Path
 ) -> None:
     code = "import os; fd = os.open('a', os.O_WRONLY | os.O_CREAT, 0o600); "
@@ -450,7 +450,7 @@ def test_what_was_written_first_comes_first_or_nobody_changes_the_file(
     assert stage.left_over() == []
 
 
-def test_a_full_staging_folder_is_no_programs_business(
+def test_a_full_staging_folder_does_not_disturb_a_program(
     stage: Stage, small: Path
 ) -> None:
     tight = Stage(stage.folder, small)
@@ -463,7 +463,7 @@ def test_a_full_staging_folder_is_no_programs_business(
 
 
 @pytest.mark.parametrize("how", ["gone", "file", "read-only"])
-def test_a_staging_folder_that_cannot_be_used_is_no_programs_business(
+def test_an_unusable_staging_folder_does_not_disturb_a_program(
     stage: Stage, small: Path, how: str
 ) -> None:
     tight = Stage(stage.folder, small if how == "read-only" else stage.journals)
@@ -481,7 +481,7 @@ def test_a_staging_folder_that_cannot_be_used_is_no_programs_business(
     assert (stage.folder / "a").read_bytes() == b"x"
 
 
-def test_what_could_not_be_staged_is_in_the_log_and_counted(
+def test_writes_that_could_not_be_staged_are_logged_and_counted(
     stage: Stage, job: Job
 ) -> None:
     environment = stage.environment(page=job.page.path)
@@ -495,7 +495,7 @@ def test_what_could_not_be_staged_is_in_the_log_and_counted(
     assert str(stage.folder / "a") in stage.log()
 
 
-def test_a_file_that_somebody_has_open_already_is_not_staged(
+def test_a_file_that_another_program_has_open_is_not_staged(
     stage: Stage, job: Job
 ) -> None:
     """Not even a program without the library: it was there before."""
@@ -514,7 +514,7 @@ def test_a_file_that_somebody_has_open_already_is_not_staged(
     assert job.page.staged.absorbed_bytes == 0
 
 
-def test_what_a_program_has_asked_of_its_descriptor_stays(stage: Stage) -> None:
+def test_the_signal_set_with_f_setsig_is_kept(stage: Stage) -> None:
     code = "import fcntl, os; fd = os.open('a', os.O_WRONLY | os.O_CREAT); "
     code += "fcntl.fcntl(fd, 10, 12); os.write(fd, b'x' * 999); "
     code += "assert fcntl.fcntl(fd, 11) == 12; "
@@ -638,7 +638,7 @@ def test_rules_say_which_files(
 
 
 @pytest.mark.parametrize("flag", ["O_APPEND", "O_SYNC", "O_DSYNC", "O_DIRECT"])
-def test_descriptors_with_promises_are_not_staged(
+def test_descriptors_opened_with_o_sync_or_o_direct_are_not_staged(
     stage: Stage, job: Job, flag: str
 ) -> None:
     code = (
@@ -650,7 +650,7 @@ def test_descriptors_with_promises_are_not_staged(
     assert job.page.staged.absorbed_bytes == 0
 
 
-def test_what_is_inherited_is_not_staged(stage: Stage, job: Job) -> None:
+def test_an_inherited_descriptor_is_not_staged(stage: Stage, job: Job) -> None:
     environment = stage.environment(page=job.page.path)
     stage.run("sh", "-c", "cat /etc/passwd > a; dd if=a status=none > b")
     stage.run("sh", "-c", "env echo hello > a", environment=environment)
@@ -724,7 +724,7 @@ os.write(third, b"end")
 """
 
 
-def test_who_closes_every_descriptor_loses_nothing(stage: Stage) -> None:
+def test_a_program_that_closes_every_descriptor_loses_nothing(stage: Stage) -> None:
     done = stage.run(sys.executable, "-S", "-c", CLOSING)
     assert (done.returncode, done.stderr) == (0, b"")
     for name, more in (("a", b""), ("b", b""), ("c", b"end"), ("d", b"")):

@@ -35,7 +35,7 @@ def test_a_call_answers_as_without_staging(
 
 
 @pytest.mark.parametrize("scene", ["write", "fork", "stdio_write", "stdio_text"])
-def test_a_scene_is_staged_at_all(
+def test_every_scene_stages_something(
     stage: Stage, job: Job, calls: Path, scene: str
 ) -> None:
     """What is compared above would be equal without staging too."""
@@ -56,7 +56,7 @@ ctypes.CDLL("libc.so.6").close_range(3, 0xFFFFFFFF, 0)   # Past the library.
 """
 
 
-def test_who_closes_every_descriptor_unseen_ends_and_loses_nothing(
+def test_a_program_that_closes_descriptors_with_raw_calls_loses_nothing(
     stage: Stage,
 ) -> None:
     done = stage.run(sys.executable, "-S", "-c", UNSEEN)
@@ -101,7 +101,7 @@ os.write(fds[1], b"staged")
 """
 
 
-def test_who_wants_to_be_called_before_a_drain_is_called_at_the_end(
+def test_the_flush_callback_is_called_at_the_exit(
     stage: Stage,
 ) -> None:
     done = stage.run(sys.executable, "-c", CALLED)

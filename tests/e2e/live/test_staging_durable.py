@@ -77,7 +77,7 @@ def test_fsync_syncs_the_name_of_a_new_journal(stage: Stage) -> None:
     assert _synced(stage, code).count(stage.journals) == 1
 
 
-def test_a_descriptor_that_joins_may_have_written_before(stage: Stage) -> None:
+def test_fsync_through_a_duplicate_descriptor_syncs_the_file_itself(stage: Stage) -> None:
     code = f"{OPENED} os.write(fd, b'x' * 100); os.fsync(fd); "
     code += "other = os.dup(fd); os.write(other, b'y'); os.fsync(other)"
     assert _synced(stage, code).count(stage.folder / "a") == 2

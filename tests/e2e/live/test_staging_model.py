@@ -197,18 +197,18 @@ _SAME = settings(
 
 @settings(_SAME, max_examples=150)
 @given(script)
-def test_no_call_tells_whether_writes_are_staged(pair: Pair, steps: list[Any]) -> None:
+def test_scripts_answer_the_same_with_staging(pair: Pair, steps: list[Any]) -> None:
     pair.check(steps)
 
 
-def test_no_call_tells_it_in_scripts_drawn_at_random(pair: Pair) -> None:
+def test_random_scripts_answer_the_same_with_staging(pair: Pair) -> None:
     for seed in range(300):
         print(f"seed {seed}")
         pair.check(_drawn(seed))
 
 
 @pytest.mark.slow
-def test_no_call_tells_it_in_many_scripts_drawn_at_random(pair: Pair) -> None:
+def test_many_random_scripts_answer_the_same_with_staging(pair: Pair) -> None:
     for seed in range(1000, 6000):
         print(f"seed {seed}")
         pair.check(_drawn(seed))
@@ -217,7 +217,7 @@ def test_no_call_tells_it_in_many_scripts_drawn_at_random(pair: Pair) -> None:
 @pytest.mark.slow
 @settings(_SAME, max_examples=3000)
 @given(script)
-def test_no_call_tells_whether_writes_are_staged_at_length(
+def test_long_scripts_answer_the_same_with_staging(
     pair: Pair, steps: list[Any]
 ) -> None:
     pair.check(steps)

@@ -123,7 +123,7 @@ def _written_once_more(daemon: Daemon, process: subprocess.Popen[str]) -> str:
     return why
 
 
-def test_a_folder_that_cannot_serve_keeps_no_program_from_running(
+def test_an_unusable_staging_folder_stops_no_program(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "file").touch()
@@ -143,7 +143,7 @@ def test_a_folder_that_cannot_serve_keeps_no_program_from_running(
     assert "Traceback" not in done.stderr
 
 
-def test_a_folder_that_cannot_serve_is_said_once_in_the_log(tmp_path: Path) -> None:
+def test_an_unusable_staging_folder_is_logged_once(tmp_path: Path) -> None:
     """Not to the program, and not in the folder that is gone."""
     journals = Staging(tmp_path / "journals")
     journals.prepare()
@@ -192,7 +192,7 @@ def _is_drained(daemon: Daemon) -> bool:
     return (daemon.data / "out").read_bytes() == _STAGED
 
 
-def test_the_agent_has_it_drained_while_the_program_works(tmp_path: Path) -> None:
+def test_the_agent_starts_a_drainer_while_the_program_works(tmp_path: Path) -> None:
     with closing(Daemon(tmp_path)) as daemon:
         daemon.start()
         program = _staging(daemon, tmp_path / "journals")
@@ -204,7 +204,7 @@ def test_the_agent_has_it_drained_while_the_program_works(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("killed", ["program", "agent", "both"])
-def test_what_the_killed_have_left_is_drained_by_itself(
+def test_journals_of_killed_programs_are_drained_by_the_agent(
     tmp_path: Path, killed: str
 ) -> None:
     """On a disk, and without anybody who names the folder."""

@@ -178,7 +178,7 @@ def _error_line(home: Path, *arguments: str) -> str:
     return done.stderr
 
 
-def test_what_cannot_be_mounted_gets_one_clear_line(tmp_path: Path) -> None:
+def test_an_impossible_mount_is_reported_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / "c").mkdir()
     (tmp_path / "file").touch()

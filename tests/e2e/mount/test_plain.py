@@ -25,7 +25,7 @@ def test_plain_files_are_read_and_written(tmp_path: Path) -> None:
     assert not point.is_mount()
 
 
-def test_what_a_benchmark_does_not_need_is_missing(tmp_path: Path) -> None:
+def test_operations_that_no_benchmark_needs_are_not_supported(tmp_path: Path) -> None:
     with plain_mount(tmp_path) as point:
         with pytest.raises(OSError) as caught:
             (point / "folder").mkdir()

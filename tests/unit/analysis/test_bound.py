@@ -288,7 +288,9 @@ def test_no_policy_is_above(policy: str, equal_caps: bool) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(instances(equal_caps=False), st.floats(1.0, 3.0))
-def test_more_bandwidth_never_lowers_it(instance: Instance, factor: float) -> None:
+def test_more_bandwidth_never_lowers_the_bound(
+    instance: Instance, factor: float
+) -> None:
     # The node bandwidth is such that no cap depends on B.
     slim = replace(
         instance,
@@ -364,7 +366,9 @@ def striped(sharing: Sharing, *layout: tuple[int, ...]) -> Instance:
 
 @pytest.mark.parametrize("sharing", list(Sharing))
 @pytest.mark.parametrize("policy", ["fair-share", "greedy-yield", "fcfs"])
-def test_no_policy_is_above_it_on_many_targets(sharing: Sharing, policy: str) -> None:
+def test_no_policy_is_above_the_bound_on_many_targets(
+    sharing: Sharing, policy: str
+) -> None:
     crowded = striped(sharing, (0, 1), (1, 2), (2, 0), (0, 1, 2), (1,), (2,))
     best = float(simulate(crowded, policy).yields.min())
     assert best < 0.95

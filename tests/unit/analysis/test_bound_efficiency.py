@@ -53,7 +53,7 @@ def test_three_that_do_nothing_but_io() -> None:
     assert efficiency_bound(_instance(*crowd), 0.7) == -math.inf
 
 
-def test_who_works_costs_nothing_and_wide_ones_come_first() -> None:
+def test_work_is_free_and_wide_applications_come_first() -> None:
     """Cap 2 of 2 for the wide one, of 2 nodes: its 20 fill the storage by themselves.
 
     With y = 0 the wide one gets yield 1; the narrow one, of cap 1, works for 5, then
@@ -67,7 +67,9 @@ def test_who_works_costs_nothing_and_wide_ones_come_first() -> None:
 
 @given(crowd=crowds)
 @settings(max_examples=40)
-def test_no_policy_exceeds_it(crowd: list[tuple[int, list[tuple[int, int]]]]) -> None:
+def test_no_policy_exceeds_the_bound(
+    crowd: list[tuple[int, list[tuple[int, int]]]],
+) -> None:
     instance = _instance(*crowd)
     found = [measure(simulate(instance, policy)) for policy in POLICIES]
     for metrics in found:
@@ -98,7 +100,7 @@ def test_targets_that_are_shared_by_time_have_no_bandwidth_in_common() -> None:
 
 @given(crowd=crowds)
 @settings(max_examples=40)
-def test_no_policy_exceeds_it_on_targets_that_are_shared_by_time(
+def test_no_policy_exceeds_the_bound_on_targets_shared_by_time(
     crowd: list[tuple[int, list[tuple[int, int]]]],
 ) -> None:
     instance = _by_time(*crowd)
@@ -109,7 +111,7 @@ def test_no_policy_exceeds_it_on_targets_that_are_shared_by_time(
 
 
 @pytest.mark.parametrize("least", [1.5, -0.1, math.nan, math.inf])
-def test_what_is_no_min_yield_is_refused(least: float) -> None:
+def test_an_invalid_min_yield_is_refused(least: float) -> None:
     with pytest.raises(InputError, match="is not a MinYield"):
         efficiency_bound(_instance((1, [(1, 1)])), least)
 

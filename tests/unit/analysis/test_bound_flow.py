@@ -119,7 +119,7 @@ def _reference(operations: list[Operation], shares: list[float]) -> bool:
 
 
 @given(_instances())
-def test_it_agrees_with_the_maximum_flow_of_scipy(
+def test_the_kernel_agrees_with_the_maximum_flow_of_scipy(
     instance: tuple[list[Operation], list[float]],
 ) -> None:
     operations, shares = instance

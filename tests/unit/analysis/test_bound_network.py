@@ -109,7 +109,9 @@ def _cases(draw: st.DrawFn) -> tuple[list[int], Matrix, Matrix, Matrix]:
 
 
 @given(_cases())
-def test_every_flow_is_lawful(case: tuple[list[int], Matrix, Matrix, Matrix]) -> None:
+def test_every_flow_keeps_to_the_capacities(
+    case: tuple[list[int], Matrix, Matrix, Matrix],
+) -> None:
     supply = case[-1]
     network = _network(*case)
     done = saturate(network)

@@ -36,13 +36,15 @@ def test_an_interval_is_that_of_students_t(values: list[float]) -> None:
     assert found.mean + found.half_width == pytest.approx(high, rel=1e-9, abs=1e-9)
 
 
-def test_one_instance_says_nothing_about_others() -> None:
+def test_one_instance_gives_no_interval() -> None:
     assert interval([0.5]) == Interval(0.5, math.inf)
     assert not interval([0.5]).above_zero
 
 
 @given(values=samples, gain=st.floats(0.5, 10))
-def test_what_is_common_to_both_cancels_out(values: list[float], gain: float) -> None:
+def test_a_common_spread_cancels_out_in_paired_differences(
+    values: list[float], gain: float
+) -> None:
     """The spread over instances is large, that of the difference is none."""
     found = paired(np.array(values) + gain, values)
     assert found.mean == pytest.approx(gain)

@@ -72,7 +72,7 @@ def test_no_progress_is_an_endless_stretch() -> None:
     assert found.min_yield == 0.0
 
 
-def test_who_only_works_does_not_count_in_the_slowdown() -> None:
+def test_applications_without_io_do_not_count_in_the_slowdown() -> None:
     found = measure(_run(work=(10.0, 6.0), volume=(0.0, 8.0)))
     assert found.io_slowdown == pytest.approx(2.0, rel=1e-15)
 
@@ -102,7 +102,7 @@ NEVER_DELAYED = {
 
 
 @pytest.mark.parametrize("other", NEVER_DELAYED.values(), ids=NEVER_DELAYED)
-def test_who_is_there_for_a_part_of_the_window_is_not_delayed_by_that(
+def test_an_application_present_for_a_part_of_the_window_is_not_delayed(
     other: Any,
 ) -> None:
     steady = app("a", ("work", 50.0))
@@ -127,7 +127,7 @@ def test_delays_count_by_the_time_that_an_application_was_there() -> None:
     assert found.utilization == found.set_utilization == pytest.approx(99 / 108)
 
 
-def test_after_its_end_nobody_counts_by_its_nodes() -> None:
+def test_an_application_counts_by_its_nodes_until_its_end() -> None:
     a = app("a", ("work", 1.0), ("io", 1.0), ("work", 2.0))
     b = app("b", ("work", 1.0), ("io", 2.0), nodes=3)
     run = simulate(make(a, b, window=(0.0, 1000.0)), "fcfs", steady=False)
@@ -148,7 +148,7 @@ def test_a_closed_run_is_measured_by_its_window_to_the_last_bit() -> None:
     assert found.set_utilization == float(run.work.mean()) / length
 
 
-def test_a_window_in_which_nobody_is_left() -> None:
+def test_objectives_are_1_in_a_window_without_applications() -> None:
     instance = make(app("a", ("work", 1.0)), window=(2.0, 10.0))
     found = measure(simulate(instance, "fcfs", steady=False))
     assert found.stretch == found.io_slowdown == 1.0

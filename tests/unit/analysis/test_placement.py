@@ -72,7 +72,7 @@ def test_means_are_over_applications() -> None:
     assert (found.rho_io, found.rho_con) == (1.5, 1.0)
 
 
-def test_everybody_must_have_transferred_something() -> None:
+def test_every_application_must_have_transferred_something() -> None:
     columns = {"work": [60.0, 99.0], "volume": [80.0, 0.0], "occupied": [1.0] * 3}
     run = run_of(pair(), [(0,), (1,)], 100.0, **columns)
     with pytest.raises(InputError) as caught:
@@ -110,7 +110,7 @@ def measured(*placement: tuple[int, ...], length: float) -> Any:
     return measure_placement(it, simulate(instance, "fair-share", compiled=False))
 
 
-def test_who_has_his_own_target_is_not_slowed_down_by_others() -> None:
+def test_an_application_with_its_own_target_is_not_slowed_down() -> None:
     found = measured((0,), (1,), length=20.0)
     assert found.slowdowns.tolist() == [2.0, 2.0]
     assert (found.rho_io, found.rho_con) == (2.0, 0.0)
@@ -119,7 +119,7 @@ def test_who_has_his_own_target_is_not_slowed_down_by_others() -> None:
     assert found.machine_idletime == pytest.approx(0.4)
 
 
-def test_who_shares_a_target_takes_twice_as_long() -> None:
+def test_applications_that_share_a_target_take_twice_as_long() -> None:
     # 6 s of work, then both transfer 4 from the one target, 8 s long.
     found = measured((0,), (0,), length=28.0)
     assert found.slowdowns.tolist() == [4.0, 4.0]
@@ -128,7 +128,7 @@ def test_who_shares_a_target_takes_twice_as_long() -> None:
     assert found.machine_idletime == pytest.approx(16 / 28)
 
 
-def test_who_shares_all_targets_uses_both_at_half_speed() -> None:
+def test_applications_that_share_all_targets_run_at_half_speed() -> None:
     found = measured((0, 1), (0, 1), length=20.0)
     assert found.slowdowns.tolist() == [2.0, 2.0]
     assert (found.rho_io, found.rho_con) == (1.0, 1.0)

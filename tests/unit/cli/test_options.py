@@ -32,7 +32,7 @@ def test_whole_numbers(text: str, number: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "1.5", "x", ""])
-def test_what_is_not_positive_is_refused(text: str) -> None:
+def test_a_number_that_is_not_positive_is_refused(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="whole number of at least 1"):
         options.positive(text)
 

@@ -129,7 +129,7 @@ def test_periods_that_a_policy_must_be_given_are_required(
     assert row["min_yield"] == 1.0
 
 
-def test_a_message_says_which_instance_it_is_about() -> None:
+def test_a_message_names_its_instance() -> None:
     with pytest.raises(InputError, match=r"^instance 0: applications\[0\]: .* period"):
         _compare(SOURCE, ["set-10:period=given"], Inline())
 

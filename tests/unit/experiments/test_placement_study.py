@@ -125,7 +125,7 @@ def test_contenders_that_decide_alike_have_the_same_outcome() -> None:
     assert one == other
 
 
-def test_what_cannot_be_measured_is_null_and_what_is_incomplete_is_said() -> None:
+def test_unmeasurable_values_are_null_and_incomplete_rows_are_marked() -> None:
     # A fast application ends before a slow one has computed for the first time.
     quick = sweep("striped", {"applications": 20}, {"load": (0.4,)})
     study = _only(Contender("best-bandwidth", GNC), points=quick)
@@ -149,7 +149,7 @@ def test_rows_do_not_depend_on_how_instances_are_grouped() -> None:
 # --- Profiles that algorithms are given --------------------------------------------
 
 
-def test_told_the_classes_algorithms_decide_by_them_and_truth_is_simulated() -> None:
+def test_algorithms_decide_by_class_profiles_and_true_profiles_are_simulated() -> None:
     row = _rows(STUDY)[-1]
     problem = FAMILY.problem(1, 2)
     believed = tuple(
@@ -213,7 +213,7 @@ def test_the_digest_is_that_of_the_declaration() -> None:
     assert pickle.loads(pickle.dumps(STUDY)).digest() == STUDY.digest()  # noqa: S301
 
 
-def test_what_cannot_be_computed_is_refused_at_once() -> None:
+def test_an_impossible_study_is_refused_at_once() -> None:
     for contender, kind in (
         (Contender("bba", GNC), "unknown allocation 'bba'"),
         (Contender("n-sys", "gnc"), "unknown placement 'gnc'"),

@@ -42,7 +42,7 @@ def narrow() -> Problem:
     return problem(3, wide, slim)
 
 
-def test_a_plan_says_who_has_which_targets() -> None:
+def test_a_plan_has_the_targets_of_every_application() -> None:
     plan = make_plan(
         narrow(), get_allocation("best-bandwidth"), get_placement("random:seed=7")
     )
@@ -79,7 +79,7 @@ def test_two_that_share_a_target_wait_for_one_another() -> None:
     assert felt.incomplete == 0
 
 
-def test_who_has_not_completed_an_operation_counts_pro_rata() -> None:
+def test_an_unfinished_operation_counts_pro_rata() -> None:
     short = application("short", [1.0], work=2.0, volume=3.0)
     long = application("long", [1.0], work=2.0, volume=30.0)
     plan = make_plan(
@@ -101,7 +101,7 @@ def test_too_few_targets_cost_time_too() -> None:
         simulate_plan(slow, FAIR)
 
 
-def test_a_policy_that_serves_nobody_is_no_endless_loop() -> None:
+def test_a_run_without_any_transfer_is_refused() -> None:
     plan = make_plan(shared(), get_allocation("static"), get_placement("random"))
     with pytest.raises(InputError, match="'a' has transferred nothing"):
         simulate_plan(plan, get_policy("support.adversaries.never_grant"))
@@ -159,7 +159,7 @@ def test_every_combination_is_there_once_and_the_best_is_first() -> None:
     assert shown == [(n, len(names)) for n in range(len(names) + 1)]
 
 
-def test_what_cannot_be_compared_says_why() -> None:
+def test_refused_combinations_have_a_reason() -> None:
     twins = [application(name, [1.0, 3.0], work=2.0, volume=6.0) for name in "abc"]
     found = _everything(problem(4, *twins), "fair-share")
     refused = {(r.allocator, r.placer): r.reason for r in found.refusals}
@@ -170,7 +170,7 @@ def test_what_cannot_be_compared_says_why() -> None:
     assert len(found.outcomes) + len(refused) == len(ALLOCATIONS) * len(PLACEMENTS)
 
 
-def test_if_nothing_can_be_compared_that_is_no_error() -> None:
+def test_a_comparison_of_refused_combinations_is_not_an_error() -> None:
     found = _everything(problem(2, application("a"), application("b")), "fair-share")
     assert found.outcomes == ()
     reasons = {(r.allocator, r.placer): r.reason for r in found.refusals}

@@ -96,7 +96,7 @@ def test_the_digest_is_that_of_the_declaration() -> None:
     assert pickle.loads(pickle.dumps(STUDY)).digest() == STUDY.digest()  # noqa: S301
 
 
-def test_what_cannot_be_computed_is_refused_at_once() -> None:
+def test_an_impossible_study_is_refused_at_once() -> None:
     with pytest.raises(UnknownNameError, match="unknown workload 'nope'"):
         replace(STUDY, points=(Point("nope"),))
     with pytest.raises(InputError, match="out of range"):

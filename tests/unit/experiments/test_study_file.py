@@ -42,7 +42,7 @@ def _rows(study: Study) -> pl.DataFrame:
     )
 
 
-def test_the_least_that_must_be_said(tmp_path: Path) -> None:
+def test_the_required_keys_are_enough(tmp_path: Path) -> None:
     figure = _read(tmp_path, LEAST)
     study = _study(figure)
     assert figure.name == figure.title == study.name == "study"
@@ -60,7 +60,7 @@ def test_the_least_that_must_be_said(tmp_path: Path) -> None:
     assert [t.get_text() for t in drawn.axes[-1].get_xticklabels()] == ["0.5", "0.8"]
 
 
-def test_everything_that_can_be_said(tmp_path: Path) -> None:
+def test_all_keys_are_read(tmp_path: Path) -> None:
     figure = _read(
         tmp_path,
         'name = "mine-2.b"\ninstances = 3\nseed = 0\nbound = true\n'
@@ -161,7 +161,7 @@ def test_the_example_can_be_read() -> None:
         ("a = " + "[" * 100_000, "not TOML: "),
     ],
 )
-def test_a_bad_file_says_what_and_where(
+def test_a_bad_file_gets_one_message_with_its_place(
     tmp_path: Path, text: str, message: str
 ) -> None:
     with pytest.raises(InputError) as caught:

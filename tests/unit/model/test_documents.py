@@ -35,7 +35,7 @@ CONTENT = json.dumps({"penstock": 1, "window": [0, 1.5], "name": "x" * 99}).enco
 
 
 @pytest.mark.parametrize("ending", ["json", "json.gz"])
-def test_what_is_written_is_read_again(tmp_path: Path, ending: str) -> None:
+def test_a_written_document_is_read_back(tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"file.{ending}"
     write_document({"a": [1, 2.5, "x", None]}, path)
     assert read_document(str(path)) == {"a": [1, 2.5, "x", None]}
@@ -120,7 +120,7 @@ def test_places_nest() -> None:
     ],
     ids=lambda data: ascii(data[:16]),
 )
-def test_what_is_not_json_is_said_so(tmp_path: Path, data: bytes) -> None:
+def test_a_file_that_is_not_json_is_refused(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "file.json"
     path.write_bytes(data)
     with pytest.raises(InputError) as caught:
@@ -141,7 +141,7 @@ def test_what_is_not_json_is_said_so(tmp_path: Path, data: bytes) -> None:
         (b'{"\\"Infinity": -Infinity}', "-Infinity is not a number: line 1, column 16"),
     ],
 )
-def test_what_is_wrong_with_json_and_where(
+def test_an_error_in_json_is_reported_with_its_place(
     tmp_path: Path, data: bytes, message: str
 ) -> None:
     (tmp_path / "file.json").write_bytes(data)
@@ -175,7 +175,7 @@ def test_another_kind_of_file_is_named(case: str) -> None:
     assert str(caught.value).startswith(message)
 
 
-def test_a_study_is_named_though_it_is_no_json(tmp_path: Path) -> None:
+def test_a_study_file_is_recognised_though_it_is_not_json(tmp_path: Path) -> None:
     path = tmp_path / "s.toml"
     path.write_text("[sweep]\npressure = [0.5]\n")
     with pytest.raises(
@@ -195,7 +195,7 @@ def _damaged(position: int) -> bytes:
     [b"", b"{}", _damaged(0), _damaged(10), _damaged(40), _damaged(-6)],
     ids=["empty", "plain", "magic", "block", "middle", "checksum"],
 )
-def test_a_damaged_gz_file_is_said_so(tmp_path: Path, data: bytes) -> None:
+def test_a_damaged_gz_file_is_refused(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "file.json.gz"
     path.write_bytes(data)
     with pytest.raises(InputError) as caught:
@@ -203,21 +203,21 @@ def test_a_damaged_gz_file_is_said_so(tmp_path: Path, data: bytes) -> None:
     assert str(caught.value).startswith(f"{path}: ")
 
 
-def test_a_truncated_gz_file_is_said_so(tmp_path: Path) -> None:
+def test_a_truncated_gz_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "file.json.gz"
     path.write_bytes(gzip.compress(CONTENT)[:-9])
     with pytest.raises(InputError, match="cannot read the file"):
         read_document(path)
 
 
-def test_a_key_that_is_there_twice_is_said_so(tmp_path: Path) -> None:
+def test_a_duplicate_key_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "file.json"
     path.write_text('{"penstock": 1, "applications": [], "penstock": 1}')
     with pytest.raises(InputError, match="not JSON: the key 'penstock' occurs twice"):
         read_document(path)
 
 
-def test_a_missing_file_is_said_so(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot read the file: No such file"):
         read_document(tmp_path / "none.json")
 
@@ -228,7 +228,7 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_an_unreadable_file_is_said_so(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "file.json"
     path.write_text("{}")
     path.chmod(0)
@@ -277,7 +277,7 @@ def test_on_an_error_no_file_is_made(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_is_missing_is_said_so(tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
     def fill() -> None:
         with replacing(tmp_path / "none" / "a.txt") as stream:
             stream.write(b"new")
@@ -312,7 +312,7 @@ def test_permissions_are_those_of_any_new_file(
     assert stat.S_IMODE(path.stat().st_mode) == mode
 
 
-def test_what_is_no_plain_file_is_written_to_and_stays(tmp_path: Path) -> None:
+def test_a_device_or_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     # As /dev/null or /dev/stdout: replacing those would ruin the machine.
     path = tmp_path / "pipe"
     os.mkfifo(path)

@@ -389,7 +389,7 @@ def test_a_document_is_an_object(tmp_path: Path, content: Any) -> None:
     assert str(caught.value).startswith(f"{tmp_path / 'file.json'}: not an object")
 
 
-def test_of_several_mistakes_always_the_same_is_named(tmp_path: Path) -> None:
+def test_the_same_mistake_of_several_is_always_reported(tmp_path: Path) -> None:
     content = document()
     for key in "zyxwvu":
         content["applications"][0][key] = 1
@@ -397,7 +397,7 @@ def test_of_several_mistakes_always_the_same_is_named(tmp_path: Path) -> None:
         _read(tmp_path, content)
 
 
-def test_a_file_that_cannot_be_read_is_said_so(tmp_path: Path) -> None:
+def test_an_unreadable_instance_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot read the file: No such file"):
         read_instance(tmp_path / "none.json")
 
@@ -411,7 +411,7 @@ def test_a_failed_write_leaves_the_instance_file_alone(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_names_with_any_sign_survive(tmp_path: Path) -> None:
+def test_names_with_any_character_survive(tmp_path: Path) -> None:
     content = document()
     content["applications"][0]["name"] = 'Grâce "x" \\ \xa0 火'
     instance = _read(tmp_path, content)

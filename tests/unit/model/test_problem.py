@@ -147,7 +147,7 @@ def test_an_unlawful_allocation_is_refused(allocation: Any, message: str) -> Non
         (lambda it: it.n_perf(2), "applications[2]: n_perf of 'genome' is not known"),
     ],
 )
-def test_what_is_not_known_is_refused(
+def test_unknown_values_are_refused(
     ask: Callable[[Problem], Any], message: str
 ) -> None:
     with pytest.raises(InputError) as caught:
@@ -165,7 +165,7 @@ def test_an_application_that_does_nothing_has_no_stress() -> None:
 # --- Instances --------------------------------------------------------------------
 
 
-def test_an_instance_has_the_targets_and_limits_nobody_otherwise() -> None:
+def test_an_instance_has_the_targets_and_no_other_limit() -> None:
     history = Application.from_phases(
         "late",
         2,
@@ -204,7 +204,7 @@ def test_an_unlawful_placement_is_refused(placement: Any, message: str) -> None:
     assert str(caught.value).startswith(message)
 
 
-def test_without_a_window_there_is_time_for_somebody_to_end() -> None:
+def test_the_default_window_is_long_enough_for_one_application() -> None:
     # On target 0: 6 s of a and 3 s of b; on target 1: 6 s of a. b ends by 1 + 9.
     assert sample().instance([(0, 1), (0,)]).window == Window(0.0, 20.0)
     # a alone: by 10 + 6 + 6; b alone: by 1 + 3.
@@ -213,7 +213,7 @@ def test_without_a_window_there_is_time_for_somebody_to_end() -> None:
 
 @given(it=problems(), policy=st.sampled_from(["fair-share", "fcfs", "greedy-com"]))
 @settings(max_examples=25)
-def test_somebody_does_end_in_that_window(it: Problem, policy: str) -> None:
+def test_an_application_ends_in_the_default_window(it: Problem, policy: str) -> None:
     placement = [range(it.most_targets(j)) for j in range(len(it.applications))]
     instance = it.instance(placement)
     run = simulate(instance, policy, until_first_end=True)
@@ -250,7 +250,7 @@ def test_a_document_gives_the_same_problem_again(it: Problem) -> None:
     _assert_equal(problem_from_document(json.loads(text)), it)
 
 
-def test_what_is_not_known_is_left_out() -> None:
+def test_unknown_values_are_left_out() -> None:
     written = problem_to_document(problem_from_document(document()))["applications"]
     assert [set(item) for item in written] == [
         {"name", "nodes", "phases", "bandwidth"},

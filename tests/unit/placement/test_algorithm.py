@@ -224,7 +224,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("case", BROKEN)
-def test_a_broken_module_is_said_so_in_one_line(folder: Path, case: str) -> None:
+def test_a_broken_module_is_reported_in_one_line(folder: Path, case: str) -> None:
     text, message = BROKEN[case]
     (folder / "my_pkg").mkdir()
     (folder / "my_pkg" / "my_broken.py").write_text(text)

@@ -42,7 +42,7 @@ def test_every_file_has_one_row_and_every_row_a_file() -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.module)
-def test_rows_repeat_what_the_files_say(row: Any) -> None:
+def test_rows_repeat_the_summaries_of_the_files(row: Any) -> None:
     module = _module(row.module)
     assert (inspect.getdoc(module) or "").splitlines()[0] == row.summary
     assert row.summary.endswith(".")
@@ -81,7 +81,7 @@ def test_docstrings_name_all_parameters_and_inputs(module: str) -> None:
 TEMPLATE = "penstock.placement._template"
 
 
-def test_the_template_does_what_it_says() -> None:
+def test_the_template_follows_its_docstring() -> None:
     # + 50 %, + 10 %, + 9 %, + 50 %.
     task = problem(
         5, application("a", [2.0, 3.0, 3.3, 3.6, 5.4]), application("b", [1.0])

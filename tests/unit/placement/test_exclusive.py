@@ -64,7 +64,7 @@ def test_an_allocation_that_does_not_fit_is_an_error(
 
 
 @given(problems())
-def test_what_mckp_allocates_can_always_be_placed(task: Problem) -> None:
+def test_an_allocation_of_mckp_can_always_be_placed(task: Problem) -> None:
     allocation = allocate("mckp", task)
     users = Counter(
         r for targets in place("exclusive", task, allocation) for r in targets

@@ -39,7 +39,7 @@ def test_equal_numbers_are_dealt_by_index() -> None:
     )
 
 
-def test_all_targets_for_everybody() -> None:
+def test_applications_that_need_all_targets_get_all() -> None:
     task = problem(2, application("a"), application("b"))
     assert place("greedy-non-clairvoyant", task, (2, 2)) == ((0, 1), (0, 1))
 

@@ -80,7 +80,7 @@ def test_enough_targets_for_all() -> None:
     assert solve(task) == ((3, 2, 1), ((0, 1, 2), (3, 4), (5,)))
 
 
-def test_targets_that_help_nobody_stay_free() -> None:
+def test_targets_without_a_gain_stay_free() -> None:
     task = problem(5, application("a", [3, 3, 2]), application("b", [4, 1]))
     assert solve(task) == ((1, 1), ((1,), (0,)))
 
@@ -126,7 +126,7 @@ def test_exclusive_places_any_allocation_that_fits() -> None:
     )
 
 
-def test_exclusive_lets_none_but_those_with_one_target_share() -> None:
+def test_only_applications_with_one_target_share_under_exclusive() -> None:
     task = problem(3, *(application(name, [1.0, 2.0]) for name in "abcd"))
     place = get_placement("exclusive").place
     assert place(task, (1, 2, 1, 1)) == ((2,), (0, 1), (2,), (2,))

@@ -91,7 +91,7 @@ def test_the_first_of_equal_gains_is_served() -> None:
     assert t_cpu(task) == (2, 1, 1)
 
 
-def test_nodes_decide_who_is_served() -> None:
+def test_the_application_with_more_nodes_is_served() -> None:
     small = application("a", [6, 10], work=10, volume=60, nodes=1)
     large = application("b", [6, 10], work=10, volume=60, nodes=2)
     assert t_cpu(problem(2, small, large, filler("c", 0.75))) == (1, 2, 1)
@@ -127,7 +127,7 @@ def test_a_fall_alone_is_not_taken() -> None:
     assert t_cpu(task) == (1, 1, 1, 1)
 
 
-def test_what_was_tried_and_not_chosen_is_forgotten() -> None:
+def test_a_number_tried_and_not_chosen_is_forgotten() -> None:
     """In every round pi~ starts from pi: the loser's gain is still 4.8 - 4."""
     winner = application("b", [1, 100], work=10, volume=10, nodes=100)
     # The winner goes first, from stress 1/2 to 0.02; then a as above.
@@ -149,7 +149,7 @@ def test_numbers_that_do_not_fit_are_passed_over() -> None:
     assert t_cpu(task) == (3, 1, 1, 1)
 
 
-def test_no_gain_is_a_gain() -> None:
+def test_a_gain_of_zero_counts_as_a_gain() -> None:
     """Without computation CPUload is 0 throughout: up to n_perf or the load 1."""
     task = problem(4, application("a", [1.0, 2.0, 3.0], work=0.0))
     assert t_cpu(task) == (3,)

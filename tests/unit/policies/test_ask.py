@@ -229,7 +229,7 @@ def test_rates_of_inactive_applications_do_not_count() -> None:
         ),
     ],
 )
-def test_a_breach_says_policy_instant_and_numbers(breach: Breach, message: str) -> None:
+def test_a_message_has_policy_instant_and_numbers(breach: Breach, message: str) -> None:
     policy = get_policy("set-10:period=given")
     error = contract_error(policy, breach, 2.5)
     assert str(error) == f"policy set-10:period=given at t = 2.5 s: {message}"

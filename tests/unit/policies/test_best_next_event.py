@@ -12,7 +12,7 @@ from support.views import Scene, decide, random_scene
 NAME = "best-next-event"
 
 
-def test_everybody_gets_the_cap_without_contention() -> None:
+def test_all_applications_get_their_caps_without_contention() -> None:
     assert decide(NAME, Scene(cap=[1.0, 2.0], capacity=3.0)) == ([1.0, 2.0], inf)
 
 
@@ -28,7 +28,7 @@ def test_equal_applications_share_so_that_one_completes() -> None:
     assert rates == pytest.approx([0.5, 0.5])
 
 
-def test_who_has_lost_much_more_is_served_alone() -> None:
+def test_an_application_that_has_lost_much_more_is_served_alone() -> None:
     scene = Scene(cap=[1.0, 1.0], lost=[50.0, 0.0], remaining=[2.0, 2.0])
     assert decide(NAME, scene)[0] == pytest.approx([1.0, 0.0])
 

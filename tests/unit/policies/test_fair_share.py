@@ -12,7 +12,7 @@ from support.views import Scene, decide, random_scene
 from unit.samples import app, make
 
 
-def test_everybody_gets_the_cap_without_contention() -> None:
+def test_all_applications_get_their_caps_without_contention() -> None:
     scene = Scene(cap=[1.0, 2.0], capacity=3.0)
     assert decide("fair-share", scene) == ([1.0, 2.0], inf)
 

@@ -21,7 +21,7 @@ def test_the_time_at_the_own_cap_counts_not_the_volume() -> None:
     assert decide("greedy-com", scene)[0] == [0.0, 3.0]
 
 
-def test_what_remains_counts_not_the_whole_volume() -> None:
+def test_the_remaining_volume_counts_not_the_whole_volume() -> None:
     scene = Scene(cap=[1.0, 1.0], remaining=[1.0, 2.0], volume=[9.0, 2.0])
     assert decide("greedy-com", scene)[0] == [1.0, 0.0]
 

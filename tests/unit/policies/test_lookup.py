@@ -141,7 +141,7 @@ def test_an_unknown_policy_suggests_the_nearest() -> None:
         ("periodic-greedy-yield:delta=", "policy periodic-greedy-yield: delta: ''"),
     ],
 )
-def test_a_bad_parameter_is_said_so(text: str, message: str) -> None:
+def test_a_bad_parameter_is_refused(text: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         get_policy(text)
     assert str(caught.value).startswith(message)
@@ -201,7 +201,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("case", BROKEN)
-def test_a_broken_module_is_said_so_in_one_line(folder: Path, case: str) -> None:
+def test_a_broken_module_is_reported_in_one_line(folder: Path, case: str) -> None:
     text, message = BROKEN[case]
     (folder / "my_pkg").mkdir()
     (folder / "my_pkg" / "my_broken.py").write_text(text)
@@ -268,7 +268,7 @@ def test_the_table_goes_before_installed_policies(announce: Announce) -> None:
 
 
 @pytest.mark.parametrize("value", ["no_such_module_at_all", "my_announced:nothing"])
-def test_a_broken_entry_point_is_said_so(announce: Announce, value: str) -> None:
+def test_a_broken_entry_point_is_reported(announce: Announce, value: str) -> None:
     announce(f"mine = {value}")
     with pytest.raises(PolicyError, match="policy mine: importing "):
         get_policy("mine")

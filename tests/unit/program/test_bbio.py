@@ -64,7 +64,7 @@ def at_exit(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return registered
 
 
-def test_it_is_an_attribute_of_penstock() -> None:
+def test_bbio_is_an_attribute_of_penstock() -> None:
     assert penstock.bbio is bbio
 
 

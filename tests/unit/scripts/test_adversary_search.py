@@ -46,7 +46,7 @@ def test_an_instance_is_within_the_limits() -> None:
 
 @given(candidate=candidates)
 @settings(max_examples=25)
-def test_nobody_exceeds_the_bound_or_the_best_known(candidate: Candidate) -> None:
+def test_no_policy_exceeds_the_bound_or_the_best_known(candidate: Candidate) -> None:
     case = evaluate("soft-deadline", Search().instance(candidate))
     assert case.distance >= -1e-9
     assert case.min_yield <= case.best_known <= case.bound + 1e-9

@@ -75,7 +75,7 @@ def test_several_phases_and_none() -> None:
     assert run.end == 12.0
 
 
-def test_sharing_costs_what_efficiency_says() -> None:
+def test_sharing_costs_capacity_as_set_by_efficiency() -> None:
     lossy = Storage(10.0, efficiency=0.8)
     run = simulate_buffers(lossy, [burst("A", 40.0), burst("B", 40.0)])
     assert ends(run) == pytest.approx([10.0, 10.0])
@@ -183,7 +183,7 @@ def test_a_shared_buffer_is_shared() -> None:
     assert [r[0].done for r in wide.requests] == pytest.approx([2.0, 2.0])
 
 
-def test_what_was_staged_first_gets_there_first() -> None:
+def test_data_staged_first_are_drained_before_later_writes() -> None:
     """A goes on staging until its buffer is empty, though it may write through."""
 
     def first_request_only(s: Situation) -> StagingPlan:
@@ -200,7 +200,7 @@ def test_what_was_staged_first_gets_there_first() -> None:
     assert [r.staged for r in run.requests[0]] == [True, False]
 
 
-def test_who_flushes_by_itself_waits_for_it() -> None:
+def test_an_application_that_flushes_by_itself_waits_for_the_flush() -> None:
     inline = Buffer(speed=20.0, inline=True)
     a = Writer.of_requests("A", 3, 20.0, 3.0)
     run = simulate_buffers(ONE, [a], always(), inline)
@@ -217,7 +217,7 @@ def test_who_flushes_by_itself_waits_for_it() -> None:
     assert [r.staged for r in run.requests[0]] == [True, False, False]
 
 
-def test_who_flushes_a_full_buffer_by_itself_empties_it() -> None:
+def test_an_application_that_flushes_a_full_buffer_empties_it() -> None:
     small = Buffer(speed=20.0, capacity=50.0, inline=True)
     a = Writer.of_requests("A", 3, 20.0)
     run = simulate_buffers(ONE, [a], always(), small)
@@ -305,7 +305,7 @@ def test_a_buffer_smaller_than_a_request() -> None:
         )
 
 
-def test_nobody_ever_drains() -> None:
+def test_a_strategy_that_never_drains_is_an_error() -> None:
     with pytest.raises(PolicyError, match="at t = 4e-08 s: A would wait for ever"):
         simulate_buffers(ONE, [burst("A", 40.0)], always(drain=False), FAST)
 
@@ -336,7 +336,9 @@ def _broken(_view: View, _rates: list[float]) -> float:
         (_broken, "failed at t = 0 s: KeyError"),
     ],
 )
-def test_policies_that_break_the_law(allocate: object, message: str) -> None:
+def test_policies_that_break_their_contract_are_refused(
+    allocate: object, message: str
+) -> None:
     with pytest.raises(PolicyError, match=f"policy mine.*{message}"):
         simulate_buffers(
             ONE, [burst("A", 1.0), burst("B", 1.0)], sharing=_policy(allocate)

@@ -51,7 +51,7 @@ WRITE, CLOSE = Step(Act.WRITE, 10.0), Step(Act.CLOSE)
         (lambda: Writer.of_requests("A", 2, 1.0, -1.0), "not an amount to work"),
     ],
 )
-def test_what_makes_no_sense_is_refused(made: Any, message: str) -> None:
+def test_impossible_descriptions_are_refused(made: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         made()
 
@@ -64,19 +64,19 @@ def test_requests_one_after_the_other() -> None:
     assert Writer("B", ()).largest == 0.0
 
 
-def test_what_an_application_draws_alone() -> None:
+def test_the_bandwidth_of_an_application_alone() -> None:
     assert Storage(8.0, 4).alone(2) == 4.0
     assert Storage(8.0, 4).alone(2, limit=3.0) == 3.0
     assert Storage(8.0, 2, (6.0, 8.0)).alone(1) == 6.0
 
 
-def test_writers_are_told_apart_by_name() -> None:
+def test_writers_have_different_names() -> None:
     twice = [Writer("A", (WRITE, CLOSE))] * 2
     with pytest.raises(InputError, match="two writers have the same name"):
         simulate_buffers(Storage(1.0), twice)
 
 
-def test_who_writes_nothing_is_not_delayed() -> None:
+def test_a_writer_that_writes_nothing_is_not_delayed() -> None:
     idle = Writer("A", (Step(Act.WORK, 1.0), CLOSE))
     busy = Writer("B", (WRITE, CLOSE))
     assert interference_factors(Storage(1.0), [idle, busy]) == (1.0, 1.0)

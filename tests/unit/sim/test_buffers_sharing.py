@@ -50,7 +50,7 @@ def shared(
     return share_target(rules, 1.0, demands, columns(2))
 
 
-def test_a_target_that_nobody_uses_is_not_asked_for_again() -> None:
+def test_an_unused_target_needs_no_new_decision() -> None:
     assert ask(FAIR, 1.0, 10.0, [], columns(1)) == Shares({}, inf)
 
 

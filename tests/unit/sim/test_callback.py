@@ -133,7 +133,7 @@ def test_an_exception_becomes_a_policy_error_with_the_time(compiled: bool) -> No
     assert isinstance(caught.value.__cause__, ValueError)
 
 
-def test_an_exception_is_said_in_one_line() -> None:
+def test_an_exception_is_reported_in_one_line() -> None:
     def allocate(view: Any, rates: Any) -> float:
         raise ValueError("one\ntwo")
 
@@ -151,7 +151,7 @@ def test_ctrl_c_goes_through() -> None:
 
 
 @pytest.mark.parametrize("answer", [None, "soon", [1.0]])
-def test_an_answer_that_is_no_time_is_said_so(answer: Any) -> None:
+def test_an_answer_that_is_not_a_time_is_refused(answer: Any) -> None:
     with pytest.raises(
         PolicyError, match=r"policy mine failed at t = 2 s: (Type|Value)Error"
     ):
@@ -211,7 +211,7 @@ def test_a_policy_is_woken_when_it_asks() -> None:
     assert run.lost.tolist() == [0.0, 3.0]
 
 
-def test_a_kernel_that_cannot_be_compiled_is_said_so() -> None:
+def test_a_kernel_that_cannot_be_compiled_is_reported() -> None:
     @kernel
     def allocate(view: Any, rates: Any) -> float:
         return view.no_such_field  # type: ignore[no-any-return]

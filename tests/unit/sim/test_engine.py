@@ -87,7 +87,7 @@ def test_a_wake_up_comes_before_the_completion_at_the_same_time() -> None:
     assert seen == [(1.0, [0])]
 
 
-def test_what_takes_no_time_happens_at_once_before_the_next_application() -> None:
+def test_phases_of_length_0_pass_before_the_next_application() -> None:
     run = simulate(
         make(
             app(

@@ -121,7 +121,7 @@ def test_an_application_that_ends_inside_a_steady_window_is_named(
     assert "open runs: --open" in caught.value.remedy
 
 
-def test_an_application_that_ends_before_the_window_is_not_said_to_end_inside() -> None:
+def test_an_application_that_ends_before_the_window_gets_another_message() -> None:
     instance = make(
         app("early", ("work", 1.0)), app("a", ("work", 50.0)), window=(5.0, 10.0)
     )
@@ -149,7 +149,7 @@ def test_an_application_without_phases_was_never_delayed() -> None:
     assert run.yields.tolist() == [1.0]
 
 
-def test_to_end_with_the_window_is_steady() -> None:
+def test_an_application_that_ends_with_the_window_is_steady() -> None:
     third = 10.0 / 3.0
     simulate(make(app("a", *[("work", third)] * 3)), "fcfs")
     simulate(make(app("a", ("work", 4.0), ("io", 6.0))), "fcfs")

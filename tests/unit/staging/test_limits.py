@@ -46,7 +46,7 @@ def test_nothing_to_warn_of(harmless: ApplicationStatus) -> None:
     assert warnings("2a", A, harmless) == []
 
 
-def test_who_writes_through_is_not_warned_of() -> None:
+def test_there_is_no_warning_about_applications_that_write_through() -> None:
     assert warnings("none", A, PACED) == []
     assert warnings("1a", A, PACED) == []
 

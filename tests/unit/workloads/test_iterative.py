@@ -170,7 +170,7 @@ def test_the_offset_is_a_share_of_one_iteration() -> None:
     assert abs(shares.mean() - 0.5) < 4 / math.sqrt(12 * len(shares))
 
 
-def test_the_period_is_told_only_if_it_is_known() -> None:
+def test_the_period_is_given_only_if_it_is_known() -> None:
     hidden = draw_applications(replace(RECIPE, period_known=False), 1, 0)
     assert {a.period for a in hidden} == {0.0}
     assert all(a.period > 0 for a in draw_applications(RECIPE, 1, 0))

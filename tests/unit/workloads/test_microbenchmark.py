@@ -47,7 +47,7 @@ def test_shapes_of_real_applications(name: str, megabytes: int) -> None:
     assert WritePattern(2, 3, 5.0).volume == 30.0
 
 
-def test_it_runs_under_any_policy_until_the_first_could_end() -> None:
+def test_the_microbenchmark_runs_under_any_policy() -> None:
     run = simulate(Microbenchmark(offset=10.0).instance(1, 0), "fair-share")
     assert run.instance.window.end == pytest.approx(30.0)
     # A is alone for 10 s of the 30 and has half the storage for 20 s.

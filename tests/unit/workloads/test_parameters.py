@@ -67,7 +67,7 @@ def test_kinds_are_those_of_the_defaults() -> None:
         ("n=1e2", "n: '1e2' is not a whole number"),
     ],
 )
-def test_what_is_no_setting_is_refused(setting: str, message: str) -> None:
+def test_an_invalid_setting_is_refused(setting: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         parse_settings(Sample, [setting])
     assert str(caught.value).startswith(message)
@@ -83,7 +83,7 @@ def test_what_is_no_setting_is_refused(setting: str, message: str) -> None:
         ({"count": 10}, "count"),
     ],
 )
-def test_what_is_out_of_range_is_refused(values: Any, place: Any) -> None:
+def test_a_value_out_of_range_is_refused(values: Any, place: Any) -> None:
     with pytest.raises(InputError, match="is out of range") as caught:
         Sample(**values)
     assert caught.value.where == place

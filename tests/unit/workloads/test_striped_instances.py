@@ -55,7 +55,7 @@ def test_the_window_ends_with_the_smallest_dedicated_duration() -> None:
     allocation=st.sampled_from(["random", "best-bandwidth", "t-cpu"]),
     policy=st.sampled_from(["fair-share", "greedy-com", "greedy-yield"]),
 )
-def test_nobody_ends_inside_the_window(
+def test_no_application_ends_inside_the_window(
     index: int, load: float, allocation: str, policy: str
 ) -> None:
     instance = Striped(**SMALL, load=load, allocation=allocation).instance(1, index)
@@ -63,7 +63,7 @@ def test_nobody_ends_inside_the_window(
     assert (run.ended == instance.window.end).all()
 
 
-def test_what_is_drawn_at_random_goes_with_seed_and_index() -> None:
+def test_random_draws_depend_on_seed_and_index() -> None:
     workload = Striped(**SMALL, allocation="random", placement="random")
     first = _targets(workload)
     assert first == _targets(workload)

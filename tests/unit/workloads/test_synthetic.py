@@ -89,7 +89,7 @@ def test_the_horizon_is_the_length_of_an_application() -> None:
         assert application.dedicated_times(1.0)[-1] >= 50_000.0
 
 
-def test_periods_are_not_told() -> None:
+def test_periods_are_not_given() -> None:
     instance = Synthetic(horizon=20_000.0).instance(1, 0)
     assert {a.period for a in instance.applications} == {0.0}
 

@@ -65,7 +65,9 @@ def test_mistakes_have_a_line(tmp_path: Path, line: str, what: str) -> None:
     assert what in str(caught.value)
 
 
-def test_what_is_no_trace(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_is_not_a_trace_is_refused(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(InputError, match=r"No such file .* \(check its name"):
         read_trace(tmp_path / "nowhere.csv")
     with pytest.raises(InputError, match="the trace is empty"):

@@ -35,7 +35,7 @@ def executed(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "error", [ZeroDivisionError("x"), MemoryError(), OverflowError(), OSError(5, "x")]
 )
-def test_our_own_mistakes(
+def test_an_error_of_penstock_does_not_stop_the_program(
     error: Exception,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -63,7 +63,7 @@ def test_our_own_mistakes(
         ("PENSTOCK_STAGING_DURABLE", "maybe", "unknown durability 'maybe'"),
     ],
 )
-def test_without_staging_is_without_staging(
+def test_a_program_that_cannot_be_staged_runs_unstaged(
     variable: str,
     value: str,
     reason: str,
@@ -96,7 +96,7 @@ def test_without_staging_is_without_staging(
         (OSError("cannot be mapped"), ""),
     ],
 )
-def test_why_control_does_not_reach_the_program(
+def test_reasons_why_a_program_is_not_controlled_are_reported(
     findings: list[Finding] | Exception,
     said: str,
     monkeypatch: pytest.MonkeyPatch,
@@ -121,7 +121,7 @@ def test_why_control_does_not_reach_the_program(
 @pytest.mark.parametrize(
     "options", [("--nodes", "9" * 30), ("--job", b"\xff"), ("--job", "a" * 5000)]
 )
-def test_what_cannot_be_said_to_the_agent(
+def test_a_program_runs_although_its_options_are_invalid(
     options: tuple[str | bytes, ...], tmp_path: Path
 ) -> None:
     penstock = [sys.executable, "-m", "penstock", "run", "--folder", str(tmp_path)]

@@ -29,11 +29,15 @@ def test_the_recommended_policy_is_marked(capsys: pytest.CaptureFixture[str]) ->
     assert [line.split()[0] for line in lines if ">" in line] == [RECOMMENDED]
 
 
-def test_columns_stay_where_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_mark_does_not_shift_the_columns(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     lines = _lines(capsys, "fcfs", RECOMMENDED)
     starts = {line.index(".") for line in lines[3:]}
     assert len(starts) == 1
 
 
-def test_without_it_nothing_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_the_recommended_policy_there_is_no_legend(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert not [line for line in _lines(capsys, "fcfs") if "recommended" in line]

@@ -31,7 +31,7 @@ def instance(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_of_one_instance_the_worst_off_is_named(
+def test_one_instance_names_its_worst_application(
     instance: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lines, said = _output(capsys, "compare", instance, "--policy", "fcfs")
@@ -41,7 +41,9 @@ def test_of_one_instance_the_worst_off_is_named(
     assert said.startswith("1 run, ")
 
 
-def test_of_several_instances_nobody_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_several_instances_have_no_column_of_the_worst_application(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     options = ("--instances", "2", "--policy", "fcfs", "--no-bound", "--jobs", "1")
     lines, said = _output(capsys, "compare", *SMALL, *options)
     assert lines[2].endswith("Stretch")
@@ -51,7 +53,7 @@ def test_of_several_instances_nobody_is(capsys: pytest.CaptureFixture[str]) -> N
 @pytest.mark.parametrize(
     ("name", "shown"), [("x" * 300, f"{'x' * 39}…"), ("x" * 40, "x" * 40)]
 )
-def test_a_name_is_cut_where_it_would_break_the_table(
+def test_a_long_name_is_cut_in_the_table(
     tmp_path: Path, name: str, shown: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     phases = ("io", 3.0), ("work", 20.0)
@@ -60,7 +62,7 @@ def test_a_name_is_cut_where_it_would_break_the_table(
     assert lines[-1].split()[-1] == shown
 
 
-def test_where_nobody_is_delayed_nobody_is_named(
+def test_without_delays_no_application_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_instance(make(app("a", ("work", 20.0))), tmp_path / "i.json")
@@ -68,7 +70,7 @@ def test_where_nobody_is_delayed_nobody_is_named(
     assert lines[-1].split()[-1] == "-"
 
 
-def test_the_document_names_who_has_which_yield(
+def test_the_document_gives_the_yield_of_every_application(
     instance: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lines, _ = _output(capsys, "compare", instance, "--policy", "fcfs", "--json", "-")
@@ -77,7 +79,7 @@ def test_the_document_names_who_has_which_yield(
     assert dict(zip(found["applications"], yields, strict=True)) == {"a": 1, "b": 0.7}
 
 
-def test_the_pressure_that_was_aimed_at_stands_beside_the_one_that_came_out(
+def test_the_aimed_pressure_is_shown_beside_the_measured_one(
     instance: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lines, _ = _output(capsys, "bound", *SMALL)
@@ -86,7 +88,7 @@ def test_the_pressure_that_was_aimed_at_stands_beside_the_one_that_came_out(
     assert lines[0].endswith("I/O pressure 0.600")
 
 
-def test_no_cost_is_not_less_than_nothing() -> None:
+def test_a_negative_rounding_error_is_shown_as_zero() -> None:
     class Measured:
         slowdowns = np.array([1.0])
 
@@ -105,7 +107,7 @@ def test_no_cost_is_not_less_than_nothing() -> None:
     ("scale", "holds", "hinted"),
     [("smoke", False, True), ("smoke", True, False), ("paper", False, False)],
 )
-def test_verdicts_at_a_small_scale_are_said_to_be_indicative(
+def test_verdicts_at_a_small_scale_are_marked_as_indicative(
     scale: str,
     *,
     holds: bool,
@@ -127,7 +129,7 @@ def test_verdicts_at_a_small_scale_are_said_to_be_indicative(
 
 
 @pytest.mark.parametrize("command", [compare, generate, place, reproduce, study])
-def test_every_option_has_a_text(command: Any) -> None:
+def test_every_option_has_a_help_text(command: Any) -> None:
     parser = argparse.ArgumentParser()
     command.setup_parser(parser)
     assert all(action.help for action in parser._actions)

@@ -105,7 +105,7 @@ def test_boxes_of_a_value_stand_side_by_side(rows: pl.DataFrame) -> None:
         assert end < begin
 
 
-def test_what_is_swept_besides_stands_apart(rows: pl.DataFrame) -> None:
+def test_every_other_swept_parameter_has_its_own_panels(rows: pl.DataFrame) -> None:
     figure = grouped_boxes(
         rows, "machine", ("min_yield", "efficiency"), apart=["trace"]
     )

@@ -96,7 +96,7 @@ def test_a_page_holds_the_picture_the_claims_and_the_command(tmp_path: Path) -> 
     assert "<?xml" not in (tmp_path / "index.html").read_text()
 
 
-def test_the_text_of_others_is_escaped(tmp_path: Path) -> None:
+def test_text_from_users_is_escaped(tmp_path: Path) -> None:
     record = _record(
         title=NASTY,
         source=NASTY,
@@ -115,7 +115,7 @@ def test_the_text_of_others_is_escaped(tmp_path: Path) -> None:
     assert index.text.count(NASTY) == 7
 
 
-def test_without_a_sample_nothing_is_said_about_instances(tmp_path: Path) -> None:
+def test_a_page_without_a_sample_does_not_mention_instances(tmp_path: Path) -> None:
     assert "instances" not in _page(tmp_path, _record(instances=None, claims=[])).text
 
 

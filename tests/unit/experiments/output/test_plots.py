@@ -76,7 +76,7 @@ def test_the_same_data_give_the_same_bytes(
 
 
 @pytest.mark.parametrize("kind", ["comparison", "one-instance", "stacked", "rows"])
-def test_an_svg_is_whole_and_says_what_made_it(
+def test_an_svg_is_complete_and_names_its_command(
     tmp_path: Path, rows: list[Row], kind: str
 ) -> None:
     path = tmp_path / "a.SVG"
@@ -155,7 +155,7 @@ def test_every_efficiency_is_inside_the_axis() -> None:
     assert comparison_chart(rows).axes[0].get_xlim()[0] < 0.2
 
 
-def test_a_comparison_in_which_nobody_is_delayed() -> None:
+def test_a_comparison_without_delays_is_drawn() -> None:
     low, high = comparison_chart([_row("fcfs", 1.0, 1.0)]).axes[0].get_xlim()
     assert low < 1.0 < high
 
@@ -240,7 +240,9 @@ def test_one_that_holds_all_targets_holds_all() -> None:
     ("sharing", "label"),
     [(Sharing.BANDWIDTH, "bandwidth"), (Sharing.TIME, "time of the targets")],
 )
-def test_a_timeline_says_what_is_shared(sharing: Sharing, label: str) -> None:
+def test_the_axis_of_a_timeline_names_the_shared_quantity(
+    sharing: Sharing, label: str
+) -> None:
     figure = timeline([simulate(_striped(sharing), "fcfs", record=True)])
     assert figure.axes[0].get_ylabel() == f"share of {label}"
 
@@ -255,7 +257,7 @@ def test_shares_by_hand() -> None:
     assert _shares(run, np.array([0.0, 4.0, 6.0])).tolist() == [[0.5, 0.5], [0, 0.5]]
 
 
-def test_who_never_posts_has_no_share() -> None:
+def test_an_application_without_io_has_no_share() -> None:
     instance = make(app("a", ("work", 20.0)), app("b", ("io", 20.0)))
     run = simulate(instance, "fcfs", record=True)
     assert _shares(run, np.array([0.0, 10.0])).tolist() == [[0.0], [1.0]]
@@ -282,6 +284,6 @@ def test_other_policies_have_a_colour_too() -> None:
         assert colour_of(name).startswith("#")
 
 
-def test_a_folder_that_is_missing_is_said_so(tmp_path: Path, rows: list[Row]) -> None:
+def test_a_missing_folder_is_reported(tmp_path: Path, rows: list[Row]) -> None:
     with pytest.raises(InputError, match="cannot write the file"):
         save_figure(comparison_chart(rows), str(tmp_path / "none" / "a.svg"), FACTS)

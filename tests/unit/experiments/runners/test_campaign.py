@@ -148,7 +148,7 @@ def test_points_may_have_different_settings(tmp_path: Path) -> None:
 # --- Going on --------------------------------------------------------------------
 
 
-def test_nothing_is_said_of_pieces_if_none_is_kept(tmp_path: Path) -> None:
+def test_a_first_run_does_not_mention_kept_pieces(tmp_path: Path) -> None:
     log = Log()
     with pytest.raises(KeyboardInterrupt):
         run_study(STUDY, tmp_path, Recorder(KeyboardInterrupt(), after=0), log)
@@ -235,7 +235,7 @@ def test_a_finished_study_asks_no_executor(tmp_path: Path, expected: bytes) -> N
     assert (tmp_path / "table.parquet").read_bytes() == expected
 
 
-def test_damaged_pieces_are_said_and_computed_again(
+def test_damaged_pieces_are_reported_and_computed_again(
     tmp_path: Path, expected: bytes
 ) -> None:
     run_study(STUDY, tmp_path, Inline())
@@ -309,7 +309,7 @@ def test_results_of_a_policy_that_has_changed(
     assert _computed_anew(study, out, Log()) == []
 
 
-def test_results_of_another_state_of_penstock_are_said_and_computed_again(
+def test_results_of_other_code_are_reported_and_computed_again(
     tmp_path: Path, expected: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as earlier:

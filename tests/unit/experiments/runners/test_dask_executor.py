@@ -35,7 +35,7 @@ def _need(package: str) -> None:
     ("address", "package"),
     [("local", "distributed"), ("h:1", "distributed"), ("slurm", "dask_jobqueue")],
 )
-def test_a_missing_extra_is_said(
+def test_a_missing_extra_is_reported(
     monkeypatch: pytest.MonkeyPatch, address: str, package: str
 ) -> None:
     if package != "distributed":
@@ -49,7 +49,7 @@ def test_a_missing_extra_is_said(
 
 
 @pytest.mark.parametrize("address", ["nonsense", "foo://host:1", "no-host.invalid:1"])
-def test_an_address_that_is_none_is_said_at_once(address: str) -> None:
+def test_an_invalid_address_is_reported_at_once(address: str) -> None:
     _need("distributed")
     executor = DaskExecutor(address, 1)
     for act in (executor.check, lambda: next(executor.run(PIECES, pytest.fail))):
@@ -57,7 +57,7 @@ def test_an_address_that_is_none_is_said_at_once(address: str) -> None:
             act()
 
 
-def test_an_unreachable_scheduler_is_said_in_time() -> None:
+def test_an_unreachable_scheduler_is_reported_before_the_time_limit() -> None:
     _need("distributed")
     # An address that swallows what is sent there, as a firewall does.
     address = "tcp://192.0.2.1:8786"
@@ -103,7 +103,7 @@ def _event(**changes: Any) -> dict[str, Any]:
     }
 
 
-def test_the_dead_are_pieces_by_key() -> None:
+def test_the_death_of_a_worker_is_reported_with_its_pieces() -> None:
     said: list[str] = []
     named = dask_executor._pieces_by_key(PIECES)
     dask_executor._report_death(_event(), named, said.append)
@@ -183,7 +183,7 @@ def test_an_import_does_not_change_what_ctrl_c_does(
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_a_silent_crew_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_workers_are_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
     class Client:
         workers: dict[str, int]
 

@@ -30,7 +30,7 @@ def pieces(bench: Bench) -> list[Piece]:
     return list(Study("t", POINTS, 4, ("mine.allocate",)).pieces())
 
 
-def test_a_death_is_told_and_the_piece_tried_again(
+def test_the_death_of_a_worker_is_reported_and_its_piece_retried(
     bench: Bench, pieces: list[Piece]
 ) -> None:
     bench.tell("die")
@@ -73,7 +73,7 @@ def test_an_error_is_raised_here_and_not_tried_again(
     assert multiprocessing.active_children() == []
 
 
-def test_closing_it_leaves_no_process(bench: Bench, pieces: list[Piece]) -> None:
+def test_a_closed_pool_leaves_no_process(bench: Bench, pieces: list[Piece]) -> None:
     bench.tell("slow")
     results = LocalPool(2).run(pieces, pytest.fail)
     next(results)

@@ -44,7 +44,7 @@ def _digest(root: Path) -> str:
 @pytest.mark.parametrize(
     "name", ["__init__.py", "policies/fcfs.py", "workloads/data/apex.csv", "sim/new.py"]
 )
-def test_what_can_change_a_row_counts(package: Path, name: str) -> None:
+def test_files_that_can_change_a_row_count(package: Path, name: str) -> None:
     before = _digest(package)
     assert _digest(package) == before
     _write(package, name, "2")
@@ -66,7 +66,7 @@ def test_a_file_counts_by_its_name(package: Path) -> None:
         "policies/__pycache__/fcfs.py",
     ],
 )
-def test_what_cannot_change_a_row_does_not_count(package: Path, name: str) -> None:
+def test_files_that_cannot_change_a_row_do_not_count(package: Path, name: str) -> None:
     before = _digest(package)
     _write(package, name, "2")
     assert _digest(package) == before

@@ -250,7 +250,7 @@ def test_messages_to_other_nodes_go_to_the_remote_link() -> None:
     assert remote == ["elsewhere"]
 
 
-def test_the_histories_of_jobs_that_leave_are_saved(tmp_path: Path) -> None:
+def test_the_histories_of_jobs_that_end_are_saved(tmp_path: Path) -> None:
     history = History(tmp_path / "h.sqlite", now=lambda: 50.0, wall=lambda: 1e9)
 
     async def act(loop: ControlLoop, sent: list[Any]) -> None:

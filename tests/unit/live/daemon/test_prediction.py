@@ -86,7 +86,7 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         asyncio.run(act())
 
 
-def test_a_predictor_that_dies_is_missed_and_no_more(
+def test_a_predictor_that_dies_is_only_reported(
     monkeypatch: pytest.MonkeyPatch, caplog: Any
 ) -> None:
     monkeypatch.setattr(prediction, "find_spec", lambda name: name)

@@ -102,7 +102,7 @@ def test_a_program_of_32_bits_cannot(tmp_path: Path) -> None:
 
 @needs_gcc
 @pytest.mark.parametrize("bit", [0o4000, 0o2000])
-def test_a_program_that_takes_the_rights_of_others_cannot(
+def test_a_set_user_id_program_cannot_be_controlled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bit: int
 ) -> None:
     path = _program(tmp_path, WRITES)
@@ -177,14 +177,14 @@ def test_calls_that_are_not_wrapped_are_named(tmp_path: Path) -> None:
     assert "fscanf" in _reasons(report, Controllability.PARTLY)
 
 
-def test_no_call_that_is_wrapped_is_said_to_be_uncovered() -> None:
+def test_no_wrapped_call_is_listed_as_uncovered() -> None:
     assert {"write", "fwrite", "copy_file_range", "stat"} <= wrapped_calls()
     assert not wrapped_calls() & {
         name for names in UNCOVERED.values() for name in names
     }
 
 
-def test_every_call_that_is_said_to_be_uncovered_exists() -> None:
+def test_every_call_listed_as_uncovered_exists() -> None:
     libc = ctypes.CDLL(None)
     newer = {"__isoc23_fscanf", "__isoc23_vfscanf"}
     names = {name for group in UNCOVERED.values() for name in group} - newer
@@ -228,7 +228,7 @@ def test_a_script_that_calls_itself_gives_one_message(tmp_path: Path) -> None:
         (b"\x7fELF", "damaged ELF file"),
     ],
 )
-def test_what_is_no_program_gives_one_message(
+def test_a_file_that_is_not_a_program_gives_one_message(
     tmp_path: Path, content: bytes, message: str
 ) -> None:
     path = tmp_path / "a"

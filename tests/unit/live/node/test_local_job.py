@@ -51,7 +51,7 @@ def write(job: LocalJob, folder: Path) -> None:
     subprocess.run(command, env=environment, check=True)
 
 
-def test_the_message_that_tells_the_controller_of_a_job(job: LocalJob) -> None:
+def test_the_controller_gets_a_message_about_a_new_job(job: LocalJob) -> None:
     assert job.joined_message() == JobJoined(
         "0:a", os.geteuid(), str(os.getegid()), 2, 5.0
     )
@@ -94,7 +94,7 @@ sys.stdin.read()
 """
 
 
-def test_what_is_staged_is_drained_beside_the_program(
+def test_staged_data_are_drained_beside_the_program(
     job: LocalJob, tmp_path: Path
 ) -> None:
     staging = Staging(tmp_path / "journals")

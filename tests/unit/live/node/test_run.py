@@ -29,7 +29,7 @@ def execute(*command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_another_program() -> None:
+def test_arguments_and_exit_status_are_those_of_the_program() -> None:
     done = execute("sh", "-c", "echo $0 $1; exit 5", "a b", "c")
     assert (done.returncode, done.stdout, done.stderr) == (5, "a b c\n", "")
 

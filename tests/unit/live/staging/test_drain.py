@@ -112,7 +112,7 @@ def test_a_list_shows_the_state_and_changes_nothing(made: HandMadeJournal) -> No
     assert count_failed(made.folder) == 1
 
 
-def test_a_drain_says_what_it_has_written(made: HandMadeJournal) -> None:
+def test_the_report_of_a_drain_has_the_written_bytes(made: HandMadeJournal) -> None:
     made.append(0, b"one")
     made.append(3, b"three")
     made.drain_by_hand(1)

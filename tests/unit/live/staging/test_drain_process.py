@@ -74,7 +74,7 @@ def test_a_drainer_has_the_groups_of_its_user_and_no_others(
         assert options["extra_groups"] == [other.pw_gid, 4711]
 
 
-def test_a_user_whom_the_system_does_not_know_needs_a_group(
+def test_an_unknown_user_needs_a_group(
     started: list[dict[str, Any]],
 ) -> None:
     stranger = 3_999_999_999

@@ -22,7 +22,7 @@ def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_what_is_left_behind_is_found(memory: Path) -> None:
+def test_journals_left_behind_are_found(memory: Path) -> None:
     own = memory / f"penstock-{os.geteuid()}"
     for folder in (own, memory / "penstock-12345", memory / "other"):
         folder.mkdir()
@@ -108,7 +108,7 @@ class Endless:
 
 
 @pytest.mark.parametrize("drains", [True, False])
-def test_what_takes_long_goes_on_later_while_something_is_drained(
+def test_a_long_drain_is_continued_as_long_as_it_makes_progress(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, drains: bool
 ) -> None:
     header = LAYOUT["struct journal_header"]()

@@ -12,7 +12,7 @@ from penstock.errors import InputError
 from penstock.live.staging.rules import Staging
 
 
-def test_what_is_said_is_understood() -> None:
+def test_the_library_gets_all_settings() -> None:
     staging = Staging(Path("/a"), 1 << 20, False, "journal", ("-*.log", "*.dat"))
     assert Staging.of(staging.environment()) == staging
     assert Staging.of(Staging(Path("/a")).environment()) == Staging(Path("/a"))
@@ -32,7 +32,7 @@ def test_what_is_said_is_understood() -> None:
         ({"rules": ("x" * 600, "y" * 600)}, "more than 1024 bytes"),
     ],
 )
-def test_what_cannot_be_is_refused(options: dict[str, Any], message: str) -> None:
+def test_impossible_settings_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         Staging(**{"folder": Path("/a"), **options})
 

@@ -216,7 +216,9 @@ def _first_free_slot(schedule: Schedule, jobs: int) -> int:
     )
 
 
-def test_it_ends_with_the_first_job_after_which_all_is_full(small: Schedule) -> None:
+def test_the_schedule_ends_with_the_first_job_after_which_all_is_full(
+    small: Schedule,
+) -> None:
     jobs = len(small.kind)
     placed = np.bincount(small.kind, minlength=3)
     before = np.bincount(small.kind[:-1], minlength=3)

@@ -87,7 +87,7 @@ def test_no_operation_without_volume() -> None:
         (7719, [0, 0], [300]),
     ],
 )
-def test_what_is_left_by_hand(
+def test_the_remaining_phases_by_hand(
     elapsed: float, work: list[float], volume: list[float]
 ) -> None:
     # 10 | 3600 2 | 3600 2 | 500 | 20 s.
@@ -133,7 +133,7 @@ def test_every_job_of_the_window_is_there_and_ends_as_scheduled(
         assert sum(a.nodes for a in instance.applications) <= host.nodes
 
 
-def test_jobs_are_as_far_as_the_schedule_says() -> None:
+def test_the_progress_of_jobs_is_that_of_the_schedule() -> None:
     schedule = _schedule("TRILAB", 0, 1, 0)
     classes, host = job_classes("TRILAB"), scaled_celio(0)
     for rank, (begin, _) in enumerate(schedule.windows(90.0)[:20]):

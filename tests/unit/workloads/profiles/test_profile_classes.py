@@ -85,7 +85,9 @@ def test_a_class_does_not_depend_on_the_unit(profile: np.ndarray, unit: float) -
 
 
 @given(st.lists(st.floats(1.12, 10.0), min_size=1, max_size=7))
-def test_who_always_gains_ascends_and_the_reverse_descends(gains: list[float]) -> None:
+def test_a_profile_that_always_gains_ascends_and_its_reverse_descends(
+    gains: list[float],
+) -> None:
     profile = np.cumprod(np.array([1.0, *gains]))
     assert shape_of(profile) is ProfileShape.ASCENT
     assert shape_of(1 / profile) is ProfileShape.DESCENT
@@ -103,7 +105,7 @@ def test_who_always_gains_ascends_and_the_reverse_descends(gains: list[float]) -
         (ProfileShape.NEUTRAL, 2),
     ],
 )
-def test_where_the_curves_are_highest(shape: ProfileShape, best: int) -> None:
+def test_the_highest_point_of_every_class_curve(shape: ProfileShape, best: int) -> None:
     members = [p for p in profiles("io-nodes") if shape_of(p.bandwidth) is shape]
     assert int(class_profile(members[0].bandwidth).argmax()) + 1 == best
 
@@ -127,7 +129,7 @@ def test_the_curve_is_the_geometric_mean_as_a_cubic_sees_it(case: str) -> None:
         assert told / told[0] == pytest.approx(gain, rel=0.05)
 
 
-def test_all_of_a_class_are_told_the_same_gains() -> None:
+def test_profiles_of_a_class_have_the_same_assumed_gains() -> None:
     ascents = [
         p.bandwidth
         for p in profiles("io-nodes")
@@ -138,7 +140,7 @@ def test_all_of_a_class_are_told_the_same_gains() -> None:
 
 
 @given(COLUMNS, st.sampled_from(CASES))
-def test_what_is_told_is_positive_and_right_on_one_target(
+def test_an_assumed_profile_is_positive_and_exact_on_one_target(
     profile: np.ndarray, case: str
 ) -> None:
     told = class_profile(profile, case)

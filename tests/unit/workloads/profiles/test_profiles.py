@@ -137,7 +137,7 @@ def test_a_mistake_gets_one_message(tmp_path: Path, text: str, message: str) -> 
     assert "\n" not in str(caught.value)
 
 
-def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "measured.csv"
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match="not text in UTF-8"):
