@@ -112,14 +112,14 @@ def test_json_on_standard_output_is_one_document_and_nothing_else(
         cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found["penstock"] == 1
-    assert found["provenance"]["version"] == version("penstock")
-    assert found["provenance"]["command"] == (
+    document = json.loads(done.stdout)
+    assert document["penstock"] == 1
+    assert document["provenance"]["version"] == version("penstock")
+    assert document["provenance"]["command"] == (
         "penstock compare pair.json --policy fcfs --policy set-10:initial=weight "
         "--json -"
     )
-    (instance,) = found["instances"]
+    (instance,) = document["instances"]
     assert instance["pressure"] == pytest.approx(0.6)
     assert instance["window"] == [0.0, 10.0]
     assert instance["bound"]["min_yield"] == pytest.approx(0.7, abs=1e-8)
@@ -143,10 +143,10 @@ def test_files_of_a_workload_study(tmp_path: Path) -> None:
     )
     assert "mean of 2 instances" in table
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.json", "a.png", "a.svg"]
-    found = json.loads((tmp_path / "a.json").read_text())
-    assert [i["index"] for i in found["instances"]] == [0, 1]
-    assert found["instances"][0]["bound"] is None
-    facts = found["provenance"]
+    document = json.loads((tmp_path / "a.json").read_text())
+    assert [i["index"] for i in document["instances"]] == [0, 1]
+    assert document["instances"][0]["bound"] is None
+    facts = document["provenance"]
     assert (facts["seed"], facts["workload"]) == (3, "synthetic")
     assert facts["settings"] == ["horizon=20000"]
     root = ET.parse(tmp_path / "a.svg").getroot()  # noqa: S314 - our own
@@ -164,8 +164,8 @@ def test_generate_into_a_file_then_compare(tmp_path: Path) -> None:
     drawn = json.loads(
         _done("compare", *small, "--instances", "1", *policy, cwd=tmp_path)
     )
-    for found in (file, drawn):
-        del found["instances"][0]["policies"]["fair-share"]["seconds"]
+    for document in (file, drawn):
+        del document["instances"][0]["policies"]["fair-share"]["seconds"]
     assert file["instances"] == drawn["instances"]
 
 
@@ -198,10 +198,12 @@ def test_generate_help_lists_workloads_and_parameters(tmp_path: Path) -> None:
 def test_bound_prints_and_writes_the_bound(tmp_path: Path, pair: str) -> None:
     text = _done("bound", pair, "--json", "bound.json", cwd=tmp_path)
     assert "MinYield <= 0.700000" in text
-    found = json.loads((tmp_path / "bound.json").read_text())
-    assert found["instances"][0]["bound"]["min_yield"] == pytest.approx(0.7, abs=1e-8)
+    document = json.loads((tmp_path / "bound.json").read_text())
+    assert document["instances"][0]["bound"]["min_yield"] == pytest.approx(
+        0.7, abs=1e-8
+    )
     alone = _run("bound", pair, "--json", "-", cwd=tmp_path)
-    assert json.loads(alone.stdout)["instances"] == found["instances"]
+    assert json.loads(alone.stdout)["instances"] == document["instances"]
 
 
 def test_policies_are_listed(tmp_path: Path) -> None:
@@ -247,13 +249,13 @@ def test_a_policy_of_the_current_folder(tmp_path: Path, pair: str) -> None:
         "    rates[last] = view.cap[last]\n"
         "    return inf\n"
     )
-    found = json.loads(
+    document = json.loads(
         _done(
             *("compare", pair, "--policy", "mine.allocate", "--json", "-"),
             cwd=tmp_path,
         )
     )
-    outcome = found["instances"][0]["policies"]["mine.allocate"]
+    outcome = document["instances"][0]["policies"]["mine.allocate"]
     assert outcome["yields"] == [0.7, 1.0]
 
 

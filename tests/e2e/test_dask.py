@@ -56,11 +56,11 @@ def _scheduler(dask: Any, folder: Path) -> tuple[subprocess.Popen[bytes], str]:
 
 def test_a_local_cluster_and_a_worker_that_dies(bench: Bench, expected: bytes) -> None:
     bench.tell("die")
-    said = bench.done("--dask", "local", "--jobs", "2")
+    output = bench.done("--dask", "local", "--jobs", "2")
     assert re.fullmatch(
         r"Dask worker tcp://127\.0\.0\.1:\d+ died while computing "
         r"pieces? (000[01]-00000\d(, )?)+: trying again",
-        said,
+        output,
     )
     assert bench.table() == expected
 
@@ -70,12 +70,14 @@ def test_ctrl_c_ends_a_local_cluster(bench: Bench) -> None:
     process = bench.start("--dask", "local", "--jobs", "2")
     bench.wait_for_pieces(2)
     os.killpg(process.pid, signal.SIGINT)
-    status, said = bench.outcome(process)
-    assert status == 130, said
+    status, output = bench.outcome(process)
+    assert status == 130, output
     kept = bench.pieces()
     assert 2 <= len(kept) < PIECES
     message = f"{len(kept)} of {PIECES} pieces are kept in out/studies/small"
-    assert said == f"{message}: run the same command again to resume penstock: stopped"
+    assert (
+        output == f"{message}: run the same command again to resume penstock: stopped"
+    )
     until(lambda: not processes_of(process.pid))
 
 
@@ -89,16 +91,16 @@ def test_a_scheduler_by_address(
     process = bench.start("--dask", address)
     kept = bench.wait_for_pieces(2)
     bench.tell("fail")
-    status, said = bench.outcome(process)
+    status, output = bench.outcome(process)
     assert status == 2
-    assert said.count("ZeroDivisionError: of mine") == 1
+    assert output.count("ZeroDivisionError: of mine") == 1
     bench.tell("slow")
     process = bench.start("--dask", address)
     kept = bench.wait_for_pieces(len(kept) + 2)
     scheduler.kill()
-    status, said = bench.outcome(process)
-    assert status == 2, said
-    assert "the Dask scheduler has gone" in said
+    status, output = bench.outcome(process)
+    assert status == 2, output
+    assert "the Dask scheduler has gone" in output
     bench.tell()
     bench.done("--jobs", "1")
     assert kept.items() <= bench.pieces().items()
@@ -106,8 +108,10 @@ def test_a_scheduler_by_address(
 
 
 def test_an_unreachable_scheduler_is_reported(bench: Bench) -> None:
-    status, said = bench.run("--dask", "tcp://127.0.0.1:9")
+    status, output = bench.run("--dask", "tcp://127.0.0.1:9")
     assert status == 2
-    assert said.startswith("penstock: --dask tcp://127.0.0.1:9: no Dask scheduler ans")
-    assert "\n" not in said
+    assert output.startswith(
+        "penstock: --dask tcp://127.0.0.1:9: no Dask scheduler ans"
+    )
+    assert "\n" not in output
     assert not (bench.folder / "out").exists()

@@ -29,13 +29,13 @@ def _exists(dotted: str) -> bool:
     words = dotted.split(".")
     for length in range(len(words), 0, -1):
         try:
-            found = importlib.import_module(".".join(words[:length]))
+            owner = importlib.import_module(".".join(words[:length]))
         except ModuleNotFoundError:
             continue
         for word in words[length:]:
-            if not hasattr(found, word):
+            if not hasattr(owner, word):
                 return False
-            found = getattr(found, word)
+            owner = getattr(owner, word)
         return True
     return False
 

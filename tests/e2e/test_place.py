@@ -143,14 +143,14 @@ def test_without_simulation_there_are_no_metrics(attempt: Attempt) -> None:
     assert lines[2].split() == ["application", "on", "targets", "n"]
     assert "climate       0-5         6" in lines
     assert "fusion        0-2,5       4" in lines
-    found = json.loads(Path("out.json").read_text())
-    assert found["metrics"] is None
-    assert "policy" not in found["provenance"]
+    document = json.loads(Path("out.json").read_text())
+    assert document["metrics"] is None
+    assert "policy" not in document["provenance"]
     problem = read_problem(EXAMPLE)
-    assert list(found["allocation"]) == [a.name for a in problem.applications]
-    assert found["io_load"] == problem.io_load(list(found["allocation"].values()))
-    for name, targets in found["placement"].items():
-        assert len(set(targets)) == found["allocation"][name]
+    assert list(document["allocation"]) == [a.name for a in problem.applications]
+    assert document["io_load"] == problem.io_load(list(document["allocation"].values()))
+    for name, targets in document["placement"].items():
+        assert len(set(targets)) == document["allocation"][name]
 
 
 def test_mckp_comes_with_its_own_placement(attempt: Attempt) -> None:
@@ -178,11 +178,11 @@ def test_algorithms_run_without_inputs_that_they_do_not_need(
     (tmp_path / "little.json").write_text(json.dumps(content))
     text = _done(attempt("place", "little.json", "--allocation", "static"))
     assert "I/O-load not known" in text
-    found = json.loads(
+    document = json.loads(
         _done(attempt("place", "little.json", "--allocation", "static", "--json", "-"))
     )
-    assert found["io_load"] is None
-    assert found["allocation"] == {"a": 1, "b": 1}
+    assert document["io_load"] is None
+    assert document["allocation"] == {"a": 1, "b": 1}
 
 
 def test_an_algorithm_of_the_current_folder(
@@ -210,16 +210,16 @@ def test_all_combinations_side_by_side(attempt: Attempt) -> None:
     rows = [line.split() for line in table[1:]]
     slowdowns = [float(row[2]) for row in rows]
     assert slowdowns == sorted(slowdowns)
-    found = json.loads(Path("out.json").read_text())
-    assert found["provenance"]["problem"] == str(EXAMPLE)
-    listed = [(c["allocation"], c["placement"]) for c in found["combinations"]]
+    document = json.loads(Path("out.json").read_text())
+    assert document["provenance"]["problem"] == str(EXAMPLE)
+    listed = [(c["allocation"], c["placement"]) for c in document["combinations"]]
     assert [(row[0], row[1]) for row in rows] == listed
-    refused = {(r["allocation"], r["placement"]) for r in found["refusals"]}
+    refused = {(r["allocation"], r["placement"]) for r in document["refusals"]}
     assert refused.isdisjoint(listed)
     assert len(listed) + len(refused) == len(ALLOCATIONS) * len(PLACEMENTS)
     assert ("t-cpu", "exclusive") in refused
     assert "not t-cpu + exclusive:\n  placement exclusive: the allocation" in text
-    for row, combination in zip(rows, found["combinations"], strict=True):
+    for row, combination in zip(rows, document["combinations"], strict=True):
         assert row[7] == f"{combination['io_load']:.4f}"
         assert set(combination) == {
             *("allocation", "placement", "policy", "window", "io_load", "metrics"),

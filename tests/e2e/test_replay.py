@@ -62,7 +62,7 @@ def test_a_darshan_log(tmp_path: Path) -> None:
 
 def test_mistakes(tmp_path: Path) -> None:
     trace = _write_trace(tmp_path / "trace.csv")
-    for arguments, what in (
+    for arguments, message in (
         (
             (trace, tmp_path / "f", "--speed", "0"),
             "speed: '0' is not a positive number",
@@ -72,7 +72,7 @@ def test_mistakes(tmp_path: Path) -> None:
     ):
         done = _replay(*arguments)
         assert done.returncode == 2
-        assert what in done.stderr
+        assert message in done.stderr
         assert done.stderr.count("\n") == 1
 
 

@@ -105,19 +105,19 @@ def test_no_figure_at_all(tmp_path: Path) -> None:
 
 def test_a_figure_from_end_to_end_and_again(tmp_path: Path) -> None:
     command = ("reproduce", "p3-fig1b", "-o", "made")
-    said = _done(*command, cwd=tmp_path)
+    output = _done(*command, cwd=tmp_path)
     record = _assert_complete(tmp_path / "made" / "p3-fig1b")
     assert record["provenance"]["command"] == "penstock reproduce p3-fig1b"
-    assert "p3-fig1b: Stretch of IO-SETS" in said
-    lines = [line.split(maxsplit=1) for line in said.splitlines()]
+    assert "p3-fig1b: Stretch of IO-SETS" in output
+    lines = [line.split(maxsplit=1) for line in output.splitlines()]
     for claim in record["claims"]:
         words = "holds " if claim["holds"] else "DOES NOT HOLD "
         assert f"{words} {claim['says']}".split(maxsplit=1) in lines
-    assert said.endswith("\npages: made/index.html\n")
+    assert output.endswith("\npages: made/index.html\n")
     assert "p3-fig1b/index.html" in (tmp_path / "made" / "index.html").read_text()
 
     before = _files(tmp_path)
-    assert _done(*command, cwd=tmp_path) == said
+    assert _done(*command, cwd=tmp_path) == output
     after = _files(tmp_path)
     assert {n: content for n, (content, _) in after.items()} == {
         n: content for n, (content, _) in before.items()
@@ -136,8 +136,8 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path, figure: str) -> None:
 
 
 def test_a_study_of_ones_own(tmp_path: Path) -> None:
-    said = _done("study", EXAMPLE, "-o", "made", cwd=tmp_path)
-    assert said == "page: made/short-iterations/index.html\n"
+    output = _done("study", EXAMPLE, "-o", "made", cwd=tmp_path)
+    assert output == "page: made/short-iterations/index.html\n"
     record = _assert_complete(tmp_path / "made" / "short-iterations")
     assert record["claims"] == []
     assert record["instances"] == 4
@@ -169,7 +169,7 @@ def test_every_figure_at_smoke_scale(
 ) -> None:
     """All is computed, drawn and judged; whether claims hold is for full scale."""
     assert main(["reproduce", name, "-o", str(gallery), "--jobs", "1"]) == 0
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     figure = get_figure(name)
     record = _assert_complete(gallery / name)
     assert (record["name"], record["title"]) == (name, figure.title)
@@ -180,6 +180,6 @@ def test_every_figure_at_smoke_scale(
         assert claim["numbers"], claim["name"]
         # JSON has null for infinity, which is a ratio of Table 2, and for no number.
         assert name == "p1-table2" or None not in claim["numbers"].values()
-        assert claim["says"] in said
+        assert claim["says"] in output
     if name == "p1-table2":
         assert all(claim["holds"] for claim in record["claims"])

@@ -36,11 +36,11 @@ def test_a_worker_dies_then_nothing_is_left_to_do(
     bench: Bench, expected: bytes
 ) -> None:
     bench.tell("die")
-    said = bench.done(*POOL)
+    output = bench.done(*POOL)
     assert re.fullmatch(
         r"worker \d+ died \(Killed\) while computing piece 000[01]-00000\d: "
         r"trying it again",
-        said,
+        output,
     )
     assert bench.table() == expected
     before = bench.pieces()
@@ -57,11 +57,13 @@ def test_ctrl_c_keeps_what_is_done(bench: Bench, expected: bytes) -> None:
     bench.wait_for_pieces(2)
     # To the whole group, as a terminal does: workers must not mind.
     os.killpg(process.pid, signal.SIGINT)
-    status, said = bench.outcome(process)
-    assert status == 130, said
+    status, output = bench.outcome(process)
+    assert status == 130, output
     kept = bench.pieces()
     message = f"{len(kept)} of {PIECES} pieces are kept in out/studies/small"
-    assert said == f"{message}: run the same command again to resume penstock: stopped"
+    assert (
+        output == f"{message}: run the same command again to resume penstock: stopped"
+    )
     until(lambda: not processes_of(process.pid))
     _finish(bench, kept, expected)
 
@@ -109,10 +111,10 @@ def tiny_disk(tmp_path: Path) -> Iterator[Path]:
 
 def test_a_full_disk(bench: Bench, expected: bytes, tiny_disk: Path) -> None:
     (tiny_disk / "filler").write_bytes(bytes(80_000))
-    status, said = bench.run("--jobs", "1")
+    status, output = bench.run("--jobs", "1")
     assert status == 2
-    assert said.count("cannot write the file: No space left on device") == 1
-    assert "pieces are kept" in said
+    assert output.count("cannot write the file: No space left on device") == 1
+    assert "pieces are kept" in output
     (tiny_disk / "filler").unlink()
     command = ["mount", "-o", "remount,size=16m", str(tiny_disk)]
     subprocess.run(command, check=True)

@@ -23,19 +23,19 @@ pytestmark = [
 def _on_slurm(bench: Bench, script: str) -> str:
     """Run a shell script beside a fresh Slurm of two nodes; return what it said."""
     home = bench.folder.parent / "slurm"
-    said = on_slurm(
+    output = on_slurm(
         home,
         ["bash", "-c", f'cd "{bench.folder}"; {script}'],
         nodes=2,
         environment={"DASK_TEMPORARY_DIRECTORY": str(home)},
     )
-    assert "Traceback" not in said, said
-    return " ".join(said.split())
+    assert "Traceback" not in output, output
+    return " ".join(output.split())
 
 
 def test_two_workers_and_no_setting(bench: Bench, expected: bytes) -> None:
     bench.tell("die")
-    said = _on_slurm(
+    output = _on_slurm(
         bench,
         """
         "$PYTHON" command.py --dask slurm --jobs 2
@@ -44,10 +44,12 @@ def test_two_workers_and_no_setting(bench: Bench, expected: bytes) -> None:
         """,
     )
     # The two idle nodes at the beginning, and no job left in the queue at the end.
-    assert said.startswith("2 idle "), said
-    assert re.search(r"worker tcp://192\.0\.2\.10:\d+ died while computing piece", said)
-    assert "trying again" in said
-    assert said.endswith(" status 0"), said
+    assert output.startswith("2 idle "), output
+    assert re.search(
+        r"worker tcp://192\.0\.2\.10:\d+ died while computing piece", output
+    )
+    assert "trying again" in output
+    assert output.endswith(" status 0"), output
     assert len(list(bench.folder.glob("slurm-*.out"))) == 2
     assert len(bench.pieces()) == PIECES
     assert bench.table() == expected
@@ -57,9 +59,9 @@ def test_a_job_that_ends_is_replaced_and_ctrl_c_leaves_none(bench: Bench) -> Non
     bench.tell("slow")
     settings = bench.folder / "settings"
     settings.mkdir()
-    ours = "jobqueue: {slurm: {name: penstock-test, walltime: '00:10:00'}}"
-    (settings / "jobqueue.yaml").write_text(ours)
-    said = _on_slurm(
+    configuration = "jobqueue: {slurm: {name: penstock-test, walltime: '00:10:00'}}"
+    (settings / "jobqueue.yaml").write_text(configuration)
+    output = _on_slurm(
         bench,
         """
         export DASK_CONFIG="$PWD/settings"
@@ -80,11 +82,11 @@ def test_a_job_that_ends_is_replaced_and_ctrl_c_leaves_none(bench: Bench) -> Non
         """,
     )
     # On a slow machine the first worker takes longer than the first check.
-    said = said.replace(
+    output = output.replace(
         "there is no Dask worker: waiting for one (Ctrl-C to stop) ", ""
     )
     # Slurm has got the name and the time limit of the configuration file.
-    assert said.startswith("2 idle penstock-test 10:00 "), said
-    assert f"of {PIECES} pieces are kept in out/studies/small" in said
-    assert said.endswith("penstock: stopped status 130"), said
+    assert output.startswith("2 idle penstock-test 10:00 "), output
+    assert f"of {PIECES} pieces are kept in out/studies/small" in output
+    assert output.endswith("penstock: stopped status 130"), output
     assert len(list(bench.folder.glob("slurm-*.out"))) == 2

@@ -195,13 +195,13 @@ def horizons(state: State, k: Active, end: Fraction) -> list[Fraction]:
 
 def fixed_breakpoints(active: Sequence[Active]) -> set[Fraction]:
     """Return V/b of all, and where the curves of two applications cross."""
-    found = {a.time_at_cap for a in active}
+    breakpoints = {a.time_at_cap for a in active}
     for n, a in enumerate(active):
         for other in active[n + 1 :]:
             for curve in own_curves(a):
                 for crossed in own_curves(other):
-                    found.update(crossings(curve, crossed))
-    return found
+                    breakpoints.update(crossings(curve, crossed))
+    return breakpoints
 
 
 def own_curves(a: Active) -> tuple[Curve, Curve, Curve]:
@@ -222,7 +222,7 @@ def structure_changes(
     The structure in the middle holds up to the nearest crossings on its left and
     right; what lies beyond them is looked at in the same way.
     """
-    found: set[Fraction] = set()
+    changes: set[Fraction] = set()
     todo = [(low, high)]
     while todo:
         left, right = todo.pop()
@@ -231,17 +231,17 @@ def structure_changes(
         middle = (left + right) / 2
         places = level_crossings(state, k, middle)
         if places is None or any(abs(h - middle) < TINY for h in places):
-            found.add(middle)
+            changes.add(middle)
             todo += [(left, middle), (middle, right)]
             continue
         before = max((h for h in places if left < h < middle), default=left)
         after = min((h for h in places if middle < h < right), default=right)
-        found |= {before, after}
+        changes |= {before, after}
         if before > left:
             todo.append((left, before))
         if after < right:
             todo.append((after, right))
-    return found
+    return changes
 
 
 def level_crossings(state: State, k: Active, h: Fraction) -> list[Fraction] | None:
@@ -295,9 +295,11 @@ def roots(a: Fraction, b: Fraction, c: Fraction) -> list[Fraction]:
     if discriminant < 0:
         return []
     root, exact = square_root(discriminant)
-    found = [(-b - root) / (2 * a), (-b + root) / (2 * a)]
+    solutions = [(-b - root) / (2 * a), (-b + root) / (2 * a)]
     return (
-        found if exact else [Fraction(round(h * 10**DIGITS), 10**DIGITS) for h in found]
+        solutions
+        if exact
+        else [Fraction(round(h * 10**DIGITS), 10**DIGITS) for h in solutions]
     )
 
 

@@ -272,7 +272,7 @@ class _IoSets:
 
     def sets(self, active: list[Active]) -> list[WeightedSet]:
         """Return the sets of the applications, with their priorities."""
-        found: dict[object, WeightedSet] = {}
+        sets: dict[object, WeightedSet] = {}
         for application in active:
             omega = self.omega(application)
             if omega is None:
@@ -280,8 +280,8 @@ class _IoSets:
                 weight = Fraction(self.initial_weight)
             else:
                 key, weight = self.place(application, set_number(omega))
-            found.setdefault(key, (weight, []))[1].append(application)
-        return list(found.values())
+            sets.setdefault(key, (weight, []))[1].append(application)
+        return list(sets.values())
 
     def omega(self, application: Active) -> Fraction | None:
         """Return the mean length of an iteration; None if there is none yet."""

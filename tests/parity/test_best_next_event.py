@@ -108,8 +108,8 @@ def assert_best(scene: Scene) -> None:
     # Bandwidth left over is given away, which may hide the horizon that was meant;
     # it then is the horizon of the oracle, since its yields are the best.
     achieved = achieved_vector(state, rates, best.h)
-    for ours, optimal in zip(achieved, best.vector, strict=True):
-        if abs(ours - optimal) > TOLERANCE:
+    for achieved_yield, optimal in zip(achieved, best.vector, strict=True):
+        if abs(achieved_yield - optimal) > TOLERANCE:
             pytest.fail(f"yields {show(achieved)}, but {show(best.vector)} can be had")
 
 

@@ -51,21 +51,25 @@ def instances(draw: st.DrawFn) -> Instance:
 @given(instance=instances())
 @settings(deadline=None, derandomize=True, max_examples=25, database=None)
 def test_same_ends_and_same_losses(policy: str, instance: Instance) -> None:
-    ours = simulate_buffers(
+    with_buffers = simulate_buffers(
         storage_of(instance), writers_of(instance), "none", sharing=policy
     )
-    theirs = simulate(instance, policy, steady=False)
-    ends = [phases[-1][1] for phases in ours.phases]
-    assert ends == pytest.approx(theirs.ended.tolist(), rel=1e-9)
-    assert ours.lost == pytest.approx(theirs.lost.tolist(), rel=1e-9, abs=1e-9)
-    assert ours.through == pytest.approx(theirs.volume.tolist(), rel=1e-9)
+    engine_run = simulate(instance, policy, steady=False)
+    ends = [phases[-1][1] for phases in with_buffers.phases]
+    assert ends == pytest.approx(engine_run.ended.tolist(), rel=1e-9)
+    assert with_buffers.lost == pytest.approx(
+        engine_run.lost.tolist(), rel=1e-9, abs=1e-9
+    )
+    assert with_buffers.through == pytest.approx(engine_run.volume.tolist(), rel=1e-9)
 
 
 @pytest.mark.parametrize("offset", [0.0, 12.5, 40.0])
 def test_the_microbenchmark(offset: float) -> None:
     workload = Microbenchmark(delay=0.25, offset=offset)
     instance = workload.instance(1, 0)
-    ours = simulate_buffers(storage_of(instance), writers_of(instance), "none")
+    with_buffers = simulate_buffers(storage_of(instance), writers_of(instance), "none")
     wide = Instance(instance.platform, Window(0.0, 1e4), instance.applications)
-    theirs = simulate(wide, "fair-share", steady=False)
-    assert [p[-1][1] for p in ours.phases] == pytest.approx(theirs.ended.tolist())
+    engine_run = simulate(wide, "fair-share", steady=False)
+    assert [p[-1][1] for p in with_buffers.phases] == pytest.approx(
+        engine_run.ended.tolist()
+    )

@@ -151,11 +151,11 @@ def cases(draw: st.DrawFn, most: int, unit: Fraction) -> list[Exact]:
 
 
 def _agree(writers: list[Exact], speed: int, strategy: str, tolerance: float) -> None:
-    ours = simulate_buffers(
+    simulated = simulate_buffers(
         Storage(2.0), [_writer(w) for w in writers], strategy, Buffer(float(speed))
     )
     exact = oracle(Fraction(2), Fraction(speed), writers, strategy)
-    ends = [phases[-1][1] for phases in ours.phases]
+    ends = [phases[-1][1] for phases in simulated.phases]
     assert ends == pytest.approx([float(e) for e in exact], rel=tolerance, abs=0)
 
 

@@ -96,10 +96,10 @@ def columns(run: Run) -> dict[str, Any]:
 
 def assert_same_bits(run: Run, other: Run) -> None:
     """Assert that two runs are equal bit by bit."""
-    ours, theirs = columns(run), columns(other)
-    for name, column in ours.items():
-        assert column.dtype == theirs[name].dtype, name
-        assert column.tobytes() == theirs[name].tobytes(), name
+    first_columns, second_columns = columns(run), columns(other)
+    for name, column in first_columns.items():
+        assert column.dtype == second_columns[name].dtype, name
+        assert column.tobytes() == second_columns[name].tobytes(), name
 
 
 def test_instances_are_what_they_say() -> None:

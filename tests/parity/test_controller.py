@@ -103,8 +103,8 @@ def assert_same_grants(
     controller = controller_for(instance, policy, compiled=compiled)
     expected, granted = grants_of(run), list(replayed(run, controller))
     assert len(expected) > 100
-    for ours, theirs in zip(granted, expected, strict=False):
-        assert ours == theirs
+    for live_grant, simulated_grant in zip(granted, expected, strict=False):
+        assert live_grant == simulated_grant
     assert len(granted) == len(expected)
 
 

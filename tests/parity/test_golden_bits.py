@@ -59,14 +59,14 @@ def digest(policy: str) -> str:
     run = simulate(instance(), policy, steady=False, record=True)
     assert run.log is not None
     assert run.grants is not None
-    found = hashlib.sha256(f"{run.events} {run.decisions}".encode())
+    checksum = hashlib.sha256(f"{run.events} {run.decisions}".encode())
     for column in (
         *(run.lost, run.ended, run.work, run.volume),
         *(run.log.time, run.log.kind, run.log.application),
         *(run.grants.time, run.grants.application, run.grants.rate),
     ):
-        found.update(column.tobytes())
-    return found.hexdigest()[:32]
+        checksum.update(column.tobytes())
+    return checksum.hexdigest()[:32]
 
 
 @pytest.mark.parametrize("policy", DIGESTS)

@@ -88,17 +88,17 @@ def events_by_application(run: Run | OracleRun) -> dict[int, list[tuple[str, Any
     By application, as the order of the log within one instant means nothing.
     """
     if isinstance(run, OracleRun):
-        rows: Any = [(who, kind, time) for time, kind, who in run.log]
+        rows: Any = [(application, kind, time) for time, kind, application in run.log]
     else:
         assert run.log is not None
         kinds = [KINDS[kind] for kind in run.log.kind.tolist()]
         rows = zip(
             run.log.application.tolist(), kinds, run.log.time.tolist(), strict=True
         )
-    found = defaultdict(list)
-    for who, kind, time in rows:
-        found[who].append((kind, time))
-    return dict(found)
+    by_application = defaultdict(list)
+    for application, kind, time in rows:
+        by_application[application].append((kind, time))
+    return dict(by_application)
 
 
 def near(value: float, other: Fraction, tolerance: float) -> bool:
@@ -114,22 +114,29 @@ def compare(instance: Instance, text: str, tolerance: float) -> OracleRun:
     compare_outcomes(run, exact, tolerance)
     decisions = taken_decisions(instance, text)
     assert len(decisions) == len(exact.decisions) == run.decisions
-    for ours, theirs in zip(decisions, exact.decisions, strict=True):
-        assert near(ours[0], theirs[0], tolerance)
-        assert ours[1].keys() == theirs[1].keys()
-        for i, rate in ours[1].items():
-            assert near(rate, theirs[1][i], tolerance)
+    for decision, exact_decision in zip(decisions, exact.decisions, strict=True):
+        assert near(decision[0], exact_decision[0], tolerance)
+        assert decision[1].keys() == exact_decision[1].keys()
+        for i, rate in decision[1].items():
+            assert near(rate, exact_decision[1][i], tolerance)
     return exact
 
 
 def compare_outcomes(run: Run, exact: OracleRun, tolerance: float) -> None:
     """Assert that events, lost time, work and volume agree."""
     assert run.events == exact.events
-    ours, theirs = events_by_application(run), events_by_application(exact)
-    assert ours.keys() == theirs.keys()
-    for who, events in theirs.items():
-        assert [kind for kind, _ in ours[who]] == [kind for kind, _ in events]
-        for (_, time), (_, other) in zip(ours[who], events, strict=True):
+    engine_events, oracle_events = (
+        events_by_application(run),
+        events_by_application(exact),
+    )
+    assert engine_events.keys() == oracle_events.keys()
+    for application, events in oracle_events.items():
+        assert [kind for kind, _ in engine_events[application]] == [
+            kind for kind, _ in events
+        ]
+        for (_, time), (_, other) in zip(
+            engine_events[application], events, strict=True
+        ):
             assert near(time, other, tolerance)
     for i in range(len(exact.lost)):
         assert near(run.lost[i], exact.lost[i], tolerance)

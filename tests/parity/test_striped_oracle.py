@@ -77,10 +77,10 @@ def by_application(rows: Iterable[tuple[Any, str, int]]) -> Events:
 
     By application, as the order of the log within one instant means nothing.
     """
-    found = defaultdict(list)
-    for time, kind, who in rows:
-        found[who].append((kind, time))
-    return dict(found)
+    events_of = defaultdict(list)
+    for time, kind, application in rows:
+        events_of[application].append((kind, time))
+    return dict(events_of)
 
 
 def logged(run: Run) -> Events:
@@ -106,11 +106,15 @@ def all_near(values: Any, others: list[Fraction], tolerance: float) -> bool:
 def compare(run: Run, exact: StripedRun, tolerance: float) -> None:
     """Assert that engine and oracle agree in everything."""
     assert near(run.instance.window.end, exact.end, tolerance)
-    ours, theirs = logged(run), by_application(exact.log)
-    assert ours.keys() == theirs.keys()
-    for who, events in theirs.items():
-        assert [kind for kind, _ in ours[who]] == [kind for kind, _ in events]
-        for (_, time), (_, other) in zip(ours[who], events, strict=True):
+    engine_events, oracle_events = logged(run), by_application(exact.log)
+    assert engine_events.keys() == oracle_events.keys()
+    for application, events in oracle_events.items():
+        assert [kind for kind, _ in engine_events[application]] == [
+            kind for kind, _ in events
+        ]
+        for (_, time), (_, other) in zip(
+            engine_events[application], events, strict=True
+        ):
             assert near(time, other, tolerance)
     assert run.events == len(exact.log)
     assert run.operations.tolist() == exact.operations
@@ -293,11 +297,14 @@ def test_interpreted(sharing: Sharing, text: str, seed: int) -> None:
     """Interpreted, the engine does the same to the last bit."""
     instance = generic_instance(seed, sharing)
     options = {"steady": False, "until_first_end": seed % 2 == 0}
-    ours = simulate(instance, text, **options)
-    theirs = simulate(instance, text, compiled=False, **options)
-    assert ours.instance.window == theirs.instance.window
+    compiled_run = simulate(instance, text, **options)
+    interpreted_run = simulate(instance, text, compiled=False, **options)
+    assert compiled_run.instance.window == interpreted_run.instance.window
     for column in ("lost", "work", "volume", "occupied", "operations", "ended"):
-        assert getattr(ours, column).tolist() == getattr(theirs, column).tolist()
+        assert (
+            getattr(compiled_run, column).tolist()
+            == getattr(interpreted_run, column).tolist()
+        )
 
 
 # --- Ties that round ----------------------------------------------------------

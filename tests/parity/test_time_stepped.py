@@ -127,8 +127,8 @@ def errors(index: int, step: float) -> dict[str, float]:
 def test_within_the_step_error(index: int, step: float) -> None:
     """No quantity is further apart than phases can be late."""
     phases = max(len(a.volume) for a in problem(index)[0].applications)
-    found = errors(index, step)
-    assert max(found.values()) <= 2 * phases * K * step
+    error = errors(index, step)
+    assert max(error.values()) <= 2 * phases * K * step
 
 
 @pytest.mark.parametrize("name", ["end", "yields", "work", "volume", "occupied"])

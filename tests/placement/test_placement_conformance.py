@@ -155,13 +155,13 @@ def test_inputs_that_are_not_declared_do_not_matter(
     """Table 2 holds: an algorithm uses what it says that it needs, and no more."""
     if allocating:
         allocator = get_allocation(name)
-        told = unaware(task, *allocator.needs)
-        assert allocator.allocate(told) == allocator.allocate(task)
+        changed = unaware(task, *allocator.needs)
+        assert allocator.allocate(changed) == allocator.allocate(task)
         return
     placer = get_placement(name)
     allocation = numbers_for(name, task, seed)
-    told = unaware(task, *placer.needs)
-    assert placer.place(told, allocation) == placer.place(task, allocation)
+    changed = unaware(task, *placer.needs)
+    assert placer.place(changed, allocation) == placer.place(task, allocation)
 
 
 @every_algorithm

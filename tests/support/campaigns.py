@@ -123,15 +123,15 @@ class Bench:
 
     def outcome(self, process: subprocess.Popen[str]) -> tuple[int, str]:
         """Wait for the command; return its status and what it said, on one line."""
-        _, said = process.communicate(timeout=100)
-        assert "Traceback" not in said, said
-        return process.returncode, " ".join(said.split())
+        _, output = process.communicate(timeout=100)
+        assert "Traceback" not in output, output
+        return process.returncode, " ".join(output.split())
 
     def done(self, *options: str) -> str:
         """Run the command, which must succeed; return what it said."""
-        status, said = self.run(*options)
-        assert status == 0, said
-        return said
+        status, output = self.run(*options)
+        assert status == 0, output
+        return output
 
     @property
     def study(self) -> Path:
@@ -139,8 +139,8 @@ class Bench:
 
     def pieces(self) -> dict[str, int]:
         """Return the finished pieces and when each was written."""
-        found = (self.study / "pieces").glob("*.parquet")
-        return {path.name: path.stat().st_mtime_ns for path in found}
+        files = (self.study / "pieces").glob("*.parquet")
+        return {path.name: path.stat().st_mtime_ns for path in files}
 
     def wait_for_pieces(self, count: int) -> dict[str, int]:
         until(lambda: len(self.pieces()) >= count)

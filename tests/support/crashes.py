@@ -120,8 +120,8 @@ def drain_with_accidents(stage: Stage, chance: random.Random) -> None:
 
 def seeds(first: int, count: int) -> list[int]:
     """Return seeds, or the one that the environment names."""
-    asked = os.environ.get("PENSTOCK_CRASH_SEED")
-    return [int(asked)] if asked else list(range(first, first + count))
+    given_seed = os.environ.get("PENSTOCK_CRASH_SEED")
+    return [int(given_seed)] if given_seed else list(range(first, first + count))
 
 
 def _read_answers(program: subprocess.Popen[bytes], wanted: int) -> bytes:
@@ -174,8 +174,8 @@ def _drainers(stage: Stage, chance: random.Random, page: Page) -> Iterator[None]
         if kind == "by hand":
             stack.callback(_end, _in_child(lambda: _drain_forever(stage)))
         elif kind == "beside":
-            ours = (os.geteuid(), os.getegid())
-            process = drain_beside(page.path, stage.journals, *ours)
+            user_and_group = (os.geteuid(), os.getegid())
+            process = drain_beside(page.path, stage.journals, *user_and_group)
             stack.callback(process.wait, LIMIT_S)
             stack.callback(process.kill)
             time.sleep(0.05)  # It takes a moment to start.

@@ -132,8 +132,8 @@ class Daemon:
 
     def job(self, name: str) -> dict[str, Any]:
         """Return how a job stands; nothing if there is none."""
-        found = [line for line in self.status()["jobs"] if line["job"] == name]
-        return found[0] if found else {}
+        lines = [line for line in self.status()["jobs"] if line["job"] == name]
+        return lines[0] if lines else {}
 
     def run(
         self,

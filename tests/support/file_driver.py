@@ -164,8 +164,8 @@ class Driver:
             os.write(writing, json.dumps(answers).encode())
             os._exit(0)
         os.close(writing)
-        with os.fdopen(reading, "rb") as told:
-            text = told.read()
+        with os.fdopen(reading, "rb") as stream:
+            text = stream.read()
         os.waitpid(child, 0)
         return json.loads(text)
 

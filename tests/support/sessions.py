@@ -73,16 +73,16 @@ class Session:
 def sessions(path: Path) -> list[Session]:
     """Return the sessions of a Markdown file, in order."""
     text = path.read_text()
-    found: list[Session] = []
+    blocks: list[Session] = []
     for block in _BLOCK.finditer(text):
         marks = _marks(block["marks"] or "")
         steps = tuple(_steps(_dedented(block["text"], len(block["indent"]))))
         if "continues" in marks:
-            found[-1] = replace(found[-1], steps=found[-1].steps + steps)
+            blocks[-1] = replace(blocks[-1], steps=blocks[-1].steps + steps)
         else:
             line = text.count("\n", 0, block.start()) + 1
-            found.append(Session(str(path.relative_to(ROOT)), line, marks, steps))
-    return found
+            blocks.append(Session(str(path.relative_to(ROOT)), line, marks, steps))
+    return blocks
 
 
 def _marks(text: str) -> dict[str, str]:
@@ -96,11 +96,11 @@ def _dedented(text: str, indent: int) -> str:
 
 def _steps(text: str) -> list[Step]:
     """Return the commands of a block; a backslash continues a command."""
-    found = []
+    steps = []
     for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
         command, _, shown = re.sub(r"\\\n\s*", "", part).partition("\n")
-        found.append(Step(command.rstrip(), shown))
-    return found
+        steps.append(Step(command.rstrip(), shown))
+    return steps
 
 
 def missing(session: Session) -> str | None:

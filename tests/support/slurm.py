@@ -92,7 +92,7 @@ def on_slurm(
     (home / "slurm.conf").write_text(text + settings)
     (home / "munge.key").write_bytes(os.urandom(128))
     (home / "munge.key").chmod(0o400)
-    ours = {
+    environment_of_slurm = {
         "PATH": _PATH,
         "PYTHON": sys.executable,
         "SLURM_CONF": str(home / "slurm.conf"),
@@ -104,7 +104,7 @@ def on_slurm(
     done = subprocess.run(
         ["unshare", *namespaces, "bash", "-c", _SETUP, "slurm", *command],
         cwd=home,
-        env={**os.environ, **ours, **(environment or {})},
+        env={**os.environ, **environment_of_slurm, **(environment or {})},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -92,7 +92,7 @@ def srun(cluster: Cluster, script: str, *options: str) -> subprocess.Popen[str]:
     )
 
 
-def said(job: subprocess.Popen[str]) -> list[str]:
+def output_lines(job: subprocess.Popen[str]) -> list[str]:
     """Return the lines of a job that must succeed, sorted."""
     text, _ = job.communicate(timeout=120)
     assert job.returncode == 0, text
@@ -117,7 +117,7 @@ def a_wide_job(cluster: Cluster) -> None:
         assert (page.stat().st_uid, page.stat().st_mode & 0o777) == (NOBODY, 0o600)
     began = time.monotonic()
     (cluster.data / "go").touch()
-    assert said(job) == [f"done {rank}" for rank in range(4)]
+    assert output_lines(job) == [f"done {rank}" for rank in range(4)]
     # 4 x 6.55 MB at 12 MB/s, less what may pass at once.
     assert time.monotonic() - began > 1.9
     until(lambda: not cluster.controller.status()["jobs"])
@@ -145,7 +145,9 @@ def dead_agents(cluster: Cluster) -> None:
     assert hung is not None
     cluster.agents["n3"].kill()
     hung.send_signal(signal.SIGSTOP)
-    lines = said(srun(cluster, "echo ${PENSTOCK_PAGE:+controlled} $SLURMD_NODENAME"))
+    lines = output_lines(
+        srun(cluster, "echo ${PENSTOCK_PAGE:+controlled} $SLURMD_NODENAME")
+    )
     assert lines == ["controlled n1", "controlled n2", "n3", "n4"], lines
     assert "runs without control: " in cluster.log("n3")
     assert "no penstock answers" in cluster.log("n3")
@@ -153,7 +155,7 @@ def dead_agents(cluster: Cluster) -> None:
     hung.send_signal(signal.SIGCONT)
     # What it was asked for in its sleep it gives up again, or the next start does.
     cluster.agents["n3"].start()
-    assert said(srun(cluster, "exit 0")) == []
+    assert output_lines(srun(cluster, "exit 0")) == []
 
 
 def no_trace_of_penstock(cluster: Cluster) -> None:
@@ -161,7 +163,7 @@ def no_trace_of_penstock(cluster: Cluster) -> None:
     for agent in cluster.agents.values():
         agent.kill()
         agent.home.rename(agent.home.with_name("gone"))
-    assert said(srun(cluster, "echo done")) == ["done"] * 4
+    assert output_lines(srun(cluster, "echo done")) == ["done"] * 4
 
 
 def an_agent_restarts(cluster: Cluster) -> None:

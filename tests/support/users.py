@@ -35,10 +35,10 @@ def as_user(user: int, act: Callable[[], Any]) -> Any:
     if child == 0:
         try:
             become(user)
-            said = [True, act()]
+            answer = [True, act()]
         except BaseException:  # noqa: BLE001 - the parent tells of it
-            said = [False, traceback.format_exc()]
-        os.write(writing, json.dumps(said).encode())
+            answer = [False, traceback.format_exc()]
+        os.write(writing, json.dumps(answer).encode())
         os._exit(0)
     os.close(writing)
     with os.fdopen(reading, "rb") as stream:

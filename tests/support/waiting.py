@@ -34,7 +34,7 @@ async def until_async(
 
 def processes_of(session: int) -> list[str]:
     """Return the processes that still belong to a session, zombies left out."""
-    found = []
+    processes = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             text = path.read_text()
@@ -42,5 +42,5 @@ def processes_of(session: int) -> list[str]:
             continue
         state, _, _, its_session = text.rpartition(")")[2].split()[:4]
         if int(its_session) == session and state != "Z":
-            found.append(text)
-    return found
+            processes.append(text)
+    return processes

@@ -62,11 +62,11 @@ def completions(outcome: Run, kind: int = COMPLETION) -> list[list[float]]:
     """Return the times of the completions (or posts) of every application."""
     assert outcome.log is not None
     times: list[list[float]] = [[] for _ in outcome.instance.applications]
-    for when, what, who in zip(
+    for when, logged_kind, application in zip(
         outcome.log.time, outcome.log.kind, outcome.log.application, strict=True
     ):
-        if what == kind:
-            times[who].append(float(when))
+        if logged_kind == kind:
+            times[application].append(float(when))
     return times
 
 
@@ -74,14 +74,14 @@ def rates(outcome: Run, instant: float) -> list[float]:
     """Return the bandwidth that every application holds just after `instant`."""
     assert outcome.grants is not None
     held = [0.0] * len(outcome.instance.applications)
-    for when, who, rate in zip(
+    for when, application, rate in zip(
         outcome.grants.time,
         outcome.grants.application,
         outcome.grants.rate,
         strict=True,
     ):
         if when <= instant:
-            held[who] = float(rate)
+            held[application] = float(rate)
     return held
 
 

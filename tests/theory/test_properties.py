@@ -91,8 +91,8 @@ def noted(policies: Iterable[str]) -> Iterator[str]:
 def same(first: Run, second: Run) -> None:
     """Fail unless two runs agree to the last bit."""
     for column in ("lost", "work", "volume", "yields"):
-        ours, theirs = getattr(first, column), getattr(second, column)
-        assert ours.tolist() == theirs.tolist(), column
+        first_column, second_column = getattr(first, column), getattr(second, column)
+        assert first_column.tolist() == second_column.tolist(), column
     assert first.events == second.events
 
 
@@ -153,11 +153,11 @@ def test_no_bandwidth_is_wasted(instance: Instance) -> None:
         busy = np.zeros(len(instance.applications))
         for instant in np.unique(run.log.time):
             now = run.log.time == instant
-            for kind, who in zip(
+            for kind, application in zip(
                 run.log.kind[now], run.log.application[now], strict=True
             ):
                 if kind != WAKE_UP:
-                    busy[who] = kind == POST
+                    busy[application] = kind == POST
             now = run.grants.time == instant
             rate[run.grants.application[now]] = run.grants.rate[now]
             wanted = min(busy @ instance.caps, instance.platform.bandwidth)

@@ -83,14 +83,16 @@ def completions(run: Run | StripedRun) -> list[list[float]]:
     """Return the completion times of the operations of every application."""
     times: list[list[float]] = [[] for _ in run.lost]
     if isinstance(run, StripedRun):
-        rows = [(t, who) for t, kind, who in run.log if kind == "completion"]
+        rows = [
+            (t, application) for t, kind, application in run.log if kind == "completion"
+        ]
     else:
         log = run.log
         assert log is not None
         done = log.kind == COMPLETION
         rows = list(zip(log.time[done], log.application[done], strict=True))
-    for time, who in rows:
-        times[who].append(float(time))
+    for time, application in rows:
+        times[application].append(float(time))
     return times
 
 
@@ -433,12 +435,12 @@ def _moved(run: Run) -> dict[tuple[int, int], float]:
         (i, r): 0.0 for i, a in enumerate(run.instance.applications) for r in a.targets
     }
     now = rows[0][0] if rows else 0.0
-    for time, target, who, rate in rows:
+    for time, target, application, rate in rows:
         if time > now:
             _check_shares(run.instance, rates)
             for place, held in rates.items():
                 moved[place] += held * float(time - now)
-        rates[int(who), int(target)] = float(rate)
+        rates[int(application), int(target)] = float(rate)
         now = time
     assert not any(rates.values())
     return moved
@@ -449,8 +451,10 @@ def _check_shares(instance: Instance, rates: dict[tuple[int, int], float]) -> No
     by_time = instance.platform.sharing is TIME
     capacity = 1.0 if by_time else instance.platform.target_bandwidth
     used = [0.0] * instance.platform.targets
-    for (who, target), rate in rates.items():
-        cap = instance.caps[who] / len(instance.applications[who].targets)
+    for (application, target), rate in rates.items():
+        cap = instance.caps[application] / len(
+            instance.applications[application].targets
+        )
         assert 0.0 <= rate <= cap * (1 + 1e-12)
         used[target] += rate / cap if by_time else rate
     assert max(used) <= capacity * (1 + 1e-12)
@@ -517,10 +521,10 @@ def test_time_sharing_is_bandwidth_sharing_in_seconds(
         for a, cap in instance.with_caps()
     )
     in_seconds = Instance(Platform(1.0, 1.0), instance.window, seconds)
-    ours, theirs = engine(instance, policy), engine(in_seconds, policy)
-    volume = (ours.volume / instance.caps).tolist()
-    assert columns(ours) | {"volume": volume} == columns(theirs)
-    assert ours.occupied.tolist() == theirs.occupied.tolist()
+    by_time, in_seconds_run = engine(instance, policy), engine(in_seconds, policy)
+    volume = (by_time.volume / instance.caps).tolist()
+    assert columns(by_time) | {"volume": volume} == columns(in_seconds_run)
+    assert by_time.occupied.tolist() == in_seconds_run.occupied.tolist()
 
 
 @pytest.mark.parametrize("policy", ["fcfs", "greedy-yield", "greedy-com", "set-10"])
@@ -535,12 +539,14 @@ def test_the_numbers_of_targets_have_no_effect(
         replace(a, targets=tuple(new[r] for r in a.targets))
         for a in instance.applications
     )
-    ours, theirs = (
+    original, permuted_run = (
         engine(instance, policy),
         engine(replace(instance, applications=moved), policy),
     )
-    assert columns(ours) == columns(theirs)
-    assert ours.occupied.tolist() == [theirs.occupied[new[r]] for r in range(4)]
+    assert columns(original) == columns(permuted_run)
+    assert original.occupied.tolist() == [
+        permuted_run.occupied[new[r]] for r in range(4)
+    ]
 
 
 @pytest.mark.parametrize("policy", ["fcfs", "greedy-yield", "greedy-com", "fair-share"])
@@ -554,11 +560,16 @@ def test_the_two_oracles_agree_on_one_target(policy: str, instance: Instance) ->
         for a, cap in instance.with_caps()
     )
     instance = Instance(Platform(4.0, 0.5), instance.window, plain)
-    ours = simulate_exactly(instance, make_strategy(policy))
-    theirs = simulate_one_target(instance, make_strategy(policy))
-    assert [(t, rates) for t, _, rates in ours.decisions] == theirs.decisions
-    assert ours.log == theirs.log
-    assert (ours.lost, ours.yields) == (theirs.lost, theirs.yields)
-    assert ours.work == theirs.work_in_window
-    assert ours.volume == theirs.volume_in_window
-    assert all(isinstance(lost, Fraction) for lost in ours.lost)
+    striped_run = simulate_exactly(instance, make_strategy(policy))
+    one_target_run = simulate_one_target(instance, make_strategy(policy))
+    assert [
+        (t, rates) for t, _, rates in striped_run.decisions
+    ] == one_target_run.decisions
+    assert striped_run.log == one_target_run.log
+    assert (striped_run.lost, striped_run.yields) == (
+        one_target_run.lost,
+        one_target_run.yields,
+    )
+    assert striped_run.work == one_target_run.work_in_window
+    assert striped_run.volume == one_target_run.volume_in_window
+    assert all(isinstance(lost, Fraction) for lost in striped_run.lost)

@@ -105,8 +105,8 @@ def _imported_parts(tree: ast.AST) -> set[str]:
             names |= {f"{TOP}.{a.name}" for a in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             names.add(node.module)
-    ours = [name.split(".") for name in names if name.split(".")[0] == TOP]
-    parts = {_longest_part(name[1:]) for name in ours}
+    own_names = [name.split(".") for name in names if name.split(".")[0] == TOP]
+    parts = {_longest_part(name[1:]) for name in own_names}
     return {part if part in ALLOWED else TOP for part in parts}
 
 

@@ -266,17 +266,17 @@ def _tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.parametrize("name", ["saw", "my_tools.saw", "my_tools.saw.work"])
 def test_an_entry_is_found_with_what_it_takes(name: str) -> None:
-    found = TOOLS.find(f"{name}: teeth = 3 ")
-    assert found.name == name
-    assert found.function("oak", 3) == ("oak", 3)
-    assert [parameter.name for parameter in found.declared] == ["teeth"]
-    assert found.given == {"teeth": "3"}
-    assert found.module.__name__ == "my_tools.saw"
+    entry = TOOLS.find(f"{name}: teeth = 3 ")
+    assert entry.name == name
+    assert entry.function("oak", 3) == ("oak", 3)
+    assert [parameter.name for parameter in entry.declared] == ["teeth"]
+    assert entry.given == {"teeth": "3"}
+    assert entry.module.__name__ == "my_tools.saw"
 
 
 def test_another_function_takes_other_parameters() -> None:
-    found = TOOLS.find("my_tools.saw.plane")
-    assert [parameter.name for parameter in found.declared] == ["speed"]
+    entry = TOOLS.find("my_tools.saw.plane")
+    assert [parameter.name for parameter in entry.declared] == ["speed"]
 
 
 def test_parameters_that_are_not_given_by_name_are_all_there() -> None:

@@ -87,16 +87,16 @@ def _expected(seed: int, answers: list[int]) -> list[File]:
     return made
 
 
-def _agrees(found: bytes, file: File) -> bool:
+def _agrees(data: bytes, file: File) -> bool:
     """Say whether every byte is that of the content or of the other."""
-    if found == file.content or file.other is None:
-        return found == file.content
+    if data == file.content or file.other is None:
+        return data == file.content
     sizes = sorted((len(file.content), len(file.other)))
-    if not sizes[0] <= len(found) <= sizes[1]:
+    if not sizes[0] <= len(data) <= sizes[1]:
         return False
-    old = bytes(file.content).ljust(len(found), b"\0")
-    new = bytes(file.other).ljust(len(found), b"\0")
-    return all(byte in pair for byte, *pair in zip(found, old, new, strict=False))
+    old = bytes(file.content).ljust(len(data), b"\0")
+    new = bytes(file.other).ljust(len(data), b"\0")
+    return all(byte in pair for byte, *pair in zip(data, old, new, strict=False))
 
 
 # --- Trials ---------------------------------------------------------------------------
@@ -108,8 +108,8 @@ def _trial(stage: Stage, crasher: Path, seed: int, *, on_disk: bool) -> None:
     durable = chance.choice(["file", "journal"]) if on_disk else "file"
     answers = killed(stage, crasher, seed, chance, durable=durable)
     drain_with_accidents(stage, chance)
-    for found in stage.drain():
-        assert found.state is JournalState.DRAINED, found
+    for report in stage.drain():
+        assert report.state is JournalState.DRAINED, report
     _check(stage, seed, answers)
 
 
@@ -117,8 +117,8 @@ def _check(stage: Stage, seed: int, answers: list[int]) -> None:
     """Compare the files with what must be in them; nothing is left to be drained."""
     for name, file in zip(FILES, _expected(seed, answers), strict=True):
         path = stage.folder / name
-        found = path.read_bytes() if path.exists() else b""
-        assert _agrees(found, file), f"seed {seed}: {name} after {len(answers)} calls"
+        data = path.read_bytes() if path.exists() else b""
+        assert _agrees(data, file), f"seed {seed}: {name} after {len(answers)} calls"
     assert stage.left_over() == []
     assert stage.drain() == []
 

@@ -98,16 +98,16 @@ class File:
             old.forget(slice(size, _LARGEST))
         self.least = self.most = size
 
-    def allows(self, found: bytes) -> bool:
+    def allows(self, data: bytes) -> bool:
         """Say whether the file may be like this."""
         bytes_there = np.zeros(_LARGEST, np.uint8)
-        bytes_there[: len(found)] = np.frombuffer(found, np.uint8)
+        bytes_there[: len(data)] = np.frombuffer(data, np.uint8)
         possible = bytes_there == self.sure
         possible[self.least :] |= bytes_there[self.least :] == 0
         for patch in [*self.lost, *self.written]:
             same = bytes_there[patch.place] == patch.data
             possible[patch.place] |= patch.holds & same
-        return self.least <= len(found) <= self.most and bool(possible.all())
+        return self.least <= len(data) <= self.most and bool(possible.all())
 
 
 def _act(draws: Draws, turn: int, file: File, answer: int | None) -> None:
@@ -170,7 +170,7 @@ def _trial(stage: Stage, crasher: Path, seed: int) -> int:
     expected = _expected(seed, answers)
     _check(stage, expected, seed)
     assert _mounted(stage.folder, _MUCH_ROOM, "remount")
-    assert {found.state for found in stage.drain()} <= {JournalState.DRAINED}
+    assert {report.state for report in stage.drain()} <= {JournalState.DRAINED}
     _check(stage, expected, seed)
     assert all(name.endswith(".failed") for name in stage.left_over())
     return sum(answer < 0 for answer in answers)
@@ -179,8 +179,8 @@ def _trial(stage: Stage, crasher: Path, seed: int) -> int:
 def _check(stage: Stage, expected: list[File], seed: int) -> None:
     for name, file in zip(FILES, expected, strict=True):
         path = stage.folder / name
-        found = path.read_bytes() if path.exists() else b""
-        assert file.allows(found), f"seed {seed}: {name}"
+        data = path.read_bytes() if path.exists() else b""
+        assert file.allows(data), f"seed {seed}: {name}"
 
 
 def test_nothing_acknowledged_is_lost_on_a_full_file_system(

@@ -116,16 +116,16 @@ def test_a_drainer_ignores_the_journals_of_other_jobs(
 ) -> None:
     other = Page.create(tmp_path / "other.page")
     job.page.renew(60.0)
-    mine = Writer(stage, stage.environment(page=job.page.path), "mine")
-    theirs = Writer(stage, stage.environment(page=other.path), "theirs")
+    own_writer = Writer(stage, stage.environment(page=job.page.path), "mine")
+    other_writer = Writer(stage, stage.environment(page=other.path), "theirs")
     nobodys = Writer(stage, stage.environment(), "nobodys")
-    for writer in (mine, theirs, nobodys):
+    for writer in (own_writer, other_writer, nobodys):
         writer.write(MB)
     with _draining(job.page, stage):
         until(lambda: _pending(job.page) == 0)
-        assert mine.path.stat().st_size == MB
-        assert theirs.path.stat().st_size == nobodys.path.stat().st_size == 0
-    for writer in (mine, theirs, nobodys):
+        assert own_writer.path.stat().st_size == MB
+        assert other_writer.path.stat().st_size == nobodys.path.stat().st_size == 0
+    for writer in (own_writer, other_writer, nobodys):
         assert writer.end() == b"closed\n"
         assert writer.path.stat().st_size == MB
 
@@ -240,17 +240,17 @@ def test_journals_of_dead_processes_are_drained_for_their_own_job_only(
 ) -> None:
     """Else the end of any job would have the others' journals drained, unpaced."""
     other = Page.create(tmp_path / "other.page")
-    mine = Writer(stage, stage.environment(page=job.page.path), "mine")
-    theirs = Writer(stage, stage.environment(page=other.path), "theirs")
-    for writer in (mine, theirs):
+    own_writer = Writer(stage, stage.environment(page=job.page.path), "mine")
+    other_writer = Writer(stage, stage.environment(page=other.path), "theirs")
+    for writer in (own_writer, other_writer):
         writer.write(1000)
         writer.process.kill()
         writer.process.communicate(timeout=LIMIT_S)
     stage.sweep(job.page)
-    assert mine.path.stat().st_size == 1000
-    assert theirs.path.stat().st_size == 0
+    assert own_writer.path.stat().st_size == 1000
+    assert other_writer.path.stat().st_size == 0
     stage.sweep(other)
-    assert theirs.path.stat().st_size == 1000
+    assert other_writer.path.stat().st_size == 1000
     assert stage.left_over() == []
 
 
@@ -304,15 +304,15 @@ def test_a_drain_of_another_jobs_journal_is_not_counted_in_the_own_page(
     stage: Stage, job: Job, tmp_path: Path
 ) -> None:
     other = Page.create(tmp_path / "other.page")
-    theirs = Writer(stage, stage.environment(page=other.path), "theirs")
-    theirs.write(1000)
+    other_writer = Writer(stage, stage.environment(page=other.path), "theirs")
+    other_writer.write(1000)
     done = stage.run("cat", "theirs", environment=stage.environment(page=job.page.path))
     assert done.stdout == b"x" * 1000
     assert job.page.staged.drained_bytes == 0
     # And the page of whoever has staged it is mended by its own drainer.
     with _draining(other, stage):
         until(lambda: _pending(other) == 0)
-    assert theirs.end() == b"closed\n"
+    assert other_writer.end() == b"closed\n"
 
 
 def test_a_job_with_two_folders_has_no_drainer(
@@ -429,9 +429,9 @@ def test_a_program_with_a_flush_callback_drains_by_itself(
     assert program.stdout.readline() == b"staged\n"
     with _draining(job.page, stage):
         until(lambda: (stage.folder / "other").stat().st_size == 1000)
-        found = {Path(report.file).name: report for report in stage.drain()}
-        assert found["asks"].state is JournalState.LIVE
-        assert "on_flush" in found["asks"].reason
+        reports = {Path(report.file).name: report for report in stage.drain()}
+        assert reports["asks"].state is JournalState.LIVE
+        assert "on_flush" in reports["asks"].reason
         assert (stage.folder / "asks").stat().st_size == 0
         program.communicate(timeout=LIMIT_S)
     assert program.returncode == 0
@@ -444,7 +444,7 @@ def test_callbacks_of_dead_programs_are_not_called(stage: Stage) -> None:
     assert program.stdout.readline() == b"staged\n"
     program.kill()
     program.communicate(timeout=LIMIT_S)
-    assert [found.state for found in stage.drain()] == [JournalState.DRAINED] * 2
+    assert [report.state for report in stage.drain()] == [JournalState.DRAINED] * 2
     assert (stage.folder / "asks").stat().st_size == 1000
 
 

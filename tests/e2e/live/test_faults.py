@@ -123,8 +123,8 @@ def test_a_full_disk_for_state_and_pages(tmp_path: Path) -> None:
         daemon.settings["folder"] = str(daemon.home)
         daemon.start()
         process = daemon.run("echo", "done", options=("--verbose",))
-        said, complaint = process.communicate(timeout=120)
-        assert (process.returncode, said) == (0, "done\n")
+        output, complaint = process.communicate(timeout=120)
+        assert (process.returncode, output) == (0, "done\n")
         assert complaint.startswith("penstock: without control: ")
         assert complaint.count("\n") == 1
         assert daemon.log.count("control goes on") == 1
@@ -235,7 +235,7 @@ def test_a_user_cannot_act_as_another_user(victim: Daemon) -> None:
     (roots,) = (victim.home / "pages").glob("*.page")
 
     def attack() -> list[str]:
-        said = []
+        allowed = []
         with Client(address) as client:
             client.ask(AttachProcess("0:victim"))
             for word in (
@@ -247,21 +247,21 @@ def test_a_user_cannot_act_as_another_user(victim: Daemon) -> None:
                 HintVolume("victim", 1.0),
             ):
                 try:
-                    said.append(str(client.ask(word)))
+                    allowed.append(str(client.ask(word)))
                 except InputError as error:
-                    said.append(str(error))
+                    allowed.append(str(error))
             seen = [line.job_name for line in client.ask(GetStatus()).jobs]
-            said.append(f"sees {seen}")
+            allowed.append(f"sees {seen}")
         names = ("", "pages", "slurm", "keys")
-        said += [name for name in names if os.access(victim.home / name, os.R_OK)]
+        allowed += [name for name in names if os.access(victim.home / name, os.R_OK)]
         files = (roots, roots.with_suffix(".note"), victim.home / "history.sqlite")
-        said += [
+        allowed += [
             str(f) for f in files if os.access(f, os.R_OK) or os.access(f, os.W_OK)
         ]
-        return said
+        return allowed
 
-    said = as_user(SOMEBODY, attack)
-    assert [words.split(" (")[0] for words in said] == [
+    allowed = as_user(SOMEBODY, attack)
+    assert [words.split(" (")[0] for words in allowed] == [
         "only root may register a job",
         "only root may register a job",
         "only root and the user who runs the controller may change it",

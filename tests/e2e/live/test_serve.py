@@ -63,8 +63,8 @@ def daemon(shared: Daemon) -> Iterator[Daemon]:
 def test_a_program_is_paced(daemon: Daemon) -> None:
     began = time.monotonic()
     process = daemon.run("dd", "if=/dev/zero", "of=paced", "bs=64k", "count=128")
-    _, said = process.communicate(timeout=120)
-    assert process.returncode == 0, said
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
     # 8.4 MB at 8 MB/s, less what may pass before the decision and at once.
     assert time.monotonic() - began > 0.7
     assert (daemon.data / "paced").stat().st_size == 128 * 65536
@@ -85,9 +85,9 @@ def test_the_exit_status_is_the_programs(
     daemon: Daemon, command: tuple[str, ...], status: int
 ) -> None:
     process = daemon.run(*command)
-    said, complaint = process.communicate(timeout=120)
+    output, complaint = process.communicate(timeout=120)
     assert process.returncode == status
-    assert said == ""
+    assert output == ""
     assert complaint.count("\n") == (status in (126, 127))
 
 
@@ -277,10 +277,12 @@ def test_a_private_daemon_comes_and_goes(tmp_path: Path) -> None:
         program = ("dd", "if=/dev/zero", "of=data", "bs=64k", "count=96")
         process = alone.run(*program, options=("--verbose",), environment=settings)
         began = time.monotonic()
-        _, said = process.communicate(timeout=120)
+        _, errors = process.communicate(timeout=120)
         assert process.returncode == 0
-        assert "without control" not in said
-        assert said.startswith(f"penstock: started a private daemon at {alone.home}\n")
+        assert "without control" not in errors
+        assert errors.startswith(
+            f"penstock: started a private daemon at {alone.home}\n"
+        )
         assert time.monotonic() - began > 1.0
         until(lambda: not (alone.home / "agent.sock").exists())
 
@@ -290,8 +292,8 @@ def test_a_program_runs_without_a_daemon(tmp_path: Path) -> None:
         alone.home.write_text("not a folder")
         for options, lines in (((), 0), (("--verbose",), 1)):
             process = alone.run("sh", "-c", "echo done; exit 3", options=options)
-            said, complaint = process.communicate(timeout=120)
-            assert (process.returncode, said) == (3, "done\n")
+            output, complaint = process.communicate(timeout=120)
+            assert (process.returncode, output) == (3, "done\n")
             assert complaint.count("\n") == lines
             assert complaint.startswith("penstock: without control: " * lines)
 
@@ -322,14 +324,14 @@ def test_a_user_sees_only_own_jobs(tmp_path: Path) -> None:
                 ]
                 jobs = [line.job_name for line in client.ask(GetStatus()).jobs]
                 own = [os.access(page, os.R_OK | os.W_OK) for page in pages]
-                found = list(map(str, (daemon.home / "pages").glob("*")))
-                return [jobs, own, found, client.ask(ExplainJob("own")).text]
+                listed = list(map(str, (daemon.home / "pages").glob("*")))
+                return [jobs, own, listed, client.ask(ExplainJob("own")).text]
 
-        jobs, own, found, words = as_user(NOBODY, enter)
+        jobs, own, listed, words = as_user(NOBODY, enter)
         # Of its own: a job that calls itself as another user's is another job.
         assert jobs == ["own", "roots"]
         assert own == [True, True]
-        assert found == []
+        assert listed == []
         assert words.startswith(
             "own does no I/O now. Its next operation may begin at 7.6"
         )

@@ -33,8 +33,8 @@ def test_programs_go_on_after_the_daemon_is_killed(daemon: Daemon) -> None:
     until(lambda: len(daemon.status()["jobs"]) == 3)
     daemon.kill()
     for number, process in enumerate(programs):
-        said, complaint = process.communicate(timeout=100)
-        assert (process.returncode, said, complaint) == (0, "", "")
+        output, complaint = process.communicate(timeout=100)
+        assert (process.returncode, output, complaint) == (0, "", "")
         size = (daemon.data / f"job{number}").stat().st_size
         assert size == MANY_BLOCKS * 65536
 

@@ -38,10 +38,10 @@ def test_jobs_of_four_nodes(tmp_path: Path) -> None:
     scripts = tmp_path / "slurm-scripts"
     done = make(scripts, str(tmp_path / "%n" / "run"))
     assert done.returncode == 0, done.stderr
-    heard = on_slurm(
+    output = on_slurm(
         tmp_path / "slurm",
         [sys.executable, "-m", "support.slurm_scenes", str(tmp_path)],
         settings=_LINES.format(scripts=scripts),
         environment={"PYTHONPATH": str(_TESTS)},
     )
-    assert "all scenes" in heard
+    assert "all scenes" in output

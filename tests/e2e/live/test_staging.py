@@ -102,10 +102,10 @@ def test_written_data_are_staged_and_not_in_the_file(
     stage: Stage, writer: subprocess.Popen[bytes]
 ) -> None:
     assert (stage.folder / "a").read_bytes() == b""
-    (found,) = list_journals(stage.journals)
-    assert (found.state, found.pending_bytes) == (JournalState.LIVE, len(STAGED))
-    assert found.process == writer.pid
-    assert found.file == str(stage.folder / "a")
+    (report,) = list_journals(stage.journals)
+    assert (report.state, report.pending_bytes) == (JournalState.LIVE, len(STAGED))
+    assert report.process == writer.pid
+    assert report.file == str(stage.folder / "a")
 
 
 def test_another_program_finds_what_was_written(
@@ -124,8 +124,8 @@ def test_any_path_to_a_file_shows_its_size(
     (tmp_path / "link").symlink_to(stage.folder)
     name = path.format(link=tmp_path / "link")
     code = "import os, sys; print(os.stat(sys.argv[1]).st_size)"
-    found = stage.run(sys.executable, "-S", "-c", code, name)
-    assert int(found.stdout) == len(STAGED)
+    done = stage.run(sys.executable, "-S", "-c", code, name)
+    assert int(done.stdout) == len(STAGED)
     assert (stage.folder / "a").stat().st_size == 0
 
 
@@ -142,12 +142,12 @@ def test_a_second_writer_waits_for_the_first(
 def test_a_drainer_works_beside_the_writer(
     stage: Stage, writer: subprocess.Popen[bytes]
 ) -> None:
-    (found,) = stage.drain()
-    assert (found.state, found.drained_bytes) == (JournalState.LIVE, len(STAGED))
+    (report,) = stage.drain()
+    assert (report.state, report.drained_bytes) == (JournalState.LIVE, len(STAGED))
     assert (stage.folder / "a").read_bytes() == STAGED
     _tell(writer, b"more\n")
     assert (stage.folder / "a").read_bytes() == STAGED
-    (found,) = stage.drain()
+    (report,) = stage.drain()
     assert (stage.folder / "a").read_bytes() == STAGED + b"more\n"
 
 
@@ -155,8 +155,8 @@ def test_a_moved_file_is_found_through_its_writer(
     stage: Stage, writer: subprocess.Popen[bytes]
 ) -> None:
     (stage.folder / "a").rename(stage.folder / "moved")
-    (found,) = stage.drain()
-    assert found.drained_bytes == len(STAGED)
+    (report,) = stage.drain()
+    assert report.drained_bytes == len(STAGED)
     assert (stage.folder / "moved").read_bytes() == STAGED
 
 
@@ -167,7 +167,7 @@ def test_the_next_program_drains_what_a_dead_one_has_left(
     stage: Stage, writer: subprocess.Popen[bytes]
 ) -> None:
     _killed(writer)
-    assert [found.state for found in list_journals(stage.journals)] == [
+    assert [report.state for report in list_journals(stage.journals)] == [
         JournalState.ORPHAN
     ]
     assert stage.run("cat", "a").stdout == STAGED
@@ -217,8 +217,8 @@ def test_another_file_with_the_name_is_not_written(
     _killed(writer)
     (stage.folder / "a").rename(stage.folder / "old")
     (stage.folder / "a").write_bytes(b"new")
-    (found,) = stage.drain()
-    assert (found.state, found.reason.split(" (")[0]) == (
+    (report,) = stage.drain()
+    assert (report.state, report.reason.split(" (")[0]) == (
         JournalState.KEPT,
         "another file has its name now",
     )
@@ -240,8 +240,8 @@ def test_a_reused_inode_is_another_file(
 ) -> None:
     _killed(writer)
     _patch(stage, "birth_ns", 12345)
-    (found,) = stage.drain()
-    assert found.state is JournalState.KEPT
+    (report,) = stage.drain()
+    assert report.state is JournalState.KEPT
     assert stage.run("cat", "a").stdout == b""
     (left,) = stage.left_over()
     assert left.endswith(".failed")
@@ -267,9 +267,9 @@ def test_a_journal_of_another_version_is_kept_and_reported(
     _killed(writer)
     path = _patch(stage, "version", 99)
     kept = path.read_bytes()
-    (found,) = stage.drain()
-    assert found.state is JournalState.KEPT
-    assert "not a journal of version" in found.reason
+    (report,) = stage.drain()
+    assert report.state is JournalState.KEPT
+    assert "not a journal of version" in report.reason
     assert stage.run(sys.executable, "-S", "-c", WRITER).returncode == 0
     assert (stage.folder / "a").read_bytes() == STAGED
     assert path.read_bytes() == kept
@@ -318,9 +318,9 @@ def test_a_record_that_the_machine_lost_is_not_written(
     place = data.index(b"second")
     data[place : place + 6] = bytes(6)
     path.write_bytes(data)
-    (found,) = stage.drain()
-    assert (found.state, found.drained_bytes) == (JournalState.KEPT, len(STAGED))
-    assert "damaged" in found.reason
+    (report,) = stage.drain()
+    assert (report.state, report.drained_bytes) == (JournalState.KEPT, len(STAGED))
+    assert "damaged" in report.reason
     assert (stage.folder / "a").read_bytes() == STAGED
 
 
@@ -348,8 +348,8 @@ def test_a_late_error_is_returned_by_fsync_and_close(
     assert done.stdout.split() == [b"1048576", *[b"ENOSPC"] * 3]
     (left,) = stage.left_over()
     assert left.endswith(".failed")
-    (found,) = list_journals(stage.journals)
-    assert (found.state, found.reason) == (
+    (report,) = list_journals(stage.journals)
+    assert (report.state, report.reason) == (
         JournalState.FAILED,
         os.strerror(errno.ENOSPC),
     )
@@ -390,10 +390,13 @@ def test_a_drain_goes_on_when_there_is_space_again(stage: Stage, small: Path) ->
     full = Stage(small, stage.journals)
     (small / "ballast").write_bytes(bytes(100 << 10))
     full.run(sys.executable, "-S", "-c", code)
-    (found,) = full.drain()
-    assert (found.state, found.reason) == (JournalState.KEPT, os.strerror(errno.ENOSPC))
+    (report,) = full.drain()
+    assert (report.state, report.reason) == (
+        JournalState.KEPT,
+        os.strerror(errno.ENOSPC),
+    )
     (small / "ballast").unlink()
-    assert [found.state for found in full.drain()] == [JournalState.DRAINED]
+    assert [report.state for report in full.drain()] == [JournalState.DRAINED]
     assert (small / "a").read_bytes() == b"xy" * 2**17
 
 
@@ -536,8 +539,8 @@ def test_a_time_that_was_set_stays(
     code += f"os.write(fd, b'x' * 999); {call}"
     environment = stage.environment(page=job.page.path, durable=durable)
     # With a drainer, which may be held up, close need not wait for the drain.
-    ours = (job.page.path, stage.journals, os.geteuid(), os.getegid())
-    drainer = drain_beside(*ours)
+    drainer_arguments = (job.page.path, stage.journals, os.geteuid(), os.getegid())
+    drainer = drain_beside(*drainer_arguments)
     done = stage.run(sys.executable, "-S", "-c", code, environment=environment)
     assert done.returncode == 0, done.stderr
     until(lambda: stage.left_over() == [])

@@ -151,8 +151,8 @@ def test_a_program_that_is_being_drained_can_be_executed(
     assert program.stdin is not None
     assert program.stdout is not None
     assert program.stdout.readline() == b"written\n"
-    ours = (job.page.path, stage.journals, os.geteuid(), os.getegid())
-    drainer = drain_beside(*ours)
+    drainer_arguments = (job.page.path, stage.journals, os.geteuid(), os.getegid())
+    drainer = drain_beside(*drainer_arguments)
     until(lambda: job.page.counters(IoClass.DRAIN).waiting_calls)
     program.stdin.write(b"close\n")
     program.stdin.flush()

@@ -77,7 +77,9 @@ def test_fsync_syncs_the_name_of_a_new_journal(stage: Stage) -> None:
     assert _synced(stage, code).count(stage.journals) == 1
 
 
-def test_fsync_through_a_duplicate_descriptor_syncs_the_file_itself(stage: Stage) -> None:
+def test_fsync_through_a_duplicate_descriptor_syncs_the_file_itself(
+    stage: Stage,
+) -> None:
     code = f"{OPENED} os.write(fd, b'x' * 100); os.fsync(fd); "
     code += "other = os.dup(fd); os.write(other, b'y'); os.fsync(other)"
     assert _synced(stage, code).count(stage.folder / "a") == 2
@@ -91,8 +93,8 @@ def held(stage: Stage, job: Job) -> Iterator[Path]:
     code += "os.write(fd, b'x'); sys.stdin.read()"
     environment = stage.environment(page=job.page.path, durable="journal")
     program = stage.start(sys.executable, "-S", "-c", code, environment=environment)
-    ours = (job.page.path, stage.journals, os.geteuid(), os.getegid())
-    drainer = drain_beside(*ours)
+    drainer_arguments = (job.page.path, stage.journals, os.geteuid(), os.getegid())
+    drainer = drain_beside(*drainer_arguments)
     until(lambda: job.page.counters(IoClass.DRAIN).waiting_calls)
     yield job.page.path
     for process in (program, drainer):

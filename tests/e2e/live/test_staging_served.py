@@ -281,9 +281,9 @@ def test_the_journals_of_another_user_are_drained_as_that_user(tmp_path: Path) -
                 # Nobody but the drainer drains: the program lives and waits.
                 until(lambda: out.exists() and out.read_text() == "written\n")
                 alive = program.poll() is None
-                found = _users_of_drainers(page) if alive else []
+                users = _users_of_drainers(page) if alive else []
                 program.kill()
-                return found
+                return users
 
         assert as_user(NOBODY, enter) == [NOBODY]
         assert out.stat().st_uid == NOBODY
@@ -291,10 +291,10 @@ def test_the_journals_of_another_user_are_drained_as_that_user(tmp_path: Path) -
 
 def _users_of_drainers(page: str) -> list[int]:
     """Return the users of the processes that drain for a page."""
-    found = []
+    users = []
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             words = (process / "environ").read_bytes().split(b"\0")
             if {b"PENSTOCK_PAGE=" + page.encode(), b"PENSTOCK_DRAIN=5000"} <= {*words}:
-                found.append(process.stat().st_uid)
-    return found
+                users.append(process.stat().st_uid)
+    return users

@@ -396,7 +396,7 @@ def test_slos_are_shown_and_changed(mount: Mounting, tmp_path: Path) -> None:
     done = penstock("ctl", "slo", point, file, "--json", "-", home=home)
     slo = json.loads(done.stdout)["applications"][0]
     assert (slo["name"], slo["throughput"]) == ("one", 5e6)
-    for words, what in (
+    for words, message in (
         (["no", "1 MB/s", "1 s"], "unknown application 'no'"),
         (["one", "0", "1 s"], "applications.one.throughput: '0' is not positive"),
         (["one", "1 MB/s", "0 s"], "applications.one.latency"),
@@ -408,7 +408,7 @@ def test_slos_are_shown_and_changed(mount: Mounting, tmp_path: Path) -> None:
     ):
         done = penstock("ctl", "slo", point, *words, home=home)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
-        assert what in done.stderr
+        assert message in done.stderr
     assert json.loads(penstock("ctl", "slo", point, "--json", "-", home=home).stdout)[
         "applications"
     ][0] == {**slo, "bytes_per_s": 0.0, "p95_s": None}

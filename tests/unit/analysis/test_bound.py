@@ -103,9 +103,9 @@ class TestClosedForms:
         endless = instance_of(
             *[plain(("io", 100), nodes=n) for n in nodes], bandwidth=4.0
         )
-        found = min_yield_bound(endless)
-        assert found.method == "flow"
-        assert found.min_yield == pytest.approx(4 / 7, abs=1e-8)
+        bound = min_yield_bound(endless)
+        assert bound.method == "flow"
+        assert bound.min_yield == pytest.approx(4 / 7, abs=1e-8)
 
     def test_history_alone(self) -> None:
         # 5 s of progress in 10 s before the start, then 10 s at full speed.
@@ -164,7 +164,7 @@ class TestClosedForms:
 
 def needs(instance: Instance, target: float) -> list[tuple[float, float, float]]:
     """Return release, deadline, volume / B of every operation, by the definition."""
-    found = []
+    operations = []
     end = instance.window.end
     for application, cap in instance.with_caps():
         history = application.done_work + application.done_volume / cap
@@ -180,8 +180,8 @@ def needs(instance: Instance, target: float) -> list[tuple[float, float, float]]
             deadline = judged - max(required - history - alone, 0.0)
             if release < end:
                 needed = max(part, 0.0) * cap / instance.platform.bandwidth
-                found.append((release, deadline, needed))
-    return found
+                operations.append((release, deadline, needed))
+    return operations
 
 
 @settings(max_examples=150, deadline=None)
@@ -191,9 +191,9 @@ def test_demand_is_its_definition(instance: Instance, fraction: float) -> None:
     target = fraction * demand.best_yield()
     assume(target > 1e-3)
     order = np.argsort(demand.application, kind="stable")
-    found = np.transpose((demand.release, *demand.at(target)))[order]
+    computed = np.transpose((demand.release, *demand.at(target)))[order]
     expected = np.array(needs(instance, target)).reshape(-1, 3)
-    assert np.allclose(found, expected, rtol=0, atol=1e-9)
+    assert np.allclose(computed, expected, rtol=0, atol=1e-9)
 
 
 @settings(max_examples=150, deadline=None)
@@ -334,8 +334,8 @@ def test_relaxed_beyond_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("tolerance", [1e-2, 1e-5])
 def test_a_coarse_tolerance_errs_upwards(tolerance: float) -> None:
     instance = instance_of(*[plain(("io", 1), ("work", 20))] * 4)
-    found = min_yield_bound(instance, tolerance=tolerance).min_yield
-    assert 0.7 <= found <= 0.7 + tolerance + 1e-12
+    bound = min_yield_bound(instance, tolerance=tolerance).min_yield
+    assert 0.7 <= bound <= 0.7 + tolerance + 1e-12
 
 
 @pytest.mark.parametrize("tolerance", [0.0, -1.0, float("nan")])
@@ -347,8 +347,8 @@ def test_tolerance_must_be_positive(tolerance: float) -> None:
 def test_synthetic_workload() -> None:
     # Mean over ten instances of h = 400,000 s at W = 0.8, known as .984.
     workload = get_workload("synthetic", ["W=0.8", "h=400000"])
-    found = [min_yield_bound(workload.instance(1, k)).min_yield for k in range(10)]
-    assert np.mean(found) == pytest.approx(0.984, abs=0.004)
+    bounds = [min_yield_bound(workload.instance(1, k)).min_yield for k in range(10)]
+    assert np.mean(bounds) == pytest.approx(0.984, abs=0.004)
 
 
 def striped(sharing: Sharing, *layout: tuple[int, ...]) -> Instance:

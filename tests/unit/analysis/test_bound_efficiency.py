@@ -71,8 +71,8 @@ def test_no_policy_exceeds_the_bound(
     crowd: list[tuple[int, list[tuple[int, int]]]],
 ) -> None:
     instance = _instance(*crowd)
-    found = [measure(simulate(instance, policy)) for policy in POLICIES]
-    for metrics in found:
+    objectives = [measure(simulate(instance, policy)) for policy in POLICIES]
+    for metrics in objectives:
         bound = efficiency_bound(instance, metrics.min_yield)
         assert metrics.efficiency <= bound + 1e-9
 
@@ -124,9 +124,9 @@ def test_no_policy_exceeds_the_mean(
     instances = [_instance(*crowd), _instance((1, [(2, 9)]), (2, [(0, 30)]))]
     tradeoffs = [Tradeoff.of(instance) for instance in instances]
     for policy in POLICIES:
-        found = [measure(simulate(instance, policy)) for instance in instances]
-        least = sum(m.min_yield for m in found) / 2
-        reached = sum(m.efficiency for m in found) / 2
+        objectives = [measure(simulate(instance, policy)) for instance in instances]
+        least = sum(m.min_yield for m in objectives) / 2
+        reached = sum(m.efficiency for m in objectives) / 2
         assert reached <= mean_efficiency_bound(tradeoffs, least) + 1e-9
 
 

@@ -25,15 +25,17 @@ samples = st.lists(numbers, min_size=2, max_size=30)
 
 @given(values=samples)
 def test_an_interval_is_that_of_students_t(values: list[float]) -> None:
-    found = interval(values)
+    estimate = interval(values)
     error = stats.sem(values)
     low, high = (
         stats.t.interval(0.95, len(values) - 1, np.mean(values), error)
         if error > 0
         else (np.mean(values),) * 2
     )
-    assert found.mean - found.half_width == pytest.approx(low, rel=1e-9, abs=1e-9)
-    assert found.mean + found.half_width == pytest.approx(high, rel=1e-9, abs=1e-9)
+    assert estimate.mean - estimate.half_width == pytest.approx(low, rel=1e-9, abs=1e-9)
+    assert estimate.mean + estimate.half_width == pytest.approx(
+        high, rel=1e-9, abs=1e-9
+    )
 
 
 def test_one_instance_gives_no_interval() -> None:
@@ -46,10 +48,10 @@ def test_a_common_spread_cancels_out_in_paired_differences(
     values: list[float], gain: float
 ) -> None:
     """The spread over instances is large, that of the difference is none."""
-    found = paired(np.array(values) + gain, values)
-    assert found.mean == pytest.approx(gain)
-    assert found.half_width == pytest.approx(0.0, abs=1e-6)
-    assert found.above_zero
+    estimate = paired(np.array(values) + gain, values)
+    assert estimate.mean == pytest.approx(gain)
+    assert estimate.half_width == pytest.approx(0.0, abs=1e-6)
+    assert estimate.above_zero
 
 
 def test_domination_needs_every_objective() -> None:
@@ -60,10 +62,10 @@ def test_domination_needs_every_objective() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ours", "closed"), [(0.8, 0.0), (0.85, 0.5), (0.9, 1.0), (0.75, -0.5)]
+    ("reached", "closed"), [(0.8, 0.0), (0.85, 0.5), (0.9, 1.0), (0.75, -0.5)]
 )
-def test_the_gap_that_is_closed(ours: float, closed: float) -> None:
-    assert gap_closed(ours, best=0.8, bound=0.9) == pytest.approx(closed)
+def test_the_gap_that_is_closed(reached: float, closed: float) -> None:
+    assert gap_closed(reached, best=0.8, bound=0.9) == pytest.approx(closed)
 
 
 def test_no_gap_cannot_be_closed() -> None:

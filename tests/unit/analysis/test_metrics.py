@@ -44,53 +44,55 @@ def _run(
 
 
 def test_every_objective_by_hand() -> None:
-    found = measure(_run(work=(4.0, 6.0), volume=(8.0, 8.0), lost=(2.0, 2.5)))
+    objectives = measure(_run(work=(4.0, 6.0), volume=(8.0, 8.0), lost=(2.0, 2.5)))
     # Progress: 4 + 8/2 = 8 s and 6 + 8/4 = 8 s of 10 s each; nodes 1 and 3.
-    assert found.min_yield == 0.75
-    assert found.utilization == pytest.approx((1 * 4 + 3 * 6) / 40, rel=1e-15)
-    assert found.efficiency == pytest.approx((1 * 8 + 3 * 8) / 40, rel=1e-15)
-    assert found.set_utilization == pytest.approx((4 + 6) / 20, rel=1e-15)
-    assert found.stretch == pytest.approx(10 / 8, rel=1e-15)
+    assert objectives.min_yield == 0.75
+    assert objectives.utilization == pytest.approx((1 * 4 + 3 * 6) / 40, rel=1e-15)
+    assert objectives.efficiency == pytest.approx((1 * 8 + 3 * 8) / 40, rel=1e-15)
+    assert objectives.set_utilization == pytest.approx((4 + 6) / 20, rel=1e-15)
+    assert objectives.stretch == pytest.approx(10 / 8, rel=1e-15)
     # Time in I/O over time alone: 6/4 and 4/2.
-    assert found.io_slowdown == pytest.approx(math.sqrt(1.5 * 2.0), rel=1e-15)
+    assert objectives.io_slowdown == pytest.approx(math.sqrt(1.5 * 2.0), rel=1e-15)
 
 
 def test_objectives_are_plain_numbers_that_json_can_hold() -> None:
-    found = measure(_run(work=(4.0, 6.0), volume=(8.0, 8.0)))
-    assert {type(value) for value in astuple(found)} == {float}
+    objectives = measure(_run(work=(4.0, 6.0), volume=(8.0, 8.0)))
+    assert {type(value) for value in astuple(objectives)} == {float}
 
 
 def test_stretch_is_that_of_the_slowest() -> None:
-    found = measure(_run(work=(2.0, 6.0), volume=(4.0, 8.0)))
-    assert found.stretch == pytest.approx(10 / 4, rel=1e-15)
+    objectives = measure(_run(work=(2.0, 6.0), volume=(4.0, 8.0)))
+    assert objectives.stretch == pytest.approx(10 / 4, rel=1e-15)
 
 
 def test_no_progress_is_an_endless_stretch() -> None:
-    found = measure(_run(work=(0.0, 6.0), volume=(0.0, 8.0), lost=(10.0, 2.0)))
-    assert found.stretch == math.inf
-    assert found.io_slowdown == math.inf
-    assert found.min_yield == 0.0
+    objectives = measure(_run(work=(0.0, 6.0), volume=(0.0, 8.0), lost=(10.0, 2.0)))
+    assert objectives.stretch == math.inf
+    assert objectives.io_slowdown == math.inf
+    assert objectives.min_yield == 0.0
 
 
 def test_applications_without_io_do_not_count_in_the_slowdown() -> None:
-    found = measure(_run(work=(10.0, 6.0), volume=(0.0, 8.0)))
-    assert found.io_slowdown == pytest.approx(2.0, rel=1e-15)
+    objectives = measure(_run(work=(10.0, 6.0), volume=(0.0, 8.0)))
+    assert objectives.io_slowdown == pytest.approx(2.0, rel=1e-15)
 
 
 def test_without_any_operation_there_is_no_slowdown() -> None:
-    found = measure(_run(work=(10.0, 10.0), volume=(0.0, 0.0)))
-    assert found.io_slowdown == found.stretch == 1.0
-    assert found.efficiency == found.utilization == found.min_yield == 1.0
+    objectives = measure(_run(work=(10.0, 10.0), volume=(0.0, 0.0)))
+    assert objectives.io_slowdown == objectives.stretch == 1.0
+    assert (
+        objectives.efficiency == objectives.utilization == objectives.min_yield == 1.0
+    )
 
 
 def test_of_a_simulated_run() -> None:
-    found = measure(simulate(pair(), "fcfs"))
+    objectives = measure(simulate(pair(), "fcfs"))
     # a: 7 s of work and 3 of I/O; b waits 3 s: 4 of work, 3 of I/O.
-    assert found.min_yield == 0.7
-    assert found.utilization == pytest.approx(11 / 20)
-    assert found.efficiency == pytest.approx(17 / 20)
-    assert found.stretch == pytest.approx(10 / 7)
-    assert found.io_slowdown == pytest.approx(math.sqrt(1.0 * 2.0))
+    assert objectives.min_yield == 0.7
+    assert objectives.utilization == pytest.approx(11 / 20)
+    assert objectives.efficiency == pytest.approx(17 / 20)
+    assert objectives.stretch == pytest.approx(10 / 7)
+    assert objectives.io_slowdown == pytest.approx(math.sqrt(1.0 * 2.0))
 
 
 NEVER_DELAYED = {
@@ -107,10 +109,10 @@ def test_an_application_present_for_a_part_of_the_window_is_not_delayed(
 ) -> None:
     steady = app("a", ("work", 50.0))
     instance = make(other, steady, window=(2.0, 10.0))
-    found = measure(simulate(instance, "fcfs", steady=False))
-    assert found.min_yield == 1.0
-    assert found.stretch == pytest.approx(1.0)
-    assert found.io_slowdown == pytest.approx(1.0)
+    objectives = measure(simulate(instance, "fcfs", steady=False))
+    assert objectives.min_yield == 1.0
+    assert objectives.stretch == pytest.approx(1.0)
+    assert objectives.io_slowdown == pytest.approx(1.0)
 
 
 def test_delays_count_by_the_time_that_an_application_was_there() -> None:
@@ -118,13 +120,15 @@ def test_delays_count_by_the_time_that_an_application_was_there() -> None:
     a = app("a", ("work", 2.0), ("io", 3.0), ("work", 200.0))
     b = app("b", ("work", 2.0), ("io", 3.0))
     run = simulate(make(a, b, window=(0.0, 100.0)), "fcfs", steady=False)
-    found = measure(run)
+    objectives = measure(run)
     assert run.ended.tolist() == [100.0, 8.0]
-    assert found.stretch == pytest.approx(8 / 5)
-    assert found.io_slowdown == pytest.approx(math.sqrt(6 / 3))
+    assert objectives.stretch == pytest.approx(8 / 5)
+    assert objectives.io_slowdown == pytest.approx(math.sqrt(6 / 3))
     # a: 97 of 100 s of work and 3 of I/O; b: 2 and 3 of the 8 s until its end.
-    assert found.efficiency == pytest.approx((100 + 5) / 108)
-    assert found.utilization == found.set_utilization == pytest.approx(99 / 108)
+    assert objectives.efficiency == pytest.approx((100 + 5) / 108)
+    assert (
+        objectives.utilization == objectives.set_utilization == pytest.approx(99 / 108)
+    )
 
 
 def test_an_application_counts_by_its_nodes_until_its_end() -> None:
@@ -132,33 +136,38 @@ def test_an_application_counts_by_its_nodes_until_its_end() -> None:
     b = app("b", ("work", 1.0), ("io", 2.0), nodes=3)
     run = simulate(make(a, b, window=(0.0, 1000.0)), "fcfs", steady=False)
     assert run.ended.tolist() == [4.0, 4.0]
-    found = measure(run)
-    assert found.efficiency == pytest.approx((1 * 4 + 3 * 3) / 16)
-    assert found.utilization == pytest.approx((1 * 3 + 3 * 1) / 16)
-    assert found.set_utilization == pytest.approx((3 + 1) / 8)
+    objectives = measure(run)
+    assert objectives.efficiency == pytest.approx((1 * 4 + 3 * 3) / 16)
+    assert objectives.utilization == pytest.approx((1 * 3 + 3 * 1) / 16)
+    assert objectives.set_utilization == pytest.approx((3 + 1) / 8)
 
 
 def test_a_closed_run_is_measured_by_its_window_to_the_last_bit() -> None:
     run = simulate(steady_three(), "fair-share")
     length, nodes = run.instance.window.length, np.array([4.0, 2.0, 1.0])
     progress = run.work + run.volume / run.instance.caps
-    found = measure(run)
-    assert found.efficiency == float(nodes @ progress) / (length * 7.0)
-    assert found.utilization == float(nodes @ run.work) / (length * 7.0)
-    assert found.set_utilization == float(run.work.mean()) / length
+    objectives = measure(run)
+    assert objectives.efficiency == float(nodes @ progress) / (length * 7.0)
+    assert objectives.utilization == float(nodes @ run.work) / (length * 7.0)
+    assert objectives.set_utilization == float(run.work.mean()) / length
 
 
 def test_objectives_are_1_in_a_window_without_applications() -> None:
     instance = make(app("a", ("work", 1.0)), window=(2.0, 10.0))
-    found = measure(simulate(instance, "fcfs", steady=False))
-    assert found.stretch == found.io_slowdown == 1.0
-    assert found.efficiency == found.utilization == found.set_utilization == 1.0
+    objectives = measure(simulate(instance, "fcfs", steady=False))
+    assert objectives.stretch == objectives.io_slowdown == 1.0
+    assert (
+        objectives.efficiency
+        == objectives.utilization
+        == objectives.set_utilization
+        == 1.0
+    )
 
 
 def test_without_contention_all_is_one_but_utilization() -> None:
-    found = measure(
+    objectives = measure(
         simulate(make(app("a", ("work", 6.0), ("io", 4.0), ("work", 9.0))), "fcfs")
     )
-    assert found.min_yield == found.efficiency == found.stretch == 1.0
-    assert found.io_slowdown == 1.0
-    assert found.utilization == found.set_utilization == 0.6
+    assert objectives.min_yield == objectives.efficiency == objectives.stretch == 1.0
+    assert objectives.io_slowdown == 1.0
+    assert objectives.utilization == objectives.set_utilization == 0.6

@@ -27,11 +27,11 @@ def pair() -> Problem:
     )
 
 
-def run_of(it: Problem, placement: Any, length: float, **columns: Any) -> Any:
+def run_of(task: Problem, placement: Any, length: float, **columns: Any) -> Any:
     """Return what a simulation would leave behind."""
     rest = {key: np.array(value) for key, value in columns.items()}
-    rest.setdefault("operations", np.ones(len(it.applications), dtype=np.int64))
-    instance = it.instance(placement, Window(0.0, length))
+    rest.setdefault("operations", np.ones(len(task.applications), dtype=np.int64))
+    instance = task.instance(placement, Window(0.0, length))
     return SimpleNamespace(instance=instance, **rest)
 
 
@@ -44,17 +44,17 @@ def test_all_criteria_by_hand() -> None:
         volume=[80.0, 25.0],
         occupied=[40.0, 45.0, 0.0],
     )
-    found = measure_placement(pair(), run)
+    criteria = measure_placement(pair(), run)
     # a: 40 s for what takes 80 / 8 = 10 s; b: 10 s for 25 / 10 = 2.5 s.
-    assert found.slowdowns.tolist() == [4.0, 4.0]
-    assert found.mean_io_slowdown == 4.0
+    assert criteria.slowdowns.tolist() == [4.0, 4.0]
+    assert criteria.mean_io_slowdown == 4.0
     # Of 8 and 10 B/s on the best numbers, they have 4 and 5 alone.
-    assert found.rho_io == 2.0
-    assert found.rho_con == 2.0
-    assert found.occupancy.tolist() == [0.4, 0.45, 0.0]
-    assert found.io_spread == 0.45
+    assert criteria.rho_io == 2.0
+    assert criteria.rho_con == 2.0
+    assert criteria.occupancy.tolist() == [0.4, 0.45, 0.0]
+    assert criteria.io_spread == 0.45
     # 40 s x 8 nodes and 10 s x 4 nodes, of 100 s x 16 nodes.
-    assert found.machine_idletime == pytest.approx(360 / 1600)
+    assert criteria.machine_idletime == pytest.approx(360 / 1600)
 
 
 def test_means_are_over_applications() -> None:
@@ -66,10 +66,10 @@ def test_means_are_over_applications() -> None:
         volume=[40.0, 15.0],
         occupied=[5.0, 6.0, 5.0],
     )
-    found = measure_placement(pair(), run)
-    assert found.slowdowns.tolist() == [1.0, 4.0]
-    assert found.mean_io_slowdown == 2.5
-    assert (found.rho_io, found.rho_con) == (1.5, 1.0)
+    criteria = measure_placement(pair(), run)
+    assert criteria.slowdowns.tolist() == [1.0, 4.0]
+    assert criteria.mean_io_slowdown == 2.5
+    assert (criteria.rho_io, criteria.rho_con) == (1.5, 1.0)
 
 
 def test_every_application_must_have_transferred_something() -> None:
@@ -105,31 +105,31 @@ def synchronous(name: str, nodes: int) -> Application:
 def measured(*placement: tuple[int, ...], length: float) -> Any:
     """Return the criteria of a simulation on 2 targets and 8 nodes."""
     applications = [synchronous(f"a{j}", 4) for j in range(len(placement))]
-    it = problem(2, *applications, compute_nodes=8)
-    instance = it.instance(placement, Window(0.0, length))
-    return measure_placement(it, simulate(instance, "fair-share", compiled=False))
+    task = problem(2, *applications, compute_nodes=8)
+    instance = task.instance(placement, Window(0.0, length))
+    return measure_placement(task, simulate(instance, "fair-share", compiled=False))
 
 
 def test_an_application_with_its_own_target_is_not_slowed_down() -> None:
-    found = measured((0,), (1,), length=20.0)
-    assert found.slowdowns.tolist() == [2.0, 2.0]
-    assert (found.rho_io, found.rho_con) == (2.0, 0.0)
-    assert found.occupancy.tolist() == [0.4, 0.4]
-    assert found.io_spread == 0.0
-    assert found.machine_idletime == pytest.approx(0.4)
+    criteria = measured((0,), (1,), length=20.0)
+    assert criteria.slowdowns.tolist() == [2.0, 2.0]
+    assert (criteria.rho_io, criteria.rho_con) == (2.0, 0.0)
+    assert criteria.occupancy.tolist() == [0.4, 0.4]
+    assert criteria.io_spread == 0.0
+    assert criteria.machine_idletime == pytest.approx(0.4)
 
 
 def test_applications_that_share_a_target_take_twice_as_long() -> None:
     # 6 s of work, then both transfer 4 from the one target, 8 s long.
-    found = measured((0,), (0,), length=28.0)
-    assert found.slowdowns.tolist() == [4.0, 4.0]
-    assert (found.rho_io, found.rho_con) == (2.0, 2.0)
-    assert found.occupancy.tolist() == pytest.approx([16 / 28, 0.0])
-    assert found.machine_idletime == pytest.approx(16 / 28)
+    criteria = measured((0,), (0,), length=28.0)
+    assert criteria.slowdowns.tolist() == [4.0, 4.0]
+    assert (criteria.rho_io, criteria.rho_con) == (2.0, 2.0)
+    assert criteria.occupancy.tolist() == pytest.approx([16 / 28, 0.0])
+    assert criteria.machine_idletime == pytest.approx(16 / 28)
 
 
 def test_applications_that_share_all_targets_run_at_half_speed() -> None:
-    found = measured((0, 1), (0, 1), length=20.0)
-    assert found.slowdowns.tolist() == [2.0, 2.0]
-    assert (found.rho_io, found.rho_con) == (1.0, 1.0)
-    assert found.occupancy.tolist() == [0.4, 0.4]
+    criteria = measured((0, 1), (0, 1), length=20.0)
+    assert criteria.slowdowns.tolist() == [2.0, 2.0]
+    assert (criteria.rho_io, criteria.rho_con) == (1.0, 1.0)
+    assert criteria.occupancy.tolist() == [0.4, 0.4]

@@ -80,8 +80,8 @@ def test_options_that_are_not_given_exclude_nothing() -> None:
 
 def test_the_same_policy_under_two_texts_is_refused() -> None:
     names = ["set-10", "fcfs"]
-    found = options.distinct("policy", get_policy, names)
-    assert [policy.label for policy in found] == names
+    policies = options.distinct("policy", get_policy, names)
+    assert [policy.label for policy in policies] == names
     with pytest.raises(InputError, match="policy 'set-10:period=learnt' is given twi"):
         options.distinct("policy", get_policy, [*names, "set-10:period=learnt"])
 

@@ -262,22 +262,22 @@ def test_results_of_an_algorithm_that_has_changed(
         "    return [range(n) for n in allocation]\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    mine = Contender("static", GNC)
+    contender = Contender("static", GNC)
     field = "allocation" if kind == "allocate" else "placement"
     study = replace(
         STUDY,
         instances=1,
-        contenders=(replace(mine, **{field: f"mine_{kind}.{kind}"}),),
+        contenders=(replace(contender, **{field: f"mine_{kind}.{kind}"}),),
     )
-    said: list[str] = []
+    messages: list[str] = []
 
     def note(_done: float, _total: float, message: str) -> None:
-        said.extend([message] if message else [])
+        messages.extend([message] if message else [])
 
     run_study(study, tmp_path / "out", Inline(), note)
     run_study(study, tmp_path / "out", Inline(), note)
-    assert said == []
+    assert messages == []
     source.write_text(source.read_text() + "# better\n")
     run_study(study, tmp_path / "out", Inline(), note)
-    assert len(said) == 1
-    assert "has changed since): computing them again" in said[0]
+    assert len(messages) == 1
+    assert "has changed since): computing them again" in messages[0]

@@ -109,8 +109,8 @@ def test_a_run_without_any_transfer_is_refused() -> None:
 
 @given(problems(most_applications=4))
 @settings(max_examples=25)
-def test_parts_add_up_to_the_slowdown(it: Problem) -> None:
-    plan = make_plan(it, get_allocation("t-cpu"), get_placement("greedy-clairvoyant"))
+def test_parts_add_up_to_the_slowdown(task: Problem) -> None:
+    plan = make_plan(task, get_allocation("t-cpu"), get_placement("greedy-clairvoyant"))
     try:
         felt = simulate_plan(plan, FAIR)
     except InputError:
@@ -140,20 +140,20 @@ def test_every_combination_is_there_once_and_the_best_is_first() -> None:
     shown: list[tuple[int, int]] = []
     phases = [("work", 2.0), ("io", 3.0)] * 2
     twins = [Application.from_phases(n, 1, phases, profile=[1.0]) for n in "ab"]
-    found = _everything(
+    comparison = _everything(
         problem(1, *twins),
         "fair-share",
         "fcfs",
         progress=lambda *seen: shown.append(seen),
     )
-    assert found.refusals == ()
-    names = [(p.allocator, p.placer, e.policy) for p, e in found.outcomes]
+    assert comparison.refusals == ()
+    names = [(p.allocator, p.placer, e.policy) for p, e in comparison.outcomes]
     assert len(set(names)) == len(names) == 2 * len(ALLOCATIONS) * len(PLACEMENTS)
-    slowdowns = [e.metrics.mean_io_slowdown for _, e in found.outcomes]
+    slowdowns = [e.metrics.mean_io_slowdown for _, e in comparison.outcomes]
     assert slowdowns == sorted(slowdowns)
     # First come, first served: a is in I/O from 2 to 5 and from 7 to 11, b from 2
     # to 8 and from 10 on; it has transferred its first 3 bytes when a ends.
-    assert found.outcomes[0][1].policy == "fcfs"
+    assert comparison.outcomes[0][1].policy == "fcfs"
     assert slowdowns[0] == pytest.approx((7 / 6 + 7 / 3) / 2)
     assert slowdowns[-1] == 2.0
     assert shown == [(n, len(names)) for n in range(len(names) + 1)]
@@ -161,19 +161,21 @@ def test_every_combination_is_there_once_and_the_best_is_first() -> None:
 
 def test_refused_combinations_have_a_reason() -> None:
     twins = [application(name, [1.0, 3.0], work=2.0, volume=6.0) for name in "abc"]
-    found = _everything(problem(4, *twins), "fair-share")
-    refused = {(r.allocator, r.placer): r.reason for r in found.refusals}
+    comparison = _everything(problem(4, *twins), "fair-share")
+    refused = {(r.allocator, r.placer): r.reason for r in comparison.refusals}
     assert ("best-bandwidth", "exclusive") in refused
     assert refused["best-bandwidth", "exclusive"].startswith(
         "placement exclusive: the allocation gives the applications 6 targets of"
     )
-    assert len(found.outcomes) + len(refused) == len(ALLOCATIONS) * len(PLACEMENTS)
+    assert len(comparison.outcomes) + len(refused) == len(ALLOCATIONS) * len(PLACEMENTS)
 
 
 def test_a_comparison_of_refused_combinations_is_not_an_error() -> None:
-    found = _everything(problem(2, application("a"), application("b")), "fair-share")
-    assert found.outcomes == ()
-    reasons = {(r.allocator, r.placer): r.reason for r in found.refusals}
+    comparison = _everything(
+        problem(2, application("a"), application("b")), "fair-share"
+    )
+    assert comparison.outcomes == ()
+    reasons = {(r.allocator, r.placer): r.reason for r in comparison.refusals}
     assert len(reasons) == len(ALLOCATIONS) * len(PLACEMENTS)
     assert "allocation t-cpu needs b_j, which is not" in reasons["t-cpu", "random"]
     assert "the bandwidth of 'a' is not known" in reasons["static", "random"]

@@ -166,9 +166,9 @@ def test_a_bad_file_gets_one_message_with_its_place(
 ) -> None:
     with pytest.raises(InputError) as caught:
         _read(tmp_path, text)
-    said = str(caught.value)
-    assert said.startswith(f"{tmp_path / 's.toml'}: ")
-    assert message in said
+    error = str(caught.value)
+    assert error.startswith(f"{tmp_path / 's.toml'}: ")
+    assert message in error
 
 
 @pytest.mark.parametrize(

@@ -70,22 +70,22 @@ def test_times_and_volumes_are_sums_over_the_phases() -> None:
 
 
 def test_characteristic_values_by_hand() -> None:
-    it = sample()
-    assert [it.bandwidth(0, n) for n in (1, 2, 3)] == [6.0, 10.0, 12.0]
-    assert [it.io_time(0, n) for n in (1, 2, 3)] == [10.0, 6.0, 5.0]
-    assert [it.io_ratio(0, n) for n in (1, 2)] == [0.5, 0.375]
-    assert [it.stress(0, n) for n in (1, 2, 3)] == [0.5, 0.75, 1.0]
-    assert [it.cpu_load(0, n) for n in (1, 2)] == [2.0, 2.5]
-    assert [it.stress(1, n) for n in (1, 2, 3)] == [0.75, 1.5, 2.25]
+    task = sample()
+    assert [task.bandwidth(0, n) for n in (1, 2, 3)] == [6.0, 10.0, 12.0]
+    assert [task.io_time(0, n) for n in (1, 2, 3)] == [10.0, 6.0, 5.0]
+    assert [task.io_ratio(0, n) for n in (1, 2)] == [0.5, 0.375]
+    assert [task.stress(0, n) for n in (1, 2, 3)] == [0.5, 0.75, 1.0]
+    assert [task.cpu_load(0, n) for n in (1, 2)] == [2.0, 2.5]
+    assert [task.stress(1, n) for n in (1, 2, 3)] == [0.75, 1.5, 2.25]
 
 
 def test_numbers_go_up_to_what_there_is_and_was_measured() -> None:
-    it = sample()
+    task = sample()
     # The fourth bandwidth of a is the highest, but there are three targets only.
-    assert [it.most_targets(j) for j in (0, 1)] == [3, 3]
-    assert it.n_perf(0) == 3
-    assert problem(9, *it.applications).most_targets(0) == 4
-    assert problem(9, *it.applications).n_perf(0) == 4
+    assert [task.most_targets(j) for j in (0, 1)] == [3, 3]
+    assert task.n_perf(0) == 3
+    assert problem(9, *task.applications).most_targets(0) == 4
+    assert problem(9, *task.applications).n_perf(0) == 4
     assert problem(9, application("a")).most_targets(0) == 9
 
 
@@ -106,17 +106,17 @@ def test_io_load_by_hand() -> None:
 
 
 @given(problems(most_resources=8, most_measured=9))
-def test_lemma_1_n_sys_is_at_most_n_perf(it: Problem) -> None:
-    for j in range(len(it.applications)):
-        assert 1 <= it.n_sys(j) <= it.n_perf(j) <= it.most_targets(j)
+def test_lemma_1_n_sys_is_at_most_n_perf(task: Problem) -> None:
+    for j in range(len(task.applications)):
+        assert 1 <= task.n_sys(j) <= task.n_perf(j) <= task.most_targets(j)
 
 
 @given(problems())
-def test_no_allocation_has_a_lower_io_load_than_n_sys(it: Problem) -> None:
-    everyone = range(len(it.applications))
-    least = it.io_load([it.n_sys(j) for j in everyone])
-    for n in range(1, it.resources + 1):
-        other = it.io_load([min(n, it.most_targets(j)) for j in everyone])
+def test_no_allocation_has_a_lower_io_load_than_n_sys(task: Problem) -> None:
+    everyone = range(len(task.applications))
+    least = task.io_load([task.n_sys(j) for j in everyone])
+    for n in range(1, task.resources + 1):
+        other = task.io_load([min(n, task.most_targets(j)) for j in everyone])
         assert other >= least * (1 - 1e-12)
 
 
@@ -142,9 +142,18 @@ def test_an_unlawful_allocation_is_refused(allocation: Any, message: str) -> Non
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
-        (lambda it: it.bandwidth(1, 1), "applications[1]: the bandwidth of 'fusion'"),
-        (lambda it: it.n_sys(1), "applications[1]: the bandwidth of 'fusion' is not"),
-        (lambda it: it.n_perf(2), "applications[2]: n_perf of 'genome' is not known"),
+        (
+            lambda task: task.bandwidth(1, 1),
+            "applications[1]: the bandwidth of 'fusion'",
+        ),
+        (
+            lambda task: task.n_sys(1),
+            "applications[1]: the bandwidth of 'fusion' is not",
+        ),
+        (
+            lambda task: task.n_perf(2),
+            "applications[2]: n_perf of 'genome' is not known",
+        ),
     ],
 )
 def test_unknown_values_are_refused(
@@ -175,8 +184,8 @@ def test_an_instance_has_the_targets_and_no_other_limit() -> None:
         done_work=2.0,
         profile=[4.0, 8.0],
     )
-    it = problem(3, history, application("b", [1.0, 7.0, 2.0], work=90.0))
-    placed = it.instance([(0, 2), (1,)], Window(0.0, 20.0))
+    task = problem(3, history, application("b", [1.0, 7.0, 2.0], work=90.0))
+    placed = task.instance([(0, 2), (1,)], Window(0.0, 20.0))
     assert placed.platform.targets == 3
     assert placed.platform.sharing is Sharing.TIME
     assert placed.platform.bandwidth == 8.0 + 7.0
@@ -185,7 +194,7 @@ def test_an_instance_has_the_targets_and_no_other_limit() -> None:
     assert [(a.release, a.start) for a in placed.applications] == [(0.0, 0.0)] * 2
     assert placed.applications[0].done_work == 0.0
     assert placed.caps.tolist() == [8.0, 1.0]
-    assert it.applications[0].release == 3.0
+    assert task.applications[0].release == 3.0
 
 
 @pytest.mark.parametrize(
@@ -211,11 +220,11 @@ def test_the_default_window_is_long_enough_for_one_application() -> None:
     assert sample().instance([(0, 1), (2,)]).window == Window(0.0, 8.0)
 
 
-@given(it=problems(), policy=st.sampled_from(["fair-share", "fcfs", "greedy-com"]))
+@given(task=problems(), policy=st.sampled_from(["fair-share", "fcfs", "greedy-com"]))
 @settings(max_examples=25)
-def test_an_application_ends_in_the_default_window(it: Problem, policy: str) -> None:
-    placement = [range(it.most_targets(j)) for j in range(len(it.applications))]
-    instance = it.instance(placement)
+def test_an_application_ends_in_the_default_window(task: Problem, policy: str) -> None:
+    placement = [range(task.most_targets(j)) for j in range(len(task.applications))]
+    instance = task.instance(placement)
     run = simulate(instance, policy, until_first_end=True)
     assert run.instance.window.end <= 0.5 * instance.window.end * (1 + 1e-12)
 
@@ -245,9 +254,9 @@ def _assert_equal(one: Problem, other: Problem) -> None:
 
 
 @given(problems())
-def test_a_document_gives_the_same_problem_again(it: Problem) -> None:
-    text = json.dumps(problem_to_document(it))
-    _assert_equal(problem_from_document(json.loads(text)), it)
+def test_a_document_gives_the_same_problem_again(task: Problem) -> None:
+    text = json.dumps(problem_to_document(task))
+    _assert_equal(problem_from_document(json.loads(text)), task)
 
 
 def test_unknown_values_are_left_out() -> None:
@@ -262,35 +271,35 @@ def test_unknown_values_are_left_out() -> None:
 @pytest.mark.parametrize("ending", ["json", "json.gz"])
 def test_a_file_gives_the_same_problem_again(tmp_path: Path, ending: str) -> None:
     one, other = (tmp_path / f"{name}.{ending}" for name in "ab")
-    it = problem_from_document(document())
-    write_problem(it, one)
+    task = problem_from_document(document())
+    write_problem(task, one)
     write_problem(read_problem(one), str(other))
-    _assert_equal(read_problem(str(other)), it)
+    _assert_equal(read_problem(str(other)), task)
     assert one.read_bytes() == other.read_bytes()
     if ending == "json.gz":
         assert json.loads(gzip.decompress(one.read_bytes()))["resources"] == 4
 
 
 def test_units_in_strings() -> None:
-    it = problem_from_document(document())
-    assert it.compute_time == (660.0, 0.0, 0.0)
-    assert it.volume == (6 * 2.0**30, 5.0, 0.0)
-    assert it.applications[0].profile.tolist() == [2.0**30, 2.0**31, 3 * 2.0**30]
-    assert it.n_perf(1) == 3
-    assert it.best_targets == (0, 3, 0)
+    task = problem_from_document(document())
+    assert task.compute_time == (660.0, 0.0, 0.0)
+    assert task.volume == (6 * 2.0**30, 5.0, 0.0)
+    assert task.applications[0].profile.tolist() == [2.0**30, 2.0**31, 3 * 2.0**30]
+    assert task.n_perf(1) == 3
+    assert task.best_targets == (0, 3, 0)
 
 
 def test_the_example_has_all_shapes_and_a_choice_to_make() -> None:
-    it = read_problem(EXAMPLE)
-    everyone = range(len(it.applications))
-    best = [it.n_perf(j) for j in everyone]
-    most = [it.most_targets(j) for j in everyone]
-    flat = [a.profile.max() < 1.1 * a.profile.min() for a in it.applications]
+    task = read_problem(EXAMPLE)
+    everyone = range(len(task.applications))
+    best = [task.n_perf(j) for j in everyone]
+    most = [task.most_targets(j) for j in everyone]
+    flat = [a.profile.max() < 1.1 * a.profile.min() for a in task.applications]
     assert any(n == m and not f for n, m, f in zip(best, most, flat, strict=True))
     assert any(1 < n < m and not f for n, m, f in zip(best, most, flat, strict=True))
     assert any(n == 1 and not f for n, f in zip(best, flat, strict=True))
     assert any(flat)
-    assert it.io_load([it.n_sys(j) for j in everyone]) < 1 < it.io_load(best)
+    assert task.io_load([task.n_sys(j) for j in everyone]) < 1 < task.io_load(best)
 
 
 # --- Mistakes ---------------------------------------------------------------------

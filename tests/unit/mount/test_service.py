@@ -258,18 +258,20 @@ def test_slos_can_change_while_meters_keep_their_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "what"),
+    ("changes", "message"),
     [
         ({"scheduler": "fifo"}, "scheduler: cannot be changed"),
         ({"exchange": {}}, "exchange: cannot be changed"),
         ({"default": "no"}, "unknown application"),
     ],
 )
-def test_a_refused_change_changes_nothing(changes: dict[str, Any], what: str) -> None:
+def test_a_refused_change_changes_nothing(
+    changes: dict[str, Any], message: str
+) -> None:
     async def main() -> None:
         made = service("edf")
         before = made.slo_settings
-        with pytest.raises(InputError, match=what):
+        with pytest.raises(InputError, match=message):
             made.set_slo(document("edf") | changes)
         assert made.slo_settings is before
         with pytest.raises(InputError, match="without --slo"):

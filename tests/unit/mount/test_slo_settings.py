@@ -60,7 +60,7 @@ def application(**changes: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("given", "where", "what"),
+    ("given", "where", "message"),
     [
         (application(throughput=0), "applications.viz.throughput", "not positive"),
         (application(throughput="-5 MB/s"), "applications.viz.throughput", "positive"),
@@ -105,12 +105,12 @@ def application(**changes: Any) -> dict[str, Any]:
     ],
 )
 def test_a_mistake_gets_one_message_with_its_place(
-    given: dict[str, Any], where: str, what: str
+    given: dict[str, Any], where: str, message: str
 ) -> None:
     with pytest.raises(InputError) as caught:
         slo_settings_from(given)
     assert where in caught.value.where
-    assert what in str(caught.value)
+    assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 

@@ -56,16 +56,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.mark.parametrize("name", ALLOCATIONS)
 def test_every_allocation_is_found(name: str) -> None:
-    found = get_allocation(name)
-    assert found.name == found.label == name
-    assert found.needs == ALLOCATIONS[name].needs
+    algorithm = get_allocation(name)
+    assert algorithm.name == algorithm.label == name
+    assert algorithm.needs == ALLOCATIONS[name].needs
 
 
 @pytest.mark.parametrize("name", PLACEMENTS)
 def test_every_placement_is_found(name: str) -> None:
-    found = get_placement(name)
-    assert found.name == found.label == name
-    assert found.needs == PLACEMENTS[name].needs
+    algorithm = get_placement(name)
+    assert algorithm.name == algorithm.label == name
+    assert algorithm.needs == PLACEMENTS[name].needs
 
 
 @pytest.mark.parametrize(

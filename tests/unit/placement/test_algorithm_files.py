@@ -61,18 +61,18 @@ def test_docstrings_have_all_sections_in_order(module: str) -> None:
 
 @pytest.mark.parametrize("module", MODULES)
 def test_docstrings_name_all_parameters_and_inputs(module: str) -> None:
-    found = _module(module)
-    text = inspect.getdoc(found) or ""
+    algorithm_module = _module(module)
+    text = inspect.getdoc(algorithm_module) or ""
     section = text.split("\nParameters\n")[1].split("\nProperties\n")[0]
-    for parameter in getattr(found, "PARAMETERS", ()):
+    for parameter in getattr(algorithm_module, "PARAMETERS", ()):
         assert parameter.name in section
         assert parameter.parse(str(parameter.default)) == parameter.default
-    if not getattr(found, "PARAMETERS", ()):
+    if not getattr(algorithm_module, "PARAMETERS", ()):
         assert "None." in section
     inputs = text.split("\nInputs\n")[1].split("\nParameters\n")[0]
-    for needed in found.NEEDS:
+    for needed in algorithm_module.NEEDS:
         assert needed in inputs
-    if not found.NEEDS:
+    if not algorithm_module.NEEDS:
         assert "Nothing" in inputs
 
 

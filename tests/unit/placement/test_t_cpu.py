@@ -167,7 +167,7 @@ def test_it_equals_best_bandwidth_where_that_does_not_saturate(task: Problem) ->
 @given(problems(most_resources=8))
 def test_it_lies_between_n_sys_and_n_perf_and_does_not_saturate(task: Problem) -> None:
     least = get_allocation("n-sys").allocate(task)
-    found = t_cpu(task)
-    for j, n in enumerate(found):
+    allocation = t_cpu(task)
+    for j, n in enumerate(allocation):
         assert least[j] <= n <= task.n_perf(j)
-    assert task.io_load(found) <= max(1.0, task.io_load(least)) + 1e-12
+    assert task.io_load(allocation) <= max(1.0, task.io_load(least)) + 1e-12

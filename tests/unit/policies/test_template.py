@@ -33,11 +33,11 @@ def test_a_copy_of_it_runs_from_the_current_folder(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", ["", *sys.path])
     try:
-        mine = simulate(steady_three(), "my_copy.allocate:patience=0.1")
+        copy_run = simulate(steady_three(), "my_copy.allocate:patience=0.1")
     finally:
         sys.modules.pop("my_copy", None)
-    theirs = simulate(steady_three(), f"{NAME}:patience=0.1")
-    assert mine.lost.tobytes() == theirs.lost.tobytes()
+    template_run = simulate(steady_three(), f"{NAME}:patience=0.1")
+    assert copy_run.lost.tobytes() == template_run.lost.tobytes()
 
 
 @pytest.mark.parametrize("patience", [0.0, 0.1, 0.2, 0.9])

@@ -149,8 +149,8 @@ def test_no_application_starves(name: str) -> None:
     assert run.unanswered == 0
     times_s = run.answered_s - run.issued_s
     for application in ("a", "b", "stranger"):
-        mine = run.requests_of(application) & (run.answered_s < until)
-        assert run.size_bytes[mine].sum() >= 2 * MB
+        answered = run.requests_of(application) & (run.answered_s < until)
+        assert run.size_bytes[answered].sum() >= 2 * MB
         assert times_s[run.requests_of(application)].max() < until + 20
     total = run.size_bytes[run.answered_s < until].sum()
     assert total >= 0.97 * until * 50e6

@@ -69,10 +69,10 @@ def test_normalised_service_differs_by_at_most_the_bound_of_sfq(
     scheduler = get_scheduler("sfq:depth=1").make(slos, 0.0)
     check = FairnessCheck(weights)
     running: Request | None = None
-    for what, size in script:
-        if what < 2:
-            scheduler.arrive(Request("write", size, str(what)), 0.0)
-            check.arrives(what, size)
+    for action, size in script:
+        if action < 2:
+            scheduler.arrive(Request("write", size, str(action)), 0.0)
+            check.arrives(action, size)
         elif running is not None:
             scheduler.complete(running, running.size_bytes, 0.0)
             running = None

@@ -102,8 +102,11 @@ def test_without_credit_nothing_is_admitted_until_the_storage_is_spare() -> None
 
 def kept(run: RequestRun, application: str, bound: float, after: float = 5.0) -> float:
     """Return the fraction of seconds whose 95th percentile is within the bound."""
-    mine = run.requests_of(application) & (run.answered_s > after)
-    times, windows = (run.answered_s - run.issued_s)[mine], run.answered_s[mine] // 1.0
+    answered = run.requests_of(application) & (run.answered_s > after)
+    times, windows = (
+        (run.answered_s - run.issued_s)[answered],
+        run.answered_s[answered] // 1.0,
+    )
     percentiles = [
         np.sort(times[windows == w])[int(np.ceil(0.95 * np.sum(windows == w))) - 1]
         for w in np.unique(windows)
@@ -144,8 +147,10 @@ def test_a_small_reader_beside_a_flood_is_answered_ten_times_sooner() -> None:
     times, moved = {}, {}
     for name in ("fifo", "two-level"):
         run = simulate_requests(name, slos, clients, [SERVER], 30.0)
-        mine = run.requests_of("reader") & (run.answered_s > 5.0)
-        times[name] = float(np.quantile((run.answered_s - run.issued_s)[mine], 0.95))
+        answered = run.requests_of("reader") & (run.answered_s > 5.0)
+        times[name] = float(
+            np.quantile((run.answered_s - run.issued_s)[answered], 0.95)
+        )
         moved[name] = run.size_bytes[run.requests_of("writer")].sum()
     assert times["two-level"] <= 0.1 * times["fifo"]
     assert moved["two-level"] >= 0.95 * moved["fifo"]

@@ -158,13 +158,13 @@ def noisy(seed: int) -> RequestRun:
 def test_same_seed_same_bytes() -> None:
     first, again, other = noisy(3), noisy(3), noisy(4)
     for field in fields(first):
-        mine, same = (getattr(run, field.name) for run in (first, again))
+        column, same = (getattr(run, field.name) for run in (first, again))
         if field.name == "depths":
-            assert [d.tobytes() for d in mine] == [d.tobytes() for d in same]
-        elif isinstance(mine, np.ndarray):
-            assert mine.tobytes() == same.tobytes()
+            assert [d.tobytes() for d in column] == [d.tobytes() for d in same]
+        elif isinstance(column, np.ndarray):
+            assert column.tobytes() == same.tobytes()
         else:
-            assert mine == same
+            assert column == same
     assert first.answered_s.tobytes() != other.answered_s.tobytes()
 
 

@@ -206,9 +206,9 @@ def test_the_log_is_in_order_and_counts_the_events(policy: str) -> None:
     assert (log.application[log.kind == WAKE_UP] == -1).all()
     assert log.time[-1] < run.instance.window.end
     for number in range(3):
-        mine = log.kind[log.application == number]
-        assert (mine[0::2] == POST).all()
-        assert (mine[1::2] == COMPLETION).all()
+        kinds = log.kind[log.application == number]
+        assert (kinds[0::2] == POST).all()
+        assert (kinds[1::2] == COMPLETION).all()
 
 
 @pytest.mark.parametrize("policy", ["fcfs", "fair-share", "set-10"])
@@ -217,9 +217,9 @@ def test_the_integral_of_the_grants_is_the_volume_transferred(policy: str) -> No
     run = simulate(instance, policy, record=True)
     _log, grants = recorded(run)
     for number in range(3):
-        mine = grants.application == number
-        times = np.append(grants.time[mine], instance.window.end)
-        moved = np.diff(times) @ grants.rate[mine]
+        of_application = grants.application == number
+        times = np.append(grants.time[of_application], instance.window.end)
+        moved = np.diff(times) @ grants.rate[of_application]
         assert moved == pytest.approx(run.volume[number], rel=1e-12)
 
 
@@ -252,9 +252,9 @@ def test_a_record_longer_than_the_limit_is_whole() -> None:
     assert (np.diff(grants.time) >= 0).all()
     assert _bits(run) == _bits(simulate(instance, "fair-share"))
     for number in range(2):
-        mine = grants.application == number
-        times = np.append(grants.time[mine], instance.window.end)
-        moved = np.diff(times) @ grants.rate[mine]
+        of_application = grants.application == number
+        times = np.append(grants.time[of_application], instance.window.end)
+        moved = np.diff(times) @ grants.rate[of_application]
         assert moved == pytest.approx(run.volume[number], rel=1e-9)
 
 

@@ -60,8 +60,8 @@ def test_another_process_draws_the_same_bytes() -> None:
 
 @pytest.mark.parametrize(("seed", "index"), [(8, 3), (7, 4), (3, 7), (0, 3), (7, 0)])
 def test_another_seed_or_index_gives_others(seed: int, index: int) -> None:
-    ours, others = _bytes(RECIPE, 7, 3), _bytes(RECIPE, seed, index)
-    assert not set(ours) & set(others)
+    first, others = _bytes(RECIPE, 7, 3), _bytes(RECIPE, seed, index)
+    assert not set(first) & set(others)
 
 
 def test_an_instance_does_not_depend_on_those_drawn_before() -> None:

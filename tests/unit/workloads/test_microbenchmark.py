@@ -30,8 +30,8 @@ def test_delays_lie_between_requests() -> None:
 
 
 def test_nothing_is_random() -> None:
-    it = Microbenchmark(offset=3.0)
-    assert it.instance(1, 0).digest() == it.instance(2, 7).digest()
+    workload = Microbenchmark(offset=3.0)
+    assert workload.instance(1, 0).digest() == workload.instance(2, 7).digest()
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_the_microbenchmark_runs_under_any_policy() -> None:
 
 
 @pytest.mark.parametrize(
-    ("setting", "said"),
+    ("setting", "message"),
     [
         ("size=0", "size: 0.0 is out of range"),
         ("delay=-1", "delay: -1.0 is out of range"),
@@ -66,6 +66,6 @@ def test_the_microbenchmark_runs_under_any_policy() -> None:
         ("first=cm2", "unknown first 'cm2'"),
     ],
 )
-def test_bad_parameters(setting: str, said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_bad_parameters(setting: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         Microbenchmark(**parse_settings(Microbenchmark, [setting]))

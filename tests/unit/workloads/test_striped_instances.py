@@ -30,10 +30,12 @@ def test_the_instance_is_the_problem_with_the_targets_of_the_algorithms() -> Non
     allocation = get_allocation("n-sys").allocate(problem)
     placement = get_placement("greedy-clairvoyant").place(problem, allocation)
     assert [a.targets for a in instance.applications] == list(placement)
-    for placed, asked in zip(instance.applications, problem.applications, strict=True):
-        assert placed.name == asked.name
-        assert placed.work.tolist() == asked.work.tolist()
-        assert placed.volume.tolist() == asked.volume.tolist()
+    for placed, application in zip(
+        instance.applications, problem.applications, strict=True
+    ):
+        assert placed.name == application.name
+        assert placed.work.tolist() == application.work.tolist()
+        assert placed.volume.tolist() == application.volume.tolist()
 
 
 def test_the_window_ends_with_the_smallest_dedicated_duration() -> None:
@@ -72,8 +74,8 @@ def test_random_draws_depend_on_seed_and_index() -> None:
 
 
 def test_a_seed_of_its_own_is_kept() -> None:
-    mine = get_placement("random:seed=7")
-    assert seeded(mine, 1, 2) is mine
+    placer = get_placement("random:seed=7")
+    assert seeded(placer, 1, 2) is placer
     # Also if it is the default.
     placer, allocator = get_placement("random:seed=0"), get_allocation("random:seed=0")
     assert seeded(placer, 1, 2) is placer

@@ -66,8 +66,8 @@ def test_without_spread_all_of_a_class_are_alike() -> None:
 @pytest.mark.parametrize("pressure", [0.2, 0.5, 0.8, 1.2])
 def test_pressure_is_about_what_is_aimed_at(pressure: float) -> None:
     workload = Synthetic(pressure=pressure)
-    found = [workload.instance(2, k).pressure() for k in range(8)]
-    assert np.mean(found) == pytest.approx(pressure, rel=0.03)
+    pressures = [workload.instance(2, k).pressure() for k in range(8)]
+    assert np.mean(pressures) == pytest.approx(pressure, rel=0.03)
 
 
 def test_no_pressure_is_no_volume() -> None:

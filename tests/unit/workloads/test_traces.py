@@ -44,7 +44,7 @@ def test_a_real_darshan_log() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "what"),
+    ("line", "message"),
     [
         ("0,a,append,0,1,0,1", "operation 'append' is unknown"),
         ("-1,a,read,0,1,0,1", "process -1 is negative"),
@@ -57,12 +57,12 @@ def test_a_real_darshan_log() -> None:
         ("0,a,read", "has 3 of 7 columns"),
     ],
 )
-def test_mistakes_have_a_line(tmp_path: Path, line: str, what: str) -> None:
+def test_mistakes_have_a_line(tmp_path: Path, line: str, message: str) -> None:
     path = _trace(tmp_path / "t.csv", "0,a,read,0,1,0,1", line)
     with pytest.raises(InputError) as caught:
         read_trace(path)
     assert f"{path}: line 3" in str(caught.value)
-    assert what in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_a_file_that_is_not_a_trace_is_refused(

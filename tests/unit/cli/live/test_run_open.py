@@ -85,7 +85,7 @@ def test_a_program_that_cannot_be_staged_runs_unstaged(
 
 @pytest.mark.usefixtures("executed")
 @pytest.mark.parametrize(
-    ("findings", "said"),
+    ("findings", "message"),
     [
         (
             [Finding(Controllability.NOT, "it is static", "")],
@@ -98,7 +98,7 @@ def test_a_program_that_cannot_be_staged_runs_unstaged(
 )
 def test_reasons_why_a_program_is_not_controlled_are_reported(
     findings: list[Finding] | Exception,
-    said: str,
+    message: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -114,7 +114,7 @@ def test_reasons_why_a_program_is_not_controlled_are_reported(
     for option in ([], ["--verbose"]):
         with pytest.raises(Executed, match="program"):
             main(["run", *option, "--", "program"])
-        shown = f"penstock: {said}\n" if option and said else ""
+        shown = f"penstock: {message}\n" if option and message else ""
         assert capsys.readouterr().err == shown
 
 

@@ -34,20 +34,20 @@ def instance(tmp_path: Path) -> str:
 def test_one_instance_names_its_worst_application(
     instance: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    lines, said = _output(capsys, "compare", instance, "--policy", "fcfs")
+    lines, errors = _output(capsys, "compare", instance, "--policy", "fcfs")
     header, fcfs = lines[2], lines[-1]
     assert header.split()[-1] == "worst"
     assert fcfs.index(" b") + 1 == header.index("worst")
-    assert said.startswith("1 run, ")
+    assert errors.startswith("1 run, ")
 
 
 def test_several_instances_have_no_column_of_the_worst_application(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     options = ("--instances", "2", "--policy", "fcfs", "--no-bound", "--jobs", "1")
-    lines, said = _output(capsys, "compare", *SMALL, *options)
+    lines, errors = _output(capsys, "compare", *SMALL, *options)
     assert lines[2].endswith("Stretch")
-    assert said.startswith("2 runs, ")
+    assert errors.startswith("2 runs, ")
 
 
 @pytest.mark.parametrize(
@@ -74,9 +74,9 @@ def test_the_document_gives_the_yield_of_every_application(
     instance: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lines, _ = _output(capsys, "compare", instance, "--policy", "fcfs", "--json", "-")
-    (found,) = json.loads("\n".join(lines))["instances"]
-    yields = found["policies"]["fcfs"]["yields"]
-    assert dict(zip(found["applications"], yields, strict=True)) == {"a": 1, "b": 0.7}
+    (result,) = json.loads("\n".join(lines))["instances"]
+    yields = result["policies"]["fcfs"]["yields"]
+    assert dict(zip(result["applications"], yields, strict=True)) == {"a": 1, "b": 0.7}
 
 
 def test_the_aimed_pressure_is_shown_beside_the_measured_one(

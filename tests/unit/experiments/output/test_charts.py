@@ -113,11 +113,11 @@ def test_every_other_swept_parameter_has_its_own_panels(rows: pl.DataFrame) -> N
         *("trace = NERSC", "trace = TRILAB", "", ""),
     ]
     for panel, trace in zip(figure.axes, ("NERSC", "TRILAB"), strict=False):
-        mine = rows.filter(pl.col("trace") == trace)
+        of_trace = rows.filter(pl.col("trace") == trace)
         boxes = panel.patches
         assert len(boxes) == 3 * len(POLICIES)
         for box, key in zip(boxes, itertools.product(POLICIES, (0, 2, 5)), strict=True):
-            values = _values(mine, "machine", "min_yield", key[1], key[0])
+            values = _values(of_trace, "machine", "min_yield", key[1], key[0])
             assert _rectangle(box).get_y() == pytest.approx(np.percentile(values, 25))
             low, high = panel.get_ylim()
             whiskers = np.percentile(values, (10, 90))
@@ -176,8 +176,8 @@ def test_over_base_divides_by_the_same_instance(rows: pl.DataFrame) -> None:
         rows.filter(one & (pl.col("policy") == name))["min_yield"].item()
         for name in ("fair-share", "fcfs")
     )
-    found = ratios.filter(one & (pl.col("policy") == "fair-share"))["ratio"].item()
-    assert found == pytest.approx(fair / base)
+    ratio = ratios.filter(one & (pl.col("policy") == "fair-share"))["ratio"].item()
+    assert ratio == pytest.approx(fair / base)
 
 
 def test_ratio_grid_has_a_panel_for_all_but_the_base(rows: pl.DataFrame) -> None:
@@ -199,19 +199,21 @@ def test_scatter_shows_every_window(rows: pl.DataFrame) -> None:
     ]
     for axis, trace in zip(panels, ("NERSC", "TRILAB"), strict=True):
         drawn = np.asarray(axis.collections[0].get_offsets())
-        mine = rows.filter(pl.col("trace") == trace)
-        assert sorted(drawn[:, 1]) == sorted(mine["min_yield"])
+        of_trace = rows.filter(pl.col("trace") == trace)
+        assert sorted(drawn[:, 1]) == sorted(of_trace["min_yield"])
 
 
 def test_bins_hold_every_window_once(rows: pl.DataFrame) -> None:
     table = binned(rows, "min_yield", "trace")
     for trace, policy in itertools.product(("NERSC", "TRILAB"), POLICIES):
-        mine = table.filter((pl.col("trace") == trace) & (pl.col("policy") == policy))
-        assert mine["windows"].sum() == 30
-        total = (mine["windows"] * mine["mean"]).sum()
+        of_trace = table.filter(
+            (pl.col("trace") == trace) & (pl.col("policy") == policy)
+        )
+        assert of_trace["windows"].sum() == 30
+        total = (of_trace["windows"] * of_trace["mean"]).sum()
         expected = _values(rows, "trace", "min_yield", trace, policy).sum()
         assert total == pytest.approx(expected)
-        assert mine["pressure"].is_sorted()
+        assert of_trace["pressure"].is_sorted()
 
 
 def test_bins_of_known_pressures() -> None:

@@ -53,11 +53,11 @@ def _document(*rows: Row) -> dict[str, Any]:
 
 
 def test_every_key_and_its_kind() -> None:
-    found = _document(_row(), _row(policy="set-10:update=post", stretch=1.5))
-    assert set(found) == {"penstock", "provenance", "instances"}
-    assert found["penstock"] == 1
-    assert found["provenance"] == {"version": "1", "command": "penstock"}
-    (instance,) = found["instances"]
+    document = _document(_row(), _row(policy="set-10:update=post", stretch=1.5))
+    assert set(document) == {"penstock", "provenance", "instances"}
+    assert document["penstock"] == 1
+    assert document["provenance"] == {"version": "1", "command": "penstock"}
+    (instance,) = document["instances"]
     policies = instance.pop("policies")
     assert instance == {
         "index": 3,
@@ -78,8 +78,8 @@ def test_every_key_and_its_kind() -> None:
 
 @pytest.mark.parametrize("name", ["stretch", "io_slowdown"])
 def test_null_stands_for_infinity(name: str) -> None:
-    found = _document(_row(**{name: math.inf}))
-    assert found["instances"][0]["policies"]["fcfs"][name] is None
+    document = _document(_row(**{name: math.inf}))
+    assert document["instances"][0]["policies"]["fcfs"][name] is None
 
 
 def test_without_a_bound_there_is_null() -> None:
@@ -87,8 +87,8 @@ def test_without_a_bound_there_is_null() -> None:
 
 
 def test_instances_keep_their_order() -> None:
-    found = _document(*(_row(instance=index) for index in (0, 1, 2)))
-    assert [i["index"] for i in found["instances"]] == [0, 1, 2]
+    document = _document(*(_row(instance=index) for index in (0, 1, 2)))
+    assert [i["index"] for i in document["instances"]] == [0, 1, 2]
 
 
 def test_no_rows_are_no_instances() -> None:
@@ -100,6 +100,6 @@ def test_bounds_alone() -> None:
 
 
 def test_numbers_are_kept_to_the_last_bit() -> None:
-    found = _document(_row(pressure=1 / 3, min_yield=0.1 + 0.2))
-    assert found["instances"][0]["pressure"] == 1 / 3
-    assert found["instances"][0]["policies"]["fcfs"]["min_yield"] == 0.1 + 0.2
+    document = _document(_row(pressure=1 / 3, min_yield=0.1 + 0.2))
+    assert document["instances"][0]["pressure"] == 1 / 3
+    assert document["instances"][0]["policies"]["fcfs"]["min_yield"] == 0.1 + 0.2

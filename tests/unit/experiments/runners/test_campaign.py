@@ -31,18 +31,18 @@ NAMES = [piece.key for piece in STUDY.pieces()]
 
 
 class Recorder:
-    """Computes in this process, notes what it is asked for, and may stop."""
+    """Computes in this process, records the requested pieces, and may stop."""
 
     def __init__(self, stop: BaseException | None = None, after: int = 99) -> None:
         self.stop, self.after = stop, after
-        self.asked: list[str] = []
+        self.requested_pieces: list[str] = []
         self.closed = False
 
     def order(self, pieces: Sequence[Piece]) -> Sequence[Piece]:
         return pieces
 
     def run(self, pieces: Sequence[Piece], warn: Warn) -> Results:
-        self.asked = [piece.key for piece in pieces]
+        self.requested_pieces = [piece.key for piece in pieces]
         try:
             for number, piece in enumerate(self.order(pieces)):
                 if self.stop is not None and number == self.after:
@@ -123,9 +123,9 @@ def test_the_longest_pieces_come_first(tmp_path: Path) -> None:
     executor = Recorder()
     run_study(STUDY, tmp_path, executor)
     costs = {piece.key: piece.cost() for piece in STUDY.pieces()}
-    asked = [costs[name] for name in executor.asked]
-    assert asked == sorted(costs.values(), reverse=True)
-    assert asked[0] > asked[-1]
+    requested_costs = [costs[name] for name in executor.requested_pieces]
+    assert requested_costs == sorted(costs.values(), reverse=True)
+    assert requested_costs[0] > requested_costs[-1]
 
 
 def test_progress_goes_from_nothing_to_all_by_cost(tmp_path: Path) -> None:
@@ -172,7 +172,9 @@ def test_a_stopped_run_keeps_its_pieces_and_the_next_computes_the_rest(
     assert len(kept) == 2
     second, log = Recorder(), Log()
     run_study(STUDY, tmp_path, second, log)
-    assert sorted(second.asked) == sorted(set(NAMES) - {name[:11] for name in kept})
+    assert sorted(second.requested_pieces) == sorted(
+        set(NAMES) - {name[:11] for name in kept}
+    )
     assert kept.items() <= _files(tmp_path).items()
     assert 0 < log[0][0] < 1
     assert (tmp_path / "table.parquet").read_bytes() == expected
@@ -230,7 +232,7 @@ def test_a_finished_study_asks_no_executor(tmp_path: Path, expected: bytes) -> N
     (tmp_path / "table.parquet").unlink()
     executor, log = Recorder(), Log()
     run_study(STUDY, tmp_path, executor, log)
-    assert (executor.asked, executor.closed) == ([], False)
+    assert (executor.requested_pieces, executor.closed) == ([], False)
     assert log == [(1, "")]
     assert (tmp_path / "table.parquet").read_bytes() == expected
 
@@ -249,11 +251,11 @@ def test_damaged_pieces_are_reported_and_computed_again(
     other = tmp_path / "other"
     run_study(replace(STUDY, seed=2), other, Inline())
     alien.unlink()
-    (theirs,) = (other / "pieces").glob(f"{NAMES[3]}.*")
-    alien = theirs.rename(tmp_path / "pieces" / theirs.name)
+    (other_piece,) = (other / "pieces").glob(f"{NAMES[3]}.*")
+    alien = other_piece.rename(tmp_path / "pieces" / other_piece.name)
     executor, log = Recorder(), Log()
     run_study(STUDY, tmp_path, executor, log)
-    assert sorted(executor.asked) == NAMES[:4]
+    assert sorted(executor.requested_pieces) == NAMES[:4]
     assert log.messages == [
         f"{path} is damaged: computing it again"
         for path in (cut, flipped, empty, alien)
@@ -279,7 +281,7 @@ def _computed_anew(study: Study, folder: Path, log: Log) -> list[str]:
     """Run a study again; return the names of the pieces that were computed."""
     executor = Recorder()
     run_study(study, folder, executor, log)
-    return sorted(executor.asked)
+    return sorted(executor.requested_pieces)
 
 
 def _of_other_code(folder: Path) -> list[str]:

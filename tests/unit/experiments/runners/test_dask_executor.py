@@ -104,10 +104,10 @@ def _event(**changes: Any) -> dict[str, Any]:
 
 
 def test_the_death_of_a_worker_is_reported_with_its_pieces() -> None:
-    said: list[str] = []
+    messages: list[str] = []
     named = dask_executor._pieces_by_key(PIECES)
-    dask_executor._report_death(_event(), named, said.append)
-    assert said == [
+    dask_executor._report_death(_event(), named, messages.append)
+    assert messages == [
         "Dask worker tcp://1.2.3.4:5 died while computing pieces 0000-000000, "
         "0000-000001: trying again"
     ]
@@ -192,9 +192,9 @@ def test_missing_workers_are_reported_once(monkeypatch: pytest.MonkeyPatch) -> N
 
     clock = iter(range(0, 1000, 10))
     monkeypatch.setattr("time.monotonic", lambda: next(clock) + 1.0)
-    said: list[str] = []
+    messages: list[str] = []
     client = Client()
-    workers = dask_executor._DaskWorkers(client, None, said.append)
+    workers = dask_executor._DaskWorkers(client, None, messages.append)
     for client.workers in ({}, {}, {}, {"w": 1}, {}):
         workers.check(2)
-    assert said == ["there is no Dask worker: waiting for one (Ctrl-C to stop)"] * 2
+    assert messages == ["there is no Dask worker: waiting for one (Ctrl-C to stop)"] * 2

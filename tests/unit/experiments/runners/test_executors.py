@@ -15,11 +15,11 @@ STUDY = Study("t", POINTS, 2, ("fcfs", "fair-share"))
 
 
 def _results(executor: Executor) -> dict[str, Any]:
-    found = {}
+    rows_of = {}
     for piece, rows in executor.run(list(STUDY.pieces()), pytest.fail):
-        assert piece.key not in found
-        found[piece.key] = [row | {"seconds": 0.0} for row in rows]
-    return found
+        assert piece.key not in rows_of
+        rows_of[piece.key] = [row | {"seconds": 0.0} for row in rows]
+    return rows_of
 
 
 @pytest.mark.parametrize("workers", [1, 5])

@@ -34,10 +34,10 @@ def test_the_death_of_a_worker_is_reported_and_its_piece_retried(
     bench: Bench, pieces: list[Piece]
 ) -> None:
     bench.tell("die")
-    said: list[str] = []
-    done = [piece for piece, _ in LocalPool(2).run(pieces, said.append)]
+    messages: list[str] = []
+    done = [piece for piece, _ in LocalPool(2).run(pieces, messages.append)]
     assert sorted(piece.key for piece in done) == [piece.key for piece in pieces]
-    (message,) = said
+    (message,) = messages
     assert re.fullmatch(
         r"worker \d+ died \(Killed\) while computing piece 0000-00000\d: "
         r"trying it again",
@@ -50,10 +50,10 @@ def test_a_piece_that_kills_every_worker_ends_the_run(
     bench: Bench, pieces: list[Piece]
 ) -> None:
     bench.tell("die-always")
-    said: list[str] = []
+    messages: list[str] = []
     with pytest.raises(InputError) as caught:
-        list(LocalPool(1).run(pieces, said.append))
-    assert len(said) == 2
+        list(LocalPool(1).run(pieces, messages.append))
+    assert len(messages) == 2
     assert re.fullmatch(
         r"piece 0000-000000 has killed 3 workers, the last one \d+ died \(Killed\) "
         r"\(out of memory\? use fewer --jobs\)",

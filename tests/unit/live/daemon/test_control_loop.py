@@ -267,17 +267,19 @@ def test_the_histories_of_jobs_that_end_are_saved(tmp_path: Path) -> None:
 def test_operations_that_end_are_given_to_the_predictor(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    asked: list[tuple[str, object]] = []
+    questions: list[tuple[str, object]] = []
 
     async def act(loop: ControlLoop, _sent: list[Any]) -> None:
         output = CoordinatorOutput(ended={"0:a"})
         monkeypatch.setattr(loop.coordinator, "decide", lambda _: output)
-        loop.predict = lambda job_key, operations: asked.append((job_key, operations))
+        loop.predict = lambda job_key, operations: questions.append(
+            (job_key, operations)
+        )
         loop.receive("n", AgentHello([]))
-        await until_async(lambda: asked)
+        await until_async(lambda: questions)
 
     with_agent(None, act)
-    assert asked == [("0:a", [])]
+    assert questions == [("0:a", [])]
 
 
 def test_another_thread_reads_the_status() -> None:

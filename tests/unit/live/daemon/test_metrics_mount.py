@@ -40,11 +40,11 @@ def figures(order: dict[str, Any] | None) -> CollectorRegistry:
 
 
 def test_a_mount_without_slos_has_no_metrics_of_applications() -> None:
-    found = figures(None)
+    registry = figures(None)
     labels = {"mount": "/mnt", "kind": "write"}
-    assert found.get_sample_value("penstock_mount_bytes_total", labels) == 2
-    assert found.get_sample_value("penstock_mount_waiting", {"mount": "/mnt"}) == 4
-    assert found.get_sample_value("penstock_mount_depth", {"mount": "/mnt"}) is None
+    assert registry.get_sample_value("penstock_mount_bytes_total", labels) == 2
+    assert registry.get_sample_value("penstock_mount_waiting", {"mount": "/mnt"}) == 4
+    assert registry.get_sample_value("penstock_mount_depth", {"mount": "/mnt"}) is None
 
 
 @pytest.mark.parametrize(
@@ -58,8 +58,8 @@ def test_a_mount_without_slos_has_no_metrics_of_applications() -> None:
 )
 def test_applications(name: str, value: float) -> None:
     labels = {"mount": "/mnt", "application": "viz"}
-    found = figures(ORDER).get_sample_value(f"penstock_application_{name}", labels)
-    assert found == value
+    sample = figures(ORDER).get_sample_value(f"penstock_application_{name}", labels)
+    assert sample == value
 
 
 def test_unknown_values_are_nan_and_no_limit_is_infinite() -> None:

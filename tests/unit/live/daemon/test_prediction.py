@@ -47,13 +47,13 @@ def test_without_a_period_nothing_is_predicted() -> None:
 
 @NEEDS_FTIO
 def test_the_process_answers() -> None:
-    heard: list[tuple[str, float]] = []
+    predictions: list[tuple[str, float]] = []
 
     async def act() -> None:
         answered = asyncio.Event()
 
         def expect(job: str, volume: float) -> None:
-            heard.append((job, volume))
+            predictions.append((job, volume))
             answered.set()
 
         async with ftio_predictor(expect) as ask:
@@ -62,7 +62,7 @@ def test_the_process_answers() -> None:
             await asyncio.wait_for(answered.wait(), LIMIT_S)
 
     asyncio.run(act())
-    ((job_key, volume),) = heard
+    ((job_key, volume),) = predictions
     assert job_key == "0:a"
     assert volume == pytest.approx(1e6)
 

@@ -59,8 +59,8 @@ def test_folders_that_match_a_pattern_are_found_too(memory: Path) -> None:
         (memory / name / "journals").mkdir(parents=True)
     for name in ("ssd1", "ssd2"):
         (memory / name / "journals" / "1-2.journal").touch()
-    found = left_behind([f"{memory}/*/journals", f"{memory}/not-there"])
-    folders = {leftover.folder for leftover in found}
+    leftovers = left_behind([f"{memory}/*/journals", f"{memory}/not-there"])
+    folders = {leftover.folder for leftover in leftovers}
     assert folders == {memory / "ssd1" / "journals", memory / "ssd2" / "journals"}
 
 

@@ -48,7 +48,7 @@ def test_a_name_does_not_lead_elsewhere(
 
 
 @pytest.mark.parametrize(
-    ("targets", "folder", "what"),
+    ("targets", "folder", "message"),
     [
         ("directories", "/j/{job}", "names no targets"),
         ("directories:relative:a", "/j/{job}", "names no targets"),
@@ -58,6 +58,6 @@ def test_a_name_does_not_lead_elsewhere(
         ("lustres:/fs:0,1", "/j/{job}", "unknown target driver"),
     ],
 )
-def test_bad_settings(targets: str, folder: str, what: str) -> None:
-    with pytest.raises(InputError, match=what):
+def test_bad_settings(targets: str, folder: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         Partitioner.of(targets, folder, LOG)

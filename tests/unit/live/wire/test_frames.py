@@ -56,9 +56,9 @@ def test_broken_frames(data: bytes, complaint: str) -> None:
 
 
 def test_the_peer_is_identified_by_the_kernel() -> None:
-    ours, theirs = socket.socketpair(socket.AF_UNIX)
-    with ours, theirs:
-        peer = Peer.of(ours)
+    client_end, server_end = socket.socketpair(socket.AF_UNIX)
+    with client_end, server_end:
+        peer = Peer.of(client_end)
     assert peer == Peer(os.getpid(), os.geteuid(), os.getegid())
     assert peer.is_trusted
     assert Peer(1, 0, 0).is_trusted

@@ -47,26 +47,26 @@ def test_members_of_the_family(scaling: Scaling, expected: list[float]) -> None:
 def test_a_member_is_found_again(single: float, sigma: float, kappa: float) -> None:
     targets = [1, 2, 3, 5, 8, 10]
     truth = Scaling(single, sigma, kappa)
-    found = fit_scaling(targets, truth.bandwidth(targets))
-    assert found.single == pytest.approx(single, rel=1e-6)
-    assert found.sigma == pytest.approx(sigma, rel=1e-6, abs=1e-6)
-    assert found.kappa == pytest.approx(kappa, rel=1e-6, abs=1e-6)
+    fit = fit_scaling(targets, truth.bandwidth(targets))
+    assert fit.single == pytest.approx(single, rel=1e-6)
+    assert fit.sigma == pytest.approx(sigma, rel=1e-6, abs=1e-6)
+    assert fit.kappa == pytest.approx(kappa, rel=1e-6, abs=1e-6)
 
 
 @given(st.lists(st.floats(1.0, 3.0), min_size=5, max_size=5))
 def test_the_fit_is_the_best_member_nearby(bandwidth: list[float]) -> None:
     targets, measured_at = [1, 2, 4, 6, 9], np.array(bandwidth)
-    found = fit_scaling(targets, measured_at)
+    fit = fit_scaling(targets, measured_at)
 
     def error(scaling: Scaling) -> float:
         return float(np.sum((measured_at / scaling.bandwidth(targets) - 1) ** 2))
 
-    least = error(found)
+    least = error(fit)
     for factors in ((1.01, 1, 1), (0.99, 1, 1), (1, 1.01, 1), (1, 1, 1.01)):
         other = Scaling(
-            found.single * factors[0],
-            found.sigma * factors[1] + (factors[1] - 1),
-            found.kappa * factors[2] + (factors[2] - 1),
+            fit.single * factors[0],
+            fit.sigma * factors[1] + (factors[1] - 1),
+            fit.kappa * factors[2] + (factors[2] - 1),
         )
         assert error(other) >= least - 1e-9
 

@@ -120,13 +120,13 @@ def test_the_curve_is_the_geometric_mean_as_a_cubic_sees_it(case: str) -> None:
         ]
         mean = np.log(members).mean(axis=0)
         heights = terms @ np.linalg.solve(terms.T @ terms, terms.T @ mean)
-        told = class_profile(members[-1], case)
-        assert told == pytest.approx(
+        assumed = class_profile(members[-1], case)
+        assert assumed == pytest.approx(
             members[-1][0] * np.exp(heights - heights[0]), rel=1e-9
         )
         # Near the class it stands for, at every n.
         gain = np.exp(mean - mean[0])
-        assert told / told[0] == pytest.approx(gain, rel=0.05)
+        assert assumed / assumed[0] == pytest.approx(gain, rel=0.05)
 
 
 def test_profiles_of_a_class_have_the_same_assumed_gains() -> None:
@@ -143,11 +143,11 @@ def test_profiles_of_a_class_have_the_same_assumed_gains() -> None:
 def test_an_assumed_profile_is_positive_and_exact_on_one_target(
     profile: np.ndarray, case: str
 ) -> None:
-    told = class_profile(profile, case)
-    assert told.shape == profile.shape
-    assert told[0] == profile[0]
-    assert told.min() > 0
-    assert not told.flags.writeable
+    assumed = class_profile(profile, case)
+    assert assumed.shape == profile.shape
+    assert assumed[0] == profile[0]
+    assert assumed.min() > 0
+    assert not assumed.flags.writeable
 
 
 def test_longer_profiles_than_the_curves_are_refused() -> None:
