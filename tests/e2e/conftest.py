@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What several tests of whole commands share."""
+"""Fixtures of the tests of whole commands."""
 
 from __future__ import annotations
 

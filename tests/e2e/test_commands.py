@@ -308,7 +308,7 @@ def attempt(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> Callable[..., Any]:
-    """Return what runs a command, in another process or in this one."""
+    """Return a function that runs a command, in another process or in this one."""
 
     def run(case: str, *arguments: str) -> Any:
         if case in AS_PROCESSES:
@@ -349,7 +349,7 @@ def _set(*path: Any) -> Callable[[dict[str, Any]], None]:
     return change
 
 
-#: Instance file -> what is wrong with it, as it must be said.
+#: Change of the instance file -> part of the message.
 FILES: dict[str, tuple[str, str]] = {
     "syntax": ('{"penstock": 1,', "bad.json: not JSON"),
     "empty": ("", "bad.json: not JSON"),
@@ -403,7 +403,7 @@ def test_a_bad_file_is_reported_in_one_line(
     _assert_one_line(done.stderr)
 
 
-#: Arguments -> what is wrong with them, as it must be said.
+#: Arguments -> part of the message.
 ARGUMENTS: dict[str, tuple[tuple[str, ...], str]] = {
     "unknown-policy": (
         ("compare", "pair.json", "--policy", "fcsf", "--json", "out.json"),

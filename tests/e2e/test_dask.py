@@ -24,7 +24,7 @@ pytest.importorskip("distributed", reason="the extra `dask` is not installed")
 
 @pytest.fixture
 def dask(bench: Bench) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
-    """Return what starts ``dask ARGUMENTS``; it is ended after the test."""
+    """Return a function that starts ``dask ARGUMENTS`` until the end of the test."""
     with ExitStack() as stack:
 
         def start(*arguments: object) -> subprocess.Popen[bytes]:

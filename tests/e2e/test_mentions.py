@@ -16,7 +16,7 @@ PAGES = [
 ]
 #: Where the path of a file may begin.
 TOPS = (ROOT, ROOT / "src", ROOT / "src" / "penstock", ROOT / "src/penstock/live")
-#: Paths that a reader makes, not we.
+#: Paths that a reader of the documentation creates.
 OF_THE_READER = {"mounts/mounts.log", "FOLDER/slurm.log", "mypackage/mypolicy.py"}
 
 
@@ -25,7 +25,7 @@ def _name(page: Path) -> str:
 
 
 def _exists(dotted: str) -> bool:
-    """Tell whether a dotted name is a module, or something in one."""
+    """Return True if a dotted name is a module or an attribute of one."""
     words = dotted.split(".")
     for length in range(len(words), 0, -1):
         try:

@@ -51,7 +51,7 @@ def attempt(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> Attempt:
-    """Return what runs a command in this process, in the folder of the test."""
+    """Return a function that runs a command in this process, in the test's folder."""
 
     def run(*arguments: object) -> subprocess.CompletedProcess[str]:
         monkeypatch.chdir(tmp_path)
@@ -276,7 +276,7 @@ def test_an_algorithm_that_fails_is_reported_in_one_line(
 
 
 def _set(*path: Any) -> Callable[[Any], None]:
-    """Return a change that puts the last item of `path` at the place before it."""
+    """Return a function that sets the place `path[:-1]` of a document to `path[-1]`."""
     *outer, key, value = path
 
     def change(content: Any) -> None:
@@ -288,7 +288,7 @@ def _set(*path: Any) -> Callable[[Any], None]:
 
 
 FIRST = ("applications", 0)
-#: Change of the problem -> what is wrong with it, as it must be said.
+#: Change of the problem -> part of the message.
 FILES: dict[str, tuple[Callable[[Any], None], str]] = {
     "zero": (
         _set(*FIRST, "bandwidth", [0]),
@@ -353,7 +353,7 @@ def test_a_bad_problem_is_not_compared_either(
     assert [p.name for p in tmp_path.iterdir()] == ["bad.json"]
 
 
-#: Arguments -> what is wrong with them, as it must be said.
+#: Arguments -> part of the message.
 ARGUMENTS: dict[str, tuple[tuple[str, ...], str]] = {
     "allocation": (
         ("place", "pair.json", "--allocation", "t-cup"),

@@ -167,7 +167,7 @@ def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_figure_at_smoke_scale(
     gallery: Path, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """All is computed, drawn and judged; whether claims hold is for full scale."""
+    """Compute, draw and judge everything; verdicts count at full scale only."""
     assert main(["reproduce", name, "-o", str(gallery), "--jobs", "1"]) == 0
     output = capsys.readouterr().out
     figure = get_figure(name)

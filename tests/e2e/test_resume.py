@@ -44,7 +44,7 @@ def test_a_worker_dies_then_nothing_is_left_to_do(
     )
     assert bench.table() == expected
     before = bench.pieces()
-    # Were anything computed again, this would kill the command.
+    # This would kill the command if it computed anything again.
     bench.tell("die-always")
     assert bench.done("--jobs", "1") == ""
     assert bench.pieces() == before
@@ -55,7 +55,7 @@ def test_ctrl_c_keeps_what_is_done(bench: Bench, expected: bytes) -> None:
     bench.tell("slow")
     process = bench.start(*POOL)
     bench.wait_for_pieces(2)
-    # To the whole group, as a terminal does: workers must not mind.
+    # To the whole process group, as a terminal does: workers must ignore the signal.
     os.killpg(process.pid, signal.SIGINT)
     status, output = bench.outcome(process)
     assert status == 130, output

@@ -21,7 +21,7 @@ pytestmark = [
 
 
 def _on_slurm(bench: Bench, script: str) -> str:
-    """Run a shell script beside a fresh Slurm of two nodes; return what it said."""
+    """Run a shell script beside a fresh Slurm of two nodes; return its output."""
     home = bench.folder.parent / "slurm"
     output = on_slurm(
         home,

@@ -30,7 +30,7 @@ from oracle.simulator import ZERO, Active, Decision, State
 __all__ = ["Best", "BestNextEvent", "achieved_vector", "best_vector", "better"]
 
 DIGITS = 60
-#: Intervals shorter than this hold nothing of interest.
+#: Intervals shorter than this are not searched.
 TINY = Fraction(1, 10**50)
 TOLERANCE = Fraction(1, 10**30)
 
@@ -139,7 +139,7 @@ def sorted_yields(state: State, rates: Rates, h: Fraction) -> Vector:
 
 
 def rates_to(state: State, k: Active | None, h: Fraction) -> Rates:
-    """Return the max-min rates if k completes after h (None: if no one needs to)."""
+    """Return the max-min rates if k completes after h (k None: no completion)."""
     others = [a for a in state.active if a is not k]
     rates = {} if k is None else {k.index: k.remaining / h}
     budget = state.bandwidth - sum(rates.values(), ZERO)
@@ -156,7 +156,7 @@ def rate_at(a: Active, level: Fraction, h: Fraction) -> Fraction:
 
 
 def water_level(others: list[Active], budget: Fraction, h: Fraction) -> Fraction:
-    """Return the yield up to which `budget` raises everyone who can be raised.
+    """Return the yield up to which `budget` raises all applications that it can raise.
 
     The bandwidth needed is piecewise linear in the level, with its corners at
     the lowest and highest yields of the applications.
@@ -245,7 +245,7 @@ def structure_changes(
 
 
 def level_crossings(state: State, k: Active, h: Fraction) -> list[Fraction] | None:
-    """Return where the level, as it is made up at h, crosses any other curve.
+    """Return where the level, with the structure at h, crosses another curve.
 
     None if the structure changes at h itself.
     """
@@ -253,10 +253,13 @@ def level_crossings(state: State, k: Active, h: Fraction) -> list[Fraction] | No
     if not others:
         return []
     level = water_level(others, state.bandwidth - k.remaining / h, h)
-    bandwidth, volume = state.bandwidth, k.remaining  # of those who share the rest
+    bandwidth, volume = (
+        state.bandwidth,
+        k.remaining,
+    )  # of the applications that share the rest
     shared: list[Active] = []
     for a in others:
-        if level >= a.yield_after(h, a.cap):  # all that it can have
+        if level >= a.yield_after(h, a.cap):  # its largest possible rate
             if a.time_at_cap > h:
                 bandwidth -= a.cap
             else:

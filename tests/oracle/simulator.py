@@ -37,7 +37,7 @@ class OracleError(Exception):
 
 @dataclass(frozen=True)
 class Active:
-    """What a strategy sees of an application with an unfinished operation."""
+    """An application with an unfinished operation, as a strategy sees it."""
 
     index: int
     cap: Fraction
@@ -104,7 +104,7 @@ class Strategy(Protocol):
 
 @dataclass
 class OracleRun:
-    """What came of a simulation; lists by application are in their order."""
+    """The result of a simulation; lists are in the order of the applications."""
 
     yields: list[Fraction] = field(default_factory=list)
     """At the window's end (in an open run: at the application's own end)."""
@@ -176,7 +176,7 @@ class _Running:
         self.begin_work(now)
 
     def next_instant(self, now: Fraction) -> Fraction | None:
-        """Return when something happens to it next if its rate stays."""
+        """Return the time of its next event if its rate stays."""
         if self.phase == "waiting":
             return self.start
         if self.phase == "working":
@@ -186,7 +186,7 @@ class _Running:
         return None
 
     def advance(self, now: Fraction, then: Fraction, begin: Fraction) -> None:
-        """Let it run from `now` to `then`; only what follows `begin` is measured."""
+        """Advance from `now` to `then`; measure only the time after `begin`."""
         length = then - now
         measured = max(ZERO, then - max(now, begin))
         if self.phase == "working":
@@ -197,7 +197,7 @@ class _Running:
             self.lost += (1 - self.rate / self.cap) * length
 
     def seen(self, now: Fraction) -> Active:
-        """Return what a strategy sees of it."""
+        """Return the application as a strategy sees it."""
         return Active(
             index=self.index,
             cap=self.cap,
@@ -213,7 +213,7 @@ class _Running:
 
 
 class _Simulation:
-    """All applications, the clock's end and what has been written down."""
+    """All applications, the end of the clock, and the records."""
 
     def __init__(self, instance: Instance, strategy: Strategy, steady: bool) -> None:
         self.strategy = strategy
@@ -288,7 +288,7 @@ class _Simulation:
             )
 
     def decide(self, now: Fraction) -> None:
-        """Ask the strategy, if anyone is active; an older wake-up is forgotten."""
+        """Ask the strategy if an application is active; forget an older wake-up."""
         self.wake = None
         active = [a for a in self.applications if a.phase == "transferring"]
         if not active:
@@ -322,7 +322,7 @@ class _Simulation:
             raise OracleError("a wake-up that is not in the future")
 
     def next_instant(self, now: Fraction) -> Fraction:
-        """Return when something happens next, the window's end at the latest."""
+        """Return the time of the next event, the window's end at the latest."""
         instants = [a.next_instant(now) for a in self.applications]
         return min(t for t in [*instants, self.wake, self.end] if t is not None)
 
@@ -340,7 +340,7 @@ class _Simulation:
 
 
 def _dedicated_posts(application: _Running, begin: Fraction, end: Fraction) -> int:
-    """Return Nop: operations initiated in [begin, end) if it ran alone."""
+    """Return Nop: operations posted in [begin, end) if the application ran alone."""
     posts = 0
     now = application.start
     for work, volume in zip(application.work, application.volume, strict=False):

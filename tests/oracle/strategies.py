@@ -36,7 +36,7 @@ WeightedSet = tuple[Fraction, list[Active]]
 
 
 def fill(order: Iterable[Active], bandwidth: Fraction) -> dict[int, Fraction]:
-    """Give each its cap, or what is left, one after the other."""
+    """Give each its cap, or the rest, one after the other."""
     rates = {}
     for application in order:
         rates[application.index] = min(application.cap, bandwidth)
@@ -133,7 +133,7 @@ class ShortOverLoss:
 
 @dataclass(frozen=True)
 class LookAheadGreedyYield:
-    """Try everyone first; keep the best minimum yield at the first completion."""
+    """Try each application first; keep the best minimum yield at the first completion."""
 
     def decide(self, state: State) -> Decision:
         """Return the first of the best tentative allocations."""
@@ -284,7 +284,7 @@ class _IoSets:
         return list(sets.values())
 
     def omega(self, application: Active) -> Fraction | None:
-        """Return the mean length of an iteration; None if there is none yet."""
+        """Return the mean length of an iteration; None before the first iteration."""
         if self.period == "given" and application.period > 0:
             return application.period
         lengths = list(application.iterations)
@@ -330,7 +330,7 @@ class ExclusiveFcfs:
     """One set for all, of any priority."""
 
     def decide(self, state: State) -> Decision:
-        """Share by priority among the one set there is."""
+        """Share by priority; there is one set only."""
         everyone = [(Fraction(1), list(state.active))]
         return share_among_sets(everyone, state.bandwidth), None
 

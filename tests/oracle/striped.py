@@ -35,7 +35,7 @@ Decided: TypeAlias = tuple[Fraction, int, dict[int, Fraction]]
 
 @dataclass
 class StripedRun:
-    """What came of a simulation; the names are those of `penstock.sim.Run`."""
+    """The result of a simulation; the names are those of `penstock.sim.Run`."""
 
     end: Fraction
     """End of the window: as given, or the first end of an application."""
@@ -130,7 +130,7 @@ class _Running:
         self.begin_work(now)
 
     def next_instants(self, now: Fraction) -> Iterator[Fraction]:
-        """Iterate over when something happens to it if its rates stay."""
+        """Iterate over the times of its next events if its rates stay."""
         if self.phase == "waiting":
             yield self.start
         if self.phase == "working":
@@ -155,7 +155,7 @@ class _Running:
                 flow.remaining -= flow.rate * length
 
     def seen(self, flow: _Flow, unit: Fraction, now: Fraction) -> Active:
-        """Return what a strategy sees of one of its flows, volumes over `unit`."""
+        """Return one of its flows as a strategy sees it, with volumes over `unit`."""
         return Active(
             index=self.index,
             cap=flow.cap / unit,
@@ -171,7 +171,7 @@ class _Running:
 
 
 class _Simulation:
-    """All applications and targets, and what has been written down."""
+    """All applications and targets, and the records."""
 
     def __init__(
         self, instance: Instance, strategy: Strategy, steady: bool, first_end: bool
@@ -272,7 +272,7 @@ class _Simulation:
         ]
 
     def unit(self, flow: _Flow) -> Fraction:
-        """Return what a strategy takes for 1 (bytes)."""
+        """Return the unit of volume that a strategy sees (bytes)."""
         return flow.cap if self.by_time else Fraction(1)
 
     def decide(self, target: int, now: Fraction) -> None:
@@ -303,7 +303,7 @@ class _Simulation:
             raise OracleError("a target gives more than it has")
 
     def next_instant(self, now: Fraction) -> Fraction:
-        """Return when something happens next, the window's end at the latest."""
+        """Return the time of the next event, the window's end at the latest."""
         instants = [t for a in self.applications for t in a.next_instants(now)]
         return min([*instants, *self.wakes.values(), self.end])
 
@@ -323,7 +323,7 @@ class _Simulation:
         result.occupied = self.occupied
         for a in self.applications:
             age = (self.end if a.ended_at is None else a.ended_at) - a.release
-            # Who ended at its release had nothing to do, and was never delayed.
+            # An application that ended at its release was never delayed.
             result.yields.append(1 - a.lost / age if age > 0 else Fraction(1))
             result.lost.append(a.lost)
             result.work.append(a.work)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The oracle against numbers worked out by hand, and against its own rules."""
+"""The oracle against numbers computed by hand, and against its own rules."""
 
 # mypy: disable-error-code="comparison-overlap"
 
@@ -120,7 +120,7 @@ def test_greedy_yield_tie_goes_to_the_lowest_index() -> None:
 
 
 def test_greedy_yield_counts_the_history() -> None:
-    """What was lost before the start counts."""
+    """Time lost before the start counts."""
     # At 0, A has a yield of 1 and B one of (4 + 2/1) / 10 = 0.6: B goes first. At 3
     # B completes; A has lost 3 of then 13 s.
     a = application("a", [("io", 3), ("work", 99)], release=-10, start=0, done_work=10)
@@ -139,7 +139,7 @@ def test_greedy_yield_counts_the_history() -> None:
 
 
 def test_greedy_com_serves_the_shortest() -> None:
-    """Short in time at the cap, not in volume."""
+    """The shortest is the one with the least time at its cap, not the least volume."""
     # V/b is 6/3 = 2 for the first, 3/2 for the second: the second gets its cap of 2,
     # the first what is left of 3.
     now = state(active(0, 6, cap=F(3)), active(1, 3, cap=F(2)), bandwidth=3)
@@ -147,7 +147,7 @@ def test_greedy_com_serves_the_shortest() -> None:
 
 
 def test_look_ahead_prefers_the_short_operation() -> None:
-    """It differs from GreedyYield where the lowest yield is slow to mend."""
+    """It differs from GreedyYield if the lowest yield belongs to a long operation."""
     # Yields 8/10 and 9/10, V = 10 and 1.
     # First 0: horizon 10, yields 18/20 and 9/20, so Z = 9/20.
     # First 1: horizon 1, yields 8/11 and 10/11, so Z = 8/11: kept.
@@ -158,7 +158,7 @@ def test_look_ahead_prefers_the_short_operation() -> None:
 
 
 def test_look_ahead_tie_is_first_in_greedy_yield_order() -> None:
-    """Equal prospects: the first in GreedyYield order."""
+    """With equal minimum yields, the first in GreedyYield order is served."""
     # Both at yield 1/2 and alike, so the two Z are equal: index 0.
     now = state(active(0, 2, lost=5), active(1, 2, lost=5))
     assert make_strategy("look-ahead-greedy-yield").decide(now)[0] == {0: 1, 1: 0}
@@ -212,12 +212,12 @@ def test_periodic_clocks() -> None:
     ],
 )
 def test_set_number_is_the_nearest_integer(omega: str, number: int) -> None:
-    """Of the decimal logarithm, that is."""
+    """It is the integer nearest to the decimal logarithm."""
     assert set_number(F(omega)) == number
 
 
 def test_set_10_with_unequal_caps() -> None:
-    """The extended algorithm, in all instances of the method."""
+    """The extended algorithm, in all policies of the IO-SETS method."""
     # B = 10. S_0 (weight 1): cap 2. S_1 (weight 0.1): caps 3 and 5. S_2 (0.01):
     # caps 4 and 4.
     # Round 1: alpha = 100/111, 10/111, 1/111; beta = 0.2, 0.8, 0.8: S_0 gets its 2.

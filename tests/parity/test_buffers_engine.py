@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Where nobody stages, buffers change nothing: the same numbers as from the engine."""
+"""Without staging, the simulation with buffers gives the numbers of the engine."""
 
 from __future__ import annotations
 

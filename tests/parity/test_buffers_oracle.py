@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """An oracle in exact fractions for staging on one target, written from the papers.
 
-It knows nothing of flows, drains or plans: every writer is in one of six states, the
+It does not use flows, drains or plans: every writer is in one of six states, the
 storage is shared equally by those who move something, and time jumps from one change
 of state to the next. One storage target, unlimited buffers, one I/O phase each.
 """
@@ -69,7 +69,7 @@ def oracle(
 
 
 def _passes(w: Exact, now: Fraction) -> bool:
-    """Do what takes no time; tell whether there was anything."""
+    """Apply all changes that take no time; return True if there was one."""
     if w.state == "before" and now >= w.start:
         w.opened, w.state, w.left = now, "wants", w.requests[0][0]
     elif w.state in ("writes", "stages") and w.left == 0:
@@ -88,7 +88,7 @@ def _passes(w: Exact, now: Fraction) -> bool:
 
 
 def _behind(w: Exact, writers: list[Exact], strategy: str) -> bool:
-    """Tell whether somebody with precedence is in its I/O phase."""
+    """Return True if an application with precedence is in its I/O phase."""
     if strategy == "none":
         return False
     sign = -1 if strategy[0] == "1" else 1

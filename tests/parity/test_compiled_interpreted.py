@@ -27,7 +27,7 @@ def synthetic() -> Instance:
 
 
 def io_sets() -> Instance:
-    """Return the begin of an instance of the IO-SETS workload, periods known."""
+    """Return the beginning of an IO-SETS instance with known periods."""
     drawn = IOSets(noise=0.3).instance(3, 1)
     return Instance(drawn.platform, Window(50.0, 250.0), drawn.applications)
 
@@ -82,7 +82,7 @@ def instance_of(name: str) -> Instance:
 
 
 def columns(run: Run) -> dict[str, Any]:
-    """Return all that a run leaves behind but how long it took."""
+    """Return all columns of a run except the computing time."""
     assert run.log is not None
     assert run.grants is not None
     return {
@@ -103,7 +103,7 @@ def assert_same_bits(run: Run, other: Run) -> None:
 
 
 def test_instances_are_what_they_say() -> None:
-    """Contention, histories and zeros are there."""
+    """The instances have contention, histories and zeros."""
     for name in INSTANCES:
         instance = instance_of(name)
         assert instance.caps.sum() > instance.platform.bandwidth
@@ -129,7 +129,7 @@ def test_compiled_and_interpreted(policy: str, name: str) -> None:
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_called_back(name: str) -> None:
-    """The plain-Python twin, called by the compiled engine, decides the same."""
+    """The plain-Python twin, called by the compiled engine, takes the same decisions."""
     policy = get_policy(name)
     twin = replace(policy, function=interpreted(policy.allocate))
     instance = instance_of("histories")
@@ -138,7 +138,7 @@ def test_called_back(name: str) -> None:
 
 
 def write_fcfs(view: View, rates: Any) -> float:
-    """Serve in the order of posting, as one would write it in Python."""
+    """Serve in the order of posting, in plain Python."""
     active = [view.active[position] for position in range(view.n_active)]
     left = view.capacity
     for i in sorted(active, key=lambda i: (view.posted[i], i)):
@@ -149,7 +149,7 @@ def write_fcfs(view: View, rates: Any) -> float:
 
 @pytest.mark.parametrize("name", ["unequal caps", "zero phases"])
 def test_written_in_plain_python(name: str) -> None:
-    """A policy that is no kernel, compiled engine or not, equals the kernel."""
+    """A policy in plain Python equals the kernel, with both engines."""
     policy = get_policy("fcfs")
     own = replace(policy, function=write_fcfs)
     instance = instance_of(name)
@@ -160,7 +160,7 @@ def test_written_in_plain_python(name: str) -> None:
 
 
 def test_recording_and_validating_change_nothing() -> None:
-    """Neither do the checks."""
+    """Recording, validation and checks leave the results unchanged."""
     instance = instance_of("histories")
     bare = simulate(instance, "greedy-yield")
     full = simulate(instance, "greedy-yield", record=True, validate=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The controller, fed with the events of a simulation, grants what it granted."""
+"""The controller, fed with the events of a simulation, gives the same grants."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Grant = tuple[float, int, float]
 def controller_for(
     instance: Instance, policy: Policy | str, *, compiled: bool
 ) -> Controller:
-    """Return a controller that knows what the engine knows before the first event."""
+    """Return a controller in the state of the engine before the first event."""
     window = instance.window
     controller = Controller(
         policy,
@@ -59,14 +59,14 @@ def events_of(run: Run) -> list[Event]:
 
 
 def grants_of(run: Run) -> list[Grant]:
-    """Return all that the engine granted."""
+    """Return all grants of the engine."""
     assert run.grants is not None
     columns = (run.grants.time, run.grants.application, run.grants.rate)
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
 def replayed(run: Run, controller: Controller) -> Iterator[Grant]:
-    """Yield what the controller grants when the same things happen.
+    """Yield the grants of the controller for the same events.
 
     An operation granted so much that it is complete at once, for the clock cannot
     show how short it takes, completes after a decision at the same time.
@@ -89,7 +89,7 @@ def replayed(run: Run, controller: Controller) -> Iterator[Grant]:
 
 
 def decided(controller: Controller, now: float) -> Iterator[Grant]:
-    """Yield what changes."""
+    """Yield the changed grants."""
     decision = controller.decide(now)
     assert not decision.fault
     yield from ((now, int(job), rate) for job, rate in decision.rates.items())
@@ -111,25 +111,25 @@ def assert_same_grants(
 @pytest.mark.parametrize("name", INSTANCES)
 @pytest.mark.parametrize("policy", ALL_POLICIES)
 def test_same_grants(policy: str, name: str) -> None:
-    """Compiled, every policy, every instance."""
+    """Every policy on every instance, compiled."""
     assert_same_grants(instance_of(name), policy, compiled=True)
 
 
 @pytest.mark.parametrize("policy", ALL_POLICIES)
 def test_same_grants_interpreted(policy: str) -> None:
-    """Interpreted too."""
+    """Every policy on every instance, interpreted."""
     assert_same_grants(instance_of("histories"), policy, compiled=False)
 
 
 def test_same_grants_of_a_policy_in_plain_python() -> None:
-    """A policy that is no kernel."""
+    """A policy in plain Python."""
     policy = get_policy("greedy-yield")
     plain = replace(policy, function=interpreted(policy.allocate))
     assert_same_grants(instance_of("zero phases"), plain, compiled=True)
 
 
 def test_the_columns_agree_at_the_end() -> None:
-    """Lost time and iterations, not only grants."""
+    """Lost time and iterations agree as well."""
     instance = instance_of("histories")
     run = simulate(instance, "look-ahead-greedy-yield", record=True)
     controller = controller_for(instance, run.policy, compiled=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Simulated numbers stay what they are, to the bit.
+"""Simulated numbers do not change, to the last bit.
 
 The digests were taken from the engine as it was when storage was one pipe, before
 targets and flows; one target must go on giving the same numbers. A change that alters

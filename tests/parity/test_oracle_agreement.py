@@ -45,7 +45,7 @@ EXACT_POLICIES = (
     "periodic-greedy-yield:delta=0.75",
     "periodic-greedy-yield:delta=1.25,clock=event",
 )
-#: One has a test of its own; the other's rule has no second derivation to agree with.
+#: One has a test of its own; the rule of the other has no second derivation.
 _APART = ("best-next-event", "soft-deadline")
 POLICIES = tuple(name for name in ALL_POLICIES if name not in _APART)
 TOLERANCE = 1e-9
@@ -57,7 +57,7 @@ Decisions = list[tuple[float, dict[int, float]]]
 
 
 def exactly(instance: Instance, text: str, *, steady: bool = True) -> OracleRun:
-    """Return what the oracle makes of the policy ``name:key=value,...``."""
+    """Return the run of the oracle for the policy ``name:key=value,...``."""
     name, _, rest = text.partition(":")
     given: dict[str, Any] = dict(item.split("=") for item in rest.split(",") if item)
     for key in given.keys() & {"delta", "initial_weight"}:
@@ -102,7 +102,7 @@ def events_by_application(run: Run | OracleRun) -> dict[int, list[tuple[str, Any
 
 
 def near(value: float, other: Fraction, tolerance: float) -> bool:
-    """Tell whether two numbers agree, relatively if they are large."""
+    """Return True if two numbers agree, relatively if they are large."""
     scale = max(abs(other), Fraction(1))
     return bool(abs(Fraction(value) - other) <= Fraction(tolerance) * scale)
 

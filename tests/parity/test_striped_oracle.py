@@ -63,7 +63,7 @@ Events = dict[int, list[tuple[str, Any]]]
 
 
 def exactly(instance: Instance, text: str, *, until_first_end: bool) -> StripedRun:
-    """Return what the oracle makes of the policy ``name:key=value,...``."""
+    """Return the run of the oracle for the policy ``name:key=value,...``."""
     name, _, rest = text.partition(":")
     given = dict(item.split("=") for item in rest.split(",") if item)
     strategy = make_strategy(name, **{k: Fraction(v) for k, v in given.items()})
@@ -92,13 +92,13 @@ def logged(run: Run) -> Events:
 
 
 def near(value: float, other: Fraction, tolerance: float) -> bool:
-    """Tell whether two numbers agree, relatively if they are large."""
+    """Return True if two numbers agree, relatively if they are large."""
     scale = max(abs(other), Fraction(1))
     return abs(Fraction(value) - other) <= Fraction(tolerance) * scale
 
 
 def all_near(values: Any, others: list[Fraction], tolerance: float) -> bool:
-    """Tell whether two columns agree."""
+    """Return True if two columns agree."""
     pairs = zip(values.tolist(), others, strict=True)
     return all(near(value, other, tolerance) for value, other in pairs)
 
@@ -126,7 +126,7 @@ def compare(run: Run, exact: StripedRun, tolerance: float) -> None:
 
 
 def simulated(instance: Instance, text: str, *, until_first_end: bool) -> Run:
-    """Return what the engine makes of it, with all its checks."""
+    """Return the run of the engine, with all its checks."""
     return simulate(
         instance,
         text,
@@ -192,7 +192,7 @@ def exact_instances(draw: st.DrawFn, sharing: Sharing) -> Instance:
 
 
 def without_rounding(exact: StripedRun) -> bool:
-    """Tell whether all times and rates of a run are doubles."""
+    """Return True if all times and rates of a run are doubles without rounding."""
     numbers = [time for time, _, _ in [*exact.log, *exact.flow_ends]]
     numbers += [rate for _, _, rates in exact.decisions for rate in rates.values()]
     numbers += exact.lost
@@ -330,7 +330,7 @@ def alike_applications(draw: st.DrawFn, name: str, count: int) -> Application:
 @EXAMPLES
 @given(data=st.data())
 def test_ties_that_round(sharing: Sharing, data: st.DataObject) -> None:
-    """Sharing by 3, 5 and 6 splits what ties, by a rounding error and no more."""
+    """Sharing by 3, 5 and 6 separates ties by no more than a rounding error."""
     count = data.draw(st.integers(1, 4))
     applications = tuple(
         data.draw(alike_applications(f"a{n}", count))

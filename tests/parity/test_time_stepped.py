@@ -47,7 +47,7 @@ def case(*applications: Application, targets: int, end: float = 100.0) -> Instan
 
 
 def test_colliding_applications_alternate() -> None:
-    """Of two times 4 units of I/O from 1 on a gets 1, 3, 5, 7 and b 2, 4, 6, 8."""
+    """Both need 4 units of I/O from 1 on: a gets 1, 3, 5, 7 and b gets 2, 4, 6, 8."""
     pair = [application(name, (0,), 1, 4, 9) for name in "ab"]
     run = baseline_time_stepped.simulate(case(*pair, targets=1))
     # a works from 8 on, to 17.
@@ -70,7 +70,7 @@ def test_one_congested_target_does_not_slow_the_other() -> None:
 
 
 def test_the_rest_of_a_step_is_wasted() -> None:
-    """1.5 s of work and 0.25 s of I/O take 2 + 1 units, and are 1.5 and 0.25 still."""
+    """1.5 s of work and 0.25 s of I/O take 2 + 1 units, but count as 1.5 and 0.25 s."""
     run = baseline_time_stepped.simulate(
         case(application("a", (0,), 1.5, 0.25), targets=1)
     )
@@ -80,7 +80,7 @@ def test_the_rest_of_a_step_is_wasted() -> None:
 
 
 def test_unsupported_settings_are_refused() -> None:
-    """Other ways of sharing, other starts, steps that are none."""
+    """Other ways of sharing, other starts, and invalid steps are refused."""
     a = application("a", (0,), 1, 4)
     with pytest.raises(InputError, match="unit of time"):
         baseline_time_stepped.simulate(case(a, targets=1), 0.0)
@@ -108,7 +108,7 @@ def problem(index: int) -> tuple[Instance, Run]:
 
 @cache
 def errors(index: int, step: float) -> dict[str, float]:
-    """Return how far the two are apart (s) at their worst."""
+    """Return the largest difference of the two results (s)."""
     instance, exact = problem(index)
     stepped = baseline_time_stepped.simulate(instance, step)
     end = exact.instance.window.end
@@ -125,7 +125,7 @@ def errors(index: int, step: float) -> dict[str, float]:
 @pytest.mark.parametrize("index", range(8))
 @pytest.mark.parametrize("step", STEPS)
 def test_within_the_step_error(index: int, step: float) -> None:
-    """No quantity is further apart than phases can be late."""
+    """The difference is at most the possible lateness of the phases."""
     phases = max(len(a.volume) for a in problem(index)[0].applications)
     error = errors(index, step)
     assert max(error.values()) <= 2 * phases * K * step

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the tests of live control share."""
+"""Fixtures of the tests of live control."""
 
 from __future__ import annotations
 

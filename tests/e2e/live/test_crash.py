@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Killed at any moment, nothing that was acknowledged is lost, and nothing is torn.
+"""Kill programs and drainers at any moment: no acknowledged byte is lost or torn.
 
 A program writes to staged files and is killed; so are drainers, while it runs and
 afterwards. Then all is drained. Every call that had answered must be in the files as if
@@ -37,7 +37,7 @@ from support.waiting import LIMIT_S
 
 @dataclass
 class File:
-    """What a file must hold; `other` where the last call had not answered."""
+    """The expected content; `other` is the content if the last call took effect."""
 
     content: bytearray = field(default_factory=bytearray)
     other: bytearray | None = None
@@ -57,7 +57,7 @@ class File:
 
 
 def _act(draws: Draws, turn: int, file: File, answer: int | None) -> None:
-    """Do to the model what a call with this answer did; None: it may have succeeded."""
+    """Apply a call to the model; answer None: the call may have succeeded."""
     kind, size, place = draws.act(is_open=file.is_open)
     if answer is not None and answer < 0:
         return
@@ -76,7 +76,7 @@ def _act(draws: Draws, turn: int, file: File, answer: int | None) -> None:
 
 
 def _expected(seed: int, answers: list[int]) -> list[File]:
-    """Return the files after these answers, and where one more call may show."""
+    """Return the files after these answers, and after one more call that may count."""
     draws, made = Draws(seed), [File() for _ in FILES]
     for turn, answer in enumerate([*answers, None]):
         file = made[draws(len(FILES))]
@@ -88,7 +88,7 @@ def _expected(seed: int, answers: list[int]) -> list[File]:
 
 
 def _agrees(data: bytes, file: File) -> bool:
-    """Say whether every byte is that of the content or of the other."""
+    """Return True if every byte is that of the content or of the alternative."""
     if data == file.content or file.other is None:
         return data == file.content
     sizes = sorted((len(file.content), len(file.other)))
@@ -114,7 +114,7 @@ def _trial(stage: Stage, crasher: Path, seed: int, *, on_disk: bool) -> None:
 
 
 def _check(stage: Stage, seed: int, answers: list[int]) -> None:
-    """Compare the files with what must be in them; nothing is left to be drained."""
+    """Check the content of the files, and that no journal is left."""
     for name, file in zip(FILES, _expected(seed, answers), strict=True):
         path = stage.folder / name
         data = path.read_bytes() if path.exists() else b""
@@ -151,7 +151,7 @@ def test_nothing_is_lost_by_a_thousand_kills(
 
 # --- A kill at a certain call ---------------------------------------------------------
 
-#: What the library calls on the way of a record, and of a journal.
+#: System calls of the library while it writes a record or a journal.
 CALLS: tuple[str, ...] = (
     "pwritev",
     "fcntl",
@@ -193,7 +193,7 @@ def _killed_at(stage: Stage, crasher: Path, call: str, when: int, seed: int) -> 
 
 @pytest.fixture
 def strace() -> str:
-    """Return the program that traces others, or skip the test."""
+    """Return the path of strace, or skip the test."""
     probe = ["strace", "-o", "/dev/null", "true"]
     if shutil.which("strace") is None or subprocess.run(probe, check=False).returncode:
         pytest.skip("needs strace, and the right to trace")
@@ -212,7 +212,7 @@ def test_nothing_is_lost_by_a_kill_at_any_call(
     assert kills > 0 or call == "ftruncate"
 
 
-#: What a process calls that drains a journal by name.
+#: System calls of a process that drains a journal by name.
 DRAIN_CALLS: tuple[str, ...] = (
     "openat",
     "fcntl",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""On a file system that is full, too, what fsync or close has acknowledged is there.
+"""Also on a full file system, data acknowledged by fsync or close are in the file.
 
 As in ``test_crash.py``, but drains fail with ENOSPC at any moment. What was written and
 not acknowledged by fsync, close or ftruncate may be there, byte by byte, or not: the
@@ -47,7 +47,7 @@ class Patch:
         """Where they have not been overwritten for sure."""
 
     def forget(self, place: slice) -> None:
-        """Note that something else is at a place for sure."""
+        """Drop this patch where other data are certain."""
         begin, end = (max(at - self.place.start, 0) for at in (place.start, place.stop))
         self.holds[begin:end] = False
 
@@ -71,13 +71,13 @@ class File:
     is_open: bool = False
 
     def write(self, at: int, data: bytes) -> None:
-        """Note what was taken, and is not acknowledged."""
+        """Record a write that is not yet acknowledged."""
         if data:
             self.written.append(Patch(at, data))
             self.most = max(self.most, at + len(data))
 
     def acknowledge(self) -> None:
-        """Note that all that was written is in the file."""
+        """Record that all written data are in the file."""
         for patch in self.written:
             self.sure[patch.place] = patch.data
             self.least = max(self.least, patch.place.stop)
@@ -86,7 +86,7 @@ class File:
         self.written.clear()
 
     def doubt(self) -> None:
-        """Note that what was written may be lost for good, as a whole or in part."""
+        """Record that written data may be lost, completely or in part."""
         self.lost += self.written
         self.written.clear()
 
@@ -99,7 +99,7 @@ class File:
         self.least = self.most = size
 
     def allows(self, data: bytes) -> bool:
-        """Say whether the file may be like this."""
+        """Return True if the file may have this content."""
         bytes_there = np.zeros(_LARGEST, np.uint8)
         bytes_there[: len(data)] = np.frombuffer(data, np.uint8)
         possible = bytes_there == self.sure
@@ -111,7 +111,7 @@ class File:
 
 
 def _act(draws: Draws, turn: int, file: File, answer: int | None) -> None:
-    """Do to the model what a call with this answer did; None: it may have succeeded."""
+    """Apply a call to the model; answer None: the call may have succeeded."""
     kind, size, place = draws.act(is_open=file.is_open)
     failed = answer is not None and answer < 0
     done = size if answer is None else max(answer, 0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""``make demo-live``, in a short form: what it shows, and that it leaves nothing."""
+"""``make demo-live``, shortened: its output, and that it leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _demo(folder: Path, log: Path) -> subprocess.Popen[bytes]:
 
 
 def _left(folder: Path) -> list[str]:
-    """Return what a demo has left: files, mounts, processes."""
+    """Return the files, mounts and processes that a demo has left behind."""
     mounts = Path("/proc/self/mountinfo").read_text().splitlines()
     return [
         *map(str, folder.iterdir()),
@@ -73,7 +73,7 @@ def test_the_demo_shows_both_policies_and_writers_outlive_the_controller(
     text = log.read_text()
     assert "policy fair-share" in text
     assert "policy greedy-yield" in text
-    # Terminals of 80 columns show who is who.
+    # A terminal of 80 columns shows the names of all jobs.
     frame = text.partition("policy fair-share")[2].partition("==")[0]
     assert "climate" in frame
     assert "training" in frame

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A drainer beside a program: at the job's rate, of the job's journals only."""
+"""A drainer runs beside a program, at the job's rate, on the job's journals only."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from support.stages import Stage
 from support.users import NEEDS_ROOT, NOBODY, open_for_all
 from support.waiting import LIMIT_S, until
 
-#: Opens a file, writes what each line says, and closes it at the end of its input.
+#: Opens a file, writes as many bytes as each input line says, and closes it at the end.
 _WRITER = """
 import os, sys
 fd = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
@@ -37,7 +37,7 @@ MB = 1_000_000
 
 
 class Writer:
-    """A program that writes into staged files as it is told."""
+    """A program that writes to a staged file on request."""
 
     def __init__(self, stage: Stage, environment: dict[str, str], name: str) -> None:
         self.path = stage.folder / name
@@ -46,7 +46,7 @@ class Writer:
         )
 
     def write(self, size: int) -> None:
-        """Let it write, and wait until it has."""
+        """Let the program write, and wait until it has written."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(f"{size}\n".encode())
@@ -54,7 +54,7 @@ class Writer:
         assert int(self.process.stdout.readline()) == size
 
     def end(self) -> bytes:
-        """Let it close the file and end; return what it says."""
+        """Let the program close the file and end; return its output."""
         return self.process.communicate(timeout=LIMIT_S)[0]
 
 
@@ -82,10 +82,10 @@ def test_staged_data_are_drained_while_the_program_runs(stage: Stage, job: Job) 
     began = time.monotonic()
     with _draining(job.page, stage):
         until(lambda: _pending(job.page) == 0)
-        # But for the credit of the first 0.1 s, and the last step.
+        # Except for the credit of the first 0.1 s and the last step.
         assert time.monotonic() - began > (8 - 1 - 0.4) / 10
         assert writer.path.read_bytes() == b"x" * 8 * MB
-        # It is counted as a drain, not as something that the program does.
+        # The bytes count as drained, not as written by the program.
         until(lambda: job.volume(IoClass.DRAIN) == 8 * MB)
         assert job.volume(IoClass.WRITE) == 0
         writer.write(1000)
@@ -103,7 +103,7 @@ def test_a_drainer_waits_for_its_grant(stage: Stage, job: Job) -> None:
     with _draining(job.page, stage):
         until(lambda: job.page.counters(IoClass.DRAIN).waiting_calls)
         assert writer.path.stat().st_size == 0
-        # The program is not held up, nor does it look so.
+        # The program is not held up and is not reported as held up.
         assert job.page.counters(IoClass.WRITE).waiting_calls == 0
         job.page.grant(float("inf"))
         until(lambda: _pending(job.page) == 0)
@@ -133,7 +133,7 @@ def test_a_drainer_ignores_the_journals_of_other_jobs(
 def test_close_leaves_a_journal_on_disk_to_the_drainer(stage: Stage, job: Job) -> None:
     environment = stage.environment(page=job.page.path, durable="journal")
     job.page.renew(60.0)
-    job.page.grant(0.0)  # Who waits for a drain waits for ever.
+    job.page.grant(0.0)  # A program that waited for the drain would wait for ever.
     writer = Writer(stage, environment, "a")
     writer.write(MB)
     with _draining(job.page, stage):
@@ -157,7 +157,7 @@ def test_later_writes_are_staged_until_the_drain_is_done(
     with _draining(job.page, stage):
         until(lambda: job.page.counters(IoClass.DRAIN).waiting_calls)
         job.page.stages = False
-        # To write through it would have to wait for a drain that is held up.
+        # A write to the file itself would wait for a drain that is held up.
         writer.write(1000)
         assert job.page.staged.absorbed_bytes == MB + 1000
         job.page.grant(float("inf"))
@@ -214,7 +214,9 @@ def test_a_drainer_ends_when_nothing_is_staged(stage: Stage, job: Job) -> None:
 def test_a_failed_drain_is_reported_to_the_program(stage: Stage, job: Job) -> None:
     writer = Writer(stage, stage.environment(page=job.page.path), "a")
     writer.write(1000)
-    writer.path.rename(stage.folder / "hidden")  # Not by a program under the library.
+    writer.path.rename(
+        stage.folder / "hidden"
+    )  # Not with a program that has loaded the library.
     (stage.folder / "a").write_text("another")
     with _draining(job.page, stage) as process:
         time.sleep(0.3)
@@ -238,7 +240,7 @@ def test_a_drainer_without_a_page_drains_nothing(stage: Stage, tmp_path: Path) -
 def test_journals_of_dead_processes_are_drained_for_their_own_job_only(
     stage: Stage, job: Job, tmp_path: Path
 ) -> None:
-    """Else the end of any job would have the others' journals drained, unpaced."""
+    """Otherwise the end of a job would drain the journals of others without pacing."""
     other = Page.create(tmp_path / "other.page")
     own_writer = Writer(stage, stage.environment(page=job.page.path), "mine")
     other_writer = Writer(stage, stage.environment(page=other.path), "theirs")
@@ -256,7 +258,7 @@ def test_journals_of_dead_processes_are_drained_for_their_own_job_only(
 
 @NEEDS_ROOT
 def test_a_file_that_was_made_read_only_is_drained(tmp_path: Path) -> None:
-    """By who is not root: root may write anything."""
+    """The test runs as a normal user, because root may write to any file."""
     stage = Stage(tmp_path / "staged", tmp_path / "journals")
     page = Page.create(tmp_path / "page")
     open_for_all(tmp_path)
@@ -309,7 +311,7 @@ def test_a_drain_of_another_jobs_journal_is_not_counted_in_the_own_page(
     done = stage.run("cat", "theirs", environment=stage.environment(page=job.page.path))
     assert done.stdout == b"x" * 1000
     assert job.page.staged.drained_bytes == 0
-    # And the page of whoever has staged it is mended by its own drainer.
+    # The page of the job that staged the data is corrected by its own drainer.
     with _draining(other, stage):
         until(lambda: _pending(other) == 0)
     assert other_writer.end() == b"closed\n"
@@ -329,7 +331,7 @@ def test_a_job_with_two_folders_has_no_drainer(
     with _draining(job.page, stage):
         until(lambda: _pending(job.page) == 1000)
         time.sleep(1.5)
-        # What is in the other folder is not taken for drained.
+        # Data in the other folder do not count as drained.
         assert _pending(job.page) == 1000
     for writer in writers:
         assert writer.end() == b"closed\n"
@@ -388,7 +390,7 @@ def test_only_journals_of_dead_processes_are_drained(stage: Stage) -> None:
 
 @NEEDS_ROOT
 def test_a_journal_of_another_user_is_not_trusted(stage: Stage) -> None:
-    """It could have any file written."""
+    """Its header could name any file to be written."""
     dead = Writer(stage, stage.environment(), "a")
     dead.write(1000)
     dead.process.kill()

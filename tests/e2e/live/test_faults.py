@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Injected faults: programs continue silently, the daemon recovers.
+"""Injected faults: programs continue without messages, and the daemon recovers.
 
 More such tests are in ``test_serve*.py``.
 """
@@ -56,7 +56,7 @@ def jobs(daemon: Daemon) -> dict[str, JobStatus]:
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """Return a daemon for several tests, and for all users where that can be."""
+    """Return a daemon for several tests; it serves all users if root runs the tests."""
     folder = tmp_path_factory.mktemp("faults")
     users = "own"
     if os.geteuid() == 0:
@@ -148,7 +148,7 @@ _MESSAGES: tuple[Message, ...] = (
 
 
 def _mutated(draw: Any) -> bytes:
-    """Return a frame that was right before a few bytes were changed."""
+    """Return a valid frame with a few bytes changed."""
     data = bytearray(encode(draw.choice(_MESSAGES)))
     for _ in range(draw.randrange(4)):
         data[draw.randrange(len(data))] = draw.randrange(256)
@@ -174,7 +174,7 @@ def _send_garbage(address: Path) -> int:
 
 
 def test_fuzzed_messages(shared: Daemon) -> None:
-    # In a separate process: the jobs that it attaches to end with it.
+    # In a separate process, so that the jobs that it attaches to end with it.
     as_user(os.geteuid(), lambda: _send_garbage(shared.home / "agent.sock"))
     for page in (shared.home / "pages").glob("*.page"):
         page.unlink()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """``penstock bench fidelity`` on a real mount, with a workload of a few seconds.
 
-How near live yields come to simulated ones is the machine's affair; that they are
-measured, and that no byte is lost, is not.
+The difference of live and simulated yields depends on the machine. The test checks
+that they are measured and that no byte is lost.
 """
 
 from __future__ import annotations

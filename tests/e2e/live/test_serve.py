@@ -65,7 +65,7 @@ def test_a_program_is_paced(daemon: Daemon) -> None:
     process = daemon.run("dd", "if=/dev/zero", "of=paced", "bs=64k", "count=128")
     _, errors = process.communicate(timeout=120)
     assert process.returncode == 0, errors
-    # 8.4 MB at 8 MB/s, less what may pass before the decision and at once.
+    # 8.4 MB at 8 MB/s, less the bytes that pass before the first decision.
     assert time.monotonic() - began > 0.7
     assert (daemon.data / "paced").stat().st_size == 128 * 65536
     until(lambda: not daemon.status()["jobs"])
@@ -169,7 +169,7 @@ def test_several_programs_are_one_job(daemon: Daemon) -> None:
     assert len(daemon.status()["jobs"]) == 1
     first.kill()
     first.wait(120)
-    # Then the daemon has seen that it ended.
+    # The daemon has noticed the end of the program.
     until(lambda: f'"{first.pid}"' not in note.read_text())
     assert daemon.job("one")["active"]
     second.kill()
@@ -328,7 +328,7 @@ def test_a_user_sees_only_own_jobs(tmp_path: Path) -> None:
                 return [jobs, own, listed, client.ask(ExplainJob("own")).text]
 
         jobs, own, listed, words = as_user(NOBODY, enter)
-        # Of its own: a job that calls itself as another user's is another job.
+        # A job with the name of another user's job is a different job.
         assert jobs == ["own", "roots"]
         assert own == [True, True]
         assert listed == []
@@ -373,7 +373,7 @@ def test_a_phase_that_is_announced_has_its_volume_at_once(tmp_path: Path) -> Non
     with closing(Daemon(tmp_path)) as daemon:
         daemon.start()
         program = daemon.run(sys.executable, "-c", code, job="hinted")
-        # Not before the job is known: of what was said earlier only the sum is seen.
+        # Announce when the job is known: earlier announcements are only visible as a sum.
         until(lambda: daemon.job("hinted"))
         assert program.stdin is not None
         program.stdin.write("go\n")

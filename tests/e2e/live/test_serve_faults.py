@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What happens when the daemon dies, comes back, or has no disk: programs go on."""
+"""Programs go on when the daemon dies, is restarted, or has no disk."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MANY_BLOCKS = 400
 
 @pytest.fixture
 def daemon(tmp_path: Path) -> Iterator[Daemon]:
-    """Return a daemon that shares very little."""
+    """Return a daemon with a very small bandwidth."""
     with closing(Daemon(tmp_path, bandwidth=SLOW)) as made:
         made.start()
         yield made
@@ -66,7 +66,7 @@ def test_a_restarted_daemon_controls_the_same_jobs(tmp_path: Path) -> None:
             daemon.write(job)
         until(lambda: len(daemon.status()["jobs"]) == 2)
         until(lambda: daemon.job("a").get("lost", 0.0) > 1.0)
-        # What was saved last is what the next one knows.
+        # The next daemon reads the state that was saved last.
         until(lambda: daemon.job("a").get("age", 0.0) > 7.0)
         before = daemon.job("a")
         daemon.kill()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What staging promises, one case at a time."""
+"""The guarantees of staging, one case at a time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from support.jobs import Job, compiled
 from support.stages import Stage
 from support.waiting import LIMIT_S, until
 
-#: Write, tell, and wait to be told to go on or to be killed.
+#: Writes, prints a line, and waits for a line of input or a kill.
 WRITER = """
 import os, sys
 fd = os.open("a", os.O_WRONLY | os.O_CREAT, 0o600)
@@ -56,7 +56,7 @@ def _tell(program: subprocess.Popen[bytes], text: bytes) -> None:
 
 @pytest.fixture
 def writer(stage: Stage) -> Iterator[subprocess.Popen[bytes]]:
-    """Return a program that has staged something and waits."""
+    """Return a program that has staged data and waits."""
     program = stage.start(sys.executable, "-S", "-c", WRITER)
     assert program.stdout is not None
     assert program.stdout.readline() == b"written\n"
@@ -252,7 +252,7 @@ def test_a_reused_inode_is_another_file(
 def test_without_birth_times_the_name_decides(
     stage: Stage, writer: subprocess.Popen[bytes]
 ) -> None:
-    """As on FUSE: a file that has got the inode of a dead program's is not its."""
+    """As on FUSE: the inode of a dead program's file may belong to a new file."""
     _killed(writer)
     _patch(stage, "birth_ns", 0)
     (stage.folder / "a").rename(stage.folder / "another")
@@ -280,10 +280,10 @@ def test_a_journal_of_another_version_is_kept_and_reported(
 def test_after_a_restart_of_the_machine_drains_begin_where_they_were_synced(
     stage: Stage, writer: subprocess.Popen[bytes], drain: Callable[[Stage], object]
 ) -> None:
-    stage.drain()  # Not synced: the machine may forget it.
+    stage.drain()  # These bytes are not synced: a crash of the machine may lose them.
     _killed(writer)
     _patch(stage, "boot", 7)
-    _patch(stage, "device", 12345)  # A device has another number then.
+    _patch(stage, "device", 12345)  # After a restart a device may have another number.
     _patch(stage, "freed", 0)
     (stage.folder / "a").write_bytes(b"")
     drain(stage)
@@ -294,7 +294,7 @@ def test_after_a_restart_of_the_machine_drains_begin_where_they_were_synced(
 def test_after_a_restart_device_and_inode_do_not_identify_a_file(
     stage: Stage, writer: subprocess.Popen[bytes]
 ) -> None:
-    """A file that has the numbers of another one by chance is not written."""
+    """A file that happens to have the same device and inode is not written."""
     _killed(writer)
     other = stage.folder / "other"
     other.write_bytes(b"other")
@@ -364,7 +364,7 @@ def test_a_late_error_is_returned_by_fsync_and_close(
     assert stage.left_over() == []
 
 
-#: A stream of libc, whose descriptor is staged.
+#: Writes through a stream of the C library whose descriptor is staged.
 STANDARD_OUTPUT = """
 import ctypes, errno, os, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -488,7 +488,9 @@ def test_writes_that_could_not_be_staged_are_logged_and_counted(
     stage: Stage, job: Job
 ) -> None:
     environment = stage.environment(page=job.page.path)
-    environment["PENSTOCK_STAGING_SIZE"] = str(2**60)  # More than any file may have.
+    environment["PENSTOCK_STAGING_SIZE"] = str(
+        2**60
+    )  # More descriptors than the limit allows.
     code = "open('a', 'w').write('x')"
     limited = ["sh", "-c", f'ulimit -v 4000000; "$0" -S -c "{code}"', sys.executable]
     stage.run(*limited, environment=environment)
@@ -501,7 +503,7 @@ def test_writes_that_could_not_be_staged_are_logged_and_counted(
 def test_a_file_that_another_program_has_open_is_not_staged(
     stage: Stage, job: Job
 ) -> None:
-    """Not even a program without the library: it was there before."""
+    """Also if that program has not loaded the library."""
     (stage.folder / "a").touch()
     with (stage.folder / "a").open("rb") as reader:
         program = stage.start(
@@ -538,7 +540,7 @@ def test_a_time_that_was_set_stays(
     code = "import os; fd = os.open('a', os.O_WRONLY | os.O_CREAT); "
     code += f"os.write(fd, b'x' * 999); {call}"
     environment = stage.environment(page=job.page.path, durable=durable)
-    # With a drainer, which may be held up, close need not wait for the drain.
+    # With a drainer, which may be held up, close does not wait for the drain.
     drainer_arguments = (job.page.path, stage.journals, os.geteuid(), os.getegid())
     drainer = drain_beside(*drainer_arguments)
     done = stage.run(sys.executable, "-S", "-c", code, environment=environment)

@@ -38,7 +38,7 @@ def test_a_call_answers_as_without_staging(
 def test_every_scene_stages_something(
     stage: Stage, job: Job, calls: Path, scene: str
 ) -> None:
-    """What is compared above would be equal without staging too."""
+    """Without this check the comparison above could pass without any staging."""
     environment = stage.environment(page=job.page.path)
     assert stage.run(calls, scene, environment=environment).returncode == 0
     staged = job.page.staged
@@ -62,7 +62,7 @@ def test_a_program_that_closes_descriptors_with_raw_calls_loses_nothing(
     done = stage.run(sys.executable, "-S", "-c", UNSEEN)
     assert (done.returncode, done.stderr) == (0, b"")
     assert (stage.folder / "a").read_bytes() == b"staged" * 1000
-    # Its journal is empty: whoever comes next removes it.
+    # The journal is empty: the next process removes it.
     assert stage.run("cat", "a").stdout == b"staged" * 1000
     assert stage.left_over() == []
 
@@ -109,7 +109,7 @@ def test_the_flush_callback_is_called_at_the_exit(
     assert (stage.folder / "b").read_bytes() == b"staged"
 
 
-#: Writes a program, closes it when told to, and then executes it.
+#: Writes a program, closes it after a line of input, and then executes it.
 EXECUTING = """
 import ctypes, os, sys
 fd = os.open("program", os.O_WRONLY | os.O_CREAT, 0o700)
@@ -143,7 +143,7 @@ EXECUTIONS = {
 def test_a_program_that_is_being_drained_can_be_executed(
     stage: Stage, job: Job, call: str
 ) -> None:
-    """A file that is open to be written cannot be: the drainer has it open."""
+    """A file that is open for writing cannot be executed; the drainer has it open."""
     job.page.grant(0.0)
     environment = stage.environment(page=job.page.path, durable="journal")
     code = EXECUTING.replace("CALL", call)
@@ -159,7 +159,7 @@ def test_a_program_that_is_being_drained_can_be_executed(
     assert program.stdout.readline() == b"closed\n"
     program.stdin.write(b"execute\n")
     program.stdin.flush()
-    # It waits for the drain, or has failed.
+    # The execution waits for the drain, or has failed.
     until(lambda: job.page.counters(IoClass.WRITE).waiting_calls or program.poll())
     job.page.grant(math.inf)
     program.communicate(timeout=LIMIT_S)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""With ``durable = journal``: what fsync and close have acknowledged is on storage."""
+"""With ``durable = journal``, data acknowledged by fsync and close are on storage."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _tracing() -> None:
 
 
 def _synced(stage: Stage, code: str, page: Path | None = None) -> list[Path]:
-    """Run a program; return what it has synced as a whole, in order."""
+    """Run a program; return the files that it has synced, in order."""
     environment = stage.environment(CAPACITY, page=page, durable="journal")
     names = [key for key in environment if key.startswith(("PENSTOCK", "LD_PRELOAD"))]
     log = stage.folder.parent / "syncs"
@@ -66,7 +66,7 @@ def test_fsync_syncs_the_file_itself_if_that_was_changed(
     code = f"{OPENED} os.write(fd, b'x' * 100); os.fsync(fd); os.fdatasync(fd); "
     code += f"{change}; os.write(fd, b'z'); os.fsync(fd); os.fdatasync(fd)"
     file = stage.folder / "a"
-    # That it is there at all; afterwards the journal is enough, but for the change.
+    # The first sync makes the new file durable; later ones need only the journal.
     assert _synced(stage, code).count(file) == 1 + through
 
 
@@ -87,7 +87,7 @@ def test_fsync_through_a_duplicate_descriptor_syncs_the_file_itself(
 
 @pytest.fixture
 def held(stage: Stage, job: Job) -> Iterator[Path]:
-    """Return the page of a job whose drainer is there, and may not drain."""
+    """Return the page of a job whose drainer runs and has no grant."""
     job.page.grant(0.0)
     code = "import os, sys; fd = os.open('other', os.O_WRONLY | os.O_CREAT); "
     code += "os.write(fd, b'x'); sys.stdin.read()"

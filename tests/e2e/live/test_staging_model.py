@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Any sequence of calls answers, and leaves, the same with and without staging."""
+"""Any sequence of calls has the same answers and files with and without staging."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from support.waiting import LIMIT_S
 #: More than a journal holds, so that some writes drain first.
 CAPACITY = 64 << 10
 
-#: Mostly one descriptor and one file: what matters is what meets staged data.
+#: Mostly one descriptor and one file, so that calls meet staged data.
 slots = st.sampled_from([0, 0, 0, 1])
 names = st.sampled_from(["a", "a", "a", "b"])
 seeds = st.integers(0, 250)
@@ -40,7 +40,7 @@ opening = st.tuples(
     names,
     st.sampled_from(["w", "wt", "rw", "a", "r", "x", "s"]),
 )
-#: Writes are what it is about: most steps are.
+#: Most steps are writes.
 writing = st.one_of(
     st.tuples(st.just("write"), slots, seeds, sizes),
     st.tuples(st.just("writev"), slots, seeds, sizes),
@@ -72,7 +72,7 @@ changing = st.one_of(
 )
 plain_step = st.one_of(opening, writing, looking, changing)
 forking = st.tuples(st.just("fork"), st.lists(plain_step, max_size=4))
-#: Something is staged, and then something comes that has to do with it.
+#: Stage data, then make a call that touches them.
 meeting = st.tuples(writing, st.one_of(looking, looking, changing, changing, forking))
 step = st.one_of(meeting, meeting, st.tuples(opening), st.tuples(plain_step))
 script = st.builds(
@@ -83,7 +83,7 @@ script = st.builds(
 
 
 def _drawn(seed: int) -> list[Any]:
-    """Return a script with all calls equally likely: hypothesis has favourites."""
+    """Return a script in which all calls are equally likely, unlike hypothesis."""
     chance = random.Random(seed)
     sizes = (0, 1, 100, 300, 4096, 9000, 30000, 65472, 80000)
     places = (0, 1, 50, 200, 4096, 70000)

@@ -9,7 +9,7 @@ import pytest
 
 from support.programs import PROGRAMS, missing, observe, prepare
 
-#: Programs of which all writes go through a journal.
+#: Programs whose writes all go through a journal.
 STAGED = {
     *("dd", "tar", "python, buffered", "python, unbuffered", "C program"),
     *("fio sync", "fio psync", "fio vsync"),

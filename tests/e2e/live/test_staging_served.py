@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A daemon with a staging strategy: who comes second stages, and loses nothing."""
+"""A daemon with a staging strategy: the second job stages, and loses nothing."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_the_second_stages_behind_the_first(tmp_path: Path) -> None:
         until(lambda: daemon.job("first").get("active", False))
         second = _started(daemon, "second", journals)
         until(lambda: daemon.job("second") != {})
-        # Until it is told to stage it may write to the file.
+        # Until the order to stage arrives, the program may write to the file.
         until(
             lambda: (
                 "its writes go to its journals" in _written_once_more(daemon, second)
@@ -75,7 +75,7 @@ def test_the_second_stages_behind_the_first(tmp_path: Path) -> None:
         _write(second, "c")
         assert (daemon.data / "second").stat().st_size == seen
         assert (daemon.data / "first").stat().st_size > 0
-        # The first goes: the second drains when it closes, and all is there.
+        # After the end of the first, the second drains at its close.
         assert first.communicate(timeout=120)[0] == "closed\n"
         assert second.communicate(timeout=120)[0] == "closed\n"
         text = (daemon.data / "second").read_text()
@@ -97,7 +97,7 @@ os.close(fd)
 
 
 def test_a_program_without_hints_is_not_held_in_its_first_write(tmp_path: Path) -> None:
-    """Its write has begun, and waits, when it is told to stage."""
+    """Its first write waits already when the order to stage arrives."""
     journals = Staging(tmp_path / "journals", always=False)
     journals.prepare()
     blocks = 64
@@ -144,7 +144,7 @@ def test_an_unusable_staging_folder_stops_no_program(
 
 
 def test_an_unusable_staging_folder_is_logged_once(tmp_path: Path) -> None:
-    """Not to the program, and not in the folder that is gone."""
+    """The program prints nothing, and the missing folder is not created again."""
     journals = Staging(tmp_path / "journals")
     journals.prepare()
     script = "import os, shutil; shutil.rmtree('../journals')\n"
@@ -159,7 +159,7 @@ def test_an_unusable_staging_folder_is_logged_once(tmp_path: Path) -> None:
         assert daemon.log.count("cannot be staged") == 1
 
 
-#: Stages four megabytes, says so, and waits.
+#: Stages four megabytes, prints a line, and waits.
 _STAGER = """
 import os, sys
 fd = os.open("out", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
@@ -207,8 +207,8 @@ def test_the_agent_starts_a_drainer_while_the_program_works(tmp_path: Path) -> N
 def test_journals_of_killed_programs_are_drained_by_the_agent(
     tmp_path: Path, killed: str
 ) -> None:
-    """On a disk, and without anybody who names the folder."""
-    # Too slow for an end that nobody has caused.
+    """The journals are on a disk, and no setting names their folder."""
+    # Too slow to end before it is killed.
     with closing(Daemon(tmp_path, bandwidth="1 kB/s")) as daemon:
         daemon.start()
         program = _staging(daemon, tmp_path / "journals")
@@ -233,7 +233,7 @@ def test_a_folder_that_the_settings_name_is_drained_at_the_start(
 ) -> None:
     journals = tmp_path / "ssd" / "journals"
     with closing(Daemon(tmp_path, journals=f"{tmp_path}/*/journals")) as daemon:
-        # Without a daemon, hence without anybody who knows of it.
+        # Without a daemon, so that no agent knows of the journals.
         staging = Staging(journals)
         program = subprocess.Popen(
             [sys.executable, "-c", _STAGER],
@@ -278,7 +278,7 @@ def test_the_journals_of_another_user_are_drained_as_that_user(tmp_path: Path) -
                 assert program.stdin is not None
                 program.stdin.write(b"written\n")
                 program.stdin.flush()
-                # Nobody but the drainer drains: the program lives and waits.
+                # Only the drainer can have drained: the program is alive and waits.
                 until(lambda: out.exists() and out.read_text() == "written\n")
                 alive = program.poll() is None
                 users = _users_of_drainers(page) if alive else []

@@ -22,7 +22,7 @@ from support.waiting import until
 
 Mounting = Callable[..., Mounted]
 
-#: Writes numbered blocks, notes each that was acknowledged, tells the first error.
+#: Writes numbered blocks, records acknowledged ones, and prints the first error.
 WRITER = """
 import os, sys
 fd = os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY)
@@ -47,7 +47,7 @@ def start_writer(mounted: Mounted, name: str) -> subprocess.Popen[str]:
 
 
 def check_intact(path: Path, acknowledged: int) -> None:
-    """All that was acknowledged is there."""
+    """Check that all acknowledged blocks are in the file."""
     data = path.read_bytes()
     assert len(data) >= acknowledged * 32768
     for block in range(acknowledged):

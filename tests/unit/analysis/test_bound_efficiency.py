@@ -46,7 +46,7 @@ def test_enough_bandwidth_for_all() -> None:
 
 
 def test_three_that_do_nothing_but_io() -> None:
-    """Each needs 10 of 20 for yield 1: with MinYield y, two thirds on average."""
+    """Each needs 10 of 20 bytes for yield 1: the mean yield is at most two thirds."""
     crowd = [(1, [(0.0, 50.0)])] * 3
     for least in (0.0, 0.3, 2 / 3):
         assert efficiency_bound(_instance(*crowd), least) == pytest.approx(2 / 3)
@@ -78,7 +78,7 @@ def test_no_policy_exceeds_the_bound(
 
 
 def _by_time(*crowd: tuple[int, list[tuple[int, int]]]) -> Instance:
-    """Return the same on three targets that are shared by time, one more for each."""
+    """Return the instance on three targets shared by time; application k has k + 1."""
     applications = tuple(
         replace(a, profile=np.array([9.0, 12.0, 30.0]), targets=tuple(range(n % 3 + 1)))
         for n, a in enumerate(_instance(*crowd).applications)
@@ -88,7 +88,7 @@ def _by_time(*crowd: tuple[int, list[tuple[int, int]]]) -> Instance:
 
 
 def test_targets_that_are_shared_by_time_have_no_bandwidth_in_common() -> None:
-    """One that does nothing but I/O has yield 1; of two, on average, a half."""
+    """One application with only I/O has yield 1; two have 1/2 on average."""
     alone = Application.from_phases("a", 1, [("io", 1e6)], profile=[100.0])
     platform = Platform(1.0, 1.0, 1, Sharing.TIME)
     instance = Instance(platform, Window(0.0, 10.0), (alone,))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Intervals, paired differences and domination, against what can be said by hand."""
+"""Intervals, paired differences and domination, checked by hand."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_one_instance_gives_no_interval() -> None:
 def test_a_common_spread_cancels_out_in_paired_differences(
     values: list[float], gain: float
 ) -> None:
-    """The spread over instances is large, that of the difference is none."""
+    """The spread over instances is large; the difference has no spread."""
     estimate = paired(np.array(values) + gain, values)
     assert estimate.mean == pytest.approx(gain)
     assert estimate.half_width == pytest.approx(0.0, abs=1e-6)

@@ -28,7 +28,7 @@ def pair() -> Problem:
 
 
 def run_of(task: Problem, placement: Any, length: float, **columns: Any) -> Any:
-    """Return what a simulation would leave behind."""
+    """Return a run with the given columns, as a simulation returns it."""
     rest = {key: np.array(value) for key, value in columns.items()}
     rest.setdefault("operations", np.ones(len(task.applications), dtype=np.int64))
     instance = task.instance(placement, Window(0.0, length))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Studies of placements: what the rows hold, given profiles, seeds, campaigns."""
+"""Studies of placements: rows, class profiles, seeds, campaigns."""
 
 from __future__ import annotations
 

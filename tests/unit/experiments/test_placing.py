@@ -86,7 +86,7 @@ def test_an_unfinished_operation_counts_pro_rata() -> None:
         problem(1, short, long), get_allocation("static"), get_placement("random")
     )
     felt = simulate_plan(plan, FAIR)
-    # As above, but that the other has 27 bytes left at 8.
+    # As above, but the other application has 27 bytes left at 8.
     assert felt.metrics.slowdowns.tolist() == [2.0, 2.0]
     assert felt.incomplete == 1
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Where instances come from: files and workloads, small enough to send about."""
+"""Sources of instances: files and workloads, small enough to send to workers."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Studies: how they are cut into pieces, and what the rows of a piece hold."""
+"""Studies: their pieces, and the rows of a piece."""
 
 from __future__ import annotations
 

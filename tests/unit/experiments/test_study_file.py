@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Studies in TOML files: what they become, and what is said of a bad one."""
+"""Studies in TOML files: the study that is read, and messages about mistakes."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_the_required_keys_are_enough(tmp_path: Path) -> None:
     assert [axis.get_ylabel() for axis in drawn.axes] == [
         *("MinYield", "Efficiency", "Utilization"),
     ]
-    # The pressure that was aimed at, not the one that came out.
+    # The aimed pressure, not the measured one.
     assert [t.get_text() for t in drawn.axes[-1].get_xticklabels()] == ["0.5", "0.8"]
 
 

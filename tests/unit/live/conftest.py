@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""No test of the live parts passes while something fails in the event loop."""
+"""A test of the live parts fails if an exception is lost in the event loop."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def nothing_fails_unseen(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Fail where asyncio could only log an exception that nobody took."""
+    """Fail if asyncio could only log an exception."""
     yield
     unseen = [
         record for record in caplog.get_records("call") if record.name == "asyncio"

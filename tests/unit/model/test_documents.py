@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What all files have in common: reading, replacing, and mistakes with their places."""
+"""All kinds of files: reading, replacing, and mistakes with their places."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_an_error_in_json_is_reported_with_its_place(
     assert message in caught.value.what
 
 
-#: Kind of file that is asked for -> keys, and the other kinds that are told apart.
+#: Expected kind of file -> its keys, and the other kinds that are recognised.
 OTHERS = {
     "an instance": (
         {"platform", "window"},

@@ -131,7 +131,7 @@ def test_optional_keys_are_left_out_where_they_say_nothing() -> None:
 
 
 def _put(*path: Any) -> Change:
-    """Return a change that puts the last item of `path` at the place before it."""
+    """Return a function that sets the place `path[:-1]` of a document to `path[-1]`."""
     *outer, key, value = path
 
     def change(content: Any) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Instances: caps, events, pressure, digest, and what cannot go together."""
+"""Instances: caps, events, pressure, digest, and contradictions."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_a_history_too_good_for_the_cap_is_named() -> None:
 
 
 def _with(**changes: Any) -> Callable[[], Instance]:
-    """Return what makes the base instance with some of its facts changed."""
+    """Return a function that makes the base instance with some changes."""
     facts: dict[str, Any] = {
         "name": "a",
         "nodes": 2,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The platform: caps, and bandwidths that make sense."""
+"""The platform: caps, and valid bandwidths."""
 
 from __future__ import annotations
 

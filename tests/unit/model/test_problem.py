@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Placement problems: characteristic values, files, and what cannot be."""
+"""Placement problems: characteristic values, files, and mistakes."""
 
 from __future__ import annotations
 
@@ -306,7 +306,7 @@ def test_the_example_has_all_shapes_and_a_choice_to_make() -> None:
 
 
 def _put(*path: Any) -> Callable[[Any], None]:
-    """Return a change that puts the last item of `path` at the place before it."""
+    """Return a function that sets the place `path[:-1]` of a document to `path[-1]`."""
     *outer, key, value = path
 
     def change(content: Any) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Small placement problems, and how to draw random ones."""
+"""Small placement problems, and strategies that draw random ones."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def problem(resources: int, *applications: Application, **rest: Any) -> Problem:
     return Problem(resources, rest.pop("compute_nodes", nodes), applications, **rest)
 
 
-#: Few different values, so that many things are equal.
+#: Few different values, so that ties are frequent.
 _coarse = st.integers(1, 6).map(float)
 _fine = st.floats(0.01, 100.0)
 _bandwidth = _coarse | _fine

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Instances of "striped": who has which targets, the window, seeds, bad names."""
+"""Instances of "striped": targets, the window, seeds, bad names."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class Executed(BaseException):
 
 @pytest.fixture
 def executed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have `execute_program` end the test instead of the process."""
+    """Let `execute_program` raise `Executed` instead of replacing the process."""
 
     def execute(command: list[str], environment: dict[str, str]) -> None:
         raise Executed(*command, *(key for key in environment if "STAGING" in key))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Words of ``compare``, ``bound``, ``place`` and ``reproduce``."""
+"""Texts that ``compare``, ``bound``, ``place`` and ``reproduce`` print."""
 
 from __future__ import annotations
 

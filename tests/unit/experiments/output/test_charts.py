@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Charts: what is drawn is what the table holds."""
+"""Charts show the values of the table."""
 
 from __future__ import annotations
 

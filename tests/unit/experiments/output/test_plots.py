@@ -109,7 +109,7 @@ def test_another_ending_is_refused_and_no_file_made(
 
 
 def _words(rows: list[Row]) -> list[str]:
-    """Return all that is written inside the panel of a comparison."""
+    """Return all texts inside the panel of a comparison."""
     return [text.get_text() for text in comparison_chart(rows).axes[0].texts]
 
 
@@ -207,7 +207,7 @@ def test_shares_integrate_to_the_volume_on_many_targets(
     if sharing is Sharing.TIME:
         used = np.array([len(a.targets) for a in instance.applications])
         whole = instance.caps / used * platform.targets
-        # What the targets were busy for is what the applications had of them.
+        # The busy time of the targets is the sum of the shares of the applications.
         busy = shares @ np.diff(edges) * platform.targets
         assert busy.sum() == pytest.approx(run.occupied.sum(), rel=1e-9)
     assert shares @ np.diff(edges) * whole == pytest.approx(run.volume, rel=1e-9)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Provenance: version, command and facts, as one could type them again."""
+"""Provenance: version, command line and facts."""
 
 from __future__ import annotations
 

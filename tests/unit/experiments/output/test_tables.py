@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Writing tables and documents: whole, the same bytes, and saying what made them."""
+"""Tables and documents are written completely, with the same bytes and provenance."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Campaigns: what is kept, what is computed again, what is refused."""
+"""Campaigns: pieces that are kept, computed again, or refused."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Recorder:
 
 
 class Shuffled(Recorder):
-    """Finishes the pieces in an odd order, as many workers would."""
+    """Finishes the pieces in another order, as several workers do."""
 
     def order(self, pieces: Sequence[Piece]) -> Sequence[Piece]:
         return random.Random(7).sample(pieces, len(pieces))

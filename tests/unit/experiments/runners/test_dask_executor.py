@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Dask without a cluster: settings, names and what is said; the rest is in `e2e`."""
+"""Dask without a cluster: settings, names and messages; `e2e` tests the rest."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_an_invalid_address_is_reported_at_once(address: str) -> None:
 
 def test_an_unreachable_scheduler_is_reported_before_the_time_limit() -> None:
     _need("distributed")
-    # An address that swallows what is sent there, as a firewall does.
+    # An address that drops all packets, as a firewall does.
     address = "tcp://192.0.2.1:8786"
     dask_executor._extra("distributed")
     began = time.monotonic()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The pool of processes: deaths, errors, and what is left when it is closed."""
+"""The pool of processes: deaths, errors, and its end."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What results come from: which files count, and which do not."""
+"""The origin of results: files that count, and files that do not."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Answers of workers: rows, or errors that survive the journey."""
+"""Answers of workers: rows, or errors that can be pickled."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""FTIO as a predictor of volumes: in its process, and when it is not there."""
+"""FTIO as a predictor of volumes: in its process, and when it is not installed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def periodic(count: int, volumes: tuple[float, ...] = (1e6,)) -> list[PastOperat
 @NEEDS_FTIO
 def test_an_operation_moves_the_volume_of_a_period() -> None:
     assert period_volume(periodic(12)) == pytest.approx(1e6)
-    # The mean of those that alternate a little, which no two in a row tell.
+    # The mean of volumes that alternate: no two operations in a row show it.
     assert period_volume(periodic(13, (9e5, 11e5))) == pytest.approx(1e6)
 
 
@@ -94,7 +94,7 @@ def test_a_predictor_that_dies_is_only_reported(
 
     async def act() -> None:
         async with ftio_predictor(lambda job, volume: None) as ask:
-            # Asked ever again: some questions come before its end, some after.
+            # Ask repeatedly: some questions come before the end of FTIO, some after.
             await until_async(
                 lambda: ask("0:a", periodic(12)) or "FTIO has ended" in caplog.text
             )

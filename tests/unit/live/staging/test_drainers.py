@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Drainers that are started for what programs have left behind."""
+"""Drainers that are started for journals that programs have left behind."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_journals_left_behind_are_found(memory: Path) -> None:
         folder.mkdir()
         (folder / "1-2.journal").touch()
     (memory / "penstock-3").touch()
-    # One that is called after somebody else is not looked at.
+    # A folder with the name of another user is skipped.
     assert left_behind([]) == [Leftover(own, os.geteuid())]
     (own / "1-2.journal").unlink()
     assert left_behind([]) == []
@@ -96,11 +96,11 @@ class Endless:
     """A process that drains for ever."""
 
     def poll(self) -> int | None:
-        """Return None: it goes on."""
+        """Return None: the process is still running."""
         return None
 
     def kill(self) -> None:
-        """Do as a process does that is killed."""
+        """Behave as a killed process."""
 
     def wait(self) -> int:
         """Return at once."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Frames, and who is at the other end."""
+"""Frames, and the user at the other end of a socket."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def ask(path: Path, answer: bytes) -> object:
-    """Return what a client makes of an answer."""
+    """Return the reply that a client decodes from an answer."""
     daemon = Daemon(path, answer)
     try:
         with Client(path) as client:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What cannot be said to an agent is an `InputError` that names the field."""
+"""A message that cannot be encoded raises an `InputError` that names the field."""
 
 from __future__ import annotations
 

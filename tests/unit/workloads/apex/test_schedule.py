@@ -66,7 +66,7 @@ def _first_fit(used: np.ndarray, nodes: int, duration: int, capacity: int) -> in
 
 
 def _balanced(classes: Any, machine: Any, days: float, placed: Any) -> bool:
-    """Tell whether the mix is that of the table, for some length of the schedule."""
+    """Return True if the mix of classes is that of the table."""
     wanted = np.array(wanted_jobs(classes, machine, days))
     for _ in range(40):
         off = np.abs(placed - wanted)

@@ -31,7 +31,7 @@ KIND = JobClass("X", 0.1, 1.0, 4, input=0.5, output=1.0, checkpoint=0.1, period=
 
 
 def _schedule(trace: str, age: int, seed: int, number: int) -> Schedule:
-    """Return what the workload draws; its stream is (seed, number)."""
+    """Return the schedule that the workload draws from the stream (seed, number)."""
     generator = default_rng(SeedSequence(seed, spawn_key=(number,)))
     return draw_schedule(job_classes(trace), scaled_celio(age), 90.0, generator)
 

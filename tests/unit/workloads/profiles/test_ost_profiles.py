@@ -135,7 +135,7 @@ def test_the_committed_profiles_are_made_again_by_the_script(tmp_path: Path) -> 
     assert [p.name for p in again] == [p.name for p in committed]
     for old, new in zip(committed, again, strict=True):
         assert new.bandwidth == pytest.approx(old.bandwidth, rel=1e-9)
-    # The documentation shows what the script says.
+    # The documentation shows the output of the script.
     guide = GUIDE.read_text(encoding="utf-8")
     for line in done.stdout.splitlines():
         assert line in guide

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Classes of profiles: the rule, the counts, and the curve told instead."""
+"""Classes of profiles: the rule, the counts, and the curve of a class."""
 
 from __future__ import annotations
 
