@@ -133,7 +133,7 @@ class ShortOverLoss:
 
 @dataclass(frozen=True)
 class LookAheadGreedyYield:
-    """Try each application first; keep the best minimum yield at the first completion."""
+    """Try each one first; keep the best minimum yield at the first completion."""
 
     def decide(self, state: State) -> Decision:
         """Return the first of the best tentative allocations."""

@@ -129,7 +129,7 @@ def test_compiled_and_interpreted(policy: str, name: str) -> None:
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_called_back(name: str) -> None:
-    """The plain-Python twin, called by the compiled engine, takes the same decisions."""
+    """The plain-Python twin, called by the compiled engine, decides the same."""
     policy = get_policy(name)
     twin = replace(policy, function=interpreted(policy.allocate))
     instance = instance_of("histories")

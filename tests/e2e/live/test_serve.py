@@ -373,7 +373,7 @@ def test_a_phase_that_is_announced_has_its_volume_at_once(tmp_path: Path) -> Non
     with closing(Daemon(tmp_path)) as daemon:
         daemon.start()
         program = daemon.run(sys.executable, "-c", code, job="hinted")
-        # Announce when the job is known: earlier announcements are only visible as a sum.
+        # Announce when the job is known: only the sum of earlier ones is visible.
         until(lambda: daemon.job("hinted"))
         assert program.stdin is not None
         program.stdin.write("go\n")
