@@ -20,9 +20,15 @@ def test_a_readme_lists_the_figures_and_claims_that_are_declared(folder: Path) -
     assert text == updated(folder, {}), "run python scripts/paper_readmes.py"
 
 
-def test_the_readme_of_bandwidth_sharing_has_a_row_per_claim() -> None:
-    (folder,) = [folder for folder in FOLDERS if folder.name == "p1"]
-    names = [name for name in FIGURES if name.startswith("p1-")]
+def test_every_folder_of_figures_has_a_readme() -> None:
+    modules = {entry.module.split(".")[2] for entry in FIGURES.values()}
+    assert {folder.name for folder in FOLDERS} == modules
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=[folder.name for folder in FOLDERS])
+def test_a_readme_has_a_row_per_claim(folder: Path) -> None:
+    package = f"penstock.papers.{folder.name}."
+    names = [name for name, e in FIGURES.items() if e.module.startswith(package)]
     claims = {(name, claim.name) for name in names for claim in get_figure(name).claims}
     verdicts = read_verdicts((folder / "README.md").read_text())
     assert set(verdicts) == claims

@@ -81,7 +81,7 @@ def _run(scheduler: str, seed: int) -> RequestRun:
 
 
 def by_second(seed: int, run: RequestRun) -> pl.DataFrame:
-    """Return a row per application and second in which it was answered.
+    """Return a row per application and second.
 
     ``p95`` is the 95th percentile of the response times at the clients (s), ``issued``
     and ``moved`` are the rates of requests and answers (bytes/s), and ``on`` is true
