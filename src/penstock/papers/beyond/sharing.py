@@ -34,11 +34,11 @@ from penstock.papers.p1.policies import (
 )
 from penstock.papers.p2.charts import new_figure
 from penstock.papers.p2.study import (
-    BBA,
+    BEST_BANDWIDTH,
     GNC,
-    NSYSA,
+    N_SYS,
     RANDOM,
-    TA,
+    T_CPU,
     binned,
     spread,
     summary,
@@ -46,7 +46,7 @@ from penstock.papers.p2.study import (
 
 __all__ = ["sharing"]
 
-_ALLOCATIONS: Final = (NSYSA, TA, BBA)
+_ALLOCATIONS: Final = (N_SYS, T_CPU, BEST_BANDWIDTH)
 _PLACEMENTS: Final[dict[str, Any]] = {GNC: "-", RANDOM: "--"}
 _METRICS: Final = ("min_yield", "efficiency", "mean_io_slowdown")
 #: Needs no volumes, like fair-share; bandwidth sharing recommends it without them.

@@ -22,14 +22,14 @@ from penstock.papers.p2.charts import LoadPanel, load_lines
 from penstock.papers.p2.pairs import figure_pair
 from penstock.papers.p2.study import (
     ALLOCATIONS,
-    BBA,
+    BEST_BANDWIDTH,
     CONCLUSIONS,
     GNC,
     MCKP,
-    NSYSA,
+    N_SYS,
     RANDOM,
     STATIC,
-    TA,
+    T_CPU,
     binned,
     chosen,
     means,
@@ -44,7 +44,7 @@ __all__ = ["idletime", "slowdown"]
 _SLOWDOWN: Final = "mean_io_slowdown"
 _IDLETIME: Final = "machine_idletime"
 _PARTS: Final = (_SLOWDOWN, "rho_io", "rho_con")
-_INFORMED: Final = (STATIC, BBA, NSYSA, TA)
+_INFORMED: Final = (STATIC, BEST_BANDWIDTH, N_SYS, T_CPU)
 #: Loads that the text calls low (at most), larger, high and very high (at least).
 _LOW: Final = 0.35
 _LARGER: Final = 0.65
@@ -115,7 +115,11 @@ def _bba_least_rho_io(tables: Tables) -> Verdict:
     for name in ALLOCATIONS:
         selected = rows.filter(pl.col("allocation") == name)
         numbers |= spread(name, selected["rho_io"])
-    own = rows.filter(pl.col("allocation") == BBA)["rho_io"].drop_nulls().to_numpy()
+    own = (
+        rows.filter(pl.col("allocation") == BEST_BANDWIDTH)["rho_io"]
+        .drop_nulls()
+        .to_numpy()
+    )
     return Verdict(bool(own.size) and bool(np.all(own <= 1 + 1e-12)), numbers)
 
 
@@ -130,9 +134,9 @@ def _bba_much_more_congestion(tables: Tables) -> Verdict:
     """Compare the means of ρ_con at every load."""
     values = means(placed(tables.rows), "rho_con", "allocation")
     numbers, holds = {}, []
-    for other in (NSYSA, STATIC):
-        loads = _common(values, (BBA, other))
-        ratios = [values[BBA][load] / values[other][load] for load in loads]
+    for other in (N_SYS, STATIC):
+        loads = _common(values, (BEST_BANDWIDTH, other))
+        ratios = [values[BEST_BANDWIDTH][load] / values[other][load] for load in loads]
         numbers[f"over {other}, mean"] = float(np.mean(ratios))
         numbers[f"over {other}, lowest"] = min(ratios)
         numbers[f"over {other}, highest"] = max(ratios)
@@ -146,7 +150,7 @@ def _bba_much_more_congestion(tables: Tables) -> Verdict:
 )
 def _bba_congestion_linear(tables: Tables) -> Verdict:
     """Fit a line through the means by load."""
-    points = means(placed(tables.rows), "rho_con", "allocation")[BBA]
+    points = means(placed(tables.rows), "rho_con", "allocation")[BEST_BANDWIDTH]
     loads, values = np.array(list(points)), np.array(list(points.values()))
     slope, begin = np.polyfit(loads, values, 1)
     residuals = values - (begin + slope * loads)
@@ -167,8 +171,8 @@ def _bba_congestion_linear(tables: Tables) -> Verdict:
 )
 def _bba_a_problem_at_very_high_load(tables: Tables) -> Verdict:
     """Compare the slowdowns of best-bandwidth and n-sys set by set."""
-    ratios = _between(_over(tables, BBA, NSYSA, _SLOWDOWN), low=_VERY_HIGH)
-    return Verdict(0 < _mean(ratios) < np.inf, spread(f"over {NSYSA}", ratios))
+    ratios = _between(_over(tables, BEST_BANDWIDTH, N_SYS, _SLOWDOWN), low=_VERY_HIGH)
+    return Verdict(0 < _mean(ratios) < np.inf, spread(f"over {N_SYS}", ratios))
 
 
 @slowdown.claim(
@@ -178,13 +182,13 @@ def _bba_a_problem_at_very_high_load(tables: Tables) -> Verdict:
 def _aware_vary_less(tables: Tables) -> Verdict:
     """Compare the ranges of the means over the loads that all three have."""
     values = means(placed(tables.rows), "rho_con", "allocation")
-    loads = _common(values, (BBA, NSYSA, TA))
+    loads = _common(values, (BEST_BANDWIDTH, N_SYS, T_CPU))
     ranges = {
         name: max(values[name][load] for load in loads)
         - min(values[name][load] for load in loads)
-        for name in (BBA, NSYSA, TA)
+        for name in (BEST_BANDWIDTH, N_SYS, T_CPU)
     }
-    return Verdict(max(ranges[NSYSA], ranges[TA]) < ranges[BBA], ranges)
+    return Verdict(max(ranges[N_SYS], ranges[T_CPU]) < ranges[BEST_BANDWIDTH], ranges)
 
 
 @slowdown.claim(
@@ -197,7 +201,7 @@ def _aware_pay_in_rho_io(tables: Tables) -> Verdict:
     """Compare the means of ρ_io at the lowest and the highest load."""
     values = means(placed(tables.rows), "rho_io", "allocation")
     numbers, holds = {}, []
-    for name in (NSYSA, TA):
+    for name in (N_SYS, T_CPU):
         loads = _common(values, (name,))
         first, last = values[name][loads[0]], values[name][loads[-1]]
         numbers[f"{name}, load {loads[0]:g}"] = first
@@ -233,9 +237,9 @@ def _bba_best_at_low_load(tables: Tables) -> Verdict:
     """Compare all others with best-bandwidth set by set."""
     numbers: dict[str, float] = {}
     least = float("inf")
-    for other in (RANDOM, STATIC, NSYSA, TA):
-        ratios = _between(_over(tables, other, BBA, _SLOWDOWN), high=_LOW)
-        numbers |= spread(f"{other} over {BBA}", ratios)
+    for other in (RANDOM, STATIC, N_SYS, T_CPU):
+        ratios = _between(_over(tables, other, BEST_BANDWIDTH, _SLOWDOWN), high=_LOW)
+        numbers |= spread(f"{other} over {BEST_BANDWIDTH}", ratios)
         least = min(least, _mean(ratios))
     return Verdict(least >= -1e-9, numbers)
 
@@ -270,16 +274,16 @@ def _allocation_matters_more(tables: Tables) -> Verdict:
 # --- Figures 9 and 18: Machine-Idletime -------------------------------------------
 
 
-def _against_ta(tables: Tables, metric: str) -> pl.DataFrame:
+def _against_t_cpu(tables: Tables, metric: str) -> pl.DataFrame:
     rows = placed(tables.rows)
-    return relative(rows, rows.filter(pl.col("allocation") == TA), metric)
+    return relative(rows, rows.filter(pl.col("allocation") == T_CPU), metric)
 
 
 def _idletime_table(tables: Tables) -> pl.DataFrame:
     """Return Machine-Idletime, and (as metric "ratio") that over t-cpu's, minus 1."""
     parts = [
         summary(placed(tables.rows), _IDLETIME, "allocation"),
-        summary(_against_ta(tables, _IDLETIME), "ratio", "allocation"),
+        summary(_against_t_cpu(tables, _IDLETIME), "ratio", "allocation"),
     ]
     return pl.concat(parts)
 
@@ -294,7 +298,7 @@ def _draw_idletime(tables: Tables, note: str) -> Figure:
         LoadPanel(
             ratio,
             "allocation",
-            f"Machine-Idletime over that with {TA},\nminus 1 (%), on the same set",
+            f"Machine-Idletime over that with {T_CPU},\nminus 1 (%), on the same set",
             per_cent=True,
             names=_INFORMED,
         ),
@@ -322,7 +326,7 @@ def _same_order_at_low_load(tables: Tables) -> Verdict:
         values = means(rows, metric, "allocation")
         for load in _common(values, ALLOCATIONS):
             if load <= _LOW:
-                ahead = _best_two(values, load) == {BBA, TA}
+                ahead = _best_two(values, load) == {BEST_BANDWIDTH, T_CPU}
                 numbers[f"{LABELS[metric]}, load {load:g}"] = float(ahead)
                 holds.append(ahead)
     return Verdict(bool(holds) and all(holds), numbers or {"sets": 0.0})
@@ -334,8 +338,10 @@ def _same_order_at_low_load(tables: Tables) -> Verdict:
 )
 def _ta_ahead_at_larger_load(tables: Tables) -> Verdict:
     """Compare the Machine-Idletimes of t-cpu and best-bandwidth set by set."""
-    ratios = _between(_over(tables, TA, BBA, _IDLETIME), low=_LARGER)
-    return Verdict(_mean(ratios) < -0.05, spread(f"{TA} over {BBA}", ratios))
+    ratios = _between(_over(tables, T_CPU, BEST_BANDWIDTH, _IDLETIME), low=_LARGER)
+    return Verdict(
+        _mean(ratios) < -0.05, spread(f"{T_CPU} over {BEST_BANDWIDTH}", ratios)
+    )
 
 
 @idletime.claim(
@@ -345,8 +351,10 @@ def _ta_ahead_at_larger_load(tables: Tables) -> Verdict:
 )
 def _ta_performs_like_bba(tables: Tables) -> Verdict:
     """Compare the slowdowns of t-cpu and best-bandwidth set by set."""
-    ratios = _between(_over(tables, TA, BBA, _SLOWDOWN), low=_LARGER)
-    return Verdict(abs(_mean(ratios)) <= 0.1, spread(f"{TA} over {BBA}", ratios))
+    ratios = _between(_over(tables, T_CPU, BEST_BANDWIDTH, _SLOWDOWN), low=_LARGER)
+    return Verdict(
+        abs(_mean(ratios)) <= 0.1, spread(f"{T_CPU} over {BEST_BANDWIDTH}", ratios)
+    )
 
 
 @idletime.claim(
@@ -355,8 +363,8 @@ def _ta_performs_like_bba(tables: Tables) -> Verdict:
 )
 def _static_good_at_high_load(tables: Tables) -> Verdict:
     """Compare the Machine-Idletimes of static and best-bandwidth set by set."""
-    ratios = _between(_over(tables, STATIC, BBA, _IDLETIME), low=_HIGH)
-    return Verdict(_mean(ratios) < 0, spread(f"{STATIC} over {BBA}", ratios))
+    ratios = _between(_over(tables, STATIC, BEST_BANDWIDTH, _IDLETIME), low=_HIGH)
+    return Verdict(_mean(ratios) < 0, spread(f"{STATIC} over {BEST_BANDWIDTH}", ratios))
 
 
 @idletime.claim(
@@ -370,9 +378,9 @@ def _fine_tuned_pays(tables: Tables) -> Verdict:
     """Compare t-cpu with best-bandwidth and static in both metrics."""
     numbers: dict[str, float] = {}
     worst = -float("inf")
-    for other in (BBA, STATIC):
+    for other in (BEST_BANDWIDTH, STATIC):
         for metric in (_SLOWDOWN, _IDLETIME):
-            ratios = _between(_over(tables, TA, other, metric))
+            ratios = _between(_over(tables, T_CPU, other, metric))
             numbers |= spread(f"{LABELS[metric]} over {other}", ratios)
             worst = max(worst, _mean(ratios))
     return Verdict(worst <= 0, numbers)

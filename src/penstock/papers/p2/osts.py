@@ -23,13 +23,13 @@ from penstock.papers.declaration import figure
 from penstock.papers.p2.charts import LoadPanel, load_lines
 from penstock.papers.p2.study import (
     ALLOCATIONS,
-    BBA,
+    BEST_BANDWIDTH,
     GENERATED,
     IO_NODES,
-    NSYSA,
+    N_SYS,
     OSTS,
     STATIC,
-    TA,
+    T_CPU,
     case_study,
     means,
     placed,
@@ -132,9 +132,11 @@ fig12 = figure(
 def _over_n_sys(tables: Tables, case: str) -> dict[float, float]:
     """Return the slowdown of best-bandwidth over that of n-sys, minus 1, by load."""
     rows = _of_case(tables, case)
-    first, base = (rows.filter(pl.col("allocation") == name) for name in (BBA, NSYSA))
+    first, base = (
+        rows.filter(pl.col("allocation") == name) for name in (BEST_BANDWIDTH, N_SYS)
+    )
     ratios = relative(first, base, _SLOWDOWN)
-    return means(ratios, "ratio", "allocation").get(BBA, {})
+    return means(ratios, "ratio", "allocation").get(BEST_BANDWIDTH, {})
 
 
 def _by_load(ratios: dict[float, float]) -> dict[str, float]:
@@ -172,7 +174,7 @@ def _ta_matches_bba_when_needed(tables: Tables) -> Verdict:
     values = means(_of_case(tables, OSTS), _SLOWDOWN, "allocation")
     ratios, holds = {}, []
     for load, ahead in _over_n_sys(tables, OSTS).items():
-        ratios[load] = values[TA][load] / values[BBA][load] - 1
+        ratios[load] = values[T_CPU][load] / values[BEST_BANDWIDTH][load] - 1
         holds.append(ratios[load] <= (0.05 if ahead < 0 else 0.0))
     return Verdict(bool(holds) and all(holds), _by_load(ratios))
 
@@ -227,7 +229,7 @@ def _differences_below_5_per_cent(tables: Tables) -> Verdict:
     table = _difference_table(tables).filter(pl.col("allocation") != "random")
     numbers: dict[str, float] = {}
     for metric in _BOTH:
-        for name in (STATIC, BBA, NSYSA, TA):
+        for name in (STATIC, BEST_BANDWIDTH, N_SYS, T_CPU):
             selected = table.filter(
                 pl.col("metric") == metric, pl.col("allocation") == name
             )
@@ -244,7 +246,7 @@ def _differences_below_5_per_cent(tables: Tables) -> Verdict:
 def _bba_difference_grows(tables: Tables) -> Verdict:
     """Correlate the difference of the slowdowns with the load."""
     table = _difference_table(tables).filter(
-        pl.col("metric") == _SLOWDOWN, pl.col("allocation") == BBA
+        pl.col("metric") == _SLOWDOWN, pl.col("allocation") == BEST_BANDWIDTH
     )
     numbers = _by_load(dict(table.select("bin", "mean").iter_rows()))
     correlation = float(spearmanr(table["bin"], table["mean"]).statistic)

@@ -19,7 +19,7 @@ from penstock.papers.p2.charts import LoadPanel, load_lines, spread_boxes
 from penstock.papers.p2.pairs import figure_pair
 from penstock.papers.p2.study import (
     ALLOCATIONS,
-    BBA,
+    BEST_BANDWIDTH,
     CONCLUSIONS,
     GC,
     GNC,
@@ -259,14 +259,18 @@ def _balance_does_not_matter(tables: Tables) -> Verdict:
 
 
 def _spread_by_load(tables: Tables) -> pl.DataFrame:
-    rows = chosen(tables.rows, allocations=(BBA,))
+    rows = chosen(tables.rows, allocations=(BEST_BANDWIDTH,))
     return summary(rows, "io_spread", "placement")
 
 
 def _draw_spread_by_load(tables: Tables, note: str) -> Figure:
     label = "I/O-spread: busiest minus idlest target\n(fraction of the time)"
     panel = LoadPanel(
-        _spread_by_load(tables), "placement", label, f"allocation {BBA}", error=True
+        _spread_by_load(tables),
+        "placement",
+        label,
+        f"allocation {BEST_BANDWIDTH}",
+        error=True,
     )
     return load_lines([panel], note)
 

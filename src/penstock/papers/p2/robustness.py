@@ -18,13 +18,13 @@ from penstock.experiments.placement_study import CLASSES, EXACT
 from penstock.papers.declaration import figure
 from penstock.papers.p2.charts import LoadPanel, load_lines
 from penstock.papers.p2.study import (
-    BBA,
+    BEST_BANDWIDTH,
     CLASS_COMBINATIONS,
     CONCLUSIONS,
     GC,
     GNC,
     IO_NODES,
-    TA,
+    T_CPU,
     case_study,
     chosen,
     means,
@@ -35,8 +35,8 @@ from penstock.papers.p2.study import (
 
 __all__ = ["fig11"]
 
-_TA_GNC, _BBA_GNC, _BBA_GC = (f"{a} + {p}" for a, p in CLASS_COMBINATIONS)
-_NAMES: Final = (_TA_GNC, _BBA_GNC, _BBA_GC)
+_T_CPU_GNC, _BEST_GNC, _BEST_GC = (f"{a} + {p}" for a, p in CLASS_COMBINATIONS)
+_NAMES: Final = (_T_CPU_GNC, _BEST_GNC, _BEST_GC)
 _NEGLIGIBLE: Final = 0.01
 _NOTE: Final = (
     "The paper gives neither the rule of its classes nor the degree and scale of their "
@@ -49,7 +49,7 @@ _NOTE: Final = (
 def _combined(tables: Tables, profiles: str) -> pl.DataFrame:
     """Return the rows of the three combinations, with column ``combination``."""
     name = pl.concat_str("allocation", "placement", separator=" + ")
-    rows = chosen(tables.rows, (TA, BBA), (GNC, GC), profiles)
+    rows = chosen(tables.rows, (T_CPU, BEST_BANDWIDTH), (GNC, GC), profiles)
     return rows.with_columns(name.alias("combination")).filter(
         pl.col("combination").is_in(_NAMES)
     )
@@ -112,7 +112,7 @@ def _negligible(tables: Tables) -> Verdict:
     """Check the mean cost of both at every load."""
     numbers: dict[str, float] = {}
     worst = 0.0
-    for name in (_TA_GNC, _BBA_GNC):
+    for name in (_T_CPU_GNC, _BEST_GNC):
         largest = max(abs(mean) for mean in _by_load(tables)[name].values())
         numbers |= spread(name, _costs(tables, name))
         numbers[f"{name}, largest at a load"] = largest
@@ -130,7 +130,9 @@ def _ta_differs_most(tables: Tables) -> Verdict:
         name: float(np.abs(_costs(tables, name).drop_nulls().to_numpy()).mean())
         for name in _NAMES
     }
-    return Verdict(numbers[_TA_GNC] > max(numbers[_BBA_GNC], numbers[_BBA_GC]), numbers)
+    return Verdict(
+        numbers[_T_CPU_GNC] > max(numbers[_BEST_GNC], numbers[_BEST_GC]), numbers
+    )
 
 
 @fig11.claim(
@@ -142,8 +144,8 @@ def _gc_like_gnc_but_at_low_load(tables: Tables) -> Verdict:
     """Compare the costs of best-bandwidth with GC and with GNC."""
     values = _by_load(tables)
     gaps = {
-        load: abs(values[_BBA_GC][load] - values[_BBA_GNC][load])
-        for load in sorted(values[_BBA_GC].keys() & values[_BBA_GNC].keys())
+        load: abs(values[_BEST_GC][load] - values[_BEST_GNC][load])
+        for load in sorted(values[_BEST_GC].keys() & values[_BEST_GNC].keys())
     }
     first, *others = gaps.values()
     numbers = {f"load {load:g}": gap for load, gap in gaps.items()}
@@ -157,13 +159,13 @@ def _gc_like_gnc_but_at_low_load(tables: Tables) -> Verdict:
 def _ta_best_even_so(tables: Tables) -> Verdict:
     """Compare t-cpu with the other two set by set."""
     rows = _combined(tables, CLASSES)
-    by_ta = rows.filter(pl.col("combination") == _TA_GNC)
+    by_ta = rows.filter(pl.col("combination") == _T_CPU_GNC)
     numbers: dict[str, float] = {}
     worst = -float("inf")
-    for other in (_BBA_GNC, _BBA_GC):
+    for other in (_BEST_GNC, _BEST_GC):
         base = rows.filter(pl.col("combination") == other)
         ratios = relative(by_ta, base, "machine_idletime")
-        largest = max(means(ratios, "ratio", "combination")[_TA_GNC].values())
+        largest = max(means(ratios, "ratio", "combination")[_T_CPU_GNC].values())
         numbers |= spread(f"over {other}", ratios["ratio"])
         numbers[f"over {other}, largest at a load"] = largest
         worst = max(worst, largest)

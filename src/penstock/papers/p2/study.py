@@ -30,7 +30,7 @@ from penstock.papers.p2 import GENERATED
 
 __all__ = [
     "ALLOCATIONS",
-    "BBA",
+    "BEST_BANDWIDTH",
     "CLASS_COMBINATIONS",
     "CONCLUSIONS",
     "GC",
@@ -38,12 +38,12 @@ __all__ = [
     "GNC",
     "IO_NODES",
     "MCKP",
-    "NSYSA",
+    "N_SYS",
     "OSTS",
     "PLACEMENTS",
     "RANDOM",
     "STATIC",
-    "TA",
+    "T_CPU",
     "binned",
     "case_study",
     "chosen",
@@ -64,16 +64,17 @@ OSTS: Final = "osts"
 
 RANDOM: Final = "random"
 STATIC: Final = "static"
-BBA: Final = "best-bandwidth"
-NSYSA: Final = "n-sys"
-TA: Final = "t-cpu"
+BEST_BANDWIDTH: Final = "best-bandwidth"
+N_SYS: Final = "n-sys"
+T_CPU: Final = "t-cpu"
 MCKP: Final = "mckp"
+#: The names of the paper: GNC and GC.
 GNC: Final = "greedy-non-clairvoyant"
 GC: Final = "greedy-clairvoyant"
-ALLOCATIONS: Final = (RANDOM, STATIC, BBA, NSYSA, TA)
+ALLOCATIONS: Final = (RANDOM, STATIC, BEST_BANDWIDTH, N_SYS, T_CPU)
 PLACEMENTS: Final = (RANDOM, GNC, GC)
 #: The combinations that section 6.2 runs with classes instead of exact profiles.
-CLASS_COMBINATIONS: Final = ((TA, GNC), (BBA, GNC), (BBA, GC))
+CLASS_COMBINATIONS: Final = ((T_CPU, GNC), (BEST_BANDWIDTH, GNC), (BEST_BANDWIDTH, GC))
 
 _CONTENDERS: Final = (
     *(Contender(a, p) for a in ALLOCATIONS for p in PLACEMENTS),

@@ -21,7 +21,7 @@ from penstock.papers.p1.policies import (
     PERIODIC,
     YIELD_BASED,
 )
-from penstock.papers.p2.study import BBA, GNC, NSYSA, RANDOM, TA
+from penstock.papers.p2.study import BEST_BANDWIDTH, GNC, N_SYS, RANDOM, T_CPU
 from support.apex_tables import claim_of
 
 #: (allocation, placement, policy) -> values; None stands for any name.
@@ -99,7 +99,7 @@ FLIPS: list[tuple[str, Problems, Problems]] = [
                 0.4,
                 {
                     (None, GNC, FAIR_SHARE): _min_yield(0.6),
-                    (TA, GNC, PERIODIC): _min_yield(0.7),
+                    (T_CPU, GNC, PERIODIC): _min_yield(0.7),
                 },
             )
         ],
@@ -120,7 +120,7 @@ FLIPS: list[tuple[str, Problems, Problems]] = [
 ]
 
 
-for _allocation in (NSYSA, TA, BBA):
+for _allocation in (N_SYS, T_CPU, BEST_BANDWIDTH):
     _changes: Changes = {(_allocation, RANDOM, PERIODIC): _min_yield(0.6)}
     FLIPS.append(
         (
@@ -162,4 +162,4 @@ def test_the_drawing_has_a_panel_per_objective_and_allocation() -> None:
     assert len(drawn.axes) == 3 * 3
     table = sharing.summary(tables)
     assert set(table["metric"]) == {"min_yield", "efficiency", "mean_io_slowdown"}
-    assert set(table["allocation"]) == {NSYSA, TA, BBA}
+    assert set(table["allocation"]) == {N_SYS, T_CPU, BEST_BANDWIDTH}

@@ -9,15 +9,15 @@ from matplotlib.figure import Figure
 from penstock.papers.p2.allocation import idletime, slowdown
 from penstock.papers.p2.pairs import FigurePair
 from penstock.papers.p2.study import (
-    BBA,
+    BEST_BANDWIDTH,
     GNC,
     IO_NODES,
     MCKP,
-    NSYSA,
+    N_SYS,
     OSTS,
     RANDOM,
     STATIC,
-    TA,
+    T_CPU,
 )
 from support.claim_flips import assert_all_claims, assert_flips, holds
 from support.placement_tables import (
@@ -33,42 +33,73 @@ from support.placement_tables import (
 )
 
 _FAST: Change = {
-    (BBA, GNC): slow(1.0) | idle(0.1),
-    (TA, GNC): slow(1.0) | idle(0.1),
+    (BEST_BANDWIDTH, GNC): slow(1.0) | idle(0.1),
+    (T_CPU, GNC): slow(1.0) | idle(0.1),
 }
 #: Claim, problems for which it holds, problems for which it does not.
 SLOWDOWN: list[tuple[str, list[Problem], list[Problem]]] = [
-    ("bba-least-rho-io", [problem(0.5)], [problem(0.5, {(BBA, GNC): rho_io(1.1)})]),
+    (
+        "bba-least-rho-io",
+        [problem(0.5)],
+        [problem(0.5, {(BEST_BANDWIDTH, GNC): rho_io(1.1)})],
+    ),
     (
         "bba-much-more-congestion",
-        [problem(0.5, {(BBA, GNC): congestion(1.6)})],
-        [problem(0.5, {(BBA, GNC): congestion(1.6), (STATIC, GNC): congestion(1.2)})],
+        [problem(0.5, {(BEST_BANDWIDTH, GNC): congestion(1.6)})],
+        [
+            problem(
+                0.5,
+                {
+                    (BEST_BANDWIDTH, GNC): congestion(1.6),
+                    (STATIC, GNC): congestion(1.2),
+                },
+            )
+        ],
     ),
     (
         "bba-congestion-linear",
-        [problem(w, {(BBA, GNC): congestion(5 * w)}) for w in (0.1, 0.4, 0.8, 1.2)],
-        [problem(w, {(BBA, GNC): congestion(5 * w**8)}) for w in (0.1, 0.4, 0.8, 1.2)],
+        [
+            problem(w, {(BEST_BANDWIDTH, GNC): congestion(5 * w)})
+            for w in (0.1, 0.4, 0.8, 1.2)
+        ],
+        [
+            problem(w, {(BEST_BANDWIDTH, GNC): congestion(5 * w**8)})
+            for w in (0.1, 0.4, 0.8, 1.2)
+        ],
     ),
     (
         "bba-a-problem-at-very-high-load",
-        [problem(1.1, {(BBA, GNC): slow(2.1)}), problem(0.9, {(BBA, GNC): slow(1.0)})],
-        [problem(1.1, {(BBA, GNC): slow(1.9)}), problem(0.9, {(BBA, GNC): slow(9.0)})],
+        [
+            problem(1.1, {(BEST_BANDWIDTH, GNC): slow(2.1)}),
+            problem(0.9, {(BEST_BANDWIDTH, GNC): slow(1.0)}),
+        ],
+        [
+            problem(1.1, {(BEST_BANDWIDTH, GNC): slow(1.9)}),
+            problem(0.9, {(BEST_BANDWIDTH, GNC): slow(9.0)}),
+        ],
     ),
     (
         "aware-vary-less",
         [
             problem(0.1),
-            problem(0.9, {(BBA, GNC): congestion(5), (TA, GNC): congestion(2)}),
+            problem(
+                0.9, {(BEST_BANDWIDTH, GNC): congestion(5), (T_CPU, GNC): congestion(2)}
+            ),
         ],
         [
             problem(0.1),
-            problem(0.9, {(BBA, GNC): congestion(5), (TA, GNC): congestion(6)}),
+            problem(
+                0.9, {(BEST_BANDWIDTH, GNC): congestion(5), (T_CPU, GNC): congestion(6)}
+            ),
         ],
     ),
     (
         "aware-pay-in-rho-io",
-        [problem(0.1), problem(0.9, {(NSYSA, GNC): rho_io(2), (TA, GNC): rho_io(2)})],
-        [problem(0.1), problem(0.9, {(NSYSA, GNC): rho_io(2)})],
+        [
+            problem(0.1),
+            problem(0.9, {(N_SYS, GNC): rho_io(2), (T_CPU, GNC): rho_io(2)}),
+        ],
+        [problem(0.1), problem(0.9, {(N_SYS, GNC): rho_io(2)})],
     ),
     (
         "mckp-worst",
@@ -77,30 +108,30 @@ SLOWDOWN: list[tuple[str, list[Problem], list[Problem]]] = [
     ),
     (
         "bba-best-at-low-load",
-        [problem(0.2), problem(0.5, {(NSYSA, GNC): slow(1.0)})],
-        [problem(0.2, {(NSYSA, GNC): slow(1.9)})],
+        [problem(0.2), problem(0.5, {(N_SYS, GNC): slow(1.0)})],
+        [problem(0.2, {(N_SYS, GNC): slow(1.9)})],
     ),
     (
         "allocation-matters-more",
-        [problem(0.5, {(BBA, None): slow(4.0)})],
-        [problem(0.5, {(TA, RANDOM): slow(4.0)})],
+        [problem(0.5, {(BEST_BANDWIDTH, None): slow(4.0)})],
+        [problem(0.5, {(T_CPU, RANDOM): slow(4.0)})],
     ),
 ]
 IDLETIME: list[tuple[str, list[Problem], list[Problem]]] = [
     (
         "same-order-at-low-load",
         [problem(0.2, _FAST), problem(0.5)],
-        [problem(0.2, {**_FAST, (NSYSA, GNC): idle(0.05)})],
+        [problem(0.2, {**_FAST, (N_SYS, GNC): idle(0.05)})],
     ),
     (
         "ta-ahead-at-larger-load",
-        [problem(0.8, {(TA, GNC): idle(0.18)})],
-        [problem(0.8), problem(0.5, {(TA, GNC): idle(0.1)})],
+        [problem(0.8, {(T_CPU, GNC): idle(0.18)})],
+        [problem(0.8), problem(0.5, {(T_CPU, GNC): idle(0.1)})],
     ),
     (
         "ta-performs-like-bba",
-        [problem(0.8), problem(0.5, {(TA, GNC): slow(1.0)})],
-        [problem(0.8, {(TA, GNC): slow(1.7)})],
+        [problem(0.8), problem(0.5, {(T_CPU, GNC): slow(1.0)})],
+        [problem(0.8, {(T_CPU, GNC): slow(1.7)})],
     ),
     (
         "static-good-at-high-load",
@@ -112,8 +143,8 @@ IDLETIME: list[tuple[str, list[Problem], list[Problem]]] = [
     ),
     (
         "fine-tuned-pays",
-        [problem(0.5, {(TA, GNC): idle(0.1) | slow(1.5)})],
-        [problem(0.5, {(TA, GNC): idle(0.3) | slow(1.5)})],
+        [problem(0.5, {(T_CPU, GNC): idle(0.1) | slow(1.5)})],
+        [problem(0.5, {(T_CPU, GNC): idle(0.3) | slow(1.5)})],
     ),
 ]
 
@@ -151,7 +182,7 @@ def test_both_figures_of_a_pair_draw_what_was_computed(pair: FigurePair) -> None
 
 def test_the_table_of_slowdowns_has_its_two_parts() -> None:
     table = slowdown.io_nodes.summary(tables_of(problem(0.5)))
-    means = dict(table.filter(allocation=TA).select("metric", "mean").iter_rows())
+    means = dict(table.filter(allocation=T_CPU).select("metric", "mean").iter_rows())
     assert means == {"mean_io_slowdown": 2.0, "rho_io": 1.0, "rho_con": 1.0}
     assert MCKP in table["allocation"]
 
@@ -162,7 +193,7 @@ def test_the_table_of_idle_times_compares_with_t_cpu() -> None:
     )
     ratios = table.filter(metric="ratio")
     means = dict(ratios.select("allocation", "mean").iter_rows())
-    assert means[TA] == 0.0
+    assert means[T_CPU] == 0.0
     assert means[STATIC] == pytest.approx(0.5)
 
 

@@ -17,10 +17,17 @@ from penstock.papers.p2.charts import (
     spread_boxes,
     style_of,
 )
-from penstock.papers.p2.study import ALLOCATIONS, BBA, GC, GNC, PLACEMENTS, TA
+from penstock.papers.p2.study import (
+    ALLOCATIONS,
+    BEST_BANDWIDTH,
+    GC,
+    GNC,
+    PLACEMENTS,
+    T_CPU,
+)
 
 
-def _table(name: str = TA, **columns: Any) -> pl.DataFrame:
+def _table(name: str = T_CPU, **columns: Any) -> pl.DataFrame:
     """Return a summary of three loads."""
     return pl.DataFrame(
         {
@@ -106,14 +113,14 @@ def test_loads_with_mostly_unmeasured_sets_are_not_drawn() -> None:
 
 
 def test_the_legend_has_the_lines_of_all_panels_in_a_fixed_order() -> None:
-    both = pl.concat([_table(TA), _table(BBA)])
+    both = pl.concat([_table(T_CPU), _table(BEST_BANDWIDTH)])
     panels = [
-        LoadPanel(both, "allocation", "y", names=(TA,)),
+        LoadPanel(both, "allocation", "y", names=(T_CPU,)),
         LoadPanel(both, "allocation", "y", logarithmic=True),
     ]
     drawn = load_lines(panels, "a note")
     (legend,) = drawn.legends
-    assert [text.get_text() for text in legend.get_texts()] == [BBA, TA]
+    assert [text.get_text() for text in legend.get_texts()] == [BEST_BANDWIDTH, T_CPU]
     assert [axis.get_yscale() for axis in drawn.axes] == ["linear", "log"]
     assert drawn.get_supxlabel().startswith("a note; band")
 
@@ -122,14 +129,17 @@ def test_boxes_of_placements_are_grouped_by_allocation(tmp_path: Path) -> None:
     rows = pl.DataFrame(
         [
             {"allocation": a, "placement": p, "io_spread": 0.1 * k}
-            for a in (TA, BBA, "mckp")
+            for a in (T_CPU, BEST_BANDWIDTH, "mckp")
             for p in (GNC, GC)
             for k in range(5)
         ]
     )
     drawn = spread_boxes(rows, (GNC, GC), "a note")
     (axis,) = drawn.axes
-    assert [label.get_text() for label in axis.get_xticklabels()] == [BBA, TA]
+    assert [label.get_text() for label in axis.get_xticklabels()] == [
+        BEST_BANDWIDTH,
+        T_CPU,
+    ]
     assert axis.get_xlabel() == "allocation\na note"
     path = tmp_path / "boxes.png"
     save_figure(drawn, str(path), {"version": "0", "command": "test"})

@@ -8,7 +8,15 @@ from matplotlib.figure import Figure
 
 from penstock.experiments.reproduction import Scale
 from penstock.papers.p2.osts import fig12, fig13
-from penstock.papers.p2.study import BBA, GNC, IO_NODES, MCKP, OSTS, STATIC, TA
+from penstock.papers.p2.study import (
+    BEST_BANDWIDTH,
+    GNC,
+    IO_NODES,
+    MCKP,
+    OSTS,
+    STATIC,
+    T_CPU,
+)
 from support.claim_flips import assert_all_claims, assert_flips
 from support.placement_tables import (
     Change,
@@ -34,21 +42,35 @@ def both_cases(*loads: float, nodes: Change, osts: Change) -> list[Problem]:
 OUTCOME: list[tuple[str, list[Problem], list[Problem]]] = [
     (
         "bba-better-under-little-stress",
-        [problem(0.1, {(BBA, GNC): slow(1.5)}, OSTS), problem(0.5, case=OSTS)],
-        [problem(0.1, case=OSTS), problem(0.5, {(BBA, GNC): slow(1.5)}, OSTS)],
+        [
+            problem(0.1, {(BEST_BANDWIDTH, GNC): slow(1.5)}, OSTS),
+            problem(0.5, case=OSTS),
+        ],
+        [
+            problem(0.1, case=OSTS),
+            problem(0.5, {(BEST_BANDWIDTH, GNC): slow(1.5)}, OSTS),
+        ],
     ),
     (
         "bba-degrades-quickly",
-        [problem(0.1, case=OSTS), problem(0.5, {(BBA, GNC): slow(2.5)}, OSTS)],
-        [problem(0.5, {(BBA, GNC): slow(2.5)}, OSTS), problem(0.9, case=OSTS)],
+        [
+            problem(0.1, case=OSTS),
+            problem(0.5, {(BEST_BANDWIDTH, GNC): slow(2.5)}, OSTS),
+        ],
+        [
+            problem(0.5, {(BEST_BANDWIDTH, GNC): slow(2.5)}, OSTS),
+            problem(0.9, case=OSTS),
+        ],
     ),
     (
         "ta-matches-bba-when-needed",
         [
-            problem(0.1, {(BBA, GNC): slow(1.5), (TA, GNC): slow(1.55)}, OSTS),
-            problem(0.5, {(BBA, GNC): slow(3)}, OSTS),
+            problem(
+                0.1, {(BEST_BANDWIDTH, GNC): slow(1.5), (T_CPU, GNC): slow(1.55)}, OSTS
+            ),
+            problem(0.5, {(BEST_BANDWIDTH, GNC): slow(3)}, OSTS),
         ],
-        [problem(0.1, {(BBA, GNC): slow(1.5)}, OSTS)],
+        [problem(0.1, {(BEST_BANDWIDTH, GNC): slow(1.5)}, OSTS)],
     ),
     (
         "static-excellent",
@@ -59,31 +81,43 @@ OUTCOME: list[tuple[str, list[Problem], list[Problem]]] = [
 DIFFERENCE: list[tuple[str, list[Problem], list[Problem]]] = [
     (
         "differences-below-5-per-cent",
-        both_cases(0.2, 0.8, nodes={}, osts={(BBA, GNC): slow(2.05)}),
-        both_cases(0.2, 0.8, nodes={(TA, GNC): idle(0.25)}, osts={}),
+        both_cases(0.2, 0.8, nodes={}, osts={(BEST_BANDWIDTH, GNC): slow(2.05)}),
+        both_cases(0.2, 0.8, nodes={(T_CPU, GNC): idle(0.25)}, osts={}),
     ),
     (
         "bba-difference-grows",
         [
             problem
             for load in (0.2, 0.5, 0.8)
-            for problem in both_cases(load, nodes={}, osts={(BBA, GNC): slow(1 + load)})
+            for problem in both_cases(
+                load, nodes={}, osts={(BEST_BANDWIDTH, GNC): slow(1 + load)}
+            )
         ],
         [
             problem
             for load in (0.2, 0.5, 0.8)
-            for problem in both_cases(load, nodes={}, osts={(BBA, GNC): slow(3 - load)})
+            for problem in both_cases(
+                load, nodes={}, osts={(BEST_BANDWIDTH, GNC): slow(3 - load)}
+            )
         ],
     ),
     (
         "earlier-cut-off",
         [
-            *both_cases(0.2, nodes={(BBA, GNC): slow(1)}, osts={(BBA, GNC): slow(1)}),
-            *both_cases(0.8, nodes={(BBA, GNC): slow(1)}, osts={}),
+            *both_cases(
+                0.2,
+                nodes={(BEST_BANDWIDTH, GNC): slow(1)},
+                osts={(BEST_BANDWIDTH, GNC): slow(1)},
+            ),
+            *both_cases(0.8, nodes={(BEST_BANDWIDTH, GNC): slow(1)}, osts={}),
         ],
         [
-            *both_cases(0.2, nodes={(BBA, GNC): slow(1)}, osts={}),
-            *both_cases(0.8, nodes={(BBA, GNC): slow(1)}, osts={(BBA, GNC): slow(1)}),
+            *both_cases(0.2, nodes={(BEST_BANDWIDTH, GNC): slow(1)}, osts={}),
+            *both_cases(
+                0.8,
+                nodes={(BEST_BANDWIDTH, GNC): slow(1)},
+                osts={(BEST_BANDWIDTH, GNC): slow(1)},
+            ),
         ],
     ),
     (
@@ -131,18 +165,20 @@ def test_both_draw_what_was_computed() -> None:
 
 def test_the_outcome_is_that_of_osts_without_mckp() -> None:
     table = fig12.summary(
-        tables_of(problem(0.5), problem(0.5, {(TA, GNC): slow(3.0)}, OSTS))
+        tables_of(problem(0.5), problem(0.5, {(T_CPU, GNC): slow(3.0)}, OSTS))
     )
     slowdowns = table.filter(metric="mean_io_slowdown")
-    assert dict(slowdowns.select("allocation", "mean").iter_rows())[TA] == 3.0
+    assert dict(slowdowns.select("allocation", "mean").iter_rows())[T_CPU] == 3.0
     assert MCKP not in table["allocation"]
 
 
 def test_the_difference_is_relative_to_io_nodes_with_its_error() -> None:
-    problems = both_cases(0.5, nodes={}, osts={(BBA, GNC): slow(3.0)})
-    problems += both_cases(0.5, nodes={}, osts={(BBA, GNC): slow(5.0)})
+    problems = both_cases(0.5, nodes={}, osts={(BEST_BANDWIDTH, GNC): slow(3.0)})
+    problems += both_cases(0.5, nodes={}, osts={(BEST_BANDWIDTH, GNC): slow(5.0)})
     table = fig13.summary(tables_of(*problems))
-    (line,) = table.filter(metric="mean_io_slowdown", allocation=BBA).to_dicts()
+    (line,) = table.filter(
+        metric="mean_io_slowdown", allocation=BEST_BANDWIDTH
+    ).to_dicts()
     assert line["mean"] == pytest.approx(4.0 / 2.0 - 1)
     # 1.96 s / sqrt(2) of the values 3 and 5, over the mean of the I/O nodes.
     assert line["error"] == pytest.approx(1.96 / 2.0)

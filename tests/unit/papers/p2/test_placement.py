@@ -8,7 +8,16 @@ from matplotlib.figure import Figure
 
 from penstock.papers.p2.pairs import FigurePair
 from penstock.papers.p2.placement import balance, balance_by_load, slowdown
-from penstock.papers.p2.study import BBA, GC, GNC, IO_NODES, NSYSA, OSTS, RANDOM, TA
+from penstock.papers.p2.study import (
+    BEST_BANDWIDTH,
+    GC,
+    GNC,
+    IO_NODES,
+    N_SYS,
+    OSTS,
+    RANDOM,
+    T_CPU,
+)
 from support.claim_flips import assert_all_claims, assert_flips, holds
 from support.placement_tables import (
     Change,
@@ -22,22 +31,22 @@ from support.placement_tables import (
 
 PAIRS = {"slowdown": slowdown, "balance": balance, "balance by load": balance_by_load}
 _SPREADS: Change = {
-    (BBA, RANDOM): spread(0.9),
-    (BBA, GNC): spread(0.6),
-    (BBA, GC): spread(0.3),
+    (BEST_BANDWIDTH, RANDOM): spread(0.9),
+    (BEST_BANDWIDTH, GNC): spread(0.6),
+    (BEST_BANDWIDTH, GC): spread(0.3),
 }
 #: Claim, problems for which it holds, problems for which it does not.
 SLOWDOWN: list[tuple[str, list[Problem], list[Problem]]] = [
-    ("gnc-like-gc", [problem(0.5)], [problem(0.5, {(NSYSA, GNC): slow(2.2)})]),
+    ("gnc-like-gc", [problem(0.5)], [problem(0.5, {(N_SYS, GNC): slow(2.2)})]),
     (
         "random-allocation-excepted",
         [problem(0.5, {(RANDOM, GNC): slow(2.2)})],
-        [problem(0.5, {(TA, GNC): slow(2.2)})],
+        [problem(0.5, {(T_CPU, GNC): slow(2.2)})],
     ),
     (
         "random-placement-matters",
         [problem(0.5, {(None, RANDOM): slow(2.2)})],
-        [problem(0.5, {(None, RANDOM): slow(2.2), (TA, RANDOM): slow(2.05)})],
+        [problem(0.5, {(None, RANDOM): slow(2.2), (T_CPU, RANDOM): slow(2.05)})],
     ),
     (
         "naive-placement-will-do",
@@ -49,12 +58,12 @@ BALANCE: list[tuple[str, list[Problem], list[Problem]]] = [
     (
         "gc-balances-best",
         [problem(0.5, {(None, GC): spread(0.3)}), problem(0.7)],
-        [problem(0.5, {(None, GC): spread(0.3), (TA, GC): spread(0.6)})],
+        [problem(0.5, {(None, GC): spread(0.3), (T_CPU, GC): spread(0.6)})],
     ),
     (
         "gnc-balances-better-than-random",
         [problem(0.5, {(None, RANDOM): spread(0.6)})],
-        [problem(0.5, {(None, RANDOM): spread(0.6), (TA, RANDOM): spread(0.4)})],
+        [problem(0.5, {(None, RANDOM): spread(0.6), (T_CPU, RANDOM): spread(0.4)})],
     ),
     (
         "occupancy-follows-users",
@@ -71,7 +80,10 @@ BY_LOAD: list[tuple[str, list[Problem], list[Problem]]] = [
     (
         "order-at-every-load",
         [problem(0.5, _SPREADS), problem(0.9, _SPREADS)],
-        [problem(0.5, _SPREADS), problem(0.9, {**_SPREADS, (BBA, GC): spread(0.7)})],
+        [
+            problem(0.5, _SPREADS),
+            problem(0.9, {**_SPREADS, (BEST_BANDWIDTH, GC): spread(0.7)}),
+        ],
     ),
 ]
 

@@ -7,7 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from penstock.papers.p2.robustness import fig11
-from penstock.papers.p2.study import BBA, GC, GNC, IO_NODES, TA
+from penstock.papers.p2.study import BEST_BANDWIDTH, GC, GNC, IO_NODES, T_CPU
 from support.claim_flips import assert_all_claims, assert_flips
 from support.placement_tables import (
     Change,
@@ -24,28 +24,36 @@ CLASSES = "classes"
 FLIPS: list[tuple[str, list[Problem], list[Problem]]] = [
     (
         "negligible",
-        [problem(0.5, {(BBA, GC, CLASSES): slow(3)})],
-        [problem(0.5, {(TA, GNC, CLASSES): slow(2.03)})],
+        [problem(0.5, {(BEST_BANDWIDTH, GC, CLASSES): slow(3)})],
+        [problem(0.5, {(T_CPU, GNC, CLASSES): slow(2.03)})],
     ),
     (
         "ta-differs-most",
-        [problem(0.5, {(TA, GNC, CLASSES): slow(1.9)})],
-        [problem(0.5, {(TA, GNC, CLASSES): slow(2.1), (BBA, GC, CLASSES): slow(1.5)})],
+        [problem(0.5, {(T_CPU, GNC, CLASSES): slow(1.9)})],
+        [
+            problem(
+                0.5,
+                {
+                    (T_CPU, GNC, CLASSES): slow(2.1),
+                    (BEST_BANDWIDTH, GC, CLASSES): slow(1.5),
+                },
+            )
+        ],
     ),
     (
         "gc-like-gnc-but-at-low-load",
-        [problem(0.1, {(BBA, GC, CLASSES): slow(2.1)}), problem(0.5)],
-        [problem(0.1), problem(0.5, {(BBA, GC, CLASSES): slow(2.1)})],
+        [problem(0.1, {(BEST_BANDWIDTH, GC, CLASSES): slow(2.1)}), problem(0.5)],
+        [problem(0.1), problem(0.5, {(BEST_BANDWIDTH, GC, CLASSES): slow(2.1)})],
     ),
     (
         "ta-best-even-so",
-        [problem(0.5), problem(0.9, {(TA, GNC, CLASSES): idle(0.1)})],
-        [problem(0.5, {(TA, GNC, CLASSES): idle(0.21)}), problem(0.9)],
+        [problem(0.5), problem(0.9, {(T_CPU, GNC, CLASSES): idle(0.1)})],
+        [problem(0.5, {(T_CPU, GNC, CLASSES): idle(0.21)}), problem(0.9)],
     ),
     (
         "robust",
-        [problem(0.5, {(TA, GNC, CLASSES): slow(2.05)})],
-        [problem(0.5, {(BBA, GC, CLASSES): slow(2.2)})],
+        [problem(0.5, {(T_CPU, GNC, CLASSES): slow(2.05)})],
+        [problem(0.5, {(BEST_BANDWIDTH, GC, CLASSES): slow(2.2)})],
     ),
 ]
 
@@ -68,9 +76,9 @@ def test_the_drawing_has_cost_and_outcome() -> None:
 
 
 def test_the_table_compares_classes_with_exact_profiles() -> None:
-    told: Change = {(TA, GNC, CLASSES): slow(3.0) | idle(0.4)}
+    told: Change = {(T_CPU, GNC, CLASSES): slow(3.0) | idle(0.4)}
     table = fig11.summary(tables_of(problem(0.5, told)))
-    name = f"{TA} + {GNC}"
+    name = f"{T_CPU} + {GNC}"
     means = dict(table.filter(combination=name).select("metric", "mean").iter_rows())
     assert means == {"ratio": pytest.approx(0.5), "machine_idletime": 0.4}
     assert table["combination"].n_unique() == 3
