@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What every allocation and placement must do, whatever its rule.
+"""Rules for every allocation and every placement.
 
 A new algorithm is tested by being in its table. One from outside is added to
 `EXTRA`, by the name that `get_allocation` and `get_placement` take.
@@ -27,7 +27,7 @@ from penstock.placement import (
 from unit.placement.problems import application, problem, problems, unaware
 
 EXTRA = ("random:seed=7", "penstock.placement._template")
-#: The one placement that asks something of the allocation has its own.
+#: The placement that restricts the allocation has its own allocation.
 ALLOCATION_FOR = {"exclusive": "mckp"}
 
 every_allocation = pytest.mark.parametrize("name", [*ALLOCATIONS, *EXTRA])
@@ -65,7 +65,7 @@ def renamed(task: Problem) -> Problem:
 @given(task=crowded)
 @quickly
 def test_numbers_are_lawful(name: str, task: Problem) -> None:
-    """Whole numbers, from 1 to what there is and was measured."""
+    """Whole numbers, from 1 to the number of targets that exist and were measured."""
     allocation = get_allocation(name).allocate(task)
     assert len(allocation) == len(task.applications)
     for j, n in enumerate(allocation):
@@ -127,7 +127,7 @@ every_algorithm = pytest.mark.parametrize(
 def test_the_same_problem_the_same_decision(
     name: str, allocating: bool, task: Problem, seed: int
 ) -> None:
-    """Also if it is another object, and something else was decided in between."""
+    """Also for an equal copy, and after other decisions."""
     decide = _decisions(name, allocating)
     first = decide(task, seed)
     decide(problem(2, application("x", [1.0, 5.0])), 1)
@@ -141,7 +141,7 @@ def test_the_same_problem_the_same_decision(
 def test_names_do_not_matter(
     name: str, allocating: bool, task: Problem, seed: int
 ) -> None:
-    """Nor do users and groups."""
+    """Names, users and groups do not change a decision."""
     decide = _decisions(name, allocating)
     assert decide(renamed(task), seed) == decide(task, seed)
 
@@ -152,7 +152,7 @@ def test_names_do_not_matter(
 def test_inputs_that_are_not_declared_do_not_matter(
     name: str, allocating: bool, task: Problem, seed: int
 ) -> None:
-    """Table 2 holds: an algorithm uses what it says that it needs, and no more."""
+    """An algorithm uses only the inputs that it declares (Table 2)."""
     if allocating:
         allocator = get_allocation(name)
         changed = unaware(task, *allocator.needs)
@@ -166,7 +166,7 @@ def test_inputs_that_are_not_declared_do_not_matter(
 
 @every_algorithm
 def test_a_missing_input_is_refused(name: str, allocating: bool) -> None:
-    """By name of the algorithm, of the input and of the application."""
+    """The message names the algorithm, the input and the application."""
     kind = "allocation" if allocating else "placement"
     needs = (get_allocation(name) if allocating else get_placement(name)).needs
     known = application("known", [1.0, 2.0])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A policy that breaks its contract is stopped, and the message says who and when."""
+"""A policy that breaks its contract is stopped; the message has its name and time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.policies.policy import bind
 from penstock.policies.view import View
 from penstock.sim import simulate
 
-#: What the message must say after "policy NAME at t = 2 s: ".
+#: The message after "policy NAME at t = 2 s: ".
 MESSAGES = {
     "over_cap": r"gives 'first' 2\.002 B/s, over its cap 2\.0",
     "negative": r"gives 'first' -0\.25 B/s, a negative rate",
@@ -43,7 +43,7 @@ def instance() -> Instance:
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", MESSAGES)
 def test_broken_contract(name: str, way: str) -> None:
-    """One line: which policy, when, whom, how much."""
+    """The message has the policy, the time, the application and the number."""
     suffix, compiled = WAYS[way]
     policy = f"support.adversaries.{name}{suffix}"
     expected = rf"^policy {policy} at t = 2 s: {MESSAGES[name]}[^\n]*$"
@@ -53,7 +53,7 @@ def test_broken_contract(name: str, way: str) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_over_capacity(way: str) -> None:
-    """Within the caps, but more than there is: as soon as both are active."""
+    """Rates within the caps exceed the bandwidth as soon as both are active."""
     suffix, compiled = WAYS[way]
     policy = f"support.adversaries.over_capacity{suffix}"
     expected = rf"^policy {policy} at t = 4 s: gives more .* capacity 3\.0 B/s$"
@@ -63,7 +63,7 @@ def test_over_capacity(way: str) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_never_grant(way: str) -> None:
-    """Everybody waits up to the end, and that is what is measured."""
+    """All applications wait until the end, and that is measured."""
     suffix, compiled = WAYS[way]
     policy = f"support.adversaries.never_grant{suffix}"
     run = simulate(instance(), policy, compiled=compiled, record=True, validate=True)
@@ -79,7 +79,7 @@ def test_never_grant(way: str) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_bandwidth_for_the_idle(way: str) -> None:
-    """What is wanted for inactive applications does not count, then or later."""
+    """Rates for inactive applications do not count, neither now nor later."""
     suffix, compiled = WAYS[way]
     policy = f"support.adversaries.serve_the_idle{suffix}"
     run = simulate(instance(), policy, compiled=compiled, validate=True)
@@ -94,12 +94,12 @@ FAILURES = {
     "index_out_of_range": (2, "IndexError: "),
     "writes_to_the_view": (2, "TypeError: cannot modify read-only memory"),
 }
-#: What the interpreted engine does not notice in its policy.
+#: Failures that the interpreted engine cannot detect.
 UNNOTICED = ("nothing_returned", "writes_to_the_view")
 
 
 def assert_failure(name: str, *, compiled: bool) -> None:
-    """Assert that the exception of the policy is told, and is the cause."""
+    """Assert that the exception of the policy is in the message and is the cause."""
     policy = f"support.adversaries.{name}"
     when, message = FAILURES[name]
     expected = rf"^policy {policy} failed at t = {when} s: {message}"
@@ -119,24 +119,24 @@ def test_failure(name: str) -> None:
 
 @pytest.mark.parametrize("name", [n for n in FAILURES if n not in UNNOTICED])
 def test_failure_interpreted(name: str) -> None:
-    """An exception of the policy is told in the same words."""
+    """The interpreted engine gives the same message."""
     assert_failure(name, compiled=False)
 
 
 @pytest.mark.parametrize("name", UNNOTICED)
 def test_unnoticed_interpreted(name: str) -> None:
-    """An interpreted run is no laxer than a compiled one."""
+    """An interpreted run is as strict as a compiled one."""
     assert_failure(name, compiled=False)
 
 
 def test_interrupt_is_no_failure() -> None:
-    """Ctrl-C during a decision reaches the caller as what it is."""
+    """Ctrl-C during a decision reaches the caller as KeyboardInterrupt."""
     with pytest.raises(KeyboardInterrupt):
         simulate(instance(), "support.adversaries.interrupted")
 
 
 def test_kernel_that_cannot_be_compiled() -> None:
-    """The compiler's words, and a way out."""
+    """The message has the reason of the compiler and a remedy."""
     policy = "support.adversaries.cannot_compile_kernel"
     with pytest.raises(
         PolicyError, match=r"cannot be compiled[\s\S]*tomorrow"
@@ -160,7 +160,7 @@ def test_rounding_is_forgiven() -> None:
 
 
 def test_engine_can_be_used_after_a_failure() -> None:
-    """A broken run leaves nothing behind."""
+    """A failed run does not change later runs."""
     before = simulate(instance(), "fcfs")
     with pytest.raises(PolicyError):
         simulate(instance(), "support.adversaries.raises")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What every policy must do, whatever its rule: one suite for all of them.
+"""Rules for every policy: one test suite for all of them.
 
 A new policy is tested by being in the table. One from outside is added to
 `EXTRA`, by the name that `get_policy` takes. `TRAITS` says what a policy promises
@@ -36,7 +36,7 @@ EXTRA: tuple[str, ...] = ()
 
 @dataclass(frozen=True)
 class Traits:
-    """What a policy promises."""
+    """Promises of a policy beyond the rules."""
 
     serves: bool = True
     """Gives bandwidth in an order; ties go to the lowest index."""
@@ -61,7 +61,7 @@ TRAITS = {
 
 
 def traits(policy: str) -> Traits:
-    """Return what the policy of that name promises."""
+    """Return the promises of a policy."""
     return TRAITS.get(policy.partition(":")[0], Traits())
 
 
@@ -102,7 +102,7 @@ def test_rates_are_lawful(policy: str, seed: int) -> None:
 @every_scene
 @quickly
 def test_work_conserving(policy: str, seed: int) -> None:
-    """As much as the storage has and the active applications can use."""
+    """All bandwidth that the active applications can use is granted."""
     scene = scene_of(seed)
     rates, _ = decide(policy, scene)
     usable = min(scene.capacity, sum(scene.cap[i] for i in scene.active_indices))
@@ -121,7 +121,7 @@ def test_alone(policy: str) -> None:
 
 @those_that("conserves")
 def test_at_the_release(policy: str) -> None:
-    """Ages of 0 are no reason to divide by 0."""
+    """An age of 0 causes no division by 0."""
     scene = Scene(
         cap=[1.0, 1.0, 1.0],
         remaining=[3.0, 2.0, 4.0],
@@ -135,7 +135,7 @@ def test_at_the_release(policy: str) -> None:
 
 @those_that("conserves")
 def test_nothing_left_of_an_operation(policy: str) -> None:
-    """Rounding may leave 0 bytes of an operation to a wake-up: still lawful."""
+    """Rates stay valid if rounding leaves 0 bytes of an operation."""
     scene = Scene(
         cap=[1.0, 1.0, 0.5],
         remaining=[0.0, 2.0, 0.0],
@@ -154,7 +154,7 @@ def test_nothing_left_of_an_operation(policy: str) -> None:
 @every_scene
 @quickly
 def test_wakes_up_later(policy: str, seed: int) -> None:
-    """Never, or after now."""
+    """A wake-up is never, or after now."""
     scene = scene_of(seed)
     wake = decide(policy, scene)[1]
     assert wake == inf or scene.now < wake
@@ -164,7 +164,7 @@ def test_wakes_up_later(policy: str, seed: int) -> None:
 @given(tick=st.integers(0, 10**6), seed=st.integers(0, 2**32))
 @quickly
 def test_wakes_up_after_a_wake_up(policy: str, tick: int, seed: int) -> None:
-    """Asked at a multiple of some period, or a rounding error off, later still."""
+    """Also if the policy decides at a wake-up, or a rounding error away from it."""
     rng = seeded(seed)
     scene = random_scene(seed)
     events = float(rng.randint(1, 1000))
@@ -201,7 +201,7 @@ def test_no_hidden_state(policy: str, seed: int) -> None:
     view = make_view(scene, bound.parameters.tolist(), dirt=3)
     assert decide(bound, scene, view=view) == first
     assert decide(bound, scene, view=view) == first
-    # The working memory that a decision about others leaves behind.
+    # Working memory as an earlier decision leaves it.
     between = make_view(other, bound.parameters.tolist(), dirt=4)
     decide(bound, other, view=between)
     if len(other.cap) >= len(scene.cap):
@@ -213,7 +213,7 @@ def test_no_hidden_state(policy: str, seed: int) -> None:
 @every_scene
 @quickly
 def test_inactive_applications_do_not_matter(policy: str, seed: int) -> None:
-    """Whatever their columns hold, old values or not numbers."""
+    """The columns of inactive applications may hold old values or NaN."""
     scene = random_scene(seed)
     idle = [i for i in range(len(scene.cap)) if i not in scene.active_indices]
     columns: dict[str, Any] = {}
@@ -232,7 +232,7 @@ def test_inactive_applications_do_not_matter(policy: str, seed: int) -> None:
 @every_scene
 @quickly
 def test_numbering_does_not_matter(policy: str, seed: int) -> None:
-    """Without ties, applications numbered otherwise get the same."""
+    """Without ties, other numbers of the applications change no rate."""
     scene = random_scene(seed)
     order = list(range(len(scene.cap)))
     seeded(seed).shuffle(order)
@@ -247,7 +247,7 @@ def test_numbering_does_not_matter(policy: str, seed: int) -> None:
 @those_that("serves")
 @pytest.mark.parametrize("count", [2, 3, 5])
 def test_ties_go_to_the_lowest_index(policy: str, count: int) -> None:
-    """Of equals, those who serve in order serve the first first."""
+    """Policies that serve in order serve the first of equal applications first."""
     rates, _ = decide(policy, tied_scene(count, cap=1.0, capacity=1.75))
     assert rates == [1.0, 0.75, 0.0, 0.0, 0.0][:count]
 
@@ -256,7 +256,7 @@ def test_ties_go_to_the_lowest_index(policy: str, count: int) -> None:
 @every_scene
 @quickly
 def test_unit_of_volume_does_not_matter(policy: str, seed: int) -> None:
-    """Bytes or mebibytes: the same, to the bit."""
+    """Bytes or mebibytes: the same rates, to the last bit."""
     scene = scene_of(seed)
     rates, wake = decide(policy, scene)
     for factor in (2.0**20, 2.0**-10):
@@ -265,7 +265,7 @@ def test_unit_of_volume_does_not_matter(policy: str, seed: int) -> None:
 
 
 def in_unit(policy: Policy, declared: str, factor: float) -> Policy:
-    """Return the policy with its parameters that are times scaled."""
+    """Return the policy with all parameters that are times scaled."""
     parameters = policy.parameters.copy()
     if declared.startswith("periodic-greedy-yield"):
         parameters[0] *= factor
@@ -276,7 +276,7 @@ def in_unit(policy: Policy, declared: str, factor: float) -> Policy:
 @every_scene
 @quickly
 def test_unit_of_time_does_not_matter(policy: str, seed: int) -> None:
-    """Nor hours for seconds: times and volumes grow, rates stay, to the bit."""
+    """Hours or seconds: times and volumes scale, rates stay, to the last bit."""
     scene = scene_of(seed)
     bound = get_policy(policy)
     rates, wake = decide(bound, scene)

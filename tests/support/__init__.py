@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What several test modules share: the policies to test, views, broken policies."""
+"""Helpers of several test modules: policies to test, views, broken policies."""
 
 from __future__ import annotations
 

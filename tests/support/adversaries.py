@@ -43,7 +43,7 @@ __all__ = [
 
 
 def never_grant(view: View, rates: Floats) -> float:
-    """Let everybody wait: lawful, if not useful."""
+    """Let all applications wait: allowed, but useless."""
     return inf
 
 
@@ -55,7 +55,7 @@ def over_cap(view: View, rates: Floats) -> float:
 
 
 def over_capacity(view: View, rates: Floats) -> float:
-    """Give everybody the cap, whatever there is."""
+    """Give all applications their caps, even if the bandwidth is too small."""
     for position in range(view.n_active):
         i = view.active[position]
         rates[i] = view.cap[i]
@@ -63,7 +63,7 @@ def over_capacity(view: View, rates: Floats) -> float:
 
 
 def negative(view: View, rates: Floats) -> float:
-    """Take from the first application."""
+    """Give the first application a negative rate."""
     rates[view.active[0]] = -0.25
     return inf
 
@@ -75,7 +75,7 @@ def not_a_number(view: View, rates: Floats) -> float:
 
 
 def minus_infinity(view: View, rates: Floats) -> float:
-    """Take everything from the first application."""
+    """Give the first application a rate of minus infinity."""
     rates[view.active[0]] = -inf
     return inf
 
@@ -86,7 +86,7 @@ def wake_in_the_past(view: View, rates: Floats) -> float:
 
 
 def wake_now(view: View, rates: Floats) -> float:
-    """Ask to be woken now, and now, and now."""
+    """Ask to be woken now, at every decision."""
     return view.now
 
 
@@ -96,7 +96,7 @@ def wake_not_a_number(view: View, rates: Floats) -> float:
 
 
 def serve_the_idle(view: View, rates: Floats) -> float:
-    """Want bandwidth for all: the inactive do not get any, which is harmless."""
+    """Give rates to all applications; those of inactive ones are ignored."""
     for i in range(view.entries):
         rates[i] = 1e300
     for position in range(view.n_active):
@@ -122,7 +122,7 @@ serve_the_idle_kernel = kernel(serve_the_idle)
 
 
 def raises(view: View, rates: Floats) -> float:
-    """Fail as soon as two are active."""
+    """Raise an error as soon as two applications are active."""
     if view.n_active > 1:
         raise ValueError("no idea what to do with two")
     rates[view.active[0]] = view.cap[view.active[0]]
@@ -135,18 +135,18 @@ def interrupted(view: View, rates: Floats) -> float:
 
 
 def nothing_returned(view: View, rates: Floats) -> float:
-    """Forget the wake-up."""
+    """Return None instead of a wake-up."""
     return None  # type: ignore[return-value]
 
 
 def index_out_of_range(view: View, rates: Floats) -> float:
-    """Give to an application that does not exist."""
+    """Give a rate to an application that does not exist."""
     rates[view.entries] = 1.0
     return inf
 
 
 def writes_to_the_view(view: View, rates: Floats) -> float:
-    """Make an operation shorter than it is."""
+    """Write to a column of the view."""
     view.remaining[view.active[0]] = 0.0
     return inf
 

@@ -91,7 +91,7 @@ class Bench:
         (folder / "command.py").write_text(_COMMAND)
 
     def tell(self, *words: str) -> None:
-        """Have the policy be "slow", "fail", "die" once or "die-always"."""
+        """Make the policy "slow", "fail", "die" once or "die-always"."""
         for word in ("slow", "fail", "die", "die-always"):
             path = self.folder / word
             path.touch() if word in words else path.unlink(missing_ok=True)
@@ -113,22 +113,22 @@ class Bench:
         return process
 
     def close(self) -> None:
-        """End whatever a failed test has left."""
+        """Kill the processes that a failed test has left."""
         for process in self._started:
             end_session(process)
 
     def run(self, *options: str) -> tuple[int, str]:
-        """Run the command; return its status and what it said, on one line."""
+        """Run the command; return its status and its output, on one line."""
         return self.outcome(self.start(*options))
 
     def outcome(self, process: subprocess.Popen[str]) -> tuple[int, str]:
-        """Wait for the command; return its status and what it said, on one line."""
+        """Wait for the command; return its status and its output, on one line."""
         _, output = process.communicate(timeout=100)
         assert "Traceback" not in output, output
         return process.returncode, " ".join(output.split())
 
     def done(self, *options: str) -> str:
-        """Run the command, which must succeed; return what it said."""
+        """Run the command, which must succeed; return its output."""
         status, output = self.run(*options)
         assert status == 0, output
         return output

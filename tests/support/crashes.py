@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Trials in which a program that stages, and who drains, are killed.
+"""Trials in which a program that stages and its drainers are killed.
 
 ``crasher.c`` draws what it does from a seed, and says what was answered; `Draws` draws
 the same. Every trial prints its seed; ``PENSTOCK_CRASH_SEED`` repeats one.
@@ -46,7 +46,7 @@ _MASK = 2**64 - 1
 
 
 class Act(NamedTuple):
-    """What ``crasher.c`` does to an open file."""
+    """Operations of ``crasher.c`` on an open file."""
 
     kind: int
     """Below 8: write; below 12: pwrite; lseek, ftruncate, fsync, close and open."""
@@ -69,13 +69,13 @@ class Draws:
         return (state >> 11) % below
 
     def act(self, *, is_open: bool) -> Act:
-        """Return what is done to the file that was drawn before."""
+        """Return the operation on the file that was drawn before."""
         kind, size, place = self(16), 1 + self(_DATA_BYTES - 1), self(_PLACES)
         return Act(kind if is_open else 15, size, place)
 
 
 def data_of(turn: int, size: int) -> bytes:
-    """Return what a turn writes."""
+    """Return the data that a turn writes."""
     period = bytes((turn * 31 + i * 7 + 1) % 256 for i in range(256))
     return (period * (size // 256 + 1))[:size]
 
@@ -125,7 +125,7 @@ def seeds(first: int, count: int) -> list[int]:
 
 
 def _read_answers(program: subprocess.Popen[bytes], wanted: int) -> bytes:
-    """Read answers until there are enough, or the program ends or falls silent."""
+    """Read answers until there are enough, or the program ends or stops writing."""
     assert program.stdout is not None
     output = b""
     while len(output) < 8 * wanted:
@@ -168,7 +168,7 @@ def _end(child: int) -> None:
 
 @contextlib.contextmanager
 def _drainers(stage: Stage, chance: random.Random, page: Page) -> Iterator[None]:
-    """Drain all the time, or not, in a process that is killed in the end."""
+    """Run a process that drains repeatedly, if wanted, and kill it at the end."""
     kind = chance.choice(["none", "by hand", "beside"])
     with contextlib.ExitStack() as stack:
         if kind == "by hand":
@@ -178,7 +178,7 @@ def _drainers(stage: Stage, chance: random.Random, page: Page) -> Iterator[None]
             process = drain_beside(page.path, stage.journals, *user_and_group)
             stack.callback(process.wait, LIMIT_S)
             stack.callback(process.kill)
-            time.sleep(0.05)  # It takes a moment to start.
+            time.sleep(0.05)  # The process takes a moment to start.
         yield
         time.sleep(chance.random() * 0.003)
 

@@ -95,7 +95,7 @@ class Daemon:
         return self.process.wait(120)
 
     def close(self) -> None:
-        """Kill what a test has left."""
+        """Kill the processes that a test has left."""
         for process in self._started:
             if process.poll() is None:
                 process.kill()
@@ -125,13 +125,13 @@ class Daemon:
         return done.stdout
 
     def status(self) -> dict[str, Any]:
-        """Return how everything stands."""
+        """Return the status of the daemon."""
         document: dict[str, Any] = json.loads(self.ctl("status", "--json", "-"))
         assert document["penstock"] == 1
         return document
 
     def job(self, name: str) -> dict[str, Any]:
-        """Return how a job stands; nothing if there is none."""
+        """Return the status of a job; empty if there is none."""
         lines = [line for line in self.status()["jobs"] if line["job"] == name]
         return lines[0] if lines else {}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Do what is said on standard input to files, and print what each call answered.
+"""Perform the file operations read from standard input, and print their results.
 
 One line is a folder and a list of steps, in JSON; the answer is one line. A program of
 its own: with and without the preload library it must answer the same.
@@ -40,7 +40,7 @@ class Driver:
         self.slots: dict[int, int] = {}
 
     def do(self, step: list[Any]) -> Answer:
-        """Do one step; return what it answered, or the number of its error."""
+        """Perform one step; return its result, or the number of its error."""
         name, *words = step
         try:
             call: Callable[..., Answer] = getattr(self, f"do_{name}")
@@ -49,7 +49,7 @@ class Driver:
             return f"error {error.errno}"
 
     def close_all(self) -> None:
-        """Close what is open."""
+        """Close all open descriptors."""
         for fd in self.slots.values():
             os.close(fd)
         self.slots.clear()
@@ -127,7 +127,7 @@ class Driver:
         return Path(name).write_bytes(_data(seed, size))
 
     def do_cat(self, name: str) -> Answer:
-        """Look with another program."""
+        """Read the file with another program."""
         done = subprocess.run(
             ["cat", name], capture_output=True, check=False, timeout=120
         )
@@ -171,7 +171,7 @@ class Driver:
 
 
 def main() -> None:
-    """Serve lines until there are none."""
+    """Serve lines until the end of the input."""
     home = Path.cwd()
     for line in sys.stdin:
         folder, steps = json.loads(line)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Rows of the frontier made by hand: all policies alike, but for some gains."""
+"""Rows of the frontier made by hand: equal policies, with given gains."""
 
 from __future__ import annotations
 

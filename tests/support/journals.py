@@ -100,14 +100,14 @@ class HandMadeJournal:
 
     @contextlib.contextmanager
     def locked(self, lock: Lock) -> Iterator[None]:
-        """Hold a lock, as another process does."""
+        """Hold a lock as another process would."""
         with self.path.open("r+b") as file:
             words = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, lock, 1, 0)
             fcntl.fcntl(file.fileno(), fcntl.F_OFD_SETLK, words)
             yield
 
     def left_over(self) -> list[str]:
-        """Return the names in the folder of journals, but for the log."""
+        """Return the names in the folder of journals, except the log."""
         names = sorted(path.name for path in self.folder.iterdir())
         return [name for name in names if name != "shim.log"]
 
@@ -140,7 +140,7 @@ class _Statx(ctypes.Structure):
 
 
 def birth_ns(path: Path) -> int:
-    """Return when a file was made (ns since 1970); 0 if that is not known."""
+    """Return the birth time of a file (ns since 1970); 0 if it is not known."""
     words = _Statx()
     with path.open("rb") as file:
         ctypes.CDLL(None).statx(

@@ -97,7 +97,7 @@ class Observed:
 
 
 def missing(program: Program) -> str:
-    """Return the needs of a program that are not installed; empty if none."""
+    """Return the missing requirements of a program; empty if there is none."""
     return ", ".join(need for need in program.needs if not _is_there(need))
 
 

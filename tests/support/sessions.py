@@ -38,7 +38,7 @@ _BLOCK: Final = re.compile(
 _QUANTITY: Final = re.compile(
     r"\d+(?:\.\d+)?(?:e-?\d+)?(?: ?(?:[KMG]iB|B|ns|us|ms|s|min|h|d)\b(?:/s)?)?%?"
 )
-#: Commands that change nothing: they may be asked until their answer fits.
+#: Commands that change nothing: they are repeated until their output fits.
 _LOOKS: Final = ("penstock ctl status", "penstock ctl explain", "penstock top --once")
 _PATIENCE_S: Final = 30.0
 _END: Final = "--- end of the output of command"
@@ -121,7 +121,7 @@ def missing(session: Session) -> str | None:
 
 
 def fits(output: str, shown: str, *, vary: bool = False, exact: str = "") -> bool:
-    """Tell whether the output of a command is what a page shows."""
+    """Return True if the output of a command is that of the page."""
     if exact and output.count(exact) != shown.count(exact):
         return False
     if vary:
@@ -163,7 +163,7 @@ def _check(shell: _Shell, session: Session, step: Step) -> None:
 
 
 class _Shell:
-    """A shell that is told one command after the other."""
+    """A shell that runs one command after the other."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -218,7 +218,7 @@ class _Shell:
 
     @staticmethod
     def _may_fail(command: str) -> bool:
-        """Whether a command is asked again: the daemon may not be there yet."""
+        """Return True if a command is repeated, because the daemon may still start."""
         return command.startswith(_LOOKS)
 
     def wait_for(self, command: str) -> None:

@@ -48,7 +48,7 @@ NodeName=n[1-{nodes}] NodeHostname={host} NodeAddr=127.0.0.1 Port=17820-{last_po
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
 
-#: The address is what a machine on a network has.
+#: The address looks like that of a machine on a network.
 _SETUP = """
 set -eu
 ip link set lo up
@@ -77,7 +77,7 @@ def on_slurm(
     environment: Mapping[str, str] | None = None,
     limit_s: float = 100.0,
 ) -> str:
-    """Run a command beside a fresh Slurm; return what it said.
+    """Run a command beside a fresh Slurm; return its output.
 
     Parameters
     ----------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What happens beside a real Slurm, in its namespaces: ``-m support.slurm_scenes``.
+"""Scenes beside a real Slurm, in its namespaces: ``-m support.slurm_scenes``.
 
 Four nodes with an agent each, the first of them with the controller. The jobs are those
 of another user, who may read neither Python nor this file: they use the shell and dd.
@@ -60,12 +60,12 @@ class Cluster:
         return self.agents["n1"]
 
     def nodes(self) -> int:
-        """Return on how many nodes the first job is known."""
+        """Return the number of nodes that know the first job."""
         jobs = self.controller.status()["jobs"]
         return len(jobs[0]["nodes"]) if jobs else 0
 
     def traces(self) -> list[str]:
-        """Return what is left of jobs on all nodes."""
+        """Return the files that jobs have left on all nodes."""
         kept = ("pages", "slurm")
         return [
             str(path)
@@ -75,7 +75,7 @@ class Cluster:
         ]
 
     def log(self, node: str) -> str:
-        """Return what the prolog has logged on a node."""
+        """Return the log of the prolog on a node."""
         path = self.agents[node].home / "slurm.log"
         return path.read_text() if path.exists() else ""
 
@@ -126,7 +126,7 @@ def a_wide_job(cluster: Cluster) -> None:
 
 
 def other_libraries_are_kept(cluster: Cluster) -> None:
-    """Preload what was to be preloaded before, and nothing twice."""
+    """Keep other preloaded libraries, and preload none twice."""
     other = next(Path("/usr/lib").glob("*/libm.so.6"))
     script = "echo $LD_PRELOAD; srun --overlap -N1 -n1 -w n2 sh -c 'echo $LD_PRELOAD'"
     batch = cluster.folder / "batch"
@@ -140,7 +140,7 @@ def other_libraries_are_kept(cluster: Cluster) -> None:
 
 
 def dead_agents(cluster: Cluster) -> None:
-    """Kill an agent and stop one: the job runs, and says nothing but its own."""
+    """Kill one agent and stop another: the job runs and prints only its own output."""
     hung = cluster.agents["n4"].process
     assert hung is not None
     cluster.agents["n3"].kill()
@@ -153,7 +153,7 @@ def dead_agents(cluster: Cluster) -> None:
     assert "no penstock answers" in cluster.log("n3")
     assert "penstock does not answer: timed out" in cluster.log("n4")
     hung.send_signal(signal.SIGCONT)
-    # What it was asked for in its sleep it gives up again, or the next start does.
+    # A stopped agent drops the registration later, or its next start does.
     cluster.agents["n3"].start()
     assert output_lines(srun(cluster, "exit 0")) == []
 
@@ -167,7 +167,7 @@ def no_trace_of_penstock(cluster: Cluster) -> None:
 
 
 def an_agent_restarts(cluster: Cluster) -> None:
-    """Take up a job that Slurm has registered, and not one that ended meanwhile."""
+    """Control a registered job again, but not one that has ended meanwhile."""
     job = srun(cluster, "sleep 1000")
     until(lambda: cluster.nodes() == len(NODES))
     agent = cluster.agents["n2"]

@@ -66,11 +66,11 @@ class Stage:
         )
 
     def drain(self) -> list[JournalReport]:
-        """Drain what programs have left behind."""
+        """Drain the journals that programs have left."""
         return drain_folder(self.journals)
 
     def sweep(self, page: Page | None = None) -> None:
-        """Let the library drain what the dead of a job, or of all, have left."""
+        """Let the library drain journals of dead processes, of one job or of all."""
         place = page.file_id if page else None
         sweeper = Sweeper()
         sweeper.sweep([Leftover(self.journals, os.geteuid(), page=place)])
@@ -83,7 +83,7 @@ class Stage:
         self.folder.mkdir()
 
     def left_over(self) -> list[str]:
-        """Return the names of what is in the folder of journals, but for the log."""
+        """Return the names in the folder of journals, except the log."""
         return sorted(
             path.name for path in self.journals.iterdir() if path.name != "shim.log"
         )

@@ -21,7 +21,7 @@ NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs several users")
 
 
 def become(user: int) -> None:
-    """Be another user from now on."""
+    """Change to another user."""
     if user != os.geteuid():
         os.setgroups([])
         os.setgid(user)
@@ -29,7 +29,7 @@ def become(user: int) -> None:
 
 
 def as_user(user: int, act: Callable[[], Any]) -> Any:
-    """Return what `act` returns in a process of another user."""
+    """Return the result of `act` in a process of another user."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -49,7 +49,7 @@ def as_user(user: int, act: Callable[[], Any]) -> Any:
 
 
 def open_for_all(folder: Path) -> None:
-    """Let other users pass to a folder of pytest, which keeps them out."""
+    """Give other users access to a folder of pytest."""
     for parent in (folder, *folder.parents):
         if parent.owner() == "root" and not parent.stat().st_mode & 0o001:
             parent.chmod(parent.stat().st_mode | 0o011)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Views made by hand: what a policy is shown, from plain lists.
+"""Views made by hand from plain lists.
 
 A `Scene` holds one decision in plain lists; `make_view` makes it the `View` that
 the policy sees, and `decide` asks the policy::
@@ -40,7 +40,7 @@ _CODES = {"Floats": "d", "Ints": "q"}
 
 @dataclass(frozen=True)
 class Scene:
-    """One decision: `View` in lists; columns left empty get a harmless value."""
+    """One decision: a `View` in lists; empty columns get a harmless value."""
 
     cap: list[float]
     remaining: list[float] = field(default_factory=list)
@@ -110,7 +110,7 @@ def make_view(scene: Scene, parameters: Sequence[float] = (), *, dirt: int = 0) 
 
 
 def _garbage(rng: random.Random, kind: str, size: int) -> list[Any]:
-    """Return what a column of working memory may hold from the call before."""
+    """Return values that a column of working memory may hold from an earlier call."""
     if kind == "Ints":
         return [rng.choice([-1, 0, 2**62, -(2**62)]) for _ in range(size)]
     return [rng.choice([float("nan"), inf, -inf, 0.0, 1e300]) for _ in range(size)]
@@ -183,7 +183,7 @@ def random_scene(
 
 
 def tied_scene(count: int, cap: float = 1.0, capacity: float = 2.5) -> Scene:
-    """Return a scene of `count` applications that nothing tells apart."""
+    """Return a scene of `count` equal applications."""
     return Scene(
         cap=[cap] * count,
         lost=[5.0] * count,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What takes its time: wait for it, without a guess how long this machine needs."""
+"""Wait for a condition, without a guess of the speed of this machine."""
 
 from __future__ import annotations
 

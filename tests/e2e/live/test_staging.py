@@ -488,9 +488,8 @@ def test_writes_that_could_not_be_staged_are_logged_and_counted(
     stage: Stage, job: Job
 ) -> None:
     environment = stage.environment(page=job.page.path)
-    environment["PENSTOCK_STAGING_SIZE"] = str(
-        2**60
-    )  # More descriptors than the limit allows.
+    # No journal can be so large.
+    environment["PENSTOCK_STAGING_SIZE"] = str(2**60)
     code = "open('a', 'w').write('x')"
     limited = ["sh", "-c", f'ulimit -v 4000000; "$0" -S -c "{code}"', sys.executable]
     stage.run(*limited, environment=environment)

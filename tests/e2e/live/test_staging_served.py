@@ -144,7 +144,7 @@ def test_an_unusable_staging_folder_stops_no_program(
 
 
 def test_an_unusable_staging_folder_is_logged_once(tmp_path: Path) -> None:
-    """The program prints nothing, and the missing folder is not created again."""
+    """The message is in the log of the daemon; the program prints nothing."""
     journals = Staging(tmp_path / "journals")
     journals.prepare()
     script = "import os, shutil; shutil.rmtree('../journals')\n"

@@ -78,7 +78,7 @@ def test_no_policy_exceeds_the_bound(
 
 
 def _by_time(*crowd: tuple[int, list[tuple[int, int]]]) -> Instance:
-    """Return the instance on three targets shared by time; application k has k + 1."""
+    """Return the instance on three targets shared by time; applications have 1 to 3."""
     applications = tuple(
         replace(a, profile=np.array([9.0, 12.0, 30.0]), targets=tuple(range(n % 3 + 1)))
         for n, a in enumerate(_instance(*crowd).applications)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The tables say of every file what the file says of itself; the template works."""
+"""The tables of algorithms agree with their files; the template works."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from penstock.placement import (
 from unit.placement.problems import application, problem
 
 FOLDER = Path(penstock.placement.__file__).parent
-#: Files of the package that are no algorithms.
+#: Files of the package that are not algorithms.
 HELPERS = {"__init__", "algorithm", "inputs", "_template"}
 SECTIONS = ("Rule", "Inputs", "Parameters", "Properties", "Source")
 ROWS = [*ALLOCATIONS.values(), *PLACEMENTS.values()]

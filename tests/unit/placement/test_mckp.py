@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""mckp with exclusive: the best of all ways to share nothing, or one target."""
+"""mckp with exclusive: the best allocation with no shared target, or with one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def solve(task: Problem) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
 
 
 def value_of_their_own(task: Problem, placement: tuple[tuple[int, ...], ...]) -> float:
-    """Return the sum of the bandwidths of those who share no target."""
+    """Return the sum of the bandwidths of applications that share no target."""
     users = Counter(r for targets in placement for r in targets)
     return sum(
         task.bandwidth(j, len(targets))

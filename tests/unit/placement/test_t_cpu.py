@@ -19,7 +19,7 @@ def t_cpu(task: Problem) -> tuple[int, ...]:
 
 
 def filler(name: str, stress: float) -> Application:
-    """Return an application that can have one target only, and occupies it so much."""
+    """Return an application for one target, which it uses for a given fraction."""
     return application(name, [1.0], work=1.0 - stress, volume=stress)
 
 
@@ -63,7 +63,7 @@ def test_it_is_algorithm_1_as_printed(task: Problem) -> None:
 
 
 def rivals() -> tuple[Application, ...]:
-    """Return two applications that can use more targets, and two that fill up."""
+    """Return two applications that can use more targets, and two that add load."""
     return (
         # T_io = 10, 6, 5, 4 s: stress 1/2, 3/4, 1, 8/7; CPUload 2, 2.5, 2.67, 2.86.
         application("a", [6, 10, 12, 15], work=10, volume=60, nodes=4),
@@ -128,7 +128,7 @@ def test_a_fall_alone_is_not_taken() -> None:
 
 
 def test_a_number_tried_and_not_chosen_is_forgotten() -> None:
-    """In every round pi~ starts from pi: the loser's gain is still 4.8 - 4."""
+    """In every round pi~ starts from pi: the gain of the other is still 4.8 - 4."""
     winner = application("b", [1, 100], work=10, volume=10, nodes=100)
     # The winner goes first, from stress 1/2 to 0.02; then a as above.
     others = filler("c", 1.0), filler("d", 1.0), filler("e", 0.73)
@@ -150,7 +150,7 @@ def test_numbers_that_do_not_fit_are_passed_over() -> None:
 
 
 def test_a_gain_of_zero_counts_as_a_gain() -> None:
-    """Without computation CPUload is 0 throughout: up to n_perf or the load 1."""
+    """Without computation CPUload is always 0: targets grow to n_perf or to load 1."""
     task = problem(4, application("a", [1.0, 2.0, 3.0], work=0.0))
     assert t_cpu(task) == (3,)
     full = problem(4, *task.applications, filler("b", 1.0), filler("c", 1.0))

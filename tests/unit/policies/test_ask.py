@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Asking a policy: failures, read-only columns, and every edge of the contract."""
+"""Calling a policy: failures, read-only columns, and every limit of the contract."""
 
 from __future__ import annotations
 

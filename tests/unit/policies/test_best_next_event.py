@@ -17,7 +17,7 @@ def test_all_applications_get_their_caps_without_contention() -> None:
 
 
 def test_equal_applications_share_so_that_one_completes() -> None:
-    """Two equal ones: one completes at 2 s, the other has lost those 2 s, or less.
+    """Two equal applications: one completes at 2 s, the other has lost at most 2 s.
 
     With c first at h = 2 s the other has lost 2 of 102 s. Any later horizon of c only
     delays both; sharing equally would make both complete at 4 s with 2 of 104 s lost:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Finding a policy: by name, by dotted name, by entry point; and what goes wrong."""
+"""Finding a policy by name, by dotted name, by entry point; and mistakes."""
 
 from __future__ import annotations
 

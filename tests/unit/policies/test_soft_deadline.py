@@ -28,7 +28,7 @@ def test_while_nothing_is_lost_softness_does_not_matter(softness: str) -> None:
 
 
 def _contended(nodes: tuple[int, int] = (1, 1), iterations: int = 9) -> Scene:
-    """Return two applications with iterations behind them; the first is due first."""
+    """Return two applications with completed iterations; the first is due first."""
     return Scene(
         cap=[1.0, 1.0],
         lost=[20.0, 10.0],
@@ -46,7 +46,7 @@ def test_a_short_operation_passes_if_softness_is_large() -> None:
 
 
 def test_nothing_is_softened_for_applications_that_completed_no_iteration() -> None:
-    """rho = 0: nobody is known to post again."""
+    """rho = 0: no application is known to post again."""
     scene = _contended(iterations=0)
     assert decide(f"{NAME}:softness=100", scene)[0] == [1.0, 0.0]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The table of policies says of every file what the file says of itself."""
+"""The table of policies agrees with the files of the policies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from penstock.policies import POLICIES
 from penstock.policies.policy import Parameter
 
 FOLDER = Path(penstock.policies.__file__).parent
-#: Files of the package that are no policies.
+#: Files of the package that are not policies.
 HELPERS = {"__init__", "ask", "io_sets", "policy", "serving", "view", "_template"}
 SECTIONS = ("Rule", "Parameters", "Properties", "Source")
 

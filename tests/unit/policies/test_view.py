@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The view: what a policy sees is what the engine knows, field by field."""
+"""The view agrees with the columns of the engine, field by field."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Storage with burst buffers: single runs whose numbers can be worked out by hand."""
+"""Storage with burst buffers: runs whose numbers are computed by hand."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_staging_hides_the_pauses_and_close_waits() -> None:
     assert run.phases == (((0.0, 11.0),),)
     assert (run.through, run.drained) == ((0.0,), (60.0,))
     assert run.most_staged == (20.0,)
-    # Only what it waited for counts, and it drained at full speed then.
+    # Only the time of waiting counts, and the drain had full speed then.
     assert run.lost == (0.0,)
 
 
@@ -124,7 +124,7 @@ def test_fsync_waits_for_the_drain_and_the_phase_goes_on() -> None:
 
 
 def test_before_the_close_nothing_waits() -> None:
-    """Staged at 1 s, drained at 3 s: meanwhile it works."""
+    """Data are staged at 1 s and drained at 3 s, while the application works."""
     steps = ((Act.WRITE, 20.0), (Act.WORK, 5.0), (Act.CLOSE, 0.0))
     run = simulate_buffers(ONE, [writer("A", *steps)], always(), Buffer(speed=20.0))
     assert run.requests[0][0].done == 1.0
@@ -184,7 +184,7 @@ def test_a_shared_buffer_is_shared() -> None:
 
 
 def test_data_staged_first_are_drained_before_later_writes() -> None:
-    """A goes on staging until its buffer is empty, though it may write through."""
+    """A stages until its buffer is empty, although it may write through."""
 
     def first_request_only(s: Situation) -> StagingPlan:
         return StagingPlan(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Delta-graphs of two equal writers, against numbers worked out by hand."""
+"""Delta-graphs of two equal writers, against numbers computed by hand."""
 
 from __future__ import annotations
 

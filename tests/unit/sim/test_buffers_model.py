@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Storage, buffers and writers: what is refused, and what is not."""
+"""Descriptions of storage, buffers and writers: valid and refused ones."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Policies in plain Python: the same results, and errors that say when."""
+"""Policies in plain Python: the same results, and errors with their time."""
 
 from __future__ import annotations
 

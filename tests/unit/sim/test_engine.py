@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The main loop: which events share an instant, in which order, and who decides."""
+"""The main loop: events at one instant, their order, and the decisions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def events(run: Run) -> list[tuple[float, str, int]]:
 
 
 def seen_by(allocate: Any) -> tuple[Policy, list[tuple[float, list[int]]]]:
-    """Return a policy that notes every decision: the instant and the active ones."""
+    """Return a policy that records the time and the active applications."""
     seen: list[tuple[float, list[int]]] = []
 
     def watched(view: Any, rates: Any) -> float:
@@ -83,7 +83,7 @@ def test_a_wake_up_comes_before_the_completion_at_the_same_time() -> None:
         (3.0, "wake-up", -1),
         (3.0, "completion", 0),
     ]
-    # At 3 s nothing is left to share: the policy is not asked.
+    # At 3 s no application is active: the policy is not called.
     assert seen == [(1.0, [0])]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a run leaves behind: yields from the time lost and the age."""
+"""The result of a run: yields from the time lost and the age."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from unit.samples import app, make, pair, steady_three
 
 
 def _bits(run: Run) -> tuple[Any, ...]:
-    """Return all of a run but the time it took."""
+    """Return all of a run except the computing time."""
     columns = (run.lost, run.ended, run.work, run.volume)
     return *(c.tobytes() for c in columns), run.events, run.decisions
 

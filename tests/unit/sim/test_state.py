@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the engine reads and changes: columns laid out from an instance."""
+"""The columns of the engine, made from an instance."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Texts that ``compare``, ``bound``, ``place`` and ``reproduce`` print."""
+"""``penstock compare``: the texts of its table, and help texts of all simulations."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from penstock.cli import main
@@ -77,55 +76,6 @@ def test_the_document_gives_the_yield_of_every_application(
     (result,) = json.loads("\n".join(lines))["instances"]
     yields = result["policies"]["fcfs"]["yields"]
     assert dict(zip(result["applications"], yields, strict=True)) == {"a": 1, "b": 0.7}
-
-
-def test_the_aimed_pressure_is_shown_beside_the_measured_one(
-    instance: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    lines, _ = _output(capsys, "bound", *SMALL)
-    assert lines[0].endswith(" (aimed at 1)")
-    lines, _ = _output(capsys, "bound", instance)
-    assert lines[0].endswith("I/O pressure 0.600")
-
-
-def test_a_negative_rounding_error_is_shown_as_zero() -> None:
-    class Measured:
-        slowdowns = np.array([1.0])
-
-    class Result:
-        metrics = Measured()
-        rho_io = np.array([1.0])
-        rho_con = np.array([-1e-17])
-        in_io_s = np.array([2.0])
-
-    result: Any = Result()
-    cells = place._result_cells(result, 0)
-    assert cells == ["1.000", "1.000", "0.000", "2 s"]
-
-
-@pytest.mark.parametrize(
-    ("scale", "holds", "hinted"),
-    [("smoke", False, True), ("smoke", True, False), ("paper", False, False)],
-)
-def test_verdicts_at_a_small_scale_are_marked_as_indicative(
-    scale: str,
-    *,
-    holds: bool,
-    hinted: bool,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-) -> None:
-    claims = [{"holds": True, "says": "x"}, {"holds": holds, "says": "y"}]
-    record = {"name": "p1-fig1", "title": "t", "claims": claims}
-    monkeypatch.setattr(
-        "penstock.experiments.reproduction.reproduce_all", lambda *_: [record]
-    )
-    words = ("p1-fig4", "--scale", scale, "--jobs", "1", "-o", str(tmp_path))
-    parser = argparse.ArgumentParser()
-    reproduce.setup_parser(parser)
-    assert reproduce.main(parser.parse_args(words)) == 0
-    assert ("indicative: --scale paper" in capsys.readouterr().out) == hinted
 
 
 @pytest.mark.parametrize("command", [compare, generate, place, reproduce, study])
