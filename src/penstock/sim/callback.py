@@ -21,7 +21,7 @@ from penstock.kernels import memory
 from penstock.policies.ask import ALLOCATE_ARGUMENTS, ask_policy, read_only
 from penstock.policies.policy import Policy
 from penstock.policies.view import View
-from penstock.sim.state import Program, State
+from penstock.sim.state import EngineInput, State
 
 __all__ = ["PolicyCallback"]
 
@@ -39,11 +39,11 @@ class _MovingView:
 class PolicyCallback:
     """Asks a Python policy, which sees the engine's memory but cannot write to it."""
 
-    def __init__(self, policy: Policy, program: Program, state: State) -> None:
+    def __init__(self, policy: Policy, inputs: EngineInput, state: State) -> None:
         self.error: PenstockError | KeyboardInterrupt | None = None
         """The error of the last call, for the caller of the engine to raise."""
         self._policy = policy
-        self._shown = _moving_view(program, state)
+        self._shown = _moving_view(inputs, state)
         self._rates: Any = memoryview(cast(Any, state.wanted))
 
     def __call__(self, now: float, n_active: int) -> float:
@@ -76,10 +76,10 @@ class PolicyCallback:
         return cast(Callable[..., float], njit(signature)(trampoline))
 
 
-def _moving_view(program: Program, state: State) -> _MovingView:
+def _moving_view(inputs: EngineInput, state: State) -> _MovingView:
     """Return a view of the engine's memory that a policy cannot write to."""
     shown = _MovingView()
-    columns = {**memory(program)._asdict(), **memory(state)._asdict()}
+    columns = {**memory(inputs)._asdict(), **memory(state)._asdict()}
     for name, value in read_only(columns).items():
         if name in View._fields:
             setattr(shown, name, value)

@@ -8,7 +8,7 @@ them. The functions are inlined into the engine.
 from __future__ import annotations
 
 from penstock.kernels import inlined
-from penstock.sim.state import NOW, UNDECIDED, WORKING, Program, State
+from penstock.sim.state import NOW, UNDECIDED, WORKING, EngineInput, State
 
 __all__ = [
     "activate",
@@ -23,28 +23,28 @@ __all__ = [
 
 
 @inlined
-def activate(program: Program, state: State, f: int) -> None:
+def activate(inputs: EngineInput, state: State, f: int) -> None:
     """Insert flow `f` into the ascending list of flows on its target."""
-    target = program.target[f]
-    begin = program.first_user[target]
-    if state.users[target] == 0:
+    target = inputs.target[f]
+    begin = inputs.first_entry[target]
+    if state.flow_count[target] == 0:
         state.occupied_since[target] = state.clock[NOW]
-    slot = begin + state.users[target]
-    state.users[target] += 1
-    while slot > begin and state.flow[slot - 1] > f:
-        state.flow[slot] = state.flow[slot - 1]
+    slot = begin + state.flow_count[target]
+    state.flow_count[target] += 1
+    while slot > begin and state.flows_to_serve[slot - 1] > f:
+        state.flows_to_serve[slot] = state.flows_to_serve[slot - 1]
         slot -= 1
-    state.flow[slot] = f
+    state.flows_to_serve[slot] = f
 
 
 @inlined
-def deactivate(program: Program, state: State, target: int, position: int) -> None:
+def deactivate(inputs: EngineInput, state: State, target: int, position: int) -> None:
     """Remove the flow at `position` from the list of flows on `target`."""
-    begin = program.first_user[target]
-    last = state.users[target] - 1
-    state.users[target] = last
+    begin = inputs.first_entry[target]
+    last = state.flow_count[target] - 1
+    state.flow_count[target] = last
     for slot in range(begin + position, begin + last):
-        state.flow[slot] = state.flow[slot + 1]
+        state.flows_to_serve[slot] = state.flows_to_serve[slot + 1]
     if last == 0:
         state.occupied[target] += state.clock[NOW] - state.occupied_since[target]
 
@@ -68,10 +68,10 @@ def pop_undecided(state: State) -> int:
 
 
 @inlined
-def set_due(program: Program, state: State, target: int) -> None:
+def set_due(inputs: EngineInput, state: State, target: int) -> None:
     """Store the next wake-up or completion of `target` in the tree of minima."""
     due = state.due
-    entry = program.leaves + target
+    entry = inputs.leaves + target
     due[entry] = min(state.next_completion[target], state.wake[target])
     while entry > 1:
         entry = entry // 2

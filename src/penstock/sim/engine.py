@@ -37,6 +37,7 @@ from typing import Any
 from penstock.kernels import inlined, kernel, unpacker
 from penstock.policies.ask import (
     CAPACITY_EXCEEDED,
+    LAWFUL,
     RATE_NEGATIVE,
     RATE_OVER_CAP,
     TOLERANCE,
@@ -76,7 +77,7 @@ from penstock.sim.state import (
     WAKE_UP,
     WINDOW_OPEN,
     WORKING,
-    Program,
+    EngineInput,
     State,
 )
 
@@ -85,7 +86,7 @@ __all__ = ["run", "run_compiled", "start", "start_compiled"]
 
 # This is the main loop of the simulator. Each iteration handles one instant.
 @kernel
-def run(program: Program, state: State, allocate: Allocate, budget: int) -> int:
+def run(inputs: EngineInput, state: State, allocate: Allocate, budget: int) -> int:
     """Advance the simulation by at most `budget` instants; return why it stopped.
 
     The result is a status of `penstock.sim.state`: `PAUSED`, `DONE` or an error. All
@@ -94,28 +95,28 @@ def run(program: Program, state: State, allocate: Allocate, budget: int) -> int:
     clock, counter = state.clock, state.counter
     for _ in range(budget):
         now = next_instant(state)
-        if counter[WINDOW_OPEN] == 0 and now >= program.window_begin:
-            open_window(program, state)
-        if now >= program.window_end:
-            close_window(program, state, program.window_end)
+        if counter[WINDOW_OPEN] == 0 and now >= inputs.window_begin:
+            open_window(inputs, state)
+        if now >= inputs.window_end:
+            close_window(inputs, state, inputs.window_end)
             return DONE
-        if program.validate and now < clock[NOW]:
+        if inputs.validate and now < clock[NOW]:
             return TIME_WENT_BACK
         clock[NOW] = now
-        handle_due_targets(program, state)
+        handle_due_targets(inputs, state)
         while counter[WORKING] > 0 and state.work_end[state.working[0]] <= now:
-            end_work(program, state, pop_working(state))
+            end_work(inputs, state, pop_working(state))
         if counter[FAULTY_INDEX] >= 0:
             return APPLICATION_ENDED
-        if program.until_first_end and counter[ENDED] > 0:
-            close_window(program, state, now)
+        if inputs.until_first_end and counter[ENDED] > 0:
+            close_window(inputs, state, now)
             return DONE
         # If applications have only ended, no target needs a decision, and the last
         # decisions still hold.
         while counter[UNDECIDED] > 0:
             target = pop_undecided(state)
-            status = decide(program, state, allocate, target)
-            if status != PAUSED:
+            status = decide(inputs, state, allocate, target)
+            if status != LAWFUL:
                 return status
         if counter[LOGGED] >= RECORD_LIMIT or counter[GRANTED] >= RECORD_LIMIT:
             return PAUSED
@@ -123,11 +124,11 @@ def run(program: Program, state: State, allocate: Allocate, budget: int) -> int:
 
 
 @kernel
-def start(program: Program, state: State) -> None:
+def start(inputs: EngineInput, state: State) -> None:
     """Put every application at the beginning of its first work phase."""
-    for i in range(program.applications):
-        state.position[i] = program.first[i]
-        begin_work(program, state, i, program.start[i])
+    for i in range(inputs.applications):
+        state.position[i] = inputs.first[i]
+        begin_work(inputs, state, i, inputs.start[i])
 
 
 @inlined
@@ -143,21 +144,21 @@ def next_instant(state: State) -> float:
 
 
 @inlined
-def begin_work(program: Program, state: State, i: int, now: float) -> None:
+def begin_work(inputs: EngineInput, state: State, i: int, now: float) -> None:
     """Begin the current work phase of application `i` at `now` (s)."""
-    state.work_end[i] = now + program.work[state.position[i]]
+    state.work_end[i] = now + inputs.work[state.position[i]]
     push_working(state, i)
 
 
 @inlined
-def end_work(program: Program, state: State, i: int) -> None:
+def end_work(inputs: EngineInput, state: State, i: int) -> None:
     """End the work phase of application `i` and begin what follows it."""
-    if not post(program, state, i):
-        end_operation(program, state, i)
+    if not post(inputs, state, i):
+        end_operation(inputs, state, i)
 
 
 @inlined
-def post(program: Program, state: State, i: int) -> bool:
+def post(inputs: EngineInput, state: State, i: int) -> bool:
     """Post the operation that follows the current work phase of application `i`.
 
     Return False if the operation has volume 0 and so is already complete. After its
@@ -165,49 +166,49 @@ def post(program: Program, state: State, i: int) -> bool:
     """
     now = state.clock[NOW]
     here = state.position[i]
-    volume = program.volume[here]
-    state.work_done[i] += program.work[here]
+    volume = inputs.volume[here]
+    state.work_done[i] += inputs.work[here]
     state.work_end[i] = inf
     if volume == END_OF_APPLICATION:
         state.finished[i] = now
         state.counter[ENDED] += 1
-        if now < program.ends_before:
+        if now < inputs.ends_before:
             state.counter[FAULTY_INDEX] = i
         return True
-    log(program, state, POST, i)
-    for f in range(program.first_flow[i], program.first_flow[i + 1]):
+    log(inputs, state, POST, i)
+    for f in range(inputs.first_flow[i], inputs.first_flow[i + 1]):
         state.posted[f] = now
-        state.volume[f] = volume * program.portion[f]
-        state.work_before[f] = program.work[here]
+        state.volume[f] = volume * inputs.portion[f]
+        state.work_before[f] = inputs.work[here]
         state.rate[f] = 0.0
         state.share[f] = 0.0
         state.since[f] = now
         state.remaining_then[f] = state.volume[f]
         state.lost_then[f] = state.lost[f]
         state.completion[f] = inf
-        request_decision(state, program.target[f])
+        request_decision(state, inputs.target[f])
         if volume > 0.0:
             state.unfinished[i] += 1
-            activate(program, state, f)
+            activate(inputs, state, f)
     return volume > 0.0
 
 
 @inlined
-def handle_due_targets(program: Program, state: State) -> None:
+def handle_due_targets(inputs: EngineInput, state: State) -> None:
     """Handle the targets with a due wake-up or a done flow, by target index.
 
     `due` is a tree of minima in an array: entry 1 is the root, the children of entry
     j are entries 2 j and 2 j + 1, and the leaves are the targets.
     """
     now = state.clock[NOW]
-    due, leaves = state.due, program.leaves
+    due, leaves = state.due, inputs.leaves
     entry = 1
     while entry > 0 and due[1] <= now:
         if due[entry] <= now and entry < leaves:
             entry = 2 * entry
             continue
         if due[entry] <= now:
-            handle_due_target(program, state, entry - leaves)
+            handle_due_target(inputs, state, entry - leaves)
         # Go to the next subtree to the right; entry 0: there is none.
         while entry % 2 == 1:
             entry = entry // 2
@@ -216,24 +217,24 @@ def handle_due_targets(program: Program, state: State) -> None:
 
 
 @inlined
-def handle_due_target(program: Program, state: State, target: int) -> None:
+def handle_due_target(inputs: EngineInput, state: State, target: int) -> None:
     """Request a decision; log the wake-up and finish the done flows that are due."""
     now = state.clock[NOW]
     request_decision(state, target)
     if state.wake[target] <= now:
-        log(program, state, WAKE_UP, -1)
+        log(inputs, state, WAKE_UP, -1)
     if state.next_completion[target] <= now:
-        finish_flows(program, state, target)
+        finish_flows(inputs, state, target)
 
 
 @inlined
-def finish_flows(program: Program, state: State, target: int) -> None:
+def finish_flows(inputs: EngineInput, state: State, target: int) -> None:
     """Finish the flows on `target` that are done, by application index."""
     now = state.clock[NOW]
-    begin = program.first_user[target]
+    begin = inputs.first_entry[target]
     position = 0
-    while position < state.users[target]:
-        f = state.flow[begin + position]
+    while position < state.flow_count[target]:
+        f = state.flows_to_serve[begin + position]
         if state.completion[f] > now:
             position += 1
             continue
@@ -246,17 +247,17 @@ def finish_flows(program: Program, state: State, target: int) -> None:
         state.remaining_then[f] = 0.0
         state.wanted[f] = 0.0
         state.completion[f] = inf
-        record_grant(program, state, f)
-        deactivate(program, state, target, position)
-        i = program.owner[f]
+        record_grant(inputs, state, f)
+        deactivate(inputs, state, target, position)
+        i = inputs.owner[f]
         state.unfinished[i] -= 1
         if state.unfinished[i] == 0:
-            record_loss(program, state, i, now)
-            end_operation(program, state, i)
+            record_loss(inputs, state, i, now)
+            end_operation(inputs, state, i)
 
 
 @inlined
-def end_operation(program: Program, state: State, i: int) -> None:
+def end_operation(inputs: EngineInput, state: State, i: int) -> None:
     """Complete the operation of application `i` and begin what follows it.
 
     The loop also completes all following operations of volume 0 that come after work
@@ -265,58 +266,58 @@ def end_operation(program: Program, state: State, i: int) -> None:
     posted = False
     while not posted:
         here = state.position[i]
-        volume = program.volume[here]
-        log(program, state, COMPLETION, i)
+        volume = inputs.volume[here]
+        log(inputs, state, COMPLETION, i)
         state.transferred[i] += volume
         state.operations[i] += 1
-        for f in range(program.first_flow[i], program.first_flow[i + 1]):
+        for f in range(inputs.first_flow[i], inputs.first_flow[i + 1]):
             # An operation before the first work phase is not an iteration.
-            if state.iterations[f] > 0 or program.work[here] > 0.0:
+            if state.iterations[f] > 0 or inputs.work[here] > 0.0:
                 state.iterations[f] += 1
-                length = program.work[here] + volume / program.bandwidth[i]
+                length = inputs.work[here] + volume / inputs.bandwidth[i]
                 state.iteration_time[f] += length
         state.position[i] = here + 1
-        if program.work[here + 1] > 0.0:
-            begin_work(program, state, i, state.clock[NOW])
+        if inputs.work[here + 1] > 0.0:
+            begin_work(inputs, state, i, state.clock[NOW])
             return
-        posted = post(program, state, i)
+        posted = post(inputs, state, i)
 
 
 # --- The decision of the policy -------------------------------------------------
 
 
 @inlined
-def decide(program: Program, state: State, allocate: Allocate, target: int) -> int:
+def decide(inputs: EngineInput, state: State, allocate: Allocate, target: int) -> int:
     """Ask the policy how to share `target` from now on; return a status."""
     state.wake[target] = inf
     state.next_completion[target] = inf
-    state.counter[ACTIVE] = state.users[target]
-    status = PAUSED
+    state.counter[ACTIVE] = state.flow_count[target]
+    status = LAWFUL
     if state.counter[ACTIVE] > 0:
-        observe(program, state, target)
-        state.wake[target] = allocate(view(program, state), state.wanted)
-        status = grant(program, state, target)
-    set_due(program, state, target)
+        observe(inputs, state, target)
+        state.wake[target] = allocate(view(inputs, state), state.wanted)
+        status = grant(inputs, state, target)
+    set_due(inputs, state, target)
     if (
-        program.validate
-        and status == PAUSED
-        and not progress_is_conserved(program, state)
+        inputs.validate
+        and status == LAWFUL
+        and not progress_is_conserved(inputs, state)
     ):
         return PROGRESS_NOT_CONSERVED
     return status
 
 
 @inlined
-def observe(program: Program, state: State, target: int) -> None:
+def observe(inputs: EngineInput, state: State, target: int) -> None:
     """Update the flows on `target` to now, and make them the active ones."""
     now = state.clock[NOW]
-    begin = program.first_user[target]
+    begin = inputs.first_entry[target]
     for position in range(state.counter[ACTIVE]):
-        f = state.flow[begin + position]
+        f = state.flows_to_serve[begin + position]
         state.active[position] = f
         moved = state.rate[f] * (now - state.since[f])
         state.remaining[f] = max(state.remaining_then[f] - moved, 0.0)
-        state.lost[f] = application_loss(program, state, program.owner[f], now)
+        state.lost[f] = application_loss(inputs, state, inputs.owner[f], now)
         state.wanted[f] = 0.0
 
 
@@ -332,13 +333,13 @@ def loss(state: State, f: int, now: float) -> float:
 
 
 @inlined
-def application_loss(program: Program, state: State, i: int, now: float) -> float:
+def application_loss(inputs: EngineInput, state: State, i: int, now: float) -> float:
     """Return the time that application `i` has lost by now: the mean of its flows (s).
 
     All flows of an application have the same volume and the same cap. So the mean of
     their alphas is the fraction of b_i at which the application transfers.
     """
-    begin, end = program.first_flow[i], program.first_flow[i + 1]
+    begin, end = inputs.first_flow[i], inputs.first_flow[i + 1]
     total = loss(state, begin, now)
     for f in range(begin + 1, end):
         total += loss(state, f, now)
@@ -346,39 +347,39 @@ def application_loss(program: Program, state: State, i: int, now: float) -> floa
 
 
 @inlined
-def record_loss(program: Program, state: State, i: int, now: float) -> None:
+def record_loss(inputs: EngineInput, state: State, i: int, now: float) -> None:
     """Store the time that application `i` has lost at the end of its operation."""
-    lost = application_loss(program, state, i, now)
-    for f in range(program.first_flow[i], program.first_flow[i + 1]):
+    lost = application_loss(inputs, state, i, now)
+    for f in range(inputs.first_flow[i], inputs.first_flow[i + 1]):
         state.lost[f] = lost
 
 
 @inlined
-def view(program: Program, state: State) -> View:
+def view(inputs: EngineInput, state: State) -> View:
     """Return the view for a policy, of the target that `observe` has updated."""
     return View(
         state.clock[NOW],
-        program.capacity,
-        program.window_begin,
-        program.window_end,
-        program.dedicated_events,
-        program.entries,
+        inputs.capacity,
+        inputs.window_begin,
+        inputs.window_end,
+        inputs.dedicated_events,
+        inputs.entries,
         state.counter[ACTIVE],
-        program.parameters,
+        inputs.parameters,
         state.active,
-        program.cap,
+        inputs.cap,
         state.remaining,
         state.volume,
         state.posted,
-        program.release,
+        inputs.release,
         state.lost,
-        program.nodes,
+        inputs.nodes,
         state.iterations,
         state.iteration_time,
         state.work_before,
-        program.period,
-        program.user,
-        program.group,
+        inputs.period,
+        inputs.user,
+        inputs.group,
         state.key,
         state.order,
         state.scratch,
@@ -386,10 +387,10 @@ def view(program: Program, state: State) -> View:
 
 
 @inlined
-def grant(program: Program, state: State, target: int) -> int:
+def grant(inputs: EngineInput, state: State, target: int) -> int:
     """Check the rates that the policy wants and let them hold from now on.
 
-    Return `PAUSED`, or how the policy broke its contract (`penstock.policies.ask`).
+    Return `LAWFUL`, or how the policy broke its contract (`penstock.policies.ask`).
     A flow is updated only when its rate changes. So a flow with a constant rate is
     done exactly at the time that was computed first, without rounding errors.
     """
@@ -399,7 +400,7 @@ def grant(program: Program, state: State, target: int) -> int:
     earliest = inf
     for position in range(state.counter[ACTIVE]):
         f = state.active[position]
-        cap = program.cap[f]
+        cap = inputs.cap[f]
         rate = state.wanted[f]
         if is_over(rate, cap):
             state.counter[FAULTY_INDEX] = f
@@ -417,68 +418,66 @@ def grant(program: Program, state: State, target: int) -> int:
             state.rate[f] = rate
             state.share[f] = rate / cap
             state.completion[f] = now + state.remaining[f] / rate if rate > 0.0 else inf
-            record_grant(program, state, f)
+            record_grant(inputs, state, f)
         earliest = min(earliest, state.completion[f])
     state.next_completion[target] = earliest
-    if is_over(total, program.capacity):
+    if is_over(total, inputs.capacity):
         return CAPACITY_EXCEEDED
     if is_past(state.wake[target], now):
         return WAKE_IN_THE_PAST
-    return PAUSED
+    return LAWFUL
 
 
 # --- The measured window --------------------------------------------------------
 
 
 @inlined
-def open_window(program: Program, state: State) -> None:
+def open_window(inputs: EngineInput, state: State) -> None:
     """Store the work and volume that were done when the window begins."""
-    begin = program.window_begin
+    begin = inputs.window_begin
     state.counter[WINDOW_OPEN] = 1
-    for i in range(program.applications):
-        state.begin_work[i] = state.work_done[i] + partial_work(
-            program, state, i, begin
-        )
+    for i in range(inputs.applications):
+        state.begin_work[i] = state.work_done[i] + partial_work(inputs, state, i, begin)
         state.begin_transferred[i] = state.transferred[i]
         if state.unfinished[i] > 0:
-            state.begin_transferred[i] += partial_volume(program, state, i, begin)
-    for target in range(program.targets):
+            state.begin_transferred[i] += partial_volume(inputs, state, i, begin)
+    for target in range(inputs.targets):
         state.occupied[target] = 0.0
         state.occupied_since[target] = begin
 
 
 @inlined
-def close_window(program: Program, state: State, end: float) -> None:
+def close_window(inputs: EngineInput, state: State, end: float) -> None:
     """End the run at `end` (s); phases that are not complete count pro rata."""
     state.clock[NOW] = end
-    for i in range(program.applications):
-        state.work_done[i] += partial_work(program, state, i, end)
+    for i in range(inputs.applications):
+        state.work_done[i] += partial_work(inputs, state, i, end)
         if state.unfinished[i] > 0:
-            state.transferred[i] += partial_volume(program, state, i, end)
-            record_loss(program, state, i, end)
-    for target in range(program.targets):
-        if state.users[target] > 0:
+            state.transferred[i] += partial_volume(inputs, state, i, end)
+            record_loss(inputs, state, i, end)
+    for target in range(inputs.targets):
+        if state.flow_count[target] > 0:
             state.occupied[target] += end - state.occupied_since[target]
 
 
 @inlined
-def partial_work(program: Program, state: State, i: int, now: float) -> float:
+def partial_work(inputs: EngineInput, state: State, i: int, now: float) -> float:
     """Return the part of the current work phase that application `i` has done (s)."""
-    return max(program.work[state.position[i]] - (state.work_end[i] - now), 0.0)
+    return max(inputs.work[state.position[i]] - (state.work_end[i] - now), 0.0)
 
 
 @inlined
-def partial_volume(program: Program, state: State, i: int, now: float) -> float:
+def partial_volume(inputs: EngineInput, state: State, i: int, now: float) -> float:
     """Return the volume that the current operation of `i` has transferred (bytes)."""
     volume = 0.0
-    for f in range(program.first_flow[i], program.first_flow[i + 1]):
+    for f in range(inputs.first_flow[i], inputs.first_flow[i + 1]):
         left = state.remaining_then[f] - state.rate[f] * (now - state.since[f])
-        volume += (state.volume[f] - max(left, 0.0)) * program.unit[f]
+        volume += (state.volume[f] - max(left, 0.0)) * inputs.unit[f]
     return volume
 
 
 @inlined
-def progress_is_conserved(program: Program, state: State) -> bool:
+def progress_is_conserved(inputs: EngineInput, state: State) -> bool:
     """Check: work + volume / b_i + lost time = age, for every active application.
 
     Return False, and the flow in `FAULTY_INDEX`, if this does not hold.
@@ -486,11 +485,11 @@ def progress_is_conserved(program: Program, state: State) -> bool:
     now = state.clock[NOW]
     for position in range(state.counter[ACTIVE]):
         f = state.active[position]
-        i = program.owner[f]
-        age = now - program.release[f]
-        done = state.transferred[i] + partial_volume(program, state, i, now)
-        progress = state.work_done[i] + done / program.bandwidth[i]
-        lost = application_loss(program, state, i, now)
+        i = inputs.owner[f]
+        age = now - inputs.release[f]
+        done = state.transferred[i] + partial_volume(inputs, state, i, now)
+        progress = state.work_done[i] + done / inputs.bandwidth[i]
+        lost = application_loss(inputs, state, i, now)
         gap = abs(progress + lost - age)
         if lost < 0.0 or gap > TOLERANCE * max(age, 1.0):
             state.counter[FAULTY_INDEX] = f
@@ -502,11 +501,11 @@ def progress_is_conserved(program: Program, state: State) -> bool:
 
 
 @inlined
-def log(program: Program, state: State, kind: int, i: int) -> None:
+def log(inputs: EngineInput, state: State, kind: int, i: int) -> None:
     """Count an event of application `i`; log it if a record is kept."""
     if kind != WAKE_UP:
         state.counter[EVENTS] += 1
-    if program.record:
+    if inputs.record:
         entry = state.counter[LOGGED]
         state.log_time[entry] = state.clock[NOW]
         state.log_kind[entry] = kind
@@ -515,30 +514,30 @@ def log(program: Program, state: State, kind: int, i: int) -> None:
 
 
 @inlined
-def record_grant(program: Program, state: State, f: int) -> None:
+def record_grant(inputs: EngineInput, state: State, f: int) -> None:
     """Log the new rate of flow `f`, if a record is kept."""
-    if program.record:
+    if inputs.record:
         entry = state.counter[GRANTED]
         state.grant_time[entry] = state.clock[NOW]
-        state.grant_application[entry] = program.owner[f]
-        state.grant_target[entry] = program.target[f]
-        state.grant_rate[entry] = state.rate[f] * program.unit[f]
+        state.grant_application[entry] = inputs.owner[f]
+        state.grant_target[entry] = inputs.target[f]
+        state.grant_rate[entry] = state.rate[f] * inputs.unit[f]
         state.counter[GRANTED] = entry + 1
 
 
 # --- Entry points of the compiled engine ----------------------------------------
 
-_program = unpacker(Program)
+_input = unpacker(EngineInput)
 _state = unpacker(State)
 
 
 @kernel
-def run_compiled(program: Any, state: Any, allocate: Allocate, budget: int) -> int:
+def run_compiled(inputs: Any, state: Any, allocate: Allocate, budget: int) -> int:
     """Call `run` with structs as words of `penstock.kernels.addresses`."""
-    return run(_program(program), _state(state), allocate, budget)
+    return run(_input(inputs), _state(state), allocate, budget)
 
 
 @kernel
-def start_compiled(program: Any, state: Any) -> None:
+def start_compiled(inputs: Any, state: Any) -> None:
     """Call `start` with structs as words of `penstock.kernels.addresses`."""
-    start(_program(program), _state(state))
+    start(_input(inputs), _state(state))

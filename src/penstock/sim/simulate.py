@@ -38,9 +38,9 @@ from penstock.sim.state import (
     LOGGED,
     NOW,
     PAUSED,
-    Program,
+    EngineInput,
     State,
-    new_program,
+    new_input,
     new_state,
 )
 
@@ -87,7 +87,7 @@ def simulate(
     """
     if isinstance(policy, str):
         policy = get_policy(policy)
-    program = new_program(
+    inputs = new_input(
         instance,
         policy.parameters,
         steady=steady,
@@ -95,14 +95,14 @@ def simulate(
         record=record,
         validate=validate,
     )
-    state = new_state(instance, program)
-    caller = PolicyCallback(policy, program, state)
+    state = new_state(instance, inputs)
+    caller = PolicyCallback(policy, inputs, state)
     if not compiled:
-        advance = _interpreted(caller, program, state)
+        advance = _interpreted(caller, inputs, state)
     elif is_kernel(policy.allocate):
-        advance = _compiled(compile_policy(policy), program, state)
+        advance = _compiled(compile_policy(policy), inputs, state)
     else:
-        advance = _compiled(caller.pointer(), program, state)
+        advance = _compiled(caller.pointer(), inputs, state)
     records: list[tuple[np.ndarray[Any, Any], ...]] = []
     began = time.perf_counter()
     status = PAUSED
@@ -114,10 +114,10 @@ def simulate(
     if caller.error is not None:
         raise caller.error
     if status != DONE:
-        _raise_status(status, instance, policy, program, state)
+        _raise_status(status, instance, policy, inputs, state)
     if until_first_end:
         instance = replace(instance, window=_cut_window(instance, state))
-    return _outcome(instance, policy, program, state, seconds, records)
+    return _outcome(instance, policy, inputs, state, seconds, records)
 
 
 def warm_up(*policies: Policy) -> None:
@@ -142,23 +142,23 @@ def _compile_engine() -> None:
 
 
 def _compiled(
-    allocate: Callable[..., float], program: Program, state: State
+    allocate: Callable[..., float], inputs: EngineInput, state: State
 ) -> Callable[[int], int]:
     _compile_engine()
-    words = addresses(program), addresses(state)
+    words = addresses(inputs), addresses(state)
     engine.start_compiled(*words)
     return lambda budget: engine.run_compiled(*words, allocate, budget)
 
 
 def _interpreted(
-    caller: PolicyCallback, program: Program, state: State
+    caller: PolicyCallback, inputs: EngineInput, state: State
 ) -> Callable[[int], int]:
     run = interpreted(engine.run)
 
     def decide(view: View, _rates: Floats) -> float:
         return caller(view.now, view.n_active)
 
-    shown = memory(program), memory(state)
+    shown = memory(inputs), memory(state)
     interpreted(engine.start)(*shown)
     return lambda budget: run(*shown, decide, budget)
 
@@ -198,7 +198,7 @@ def _cut_window(instance: Instance, state: State) -> Window:
 def _outcome(
     instance: Instance,
     policy: Policy,
-    program: Program,
+    inputs: EngineInput,
     state: State,
     seconds: float,
     records: list[tuple[np.ndarray[Any, Any], ...]],
@@ -208,7 +208,7 @@ def _outcome(
     return Run(
         instance=instance,
         policy=policy.label,
-        lost=columns.lost[cast(Any, program.first_flow)[:-1]],
+        lost=columns.lost[cast(Any, inputs.first_flow)[:-1]],
         ended=np.minimum(columns.finished, instance.window.end),
         work=columns.work_done - columns.begin_work,
         volume=columns.transferred - columns.begin_transferred,
@@ -223,14 +223,14 @@ def _outcome(
 
 
 def _raise_status(
-    status: int, instance: Instance, policy: Policy, program: Program, state: State
+    status: int, instance: Instance, policy: Policy, inputs: EngineInput, state: State
 ) -> None:
     """Raise the error for a status of the engine, with application and instant."""
     now = state.clock[NOW]
     number = state.counter[FAULTY_INDEX]
     flow = max(number, 0)
     if number >= 0 and status != APPLICATION_ENDED:
-        number = program.owner[flow]
+        number = inputs.owner[flow]
     name = instance.applications[number].name if number >= 0 else ""
     if status == APPLICATION_ENDED:
         place = "before" if now < instance.window.begin else "inside"
@@ -245,9 +245,9 @@ def _raise_status(
         breach = Breach(
             status,
             repr(name),
-            rate=state.wanted[flow] * program.unit[flow],
-            cap=program.cap[flow] * program.unit[flow],
-            capacity=program.capacity,
+            rate=state.wanted[flow] * inputs.unit[flow],
+            cap=inputs.cap[flow] * inputs.unit[flow],
+            capacity=inputs.capacity,
             wake=min(state.wake),
         )
         raise contract_error(policy, breach, now)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The memory of the engine: its input (`Program`) and its variables (`State`).
+"""The memory of the engine: its input (`EngineInput`) and its variables (`State`).
 
 Both are structs of columns (see `penstock.kernels`). A column has one entry per
 application, per flow, or per target. A flow is the part of an application's operation
@@ -20,16 +20,15 @@ import numpy as np
 
 from penstock.kernels import Floats, Ints, kinds
 from penstock.model import Instance, Sharing
-from penstock.policies.ask import LAWFUL
 
 __all__ = [
     "COMPLETION",
     "END_OF_APPLICATION",
     "POST",
     "WAKE_UP",
-    "Program",
+    "EngineInput",
     "State",
-    "new_program",
+    "new_input",
     "new_state",
 ]
 
@@ -54,7 +53,7 @@ ENDED: Final = 9  # applications that have ended
 RECORD_LIMIT: Final = 1 << 16
 
 # Why the engine returned; 2 to 5 are the breaches in `penstock.policies.ask`.
-PAUSED: Final = LAWFUL
+PAUSED: Final = 0
 DONE: Final = 1
 APPLICATION_ENDED: Final = 6
 TIME_WENT_BACK: Final = 7
@@ -66,7 +65,7 @@ POST: Final = 1
 WAKE_UP: Final = 2
 
 
-class Program(NamedTuple):
+class EngineInput(NamedTuple):
     """An instance in the form that the engine reads. Times in s, volumes in bytes."""
 
     applications: int
@@ -112,8 +111,8 @@ class Program(NamedTuple):
     period: Floats
     user: Ints
     group: Ints
-    first_user: Ints
-    """By target: first entry of its list in `State.flow`."""
+    first_entry: Ints
+    """By target: first entry of its list in `State.flows_to_serve`."""
     parameters: Floats
     """Values of the policy's parameters."""
     record: int
@@ -134,7 +133,7 @@ class State(NamedTuple):
     counter: Ints
     # By application.
     position: Ints
-    """Index of the current phases in `Program.work` and `Program.volume`."""
+    """Index of the current phases in `EngineInput.work` and `EngineInput.volume`."""
     working: Ints
     """Heap of the applications in a work phase, by (work_end, index)."""
     work_end: Floats
@@ -154,7 +153,7 @@ class State(NamedTuple):
     begin_transferred: Floats
     """`transferred` at the beginning of the window, pro rata (bytes)."""
     # By target.
-    users: Ints
+    flow_count: Ints
     """Number of flows to serve."""
     wake: Floats
     """Wake-up that the policy has asked for (s)."""
@@ -171,8 +170,8 @@ class State(NamedTuple):
     due: Floats
     """Tree of minima of min(wake, next_completion); see `handle_due_targets`."""
     # By flow.
-    flow: Ints
-    """Flows to serve, ascending, target after target; see `Program.first_user`."""
+    flows_to_serve: Ints
+    """Flows to serve, ascending, target after target; see `EngineInput.first_entry`."""
     active: Ints
     """Flows of the target for which the policy decides; `ACTIVE` of them."""
     rate: Floats
@@ -214,12 +213,12 @@ _BY_APPLICATION: Final = (
     *("transferred", "finished", "begin_work", "begin_transferred"),
 )
 _BY_TARGET: Final = (
-    *("users", "wake", "next_completion", "occupied", "occupied_since"),
+    *("flow_count", "wake", "next_completion", "occupied", "occupied_since"),
     *("is_undecided", "undecided"),
 )
 
 
-def new_program(
+def new_input(
     instance: Instance,
     parameters: np.ndarray[Any, Any],
     *,
@@ -227,12 +226,12 @@ def new_program(
     until_first_end: bool = False,
     record: bool,
     validate: bool,
-) -> Program:
-    """Return `instance` as a program, for a policy with these parameters."""
+) -> EngineInput:
+    """Return `instance` as an engine input, for a policy with these parameters."""
     window = instance.window
     slack = 1e-9 * (window.end - min(a.start for a in instance.applications))
     steady = steady and not until_first_end
-    return _program(instance)._replace(
+    return _input(instance)._replace(
         ends_before=window.end - slack if steady else -np.inf,
         until_first_end=int(until_first_end),
         parameters=_column(parameters, np.float64),
@@ -242,8 +241,8 @@ def new_program(
 
 
 @lru_cache(maxsize=1)
-def _program(instance: Instance) -> Program:
-    """Return the program of an instance; cached for the next policy."""
+def _input(instance: Instance) -> EngineInput:
+    """Return the engine input of an instance; cached for the next policy."""
     applications = instance.applications
     platform = instance.platform
     lengths = np.array([len(a.work) for a in applications], dtype=np.int64)
@@ -253,12 +252,12 @@ def _program(instance: Instance) -> Program:
     flow_cap = np.repeat(instance.caps / widths, widths)
     portion = np.repeat(1.0 / widths, widths)
     by_time = platform.sharing is Sharing.TIME
-    users = np.bincount(target, minlength=platform.targets)
+    flow_count = np.bincount(target, minlength=platform.targets)
 
     def by_flow(values: list[Any], kind: type[Any]) -> Any:
         return _column(np.repeat(np.array(values, dtype=kind), widths))
 
-    return Program(
+    return EngineInput(
         applications=len(applications),
         entries=len(target),
         targets=platform.targets,
@@ -285,7 +284,7 @@ def _program(instance: Instance) -> Program:
         period=by_flow([a.period for a in applications], np.float64),
         user=by_flow(_numbered([a.user for a in applications]), np.int64),
         group=by_flow(_numbered([a.group for a in applications]), np.int64),
-        first_user=_column(np.cumsum(users) - users),
+        first_entry=_column(np.cumsum(flow_count) - flow_count),
         parameters=_column([], np.float64),
         record=0,
         validate=0,
@@ -298,23 +297,23 @@ def _numbered(names: list[str]) -> list[int]:
     return [numbers[name] for name in names]
 
 
-def new_state(instance: Instance, program: Program) -> State:
+def new_state(instance: Instance, inputs: EngineInput) -> State:
     """Return the state before the first event.
 
     The caller empties a log whenever it has `RECORD_LIMIT` entries. The logs also have
     room for all entries that one instant can add beyond that.
     """
-    sizes = dict.fromkeys(_BY_APPLICATION, program.applications)
-    sizes |= dict.fromkeys(_BY_TARGET, program.targets)
-    sizes |= {"counter": ENDED + 1, "clock": NOW + 1, "due": 2 * program.leaves}
-    sizes["scratch"] = 8 * program.entries
+    sizes = dict.fromkeys(_BY_APPLICATION, inputs.applications)
+    sizes |= dict.fromkeys(_BY_TARGET, inputs.targets)
+    sizes |= {"counter": ENDED + 1, "clock": NOW + 1, "due": 2 * inputs.leaves}
+    sizes["scratch"] = 8 * inputs.entries
     operations = sum(len(a.volume) for a in instance.applications)
-    for prefix, most in (("log_", 2 * operations), ("grant_", 2 * program.entries)):
-        size = RECORD_LIMIT + most + program.targets if program.record else 1
+    for prefix, most in (("log_", 2 * operations), ("grant_", 2 * inputs.entries)):
+        size = RECORD_LIMIT + most + inputs.targets if inputs.record else 1
         sizes |= {n: size for n in State._fields if n.startswith(prefix)}
     columns: dict[str, np.ndarray[Any, Any]] = {
         name: np.zeros(
-            sizes.get(name, program.entries),
+            sizes.get(name, inputs.entries),
             dtype=np.int64 if kind == "Ints" else np.float64,
         )
         for name, kind in kinds(State).items()
@@ -324,7 +323,7 @@ def new_state(instance: Instance, program: Program) -> State:
     for name in ("finished", "wake", "next_completion", "due"):
         columns[name][:] = np.inf
     lost = [a.lost_at_start(c) for a, c in instance.with_caps()]
-    columns["lost"][:] = np.array(lost)[cast(Any, program.owner)]
+    columns["lost"][:] = np.array(lost)[cast(Any, inputs.owner)]
     columns["work_done"][:] = [a.done_work for a in instance.applications]
     columns["transferred"][:] = [a.done_volume for a in instance.applications]
     return State(**cast(Any, columns))

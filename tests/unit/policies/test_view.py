@@ -11,7 +11,7 @@ from penstock.kernels import interpreted, kinds, memory
 from penstock.policies import view as module
 from penstock.policies.view import View
 from penstock.sim import engine
-from penstock.sim.state import Program, State, new_program, new_state
+from penstock.sim.state import EngineInput, State, new_input, new_state
 from unit.samples import pair
 
 #: Fields of `View` that a policy may write to.
@@ -32,7 +32,7 @@ def test_every_field_is_explained() -> None:
 
 
 def test_every_field_is_one_of_the_engine_s_of_the_same_kind() -> None:
-    known = {**kinds(Program), **kinds(State)}
+    known = {**kinds(EngineInput), **kinds(State)}
     # The volume of the operation under way, not that of all of them.
     known["volume"] = kinds(State)["volume"]
     for name, kind in kinds(View).items():
@@ -42,14 +42,14 @@ def test_every_field_is_one_of_the_engine_s_of_the_same_kind() -> None:
 
 def test_the_engine_shows_every_column_under_its_name() -> None:
     instance = pair()
-    program = new_program(
+    inputs = new_input(
         instance, np.array([1.0]), steady=True, record=False, validate=False
     )
-    state = new_state(instance, program)
-    shown = interpreted(engine.view)(memory(program), memory(state))
+    state = new_state(instance, inputs)
+    shown = interpreted(engine.view)(memory(inputs), memory(state))
     for name, kind in kinds(View).items():
         value = getattr(shown, name)
-        owner = state if hasattr(state, name) else program
+        owner = state if hasattr(state, name) else inputs
         if kind in ("Floats", "Ints"):
             assert value.obj is getattr(owner, name), name
         elif name not in MOVING:

@@ -19,9 +19,9 @@ from penstock.sim.state import (
     NOW,
     UNDECIDED,
     WORKING,
-    Program,
+    EngineInput,
     State,
-    new_program,
+    new_input,
     new_state,
 )
 
@@ -34,7 +34,7 @@ push_working = interpreted(containers.push_working)
 pop_working = interpreted(containers.pop_working)
 
 
-def memory(applications: int, targets: int = 1) -> tuple[Program, Any]:
+def memory(applications: int, targets: int = 1) -> tuple[EngineInput, Any]:
     """Return the memory for applications that are striped over all targets."""
     everywhere = tuple(range(targets))
     phases = [("work", 1.0), ("io", 1.0)]
@@ -46,10 +46,10 @@ def memory(applications: int, targets: int = 1) -> tuple[Program, Any]:
             for i in range(applications)
         ),
     )
-    program = new_program(
+    inputs = new_input(
         instance, np.zeros(0), steady=False, record=False, validate=False
     )
-    return program, new_state(instance, program)
+    return inputs, new_state(instance, inputs)
 
 
 # --- Lists of flows ---------------------------------------------------------------
@@ -59,43 +59,43 @@ def memory(applications: int, targets: int = 1) -> tuple[Program, Any]:
 def test_the_flows_of_a_target_stay_ascending(
     arrivals: list[int], departures: list[int]
 ) -> None:
-    program, state = memory(6)
+    inputs, state = memory(6)
     present: list[int] = []
     for f in arrivals:
-        activate(program, state, f)
+        activate(inputs, state, f)
         present = sorted([*present, f])
-        assert state.flow[: state.users[0]].tolist() == present
+        assert state.flows_to_serve[: state.flow_count[0]].tolist() == present
     for position in departures:
         if position < len(present):
-            deactivate(program, state, 0, position)
+            deactivate(inputs, state, 0, position)
             del present[position]
-            assert state.flow[: state.users[0]].tolist() == present
+            assert state.flows_to_serve[: state.flow_count[0]].tolist() == present
 
 
 def test_targets_have_lists_of_their_own() -> None:
-    program, state = memory(2, targets=2)
+    inputs, state = memory(2, targets=2)
     # Flows 0 and 1 belong to application 0, flows 2 and 3 to application 1.
     for f in (3, 0, 2):
-        activate(program, state, f)
-    assert state.users.tolist() == [2, 1]
-    first = program.first_user
-    assert state.flow[first[0] : first[0] + 2].tolist() == [0, 2]
-    assert state.flow[first[1]] == 3
+        activate(inputs, state, f)
+    assert state.flow_count.tolist() == [2, 1]
+    first = inputs.first_entry
+    assert state.flows_to_serve[first[0] : first[0] + 2].tolist() == [0, 2]
+    assert state.flows_to_serve[first[1]] == 3
 
 
 def test_a_target_is_occupied_from_its_first_flow_to_its_last() -> None:
-    program, state = memory(2)
+    inputs, state = memory(2)
     for now, step in ((2.0, "in"), (3.0, "in"), (5.0, "out"), (9.0, "out")):
         state.clock[NOW] = now
         if step == "in":
-            activate(program, state, int(state.users[0]))
+            activate(inputs, state, int(state.flow_count[0]))
         else:
-            deactivate(program, state, 0, 0)
+            deactivate(inputs, state, 0, 0)
     assert state.occupied[0] == 7.0
     state.clock[NOW] = 20.0
-    activate(program, state, 0)
+    activate(inputs, state, 0)
     state.clock[NOW] = 21.0
-    deactivate(program, state, 0, 0)
+    deactivate(inputs, state, 0, 0)
     assert state.occupied[0] == 8.0
 
 
@@ -121,14 +121,14 @@ def test_a_target_is_decided_once_however_often_it_is_marked(marks: list[int]) -
 
 @pytest.mark.parametrize("targets", [1, 2, 3, 5, 8])
 def test_the_root_of_the_tree_is_the_earliest_due_time(targets: int) -> None:
-    program, state = memory(1, targets)
+    inputs, state = memory(1, targets)
     draw = random.Random(targets)
     due = [inf] * targets
     for _ in range(50):
         target = draw.randrange(targets)
         state.wake[target] = draw.choice([inf, draw.random()])
         state.next_completion[target] = draw.choice([inf, draw.random()])
-        set_due(program, state, target)
+        set_due(inputs, state, target)
         due[target] = min(state.wake[target], state.next_completion[target])
         assert state.due[1] == min(due)
 

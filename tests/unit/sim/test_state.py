@@ -15,21 +15,21 @@ from penstock.sim.state import (
     FAULTY_INDEX,
     NOW,
     RECORD_LIMIT,
-    Program,
+    EngineInput,
     State,
-    new_program,
+    new_input,
     new_state,
 )
 from unit.samples import app, make, pair
 
 
-def _program(instance: Instance, **options: bool) -> Program:
+def _input(instance: Instance, **options: bool) -> EngineInput:
     chosen = {"steady": True, "record": False, "validate": False, **options}
-    return new_program(instance, np.array([7.0]), **chosen)
+    return new_input(instance, np.array([7.0]), **chosen)
 
 
 def _state(instance: Instance, **options: bool) -> State:
-    return new_state(instance, _program(instance, **options))
+    return new_state(instance, _input(instance, **options))
 
 
 def _varied() -> Instance:
@@ -43,53 +43,51 @@ def _varied() -> Instance:
 
 
 def test_phases_lie_one_after_the_other_with_a_mark_at_the_end() -> None:
-    program = _program(_varied())
+    inputs = _input(_varied())
     end = END_OF_APPLICATION
-    assert program.work.tolist() == [1, 0, 0, 0, 0, 20]
-    assert program.volume.tolist() == [2, 3, end, 4, end, end]
-    assert program.first.tolist() == [0, 3, 5]
+    assert inputs.work.tolist() == [1, 0, 0, 0, 0, 20]
+    assert inputs.volume.tolist() == [2, 3, end, 4, end, end]
+    assert inputs.first.tolist() == [0, 3, 5]
 
 
 def test_facts_of_the_instance() -> None:
     instance = _varied()
-    program = _program(instance)
-    assert program.applications == 3
-    assert program.capacity == 5.0
-    assert (program.window_begin, program.window_end) == (2.0, 8.0)
-    assert program.cap.tolist() == [1.0, 2.0, 5.0]
-    assert program.nodes.tolist() == [1, 2, 9]
-    assert program.release.tolist() == [0.0, -4.0, -2.0]
-    assert program.start.tolist() == [0.0, 1.0, -2.0]
-    assert program.period.tolist() == [0.0, 9.0, 0.0]
-    assert program.parameters.tolist() == [7.0]
-    assert program.dedicated_events == float(instance.dedicated_events())
+    inputs = _input(instance)
+    assert inputs.applications == 3
+    assert inputs.capacity == 5.0
+    assert (inputs.window_begin, inputs.window_end) == (2.0, 8.0)
+    assert inputs.cap.tolist() == [1.0, 2.0, 5.0]
+    assert inputs.nodes.tolist() == [1, 2, 9]
+    assert inputs.release.tolist() == [0.0, -4.0, -2.0]
+    assert inputs.start.tolist() == [0.0, 1.0, -2.0]
+    assert inputs.period.tolist() == [0.0, 9.0, 0.0]
+    assert inputs.parameters.tolist() == [7.0]
+    assert inputs.dedicated_events == float(instance.dedicated_events())
 
 
 def test_users_and_groups_are_numbered_as_they_come() -> None:
-    program = _program(_varied())
-    assert program.user.tolist() == [0, 1, 0]
-    assert program.group.tolist() == [0, 1, 1]
+    inputs = _input(_varied())
+    assert inputs.user.tolist() == [0, 1, 0]
+    assert inputs.group.tolist() == [0, 1, 1]
 
 
 def test_flags() -> None:
-    program = _program(_varied(), steady=False, record=True, validate=True)
-    assert (program.record, program.validate) == (1, 1)
-    assert program.ends_before == -math.inf
-    assert _program(_varied()).ends_before == pytest.approx(8.0, abs=1e-7)
+    inputs = _input(_varied(), steady=False, record=True, validate=True)
+    assert (inputs.record, inputs.validate) == (1, 1)
+    assert inputs.ends_before == -math.inf
+    assert _input(_varied()).ends_before == pytest.approx(8.0, abs=1e-7)
 
 
 def test_a_policy_without_parameters_still_has_an_address() -> None:
-    program = new_program(
-        pair(), np.array([]), steady=True, record=False, validate=False
-    )
-    assert len(program.parameters) == 1
-    assert addresses(program).size == len(Program._fields)
+    inputs = new_input(pair(), np.array([]), steady=True, record=False, validate=False)
+    assert len(inputs.parameters) == 1
+    assert addresses(inputs).size == len(EngineInput._fields)
 
 
 @pytest.mark.parametrize("record", [False, True])
 def test_columns_have_the_kinds_that_the_engine_expects(record: bool) -> None:
     structs = {
-        Program: _program(_varied(), record=record),
+        EngineInput: _input(_varied(), record=record),
         State: _state(_varied(), record=record),
     }
     wanted = {"Floats": np.float64, "Ints": np.int64}
@@ -152,27 +150,27 @@ def _striped(sharing: Sharing) -> Instance:
 
 
 def test_flows_are_numbered_application_by_application() -> None:
-    program = _program(_striped(Sharing.BANDWIDTH))
-    assert (program.applications, program.entries, program.targets) == (2, 3, 3)
-    assert program.first_flow.tolist() == [0, 2, 3]
-    assert program.owner.tolist() == [0, 0, 1]
-    assert program.target.tolist() == [2, 0, 2]
-    assert program.first_user.tolist() == [0, 1, 1]
-    assert program.leaves == 4
+    inputs = _input(_striped(Sharing.BANDWIDTH))
+    assert (inputs.applications, inputs.entries, inputs.targets) == (2, 3, 3)
+    assert inputs.first_flow.tolist() == [0, 2, 3]
+    assert inputs.owner.tolist() == [0, 0, 1]
+    assert inputs.target.tolist() == [2, 0, 2]
+    assert inputs.first_entry.tolist() == [0, 1, 1]
+    assert inputs.leaves == 4
 
 
 def test_targets_shared_by_bandwidth_count_bytes() -> None:
-    program = _program(_striped(Sharing.BANDWIDTH))
-    assert program.capacity == 2.0
-    assert program.bandwidth.tolist() == [4.0, 2.0]
-    assert program.cap.tolist() == [2.0, 2.0, 2.0]
-    assert program.portion.tolist() == [0.5, 0.5, 1.0]
-    assert program.unit.tolist() == [1.0, 1.0, 1.0]
+    inputs = _input(_striped(Sharing.BANDWIDTH))
+    assert inputs.capacity == 2.0
+    assert inputs.bandwidth.tolist() == [4.0, 2.0]
+    assert inputs.cap.tolist() == [2.0, 2.0, 2.0]
+    assert inputs.portion.tolist() == [0.5, 0.5, 1.0]
+    assert inputs.unit.tolist() == [1.0, 1.0, 1.0]
 
 
 def test_targets_shared_by_time_count_seconds() -> None:
-    program = _program(_striped(Sharing.TIME))
-    assert program.capacity == 1.0
-    assert program.cap.tolist() == [1.0, 1.0, 1.0]
-    assert program.portion.tolist() == [0.25, 0.25, 0.5]
-    assert program.unit.tolist() == [2.0, 2.0, 2.0]
+    inputs = _input(_striped(Sharing.TIME))
+    assert inputs.capacity == 1.0
+    assert inputs.cap.tolist() == [1.0, 1.0, 1.0]
+    assert inputs.portion.tolist() == [0.25, 0.25, 0.5]
+    assert inputs.unit.tolist() == [2.0, 2.0, 2.0]

@@ -342,14 +342,14 @@ class Controller:
         """Change the number of nodes of a job."""
         job = self.job(job_key)
         job.nodes, job.bandwidth = nodes, min(nodes * self.node_bandwidth, job.own_cap)
-        self._columns.program.nodes[job.number] = nodes
+        self._columns.inputs.nodes[job.number] = nodes
         self._set_cap(job, self._at(now))
 
     def _set_cap(self, job: ControlledJob, now: float) -> None:
         columns, number = self._columns, job.number
         cap = min(job.bandwidth, job.limit, job.allowance, self._capacity)
         columns.update(number, now, columns.remaining(number, now), cap)
-        columns.program.bandwidth[number] = cap
+        columns.inputs.bandwidth[number] = cap
         columns.request_decision()
 
     # --- The decision -----------------------------------------------------------------

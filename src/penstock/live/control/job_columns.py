@@ -36,7 +36,7 @@ from penstock.sim.state import (
     FAULTY_INDEX,
     GRANTED,
     NOW,
-    Program,
+    EngineInput,
     State,
 )
 
@@ -50,14 +50,14 @@ _FIXED: Final = {
     "counter": ENDED + 1,
     "due": 2,
     "parameters": 1,
-    **dict.fromkeys(("first_user", "users", "wake", "next_completion"), 1),
+    **dict.fromkeys(("first_entry", "flow_count", "wake", "next_completion"), 1),
     **dict.fromkeys(("occupied", "occupied_since", "is_undecided", "undecided"), 1),
 }
 #: (struct, column) -> entries per job, where that is not 1.
 _ENTRIES: Final = {
-    (Program, "work"): 2,
-    (Program, "volume"): 2,
-    (Program, "first_flow"): 2,
+    (EngineInput, "work"): 2,
+    (EngineInput, "volume"): 2,
+    (EngineInput, "first_flow"): 2,
     (State, "scratch"): 8,
 }
 
@@ -70,7 +70,7 @@ def prepare(policy: Policy) -> None:
 
 
 class JobColumns:
-    """A `Program` and a `State` of the engine, and the kernels that work on them.
+    """An `EngineInput` and a `State` of the engine, and the kernels that work on them.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class JobColumns:
         self._prefers_compiled = compiled
         self._free: list[int] = []
         self._capacity = capacity
-        self.program: Any = _blank_program(_FIRST_SIZE, capacity)
+        self.inputs: Any = _blank_input(_FIRST_SIZE, capacity)
         self.state: Any = _blank_state(_FIRST_SIZE)
         self._free = list(range(_FIRST_SIZE))
         self.set_policy(policy)
@@ -99,7 +99,7 @@ class JobColumns:
         blank = {"lost": lost, "iterations": 0, "iteration_time": 0.0} | facts
         blank |= {"work_done": 0.0, "transferred": 0.0, "operations": 0}
         for name, value in blank.items():
-            struct = self.program if hasattr(self.program, name) else self.state
+            struct = self.inputs if hasattr(self.inputs, name) else self.state
             getattr(struct, name)[i] = value
         return i
 
@@ -119,7 +119,7 @@ class JobColumns:
         """Set the cap of a job and, if it has an operation, what remains of it."""
         if self.is_active(i):
             self._steps.update(i, now, remaining, cap)
-        self.program.cap[i] = cap
+        self.inputs.cap[i] = cap
 
     def request_decision(self) -> None:
         """Make the next decision ask the policy, even if nothing has happened."""
@@ -137,14 +137,14 @@ class JobColumns:
 
     def ask_again(self, jobs: list[int], capacity: float) -> float:
         """Let the policy divide this capacity among these jobs, in ascending order."""
-        caps = self.program.cap[jobs]
+        caps = self.inputs.cap[jobs]
         self._show(jobs, capacity)
         self.state.wanted[jobs] = 0.0
-        self.program.cap[jobs] = np.minimum(caps, capacity)
+        self.inputs.cap[jobs] = np.minimum(caps, capacity)
         try:
             return self.ask()
         finally:
-            self.program.cap[jobs] = caps
+            self.inputs.cap[jobs] = caps
             self.set_scalar("capacity", self._capacity)
 
     def end_lending(
@@ -155,13 +155,13 @@ class JobColumns:
         These rates count as their caps in this decision: the jobs lose no time.
         """
         jobs, rates = list(fixed), list(fixed.values())
-        caps = self.program.cap[jobs]
+        caps = self.inputs.cap[jobs]
         self._show(active, self._capacity)
-        self.state.wanted[jobs] = self.program.cap[jobs] = rates
+        self.state.wanted[jobs] = self.inputs.cap[jobs] = rates
         try:
             self.end_decision(wake)
         finally:
-            self.program.cap[jobs] = caps
+            self.inputs.cap[jobs] = caps
 
     def _show(self, jobs: list[int], capacity: float) -> None:
         """Show the policy only these jobs and this capacity."""
@@ -178,8 +178,8 @@ class JobColumns:
                 status,
                 "a job",
                 rate=float(self.state.wanted[number]),
-                cap=float(self.program.cap[number]),
-                capacity=self.program.capacity,
+                cap=float(self.inputs.cap[number]),
+                capacity=self.inputs.capacity,
                 wake=wake,
             )
             raise contract_error(self.policy, breach, self.state.clock[NOW])
@@ -198,11 +198,13 @@ class JobColumns:
 
     def active(self) -> list[int]:
         """Return the jobs with an operation, ascending."""
-        return cast(list[int], self.state.flow[: self.state.users[0]].tolist())
+        return cast(
+            list[int], self.state.flows_to_serve[: self.state.flow_count[0]].tolist()
+        )
 
     def overdue(self, now: float) -> list[int]:
         """Return the jobs whose operations should be complete by now, ascending."""
-        active = self.state.flow[: self.state.users[0]]
+        active = self.state.flows_to_serve[: self.state.flow_count[0]]
         return cast(list[int], active[self.state.completion[active] <= now].tolist())
 
     def loss(self, i: int, now: float) -> float:
@@ -229,39 +231,41 @@ class JobColumns:
         self.set_scalar("capacity", capacity)
 
     def set_scalar(self, name: str, value: float) -> None:
-        """Set a scalar of the program, e.g. ``window_end``."""
-        self.program = self.program._replace(**{name: value})
+        """Set a scalar of the inputs, e.g. ``window_end``."""
+        self.inputs = self.inputs._replace(**{name: value})
         self._steps.set_scalar(name, value)
 
     def set_policy(self, policy: Policy) -> None:
         """Replace the policy; a policy that cannot be compiled changes nothing."""
         parameters = np.append(policy.parameters, 0.0)
-        program = self.program._replace(parameters=parameters)
-        self._steps = self._steps_for(policy, program)
-        self.policy, self.program = policy, program
+        inputs = self.inputs._replace(parameters=parameters)
+        self._steps = self._steps_for(policy, inputs)
+        self.policy, self.inputs = policy, inputs
         self.request_decision()
 
-    def _steps_for(self, policy: Policy, program: Program) -> _Compiled | _Interpreted:
+    def _steps_for(
+        self, policy: Policy, inputs: EngineInput
+    ) -> _Compiled | _Interpreted:
         compiled = self._prefers_compiled and is_kernel(policy.allocate)
         kind: Any = _Compiled if compiled else _Interpreted
-        return cast(_Compiled | _Interpreted, kind(policy, program, self.state))
+        return cast(_Compiled | _Interpreted, kind(policy, inputs, self.state))
 
     def _grow(self) -> None:
-        size = self.program.entries
-        self.program = _grown(Program, self.program, _blank_program(2 * size, 0.0))
+        size = self.inputs.entries
+        self.inputs = _grown(EngineInput, self.inputs, _blank_input(2 * size, 0.0))
         self.state = _grown(State, self.state, _blank_state(2 * size))
         self._free = list(range(size, 2 * size))
-        self._steps = self._steps_for(self.policy, self.program)
+        self._steps = self._steps_for(self.policy, self.inputs)
 
 
 class _Compiled:
     """The kernels of `steps`, compiled, on the addresses of the columns."""
 
-    def __init__(self, policy: Policy, program: Program, state: State) -> None:
+    def __init__(self, policy: Policy, inputs: EngineInput, state: State) -> None:
         prepare(policy)
         # Compiled code holds addresses only: keep the memory alive.
-        self._alive = program, state
-        words = addresses(program), addresses(state)
+        self._alive = inputs, state
+        words = addresses(inputs), addresses(state)
         self._scalars = words[0].view(np.float64)
         function = np.zeros(8, dtype=np.uint64)
         steps.store_policy(function, policy.allocate)
@@ -273,17 +277,17 @@ class _Compiled:
         self.end = partial(steps.end_compiled, *words)
 
     def set_scalar(self, name: str, value: float) -> None:
-        """Set a scalar of the program."""
-        self._scalars[Program._fields.index(name)] = value
+        """Set a scalar of the inputs."""
+        self._scalars[EngineInput._fields.index(name)] = value
 
 
 class _Interpreted:
     """The same kernels, interpreted; the policy gets read-only columns."""
 
-    def __init__(self, policy: Policy, program: Program, state: State) -> None:
+    def __init__(self, policy: Policy, inputs: EngineInput, state: State) -> None:
         self._policy = policy
         self._view = interpreted(engine.view)
-        structs = memory(program), memory(state)
+        structs = memory(inputs), memory(state)
         self._wanted = structs[1].wanted
         self._shown = [s._replace(**read_only(s._asdict())) for s in structs]
         self.post = partial(interpreted(steps.post), *structs)
@@ -304,11 +308,11 @@ class _Interpreted:
         return ask_policy(self._policy, self._view(*self._shown), self._wanted)
 
     def set_scalar(self, name: str, value: float) -> None:
-        """Set a scalar of the program."""
-        program, state = self._shown
-        self._shown = [program._replace(**cast(Any, {name: value})), state]
-        program, state = self._structs
-        self._structs = program._replace(**cast(Any, {name: value})), state
+        """Set a scalar of the inputs."""
+        inputs, state = self._shown
+        self._shown = [inputs._replace(**cast(Any, {name: value})), state]
+        inputs, state = self._structs
+        self._structs = inputs._replace(**cast(Any, {name: value})), state
 
 
 # --- Columns ----------------------------------------------------------------------
@@ -326,16 +330,16 @@ def _blank_columns(struct: Any, entries: int) -> dict[str, Any]:
     }
 
 
-def _blank_program(entries: int, capacity: float) -> Program:
-    """Return a program with room for this many jobs, on one storage target."""
-    columns = _blank_columns(Program, entries)
+def _blank_input(entries: int, capacity: float) -> EngineInput:
+    """Return an engine input with room for this many jobs, on one storage target."""
+    columns = _blank_columns(EngineInput, entries)
     columns["first"][:] = 2 * np.arange(entries)
     columns["volume"][1::2] = END_OF_APPLICATION
     columns["first_flow"][:] = np.arange(2 * entries)
     columns["owner"][:] = np.arange(entries)
     for name in ("portion", "unit", "cap", "bandwidth"):
         columns[name][:] = 1.0
-    return Program(
+    return EngineInput(
         applications=entries,
         entries=entries,
         targets=1,
@@ -372,6 +376,6 @@ def _grown(struct: Any, old: Any, new: Any) -> Any:
         for name in ("capacity", "window_begin", "window_end", "dedicated_events")
         if hasattr(old, name)
     }
-    if struct is Program:
+    if struct is EngineInput:
         scalars["parameters"] = old.parameters
     return new._replace(**scalars)

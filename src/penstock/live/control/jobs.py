@@ -86,7 +86,7 @@ class ControlledJob:
     @property
     def cap(self) -> float:
         """b_i: most that it can draw now, by its nodes, limits and the capacity."""
-        return float(self.columns.program.cap[self.number])
+        return float(self.columns.inputs.cap[self.number])
 
     @property
     def usable(self) -> float:
@@ -117,7 +117,7 @@ class ControlledJob:
     @property
     def release_s(self) -> float:
         """tau_i: instant from which its age counts."""
-        return float(self.columns.program.release[self.number])
+        return float(self.columns.inputs.release[self.number])
 
     @property
     def iterations(self) -> int:

@@ -2,9 +2,9 @@
 """Kernels that apply the simulator's engine to live jobs, whose future is unknown.
 
 The controller does not have its own code for lost time, active jobs or remaining
-volumes. These kernels call those of `penstock.sim.engine` on a `Program` and a `State`
-of the simulator, with one storage target and one flow per job. Therefore the controller
-decides exactly what the simulator decides, bit by bit.
+volumes. These kernels call those of `penstock.sim.engine` on an `EngineInput` and a
+`State` of the simulator, with one storage target and one flow per job. Therefore the
+controller decides exactly what the simulator decides, bit by bit.
 
 A job has two entries in the columns of phases: its present work and operation, and the
 end of the application. Between its operations the engine sees the job as an application
@@ -28,7 +28,15 @@ from penstock.policies.view import Allocate
 from penstock.sim.containers import deactivate, pop_undecided, request_decision, set_due
 from penstock.sim.engine import end_operation, grant, loss, observe, record_loss, view
 from penstock.sim.engine import post as post_operation
-from penstock.sim.state import ACTIVE, GRANTED, LOGGED, NOW, UNDECIDED, Program, State
+from penstock.sim.state import (
+    ACTIVE,
+    GRANTED,
+    LOGGED,
+    NOW,
+    UNDECIDED,
+    EngineInput,
+    State,
+)
 
 __all__ = [
     "ask_compiled",
@@ -53,20 +61,20 @@ _DONE_PART: Final = 0.5
 
 @kernel
 def post(
-    program: Program, state: State, i: int, now: float, work: float, volume: float
+    inputs: EngineInput, state: State, i: int, now: float, work: float, volume: float
 ) -> None:
     """Post an operation of job `i` after `work` seconds of work."""
     state.clock[NOW] = now
     state.counter[LOGGED] = 0
-    state.position[i] = program.first[i]
-    program.work[state.position[i]] = work
-    program.volume[state.position[i]] = volume
-    post_operation(program, state, i)
+    state.position[i] = inputs.first[i]
+    inputs.work[state.position[i]] = work
+    inputs.volume[state.position[i]] = volume
+    post_operation(inputs, state, i)
 
 
 @kernel
 def finish(
-    program: Program, state: State, i: int, at: float, volume: float, least: float
+    inputs: EngineInput, state: State, i: int, at: float, volume: float, least: float
 ) -> None:
     """End the operation of job `i`, which had moved `volume` bytes `at` its end.
 
@@ -76,7 +84,7 @@ def finish(
     """
     state.clock[NOW] = at
     state.counter[LOGGED] = 0
-    program.volume[program.first[i]] = volume
+    inputs.volume[inputs.first[i]] = volume
     request_decision(state, 0)
     if state.unfinished[i] > 0:
         state.lost_then[i] = max(loss(state, i, at), least)
@@ -87,16 +95,16 @@ def finish(
         state.completion[i] = inf
         state.unfinished[i] = 0
         position = 0
-        while state.flow[position] != i:
+        while state.flows_to_serve[position] != i:
             position += 1
-        deactivate(program, state, 0, position)
-        record_loss(program, state, i, at)
-    end_operation(program, state, i)
+        deactivate(inputs, state, 0, position)
+        record_loss(inputs, state, i, at)
+    end_operation(inputs, state, i)
 
 
 @kernel
 def update_operation(
-    program: Program, state: State, i: int, now: float, remaining: float, cap: float
+    inputs: EngineInput, state: State, i: int, now: float, remaining: float, cap: float
 ) -> None:
     """Set what remains of the operation of job `i`, and its cap, from now on."""
     rate = state.rate[i]
@@ -105,11 +113,11 @@ def update_operation(
     state.remaining_then[i] = remaining
     state.share[i] = min(rate / cap, 1.0)
     state.completion[i] = now + remaining / rate if rate > 0.0 else inf
-    program.cap[i] = cap
+    inputs.cap[i] = cap
 
 
 @kernel
-def begin_decision(program: Program, state: State, now: float) -> int:
+def begin_decision(inputs: EngineInput, state: State, now: float) -> int:
     """Update the active jobs to now; return their number if the policy must decide.
 
     Return -1 if nothing has happened: the last decision still holds.
@@ -117,8 +125,8 @@ def begin_decision(program: Program, state: State, now: float) -> int:
     state.clock[NOW] = now
     state.counter[GRANTED] = 0
     earliest = inf
-    for position in range(state.users[0]):
-        f = state.flow[position]
+    for position in range(state.flow_count[0]):
+        f = state.flows_to_serve[position]
         if state.completion[f] <= now:
             raise_volume(state, f, now)
         earliest = min(earliest, state.completion[f])
@@ -126,15 +134,15 @@ def begin_decision(program: Program, state: State, now: float) -> int:
         request_decision(state, 0)
     if state.counter[UNDECIDED] == 0:
         state.next_completion[0] = earliest
-        set_due(program, state, 0)
+        set_due(inputs, state, 0)
         return -1
     pop_undecided(state)
     state.wake[0] = inf
     state.next_completion[0] = inf
-    set_due(program, state, 0)
-    state.counter[ACTIVE] = state.users[0]
-    observe(program, state, 0)
-    return state.users[0]
+    set_due(inputs, state, 0)
+    state.counter[ACTIVE] = state.flow_count[0]
+    observe(inputs, state, 0)
+    return state.flow_count[0]
 
 
 @kernel
@@ -151,11 +159,11 @@ def raise_volume(state: State, f: int, now: float) -> None:
 
 
 @kernel
-def end_decision(program: Program, state: State, wake: float) -> int:
+def end_decision(inputs: EngineInput, state: State, wake: float) -> int:
     """Grant the rates in `State.wanted` if they keep the contract; return a status."""
     state.wake[0] = wake
-    status = grant(program, state, 0)
-    set_due(program, state, 0)
+    status = grant(inputs, state, 0)
+    set_due(inputs, state, 0)
     return status
 
 
@@ -165,7 +173,7 @@ def end_decision(program: Program, state: State, wake: float) -> int:
 # Therefore the policy's function pointer is stored once, and loaded at each call.
 # For the same reason, columns are passed as arrays of addresses (`kernels.addresses`).
 
-_program = unpacker(Program)
+_input = unpacker(EngineInput)
 _state = unpacker(State)
 
 
@@ -201,47 +209,47 @@ def store_policy(words: Any, allocate: Allocate) -> None:
 
 
 @kernel
-def ask_compiled(program: Any, state: Any, policy: Any) -> float:
+def ask_compiled(inputs: Any, state: Any, policy: Any) -> float:
     """Let the policy that `store_policy` has stored fill `State.wanted`."""
     shown = _state(state)
     allocate = _loaded(policy)
-    return allocate(view(_program(program), shown), shown.wanted)  # type: ignore[no-any-return]
+    return allocate(view(_input(inputs), shown), shown.wanted)  # type: ignore[no-any-return]
 
 
 @kernel
 def post_compiled(
-    program: Any, state: Any, i: int, now: float, work: float, volume: float
+    inputs: Any, state: Any, i: int, now: float, work: float, volume: float
 ) -> None:
     """See `post`."""
-    post(_program(program), _state(state), i, now, work, volume)
+    post(_input(inputs), _state(state), i, now, work, volume)
 
 
 @kernel
 def finish_compiled(
-    program: Any, state: Any, i: int, at: float, volume: float, least: float
+    inputs: Any, state: Any, i: int, at: float, volume: float, least: float
 ) -> None:
     """See `finish`."""
-    finish(_program(program), _state(state), i, at, volume, least)
+    finish(_input(inputs), _state(state), i, at, volume, least)
 
 
 @kernel
 def update_compiled(
-    program: Any, state: Any, i: int, now: float, remaining: float, cap: float
+    inputs: Any, state: Any, i: int, now: float, remaining: float, cap: float
 ) -> None:
     """See `update_operation`."""
-    update_operation(_program(program), _state(state), i, now, remaining, cap)
+    update_operation(_input(inputs), _state(state), i, now, remaining, cap)
 
 
 @kernel
-def begin_compiled(program: Any, state: Any, now: float) -> int:
+def begin_compiled(inputs: Any, state: Any, now: float) -> int:
     """See `begin_decision`."""
-    return begin_decision(_program(program), _state(state), now)
+    return begin_decision(_input(inputs), _state(state), now)
 
 
 @kernel
-def end_compiled(program: Any, state: Any, wake: float) -> int:
+def end_compiled(inputs: Any, state: Any, wake: float) -> int:
     """See `end_decision`."""
-    return end_decision(_program(program), _state(state), wake)
+    return end_decision(_input(inputs), _state(state), wake)
 
 
 @cache

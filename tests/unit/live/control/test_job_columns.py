@@ -60,7 +60,7 @@ def test_memory_survives_growth_and_a_change_of_policy(compiled: bool) -> None:
     columns.post(first, 1.0, 1.0, 400.0)
     assert len(set(added(columns, 99))) == 99
     assert columns.active() == [first]
-    assert columns.program.window_end == 77.0
+    assert columns.inputs.window_end == 77.0
     columns.set_policy(get_policy("greedy-yield"))
     assert columns.begin_decision(2.0) == 1
     columns.end_decision(columns.ask())
@@ -109,5 +109,5 @@ def test_asking_again_with_less() -> None:
     assert dict(changes(columns)) == {a: 20.0, b: 40.0, c: 40.0}
     # It has all that it can use and loses no time; its cap is restored.
     assert columns.loss(a, 9.0) == 0.0
-    assert columns.program.cap[a] == 100.0
-    assert columns.program.capacity == 100.0
+    assert columns.inputs.cap[a] == 100.0
+    assert columns.inputs.capacity == 100.0
