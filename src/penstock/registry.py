@@ -418,5 +418,5 @@ def _import(name: str) -> Any:
 
 
 def _is_absent(module: str, error: ModuleNotFoundError) -> bool:
-    """Tell whether `module` itself, or a package around it, is missing."""
+    """Return True if `module` itself, or a package around it, is missing."""
     return error.name is not None and f"{module}.".startswith(f"{error.name}.")

@@ -123,7 +123,7 @@ def achieved_vector(state: State, rates: Rates, *more: Fraction) -> Vector:
 
 
 def better(vector: Vector, other: Vector) -> bool:
-    """Return whether `vector` is lexicographically larger, beyond the tolerance."""
+    """Return True if `vector` is lexicographically larger, beyond the tolerance."""
     for x, y in zip(vector, other, strict=True):
         if abs(x - y) > TOLERANCE:
             return x > y

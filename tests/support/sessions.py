@@ -53,7 +53,7 @@ class Step:
 
     @property
     def in_background(self) -> bool:
-        """Whether the shell does not wait for it."""
+        """True if the shell does not wait for it."""
         return self.command.endswith("&")
 
 

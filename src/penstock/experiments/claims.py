@@ -47,7 +47,8 @@ __all__ = [
     "claim_name",
     "judge",
     "mean_of",
-    "some",
+    "present_values",
+    "require_rows",
 ]
 
 
@@ -70,7 +71,7 @@ class Tables:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether a claim holds on a table, and the numbers that show it."""
+    """The result of a check: the claim holds or not, and the numbers that show it."""
 
     holds: bool
     numbers: dict[str, float]
@@ -142,7 +143,13 @@ def _verdict(claim: Claim, tables: Tables) -> Verdict:
         return Verdict(holds=False, numbers={"rows to check it on": 0.0})
 
 
-def some(values: pl.Series) -> pl.Series:
+def require_rows(rows: pl.DataFrame) -> None:
+    """Raise `NoRowsError` if there are no rows: the claim then does not hold."""
+    if rows.is_empty():
+        raise NoRowsError
+
+
+def present_values(values: pl.Series) -> pl.Series:
     """Return the values that are not missing.
 
     Raises
@@ -167,5 +174,5 @@ def mean_of(rows: pl.DataFrame, metric: str, policy: str, **where: Any) -> float
     chosen = rows.filter(pl.col("policy") == policy)
     for column, value in where.items():
         chosen = chosen.filter(pl.col(column) == value)
-    mean: Any = some(chosen[metric]).mean()
+    mean: Any = present_values(chosen[metric]).mean()
     return float(mean)

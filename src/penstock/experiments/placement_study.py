@@ -137,7 +137,7 @@ class PlacementStudy(Declaration):
 
     contenders: tuple[Contender, ...]
     objectives: bool = False
-    """Whether to measure the objectives of bandwidth sharing as well."""
+    """True to measure the objectives of bandwidth sharing as well."""
 
     CONTENDER = ("allocation", "placement", "told", "policy")
 

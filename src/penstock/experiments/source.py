@@ -26,8 +26,8 @@ class FilePoint(Point):
         """Return a workload whose only instance is that of the file."""
         return _InstanceFile(_read(self.path))
 
-    def place(self, index: int) -> str:
-        """Return the path of the file, which has only one instance."""
+    def message_prefix(self, index: int) -> str:
+        """Return the path of the file: it has only one instance."""
         del index
         return f"{self.path}: "
 

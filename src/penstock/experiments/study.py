@@ -71,7 +71,7 @@ class Point:
         """Return the workload, ready to draw instances."""
         return get_workload(self.workload, [f"{k}={v}" for k, v in self.settings])
 
-    def place(self, index: int) -> str:
+    def message_prefix(self, index: int) -> str:
         """Return the words that begin a message about instance `index`."""
         return f"instance {index}: "
 
@@ -113,10 +113,10 @@ class Declaration(ABC):
         """Return the name of a piece in messages."""
         return f"piece {piece.key}"
 
-    def place(self, point: int, index: int) -> str:
+    def message_prefix(self, point: int, index: int) -> str:
         """Return the words that begin a message about an instance of a point."""
-        place = self.points[point].place(index)
-        return place if len(self.points) == 1 else f"point {point}, {place}"
+        prefix = self.points[point].message_prefix(index)
+        return prefix if len(self.points) == 1 else f"point {point}, {prefix}"
 
     def identity_columns(self, point: int, index: int) -> Row:
         """Return the columns that name the point, its settings and the instance."""
@@ -167,7 +167,7 @@ class Study(Declaration):
         }
         columns.setdefault("applications", len(instance.applications))
         for policy in self.bound_policies():
-            with inside(self.place(point, index)):
+            with inside(self.message_prefix(point, index)):
                 check_periods(instance, policy)
                 run = self.simulate(instance, policy)
             row = {

@@ -128,14 +128,14 @@ def _read_only(value: Any) -> Any:
 
 @inlined
 def is_over(value: float, limit: float) -> bool:
-    """Tell whether `value` exceeds `limit` by more than rounding, or is NaN."""
+    """Return True if `value` exceeds `limit` by more than rounding, or is NaN."""
     # "not <=" is also true for NaN.
     return not value <= limit * (1.0 + TOLERANCE)
 
 
 @inlined
 def is_past(wake: float, now: float) -> bool:
-    """Tell whether a wake-up does not lie after `now`, or is NaN."""
+    """Return True if a wake-up does not lie after `now`, or is NaN."""
     return not wake > now
 
 

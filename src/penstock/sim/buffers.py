@@ -321,12 +321,12 @@ class _Simulation:
             )
 
     def _is_drained(self, state: WriterState) -> bool:
-        """Tell whether its buffer can be drained now: inline, only while it waits."""
+        """Return True if its buffer can be drained now: inline, only while it waits."""
         inline = self._buffer is not None and self._buffer.inline
         return not inline or state.waits
 
     def _flushes(self, state: WriterState, order: StagingOrder) -> bool:
-        """Tell whether an inline writer must empty its buffer before it goes on."""
+        """Return True if an inline writer must empty its buffer before it goes on."""
         inline = self._buffer is not None and self._buffer.inline
         begun = state.drain is not None or not order.stage
         return inline and order.drain and begun and state.staged(self._now) > 0

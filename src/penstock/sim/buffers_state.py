@@ -29,7 +29,7 @@ class WriteRequest:
     volume: float
     """Bytes."""
     staged: bool
-    """Whether it went to the buffer."""
+    """True if it went to the buffer."""
 
 
 @dataclass(slots=True, eq=False)
@@ -85,13 +85,13 @@ class Operation:
     """Bytes."""
     flows: list[Flow]
     staged: bool = False
-    """Whether it goes to the buffer."""
+    """True if it goes to the buffer."""
     limit: float = inf
     """Most that it may draw (bytes/s); 0 for a drain whose turn is over."""
 
     @property
     def is_done(self) -> bool:
-        """Whether all its flows are done."""
+        """True if all its flows are done."""
         return all(flow.done for flow in self.flows)
 
     def remaining(self, now: float) -> float:
@@ -155,7 +155,7 @@ class WriterState:
 
     @property
     def is_over(self) -> bool:
-        """Whether it has done all its steps."""
+        """True if it has done all its steps."""
         return self.position == len(self.writer.steps)
 
     @property

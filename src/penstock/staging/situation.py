@@ -32,7 +32,7 @@ class ApplicationStatus:
     staged_bytes: float = 0.0
     """Data in its buffer (bytes)."""
     is_blocked: bool = False
-    """Whether it can only wait: its buffer is full, or it is in fsync or close."""
+    """True if it can only wait: its buffer is full, or it is in fsync or close."""
     turn_began_s: float = inf
     """When its turn to drain began (s); inf if it is not its turn."""
     turn_ended_s: float = -inf
@@ -46,7 +46,7 @@ class ApplicationStatus:
 
     @property
     def in_phase(self) -> bool:
-        """Whether it is in its I/O phase."""
+        """True if it is in its I/O phase."""
         return self.phase_began_s < inf
 
 
@@ -80,7 +80,7 @@ class StagingOrder:
     stage: bool = False
     """True: its requests go to its buffer; False: to the storage."""
     drain: bool = False
-    """Whether its buffer may be drained now."""
+    """True if its buffer may be drained now."""
     drain_bytes_per_s: float = inf
     """Highest rate of its drain (bytes/s)."""
 
@@ -93,4 +93,4 @@ class StagingPlan:
     wake_s: float = inf
     """When to ask again if nothing else happens before (s)."""
     drains_in_background: bool = field(default=False, kw_only=True)
-    """Whether drains only get the bandwidth that writers leave."""
+    """True if drains only get the bandwidth that writers leave."""

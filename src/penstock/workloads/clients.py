@@ -77,7 +77,7 @@ class Clients:
     processes: int
     size: int
     """Size of a request (bytes)."""
-    stages: tuple[RateSegment, ...]
+    segments: tuple[RateSegment, ...]
     closed: bool = True
     """True: a process waits for its last answer before it issues the next request."""
     jitter: float = 0.0
@@ -90,9 +90,9 @@ class Clients:
     def __post_init__(self) -> None:
         where = f"clients of {self.application}"
         # With size 0 there would be no time between requests, and no end of them.
-        if self.processes < 1 or self.size < 1 or not self.servers or not self.stages:
+        if self.processes < 1 or self.size < 1 or not self.servers or not self.segments:
             raise InputError(
-                "no process, size, server or stage",
+                "no process, size, server or segment",
                 where=where,
                 remedy="give at least one of each",
             )
@@ -106,7 +106,7 @@ class Clients:
                 where=where,
                 remedy="give at least 1",
             )
-        if not self.closed and any(stage.rate == inf for stage in self.stages):
+        if not self.closed and any(segment.rate == inf for segment in self.segments):
             raise InputError(
                 "an open loop needs a finite rate",
                 where=where,
@@ -116,22 +116,22 @@ class Clients:
     def first(self, process: int, after: float) -> tuple[float, RateSegment] | None:
         """Return when a process issues its first request at or after a time (s).
 
-        Also return the stage of that request. Processes begin a stage one after the
+        Also return the segment of that request. Processes begin a segment one after the
         other, evenly distributed over one period.
         """
-        for stage in self.stages:
-            if after < stage.end:
-                begin = stage.begin + self.period(stage, stage.begin) * (
+        for segment in self.segments:
+            if after < segment.end:
+                begin = segment.begin + self.period(segment, segment.begin) * (
                     process / self.processes
                 )
                 time = max(begin, after)
-                if time < stage.end:
-                    return time, stage
+                if time < segment.end:
+                    return time, segment
         return None
 
-    def period(self, stage: RateSegment, time: float) -> float:
+    def period(self, segment: RateSegment, time: float) -> float:
         """Return the time (s) between two requests of one process."""
-        return self.processes * self.size / stage.rate_at(time)
+        return self.processes * self.size / segment.rate_at(time)
 
     def pieces(self, number: int) -> dict[int, int]:
         """Return the bytes of request `number` (0, 1, ...) by server.
@@ -197,12 +197,12 @@ def on_off(
     size: int = MB,
 ) -> Clients:
     """Return a group that alternates between issuing and pausing, a period (s) each."""
-    stages = []
+    segments = []
     begin = 0.0
     while begin < end:
-        stages.append(RateSegment(begin, min(begin + period, end), rate))
+        segments.append(RateSegment(begin, min(begin + period, end), rate))
         begin += 2 * period
-    return Clients(application, processes, size, tuple(stages))
+    return Clients(application, processes, size, tuple(segments))
 
 
 def btio_large(end: float, *, processes: int = 16) -> Clients:

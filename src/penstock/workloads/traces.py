@@ -19,9 +19,9 @@ from typing import Any, Final, Literal, TypeAlias
 
 from penstock.errors import InputError
 
-__all__ = ["COLUMNS", "Access", "Operation", "Trace", "read_trace"]
+__all__ = ["COLUMNS", "Access", "AccessKind", "Trace", "read_trace"]
 
-Operation: TypeAlias = Literal["read", "write"]
+AccessKind: TypeAlias = Literal["read", "write"]
 COLUMNS: Final = ("process", "file", "operation", "offset", "size", "start", "end")
 _LARGEST: Final = 2**63 - 1
 #: Largest number of bytes that one call transfers, see read(2).
@@ -34,7 +34,7 @@ class Access:
 
     process: int
     file: str
-    operation: Operation
+    operation: AccessKind
     offset: int
     size: int
     """Bytes."""
@@ -201,7 +201,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _segments(record: Any, file: str) -> Iterator[Access]:
-    operations: tuple[Operation, ...] = ("read", "write")
+    operations: tuple[AccessKind, ...] = ("read", "write")
     for operation in operations:
         for segment in record[f"{operation}_segments"]:
             start = max(0.0, segment["start_time"])

@@ -19,7 +19,8 @@ from penstock.experiments.claims import (
     claim_name,
     judge,
     mean_of,
-    some,
+    present_values,
+    require_rows,
 )
 
 ROWS = pl.DataFrame(
@@ -129,6 +130,13 @@ def test_an_error_in_a_check_is_not_hidden() -> None:
 
 
 def test_missing_values_do_not_count() -> None:
-    assert some(pl.Series([1.0, None, 3.0])).to_list() == [1.0, 3.0]
+    assert present_values(pl.Series([1.0, None, 3.0])).to_list() == [1.0, 3.0]
     with pytest.raises(NoRowsError):
-        some(pl.Series([None, None], dtype=pl.Float64))
+        present_values(pl.Series([None, None], dtype=pl.Float64))
+
+
+def test_a_claim_requires_rows() -> None:
+    rows = pl.DataFrame({"x": [None]})
+    require_rows(rows)
+    with pytest.raises(NoRowsError):
+        require_rows(rows.clear())

@@ -48,8 +48,8 @@ def test_a_workload_draws_with_the_seed_and_the_number() -> None:
 
 
 def test_messages_name_the_file_or_the_number_of_the_instance() -> None:
-    assert FilePoint("a.json").place(0) == "a.json: "
-    assert POINT.place(2) == "instance 2: "
+    assert FilePoint("a.json").message_prefix(0) == "a.json: "
+    assert POINT.message_prefix(2) == "instance 2: "
 
 
 def test_the_aimed_pressure_is_that_of_the_workload(file: Source) -> None:

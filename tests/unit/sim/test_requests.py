@@ -92,7 +92,7 @@ def test_impossible_clients_are_refused() -> None:
 
 @pytest.mark.parametrize("closed", [True, False])
 def test_requests_without_a_size_would_never_end(closed: bool) -> None:
-    with pytest.raises(InputError, match="no process, size, server or stage"):
+    with pytest.raises(InputError, match="no process, size, server or segment"):
         Clients("a", 1, 0, (RateSegment(0.0, 1.0, 1e3),), closed=closed)
 
 

@@ -173,7 +173,7 @@ def _table(status: Any) -> str:
             line.job_name,
             state_word(line),
             format_bandwidth(line.grant) if line.active else "-",
-            format_bandwidth(line.achieved),
+            format_bandwidth(line.drawn_bytes_per_s),
             format_volume(line.moved_bytes),
             format_volume(line.staged_bytes) if line.staged_bytes else "-",
             f"{line.held_up_s:.1f} s",

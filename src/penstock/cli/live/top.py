@@ -132,7 +132,7 @@ def _frame(status: Any, width: int) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
-    drawn = sum(line.achieved for line in status.jobs)
+    drawn = sum(line.drawn_bytes_per_s for line in status.jobs)
     head = Text(mode_words(status.mode), style="bold")
     head.append(
         f"  policy {status.policy}  {format_bandwidth(drawn)} of "
@@ -197,7 +197,7 @@ def _cells(line: Any, word: str, bandwidth: float) -> dict[str, str]:
         "█" * round(_BAR * share) + "·" * (_BAR - round(_BAR * share)),
         format_bandwidth(line.grant) if line.active else "-",
         format_bandwidth(line.demanded),
-        format_bandwidth(line.achieved),
+        format_bandwidth(line.drawn_bytes_per_s),
         format_volume(line.remaining_bytes) if line.active else "-",
         format_volume(line.moved_bytes),
         format_volume(line.staged_bytes) if line.staged_bytes else "-",

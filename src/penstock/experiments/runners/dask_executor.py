@@ -154,7 +154,7 @@ class _DaskWorkers:
     checked_s: float = 0.0
     """When the workers were checked last, on the monotonic clock."""
     absent: bool = False
-    """Whether there was no worker at the last check."""
+    """True if there was no worker at the last check."""
 
     def check(self, jobs: int) -> None:
         """Warn once if there is no worker; submit new Slurm jobs for ended ones.

@@ -193,7 +193,7 @@ class JobColumns:
     # --- Queries ---------------------------------------------------------------------
 
     def is_active(self, i: int) -> bool:
-        """Return whether job `i` has an operation with a volume."""
+        """Return True if job `i` has an operation with a volume."""
         return bool(self.state.unfinished[i])
 
     def active(self) -> list[int]:

@@ -54,7 +54,7 @@ class ControlledJob:
     allowance: float = inf
     """Temporary limit of a job that stages or drains: see `Controller.allow`."""
     is_active: bool = False
-    """Whether it has an operation."""
+    """True if it has an operation."""
     posted_bytes: float = 0.0
     """Volume of the operation, as posted."""
     lost_at_post_s: float = 0.0
@@ -62,7 +62,7 @@ class ControlledJob:
     reported_bytes: float = 0.0
     """Volume that the operation had moved at the last report."""
     pauses: bool = False
-    """Whether the operation is known to pause: see `lending`."""
+    """True if the operation is known to pause: see `lending`."""
     measured_since_s: float = 0.0
     """Begin of the interval over which its draw is compared with its grant."""
     drawn_bytes: float = 0.0
@@ -78,7 +78,7 @@ class ControlledJob:
 
     @property
     def is_frugal(self) -> bool:
-        """Whether a part of its grant is lent to other jobs."""
+        """True if a part of its grant is lent to other jobs."""
         return self.kept_rate < inf
 
     # --- The job in the columns -------------------------------------------------------

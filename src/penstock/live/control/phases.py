@@ -77,11 +77,11 @@ class _NodeCounters:
 
     @property
     def in_call(self) -> bool:
-        """Whether a call is held up or in flight."""
+        """True if a call is held up or in flight."""
         return self.latest.waiting or self.latest.idle_s == 0.0
 
     def is_busy(self, gap_s: float) -> bool:
-        """Return whether the operation goes on here.
+        """Return True if the operation goes on here.
 
         The phases that a program announces take precedence over the gap.
         """
@@ -93,7 +93,7 @@ class _NodeCounters:
 
     @property
     def has_news(self) -> bool:
-        """Whether anything has happened since the last operation ended."""
+        """True if anything has happened since the last operation ended."""
         return (
             self.latest.operations_begun != self.base_operations_begun
             or self.moved_bytes > 0.0
@@ -106,7 +106,7 @@ class PhaseDetector:
     def __init__(self, gap_s: float) -> None:
         self.gap_s = gap_s
         self.is_active = False
-        """Whether the job has an operation."""
+        """True if the job has an operation."""
         self.began_s = 0.0
         """When the latest operation began."""
         self._nodes: dict[str, _NodeCounters] = {}
@@ -202,7 +202,7 @@ class PhaseDetector:
         return sum(node.announced_bytes for node in self._nodes.values())
 
     def was_held_up(self) -> bool:
-        """Return whether a call was held up since this was last asked."""
+        """Return True if a call was held up since this was last asked."""
         held_up, self._held_up = self._held_up, False
         return held_up
 

@@ -96,7 +96,7 @@ class JobRecord:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether one of its calls is held up now."""
+        """True if one of its calls is held up now."""
         return any(counters.waiting for counters in self.counters.values())
 
     @property

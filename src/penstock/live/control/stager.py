@@ -62,7 +62,7 @@ class Stager:
         self.wake = inf
         """When to ask again if nothing happens."""
         self.background = False
-        """Whether drains get only the bandwidth that writers cannot use."""
+        """True if drains get only the bandwidth that writers cannot use."""
         self.warnings: list[str] = []
         """Warnings of the strategy about its own plan."""
         self._turns: dict[str, _Turn] = {}

@@ -96,7 +96,7 @@ class StatusView:
         job, now = self.controller.job(record.key), self.now
         counters = record.counters.values()
         is_drawing = job.is_active or record.idle_s < DRAW_S
-        achieved = record.draw if is_drawing else 0.0
+        drawn_bytes_per_s = record.draw if is_drawing else 0.0
         return JobStatus(
             job_name=record.name,
             user=record.user,
@@ -107,8 +107,8 @@ class StatusView:
             waiting=record.is_waiting,
             lent=job.is_frugal,
             grant=job.grant,
-            demanded=job.cap if record.is_waiting else achieved,
-            achieved=achieved,
+            demanded=job.cap if record.is_waiting else drawn_bytes_per_s,
+            drawn_bytes_per_s=drawn_bytes_per_s,
             volume_bytes=job.volume_bytes,
             remaining_bytes=job.remaining_bytes(now),
             moved_bytes=record.moved_bytes,

@@ -34,7 +34,7 @@ _GAUGES: Final = {
         "demanded",
         "rate that the job would draw without control",
     ),
-    "achieved_bytes_per_second": ("achieved", "rate that the job draws"),
+    "achieved_bytes_per_second": ("drawn_bytes_per_s", "rate that the job draws"),
     "yield": ("progress_yield", "1 - lost time / age (bandwidth sharing, equation 6)"),
     "lost_seconds": ("lost_s", "time lost to control"),
     "staged_bytes": ("staged_bytes", "volume in journals that is not in the files yet"),

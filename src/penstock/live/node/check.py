@@ -270,7 +270,7 @@ def _reason_to_refuse(elf: Elf) -> tuple[str, str] | None:
 
 
 def _gains_rights(path: Path) -> bool:
-    """Return whether the program gets more rights if this user starts it."""
+    """Return True if the program gets more rights if this user starts it."""
     status, user = path.stat(), os.geteuid()
     other_user = status.st_mode & stat.S_ISUID and status.st_uid != user
     groups = {os.getegid(), *os.getgroups()}
@@ -279,7 +279,7 @@ def _gains_rights(path: Path) -> bool:
 
 
 def _gives_rights(path: Path) -> bool:
-    """Return whether the program gets more rights if some user starts it."""
+    """Return True if the program gets more rights if some user starts it."""
     is_set = path.stat().st_mode & (stat.S_ISUID | stat.S_ISGID)
     return bool(is_set) or _is_capable(path)
 

@@ -58,7 +58,7 @@ class Elf:
     imports: frozenset[str] = frozenset()
     """Names of functions and variables that libraries must define."""
     is_go: bool = False
-    """Whether it was built by the Go tools."""
+    """True if it was built by the Go tools."""
 
     @property
     def platform(self) -> tuple[int, str, int]:

@@ -70,7 +70,7 @@ class JobNote(msgspec.Struct):
     account: str = ""
     """Account that the batch system charges."""
     registered: bool = False
-    """Whether the batch system decides when the job is over."""
+    """True if the batch system decides when the job is over."""
     processes: dict[int, int] = msgspec.field(default_factory=dict, name="members")
     """Process id -> start of the process (clock ticks after boot)."""
 
@@ -165,7 +165,7 @@ class LocalJob:
 
     @property
     def is_over(self) -> bool:
-        """Whether all processes have ended, or the batch system removed the page."""
+        """True if all processes have ended, or the batch system removed the page."""
         if self.note.registered:
             return self.page.is_removed
         return not self.note.processes
@@ -255,7 +255,7 @@ class LocalJob:
     def _was_active(
         self, quiet_s: float, announced: Announced, staged: Staged, now_s: float
     ) -> bool:
-        """Return whether a call, an announcement or a drain happened recently.
+        """Return True if a call, an announcement or a drain happened recently.
 
         If not, open phases and staged bytes are ignored: the process that was to end
         them was killed.

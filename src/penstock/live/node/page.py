@@ -228,7 +228,7 @@ class Page:
 
     @property
     def is_removed(self) -> bool:
-        """Whether the file was removed."""
+        """True if the file was removed."""
         return os.fstat(self._file).st_nlink == 0
 
     def close(self) -> None:
@@ -339,7 +339,7 @@ class Page:
 
     @property
     def stages(self) -> bool:
-        """Whether writes are to be staged as long as the lease holds."""
+        """True if writes are to be staged as long as the lease holds."""
         return bool(self._read().staging.mode)
 
     @stages.setter

@@ -67,7 +67,7 @@ class Drainer:
 
     @property
     def is_running(self) -> bool:
-        """Whether the process runs, or is being started."""
+        """True if the process runs, or is being started."""
         return self._thread is not None and self._thread.is_alive()
 
     def keep(self, folder: Path) -> None:

@@ -205,13 +205,13 @@ class Journal:
 
     @property
     def is_empty(self) -> bool:
-        """Whether all data are in the file."""
+        """True if all data are in the file."""
         header = self._header()
         return bool(header.drained == header.appended)
 
     @property
     def is_alive(self) -> bool:
-        """Whether the writer lives and still uses the journal."""
+        """True if the writer lives and still uses the journal."""
         request = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, Lock.LIFE, 1, 0)
         holder = fcntl.fcntl(self._descriptor, fcntl.F_OFD_GETLK, request)
         return bool(struct.unpack_from("h", holder)[0] != fcntl.F_UNLCK)

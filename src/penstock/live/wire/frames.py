@@ -73,7 +73,7 @@ class Peer:
 
     @property
     def is_trusted(self) -> bool:
-        """Whether it runs as root or as the user who runs this process."""
+        """True if it runs as root or as the user who runs this process."""
         return self.user in (0, os.geteuid())
 
 

@@ -205,7 +205,7 @@ class Refused(Message):
     reason: str
     """One line."""
     retry: bool = False
-    """Whether the same request may succeed later."""
+    """True if the same request may succeed later."""
 
 
 class TextAnswer(Message):
@@ -230,16 +230,16 @@ class JobStatus(msgspec.Struct, frozen=True):
     limit: float | None
     """Limit set by an operator; None: no limit."""
     active: bool
-    """Whether it has an operation now."""
+    """True if it has an operation now."""
     waiting: bool
-    """Whether one of its calls is held up now."""
+    """True if one of its calls is held up now."""
     lent: bool
-    """Whether a part of its grant is lent to other jobs."""
+    """True if a part of its grant is lent to other jobs."""
     grant: float = msgspec.field(name="granted")
     """Rate that it may draw now; its cap while it has no operation."""
     demanded: float
     """Rate that it would draw: its cap if it is held up, else the rate it draws."""
-    achieved: float
+    drawn_bytes_per_s: float = msgspec.field(name="achieved")
     """Rate that it draws."""
     volume_bytes: float = msgspec.field(name="volume")
     """Volume of its operation, known or predicted."""
@@ -328,7 +328,7 @@ class JobCounters(msgspec.Struct, frozen=True, array_like=True):
     held_up_s: Amount
     """Time that calls were held up, added over callers."""
     waiting: bool
-    """Whether a call is held up now."""
+    """True if a call is held up now."""
     idle_s: Amount
     """Time since the last I/O; 0 while a call is in flight, an announced phase is
     open, or staged data is being drained."""
@@ -362,7 +362,7 @@ class UserRequest(Message):
     user: int
     """User id, from the kernel."""
     trusted: bool
-    """Whether the user is root or runs the agent."""
+    """True if the user is root or runs the agent."""
     request: ControllerRequest
 
 
@@ -387,7 +387,7 @@ class AgentConfig(Message):
     floor: Amount
     """Rate that each job may draw when the lease has ended."""
     reads: bool
-    """Whether reads draw on the grant."""
+    """True if reads draw on the grant."""
 
 
 class Grants(Message):

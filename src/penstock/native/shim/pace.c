@@ -249,7 +249,7 @@ static bool is_gap(uint64_t last_active_ns, uint64_t now_ns)
            now_ns - last_active_ns > LOAD(attached_page->gap_ns);
 }
 
-/* Return whether no paced class is active. A phase belongs to the job, not to a class:
+/* Return true if no paced class is active. A phase belongs to the job, not to a class:
  * a gap between two reads may be full of writes. */
 static bool job_is_idle(uint64_t now_ns)
 {

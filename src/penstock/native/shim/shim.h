@@ -103,13 +103,13 @@ bool identity_fd_path(int fd, char *path, size_t room);
 unsigned identity_highest_fd(void);
 void identity_raise_highest_fd(unsigned fd);
 
-/* Return whether `path`, relative to `at`, lies under a prefix, judged by its text. */
+/* Return true if `path`, relative to `at`, lies under a prefix, judged by its text. */
 bool identity_path_is_controlled(int at, const char *path);
 
 /* The working directory has changed. */
 void identity_forget_cwd(void);
 
-/* Return whether I/O on `fd` is charged: a regular file under a prefix. */
+/* Return true if I/O on `fd` is charged: a regular file under a prefix. */
 static inline bool identity_is_controlled(int fd)
 {
     if (RARELY((unsigned)fd >= KNOWN_DESCRIPTORS))
@@ -124,7 +124,7 @@ static inline bool identity_is_stageable(int fd)
     return RARELY(LOAD(descriptor_kinds[fd]) == KIND_STAGEABLE);
 }
 
-/* Return whether `fd` was opened by this library. */
+/* Return true if `fd` was opened by this library. */
 static inline bool identity_is_internal(int fd)
 {
     return (unsigned)fd < KNOWN_DESCRIPTORS &&
@@ -191,14 +191,14 @@ uint64_t pace_now_ns(void);
 /* Note that a write was absorbed by a journal: activity, but no bytes for the file. */
 void pace_note_absorbed(void);
 
-/* Return whether the page asks to stage writes, and its lease is valid. */
+/* Return true if the page asks to stage writes, and its lease is valid. */
 bool pace_wants_staging(void);
 
 /* Return how many bytes one step of a drain may write: few enough that the drain stops
  * soon after its grant is withdrawn. */
 uint64_t pace_drain_step_bytes(void);
 
-/* Return whether a drainer process works for this page. */
+/* Return true if a drainer process works for this page. */
 bool pace_drainer_is_alive(void);
 
 /* The program announces an I/O phase of `volume_bytes`, or its end. */
@@ -304,9 +304,9 @@ void stdio_end_own_stream(int fd);
 
 /* --- wrap_stage.c --------------------------------------------------------------- */
 
-/* Stop staging descriptors that a message passes to another process. */
+/* Write through from now on to files that a message passes to another process. */
 struct msghdr;
-void wrap_leave_passed(const struct msghdr *message);
+void wrap_write_through_passed(const struct msghdr *message);
 
 /* --- wrap_names.c --------------------------------------------------------------- */
 

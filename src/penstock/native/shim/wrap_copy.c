@@ -177,7 +177,7 @@ EXPORT int prctl(int option, ...)
     return REAL(prctl)(option, rest[0], rest[1], rest[2], rest[3]);
 }
 
-/* Return whether a system call reads or writes the descriptor in its first argument. */
+/* Return true if a system call reads or writes the descriptor in its first argument. */
 static bool moves_data(long number, enum io_class *class)
 {
     switch (number) {
@@ -200,7 +200,7 @@ static bool moves_data(long number, enum io_class *class)
     }
 }
 
-/* Return whether a system call copies; get the positions of its descriptors and of its
+/* Return true if a system call copies; get the positions of its descriptors and of its
  * size among its arguments. */
 static bool copies_data(long number, int *from, int *to, int *size)
 {
@@ -251,7 +251,7 @@ static void note_descriptors(long number, const long a[6], long answer)
     }
 }
 
-/* Return whether a system call could see or change a staged file. Everything is drained
+/* Return true if a system call could see or change a staged file. Everything is drained
  * before such a call. */
 static bool concerns_staging(long number)
 {
@@ -329,7 +329,7 @@ static bool concerns_staging(long number)
     }
 }
 
-/* Return whether a system call changes what names, descriptors or rights mean. */
+/* Return true if a system call changes what names, descriptors or rights mean. */
 static bool changes_meaning(long number)
 {
     return number == SYS_chroot || number == SYS_pivot_root || number == SYS_setns ||
@@ -343,7 +343,7 @@ static void prepare_staging(long number, const long a[6])
     if (changes_meaning(number))
         stage_stop();
     if (number == SYS_sendmsg)
-        wrap_leave_passed((const struct msghdr *)a[1]);
+        wrap_write_through_passed((const struct msghdr *)a[1]);
 }
 
 static bool installs_filter(long number, long operation)

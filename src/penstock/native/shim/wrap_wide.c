@@ -15,7 +15,7 @@
 
 static iconv_t converters[KNOWN_DESCRIPTORS]; /* for our own wide streams */
 
-/* Return whether this is one of our own streams; drain the file of any other. */
+/* Return true if this is one of our own streams; drain the file of any other. */
 static bool is_own_stream(const FILE *file)
 {
     int fd = file->_fileno;

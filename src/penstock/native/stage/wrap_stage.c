@@ -213,7 +213,8 @@ static bool fetch(const void *from, void *to, size_t size)
                     0) == (long)size;
 }
 
-static void leave_listed(const struct cmsghdr *part, const char *end)
+/* Write through from now on to the files of the descriptors in `part`. */
+static void write_through_listed(const struct cmsghdr *part, const char *end)
 {
     const char *place = (const char *)CMSG_DATA(part);
     const char *last = (const char *)part + part->cmsg_len;
@@ -226,7 +227,7 @@ static void leave_listed(const struct cmsghdr *part, const char *end)
 }
 
 /* A message can carry some 250 descriptors. */
-void wrap_leave_passed(const struct msghdr *message)
+void wrap_write_through_passed(const struct msghdr *message)
 {
     struct msghdr head;
     _Alignas(struct cmsghdr) char control[8192];
@@ -241,13 +242,13 @@ void wrap_leave_passed(const struct msghdr *message)
     for (struct cmsghdr *part = CMSG_FIRSTHDR(&head); part != NULL;
          part = CMSG_NXTHDR(&head, part))
         if (part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_RIGHTS)
-            leave_listed(part, control + head.msg_controllen);
+            write_through_listed(part, control + head.msg_controllen);
 }
 
 EXPORT ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 {
     if (RARELY(LOAD(stage_enabled)))
-        wrap_leave_passed(message);
+        wrap_write_through_passed(message);
     return REAL(sendmsg)(fd, message, flags);
 }
 
@@ -255,7 +256,7 @@ EXPORT int sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags)
 {
     for (unsigned i = 0; RARELY(LOAD(stage_enabled)) && i < count && i < UIO_MAXIOV;
          i++)
-        wrap_leave_passed(&messages[i].msg_hdr);
+        wrap_write_through_passed(&messages[i].msg_hdr);
     return REAL(sendmmsg)(fd, messages, count, flags);
 }
 

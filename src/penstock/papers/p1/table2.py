@@ -204,7 +204,7 @@ def _runs(policy: str) -> list[str]:
 
 
 def _holds(stated: str, rows: pl.DataFrame) -> bool:
-    """Return whether the ratios are as predicted and approach the bound.
+    """Return True if the ratios are as predicted and approach the bound.
 
     A bound that depends on m must be reached to 2 % (a constant one is reached only as
     m grows, so it is not tested). Without a bound, the ratio must grow at least five

@@ -14,7 +14,7 @@ from typing import Final
 
 import polars as pl
 
-from penstock.experiments.claims import Tables, Verdict, some
+from penstock.experiments.claims import Tables, Verdict, present_values
 from penstock.experiments.reproduction import Reproduction, Scale
 from penstock.papers.declaration import figure
 from penstock.papers.p4.charts import delta_panels
@@ -73,7 +73,7 @@ def _select(
 
 def _range(name: str, factors: pl.Series) -> dict[str, float]:
     """Return the smallest and the largest factor as numbers of a claim."""
-    values = some(factors).to_numpy()
+    values = present_values(factors).to_numpy()
     return {
         f"{name}, least": float(values.min()),
         f"{name}, most": float(values.max()),
@@ -315,7 +315,7 @@ def _second_falls(tables: Tables) -> Verdict:
     worst = 0.0
     for delay in tables.rows["delay"].unique().to_list():
         rows = _select(tables, "2b", "B", pl.col("delay") == delay).sort("offset")
-        rises = some(rows["factor"].diff()).to_numpy()
+        rises = present_values(rows["factor"].diff()).to_numpy()
         worst = max(worst, float(rises.max()))
     return Verdict(worst <= 1e-6, {"largest rise": worst})
 

@@ -15,7 +15,13 @@ import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
 
-from penstock.experiments.claims import Tables, Verdict, case, some
+from penstock.experiments.claims import (
+    Tables,
+    Verdict,
+    case,
+    present_values,
+    require_rows,
+)
 from penstock.experiments.output.charts import tidy
 from penstock.experiments.reproduction import Scale
 from penstock.papers.declaration import figure
@@ -115,7 +121,7 @@ def _select(rows: pl.DataFrame, scheduler: str, name: str) -> pl.DataFrame:
 
 def _mean(rows: pl.DataFrame, column: str) -> float:
     """Return the mean of a column; raise NoRowsError if there are no values."""
-    return float(some(rows[column]).to_numpy().mean())
+    return float(present_values(rows[column]).to_numpy().mean())
 
 
 @fig3.claim(
@@ -216,7 +222,7 @@ def _paper_depths(tables: Tables) -> pl.DataFrame:
 def _small_to_infinite(tables: Tables) -> Verdict:
     """Count the windows from the start of App1 to the infinite depth."""
     rows = _paper_depths(tables)
-    some(rows["window"])  # the claim fails without rows
+    require_rows(rows)
     waits, before = [], []
     for start in (100, 200):
         for _, run in rows.group_by("seed", maintain_order=True):
@@ -237,11 +243,11 @@ def _infinite_to_small(tables: Tables) -> Verdict:
     """Take the shares of windows with finite and infinite depth."""
     rows = _paper_depths(tables).filter(~pl.col("on") & (pl.col("time") < 300))
     late = rows.filter(pl.col("time") % 100 >= PERIOD_S + _TRANSIENT_S)
-    finite = 1 - float(some(late["depth"].is_null()).to_numpy().mean())
+    finite = 1 - float(present_values(late["depth"].is_null()).to_numpy().mean())
     on = _paper_depths(tables).filter(
         pl.col("on") & (pl.col("time") % 100 >= _TRANSIENT_S)
     )
-    infinite = float(some(on["depth"].is_null()).to_numpy().mean())
+    infinite = float(present_values(on["depth"].is_null()).to_numpy().mean())
     numbers = {"finite while App1 is off": finite, "infinite while on": infinite}
     return Verdict(finite >= 0.9 and infinite >= 0.9, numbers)
 
@@ -256,7 +262,7 @@ def _about_15_in_steady_state(tables: Tables) -> Verdict:
         & (pl.col("time") < 400)
         & (pl.col("time") % 100 >= PERIOD_S + _TRANSIENT_S)
     )
-    middle = float(np.median(some(rows["depth"]).to_numpy()))
+    middle = float(np.median(present_values(rows["depth"]).to_numpy()))
     return Verdict(10 <= middle <= 20, {"median depth, App2 alone": middle})
 
 
@@ -315,7 +321,7 @@ fig5 = figure("p5-fig5", study=_responses, draw=_draw_responses)
 
 def _kept(rows: pl.DataFrame, scheduler: str, name: str, bound_s: float) -> float:
     """Return the share of seconds whose 95th percentile is within `bound_s`."""
-    times = some(_select(rows, scheduler, name)["p95"])
+    times = present_values(_select(rows, scheduler, name)["p95"])
     return float((times <= bound_s).to_numpy().mean())
 
 

@@ -21,7 +21,7 @@ def line(name: str) -> JobStatus:
     amounts: dict[str, Any] = dict.fromkeys(
         (
             "demanded",
-            "achieved",
+            "drawn_bytes_per_s",
             "volume_bytes",
             "remaining_bytes",
             "moved_bytes",

@@ -16,7 +16,7 @@ SIZE = 4_000_000
 
 
 def kernel_counts(folder: Path) -> bool:
-    """Return whether the kernel counts writes to this folder."""
+    """Return True if the kernel counts writes to this folder."""
     before = WrittenBytes().measure([os.getpid()])
     with (folder / "probe").open("wb", buffering=0) as stream:
         stream.write(bytes(SIZE))

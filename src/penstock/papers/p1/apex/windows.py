@@ -228,7 +228,7 @@ def correlation(one: _Values, other: _Values) -> float:
 
 
 def rising(values: Iterable[float]) -> bool:
-    """Return whether every value is higher than the one before it."""
+    """Return True if every value is higher than the one before it."""
     return all(a < b for a, b in itertools.pairwise(values))
 
 
