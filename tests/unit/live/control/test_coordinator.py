@@ -302,7 +302,7 @@ def test_status(site: Site) -> None:
     assert (a.active, a.waiting, a.grant, a.drawn_bytes_per_s) == (True, True, B, 60.0)
     assert (a.demanded, a.moved_bytes, a.held_up_s) == (B, 60.0, 0.5)
     assert a.why.startswith("a may draw 100 B/s, all that it can use")
-    assert (b.active, b.grant, b.achieved) == (False, B, 0.0)
+    assert (b.active, b.grant, b.drawn_bytes_per_s) == (False, B, 0.0)
 
 
 def test_users_see_only_their_own_jobs(site: Site) -> None:

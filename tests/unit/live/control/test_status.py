@@ -113,10 +113,10 @@ def test_a_job_that_is_held_up_demands_its_cap() -> None:
     seen.jobs["7:a"].draw = 30.0
     seen.jobs["7:a"].counters["n"] = JobCounters("7:a", 1, 9.0, 0.0, True, 0.0)
     (line,) = seen.lines()
-    assert (line.waiting, line.demanded, line.achieved) == (True, B, 30.0)
+    assert (line.waiting, line.demanded, line.drawn_bytes_per_s) == (True, B, 30.0)
     seen.jobs["7:a"].counters["n"] = JobCounters("7:a", 1, 9.0, 0.0, False, 60.0)
     (line,) = seen.lines()
-    assert (line.waiting, line.demanded, line.achieved) == (False, 0.0, 0.0)
+    assert (line.waiting, line.demanded, line.drawn_bytes_per_s) == (False, 0.0, 0.0)
 
 
 def test_without_control_the_policy_explains_nothing() -> None:
