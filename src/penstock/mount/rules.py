@@ -14,8 +14,8 @@ condition   holds if
 `program`   the executable or the process name matches
 ==========  ======================================================================
 
-`cgroup` and `program` are patterns of a shell (``*``, ``?``, ``[ab]``); the others are
-compared literally. Facts about a process are read only if a rule needs them.
+`job`, `cgroup` and `program` are patterns of a shell (``*``, ``?``, ``[ab]``); the
+others are compared literally. Facts about a process are read only if a rule needs them.
 """
 
 from __future__ import annotations
