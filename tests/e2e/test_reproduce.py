@@ -100,7 +100,7 @@ def test_an_unknown_figure_lists_the_known_ones(tmp_path: Path) -> None:
 
 def test_no_figure_at_all(tmp_path: Path) -> None:
     line = _refused("reproduce", cwd=tmp_path)
-    assert line == "penstock: no figure named (see penstock reproduce --list)"
+    assert line == "penstock: no figure is named (see penstock reproduce --list)"
 
 
 def test_a_figure_from_end_to_end_and_again(tmp_path: Path) -> None:
