@@ -7,9 +7,15 @@ SMALL   := $(VENV)/.small
 READY   := $(VENV)/.ready
 PIP     := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 WORKERS ?= auto
+# Tests that a second version of Python runs without: whole clusters, long live runs,
+# and every figure. They take half of the time.
+SLOWEST := mount test_slurm.py test_dask.py test_reproduce.py test_resume.py \
+    test_names.py $(addprefix live/test_,bench_delta.py crash.py demo.py faults.py \
+    fidelity.py moosefs.py serve_faults.py serve_nodes.py shim_sanitizers.py \
+    slurm_control.py staging_model.py staging_served.py stress.py)
 C_FILES  = $(shell find src tests -name '*.[ch]')
 
-.PHONY: help mount packages demo demo-live figures test test-all test-newest test-simulation check \
+.PHONY: help mount packages demo demo-live figures test test-all test-newest test-quick check \
     format docs wheel bench clean
 
 help:           ## list the targets
@@ -43,14 +49,14 @@ test: packages  ## all tests but the slow ones
 test-all: packages  ## all tests, full-size statistics included
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-test-newest:    ## the tests without those of live control, on the newest Python that is installed
+test-newest:    ## all but the slowest tests, on the newest Python that is installed
 	@python=$$(sh scripts/newest-python.sh); \
 	if [ -z "$$python" ]; then echo "skipped: no Python newer than 3.11 is installed"; \
-	else $(MAKE) PYTHON="$$python" VENV=.venv-newest test-simulation; fi
+	else $(MAKE) PYTHON="$$python" VENV=.venv-newest test-quick; fi
 
-test-simulation: $(VENV)/.tests  ## the tests without those of live control
+test-quick: $(VENV)/.tests  ## all but the slowest tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" \
-	    --ignore tests/e2e/live --ignore tests/e2e/mount --ignore tests/e2e/test_slurm.py
+	    $(addprefix --ignore tests/e2e/,$(SLOWEST))
 
 wheel: $(READY)  ## build the wheel and use what it installs
 	@sh scripts/try-wheel.sh $(BIN)/python
