@@ -7,7 +7,7 @@ A plug-in is a function in a module of its own. A user selects one with the text
 - a name in the table of penstock's own plug-ins (`Registry.table`), or
 - a name that an installed package announces under an entry-point group, or
 - the dotted name of a module with the function, or of the function itself; modules
-  in the current folder are found, too.
+  in the current folder can be named, too.
 
 The module may declare ``PARAMETERS``, a tuple of `Parameter`. `Registry.find` parses
 the text once; `BoundPlugin.bind` turns the result into a plug-in with a value for
@@ -152,7 +152,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """A plug-in that `Registry.find` has found, and the texts of its parameters."""
+    """The result of `Registry.find`: a plug-in and the texts of its parameters."""
 
     name: str
     """Name in the table, name of an entry point, or dotted name."""

@@ -9,7 +9,7 @@ scheduler posts it before r_ij, and it must complete at
 
 Only the volume that is needed to reach the yield counts. If there is no pre-emptive
 fluid schedule with these releases and deadlines, caps b_i and capacity B, then no
-scheduler reaches y, even if it knows the future. The bound is found by bisection on y.
+scheduler reaches y, even if it knows the future. Bisection on y gives the bound.
 The proof is in ``docs/background/bound.md``.
 
 T_i is t_end. An application that finishes earlier keeps the yield of that instant
@@ -121,7 +121,7 @@ def pooled(instance: Instance) -> Instance:
 def bisect_target(
     feasible: Callable[[float], bool], high: float, tolerance: float
 ) -> float:
-    """Return `high` if it is feasible, otherwise the smallest infeasible target found.
+    """Return `high` if it is feasible, otherwise the smallest infeasible target tried.
 
     The result exceeds the largest feasible target by at most `tolerance`.
     """
@@ -129,7 +129,7 @@ def bisect_target(
 
 
 def _search(late: Callable[[float], float], high: float, tolerance: float) -> float:
-    """Return the smallest target found at which `late` is positive, or `high`.
+    """Return the smallest target tried at which `late` is positive, or `high`.
 
     Every other step is a step of regula falsi: lateness is almost linear in the
     target, so a third of the steps is enough. If `late` returns only -1 and 1, this

@@ -28,7 +28,7 @@ __all__ = ["Comparison", "compare"]
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Study):
-    """A study of one point that keeps what is shown about every instance."""
+    """A study of one point whose rows hold all that ``penstock compare`` shows."""
 
     steady: bool = True
     """True if no application may end inside the window."""

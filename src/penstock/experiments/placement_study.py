@@ -194,7 +194,7 @@ class PlacementStudy(Declaration):
 
 
 class _Planner:
-    """Decides for the contenders of one problem, and decides nothing twice."""
+    """Plans for the contenders of one problem; equal decisions are computed once."""
 
     def __init__(self, problem: Problem, case: str, stream: tuple[int, int]) -> None:
         self._exact, self._stream = problem, stream

@@ -93,8 +93,8 @@ def _text(value: Any) -> str:
 def _address(value: Any) -> str:
     """Return an address tcp://HOST:PORT; an empty text means no address."""
     text = _text(value)
-    found = _ADDRESS.fullmatch(text)
-    if text and not (found and 1 <= int(found[1]) <= _LAST_PORT):
+    match = _ADDRESS.fullmatch(text)
+    if text and not (match and 1 <= int(match[1]) <= _LAST_PORT):
         raise InputError(
             f"{text!r} is not an address",
             remedy=f"write tcp://HOST:PORT, the port 1 to {_LAST_PORT}",

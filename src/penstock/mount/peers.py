@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The other mounts of an exchange: send reports to them, and receive theirs."""
+"""The other mounts of an exchange: exchange reports with them."""
 
 from __future__ import annotations
 

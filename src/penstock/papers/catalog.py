@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is known about a figure before its module is imported.
+"""Catalogue entries: facts about a figure that need no import of its module.
 
 Every folder of `penstock.papers` builds the table of its figures with
 `figure_entries`, in its ``__init__.py``. This module imports nothing of penstock, so

@@ -40,11 +40,13 @@ NEEDS: Final = frozenset({Input.BANDWIDTH})
 
 def place(problem: Problem, allocation: Allocation) -> Placement:
     """Give out free targets; the last one is common if there are too few."""
-    everyone = range(len(allocation))
+    applications = range(len(allocation))
     common = len(allocation) > problem.resources
     exclusive, taken = problem.resources - common, 0
     placement: list[tuple[int, ...]] = [()] * len(allocation)
-    for j in sorted(everyone, key=lambda j: (-allocation[j], -problem.bandwidth(j, 1))):
+    for j in sorted(
+        applications, key=lambda j: (-allocation[j], -problem.bandwidth(j, 1))
+    ):
         n = allocation[j]
         if taken + n <= exclusive:
             placement[j] = tuple(range(taken, taken + n))

@@ -43,12 +43,12 @@ NEEDS: Final = frozenset({Input.BANDWIDTH})
 
 def allocate(problem: Problem) -> Allocation:
     """Choose the numbers with the largest sum of bandwidths."""
-    everyone = range(len(problem.applications))
+    applications = range(len(problem.applications))
     common = len(problem.applications) > problem.resources
     exclusive = problem.resources - common
     best: Column = np.zeros(exclusive + 1)
     choices = []
-    for j in everyone:
+    for j in applications:
         best, numbers = _extend(best, _values(problem, j, exclusive), least=1 - common)
         choices.append(numbers)
     allocation, left = [], exclusive

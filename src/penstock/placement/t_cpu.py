@@ -47,14 +47,16 @@ NEEDS: Final = frozenset({Input.NODES, Input.VOLUME, Input.COMPUTE, Input.BANDWI
 
 def allocate(problem: Problem) -> Allocation:
     """Add targets, one application at a time (Algorithm 1)."""
-    everyone = range(len(problem.applications))
-    tables = [_tables(problem, j) for j in everyone]
-    allocation = [problem.n_sys(j) for j in everyone]
+    applications = range(len(problem.applications))
+    tables = [_tables(problem, j) for j in applications]
+    allocation = [problem.n_sys(j) for j in applications]
     while True:
         load = sum(tables[j][0][n - 1] for j, n in enumerate(allocation))
-        found = [_next_number(*tables[j], allocation[j], load) for j in everyone]
-        chosen = max(everyone, key=lambda j: found[j][0])
-        gain, number = found[chosen]
+        candidates = [
+            _next_number(*tables[j], allocation[j], load) for j in applications
+        ]
+        chosen = max(applications, key=lambda j: candidates[j][0])
+        gain, number = candidates[chosen]
         if gain < 0:
             return tuple(allocation)
         allocation[chosen] = number

@@ -333,7 +333,7 @@ def _set_amounts(
 
 @kernel
 def _trim(view: View, c: int, available: float, total: float) -> None:
-    """Scale the amounts down to what is available, in case rounding exceeded it."""
+    """Scale the amounts down to `available`, in case rounding exceeded it."""
     if total > max(available, 0.0):
         m = view.entries
         for position in range(view.n_active):

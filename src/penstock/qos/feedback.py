@@ -78,7 +78,7 @@ def percentile(values: Sequence[float]) -> float:
 
 @dataclass(slots=True)
 class ClassStatistics:
-    """What was measured of one class in a window."""
+    """Measurements of one class in a window."""
 
     latency_s: float
     """D_i."""
@@ -101,7 +101,7 @@ class ClassStatistics:
 
 @dataclass(frozen=True, slots=True)
 class WindowStatistics:
-    """What was measured in a window, and the queue lengths at its end."""
+    """Measurements of a window, and the queue lengths at its end."""
 
     length_s: float
     """Length of the window."""

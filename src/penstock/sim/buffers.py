@@ -299,7 +299,7 @@ class _Simulation:
     # --- 3, 4: the strategy -----------------------------------------------------------
 
     def _coordinate(self) -> None:
-        """Let the strategy decide, and carry its plan out."""
+        """Let the strategy decide, and execute its plan."""
         situation = Situation(
             self._now,
             self._storage.targets,
@@ -352,7 +352,7 @@ class _Simulation:
     def _begin_write(
         self, state: WriterState, targets: tuple[int, ...], *, stage: bool
     ) -> None:
-        """Begin the request that a writer waits with, if there is room for it."""
+        """Begin the pending request of a writer, if there is room for it."""
         if stage and self._buffer is None:
             raise InputError(
                 f"strategy {self._strategy.label} stages, and there is no buffer",
@@ -386,7 +386,7 @@ class _Simulation:
     def _take_turn(
         self, state: WriterState, targets: tuple[int, ...], rate: float, *, drains: bool
     ) -> None:
-        """Begin, go on with, or stop the drain of a writer, and note its turns."""
+        """Begin, continue or stop the drain of a writer, and record its turns."""
         drains = drains and state.staged(self._now) > 0 and self._is_drained(state)
         if drains and state.drain is None:
             state.drain = self._striped(state, state.undrained_bytes, targets)
@@ -523,7 +523,7 @@ class _Simulation:
         return self._storage.alone(self._storage.targets, state.writer.limit)
 
     def _horizon(self, writers: tuple[Writer, ...]) -> float:
-        """Return an instant by which all writers are done, one after the other (s)."""
+        """Return when all writers would be done if they ran one by one (s)."""
         length = 0.0
         for writer in writers:
             alone = self._storage.alone(1, writer.limit) * self._storage.efficiency

@@ -29,7 +29,7 @@ __all__ = ["Columns", "FlowDemand", "Shares", "TargetRules", "ask", "share_targe
 
 @dataclass(frozen=True, slots=True)
 class FlowDemand:
-    """One flow that wants a share of a target; in the units of `Flow`."""
+    """One flow that demands a share of a target; in the units of `Flow`."""
 
     entry: int
     cap: float

@@ -47,9 +47,9 @@ PARAMETERS: Final = (
 
 def coordinate(situation: Situation, stage: str, drains: str) -> StagingPlan:
     """Return a plan in which all may drain; the policy decides how fast."""
-    everybody = range(len(situation.applications))
+    applications = range(len(situation.applications))
     staging = _staging(situation, stage)
-    orders = orders_for(situation, staging, everybody)
+    orders = orders_for(situation, staging, applications)
     return StagingPlan(orders, drains_in_background=drains == "background")
 
 

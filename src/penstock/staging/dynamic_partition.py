@@ -56,13 +56,13 @@ def coordinate(situation: Situation, by: str, split: str) -> StagingPlan:
     """Return a plan with parts for those in their I/O phase, and for the next one."""
     sharers = situation.arrivals()
     part_of = dict(zip(sharers, _cut(situation, sharers, by, split), strict=True))
-    everybody = range(len(situation.applications))
+    applications = range(len(situation.applications))
     return StagingPlan(
         [
             StagingOrder(
                 part_of.get(i) or _next_part(situation, i, by, split), drain=True
             )
-            for i in everybody
+            for i in applications
         ]
     )
 

@@ -37,6 +37,6 @@ PARAMETERS: Final = (BY_PARAMETER,)
 
 def coordinate(situation: Situation, by: str) -> StagingPlan:
     """Return a plan with the same part for an application at any time."""
-    everybody = range(len(situation.applications))
-    counts = proportional(weights(situation, everybody, by), situation.target_count)
+    applications = range(len(situation.applications))
+    counts = proportional(weights(situation, applications, by), situation.target_count)
     return StagingPlan([StagingOrder(part, drain=True) for part in parts(counts)])

@@ -25,5 +25,5 @@ __all__ = ["coordinate"]
 
 def coordinate(situation: Situation) -> StagingPlan:
     """Return a plan in which all applications write through and drain."""
-    everybody = range(len(situation.applications))
-    return StagingPlan(orders_for(situation, (), everybody))
+    applications = range(len(situation.applications))
+    return StagingPlan(orders_for(situation, (), applications))

@@ -167,7 +167,7 @@ def _draw_axes(panel: Any, policies: Sequence[str], low: float) -> None:
     panel.set_ylim(len(policies) - 0.4, -0.6)
     panel.set_yticks(range(len(policies)), policies)
     panel.tick_params(axis="y", length=0)
-    panel.set_xlabel("1: nobody is ever delayed")
+    panel.set_xlabel("1: no application is ever delayed")
     panel.grid(axis="x", color="#dddddd", linewidth=0.8)
     panel.set_axisbelow(True)
     panel.spines[["top", "right", "left"]].set_visible(False)

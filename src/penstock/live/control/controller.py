@@ -78,7 +78,7 @@ class Decision:
     wake: float
     """When to call `Controller.decide` again if nothing happens (s)."""
     fault: str = ""
-    """What the policy did wrong, if it had to be replaced; else empty."""
+    """Error of the policy that had to be replaced; empty if there was none."""
 
 
 @dataclass(slots=True)

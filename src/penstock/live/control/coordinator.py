@@ -454,7 +454,7 @@ class Coordinator:
         return TextAnswer(text)
 
     def _change(self, request: SetPolicy | SetBandwidth | SetMode, now: float) -> str:
-        """Do what an operator requests; return what has changed."""
+        """Execute a request of an operator; return a description of the change."""
         if isinstance(request, SetPolicy):
             self.controller.set_policy(request.policy, now)
             return f"{self.controller.policy} decides"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""One job in the controller, and what is saved of a job between two runs.
+"""One job in the controller, and its history that is saved between two runs.
 
 The engine's columns (`job_columns`) hold what policies read of a job. `ControlledJob`
 holds the rest, and reads the columns for those who ask about the job.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the coordinator knows of agents and jobs, besides the controller's records.
+"""Records of agents and jobs that the coordinator keeps beside the controller.
 
 Times are in seconds, volumes in bytes, rates in bytes per second.
 """
@@ -26,7 +26,7 @@ _PAST_OPERATIONS: Final = 64
 
 @dataclass(slots=True)
 class AgentRecord:
-    """An agent that has said hello."""
+    """An agent that has connected and sent its hello."""
 
     received_s: float = 0.0
     """When its last message arrived."""
@@ -54,7 +54,7 @@ class JobRecord:
     sent_rates: dict[str, float] = field(default_factory=dict)
     """Agent -> rate last sent to it."""
     sent_stages: dict[str, bool] = field(default_factory=dict)
-    """Agent -> whether it was last told to stage the job's writes."""
+    """Agent -> whether its last order was to stage the job's writes."""
     busy_agents: list[str] = field(default_factory=list)
     """Agents on whose nodes the operation goes on."""
     moved_elsewhere_bytes: float = 0.0

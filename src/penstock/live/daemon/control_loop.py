@@ -239,11 +239,11 @@ def _compile(policy: str) -> None:
     from penstock.live.control.job_columns import prepare  # noqa: PLC0415 - agents need no compiler
     from penstock.policies import get_policy  # noqa: PLC0415
 
-    found = get_policy(policy)
-    check_usable(found)
+    bound_policy = get_policy(policy)
+    check_usable(bound_policy)
     # Errors in the policy's code are reported when the controller uses the policy.
     with suppress(PenstockError):
-        prepare(found)
+        prepare(bound_policy)
 
 
 def check_usable(policy: Policy) -> None:

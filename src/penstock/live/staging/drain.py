@@ -55,7 +55,7 @@ class JournalState(StrEnum):
     ORPHAN = "orphan"
     #: All its data are in the file.
     DRAINED = "drained"
-    #: It was put aside after an error that its program was told of.
+    #: It was put aside after an error that its program has received.
     FAILED = "failed"
     #: It cannot be drained now.
     KEPT = "kept"
@@ -63,7 +63,7 @@ class JournalState(StrEnum):
 
 @dataclass(frozen=True)
 class JournalReport:
-    """A journal, and what was or can be done with it.
+    """A journal, its state, and the result of draining it.
 
     Parameters
     ----------

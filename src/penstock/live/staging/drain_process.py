@@ -5,7 +5,7 @@ There is one implementation of draining: ``native/stage`` in the preload library
 ``native/stage/stage_drainer.c`` makes a process of it: a small program that every
 system has (``true``) is started with the library and with ``PENSTOCK_DRAIN`` in its
 environment; the library drains, and the program itself never begins. The process may be
-killed at any time: whoever drains next goes on.
+killed at any time: the next drain continues.
 
 `start_drainer` starts it for any user, as the agent does. `NamedDrain` has it drain one
 journal after the other and tell what became of each, as ``penstock drain`` does.

@@ -282,7 +282,7 @@ class Journal:
 
 
 def drained_so_far(path: Path) -> int:
-    """Return the data that drains of a journal have written, whoever owns it (bytes).
+    """Return the data that drains of a journal have written, for any owner (bytes).
 
     Return 0 if the journal cannot be read.
     """

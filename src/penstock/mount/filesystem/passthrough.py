@@ -95,7 +95,7 @@ def _answer(
 
 
 def _kernel_error(name: str, error: BaseException) -> BaseException:
-    """Return what to raise for a failed request.
+    """Return the exception to raise for a failed request.
 
     OSError: its number. Another Exception: a bug, logged and answered with EIO. Signals
     to the event loop (cancellation, interrupt) are not errors and pass unchanged.

@@ -163,7 +163,7 @@ int64_t journal_step(struct journal *, int file, uint64_t most);
 int journal_free_drained(struct journal *, int file);
 
 /* Give the storage of the free part of the ring back to the file system. The caller holds
- * LOCK_DRAIN, and nobody appends meanwhile. False: nothing was given back. */
+ * LOCK_DRAIN, and no process appends meanwhile. False: nothing was given back. */
 bool journal_give_back(struct journal *);
 
 /* Remove a journal from the folder, if `name` is still its own. The caller holds

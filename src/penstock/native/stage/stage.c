@@ -61,7 +61,7 @@ static bool sync_name(const struct slot *slot)
 }
 
 /* Sync the file itself through `fd`, if syncing its journal is not enough; 0 or an
- * error. The slot is not locked: nobody else has to wait. */
+ * error. The slot is not locked: no other thread has to wait. */
 static int sync_file(struct slot *slot, int fd)
 {
     uint64_t changes = atomic_load(&slot->changes);
@@ -133,7 +133,7 @@ static int file_of(struct slot_ref ref)
 
 /* Leave the journal to the drainer, with journal and file on storage. Not if
  * another descriptor could write to the file meanwhile, nor if the journal is
- * empty: nobody would remove it. */
+ * empty: no process would remove it. */
 static bool leave_to_drainer(struct slot_ref ref)
 {
     struct signal_guard guard;

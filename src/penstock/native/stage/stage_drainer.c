@@ -138,7 +138,7 @@ static bool read_name(char *name, size_t room)
     }
 }
 
-/* Answer with 0 or an error number; false if nobody reads the answers. */
+/* Answer with 0 or an error number; false if no process reads the answers. */
 static bool answer(int error)
 {
     char line[24];

@@ -121,11 +121,11 @@ struct slot_ref slot_ref_of_file(uint64_t device, uint64_t inode)
     return (struct slot_ref){.slot = NULL};
 }
 
-bool slot_any_ref(struct slot_ref *found)
+bool slot_any_ref(struct slot_ref *ref)
 {
     for (int i = 0; i < SLOT_COUNT; i++) {
-        *found = slot_ref_to(&slots[i]);
-        if (found->slot != NULL)
+        *ref = slot_ref_to(&slots[i]);
+        if (ref->slot != NULL)
             return true;
     }
     return false;
@@ -383,7 +383,7 @@ static bool has_leases(int fd)
     return type != NFS && type != CIFS && type != SMB2;
 }
 
-/* Make a journal for a file that nobody else has open. The journal comes first: a
+/* Make a journal for a file that no other process has open. The journal comes first: a
  * process that opens the file from now on finds it. */
 static int make_journal(struct journal *journal, int fd, const struct staged_file *file)
 {

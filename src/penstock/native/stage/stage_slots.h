@@ -77,7 +77,7 @@ bool slot_is_gone(struct slot_ref);
 struct slot_ref slot_ref_to(struct slot *);
 struct slot_ref slot_ref_of_fd(int fd);
 struct slot_ref slot_ref_of_file(uint64_t device, uint64_t inode);
-bool slot_any_ref(struct slot_ref *found);
+bool slot_any_ref(struct slot_ref *ref);
 
 /* Ask the local kernel which file a descriptor refers to. */
 bool stage_stat_fd(int fd, struct statx *status);

@@ -300,7 +300,7 @@ static bool is_in(const char *folder, size_t length, const char *file, char path
 
 static void leave_found(const char *file)
 {
-    char found[4096];
+    char program[4096];
     const char *folder =
         LOAD(stage_enabled) && !LOAD(seccomp_active) ? getenv("PATH") : NULL;
     if (folder == NULL || strchr(file, '/') != NULL) {
@@ -309,8 +309,8 @@ static void leave_found(const char *file)
     }
     for (size_t length;; folder += length + 1) {
         length = strcspn(folder, ":");
-        if (is_in(folder, length, file, found)) {
-            stage_drain_program(AT_FDCWD, found, 0);
+        if (is_in(folder, length, file, program)) {
+            stage_drain_program(AT_FDCWD, program, 0);
             return;
         }
         if (folder[length] == '\0')

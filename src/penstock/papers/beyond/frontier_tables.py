@@ -168,7 +168,7 @@ def dominations(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def count_dominations(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return how many points a policy (row) dominates another one (column) at."""
+    """Return at how many points the policy of a row dominates that of a column."""
     pairs = Counter(dominations(rows).select("policy", "over").iter_rows())
     policies = policies_of(rows)
     return pl.DataFrame(

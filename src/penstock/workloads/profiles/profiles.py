@@ -121,19 +121,19 @@ def _parsed(text: str) -> list[Measurements]:
     rows = _rows(text)
     header = next(rows, (1, []))[1]
     places = [_place(header, column) for column in _COLUMNS]
-    found: dict[str, Measurements] = {}
+    by_name: dict[str, Measurements] = {}
     for line, row in rows:
         try:
             name, targets, bandwidth = _record(row, len(header), places)
         except InputError as error:
             raise error.at(f"line {line}: ") from None
-        item = found.setdefault(name, Measurements(name, line, {}))
+        item = by_name.setdefault(name, Measurements(name, line, {}))
         item.runs.setdefault(targets, []).append(bandwidth)
-    if not found:
+    if not by_name:
         raise InputError(
             "the file has no measurements", remedy="add a line per measurement"
         )
-    return list(found.values())
+    return list(by_name.values())
 
 
 def _rows(text: str) -> Iterator[tuple[int, list[str]]]:

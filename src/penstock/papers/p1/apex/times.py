@@ -114,7 +114,7 @@ _WHY_COMPILED: Final = (
 def _slower(
     tables: Tables, policy: str, others: tuple[str, ...], least: float
 ) -> Verdict:
-    """Check that a policy takes at least `least` times as long as each of others."""
+    """Check that a policy takes at least `least` times as long as each other policy."""
     times = {trace: _milliseconds(tables, trace) for trace in TRACES}
     is_slower = [
         means[policy] >= least * means[p] for means in times.values() for p in others

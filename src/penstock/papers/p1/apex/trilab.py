@@ -150,7 +150,7 @@ def _greedy_com_drops(tables: Tables) -> Verdict:
     "W of at least 1 beyond which it is, and 1 % of all windows or more lie there)."
 )
 def _greedy_com_all_lower(tables: Tables) -> Verdict:
-    """Take the share of windows beyond the last one that is not lower."""
+    """Return the share of windows after the last one whose ratio is not lower."""
     rows = with_ratio(tables, TRILAB, GREEDY_COM)
     if rows.is_empty():
         return Verdict(holds=False, numbers={})
