@@ -14,9 +14,11 @@ from types import ModuleType
 import pytest
 
 import penstock
+from penstock.experiments.runners import origin
 
 ROOT = Path(penstock.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
+C_FILES = sorted(ROOT.rglob("*.[ch]"))
 TOP = "penstock"
 
 #: Part of penstock -> the other parts that it may import.
@@ -74,7 +76,7 @@ IMPURE_MODULES = {
     *("signal", "socket", "sqlite3", "ssl", "subprocess", "sys", "tempfile"),
     *("threading", "time", "trio", "urllib", "uuid", "zmq"),
 }
-#: Built-in functions that reach outside, and methods that do on what they are given.
+#: Built-in functions that reach outside the process.
 IMPURE_CALLS = {"open", "input", "print", "exec", "eval", "breakpoint"}
 
 
@@ -157,6 +159,32 @@ def test_every_folder_says_its_purpose_in_one_sentence() -> None:
         first = summary.split("\n\n")[0]
         assert first.endswith("."), folder
         assert "\n" not in first, folder
+
+
+def test_no_row_of_a_study_depends_on_unrelated_folders() -> None:
+    """An edit there must not change rows: the origin of results leaves them out."""
+    unrelated = origin._UNRELATED - {"__pycache__"}
+    for part in _reachable({"experiments", "papers"}):
+        # The top imports penstock.program for programs, and only when they ask for it.
+        assert part.split(".")[0] not in unrelated - {"program"}
+    direct = {"experiments", "papers"} | _SIMULATION
+    assert not any("program" in ALLOWED[part] for part in direct)
+
+
+def _reachable(parts: set[str]) -> set[str]:
+    """Return the parts that may be imported from `parts`, directly or indirectly."""
+    wider = parts.union(*(ALLOWED[part] for part in parts))
+    return wider if wider == parts else _reachable(wider)
+
+
+@pytest.mark.parametrize("path", C_FILES, ids=_name)
+def test_lines_of_c_have_at_most_88_columns(path: Path) -> None:
+    """Comments too, which clang-format leaves alone; tables it must not format may."""
+    is_formatted = True
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if "clang-format o" in line:
+            is_formatted = "clang-format on" in line
+        assert len(line) <= 88 or not is_formatted, f"{path}:{number}"
 
 
 def test_the_layers_have_no_cycle() -> None:

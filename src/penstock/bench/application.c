@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * application START PATH BLOCK PHASE...: run the phases of an application, starting at the
- * monotonic time START (ns). A PHASE is `w` and nanoseconds of work (sleep), or `i` and
- * bytes of I/O, which are announced through penstock.h and written to PATH in calls of
- * BLOCK bytes. Prints the monotonic time (ns) of the end of each phase.
+ * application START PATH BLOCK PHASE...: run the phases of an application, starting at
+ * the monotonic time START (ns). A PHASE is `w` and nanoseconds of work (sleep), or `i`
+ * and bytes of I/O, which are announced through penstock.h and written to PATH in calls
+ * of BLOCK bytes. Prints the monotonic time (ns) of the end of each phase.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -2,11 +2,11 @@
  *
  * microbenchmark START REQUESTS SIZE DELAY PARTS PATH...: one group of the benchmark of
  * burst-buffer coordination. Starting at the monotonic time START (ns), write REQUESTS
- * requests of SIZE bytes with a pause of DELAY nanoseconds between them. PARTS threads write
- * equal parts of a request at the same time, each to its own file, and wait for each other.
- * There are PARTS paths, or PARTS paths for every request. The phase is announced through
- * penstock.h, so that its pauses do not end it. Prints the monotonic times (ns) at which the
- * first file was opened and the last one was closed.
+ * requests of SIZE bytes with a pause of DELAY nanoseconds between them. PARTS threads
+ * write equal parts of a request at the same time, each to its own file, and wait for
+ * each other. There are PARTS paths, or PARTS paths for every request. The phase is
+ * announced through penstock.h, so that its pauses do not end it. Prints the monotonic
+ * times (ns) at which the first file was opened and the last one was closed.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * writer PATH SIZE COUNT SOURCE: print "ready", read a monotonic time (ns) from standard
- * input, and from that time on write the first SIZE bytes of SOURCE to the beginning of
- * PATH, COUNT times. Prints the processor time of one call (ns, the minimum over batches)
- * and the monotonic time of the end (ns).
+ * writer PATH SIZE COUNT SOURCE: print "ready", read a monotonic time (ns) from
+ * standard input, and from that time on write the first SIZE bytes of SOURCE to the
+ * beginning of PATH, COUNT times. Prints the processor time of one call (ns, the
+ * minimum over batches) and the monotonic time of the end (ns).
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -31,7 +31,8 @@ static double batch_ns(int fd, const char *data, size_t size, long count)
     return (double)(time_ns(CLOCK_THREAD_CPUTIME_ID) - begun) / (double)count;
 }
 
-/* All writers map one file: filling a buffer for each of 64 writers would take a minute. */
+/* All writers map one file: filling a buffer for each of 64 writers would take a
+ * minute. */
 static const char *mapped(const char *path, size_t size)
 {
     int fd = open(path, O_RDONLY);

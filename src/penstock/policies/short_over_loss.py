@@ -10,9 +10,9 @@ Parameters
         k: 0 is greedy-com, infinity is greedy-yield. Default 16.
 
 Properties
-    Work-conserving. Needs the volume of an operation when it is posted. O(k) per
-    decision. The exponent trades
-    Efficiency for MinYield.
+    Work-conserving. Needs the volume of an operation when it is posted. A
+    decision takes O(n) for n active applications. A larger exponent gives more
+    MinYield and less Efficiency.
 
 Source
     Beyond the papers: weighted shortest processing time first, where the weight of

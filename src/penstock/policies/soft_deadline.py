@@ -4,16 +4,16 @@
 Rule
     Serve greedily by increasing
 
-        s B_i - u_i - max(0, u_i)^3,
+        s c_i - u_i - max(0, u_i)^3,
 
     where Z and m_i are those of earliest-deadline, A is the age of the oldest active
     application, kappa is the smallest cap of an active application over B, and
 
-        u_i = 1 - (m_i + (b_i / B) V_i / B) / (Z A) urgency, at most 1
-        B_i = log(V_i / (B p_i)) - 0.7 log(omega_i) burden on the others
-        s   = softness rho kappa (1 - Z)^2 (1 + min(3, (t_end - t) / A)).
+        urgency  u_i = 1 - (m_i + (b_i / B) V_i / B) / (Z A), at most 1 as m_i >= 0,
+        burden   c_i = log(V_i / (B p_i)) - 0.7 log(omega_i),
+        weight   s = softness rho kappa (1 - Z)^2 (1 + min(3, (t_end - t) / A)).
 
-    Times in B_i are in units of A. omega_i is the mean length of its iterations
+    Times in c_i are in units of A. omega_i is the mean length of its iterations
     (before the first is complete: of the present one), p_i its nodes; rho is the
     sum over the k active applications of n / (n + 1), divided by k + 2, where n is the
     number of iterations that the application has completed. If the end of the window is

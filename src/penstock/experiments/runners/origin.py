@@ -27,7 +27,7 @@ from penstock.model import replacing
 
 __all__ = ["Origin", "origin_of", "source_digest"]
 
-#: Folders of penstock that no row depends on; `tests/unit/test_layers.py` checks it.
+#: Folders of penstock that no row depends on; `tests/unit/test_layers.py` checks this.
 _UNRELATED: Final = frozenset(
     {"cli", "live", "mount", "bench", "native", "program", "__pycache__"}
 )

@@ -68,10 +68,11 @@ __all__ = [
 
 #: Longest lease (s); the preload library ignores longer ones.
 LEASE_MAX_S: Final = 60.0
-#: Default silence that ends an operation (s).
+#: Silence that ends an operation (s), on a page without an agent. An agent writes its
+#: own value into the page: the setting `gap` of the daemon, by default 50 ms.
 GAP_S: Final = 0.1
 #: Unused grant that a call may use, as a time (s): a late wake-up costs no bandwidth.
-CREDIT_S: Final = GAP_S
+CREDIT_S: Final = 0.1
 #: Debt that is carried over to the next call instead of slept, as a time (s).
 SLACK_S: Final = 0.002
 

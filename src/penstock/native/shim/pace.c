@@ -249,7 +249,7 @@ static bool is_gap(uint64_t last_active_ns, uint64_t now_ns)
            now_ns - last_active_ns > LOAD(attached_page->gap_ns);
 }
 
-/* Return true if no paced class is active. A phase belongs to the job, not to a class:
+/* Return true if no paced class is active. An operation is of the job, not of a class:
  * a gap between two reads may be full of writes. */
 static bool job_is_idle(uint64_t now_ns)
 {
@@ -259,8 +259,8 @@ static bool job_is_idle(uint64_t now_ns)
     return true;
 }
 
-/* Note the first call of a class after a gap; if the whole job was idle, a phase
- * begins. phase_begin_ns is stored first: see "Memory ordering" in page.h. */
+/* Note the first call of a class after a gap; if the whole job was idle, an
+ * operation begins. phase_begin_ns is stored first: see "Memory ordering" in page.h. */
 static SLOW void note_resume(struct page_class *class, uint64_t last_active_ns,
                              uint64_t now_ns)
 {
@@ -284,7 +284,7 @@ static void note_begin(struct page_class *class, uint64_t now_ns)
         note_resume(class, last_active_ns, now_ns);
 }
 
-/* Return the credit of a call: unused grant, but none from before the current phase. */
+/* Return the credit of a call: unused grant, but none from before this operation. */
 static uint64_t credit_at(const struct grant *grant, uint64_t now_ns)
 {
     uint64_t begin_ns = LOAD(attached_page->phase_begin_ns);
@@ -310,7 +310,7 @@ static bool start(struct paced_call *call, enum io_class class, bool may_stage)
     struct grant grant;
     call->class = &attached_page->classes[class];
     if (class == CLASS_DRAIN)
-        ADD(call->class->begun_calls, 1); /* a drain begins no phase of the program */
+        ADD(call->class->begun_calls, 1); /* a drain begins no operation of the job */
     else
         note_begin(call->class, now_ns);
     call->bucket = bucket_of(class);
@@ -443,7 +443,7 @@ bool pace_drainer_is_alive(void)
     return heartbeat_ns != 0 && pace_now_ns() - heartbeat_ns < FRESH_NS;
 }
 
-/* --- Announced phases ----------------------------------------------------------- */
+/* --- Announced operations ------------------------------------------------------- */
 
 static bool accepts_announcements(void)
 {

@@ -43,10 +43,10 @@
  *     grant_number. A process loads grant_number (acquire), then the curve. `check` is
  *     the exclusive or of the other words of the curve and PAGE_MAGIC; a process that
  *     reads a torn curve sees a wrong check and takes it as "no limit" for this call.
- *   - A phase: phase_begin_ns is stored before last_active_ns is exchanged, and
- *     last_active_ns is loaded with acquire: a process that sees the phase active
+ *   - An operation: phase_begin_ns is stored before last_active_ns is exchanged, and
+ *     last_active_ns is loaded with acquire: a process that sees the operation active
  *     also sees when it began.
- *   - An announced phase: announced_bytes is added before phases_begun (release).
+ *   - An announced operation: announced_bytes is added before phases_begun (release).
  *   - A new page: magic is written last.
  *
  * Versions
@@ -88,7 +88,7 @@ struct page_curve {
     _Atomic uint64_t from_ns;
     _Atomic uint64_t granted_bytes; /* G(from_ns) */
     _Atomic uint64_t rate;          /* 0 pauses; RATE_UNLIMITED: no limit */
-    _Atomic uint64_t credit_bytes;  /* unused grant of this phase that a call may use */
+    _Atomic uint64_t credit_bytes;  /* unused grant of this operation */
     _Atomic uint64_t slack_bytes;   /* smaller debts are carried on, not slept */
     _Atomic uint64_t check;
     uint64_t unused[2];
@@ -147,7 +147,7 @@ struct penstock_page {
     _Atomic uint64_t floor_rate; /* then each bucket gets this rate */
     _Atomic uint64_t gap_ns;     /* a longer time without calls ends an operation */
     _Atomic uint32_t bucket_of[PACED_CLASSES]; /* index in `buckets`, or NO_BUCKET */
-    _Atomic uint64_t phase_begin_ns; /* first call of the current phase, of any class */
+    _Atomic uint64_t phase_begin_ns; /* first call of the operation, of any class */
 
     _Atomic uint64_t attached_processes; /* process images that have mapped the page */
     /* Set-ups of io_uring and libaio: their I/O is not controlled. */

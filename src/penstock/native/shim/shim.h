@@ -9,7 +9,7 @@
  *   stage*.c    staging: slots, absorbing writes, draining, journals of other processes
  *   attach.c    start-up: environment, mapping the page
  *   wrap_*.c    the wrapped calls
- *   hints.c     phases announced by programs (penstock.h)
+ *   hints.c     operations announced by programs (penstock.h)
  *   bbio.c      staging controlled by programs (bbio.h)
  *
  * A function carries the prefix of its file; wrap_ functions serve all wrap_*.c.
@@ -201,7 +201,7 @@ uint64_t pace_drain_step_bytes(void);
 /* Return true if a drainer process works for this page. */
 bool pace_drainer_is_alive(void);
 
-/* The program announces an I/O phase of `volume_bytes`, or its end. */
+/* The program announces an operation of `volume_bytes`, or its end. */
 void pace_announce_phase(uint64_t volume_bytes);
 void pace_announce_end(void);
 
@@ -233,9 +233,10 @@ bool stage_gather(int fd, const struct iovec *parts, int count, int64_t offset,
  * reported yet. */
 int stage_flush(int fd);
 
-/* Drain the journal; the file is written through (not staged) from now on. stage_write_through_file and
- * stage_write_through_name also drain journals of other processes; they return an error if such
- * a journal cannot be drained now. The file must not be changed then. */
+/* Drain the journal; the file is written through (not staged) from now on.
+ * stage_write_through_file and stage_write_through_name also drain journals of other
+ * processes; they return an error if such a journal cannot be drained now. The file
+ * must not be changed then. */
 int stage_write_through(int fd);
 int stage_write_through_file(uint64_t device, uint64_t inode, int fd, int at,
                              const char *path);
@@ -261,11 +262,11 @@ void stage_duplicated(int from, int to);
 
 /* Get the end offset of the staged data; false if nothing is staged. */
 bool stage_end(int fd, uint64_t *end);
-bool stage_end_of(uint64_t device, uint64_t inode, uint64_t *end);
+bool stage_file_end(uint64_t device, uint64_t inode, uint64_t *end);
 
-/* Drain a file that is about to be executed: no process may have it open for writing. If the call
- * fails with `error` because a process still drains the file, stage_may_try_again waits
- * a little and returns true. */
+/* Drain a file that is about to be executed: no process may have it open for writing.
+ * If the call fails with `error` because a process still drains the file,
+ * stage_may_try_again waits a little and returns true. */
 struct lock_wait;
 void stage_drain_program(int at, const char *path, int flags);
 bool stage_may_try_again(int error, struct lock_wait *);

@@ -64,7 +64,7 @@ static bool staged_end(int at, const char *path, uint64_t device, uint64_t inode
     if (!named && at >= 0)
         return identity_is_controlled(at) && stage_end(at, end);
     /* By inode, because other paths may lead to the same file. */
-    return named && stage_end_of(device, inode, end);
+    return named && stage_file_end(device, inode, end);
 }
 
 /* If there is staged data, the kernel is asked a second time, after the end was read: a

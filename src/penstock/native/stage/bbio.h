@@ -10,9 +10,10 @@
  *     BBIO_Flush(fd);                      into the file
  *     BBIO_Finalize();
  *
- * No call is needed for staging: `penstock run --stage` stages the writes of any program.
- * Without the preload library each function does nothing and returns 0. With it, each
- * returns 0, or -1 and sets errno. There is nothing to link (before glibc 2.34: -ldl).
+ * No call is needed for staging: `penstock run --stage` stages the writes of any
+ * program. Without the preload library each function does nothing and returns 0. With
+ * it, each returns 0, or -1 and sets errno. There is nothing to link (before
+ * glibc 2.34: -ldl).
  */
 #ifndef PENSTOCK_BBIO_H
 #define PENSTOCK_BBIO_H

@@ -6,20 +6,20 @@
  * staged file: a header of JOURNAL_HEADER_BYTES, which all users map, and a ring of
  * `capacity` bytes. Positions in the log only grow. The byte at position p lies in the
  * ring at (p - base) mod capacity; `base` changes only while the log is empty. A record
- * begins at a multiple of RECORD_ALIGN_BYTES, never crosses the end of the ring, and never
- * changes once it is committed:
+ * begins at a multiple of RECORD_ALIGN_BYTES, never crosses the end of the ring, and
+ * never changes once it is committed:
  *
  *     append   write head and data of the record behind `appended`, then store the new
  *              `appended`: this one store is the commit
- *     drain    write the records from `drained` on to the file, in order, then store the
- *              new `drained`: doing it twice does no harm
- *     free     sync the file if that was promised, then store `drained` as `freed`: the
- *              ring can be used again up to there
+ *     drain    write the records from `drained` on to the file, in order, then store
+ *              the new `drained`: doing it twice does no harm
+ *     free     sync the file if that was promised, then store `drained` as `freed`:
+ *              the ring can be used again up to there
  *
  * One process appends: it holds the lock LOCK_LIFE as long as it lives. A process that
- * drains holds LOCK_DRAIN. Both are locks of open file descriptions: the kernel releases
- * them when their holder dies. penstock/live/staging/journal.py has the same layout; a
- * test compares the two.
+ * drains holds LOCK_DRAIN. Both are locks of open file descriptions: the kernel
+ * releases them when their holder dies. penstock/live/staging/journal.py has the same
+ * layout; a test compares the two.
  */
 #ifndef PENSTOCK_JOURNAL_H
 #define PENSTOCK_JOURNAL_H
@@ -125,7 +125,7 @@ struct journal_terms {
 
 enum { JOURNAL_NAME_BYTES = 1200 };
 
-/* Write the path of the journal of (device, inode) in `folder`; false: it is too long. */
+/* Write the path of the journal of (device, inode) in `folder`; false: too long. */
 bool journal_name(char name[JOURNAL_NAME_BYTES], const char *folder, uint64_t device,
                   uint64_t inode);
 
@@ -162,16 +162,16 @@ int64_t journal_step(struct journal *, int file, uint64_t most);
  * caller holds LOCK_DRAIN, so that `freed` never goes back. 0 or -errno. */
 int journal_free_drained(struct journal *, int file);
 
-/* Give the storage of the free part of the ring back to the file system. The caller holds
- * LOCK_DRAIN, and no process appends meanwhile. False: nothing was given back. */
+/* Give the storage of the free part of the ring back to the file system. The caller
+ * holds LOCK_DRAIN, and no process appends meanwhile. False: nothing was given back. */
 bool journal_give_back(struct journal *);
 
 /* Remove a journal from the folder, if `name` is still its own. The caller holds
  * LOCK_DRAIN, without which no journal loses its name. */
 void journal_retire(struct journal *, const char *name);
 
-/* Put a journal aside for a person to look at: its name gets ".failed". The caller holds
- * LOCK_DRAIN. */
+/* Put a journal aside for a person to look at: its name gets ".failed". The caller
+ * holds LOCK_DRAIN. */
 void journal_put_aside(struct journal *, const char *name);
 
 /* Take a lock without waiting: 0, -EAGAIN if another process has it, or another error,

@@ -2,9 +2,9 @@
  *
  * The functions of staging that the wrappers call; shim.h declares them.
  *
- * Each finds the slot of a file, and then flushes it (drains, goes on staging), leaves it
- * (drains, writes through from now on), or syncs its journal. Files that other processes
- * have staged are drained by stage_foreign.c.
+ * Each function finds the slot of a file. Then it drains the journal (and keeps
+ * staging, or writes through from now on) or syncs it. Files that other processes have
+ * staged are drained by stage_foreign.c.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -252,33 +252,34 @@ uint8_t stage_kind(int fd, const char *path)
     return stageable ? KIND_STAGEABLE : KIND_CONTROLLED;
 }
 
-bool stage_end_of(uint64_t device, uint64_t inode, uint64_t *end)
+/* Get the end offset of the data in a slot. If the slot has another use by now, the
+ * file may be staged by another process. */
+static bool end_in_slot(struct slot_ref ref, uint64_t *end)
 {
-    if (!stage_is_ready())
-        return false;
-    struct slot_ref ref = slot_ref_of_file(device, inode);
     struct signal_guard guard;
-    if (ref.slot == NULL || !slot_lock(&guard, ref))
-        return foreign_end_of(device, inode, end);
-    bool pending = !journal_is_empty(&ref.slot->journal);
-    *end = LOAD(ref.slot->journal.header->end);
-    slot_unlock(&guard, ref);
-    return pending;
-}
-
-bool stage_end(int fd, uint64_t *end)
-{
-    struct slot_ref ref =
-        stage_is_ready() ? slot_ref_of_fd(fd) : (struct slot_ref){.slot = NULL};
-    struct signal_guard guard;
-    if (ref.slot == NULL)
-        return false;
     if (!slot_lock(&guard, ref))
         return foreign_end_of(ref.device, ref.inode, end);
     bool pending = !journal_is_empty(&ref.slot->journal);
     *end = LOAD(ref.slot->journal.header->end);
     slot_unlock(&guard, ref);
     return pending;
+}
+
+bool stage_file_end(uint64_t device, uint64_t inode, uint64_t *end)
+{
+    if (!stage_is_ready())
+        return false;
+    struct slot_ref ref = slot_ref_of_file(device, inode);
+    return ref.slot != NULL ? end_in_slot(ref, end)
+                            : foreign_end_of(device, inode, end);
+}
+
+bool stage_end(int fd, uint64_t *end)
+{
+    if (!stage_is_ready())
+        return false;
+    struct slot_ref ref = slot_ref_of_fd(fd);
+    return ref.slot != NULL && end_in_slot(ref, end);
 }
 
 int stage_write_through_file(uint64_t device, uint64_t inode, int fd, int at,

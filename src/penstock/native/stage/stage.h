@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Staging: writes go to a journal first, and to the file later. For the files in stage/.
+ * Staging: writes go to a journal first, and to the file later. For this folder only.
  *
  * A file is staged if it is a regular file under a controlled prefix, if this process
- * image has opened it for writing at explicit offsets, if the rules and the page allow it,
- * and if no other process is known to use it. Any other use of the file (a read, a
- * mapping, a lock, a second opener, a child) makes the process *leave* it: the journal is
- * drained, and from then on the descriptors write to the file. Leaving is always safe.
+ * image has opened it for writing at explicit offsets, if the rules and the page allow
+ * it, and if no other process is known to use it. Any other use of the file (a read, a
+ * mapping, a lock, a second opener, a child) makes the process write through:
+ * the journal is drained, and from then on the descriptors write to the file. Writing
+ * through is always safe.
  */
 #ifndef PENSTOCK_STAGE_H
 #define PENSTOCK_STAGE_H
@@ -42,7 +43,7 @@ bool stage_rules_allow(const char *path);
 /* Add a line to the log in the staging folder: what happened, to which file, errno. */
 void stage_log(const char *what, const char *path, int error);
 
-/* --- stage.c -------------------------------------------------------------------- */
+/* --- stage_slots.c -------------------------------------------------------------- */
 
 /* Find out which file a descriptor refers to. */
 bool stage_describe(int fd, struct staged_file *);
@@ -52,9 +53,10 @@ bool stage_describe(int fd, struct staged_file *);
 /* True if the machine was not restarted since the journal was made. */
 bool find_is_of_this_boot(const struct journal_header *);
 
-/* Open the file of a journal to be written. The caller says where it may be: behind `fd`
- * (-1: none) or under `path` at `at` (NULL: none); then the path in the journal is tried.
- * Returns a descriptor or -errno (-ENOENT: not found; -ESTALE: another file is there). */
+/* Open the file of a journal to be written. The caller says where it may be: behind
+ * `fd` (-1: none) or under `path` at `at` (NULL: none); then the path in the journal
+ * is tried. Returns a descriptor or -errno (-ENOENT: not found; -ESTALE: another file
+ * is there). */
 int find_file(const struct journal *, int fd, int at, const char *path);
 
 /* The same for a caller that knows nothing but the journal. If the writer lives its
@@ -63,8 +65,8 @@ int find_file_of(struct journal *);
 
 /* --- stage_foreign.c ------------------------------------------------------------ */
 
-/* Waiting for another process that drains a journal. That process holds the lock for one
- * step, and the kernel takes the lock back when it dies. */
+/* Waiting for another process that drains a journal. That process holds the lock for
+ * one step, and the kernel takes the lock back when it dies. */
 struct lock_wait {
     unsigned naps;      /* of 1 ms, since anything was drained */
     unsigned most_naps; /* 0: no limit */
@@ -74,11 +76,11 @@ struct lock_wait {
 /* Sleep 1 ms; every 30 s that nothing was drained the log gets a line. */
 void lock_wait_nap(struct lock_wait *);
 
-/* Drain the journal that another process, living or dead, has of a file that is about to
- * be used here; the writer stages the file no longer. The file is found by `fd`, by `path`
- * at `at`, or by the path in the journal. Returns 0 if there is no journal any more, 1 if
- * there is one that is empty or unusable, or -errno if its data cannot be written now: then
- * the file must not be written, because those data come first. */
+/* Drain the journal that another process, living or dead, has of a file that is about
+ * to be used here; the writer stages the file no longer. The file is found by `fd`, by
+ * `path` at `at`, or by the path in the journal. Returns 0 if there is no journal any
+ * more, 1 if there is one that is empty or unusable, or -errno if its data cannot be
+ * written now: then the file must not be written, because those data come first. */
 int foreign_drain_file(uint64_t device, uint64_t inode, int fd, int at,
                        const char *path);
 
@@ -92,12 +94,17 @@ enum drain_result foreign_drain_part(const char *name, const uint64_t page[2]);
 enum drain_result foreign_drain_ended(const char *name, const uint64_t page[2]);
 
 /* Drain a journal that a user has named, whether its writer lives or not; also one
- * that was put aside. It is removed if it is empty and its writer has ended; otherwise it
- * stays as it is. Another process that holds the lock is waited for until it has drained
- * nothing for `limit_ms`. Returns 0 (also if the journal is not there any more) or
- * -errno: -ENOENT: the file is not there; -ESTALE: its path leads to another file; -EUCLEAN: a record is damaged;
- * -ECANCELED: it was put aside; -EBUSY: its program wants to be called before drains, and
- * lives; -EAGAIN: another process holds the lock; or what opening or writing gave. */
+ * that was put aside. It is removed if it is empty and its writer has ended; otherwise
+ * it stays as it is. Another process that holds the lock is waited for until it has
+ * drained nothing for `limit_ms`. Returns 0 (also if the journal is not there any more)
+ * or -errno, that of open or write or one of these:
+ *   -ENOENT     the file is not there
+ *   -ESTALE     the path of the file leads to another file
+ *   -EUCLEAN    a record is damaged
+ *   -ECANCELED  the journal was put aside
+ *   -EBUSY      the program lives and wants to be called before drains
+ *   -EAGAIN     another process holds the lock
+ */
 int foreign_drain_on_request(const char *name, unsigned limit_ms);
 
 /* Return the end of the data that another process has staged; false: there are none. */

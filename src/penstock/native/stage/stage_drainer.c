@@ -3,8 +3,9 @@
  * The drainer: a process that drains journals and does nothing else.
  *
  * It is any program under the library that finds PENSTOCK_DRAIN, a number of
- * milliseconds, in its environment: it drains in the constructor of the library and ends
- * before the program begins. PENSTOCK_STAGING names the folder of the journals. It drains
+ * milliseconds, in its environment: it drains in the constructor of the library and
+ * ends before the program begins. PENSTOCK_STAGING names the folder of the journals. It
+ * drains:
  *
  *   beside a job     if there is a page: the journals of that job, paced, charged and
  *                    counted as if its programs had done so, until nothing was drained
@@ -13,8 +14,9 @@
  *                    names, with an answer for each on standard output. A process that
  *                    holds a journal is waited for until it has drained nothing for
  *                    PENSTOCK_DRAIN. This is `penstock drain`.
- *   what was left    otherwise: the journals of programs that have ended, unpaced; those
- *                    of the page whose device and inode PENSTOCK_DRAIN_OF says, or all.
+ *   what was left    otherwise: the journals of programs that have ended, unpaced;
+ *                    those of the page whose device and inode PENSTOCK_DRAIN_OF says,
+ *                    or all.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -165,7 +167,7 @@ static void drain_named(unsigned limit_ms)
     } while (answer(error));
 }
 
-/* --- The start ---------------------------------------------------------------------- */
+/* --- The start ---------------------------------------------------------------- */
 
 /* Read DEVICE:INODE; without the variable: 0, any page. */
 static void read_place(uint64_t page[2])

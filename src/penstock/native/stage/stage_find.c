@@ -4,9 +4,9 @@
  *
  * The file is looked for behind a descriptor or a name that the caller has, under the
  * path in the journal, and behind the descriptors of the writer while it lives. It is
- * written only if it is the file that was staged: the same inode and device (a device may
- * have another number after a restart of the machine), and the same time of birth or,
- * where the file system keeps none, the same path.
+ * written only if it is the file that was staged: the same inode and device (a device
+ * may have another number after a restart of the machine), and the same time of birth
+ * or, where the file system keeps none, the same path.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -103,8 +103,8 @@ struct entry {
 };
 
 /* Open the file behind the descriptor that is called `name` in `folder`, a directory
- * /proc/PID/fd. Inode and device suffice: the writer has the file open, so that no other
- * file can have the inode. */
+ * /proc/PID/fd. Inode and device suffice: the writer has the file open, so that no
+ * other file can have the inode. */
 static int open_same_inode(int folder, const char *name,
                            const struct journal_header *header)
 {
@@ -136,8 +136,8 @@ static int open_descriptor_in(int folder, const struct journal_header *header)
     }
 }
 
-/* Open the file by a descriptor of its writer: the file may have another name by now, or
- * none. */
+/* Open the file by a descriptor of its writer: the file may have another name by now,
+ * or none. */
 static int open_by_writer(const struct journal_header *header)
 {
     char path[40];

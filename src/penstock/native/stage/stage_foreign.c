@@ -2,10 +2,10 @@
  *
  * Drains of journals of other processes, living or dead.
  *
- * A process that is about to use a file which another process has staged drains the journal
- * first, at its own granted rate, and tells the writer to stage the file no longer. Drainers
- * drain beside the writer, or after its death. The journal of a dead process is removed
- * when it is empty.
+ * A process that is about to use a file which another process has staged drains the
+ * journal first, at its own granted rate, and tells the writer to stage the file no
+ * longer. Drainers drain beside the writer, or after its death. The journal of a dead
+ * process is removed when it is empty.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The table of slots: locks, references by descriptor and by file, admission and end of a
- * staged file. stage_slots.h explains slots.
+ * The table of slots: locks, references by descriptor and by file, admission and end of
+ * a staged file. stage_slots.h explains slots.
  */
 #include "stage_slots.h"
 
@@ -114,8 +114,7 @@ struct slot_ref slot_ref_of_file(uint64_t device, uint64_t inode)
 {
     for (int i = 0; i < SLOT_COUNT; i++) {
         struct slot_ref ref = slot_ref_to(&slots[i]);
-        if (ref.slot != NULL && LOAD(slots[i].device) == device &&
-            LOAD(slots[i].inode) == inode)
+        if (ref.slot != NULL && ref.device == device && ref.inode == inode)
             return ref;
     }
     return (struct slot_ref){.slot = NULL};

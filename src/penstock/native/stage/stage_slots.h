@@ -2,11 +2,11 @@
  *
  * Slots: the staged files of this process. For the files stage*.c only.
  *
- * A slot holds one staged file: its journal, and a descriptor of the file that belongs to
- * the library. Several descriptors of the program may lead to one slot; slots are found by
- * descriptor or by device and inode. A slot is locked for one append or one step of a
- * drain, never while a process waits for a grant; signals are blocked meanwhile, because
- * their handlers may write. Lock order: table, then slot.
+ * A slot holds one staged file: its journal, and a descriptor of the file that belongs
+ * to the library. Several descriptors of the program may lead to one slot; slots are
+ * found by descriptor or by device and inode. A slot is locked for one append or one
+ * step of a drain, never while a process waits for a grant; signals are blocked
+ * meanwhile, because their handlers may write. Lock order: table, then slot.
  */
 #ifndef PENSTOCK_STAGE_SLOTS_H
 #define PENSTOCK_STAGE_SLOTS_H
@@ -83,7 +83,7 @@ bool slot_any_ref(struct slot_ref *ref);
 bool stage_stat_fd(int fd, struct statx *status);
 uint64_t stage_device_of(const struct statx *status);
 
-/* Files that are mapped or locked are never staged: no call tells when they are used. */
+/* Files that are mapped or locked are never staged: no call shows their use. */
 bool slot_is_forbidden(uint64_t device, uint64_t inode);
 void slot_forbid(uint64_t device, uint64_t inode);
 
@@ -93,15 +93,15 @@ void slot_refuse(int fd, int error);
 /* Stage the file of `fd` from now on. */
 struct slot_ref slot_admit(int fd);
 
-/* End the use of a slot: first its journal, then the slot. The caller has locked table and
- * slot. */
+/* End the use of a slot: first its journal, then the slot. The caller has locked table
+ * and slot. */
 void slot_end_journal(struct slot *, int error);
 void slot_free(struct slot *, bool for_good, int error);
 
 /* --- stage_drain.c -------------------------------------------------------------- */
 
-/* Return the bytes of the next step; 0 if all up to `target` is drained. A target of 0 is
- * set to the present end of the log. */
+/* Return the bytes of the next step; 0 if all up to `target` is drained. A target of 0
+ * is set to the present end of the journal. */
 uint64_t drain_next_bytes(struct slot_ref, uint64_t *target);
 
 /* Drain one step at the granted rate; -EAGAIN: another process drains. */

@@ -4,8 +4,8 @@
  * safe in signal handlers.
  *
  * Every function writes at `to`, never at or behind `end`, and returns where the text
- * ends (at its terminating zero). If there is no room, or `to` is NULL, it writes nothing
- * and returns NULL, so that calls can be nested and checked once.
+ * ends (at its terminating zero). If there is no room, or `to` is NULL, it writes
+ * nothing and returns NULL, so that calls can be nested and checked once.
  */
 #ifndef PENSTOCK_STAGE_TEXT_H
 #define PENSTOCK_STAGE_TEXT_H

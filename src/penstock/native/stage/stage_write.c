@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Writes into journals: decide whether a call is staged, append its data, and drain when
- * the ring is full.
+ * Writes into journals: decide whether a call is staged, append its data, and drain
+ * when the ring is full.
  */
 #include <errno.h>
 #include <sys/resource.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Calls that are wrapped only for staging, because they would show that data are missing
- * in the file: seeks, truncation, syncs, mappings, locks, executions, stat. Without staging
- * they go straight to libc.
+ * Calls that are wrapped only for staging, because they would show that data are
+ * missing in the file: seeks, truncation, syncs, mappings, locks, executions, stat.
+ * Without staging they go straight to libc.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -140,7 +140,7 @@ EXPORT int syncfs(int fd)
     return REAL(syncfs)(fd);
 }
 
-/* --- Mappings and locks: later uses of the file make no call ------------------------ */
+/* --- Mappings and locks: later uses of the file make no call ------------------ */
 
 static void forbid_staging(int fd)
 {
@@ -148,8 +148,8 @@ static void forbid_staging(int fd)
         stage_forbid(fd);
 }
 
-/* Allocators and sanitizers call mmap before the library has started: such calls must not
- * look symbols up, and must not be instrumented. */
+/* Allocators and sanitizers call mmap before the library has started: such calls must
+ * not look symbols up, and must not be instrumented. */
 #define EARLY __attribute__((no_sanitize("thread")))
 
 EARLY static bool is_early(void)
@@ -202,7 +202,7 @@ EXPORT int ioctl(int fd, unsigned long request, ...)
     return REAL(ioctl)(fd, request, argument);
 }
 
-/* --- Other processes, and other places ---------------------------------------------- */
+/* --- Other processes, and other places ---------------------------------------- */
 
 /* Copy from a pointer of the program's; false if the pointer is bad. */
 static bool fetch(const void *from, void *to, size_t size)
@@ -452,7 +452,7 @@ EXPORT void quick_exit(int status)
     __builtin_unreachable();
 }
 
-/* --- What programs made for older libraries call instead of stat -------------------- */
+/* --- What programs made for older libraries call instead of stat -------------- */
 
 int __xstat(int, const char *, struct stat *);
 int __lxstat(int, const char *, struct stat *);
@@ -473,7 +473,7 @@ static int looked(int version, int at, const char *path, struct stat *status, in
     long answer = raw_call(SYS_newfstatat, at, (long)path, (long)status, flags, 0, 0);
     uint64_t end;
     if (RARELY(LOAD(stage_enabled)) && answer == 0 && S_ISREG(status->st_mode) &&
-        stage_end_of(status->st_dev, status->st_ino, &end)) {
+        stage_file_end(status->st_dev, status->st_ino, &end)) {
         answer = raw_call(SYS_newfstatat, at, (long)path, (long)status, flags, 0, 0);
         if (answer == 0 && (uint64_t)status->st_size < end)
             status->st_size = (off_t)end;
