@@ -10,6 +10,9 @@ seven words each, and a reference count). Interpreted, the same field is a
 order of the source, and neither fast-math nor fused multiply-add is enabled:
 that is why the results are equal bit by bit.
 
+Plain Python may call a kernel, too. Called with numbers and arrays, the kernel runs
+compiled; called with memoryviews, lists or a struct of them, it runs interpreted.
+
 Rules for kernels: index and assign only (no slices, no methods), call other
 kernels by their imported name, never divide by zero (compiled code would go on
 with an infinity where Python raises), no exceptions, no allocation.
@@ -30,6 +33,7 @@ import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.core.caching import FunctionCache
+from numba.core.dispatcher import Dispatcher, OmittedArg
 from numba.extending import intrinsic
 
 __all__ = [
@@ -59,6 +63,8 @@ _COLUMNS = {
     "Floats": types.CPointer(types.float64),
     "Ints": types.CPointer(types.int64),
 }
+#: Arguments with which a kernel runs compiled: numbers, arrays, kernels.
+_COMPILED = (bool, int, float, np.generic, np.ndarray, Dispatcher, OmittedArg)
 
 
 class _KernelCache(FunctionCache):
@@ -138,7 +144,36 @@ def _kernel(function: _Function, *, inline: bool = False) -> _Function:
     dispatcher: Any = njit(error_model="numpy", forceinline=inline)(function)
     with suppress(RuntimeError):
         dispatcher._cache = _KernelCache(function)
+    _interpret_plain_calls(dispatcher)
     return cast(_Function, dispatcher)
+
+
+def _interpret_plain_calls(dispatcher: Any) -> None:
+    """Let a kernel run interpreted if an argument is not one of `_COMPILED`.
+
+    RATIONALE: Numba calls `_compile_for_args` for arguments without machine code, and
+    then calls the function that it returns. Calls of compiled code, which are frequent,
+    cost nothing more. A policy in plain Python can call kernels in any way: through
+    its globals, modules, closures and objects.
+    """
+    compile_for, type_of = dispatcher._compile_for_args, dispatcher.typeof_pyval
+
+    def choose(*arguments: Any) -> Any:
+        if all(isinstance(argument, _COMPILED) for argument in arguments):
+            return compile_for(*arguments)
+        dispatcher._types_active_call.clear()
+        return lambda *given: interpreted(dispatcher)(*map(_plain_value, given))
+
+    def quick_type_of(value: Any) -> Any:
+        # Numba takes 20 us to find out that it has no type for a view.
+        return type_of(value) if isinstance(value, _COMPILED) else types.pyobject
+
+    dispatcher._compile_for_args, dispatcher.typeof_pyval = choose, quick_type_of
+
+
+def _plain_value(argument: Any) -> Any:
+    """Return an argument, or the default that Numba has put in its place."""
+    return argument.value if isinstance(argument, OmittedArg) else argument
 
 
 def is_kernel(function: object) -> bool:
@@ -148,7 +183,7 @@ def is_kernel(function: object) -> bool:
 
 @cache
 def interpreted(function: _Function) -> _Function:
-    """Return the plain-Python twin of a kernel, for debugging and for parity tests.
+    """Return the plain-Python twin of a kernel; any other function is its own twin.
 
     The twin has the same code object. It calls the twins of the kernels that
     `function` calls, so that nothing is compiled.
@@ -159,7 +194,11 @@ def interpreted(function: _Function) -> _Function:
     called = {name: plain.__globals__.get(name) for name in _global_names(plain)}
     twins = {name: interpreted(g) for name, g in called.items() if is_kernel(g)}
     twin = python_types.FunctionType(
-        plain.__code__, {**plain.__globals__, **twins}, plain.__name__
+        plain.__code__,
+        {**plain.__globals__, **twins},
+        plain.__name__,
+        plain.__defaults__,
+        plain.__closure__,
     )
     return cast(_Function, twin)
 

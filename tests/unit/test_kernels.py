@@ -6,6 +6,7 @@ from __future__ import annotations
 import dis
 import subprocess
 import sys
+from array import array
 from pathlib import Path
 from types import FunctionType
 from typing import Any, NamedTuple, cast
@@ -92,6 +93,59 @@ def test_twin_and_kernel_give_the_same_bits() -> None:
     value = total_of_words(addresses(compiled))
     assert interpreted(total)(memory(plain)) == value
     assert compiled.counts[0] == plain.counts[0] == 8
+
+
+# --- Calls from plain Python ------------------------------------------------------
+
+
+@kernel
+def scaled(values: Any, factor: float = 2.0) -> float:
+    return first_of(values) * factor
+
+
+@kernel
+def first_of(values: Any) -> float:
+    return values[0]  # type: ignore[no-any-return]
+
+
+class _Columns:
+    """A struct that is not a tuple, like the view of the engine's callback."""
+
+    def __init__(self, sample: Sample) -> None:
+        for name, value in memory(sample)._asdict().items():
+            setattr(self, name, value)
+
+
+@pytest.mark.parametrize("form", [memory, _Columns])
+def test_a_struct_of_memoryviews_makes_a_kernel_run_interpreted(form: Any) -> None:
+    compiled = _sample()
+    assert total(form(_sample())) == total_of_words(addresses(compiled))
+
+
+@pytest.mark.parametrize(
+    "values", [[3.0], (3.0,), memoryview(array("d", [3.0])), {0: 3.0}]
+)
+def test_python_columns_make_a_kernel_run_interpreted(values: Any) -> None:
+    signatures = list(cast(Any, scaled).signatures)
+    assert scaled(values) == 6.0
+    assert scaled(values, 0.5) == 1.5
+    assert scaled(values, factor=3.0) == 9.0
+    assert cast(Any, scaled).signatures == signatures
+
+
+def test_arrays_and_numbers_make_a_kernel_run_compiled() -> None:
+    assert scaled(np.array([3.0])) == scaled(np.array([3.0]), 2.0) == 6.0
+    assert cast(Any, scaled).signatures
+
+
+def test_a_twin_keeps_the_closure_of_its_kernel() -> None:
+    offset = 0.25
+
+    @kernel
+    def shifted(values: Any) -> float:
+        return first_of(values) + offset
+
+    assert shifted([1.0]) == shifted(np.array([1.0])) == 1.25
 
 
 def _reachable(function: Any, seen: dict[int, Any]) -> dict[int, Any]:

@@ -19,12 +19,13 @@ Rates may exceed a limit by the relative `TOLERANCE`, because of rounding.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, cast
 
 from numba import types
-from numba.core.errors import NumbaError
 
 from penstock.errors import PolicyError
 from penstock.kernels import inlined, interpreted, struct_type
@@ -71,6 +72,12 @@ BREACHES: Final = (RATE_OVER_CAP, RATE_NEGATIVE, CAPACITY_EXCEEDED, WAKE_IN_THE_
 #: Columns of a `View` that a policy may write to.
 _WORKING_MEMORY: Final = ("key", "order", "scratch")
 
+#: Begin of the lines in which Numba names a stage of its compiler, not a reason.
+_COMPILER_STAGE: Final = "Failed in nopython mode pipeline"
+_COMPILE_REMEDY: Final = (
+    "remove @kernel to run it as plain Python, or use only what Numba compiles"
+)
+
 
 # --- Calling ----------------------------------------------------------------------
 
@@ -78,16 +85,38 @@ _WORKING_MEMORY: Final = ("key", "order", "scratch")
 def compile_policy(policy: Policy) -> Allocate:
     """Compile a policy that is a kernel, for calls through `ALLOCATE_TYPE`.
 
-    Raises `PolicyError` if Numba cannot compile it.
+    Raises `PolicyError` if Numba cannot compile it or it does not return a float.
     """
+    failure = f"{policy.title} cannot be compiled"
+    compiler = cast(Any, policy.allocate)
     try:
-        cast(Any, policy.allocate).compile(ALLOCATE_ARGUMENTS)
-    except NumbaError as error:
+        call_plugin(failure, compiler.compile, ALLOCATE_ARGUMENTS)
+    except PolicyError as error:
+        reason = _compiler_reason(cast(BaseException, error.__cause__))
+        raise PolicyError(f"{failure}: {reason}", remedy=_COMPILE_REMEDY) from None
+    returned = compiler.overloads[ALLOCATE_ARGUMENTS].signature.return_type
+    if returned != types.float64:
         raise PolicyError(
-            f"{policy.title} cannot be compiled: {' '.join(str(error).split())}",
-            remedy="correct it, or drop @kernel to run it as plain Python",
-        ) from None
+            f"{failure}: it returns {type(returned).__name__}, not a float",
+            remedy="return the next wake-up in s as a float, or math.inf for never",
+        )
     return policy.allocate
+
+
+def _compiler_reason(error: BaseException) -> str:
+    """Return the first line of the reason in an error of Numba, and the source line.
+
+    Numba prints a page: the stage of the compiler that failed, the reason, the source,
+    and all calls that led to it.
+    """
+    lines = [line.strip() for line in str(error).splitlines()]
+    reasons = [line for line in lines if line and not line.startswith(_COMPILER_STAGE)]
+    reason = re.sub(r"\bView\([^)]*\)", "View", reasons[0]) if reasons else ""
+    reason = reason.rstrip(" :.") or type(error).__name__
+    place = getattr(error, "loc", None)
+    if place is None or place.filename in reason:
+        return reason
+    return f"{reason}, {Path(place.filename).name} line {place.line}"
 
 
 def ask_policy(policy: Policy, view: View, rates: Any) -> float:

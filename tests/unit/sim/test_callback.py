@@ -218,5 +218,5 @@ def test_a_kernel_that_cannot_be_compiled_is_reported() -> None:
 
     with pytest.raises(PenstockError, match="policy mine cannot be compiled") as caught:
         simulate(pair(), _policy(allocate))
-    assert "drop @kernel" in str(caught.value)
+    assert "remove @kernel" in str(caught.value)
     assert "\n" not in str(caught.value)
