@@ -10,8 +10,9 @@ seven words each, and a reference count). Interpreted, the same field is a
 order of the source, and neither fast-math nor fused multiply-add is enabled:
 that is why the results are equal bit by bit.
 
-Plain Python may call a kernel, too. Called with numbers and arrays, the kernel runs
-compiled; called with memoryviews, lists or a struct of them, it runs interpreted.
+Plain Python may call a kernel, too. Called with numbers, arrays or a struct of them,
+the kernel runs compiled; called with memoryviews, lists or a struct of them, it runs
+interpreted.
 
 Rules for kernels: index and assign only (no slices, no methods), call other
 kernels by their imported name, never divide by zero (compiled code would go on
@@ -79,6 +80,18 @@ class _KernelCache(FunctionCache):
     def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
         key = super()._index_key(sig, codegen)
         return (*key, _helper_digest(self._py_func), _source_digest())
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return the machine code for a signature, or None if it is not cached.
+
+        A cache that names a class that no longer exists, because it was written by
+        another version of penstock, is emptied.
+        """
+        try:
+            return super().load_overload(sig, target_context)
+        except (AttributeError, ImportError):
+            self.flush()
+            return None
 
 
 @cache
@@ -149,7 +162,7 @@ def _kernel(function: _Function, *, inline: bool = False) -> _Function:
 
 
 def _interpret_plain_calls(dispatcher: Any) -> None:
-    """Let a kernel run interpreted if an argument is not one of `_COMPILED`.
+    """Let a kernel run interpreted if an argument is not for compiled code.
 
     RATIONALE: Numba calls `_compile_for_args` for arguments without machine code, and
     then calls the function that it returns. Calls of compiled code, which are frequent,
@@ -159,16 +172,23 @@ def _interpret_plain_calls(dispatcher: Any) -> None:
     compile_for, type_of = dispatcher._compile_for_args, dispatcher.typeof_pyval
 
     def choose(*arguments: Any) -> Any:
-        if all(isinstance(argument, _COMPILED) for argument in arguments):
+        if all(map(_is_compiled, arguments)):
             return compile_for(*arguments)
         dispatcher._types_active_call.clear()
         return lambda *given: interpreted(dispatcher)(*map(_plain_value, given))
 
     def quick_type_of(value: Any) -> Any:
         # Numba takes 20 us to find out that it has no type for a view.
-        return type_of(value) if isinstance(value, _COMPILED) else types.pyobject
+        return type_of(value) if _is_compiled(value) else types.pyobject
 
     dispatcher._compile_for_args, dispatcher.typeof_pyval = choose, quick_type_of
+
+
+def _is_compiled(argument: Any) -> bool:
+    """Return True if an argument, or every field of a struct, is for compiled code."""
+    if isinstance(argument, tuple):
+        return all(map(_is_compiled, argument))
+    return isinstance(argument, _COMPILED)
 
 
 def _plain_value(argument: Any) -> Any:

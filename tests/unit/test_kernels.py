@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dis
+import pickle
 import subprocess
 import sys
 from array import array
@@ -122,9 +123,7 @@ def test_a_struct_of_memoryviews_makes_a_kernel_run_interpreted(form: Any) -> No
     assert total(form(_sample())) == total_of_words(addresses(compiled))
 
 
-@pytest.mark.parametrize(
-    "values", [[3.0], (3.0,), memoryview(array("d", [3.0])), {0: 3.0}]
-)
+@pytest.mark.parametrize("values", [[3.0], memoryview(array("d", [3.0])), {0: 3.0}])
 def test_python_columns_make_a_kernel_run_interpreted(values: Any) -> None:
     signatures = list(cast(Any, scaled).signatures)
     assert scaled(values) == 6.0
@@ -136,6 +135,16 @@ def test_python_columns_make_a_kernel_run_interpreted(values: Any) -> None:
 def test_arrays_and_numbers_make_a_kernel_run_compiled() -> None:
     assert scaled(np.array([3.0])) == scaled(np.array([3.0]), 2.0) == 6.0
     assert cast(Any, scaled).signatures
+
+
+def test_a_struct_of_arrays_makes_a_kernel_run_compiled() -> None:
+    @kernel
+    def first_value(sample: Sample) -> float:
+        return sample.values[0] * sample.scale
+
+    sample: Any = _sample()
+    assert first_value(sample) == sample.values[0] * sample.scale
+    assert len(cast(Any, first_value).signatures) == 1
 
 
 def test_a_twin_keeps_the_closure_of_its_kernel() -> None:
@@ -250,6 +259,16 @@ class _Codegen:
         return ("triple", "cpu", "features")
 
 
+class _Context:
+    """The part of Numba's target context that loading from a cache asks for."""
+
+    def refresh(self) -> None:
+        """Do nothing: nothing is compiled."""
+
+    def codegen(self) -> Any:
+        return _Codegen()
+
+
 def test_the_key_of_the_cache_has_the_digest_of_the_source(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -260,6 +279,22 @@ def test_the_key_of_the_cache_has_the_digest_of_the_source(
     assert cache._index_key((), _Codegen()) == key
     monkeypatch.setattr(kernels, "_source_digest", lambda: "changed")
     assert cache._index_key((), _Codegen()) != key
+
+
+def test_a_cache_that_names_a_class_of_another_version_is_emptied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_cache: Any = kernels._KernelCache
+    cache = make_cache(cast(Any, total).py_func)
+    stored = cache._cache_file
+    monkeypatch.setattr(stored, "_index_path", str(tmp_path / "index"))
+    version = pickle.dumps(stored._version)
+    (tmp_path / "index").write_bytes(version + b"cpenstock.kernels\nNo_such_class\n.")
+    with pytest.raises(AttributeError):
+        stored._load_index()
+    monkeypatch.setattr(cache, "_index_key", lambda *_: ())
+    assert cache.load_overload((), _Context()) is None
+    assert stored._load_index() == {}
 
 
 def test_every_kernel_uses_that_cache() -> None:

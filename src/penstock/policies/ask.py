@@ -22,7 +22,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final, cast
 
 from numba import types
@@ -116,7 +115,7 @@ def _compiler_reason(error: BaseException) -> str:
     place = getattr(error, "loc", None)
     if place is None or place.filename in reason:
         return reason
-    return f"{reason}, {Path(place.filename).name} line {place.line}"
+    return f"{reason}, {place.filename.rpartition('/')[2]} line {place.line}"
 
 
 def ask_policy(policy: Policy, view: View, rates: Any) -> float:
