@@ -21,7 +21,8 @@ import os
 import select
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from importlib.metadata import version
 from typing import Any, Final, NoReturn
 
@@ -59,8 +60,21 @@ _LONGEST: Final = 2000
 class _Parser(argparse.ArgumentParser):
     """A parser that reports an error in one line, as all of penstock does."""
 
+    def unknown_arguments(self, words: Sequence[str]) -> NoReturn:
+        """Report arguments that are not known; suggest the nearest option."""
+        options = [word.split("=")[0] for word in words if word.startswith("-")]
+        hints = [_hint(option, self._option_string_actions) for option in options]
+        self.error(f"unrecognized arguments: {' '.join(words)}{''.join(hints[:1])}")
+
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            hint = _hint(str(value), map(str, action.choices or ()))
+            raise argparse.ArgumentError(action, f"{error.message}{hint}") from None
 
     def _print_message(self, message: str, file: Any = None) -> None:
         if file is not sys.stdout:
@@ -69,6 +83,12 @@ class _Parser(argparse.ArgumentParser):
         # The method of argparse ignores errors, e.g. a full disk.
         file.write(message)
         file.flush()
+
+
+def _hint(word: str, known: Iterable[str]) -> str:
+    """Return a question that names the nearest known word; empty if none is near."""
+    close = get_close_matches(word, list(known), n=1)
+    return f"; did you mean {close[0]}?" if close else ""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -117,7 +137,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     arguments, rest = _build_parser().parse_known_args(argv)
     if rest:
         # `parse_args` would not name the sub-command in its message.
-        arguments.parser.error(f"unrecognized arguments: {' '.join(rest)}")
+        arguments.parser.unknown_arguments(rest)
     return arguments
 
 

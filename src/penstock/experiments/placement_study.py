@@ -146,9 +146,16 @@ class PlacementStudy(Declaration):
             self._family(point)
         names = {tuple(c.labels().values()) for c in self.contenders}
         if len(names) < len(self.contenders):
-            raise InputError("a contender is listed twice", where="contenders")
+            raise InputError(
+                "a contender is listed twice",
+                where="contenders",
+                remedy="leave one out",
+            )
         if not self.points or not self.contenders or self.instances < 1:
-            raise InputError("nothing to do: no workload, contender or instance")
+            raise InputError(
+                "nothing to do: no workload, contender or instance",
+                remedy="add at least one of each",
+            )
 
     def rows(self, point: int, index: int) -> Iterator[Row]:
         """Allocate, place, simulate and measure on one problem."""

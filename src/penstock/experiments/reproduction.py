@@ -214,7 +214,9 @@ def _make_folder(path: Path) -> Path:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(
-            f"cannot write there: {error.strerror}", where=str(path)
+            f"cannot write there: {error.strerror}",
+            where=str(path),
+            remedy="choose another folder",
         ) from None
     return path
 

@@ -148,9 +148,13 @@ class Study(Declaration):
             point.family()
         labels = [policy.label for policy in self.bound_policies()]
         if len(set(labels)) < len(labels):
-            raise InputError("a policy is listed twice", where="policies")
+            raise InputError(
+                "a policy is listed twice", where="policies", remedy="leave one out"
+            )
         if not self.points or not self.policies:
-            raise InputError("the study has no workload or no policy")
+            raise InputError(
+                "the study has no workload or no policy", remedy="add one of each"
+            )
         if not 1 <= self.instances <= MOST_INSTANCES // len(self.points):
             raise InputError(
                 f"{self.instances} is out of range",

@@ -51,7 +51,10 @@ def _one_of(*words: str) -> str:
 def _rate(value: Any) -> float:
     rate = parse_bandwidth(value)
     if rate <= 0.0:
-        raise InputError(f"{value!r} is not a positive bandwidth")
+        raise InputError(
+            f"{value!r} is not a positive bandwidth",
+            remedy='give a rate such as "2 GB/s"',
+        )
     return rate
 
 

@@ -86,7 +86,11 @@ class Application:
             )
         for name in ("release", "start"):
             if not math.isfinite(getattr(self, name)):
-                raise InputError(f"{getattr(self, name)!r} is not a time", where=name)
+                raise InputError(
+                    f"{getattr(self, name)!r} is not a time",
+                    where=name,
+                    remedy="give a finite number of seconds",
+                )
         for name in ("done_work", "done_volume", "period"):
             value = getattr(self, name)
             if not (math.isfinite(value) and value >= 0):

@@ -147,7 +147,9 @@ def _application(item: object, window: Window) -> Application:
         )
     for key in sorted(fields.keys() & _TEXT):
         if not isinstance(fields[key], str):
-            raise InputError(f"{fields[key]!r} is not a name", where=key)
+            raise InputError(
+                f"{fields[key]!r} is not a name", where=key, remedy="write a text"
+            )
         rest[key] = fields[key]
     if "targets" in fields:
         rest["targets"] = _targets(fields["targets"])

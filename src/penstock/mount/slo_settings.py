@@ -176,7 +176,9 @@ def _positive(value: Quantity, parse: Callable[[object], float], where: str) -> 
     except InputError as error:
         raise error.at(f"{where}: ") from None
     if number <= 0.0:
-        raise InputError(f"{value!r} is not positive", where=where)
+        raise InputError(
+            f"{value!r} is not positive", where=where, remedy="give more than 0"
+        )
     return number
 
 
@@ -207,7 +209,9 @@ def _user(user: int | str | None, where: str) -> int | None:
     try:
         return pwd.getpwnam(user).pw_uid
     except (KeyError, ValueError):
-        raise InputError(f"there is no user {user!r}", where=where) from None
+        raise InputError(
+            f"there is no user {user!r}", where=where, remedy="give a name or a number"
+        ) from None
 
 
 def _layout(file: _File) -> dict[str, int]:

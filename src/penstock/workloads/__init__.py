@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, Protocol
 
-from penstock.errors import UnknownNameError
+from penstock.errors import InputError, UnknownNameError
 from penstock.model import Instance
 from penstock.workloads.apex.workload import Apex
 from penstock.workloads.io_sets import IOSets
@@ -51,6 +51,15 @@ WORKLOADS: Final[dict[str, type[Workload]]] = {
 def get_workload(name: str, settings: Iterable[str] = ()) -> Workload:
     """Return the workload `name` with ``["key=value", ...]`` set."""
     if name not in WORKLOADS:
+        family, _, parameters = name.partition(":")
+        if family in WORKLOADS:
+            options = " ".join(
+                f"--set {each}" for each in (parameters or "KEY=VALUE").split(",")
+            )
+            raise InputError(
+                f"workload {name!r} has parameters in its name",
+                remedy=f"give parameters with {options}",
+            )
         raise UnknownNameError("workload", name, WORKLOADS)
     workload = WORKLOADS[name]
     return workload(**parse_settings(workload, settings))

@@ -49,12 +49,15 @@ class Access:
                 remedy="write read or write",
             )
         if self.process < 0:
-            raise InputError(f"process {self.process} is negative")
+            raise InputError(
+                f"process {self.process} is negative", remedy="number them from 0"
+            )
         if not self.file:
-            raise InputError("the file name is empty")
+            raise InputError("the file name is empty", remedy="name a file")
         if self.offset < 0 or self.size < 0 or self.offset + self.size > _LARGEST:
             raise InputError(
-                f"{self.size} bytes at offset {self.offset} are not in any file"
+                f"{self.size} bytes at offset {self.offset} are not in any file",
+                remedy="give offset and size in bytes, neither negative",
             )
         if self.size > _MOST:
             raise InputError(
@@ -77,7 +80,9 @@ class Trace:
 
     def __post_init__(self) -> None:
         if not self.accesses:
-            raise InputError("the trace is empty")
+            raise InputError(
+                "the trace is empty", remedy="record a program that reads or writes"
+            )
         ordered = sorted(self.accesses, key=lambda a: (a.process, a.start))
         object.__setattr__(self, "accesses", tuple(ordered))
 
@@ -138,7 +143,10 @@ def _check_columns(row: dict[str | None, Any]) -> None:
     named = sum(key is not None for key in row)
     more = len(row.get(None) or ())
     if given + more != named:
-        raise InputError(f"has {given + more} of {named} columns")
+        raise InputError(
+            f"has {given + more} of {named} columns",
+            remedy="give every line the columns of the header",
+        )
 
 
 def _parsed(row: dict[str, Any]) -> Access:
@@ -153,7 +161,10 @@ def _parsed(row: dict[str, Any]) -> Access:
             end=float(row["end"]),
         )
     except (TypeError, ValueError) as error:
-        raise InputError(f"not a number: {error}") from None
+        raise InputError(
+            f"not a number: {error}",
+            remedy="process, offset and size are whole numbers, start and end seconds",
+        ) from None
 
 
 def _darshan_accesses(path: Path) -> Iterator[Access]:
@@ -174,7 +185,10 @@ def _darshan_accesses(path: Path) -> Iterator[Access]:
             # Not raised here: the report's destructor prints while stderr is quiet.
             reason = str(error)
     if reason is not None:
-        raise InputError(f"not a Darshan log: {reason}")
+        raise InputError(
+            f"not a Darshan log: {reason}",
+            remedy="give a complete log, as Darshan wrote it, or a CSV file",
+        )
     with report:
         if "DXT_POSIX" not in report.modules:
             raise InputError(

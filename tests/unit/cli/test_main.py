@@ -137,3 +137,22 @@ def test_an_unknown_option_names_the_help_of_the_command(
         "penstock compare: unrecognized arguments: --frobnicate "
         "(see penstock compare --help)\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "nearest"),
+    [
+        (["compair"], "compare"),
+        (["ctl", "statsu"], "status"),
+        (["compare", "--polcy=fcfs"], "--policy"),
+    ],
+)
+def test_a_misspelt_word_gets_the_nearest_one_as_a_hint(
+    words: list[str], nearest: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(words)
+    assert caught.value.code == 2
+    message = capsys.readouterr().err
+    assert f"; did you mean {nearest}? (see penstock" in message
+    assert message.count("\n") == 1

@@ -156,6 +156,22 @@ def test_get_workload_without_settings_is_the_default() -> None:
     assert get_workload("io-sets") == IOSets()
 
 
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("synthetic:horizon=9", "--set horizon=9"),
+        ("io-sets:a=1,b=2", "--set a=1 --set b=2"),
+        ("synthetic:", "--set KEY=VALUE"),
+    ],
+)
+def test_parameters_in_the_name_of_a_workload_are_refused_with_a_hint(
+    name: str, options: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        get_workload(name)
+    assert caught.value.remedy == f"give parameters with {options}"
+
+
 def test_an_unknown_workload_lists_the_known() -> None:
     with pytest.raises(UnknownNameError, match="unknown workload 'synthetik'") as e:
         get_workload("synthetik")

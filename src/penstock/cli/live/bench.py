@@ -156,7 +156,9 @@ def _bandwidth(arguments: argparse.Namespace) -> float:
         raise error.at("--bandwidth: ") from None
     if not 0.0 < rate < inf:
         raise InputError(
-            f"{arguments.bandwidth!r} is not a positive bandwidth", where="--bandwidth"
+            f"{arguments.bandwidth!r} is not a positive bandwidth",
+            where="--bandwidth",
+            remedy='give a rate such as "200 MB/s"',
         )
     return rate
 

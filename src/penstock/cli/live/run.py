@@ -161,5 +161,9 @@ def _volume(text: str | None) -> float:
     except InputError as error:
         raise error.at("--hint-volume: ") from None
     if volume <= 0.0:
-        raise InputError(f"{text!r} is not a positive volume", where="--hint-volume")
+        raise InputError(
+            f"{text!r} is not a positive volume",
+            where="--hint-volume",
+            remedy='give a volume such as "10 GB"',
+        )
     return volume

@@ -212,7 +212,9 @@ def _claimed(folder: Path) -> Iterator[None]:
         lock = (folder / ".lock").open("ab")
     except OSError as error:
         raise InputError(
-            f"cannot write there: {error.strerror}", where=str(folder)
+            f"cannot write there: {error.strerror}",
+            where=str(folder),
+            remedy="choose another folder",
         ) from None
     with lock:
         try:

@@ -71,7 +71,9 @@ def make_keys(folder: str) -> None:
                 os.umask(old)
     except OSError as error:
         raise InputError(
-            f"keys cannot be created: {error.strerror}", where=folder
+            f"keys cannot be created: {error.strerror}",
+            where=folder,
+            remedy="choose a folder in which you can create files",
         ) from None
 
 

@@ -164,7 +164,9 @@ def _interpreter(path: Path) -> str:
         words = [w for w in words[1:] if not w.startswith("-") and "=" not in w]
     if not words:
         raise InputError(
-            "the first line of the script names no interpreter", where=str(path)
+            "the first line of the script names no interpreter",
+            where=str(path),
+            remedy="begin the script with #!/path/to/interpreter",
         )
     return words[0]
 

@@ -63,13 +63,21 @@ class Staging:
                 remedy=f"give at least {_LEAST_BYTES}",
             )
         if not self.folder.is_absolute() or ":" in str(self.folder):
-            raise InputError("not an absolute path", where=str(self.folder))
+            raise InputError(
+                "not an absolute path",
+                where=str(self.folder),
+                remedy="begin the path with /, and use no colon in it",
+            )
         for rule in self.rules:
             if ":" in rule or not rule.removeprefix("-"):
                 raise InputError(f"{rule!r} is not a rule", remedy="write [-]PATTERN")
         for text in (str(self.folder), ":".join(self.rules)):
             if len(os.fsencode(text)) >= _TEXT_BYTES:
-                raise InputError(f"more than {_TEXT_BYTES} bytes", where=text[:40])
+                raise InputError(
+                    f"more than {_TEXT_BYTES} bytes",
+                    where=text[:40],
+                    remedy="give a shorter path or fewer rules",
+                )
 
     def prepare(self) -> None:
         """Make the folder, for this user alone.
