@@ -19,9 +19,10 @@ Source
 """
 
 # How to use your own policy, without touching penstock:
-#   penstock compare --policy mypackage.mypolicy:patience=0.1
-# where mypackage/mypolicy.py is a copy of this file (the current folder counts),
-# or announce it in your package under the entry-point group `penstock.policies`.
+#   penstock compare --policy mypolicy.allocate:patience=0.1
+# where mypolicy.py is a copy of this file in the current folder. Write FILE.FUNCTION
+# (mypolicy.allocate) or PACKAGE.MODULE (the function `allocate` is assumed). For a
+# short name, announce it in your package: entry-point group `penstock.policies`.
 # A policy of penstock itself also gets one row in `penstock.policies.POLICIES`.
 
 from __future__ import annotations
