@@ -98,12 +98,22 @@ def _parse(
     if unit and unit not in table:
         raise InputError(
             f"unknown unit {unit!r} in {value!r}",
-            remedy=f"known for a {kind}: {', '.join(table)}",
+            remedy=f"{_suggestion(unit, table)}known for a {kind}: {', '.join(table)}",
         )
     number = _finite(float(digits) * table.get(unit, 1.0), value, kind)
     if number and not unit and not bare:
         raise InputError(f"{value!r} has no unit", remedy=f'write e.g. "{example}"')
     return number
+
+
+def _suggestion(unit: str, table: dict[str, float]) -> str:
+    """Return advice for a unit of bits, or for a volume in place of a bandwidth."""
+    in_bytes = re.sub(r"(b|bit|bits)(?=/s$|ps$|$)", "B", unit)
+    guess = re.sub(r"B(?:ps)?$", "B/s", in_bytes) if "B/s" in table else in_bytes
+    if guess not in table:
+        return ""
+    bits = "bits are not supported; " if in_bytes != unit else ""
+    return f"{bits}did you mean {guess}? "
 
 
 def _finite(number: float, value: object, kind: str) -> float:

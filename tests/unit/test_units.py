@@ -218,3 +218,29 @@ def test_quantities_are_printed_with_the_unit_that_fits(
     formatted: str, text: str
 ) -> None:
     assert formatted == text
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("40 Gb/s", "bits are not supported; did you mean GB/s? known"),
+        ("40 Gbit/s", "bits are not supported; did you mean GB/s? known"),
+        ("40 Gbps", "bits are not supported; did you mean GB/s? known"),
+        ("40 GB", "(did you mean GB/s? known"),
+        ("40 GiB", "(did you mean GiB/s? known"),
+        ("40 GBps", "(did you mean GB/s? known"),
+        ("40 parsecs", "(known for a bandwidth: "),
+        ("40 s", "(known for a bandwidth: "),
+    ],
+)
+def test_a_wrong_unit_of_a_bandwidth_gets_advice(text: str, advice: str) -> None:
+    with pytest.raises(InputError) as caught:
+        parse_bandwidth(text)
+    assert advice in str(caught.value)
+
+
+def test_bits_of_a_volume_get_advice() -> None:
+    with pytest.raises(InputError, match="bits are not supported; did you mean MB"):
+        parse_volume("5 Mbit")
+    with pytest.raises(InputError, match=r"\(known for a time: "):
+        parse_time("5 Mb")

@@ -7,6 +7,7 @@ An error in a file names its place, for example ``site.json: applications[3].nod
 from __future__ import annotations
 
 import codecs
+import errno
 import gzip
 import json
 import os
@@ -59,6 +60,17 @@ _MARKS: Final = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 #: A JSON string, to be skipped, or a constant that JSON forbids.
 _CONSTANT: Final = re.compile(r'"(?:[^"\\]|\\.)*"|(-?Infinity|NaN)', re.DOTALL)
 
+#: What to do if a file cannot be written, by the reason.
+_WRITE_REMEDIES: Final = {
+    errno.ENOENT: "create its folder first, or name another file",
+    errno.ENOTDIR: "name a file in a folder that exists",
+    errno.EISDIR: "name a file, not a folder",
+    errno.EACCES: "name a file that you may write",
+    errno.EPERM: "name a file that you may write",
+    errno.EROFS: "name a file on another file system",
+    errno.ENOSPC: "free space there, or name another file",
+    errno.EDQUOT: "free space there, or name another file",
+}
 _PHASES: Final = {"work": parse_time, "io": parse_volume}
 
 
@@ -71,10 +83,15 @@ def read_document(path: str | Path) -> object:
         data = _content(Path(path))
         if str(path).endswith(".gz"):
             data = gzip.decompress(data)
-    except (OSError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or str(error)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(
-            f"cannot read the file: {reason}",
+            f"cannot read the file: {error}",
+            where=str(path),
+            remedy="the file is damaged or incomplete; copy or write it again",
+        ) from None
+    except OSError as error:
+        raise InputError(
+            f"cannot read the file: {error.strerror or error}",
             where=str(path),
             remedy="check its name and its permissions",
         ) from None
@@ -92,7 +109,10 @@ def _decoded(data: bytes) -> object:
     """Return the decoded JSON; raise `ValueError` with the place if it is invalid."""
     if data.startswith(_MARKS):
         raise ValueError("it begins with a byte-order mark: save it as UTF-8 without")
-    text = data.decode()
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        raise ValueError("it is not text in UTF-8") from None
     if not text.strip():
         raise ValueError("the file is empty")
 
@@ -178,7 +198,7 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
         raise InputError(
             f"cannot write the file: {error.strerror}",
             where=str(path),
-            remedy="free space there, or name another file",
+            remedy=_WRITE_REMEDIES.get(error.errno or 0, "name another file"),
         ) from None
 
 
@@ -227,7 +247,8 @@ def checked_fields(
     for key in sorted(value.keys() - required - optional):
         raise UnknownNameError("key", key, required | optional)
     for key in sorted(required - value.keys()):
-        raise InputError(f"key {key!r} is missing", remedy="add it")
+        remedy = f'add "penstock": {FORMAT}' if key == "penstock" else "add it"
+        raise InputError(f"key {key!r} is missing", remedy=remedy)
     return value
 
 

@@ -129,7 +129,7 @@ def slo_settings_from(document: Mapping[str, Any]) -> SloSettings:
         raise InputError(
             what,
             where=place.strip("`.") or "slo",
-            remedy="the file is described in docs/how-to/mount.md",
+            remedy=_known_keys(place),
         ) from None
     slos = _slos(file.applications)
     if file.default is not None:
@@ -143,6 +143,14 @@ def slo_settings_from(document: Mapping[str, Any]) -> SloSettings:
         None if file.exchange is None else _exchange(file.exchange),
         document,
     )
+
+
+def _known_keys(place: str) -> str:
+    """Return the remedy for a mistake at a place of the file: the keys known there."""
+    kinds = {".applications": _Application, ".rules": _Rule, ".exchange": _Exchange}
+    kind = next((kinds[name] for name in kinds if place.startswith(name)), _File)
+    keys = ", ".join(kind.__struct_fields__)
+    return f"known keys here: {keys}; see docs/how-to/mount.md"
 
 
 def _slos(applications: Mapping[str, _Application]) -> dict[str, Slo]:

@@ -133,6 +133,7 @@ def test_a_file_that_is_not_json_is_refused(tmp_path: Path, data: bytes) -> None
     ("data", "message"),
     [
         (b" \n", "the file is empty"),
+        (b"\x80\xfe\x00\x17", "it is not text in UTF-8"),
         (b"\xef\xbb\xbf{}", "begins with a byte-order mark"),
         ('{"a": 1}'.encode("utf-16"), "begins with a byte-order mark"),
         (b'{"a": 1,\n\n  "b" 2}', "Expecting ':' delimiter: line 3, column 7"),
@@ -149,6 +150,35 @@ def test_an_error_in_json_is_reported_with_its_place(
         read_document(tmp_path / "file.json")
     assert caught.value.what.startswith("not JSON: ")
     assert message in caught.value.what
+
+
+def test_an_incomplete_gz_file_is_called_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "file.json.gz"
+    whole = gzip.compress(b'{"penstock": 1}')
+    for data in (whole[:-10], whole[:5], b"no gzip"):
+        path.write_bytes(data)
+        with pytest.raises(InputError, match="the file is damaged or incomplete"):
+            read_document(path)
+
+
+def test_the_advice_for_a_file_that_cannot_be_written_fits_the_reason(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "file").touch()
+    cases = {
+        tmp_path / "no" / "file": "create its folder first",
+        tmp_path / "file" / "file": "name a file in a folder that exists",
+        tmp_path: "name a file, not a folder",
+    }
+    for path, advice in cases.items():
+        with pytest.raises(InputError, match=advice), replacing(path):
+            pass
+
+
+def test_a_missing_format_is_shown_as_it_must_be_written() -> None:
+    with pytest.raises(InputError) as caught:
+        top_fields({"a": 1}, {"a"})
+    assert str(caught.value) == "key 'penstock' is missing (add \"penstock\": 1)"
 
 
 #: Expected kind of file -> its keys, and the other kinds that are recognised.

@@ -187,3 +187,22 @@ def test_unreadable_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(os.urandom(100) + b"\xff")
     with pytest.raises(InputError, match="is not a TOML file"):
         read_document(str(tmp_path / "binary"))
+
+
+@pytest.mark.parametrize(
+    ("content", "keys"),
+    [
+        ({"apps": {}}, "applications, scheduler, default, rules, exchange"),
+        ({"applications": {"a": {"rate": 1}}}, "throughput, latency, mounts"),
+        (
+            {"applications": {}, "rules": [{"host": "a"}]},
+            "application, job, cgroup, user, path, program",
+        ),
+    ],
+)
+def test_a_wrong_key_is_answered_with_the_known_ones(
+    content: dict[str, Any], keys: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        slo_settings_from(content)
+    assert f"(known keys here: {keys}; see " in str(caught.value)

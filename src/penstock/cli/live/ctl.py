@@ -35,9 +35,9 @@ _ACTIONS = {
     "status": ((), "show all jobs"),
     "explain": (("JOB",), "explain the grant of a job"),
     "policy": (("POLICY",), "switch to another policy"),
-    "bandwidth": (("BANDWIDTH",), "set the total bandwidth that is shared"),
+    "bandwidth": (("RATE",), "set the total bandwidth that is shared"),
     "limit": (
-        ("JOB", "BANDWIDTH"),
+        ("JOB", "RATE"),
         'set the maximum grant of a job; "none" removes it',
     ),
     "hint": (("JOB", "VOLUME"), "announce the volume of the next I/O phase of a job"),
@@ -45,7 +45,7 @@ _ACTIONS = {
     "dry-run": ((), "decide and count, but do not hold up any program"),
     "off": ((), "switch control off at once"),
 }
-_BANDWIDTH = "BANDWIDTH"
+_RATE = "RATE"
 _SLO = "show or change the SLOs of applications at a mount"
 
 
@@ -123,10 +123,10 @@ def _request_of(arguments: argparse.Namespace) -> ControllerRequest:
     if action == "policy":
         return messages.SetPolicy(arguments.policy)
     if action == "bandwidth":
-        return messages.SetBandwidth(_positive(arguments.bandwidth, _BANDWIDTH))
+        return messages.SetBandwidth(_positive(arguments.rate, _RATE))
     if action == "limit":
-        none = arguments.bandwidth == "none"
-        limit = inf if none else _positive(arguments.bandwidth, _BANDWIDTH)
+        none = arguments.rate == "none"
+        limit = inf if none else _positive(arguments.rate, _RATE)
         return messages.SetLimit(arguments.job, limit)
     if action == "hint":
         return messages.HintVolume(arguments.job, _positive(arguments.volume, "VOLUME"))
@@ -137,7 +137,7 @@ def _positive(text: str, where: str) -> float:
     """Parse a bandwidth (bytes/s) or a volume (bytes)."""
     from penstock.units import parse_bandwidth, parse_volume
 
-    is_rate = where == _BANDWIDTH
+    is_rate = where == _RATE
     value = _with_unit(parse_bandwidth if is_rate else parse_volume, text, where)
     if value <= 0.0:
         example = "1 GiB/s" if is_rate else "1 GiB"

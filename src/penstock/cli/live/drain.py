@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.cli.files import Word
 from penstock.cli.options import add_json_option, write_json
+from penstock.errors import InputError
 
 if TYPE_CHECKING:
     from penstock.live.staging.drain import JournalReport
@@ -55,7 +56,9 @@ def main(arguments: argparse.Namespace) -> int:
     )
 
     folder = Path(arguments.folder) if arguments.folder else default_folder()
-    if arguments.folder is None and not folder.exists():
+    if arguments.folder is not None and not folder.is_dir():
+        raise InputError(f"there is no folder {folder}", remedy="check its name")
+    if not folder.exists():
         reports = []  # Nothing was ever staged.
     elif arguments.show:
         reports = list_journals(folder)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from penstock.cli.live.options import WHERE, add_live_options, live_settings
 from penstock.cli.options import add_json_option, exclude, write_json
-from penstock.cli.tables import format_table
+from penstock.cli.tables import counted, format_table
 from penstock.errors import InputError
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ __all__ = [
     "main",
     "scheduler_lines",
     "setup_parser",
+    "waiting_words",
 ]
 
 SUMMARY = "mount a folder through a bandwidth limit"
@@ -141,11 +142,16 @@ def _check_combination(arguments: argparse.Namespace, *, is_mounted: bool) -> No
         exclude(arguments, ("force",), others, "use it with --unmount")
 
 
+def waiting_words(number: int) -> str:
+    """Return ``1 request waits``, ``2 requests wait``."""
+    return f"{counted(number, 'request')} {'waits' if number == 1 else 'wait'}"
+
+
 def _folders(folders: list[str], *names: str) -> list[str]:
     """Return the folders; raise `InputError` if there are too few or too many."""
     if len(folders) != len(names):
         raise InputError(
-            f"{' and '.join(names)} expected, {len(folders)} folders given",
+            f"{' and '.join(names)} expected, {counted(len(folders), 'folder')} given",
             remedy="see penstock mount --help",
         )
     return folders
@@ -244,8 +250,8 @@ def _check_library() -> None:
     if find_spec("pyfuse3") is None:
         raise InputError(
             "penstock mount needs pyfuse3",
-            remedy="install fuse3, libfuse3-dev and pkg-config, then penstock[mount] "
-            "(in a checkout: pip install -e '.[mount]')",
+            remedy="in a checkout: make mount; otherwise install fuse3, libfuse3-dev "
+            "and pkg-config, then pip install 'penstock[mount]'",
         )
     if not os.access("/dev/fuse", os.R_OK | os.W_OK):
         raise InputError(
@@ -337,7 +343,7 @@ def _text(status: MountStatus) -> str:
     ]
     lines = [
         f"{status.backing} at {status.point}, process {status.pid}",
-        f"limits: {', '.join(shown) or 'none'}; {status.waiting} requests wait",
+        f"limits: {', '.join(shown) or 'none'}; {waiting_words(status.waiting)}",
     ]
     lines += [
         f"{name}: {format_volume(moved.moved_bytes)} in {moved.requests} requests, "

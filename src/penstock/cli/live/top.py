@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.live.ctl import mode_words, state_word
+from penstock.cli.live.mount import waiting_words
 from penstock.cli.live.options import WHERE, add_live_options, live_settings
 from penstock.errors import InputError, UnavailableError
 from penstock.units import format_bandwidth, format_time, format_volume, parse_time
@@ -228,7 +229,7 @@ def _mount(status: MountStatus) -> RenderableType:
     head = Text(status.point, style="bold")
     head.append(
         f"  {'no limit' if total is None else format_bandwidth(total)}  "
-        f"{format_volume(moved)} moved  {status.waiting} requests wait",
+        f"{format_volume(moved)} moved  {waiting_words(status.waiting)}",
         style="not bold",
     )
     scheduling = status.scheduling

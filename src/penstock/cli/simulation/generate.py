@@ -95,6 +95,7 @@ def _print_workloads() -> None:
     from penstock.workloads import WORKLOADS
     from penstock.workloads.parameters import describe
 
+    sys.stdout.write("[...]: symbol of the parameter in the paper\n")
     for name, workload in WORKLOADS.items():
         summary = (sys.modules[workload.__module__].__doc__ or "").split("\n")[0]
         sys.stdout.write(f"{name}: {summary}\n")

@@ -29,6 +29,15 @@ _REGISTRIES: Final = (
 )
 
 
+#: What the inputs are that allocations and placements need.
+_INPUTS = (
+    "inputs of an application: Q_j compute nodes, V_io volume of I/O, T_cpu time of "
+    "computation,\n"
+    "  n_perf number of targets on which it is fastest, b_j bandwidth on 1, 2, ... "
+    "targets"
+)
+
+
 def setup_parser(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``penstock policies``."""
     add_json_option(parser)
@@ -50,6 +59,7 @@ def print_policies() -> None:
         sys.stdout.write(f"{registry.plural}: {registry.decides}\n")
         rows = [(row["name"], _description(row)) for row in _rows(registry)]
         sys.stdout.write(f"{format_table(rows, gaps=(2, 2))}\n")
+    sys.stdout.write(f"{_INPUTS}\n\n")
     for key, paper in PAPERS.items():
         sys.stdout.write(f"{key}: {paper}\n")
 

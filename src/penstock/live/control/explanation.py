@@ -15,6 +15,8 @@ __all__ = ["explain"]
 
 #: How many other jobs an explanation names.
 _NAMED: Final = 3
+#: A smaller part of a grant is not named as lent.
+_LEAST_LOAN: Final = 0.01
 
 
 def explain(
@@ -39,7 +41,8 @@ def explain(
         remaining = format_volume(job.remaining_bytes(now))
         sentences.append(
             f"Its operation began {format_time(job.since_post_s(now))} ago; {remaining}"
-            f" of about {format_volume(job.volume_bytes)} remain."
+            f" of about {format_volume(job.volume_bytes)} remain (penstock guesses the "
+            "volume unless it is announced)."
         )
         if job.rate < job.cap and not job.is_frugal:
             sentences += _competitors(job, active, now, name_of)
@@ -67,13 +70,21 @@ def _grant_reason(job: ControlledJob, active: int, policy: str) -> str:
             "other jobs until one of its calls is held up."
         )
     if job.rate >= job.cap:
-        return f"may draw {rate}, all that it can use."
+        return f"may draw {rate}, all that it can use{_loan(job)}."
     if job.rate > 0.0:
         return (
-            f"may draw {rate}, {job.rate / job.cap:.0%} of the {cap} that it can use: "
-            f"policy {policy} divides the bandwidth among {active} active jobs."
+            f"may draw {rate}, {job.rate / job.cap:.0%} of the {cap} that it can use"
+            f"{_loan(job)}: policy {policy} divides the bandwidth among {active} "
+            "active jobs."
         )
     return f"waits: policy {policy} serves other jobs first."
+
+
+def _loan(job: ControlledJob) -> str:
+    """Return which part of the grant other jobs lend; "" if they lend nothing."""
+    if job.borrowed < _LEAST_LOAN * job.rate or job.rate == 0.0:
+        return ""
+    return f", of which {format_bandwidth(job.borrowed)} is lent by other jobs"
 
 
 def _competitors(

@@ -86,6 +86,8 @@ class JobColumns:
         self._capacity = capacity
         self.inputs: Any = _blank_input(_FIRST_SIZE, capacity)
         self.state: Any = _blank_state(_FIRST_SIZE)
+        #: What the policy wanted before lending, by job; None: nothing is lent.
+        self.shares_before_lending: Any = None
         self._free = list(range(_FIRST_SIZE))
         self.set_policy(policy)
 

@@ -99,6 +99,14 @@ class ControlledJob:
         return float(self.columns.state.rate[self.number]) if self.is_active else 0.0
 
     @property
+    def borrowed(self) -> float:
+        """Part of its rate that other jobs lend."""
+        shares = self.columns.shares_before_lending
+        if shares is None or self.number >= len(shares):
+            return 0.0
+        return max(self.rate - float(shares[self.number]), 0.0)
+
+    @property
     def grant(self) -> float:
         """Bandwidth that it may draw: its cap while it has no operation."""
         return self.rate if self.is_active else self.cap

@@ -85,8 +85,10 @@ class Lender:
         """
         columns, fixed = self._columns, dict[int, float]()
         if not self._overprovided(fixed):
+            columns.shares_before_lending = None
             columns.end_decision(wake)
             return
+        columns.shares_before_lending = columns.state.wanted.copy()
         active, wake = columns.active(), inf
         while more := self._overprovided(fixed):
             fixed |= more

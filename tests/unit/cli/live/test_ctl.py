@@ -43,9 +43,9 @@ def test_every_action_sends_its_request(words: str, request_message: object) -> 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("bandwidth", "0 B/s"), "BANDWIDTH: 0 is not positive"),
-        (("bandwidth", "5"), "BANDWIDTH: '5' has no unit"),
-        (("limit", "a", "-1 MB/s"), "BANDWIDTH: "),
+        (("bandwidth", "0 B/s"), "RATE: 0 is not positive"),
+        (("bandwidth", "5"), "RATE: '5' has no unit"),
+        (("limit", "a", "-1 MB/s"), "RATE: "),
         (("hint", "a", "0 B"), "VOLUME: 0 is not positive"),
     ],
 )

@@ -85,3 +85,4 @@ def test_the_default_folder_need_not_exist(
     assert main(["drain"]) == 0
     assert capsys.readouterr().out == "no journals\n"
     assert main(["drain", str(tmp_path / "none")]) == 2
+    assert "there is no folder" in capsys.readouterr().err

@@ -79,7 +79,8 @@ def test_help_lists_every_workload_with_its_parameters(
     assert main(["generate", "help"]) == 0
     lines = capsys.readouterr().out.splitlines()
     heads = [line.split(":")[0] for line in lines if not line.startswith(" ")]
-    assert heads == list(WORKLOADS)
+    assert lines[0] == "[...]: symbol of the parameter in the paper"
+    assert heads[1:] == list(WORKLOADS)
     assert all(line.split(": ", 1)[1] for line in lines if not line.startswith(" "))
     assert any(line.startswith("  ") and "horizon" in line for line in lines)
 

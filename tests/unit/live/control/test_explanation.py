@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from penstock.live.control.controller import Controller
 from penstock.live.control.explanation import explain
 from penstock.live.control.jobs import by_rate
 from penstock.live.control.lending import LEND_AFTER_S
+from penstock.units import format_bandwidth
 from support.controllers import controller_with
 
 
@@ -30,7 +33,8 @@ def test_a_job_with_all_that_it_can_use() -> None:
     controller.decide(1.0)
     assert explanation(controller, "a", 2.0) == (
         "a may draw 100 B/s, all that it can use. "
-        "Its operation began 1 s ago; 400 B of about 500 B remain. "
+        "Its operation began 1 s ago; 400 B of about 500 B remain "
+        "(penstock guesses the volume unless it is announced). "
         "Control has cost it 0 s of the 2 s since it started (yield 1.000)."
     )
 
@@ -43,7 +47,8 @@ def test_a_job_that_waits_names_the_job_that_is_served() -> None:
     controller.decide(2.0)
     assert explanation(controller, "b", 4.0) == (
         "b waits: policy fcfs serves other jobs first. "
-        "Its operation began 2 s ago; 1000 B of about 1000 B remain. "
+        "Its operation began 2 s ago; 1000 B of about 1000 B remain "
+        "(penstock guesses the volume unless it is announced). "
         "Also served: a with 100 B/s (yield 1.000). "
         "Control has cost it 2 s of the 4 s since it started (yield 0.500)."
     )
@@ -76,6 +81,31 @@ def test_a_frugal_job_is_told_that_it_lends() -> None:
     text = explanation(controller, "a", LEND_AFTER_S)
     assert "a may draw 12.5 B/s: it drew less than its grant" in text
     assert "Also served" not in text
+
+
+def test_a_job_is_told_what_other_jobs_lend_to_it() -> None:
+    controller = controller_with("fair-share", "a", "b", "c")
+    for job_key in ("a", "b", "c"):
+        controller.post(job_key, 0.0, 1e4)
+    controller.set_limit("c", 20.0, 0.0)
+    controller.decide(0.0)
+    before = controller.job("b").rate
+    assert controller.job("b").borrowed == 0.0
+    controller.progress("a", LEND_AFTER_S, 4.0, held_up=False)
+    controller.decide(LEND_AFTER_S)
+    lent = controller.job("b").rate - before
+    assert lent > 0.0
+    assert controller.job("b").borrowed == pytest.approx(lent)
+    assert controller.job("a").borrowed == 0.0
+    share = (
+        f"of which {format_bandwidth(lent)} is lent by other jobs: policy fair-share"
+    )
+    assert share in explanation(controller, "b", LEND_AFTER_S)
+    # A call of the lender is held up: it gets its grant back.
+    controller.progress("a", 2 * LEND_AFTER_S, 8.0, held_up=True)
+    controller.decide(2 * LEND_AFTER_S)
+    assert controller.job("b").borrowed == 0.0
+    assert "lent" not in explanation(controller, "b", 2 * LEND_AFTER_S)
 
 
 def test_at_most_three_other_jobs_are_named() -> None:
