@@ -54,6 +54,11 @@ _MARGIN: Final = 0.03
 #: With more applications than this, a timeline shows one row for each.
 _MOST_STACKED: Final = 12
 _TIMELINE_COLUMNS: Final = 1200
+#: Colours of stacked applications: ten hues, then two pale ones far from their hue.
+_STACK_COLOURS: Final = (
+    *(mpl.colormaps["tab10"](n) for n in range(10)),
+    *(mpl.colormaps["tab20"](n) for n in (3, 9)),
+)
 
 
 def colour_of(policy: str) -> str:
@@ -85,7 +90,7 @@ def comparison_chart(rows: Sequence[Row]) -> Figure:
     if bounds:
         _draw_bound(panel, float(np.mean(bounds)))
     _draw_axes(panel, policies, low)
-    _draw_legend(figure, panel)
+    _draw_legend(figure, panel, spread=len(instances) > 1)
     pressure = np.mean([row["pressure"] for row in instances])
     many = f"mean of {len(instances)} instances" if len(instances) > 1 else "1 instance"
     figure.suptitle(f"{many}, I/O pressure {pressure:.2f}", fontsize=11)
@@ -167,7 +172,7 @@ def _draw_axes(panel: Any, policies: Sequence[str], low: float) -> None:
     panel.set_ylim(len(policies) - 0.4, -0.6)
     panel.set_yticks(range(len(policies)), policies)
     panel.tick_params(axis="y", length=0)
-    panel.set_xlabel("1: no application is ever delayed")
+    panel.set_xlabel("MinYield and Efficiency (1: no application is ever delayed)")
     panel.grid(axis="x", color="#dddddd", linewidth=0.8)
     panel.set_axisbelow(True)
     panel.spines[["top", "right", "left"]].set_visible(False)
@@ -183,12 +188,14 @@ def _draw_axes(panel: Any, policies: Sequence[str], low: float) -> None:
         )
 
 
-def _draw_legend(figure: Figure, panel: Any) -> None:
-    entries: list[Any] = [
-        _sign("o", "MinYield"),
-        Patch(color="#555555", alpha=0.25, label="its 10th to 90th percentile"),
-        _sign("o", "Efficiency", markerfacecolor="white"),
-    ]
+def _draw_legend(figure: Figure, panel: Any, *, spread: bool) -> None:
+    """Explain the signs; with `spread`, also the bars of percentiles."""
+    entries: list[Any] = [_sign("o", "MinYield")]
+    if spread:
+        entries.append(
+            Patch(color="#555555", alpha=0.25, label="its 10th to 90th percentile")
+        )
+    entries.append(_sign("o", "Efficiency", markerfacecolor="white"))
     if any(line.get_marker() == "<" for line in panel.lines):
         entries.append(_sign("<", "MinYield further left"))
     figure.legend(
@@ -221,7 +228,7 @@ def timeline(runs: Sequence[Run]) -> Figure:
         edges = _edges(run, exact=stacked)
         shares = _shares(run, edges)
         if stacked:
-            colours = [mpl.colormaps["tab20"](n) for n in range(len(names))]
+            colours = _STACK_COLOURS[: len(names)]
             ends = np.column_stack((shares, shares[:, -1]))
             drawn = panel.stackplot(edges, ends, colors=colours, step="post")
             panel.set_ylim(0, 1)

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import itertools
 import warnings
+from colorsys import rgb_to_hsv
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -148,6 +150,26 @@ def test_a_policy_far_behind_does_not_stretch_the_axis() -> None:
     assert [line.get_marker() for line in figure.axes[0].lines].count("<") == 1
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
     assert "MinYield further left" in labels
+
+
+def test_percentiles_are_explained_only_if_there_are_several_instances() -> None:
+    one = [_row("fcfs", 0.7, 0.9)]
+    for rows, explained in ((one, False), ([*one, _row("fcfs", 0.9, 0.95)], True)):
+        entries = comparison_chart(rows).legends[0].get_texts()
+        labels = [entry.get_text() for entry in entries]
+        assert ("its 10th to 90th percentile" in labels) is explained
+
+
+def test_neighbours_in_a_timeline_have_different_hues() -> None:
+    phases = ("work", 1.0), ("io", 1.0), ("work", 99.0)
+    instance = make(*(app(f"a{n}", *phases) for n in range(12)))
+    figure = timeline([simulate(instance, "fcfs", record=True)])
+    colours = [tuple(area.get_facecolor()[0]) for area in figure.axes[0].collections]
+    assert len(set(colours)) == 12
+    hues = [rgb_to_hsv(*colour[:3]) for colour in colours]
+    for (hue, grey, _), (other, other_grey, _) in pairwise(hues):
+        apart = abs(hue - other)
+        assert min(apart, 1 - apart) > 0.04 or min(grey, other_grey) < 0.1
 
 
 def test_every_efficiency_is_inside_the_axis() -> None:
