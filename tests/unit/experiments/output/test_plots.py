@@ -164,7 +164,8 @@ def test_neighbours_in_a_timeline_have_different_hues() -> None:
     phases = ("work", 1.0), ("io", 1.0), ("work", 99.0)
     instance = make(*(app(f"a{n}", *phases) for n in range(12)))
     figure = timeline([simulate(instance, "fcfs", record=True)])
-    colours = [tuple(area.get_facecolor()[0]) for area in figure.axes[0].collections]
+    areas: list[Any] = list(figure.axes[0].collections)
+    colours = [tuple(area.get_facecolor()[0]) for area in areas]
     assert len(set(colours)) == 12
     hues = [rgb_to_hsv(*colour[:3]) for colour in colours]
     for (hue, grey, _), (other, other_grey, _) in pairwise(hues):
