@@ -22,6 +22,7 @@ import importlib
 import inspect
 import math
 import sys
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -230,7 +231,8 @@ def call_plugin(
 
     RATIONALE: a plug-in may raise anything, even SystemExit. This is the one place
     where penstock catches everything. What the plug-in raises becomes a
-    `PolicyError`; errors of penstock itself and Ctrl-C pass unchanged.
+    `PolicyError` that names file and line; errors of penstock itself and Ctrl-C pass
+    unchanged.
 
     Parameters
     ----------
@@ -244,7 +246,18 @@ def call_plugin(
         raise
     except BaseException as error:
         what = failure if isinstance(failure, str) else failure()
-        raise PolicyError(f"{what}: {reason_of(error)}") from error
+        raise PolicyError(
+            f"{what}: {reason_of(error)}", remedy=f"correct {_foreign_line(error)}"
+        ) from error
+
+
+def _foreign_line(error: BaseException) -> str:
+    """Return file and line of the innermost code outside penstock that failed."""
+    own = str(Path(__file__).parent)
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if not frame.filename.startswith((own, "<frozen")):
+            return f"{Path(frame.filename).name} line {frame.lineno}"
+    return "its code"
 
 
 @dataclass(frozen=True, slots=True)

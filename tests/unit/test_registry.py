@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -210,8 +211,14 @@ def raising(error: BaseException) -> Callable[..., object]:
 def test_an_exception_of_a_plugin_becomes_a_policy_error(error: BaseException) -> None:
     with pytest.raises(PolicyError) as caught:
         bound({"wide": "3"}, raising(error)).call()
-    assert str(caught.value) == f"tool mine:wide=3 failed: {reason_of(error)}"
+    assert caught.value.what == f"tool mine:wide=3 failed: {reason_of(error)}"
+    assert re.fullmatch(r"correct test_registry\.py line \d+", caught.value.remedy)
     assert caught.value.__cause__ is error
+
+
+def test_a_failure_without_foreign_code_names_no_line() -> None:
+    with pytest.raises(PolicyError, match=r"^mine failed: TypeError: .*its code\)$"):
+        call_plugin("mine failed", len, 3)
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isnan
 from typing import Any, Final, cast
 
 from numba import types
@@ -186,13 +187,23 @@ class Breach:
 
     def __str__(self) -> str:
         gives = f"gives {self.application} {self.rate} B/s"
+        over = f"over its cap {self.cap} B/s"
         return {
-            RATE_OVER_CAP: f"{gives}, over its cap {self.cap} or not a number",
+            RATE_OVER_CAP: f"{gives}, {'not a number' if isnan(self.rate) else over}",
             RATE_NEGATIVE: f"{gives}, a negative rate",
             CAPACITY_EXCEEDED: "gives more in total than the capacity "
             f"{self.capacity} B/s",
-            WAKE_IN_THE_PAST: f"asks to be woken at {self.wake}, not after now",
+            WAKE_IN_THE_PAST: f"asks to be woken at {self.wake} s, not after now",
         }[self.status]
+
+
+#: Breach -> what the author of the policy can do.
+_REMEDIES: Final = {
+    RATE_OVER_CAP: "let it set rates[i] from 0 to view.cap[i]",
+    RATE_NEGATIVE: "let it set rates[i] from 0 to view.cap[i]",
+    CAPACITY_EXCEEDED: "let the sum of its rates be at most view.capacity",
+    WAKE_IN_THE_PAST: "let it return a time after view.now, or math.inf for never",
+}
 
 
 def find_breach(view: View, rates: Sequence[float], wake: float) -> Breach | None:
@@ -218,4 +229,5 @@ def find_breach(view: View, rates: Sequence[float], wake: float) -> Breach | Non
 
 def contract_error(policy: Policy, breach: Breach, now: float) -> PolicyError:
     """Return the error for a breach of the contract at the instant `now` (s)."""
-    return PolicyError(str(breach), where=f"{policy.title} at t = {now:g} s")
+    place = f"{policy.title} at t = {now:g} s"
+    return PolicyError(str(breach), where=place, remedy=_REMEDIES[breach.status])

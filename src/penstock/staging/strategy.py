@@ -48,7 +48,7 @@ class Strategy(BoundPlugin):
         ):
             raise self._broken("no order for every application")
         if not plan.wake_s > situation.now_s:
-            raise self._broken(f"asks to be woken at {plan.wake_s}, not after now")
+            raise self._broken(f"asks to be woken at {plan.wake_s} s, not after now")
         for a, order in zip(situation.applications, plan.orders, strict=True):
             self._check_order(a.name, order, situation.target_count)
 

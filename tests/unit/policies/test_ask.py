@@ -78,7 +78,9 @@ def test_an_exception_names_policy_instant_and_cause(error: BaseException) -> No
     with pytest.raises(PolicyError) as caught:
         ask_policy(bind("mine", fail), view_of_two(), [])
     kind = type(error).__name__
-    assert str(caught.value) == f"policy mine failed at t = 100 s: {kind}: {error}"
+    assert caught.value.what == f"policy mine failed at t = 100 s: {kind}: {error}"
+    line = fail.__code__.co_firstlineno + 1
+    assert caught.value.remedy == f"correct test_ask.py line {line}"
     assert caught.value.__cause__ is error
 
 
@@ -272,19 +274,28 @@ def test_rates_of_inactive_applications_do_not_count() -> None:
     [
         (
             Breach(RATE_OVER_CAP, "'a'", rate=5.0, cap=2.0),
-            "gives 'a' 5.0 B/s, over its cap 2.0 or not a number",
+            "gives 'a' 5.0 B/s, over its cap 2.0 B/s "
+            "(let it set rates[i] from 0 to view.cap[i])",
+        ),
+        (
+            Breach(RATE_OVER_CAP, "'a'", rate=nan, cap=2.0),
+            "gives 'a' nan B/s, not a number "
+            "(let it set rates[i] from 0 to view.cap[i])",
         ),
         (
             Breach(RATE_NEGATIVE, "'a'", rate=-1.0),
-            "gives 'a' -1.0 B/s, a negative rate",
+            "gives 'a' -1.0 B/s, a negative rate "
+            "(let it set rates[i] from 0 to view.cap[i])",
         ),
         (
             Breach(CAPACITY_EXCEEDED, capacity=3.0),
-            "gives more in total than the capacity 3.0 B/s",
+            "gives more in total than the capacity 3.0 B/s "
+            "(let the sum of its rates be at most view.capacity)",
         ),
         (
             Breach(WAKE_IN_THE_PAST, wake=1.0),
-            "asks to be woken at 1.0, not after now",
+            "asks to be woken at 1.0 s, not after now "
+            "(let it return a time after view.now, or math.inf for never)",
         ),
     ],
 )
