@@ -190,8 +190,8 @@ def test_an_impossible_mount_is_reported_in_one_line(tmp_path: Path) -> None:
     for pair in ((a, b), (b, a), (a, a)):
         assert "or contains it" in _error_line(tmp_path, *pair)
     assert "already a mount point (proc)" in _error_line(tmp_path, a, "/proc")
-    assert "folders given" in _error_line(tmp_path, a)
-    assert "folders given" in _error_line(tmp_path, "--status", a, b)
+    assert "1 folder given" in _error_line(tmp_path, a)
+    assert "2 folders given" in _error_line(tmp_path, "--status", a, b)
     for rate in ("0", "-5 MB/s", "fast", "nan", "5 furlongs"):
         assert "--limit" in _error_line(tmp_path, a, c, f"--limit={rate}")
     assert "not a penstock mount" in _error_line(tmp_path, "--unmount", c)
