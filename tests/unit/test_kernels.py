@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import pytest
 from numba import types
+from numba.core.caching import FunctionCache
 
 from penstock import kernels
 from penstock.kernels import (
@@ -365,3 +366,18 @@ def test_a_kernel_without_a_file_is_compiled_all_the_same() -> None:
     names: dict[str, Any] = {"kernel": kernel}
     exec("@kernel\ndef double(x):\n    return 2.0 * x\n", names)  # noqa: S102
     assert names["double"](2.0) == 4.0
+
+
+def test_a_cache_that_names_a_renamed_struct_is_built_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def load(self: object, sig: object, target_context: object) -> None:
+        raise AttributeError("Can't get attribute 'Program'")
+
+    monkeypatch.setattr(FunctionCache, "_load_overload", load)
+
+    @kernel
+    def double(value: float) -> float:
+        return 2.0 * value
+
+    assert double(21.0) == 42.0
