@@ -46,7 +46,7 @@ __all__ = [
     "case",
     "claim_name",
     "judge",
-    "mean_of",
+    "policy_mean",
     "present_values",
     "require_rows",
 ]
@@ -163,7 +163,7 @@ def present_values(values: pl.Series) -> pl.Series:
     return present
 
 
-def mean_of(rows: pl.DataFrame, metric: str, policy: str, **where: Any) -> float:
+def policy_mean(rows: pl.DataFrame, metric: str, policy: str, **where: Any) -> float:
     """Return the mean of `metric` for one policy on the rows that match `where`.
 
     Raises

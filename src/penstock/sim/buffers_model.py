@@ -143,9 +143,15 @@ class Writer:
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.start):
-            raise InputError(f"{self.start!r} is not a time", where="start")
+            raise InputError(
+                f"{self.start!r} is not a time",
+                where="start",
+                remedy="give a finite number of seconds",
+            )
         if math.isnan(self.priority):
-            raise InputError("nan is not a priority", where="priority")
+            raise InputError(
+                "nan is not a priority", where="priority", remedy="give a number"
+            )
         for name in ("nodes", "processes"):
             count = getattr(self, name)
             if type(count) is not int or count < 1:

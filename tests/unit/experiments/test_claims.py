@@ -18,7 +18,7 @@ from penstock.experiments.claims import (
     case,
     claim_name,
     judge,
-    mean_of,
+    policy_mean,
     present_values,
     require_rows,
 )
@@ -103,14 +103,14 @@ def test_without_claims_there_are_no_records() -> None:
 
 
 def test_mean_of_a_policy_and_of_some_of_its_rows() -> None:
-    assert mean_of(ROWS, "min_yield", "a") == pytest.approx(0.375)
-    assert mean_of(ROWS, "min_yield", "a", load=1) == 0.5
-    assert mean_of(ROWS, "min_yield", "b", load=1) == 1.0
+    assert policy_mean(ROWS, "min_yield", "a") == pytest.approx(0.375)
+    assert policy_mean(ROWS, "min_yield", "a", load=1) == 0.5
+    assert policy_mean(ROWS, "min_yield", "b", load=1) == 1.0
 
 
 def test_a_claim_without_rows_does_not_hold() -> None:
     def check(tables: Tables) -> Verdict:
-        mean = mean_of(tables.rows, "min_yield", "a", load=3)
+        mean = policy_mean(tables.rows, "min_yield", "a", load=3)
         return Verdict(max(0.0, mean) < 1.0, {"mean": mean})
 
     held = _claim(True, x=1.0)

@@ -217,7 +217,10 @@ def _fetch(future: Any, piece: Piece) -> list[Row]:
         # No timeout: if the worker that holds the rows dies, Dask computes them again.
         answer = future.result()
     except CancelledError:
-        raise InputError("the Dask scheduler has gone") from None
+        raise InputError(
+            "the Dask scheduler has gone",
+            remedy="start it and repeat the command: finished pieces are kept",
+        ) from None
     return result_of(answer)
 
 

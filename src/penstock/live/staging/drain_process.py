@@ -195,7 +195,9 @@ def _identity(user: int, group: int | None) -> dict[str, Any]:
         entry = pwd.getpwuid(user)
     except KeyError:
         if group is None:
-            raise InputError(f"user {user} is not known") from None
+            raise InputError(
+                f"user {user} is not known", remedy="drain as root or as that user"
+            ) from None
         return {"user": user, "group": group, "extra_groups": []}
     main = entry.pw_gid if group is None else group
     groups = os.getgrouplist(entry.pw_name, entry.pw_gid)

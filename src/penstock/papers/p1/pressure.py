@@ -12,7 +12,7 @@ from typing import Final
 import polars as pl
 from matplotlib.figure import Figure
 
-from penstock.experiments.claims import Tables, Verdict, case, mean_of
+from penstock.experiments.claims import Tables, Verdict, case, policy_mean
 from penstock.experiments.output.charts import grouped_boxes
 from penstock.papers.declaration import figure
 from penstock.papers.p1.policies import (
@@ -55,7 +55,9 @@ fig2 = figure(
 
 
 def _means(tables: Tables, metric: str, pressure: float) -> dict[str, float]:
-    return {p: mean_of(tables.rows, metric, p, pressure=pressure) for p in ALL_POLICIES}
+    return {
+        p: policy_mean(tables.rows, metric, p, pressure=pressure) for p in ALL_POLICIES
+    }
 
 
 @fig2.claim(

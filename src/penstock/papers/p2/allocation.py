@@ -69,7 +69,7 @@ def _between(
     return rows.filter(pl.col("bin").is_between(low, high))["ratio"]
 
 
-def _mean(values: pl.Series) -> float:
+def _mean_or_infinity(values: pl.Series) -> float:
     """Return the mean of the values that are not missing; infinite if all are."""
     present = values.drop_nulls()
     return float(present.to_numpy().mean()) if present.len() else float("inf")
@@ -172,7 +172,9 @@ def _bba_congestion_linear(tables: Tables) -> Verdict:
 def _bba_a_problem_at_very_high_load(tables: Tables) -> Verdict:
     """Compare the slowdowns of best-bandwidth and n-sys set by set."""
     ratios = _between(_over(tables, BEST_BANDWIDTH, N_SYS, _SLOWDOWN), low=_VERY_HIGH)
-    return Verdict(0 < _mean(ratios) < np.inf, spread(f"over {N_SYS}", ratios))
+    return Verdict(
+        0 < _mean_or_infinity(ratios) < np.inf, spread(f"over {N_SYS}", ratios)
+    )
 
 
 @slowdown.claim(
@@ -240,7 +242,7 @@ def _bba_best_at_low_load(tables: Tables) -> Verdict:
     for other in (RANDOM, STATIC, N_SYS, T_CPU):
         ratios = _between(_over(tables, other, BEST_BANDWIDTH, _SLOWDOWN), high=_LOW)
         numbers |= spread(f"{other} over {BEST_BANDWIDTH}", ratios)
-        least = min(least, _mean(ratios))
+        least = min(least, _mean_or_infinity(ratios))
     return Verdict(least >= -1e-9, numbers)
 
 
@@ -340,7 +342,8 @@ def _ta_ahead_at_larger_load(tables: Tables) -> Verdict:
     """Compare the Machine-Idletimes of t-cpu and best-bandwidth set by set."""
     ratios = _between(_over(tables, T_CPU, BEST_BANDWIDTH, _IDLETIME), low=_LARGER)
     return Verdict(
-        _mean(ratios) < -0.05, spread(f"{T_CPU} over {BEST_BANDWIDTH}", ratios)
+        _mean_or_infinity(ratios) < -0.05,
+        spread(f"{T_CPU} over {BEST_BANDWIDTH}", ratios),
     )
 
 
@@ -353,7 +356,8 @@ def _ta_performs_like_bba(tables: Tables) -> Verdict:
     """Compare the slowdowns of t-cpu and best-bandwidth set by set."""
     ratios = _between(_over(tables, T_CPU, BEST_BANDWIDTH, _SLOWDOWN), low=_LARGER)
     return Verdict(
-        abs(_mean(ratios)) <= 0.1, spread(f"{T_CPU} over {BEST_BANDWIDTH}", ratios)
+        abs(_mean_or_infinity(ratios)) <= 0.1,
+        spread(f"{T_CPU} over {BEST_BANDWIDTH}", ratios),
     )
 
 
@@ -364,7 +368,9 @@ def _ta_performs_like_bba(tables: Tables) -> Verdict:
 def _static_good_at_high_load(tables: Tables) -> Verdict:
     """Compare the Machine-Idletimes of static and best-bandwidth set by set."""
     ratios = _between(_over(tables, STATIC, BEST_BANDWIDTH, _IDLETIME), low=_HIGH)
-    return Verdict(_mean(ratios) < 0, spread(f"{STATIC} over {BEST_BANDWIDTH}", ratios))
+    return Verdict(
+        _mean_or_infinity(ratios) < 0, spread(f"{STATIC} over {BEST_BANDWIDTH}", ratios)
+    )
 
 
 @idletime.claim(
@@ -382,5 +388,5 @@ def _fine_tuned_pays(tables: Tables) -> Verdict:
         for metric in (_SLOWDOWN, _IDLETIME):
             ratios = _between(_over(tables, T_CPU, other, metric))
             numbers |= spread(f"{LABELS[metric]} over {other}", ratios)
-            worst = max(worst, _mean(ratios))
+            worst = max(worst, _mean_or_infinity(ratios))
     return Verdict(worst <= 0, numbers)

@@ -14,7 +14,7 @@ from typing import Final
 import polars as pl
 from matplotlib.figure import Figure
 
-from penstock.experiments.claims import Tables, Verdict, mean_of
+from penstock.experiments.claims import Tables, Verdict, policy_mean
 from penstock.experiments.output.charts import grouped_boxes, parameter_boxes
 from penstock.experiments.reproduction import Scale
 from penstock.experiments.study import Study, sweep
@@ -46,7 +46,7 @@ def _sets_study(scale: Scale) -> Study:
 def _means(tables: Tables, metric: str, policy: str) -> dict[float, float]:
     """Return the mean of `metric` of a policy for every n_H."""
     counts = tables.rows["n_high"].unique().sort().to_list()
-    return {n: mean_of(tables.rows, metric, policy, n_high=n) for n in counts}
+    return {n: policy_mean(tables.rows, metric, policy, n_high=n) for n in counts}
 
 
 def _gains(tables: Tables, metric: str) -> dict[float, float]:
@@ -229,7 +229,7 @@ def _change(means: dict[str, float]) -> float:
 )
 def _both_parts_matter(tables: Tables) -> Verdict:
     """Compare Set-10 with sets only and with priorities only, without noise."""
-    means = {p: mean_of(tables.rows, "stretch", p, noise=0.0) for p in _PARTS}
+    means = {p: policy_mean(tables.rows, "stretch", p, noise=0.0) for p in _PARTS}
     alone = (_SETS_ONLY, _PRIORITIES_ONLY)
     return Verdict(all(means[_SET_10] <= means[p] for p in alone), means)
 
@@ -241,7 +241,7 @@ def _both_parts_matter(tables: Tables) -> Verdict:
 def _noise_matters_little(tables: Tables) -> Verdict:
     """Compare the mean Stretch with and without noise."""
     means = {
-        f"noise {noise:g}": mean_of(tables.rows, "stretch", _SET_10, noise=noise)
+        f"noise {noise:g}": policy_mean(tables.rows, "stretch", _SET_10, noise=noise)
         for noise in _NOISES
     }
     return Verdict(_change(means) <= 0.05, means)
@@ -253,5 +253,5 @@ def _noise_matters_little(tables: Tables) -> Verdict:
 )
 def _learning_matters_little(tables: Tables) -> Verdict:
     """Compare Set-10 with given and with learned periods."""
-    means = {p: mean_of(tables.rows, "stretch", p) for p in (_SET_10, _LEARNING)}
+    means = {p: policy_mean(tables.rows, "stretch", p) for p in (_SET_10, _LEARNING)}
     return Verdict(_change(means) <= 0.05, means)

@@ -119,7 +119,7 @@ def _select(rows: pl.DataFrame, scheduler: str, name: str) -> pl.DataFrame:
     )
 
 
-def _mean(rows: pl.DataFrame, column: str) -> float:
+def _column_mean(rows: pl.DataFrame, column: str) -> float:
     """Return the mean of a column; raise NoRowsError if there are no values."""
     return float(present_values(rows[column]).to_numpy().mean())
 
@@ -133,7 +133,8 @@ def _saturated_when_both_are_on(tables: Tables) -> Verdict:
     """Take the mean of both issue rates together (MB/s)."""
     rows = tables.rows.filter(pl.col("on") & (pl.col("second") % 100 >= _TRANSIENT_S))
     numbers = {
-        s: sum(_mean(_select(rows, s, name), "issued") for name in APPLICATIONS) / 1e6
+        s: sum(_column_mean(_select(rows, s, name), "issued") for name in APPLICATIONS)
+        / 1e6
         for s in _VARIANTS
     }
     return Verdict(all(47.5 <= n <= 52.5 for n in numbers.values()), numbers)
@@ -152,8 +153,8 @@ def _alone_gets_its_rate(tables: Tables) -> Verdict:
     numbers = {}
     for scheduler in _VARIANTS:
         own = _select(rows, scheduler, "App2")
-        aimed = 20e6 + 30e6 * _mean(own, "second") / DURATION_S
-        numbers[scheduler] = _mean(own, "issued") / aimed
+        aimed = 20e6 + 30e6 * _column_mean(own, "second") / DURATION_S
+        numbers[scheduler] = _column_mean(own, "issued") / aimed
     return Verdict(min(numbers.values()) >= 0.97, numbers)
 
 
@@ -161,8 +162,8 @@ def _ratios(tables: Tables) -> dict[str, float]:
     """Return the throughput of App1 over that of App2 while both are on."""
     rows = tables.rows.filter(pl.col("on") & (pl.col("second") % 100 >= _TRANSIENT_S))
     return {
-        s: _mean(_select(rows, s, "App1"), "moved")
-        / _mean(_select(rows, s, "App2"), "moved")
+        s: _column_mean(_select(rows, s, "App1"), "moved")
+        / _column_mean(_select(rows, s, "App2"), "moved")
         for s in _VARIANTS
     }
 
@@ -276,8 +277,8 @@ def _high_more_often_later(tables: Tables) -> Verdict:
     early = rows.filter(pl.col("time") < 300)
     late = rows.filter(pl.col("time") >= 300)
     numbers = {
-        "infinite, first 300 s": _mean(early, "high"),
-        "after that": _mean(late, "high"),
+        "infinite, first 300 s": _column_mean(early, "high"),
+        "after that": _column_mean(late, "high"),
     }
     first, after = numbers.values()
     return Verdict(after > first, numbers)
@@ -364,7 +365,8 @@ def _tight_bound_favoured(tables: Tables, scheduler: str) -> Verdict:
 def _work_conserving(tables: Tables) -> Verdict:
     """Compare the throughput of both variants with that of fifo."""
     moved = {
-        s: _mean(tables.rows.filter(pl.col("scheduler") == s), "moved") for s in _ALL
+        s: _column_mean(tables.rows.filter(pl.col("scheduler") == s), "moved")
+        for s in _ALL
     }
     numbers = {s: moved[s] / moved["fifo"] for s in _VARIANTS}
     return Verdict(min(numbers.values()) >= 0.95, numbers)

@@ -37,7 +37,7 @@ from penstock.papers.p1.apex.windows import (
     flat,
     greedy_com_highest,
     losses_of,
-    mean_of,
+    mean_or_nan,
     means_of,
     trilab_higher,
 )
@@ -126,7 +126,7 @@ def _nersc_chaotic(tables: Tables) -> Verdict:
         pl.col("pressure") >= 1
     )
     numbers = {
-        trace: mean_of(
+        trace: mean_or_nan(
             saturated.filter(pl.col("trace") == trace)["deviation"].to_numpy()
         )
         for trace in TRACES
@@ -162,8 +162,8 @@ def _trilab_few_large(tables: Tables) -> Verdict:
         count = fair_values(tables, trace, "applications")
         size = fair_values(tables, trace, "nodes") / count
         numbers |= {
-            f"{trace} applications": mean_of(count),
-            f"{trace} nodes of one": mean_of(size),
+            f"{trace} applications": mean_or_nan(count),
+            f"{trace} nodes of one": mean_or_nan(size),
         }
     fewer = numbers["TRILAB applications"] < numbers["NERSC applications"]
     larger = numbers["TRILAB nodes of one"] > numbers["NERSC nodes of one"]

@@ -24,7 +24,7 @@ from penstock.papers.p1.apex.windows import (
     fair_values,
     highest_of,
     lowest_of,
-    mean_of,
+    mean_or_nan,
     rising,
 )
 from penstock.papers.p1.policies import FAIR_SHARE
@@ -81,7 +81,7 @@ def _pressure_range(tables: Tables) -> Verdict:
             on_machine = rows.filter(
                 (pl.col("trace") == trace) & (pl.col("machine") == machine)
             )
-            mean = mean_of(on_machine["pressure"].to_numpy())
+            mean = mean_or_nan(on_machine["pressure"].to_numpy())
             numbers[f"{trace} M_{machine}"] = mean
             holds = holds and low <= mean <= high
     return Verdict(holds, numbers)
@@ -96,7 +96,10 @@ def _pressure_range(tables: Tables) -> Verdict:
 def _nersc_high_at_low_pressure(tables: Tables) -> Verdict:
     """Take the lowest MinYield for W <= 0.4."""
     values = fair_values(tables, NERSC, "min_yield", (0.0, 0.4))
-    numbers = {"lowest": lowest_of(values), "share under 0.8": mean_of(values <= 0.8)}
+    numbers = {
+        "lowest": lowest_of(values),
+        "share under 0.8": mean_or_nan(values <= 0.8),
+    }
     return Verdict(numbers["lowest"] > 0.8, numbers)
 
 
@@ -132,7 +135,10 @@ def _falls(tables: Tables, trace: str, least: float) -> Verdict:
 def _nersc_under_half_at_one(tables: Tables) -> Verdict:
     """Take the lowest MinYield for W from 0.9 to 1.1."""
     values = fair_values(tables, NERSC, "min_yield", (0.9, 1.1))
-    numbers = {"lowest": lowest_of(values), "share under 0.5": mean_of(values < 0.5)}
+    numbers = {
+        "lowest": lowest_of(values),
+        "share under 0.5": mean_or_nan(values < 0.5),
+    }
     return Verdict(numbers["lowest"] < 0.5, numbers)
 
 
@@ -144,7 +150,7 @@ def _nersc_low_yields_multiply(tables: Tables) -> Verdict:
     """Compare the shares in three bands of W around 1."""
     bands = {"0.75<=W<1": NEAR_ONE, "1<=W<1.25": (1.0, 1.25), "W>=1.25": BEYOND}
     shares = {
-        name: mean_of(fair_values(tables, NERSC, "min_yield", band) < 0.5)
+        name: mean_or_nan(fair_values(tables, NERSC, "min_yield", band) < 0.5)
         for name, band in bands.items()
     }
     return Verdict(rising(shares.values()), shares)
@@ -177,7 +183,7 @@ def _machine_matters(tables: Tables, trace: str, least: float) -> Verdict:
 @fig5.claim("NERSC: most windows have a low W (more than half are under 0.7).")
 def _nersc_mostly_low_pressure(tables: Tables) -> Verdict:
     """Take the share of windows with W < 0.7."""
-    share = mean_of(fair_values(tables, NERSC, "pressure") < 0.7)
+    share = mean_or_nan(fair_values(tables, NERSC, "pressure") < 0.7)
     return Verdict(share > 0.5, {"share with W < 0.7": share})
 
 
@@ -227,7 +233,10 @@ def _trilab_clearer(tables: Tables) -> Verdict:
 def _trilab_none_under(tables: Tables) -> Verdict:
     """Take the lowest MinYield of all windows."""
     values = fair_values(tables, TRILAB, "min_yield")
-    numbers = {"lowest": lowest_of(values), "share under 0.4": mean_of(values < 0.4)}
+    numbers = {
+        "lowest": lowest_of(values),
+        "share under 0.4": mean_or_nan(values < 0.4),
+    }
     return Verdict(numbers["lowest"] >= 0.4, numbers)
 
 
@@ -243,7 +252,7 @@ def _trilab_none_close_to_one(tables: Tables) -> Verdict:
 @fig5.claim("TRILAB windows are much longer than NERSC windows (at least 5 times).")
 def _trilab_longer(tables: Tables) -> Verdict:
     """Compare the mean lengths of windows, in hours."""
-    hours = {t: mean_of(fair_values(tables, t, "window")) / 3600 for t in TRACES}
+    hours = {t: mean_or_nan(fair_values(tables, t, "window")) / 3600 for t in TRACES}
     holds = hours[TRILAB] >= 5 * hours[NERSC]
     return Verdict(holds, {f"{t} (h)": v for t, v in hours.items()})
 

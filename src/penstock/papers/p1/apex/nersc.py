@@ -25,7 +25,7 @@ from penstock.papers.p1.apex.windows import (
     flat,
     gain_grows,
     lowest_of,
-    mean_of,
+    mean_or_nan,
     ratio_by_band,
     ratios_of,
     rising,
@@ -68,7 +68,7 @@ def _greedy_com_uniform(tables: Tables) -> Verdict:
     if not ratios.size:
         return Verdict(holds=False, numbers={})
     first, third = np.percentile(ratios, (25, 75))
-    inside = mean_of((ratios >= 0.9) & (ratios <= 1.1))
+    inside = mean_or_nan((ratios >= 0.9) & (ratios <= 1.1))
     numbers = {"share in 0.9-1.1": inside, "1st quartile": first, "3rd quartile": third}
     uniform = 0.925 <= first <= 0.975 and 1.025 <= third <= 1.075
     return Verdict(inside >= 0.75 and uniform, numbers)
@@ -130,7 +130,7 @@ def _second_gains_grow(tables: Tables) -> Verdict:
         gains = []
         for name, band in (("W<0.5", LOW), ("W>=1", HIGH)):
             ratios = ratios_of(tables, NERSC, policy, band)
-            gains.append(mean_of(ratios[ratios > 1 + SAME]))
+            gains.append(mean_or_nan(ratios[ratios > 1 + SAME]))
             numbers[f"{policy} {name}"] = gains[-1]
         holds = holds and rising(gains)
     return Verdict(holds, numbers)

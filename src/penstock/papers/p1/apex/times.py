@@ -26,7 +26,7 @@ from penstock.papers.p1.apex.windows import (
     all_pass,
     flat,
     highest_of,
-    mean_of,
+    mean_or_nan,
     means_of,
     windows_of,
 )
@@ -129,7 +129,7 @@ def _slower(
 def _milliseconds(tables: Tables, trace: str) -> Numbers:
     """Return the mean time of a simulation in ms, for every policy."""
     return {
-        p: 1e3 * mean_of(windows_of(tables.rows, trace, p)["seconds"].to_numpy())
+        p: 1e3 * mean_or_nan(windows_of(tables.rows, trace, p)["seconds"].to_numpy())
         for p in ALL_POLICIES
     }
 

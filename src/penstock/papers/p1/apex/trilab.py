@@ -38,7 +38,7 @@ from penstock.papers.p1.apex.windows import (
     flat,
     gain_grows,
     lowest_of,
-    mean_of,
+    mean_or_nan,
     ratio_by_band,
     ratios_of,
     rising,
@@ -112,8 +112,8 @@ def _fewer_lower(tables: Tables) -> Verdict:
 def _gains_higher(tables: Tables, band: Band, least: int) -> Verdict:
     """Count the policies with a higher mean ratio on TRILAB."""
     gaps = {
-        p: mean_of(ratios_of(tables, TRILAB, p, band))
-        - mean_of(ratios_of(tables, NERSC, p, band))
+        p: mean_or_nan(ratios_of(tables, TRILAB, p, band))
+        - mean_or_nan(ratios_of(tables, NERSC, p, band))
         for p in ALL_BUT_FAIR_SHARE
     }
     return Verdict(sum(gap > 0 for gap in gaps.values()) >= least, gaps)
@@ -139,7 +139,8 @@ def _greedy_com_drops(tables: Tables) -> Verdict:
     """Compare the mean ratios in three bands of W around 1."""
     bands = {"0.75<=W<1": NEAR_ONE, "1<=W<1.25": (1.0, 1.25), "W>=1.25": BEYOND}
     means = {
-        n: mean_of(ratios_of(tables, TRILAB, GREEDY_COM, b)) for n, b in bands.items()
+        n: mean_or_nan(ratios_of(tables, TRILAB, GREEDY_COM, b))
+        for n, b in bands.items()
     }
     falls = rising(reversed(means.values()))
     return Verdict(falls and means["W>=1.25"] < 0.9, means)
@@ -156,7 +157,7 @@ def _greedy_com_all_lower(tables: Tables) -> Verdict:
         return Verdict(holds=False, numbers={})
     not_lower = rows.filter(pl.col("ratio") >= 1 - SAME)["pressure"]
     last = max([1.0, *not_lower])
-    share = mean_of(rows["pressure"].to_numpy() > last)
+    share = mean_or_nan(rows["pressure"].to_numpy() > last)
     return Verdict(share >= 0.01, {"beyond W": last, "share of windows": share})
 
 
@@ -345,7 +346,7 @@ def _naive_riskier(tables: Tables) -> Verdict:
 
 def _mean_by_policy(rows: pl.DataFrame, column: str) -> Numbers:
     return {
-        p: mean_of(rows.filter(pl.col("policy") == p)[column].to_numpy())
+        p: mean_or_nan(rows.filter(pl.col("policy") == p)[column].to_numpy())
         for p in ALL_POLICIES
     }
 
@@ -392,7 +393,7 @@ def _look_ahead_closely_followed(tables: Tables) -> Verdict:
 )
 def _greedy_com_reasonable(tables: Tables) -> Verdict:
     """Take the mean ratio for W < 1."""
-    mean = mean_of(ratios_of(tables, TRILAB, GREEDY_COM, UNSATURATED))
+    mean = mean_or_nan(ratios_of(tables, TRILAB, GREEDY_COM, UNSATURATED))
     return Verdict(mean >= 1, {"mean ratio, W<1": mean})
 
 

@@ -34,7 +34,7 @@ from penstock.papers.p1.apex.windows import (
     fair_values,
     greedy_com_highest,
     losses_of,
-    mean_of,
+    mean_or_nan,
     means_of,
     trilab_higher,
 )
@@ -71,7 +71,7 @@ def _nersc_less_used(tables: Tables) -> Verdict:
     for trace in TRACES:
         machines = fair_values(tables, trace, "machine")
         size = np.array([scaled_celio(int(t)).nodes for t in machines])
-        usage[trace] = mean_of(fair_values(tables, trace, "nodes") / size)
+        usage[trace] = mean_or_nan(fair_values(tables, trace, "nodes") / size)
     return Verdict(usage[NERSC] < usage[TRILAB], usage)
 
 

@@ -55,7 +55,7 @@ __all__ = [
     "highest_of",
     "losses_of",
     "lowest_of",
-    "mean_of",
+    "mean_or_nan",
     "means_of",
     "ratio_by_band",
     "ratios_of",
@@ -160,7 +160,7 @@ def ratios_of(tables: Tables, trace: str, policy: str, band: Band = ANY) -> _Val
 # --- Statistics -----------------------------------------------------------------------
 
 
-def mean_of(values: _Values | _Tests) -> float:
+def mean_or_nan(values: _Values | _Tests) -> float:
     """Return the mean, or NaN without values."""
     return float(values.mean()) if values.size else math.nan
 
@@ -177,12 +177,12 @@ def highest_of(values: _Values) -> float:
 
 def share_below(ratios: _Values) -> float:
     """Return the share of windows with a lower MinYield than under fair-share."""
-    return mean_of(ratios < 1 - SAME)
+    return mean_or_nan(ratios < 1 - SAME)
 
 
 def share_above(ratios: _Values) -> float:
     """Return the share of windows with a higher MinYield than under fair-share."""
-    return mean_of(ratios > 1 + SAME)
+    return mean_or_nan(ratios > 1 + SAME)
 
 
 def risk_of(ratios: _Values) -> Numbers:
@@ -193,7 +193,9 @@ def risk_of(ratios: _Values) -> Numbers:
 def means_of(tables: Tables, trace: str, metric: str, band: Band = ANY) -> Numbers:
     """Return the mean of a metric for every policy."""
     return {
-        policy: mean_of(windows_of(tables.rows, trace, policy, band)[metric].to_numpy())
+        policy: mean_or_nan(
+            windows_of(tables.rows, trace, policy, band)[metric].to_numpy()
+        )
         for policy in ALL_POLICIES
     }
 
@@ -213,7 +215,7 @@ def ratio_by_band(
     """Return the mean ratio in the three bands of W, for every policy named."""
     return {
         policy: {
-            name: mean_of(ratios_of(tables, trace, policy, band))
+            name: mean_or_nan(ratios_of(tables, trace, policy, band))
             for name, band in BANDS.items()
         }
         for policy in policies
@@ -267,8 +269,8 @@ def fcfs_as_set10(tables: Tables, trace: str, tolerance: float) -> Verdict:
     gap = np.abs(fcfs - set10)
     numbers = {
         "largest difference": highest_of(gap),
-        "mean difference": mean_of(gap),
-        "share of windows that differ": mean_of(gap > tolerance),
+        "mean difference": mean_or_nan(gap),
+        "share of windows that differ": mean_or_nan(gap > tolerance),
     }
     return Verdict(numbers["largest difference"] <= tolerance, numbers)
 

@@ -24,7 +24,7 @@ from penstock.papers.p1.apex.windows import (
     highest_of,
     losses_of,
     lowest_of,
-    mean_of,
+    mean_or_nan,
     means_of,
     ratio_by_band,
     ratios_of,
@@ -70,7 +70,7 @@ def test_a_ratio_within_a_thousandth_of_one_is_neither_lower_nor_higher() -> Non
 
 
 def test_statistics_without_values_are_not_a_number() -> None:
-    for statistic in (mean_of, lowest_of, highest_of, share_below, share_above):
+    for statistic in (mean_or_nan, lowest_of, highest_of, share_below, share_above):
         assert math.isnan(statistic(EMPTY))
     assert math.isnan(correlation(EMPTY, EMPTY))
 
