@@ -81,14 +81,6 @@ class _KernelCache(FunctionCache):
         key = super()._index_key(sig, codegen)
         return (*key, _helper_digest(self._py_func), _source_digest())
 
-    def _load_overload(self, sig: Any, target_context: Any) -> Any:
-        try:
-            return super()._load_overload(sig, target_context)
-        except (AttributeError, ImportError):
-            # The index names a struct that has been renamed or moved since: start anew.
-            self.flush()
-            return None
-
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the machine code for a signature, or None if it is not cached.
 
