@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from penstock.errors import InputError
 from penstock.model import Instance
-from penstock.policies.policy import Policy
+from penstock.policies.policy import Knowledge, Policy
 
 __all__ = ["check_periods"]
 
@@ -17,7 +17,7 @@ def check_periods(instance: Instance, policy: Policy) -> None:
     this check, a missing period would silently change ``period=given`` to
     ``period=learnt``.
     """
-    if policy.settings.get("period") != "given":
+    if Knowledge.PERIOD not in policy.needs:
         return
     for number, application in enumerate(instance.applications):
         if not application.period > 0:

@@ -42,6 +42,8 @@ __all__ = ["PARAMETERS", "allocate"]
 PARAMETERS: Final = (
     Parameter("patience", "fraction of its age an application may lose", 0.2),
 )
+# Optional: `NEEDS`, if a setting needs knowledge that is not always there; see
+# `penstock.policies.policy.Knowledge`.
 
 
 # Required: `allocate`. With @kernel it is compiled; it may then only index, assign

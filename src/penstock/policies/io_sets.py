@@ -25,11 +25,12 @@ from math import inf
 from typing import Final
 
 from penstock.kernels import Floats, kernel
-from penstock.policies.policy import Parameter
+from penstock.policies.policy import Knowledge, Parameter
 from penstock.policies.serving import sort_lowest_first
 from penstock.policies.view import View
 
 __all__ = [
+    "NEEDS",
     "PARAMETERS",
     "UNCLASSIFIED",
     "initial_priority",
@@ -64,6 +65,8 @@ PARAMETERS: Final = (
         choices=("learnt", "given"),
     ),
 )
+#: With ``period=given`` a policy needs the periods.
+NEEDS: Final = {Knowledge.PERIOD: ("period", "given")}
 
 _INITIAL: Final = 0
 _INITIAL_WEIGHT: Final = 1

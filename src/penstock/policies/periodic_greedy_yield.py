@@ -29,10 +29,10 @@ from typing import Final
 
 from penstock.kernels import Floats, kernel
 from penstock.policies.greedy_yield import serve_lowest_yield
-from penstock.policies.policy import Parameter
+from penstock.policies.policy import Knowledge, Parameter
 from penstock.policies.view import View
 
-__all__ = ["PARAMETERS", "allocate"]
+__all__ = ["NEEDS", "PARAMETERS", "allocate"]
 
 PARAMETERS: Final = (
     Parameter(
@@ -49,7 +49,8 @@ PARAMETERS: Final = (
         choices=("window", "event"),
     ),
 )
-
+#: The default of delta is derived from the dedicated mode.
+NEEDS: Final = {Knowledge.DEDICATED_EVENTS: ("delta", 0.0)}
 
 #: Relative resolution of a time.
 _TICK: Final = 2.0**-52

@@ -5,15 +5,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.errors import InputError
 from penstock.policies.view import Allocate
 from penstock.registry import BoundPlugin, Lookup, Parameter
 
-__all__ = ["Parameter", "Policy", "bind"]
+__all__ = ["Knowledge", "Parameter", "Policy", "bind"]
+
+
+class Knowledge(Enum):
+    """Knowledge that is not always there, and that a policy may need.
+
+    The module of a policy declares ``NEEDS``: what it needs -> the parameter and the
+    value with which it needs this.
+    """
+
+    PERIOD = "the period of every application"
+    DEDICATED_EVENTS = "the number of events in dedicated mode"
 
 
 @dataclass(frozen=True)
@@ -30,6 +43,10 @@ class Policy(BoundPlugin):
     )
     """The settings as numbers, as ``view.parameters`` shows them: in the order in
     which the policy declares them; a word is its position among the choices."""
+    needs: Mapping[Knowledge, str] = field(
+        default_factory=dict, repr=False, compare=False
+    )
+    """What it needs with its settings -> the parameter that causes the need."""
 
     @property
     def allocate(self) -> Allocate:
@@ -38,10 +55,29 @@ class Policy(BoundPlugin):
 
     @classmethod
     def bind(cls, lookup: Lookup) -> Self:
-        """Return the policy with the values that the user has given."""
+        """Return the policy with the values that the user has given.
+
+        Raises `InputError` if a value or its module's ``NEEDS`` is not valid.
+        """
         policy = super().bind(lookup)
         numbers = [p.number(policy.settings[p.name]) for p in lookup.declared]
-        return replace(policy, parameters=np.array(numbers, dtype=np.float64))
+        declared = getattr(lookup.module, "NEEDS", {})
+        if not isinstance(declared, dict) or not all(
+            isinstance(item, Knowledge) and isinstance(cause, tuple) and len(cause) == 2
+            for item, cause in declared.items()
+        ):
+            raise InputError(
+                "NEEDS is not a dict from `Knowledge` to (parameter, value)",
+                where=policy.title,
+                remedy="see penstock/policies/periodic_greedy_yield.py",
+            )
+        needs = {
+            item: parameter
+            for item, (parameter, value) in declared.items()
+            if policy.settings.get(parameter) == value
+        }
+        parameters = np.array(numbers, dtype=np.float64)
+        return replace(policy, parameters=parameters, needs=needs)
 
 
 def bind(

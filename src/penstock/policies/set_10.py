@@ -28,6 +28,7 @@ from math import inf
 
 from penstock.kernels import Floats, kernel
 from penstock.policies.io_sets import (
+    NEEDS,
     PARAMETERS,
     magnitude,
     priority_of_magnitude,
@@ -35,7 +36,7 @@ from penstock.policies.io_sets import (
 )
 from penstock.policies.view import View
 
-__all__ = ["PARAMETERS", "allocate"]
+__all__ = ["NEEDS", "PARAMETERS", "allocate"]
 
 
 @kernel

@@ -22,6 +22,7 @@ from math import inf
 
 from penstock.kernels import Floats, kernel
 from penstock.policies.io_sets import (
+    NEEDS,
     PARAMETERS,
     UNCLASSIFIED,
     initial_priority,
@@ -30,7 +31,7 @@ from penstock.policies.io_sets import (
 )
 from penstock.policies.view import View
 
-__all__ = ["PARAMETERS", "allocate"]
+__all__ = ["NEEDS", "PARAMETERS", "allocate"]
 
 
 @kernel

@@ -21,6 +21,7 @@ from math import inf
 
 from penstock.kernels import Floats, kernel
 from penstock.policies.io_sets import (
+    NEEDS,
     PARAMETERS,
     UNCLASSIFIED,
     magnitude,
@@ -29,7 +30,7 @@ from penstock.policies.io_sets import (
 )
 from penstock.policies.view import View
 
-__all__ = ["PARAMETERS", "allocate"]
+__all__ = ["NEEDS", "PARAMETERS", "allocate"]
 
 
 @kernel

@@ -5,14 +5,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import FrozenInstanceError
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from penstock.errors import InputError, UnknownNameError
 from penstock.kernels import Floats
-from penstock.policies.policy import Parameter, bind
+from penstock.policies import get_policy
+from penstock.policies.policy import Knowledge, Parameter, Policy, bind
 from penstock.policies.view import View
+from penstock.registry import Lookup
 
 PLAIN = Parameter("weight", "how heavy", 2.0)
 TIME = Parameter("delta", "how long", 60.0, unit="s", low=1.0)
@@ -63,3 +66,29 @@ def test_policies_do_not_change() -> None:
     policy = bind("mine", _allocate, ALL, {})
     with pytest.raises(FrozenInstanceError):
         policy.name = "yours"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("text", "needs"),
+    [
+        ("fcfs", {}),
+        ("set-10", {}),
+        ("set-10:period=given", {Knowledge.PERIOD: "period"}),
+        ("set-fair-share:period=given", {Knowledge.PERIOD: "period"}),
+        ("share-priority:period=given", {Knowledge.PERIOD: "period"}),
+        ("periodic-greedy-yield", {Knowledge.DEDICATED_EVENTS: "delta"}),
+        ("periodic-greedy-yield:clock=event", {Knowledge.DEDICATED_EVENTS: "delta"}),
+        ("periodic-greedy-yield:delta=1", {}),
+    ],
+)
+def test_needs_depend_on_the_settings(text: str, needs: dict[Knowledge, str]) -> None:
+    assert get_policy(text).needs == needs
+
+
+@pytest.mark.parametrize(
+    "needs", [("delta",), {"period": ("delta", 0.0)}, {Knowledge.PERIOD: "delta"}]
+)
+def test_needs_of_another_form_are_refused(needs: object) -> None:
+    lookup = Lookup("mine", _allocate, SimpleNamespace(NEEDS=needs), ALL, {})
+    with pytest.raises(InputError, match=r"^policy mine: NEEDS is not a dict"):
+        Policy.bind(lookup)

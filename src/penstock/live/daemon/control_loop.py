@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 __all__ = ["ControlLoop", "check_usable"]
 
 _LOG: Final = logging.getLogger("penstock.serve")
-_PERIODIC: Final = "periodic-greedy-yield"
 #: How long another thread waits for a status (s).
 _STATUS_S: Final = 2.0
 #: When to decide again after a turn that failed (s).
@@ -248,11 +247,14 @@ def _compile(policy: str) -> None:
 
 def check_usable(policy: Policy) -> None:
     """Raise `InputError` if a policy needs what only a simulation knows."""
-    if policy.name != _PERIODIC or "delta=" in policy.label:
+    from penstock.policies.policy import Knowledge  # noqa: PLC0415 - as above
+
+    parameter = policy.needs.get(Knowledge.DEDICATED_EVENTS)
+    if parameter is None:
         return
     raise InputError(
-        "needs the parameter delta: its default is derived from the dedicated mode, "
-        "which is not known live",
+        f"needs the parameter {parameter}: its default is derived from the "
+        "dedicated mode, which is not known live",
         where=f"policy {policy.label}",
-        remedy=f"e.g. {_PERIODIC}:delta=1",
+        remedy=f"e.g. {policy.name}:{parameter}=1",
     )
