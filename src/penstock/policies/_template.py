@@ -49,7 +49,7 @@ PARAMETERS: Final = (
 # Required: `allocate`. With @kernel it is compiled; it may then only index, assign
 # and call other kernels: no exceptions, no memory allocation. Without @kernel it is
 # plain Python without such rules, and costs a microsecond or two per decision, and
-# about ten more for each call of a kernel.
+# 10 to 30 more for each call of a kernel.
 @kernel
 def allocate(view: View, rates: Floats) -> float:
     """Set ``rates[i]`` (bytes/s) of the active applications; return the wake-up.
