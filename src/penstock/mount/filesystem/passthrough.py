@@ -100,12 +100,15 @@ def _kernel_error(name: str, error: BaseException) -> BaseException:
     OSError: its number. Another Exception: a bug, logged and answered with EIO. Signals
     to the event loop (cancellation, interrupt) are not errors and pass unchanged.
     """
+    if not isinstance(error, Exception):
+        return error
+    number = errno.EIO
     if isinstance(error, OSError):
-        return pyfuse3.FUSEError(error.errno or errno.EIO)
-    if isinstance(error, Exception):
+        number = error.errno or errno.EIO
+    else:
         _LOG.error("request %s failed", name, exc_info=error)
-        return pyfuse3.FUSEError(errno.EIO)
-    return error
+    answer: BaseException = pyfuse3.FUSEError(number)
+    return answer
 
 
 class PassThrough(pyfuse3.Operations):
