@@ -58,9 +58,11 @@ def test_all_rows_are_kept_unless_the_figure_says_otherwise(name: str) -> None:
 def test_a_figure_that_no_module_declares_is_our_mistake(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(FIGURES, "p0-fig2", FigureEntry("a.module", "", ""))
-    with pytest.raises(InternalError, match=r"a\.module does not declare p0-fig2"):
-        declared_figure("p0-fig2")
+    monkeypatch.setitem(FIGURES, "p0-undeclared", FigureEntry("a.module", "", ""))
+    with pytest.raises(
+        InternalError, match=r"a\.module does not declare p0-undeclared"
+    ):
+        declared_figure("p0-undeclared")
 
 
 def test_a_figure_outside_the_catalogue_cannot_be_declared() -> None:
