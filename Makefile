@@ -54,7 +54,7 @@ test-newest:    ## all but the slowest tests, on the newest Python that is insta
 	if [ -z "$$python" ]; then echo "skipped: no Python newer than 3.11 is installed"; \
 	else $(MAKE) PYTHON="$$python" VENV=.venv-newest test-quick; fi
 
-test-quick: $(VENV)/.tests  ## all but the slowest tests
+test-quick: $(VENV)/.tests mount  ## all but the slowest tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" \
 	    $(addprefix --ignore tests/e2e/,$(SLOWEST))
 

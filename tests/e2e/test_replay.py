@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from support.darshan_logs import need_darshan
+
 _LOG = Path(__file__).parents[1] / "data" / "hdf5_diagonal_write_half_flush_dxt.darshan"
 
 
@@ -50,7 +52,7 @@ def test_bytes_and_times(tmp_path: Path) -> None:
 
 
 def test_a_darshan_log(tmp_path: Path) -> None:
-    pytest.importorskip("darshan", reason="the extra `darshan` is not installed")
+    need_darshan()
     result = tmp_path / "result.json"
     done = _replay(_LOG, tmp_path / "files", "--speed", "20", "--json", result)
     assert done.returncode == 0, done.stderr

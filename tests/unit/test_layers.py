@@ -222,9 +222,9 @@ def _imported(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        if error.name != "pyfuse3":
+        if error.name not in {"pyfuse3", "trio", "outcome"}:
             raise
-        pytest.skip("pyfuse3 is not installed")
+        pytest.skip(f"{error.name} is not installed")
 
 
 @pytest.mark.parametrize("path", FILES, ids=_name)

@@ -172,9 +172,10 @@ def _darshan_accesses(path: Path) -> Iterator[Access]:
     path.open("rb").close()  # Raise OSError here: the library would only print.
     try:
         from darshan import DarshanReport  # noqa: PLC0415 - an extra, and slow
-    except ImportError:
+    except (ImportError, RuntimeError):
+        # RuntimeError: a package of darshan without its C library.
         raise InputError(
-            "reading a Darshan log needs the package darshan",
+            "reading a Darshan log needs the package darshan with its C library",
             remedy="pip install 'penstock[darshan]'",
         ) from None
     reason = None

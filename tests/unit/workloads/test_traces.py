@@ -9,6 +9,7 @@ import pytest
 
 from penstock.errors import InputError
 from penstock.workloads.traces import COLUMNS, read_trace
+from support.darshan_logs import need_darshan
 
 _LOG = Path(__file__).parents[2] / "data" / "hdf5_diagonal_write_half_flush_dxt.darshan"
 _HEADER = ",".join(COLUMNS)
@@ -33,7 +34,7 @@ def test_csv(tmp_path: Path) -> None:
 
 
 def test_a_real_darshan_log() -> None:
-    pytest.importorskip("darshan", reason="the extra `darshan` is not installed")
+    need_darshan()
     trace = read_trace(_LOG)
     moved = {"read": 0, "write": 0}
     for access in trace.accesses:
@@ -75,7 +76,7 @@ def test_a_file_that_is_not_a_trace_is_refused(
     (tmp_path / "t.csv").write_text("process,file\n0,a\n")
     with pytest.raises(InputError, match="no column operation, offset, size"):
         read_trace(tmp_path / "t.csv")
-    pytest.importorskip("darshan", reason="the extra `darshan` is not installed")
+    need_darshan()
     (tmp_path / "t.darshan").write_bytes(b"nonsense" * 100)
     with pytest.raises(InputError, match="not a Darshan log"):
         read_trace(tmp_path / "t.darshan")

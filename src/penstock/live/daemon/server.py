@@ -186,7 +186,6 @@ def _control_loop(settings: Settings, home: Path) -> ControlLoop:
 
     policy = get_policy(settings.policy)
     check_usable(policy)
-    history = History(Path(settings.state or home / "history.sqlite"))
     controller = Controller(
         policy,
         settings.bandwidth or _NOT_MEASURED,
@@ -204,6 +203,8 @@ def _control_loop(settings: Settings, home: Path) -> ControlLoop:
     )
     partitioner = _partitioner(settings)
     stager = _stager(settings.strategy, len(partitioner.names) if partitioner else 1)
+    # Open the file last: nothing after it can fail and leave it open.
+    history = History(Path(settings.state or home / "history.sqlite"))
     coordinator = Coordinator(controller, config, history.recall, stager)
     control_loop = ControlLoop(coordinator, history)
     control_loop.partitioner = partitioner
