@@ -33,9 +33,9 @@ def assert_all_claims(figures: Iterable[Reproduction], tested: Iterable[str]) ->
 
 
 def failed_claims(figure: Reproduction, tables: Tables) -> set[str]:
-    """Return the claims that fail; each must come with numbers and a note."""
+    """Return the claims that fail; each must come with numbers and a reason."""
     records = judge(figure.claims, tables)
     assert all(record["numbers"] for record in records)
     failed = [record for record in records if not record["holds"]]
-    assert all(record["note"] for record in failed), failed
+    assert all(record["reason"] for record in failed), failed
     return {record["name"] for record in failed}

@@ -21,31 +21,49 @@ name, the sentence and the arguments of the function for each of them::
         ...
 
 Both decorators are methods of `penstock.experiments.reproduction.Reproduction` and
-return the function unchanged. `judge` checks all claims of a figure. A claim that does
-not hold is reported as such, with the numbers; `note` gives the most likely reason. A
-claim for which the table has no rows does not hold.
+return the function unchanged. `judge` checks all claims of a figure. A claim for which
+the table has no rows does not hold. Every claim has one of four outcomes:
+
+- it holds;
+- it does not hold; `reason` says why, in one sentence;
+- it holds at some values of a parameter and not at others (`over`)::
+
+      @fig3.claim("t-cpu is better than static.")
+      def _better(tables: Tables) -> Verdict:
+          return over("K", {k: _better_at(tables, k) for k in (20, 40, 60)})
+
+- it does not hold, and the paper itself shows why not: the sentence `contradicted`
+  names the figure or the number of the paper that says otherwise.
+
+The numbers of a verdict are those that decide the claim, few, by name; or a small
+table: row -> column -> number.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, TypeAlias
 
 import polars as pl
 
 from penstock.errors import PenstockError
+from penstock.experiments.resampling import Spread, Tables, resampled, spread_of
 
 __all__ = [
     "Check",
     "Claim",
     "ClaimCase",
     "NoRowsError",
+    "Numbers",
+    "Outcome",
     "Tables",
     "Verdict",
     "case",
     "claim_name",
     "judge",
+    "over",
     "policy_mean",
     "present_values",
     "require_rows",
@@ -59,14 +77,18 @@ class NoRowsError(PenstockError):
         super().__init__("there are no rows")
 
 
-@dataclass(frozen=True, slots=True)
-class Tables:
-    """The data behind a figure."""
+#: Name -> number, or a small table: row -> column -> number.
+Numbers: TypeAlias = Mapping[str, Any]
 
-    rows: pl.DataFrame
-    """One row per instance and policy."""
-    times: pl.DataFrame
-    """Seconds per instance and policy; these differ from run to run."""
+
+class Outcome(StrEnum):
+    """The four outcomes of a claim."""
+
+    HOLDS = "holds"
+    DEPENDS = "depends on"
+    """It holds at some values of a parameter only; the record names the parameter."""
+    FAILS = "does not hold"
+    CONTRADICTED = "contradicted by the paper's own figure"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +96,56 @@ class Verdict:
     """The result of a check: the claim holds or not, and the numbers that show it."""
 
     holds: bool
-    numbers: dict[str, float]
+    numbers: Numbers
+    depends_on: str = ""
+    """The parameter that decides whether the claim holds; see `over`."""
+    holds_at: tuple[str, ...] = ()
+    """The values of that parameter at which the claim holds."""
+
+
+def over(parameter: str, verdicts: Mapping[Any, Verdict]) -> Verdict:
+    """Combine the verdicts at several values of a parameter into one.
+
+    The claim holds if it holds at every value. If it holds at some values only, its
+    outcome is "depends on" the parameter. The numbers become a table with a row per
+    value, such as "K = 20".
+
+    Raises
+    ------
+    NoRowsError
+        If there are no verdicts: the claim then does not hold.
+    """
+    if not verdicts:
+        raise NoRowsError
+    numbers: dict[str, Mapping[str, float]] = {}
+    for value, verdict in verdicts.items():
+        for row, columns in _rows_of(verdict.numbers).items():
+            label = f"{parameter} = {_text(value)}"
+            numbers[f"{label}, {row}" if row else label] = columns
+    held = tuple(_text(value) for value, verdict in verdicts.items() if verdict.holds)
+    holds = len(held) == len(verdicts)
+    inner = next((v for v in verdicts.values() if v.depends_on), None)
+    if held and not holds:
+        return Verdict(holds, numbers, parameter, held)
+    if inner is not None:
+        return Verdict(holds, numbers, inner.depends_on, inner.holds_at)
+    return Verdict(holds, numbers)
+
+
+def _text(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _rows_of(numbers: Numbers) -> dict[str, Mapping[str, float]]:
+    """Return numbers as a table; numbers without rows become one row without name."""
+    flat: dict[str, float] = {}
+    table: dict[str, Mapping[str, float]] = {}
+    for name, value in numbers.items():
+        if isinstance(value, Mapping):
+            table[name] = value
+        else:
+            flat[name] = value
+    return {"": flat, **table} if flat else table
 
 
 Check: TypeAlias = Callable[[Tables], Verdict]
@@ -89,8 +160,10 @@ class Claim:
     """Paper, section and figure."""
     sentence: str
     check: Check
-    note: str = ""
-    """The most likely reason if the claim does not hold here."""
+    reason: str = ""
+    """Why the claim does not hold here, if it does not: one sentence."""
+    contradicted: str = ""
+    """The figure or number of the paper that says otherwise, if one does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,16 +174,23 @@ class ClaimCase:
     sentence: str
     source: str = ""
     """Paper, section and figure; empty: the source of the figure."""
-    note: str = ""
+    reason: str = ""
+    contradicted: str = ""
     arguments: Mapping[str, Any] = field(default_factory=dict)
     """Keyword arguments of the function, after the tables."""
 
 
 def case(
-    name: str, sentence: str, *, source: str = "", note: str = "", **arguments: Any
+    name: str,
+    sentence: str,
+    *,
+    source: str = "",
+    reason: str = "",
+    contradicted: str = "",
+    **arguments: Any,
 ) -> ClaimCase:
     """Return one sentence for a function that checks several, with its arguments."""
-    return ClaimCase(name, sentence, source, note, arguments)
+    return ClaimCase(name, sentence, source, reason, contradicted, arguments)
 
 
 def claim_name(check: Callable[..., Verdict]) -> str:
@@ -118,22 +198,61 @@ def claim_name(check: Callable[..., Verdict]) -> str:
     return check.__name__.strip("_").replace("_", "-")
 
 
-def judge(claims: Iterable[Claim], tables: Tables) -> list[dict[str, Any]]:
-    """Check every claim; return one record per claim, as in ``claims.json``."""
-    records = []
-    for claim in claims:
-        verdict = _verdict(claim, tables)
-        record: dict[str, Any] = {
-            "name": claim.name,
-            "source": claim.source,
-            "says": claim.sentence,
-            "holds": bool(verdict.holds),
-            "numbers": {k: float(f"{v:.6g}") for k, v in verdict.numbers.items()},
-        }
-        if claim.note and not verdict.holds:
-            record["note"] = claim.note
-        records.append(record)
-    return records
+def judge(
+    claims: Iterable[Claim], tables: Tables, *, resamples: int = 0
+) -> list[dict[str, Any]]:
+    """Check every claim; return one record per claim, as in ``claims.json``.
+
+    With `resamples`, every claim is checked again on that many bootstrap resamples of
+    the instances (`penstock.experiments.resampling`). The record then has the spread of
+    every number, and the share of the resamples in which the claim holds.
+    """
+    claims = list(claims)
+    verdicts = [_verdict(claim, tables) for claim in claims]
+    again: list[list[Verdict]] = [[] for _ in claims]
+    for table in resampled(tables, resamples):
+        for claim, found in zip(claims, again, strict=True):
+            if (verdict := _verdict_or_none(claim, table)) is not None:
+                found.append(verdict)
+    return [
+        _record(claim, verdict, spread_of([(v.holds, v.numbers) for v in found]))
+        for claim, verdict, found in zip(claims, verdicts, again, strict=True)
+    ]
+
+
+def _record(claim: Claim, verdict: Verdict, spread: Spread) -> dict[str, Any]:
+    outcome = _outcome(claim, verdict)
+    contradicted = claim.contradicted if outcome is Outcome.CONTRADICTED else ""
+    reason = "" if outcome is Outcome.HOLDS else claim.reason
+    return {
+        "name": claim.name,
+        "source": claim.source,
+        "says": claim.sentence,
+        "holds": bool(verdict.holds),
+        "outcome": outcome.value,
+        "depends_on": verdict.depends_on if outcome is Outcome.DEPENDS else "",
+        "holds_at": list(verdict.holds_at) if outcome is Outcome.DEPENDS else [],
+        "numbers": _rounded(verdict.numbers),
+        "spread": _rounded(spread.half_widths),
+        "support": spread.support,
+        "reason": " ".join(filter(None, (contradicted, reason))),
+    }
+
+
+def _outcome(claim: Claim, verdict: Verdict) -> Outcome:
+    if verdict.holds:
+        return Outcome.HOLDS
+    if claim.contradicted:
+        return Outcome.CONTRADICTED
+    return Outcome.DEPENDS if verdict.depends_on else Outcome.FAILS
+
+
+def _rounded(numbers: Numbers) -> dict[str, Any]:
+    """Return the numbers with six significant digits, as plain Python numbers."""
+    return {
+        name: _rounded(value) if isinstance(value, Mapping) else float(f"{value:.6g}")
+        for name, value in numbers.items()
+    }
 
 
 def _verdict(claim: Claim, tables: Tables) -> Verdict:
@@ -141,6 +260,22 @@ def _verdict(claim: Claim, tables: Tables) -> Verdict:
         return claim.check(tables)
     except NoRowsError:
         return Verdict(holds=False, numbers={"rows to check it on": 0.0})
+
+
+def _verdict_or_none(claim: Claim, tables: Tables) -> Verdict | None:
+    """Return the verdict on a resample; None if the resample lacks what it needs.
+
+    RATIONALE: a resample may miss all instances with a rare property. A check that
+    assumes at least one of them then fails in its own way: the maximum of no rows, a
+    division by zero. The same check has passed on the whole table.
+    """
+    try:
+        return claim.check(tables)
+    except (
+        *(NoRowsError, ArithmeticError, LookupError, TypeError, ValueError),
+        pl.exceptions.PolarsError,
+    ):
+        return None
 
 
 def require_rows(rows: pl.DataFrame) -> None:

@@ -97,17 +97,25 @@ class Reproduction:
     """The claims declared so far, in this order; see `claim` and `claim_cases`."""
 
     def claim(
-        self, sentence: str, *, name: str = "", source: str = "", note: str = ""
+        self,
+        sentence: str,
+        *,
+        name: str = "",
+        source: str = "",
+        reason: str = "",
+        contradicted: str = "",
     ) -> Callable[[_Checking], _Checking]:
         """Declare that the decorated function checks `sentence`.
 
         The function takes the prepared tables and returns a `Verdict`. `name` is the
         name of the function with "-" for "_", and `source` that of the figure, unless
-        given. `note` explains why the claim may not hold here.
+        given. `reason` and `contradicted` explain a claim that does not hold; see
+        `penstock.experiments.claims.Claim`.
         """
 
         def declare(check: _Checking) -> _Checking:
-            case = ClaimCase(name or claim_name(check), sentence, source, note)
+            named = name or claim_name(check)
+            case = ClaimCase(named, sentence, source, reason, contradicted)
             self._add(case, check)
             return check
 
@@ -130,8 +138,8 @@ class Reproduction:
         if case.name in (claim.name for claim in self.claims):
             raise InternalError(f"{self.name}: claim {case.name} is declared twice")
         source = case.source or self.source
-        claim = Claim(case.name, source, case.sentence, check, case.note)
-        self.claims.append(claim)
+        reasons = case.reason, case.contradicted
+        self.claims.append(Claim(case.name, source, case.sentence, check, *reasons))
 
 
 class _CheckedClaim(msgspec.Struct):
@@ -140,8 +148,8 @@ class _CheckedClaim(msgspec.Struct):
     says: str
     source: str
     holds: bool
-    numbers: dict[str, float | None]
-    note: str = ""
+    numbers: dict[str, float | dict[str, float | None] | None]
+    reason: str = ""
 
 
 class _Origin(msgspec.Struct):

@@ -13,11 +13,13 @@ from penstock.experiments.claims import (
     Claim,
     ClaimCase,
     NoRowsError,
+    Outcome,
     Tables,
     Verdict,
     case,
     claim_name,
     judge,
+    over,
     policy_mean,
     present_values,
     require_rows,
@@ -33,15 +35,15 @@ ROWS = pl.DataFrame(
 TABLES = Tables(ROWS, pl.DataFrame())
 
 
-def _claim(holds: object, note: str = "", **numbers: float) -> Claim:
+def _claim(holds: object, reason: str = "", **numbers: float) -> Claim:
     verdict = Verdict(holds, numbers)  # type: ignore[arg-type]
-    return Claim("c", "paper 0", "It is so.", lambda _tables: verdict, note)
+    return Claim("c", "paper 0", "It is so.", lambda _tables: verdict, reason)
 
 
 def test_a_case_holds_the_arguments_of_the_check() -> None:
-    made = case("low", "It is low.", note="why", policy="a", most=0.5)
+    made = case("low", "It is low.", reason="why", policy="a", most=0.5)
     assert made == ClaimCase(
-        "low", "It is low.", note="why", arguments={"policy": "a", "most": 0.5}
+        "low", "It is low.", reason="why", arguments={"policy": "a", "most": 0.5}
     )
     assert case("low", "It is low.").arguments == {}
 
@@ -64,15 +66,21 @@ def test_a_record_has_sentence_verdict_and_numbers() -> None:
             "source": "paper 0",
             "says": "It is so.",
             "holds": True,
+            "outcome": "holds",
+            "depends_on": "",
+            "holds_at": [],
             "numbers": {"x": 1.0},
+            "spread": {},
+            "support": None,
+            "reason": "",
         }
     ]
 
 
-def test_a_note_is_given_only_if_the_claim_fails() -> None:
+def test_a_reason_is_given_only_if_the_claim_fails() -> None:
     held, failed = judge((_claim(True, "why"), _claim(False, "why")), TABLES)
-    assert "note" not in held
-    assert failed["note"] == "why"
+    assert held["reason"] == ""
+    assert failed["reason"] == "why"
 
 
 def test_numpy_values_become_plain_ones() -> None:
@@ -117,7 +125,7 @@ def test_a_claim_without_rows_does_not_hold() -> None:
     empty, other = judge((Claim("n", "", "", check, "why"), held), TABLES)
     assert empty["holds"] is False
     assert empty["numbers"] == {"rows to check it on": 0.0}
-    assert empty["note"] == "why"
+    assert empty["reason"] == "why"
     assert other["holds"] is True
 
 
@@ -140,3 +148,99 @@ def test_a_claim_requires_rows() -> None:
     require_rows(rows)
     with pytest.raises(NoRowsError):
         require_rows(rows.clear())
+
+
+@pytest.mark.parametrize(
+    ("verdict", "contradicted", "outcome"),
+    [
+        (Verdict(True, {}), "Figure 2 says otherwise.", Outcome.HOLDS),
+        (Verdict(False, {}), "", Outcome.FAILS),
+        (Verdict(False, {}), "Figure 2 says otherwise.", Outcome.CONTRADICTED),
+        (Verdict(False, {}, "K", ("20",)), "", Outcome.DEPENDS),
+    ],
+)
+def test_a_claim_has_one_of_four_outcomes(
+    verdict: Verdict, contradicted: str, outcome: Outcome
+) -> None:
+    claim = Claim("c", "", "", lambda _tables: verdict, "why", contradicted)
+    (record,) = judge((claim,), TABLES)
+    assert record["outcome"] == outcome
+    assert record["depends_on"] == ("K" if outcome is Outcome.DEPENDS else "")
+
+
+def test_a_contradicted_claim_names_the_figure_before_the_reason() -> None:
+    failed = Verdict(False, {})
+    claim = Claim("c", "", "", lambda _tables: failed, "Why.", "Figure 2 says so.")
+    (record,) = judge((claim,), TABLES)
+    assert record["reason"] == "Figure 2 says so. Why."
+
+
+def test_verdicts_over_a_parameter_become_rows_of_a_table() -> None:
+    verdict = over("K", {20: Verdict(True, {"a": 1.0}), 40: Verdict(True, {"a": 2.0})})
+    assert verdict == Verdict(True, {"K = 20": {"a": 1.0}, "K = 40": {"a": 2.0}})
+
+
+def test_a_claim_that_holds_at_some_values_depends_on_the_parameter() -> None:
+    low, high = Verdict(True, {"r": {"a": 1.0}}), Verdict(False, {"r": {"a": 2.0}})
+    verdict = over("W", {0.5: low, 1.5: high})
+    assert (verdict.holds, verdict.depends_on, verdict.holds_at) == (
+        False,
+        "W",
+        ("0.5",),
+    )
+    assert verdict.numbers == {"W = 0.5, r": {"a": 1.0}, "W = 1.5, r": {"a": 2.0}}
+
+
+def test_a_claim_that_holds_at_no_value_does_not_depend_on_it() -> None:
+    assert over("K", {20: Verdict(False, {}), 40: Verdict(False, {})}).depends_on == ""
+    with pytest.raises(NoRowsError):
+        over("K", {})
+
+
+def test_two_parameters_the_outer_one_decides_first() -> None:
+    mixed = over("K", {20: Verdict(True, {}), 40: Verdict(False, {})})
+    assert over("load", {1: mixed, 2: mixed}).depends_on == "K"
+    assert over("load", {1: mixed, 2: Verdict(True, {})}).depends_on == "load"
+
+
+def _mean_claim(least: float) -> Claim:
+    def check(tables: Tables) -> Verdict:
+        mean = policy_mean(tables.rows, "x", "a")
+        return Verdict(mean > least, {"r": {"mean": mean}})
+
+    return Claim("c", "", "", check)
+
+
+def _drawn_tables() -> Tables:
+    values = np.random.default_rng(7).normal(size=400)
+    rows = {"policy": "a", "instance": range(400), "x": values}
+    return Tables(pl.DataFrame(rows), pl.DataFrame())
+
+
+def test_the_spread_of_a_mean_is_that_of_its_standard_error() -> None:
+    tables = _drawn_tables()
+    (record,) = judge((_mean_claim(-1.0),), tables, resamples=400)
+    expected = 1.96 * tables.rows["x"].to_numpy().std() / 20
+    assert record["spread"]["r"]["mean"] == pytest.approx(expected, rel=0.15)
+    assert record["support"] == 1.0
+
+
+def test_the_support_of_a_claim_at_the_edge_is_about_one_half() -> None:
+    tables = _drawn_tables()
+    edge = float(tables.rows["x"].to_numpy().mean())
+    (record,) = judge((_mean_claim(edge),), tables, resamples=200)
+    assert 0.4 < record["support"] < 0.6
+
+
+def test_a_resample_without_the_rows_that_a_check_needs_does_not_count() -> None:
+    """Instance 0 is missing in about a third of the resamples."""
+
+    def check(tables: Tables) -> Verdict:
+        chosen = tables.rows.filter(pl.col("x") == 0)["x"].to_list()
+        return Verdict(max(chosen) >= 0, {"n": len(chosen)})
+
+    rows = pl.DataFrame({"instance": range(20), "x": range(20)})
+    tables = Tables(rows, pl.DataFrame())
+    (record,) = judge((Claim("c", "", "", check),), tables, resamples=50)
+    assert record["support"] == 1.0
+    assert record["spread"]["n"] > 0

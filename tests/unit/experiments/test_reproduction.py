@@ -86,7 +86,7 @@ def _content(folder: Path) -> dict[str, bytes]:
 def test_a_claim_is_declared_above_its_check() -> None:
     figure = _empty_figure()
 
-    @figure.claim("There are two rows.", note="why")
+    @figure.claim("There are two rows.", reason="why")
     def two_rows(tables: Tables) -> Verdict:
         return Verdict(tables.rows.height == 2, {"rows": tables.rows.height})
 
@@ -104,7 +104,7 @@ def test_one_function_checks_several_sentences_in_the_order_given() -> None:
 
     @figure.claim_cases(
         case("a-low", "The ratio of a is under 2.", policy="a"),
-        case("b-low", "The ratio of b is under 2.", policy="b", source="s", note="n"),
+        case("b-low", "The ratio of b is under 2.", policy="b", source="s", reason="n"),
     )
     def low(tables: Tables, policy: str) -> Verdict:
         ratio = tables.rows.filter(pl.col("policy") == policy)["ratio"].item()
@@ -115,7 +115,7 @@ def test_one_function_checks_several_sentences_in_the_order_given() -> None:
         ("a-low", "paper 0", True, {"a": 1.5}),
         ("b-low", "s", False, {"b": 2.5}),
     ]
-    assert records[1]["note"] == "n"
+    assert records[1]["reason"] == "n"
 
 
 def test_the_name_of_a_claim_is_used_once_per_figure() -> None:

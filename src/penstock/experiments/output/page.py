@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -93,17 +94,24 @@ def _claims_table(claims: list[dict[str, Any]]) -> str:
 def _claim_line(claim: dict[str, Any]) -> str:
     answer = "yes" if claim["holds"] else "no"
     verdict = f'<span class="{answer}">{answer}</span>'
-    pairs = claim["numbers"].items()
-    numbers = ", ".join(f"{escape(name)} {_shown(number)}" for name, number in pairs)
+    numbers = "<br>".join(_number_lines(claim["numbers"]))
     note = ""
-    if "note" in claim:
-        note = f'<br><span class="small">{escape(claim["note"])}</span>'
+    if claim.get("reason"):
+        note = f'<br><span class="small">{escape(claim["reason"])}</span>'
     return (
         f"<tr><td>{escape(claim['says'])}"
         f'<br><span class="small">{escape(claim["source"])}</span>'
         f"{note}</td>"
         f"<td>{verdict}</td><td><code>{numbers}</code></td></tr>"
     )
+
+
+def _number_lines(numbers: dict[str, Any], prefix: str = "") -> Iterator[str]:
+    for name, number in numbers.items():
+        if isinstance(number, dict):
+            yield from _number_lines(number, f"{prefix}{name}, ")
+        else:
+            yield f"{escape(prefix + name)} {_shown(number)}"
 
 
 def _shown(number: float | None) -> str:

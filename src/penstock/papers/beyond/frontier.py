@@ -64,7 +64,7 @@ gains = figure(
         f"{RECOMMENDED} has at least the MinYield of the best of the eight and at "
         "least the Efficiency of look-ahead-greedy-yield, in the mean, at every "
         "pressure of the synthetic workload, on IO-SETS and on both APEX workloads.",
-        note="Above saturation it keeps MinYield and gives up Efficiency "
+        reason="Above saturation it keeps MinYield and gives up Efficiency "
         "(docs/background/beyond.md).",
         groups=_IN_PAPERS,
     ),
@@ -94,7 +94,7 @@ def _default_ahead(tables: Tables, groups: tuple[str, ...]) -> Verdict:
 @gains.claim(
     f"{RECOMMENDED} is significantly better than the best of the eight in MinYield and "
     "than look-ahead-greedy-yield in Efficiency on at least half of the points.",
-    note="On NERSC windows most applications have one operation, and many policies "
+    reason="On NERSC windows most applications have one operation, and many policies "
     "decide the same.",
 )
 def _default_strictly_ahead(tables: Tables) -> Verdict:
@@ -114,7 +114,7 @@ def _default_strictly_ahead(tables: Tables) -> Verdict:
 @gains.claim(
     f"{RECOMMENDED} closes at least a quarter of the gap in MinYield between the best "
     "of the eight and the bound at W = 0.8 and W = 1.",
-    note="The bound knows the future and is not reached: see the limits in "
+    reason="The bound knows the future and is not reached: see the limits in "
     "docs/background/beyond.md.",
 )
 def _default_closes_a_quarter(tables: Tables) -> Verdict:
@@ -196,7 +196,7 @@ utilization = figure(
     f"{RECOMMENDED} has at least the Utilization of look-ahead-greedy-yield, in the "
     "mean, at every pressure of the synthetic workload, on IO-SETS and on both APEX "
     "workloads.",
-    note="Where its Efficiency is lower, so is its Utilization.",
+    reason="Where its Efficiency is lower, so is its Utilization.",
 )
 def _default_utilization(tables: Tables) -> Verdict:
     """List the points with a lower mean Utilization."""

@@ -235,7 +235,7 @@ def _no_free_lunch(tables: Tables) -> Verdict:
             f"With allocation {allocation}, {_SMART} on random placements has a higher "
             "MinYield than fair-share on GNC placements at every load: the choice of "
             "the policy makes up for that of the placement.",
-            note="With few targets each, applications on a crowded target have no "
+            reason="With few targets each, applications on a crowded target have no "
             "other target: no order of service helps as much as another target would.",
             allocation=allocation,
         )

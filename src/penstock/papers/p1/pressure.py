@@ -87,7 +87,7 @@ def _yield_based_alike(tables: Tables) -> Verdict:
 @fig2.claim(
     "look-ahead-greedy-yield and best-next-event have a slightly lower MinYield than "
     "greedy-yield and periodic-greedy-yield.",
-    note="True at high pressure only: at low pressure look-ahead-greedy-yield is "
+    reason="True at high pressure only: at low pressure look-ahead-greedy-yield is "
     "ahead, as it is in the authors' own published runs (.992 and .991 at W = 0.5).",
 )
 def _look_ahead_slightly_worse(tables: Tables) -> Verdict:

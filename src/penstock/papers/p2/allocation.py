@@ -126,7 +126,7 @@ def _bba_least_rho_io(tables: Tables) -> Verdict:
 @slowdown.claim(
     "In return best-bandwidth has a much higher ρ_con than n-sys and static (at least "
     "1.5 times, in the mean of the loads).",
-    note="The unit of ρ is the time on the best number of targets. An application "
+    reason="The unit of ρ is the time on the best number of targets. An application "
     "that is eight times slower on the single target that static gives it counts the "
     "same wait eight times as much.",
 )
@@ -196,7 +196,7 @@ def _aware_vary_less(tables: Tables) -> Verdict:
 @slowdown.claim(
     "n-sys and t-cpu pay for it with a higher ρ_io (from the lowest to the highest "
     "load).",
-    note="With our OST profiles n-sys is 1 or 2 for nearly all applications at any "
+    reason="With our OST profiles n-sys is 1 or 2 for nearly all applications at any "
     "load.",
 )
 def _aware_pay_in_rho_io(tables: Tables) -> Verdict:
@@ -233,7 +233,7 @@ def _mckp_worst(tables: Tables) -> Verdict:
     "At low I/O-load best-bandwidth is the most efficient allocation (no other has a "
     "lower slowdown on the same sets up to load 0.35).",
     source="target allocation, section 6.2",
-    note=_EARLIER,
+    reason=_EARLIER,
 )
 def _bba_best_at_low_load(tables: Tables) -> Verdict:
     """Compare all others with best-bandwidth set by set."""
@@ -318,7 +318,7 @@ def _best_two(values: dict[str, dict[float, float]], load: float) -> set[str]:
 @idletime.claim(
     "At low I/O-load (up to 0.35) best-bandwidth and t-cpu are the best in "
     "Machine-Idletime, as they are in Mean-I/O-SlowDown (1: yes).",
-    note=_EARLIER,
+    reason=_EARLIER,
 )
 def _same_order_at_low_load(tables: Tables) -> Verdict:
     """Find the best two allocations at every low load, for both metrics."""
@@ -350,7 +350,7 @@ def _ta_ahead_at_larger_load(tables: Tables) -> Verdict:
 @idletime.claim(
     "At larger I/O-load the I/O performance of t-cpu and best-bandwidth is similar "
     "(Mean-I/O-SlowDown within 10 %).",
-    note="t-cpu is better here as well.",
+    reason="t-cpu is better here as well.",
 )
 def _ta_performs_like_bba(tables: Tables) -> Verdict:
     """Compare the slowdowns of t-cpu and best-bandwidth set by set."""
@@ -377,7 +377,7 @@ def _static_good_at_high_load(tables: Tables) -> Verdict:
     "A fine-tuned algorithm is better than peak bandwidth or static: t-cpu is better "
     "than both in Mean-I/O-SlowDown and in Machine-Idletime, in the mean of all sets.",
     source=CONCLUSIONS,
-    note="With OSTs static is better than t-cpu at loads of 0.2 to 0.7; section 6.3 "
+    reason="With OSTs static is better than t-cpu at loads of 0.2 to 0.7; section 6.3 "
     "finds static excellent there, too.",
 )
 def _fine_tuned_pays(tables: Tables) -> Verdict:

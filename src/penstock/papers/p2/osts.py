@@ -146,7 +146,7 @@ def _by_load(ratios: dict[float, float]) -> dict[str, float]:
 @fig12.claim(
     "When there is little I/O stress best-bandwidth performs better than n-sys "
     "(slowdown over that of n-sys at the lowest load).",
-    note=_NOTE,
+    reason=_NOTE,
 )
 def _bba_better_under_little_stress(tables: Tables) -> Verdict:
     """Compare best-bandwidth with n-sys at the lowest load."""
@@ -203,7 +203,7 @@ def _static_behind_best(tables: Tables, case: str) -> dict[str, float]:
 @fig12.claim(
     "static is excellent with OSTs (behind the best allocation by at most 10 %, in the "
     "mean of the loads).",
-    note=_NOTE,
+    reason=_NOTE,
 )
 def _static_excellent(tables: Tables) -> Verdict:
     """Compare static with the best allocation in both metrics."""
@@ -222,7 +222,7 @@ fig13 = figure(
 @fig13.claim(
     "All differences are very low, below 5 % (means at every load; over the loads: "
     "mean, 10th and 90th percentile).",
-    note=_NOTE,
+    reason=_NOTE,
 )
 def _differences_below_5_per_cent(tables: Tables) -> Verdict:
     """Check the difference of every allocation but the random one at every load."""
@@ -240,8 +240,8 @@ def _differences_below_5_per_cent(tables: Tables) -> Verdict:
 @fig13.claim(
     "The difference of best-bandwidth increases with the I/O-load: OSTs are more "
     "sensitive to contention (rank correlation at least 0.5).",
-    note="It increases up to a load of about 0.6. At higher loads the targets are busy "
-    "in both cases and the difference shrinks.",
+    reason="It increases up to a load of about 0.6. At higher loads the targets are "
+    "busy in both cases and the difference shrinks.",
 )
 def _bba_difference_grows(tables: Tables) -> Verdict:
     """Correlate the difference of the slowdowns with the load."""
@@ -272,7 +272,7 @@ def _earlier_cut_off(tables: Tables) -> Verdict:
 @fig13.claim(
     "static behaves differently with I/O nodes: its slowdown is within 10 % of the "
     "best with OSTs only.",
-    note=_NOTE,
+    reason=_NOTE,
 )
 def _static_unreliable(tables: Tables) -> Verdict:
     """Compare static with the best allocation, with OSTs and with I/O nodes."""

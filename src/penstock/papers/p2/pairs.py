@@ -31,13 +31,25 @@ class FigurePair:
     osts: Reproduction
 
     def claim(
-        self, sentence: str, *, name: str = "", source: str = "", note: str = ""
+        self,
+        sentence: str,
+        *,
+        name: str = "",
+        source: str = "",
+        reason: str = "",
+        contradicted: str = "",
     ) -> Callable[[_Checking], _Checking]:
         """Declare a claim of both figures; parameters as in `Reproduction.claim`."""
 
         def declare(check: _Checking) -> _Checking:
             for one in (self.io_nodes, self.osts):
-                one.claim(sentence, name=name, source=source, note=note)(check)
+                one.claim(
+                    sentence,
+                    name=name,
+                    source=source,
+                    reason=reason,
+                    contradicted=contradicted,
+                )(check)
             return check
 
         return declare

@@ -97,7 +97,7 @@ def _impact(tables: Tables, placement: str, name: str) -> tuple[pl.Series, float
 @slowdown.claim(
     "Whether GC or GNC is used has very little impact on performance, except with "
     "random allocation (mean at every load within 5 %).",
-    note=_GNC_NOTE,
+    reason=_GNC_NOTE,
 )
 def _gnc_like_gc(tables: Tables) -> Verdict:
     """Compare GNC with GC for all allocations but the random one."""
@@ -112,7 +112,7 @@ def _gnc_like_gc(tables: Tables) -> Verdict:
 
 @slowdown.claim(
     "With random allocation GC and GNC differ (by more than 5 % at a load).",
-    note="In our sets random allocation is no exception: it differs as much as the "
+    reason="In our sets random allocation is no exception: it differs as much as the "
     "others, and less than best-bandwidth and t-cpu.",
 )
 def _random_allocation_excepted(tables: Tables) -> Verdict:
@@ -142,7 +142,7 @@ def _random_placement_matters(tables: Tables) -> Verdict:
     "Balancing the number of applications per target gives results as good as a "
     "placement that knows the I/O (mean of all sets at most 5 % worse).",
     source=CONCLUSIONS,
-    note=_GNC_NOTE,
+    reason=_GNC_NOTE,
 )
 def _naive_placement_will_do(tables: Tables) -> Verdict:
     """Compare GNC with GC over all allocations."""
@@ -236,7 +236,7 @@ def _occupancy_follows_users(tables: Tables) -> Verdict:
 @balance.claim(
     "GC and GNC balance differently and perform alike: the I/O-spread of GNC is over "
     "10 % wider, its slowdown within 5 %.",
-    note=_GNC_NOTE,
+    reason=_GNC_NOTE,
 )
 def _balance_does_not_matter(tables: Tables) -> Verdict:
     """Compare I/O-spread and slowdown of GNC and GC at load 0.5."""
@@ -283,8 +283,8 @@ balance_by_load = figure_pair(
 @balance_by_load.claim(
     "The order of the I/O-spreads, GC < GNC < random, holds for different values of "
     "I/O-load (all intervals).",
-    note="At loads near 0.1 and above 1 nearly all targets are idle or nearly all are "
-    "busy: there is little to balance.",
+    reason="At loads near 0.1 and above 1 nearly all targets are idle or nearly all "
+    "are busy: there is little to balance.",
 )
 def _order_at_every_load(tables: Tables) -> Verdict:
     """Compare the three placements in every interval of load."""

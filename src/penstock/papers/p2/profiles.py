@@ -223,7 +223,7 @@ def _curves_keep_their_class(tables: Tables) -> Verdict:
 @fig10.claim(
     "If best-bandwidth knows only the class, it decides differently only for some peak "
     "and neutral profiles (share of profiles whose n_perf changes).",
-    note="The paper gives no rule for its classes. By our rule an ascent may fall a "
+    reason="The paper gives no rule for its classes. By our rule an ascent may fall a "
     "little at its end and a descent may rise a little at its start. The best number "
     "of targets of such a profile is not that of its class.",
 )

@@ -106,7 +106,7 @@ def _by_load(tables: Tables) -> dict[str, dict[float, float]]:
 @fig11.claim(
     "With inaccurate information t-cpu and best-bandwidth (with GNC) differ by a "
     "negligible amount (less than 1 % in the mean of every load).",
-    note=_NOTE,
+    reason=_NOTE,
 )
 def _negligible(tables: Tables) -> Verdict:
     """Check the mean cost of both at every load."""
@@ -138,7 +138,7 @@ def _ta_differs_most(tables: Tables) -> Verdict:
 @fig11.claim(
     "Inaccurate information affects GC as it affects GNC, except at extremely low "
     "I/O-load (difference under 1 % at all loads but the lowest, largest there).",
-    note=_NOTE,
+    reason=_NOTE,
 )
 def _gc_like_gnc_but_at_low_load(tables: Tables) -> Verdict:
     """Compare the costs of best-bandwidth with GC and with GNC."""
@@ -176,7 +176,7 @@ def _ta_best_even_so(tables: Tables) -> Verdict:
     "The heuristics are robust to inaccurate input (slowdown within 5 % in the mean of "
     "all sets).",
     source=CONCLUSIONS,
-    note=_NOTE,
+    reason=_NOTE,
 )
 def _robust(tables: Tables) -> Verdict:
     """Check the mean cost of the three combinations."""

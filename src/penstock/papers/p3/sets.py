@@ -155,7 +155,7 @@ fig1b = figure(
     "Set-10 improves the Stretch over Fair-Share by 15.3 % (10 to 20 % in the mean, "
     "for the best n_H).",
     name="set10-better-by-15-per-cent",
-    note="15.3 % is about the largest gain on a single workload, as are the 4.4 % of "
+    reason="15.3 % is about the largest gain on a single workload, as are the 4.4 % of "
     "the Utilization, which the paper gives as 'up to'. The mean gain over workloads "
     "is half as large.",
 )

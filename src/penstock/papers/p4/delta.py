@@ -193,7 +193,7 @@ def _newcomer_is_not_slowed_down(tables: Tables) -> Verdict:
 
 @fig5.claim(
     "A's factor is 1.8 at most (the paper: 1.2 to 1.8, instead of 1.2 to 2.2).",
-    note=_WHY_TWO,
+    reason=_WHY_TWO,
 )
 def _staging_range(tables: Tables) -> Verdict:
     """Check the factors of A while the phases overlap."""
@@ -202,8 +202,8 @@ def _staging_range(tables: Tables) -> Verdict:
 
 @fig5.claim(
     "Staging gives A a lower factor than interfering with B.",
-    note="This holds at D = 0. Later A has little left to write and would share with B "
-    "for a short time only, but must wait until B is done.",
+    reason="This holds at D = 0. Later A has little left to write and would share with "
+    "B for a short time only, but must wait until B is done.",
 )
 def _staging_beats_interference(tables: Tables) -> Verdict:
     """Compare 1a with no strategy at every point."""
@@ -218,7 +218,7 @@ fig6 = _delta_figure("p4-fig6", "1b")
 @fig6.claim(
     "For D under 30 s A's factor is kept around 1.5 (± 0.2, d > 0).",
     name="kept-around-1.5",
-    note=_WHY_FALLS,
+    reason=_WHY_FALLS,
 )
 def _kept_around(tables: Tables) -> Verdict:
     """Check the factors of A while the phases overlap."""
@@ -233,9 +233,10 @@ def _drops(tables: Tables) -> Verdict:
 
 @fig6.claim(
     "A's factor is lower than without a strategy.",
-    note="Without delays A stages everything at once and flushes at once: the strategy "
-    "changes nothing. With delays our groups write in step: at some D the requests of "
-    "one group fall into the pauses of the other, and there is nothing to gain.",
+    reason="Without delays A stages everything at once and flushes at once: the "
+    "strategy changes nothing. With delays our groups write in step: at some D the "
+    "requests of one group fall into the pauses of the other, and there is nothing "
+    "to gain.",
 )
 def _lower_than_without(tables: Tables) -> Verdict:
     """Compare 1b with no strategy at every point."""
@@ -246,7 +247,7 @@ def _lower_than_without(tables: Tables) -> Verdict:
     "B's factor is around 1.2 (± 0.2, d > 0), because A's flushes end its exclusive "
     "access.",
     name="newcomer-around-1.2",
-    note=_WHY_FALLS,
+    reason=_WHY_FALLS,
 )
 def _newcomer_around(tables: Tables) -> Verdict:
     """Check all factors of B."""
@@ -267,7 +268,7 @@ def _first_is_not_slowed_down(tables: Tables) -> Verdict:
 @fig7.claim(
     "B's factor is 1.5 to 1.6 at D = 0 (with d = 750 ms).",
     name="second-at-once",
-    note=_WHY_TWO,
+    reason=_WHY_TWO,
 )
 def _second_at_once_2a(tables: Tables) -> Verdict:
     """Check the factor of B at D = 0."""
@@ -291,7 +292,7 @@ fig8 = _delta_figure("p4-fig8", "2b", "2a")
 @fig8.claim(
     "A's factor is stable around 1.2 for all D (± 0.2, d > 0).",
     name="first-around-1.2",
-    note=_WHY_FALLS,
+    reason=_WHY_FALLS,
 )
 def _first_around(tables: Tables) -> Verdict:
     """Check all factors of A."""
@@ -301,7 +302,7 @@ def _first_around(tables: Tables) -> Verdict:
 @fig8.claim(
     "B's factor is 1.6 at D = 0 (± 0.1, with d = 750 ms).",
     name="second-at-once",
-    note="While A pauses, the flush of B has the storage to itself: that is better "
+    reason="While A pauses, the flush of B has the storage to itself: that is better "
     "than waiting until A is done.",
 )
 def _second_at_once_2b(tables: Tables) -> Verdict:
@@ -322,8 +323,8 @@ def _second_falls(tables: Tables) -> Verdict:
 
 @fig8.claim(
     "B's decrease comes at a higher D than with strategy 2a (d = 750 ms).",
-    note="From D = 30 s on B has nothing to flush before A is done: 2b equals 2a. For "
-    "smaller D the flush of B gains from the pauses of A.",
+    reason="From D = 30 s on B has nothing to flush before A is done: 2b equals 2a. "
+    "For smaller D the flush of B gains from the pauses of A.",
 )
 def _second_falls_later_than_2a(tables: Tables) -> Verdict:
     """Compare the largest D for which the factor of B is above 1.1."""

@@ -159,8 +159,8 @@ def _factor_falls_with_the_delay(tables: Tables) -> Verdict:
 
 @fig15.claim(
     "Without delays, buffering gives A 20 % more bandwidth (at least 10 %).",
-    note="Without delays A has nothing else to do while it stages: it flushes at once "
-    "and interferes as before. If it waited for B, it would gain the 15 % that "
+    reason="Without delays A has nothing else to do while it stages: it flushes at "
+    "once and interferes as before. If it waited for B, it would gain the 15 % that "
     "interference costs beyond sharing, but then also with delays.",
 )
 def _buffering_helps_without_delays(tables: Tables) -> Verdict:
@@ -173,7 +173,7 @@ def _buffering_helps_without_delays(tables: Tables) -> Verdict:
 @fig15.claim(
     "With delays of 750 ms, A is slightly slower with buffering than without (by less "
     "than 10 %).",
-    note="While A stages, B writes without interference. Here this gains more than "
+    reason="While A stages, B writes without interference. Here this gains more than "
     "the missing pauses of A's flush cost: requests of the same application that wait "
     "for each other cost nothing in the model.",
 )

@@ -122,7 +122,7 @@ def _in_between(tables: Tables) -> Verdict:
 @fig9.claim(
     "3a increases performance by up to 40 % over the default (30 to 50 %).",
     name="up-to-40-per-cent",
-    note="The model shares nothing but servers: an application on its own servers is "
+    reason="The model shares nothing but servers: an application on its own servers is "
     "as fast as if it were alone. The paper's slowdown of 2.3 and its 75 % on half of "
     "the servers imply the gain of 75 % that it gives for the same case in Figure 10.",
 )
@@ -221,7 +221,7 @@ def _dynamic_rises(tables: Tables) -> Verdict:
 @fig10.claim(
     "B's performance is stable, always on 4 servers (within 5 %).",
     name="second-is-stable",
-    note="In the paper B has opened its file on 4 servers and keeps them. We follow "
+    reason="In the paper B has opened its file on 4 servers and keeps them. We follow "
     "the definition of 3b: B gets all servers when A is done.",
 )
 def _stable(tables: Tables) -> Verdict:

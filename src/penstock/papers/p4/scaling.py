@@ -88,10 +88,10 @@ def _grows(tables: Tables) -> Verdict:
 
 @fig13.claim(
     "With four instances the factor reaches 3.9 (± 10 %).",
-    note="The model loses the same part of the capacity whether it serves two or four "
-    "applications: a factor of 2.3 for two means 4.6 for four. Sharing alone makes a "
-    "factor of 4. A smaller one means that a single instance did not use all of the "
-    "storage.",
+    reason="The model loses the same part of the capacity whether it serves two or "
+    "four applications: a factor of 2.3 for two means 4.6 for four. Sharing alone "
+    "makes a factor of 4. A smaller one means that a single instance did not use all "
+    "of the storage.",
 )
 def _four_instances(tables: Tables) -> Verdict:
     """Check the mean factor of four instances."""

@@ -348,7 +348,7 @@ def _bound_met_when_not_overloaded(tables: Tables) -> Verdict:
     case(
         "tight-bound-favoured-as-in-the-paper",
         "The same with an infinite depth, as in the paper.",
-        note="With an infinite depth the storage has all requests and serves them in "
+        reason="With an infinite depth the storage has all requests and serves them in "
         f"the order of their arrival. {_MEMORY}",
         scheduler=PAPERS,
     ),
@@ -373,7 +373,8 @@ def _work_conserving(tables: Tables) -> Verdict:
 
 
 @fig5.claim(
-    "In the first 200 s, 90 % of the seconds are within 300 ms for both.", note=_MEMORY
+    "In the first 200 s, 90 % of the seconds are within 300 ms for both.",
+    reason=_MEMORY,
 )
 def _first_200_s_within_300_ms(tables: Tables) -> Verdict:
     """Take the share of seconds within 300 ms."""

@@ -26,7 +26,7 @@ def _record(name: str = "fig", **changes: Any) -> dict[str, Any]:
         "provenance": {"version": "1.2", "command": "penstock reproduce fig"},
         "claims": [
             _claim(says="Ups are up.", holds=True, numbers={"n": 1.5, "big": 1e9}),
-            _claim(says="Downs are down.", holds=False, note="too few instances"),
+            _claim(says="Downs are down.", holds=False, reason="too few instances"),
         ],
         **changes,
     }
@@ -85,7 +85,7 @@ def test_a_page_holds_the_picture_the_claims_and_the_command(tmp_path: Path) -> 
             "7 instances per point",
             "whiskers: 10th to 90th",
         ),
-        *("Ups are up.", "n 1.5, big 1e+09", "Downs are down.", "too few instances"),
+        *("Ups are up.", "n 1.5 big 1e+09", "Downs are down.", "too few instances"),
         *("penstock 1.2:", "penstock reproduce fig"),
     ):
         assert part in page.text
@@ -102,7 +102,7 @@ def test_text_from_users_is_escaped(tmp_path: Path) -> None:
         source=NASTY,
         provenance={"version": NASTY, "command": NASTY},
         claims=[
-            _claim(says=NASTY, source=NASTY, note=NASTY, numbers={NASTY: 1}),
+            _claim(says=NASTY, source=NASTY, reason=NASTY, numbers={NASTY: 1}),
         ],
     )
     page = _page(tmp_path, record)

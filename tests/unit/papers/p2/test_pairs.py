@@ -67,7 +67,7 @@ def test_both_keep_the_same_table(pair: FigurePair) -> None:
 def test_a_claim_is_declared_for_both_with_the_source_of_each(
     pair: FigurePair,
 ) -> None:
-    @pair.claim("It holds.", note="because")
+    @pair.claim("It holds.", reason="because")
     def _it_holds(_tables: Tables) -> Verdict:
         return Verdict(holds=True, numbers={})
 
@@ -75,7 +75,7 @@ def test_a_claim_is_declared_for_both_with_the_source_of_each(
     assert _names(pair) == [["it-holds"], ["it-holds"]]
     first, second = pair.io_nodes.claims[0], pair.osts.claims[0]
     assert (first.source, second.source) == ("p0-fig1", "p0-fig2")
-    assert first.note == second.note == "because"
+    assert first.reason == second.reason == "because"
 
 
 def test_a_claim_may_have_its_own_name_and_source(pair: FigurePair) -> None:

@@ -64,7 +64,7 @@ fig8 = figure(
 @fig8.claim(
     "NERSC: the Efficiency of all policies drops quickly with W (by 0.05 from W < 0.25 "
     "to W in 0.75-1).",
-    note=REASON_IDLE_JOBS,
+    reason=REASON_IDLE_JOBS,
 )
 def _nersc_drops(tables: Tables) -> Verdict:
     """Compare the mean Efficiency in both bands of W."""
@@ -75,7 +75,7 @@ def _nersc_drops(tables: Tables) -> Verdict:
 @fig8.claim(
     "TRILAB: all policies keep their Efficiency until W = 1 (to 0.05, from W < 0.25 to "
     "W in 0.75-1).",
-    note=REASON_SILVERTON
+    reason=REASON_SILVERTON
     + "In windows without a Silverton job, all policies but fair-share and "
     "periodic-greedy-yield keep it.",
 )
@@ -104,7 +104,7 @@ def _saturation_drops(tables: Tables) -> Verdict:
 @fig8.claim(
     "Above W = 1 the Efficiency of all policies drops more on NERSC than on TRILAB "
     "(from W in 0.75-1 to W >= 1.25).",
-    note="If jobs without I/O in the window are left out, for W up to 1.4, the claim "
+    reason="If jobs without I/O in the window are left out, for W up to 1.4, the claim "
     "holds for fair-share and greedy-com. For the others no reason found: we also "
     "tried without Silverton, with its checkpoint at a tenth, other ages, more cores "
     "per node.",
@@ -138,14 +138,14 @@ def _nersc_chaotic(tables: Tables) -> Verdict:
     case(
         "trilab-more-efficient",
         "All policies have a higher mean Efficiency on TRILAB than on NERSC.",
-        note=REASON_SILVERTON + REASON_IDLE_JOBS_TOO,
+        reason=REASON_SILVERTON + REASON_IDLE_JOBS_TOO,
         band=ANY,
     ),
     case(
         "trilab-more-efficient-when-saturated",
         "Above W = 1 too, all policies have a higher mean Efficiency on TRILAB than on "
         "NERSC: TRILAB supports higher W.",
-        note=REASON_SILVERTON + REASON_IDLE_JOBS_TOO,
+        reason=REASON_SILVERTON + REASON_IDLE_JOBS_TOO,
         band=HIGH,
     ),
 )
@@ -195,7 +195,7 @@ _NEXT_GROUP: Final = (FAIR_SHARE, LOOK_AHEAD, BEST_NEXT_EVENT)
     "TRILAB, W >= 1: fair-share, look-ahead-greedy-yield and best-next-event have a "
     "similar Efficiency (within 0.05), slightly under that of greedy-com (by 0.05 at "
     "most).",
-    note="The three are 0.052 apart; greedy-com is 0.09 above them, where the paper "
+    reason="The three are 0.052 apart; greedy-com is 0.09 above them, where the paper "
     "sees little. No reason found: for W up to 1.4, with more cores per node, they are "
     "0.03 apart and greedy-com is 0.07 above; without Silverton greedy-com is not "
     "above.",
@@ -223,7 +223,7 @@ def _trilab_last_group(tables: Tables) -> Verdict:
 @fig8.claim(
     "TRILAB, W >= 1: the curve of set-10 hides that of fcfs, and the curve of "
     "periodic-greedy-yield that of greedy-yield (within 0.01).",
-    note=REASON_LEARNT_PERIODS,
+    reason=REASON_LEARNT_PERIODS,
 )
 def _trilab_hidden(tables: Tables) -> Verdict:
     """Compare the mean Efficiencies of both pairs."""

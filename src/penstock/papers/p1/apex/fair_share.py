@@ -89,7 +89,7 @@ def _pressure_range(tables: Tables) -> Verdict:
 
 @fig5.claim(
     "NERSC: the MinYield of fair-share stays above 0.8 while W <= 0.4.",
-    note="In the exceptions, about 1 % of these windows, the slowest job is a MILC "
+    reason="In the exceptions, about 1 % of these windows, the slowest job is a MILC "
     "job: no checkpoints, but three quarters of its memory are read or written at once."
     "",
 )
@@ -189,7 +189,7 @@ def _nersc_mostly_low_pressure(tables: Tables) -> Verdict:
 
 @fig5.claim(
     "NERSC: fair-share has a MinYield of 1 (0.99) in some windows with W >= 1.",
-    note=REASON_LARGER_NODES
+    reason=REASON_LARGER_NODES
     + "With that, with jobs without I/O left out and with jobs as old as they are "
     "(both as in the authors' program; the paper says as if new) the claim holds, up "
     "to W = 1.3; but then no window with W about 1 has a MinYield under 0.5.",
@@ -208,7 +208,7 @@ def _nersc_one_at_high_pressure(tables: Tables) -> Verdict:
 @fig5.claim(
     "W follows the machine, and MinYield follows W, more closely on TRILAB than on "
     "NERSC (rank correlations).",
-    note=REASON_SILVERTON + "In windows without a Silverton job the claim holds.",
+    reason=REASON_SILVERTON + "In windows without a Silverton job the claim holds.",
 )
 def _trilab_clearer(tables: Tables) -> Verdict:
     """Compare the rank correlations of both traces."""
@@ -227,7 +227,7 @@ def _trilab_clearer(tables: Tables) -> Verdict:
 
 @fig5.claim(
     "TRILAB: the MinYield of fair-share is never under 0.4.",
-    note="All exceptions but one (in 1,361) have W > 1.4, beyond the range that the "
+    reason="All exceptions but one (in 1,361) have W > 1.4, beyond the range that the "
     "paper gives.",
 )
 def _trilab_none_under(tables: Tables) -> Verdict:
@@ -266,8 +266,8 @@ def _nersc_celio_under_half(tables: Tables) -> Verdict:
 
 @fig5.claim(
     "On Celio some TRILAB windows saturate the bandwidth (W >= 1).",
-    note="On larger machines some windows do. On Celio the highest W of 2,000 windows "
-    "is 0.54; the paper may mean any machine.",
+    reason="On larger machines some windows do. On Celio the highest W of 2,000 "
+    "windows is 0.54; the paper may mean any machine.",
 )
 def _trilab_celio_saturates(tables: Tables) -> Verdict:
     """Take the highest W on M_0."""

@@ -58,8 +58,8 @@ fig6 = figure(
 @fig6.claim(
     "The ratio of greedy-com is about uniform between 0.9 and 1.1 (three quarters of "
     "the windows inside; quartiles 0.95 and 1.05, to 0.025).",
-    note="Where W is low there is little to lose: 92 % of the ratios with W < 0.5 are "
-    "within 0.01 of 1, and two in five windows are such. No reason found: we tried "
+    reason="Where W is low there is little to lose: 92 % of the ratios with W < 0.5 "
+    "are within 0.01 of 1, and two in five windows are such. No reason found: we tried "
     "other ages, more cores per node, and leaving out jobs without I/O.",
 )
 def _greedy_com_uniform(tables: Tables) -> Verdict:
@@ -139,8 +139,8 @@ def _second_gains_grow(tables: Tables) -> Verdict:
 @fig6.claim(
     "fcfs and set-10 behave identically (MinYield equal to 1e-9 in every window).",
     name="fcfs-as-set10",
-    note="Of the windows that differ (3 %) almost all (98 %) are longer than 1 h, the "
-    "period of checkpoints: there set-10 can have seen a whole phase.",
+    reason="Of the windows that differ (3 %) almost all (98 %) are longer than 1 h, "
+    "the period of checkpoints: there set-10 can have seen a whole phase.",
 )
 def _fcfs_same_as_set10(tables: Tables) -> Verdict:
     """Compare the MinYield of both window by window."""
@@ -153,7 +153,7 @@ def _fcfs_same_as_set10(tables: Tables) -> Verdict:
 @fig6.claim(
     "look-ahead-greedy-yield, periodic-greedy-yield and best-next-event very probably "
     "raise the MinYield (lower in at most 10 % of the windows, higher in most).",
-    note=REASON_RARE_WAKE_UPS,
+    reason=REASON_RARE_WAKE_UPS,
 )
 def _third_improves(tables: Tables) -> Verdict:
     """Take the shares of windows with a lower and with a higher MinYield."""
@@ -178,7 +178,7 @@ def _third_gain_grows(tables: Tables) -> Verdict:
 @fig6.claim(
     "Of look-ahead-greedy-yield, periodic-greedy-yield and best-next-event, "
     "best-next-event lowers the MinYield most often.",
-    note=REASON_RARE_WAKE_UPS
+    reason=REASON_RARE_WAKE_UPS
     + "look-ahead-greedy-yield loses much (over 5 %) where W >= 1. Our best-next-event "
     "computes the best next event exactly and almost never loses. No reason found: we "
     "tried other ages, more cores per node, and leaving out jobs without I/O.",
@@ -201,7 +201,7 @@ def _best_next_event_worst(tables: Tables) -> Verdict:
 
 @fig6.claim(
     "periodic-greedy-yield is almost never lower than fair-share (1 % of the windows).",
-    note=REASON_RARE_WAKE_UPS,
+    reason=REASON_RARE_WAKE_UPS,
 )
 def _periodic_never_lower(tables: Tables) -> Verdict:
     """Take the share of windows with a lower MinYield."""

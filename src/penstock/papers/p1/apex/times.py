@@ -78,7 +78,7 @@ _WHY_COMPILED: Final = (
         "best-next-event-by-far",
         "best-next-event is the slowest by far (at least 10 times "
         "look-ahead-greedy-yield).",
-        note=_WHY_COMPILED,
+        reason=_WHY_COMPILED,
         policy=BEST_NEXT_EVENT,
         others=(LOOK_AHEAD,),
         least=10.0,
@@ -86,7 +86,7 @@ _WHY_COMPILED: Final = (
     case(
         "look-ahead-second",
         "look-ahead-greedy-yield takes the second longest time, on both workloads.",
-        note=_WHY_COMPILED,
+        reason=_WHY_COMPILED,
         policy=LOOK_AHEAD,
         others=_OTHERS,
         least=1.0,
@@ -95,7 +95,7 @@ _WHY_COMPILED: Final = (
         "others-faster",
         "All policies but best-next-event are an order of magnitude faster than "
         "look-ahead-greedy-yield.",
-        note=_WHY_COMPILED,
+        reason=_WHY_COMPILED,
         policy=LOOK_AHEAD,
         others=_OTHERS,
         least=10.0,
@@ -105,7 +105,7 @@ _WHY_COMPILED: Final = (
         "look-ahead-greedy-yield costs more time than periodic-greedy-yield, although "
         "that one decides more often.",
         source=SYNTHESIS,
-        note=_WHY_COMPILED,
+        reason=_WHY_COMPILED,
         policy=LOOK_AHEAD,
         others=(PERIODIC,),
         least=1.0,

@@ -76,7 +76,7 @@ fig7 = figure(
 @fig7.claim(
     "On TRILAB all policies are lower than fair-share in a smaller share of the "
     "windows than on NERSC.",
-    note=REASON_SILVERTON
+    reason=REASON_SILVERTON
     + "Without that class greedy-com loses in 12 % of the windows, fcfs and set-10 in "
     "about as many as on NERSC (0.41 to 0.43, 0.40). best-next-event almost never "
     "loses on NERSC, and in no variant that we tried more often than on TRILAB.",
@@ -96,7 +96,7 @@ def _fewer_lower(tables: Tables) -> Verdict:
         "gains-higher-at-low-pressure",
         "At low W (< 0.5) all policies have a higher mean ratio on TRILAB than on "
         "NERSC.",
-        note=REASON_SILVERTON + _WITHOUT_SILVERTON,
+        reason=REASON_SILVERTON + _WITHOUT_SILVERTON,
         band=LOW,
         least=len(ALL_BUT_FAIR_SHARE),
     ),
@@ -104,7 +104,7 @@ def _fewer_lower(tables: Tables) -> Verdict:
         "gains-higher-at-high-pressure",
         "At high W (>= 1) most policies (4 of 7) have a higher mean ratio on TRILAB "
         "than on NERSC.",
-        note=REASON_LARGER_NODES + "With that the claim holds, for 5 of 7.",
+        reason=REASON_LARGER_NODES + "With that the claim holds, for 5 of 7.",
         band=HIGH,
         least=4,
     ),
@@ -124,7 +124,7 @@ def _gains_higher(tables: Tables, band: Band, least: int) -> Verdict:
 
 @fig7.claim(
     "Until W = 1, greedy-com is lower than fair-share in a few windows only (10 %).",
-    note=REASON_SILVERTON + _WITHOUT_SILVERTON,
+    reason=REASON_SILVERTON + _WITHOUT_SILVERTON,
 )
 def _greedy_com_few_lower(tables: Tables) -> Verdict:
     """Take the share of windows with a lower MinYield for W < 1."""
@@ -176,7 +176,7 @@ def _second_risky_at_low_pressure(tables: Tables) -> Verdict:
 @fig7.claim(
     "The mean ratio of fcfs, set-10 and greedy-yield grows with W (W < 0.5, 0.5 to 1, "
     "W >= 1).",
-    note=REASON_SILVERTON + _WITHOUT_SILVERTON,
+    reason=REASON_SILVERTON + _WITHOUT_SILVERTON,
 )
 def _second_gain_grows(tables: Tables) -> Verdict:
     """Compare the mean ratios from band to band."""
@@ -186,7 +186,7 @@ def _second_gain_grows(tables: Tables) -> Verdict:
 @fig7.claim(
     "fcfs, set-10 and greedy-yield gain consistently beyond W = 1 (in 90 % of the "
     "windows).",
-    note=REASON_SILVERTON
+    reason=REASON_SILVERTON
     + "In windows with W from 1 to 1.17, fcfs gains in all 21 windows without a "
     "Silverton job and in none of 77 windows with one.",
 )
@@ -199,7 +199,7 @@ def _second_gains_at_saturation(tables: Tables) -> Verdict:
 @fig7.claim(
     "fcfs and set-10 behave identically (MinYield within 0.005 in every window).",
     name="fcfs-as-set10",
-    note=REASON_LEARNT_PERIODS,
+    reason=REASON_LEARNT_PERIODS,
 )
 def _fcfs_same_as_set10(tables: Tables) -> Verdict:
     """Compare the MinYield of both window by window."""
@@ -247,7 +247,7 @@ def _checkpoints_vary(tables: Tables) -> Verdict:
 @fig7.claim(
     "The slowest checkpoint is short against the period of checkpoints (a quarter of "
     "it at most).",
-    note="Only Silverton is not: its checkpoint has 2.1 times its memory in the "
+    reason="Only Silverton is not: its checkpoint has 2.1 times its memory in the "
     "authors' table, and takes 0.2 of the period on Celio but 1 on M_10.",
 )
 def _checkpoints_short(tables: Tables) -> Verdict:
@@ -262,7 +262,7 @@ def _checkpoints_short(tables: Tables) -> Verdict:
     "Until W = 1, periodic-greedy-yield and best-next-event are lower than fair-share "
     "in a few windows (10 %) and slightly (ratio 0.95), look-ahead-greedy-yield in "
     "almost none (1 %).",
-    note="Four windows in 14,281 lose more than 5 %, the worst of them 9 %.",
+    reason="Four windows in 14,281 lose more than 5 %, the worst of them 9 %.",
 )
 def _third_slightly_lower(tables: Tables) -> Verdict:
     """Take the share of windows with a lower MinYield, and the lowest ratio."""

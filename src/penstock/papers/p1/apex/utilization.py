@@ -53,7 +53,7 @@ fig9 = figure(
 
 @fig9.claim(
     "All policies have a lower mean Utilization on NERSC than on TRILAB.",
-    note=REASON_SILVERTON + REASON_IDLE_JOBS_TOO,
+    reason=REASON_SILVERTON + REASON_IDLE_JOBS_TOO,
 )
 def _nersc_lower(tables: Tables) -> Verdict:
     """Compare the means of both traces."""
@@ -63,7 +63,7 @@ def _nersc_lower(tables: Tables) -> Verdict:
 @fig9.claim(
     "NERSC windows use a smaller part of the nodes of the machine than TRILAB windows, "
     "whatever the I/O.",
-    note=REASON_IDLE_JOBS,
+    reason=REASON_IDLE_JOBS,
 )
 def _nersc_less_used(tables: Tables) -> Verdict:
     """Compare the mean parts of the nodes in use."""

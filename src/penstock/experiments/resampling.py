@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: MIT
+"""How certain a number is: bootstrap resamples of the instances of a table.
+
+A study draws instances at random; other instances would give other numbers. A
+*resample* is a table with as many instances as the original, drawn from it with
+replacement. The standard deviation of a number over the resamples estimates how much
+the number would differ on other instances; 1.96 of them are its 95 % half-width.
+
+All rows of an instance number stay together: the policies of a study are compared on
+the same instances, and the resamples keep these pairs, over all points. Every drawn
+instance gets a new number, so that a join by point and instance stays unique. The
+resamples depend on the table alone (the seed is fixed): same table, same bytes.
+
+A table without the column ``instance``, or with less than `FEWEST_INSTANCES`, has no
+resamples: nothing is random there, or too little is known.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+from numpy.random import default_rng
+
+__all__ = ["FEWEST_INSTANCES", "Spread", "Tables", "resampled", "spread_of"]
+
+#: Resamples of fewer instances say little.
+FEWEST_INSTANCES: Final = 3
+#: Standard deviations from the middle to the end of a 95 % interval.
+_HALF_WIDTH: Final = 1.96
+_SEED: Final = 1
+_KEY: Final = "instance"
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The data behind a figure."""
+
+    rows: pl.DataFrame
+    """One row per instance and policy."""
+    times: pl.DataFrame
+    """Seconds per instance and policy; these differ from run to run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How certain a verdict is."""
+
+    half_widths: dict[str, Any]
+    """95 % half-width of every number, with the same names as the numbers."""
+    support: float | None
+    """Share of the resamples in which the claim holds; None without resamples."""
+
+
+def resampled(tables: Tables, count: int) -> Iterator[Tables]:
+    """Yield `count` resamples; none if the table has too few instances."""
+    if count == 0 or _KEY not in tables.rows.columns:
+        return
+    numbers = tables.rows[_KEY].unique().drop_nulls().sort()
+    if len(numbers) < FEWEST_INSTANCES:
+        return
+    generator = default_rng(_SEED)
+    parts = [_Instances.of(frame, numbers) for frame in (tables.rows, tables.times)]
+    for _ in range(count):
+        drawn = generator.integers(len(numbers), size=len(numbers))
+        yield Tables(*(part.take(drawn) for part in parts))
+
+
+@dataclass(frozen=True, slots=True)
+class _Instances:
+    """A table whose rows can be found by instance."""
+
+    frame: pl.DataFrame
+    first: Any
+    """Where the rows of each instance begin in `positions`."""
+    positions: Any
+    """Row numbers, those of one instance together."""
+
+    @classmethod
+    def of(cls, frame: pl.DataFrame, numbers: pl.Series) -> _Instances:
+        """Sort the row numbers of a table by instance; rows without one are kept."""
+        if _KEY not in frame.columns:
+            return cls(frame, None, None)
+        ranks = np.searchsorted(numbers.to_numpy(), frame[_KEY].to_numpy())
+        positions = np.argsort(ranks, kind="stable")
+        first = np.searchsorted(ranks[positions], np.arange(len(numbers) + 1))
+        return cls(frame, first, positions)
+
+    def take(self, drawn: Any) -> pl.DataFrame:
+        """Return the rows of the drawn instances, by point and new number."""
+        if self.first is None:
+            return self.frame
+        counts = self.first[drawn + 1] - self.first[drawn]
+        renumbered = np.repeat(np.arange(len(drawn)), counts)
+        ends = np.cumsum(counts)
+        offsets = np.arange(ends[-1]) - np.repeat(ends - counts, counts)
+        rows = self.positions[np.repeat(self.first[drawn], counts) + offsets]
+        if "point" in self.frame.columns:
+            points = self.frame["point"].to_numpy()[rows]
+            order = np.argsort(points, kind="stable")
+            rows, renumbered = rows[order], renumbered[order]
+        dtype = self.frame.schema[_KEY]
+        new_numbers = pl.Series(_KEY, renumbered, dtype=dtype)
+        taken: pl.DataFrame = self.frame[rows]
+        return taken.with_columns(new_numbers)
+
+
+def spread_of(verdicts: Sequence[tuple[bool, Mapping[str, Any]]]) -> Spread:
+    """Return the spread of the numbers of one claim over its resamples.
+
+    A verdict is given as (holds, numbers). A number that is not finite in a resample,
+    or absent, does not count there; a number that is left in fewer than two resamples
+    has no spread.
+    """
+    if not verdicts:
+        return Spread({}, None)
+    support = sum(bool(holds) for holds, _ in verdicts) / len(verdicts)
+    return Spread(_half_widths([numbers for _, numbers in verdicts]), support)
+
+
+def _half_widths(samples: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    names = dict.fromkeys(name for sample in samples for name in sample)
+    widths: dict[str, Any] = {}
+    for name in names:
+        values = [sample[name] for sample in samples if name in sample]
+        if isinstance(values[0], Mapping):
+            widths[name] = _half_widths(values)
+            continue
+        finite = [float(value) for value in values if math.isfinite(value)]
+        if len(finite) > 1:
+            widths[name] = _HALF_WIDTH * statistics.stdev(finite)
+    return widths
