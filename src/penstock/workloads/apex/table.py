@@ -4,9 +4,18 @@
 Source: ``data/apex.csv`` and ``data/platform.csv``, the encoding of the APEX Workflows
 report by the authors of bandwidth sharing (lucasperotin/stochasticIO).
 
-Machines (bandwidth sharing, section 6.3.1, alpha = 10): M_t has 2^(t/10) times the
-cores of Celio and 2^(t/10) / t times its storage bandwidth; M_0 is Celio. Readings: the
-number of nodes grows, rounded up; a node keeps its cores, memory and network.
+Machines: M_0 is Celio, and M_t has ceil(8894 x 2^(t/10)) nodes of 32 GiB (bandwidth
+sharing, section 6.3.1, alpha = 10). There are two readings of the rest:
+
+``inferred``
+    What the windows that the authors published say. A node has ceil(16 x 5^(t/10))
+    cores, so the cores of the machine grow 10^(t/10) times. The storage and the network
+    of a node both have 2^(t/10) / (0.57 t) times the bandwidth that they have on Celio
+    (t >= 1): a job saturates the storage from 167 nodes on, on every machine. The
+    factor 0.57 (+- 0.03) is fitted: with it the pressures of Figure 5 come out.
+``literal``
+    What the text of section 6.3.1 says. A node keeps its 16 cores and its bandwidth,
+    and the storage has 2^(t/10) / t times the bandwidth that it has on Celio.
 """
 
 from __future__ import annotations
@@ -16,10 +25,26 @@ import math
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from typing import Final
 
 from penstock.model import Platform
 
-__all__ = ["JobClass", "Machine", "job_classes", "scaled_celio"]
+__all__ = [
+    "INFERRED",
+    "LITERAL",
+    "READINGS",
+    "JobClass",
+    "Machine",
+    "job_classes",
+    "scaled_celio",
+]
+
+INFERRED: Final = "inferred"
+LITERAL: Final = "literal"
+READINGS: Final = (INFERRED, LITERAL)
+
+#: Fitted: the bandwidth of M_t is 2^(t/10) / (0.57 t) times that of Celio.
+_LAG: Final = 0.57
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,18 +99,24 @@ def job_classes(trace: str) -> tuple[JobClass, ...]:
 
 
 @cache
-def scaled_celio(age: int) -> Machine:
-    """Return M_t for t = `age`."""
+def scaled_celio(age: int, reading: str = INFERRED) -> Machine:
+    """Return M_t for t = `age`, in one of the `READINGS`."""
     (celio,) = _rows("platform.csv")
     growth = 2.0 ** (age / 10)
+    cores = int(celio["cores_per_node"])
+    bandwidth = float(celio["system_bw_bytes_s"])
+    node_bandwidth = float(celio["node_bw_bytes_s"])
+    if reading == LITERAL:
+        bandwidth = bandwidth * growth / max(age, 1)
+    elif age > 0:
+        cores = math.ceil(cores * 5.0 ** (age / 10))
+        bandwidth *= growth / (_LAG * age)
+        node_bandwidth *= growth / (_LAG * age)
     return Machine(
         nodes=math.ceil(int(celio["nodes"]) * growth),
-        cores_per_node=int(celio["cores_per_node"]),
+        cores_per_node=cores,
         memory=float(celio["ram_per_node_bytes"]),
-        platform=Platform(
-            bandwidth=float(celio["system_bw_bytes_s"]) * growth / max(age, 1),
-            node_bandwidth=float(celio["node_bw_bytes_s"]),
-        ),
+        platform=Platform(bandwidth, node_bandwidth),
     )
 
 

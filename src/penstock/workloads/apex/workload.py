@@ -10,10 +10,17 @@ Rule
     tau_i = T_begin: the age of every job is counted from the begin of the window.
 
 Readings
-    - All jobs of a window count, even those without I/O in it. (The authors' program
-      leaves these out, lets jobs end inside a window, and adds noise to the phases; the
-      paper does not mention any of this.)
-    - Windows lie within the first `days`, in which the machine is full.
+    - ``reading=inferred``: what the windows that the authors published say, and the
+      text does not. The machines are those of `penstock.workloads.apex.table`; a job
+      that only works inside the window is dropped from it; operations shorter than 1 s
+      are carried to the next one of their job (`penstock.workloads.apex.phases`). A
+      window from which all jobs are dropped is no window: the next longest takes its
+      place.
+    - ``reading=literal``: the text alone. Other machines; all jobs of a window count,
+      even those without I/O in it, and every operation stands by itself.
+    - In both: windows lie within the first `days`, in which the machine is full. Begins
+      and ends of jobs bound a window. (The authors' program also lets jobs end inside a
+      window and adds noise to the phases.)
     - Time is shifted so that T_begin = 0.
 
 `phases` defines the phases of a job, `schedule` draws and places the jobs, and `table`
@@ -24,10 +31,11 @@ Seeds: schedule k of seed s uses the random stream (s, k).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.random import SeedSequence, default_rng
@@ -35,9 +43,16 @@ from numpy.typing import NDArray
 
 from penstock.errors import InputError
 from penstock.model import Application, Instance, Window
-from penstock.workloads.apex.phases import job_phases, phases_left
+from penstock.workloads.apex.phases import (
+    carry_short,
+    is_busy,
+    job_phases,
+    may_do_io,
+    phases_left,
+)
 from penstock.workloads.apex.table import (
-    JobClass,
+    INFERRED,
+    READINGS,
     Machine,
     job_classes,
     scaled_celio,
@@ -60,6 +75,9 @@ class Apex:
     machine: int = parameter(0, "t", "machine M_t; 0: Celio", low=0, high=10)
     days: float = parameter(90.0, "days", "days of machine use", low=1.0, high=36_500.0)
     windows: int = parameter(20, "windows", "longest windows of a schedule", low=1)
+    reading: str = parameter(
+        INFERRED, "reading", "machines and jobs of a window", choices=READINGS
+    )
 
     def __post_init__(self) -> None:
         check_parameters(self)
@@ -72,74 +90,146 @@ class Apex:
         """
         return self.windows
 
+    @property
+    def host(self) -> Machine:
+        """The machine M_t on which the jobs run."""
+        return scaled_celio(self.machine, self.reading)
+
     def instance(self, seed: int, index: int) -> Instance:
         """Draw instance `index` of `seed`."""
         number, rank = divmod(index, self.windows)
-        schedule, windows = _schedule(self.trace, self.machine, self.days, seed, number)
-        if rank >= len(windows):
+        source = _schedule(
+            _Source(self.trace, self.machine, self.days, self.reading), seed, number
+        )
+        instance = source.instance(rank)
+        if instance is None:
             raise InputError(
-                f"schedule {number} has {len(windows)} windows in {self.days:g} days, "
-                f"not {self.windows}",
+                f"schedule {number} has {len(source.used)} windows in {self.days:g} "
+                f"days, not {self.windows}",
                 where="windows",
                 remedy="give more days or fewer windows",
             )
-        begin, end = windows[rank].tolist()
-        classes, host = job_classes(self.trace), scaled_celio(self.machine)
-        running = np.flatnonzero((schedule.begin <= begin) & (begin < schedule.end))
-        applications = tuple(
-            _application(classes, host, schedule, job, begin)
-            for job in running.tolist()
-        )
+        return instance
+
+
+class _Source(NamedTuple):
+    """The parameters that decide about schedules."""
+
+    trace: str
+    machine: int
+    days: float
+    reading: str
+
+
+@dataclass(slots=True)
+class _Drawn:
+    """A schedule and its windows, longest first."""
+
+    source: _Source
+    schedule: Schedule
+    windows: NDArray[np.float64]
+    used: list[int] = field(default_factory=list)
+    """The longest windows that are known not to be empty, by their place."""
+
+    def instance(self, rank: int) -> Instance | None:
+        """Return window `rank` of those that are not empty; None if there is none."""
+        if rank < len(self.used):
+            return self._instance(self.used[rank])
+        place = self.used[-1] + 1 if self.used else 0
+        while place < len(self.windows):
+            instance = self._instance(place)
+            if instance is not None:
+                self.used.append(place)
+                if rank < len(self.used):
+                    return instance
+            place += 1
+        return None
+
+    def _instance(self, place: int) -> Instance | None:
+        """Return the window at a place of `windows`; None if it has no jobs."""
+        begin, end = self.windows[place].tolist()
+        platform = scaled_celio(self.source.machine, self.source.reading).platform
+        applications = tuple(self._applications(begin, end - begin))
+        if not applications:
+            return None
         # Rounding in sums of phases must not let a job end before the window does.
-        ends = [a.dedicated_times(host.platform.cap(a.nodes))[-1] for a in applications]
+        ends = [a.dedicated_times(platform.cap(a.nodes))[-1] for a in applications]
         window = Window(0.0, float(min(end - begin, *ends)))
-        return Instance(host.platform, window, applications)
+        return Instance(platform, window, applications)
 
+    def _applications(self, begin: float, length: float) -> Iterator[Application]:
+        """Iterate over the jobs of a window, with the phases that remain to them."""
+        schedule, classes = self.schedule, job_classes(self.source.trace)
+        host = scaled_celio(self.source.machine, self.source.reading)
+        for job in self._candidates(begin, length, host).tolist():
+            kind, nodes = classes[schedule.kind[job]], int(schedule.nodes[job])
+            cap = host.platform.cap(nodes)
+            started, ends = float(schedule.begin[job]), float(schedule.end[job])
+            work, volume = job_phases(kind, nodes, ends - started, host)
+            work, volume = phases_left(work, volume, cap, begin - started)
+            if self.source.reading == INFERRED:
+                work, volume = carry_short(work, volume, cap)
+                if not is_busy(work, volume, cap, length):
+                    continue
+            name = f"{kind.name}-{job}"
+            yield Application(name, nodes, work, volume, group=kind.name)
 
-def window_statistics(
-    trace: str, machine: int, schedules: int, seed: int
-) -> list[dict[str, float]]:
-    """Return one row per window of the first schedules: size, usage, I/O pressure."""
-    workload = Apex(trace=trace, machine=machine)
-    instances = (
-        workload.instance(seed, index) for index in range(schedules * workload.windows)
-    )
-    return [_statistics(i, scaled_celio(machine)) for i in instances]
-
-
-def _statistics(instance: Instance, host: Machine) -> dict[str, float]:
-    nodes = sum(a.nodes for a in instance.applications)
-    return {
-        "applications": len(instance.applications),
-        "nodes": nodes,
-        "usage": nodes / host.nodes,
-        "duration": instance.window.length,
-        "pressure": instance.pressure(),
-    }
+    def _candidates(
+        self, begin: float, length: float, host: Machine
+    ) -> NDArray[np.int64]:
+        """Return the jobs that run in a window, less those without I/O in it."""
+        schedule = self.schedule
+        running = np.flatnonzero((schedule.begin <= begin) & (begin < schedule.end))
+        if self.source.reading != INFERRED:
+            return running
+        nodes, elapsed = schedule.nodes[running], begin - schedule.begin[running]
+        platform = host.platform
+        cap = np.minimum(nodes * platform.node_bandwidth, platform.bandwidth)
+        busy = may_do_io(
+            job_classes(self.source.trace),
+            schedule.kind[running],
+            nodes * host.memory / cap,
+            schedule.end[running] - schedule.begin[running],
+            (elapsed, elapsed + length),
+        )
+        return running[busy]
 
 
 @lru_cache(maxsize=2)
-def _schedule(
-    trace: str, machine: int, days: float, seed: int, number: int
-) -> tuple[Schedule, NDArray[np.float64]]:
-    """Return schedule `number` of `seed` and all its windows, longest first."""
+def _schedule(source: _Source, seed: int, number: int) -> _Drawn:
+    """Return schedule `number` of `seed`."""
     # Imported late: the module needs Numba, which the other workloads do not.
     from penstock.workloads.apex.schedule import draw_schedule  # noqa: PLC0415
 
     generator = default_rng(SeedSequence(seed, spawn_key=(number,)))
-    schedule = draw_schedule(job_classes(trace), scaled_celio(machine), days, generator)
-    return schedule, schedule.windows(days)
+    host = scaled_celio(source.machine, source.reading)
+    schedule = draw_schedule(job_classes(source.trace), host, source.days, generator)
+    return _Drawn(source, schedule, schedule.windows(source.days))
 
 
-def _application(
-    classes: Sequence[JobClass], host: Machine, schedule: Schedule, job: int, now: float
-) -> Application:
-    """Return the phases of a job that remain at the instant `now`."""
-    kind = classes[schedule.kind[job]]
-    nodes = int(schedule.nodes[job])
-    begin, end = float(schedule.begin[job]), float(schedule.end[job])
-    work, volume = job_phases(kind, nodes, end - begin, host)
-    cap = host.platform.cap(nodes)
-    work, volume = phases_left(work, volume, cap, now - begin)
-    name = f"{kind.name}-{job}"
-    return Application(name, nodes, work, volume, group=kind.name)
+def window_statistics(
+    workload: Apex, schedules: int, seed: int
+) -> list[dict[str, float]]:
+    """Return one row per window of the first schedules of a workload.
+
+    ``applications``, their ``nodes`` and ``saturation_nodes`` (a job counts with at
+    most the nodes that saturate the storage, the mean over jobs); ``usage`` is the part
+    of the nodes of the machine, ``duration`` is in seconds, ``pressure`` is W.
+    """
+    instances = (
+        workload.instance(seed, index) for index in range(schedules * workload.windows)
+    )
+    return [_statistics(i, workload.host) for i in instances]
+
+
+def _statistics(instance: Instance, host: Machine) -> dict[str, float]:
+    sizes = [a.nodes for a in instance.applications]
+    most = math.ceil(host.platform.bandwidth / host.platform.node_bandwidth)
+    return {
+        "applications": len(sizes),
+        "nodes": sum(sizes),
+        "saturation_nodes": sum(min(n, most) for n in sizes) / len(sizes),
+        "usage": sum(sizes) / host.nodes,
+        "duration": instance.window.length,
+        "pressure": instance.pressure(),
+    }

@@ -15,7 +15,14 @@ from penstock.kernels import interpreted
 from penstock.model import Platform
 from penstock.workloads.apex import schedule as apex_schedule
 from penstock.workloads.apex.schedule import Schedule, draw_schedule, wanted_jobs
-from penstock.workloads.apex.table import JobClass, Machine, job_classes, scaled_celio
+from penstock.workloads.apex.table import (
+    LITERAL,
+    READINGS,
+    JobClass,
+    Machine,
+    job_classes,
+    scaled_celio,
+)
 
 DAY = 86_400.0
 FULL_SIZE = [("NERSC", 0), ("NERSC", 10), ("TRILAB", 0), ("TRILAB", 2), ("TRILAB", 10)]
@@ -85,15 +92,43 @@ def test_celio() -> None:
     assert celio.platform == Platform(200 * 2**30, 1.2 * 2**30)
 
 
+@pytest.mark.parametrize("reading", READINGS)
+def test_celio_is_the_same_in_both_readings(reading: str) -> None:
+    assert scaled_celio(0, reading) == scaled_celio(0)
+
+
 @pytest.mark.parametrize("age", range(1, 11))
-def test_machines_grow_in_nodes_and_bandwidth_only(age: int) -> None:
-    celio, grown = scaled_celio(0), scaled_celio(age)
+def test_literal_machines_grow_in_nodes_and_bandwidth_only(age: int) -> None:
+    celio, grown = scaled_celio(0), scaled_celio(age, LITERAL)
     factor = 2 ** (age / 10)
     assert 0 <= grown.nodes - 8894 * factor < 1
     bandwidth = celio.platform.bandwidth * factor / age
     assert grown.platform.bandwidth == pytest.approx(bandwidth, rel=1e-12)
     assert grown.platform.node_bandwidth == celio.platform.node_bandwidth
     assert (grown.memory, grown.cores_per_node) == (celio.memory, 16)
+
+
+@pytest.mark.parametrize(
+    ("age", "nodes", "cores", "factor"),
+    # 2^(t/10), 5^(t/10): 1.0718, 1.1746; 1.4142, 2.2361; 2, 5.
+    [(1, 9533, 19, 1.88030), (5, 12579, 36, 0.49622), (10, 17788, 80, 0.35088)],
+)
+def test_inferred_machines_by_hand(
+    age: int, nodes: int, cores: int, factor: float
+) -> None:
+    celio, grown = scaled_celio(0), scaled_celio(age)
+    assert (grown.nodes, grown.cores_per_node) == (nodes, cores)
+    assert grown.memory == celio.memory
+    for name in ("bandwidth", "node_bandwidth"):
+        ratio = getattr(grown.platform, name) / getattr(celio.platform, name)
+        assert ratio == pytest.approx(factor, rel=1e-5)
+
+
+@pytest.mark.parametrize("age", range(11))
+def test_a_job_saturates_an_inferred_machine_from_167_nodes_on(age: int) -> None:
+    platform = scaled_celio(age).platform
+    assert platform.cap(166) < platform.bandwidth
+    assert platform.cap(167) == platform.bandwidth
 
 
 def test_classes_of_the_table() -> None:
@@ -117,7 +152,7 @@ def test_wanted_jobs_by_hand() -> None:
     by_name = dict(
         zip(
             (c.name for c in job_classes("TRILAB")),
-            wanted_jobs(job_classes("TRILAB"), scaled_celio(2), 90.0),
+            wanted_jobs(job_classes("TRILAB"), scaled_celio(2, LITERAL), 90.0),
             strict=True,
         )
     )
@@ -231,7 +266,7 @@ def test_the_schedule_ends_with_the_first_job_after_which_all_is_full(
 
 def test_a_class_need_not_be_closer_than_one_job() -> None:
     # Of VPIC 1.5 jobs are wanted: within 10 % only after the schedule has grown.
-    classes, machine = job_classes("TRILAB"), scaled_celio(2)
+    classes, machine = job_classes("TRILAB"), scaled_celio(2, LITERAL)
     schedule = draw_schedule(classes, machine, 30.0, default_rng(0))
     area = float((schedule.end - schedule.begin) @ schedule.nodes)
     assert area < 1.25 * machine.nodes * 30 * DAY

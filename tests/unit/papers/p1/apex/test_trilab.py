@@ -86,11 +86,6 @@ FLIPS = [
         [window({}, 1.0, "TRILAB", window=17_999.0)],
     ),
     Flip(
-        "checkpoints-short",
-        [window({}, 1.0, "TRILAB", machine=0)],
-        [window({}, 1.0, "TRILAB", machine=10)],
-    ),
-    Flip(
         "naive-riskier",
         [window({GREEDY_COM: 0.4, "fcfs": 0.4, "set-10": 0.4}, 1.2, "TRILAB")],
         [window({GREEDY_COM: 0.4, "fcfs": 0.6, "set-10": 0.4}, 1.2, "TRILAB")],
@@ -185,7 +180,8 @@ FLIPS = [
 
 
 def test_every_claim_is_tested() -> None:
-    assert {flip.claim for flip in FLIPS} | {"checkpoints-vary"} == {
+    of_the_table = {"checkpoints-vary", "checkpoints-short"}
+    assert {flip.claim for flip in FLIPS} | of_the_table == {
         c.name for c in fig7.claims
     }
 
@@ -209,3 +205,15 @@ def test_the_durations_of_checkpoints_differ_on_every_machine() -> None:
     verdict = claim_of(fig7, "checkpoints-vary").check(tables)
     assert verdict.holds
     assert max(verdict.numbers.values()) >= 10 * min(verdict.numbers.values())
+
+
+@pytest.mark.parametrize(("machine", "silverton"), [(0, 0.196), (10, 0.109)])
+def test_the_slowest_checkpoint_is_short_on_every_machine(
+    machine: int, silverton: float
+) -> None:
+    """2.1 x 2048 nodes x 32 GiB at 200 GiB/s take 688 s, less on larger machines."""
+    tables = tables_of(window({}, 1.0, "TRILAB", machine=machine))
+    verdict = claim_of(fig7, "checkpoints-short").check(tables)
+    assert verdict.holds
+    assert verdict.numbers["Silverton"] == pytest.approx(silverton, abs=0.006)
+    assert verdict.numbers["Silverton"] == max(verdict.numbers.values())
