@@ -148,9 +148,9 @@ class _Running:
         self.volume_in_window = ZERO
 
     def iteration(self) -> Fraction | None:
-        """Return w + v / b of the present operation; None if it precedes all work."""
+        """Return w + v / b of the present operation; None for the first operation."""
         number = self.operation
-        if all(work == 0 for work in self.work[: number + 1]):
+        if number == 0:
             return None
         return self.work[number] + self.volume[number] / self.cap
 
@@ -167,7 +167,7 @@ class _Running:
         self.rate = ZERO
 
     def complete(self, now: Fraction) -> None:
-        """Complete the operation; an iteration ends, unless it is the initial one."""
+        """Complete the operation; an iteration ends, unless it is the first one."""
         iteration = self.iteration()
         if iteration is not None:
             self.iterations.append(iteration)

@@ -240,14 +240,16 @@ class _IoSets:
     """Sets by omega; an application without an omega is in the initial set.
 
     The initial set is served before all others ("precedence"), or is one of
-    them, with `initial_weight` ("weight"). omega is "learnt" (at "completion",
-    or at "post" from the current iteration too) or "given"; it is learnt where
-    none is given. An omega of 0 has no logarithm: it is none.
+    them, with `initial_weight` ("weight"; "auto" means "weight" if the update is
+    "post"). omega is "learnt" or "given"; it is learnt where none is given. It is
+    learnt from completed iterations ("strict"); from the current one too if there
+    are none ("completion"), or always ("post"). An omega of 0 has no logarithm: it
+    is none.
     """
 
-    initial: Literal["precedence", "weight"] = "precedence"
+    initial: Literal["auto", "precedence", "weight"] = "auto"
     initial_weight: Fraction | float = 100
-    update: Literal["completion", "post"] = "completion"
+    update: Literal["completion", "post", "strict"] = "completion"
     period: Literal["learnt", "given"] = "learnt"
 
     def place(self, application: Active, number: int) -> tuple[object, Fraction]:
@@ -263,7 +265,8 @@ class _IoSets:
         rates: dict[int, Fraction] = {}
         left = state.bandwidth
         active = list(state.active)
-        if self.initial == "precedence":
+        weighted = {"precedence": False, "weight": True, "auto": self.update == "post"}
+        if not weighted[self.initial]:
             first = [a for a in active if self.omega(a) is None]
             active = [a for a in active if self.omega(a) is not None]
             rates = fill(by_post_time(first), left)
@@ -288,7 +291,9 @@ class _IoSets:
         if self.period == "given" and application.period > 0:
             return application.period
         lengths = list(application.iterations)
-        if self.update == "post" and application.current_iteration is not None:
+        if application.current_iteration is not None and (
+            self.update == "post" or (self.update == "completion" and not lengths)
+        ):
             lengths.append(application.current_iteration)
         total = sum(lengths, ZERO)
         return total / len(lengths) if total > 0 else None

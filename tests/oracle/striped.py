@@ -101,9 +101,9 @@ class _Running:
         return [flow for flow in self.flows if flow.remaining > 0]
 
     def iteration_length(self) -> Fraction | None:
-        """Return w + v / b of the present operation; None if it precedes all work."""
+        """Return w + v / b of the present operation; None for the first operation."""
         number = self.completed
-        if all(work == 0 for work in self.work_phases[: number + 1]):
+        if number == 0:
             return None
         return self.work_phases[number] + self.volumes[number] / self.cap
 
@@ -121,7 +121,7 @@ class _Running:
         self.flows = [_Flow(r, self.cap / width, volume) for r in self.targets]
 
     def complete(self, now: Fraction) -> None:
-        """Complete the operation; an iteration ends, unless it is the initial one."""
+        """Complete the operation; an iteration ends, unless it is the first one."""
         length = self.iteration_length()
         if length is not None:
             self.iteration_lengths.append(length)

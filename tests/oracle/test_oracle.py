@@ -259,29 +259,29 @@ def test_set_10_initial_set() -> None:
         bandwidth=6,
     )
     # Precedence: 3 and 2, and 1 is left.
-    assert make_strategy("set-10").decide(now)[0] == {0: 2, 1: 3, 2: 1}
+    assert make_strategy("set-10", update="strict").decide(now)[0] == {0: 2, 1: 3, 2: 1}
     # Weight 2 against 1: 4 for the initial set, cap 5, by post time 3 and 1; 2 for S_0.
-    rates = make_strategy("set-10", initial="weight", initial_weight=2).decide(now)[0]
-    assert rates == {0: 1, 1: 3, 2: 2}
+    weight: Any = {"initial": "weight", "initial_weight": 2, "update": "strict"}
+    assert make_strategy("set-10", **weight).decide(now)[0] == {0: 1, 1: 3, 2: 2}
     # Share + priority: a set each, 2, 2 and 1: 2.4 each for 0 and 1, 0 gets its 2.
     # 4 left, by 2 and 1: 8/3 < 3 and 4/3 < 4.
-    strategy = make_strategy("share-priority", initial="weight", initial_weight=2)
+    strategy = make_strategy("share-priority", **weight)
     assert strategy.decide(now)[0] == {0: 2, 1: F(8, 3), 2: F(4, 3)}
-    # At post time, index 0 has omega 1 and joins S_0: FCFS there, 3 left for 0 and 2.
-    rates = make_strategy("set-10", update="post").decide(now)[0]
+    # In its second operation, index 0 has omega 1 and joins S_0: FCFS there, 3 left
+    # for 0 and 2. With update=strict it is still in the initial set, as the first.
+    rates = make_strategy("set-10").decide(now)[0]
     assert rates == {0: 2, 1: 3, 2: 1}
+    # With update=post the initial set has weight 100 of 101: more than its cap, 3.
+    assert make_strategy("set-10", update="post").decide(now)[0] == rates
 
 
 def learning() -> Instance:
     """Return two applications of omega 10 and 1 that post together at 20."""
-    a = application(
-        "a", [("work", 9), ("io", 1), ("work", 10), ("io", 5), ("work", 99)]
-    )
-    b = application(
-        "b",
-        [("work", 0.5), ("io", 0.5), ("work", 8), ("io", 5), ("work", 99)],
-        release=11,
-    )
+    # Their first operations, of volume 0, are no iterations.
+    first: Phases = [("io", 0), ("work", 9), ("io", 1)]
+    a = application("a", [*first, ("work", 10), ("io", 5), ("work", 99)])
+    first = [("io", 0), ("work", 0.5), ("io", 0.5)]
+    b = application("b", [*first, ("work", 8), ("io", 5), ("work", 99)], release=11)
     return instance(a, b, end=40)
 
 
@@ -298,8 +298,8 @@ def test_set_10_learns_omega() -> None:
 
 
 def test_initial_operation_is_no_iteration() -> None:
-    """An operation before any work does not count."""
-    # a's first operation (0 to 2) has no work before it; its second one (3 to 5) ends
+    """The first operation does not count, nor does the work before it."""
+    # The first operation (0 to 2) is no iteration; the second one (3 to 5) ends
     # an iteration of 1 + 2 = 3 s, as is seen at the third one's post at 8.
     a = application("a", [("io", 2), ("work", 1), ("io", 2), ("work", 3), ("io", 9)])
     seen: list[tuple[Fraction, ...]] = []
@@ -311,6 +311,10 @@ def test_initial_operation_is_no_iteration() -> None:
 
     simulate(instance(a, end=10), Watch())
     assert seen == [(), (), (3,)]
+    seen.clear()
+    a = application("a", [("work", 1), *[("io", 1), ("work", 2)] * 3, ("io", 9)])
+    simulate(instance(a, end=11), Watch())
+    assert seen == [(), (), (3,), (3, 3)]
 
 
 def test_zero_phases_pass_at_once() -> None:

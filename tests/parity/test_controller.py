@@ -139,4 +139,5 @@ def test_the_columns_agree_at_the_end() -> None:
     assert [job.lost_s(end) for job in jobs] == run.lost.tolist()
     yields = [job.progress_yield(end) for job in jobs]
     assert np.allclose(yields, run.yields, rtol=1e-12)
-    assert [job.iterations for job in jobs] == run.operations.tolist()
+    # What precedes the first operation is no iteration.
+    assert [job.iterations + 1 for job in jobs] == run.operations.tolist()

@@ -211,7 +211,6 @@ def generic_instance(seed: int, *, count: int | None = None) -> Instance:
         nodes = rng.randint(1, 8)
         cap = min(nodes * node, bandwidth)
         mean = 10.0 ** rng.uniform(-0.5, 1.5)
-        # Work first: see test_second_operation_without_work.
         phases = [("work", rng.choice([0.0, mean])), ("io", mean * cap / 4)]
         phases += [("work", rng.uniform(0.2, 1.8) * mean), ("io", mean * cap / 8)]
         for _ in range(int(80 / mean) + 2):
@@ -288,9 +287,18 @@ def test_open_run_decides_at_events_only() -> None:
     assert [time for time, _ in decisions] == [time for time, _ in exact.decisions]
 
 
-def test_second_operation_without_work() -> None:
-    """No operation before the first work is an iteration, at its post or later."""
+@pytest.mark.parametrize("update", ["completion", "post", "strict"])
+def test_second_operation_without_work(update: str) -> None:
+    """The second operation ends an iteration, also without work before it."""
     a = Application.from_phases("a", 1, [("io", 0), ("io", 8), ("work", 99)])
     b = Application.from_phases("b", 1, [("work", 1), ("io", 1), ("work", 99)])
     instance = Instance(Platform(1.0, 1.0), Window(0.0, 9.0), (a, b))
-    compare(instance, "set-10:update=post", TOLERANCE)
+    compare(instance, f"set-10:update={update}", TOLERANCE)
+
+
+@pytest.mark.parametrize("update", ["completion", "post", "strict"])
+@pytest.mark.parametrize("name", ["set-10", "set-fair-share", "share-priority"])
+@pytest.mark.parametrize("seed", range(3))
+def test_every_rule_for_the_period(name: str, update: str, seed: int) -> None:
+    """The rules for the first operations, on applications with offset and history."""
+    compare(generic_instance(seed), f"{name}:update={update}", TOLERANCE)

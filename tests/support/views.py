@@ -53,6 +53,8 @@ class Scene:
     """By default 100 s ago."""
     lost: list[float] = field(default_factory=list)
     nodes: list[int] = field(default_factory=list)
+    operations: list[int] = field(default_factory=list)
+    """By default one more than `iterations` if there are any, else 0."""
     iterations: list[int] = field(default_factory=list)
     iteration_time: list[float] = field(default_factory=list)
     work_before: list[float] = field(default_factory=list)
@@ -85,6 +87,7 @@ def make_view(scene: Scene, parameters: Sequence[float] = (), *, dirt: int = 0) 
         "posted": [scene.now] * m,
         "release": [scene.now - 100.0] * m,
         "nodes": [1] * m,
+        "operations": [n + 1 if n else 0 for n in scene.iterations],
     }
     special: dict[str, Any] = {
         "entries": m,

@@ -337,14 +337,15 @@ def test_set_10_shares_by_priority() -> None:
 
 def test_set_10_learns_the_period() -> None:
     """The mean length of completed iterations decides, not the current iteration."""
-    # a: one iteration of 0.125 s (set -1: 10^-1.5 <= 0.125 < 10^-0.5), then work up to
-    # 1. b: one iteration of 1 s (set 0), the second operation at once. Both post at 1.
-    small: Phases = [("work", 0.0625), ("io", 0.0625)]
+    # a: an iteration of 0.125 s (set -1: 10^-1.5 <= 0.125 < 10^-0.5) after an empty
+    # first operation, then work up to 1. b: likewise an iteration of 1 s (set 0), the
+    # third operation at once. Both post at 1.
+    small: Phases = [("io", 0.0), ("work", 0.0625), ("io", 0.0625)]
     a = app("a", [*small, ("work", 0.875), ("io", 10.0), REST])
-    b = app("b", [("work", 0.5), ("io", 0.5), ("io", 1.0), REST])
+    b = app("b", [("io", 0.0), ("work", 0.5), ("io", 0.5), ("io", 1.0), REST])
     outcome = run(case(a, b, end=20.0), "set-10")
     assert rates(outcome, 1.0) == close([10 / 11, 1 / 11])
-    assert completions(outcome) == [close([0.125, 12.0]), close([1.0, 12.0])]
+    assert completions(outcome) == [close([0.0, 0.125, 12.0]), close([0.0, 1.0, 12.0])]
     # With update=post, the operations posted count: the mean of a is 5.5, half of
     # 0.125 + 10.875, set 1 (10^0.5 <= 5.5 < 10^1.5); that of b is 1, set 0.
     outcome = run(case(a, b, end=20.0), "set-10:update=post")
@@ -352,27 +353,66 @@ def test_set_10_learns_the_period() -> None:
 
 
 def test_set_10_serves_newcomers_before_all_sets() -> None:
-    """Applications without a completed iteration come first, in posting order."""
-    # a has an iteration behind it (0.125 s) and holds the bandwidth from 1. c posts at
-    # 2, b at 3: c until 4, b until 6, and a, with 1 of 2 left, from 6 to 7.
+    """Applications in their first operation come first, in posting order."""
+    # a is in its second operation, an iteration of 2.875 s (set 0), and holds the
+    # bandwidth from 1. c posts at 2, b at 3: c until 4, b until 6, and a, with 1 of 2
+    # left, from 6 to 7.
     a = app("a", [("work", 0.0625), ("io", 0.0625), ("work", 0.875), ("io", 2.0), REST])
     b = app("b", [("work", 3.0), ("io", 2.0), REST])
     c = app("c", [("work", 2.0), ("io", 2.0), REST])
     outcome = run(case(a, b, c, end=20.0), "set-10")
     assert completions(outcome) == [[0.125, 7.0], [6.0], [4.0]]
-    # As a set of priority 100 instead: c, the first of its set, has 100/110.
-    outcome = run(case(a, b, c, end=20.0), "set-10:initial=weight")
-    assert rates(outcome, 3.0) == close([10 / 110, 0.0, 100 / 110])
+    # As a set of priority 100 instead: c, the first of its set, has 100/101.
+    for settings in ("initial=weight", "update=post"):
+        outcome = run(case(a, b, c, end=20.0), f"set-10:{settings}")
+        assert rates(outcome, 3.0) == close([1 / 101, 0.0, 100 / 101])
+    # If only completed iterations count, a precedes the sets, too, and was first.
+    outcome = run(case(a, b, c, end=20.0), "set-10:update=strict")
+    assert completions(outcome) == [[0.125, 3.0], [7.0], [5.0]]
 
 
-def test_an_initial_operation_is_no_iteration() -> None:
-    """An operation before any work does not complete an iteration."""
-    # a completes its initial operation at 1, posts again at 2 and precedes b, which is
-    # in a set since 1.5 (period 1.5: set 0) and is served since then.
-    a = app("a", [("io", 1.0), ("work", 1.0), ("io", 2.0), REST])
-    b = app("b", [("work", 1.0), ("io", 0.5), ("io", 3.0), REST])
+@pytest.mark.parametrize(
+    ("policy", "lost"),
+    [("set-10", [1.4, 15.0]), ("set-10:update=post", [1.401, 15.0])],
+)
+def test_what_precedes_the_first_operation_is_no_iteration(
+    policy: str, lost: list[float]
+) -> None:
+    """The mean of set-10 starts with the second operation: yields .986 and .85."""
+    # x has iterations of 3 s (set 0), y of 20 s (set 1). The 32 s before the first
+    # operation of x do not count, so from its second one on x has 10/11 beside y:
+    # an operation of x then takes 1.1 s, and delays y by 1 s.
+    #   y posts at 29. x is served at 32 (first operation, alone), 35, 38.1 and 41.2:
+    #   y completes at 29 + 11 + 4 = 44.
+    #   y posts at 53; x at 53.3, 56.4, ..., 68.8 (6 times): y completes at 70.
+    #   y posts at 79; x at 80.9, 84, ..., 93.3 (5 times): y completes at 95.
+    # y has lost 4 + 6 + 5 s, x 0.1 s in each of 3 + 6 + 5 operations. With update=post
+    # the first operation of x has 1000/1001 (weights 100 and 0.1): 0.001 s more.
+    later_x: Phases = [("work", 2.0), ("io", 1.0)] * 40
+    x = app("x", [("work", 30.0), ("work", 2.0), ("io", 1.0), *later_x])
+    later_y: Phases = [("work", 9.0), ("io", 11.0)] * 9
+    y = app("y", [("work", 19.0), ("io", 1.0), *later_y])
+    outcome = run(case(x, y, end=100.0), policy)
+    assert outcome.lost.tolist() == close(lost)
+    assert [round(float(value), 3) for value in outcome.yields] == [0.986, 0.85]
+    assert completions(outcome)[1] == close([20.0, 44.0, 70.0, 95.0])
+
+
+def test_history_gives_no_iteration() -> None:
+    """The phase before the first operation of the run may have begun before it."""
+    # a has done 10 s of work and an operation before 0. The rest of a work phase, 1 s,
+    # is no iteration: at 1, a precedes b, which is in set 0 and served since 0.5.
+    a = app(
+        "a",
+        [("work", 1.0), ("io", 1.0), REST],
+        release=-12.0,
+        start=0.0,
+        done_work=10.0,
+        done_volume=2.0,
+    )
+    b = app("b", [("io", 0.0), ("work", 0.5), ("io", 2.0), REST])
     outcome = run(case(a, b, end=20.0), "set-10")
-    assert completions(outcome) == [[1.0, 4.0], [1.5, 6.5]]
+    assert completions(outcome) == [[2.0], [0.0, 3.5]]
 
 
 def test_set_10_extended_to_unequal_caps() -> None:
@@ -431,8 +471,9 @@ def test_consecutive_works_are_one() -> None:
 def test_an_empty_operation_ends_an_iteration() -> None:
     """Work 0.125 and an empty operation make a period of 0.125: set -1."""
     # Otherwise as in `test_set_10_learns_the_period`.
-    a = app("a", [("work", 0.125), ("io", 0.0), ("work", 0.875), ("io", 10.0), REST])
-    b = app("b", [("work", 0.5), ("io", 0.5), ("io", 1.0), REST])
+    empty: Phases = [("io", 0.0), ("work", 0.125), ("io", 0.0)]
+    a = app("a", [*empty, ("work", 0.875), ("io", 10.0), REST])
+    b = app("b", [("io", 0.0), ("work", 0.5), ("io", 0.5), ("io", 1.0), REST])
     outcome = run(case(a, b, end=20.0), "set-10")
     assert rates(outcome, 1.0) == close([10 / 11, 1 / 11])
 

@@ -15,8 +15,26 @@ sharing, section 4.2):
 A set of infinite priority is served before all others.
 
 The sets of set-10 and of its relatives are orders of magnitude of the period
-omega_i, the mean length of an iteration: set n = floor(log10(omega_i) + 1/2), -6 and
-12 at the ends: shorter and longer ones are in the last set on their side.
+omega_i: set n = floor(log10(omega_i) + 1/2), -6 and 12 at the ends: shorter and longer
+ones are in the last set on their side. omega_i is the mean of w(k) + v(k) / b_i over
+the iterations k = 1, 2, ...: iteration k ends with operation number k, counted from 0.
+So the mean starts with the second operation. What precedes the first one, an offset or
+the rest of a phase that began before the start, is not an iteration.
+
+The parameter ``update`` says which iterations count:
+
+``completion`` (default)
+    The completed ones; in the second operation, when none is complete, the one that
+    this operation ends. So an application is classified after its first operation
+    (bandwidth sharing, section 6.2.1), and its period changes when an operation has
+    completed (section 4.2).
+``post``
+    The completed ones and the present one. This is the rule of the authors' program,
+    together with the weight 100 of the initial set, which stands for omega = 0.01 s in
+    the first operation.
+``strict``
+    The completed ones only: an application stays in the initial set until its second
+    operation has completed.
 """
 
 from __future__ import annotations
@@ -43,24 +61,25 @@ __all__ = [
 PARAMETERS: Final = (
     Parameter(
         "initial",
-        "place of applications without a completed iteration: before all sets, "
-        "or one more set of priority initial_weight",
+        "place of applications whose period is not known: before all sets, or one "
+        "more set of priority initial_weight; auto: weight with update=post, else "
         "precedence",
-        choices=("precedence", "weight"),
+        "auto",
+        choices=("auto", "precedence", "weight"),
     ),
     Parameter(
         "initial_weight", "priority of the initial set", 100.0, low=1e-300, high=1e100
     ),
     Parameter(
         "update",
-        "when the period takes in an iteration: when it is complete, or when its "
-        "operation is posted",
+        "when the period takes in an iteration: when it is complete, but the first "
+        "one when its operation is posted; all when posted; all when complete",
         "completion",
-        choices=("completion", "post"),
+        choices=("completion", "post", "strict"),
     ),
     Parameter(
         "period",
-        "learn the period from completed iterations, or take the given one",
+        "learn the period from the iterations, or take the given one",
         "learnt",
         choices=("learnt", "given"),
     ),
@@ -72,6 +91,12 @@ _INITIAL: Final = 0
 _INITIAL_WEIGHT: Final = 1
 _UPDATE: Final = 2
 _PERIOD: Final = 3
+# Values of the parameters, as positions among their choices.
+_AUTO: Final = 0.0
+_WEIGHT: Final = 2.0
+_COMPLETION: Final = 0.0
+_POST: Final = 1.0
+_GIVEN: Final = 1.0
 
 # Sets run from periods of a microsecond to periods of 10^12 s; the edge below set
 # n is 10^(n - 1/2). Tables, as a power rounds differently compiled and interpreted.
@@ -98,10 +123,10 @@ def magnitude(view: View, i: int) -> int:
     """Return the set of active application `i`, or `UNCLASSIFIED`."""
     total = view.iteration_time[i]
     count = view.iterations[i]
-    if view.parameters[_PERIOD] == 1.0 and view.period[i] > 0.0:
+    if view.parameters[_PERIOD] == _GIVEN and view.period[i] > 0.0:
         total = view.period[i]
         count = 1
-    elif view.parameters[_UPDATE] == 1.0 and _ends_iteration(view, i):
+    elif view.operations[i] > 0 and _counts_present(view, count):
         total += view.work_before[i] + view.volume[i] / view.cap[i]
         count += 1
     if count == 0 or total <= 0.0:
@@ -117,9 +142,10 @@ def magnitude(view: View, i: int) -> int:
 
 
 @kernel
-def _ends_iteration(view: View, i: int) -> bool:
-    """Return True if the current operation of `i` ends an iteration."""
-    return view.iterations[i] > 0 or view.work_before[i] > 0.0
+def _counts_present(view: View, count: int) -> bool:
+    """Return True if the present iteration counts, beside `count` completed ones."""
+    update = view.parameters[_UPDATE]
+    return update == _POST or (update == _COMPLETION and count == 0)
 
 
 @kernel
@@ -133,7 +159,9 @@ def priority_of_magnitude(view: View, number: int) -> float:
 @kernel
 def initial_priority(view: View) -> float:
     """Return the priority of the applications whose period is not known yet."""
-    if view.parameters[_INITIAL] == 1.0:
+    initial = view.parameters[_INITIAL]
+    is_post = view.parameters[_UPDATE] == _POST
+    if initial == _WEIGHT or (initial == _AUTO and is_post):
         return view.parameters[_INITIAL_WEIGHT]
     return inf
 

@@ -14,7 +14,8 @@ Rule
         weight   s = softness rho kappa (1 - Z)^2 (1 + min(3, (t_end - t) / A)).
 
     Times in c_i are in units of A. omega_i is the mean length of its iterations
-    (before the first is complete: of the present one), p_i its nodes; rho is the
+    (before the first is complete: of the present one, or of what precedes the first
+    operation and that operation), p_i its nodes; rho is the
     sum over the k active applications of n / (n + 1), divided by k + 2, where n is the
     number of iterations that the application has completed. If the end of the window is
     not known, the minimum is 0. While no application has lost time, the order is that
@@ -139,7 +140,7 @@ def _burden(view: View, i: int, unit: float) -> float:
 
 @kernel
 def _period(view: View, i: int) -> float:
-    """Return omega_i: mean length of an iteration, or of the present one (s)."""
+    """Return omega_i: mean length of an iteration, or work and I/O at present (s)."""
     if view.iterations[i] > 0:
         return view.iteration_time[i] / view.iterations[i]
     return view.work_before[i] + view.volume[i] / view.cap[i]

@@ -62,8 +62,12 @@ class View(NamedTuple):
     """Time lost so far to waiting and slow I/O (s); exactly 0 until delayed."""
     nodes: Ints
     """p_i: compute nodes of the application."""
+    operations: Ints
+    """Operations completed since the start; 0 during the first one."""
     iterations: Ints
-    """Completed iterations: work, then I/O. I/O before any work is not counted."""
+    """Completed iterations: work, then an operation, from the second operation on.
+    What precedes the first operation is not an iteration: it may be an offset, or
+    the rest of a phase that began before the start."""
     iteration_time: Floats
     """Sum over completed iterations of work + volume / cap (s)."""
     work_before: Floats

@@ -261,8 +261,8 @@ class _Simulation:
                 state.pending_since_s, self._now, operation.volume, operation.staged
             )
         )
-        # As in the engine: operations before any work are not iterations.
-        if state.iterations > 0 or state.work_before > 0:
+        # As in the engine: what precedes the first operation is not an iteration.
+        if len(state.requests) > 1:
             state.iterations += 1
             state.iteration_time += state.work_before + operation.volume / self._alone(
                 state
@@ -499,6 +499,7 @@ class _Simulation:
             release=[state.writer.start for state in everyone],
             nodes=[state.writer.nodes for state in everyone],
             lost=[state.lost for state in everyone],
+            operations=[len(state.requests) for state in everyone],
             iterations=[state.iterations for state in everyone],
             iteration_time=[state.iteration_time for state in everyone],
             work_before=[state.work_before for state in everyone],

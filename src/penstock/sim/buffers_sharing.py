@@ -49,6 +49,7 @@ class Columns:
     release: list[float]
     nodes: list[int]
     lost: list[float]
+    operations: list[int]
     iterations: list[int]
     iteration_time: list[float]
     work_before: list[float]
@@ -175,6 +176,7 @@ def _view(
         "release": columns.release,
         "lost": columns.lost,
         "nodes": columns.nodes,
+        "operations": columns.operations,
         "iterations": columns.iterations,
         "iteration_time": columns.iteration_time,
         "work_before": columns.work_before,

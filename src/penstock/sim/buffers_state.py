@@ -131,7 +131,7 @@ class WriterState:
     work_before: float = 0.0
     """Work since its last request (s)."""
     iterations: int = 0
-    """Requests that followed some work."""
+    """Completed requests after the first one."""
     iteration_time: float = 0.0
     """Time that those iterations take alone (s)."""
     lost: float = 0.0

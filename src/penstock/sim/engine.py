@@ -269,13 +269,13 @@ def end_operation(inputs: EngineInput, state: State, i: int) -> None:
         volume = inputs.volume[here]
         log(inputs, state, COMPLETION, i)
         state.transferred[i] += volume
-        state.operations[i] += 1
         for f in range(inputs.first_flow[i], inputs.first_flow[i + 1]):
-            # An operation before the first work phase is not an iteration.
-            if state.iterations[f] > 0 or inputs.work[here] > 0.0:
+            # What precedes the first operation is not an iteration: see `View`.
+            if state.operations[f] > 0:
                 state.iterations[f] += 1
                 length = inputs.work[here] + volume / inputs.bandwidth[i]
                 state.iteration_time[f] += length
+            state.operations[f] += 1
         state.position[i] = here + 1
         if inputs.work[here + 1] > 0.0:
             begin_work(inputs, state, i, state.clock[NOW])
@@ -374,6 +374,7 @@ def view(inputs: EngineInput, state: State) -> View:
         inputs.release,
         state.lost,
         inputs.nodes,
+        state.operations,
         state.iterations,
         state.iteration_time,
         state.work_before,

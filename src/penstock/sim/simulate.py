@@ -204,15 +204,16 @@ def _outcome(
     records: list[tuple[np.ndarray[Any, Any], ...]],
 ) -> Run:
     columns = cast(Any, state)
+    first_flows = cast(Any, inputs.first_flow)[:-1]
     joined = [np.concatenate(parts) for parts in zip(*records, strict=True)]
     return Run(
         instance=instance,
         policy=policy.label,
-        lost=columns.lost[cast(Any, inputs.first_flow)[:-1]],
+        lost=columns.lost[first_flows],
         ended=np.minimum(columns.finished, instance.window.end),
         work=columns.work_done - columns.begin_work,
         volume=columns.transferred - columns.begin_transferred,
-        operations=columns.operations,
+        operations=columns.operations[first_flows],
         occupied=columns.occupied,
         events=int(columns.counter[EVENTS]),
         decisions=int(columns.counter[DECISIONS]),

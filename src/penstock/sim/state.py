@@ -140,8 +140,6 @@ class State(NamedTuple):
     """End of the current work phase (s)."""
     unfinished: Ints
     """Number of flows of the current operation that are not done."""
-    operations: Ints
-    """Number of completed operations."""
     work_done: Floats
     """Work of completed work phases, including that before the simulation (s)."""
     transferred: Floats
@@ -194,6 +192,7 @@ class State(NamedTuple):
     posted: Floats
     volume: Floats
     work_before: Floats
+    operations: Ints
     iterations: Ints
     iteration_time: Floats
     key: Floats
@@ -209,7 +208,7 @@ class State(NamedTuple):
 
 
 _BY_APPLICATION: Final = (
-    *("position", "working", "work_end", "unfinished", "operations", "work_done"),
+    *("position", "working", "work_end", "unfinished", "work_done"),
     *("transferred", "finished", "begin_work", "begin_transferred"),
 )
 _BY_TARGET: Final = (

@@ -48,15 +48,34 @@ def test_the_last_sets_take_all_shorter_and_longer_periods(
     assert magnitude_of(iterations=[1], iteration_time=[period_s]) == number
 
 
-def test_without_a_completed_iteration_there_is_no_set() -> None:
-    assert magnitude_of() == UNCLASSIFIED
-    assert magnitude_of(work_before=[99.0]) == UNCLASSIFIED
+#: 99 s of work and 1 byte at 1 byte/s: the present iteration has 100 s.
+PRESENT: dict[str, Any] = {"work_before": [99.0], "volume": [1.0], "remaining": [1.0]}
 
 
-def test_with_update_at_the_post_the_present_iteration_counts() -> None:
-    # 99 s of work and 1 byte at 1 byte/s: a period of 100 s.
-    columns = {"work_before": [99.0], "volume": [1.0], "remaining": [1.0]}
-    assert magnitude_of("update=post", **columns) == 2
+@pytest.mark.parametrize("update", ["completion", "post", "strict"])
+def test_in_the_first_operation_there_is_no_set(update: str) -> None:
+    assert magnitude_of(f"update={update}") == UNCLASSIFIED
+    assert magnitude_of(f"update={update}", **PRESENT) == UNCLASSIFIED
+
+
+@pytest.mark.parametrize(
+    ("update", "number"), [("completion", 2), ("post", 2), ("strict", UNCLASSIFIED)]
+)
+def test_in_the_second_operation_the_present_iteration_counts(
+    update: str, number: int
+) -> None:
+    assert magnitude_of(f"update={update}", operations=[1], **PRESENT) == number
+
+
+@pytest.mark.parametrize(
+    ("update", "number"), [("completion", 0), ("post", 2), ("strict", 0)]
+)
+def test_later_the_present_iteration_counts_with_update_post(
+    update: str, number: int
+) -> None:
+    # One completed iteration of 2 s; its mean with the present one is 51 s.
+    columns = {"iterations": [1], "iteration_time": [2.0], **PRESENT}
+    assert magnitude_of(f"update={update}", **columns) == number
 
 
 def test_a_given_period_replaces_the_learnt_one() -> None:
@@ -78,7 +97,14 @@ def test_priorities_fall_by_ten_per_set() -> None:
 
 @pytest.mark.parametrize(
     ("settings", "priority"),
-    [("", inf), ("initial=weight", 100.0), ("initial=weight,initial_weight=2.5", 2.5)],
+    [
+        ("", inf),
+        ("update=strict", inf),
+        ("initial=weight", 100.0),
+        ("initial=weight,initial_weight=2.5", 2.5),
+        ("update=post", 100.0),
+        ("update=post,initial=precedence", inf),
+    ],
 )
 def test_the_initial_set_goes_first_or_has_a_weight(
     settings: str, priority: float

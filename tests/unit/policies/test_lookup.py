@@ -63,7 +63,7 @@ def test_every_policy_of_the_table_is_found(name: str) -> None:
 
 def test_parameters_are_set_and_others_keep_their_default() -> None:
     policy = get_policy("set-10:initial=weight,initial_weight=2.5")
-    assert policy.parameters.tolist() == [1.0, 2.5, 0.0, 0.0]
+    assert policy.parameters.tolist() == [2.0, 2.5, 0.0, 0.0]
     assert policy.label == "set-10:initial=weight,initial_weight=2.5"
 
 
@@ -119,7 +119,7 @@ def test_an_unknown_policy_suggests_the_nearest() -> None:
         (
             "set-10:initial=wait",
             "policy set-10: initial: unknown value 'wait' (did you mean 'weight'? "
-            "known: precedence, weight)",
+            "known: auto, precedence, weight)",
         ),
         ("set-10:initial_weight=x", "policy set-10: initial_weight: 'x' is not a"),
         ("set-10:initial_weight=0", "policy set-10: initial_weight: '0' is out of"),

@@ -32,6 +32,7 @@ def columns(applications: int) -> Columns:
         release=[0.0] * entries,
         nodes=[1] * entries,
         lost=[0.0] * entries,
+        operations=[0] * entries,
         iterations=[0] * entries,
         iteration_time=[0.0] * entries,
         work_before=[0.0] * entries,

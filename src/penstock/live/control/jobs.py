@@ -27,6 +27,8 @@ class JobHistory:
     lost_s: float = 0.0
     """Time lost since then."""
     iterations: int = 0
+    """Iterations completed; what precedes the first operation that the controller
+    saw is not one (see `penstock.policies.view.View`)."""
     iteration_time_s: float = 0.0
     """Sum over its iterations of work + volume / cap."""
 

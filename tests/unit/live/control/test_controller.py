@@ -36,8 +36,9 @@ def test_an_operation_from_begin_to_end() -> None:
     a, b = controller.jobs()
     assert (a.lost_s(10.0), b.lost_s(10.0)) == (1.0, 1.0)
     assert a.progress_yield(10.0) == 0.9
-    assert (a.is_active, a.rate, a.iterations) == (False, 0.0, 1)
-    assert a.iteration_time_s == 5.0
+    assert (a.is_active, a.rate) == (False, 0.0)
+    # What precedes the first operation is no iteration.
+    assert (a.iterations, a.iteration_time_s) == (0, 0.0)
 
 
 def test_all_of_one_instant_is_one_decision() -> None:
@@ -52,10 +53,12 @@ def test_all_of_one_instant_is_one_decision() -> None:
 
 def test_an_operation_without_volume() -> None:
     controller = controller_with("fcfs", "a")
-    controller.post("a", 1.0, 0.0)
-    controller.complete("a", 1.0)
-    assert decide(controller, 1.0) == {}
-    assert controller.job("a").iterations == 1
+    for now in (1.0, 2.0):
+        controller.post("a", now, 0.0)
+        controller.complete("a", now)
+        assert decide(controller, now) == {}
+    job = controller.job("a")
+    assert (job.iterations, job.iteration_time_s) == (1, 1.0)
 
 
 def test_time_outside_of_io_is_work() -> None:
@@ -66,7 +69,8 @@ def test_time_outside_of_io_is_work() -> None:
         controller.complete("a", begin + 5.0)
         controller.decide(begin + 5.0)
     job = controller.job("a")
-    assert (job.iterations, job.iteration_time_s) == (2, 10.0 + 5.0 + 15.0 + 5.0)
+    # The first operation and what precedes it are no iteration.
+    assert (job.iterations, job.iteration_time_s) == (1, 15.0 + 5.0)
     assert job.progress_yield(35.0) == 1.0
 
 

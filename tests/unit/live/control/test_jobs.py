@@ -62,12 +62,20 @@ def test_history_survives_a_second_registration() -> None:
     first.complete("a", 2.0)
     first.decide(2.0)
     first.complete("b", 3.0)
-    history = first.job("b").history(3.0)
+    first.post("b", 4.0, 100.0)
+    first.decide(4.0)
+    first.complete("b", 5.0)
+    history = first.job("b").history(5.0)
     assert history == JobHistory(0.0, lost_s=1.0, iterations=1, iteration_time_s=2.0)
     second = Controller("fcfs", B, compiled=False)
     second.register("b", 5.0, history=history)
     assert second.job("b").history(5.0) == history
     assert second.job("b").progress_yield(5.0) == pytest.approx(0.8)
+    # The restart has cut a work phase: the operation after it ends no iteration.
+    second.post("b", 7.0, 100.0)
+    second.decide(7.0)
+    second.complete("b", 8.0)
+    assert second.job("b").history(8.0) == history
 
 
 def test_by_rate() -> None:

@@ -80,4 +80,5 @@ def test_a_job_without_a_volume_never_becomes_active(columns: JobColumns) -> Non
     columns.post(second, 1.0, 1.0, 0.0)
     assert columns.active() == [0]
     columns.finish(second, 1.0, 0.0, 0.0)
-    assert columns.state.iterations[second] == 1
+    assert columns.state.operations[second] == 1
+    assert columns.state.iterations[second] == 0
