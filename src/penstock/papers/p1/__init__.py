@@ -31,8 +31,8 @@ FIGURES: Final = figure_entries(
         "p1-fig4": ("ranks", "section 6.2.2, Figure 4", "Yields by I/O fraction"),
         "p1-params": (
             "parameters",
-            "section 6.2.2, impact of the other parameters",
-            "Impact of n_small, sigma and noise at I/O pressure 0.8",
+            "section 6.2.2 and appendix B.1, impact of the other parameters",
+            "Impact of n_small, sigma and noise at I/O pressures 0.8 and 1.1",
         ),
         "p1-table2": (
             "table2",

@@ -2,8 +2,9 @@
 """Figures 3 and 4 of bandwidth sharing (section 6.2.2): yields by rank.
 
 The applications of every instance are sorted by the iteration length omega (Figure 3)
-or by the I/O fraction phi (Figure 4) with which they were drawn. A curve holds the mean
-yield of the application at every rank, over the instances; W is the aimed I/O pressure.
+or by the I/O fraction phi (Figure 4) with which they were drawn. A row holds the yields
+of one instance by rank. A curve is their mean over the instances; W is the aimed I/O
+pressure.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
-from scipy.stats import spearmanr
+from scipy.stats import rankdata, spearmanr
 
-from penstock.experiments.claims import Tables, Verdict
+from penstock.experiments.claims import Tables, Verdict, require_rows
 from penstock.experiments.output.charts import policies_of, rank_lines
 from penstock.papers.declaration import figure
 from penstock.papers.p1.policies import (
@@ -26,6 +27,7 @@ from penstock.papers.p1.policies import (
     GREEDY_COM,
     GREEDY_YIELD,
     LOOK_AHEAD,
+    PERIODIC,
     YIELD_BASED,
 )
 from penstock.papers.p1.synthetic import pressure_study
@@ -34,54 +36,61 @@ from penstock.workloads import Synthetic
 __all__ = ["fig3", "fig4"]
 
 _PRESSURES: Final = (0.5, 0.8, 1.1)
+#: A rank correlation above this is strong.
+_STRONG: Final = 0.8
 #: The seed of the study, whose instances are drawn again to rank the applications.
 _SEED: Final = 1
 
 
-def _curves(attribute: str) -> Callable[[Tables], Tables]:
-    """Return the function that replaces the rows by curves over ranks."""
+def _ranked(attribute: str) -> Callable[[Tables], Tables]:
+    """Return the function that sorts the yields of every instance by `attribute`."""
 
     def prepare(tables: Tables) -> Tables:
-        parts = [
-            curve
-            for pressure in _PRESSURES
-            for curve in _curves_at(tables.rows, pressure, attribute)
-        ]
+        parts = [_ranked_at(tables.rows, w, attribute) for w in _PRESSURES]
         return Tables(pl.concat(parts), tables.times)
 
     return prepare
 
 
-def _curves_at(
-    rows: pl.DataFrame, pressure: float, attribute: str
-) -> list[pl.DataFrame]:
-    """Return the curve of every policy at one pressure."""
+def _ranked_at(rows: pl.DataFrame, pressure: float, attribute: str) -> pl.DataFrame:
+    """Return a row per instance and policy: the yields by rank, at one pressure.
+
+    The column ``omega_phi`` is the rank correlation of omega and phi in the instance.
+    """
     rows = rows.filter(pl.col("aimed_pressure") == pressure)
     family = Synthetic(pressure=pressure, horizon=float(rows["horizon"][0]))
-    orders = {
-        index: np.argsort(
-            [getattr(c, attribute) for c in family.characters(_SEED, index)]
-        )
-        for index in rows["instance"].unique().to_list()
-    }
-    curves = []
-    for policy in policies_of(rows):
-        of_policy = rows.filter(pl.col("policy") == policy)
-        ranked: Any = [
-            np.array(yields)[orders[index]]
-            for index, yields in of_policy.select("instance", "yields").iter_rows()
+    orders, related = {}, {}
+    for index in rows["instance"].unique().to_list():
+        drawn = family.characters(_SEED, index)
+        omega, phi = [c.omega for c in drawn], [c.fraction for c in drawn]
+        orders[index] = np.argsort([getattr(c, attribute) for c in drawn])
+        related[index] = float(spearmanr(omega, phi).statistic)
+    return pl.DataFrame(
+        [
+            {
+                "pressure": pressure,
+                "policy": policy,
+                "instance": index,
+                "omega_phi": related[index],
+                "yields": np.array(yields)[orders[index]].tolist(),
+            }
+            for policy, index, yields in rows.select(
+                "policy", "instance", "yields"
+            ).iter_rows()
         ]
-        curves.append(
-            pl.DataFrame(
-                {
-                    "pressure": pressure,
-                    "policy": policy,
-                    "rank": np.arange(1, len(ranked[0]) + 1),
-                    "yield": np.mean(ranked, axis=0),
-                }
-            )
-        )
-    return curves
+    )
+
+
+def _summary(tables: Tables) -> pl.DataFrame:
+    """Return the curves: a row per pressure, policy and rank."""
+    parts = []
+    for pressure in _PRESSURES:
+        for policy in policies_of(tables.rows):
+            curve = _curve(tables, policy, pressure)
+            columns = {"pressure": pressure, "policy": policy}
+            ranks = np.arange(1, len(curve) + 1)
+            parts.append(pl.DataFrame({**columns, "rank": ranks, "yield": curve}))
+    return pl.concat(parts)
 
 
 def _draw(label: str) -> Callable[[Tables], Figure]:
@@ -102,16 +111,39 @@ def _draw(label: str) -> Callable[[Tables], Figure]:
 
 
 def _curve(tables: Tables, policy: str, pressure: float = 1.1) -> Any:
-    """Return the mean yields of a policy by rank."""
+    """Return the mean yields of a policy by rank, over the instances."""
+    return _yields(tables, policy, pressure).mean(axis=0)
+
+
+def _yields(tables: Tables, policy: str, pressure: float = 1.1) -> Any:
+    """Return the yields of a policy: a row per instance, a column per rank."""
     rows = tables.rows.filter(
         (pl.col("policy") == policy) & (pl.col("pressure") == pressure)
     )
-    return rows.sort("rank")["yield"].to_numpy()
+    require_rows(rows)
+    return rows["yields"].explode().to_numpy().reshape(rows.height, -1)
 
 
 def _correlation(curve: Any) -> float:
     """Return the rank correlation of yield and rank."""
     return float(spearmanr(np.arange(len(curve)), curve).statistic)
+
+
+def _mean_correlation(tables: Tables, policy: str) -> float:
+    """Return the mean over the instances of the rank correlation of yield and rank."""
+    ranks = rankdata(_yields(tables, policy), axis=1)
+    places = np.arange(ranks.shape[1], dtype=float)
+    ranks = ranks - ranks.mean(axis=1, keepdims=True)
+    places -= places.mean()
+    scale = np.sqrt((ranks**2).sum(axis=1) * (places**2).sum())
+    products = ranks @ places
+    return float(
+        np.divide(products, scale, out=np.zeros_like(scale), where=scale > 0).mean()
+    )
+
+
+def _by_third(name: str, values: list[float]) -> dict[str, float]:
+    return {f"{name} in third {n + 1}": value for n, value in enumerate(values)}
 
 
 def _thirds(curve: Any) -> list[float]:
@@ -122,8 +154,9 @@ def _thirds(curve: Any) -> list[float]:
 fig3 = figure(
     "p1-fig3",
     study=pressure_study,
-    prepare=_curves("omega"),
+    prepare=_ranked("omega"),
     draw=_draw("rank of the iteration length ω"),
+    summary=_summary,
 )
 
 
@@ -133,7 +166,7 @@ def _differences_grow(tables: Tables) -> Verdict:
     spread = {}
     for pressure in _PRESSURES:
         curves = np.array([_curve(tables, p, pressure) for p in ALL_POLICIES])
-        spread[f"W={pressure:g}"] = float(np.ptp(curves, axis=0).mean())
+        spread[f"W = {pressure:g}"] = float(np.ptp(curves, axis=0).mean())
     values = list(spread.values())
     return Verdict(values == sorted(values), spread)
 
@@ -144,18 +177,51 @@ def _differences_grow(tables: Tables) -> Verdict:
 )
 def _omega_matters_little(tables: Tables) -> Verdict:
     """Compare the means of the three thirds of the ranks."""
-    spread = {}
-    for policy in (*YIELD_BASED, FAIR_SHARE):
-        thirds = _thirds(_curve(tables, policy))
-        spread[policy] = max(thirds) - min(thirds)
+    thirds = {p: _thirds(_curve(tables, p)) for p in (*YIELD_BASED, FAIR_SHARE)}
+    spread = max(max(values) - min(values) for values in thirds.values())
+    numbers = {policy: _by_third("yield", of) for policy, of in thirds.items()}
+    return Verdict(spread <= 0.05, numbers)
+
+
+@fig3.claim(
+    "At W = 1.1 the yield-based policies balance the yields: the yield is constant in "
+    "omega (range over all ranks within 0.05)."
+)
+def _yield_based_constant(tables: Tables) -> Verdict:
+    """Take the range of the curves."""
+    spread = {p: float(np.ptp(_curve(tables, p))) for p in YIELD_BASED}
     return Verdict(max(spread.values()) <= 0.05, spread)
+
+
+@fig3.claim(
+    "With fair-share there is no correlation between omega and the yield (mean rank "
+    "correlation over the instances between -0.1 and 0.1)."
+)
+def _fair_share_uncorrelated(tables: Tables) -> Verdict:
+    """Correlate yield and rank in every instance at W = 1.1."""
+    value = _mean_correlation(tables, FAIR_SHARE)
+    return Verdict(abs(value) <= 0.1, {"mean rank correlation": value})
+
+
+@fig3.claim(
+    "There is no correlation between omega and phi in the instances (mean rank "
+    "correlation between -0.1 and 0.1)."
+)
+def _omega_and_phi_uncorrelated(tables: Tables) -> Verdict:
+    """Take the mean of the rank correlation over the instances at W = 1.1."""
+    rows = tables.rows.filter(
+        (pl.col("policy") == FAIR_SHARE) & (pl.col("pressure") == _PRESSURES[-1])
+    )
+    require_rows(rows)
+    value = float(rows["omega_phi"].to_numpy().mean())
+    return Verdict(abs(value) <= 0.1, {"mean rank correlation": value})
 
 
 @fig3.claim("With fcfs the yield increases with omega (rank correlation above 0.8).")
 def _fcfs_favours_long(tables: Tables) -> Verdict:
     """Correlate yield and rank at W = 1.1."""
     value = _correlation(_curve(tables, "fcfs"))
-    return Verdict(value > 0.8, {"rank correlation": value})
+    return Verdict(value > _STRONG, {"rank correlation": value})
 
 
 @fig3.claim(
@@ -164,7 +230,7 @@ def _fcfs_favours_long(tables: Tables) -> Verdict:
 def _greedy_com_favours_short(tables: Tables) -> Verdict:
     """Correlate yield and rank at W = 1.1."""
     value = _correlation(_curve(tables, GREEDY_COM))
-    return Verdict(value < -0.8, {"rank correlation": value})
+    return Verdict(value < -_STRONG, {"rank correlation": value})
 
 
 @fig3.claim(
@@ -176,8 +242,10 @@ def _set10_steps(tables: Tables) -> Verdict:
     curve = _curve(tables, "set-10")
     thirds = _thirds(curve)
     inside = [_correlation(part) for part in np.array_split(curve, 3)]
-    numbers = {f"third {n + 1}": v for n, v in enumerate(thirds)}
-    numbers |= {f"correlation in third {n + 1}": v for n, v in enumerate(inside)}
+    numbers = {
+        f"third {n + 1}": {"mean yield": mean, "rank correlation": correlation}
+        for n, (mean, correlation) in enumerate(zip(thirds, inside, strict=True))
+    }
     steps = thirds == sorted(thirds, reverse=True)
     return Verdict(steps and min(inside) > 0, numbers)
 
@@ -185,8 +253,9 @@ def _set10_steps(tables: Tables) -> Verdict:
 fig4 = figure(
     "p1-fig4",
     study=pressure_study,
-    prepare=_curves("fraction"),
+    prepare=_ranked("fraction"),
     draw=_draw("rank of the I/O fraction φ"),
+    summary=_summary,
 )
 
 
@@ -205,26 +274,68 @@ def _look_ahead_differs_for_small(tables: Tables) -> Verdict:
 def _best_next_event_favours_small(tables: Tables) -> Verdict:
     """Compare the first and the last third of the ranks."""
     thirds = _thirds(_curve(tables, BEST_NEXT_EVENT))
-    numbers = {f"third {n + 1}": v for n, v in enumerate(thirds)}
-    return Verdict(thirds[0] > thirds[2], numbers)
+    return Verdict(thirds[0] > thirds[2], _by_third("yield", thirds))
+
+
+@fig4.claim(
+    "The curve of periodic-greedy-yield hides that of greedy-yield (within 0.005)."
+)
+def _periodic_hides_greedy_yield(tables: Tables) -> Verdict:
+    """Take the largest distance of both curves."""
+    gap = np.abs(_curve(tables, PERIODIC) - _curve(tables, GREEDY_YIELD)).max()
+    return Verdict(bool(gap <= 0.005), {"largest distance": float(gap)})
+
+
+@fig4.claim(
+    "fcfs is erratic in phi: its mean yield differs more between neighbouring ranks "
+    "than that of any other policy."
+)
+def _fcfs_erratic(tables: Tables) -> Verdict:
+    """Take the mean step between neighbouring ranks."""
+    steps = {
+        policy: float(np.abs(np.diff(_curve(tables, policy))).mean())
+        for policy in ALL_POLICIES
+    }
+    others = max(step for policy, step in steps.items() if policy != "fcfs")
+    numbers = {policy: {"mean step": step} for policy, step in steps.items()}
+    return Verdict(steps["fcfs"] > others, numbers)
+
+
+@fig4.claim(
+    "With greedy-com the yield is not monotonic in phi when phi is large (at least a "
+    "quarter of the steps between ranks rise in the last third)."
+)
+def _greedy_com_not_monotonic(tables: Tables) -> Verdict:
+    """Count the steps upwards in the first and in the last third of the ranks."""
+    first, _, last = np.array_split(_curve(tables, GREEDY_COM), 3)
+    rising = {
+        "rising steps, small phi": float(np.mean(np.diff(first) > 0)),
+        "rising steps, large phi": float(np.mean(np.diff(last) > 0)),
+    }
+    return Verdict(rising["rising steps, large phi"] >= 0.25, rising)
 
 
 @fig4.claim(
     "With fair-share the yield falls strongly and linearly with phi (rank correlation "
-    "below -0.95)."
+    "and linear correlation below -0.95)."
 )
 def _fair_share_falls(tables: Tables) -> Verdict:
-    """Correlate yield and rank at W = 1.1; the linear correlation is shown as well."""
-    values = {policy: _correlation(_curve(tables, policy)) for policy in ALL_POLICIES}
+    """Correlate yield and rank at W = 1.1."""
     curve = _curve(tables, FAIR_SHARE)
-    ranks = np.arange(len(curve))
-    values["linearity (r)"] = float(np.corrcoef(ranks, curve)[0, 1])
-    return Verdict(values[FAIR_SHARE] < -0.95, values)
+    values = {
+        "rank correlation": _correlation(curve),
+        "linear correlation": float(np.corrcoef(np.arange(len(curve)), curve)[0, 1]),
+    }
+    return Verdict(max(values.values()) < -0.95, values)
 
 
-@fig4.claim("With no other policy the yield falls as strongly with phi.")
+@fig4.claim(
+    "fair-share is the only policy whose yields are strongly and negatively correlated "
+    "with phi (mean rank correlation over the instances below -0.8)."
+)
 def _only_fair_share(tables: Tables) -> Verdict:
-    """Compare the rank correlations of yield and phi."""
-    values = {policy: _correlation(_curve(tables, policy)) for policy in ALL_POLICIES}
-    others = [v for policy, v in values.items() if policy != FAIR_SHARE]
-    return Verdict(min(others) > values[FAIR_SHARE], values)
+    """Correlate yield and rank in every instance at W = 1.1, for every policy."""
+    values = {policy: _mean_correlation(tables, policy) for policy in ALL_POLICIES}
+    strong = {policy for policy, value in values.items() if value < -_STRONG}
+    numbers = {policy: {"rank correlation": v} for policy, v in values.items()}
+    return Verdict(strong == {FAIR_SHARE}, numbers)

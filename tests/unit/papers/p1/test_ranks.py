@@ -20,6 +20,7 @@ from penstock.papers.p1.policies import (
     GREEDY_COM,
     GREEDY_YIELD,
     LOOK_AHEAD,
+    PERIODIC,
 )
 from penstock.papers.p1.ranks import fig3, fig4
 from penstock.workloads import Synthetic
@@ -29,6 +30,8 @@ PRESSURES = (0.5, 0.8, 1.1)
 RANKS = 30
 FLAT = np.full(RANKS, 0.9)
 RAMP = np.linspace(0.0, 0.3, RANKS)
+#: Up and down by turns, with a mean of 0.9.
+ZIGZAG = FLAT + 0.01 * (-1.0) ** np.arange(RANKS)
 STEPS = np.repeat([0.9, 0.8, 0.7], RANKS // 3) + 0.01 * np.tile(np.arange(10) / 10, 3)
 
 Curve = NDArray[np.float64]
@@ -36,21 +39,21 @@ Curve = NDArray[np.float64]
 Curves = Mapping[str | tuple[str, float], Curve]
 
 
-def _tables(curves: Curves) -> Tables:
+def _tables(curves: Curves, omega_phi: float = 0.0) -> Tables:
     """Return prepared tables with flat curves, unless `curves` says otherwise."""
-    parts = [
-        pl.DataFrame(
-            {
-                "pressure": pressure,
-                "policy": policy,
-                "rank": np.arange(1, RANKS + 1),
-                "yield": curves.get((policy, pressure), curves.get(policy, FLAT)),
-            }
-        )
+    rows = [
+        {
+            "pressure": pressure,
+            "policy": policy,
+            "instance": instance,
+            "omega_phi": omega_phi,
+            "yields": curves.get((policy, pressure), curves.get(policy, FLAT)).tolist(),
+        }
         for pressure in PRESSURES
         for policy in ALL_POLICIES
+        for instance in range(2)
     ]
-    return Tables(pl.concat(parts), pl.DataFrame())
+    return Tables(pl.DataFrame(rows), pl.DataFrame())
 
 
 def _fading(strengths: tuple[float, ...]) -> Curves:
@@ -68,6 +71,18 @@ FLIPS: list[tuple[Reproduction, str, Curves, Curves]] = [
         "omega-matters-little",
         {FAIR_SHARE: FLAT - 0.2 * RAMP, "fcfs": FLAT - RAMP},
         {FAIR_SHARE: FLAT - 0.4 * RAMP},
+    ),
+    (
+        fig3,
+        "yield-based-constant",
+        {GREEDY_YIELD: FLAT - 0.1 * RAMP, FAIR_SHARE: FLAT - RAMP},
+        {GREEDY_YIELD: FLAT - 0.2 * RAMP},
+    ),
+    (
+        fig3,
+        "fair-share-uncorrelated",
+        {FAIR_SHARE: ZIGZAG},
+        {FAIR_SHARE: FLAT - 0.1 * RAMP},
     ),
     (fig3, "fcfs-favours-long", {"fcfs": 0.5 + RAMP}, {"fcfs": 0.5 - RAMP}),
     (
@@ -101,13 +116,28 @@ FLIPS: list[tuple[Reproduction, str, Curves, Curves]] = [
         {**dict.fromkeys(ALL_POLICIES, 0.5 + RAMP), FAIR_SHARE: 0.9 - RAMP},
         dict.fromkeys(ALL_POLICIES, 0.9 - RAMP),
     ),
+    (
+        fig4,
+        "periodic-hides-greedy-yield",
+        {PERIODIC: FLAT - 0.01 * RAMP},
+        {PERIODIC: FLAT - 0.02 * RAMP},
+    ),
+    (fig4, "fcfs-erratic", {"fcfs": ZIGZAG}, {"fcfs": ZIGZAG, GREEDY_COM: ZIGZAG}),
+    (fig4, "greedy-com-not-monotonic", {GREEDY_COM: ZIGZAG}, {GREEDY_COM: 0.9 - RAMP}),
 ]
 
 
 def test_every_claim_is_tested() -> None:
     for figure in (fig3, fig4):
         tested = {name for of, name, _, _ in FLIPS if of is figure}
+        tested |= {"omega-and-phi-uncorrelated"} if figure is fig3 else set()
         assert tested == {claim.name for claim in figure.claims}
+
+
+def test_omega_and_phi_must_not_be_correlated() -> None:
+    check = claim_of(fig3, "omega-and-phi-uncorrelated").check
+    assert check(_tables({}, omega_phi=-0.09)).holds
+    assert not check(_tables({}, omega_phi=0.11)).holds
 
 
 @pytest.mark.parametrize(
@@ -143,7 +173,10 @@ def test_a_curve_is_the_mean_yield_at_every_rank(
                     "yields": (ranks + instance).tolist(),
                 }
             )
-    prepared = figure.prepare(Tables(pl.DataFrame(rows), pl.DataFrame())).rows
+    tables = figure.prepare(Tables(pl.DataFrame(rows), pl.DataFrame()))
+    assert tables.rows["instance"].unique().sort().to_list() == [0, 1]
+    assert tables.rows["omega_phi"].is_between(-1, 1).all()
+    prepared = figure.summary(tables)
     assert prepared["pressure"].unique().sort().to_list() == list(PRESSURES)
     # The yields of the second instance are higher by 1: the mean is by 0.5.
     assert (prepared["yield"] - prepared["rank"]).to_numpy() == pytest.approx(0.5)
