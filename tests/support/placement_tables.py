@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import polars as pl
 
 from penstock.experiments.claims import Tables
-from penstock.experiments.reproduction import Scale
+from penstock.experiments.reproduction import Reproduction, Scale
 from penstock.experiments.runners.campaign import run_study
 from penstock.experiments.runners.executors import Inline
 from penstock.experiments.study import sweep
@@ -32,8 +32,8 @@ __all__ = [
     "tables_of",
 ]
 
-#: (allocation, placement) or (allocation, placement, knowledge) -> columns to change.
-#: None stands for any name; the knowledge is "exact" unless given.
+#: (allocation, placement) or (allocation, placement, information) -> columns to change.
+#: None stands for any name; the profile information is "exact" unless given.
 Change: TypeAlias = Mapping[tuple[str | None, ...], Mapping[str, float]]
 #: The rows of one problem: one per contender.
 Problem: TypeAlias = list[dict[str, Any]]
@@ -45,6 +45,7 @@ _DEFAULTS = {
     "io_spread": 0.5,
     "machine_idletime": 0.2,
     "users_correlation": 0.5,
+    "io_load": 2.0,
 }
 
 
@@ -73,13 +74,23 @@ def rho_io(value: float) -> dict[str, float]:
     return {"rho_io": value}
 
 
-def problem(load: float, change: Change | None = None, case: str = IO_NODES) -> Problem:
+def problem(
+    load: float,
+    change: Change | None = None,
+    case: str = IO_NODES,
+    applications: int = 60,
+) -> Problem:
     """Return the rows of one problem, all alike but for `change`."""
     rows = []
     for contender in case_study(IO_NODES)(Scale.SMOKE).contenders:
         labels = contender.labels()
-        names = (labels["allocation"], labels["placement"], labels["told"])
+        names = (
+            labels["allocation"],
+            labels["placement"],
+            labels["profile_information"],
+        )
         row = {**labels, **_DEFAULTS, "case": case, "minimum_load": load}
+        row["applications"] = applications
         for key, values in (change or {}).items():
             full = (*key, "exact") if len(key) == 2 else key
             if all(k in (None, n) for k, n in zip(full, names, strict=True)):
@@ -88,29 +99,30 @@ def problem(load: float, change: Change | None = None, case: str = IO_NODES) -> 
     return rows
 
 
-def tables_of(*problems: Problem) -> Tables:
-    """Return the tables of some problems."""
+def tables_of(figure: Reproduction, *problems: Problem) -> Tables:
+    """Return the tables of some problems, prepared for a figure."""
     rows = [
         {**row, "point": number} for number, one in enumerate(problems) for row in one
     ]
-    return Tables(pl.DataFrame(rows, infer_schema_length=None), pl.DataFrame())
+    table = pl.DataFrame(rows, infer_schema_length=None)
+    return figure.prepare(Tables(table, pl.DataFrame()))
 
 
 @cache
 def _small_rows(case: str) -> pl.DataFrame:
     settings: dict[str, float | str] = {
-        "applications": 12,
         "targets": 5,
         "compute_nodes": 60,
         "case": case,
     }
-    points = sweep("striped", settings, {"load": (0.2, 0.4, 0.5, 1.1)})
+    swept = {"applications": (8, 12), "load": (0.2, 0.4, 0.5, 1.1)}
+    points = sweep("striped", settings, swept)
     study = replace(case_study(case)(Scale.SMOKE), points=points, instances=2)
     with TemporaryDirectory() as folder:
         return run_study(study, Path(folder), Inline())
 
 
-def small_tables(*cases: str) -> Tables:
-    """Return the tables of small studies: 12 applications on 5 targets."""
+def small_tables(figure: Reproduction, *cases: str) -> Tables:
+    """Return the tables of small studies: 8 or 12 applications on 5 targets."""
     rows = pl.concat([_small_rows(case) for case in cases], how="diagonal_relaxed")
-    return Tables(rows, pl.DataFrame())
+    return figure.prepare(Tables(rows, pl.DataFrame()))

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 """A study of allocations and placements (target allocation, section 5).
 
-A contender is an allocation and a placement algorithm, the profiles that they are
-given, and the policy that shares every target. The algorithms see the exact bandwidth
-profile of every application, or only the profile of its class (target allocation,
-section 6.2). Simulation and measurement always use the exact profiles.
+A contender is an allocation and a placement algorithm, the information that both have
+on profiles, and the policy that shares every target. Column ``profile_information`` is
+"exact" if the algorithms see the bandwidth profile of every application, and "class" if
+they see only the profile that stands for its class (target allocation, section 6.2).
+Simulation and measurement always use the exact profiles.
 
 Algorithms that draw at random use the random stream (seed, index) of the problem.
 
@@ -59,11 +60,11 @@ from penstock.workloads.striped import (
     seeded,
 )
 
-__all__ = ["CLASSES", "CRITERIA", "EXACT", "Contender", "PlacementStudy"]
+__all__ = ["CLASS", "CRITERIA", "EXACT", "Contender", "PlacementStudy"]
 
-#: The profiles that the algorithms are given.
+#: What the algorithms know of a profile: the profile itself, or only its class.
 EXACT: Final = "exact"
-CLASSES: Final = "classes"
+CLASS: Final = "class"
 #: Columns that hold criteria, as in `penstock.analysis.placement`.
 CRITERIA: Final = (
     "mean_io_slowdown",
@@ -82,17 +83,19 @@ _Plan: TypeAlias = tuple[Allocation, Placement]
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """An allocation, a placement, the profiles that they are given, and a policy."""
+    """An allocation, a placement, what both know of the profiles, and a policy."""
 
     allocation: str
     placement: str
-    profiles: str = EXACT
-    """The profiles that the algorithms are given: `EXACT` or `CLASSES`."""
+    profile_information: str = EXACT
+    """`EXACT` or `CLASS`."""
     policy: str = "fair-share"
 
     def __post_init__(self) -> None:
-        if self.profiles not in (EXACT, CLASSES):
-            raise UnknownNameError("kind of profile", self.profiles, (EXACT, CLASSES))
+        if self.profile_information not in (EXACT, CLASS):
+            raise UnknownNameError(
+                "profile information", self.profile_information, (EXACT, CLASS)
+            )
 
     def labels(self) -> Row:
         """Return the columns that name the contender.
@@ -106,7 +109,7 @@ class Contender:
         return _BoundContender(
             get_allocation(self.allocation),
             get_placement(self.placement),
-            self.profiles,
+            self.profile_information,
             get_policy(self.policy),
         )
 
@@ -117,7 +120,7 @@ class _BoundContender:
 
     allocator: Allocator
     placer: Placer
-    profiles: str
+    profile_information: str
     policy: Policy
 
     @property
@@ -126,7 +129,7 @@ class _BoundContender:
         return {
             "allocation": self.allocator.label,
             "placement": self.placer.label,
-            "told": self.profiles,
+            "profile_information": self.profile_information,
             "policy": self.policy.label,
         }
 
@@ -139,7 +142,7 @@ class PlacementStudy(Declaration):
     objectives: bool = False
     """True to measure the objectives of bandwidth sharing as well."""
 
-    CONTENDER = ("allocation", "placement", "told", "policy")
+    CONTENDER = ("allocation", "placement", "profile_information", "policy")
 
     def __post_init__(self) -> None:
         for point in range(len(self.points)):
@@ -211,21 +214,18 @@ class _Planner:
 
     def plan(self, contender: _BoundContender) -> _Plan:
         """Return the contender's allocation and placement."""
-        profiles = contender.profiles
-        key = (contender.allocator.label, profiles)
+        information = contender.profile_information
+        problem = self._exact if information == EXACT else self._classes()
+        key = (contender.allocator.label, information)
         if key not in self._allocations:
             allocator = seeded(contender.allocator, *self._stream)
-            self._allocations[key] = allocator.allocate(self._problem(profiles))
+            self._allocations[key] = allocator.allocate(problem)
         allocation = self._allocations[key]
-        place = (contender.placer.label, profiles, allocation)
+        place = (contender.placer.label, information, allocation)
         if place not in self._placements:
             placer = seeded(contender.placer, *self._stream)
-            self._placements[place] = placer.place(self._problem(profiles), allocation)
+            self._placements[place] = placer.place(problem, allocation)
         return allocation, self._placements[place]
-
-    def _problem(self, profiles: str) -> Problem:
-        """Return the problem with the profiles that the algorithms are given."""
-        return self._exact if profiles == EXACT else self._classes()
 
 
 def _with_class_profiles(problem: Problem, case: str) -> Problem:

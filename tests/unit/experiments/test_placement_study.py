@@ -15,7 +15,7 @@ from penstock.analysis import measure
 from penstock.analysis.placement import measure_placement
 from penstock.errors import InputError, UnknownNameError
 from penstock.experiments.placement_study import (
-    CLASSES,
+    CLASS,
     CRITERIA,
     Contender,
     PlacementStudy,
@@ -45,7 +45,7 @@ STUDY = PlacementStudy(
         Contender("t-cpu", GC),
         Contender("random", "random"),
         Contender("n-sys", GNC, policy="fcfs"),
-        Contender("best-bandwidth", GNC, profiles=CLASSES),
+        Contender("best-bandwidth", GNC, profile_information=CLASS),
     ),
 )
 FAMILY = Striped(applications=12, targets=5, compute_nodes=60, case="osts", load=0.9)
@@ -79,7 +79,7 @@ def test_a_row_is_what_simulator_and_analysis_say() -> None:
     assert (row["point"], row["instance"], row["workload"]) == (1, 2, "striped")
     assert (row["load"], row["case"], row["applications"]) == (0.9, "osts", 12)
     assert (row["allocation"], row["placement"]) == ("t-cpu", GC)
-    assert (row["told"], row["policy"]) == ("exact", "fair-share")
+    assert (row["profile_information"], row["policy"]) == ("exact", "fair-share")
     assert row["minimum_load"] == minimum_load(problem)
     assert row["io_load"] == problem.io_load(allocation)
     assert row["complete"] is True
@@ -166,10 +166,10 @@ def test_algorithms_decide_by_class_profiles_and_true_profiles_are_simulated() -
 
 def test_class_profiles_do_not_change_algorithms_that_use_no_profile() -> None:
     exact, classes = (
-        _rows(_only(Contender("static", GNC, profiles=kind)))[0]
-        for kind in ("exact", CLASSES)
+        _rows(_only(Contender("static", GNC, profile_information=kind)))[0]
+        for kind in ("exact", CLASS)
     )
-    assert exact.pop("told") != classes.pop("told")
+    assert exact.pop("profile_information") != classes.pop("profile_information")
     assert _untimed([exact]) == _untimed([classes])
 
 
@@ -221,8 +221,8 @@ def test_an_impossible_study_is_refused_at_once() -> None:
     ):
         with pytest.raises(UnknownNameError, match=kind):
             _only(contender)
-    with pytest.raises(UnknownNameError, match="unknown kind of profile 'nothing'"):
-        Contender("n-sys", GNC, profiles="nothing")
+    with pytest.raises(UnknownNameError, match="unknown profile information 'nothing'"):
+        Contender("n-sys", GNC, profile_information="nothing")
     with pytest.raises(InputError, match="'synthetic' has no placement problems"):
         replace(STUDY, points=(Point("synthetic"),))
     with pytest.raises(InputError, match="listed twice"):
@@ -235,7 +235,14 @@ def test_an_impossible_study_is_refused_at_once() -> None:
 def test_a_campaign_keeps_and_sorts_the_rows(tmp_path: Path) -> None:
     table = run_study(STUDY, tmp_path / "one", Inline())
     assert table.height == 2 * 3 * 5
-    key = ("point", "instance", "allocation", "placement", "told", "policy")
+    key = (
+        "point",
+        "instance",
+        "allocation",
+        "placement",
+        "profile_information",
+        "policy",
+    )
     assert table.select(key).is_unique().all()
     assert table.equals(table.sort(key))
     assert "seconds" not in table.columns

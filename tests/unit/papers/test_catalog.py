@@ -48,6 +48,10 @@ def test_the_catalogue_imports_nothing_heavy() -> None:
     assert loaded.isdisjoint(HEAVY)
 
 
+#: Appendix B of target allocation shows figures and says nothing about them.
+WITHOUT_CLAIMS = {f"p2-fig{number}" for number in range(14, 19)}
+
+
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_figure_is_declared_with_title_source_and_claims(name: str) -> None:
     figure = get_figure(name)
@@ -58,7 +62,8 @@ def test_every_figure_is_declared_with_title_source_and_claims(name: str) -> Non
         entry.source,
     )
     names = [claim.name for claim in figure.claims]
-    assert len(set(names)) == len(names) > 0
+    assert len(set(names)) == len(names)
+    assert bool(names) != (name in WITHOUT_CLAIMS)
 
 
 def test_an_unknown_figure_is_refused_with_the_known_ones() -> None:

@@ -12,18 +12,20 @@ ends.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
+import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from penstock.experiments.claims import Tables, Verdict, case
+from penstock.experiments.claims import NoRowsError, Tables, Verdict, case
 from penstock.experiments.output.charts import LABELS, policies_of, tidy
 from penstock.experiments.output.plots import colour_of
 from penstock.experiments.placement_study import Contender, PlacementStudy
 from penstock.experiments.reproduction import Scale
 from penstock.experiments.study import sweep
+from penstock.model import Column
 from penstock.papers.declaration import figure
 from penstock.papers.p1.policies import (
     ALL_BUT_FAIR_SHARE,
@@ -39,8 +41,9 @@ from penstock.papers.p2.study import (
     N_SYS,
     RANDOM,
     T_CPU,
-    binned,
-    spread,
+    Sets,
+    label,
+    per_set,
     summary,
 )
 
@@ -59,6 +62,9 @@ _LOADS: Final = {
 }
 _SETS: Final = {Scale.SMOKE: 3, Scale.PAPER: 120}
 
+#: A placement and a policy.
+_Choice: TypeAlias = tuple[str, str]
+
 
 def _study(scale: Scale) -> PlacementStudy:
     contenders = tuple(
@@ -73,18 +79,31 @@ def _study(scale: Scale) -> PlacementStudy:
     )
 
 
+def _name(allocation: str, placement: str, policy: str) -> str:
+    """Return the name of a contender, as in the columns of `per_set`."""
+    place = label(allocation, placement)
+    return place if policy == FAIR_SHARE else f"{place} + {policy}"
+
+
+_CONTENDERS: Final = {
+    _name(allocation, placement, policy): (allocation, placement, policy)
+    for allocation in _ALLOCATIONS
+    for placement in _PLACEMENTS
+    for policy in ALL_POLICIES
+}
+
+
 def _table(tables: Tables) -> pl.DataFrame:
-    key = ("allocation", "placement")
     parts = [
-        summary(rows, metric, "policy", _WIDTH).with_columns(
-            pl.lit(allocation).alias(key[0]), pl.lit(placement).alias(key[1])
-        )
-        for (allocation, placement), rows in tables.rows.group_by(
-            key, maintain_order=True
+        summary(tables, metric, name).with_columns(
+            pl.lit(allocation).alias("allocation"),
+            pl.lit(placement).alias("placement"),
+            pl.lit(policy).alias("policy"),
         )
         for metric in _METRICS
+        for name, (allocation, placement, policy) in _CONTENDERS.items()
     ]
-    return pl.concat(parts).sort("metric", *key, "policy", "bin")
+    return pl.concat(parts)
 
 
 # --- The figure -------------------------------------------------------------------
@@ -93,7 +112,7 @@ def _table(tables: Tables) -> pl.DataFrame:
 def _draw(tables: Tables) -> Figure:
     """Draw a panel per objective and allocation, against the I/O-load."""
     table = _table(tables)
-    figure = new_figure(13, 10)
+    figure = new_figure(10, 8.5)
     axes = figure.subplots(len(_METRICS), len(_ALLOCATIONS), sharex=True, sharey="row")
     for line, metric in zip(axes, _METRICS, strict=True):
         for axis, allocation in zip(line, _ALLOCATIONS, strict=True):
@@ -111,12 +130,14 @@ def _draw(tables: Tables) -> Figure:
         axis.set_xlabel("minimum I/O-load, I/O-load(π_sys)")
         axis.set_xlim(left=0)
     _legend(figure, policies_of(table))
-    figure.supxlabel(_left_out(table), fontsize=8, color="#555555")
+    figure.supxlabel(_left_out(table), fontsize=9, color="#555555")
     return figure
 
 
 def _lines(axis: Any, table: pl.DataFrame) -> None:
-    for (policy, placement), rows in table.group_by("policy", "placement"):
+    for (policy, placement), rows in table.group_by(
+        "policy", "placement", maintain_order=True
+    ):
         axis.plot(
             rows["bin"].to_numpy(),
             rows["mean"].to_numpy(),
@@ -160,72 +181,79 @@ def _left_out(table: pl.DataFrame) -> str:
     )
 
 
-sharing = figure("p2-sharing", study=_study, draw=_draw, summary=_table)
+sharing = figure(
+    "p2-sharing",
+    study=_study,
+    prepare=per_set(_METRICS, _CONTENDERS, _WIDTH),
+    draw=_draw,
+    summary=_table,
+)
 
 
 # --- Claims -----------------------------------------------------------------------
 
 
-def _paired(
-    tables: Tables, one: tuple[str, str], other: tuple[str, str], metric: str
-) -> pl.DataFrame:
-    """Return the rows of `one` with `gain`: `metric` minus that of `other`.
+def _sets(tables: Tables) -> Sets:
+    """Return the sets; all have the same number of applications."""
+    return Sets(tables.rows)
 
-    `one` and `other` are a placement and a policy each. Rows are paired by allocation
-    and problem.
-    """
-    key = ["allocation", "point", "instance"]
-    rows, base_rows = (
-        tables.rows.filter(pl.col("placement") == placement, pl.col("policy") == policy)
-        for placement, policy in (one, other)
+
+def _gain(
+    sets: Sets, metric: str, allocation: str, one: _Choice, other: _Choice
+) -> Column:
+    """Return the metric with `one` minus that with `other`, by set."""
+    values, base = (
+        sets.values(metric, _name(allocation, *choice)) for choice in (one, other)
     )
-    base = base_rows.select(*key, pl.col(metric).alias("base"))
-    joined = rows.join(base, on=key, maintain_order="left")
-    return joined.with_columns((pl.col(metric) - pl.col("base")).alias("gain"))
+    return values - base
 
 
-def _mean(numbers: dict[str, float], name: str) -> float:
-    return numbers.get(f"{name}, mean", 0.0)
+def _mean_gain(sets: Sets, metric: str, one: _Choice, other: _Choice) -> float:
+    """Return the mean of `_gain` over all sets and allocations."""
+    gains = [sets.mean(_gain(sets, metric, a, one, other)) for a in _ALLOCATIONS]
+    return float(np.mean(gains))
 
 
 @sharing.claim(
     "On the same placements every yield-based policy has a higher MinYield than "
-    "fair-share (mean gain over all sets)."
+    "fair-share (mean gain of all sets)."
 )
 def _yield_based_help_the_worst_off(tables: Tables) -> Verdict:
     """Take the mean gain of every yield-based policy."""
-    numbers: dict[str, float] = {}
-    for policy in YIELD_BASED:
-        gains = pl.concat(
-            [
-                _paired(tables, (place, policy), (place, FAIR_SHARE), "min_yield")[
-                    "gain"
-                ]
-                for place in _PLACEMENTS
-            ]
-        )
-        numbers |= spread(policy, gains)
-    return Verdict(all(_mean(numbers, p) > 0 for p in YIELD_BASED), numbers)
+    sets = _sets(tables)
+    table = {
+        policy: {
+            f"placement {place}": _mean_gain(
+                sets, "min_yield", (place, policy), (place, FAIR_SHARE)
+            )
+            for place in _PLACEMENTS
+        }
+        for policy in YIELD_BASED
+    }
+    return Verdict(
+        min(gain for row in table.values() for gain in row.values()) > 0, table
+    )
 
 
 @sharing.claim(
     "No policy is better than fair-share in MinYield, Efficiency and Mean-I/O-SlowDown "
-    "at the same time (mean differences, placement GNC)."
+    "at the same time (mean differences to fair-share, placement GNC)."
 )
 def _no_free_lunch(tables: Tables) -> Verdict:
     """Take the mean differences of every policy to fair-share."""
-    numbers: dict[str, float] = {}
-    better_in_all = []
-    for policy in ALL_BUT_FAIR_SHARE:
-        means = []
-        for metric in _METRICS:
-            name = f"{policy}, {LABELS[metric]}"
-            gains = _paired(tables, (GNC, policy), (GNC, FAIR_SHARE), metric)["gain"]
-            statistics = spread(name, gains)
-            numbers |= {k: v for k, v in statistics.items() if k.endswith("mean")}
-            means.append(_mean(statistics, name))
-        better_in_all.append(means[0] > 0 and means[1] > 0 and means[2] < 0)
-    return Verdict(not any(better_in_all), numbers)
+    sets = _sets(tables)
+    table = {
+        policy: {
+            LABELS[metric]: _mean_gain(sets, metric, (GNC, policy), (GNC, FAIR_SHARE))
+            for metric in _METRICS
+        }
+        for policy in ALL_BUT_FAIR_SHARE
+    }
+    better_in_all = (
+        worst_off > 0 and efficiency > 0 and slowdown < 0
+        for worst_off, efficiency, slowdown in (row.values() for row in table.values())
+    )
+    return Verdict(not any(better_in_all), table)
 
 
 @sharing.claim_cases(
@@ -234,7 +262,7 @@ def _no_free_lunch(tables: Tables) -> Verdict:
             f"sharing-for-placement-{allocation}",
             f"With allocation {allocation}, {_SMART} on random placements has a higher "
             "MinYield than fair-share on GNC placements at every load: the choice of "
-            "the policy makes up for that of the placement.",
+            "the policy makes up for that of the placement (mean gain).",
             reason="With few targets each, applications on a crowded target have no "
             "other target: no order of service helps as much as another target would.",
             allocation=allocation,
@@ -244,35 +272,32 @@ def _no_free_lunch(tables: Tables) -> Verdict:
 )
 def _sharing_for_placement(tables: Tables, allocation: str) -> Verdict:
     """Compare both by interval of load."""
-    rows = binned(
-        _paired(tables, (RANDOM, _SMART), (GNC, FAIR_SHARE), "min_yield"), _WIDTH
-    ).filter(pl.col("allocation") == allocation)
-    numbers: dict[str, float] = {}
-    for (load,), at_load in sorted(rows.group_by("bin"), key=lambda item: item[0]):
-        numbers |= spread(f"load {load:g}", at_load["gain"])
-    means = [v for k, v in numbers.items() if k.endswith("mean")]
-    return Verdict(bool(means) and min(means) > 0, numbers or {"sets": 0.0})
+    sets = _sets(tables)
+    one, other = (RANDOM, _SMART), (GNC, FAIR_SHARE)
+    gains = sets.by_load(_gain(sets, "min_yield", allocation, one, other))
+    if not gains:
+        raise NoRowsError
+    numbers = {f"load {load:g}": gain for load, gain in gains.items()}
+    return Verdict(min(gains.values()) > 0, numbers)
 
 
 @sharing.claim(
     f"GNC gains less MinYield over random placement with {_SMART} than with "
-    "fair-share, for every allocation."
+    "fair-share, for every allocation (mean gain of GNC)."
 )
 def _placement_worth_less(tables: Tables) -> Verdict:
     """Compare the mean gains of GNC over random placement under both policies."""
-    numbers: dict[str, float] = {}
-    holds = []
-    for allocation in _ALLOCATIONS:
-        gain_of = {}
-        for policy in (FAIR_SHARE, _SMART):
-            rows = _paired(tables, (GNC, policy), (RANDOM, policy), "min_yield")
-            name = f"{allocation}, {policy}"
-            gains = rows.filter(pl.col("allocation") == allocation)["gain"]
-            statistics = spread(name, gains)
-            numbers |= statistics
-            gain_of[policy] = _mean(statistics, name)
-        holds.append(gain_of[_SMART] < gain_of[FAIR_SHARE])
-    return Verdict(all(holds), numbers)
+    sets = _sets(tables)
+    table = {
+        allocation: {
+            policy: sets.mean(
+                _gain(sets, "min_yield", allocation, (GNC, policy), (RANDOM, policy))
+            )
+            for policy in (FAIR_SHARE, _SMART)
+        }
+        for allocation in _ALLOCATIONS
+    }
+    return Verdict(all(row[_SMART] < row[FAIR_SHARE] for row in table.values()), table)
 
 
 @sharing.claim(
@@ -281,8 +306,9 @@ def _placement_worth_less(tables: Tables) -> Verdict:
 )
 def _placement_still_counts(tables: Tables) -> Verdict:
     """Take the mean difference between GNC and random placement."""
-    numbers: dict[str, float] = {}
-    for policy in ALL_POLICIES:
-        rows = _paired(tables, (GNC, policy), (RANDOM, policy), "mean_io_slowdown")
-        numbers |= spread(policy, rows["gain"])
-    return Verdict(all(_mean(numbers, policy) < 0 for policy in ALL_POLICIES), numbers)
+    sets = _sets(tables)
+    differences = {
+        policy: _mean_gain(sets, "mean_io_slowdown", (GNC, policy), (RANDOM, policy))
+        for policy in ALL_POLICIES
+    }
+    return Verdict(max(differences.values()) < 0, differences)

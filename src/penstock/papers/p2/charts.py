@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Drawings of the figures of target allocation: lines over the load, and boxes.
 
-Every algorithm has its own colour and marker in all figures.
+Figures have a row of panels per number K of applications. They are 10 inches wide at
+most, so that their text is legible at the width of a page. Every algorithm has its own
+colour and marker in all figures.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,12 +19,15 @@ from matplotlib.patches import Patch
 
 from penstock.experiments.output.charts import tidy, upright_box
 from penstock.experiments.output.plots import colour_of
-from penstock.papers.p2.study import measured
 from penstock.policies import POLICIES
 
-__all__ = ["LoadPanel", "Style", "load_lines", "new_figure", "spread_boxes", "style_of"]
+__all__ = ["LoadPanel", "Style", "load_grid", "new_figure", "spread_boxes", "style_of"]
 
 _X_LABEL: Final = "minimum I/O-load, I/O-load(π_sys)"
+#: Inches: width of a figure, height of a row of panels, of the rest.
+_WIDTH: Final = 10.0
+_ROW: Final = 2.9
+_MARGIN: Final = 1.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +52,9 @@ _STYLES: Final = {
     "greedy-clairvoyant": Style("#CC79A7", "o"),
     "exclusive": Style("#000000", "X"),
     # Allocation and placement: colour of the first, marker of the second.
-    "t-cpu + greedy-non-clairvoyant": Style("#009E73", "v"),
-    "best-bandwidth + greedy-non-clairvoyant": Style("#D55E00", "v"),
-    "best-bandwidth + greedy-clairvoyant": Style("#CC79A7", "o", 1.2),
+    "t-cpu, GNC": Style("#009E73", "v"),
+    "best-bandwidth, GNC": Style("#D55E00", "v"),
+    "best-bandwidth, GC": Style("#CC79A7", "o", 1.2),
 }
 
 
@@ -60,49 +65,83 @@ def style_of(name: str) -> Style:
 
 @dataclass(frozen=True, slots=True)
 class LoadPanel:
-    """Lines over the minimum I/O-load: a table of `study.summary`, and its axes."""
+    """What a column of panels shows: lines over the minimum I/O-load, and its axes."""
 
-    table: pl.DataFrame
-    by: str
-    """The column with the name of the line."""
+    metric: str
+    """The value of column ``metric`` in a table of `study.summary`."""
+    lines: Mapping[str, str]
+    """Contender -> name of its line, as in the legend."""
     y_label: str
     title: str = ""
     logarithmic: bool = False
+    lowest: float | None = None
+    """Where a logarithmic axis begins, if values near 0 would stretch it."""
     error: bool = False
     """The band is the 95 % confidence interval instead of the percentiles 10 to 90."""
     per_cent: bool = False
-    names: tuple[str, ...] = ()
-    """The lines to draw; empty: all."""
 
 
-def load_lines(panels: Sequence[LoadPanel], note: str = "") -> Figure:
-    """Draw means with a band, panels side by side.
+def load_grid(
+    table: pl.DataFrame, panels: Sequence[LoadPanel], note: str = ""
+) -> Figure:
+    """Draw means with a band: a row per K, a column per panel.
 
-    A line is dotted where in most sets an application completed no phase.
+    `table` holds tables of `study.summary`. A line is dotted where in most sets an
+    application completed no phase.
     """
-    width = 7.0 if len(panels) == 1 else min(4.7 * len(panels) + 1, 14.5)
-    figure = new_figure(width, 4.8)
-    axes = figure.subplots(1, len(panels), squeeze=False)[0]
-    drawn: list[str] = []
-    for axis, panel in zip(axes, panels, strict=True):
-        for name in _names(panel):
-            _line(axis, panel, name)
-            drawn.append(name)
-        _finish(axis, panel)
-    _legend(figure, sorted(set(drawn), key=_rank))
-    figure.supxlabel(_footnotes(panels, note), fontsize=8, color="#555555")
+    numbers = table["K"].unique().sort().to_list()
+    # One column: the panels of all K stand side by side.
+    shape = (len(numbers), len(panels)) if len(panels) > 1 else (1, len(numbers))
+    figure = new_figure(_WIDTH, _ROW * shape[0] + _MARGIN)
+    axes = figure.subplots(
+        *shape, squeeze=False, sharex=True, sharey="col" if len(panels) > 1 else "all"
+    )
+    places = [(number, panel) for number in numbers for panel in panels]
+    for axis, (number, panel) in zip(axes.flat, places, strict=True):
+        in_panel = table.filter(pl.col("K") == number, pl.col("metric") == panel.metric)
+        for contender, name in panel.lines.items():
+            _line(axis, panel, in_panel.filter(contender=contender), style_of(name))
+        axis.set_title(_title(number, panel), fontsize=10)
+    for column in range(shape[1]):
+        _finish(axes[:, column], panels[column % len(panels)], first=column == 0)
+    drawn = {name for panel in panels for name in panel.lines.values()}
+    _legend(figure, sorted(drawn, key=_rank))
+    figure.supxlabel(_footnotes(table, panels, note), fontsize=9, color="#555555")
     return figure
 
 
+def _title(number: int, panel: LoadPanel) -> str:
+    return f"K = {number}, {panel.title}" if panel.title else f"K = {number}"
+
+
 def spread_boxes(rows: pl.DataFrame, names: Sequence[str], note: str) -> Figure:
-    """Draw the I/O-spread: for each allocation a box per placement in `names`."""
-    allocations = [
-        name
-        for name in _STYLES
-        if (rows["allocation"] == name).any() and name != "mckp"
-    ]
-    figure = new_figure(8.5, 4.6)
-    axis: Any = figure.subplots()
+    """Draw the I/O-spread: for each K and allocation a box per placement in `names`.
+
+    `rows` has the columns ``K``, ``allocation``, ``placement`` and ``io_spread``.
+    """
+    numbers = rows["K"].unique().sort().to_list()
+    figure = new_figure(_WIDTH, _ROW * max(len(numbers), 1) + _MARGIN)
+    axes = figure.subplots(max(len(numbers), 1), 1, squeeze=False, sharex=True)[:, 0]
+    for axis, number in zip(axes, numbers, strict=False):
+        _boxes(axis, rows.filter(pl.col("K") == number), names)
+        axis.set_title(f"K = {number}", fontsize=10)
+        axis.set_ylim(bottom=0)
+        tidy(axis, "y")
+    figure.supylabel("I/O-spread: busiest minus idlest target (fraction of the time)")
+    figure.supxlabel(f"allocation\n{note}", fontsize=9)
+    figure.legend(
+        handles=[Patch(color=style_of(n).colour, label=n, alpha=0.6) for n in names],
+        loc="outside upper center",
+        ncols=len(names),
+        fontsize=10,
+        frameon=False,
+    )
+    return figure
+
+
+def _boxes(axis: Any, rows: pl.DataFrame, names: Sequence[str]) -> None:
+    """Draw the boxes of one K."""
+    allocations = [name for name in _STYLES if (rows["allocation"] == name).any()]
     width = 0.8 / len(names)
     for number, name in enumerate(names):
         for place, allocation in enumerate(allocations):
@@ -113,18 +152,6 @@ def spread_boxes(rows: pl.DataFrame, names: Sequence[str], note: str) -> Figure:
             colour = style_of(name).colour
             upright_box(axis, position, values.to_numpy(), 0.8 * width, colour)
     axis.set_xticks(range(len(allocations)), allocations)
-    axis.set_ylim(bottom=0)
-    axis.set_ylabel("I/O-spread: busiest minus idlest target\n(fraction of the time)")
-    axis.set_xlabel(f"allocation\n{note}")
-    tidy(axis, "y")
-    figure.legend(
-        handles=[Patch(color=style_of(n).colour, label=n, alpha=0.6) for n in names],
-        loc="outside upper center",
-        ncols=len(names),
-        fontsize=9,
-        frameon=False,
-    )
-    return figure
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -140,15 +167,12 @@ def _rank(name: str) -> tuple[int, str]:
     return (order.index(name) if name in order else len(order), name)
 
 
-def _names(panel: LoadPanel) -> list[str]:
-    known = panel.table[panel.by].unique().to_list()
-    return sorted((n for n in known if n in (panel.names or known)), key=_rank)
+def _line(axis: Any, panel: LoadPanel, table: pl.DataFrame, style: Style) -> None:
+    """Draw one line with its band; thin lines are above thick ones.
 
-
-def _line(axis: Any, panel: LoadPanel, name: str) -> None:
-    """Draw one line with its band; thin lines are above thick ones."""
-    table = measured(panel.table.filter(pl.col(panel.by) == name))
-    style = style_of(name)
+    Loads at which less than half of the sets are measured are left out.
+    """
+    table = table.filter(pl.col("sets") > 0, pl.col("sets") >= pl.col("left_out"))
     scale = 100 if panel.per_cent else 1
     loads = table["bin"].to_numpy()
     mean = scale * table["mean"].to_numpy()
@@ -166,17 +190,20 @@ def _line(axis: Any, panel: LoadPanel, name: str) -> None:
     axis.plot(loads, solid, "-", marker=style.marker, markersize=4.5, **look)
 
 
-def _finish(axis: Any, panel: LoadPanel) -> None:
-    axis.set_title(panel.title, fontsize=10)
-    axis.set_xlabel(_X_LABEL)
-    axis.set_ylabel(panel.y_label)
-    axis.set_xlim(left=0)
-    if panel.logarithmic:
-        axis.set_yscale("log")
-        axis.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    elif panel.per_cent:
-        axis.axhline(0.0, color="#777777", linewidth=0.8, zorder=1)
-    tidy(axis, "both")
+def _finish(axes: Any, panel: LoadPanel, *, first: bool) -> None:
+    """Label the panels of a column, the x axis below the last one."""
+    for axis in axes:
+        if panel.logarithmic:
+            axis.set_yscale("log")
+            axis.set_ylim(bottom=panel.lowest)
+            axis.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        elif panel.per_cent:
+            axis.axhline(0.0, color="#777777", linewidth=0.8, zorder=1)
+        if len(axes) > 1 or first:
+            axis.set_ylabel(panel.y_label)
+        axis.set_xlim(left=0)
+        tidy(axis, "both")
+    axes[-1].set_xlabel(_X_LABEL)
 
 
 def _legend(figure: Figure, names: Sequence[str]) -> None:
@@ -190,24 +217,22 @@ def _legend(figure: Figure, names: Sequence[str]) -> None:
         handles=handles,
         loc="outside upper center",
         ncols=min(len(names), 6),
-        fontsize=9,
+        fontsize=10,
         frameon=False,
     )
 
 
-def _footnotes(panels: Sequence[LoadPanel], note: str) -> str:
+def _footnotes(table: pl.DataFrame, panels: Sequence[LoadPanel], note: str) -> str:
     """Return the text that explains the band, dotted lines and left out runs."""
-    counts = ("sets", "left_out", "complete")
-    joined = pl.concat([panel.table.select(counts) for panel in panels])
     percentiles = "10th to 90th percentile of the sets"
     band = "95 % confidence interval of the mean" if panels[0].error else percentiles
     lines = [f"{note}; band: {band}" if note else f"band: {band}"]
-    if (2 * joined["complete"] < joined["sets"]).any():
+    if (2 * table["complete"] < table["sets"]).any():
         lines.append(
             "dotted: in most sets an application completed no phase; phases that were "
             "begun count pro rata"
         )
-    left_out, sets = (int(joined[name].sum()) for name in ("left_out", "sets"))
+    left_out, sets = (int(table[name].sum()) for name in ("left_out", "sets"))
     if left_out:
         lines.append(
             f"left out: {left_out / (left_out + sets):.1%} of the runs, in which an "

@@ -1,31 +1,38 @@
 # SPDX-License-Identifier: MIT
-"""The studies behind the figures of target allocation, and summaries of their rows.
+"""The studies behind the figures of target allocation, and their rows set by set.
 
 N = 20 targets and Q = 480 nodes are the numbers of the paper. It does not give the
-number K of applications; we take K = 60 (6 large, 18 medium, 36 small): with three
-applications per target it matters which applications share a target, and any I/O-load
-below K / N = 3 can be drawn.
+number K of applications, on which many results depend: the studies run with K = 20, 40
+and 60 (one to three applications per target), figures have a row of panels for each of
+them, and claims are checked at each (`at_every_number`). The I/O-load of a problem is
+below K / N, so that with K = 20 no problem has an I/O-load of 1 or more.
 
-Rows are grouped by their minimum I/O-load, I/O-load(pi_sys), in intervals of width 0.1
-around 0.1, 0.2, ... 1.2. Contenders are compared on the same problem ("set").
+A placement problem is called a *set* (of applications). `per_set` turns the rows of a
+study into one row per set, with a column per metric and contender: contenders are
+compared on the same set. Sets are grouped by their minimum I/O-load, I/O-load(pi_sys),
+in intervals of width 0.1 around 0.1, 0.2, ... 1.2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import polars as pl
 
+from penstock.experiments.claims import NoRowsError, Tables, Verdict, over
 from penstock.experiments.placement_study import (
-    CLASSES,
+    CLASS,
     EXACT,
     Contender,
     PlacementStudy,
 )
 from penstock.experiments.reproduction import Scale
 from penstock.experiments.study import sweep
+from penstock.model import Column
 from penstock.papers.p2 import GENERATED
 
 __all__ = [
@@ -36,22 +43,22 @@ __all__ = [
     "GC",
     "GENERATED",
     "GNC",
+    "INFORMED",
     "IO_NODES",
     "MCKP",
+    "NUMBERS",
     "N_SYS",
     "OSTS",
     "PLACEMENTS",
     "RANDOM",
     "STATIC",
     "T_CPU",
-    "binned",
+    "Sets",
+    "at_every_number",
     "case_study",
-    "chosen",
-    "means",
-    "measured",
-    "placed",
-    "relative",
-    "spread",
+    "label",
+    "per_set",
+    "sets_by_number",
     "summary",
 ]
 
@@ -71,153 +78,242 @@ MCKP: Final = "mckp"
 #: The names of the paper: GNC and GC.
 GNC: Final = "greedy-non-clairvoyant"
 GC: Final = "greedy-clairvoyant"
+#: The placement of mckp.
+_EXCLUSIVE: Final = "exclusive"
 ALLOCATIONS: Final = (RANDOM, STATIC, BEST_BANDWIDTH, N_SYS, T_CPU)
+#: The allocations that use what they know of the applications.
+INFORMED: Final = (STATIC, BEST_BANDWIDTH, N_SYS, T_CPU)
 PLACEMENTS: Final = (RANDOM, GNC, GC)
 #: The combinations that section 6.2 runs with classes instead of exact profiles.
 CLASS_COMBINATIONS: Final = ((T_CPU, GNC), (BEST_BANDWIDTH, GNC), (BEST_BANDWIDTH, GC))
 
-_CONTENDERS: Final = (
+_ALL_EXACT: Final = (
     *(Contender(a, p) for a in ALLOCATIONS for p in PLACEMENTS),
-    Contender(MCKP, "exclusive"),
-    *(Contender(a, p, profiles=CLASSES) for a, p in CLASS_COMBINATIONS),
+    Contender(MCKP, _EXCLUSIVE),
 )
+#: Section 6.2, on information by class, is about I/O nodes only.
+_CONTENDERS: Final = {
+    IO_NODES: (
+        *_ALL_EXACT,
+        *(Contender(a, p, CLASS) for a, p in CLASS_COMBINATIONS),
+    ),
+    OSTS: _ALL_EXACT,
+}
+#: Numbers K of applications.
+NUMBERS: Final = (20, 40, 60)
+#: Targets of a problem (N); the workload's default.
+_TARGETS: Final = 20
 #: Aimed I/O-loads (Theta); the minimum I/O-load of a set is a little lower.
 _LOADS: Final = {
     Scale.SMOKE: (0.1, 0.3, 0.5, 0.8, 1.2),
     Scale.PAPER: tuple(round(0.1 * k, 1) for k in range(1, 14)),
 }
-#: Sets per aimed load: at paper scale over 100 in every interval of load.
+#: Sets per aimed load and K: section 5.4 has over 100 per scenario.
 _SETS: Final = {Scale.SMOKE: 3, Scale.PAPER: 120}
 #: Width of an interval of load.
 _WIDTH: Final = 0.1
 #: Middle of the last interval of load.
 _HIGHEST: Final = 1.2
 
-#: The columns that tell problems apart.
-_PROBLEM: Final = ("case", "point", "instance")
+#: The columns of `per_set` that are no measurements.
+_KEY: Final = ("case", "applications", "point", "instance", "bin")
+_SUMMARY: Final = {
+    "K": pl.Int64,
+    "bin": pl.Float64,
+    **dict.fromkeys(("sets", "left_out", "complete"), pl.Int64),
+    **dict.fromkeys(("mean", "low", "high", "error"), pl.Float64),
+}
+
+_Values: TypeAlias = Callable[["Sets"], Column]
 
 
 def case_study(case: str) -> Callable[[Scale], PlacementStudy]:
     """Return the study that all figures of a set of profiles share."""
 
     def study(scale: Scale) -> PlacementStudy:
-        points = sweep("striped", {"case": case}, {"load": _LOADS[scale]})
-        return PlacementStudy(f"p2-{case}", points, _SETS[scale], _CONTENDERS)
+        points = tuple(
+            point
+            for applications in NUMBERS
+            for point in sweep(
+                "striped",
+                {"case": case, "applications": applications},
+                {"load": [x for x in _LOADS[scale] if x < applications / _TARGETS]},
+            )
+        )
+        return PlacementStudy(f"p2-{case}", points, _SETS[scale], _CONTENDERS[case])
 
     return study
 
 
-def chosen(
-    rows: pl.DataFrame,
-    allocations: Sequence[str] = ALLOCATIONS,
-    placements: Sequence[str] = PLACEMENTS,
-    profiles: str = EXACT,
-) -> pl.DataFrame:
-    """Return the rows of some contenders."""
-    return rows.filter(
-        pl.col("allocation").is_in(allocations),
-        pl.col("placement").is_in(placements),
-        pl.col("told") == profiles,
-    )
+def label(allocation: str, placement: str = GNC, information: str = EXACT) -> str:
+    """Return the name of a contender, as in the columns of `per_set`.
 
-
-def placed(rows: pl.DataFrame, profiles: str = EXACT) -> pl.DataFrame:
-    """Return the rows of all allocations with GNC, and of mckp with its own placement.
-
-    Section 6.1.1 of the paper: "we only use GNC as a placement algorithm".
+    The placement of mckp is always its own. Section 6.1.1 of the paper: "we only use
+    GNC as a placement algorithm".
     """
-    by_gnc = chosen(rows, ALLOCATIONS, (GNC,), profiles)
-    return pl.concat([by_gnc, chosen(rows, (MCKP,), ("exclusive",), profiles)])
+    parts = [allocation, _EXCLUSIVE if allocation == MCKP else placement]
+    return " + ".join(parts if information == EXACT else [*parts, information])
 
 
-def relative(
-    rows: pl.DataFrame, base: pl.DataFrame, metric: str, on: Sequence[str] = ()
-) -> pl.DataFrame:
-    """Return `rows` with column `ratio`: `metric` over that of `base`, minus 1.
+def per_set(
+    metrics: Sequence[str], contenders: Iterable[str], width: float = _WIDTH
+) -> Callable[[Tables], Tables]:
+    """Return the function that prepares the tables of a figure: one row per set.
 
-    Rows of the same problem are compared; the columns `on` must agree as well. The
-    ratio is null where one of both is not measured.
+    A column "METRIC: CONTENDER" is added for each of both, and "complete: CONTENDER".
+    ``bin`` is the middle of the interval of load, a multiple of `width` up to 1.2; sets
+    outside the intervals are dropped.
     """
-    key = [*_PROBLEM, *on]
-    reference = base.select(
-        *key,
-        pl.col(metric).alias("base"),
-        pl.col("complete").alias("base_complete"),
-    )
-    return (
-        rows.join(reference, on=key, maintain_order="left")
-        .with_columns(
-            (pl.col(metric) / pl.col("base") - 1).alias("ratio"),
-            pl.col("complete") & pl.col("base_complete"),
+    names = tuple(contenders)
+
+    def prepare(tables: Tables) -> Tables:
+        middle = ((pl.col("minimum_load") / width + 0.5).floor() * width).round(6)
+        rows = tables.rows.with_columns(middle.alias("bin"), _label_column()).filter(
+            pl.col("bin").is_between(width, _HIGHEST),
+            pl.col("contender").is_in(names),
         )
-        .drop("base_complete")
-    )
+        wide = rows.pivot(
+            "contender", index=_KEY, values=["complete", *metrics], separator=": "
+        )
+        return Tables(wide, pl.DataFrame())
+
+    return prepare
 
 
-def binned(rows: pl.DataFrame, width: float = _WIDTH) -> pl.DataFrame:
-    """Return the rows with column `bin`, the middle of their interval of load.
+def _label_column() -> pl.Expr:
+    """Return the expression of `label`; a policy other than fair-share is added."""
+    information, policy = pl.col("profile_information"), pl.col("policy")
+    return pl.concat_str(
+        pl.col("allocation"),
+        pl.col("placement"),
+        pl.when(information != EXACT).then(information),
+        pl.when(policy != "fair-share").then(policy),
+        separator=" + ",
+        ignore_nulls=True,
+    ).alias("contender")
 
-    Middles are multiples of `width` up to 1.2; rows outside are dropped.
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Sets:
+    """The sets of one K (and one set of profiles), as `per_set` prepares them."""
+
+    rows: pl.DataFrame
+
+    def values(self, metric: str, contender: str) -> Column:
+        """Return a metric of a contender by set; NaN where it is not measured."""
+        values: Column = self.rows[f"{metric}: {contender}"].cast(pl.Float64).to_numpy()
+        return values
+
+    def ratios(self, metric: str, one: str, other: str) -> Column:
+        """Return the metric of `one` over that of `other`, minus 1, by set."""
+        return self.values(metric, one) / self.values(metric, other) - 1
+
+    def by_load(self, values: Column) -> dict[float, float]:
+        """Return the mean by interval of load.
+
+        Intervals in which less than half of the sets are measured are left out.
+        """
+        means = {}
+        for load, at_load in self.at_loads(values):
+            present = at_load[~np.isnan(at_load)]
+            if 0 < 2 * present.size >= at_load.size:
+                means[load] = float(present.mean())
+        return means
+
+    def means(self, metric: str, contender: str) -> dict[float, float]:
+        """Return the mean of a metric of a contender by interval of load."""
+        return self.by_load(self.values(metric, contender))
+
+    def mean(
+        self, values: Column, low: float = 0.0, high: float = float("inf")
+    ) -> float:
+        """Return the mean of the measured values at loads from `low` to `high`.
+
+        Raises
+        ------
+        NoRowsError
+            If there is none.
+        """
+        loads = self.rows["bin"].to_numpy()
+        chosen = values[(loads >= low) & (loads <= high) & ~np.isnan(values)]
+        if not chosen.size:
+            raise NoRowsError
+        return float(chosen.mean())
+
+    def at_loads(self, values: Column) -> Iterator[tuple[float, Column]]:
+        """Yield every interval of load with its values, in ascending order."""
+        loads = self.rows["bin"].to_numpy()
+        for load in np.unique(loads).tolist():
+            yield load, values[loads == load]
+
+
+def sets_by_number(tables: Tables, case: str = "") -> dict[int, Sets]:
+    """Return the sets by K, of one set of profiles if `case` is given."""
+    rows = tables.rows.filter(pl.col("case") == case) if case else tables.rows
+    numbers = rows["applications"].unique().sort().to_list()
+    return {k: Sets(rows.filter(pl.col("applications") == k)) for k in numbers}
+
+
+def at_every_number(
+    check: Callable[..., Verdict],
+) -> Callable[..., Verdict]:
+    """Turn a check of the sets of one K into a check of a figure, over all K.
+
+    A K at which the check finds no sets (`NoRowsError`) does not count: with K = 20
+    there is no high I/O-load.
     """
-    number = (pl.col("minimum_load") / width + 0.5).floor()
-    middle = (number * width).round(6)
-    return rows.with_columns(middle.alias("bin")).filter(
-        pl.col("bin").is_between(width, _HIGHEST)
-    )
+
+    @wraps(check)
+    def checked(tables: Tables, **arguments: Any) -> Verdict:
+        verdicts = {}
+        for number, sets in sets_by_number(tables).items():
+            try:
+                verdicts[number] = check(sets, **arguments)
+            except NoRowsError:
+                continue
+        return over("K", verdicts)
+
+    return checked
 
 
 def summary(
-    rows: pl.DataFrame, metric: str, by: str, width: float = _WIDTH
+    tables: Tables, metric: str, contender: str, values: _Values | None = None
 ) -> pl.DataFrame:
-    """Return mean and spread of `metric` by interval of load and column `by`.
+    """Return mean and spread of a metric of a contender by K and interval of load.
 
-    ``sets`` counts the problems measured, ``left_out`` those in which an application
-    has hardly begun its I/O (see `measured`), ``complete`` the sets in which every
-    application completed a phase. ``low`` and ``high`` are the 10th and 90th
-    percentile, ``error`` is half the 95 % confidence interval of the mean.
+    `values` gives other numbers for the sets than the metric itself, such as a ratio.
+    ``sets`` counts the sets measured, ``left_out`` those in which an application has
+    hardly begun its I/O, ``complete`` the measured sets in which every application
+    completed a phase. ``low`` and ``high`` are the 10th and 90th percentile, ``error``
+    is half the 95 % confidence interval of the mean.
     """
-    value = pl.col(metric).drop_nulls()
-    return (
-        binned(rows, width)
-        .group_by(by, "bin")
-        .agg(
-            pl.lit(metric).alias("metric"),
-            value.len().alias("sets"),
-            pl.col(metric).null_count().alias("left_out"),
-            (pl.col("complete") & pl.col(metric).is_not_null()).sum().alias("complete"),
-            value.mean().alias("mean"),
-            value.quantile(0.1, "linear").alias("low"),
-            value.quantile(0.9, "linear").alias("high"),
-            (1.96 * value.std() / value.len().sqrt()).fill_null(0.0).alias("error"),
-        )
-        .sort(by, "bin")
+    rows = []
+    for number, sets in sets_by_number(tables).items():
+        numbers = values(sets) if values else sets.values(metric, contender)
+        complete = sets.values("complete", contender)
+        ends = zip(sets.at_loads(numbers), sets.at_loads(complete), strict=True)
+        for (load, at_load), (_, whole) in ends:
+            rows.append({"K": number, "bin": load, **_statistics(at_load, whole)})
+    fixed = {"metric": metric, "contender": contender}
+    return pl.DataFrame(rows, schema=_SUMMARY).select(
+        *(pl.lit(text).alias(name) for name, text in fixed.items()), pl.all()
     )
 
 
-def measured(table: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of a `summary` with at least half of the sets measured."""
-    return table.filter(pl.col("sets") > 0, pl.col("sets") >= pl.col("left_out"))
-
-
-def means(
-    rows: pl.DataFrame, metric: str, by: str, width: float = _WIDTH
-) -> dict[str, dict[float, float]]:
-    """Return the mean of `metric` by value of `by` and interval of load."""
-    by_name: dict[str, dict[float, float]] = {}
-    table = measured(summary(rows, metric, by, width)).select(by, "bin", "mean")
-    for name, middle, mean in table.iter_rows():
-        by_name.setdefault(name, {})[middle] = mean
-    return by_name
-
-
-def spread(name: str, values: pl.Series) -> dict[str, float]:
-    """Return mean, 10th and 90th percentile as numbers of a claim."""
-    present = values.drop_nulls().to_numpy()
-    if not present.size:
-        return {f"{name}, sets": 0.0}
-    low, high = np.percentile(present, (10, 90))
-    return {
-        f"{name}, mean": float(present.mean()),
-        f"{name}, 10th": float(low),
-        f"{name}, 90th": float(high),
+def _statistics(values: Column, complete: Column) -> dict[str, float | int | None]:
+    """Return the statistics of `summary` for the sets of one interval of load."""
+    there = ~np.isnan(values)
+    present = values[there]
+    count = present.size
+    counts = {
+        "sets": count,
+        "left_out": values.size - count,
+        "complete": int(np.nansum(complete[there])),
     }
+    if not count:
+        return counts | dict.fromkeys(("mean", "low", "high", "error"))
+    low, high = np.percentile(present, (10, 90)).tolist()
+    deviation = float(present.std(ddof=1)) if count > 1 else 0.0
+    error = 1.96 * deviation / float(np.sqrt(count))
+    mean = float(present.mean())
+    return counts | {"mean": mean, "low": low, "high": high, "error": error}

@@ -4,12 +4,16 @@
 Classes (target allocation, section 2): more targets improve the bandwidth (ascent),
 reduce it (descent), improve it up to a point (peak) or do not matter (neutral).
 
-Rule: consider b(1), b(2), b(4), b(8), ... and the last n. A step up is an increase by
-more than 10 % of the previous value; a step down is a decrease by more than 10 %.
+Rule: compare b(1), b(2), b(4), b(8), ... and the last b(n), each with the one before.
 
-- No step: neutral. Only steps up: ascent. Only steps down: descent.
-- Both: the position of the maximum decides: descent if it is the first of these n,
-  ascent if it is the last, otherwise peak.
+- No change by more than 10 %: neutral.
+- Otherwise the position of the maximum of b over all n decides (the smallest n if there
+  are several): descent at n = 1, ascent at the last n, peak in between.
+
+The paper gives no rule, but says that class information changes the decision of
+best-bandwidth only for some peak and neutral profiles (section 6.2). This rule has that
+property: best-bandwidth takes the position of the maximum, which all ascents have at
+the last n and all descents at n = 1, and so have the curves of these two classes.
 
 Curves (section 6.2, Figure 10): the profile that an algorithm receives if it knows only
 the class. The paper says "polynomial regression"; this is read as
@@ -56,13 +60,12 @@ def shape_of(profile: Column) -> ProfileShape:
         )
     doublings = 2 ** np.arange((len(profile) - 1).bit_length() + 1)
     seen = profile[np.minimum(doublings, len(profile)) - 1]
-    change = np.diff(seen) / seen[:-1]
-    rises, falls = bool((change > _TOLERANCE).any()), bool((change < -_TOLERANCE).any())
-    if rises and falls:
-        return _by_maximum(seen)
-    if rises:
-        return ProfileShape.ASCENT
-    return ProfileShape.DESCENT if falls else ProfileShape.NEUTRAL
+    if not (np.abs(np.diff(seen)) > _TOLERANCE * seen[:-1]).any():
+        return ProfileShape.NEUTRAL
+    best = int(np.argmax(profile))
+    if best == 0:
+        return ProfileShape.DESCENT
+    return ProfileShape.ASCENT if best == len(profile) - 1 else ProfileShape.PEAK
 
 
 def class_profile(profile: Column, case: str = "io-nodes") -> Column:
@@ -81,13 +84,6 @@ def class_profile(profile: Column, case: str = "io-nodes") -> Column:
     curve: Column = profile[0] * np.exp(heights - heights[0])
     curve.setflags(write=False)
     return curve
-
-
-def _by_maximum(seen: Column) -> ProfileShape:
-    place = int(np.argmax(seen))
-    if place == 0:
-        return ProfileShape.DESCENT
-    return ProfileShape.ASCENT if place == len(seen) - 1 else ProfileShape.PEAK
 
 
 @cache

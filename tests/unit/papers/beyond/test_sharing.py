@@ -42,6 +42,8 @@ def _problem(load: float, changes: Changes) -> list[dict[str, Any]]:
     for contender in _study(Scale.SMOKE).contenders:
         row: dict[str, Any] = {
             **contender.labels(),
+            "case": "io-nodes",
+            "applications": 60,
             "minimum_load": load,
             "min_yield": 0.5,
             "efficiency": 0.5,
@@ -63,7 +65,8 @@ def _tables(*problems: tuple[float, Changes]) -> Tables:
         for number, (load, changes) in enumerate(problems)
         for row in _problem(load, changes)
     ]
-    return Tables(pl.DataFrame(rows, infer_schema_length=None), pl.DataFrame())
+    table = pl.DataFrame(rows, infer_schema_length=None)
+    return sharing.prepare(Tables(table, pl.DataFrame()))
 
 
 def _min_yield(value: float) -> dict[str, float]:

@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 from matplotlib.figure import Figure
 
-from penstock.papers.p2.allocation import idletime, slowdown
-from penstock.papers.p2.pairs import FigurePair
+from penstock.experiments.reproduction import Reproduction
+from penstock.papers.p2.allocation import fig8, fig9, fig17, fig18
 from penstock.papers.p2.study import (
     BEST_BANDWIDTH,
     GNC,
@@ -18,6 +18,7 @@ from penstock.papers.p2.study import (
     RANDOM,
     STATIC,
     T_CPU,
+    label,
 )
 from support.claim_flips import assert_all_claims, assert_flips, holds
 from support.placement_tables import (
@@ -112,6 +113,19 @@ SLOWDOWN: list[tuple[str, list[Problem], list[Problem]]] = [
         [problem(0.2, {(N_SYS, GNC): slow(1.9)})],
     ),
     (
+        "ta-is-bba-unsaturated",
+        [
+            problem(0.3, {(BEST_BANDWIDTH, None): {"io_load": 0.9}}),
+            problem(0.5, {(T_CPU, GNC): slow(1.9)}),
+        ],
+        [problem(0.3, {(BEST_BANDWIDTH, GNC): {"io_load": 0.9} | slow(1.9)})],
+    ),
+    (
+        "limited-information-pays",
+        [problem(0.5, {(RANDOM, RANDOM): slow(2.2)})],
+        [problem(0.5, {(RANDOM, RANDOM): slow(2.05)})],
+    ),
+    (
         "allocation-matters-more",
         [problem(0.5, {(BEST_BANDWIDTH, None): slow(4.0)})],
         [problem(0.5, {(T_CPU, RANDOM): slow(4.0)})],
@@ -142,6 +156,11 @@ IDLETIME: list[tuple[str, list[Problem], list[Problem]]] = [
         ],
     ),
     (
+        "slowdown-disadvantages-static",
+        [problem(0.5, {(STATIC, GNC): slow(3.0) | idle(0.21)})],
+        [problem(0.5, {(STATIC, GNC): slow(2.1) | idle(0.3)})],
+    ),
+    (
         "fine-tuned-pays",
         [problem(0.5, {(T_CPU, GNC): idle(0.1) | slow(1.5)})],
         [problem(0.5, {(T_CPU, GNC): idle(0.3) | slow(1.5)})],
@@ -150,8 +169,8 @@ IDLETIME: list[tuple[str, list[Problem], list[Problem]]] = [
 
 
 def test_every_claim_is_tested() -> None:
-    assert_all_claims([slowdown.io_nodes], [flip[0] for flip in SLOWDOWN])
-    assert_all_claims([idletime.io_nodes], [flip[0] for flip in IDLETIME])
+    assert_all_claims([fig8], [flip[0] for flip in SLOWDOWN])
+    assert_all_claims([fig9], [flip[0] for flip in IDLETIME])
 
 
 @pytest.mark.parametrize(
@@ -160,7 +179,7 @@ def test_every_claim_is_tested() -> None:
 def test_a_claim_on_slowdowns_holds_and_fails(
     name: str, good: list[Problem], bad: list[Problem]
 ) -> None:
-    assert_flips(slowdown.io_nodes, name, tables_of(*good), tables_of(*bad))
+    assert_flips(fig8, name, tables_of(fig8, *good), tables_of(fig8, *bad))
 
 
 @pytest.mark.parametrize(
@@ -169,42 +188,55 @@ def test_a_claim_on_slowdowns_holds_and_fails(
 def test_a_claim_on_idle_time_holds_and_fails(
     name: str, good: list[Problem], bad: list[Problem]
 ) -> None:
-    assert_flips(idletime.osts, name, tables_of(*good), tables_of(*bad))
-
-
-@pytest.mark.parametrize("pair", [slowdown, idletime], ids=["slowdown", "idletime"])
-def test_both_figures_of_a_pair_draw_what_was_computed(pair: FigurePair) -> None:
-    for figure, case in ((pair.io_nodes, IO_NODES), (pair.osts, OSTS)):
-        tables = small_tables(case)
-        assert isinstance(figure.draw(tables), Figure)
-        assert figure.summary(tables).height > 0
-
-
-def test_the_table_of_slowdowns_has_its_two_parts() -> None:
-    table = slowdown.io_nodes.summary(tables_of(problem(0.5)))
-    means = dict(table.filter(allocation=T_CPU).select("metric", "mean").iter_rows())
-    assert means == {"mean_io_slowdown": 2.0, "rho_io": 1.0, "rho_con": 1.0}
-    assert MCKP in table["allocation"]
-
-
-def test_the_table_of_idle_times_compares_with_t_cpu() -> None:
-    table = idletime.io_nodes.summary(
-        tables_of(problem(0.5, {(STATIC, GNC): idle(0.3)}))
-    )
-    ratios = table.filter(metric="ratio")
-    means = dict(ratios.select("allocation", "mean").iter_rows())
-    assert means[T_CPU] == 0.0
-    assert means[STATIC] == pytest.approx(0.5)
+    assert_flips(fig9, name, tables_of(fig9, *good), tables_of(fig9, *bad))
 
 
 @pytest.mark.parametrize(
-    "name", ["bba-a-problem-at-very-high-load", "ta-ahead-at-larger-load"]
+    ("figure", "case"),
+    [(fig8, IO_NODES), (fig9, IO_NODES), (fig17, OSTS), (fig18, OSTS)],
+    ids=["fig8", "fig9", "fig17", "fig18"],
 )
-def test_a_claim_fails_if_no_set_has_its_load(name: str) -> None:
-    figures = {c.name: f for f in (slowdown.osts, idletime.osts) for c in f.claims}
-    assert not holds(figures[name], name, tables_of(problem(0.2)))
+def test_a_figure_draws_what_was_computed(figure: Reproduction, case: str) -> None:
+    tables = small_tables(figure, case)
+    assert isinstance(figure.draw(tables), Figure)
+    assert figure.summary(tables)["K"].unique().to_list() == [8, 12]
+
+
+def test_the_table_of_slowdowns_has_its_two_parts() -> None:
+    table = fig8.summary(tables_of(fig8, problem(0.5)))
+    rows = table.filter(contender=label(T_CPU)).select("metric", "mean")
+    assert dict(rows.iter_rows()) == {
+        "mean_io_slowdown": 2.0,
+        "rho_io": 1.0,
+        "rho_con": 1.0,
+    }
+    assert label(MCKP) in table["contender"]
+
+
+def test_the_table_of_idle_times_compares_with_t_cpu() -> None:
+    table = fig9.summary(tables_of(fig9, problem(0.5, {(STATIC, GNC): idle(0.3)})))
+    ratios = table.filter(metric="machine_idletime over t-cpu")
+    means = dict(ratios.select("contender", "mean").iter_rows())
+    assert means[label(T_CPU)] == 0.0
+    assert means[label(STATIC)] == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("figure", "name"),
+    [(fig8, "bba-a-problem-at-very-high-load"), (fig9, "ta-ahead-at-larger-load")],
+)
+def test_a_claim_fails_if_no_set_has_its_load(figure: Reproduction, name: str) -> None:
+    assert not holds(figure, name, tables_of(figure, problem(0.2)))
+
+
+def test_a_number_of_applications_without_high_loads_does_not_count() -> None:
+    """With K = 20 no set has an I/O-load of 1 or more."""
+    high = problem(1.1, {(BEST_BANDWIDTH, GNC): slow(2.1)})
+    few = problem(0.2, applications=20)
+    tables = tables_of(fig8, high, few)
+    assert holds(fig8, "bba-a-problem-at-very-high-load", tables)
 
 
 def test_random_allocation_does_not_count_as_an_informed_one() -> None:
-    tables = tables_of(problem(0.5, {(RANDOM, GNC): slow(9.0)}))
-    assert not holds(slowdown.io_nodes, "allocation-matters-more", tables)
+    tables = tables_of(fig8, problem(0.5, {(RANDOM, GNC): slow(9.0)}))
+    assert not holds(fig8, "allocation-matters-more", tables)

@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 from matplotlib.figure import Figure
 
-from penstock.papers.p2.pairs import FigurePair
-from penstock.papers.p2.placement import balance, balance_by_load, slowdown
+from penstock.experiments.reproduction import Reproduction
+from penstock.papers.p2.placement import fig5, fig6, fig7, fig14, fig15, fig16
 from penstock.papers.p2.study import (
     BEST_BANDWIDTH,
     GC,
@@ -17,6 +17,7 @@ from penstock.papers.p2.study import (
     OSTS,
     RANDOM,
     T_CPU,
+    label,
 )
 from support.claim_flips import assert_all_claims, assert_flips, holds
 from support.placement_tables import (
@@ -29,7 +30,10 @@ from support.placement_tables import (
     tables_of,
 )
 
-PAIRS = {"slowdown": slowdown, "balance": balance, "balance by load": balance_by_load}
+FIGURES = [
+    *((figure, IO_NODES) for figure in (fig5, fig6, fig7)),
+    *((figure, OSTS) for figure in (fig14, fig15, fig16)),
+]
 _SPREADS: Change = {
     (BEST_BANDWIDTH, RANDOM): spread(0.9),
     (BEST_BANDWIDTH, GNC): spread(0.6),
@@ -89,9 +93,9 @@ BY_LOAD: list[tuple[str, list[Problem], list[Problem]]] = [
 
 
 def test_every_claim_is_tested() -> None:
-    assert_all_claims([slowdown.io_nodes], [flip[0] for flip in SLOWDOWN])
-    assert_all_claims([balance.io_nodes], [flip[0] for flip in BALANCE])
-    assert_all_claims([balance_by_load.io_nodes], [flip[0] for flip in BY_LOAD])
+    assert_all_claims([fig5], [flip[0] for flip in SLOWDOWN])
+    assert_all_claims([fig6], [flip[0] for flip in BALANCE])
+    assert_all_claims([fig7], [flip[0] for flip in BY_LOAD])
 
 
 @pytest.mark.parametrize(
@@ -100,50 +104,51 @@ def test_every_claim_is_tested() -> None:
 def test_a_claim_on_slowdowns_holds_and_fails(
     name: str, good: list[Problem], bad: list[Problem]
 ) -> None:
-    assert_flips(slowdown.io_nodes, name, tables_of(*good), tables_of(*bad))
+    assert_flips(fig5, name, tables_of(fig5, *good), tables_of(fig5, *bad))
 
 
 @pytest.mark.parametrize(("name", "good", "bad"), BALANCE, ids=[f[0] for f in BALANCE])
 def test_a_claim_on_balance_holds_and_fails(
     name: str, good: list[Problem], bad: list[Problem]
 ) -> None:
-    assert_flips(balance.io_nodes, name, tables_of(*good), tables_of(*bad))
+    assert_flips(fig6, name, tables_of(fig6, *good), tables_of(fig6, *bad))
 
 
 @pytest.mark.parametrize(("name", "good", "bad"), BY_LOAD, ids=[f[0] for f in BY_LOAD])
 def test_a_claim_on_balance_by_load_holds_and_fails(
     name: str, good: list[Problem], bad: list[Problem]
 ) -> None:
-    assert_flips(balance_by_load.osts, name, tables_of(*good), tables_of(*bad))
+    assert_flips(fig7, name, tables_of(fig7, *good), tables_of(fig7, *bad))
 
 
-@pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS)
-def test_both_figures_of_a_pair_draw_what_was_computed(pair: FigurePair) -> None:
-    for figure, case in ((pair.io_nodes, IO_NODES), (pair.osts, OSTS)):
-        tables = small_tables(case)
-        assert isinstance(figure.draw(tables), Figure)
-        assert figure.summary(tables).height > 0
+@pytest.mark.parametrize(
+    ("figure", "case"), FIGURES, ids=[figure.name for figure, _ in FIGURES]
+)
+def test_a_figure_draws_what_was_computed(figure: Reproduction, case: str) -> None:
+    tables = small_tables(figure, case)
+    assert isinstance(figure.draw(tables), Figure)
+    assert set(figure.summary(tables)["K"]) <= {8, 12}
 
 
 def test_the_table_of_slowdowns_has_both_placements_at_every_load() -> None:
-    table = slowdown.io_nodes.summary(tables_of(problem(0.2), problem(0.9)))
-    assert set(table["placement"]) == {GNC, RANDOM}
+    table = fig5.summary(tables_of(fig5, problem(0.2), problem(0.9)))
+    assert label(T_CPU, GNC) in table["contender"]
+    assert label(T_CPU, RANDOM) in table["contender"]
     assert table["bin"].unique().sort().to_list() == [0.2, 0.9]
     assert table["mean"].abs().max() == 0.0
 
 
 def test_only_sets_of_load_one_half_count_for_the_balance() -> None:
     wide: Change = {(None, GC): spread(0.9)}
-    table = balance.io_nodes.summary(tables_of(problem(0.5), problem(0.7, wide)))
+    table = fig6.summary(tables_of(fig6, problem(0.5), problem(0.7, wide)))
     assert table["sets"].unique().to_list() == [1]
     assert table["mean"].unique().to_list() == [0.5]
-    lone = tables_of(problem(0.7))
-    assert not holds(balance.io_nodes, "gc-balances-best", lone)
-    assert not holds(balance.io_nodes, "balance-does-not-matter", lone)
+    lone = tables_of(fig6, problem(0.7))
+    assert not holds(fig6, "gc-balances-best", lone)
+    assert not holds(fig6, "balance-does-not-matter", lone)
 
 
 def test_the_note_on_generated_profiles_is_printed_below_the_boxes() -> None:
-    drawn = balance.osts.draw(tables_of(problem(0.5)))
-    (axis,) = drawn.axes
-    assert "OST profiles generated" in axis.get_xlabel()
-    assert axis.get_xlabel().startswith("allocation\n1 sets")
+    drawn = fig15.draw(tables_of(fig15, problem(0.5)))
+    assert "OST profiles generated" in drawn.get_supxlabel()
+    assert drawn.axes[0].get_title() == "K = 60"

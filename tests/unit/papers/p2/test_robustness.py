@@ -19,41 +19,57 @@ from support.placement_tables import (
     tables_of,
 )
 
-CLASSES = "classes"
+CLASS = "class"
 #: Claim, problems for which it holds, problems for which it does not.
 FLIPS: list[tuple[str, list[Problem], list[Problem]]] = [
     (
         "negligible",
-        [problem(0.5, {(BEST_BANDWIDTH, GC, CLASSES): slow(3)})],
-        [problem(0.5, {(T_CPU, GNC, CLASSES): slow(2.03)})],
+        [problem(0.5, {(BEST_BANDWIDTH, GC, CLASS): slow(3)})],
+        [problem(0.5, {(T_CPU, GNC, CLASS): slow(2.03)})],
     ),
     (
         "ta-differs-most",
-        [problem(0.5, {(T_CPU, GNC, CLASSES): slow(1.9)})],
+        [problem(0.5, {(T_CPU, GNC, CLASS): slow(1.9)})],
         [
             problem(
                 0.5,
                 {
-                    (T_CPU, GNC, CLASSES): slow(2.1),
-                    (BEST_BANDWIDTH, GC, CLASSES): slow(1.5),
+                    (T_CPU, GNC, CLASS): slow(2.1),
+                    (BEST_BANDWIDTH, GC, CLASS): slow(1.5),
                 },
             )
         ],
     ),
     (
         "gc-like-gnc-but-at-low-load",
-        [problem(0.1, {(BEST_BANDWIDTH, GC, CLASSES): slow(2.1)}), problem(0.5)],
-        [problem(0.1), problem(0.5, {(BEST_BANDWIDTH, GC, CLASSES): slow(2.1)})],
+        [problem(0.1, {(BEST_BANDWIDTH, GC, CLASS): slow(2.1)}), problem(0.5)],
+        [problem(0.1), problem(0.5, {(BEST_BANDWIDTH, GC, CLASS): slow(2.1)})],
     ),
     (
         "ta-best-even-so",
-        [problem(0.5), problem(0.9, {(T_CPU, GNC, CLASSES): idle(0.1)})],
-        [problem(0.5, {(T_CPU, GNC, CLASSES): idle(0.21)}), problem(0.9)],
+        [problem(0.5), problem(0.9, {(T_CPU, GNC, CLASS): idle(0.1)})],
+        [problem(0.5, {(T_CPU, GNC, CLASS): idle(0.21)}), problem(0.9)],
+    ),
+    (
+        "choices-stay",
+        [
+            problem(0.2),
+            problem(0.9, {(T_CPU, GNC, CLASS): idle(0.1)}),
+        ],
+        [
+            problem(
+                0.9,
+                {
+                    (T_CPU, GNC, CLASS): idle(0.1),
+                    (BEST_BANDWIDTH, GNC, CLASS): slow(2.2),
+                },
+            )
+        ],
     ),
     (
         "robust",
-        [problem(0.5, {(T_CPU, GNC, CLASSES): slow(2.05)})],
-        [problem(0.5, {(BEST_BANDWIDTH, GC, CLASSES): slow(2.2)})],
+        [problem(0.5, {(T_CPU, GNC, CLASS): slow(2.05)})],
+        [problem(0.5, {(BEST_BANDWIDTH, GC, CLASS): slow(2.2)})],
     ),
 ]
 
@@ -66,19 +82,26 @@ def test_every_claim_is_tested() -> None:
 def test_a_claim_on_inaccurate_input_holds_and_fails(
     name: str, good: list[Problem], bad: list[Problem]
 ) -> None:
-    assert_flips(fig11, name, tables_of(*good), tables_of(*bad))
+    assert_flips(fig11, name, tables_of(fig11, *good), tables_of(fig11, *bad))
 
 
-def test_the_drawing_has_cost_and_outcome() -> None:
-    drawn = fig11.draw(small_tables(IO_NODES))
+def test_the_drawing_has_cost_and_outcome_for_every_number() -> None:
+    drawn = fig11.draw(small_tables(fig11, IO_NODES))
     assert isinstance(drawn, Figure)
-    assert [axis.get_title()[:2] for axis in drawn.axes] == ["a:", "b:"]
+    assert [axis.get_title()[: len("K = 12, a")] for axis in drawn.axes] == [
+        "K = 8, a:",
+        "K = 8, b:",
+        "K = 12, a",
+        "K = 12, b",
+    ]
 
 
 def test_the_table_compares_classes_with_exact_profiles() -> None:
-    told: Change = {(T_CPU, GNC, CLASSES): slow(3.0) | idle(0.4)}
-    table = fig11.summary(tables_of(problem(0.5, told)))
-    name = f"{T_CPU} + {GNC}"
-    means = dict(table.filter(combination=name).select("metric", "mean").iter_rows())
-    assert means == {"ratio": pytest.approx(0.5), "machine_idletime": 0.4}
-    assert table["combination"].n_unique() == 3
+    changed: Change = {(T_CPU, GNC, CLASS): slow(3.0) | idle(0.4)}
+    table = fig11.summary(tables_of(fig11, problem(0.5, changed)))
+    rows = table.filter(contender=f"{T_CPU} + {GNC} + {CLASS}")
+    assert dict(rows.select("metric", "mean").iter_rows()) == {
+        "mean_io_slowdown over exact information": pytest.approx(0.5),
+        "machine_idletime": 0.4,
+    }
+    assert table["contender"].n_unique() == 3
