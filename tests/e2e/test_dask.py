@@ -59,7 +59,7 @@ def test_a_local_cluster_and_a_worker_that_dies(bench: Bench, expected: bytes) -
     output = bench.done("--dask", "local", "--jobs", "2")
     assert re.fullmatch(
         r"Dask worker tcp://127\.0\.0\.1:\d+ died while computing "
-        r"pieces? (000[01]-00000\d(, )?)+: trying again",
+        r"(piece 000[01]-00000\d of small(, )?)+: trying again",
         output,
     )
     assert bench.table() == expected

@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -14,7 +17,9 @@ import polars as pl
 import pytest
 
 from penstock.cli import main
+from penstock.experiments.claims import Outcome
 from penstock.papers import FIGURES, get_figure
+from support.waiting import until
 
 PENSTOCK = str(Path(sys.executable).with_name("penstock"))
 EXAMPLE = Path(__file__).parents[2] / "examples" / "study.toml"
@@ -154,6 +159,61 @@ def test_a_bad_study_is_refused_before_anything_is_made(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["bad.toml"]
 
 
+# --- Several figures at once ------------------------------------------------------
+
+#: A table, a table of a simulation, and two figures that share a study.
+SEVERAL = ("p2-fig1", "p4-fig9", "p3-fig1a", "p3-fig1b")
+
+
+def _lasting(folder: Path) -> dict[str, bytes]:
+    """Return the files that do not hold times."""
+    paths = [path for path in folder.rglob("*") if path.is_file()]
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in paths
+        if path.parent.name != "pieces" and path.name != "times.parquet"
+    }
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    folder = tmp_path_factory.mktemp("several")
+    _done("reproduce", *SEVERAL, "-o", "out", "--jobs", 1, cwd=folder)
+    return _lasting(folder / "out")
+
+
+def test_two_workers_give_the_same_bytes_as_one(
+    tmp_path: Path, undisturbed: dict[str, bytes]
+) -> None:
+    output = _done("reproduce", *SEVERAL, "-o", "out", "--jobs", 2, cwd=tmp_path)
+    assert [n for n in SEVERAL if f"\n{n}: " in output] == list(SEVERAL)
+    made = _lasting(tmp_path / "out")
+    assert made.keys() == undisturbed.keys()
+    assert [name for name in made if made[name] != undisturbed[name]] == []
+
+
+def test_a_killed_run_of_several_figures_goes_on(
+    tmp_path: Path, undisturbed: dict[str, bytes]
+) -> None:
+    arguments = ("reproduce", *SEVERAL, "-o", "out", "--jobs", "2")
+    process = subprocess.Popen(
+        [PENSTOCK, *arguments],
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    pieces = tmp_path / "out" / "studies"
+    until(lambda: len(list(pieces.glob("*/pieces/*.parquet"))) >= 2)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait(timeout=60)
+    kept = {path: path.stat().st_mtime_ns for path in pieces.glob("*/pieces/*.parquet")}
+    _done(*arguments, cwd=tmp_path)
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+    made = _lasting(tmp_path / "out")
+    assert [name for name in undisturbed if made[name] != undisturbed[name]] == []
+
+
 # --- Every figure -----------------------------------------------------------------
 
 
@@ -161,6 +221,11 @@ def test_a_bad_study_is_refused_before_anything_is_made(tmp_path: Path) -> None:
 def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder for all figures: those that need the same study share it."""
     return tmp_path_factory.mktemp("gallery")
+
+
+def _leaves(numbers: dict[str, Any]) -> Iterator[Any]:
+    for value in numbers.values():
+        yield from _leaves(value) if isinstance(value, dict) else (value,)
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -179,7 +244,8 @@ def test_every_figure_at_smoke_scale(
     for claim in record["claims"]:
         assert claim["numbers"], claim["name"]
         # JSON has null for infinity, which is a ratio of Table 2, and for no number.
-        assert name == "p1-table2" or None not in claim["numbers"].values()
+        assert name == "p1-table2" or None not in _leaves(claim["numbers"])
+        assert claim["outcome"] in set(Outcome)
         assert claim["says"] in output
     if name == "p1-table2":
         assert all(claim["holds"] for claim in record["claims"])

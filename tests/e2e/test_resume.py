@@ -38,7 +38,7 @@ def test_a_worker_dies_then_nothing_is_left_to_do(
     bench.tell("die")
     output = bench.done(*POOL)
     assert re.fullmatch(
-        r"worker \d+ died \(Killed\) while computing piece 000[01]-00000\d: "
+        r"worker \d+ died \(Killed\) while computing piece 000[01]-00000\d of small: "
         r"trying it again",
         output,
     )

@@ -3,22 +3,26 @@
 
 A `Reproduction` is declared once, in the module of its figure (`penstock.papers` says
 how), and its claims are added by decorators (`penstock.experiments.claims`).
-`reproduce` goes through these steps:
+`reproduce_all` goes through these steps:
 
-1. `study` gives the studies to run (or the rows, if nothing is simulated);
-2. the studies run, as far as their results are not on disk yet;
+1. `study` gives the studies of every figure; figures may share a study;
+2. all studies run together, as far as their results are not on disk yet;
 3. `prepare` turns the rows of the studies into the rows that the figure shows;
 4. claims are checked, the figure is drawn, and `summary` gives the table to keep.
+
+Steps 3 and 4 of different figures run in different processes if the executor is a pool
+of processes: drawing, and checking claims on resamples, takes seconds per figure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
 import polars as pl
@@ -38,8 +42,13 @@ from penstock.experiments.output.page import write_index, write_page
 from penstock.experiments.output.plots import save_figure
 from penstock.experiments.output.provenance import provenance
 from penstock.experiments.output.tables import write_csv, write_document, write_parquet
-from penstock.experiments.runners.campaign import run_study
-from penstock.experiments.runners.executors import Executor, Progress
+from penstock.experiments.runners.campaign import run_studies
+from penstock.experiments.runners.executors import (
+    Executor,
+    Inline,
+    LocalPool,
+    Progress,
+)
 from penstock.experiments.study import Declaration
 
 __all__ = [
@@ -47,13 +56,14 @@ __all__ = [
     "Scale",
     "Work",
     "all_rows",
+    "no_rows",
     "reproduce",
     "reproduce_all",
     "unchanged",
 ]
 
-#: What a figure needs computed: studies, or rows that need no study.
-Work: TypeAlias = Declaration | tuple[Declaration, ...] | pl.DataFrame
+#: What a figure needs computed: one or several studies.
+Work: TypeAlias = Declaration | tuple[Declaration, ...]
 
 _Checking = TypeVar("_Checking", bound=Callable[..., Verdict])
 
@@ -67,9 +77,18 @@ class Scale(StrEnum):
     """The number of instances that the paper uses."""
 
 
+#: Resamples of the instances on which claims are checked again.
+_RESAMPLES: Final = {Scale.SMOKE: 5, Scale.PAPER: 30}
+
+
 def unchanged(tables: Tables) -> Tables:
     """Return the tables as they are."""
     return tables
+
+
+def no_rows(_scale: Scale) -> pl.DataFrame:
+    """Raise: the rows of this figure come from studies."""
+    raise InternalError("the rows of this figure come from studies")
 
 
 def all_rows(tables: Tables) -> pl.DataFrame:
@@ -86,13 +105,15 @@ class Reproduction:
     source: str
     """Paper, section and figure."""
     study: Callable[[Scale], Work]
-    """Return the studies to run or, if nothing is simulated, the rows."""
+    """Return the studies to run."""
     draw: Callable[[Tables], Figure]
     """Draw the prepared tables."""
     prepare: Callable[[Tables], Tables] = unchanged
     """Turn the rows of the studies into the rows that the figure shows."""
     summary: Callable[[Tables], pl.DataFrame] = all_rows
     """Return the table to keep beside the figure, from the prepared tables."""
+    rows: Callable[[Scale], pl.DataFrame] = no_rows
+    """Compute the rows of a figure whose study is the call of this function."""
     claims: list[Claim] = field(default_factory=list, init=False)
     """The claims declared so far, in this order; see `claim` and `claim_cases`."""
 
@@ -185,35 +206,63 @@ def reproduce(
     -------
     The content of ``claims.json``, which the index page shows.
     """
-    home = _make_folder(folder / figure.name)
-    work = figure.study(scale or Scale.PAPER)
-    studies = (work,) if isinstance(work, Declaration) else work
-    tables = figure.prepare(_tables(studies, folder / "studies", executor, progress))
-    seed, instances = (
-        (None, None)
-        if isinstance(studies, pl.DataFrame)
-        else (studies[0].seed, studies[0].instances)
-    )
-    facts = provenance(figure=figure.name, scale=scale, seed=seed)
-    claims = judge(figure.claims, tables)
-    summary = figure.summary(tables)
-    drawn = figure.draw(tables)
-    for kind in ("svg", "png"):
-        save_figure(drawn, str(home / f"{figure.name}.{kind}"), facts)
-    write_parquet(summary, home / f"{figure.name}.parquet", facts)
-    write_csv(summary, home / f"{figure.name}.csv")
-    record = {
-        "penstock": 1,
-        "provenance": facts,
-        "name": figure.name,
-        "title": figure.title,
-        "source": figure.source,
-        "instances": instances,
-        "claims": claims,
-    }
-    write_document(record, home / "claims.json")
-    write_page(record, home)
-    return record
+    plan = _Plan.of(figure, scale, folder)
+    run_studies(plan.folders(), executor, progress)
+    return plan.finish(figure)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What to compute and to write for one figure."""
+
+    name: str
+    scale: Scale | None
+    folder: Path
+    """Folder of all figures."""
+    studies: tuple[Declaration, ...]
+    facts: dict[str, Any]
+    """Provenance of the figure."""
+
+    @classmethod
+    def of(cls, figure: Reproduction, scale: Scale | None, folder: Path) -> _Plan:
+        """Plan a figure, and make its folder, so that errors come early."""
+        _make_folder(folder / figure.name)
+        work = figure.study(scale or Scale.PAPER)
+        studies = (work,) if isinstance(work, Declaration) else work
+        # The table of a figure without points is not drawn at random.
+        seed = studies[0].seed if studies[0].points else None
+        facts = provenance(figure=figure.name, scale=scale, seed=seed)
+        return cls(figure.name, scale, folder, studies, facts)
+
+    def folders(self) -> dict[Path, Declaration]:
+        """Return the studies by the folders that keep them."""
+        return {self.folder / "studies" / study.name: study for study in self.studies}
+
+    def finish(self, figure: Reproduction) -> dict[str, Any]:
+        """Draw the figure and check its claims, after its studies have run."""
+        home, facts, name = self.folder / self.name, self.facts, self.name
+        tables = figure.prepare(_tables(self.folders()))
+        resamples = _RESAMPLES[self.scale or Scale.PAPER]
+        claims = judge(figure.claims, tables, resamples=resamples)
+        summary = figure.summary(tables)
+        drawn = figure.draw(tables)
+        for kind in ("svg", "png"):
+            save_figure(drawn, str(home / f"{name}.{kind}"), facts)
+        write_parquet(summary, home / f"{name}.parquet", facts)
+        write_csv(summary, home / f"{name}.csv")
+        first = self.studies[0]
+        record = {
+            "penstock": 1,
+            "provenance": facts,
+            "name": name,
+            "title": figure.title,
+            "source": figure.source,
+            "instances": first.instances if first.points else None,
+            "claims": claims,
+        }
+        write_document(record, home / "claims.json")
+        write_page(record, home)
+        return record
 
 
 def _make_folder(path: Path) -> Path:
@@ -229,39 +278,84 @@ def _make_folder(path: Path) -> Path:
     return path
 
 
-def _tables(
-    studies: tuple[Declaration, ...] | pl.DataFrame,
-    folder: Path,
-    executor: Executor,
-    progress: Progress,
-) -> Tables:
-    """Run the studies as far as `folder` lacks results; return rows unchanged."""
-    if isinstance(studies, pl.DataFrame):
-        return Tables(studies, pl.DataFrame())
-    rows, times = [], []
-    for study in studies:
-        rows.append(run_study(study, folder / study.name, executor, progress))
-        times.append(pl.read_parquet(folder / study.name / "times.parquet"))
-    return Tables(*(pl.concat(part, how="diagonal_relaxed") for part in (rows, times)))
+def _tables(folders: Mapping[Path, Declaration]) -> Tables:
+    """Read the tables of studies that have run."""
+    parts = (
+        pl.concat(
+            (pl.read_parquet(folder / name) for folder in folders),
+            how="diagonal_relaxed",
+        )
+        for name in ("table.parquet", "times.parquet")
+    )
+    return Tables(*parts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Finishing:
+    """The task to finish a figure, which a worker finds by its name.
+
+    RATIONALE: a figure itself cannot be sent to a worker, as it holds functions
+    without a name.
+    """
+
+    plan: _Plan
+    find: Callable[[str], Reproduction]
+
+    @property
+    def name(self) -> str:
+        """A name for messages."""
+        return self.plan.name
+
+    def run(self) -> dict[str, Any]:
+        """Finish the figure; return the content of ``claims.json``."""
+        return self.plan.finish(self.find(self.plan.name))
 
 
 def reproduce_all(
-    figures: list[Reproduction],
+    names: Sequence[str],
+    find: Callable[[str], Reproduction],
     scale: Scale,
     folder: Path,
     executor: Executor,
     progress: Progress,
 ) -> list[dict[str, Any]]:
-    """Reproduce several figures; write an index page of all figures in the folder."""
-    records = [reproduce(f, scale, folder, executor, progress) for f in figures]
-    new_names = {record["name"] for record in records}
+    """Reproduce several figures; write an index page of all figures in the folder.
+
+    `find` returns the figure with a name; it is a function that workers can import.
+    """
+    plans = [_Plan.of(find(name), scale, folder) for name in names]
+    studies = {path: s for plan in plans for path, s in plan.folders().items()}
+    run_studies(studies, executor, progress)
+    by_name = _finish([_Finishing(plan, find) for plan in plans], executor, progress)
+    records = [by_name[name] for name in names]
     older_paths = [
         path
         for path in sorted(folder.glob("*/claims.json"))
-        if path.parent.name not in new_names
+        if path.parent.name not in by_name
     ]
     older = [record for path in older_paths if (record := _read(path, progress))]
     write_index([*records, *older], folder)
+    return records
+
+
+def _finish(
+    tasks: Sequence[_Finishing], executor: Executor, progress: Progress
+) -> dict[str, dict[str, Any]]:
+    """Draw the figures and check their claims; return the records by name."""
+    # Dask computes pieces only: its workers may have no access to the folder.
+    here: LocalPool | Inline = Inline()
+    if isinstance(executor, LocalPool) and len(tasks) > 1:
+        here = executor
+
+    def show(message: str = "") -> None:
+        progress(len(records), len(tasks), message)
+
+    records: dict[str, dict[str, Any]] = {}
+    show()
+    with closing(here.run(tasks, show)) as results:
+        for task, record in results:
+            records[task.name] = record
+            show()
     return records
 
 

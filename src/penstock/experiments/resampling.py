@@ -11,6 +11,10 @@ the same instances, and the resamples keep these pairs, over all points. Every d
 instance gets a new number, so that a join by point and instance stays unique. The
 resamples depend on the table alone (the seed is fixed): same table, same bytes.
 
+Windows of one APEX schedule are not independent of each other: they show the same jobs.
+Where the column ``windows`` says how many windows a schedule has, whole schedules are
+drawn (instances 0 to 19, 20 to 39, ... for 20 windows), if there are enough of them.
+
 A table without the column ``instance``, or with less than `FEWEST_INSTANCES`, has no
 resamples: nothing is random there, or too little is known.
 """
@@ -35,6 +39,7 @@ FEWEST_INSTANCES: Final = 3
 _HALF_WIDTH: Final = 1.96
 _SEED: Final = 1
 _KEY: Final = "instance"
+_WINDOWS: Final = "windows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,53 +66,67 @@ def resampled(tables: Tables, count: int) -> Iterator[Tables]:
     """Yield `count` resamples; none if the table has too few instances."""
     if count == 0 or _KEY not in tables.rows.columns:
         return
-    numbers = tables.rows[_KEY].unique().drop_nulls().sort()
-    if len(numbers) < FEWEST_INSTANCES:
+    numbers = tables.rows[_KEY].drop_nulls().unique().sort().to_numpy()
+    size = _group_size(tables.rows)
+    if len(np.unique(numbers // size)) < FEWEST_INSTANCES:
+        size = 1
+    groups = np.unique(numbers // size)
+    if len(groups) < FEWEST_INSTANCES:
         return
     generator = default_rng(_SEED)
-    parts = [_Instances.of(frame, numbers) for frame in (tables.rows, tables.times)]
+    frames = (tables.rows, tables.times)
+    parts = [_Grouped.of(frame, groups, size) for frame in frames]
     for _ in range(count):
-        drawn = generator.integers(len(numbers), size=len(numbers))
+        drawn = generator.integers(len(groups), size=len(groups))
         yield Tables(*(part.take(drawn) for part in parts))
 
 
+def _group_size(rows: pl.DataFrame) -> int:
+    """Return how many consecutive instances are drawn together."""
+    if _WINDOWS not in rows.columns or not rows.schema[_WINDOWS].is_numeric():
+        return 1
+    most: Any = rows[_WINDOWS].max()
+    return max(int(most or 1), 1)
+
+
 @dataclass(frozen=True, slots=True)
-class _Instances:
-    """A table whose rows can be found by instance."""
+class _Grouped:
+    """A table whose rows can be found by groups of instances."""
 
     frame: pl.DataFrame
+    size: int
+    """Instances in a group."""
     first: Any
-    """Where the rows of each instance begin in `positions`."""
+    """Where the rows of each group begin in `positions`; None without instances."""
     positions: Any
-    """Row numbers, those of one instance together."""
+    """Row numbers, those of one group together."""
 
     @classmethod
-    def of(cls, frame: pl.DataFrame, numbers: pl.Series) -> _Instances:
-        """Sort the row numbers of a table by instance; rows without one are kept."""
+    def of(cls, frame: pl.DataFrame, groups: Any, size: int) -> _Grouped:
+        """Sort the row numbers of a table by group."""
         if _KEY not in frame.columns:
-            return cls(frame, None, None)
-        ranks = np.searchsorted(numbers.to_numpy(), frame[_KEY].to_numpy())
+            return cls(frame, size, None, None)
+        ranks = np.searchsorted(groups, frame[_KEY].to_numpy() // size)
         positions = np.argsort(ranks, kind="stable")
-        first = np.searchsorted(ranks[positions], np.arange(len(numbers) + 1))
-        return cls(frame, first, positions)
+        first = np.searchsorted(ranks[positions], np.arange(len(groups) + 1))
+        return cls(frame, size, first, positions)
 
     def take(self, drawn: Any) -> pl.DataFrame:
-        """Return the rows of the drawn instances, by point and new number."""
+        """Return the rows of the drawn groups, by point, under new numbers."""
         if self.first is None:
             return self.frame
         counts = self.first[drawn + 1] - self.first[drawn]
-        renumbered = np.repeat(np.arange(len(drawn)), counts)
         ends = np.cumsum(counts)
         offsets = np.arange(ends[-1]) - np.repeat(ends - counts, counts)
         rows = self.positions[np.repeat(self.first[drawn], counts) + offsets]
+        within = self.frame[_KEY].to_numpy()[rows] % self.size
+        numbers = np.repeat(np.arange(len(drawn)) * self.size, counts) + within
         if "point" in self.frame.columns:
-            points = self.frame["point"].to_numpy()[rows]
-            order = np.argsort(points, kind="stable")
-            rows, renumbered = rows[order], renumbered[order]
-        dtype = self.frame.schema[_KEY]
-        new_numbers = pl.Series(_KEY, renumbered, dtype=dtype)
+            order = np.argsort(self.frame["point"].to_numpy()[rows], kind="stable")
+            rows, numbers = rows[order], numbers[order]
         taken: pl.DataFrame = self.frame[rows]
-        return taken.with_columns(new_numbers)
+        dtype = self.frame.schema[_KEY]
+        return taken.with_columns(pl.Series(_KEY, numbers, dtype=dtype))
 
 
 def spread_of(verdicts: Sequence[tuple[bool, Mapping[str, Any]]]) -> Spread:

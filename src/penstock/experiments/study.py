@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Final, TypeAlias
 
 import msgspec
+import polars as pl
 
 from penstock.analysis import measure, min_yield_bound
 from penstock.errors import InputError
@@ -111,7 +112,23 @@ class Declaration(ABC):
 
     def name_of(self, piece: Piece) -> str:
         """Return the name of a piece in messages."""
-        return f"piece {piece.key}"
+        return f"piece {piece.key} of {self.name}"
+
+    def cost_of(self, piece: Piece) -> float:
+        """Return an estimate of the number of operations to simulate."""
+        estimate = getattr(self.points[piece.point].family(), "operations", None)
+        if estimate is None:
+            return float(piece.count)
+        return float(sum(estimate(self.seed, index) for index in piece.indices))
+
+    def arranged(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Return the table of the study and its times, from the rows of all pieces.
+
+        Times are apart, because they differ from run to run.
+        """
+        key = ("point", "instance", *self.CONTENDER)
+        rows = rows.sort(key, maintain_order=True)
+        return rows.drop("seconds"), rows.select(*key, "seconds")
 
     def message_prefix(self, point: int, index: int) -> str:
         """Return the words that begin a message about an instance of a point."""
@@ -233,23 +250,18 @@ class Piece:
         return self.study.name_of(self)
 
     @property
-    def _instances(self) -> range:
+    def indices(self) -> range:
+        """The numbers of the instances."""
         return range(self.first, self.first + self.count)
 
     def cost(self) -> float:
-        """Return an estimate of the number of operations to simulate."""
-        family = self.study.points[self.point].family()
-        estimate = getattr(family, "operations", None)
-        if estimate is None:
-            return float(self.count)
-        return float(sum(estimate(self.study.seed, index) for index in self._instances))
+        """Return an estimate of the work, in a unit of the study."""
+        return self.study.cost_of(self)
 
     def run(self) -> list[Row]:
         """Simulate; return one row per instance and contender."""
         return [
-            row
-            for index in self._instances
-            for row in self.study.rows(self.point, index)
+            row for index in self.indices for row in self.study.rows(self.point, index)
         ]
 
 

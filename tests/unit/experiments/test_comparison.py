@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ POLICIES = ("fcfs", "set-10:initial=weight", "best-next-event")
 class _Backwards:
     """Yields the last piece first."""
 
-    def run(self, pieces: Sequence[Piece], warn: Warn) -> Results:
+    def run(self, pieces: Iterable[Piece], warn: Warn) -> Results:
         yield from reversed(list(Inline().run(pieces, warn)))
 
 

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -20,8 +22,8 @@ from penstock.experiments.reproduction import (
     reproduce,
     reproduce_all,
 )
-from penstock.experiments.runners.executors import Inline
-from penstock.experiments.study import Study, sweep
+from penstock.experiments.runners.executors import Inline, Progress
+from penstock.experiments.study import Declaration, Piece, Row, Study, sweep
 
 ROWS = pl.DataFrame({"policy": ["a", "b"], "ratio": [1.5, 2.5], "all": [[1], [2]]})
 ENDINGS = ("svg", "png", "parquet", "csv")
@@ -33,9 +35,32 @@ class _Counting(Inline):
     def __init__(self) -> None:
         self.computed = 0
 
-    def run(self, pieces: Any, warn: Any) -> Any:
-        self.computed += len(pieces)
-        return super().run(pieces, warn)
+    def run(self, tasks: Any, warn: Any) -> Any:
+        for task, result in super().run(tasks, warn):
+            self.computed += 1
+            yield task, result
+
+
+@dataclass(frozen=True, slots=True)
+class _FixedRows(Declaration):
+    """A study of one piece with the rows of `ROWS`."""
+
+    CONTENDER = ()
+
+    def rows(self, point: int, index: int) -> Iterator[Row]:
+        return ROWS.iter_rows(named=True)
+
+    def pieces(self) -> Iterator[Piece]:
+        yield Piece(self, 0, 0, 1)
+
+    def cost_of(self, piece: Piece) -> float:
+        return 1.0
+
+    def arranged(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+        return rows, pl.DataFrame()
+
+    def foreign_code(self) -> Iterator[Any]:
+        return iter(())
 
 
 def _draw(tables: Tables) -> Figure:
@@ -64,7 +89,11 @@ def _empty_figure() -> Reproduction:
 
 
 def _table(name: str = "tab") -> Reproduction:
-    return _figure(name, lambda _scale: ROWS)
+    return _figure(name, _rows_of(name))
+
+
+def _rows_of(name: str) -> Any:
+    return lambda _scale: _FixedRows(name, (), 1)
 
 
 def _no_progress(_done: float, _total: float, _message: str) -> None:
@@ -73,6 +102,23 @@ def _no_progress(_done: float, _total: float, _message: str) -> None:
 
 def _make(figure: Reproduction, folder: Path, executor: Any = None) -> dict[str, Any]:
     return reproduce(figure, Scale.SMOKE, folder, executor or Inline(), _no_progress)
+
+
+def _make_all(
+    figures: Sequence[Reproduction],
+    folder: Path,
+    executor: Any = None,
+    progress: Progress = _no_progress,
+) -> list[dict[str, Any]]:
+    by_name = {figure.name: figure for figure in figures}
+    return reproduce_all(
+        list(by_name),
+        by_name.__getitem__,
+        Scale.SMOKE,
+        folder,
+        executor or Inline(),
+        progress,
+    )
 
 
 def _content(folder: Path) -> dict[str, bytes]:
@@ -140,7 +186,7 @@ def test_claims_drawing_and_summary_see_the_prepared_tables(tmp_path: Path) -> N
         seen.append(tables.rows)
         return Figure()
 
-    figure = Reproduction("tab", "", "", lambda _scale: ROWS, draw, prepare)
+    figure = Reproduction("tab", "", "", _rows_of("tab"), draw, prepare)
 
     @figure.claim("One row is left.")
     def one_row(tables: Tables) -> Verdict:
@@ -179,11 +225,10 @@ def test_the_record_holds_seed_and_instances_of_the_study(tmp_path: Path) -> Non
     assert json.loads(metadata["penstock"]) == record["provenance"]
 
 
-def test_a_table_without_a_study_has_no_seed_and_no_instances(tmp_path: Path) -> None:
+def test_a_table_without_points_has_no_seed_and_no_instances(tmp_path: Path) -> None:
     record = _make(_table(), tmp_path)
     assert record["provenance"]["seed"] is None
     assert record["instances"] is None
-    assert not (tmp_path / "studies").exists()
     assert pl.read_parquet(tmp_path / "tab" / "tab.parquet").equals(ROWS)
     assert "instances" not in (tmp_path / "tab" / "index.html").read_text()
 
@@ -215,12 +260,12 @@ def test_the_same_command_gives_the_same_bytes_and_computes_nothing_twice(
     figures = [_figure(), _table()]
     counting = _Counting()
     here, there = tmp_path / "here", tmp_path / "there"
-    reproduce_all(figures, Scale.SMOKE, here, counting, _no_progress)
+    _make_all(figures, here, counting)
     before = _content(here)
-    reproduce_all(figures, Scale.SMOKE, here, counting, _no_progress)
-    assert counting.computed == 4
+    _make_all(figures, here, counting)
+    assert counting.computed == 4 + 1
     assert _content(here) == before
-    reproduce_all(figures, Scale.SMOKE, there, Inline(), _no_progress)
+    _make_all(figures, there)
     elsewhere = _content(there)
     # Simulation times differ from run to run; only times and pieces hold them.
     same = {n for n in before if "pieces" not in n and "times" not in n}
@@ -230,7 +275,7 @@ def test_the_same_command_gives_the_same_bytes_and_computes_nothing_twice(
 def test_figures_with_the_same_study_compute_it_once(tmp_path: Path) -> None:
     counting = _Counting()
     figures = [_figure("one"), _figure("two")]
-    reproduce_all(figures, Scale.SMOKE, tmp_path, counting, _no_progress)
+    _make_all(figures, tmp_path, counting)
     assert counting.computed == 4
     index = (tmp_path / "index.html").read_text()
     assert "one/index.html" in index
@@ -250,9 +295,7 @@ def test_progress_is_reported(tmp_path: Path) -> None:
 def _index(folder: Path) -> tuple[str, list[str]]:
     """Reproduce a table; return the index page and the messages."""
     messages: list[str] = []
-    reproduce_all(
-        [_table()], Scale.SMOKE, folder, Inline(), lambda _d, _t, m: messages.append(m)
-    )
+    _make_all([_table()], folder, progress=lambda _d, _t, m: messages.append(m))
     return (folder / "index.html").read_text(), [m for m in messages if m]
 
 

@@ -86,3 +86,28 @@ def test_numbers_that_are_not_finite_or_absent_have_no_spread() -> None:
     spread = spread_of([(True, {"x": math.inf, "y": 1.0}), (True, {"x": 1.0})])
     assert spread.half_widths == {}
     assert spread_of([]).support is None
+
+
+def test_windows_of_one_schedule_are_drawn_together() -> None:
+    rows = _tables(instances=12, points=1).rows.with_columns(windows=pl.lit(3))
+    (drawn,) = resampled(Tables(rows, pl.DataFrame()), 1)
+    origin = pl.col("x").str.split(" ").list.get(1).cast(pl.Int64)
+    numbers = (
+        drawn.rows.select("instance", origin.alias("of")).unique().sort("instance")
+    )
+    assert numbers["instance"].to_list() == list(range(12))
+    assert (numbers["instance"] % 3).equals(numbers["of"] % 3, check_names=False)
+    schedules = numbers.group_by(pl.col("instance") // 3).agg(
+        (pl.col("of") // 3).n_unique()
+    )
+    assert schedules["of"].to_list() == [1] * 4
+
+
+def test_too_few_schedules_are_drawn_window_by_window() -> None:
+    rows = _tables(instances=12, points=1).rows.with_columns(windows=pl.lit(12))
+    origins = {
+        text.split()[1]
+        for drawn in resampled(Tables(rows, pl.DataFrame()), 1)
+        for text in drawn.rows["x"]
+    }
+    assert 1 < len(origins) < 12

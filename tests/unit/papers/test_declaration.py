@@ -34,7 +34,7 @@ def name(monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_a_figure_takes_source_and_title_from_the_catalogue(name: str) -> None:
-    made = figure(name, study=_rows, draw=_draw)
+    made = figure(name, rows=_rows, draw=_draw)
     assert (made.name, made.source, made.title) == (
         "p0-fig1",
         "paper 0, Figure 1",
@@ -46,11 +46,11 @@ def test_a_figure_takes_source_and_title_from_the_catalogue(name: str) -> None:
 
 def test_all_rows_are_kept_unless_the_figure_says_otherwise(name: str) -> None:
     tables = Tables(ROWS, pl.DataFrame())
-    plain = figure(name, study=_rows, draw=_draw)
+    plain = figure(name, rows=_rows, draw=_draw)
     assert plain.prepare(tables) is tables
     assert plain.summary(tables) is ROWS
     short = figure(
-        name, study=_rows, draw=_draw, summary=lambda tables: tables.rows.head(1)
+        name, rows=_rows, draw=_draw, summary=lambda tables: tables.rows.head(1)
     )
     assert short.summary(tables).height == 1
 
@@ -67,4 +67,4 @@ def test_a_figure_that_no_module_declares_is_our_mistake(
 
 def test_a_figure_outside_the_catalogue_cannot_be_declared() -> None:
     with pytest.raises(KeyError):
-        figure("p0-fig3", study=_rows, draw=_draw)
+        figure("p0-fig3", rows=_rows, draw=_draw)

@@ -79,7 +79,8 @@ def main(arguments: argparse.Namespace) -> int:
     if not arguments.figures:
         raise InputError("no figure is named", remedy="see penstock reproduce --list")
     names = _names(arguments.figures, FIGURES)
-    figures = [get_figure(name) for name in names]
+    for name in names:
+        get_figure(name)  # reports an unknown name before anything is made
     live = [name for name in names if name in _LIVE] if arguments.live else []
     if arguments.live and not live:
         raise InputError(
@@ -95,7 +96,8 @@ def main(arguments: argparse.Namespace) -> int:
     if live:
         make_folder(folder / "live")
     with progress_bar() as show:
-        records = reproduce_all(figures, Scale(arguments.scale), folder, executor, show)
+        scale = Scale(arguments.scale)
+        records = reproduce_all(names, get_figure, scale, folder, executor, show)
     for record in records:
         _print_claims(record)
     if arguments.scale == "smoke" and not all(map(_holds, records)):

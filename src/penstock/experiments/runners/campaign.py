@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Run a study piece by piece on any executor, keep the pieces, resume after a stop.
+"""Run studies piece by piece on any executor, keep the pieces, resume after a stop.
 
 The folder of a study::
 
@@ -13,6 +13,9 @@ resumed with the same command: finished pieces are not computed again, and
 `table.parquet` has the same bytes as after a run that was not stopped. A piece with a
 wrong checksum is reported and computed again. All pieces are computed again if the code
 of penstock or of a policy has changed since (see the module `origin`).
+
+Several studies run together: their pieces are computed in one order, so that all
+processors are busy until the end (`penstock.experiments.runners.piece_order`).
 """
 
 from __future__ import annotations
@@ -23,12 +26,12 @@ import io
 import signal
 import threading
 import traceback
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Final
 
 import polars as pl
 
@@ -37,10 +40,15 @@ from penstock.errors import InputError
 from penstock.experiments.output.tables import write_parquet
 from penstock.experiments.runners.executors import Executor, Progress
 from penstock.experiments.runners.origin import Origin, origin_of
+from penstock.experiments.runners.piece_order import PieceOrder
+from penstock.experiments.runners.tasks import Warn
 from penstock.experiments.study import Declaration, Piece, Row
 from penstock.model import replacing
 
-__all__ = ["run_study"]
+__all__ = ["run_studies", "run_study"]
+
+#: Where a piece keeps how long it took, in the metadata of its file.
+_SECONDS: Final = "penstock-seconds"
 
 
 def run_study(
@@ -54,35 +62,118 @@ def run_study(
     Raises `InputError` if the folder cannot be written, another run uses it, or it
     holds results of another study.
     """
-    with _claimed(folder):
-        campaign = _Campaign(study, folder, progress, origin_of(study))
-        campaign.check_origin()
+    run_studies({folder: study}, executor, progress)
+    return pl.read_parquet(folder / "table.parquet")
+
+
+def run_studies(
+    studies: Mapping[Path, Declaration],
+    executor: Executor,
+    progress: Progress = lambda _done, _total, _message: None,
+) -> None:
+    """Compute the pieces that the folders of the studies lack; write their tables.
+
+    Raises `InputError` as `run_study` does, before anything is computed.
+    """
+    with ExitStack() as locks:
+        for folder in studies:
+            locks.enter_context(_claimed(folder))
+        kept = [_KeptStudy(s, folder, origin_of(s)) for folder, s in studies.items()]
+        campaign = _Campaign(kept, progress)
         campaign.find_kept()
         campaign.compute_missing(executor)
-        return campaign.gather()
 
 
 @dataclass(slots=True)
 class _Campaign:
+    """Several studies, and the order in which their pieces are computed."""
+
+    studies: list[_KeptStudy]
+    progress: Progress
+    order: PieceOrder = field(default_factory=PieceOrder)
+
+    def find_kept(self) -> None:
+        """Find the finished pieces of all studies; write the tables of whole ones."""
+        for study in self.studies:
+            study.check_origin(self._show)
+        for study in self.studies:
+            study.find_kept(self._show)
+            seconds = study.seconds.items()
+            self.order.add(
+                ((piece, study.costs[piece.key]) for piece in study.missing()),
+                ((study.costs[key], spent_s) for key, spent_s in seconds),
+            )
+            if not study.missing():
+                study.gather()
+        self._show()
+
+    def compute_missing(self, executor: Executor) -> None:
+        """Compute and keep the pieces that are not finished."""
+        if not any(study.missing() for study in self.studies):
+            return
+        try:
+            self._compute(executor)
+        finally:
+            done = sum(len(study.kept) for study in self.studies)
+            total = sum(len(study.pieces) for study in self.studies)
+            if 0 < done < total:
+                folders = [study.folder for study in self.studies]
+                place = folders[0] if len(folders) == 1 else folders[0].parent
+                self._show(
+                    f"{done} of {total} pieces are kept in {place}: run the same "
+                    "command again to resume"
+                )
+
+    def _compute(self, executor: Executor) -> None:
+        by_declaration = {id(study.study): study for study in self.studies}
+        # Closed before an error goes on: no worker is left when its message appears.
+        with (
+            _ctrl_c_remembered() as stopped,
+            closing(executor.run(self.order, self._show)) as results,
+        ):
+            for piece, rows in results:
+                study = by_declaration[id(piece.study)]
+                study.keep(piece, rows, self.order.finish(piece))
+                if not study.missing():
+                    study.gather()
+                self._show()
+                if stopped:
+                    raise KeyboardInterrupt
+
+    def _show(self, message: str = "") -> None:
+        done_s = self.order.done_s()
+        total_s = done_s + self.order.remaining_s()
+        self.progress(*((done_s, total_s) if total_s > 0 else (1.0, 1.0)), message)
+
+
+@dataclass(slots=True)
+class _KeptStudy:
     """A study, its folder, and its finished pieces."""
 
     study: Declaration
     folder: Path
-    progress: Progress
     origin: Origin
     pieces: dict[str, Piece] = field(default_factory=dict)
     costs: dict[str, float] = field(default_factory=dict)
     kept: dict[str, Path] = field(default_factory=dict)
     """Files of finished pieces."""
+    seconds: dict[str, float] = field(default_factory=dict)
+    """How long the finished pieces took (s)."""
 
     def __post_init__(self) -> None:
         self.pieces = {piece.key: piece for piece in self.study.pieces()}
         self.costs = {name: piece.cost() for name, piece in self.pieces.items()}
 
-    def check_origin(self) -> None:
+    def missing(self) -> list[Piece]:
+        """Return the pieces that are not finished."""
+        if len(self.kept) == len(self.pieces):
+            return []
+        return [piece for key, piece in self.pieces.items() if key not in self.kept]
+
+    def check_origin(self, warn: Warn) -> None:
         """Remove results of other code; raise if the folder is of another study."""
         if not self.origin.accepts(self.folder):
-            self._show(
+            warn(
                 f"{self.folder} holds results of other code (penstock or a policy has "
                 "changed since): computing them again"
             )
@@ -92,71 +183,41 @@ class _Campaign:
         # Last: if the run stops before, the folder still names the other code.
         self.origin.sign(self.folder)
 
-    def find_kept(self) -> None:
+    def find_kept(self, warn: Warn) -> None:
         """Find the finished pieces; report and remove damaged ones."""
         for path in self._kept_files():
             name, _, checksum = path.stem.partition(".")
-            if name in self.pieces and checksum == self._checksum(_content(path)):
+            content = _content(path)
+            if name in self.pieces and checksum == self._checksum(content):
                 self.kept[name] = path
+                self.seconds[name] = _seconds(content)
             else:
-                self._show(f"{path} is damaged: computing it again")
+                warn(f"{path} is damaged: computing it again")
                 with suppress(OSError):
                     path.unlink()
-        self._show()
 
-    def compute_missing(self, executor: Executor) -> None:
-        """Compute and keep the pieces that are not finished."""
-        missing = [p for name, p in self.pieces.items() if name not in self.kept]
-        if not missing:
-            return
-        # Longest first: at the end, a long piece would leave all other workers idle.
-        missing.sort(key=lambda piece: -self.costs[piece.key])
-        try:
-            self._compute(executor, missing)
-        finally:
-            if 0 < len(self.kept) < len(self.pieces):
-                self._show(
-                    f"{len(self.kept)} of {len(self.pieces)} pieces are kept in "
-                    f"{self.folder}: run the same command again to resume"
-                )
-
-    def _compute(self, executor: Executor, missing: list[Piece]) -> None:
-        # Closed before an error goes on: no worker is left when its message appears.
-        with (
-            _ctrl_c_remembered() as stopped,
-            closing(executor.run(missing, self._show)) as results,
-        ):
-            for piece, rows in results:
-                self._keep(piece, rows)
-                self._show()
-                if stopped:
-                    raise KeyboardInterrupt
-
-    def gather(self) -> pl.DataFrame:
-        """Join the pieces; write the times to a file of their own, as they vary."""
+    def gather(self) -> None:
+        """Join the pieces; write the table, and the times to a file of their own."""
         frames = (pl.read_parquet(self.kept[name]) for name in self.pieces)
         rows = pl.concat(frames, how="diagonal_relaxed")
-        key = ("point", "instance", *self.study.CONTENDER)
-        rows = rows.sort(key, maintain_order=True)
-        times = rows.select(*key, "seconds")
-        table = rows.drop("seconds")
+        table, times = self.study.arranged(rows)
         write_parquet(times, self.folder / "times.parquet", self._facts())
         write_parquet(table, self.folder / "table.parquet", self._facts())
-        return table
 
-    def _kept_files(self) -> list[Path]:
-        return sorted((self.folder / "pieces").glob("*.parquet"))
-
-    def _keep(self, piece: Piece, rows: list[Row]) -> None:
+    def keep(self, piece: Piece, rows: list[Row], spent_s: float) -> None:
+        """Write the rows of a piece, and how long it took, to a file."""
         frame = pl.DataFrame(rows, infer_schema_length=None)
         buffer = io.BytesIO()
-        frame.write_parquet(buffer)
+        frame.write_parquet(buffer, metadata={_SECONDS: f"{spent_s:.6f}"})
         data = buffer.getvalue()
         name = f"{piece.key}.{self._checksum(data)}.parquet"
         path = self.folder / "pieces" / name
         with replacing(path) as stream:
             stream.write(data)
         self.kept[piece.key] = path
+
+    def _kept_files(self) -> list[Path]:
+        return sorted((self.folder / "pieces").glob("*.parquet"))
 
     def _checksum(self, data: bytes) -> str:
         """Return a checksum of a piece that is valid for this study and code only.
@@ -170,10 +231,6 @@ class _Campaign:
     def _facts(self) -> dict[str, Any]:
         study = self.study
         return {"version": __version__, "seed": study.seed, "study": asdict(study)}
-
-    def _show(self, message: str = "") -> None:
-        done = sum(self.costs[name] for name in self.kept)
-        self.progress(done, sum(self.costs.values()), message)
 
 
 @contextmanager
@@ -248,3 +305,8 @@ def _content(path: Path) -> bytes:
         return path.read_bytes()
     except OSError:
         return b""
+
+
+def _seconds(content: bytes) -> float:
+    """Return how long a piece took (s), from its valid file."""
+    return float(pl.read_parquet_metadata(io.BytesIO(content)).get(_SECONDS, 0.0))

@@ -14,7 +14,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -69,7 +69,7 @@ class DaskExecutor:
             with _quiet(), self._client(None):
                 pass
 
-    def run(self, pieces: Sequence[Piece], warn: Warn) -> Results:
+    def run(self, pieces: Iterable[Piece], warn: Warn) -> Results:
         """Yield every piece with its rows as soon as it is done."""
         _extra("distributed")
         with _quiet(), ExitStack() as stack:
@@ -85,7 +85,7 @@ class DaskExecutor:
             yield from self._results(workers, pieces, events)
 
     def _results(
-        self, workers: _DaskWorkers, pieces: Sequence[Piece], events: SimpleQueue[Any]
+        self, workers: _DaskWorkers, pieces: Iterable[Piece], events: SimpleQueue[Any]
     ) -> Results:
         """Submit the pieces; yield them as they are done, and check the workers.
 
@@ -176,14 +176,19 @@ class _DaskWorkers:
         self.absent = absent
 
 
-def _pieces_by_key(pieces: Sequence[Piece]) -> dict[str, Piece]:
+def _pieces_by_key(pieces: Iterable[Piece]) -> dict[str, Piece]:
     """Return the pieces by their Dask key.
 
     The key names the study: other users may share the scheduler, and Dask computes
     tasks with equal keys only once.
     """
-    study = f"penstock-{__version__}-{pieces[0].study.digest()[:16]}"
-    return {f"{study}-{piece.key}": piece for piece in pieces}
+    digests: dict[int, str] = {}
+    by_key = {}
+    for piece in pieces:
+        digest = digests.setdefault(id(piece.study), "") or piece.study.digest()[:16]
+        digests[id(piece.study)] = digest
+        by_key[f"penstock-{__version__}-{digest}-{piece.key}"] = piece
+    return by_key
 
 
 def _run_on_worker(piece: Piece, version: str) -> Answer[list[Row]]:
@@ -229,11 +234,10 @@ def _report_death(event: dict[str, Any], by_key: dict[str, Piece], warn: Warn) -
     if event.get("action") != "remove-worker" or event.get("expected"):
         return
     tasks = (*event.get("processing-tasks", ()), *event.get("lost-computed-tasks", ()))
-    if lost := sorted(by_key[key].key for key in tasks if key in by_key):
-        plural = "s" if len(lost) > 1 else ""
+    if lost := sorted(by_key[key].name for key in tasks if key in by_key):
         warn(
             f"Dask worker {event.get('worker')} died while computing "
-            f"piece{plural} {', '.join(lost)}: trying again"
+            f"{', '.join(lost)}: trying again"
         )
 
 

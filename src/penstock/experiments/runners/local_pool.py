@@ -18,9 +18,10 @@ import os
 import signal
 import threading
 from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain, islice
 from multiprocessing.connection import Connection, wait
 from typing import Any, Final, TypeVar
 
@@ -53,38 +54,42 @@ class LocalPool:
     workers: int
 
     def run(
-        self, tasks: Sequence[_Task], warn: Warn
+        self, tasks: Iterable[_Task], warn: Warn
     ) -> Generator[tuple[_Task, Any], None, None]:
-        """Yield every task with its result as soon as it is done."""
-        waiting = list(reversed(tasks))
+        """Yield every task with its result as soon as it is done.
+
+        A task is taken from `tasks` when a worker is free for it.
+        """
+        waiting = iter(tasks)
+        first = list(islice(waiting, self.workers))
         workers: list[_Worker] = []
         try:
             with sigint_blocked():
-                workers.extend(_Worker() for _ in range(min(self.workers, len(tasks))))
-            yield from _results(workers, waiting, warn)
+                workers.extend(_Worker() for _ in first)
+            yield from _results(workers, chain(first, waiting), warn)
         finally:
             for worker in workers:
                 worker.end()
 
 
 def _results(
-    workers: list[_Worker], waiting: list[_Task], warn: Warn
+    workers: list[_Worker], waiting: Iterator[_Task], warn: Warn
 ) -> Generator[tuple[_Task, Any], None, None]:
-    """Compute the tasks, the last of `waiting` first; replace workers that die."""
-    deaths: Counter[str] = Counter()
+    """Compute the tasks in their order; replace workers that die."""
+    deaths: Counter[int] = Counter()
     for worker in workers:
-        worker.begin(waiting.pop())
+        worker.begin(next(waiting))
     while busy := [worker for worker in workers if worker.task is not None]:
         for worker in _ready(busy):
             task, answer = worker.finish()
             if answer is None:
-                deaths[task.name] += 1
-                _report_death(worker, task, deaths[task.name], warn)
-                waiting.append(task)
+                deaths[id(task)] += 1
+                _report_death(worker, task, deaths[id(task)], warn)
+                waiting = chain((task,), waiting)
                 with sigint_blocked():
                     workers[workers.index(worker)] = worker = _Worker()
-            if waiting:
-                worker.begin(waiting.pop())
+            if (following := next(waiting, None)) is not None:
+                worker.begin(following)
             if answer is not None:
                 yield task, result_of(answer)
 

@@ -3,7 +3,9 @@
 
 Finished pieces are valid for one origin only. The version number does not change with
 every edit, but an edit of a policy, the engine, a workload or a metric may change rows.
-So a digest of all this source code is part of the origin.
+So a digest of all this source code is part of the origin. Code that only shows results
+(drawings, claims, pages) counts for those studies alone that are declared there: a
+corrected sentence of a claim must not cost an hour of computing.
 """
 
 from __future__ import annotations
@@ -25,13 +27,23 @@ from penstock.errors import InputError
 from penstock.experiments.study import Declaration
 from penstock.model import replacing
 
-__all__ = ["Origin", "origin_of", "source_digest"]
+__all__ = ["Origin", "origin_of", "showing_digest", "source_digest"]
 
 #: Folders of penstock that no row depends on; `tests/unit/test_layers.py` checks this.
 _UNRELATED: Final = frozenset(
     {"cli", "live", "mount", "bench", "native", "program", "__pycache__"}
 )
+#: Folders and files that show results. Only a study whose class is declared in one of
+#: them can depend on them.
+_SHOWING: Final = (
+    "papers/",
+    "experiments/output/",
+    "experiments/claims.py",
+    "experiments/reproduction.py",
+    "experiments/resampling.py",
+)
 _RECORD: Final = "study.json"
+_PAPERS: Final = "penstock.papers."
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +102,22 @@ def source_digest(root: Path = Path(penstock.__file__).parent) -> str:
 
     It is computed once per process: the loaded code does not change.
     """
+    files = _files(root)
+    return _digest((n, files[n]) for n in files if not n.startswith(_SHOWING))
+
+
+@cache
+def showing_digest(root: Path = Path(penstock.__file__).parent) -> str:
+    """Return a digest of the code that declares figures and shows results."""
+    files = _files(root)
+    return _digest((n, files[n]) for n in files if n.startswith(_SHOWING))
+
+
+def _files(root: Path) -> dict[str, Path]:
+    """Return penstock's files of code and data by name, sorted."""
     files = (path for path in root.rglob("*") if path.suffix in {".py", ".csv"})
     parts = {path.relative_to(root).as_posix(): path for path in files}
-    kept = {name: path for name, path in parts.items() if not _is_unrelated(name)}
-    return _digest((name, kept[name]) for name in sorted(kept))
+    return {name: parts[name] for name in sorted(parts) if not _is_unrelated(name)}
 
 
 def _is_unrelated(name: str) -> bool:
@@ -109,8 +133,11 @@ def _code_digest(study: Declaration) -> str:
     for function in study.foreign_code():
         with suppress(TypeError):
             files.add(inspect.getsourcefile(getattr(function, "py_func", function)))
+    code = source_digest()
+    if any(kind.__module__.startswith(_PAPERS) for kind in type(study).__mro__):
+        code += showing_digest()
     foreign = _digest(("", Path(file)) for file in sorted(filter(None, files)))
-    return hashlib.sha256((source_digest() + foreign).encode()).hexdigest()
+    return hashlib.sha256((code + foreign).encode()).hexdigest()
 
 
 def _digest(files: Iterable[tuple[str, Path]]) -> str:

@@ -134,7 +134,7 @@ def _draw_delay(axis: Any, table: pl.DataFrame) -> None:
     tidy(axis, "both")
 
 
-drains = figure("p4-drains", study=_rows, draw=_draw, summary=_summary)
+drains = figure("p4-drains", rows=_rows, draw=_draw, summary=_summary)
 
 
 # --- Claims -----------------------------------------------------------------------

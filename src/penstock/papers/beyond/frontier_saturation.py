@@ -157,7 +157,7 @@ def _panel(axis: Any, rows: pl.DataFrame) -> None:
     tidy(axis, "both")
 
 
-saturation = figure("frontier-saturation", study=_table, draw=_draw)
+saturation = figure("frontier-saturation", rows=_table, draw=_draw)
 
 
 @saturation.claim(

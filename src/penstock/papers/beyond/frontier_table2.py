@@ -129,7 +129,7 @@ def _draw(tables: Tables) -> Figure:
     return figure
 
 
-table2_of_all = figure("frontier-table2", study=_table, draw=_draw)
+table2_of_all = figure("frontier-table2", rows=_table, draw=_draw)
 
 
 @table2_of_all.claim(

@@ -282,7 +282,7 @@ def _measured_text(row: dict[str, Any]) -> str:
     return f"{what} at m = {row['m']}, {row['parameter']} = {value:g}"
 
 
-table2 = figure("p1-table2", study=_table, draw=_draw)
+table2 = figure("p1-table2", rows=_table, draw=_draw)
 
 
 def _entry_case(policy: str, objective: str, stated: str, number: int) -> ClaimCase:

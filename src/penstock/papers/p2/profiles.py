@@ -156,12 +156,12 @@ def _by_profile(tables: Tables, *columns: pl.Expr) -> pl.DataFrame:
 
 fig1 = figure(
     "p2-fig1",
-    study=_table(IO_NODES),
+    rows=_table(IO_NODES),
     draw=lambda tables: _draw(tables, "I/O nodes n"),
 )
 fig2 = figure(
     "p2-fig2",
-    study=_table(OSTS),
+    rows=_table(OSTS),
     draw=lambda tables: _draw(tables, "OSTs n", GENERATED),
 )
 
@@ -216,7 +216,7 @@ def _the_number_matters(tables: Tables) -> Verdict:
 
 # --- Figure 10 --------------------------------------------------------------------
 
-fig10 = figure("p2-fig10", study=_table(IO_NODES), draw=_draw_classes)
+fig10 = figure("p2-fig10", rows=_table(IO_NODES), draw=_draw_classes)
 
 
 @fig10.claim(

@@ -42,7 +42,7 @@ def _writer(name: str) -> Writer:
     )
 
 
-def _study(first: str, partners: tuple[str, ...]) -> Callable[[Scale], pl.DataFrame]:
+def _rows(first: str, partners: tuple[str, ...]) -> Callable[[Scale], pl.DataFrame]:
     """Return the study with a row per partner, strategy and application."""
 
     def rows(_scale: Scale) -> pl.DataFrame:
@@ -80,7 +80,7 @@ def _factors(tables: Tables, first: str, partner: str) -> dict[str, float]:
 
 # --- Figure 11 --------------------------------------------------------------------
 
-fig11 = figure("p4-fig11", study=_study(_APP1, (_APP2, _CM1)), draw=_drawing(_APP1))
+fig11 = figure("p4-fig11", rows=_rows(_APP1, (_APP2, _CM1)), draw=_drawing(_APP1))
 
 
 @fig11.claim_cases(
@@ -136,7 +136,7 @@ def _app1_and_cm1(tables: Tables) -> Verdict:
 
 # --- Figure 12 --------------------------------------------------------------------
 
-fig12 = figure("p4-fig12", study=_study(_CM1, (_APP1, _APP2)), draw=_drawing(_CM1))
+fig12 = figure("p4-fig12", rows=_rows(_CM1, (_APP1, _APP2)), draw=_drawing(_CM1))
 
 
 @fig12.claim_cases(

@@ -57,7 +57,7 @@ def _delta_figure(name: str, strategy: str, *others: str) -> Reproduction:
 
     return figure(
         name,
-        study=rows,
+        rows=rows,
         draw=lambda tables: delta_panels(tables.rows, strategy, base),
     )
 

@@ -116,7 +116,7 @@ def _draw_buffering(tables: Tables) -> Figure:
     return bars(tables.rows, columns, "bandwidth of A (MB/s)")
 
 
-fig15 = figure("p4-fig15", study=_buffering_rows, draw=_draw_buffering)
+fig15 = figure("p4-fig15", rows=_buffering_rows, draw=_draw_buffering)
 
 
 def _rate(tables: Tables, case: str, delay: float) -> float:
@@ -235,7 +235,7 @@ def _draw_durations(tables: Tables) -> Figure:
     return drawn
 
 
-fig16 = figure("p4-fig16", study=_duration_rows, draw=_draw_durations)
+fig16 = figure("p4-fig16", rows=_duration_rows, draw=_draw_durations)
 
 
 def _means(tables: Tables) -> dict[float, float]:

@@ -73,7 +73,7 @@ def _draw_static(tables: Tables) -> Figure:
     return bars(tables.rows, columns, "bandwidth (MB/s)")
 
 
-fig9 = figure("p4-fig9", study=_static_rows, draw=_draw_static)
+fig9 = figure("p4-fig9", rows=_static_rows, draw=_draw_static)
 
 
 def _rate(tables: Tables, case: str, test: str = "50-50%", name: str = "A") -> float:
@@ -148,7 +148,7 @@ def _draw_dynamic(tables: Tables) -> Figure:
     return rate_lines(tables.rows, {"none": "interfering", "3b": "dynamic (3b)"})
 
 
-fig10 = figure("p4-fig10", study=_dynamic_rows, draw=_draw_dynamic)
+fig10 = figure("p4-fig10", rows=_dynamic_rows, draw=_draw_dynamic)
 
 
 def _line(tables: Tables, strategy: str, name: str) -> Any:

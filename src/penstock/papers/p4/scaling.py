@@ -58,7 +58,7 @@ def _draw_instances(tables: Tables) -> Figure:
     return bars(tables.rows, columns, "interference factor", names)
 
 
-fig13 = figure("p4-fig13", study=_instances_rows, draw=_draw_instances)
+fig13 = figure("p4-fig13", rows=_instances_rows, draw=_draw_instances)
 
 
 def _by_count(tables: Tables) -> dict[int, float]:
@@ -116,7 +116,7 @@ def _draw_three(tables: Tables) -> Figure:
     return bars(tables.rows, columns, "execution time (s)", _STRATEGIES)
 
 
-fig14 = figure("p4-fig14", study=_three_rows, draw=_draw_three)
+fig14 = figure("p4-fig14", rows=_three_rows, draw=_draw_three)
 
 
 def _times(tables: Tables, strategy: str) -> dict[str, float]:

@@ -94,7 +94,7 @@ def _draw(tables: Tables) -> Figure:
     return drawn
 
 
-fig1 = figure("p5-fig1", study=_table, draw=_draw)
+fig1 = figure("p5-fig1", rows=_table, draw=_draw)
 
 
 def _shares(tables: Tables, case: str) -> dict[str, float]:

@@ -109,7 +109,7 @@ def _draw_rates(tables: Tables) -> Figure:
     return drawn
 
 
-fig3 = figure("p5-fig3", study=_rates, draw=_draw_rates)
+fig3 = figure("p5-fig3", rows=_rates, draw=_draw_rates)
 
 
 def _select(rows: pl.DataFrame, scheduler: str, name: str) -> pl.DataFrame:
@@ -209,7 +209,7 @@ def _draw_depths(tables: Tables) -> Figure:
     return drawn
 
 
-fig4 = figure("p5-fig4", study=_windows, draw=_draw_depths)
+fig4 = figure("p5-fig4", rows=_windows, draw=_draw_depths)
 
 
 def _paper_depths(tables: Tables) -> pl.DataFrame:
@@ -317,7 +317,7 @@ def _draw_responses(tables: Tables) -> Figure:
     return drawn
 
 
-fig5 = figure("p5-fig5", study=_responses, draw=_draw_responses)
+fig5 = figure("p5-fig5", rows=_responses, draw=_draw_responses)
 
 
 def _kept(rows: pl.DataFrame, scheduler: str, name: str, bound_s: float) -> float:

@@ -8,7 +8,7 @@ import fcntl
 import json
 import random
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ import pytest
 from penstock import __version__
 from penstock.errors import InputError, PolicyError
 from penstock.experiments.runners import campaign, origin
-from penstock.experiments.runners.campaign import run_study
+from penstock.experiments.runners.campaign import run_studies, run_study
 from penstock.experiments.runners.executors import Inline
 from penstock.experiments.runners.tasks import Results, Warn
 from penstock.experiments.study import METRICS, Piece, Study, sweep
@@ -41,7 +41,8 @@ class Recorder:
     def order(self, pieces: Sequence[Piece]) -> Sequence[Piece]:
         return pieces
 
-    def run(self, pieces: Sequence[Piece], warn: Warn) -> Results:
+    def run(self, pieces: Iterable[Piece], warn: Warn) -> Results:
+        pieces = list(pieces)
         self.requested_pieces = [piece.key for piece in pieces]
         try:
             for number, piece in enumerate(self.order(pieces)):
@@ -272,6 +273,62 @@ def test_leftovers_of_a_killed_run_are_removed(tmp_path: Path) -> None:
     run_study(STUDY, tmp_path, Inline())
     hidden = sorted(path.name for path in tmp_path.rglob(".*"))
     assert hidden == [".lock", ".mine"]
+
+
+# --- Several studies -------------------------------------------------------------
+
+OTHER = replace(STUDY, name="u", seed=2)
+
+
+def _both(folder: Path) -> dict[Path, Study]:
+    return {folder / "t": STUDY, folder / "u": OTHER}
+
+
+def test_several_studies_have_the_tables_that_each_has_alone(
+    tmp_path: Path, expected: bytes
+) -> None:
+    log = Log()
+    run_studies(_both(tmp_path), Shuffled(), log)
+    run_study(OTHER, tmp_path / "alone", Inline())
+    assert (tmp_path / "t" / "table.parquet").read_bytes() == expected
+    alone = (tmp_path / "alone" / "table.parquet").read_bytes()
+    assert (tmp_path / "u" / "table.parquet").read_bytes() == alone
+    assert (log[0][0], log[-1][0]) == (0, 1)
+
+
+def test_stopped_together_and_resumed_together(tmp_path: Path, expected: bytes) -> None:
+    log = Log()
+    with pytest.raises(KeyboardInterrupt):
+        run_studies(_both(tmp_path), Recorder(KeyboardInterrupt(), after=5), log)
+    assert log.messages == [
+        f"5 of 12 pieces are kept in {tmp_path}: run the same command again to resume"
+    ]
+    executor = Recorder()
+    run_studies(_both(tmp_path), executor, log := Log())
+    assert len(executor.requested_pieces) == 7
+    assert 0 < log[0][0] < 1
+    assert (tmp_path / "t" / "table.parquet").read_bytes() == expected
+
+
+def test_a_study_that_is_whole_has_its_table_while_the_other_goes_on(
+    tmp_path: Path,
+) -> None:
+    run_study(STUDY, tmp_path / "t", Inline())
+    (tmp_path / "t" / "table.parquet").unlink()
+    with pytest.raises(KeyboardInterrupt):
+        run_studies(_both(tmp_path), Recorder(KeyboardInterrupt(), after=1))
+    assert (tmp_path / "t" / "table.parquet").exists()
+    assert not (tmp_path / "u" / "table.parquet").exists()
+
+
+def test_a_refused_folder_stops_all_before_anything_is_computed(
+    tmp_path: Path,
+) -> None:
+    run_study(replace(OTHER, instances=1), tmp_path / "u", Inline())
+    executor = Recorder()
+    with pytest.raises(InputError, match="holds results of another study"):
+        run_studies(_both(tmp_path), executor)
+    assert executor.requested_pieces == []
 
 
 # --- Results of other code -------------------------------------------------------

@@ -108,8 +108,8 @@ def test_the_death_of_a_worker_is_reported_with_its_pieces() -> None:
     named = dask_executor._pieces_by_key(PIECES)
     dask_executor._report_death(_event(), named, messages.append)
     assert messages == [
-        "Dask worker tcp://1.2.3.4:5 died while computing pieces 0000-000000, "
-        "0000-000001: trying again"
+        "Dask worker tcp://1.2.3.4:5 died while computing piece 0000-000000 of t, "
+        "piece 0000-000001 of t: trying again"
     ]
     for other in (
         _event(expected=True),

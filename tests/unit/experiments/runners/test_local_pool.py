@@ -39,7 +39,7 @@ def test_the_death_of_a_worker_is_reported_and_its_piece_retried(
     assert sorted(piece.key for piece in done) == [piece.key for piece in pieces]
     (message,) = messages
     assert re.fullmatch(
-        r"worker \d+ died \(Killed\) while computing piece 0000-00000\d: "
+        r"worker \d+ died \(Killed\) while computing piece 0000-00000\d of t: "
         r"trying it again",
         message,
     )
@@ -55,8 +55,8 @@ def test_a_piece_that_kills_every_worker_ends_the_run(
         list(LocalPool(1).run(pieces, messages.append))
     assert len(messages) == 2
     assert re.fullmatch(
-        r"piece 0000-000000 has killed 3 workers, the last one \d+ died \(Killed\) "
-        r"\(out of memory\? use fewer --jobs\)",
+        r"piece 0000-000000 of t has killed 3 workers, the last one \d+ died "
+        r"\(Killed\) \(out of memory\? use fewer --jobs\)",
         str(caught.value),
     )
     assert multiprocessing.active_children() == []

@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 import penstock
-from penstock.experiments.runners.origin import source_digest
+from penstock.experiments.reproduction import Scale
+from penstock.experiments.runners import origin
+from penstock.experiments.runners.origin import (
+    origin_of,
+    showing_digest,
+    source_digest,
+)
+from penstock.papers import get_figure
 
 PACKAGE = Path(penstock.__file__).parent
 
@@ -70,6 +77,26 @@ def test_files_that_cannot_change_a_row_do_not_count(package: Path, name: str) -
     before = _digest(package)
     _write(package, name, "2")
     assert _digest(package) == before
+
+
+@pytest.mark.parametrize("name", ["papers/p1/x.py", "experiments/output/page.py"])
+def test_files_that_show_results_count_apart(package: Path, name: str) -> None:
+    before, shown = _digest(package), showing_digest(package)
+    _write(package, name, "2")
+    showing_digest.cache_clear()
+    assert _digest(package) == before
+    assert showing_digest(package) != shown
+
+
+@pytest.mark.parametrize(("name", "counts"), [("p1-table2", True), ("p1-fig2", False)])
+def test_a_study_that_a_paper_declares_itself_depends_on_the_paper(
+    monkeypatch: pytest.MonkeyPatch, name: str, counts: bool
+) -> None:
+    study = get_figure(name).study(Scale.SMOKE)
+    assert not isinstance(study, tuple)
+    before = origin_of(study)
+    monkeypatch.setattr(origin, "showing_digest", lambda: "other")
+    assert (origin_of(study) != before) is counts
 
 
 def test_an_edited_policy_of_penstock_itself_is_other_code(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ POLICIES = ("fair-share", "fcfs", "greedy-com")
 
 @pytest.fixture(scope="module")
 def rows() -> pl.DataFrame:
-    made = drains.study(Scale.SMOKE)
+    made = drains.rows(Scale.SMOKE)
     assert isinstance(made, pl.DataFrame)
     return made
 

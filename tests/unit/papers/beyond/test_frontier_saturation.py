@@ -18,7 +18,7 @@ FIGURE = get_figure("frontier-saturation")
 
 @pytest.fixture(scope="module")
 def tables() -> Tables:
-    rows = FIGURE.study(Scale.SMOKE)
+    rows = FIGURE.rows(Scale.SMOKE)
     assert isinstance(rows, pl.DataFrame)
     return Tables(rows, pl.DataFrame())
 

@@ -20,7 +20,7 @@ FIGURE = get_figure("frontier-table2")
 
 @pytest.fixture(scope="module")
 def rows() -> pl.DataFrame:
-    table = FIGURE.study(Scale.SMOKE)
+    table = FIGURE.rows(Scale.SMOKE)
     assert isinstance(table, pl.DataFrame)
     return table
 

@@ -32,7 +32,7 @@ any strategy             3/2(5)      m/4(2)  ∞(2)
 
 @pytest.fixture(scope="module")
 def rows() -> pl.DataFrame:
-    made = TABLE2.study(Scale.SMOKE)
+    made = TABLE2.rows(Scale.SMOKE)
     assert isinstance(made, pl.DataFrame)
     return made
 

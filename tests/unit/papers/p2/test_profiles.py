@@ -23,7 +23,7 @@ Change = Callable[[pl.DataFrame], pl.DataFrame]
 
 @cache
 def _rows(name: str) -> pl.DataFrame:
-    rows = FIGURES[name].study(Scale.SMOKE)
+    rows = FIGURES[name].rows(Scale.SMOKE)
     assert isinstance(rows, pl.DataFrame)
     return rows
 

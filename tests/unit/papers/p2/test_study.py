@@ -122,9 +122,9 @@ def test_all_figures_of_the_paper_share_two_studies() -> None:
     digests = set()
     for name in names:
         work = get_figure(name).study(Scale.PAPER)
-        if not isinstance(work, pl.DataFrame):
-            studies = work if isinstance(work, tuple) else (work,)
-            digests |= {study.digest() for study in studies}
+        studies = work if isinstance(work, tuple) else (work,)
+        # Figures without points simulate nothing.
+        digests |= {study.digest() for study in studies if study.points}
     assert digests == {case_study(c)(Scale.PAPER).digest() for c in (IO_NODES, OSTS)}
 
 

@@ -93,7 +93,7 @@ def test_cm1_must_be_lower_than_its_partner() -> None:
 
 @cache
 def _simulated(name: str) -> Tables:
-    rows = FIGURES[name].study(Scale.SMOKE)
+    rows = FIGURES[name].rows(Scale.SMOKE)
     assert isinstance(rows, pl.DataFrame)
     return Tables(rows, pl.DataFrame())
 

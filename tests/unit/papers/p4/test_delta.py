@@ -150,7 +150,7 @@ def test_a_claim_holds_and_fails(
 
 @cache
 def _simulated(name: str) -> Tables:
-    rows = FIGURES[name].study(Scale.SMOKE)
+    rows = FIGURES[name].rows(Scale.SMOKE)
     assert isinstance(rows, pl.DataFrame)
     return Tables(rows, pl.DataFrame())
 

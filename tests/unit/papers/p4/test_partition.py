@@ -115,7 +115,7 @@ def test_every_claim_is_tested() -> None:
 
 @cache
 def _simulated(name: str) -> Tables:
-    rows = FIGURES[name].study(Scale.SMOKE)
+    rows = FIGURES[name].rows(Scale.SMOKE)
     assert isinstance(rows, pl.DataFrame)
     return Tables(rows, pl.DataFrame())
 

@@ -63,7 +63,7 @@ def test_a_claim_holds_and_fails(name: str, bad: Shares) -> None:
 
 @cache
 def _simulated() -> Tables:
-    rows = fig1.study(Scale.SMOKE)
+    rows = fig1.rows(Scale.SMOKE)
     assert isinstance(rows, pl.DataFrame)
     return Tables(rows, pl.DataFrame())
 

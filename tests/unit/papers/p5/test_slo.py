@@ -200,7 +200,7 @@ def test_every_figure_of_the_paper_is_there() -> None:
 
 @cache
 def _simulated(name: str) -> Tables:
-    rows = FIGURES[name].study(Scale.SMOKE)
+    rows = FIGURES[name].rows(Scale.SMOKE)
     assert isinstance(rows, pl.DataFrame)
     return Tables(rows, pl.DataFrame())
 
