@@ -8,17 +8,20 @@ v_i. It is present for T_i, has p_i nodes, the cap b_i, and the final yield y_i:
 MinYield         min y_i                                          sharing, eq. 8
 Utilization      sum p_i w_i / sum p_i C_i                        sharing, eq. 9
 Efficiency       sum p_i (w_i + v_i / b_i) / sum p_i C_i          sharing, eq. 10
+cap efficiency   sum b_i (w_i + v_i / b_i) / sum b_i C_i          sharing, Figure 8
 set utilization  sum w_i / sum C_i, every application counts one  IO-SETS, eq. 6
 Stretch          max T_i / (w_i + v_i / b_i)                      IO-SETS, eq. 7
 IO-slowdown      geometric mean of (T_i - w_i) / (v_i / b_i)      IO-SETS, long form
 ================ ================================================ ==================
 
-"Sharing" is the paper on bandwidth sharing. C_i is T, as in the papers. In open runs it
-is T_i for an application that has ended, because its nodes are free from then on. T_i
-is T, except for an application that starts or ends inside the window. Stretch and
-IO-slowdown leave out applications that were never present. IO-slowdown also leaves out
-applications that transferred nothing and lost nothing. If all applications ended before
-the window, the fractions are 1. The I/O pressure of an instance is `Instance.pressure`.
+"Sharing" is the paper on bandwidth sharing. Its text weighs applications by p_i, but
+its Figure 8 shows the cap efficiency and its Figure 9 the set utilization. C_i is T, as
+in the papers. In open runs it is T_i for an application that has ended, because its
+nodes are free from then on. T_i is T, except for an application that starts or ends
+inside the window. Stretch and IO-slowdown leave out applications that were never
+present. IO-slowdown also leaves out applications that transferred nothing and lost
+nothing. If all applications ended before the window, the fractions are 1. The I/O
+pressure of an instance is `Instance.pressure`.
 """
 
 from __future__ import annotations
@@ -40,11 +43,12 @@ _INSTANT: Final = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """The objectives of one run; the first four are fractions of 1."""
+    """The objectives of one run; the first five are fractions of 1."""
 
     min_yield: float
     utilization: float
     efficiency: float
+    cap_efficiency: float
     set_utilization: float
     stretch: float
     io_slowdown: float
@@ -60,13 +64,16 @@ def measure(run: Run) -> Metrics:
     if (run.ended < instance.window.end).any():
         counted = np.where(run.ended < instance.window.end, present, length)
         weight, mean = float(nodes @ counted), float(counted.mean())
+        cap_weight = float(instance.caps @ counted)
     else:
         # Not a sum of products: that would change the last bits of the result.
         weight, mean = length * float(nodes.sum()), length
+        cap_weight = length * float(instance.caps.sum())
     return Metrics(
         min_yield=float(run.yields.min()),
         utilization=_fraction(float(nodes @ run.work), weight),
         efficiency=_fraction(float(nodes @ progress), weight),
+        cap_efficiency=_fraction(float(instance.caps @ progress), cap_weight),
         set_utilization=_fraction(float(run.work.mean()), mean),
         stretch=_stretch(present, progress, length),
         io_slowdown=_io_slowdown(present, run),

@@ -55,6 +55,7 @@ METRICS = (
     "min_yield",
     "efficiency",
     "utilization",
+    "cap_efficiency",
     "set_utilization",
     "stretch",
     "io_slowdown",
@@ -209,6 +210,8 @@ class Study(Declaration):
             "pressure": instance.pressure(),
             "window": instance.window.length,
             "nodes": sum(a.nodes for a in instance.applications),
+            "demand": float(instance.caps.sum()) / instance.platform.bandwidth,
+            "operations": instance.dedicated_events() // 2,
             "bound": min_yield_bound(instance).min_yield if self.bounded else None,
         }
 

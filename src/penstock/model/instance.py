@@ -86,17 +86,25 @@ class Instance:
         """Iterate over the applications with their caps (bytes/s)."""
         return zip(self.applications, self.caps.tolist(), strict=True)
 
+    @cached_property
+    def dedicated(self) -> tuple[Column, ...]:
+        """End of each phase of every application in dedicated mode (s)."""
+        return tuple(a.dedicated_times(cap) for a, cap in self.with_caps())
+
     def dedicated_events(self) -> int:
         """Return the number of events E: two for every operation posted in the window.
 
         Equation 5 of bandwidth sharing, counted in dedicated mode over
         [T_begin, T_end).
         """
+        return self._events
+
+    @cached_property
+    def _events(self) -> int:
         begin, end = self.window.begin, self.window.end
         events = 0
-        for application, cap in self.with_caps():
-            posts = application.dedicated_times(cap)[:-1:2]
-            low, high = np.searchsorted(posts, (begin, end))
+        for times in self.dedicated:
+            low, high = np.searchsorted(times[:-1:2], (begin, end))
             events += 2 * int(high - low)
         return events
 
@@ -112,8 +120,9 @@ class Instance:
         begin, end = self.window.begin, self.window.end
         by_time = self.platform.sharing is Sharing.TIME
         used = 0.0
-        for application, cap in self.with_caps():
-            times = application.dedicated_times(cap).clip(begin, end)
+        columns = zip(self.with_caps(), self.dedicated, strict=True)
+        for (application, cap), ends in columns:
+            times = ends.clip(begin, end)
             weight = len(application.targets) if by_time else cap
             used += weight * float(np.sum(times[1::2] - times[0:-1:2]))
         supply = self.platform.targets if by_time else self.platform.bandwidth

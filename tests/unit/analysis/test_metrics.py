@@ -55,6 +55,13 @@ def test_every_objective_by_hand() -> None:
     assert objectives.io_slowdown == pytest.approx(math.sqrt(1.5 * 2.0), rel=1e-15)
 
 
+def test_cap_efficiency_weighs_applications_by_their_caps() -> None:
+    objectives = measure(_run(work=(4.0, 2.0), volume=(8.0, 8.0)))
+    # Progress 8 s and 4 s of 10 s each; caps 2 and 4, nodes 1 and 3.
+    assert objectives.cap_efficiency == pytest.approx((2 * 8 + 4 * 4) / 60, rel=1e-15)
+    assert objectives.efficiency == pytest.approx((1 * 8 + 3 * 4) / 40, rel=1e-15)
+
+
 def test_objectives_are_plain_numbers_that_json_can_hold() -> None:
     objectives = measure(_run(work=(4.0, 6.0), volume=(8.0, 8.0)))
     assert {type(value) for value in astuple(objectives)} == {float}

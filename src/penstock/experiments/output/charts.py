@@ -37,6 +37,7 @@ LABELS: Final = {
     "min_yield": "MinYield",
     "efficiency": "Efficiency",
     "utilization": "Utilization",
+    "cap_efficiency": "Efficiency, weights b_i",
     "set_utilization": "Utilization",
     "stretch": "Stretch",
     "io_slowdown": "IO-slowdown",
