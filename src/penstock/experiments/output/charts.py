@@ -325,10 +325,15 @@ def binned_lines(
     table = binned(rows, metric, panel)
     titles = table[panel].unique().sort().to_list()
     policies = policies_of(table)
-    figure = Figure(figsize=(13, 5.0))
+    across = min(len(titles), 2)
+    lines = -(-len(titles) // across)
+    figure = Figure(figsize=(13, 4.2 * lines + 0.8))
     figure.set_layout_engine("constrained")
-    axes = figure.subplots(1, len(titles), sharex=True, sharey=True, squeeze=False)[0]
-    for axis, title in zip(axes, titles, strict=True):
+    grid = figure.subplots(lines, across, sharex=True, sharey=True, squeeze=False)
+    axes = list(grid.flat)
+    for axis in axes[len(titles) :]:
+        axis.remove()
+    for axis, title in zip(axes, titles, strict=False):
         for policy in policies:
             subset = table.filter(
                 (pl.col(panel) == title) & (pl.col("policy") == policy)
@@ -345,7 +350,8 @@ def binned_lines(
     axes[0].set_xlim(left=0)
     if not logarithmic:
         axes[0].set_ylim(top=1.01)
-    axes[0].set_ylabel(f"{LABELS[metric]}: mean, band ± deviation")
+    for axis in grid[:, 0]:
+        axis.set_ylabel(f"{LABELS[metric]}: mean, band ± deviation")
     _legend(figure, policies)
     return figure
 

@@ -39,6 +39,11 @@ FIGURES: Final = figure_entries(
             "section 5, Table 2",
             "Lower bounds on competitive ratios, stated and measured",
         ),
+        "p1-windows": (
+            "apex.distributions",
+            "sections 6.3.1 and B.2",
+            "The windows of the APEX workloads, by machine",
+        ),
         "p1-fig5": (
             "apex.fair_share",
             "section 6.3.2, Figure 5",

@@ -14,15 +14,14 @@ from penstock.papers.p1.apex.study import apex_study, draw_ratios, ratios_by_win
 from penstock.papers.p1.apex.windows import (
     ANY,
     BANDS,
+    FIGURES_6_TO_10,
     HIGH,
     LOW,
     NERSC,
-    REASON_RARE_WAKE_UPS,
     SAME,
-    Numbers,
-    all_pass,
+    Table,
+    all_cells_pass,
     fcfs_as_set10,
-    flat,
     gain_grows,
     lowest_of,
     mean_or_nan,
@@ -33,6 +32,7 @@ from penstock.papers.p1.apex.windows import (
     second_set_risky,
     share_above,
     share_below,
+    shown,
 )
 from penstock.papers.p1.policies import (
     BEST_NEXT_EVENT,
@@ -48,6 +48,7 @@ __all__ = ["fig6"]
 fig6 = figure(
     "p1-fig6",
     study=apex_study,
+    prepare=shown(FIGURES_6_TO_10),
     draw=draw_ratios(NERSC),
     summary=ratios_by_window(NERSC),
 )
@@ -58,9 +59,6 @@ fig6 = figure(
 @fig6.claim(
     "The ratio of greedy-com is about uniform between 0.9 and 1.1 (three quarters of "
     "the windows inside; quartiles 0.95 and 1.05, to 0.025).",
-    reason="Where W is low there is little to lose: 92 % of the ratios with W < 0.5 "
-    "are within 0.01 of 1, and two in five windows are such. No reason found: we tried "
-    "other ages, more cores per node, and leaving out jobs without I/O.",
 )
 def _greedy_com_uniform(tables: Tables) -> Verdict:
     """Take the quartiles of the ratios."""
@@ -98,49 +96,45 @@ def _second_risky(tables: Tables) -> Verdict:
     "average (W >= 1)."
 )
 def _second_better_at_high_pressure(tables: Tables) -> Verdict:
-    """Compare the mean ratios for W >= 1 with 1 and with those for W < 0.5."""
+    """Compare the mean ratios for W >= 1 with 1 and with those for W < 0.75."""
     means = ratio_by_band(tables, NERSC, SECOND_SET)
-    good = [m["W>=1"] > 1 and m["W>=1"] > m["W<0.5"] for m in means.values()]
-    return Verdict(all(good), flat(means))
+    good = [m["W>=1"] > 1 and m["W>=1"] > m["W<0.75"] for m in means.values()]
+    return Verdict(all(good), means)
 
 
 @fig6.claim(
     "fcfs, set-10 and greedy-yield may lose much at all W (a ratio under 0.95 in each "
-    "of W < 0.5, 0.5 to 1, W >= 1)."
+    "of W < 0.75, 0.75 to 1, W >= 1)."
 )
 def _second_risky_everywhere(tables: Tables) -> Verdict:
     """Take the lowest ratio in every band of W."""
     worst = {
-        f"{policy} {name}": lowest_of(ratios_of(tables, NERSC, policy, band))
+        policy: {
+            name: lowest_of(ratios_of(tables, NERSC, policy, band))
+            for name, band in BANDS.items()
+        }
         for policy in SECOND_SET
-        for name, band in BANDS.items()
     }
-    return all_pass(worst, lambda ratio: ratio < 0.95)
+    return all_cells_pass(worst, lambda ratio: ratio < 0.95)
 
 
 @fig6.claim(
     "Where fcfs, set-10 and greedy-yield gain, they gain more at high W (W >= 1 "
-    "against W < 0.5)."
+    "against W < 0.75)."
 )
 def _second_gains_grow(tables: Tables) -> Verdict:
     """Compare the means of the ratios above 1."""
-    numbers: Numbers = {}
-    holds = True
-    for policy in SECOND_SET:
-        gains = []
-        for name, band in (("W<0.5", LOW), ("W>=1", HIGH)):
+    gains: Table = {policy: {} for policy in SECOND_SET}
+    for policy, row in gains.items():
+        for name, band in (("W<0.75", LOW), ("W>=1", HIGH)):
             ratios = ratios_of(tables, NERSC, policy, band)
-            gains.append(mean_or_nan(ratios[ratios > 1 + SAME]))
-            numbers[f"{policy} {name}"] = gains[-1]
-        holds = holds and rising(gains)
-    return Verdict(holds, numbers)
+            row[name] = mean_or_nan(ratios[ratios > 1 + SAME])
+    return Verdict(all(rising(row.values()) for row in gains.values()), gains)
 
 
 @fig6.claim(
     "fcfs and set-10 behave identically (MinYield equal to 1e-9 in every window).",
     name="fcfs-as-set10",
-    reason="Of the windows that differ (3 %) almost all (98 %) are longer than 1 h, "
-    "the period of checkpoints: there set-10 can have seen a whole phase.",
 )
 def _fcfs_same_as_set10(tables: Tables) -> Verdict:
     """Compare the MinYield of both window by window."""
@@ -153,7 +147,6 @@ def _fcfs_same_as_set10(tables: Tables) -> Verdict:
 @fig6.claim(
     "look-ahead-greedy-yield, periodic-greedy-yield and best-next-event very probably "
     "raise the MinYield (lower in at most 10 % of the windows, higher in most).",
-    reason=REASON_RARE_WAKE_UPS,
 )
 def _third_improves(tables: Tables) -> Verdict:
     """Take the shares of windows with a lower and with a higher MinYield."""
@@ -163,12 +156,12 @@ def _third_improves(tables: Tables) -> Verdict:
         for ratios in [ratios_of(tables, NERSC, policy)]
     }
     good = [s["lower"] <= 0.1 and s["higher"] > 0.5 for s in shares.values()]
-    return Verdict(all(good), flat(shares))
+    return Verdict(all(good), shares)
 
 
 @fig6.claim(
     "The mean ratio of look-ahead-greedy-yield, periodic-greedy-yield and "
-    "best-next-event grows with W (W < 0.5, 0.5 to 1, W >= 1)."
+    "best-next-event grows with W (W < 0.75, 0.75 to 1, W >= 1)."
 )
 def _third_gain_grows(tables: Tables) -> Verdict:
     """Compare the mean ratios from band to band."""
@@ -178,10 +171,6 @@ def _third_gain_grows(tables: Tables) -> Verdict:
 @fig6.claim(
     "Of look-ahead-greedy-yield, periodic-greedy-yield and best-next-event, "
     "best-next-event lowers the MinYield most often.",
-    reason=REASON_RARE_WAKE_UPS
-    + "look-ahead-greedy-yield loses much (over 5 %) where W >= 1. Our best-next-event "
-    "computes the best next event exactly and almost never loses. No reason found: we "
-    "tried other ages, more cores per node, and leaving out jobs without I/O.",
 )
 def _best_next_event_riskiest(tables: Tables) -> Verdict:
     """Compare the shares of windows with a lower MinYield."""
@@ -201,7 +190,6 @@ def _best_next_event_worst(tables: Tables) -> Verdict:
 
 @fig6.claim(
     "periodic-greedy-yield is almost never lower than fair-share (1 % of the windows).",
-    reason=REASON_RARE_WAKE_UPS,
 )
 def _periodic_never_lower(tables: Tables) -> Verdict:
     """Take the share of windows with a lower MinYield."""

@@ -3,13 +3,14 @@
 
 All policies run on windows of schedules of the APEX workloads (the traces NERSC and
 TRILAB), on Celio (machine M_0) and its larger successors M_1 to M_10. One module per
-figure draws it and checks its claims: `fair_share` (5), `nersc` (6), `trilab` (7),
-`efficiency` (8), `utilization` (9), `times` (10). `windows` holds what they share.
+figure draws it and checks its claims: `distributions` (section B.2), `fair_share` (5),
+`nersc` (6), `trilab` (7), `efficiency` (8), `utilization` (9), `times` (10). `windows`
+holds what they share.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import polars as pl
@@ -17,14 +18,20 @@ from matplotlib.figure import Figure
 
 from penstock.experiments.claims import Tables
 from penstock.experiments.output.charts import (
+    LABELS,
     binned,
     binned_lines,
-    over_base,
     ratio_grid,
 )
 from penstock.experiments.reproduction import Scale
 from penstock.experiments.study import Study, sweep
-from penstock.papers.p1.apex.windows import TRACES
+from penstock.papers.p1.apex.windows import (
+    FIGURES_6_TO_10,
+    TRACES,
+    Band,
+    column,
+    long_rows,
+)
 from penstock.papers.p1.policies import ALL_POLICIES, FAIR_SHARE
 
 __all__ = [
@@ -33,6 +40,7 @@ __all__ = [
     "draw_ratios",
     "means_by_pressure",
     "ratios_by_window",
+    "show_range",
 ]
 
 #: Windows per schedule. Simulating all windows of a schedule takes under a second.
@@ -53,7 +61,8 @@ def draw_ratios(trace: str) -> Callable[[Tables], Figure]:
 
     def draw(tables: Tables) -> Figure:
         rows = tables.rows.filter(pl.col("trace") == trace)
-        return ratio_grid(rows, "min_yield", FAIR_SHARE)
+        drawn = ratio_grid(long_rows(rows, "min_yield"), "min_yield", FAIR_SHARE)
+        return show_range(drawn, FIGURES_6_TO_10)
 
     return draw
 
@@ -65,27 +74,61 @@ def ratios_by_window(trace: str) -> Callable[[Tables], pl.DataFrame]:
     """
 
     def summary(tables: Tables) -> pl.DataFrame:
-        rows = tables.rows.filter(pl.col("trace") == trace)
-        return over_base(rows, "min_yield", FAIR_SHARE).pivot(
-            "policy",
-            index=["trace", "machine", "instance", "pressure", "base"],
-            values="ratio",
+        fair_share = pl.col(column("min_yield", FAIR_SHARE))
+        return tables.rows.filter(pl.col("trace") == trace).select(
+            *("trace", "machine", "instance", "pressure"),
+            fair_share.alias("base"),
+            *(pl.col(column("ratio", p)).alias(p) for p in ALL_POLICIES),
         )
 
     return summary
 
 
+def show_range(figure: Figure, band: Band) -> Figure:
+    """Make the panels of a figure show the range of W that the paper shows."""
+    for axis in figure.axes:
+        if axis.get_xlabel() == LABELS["pressure"] or not axis.get_xlabel():
+            axis.set_xlim(*band)
+    return figure
+
+
 def draw_by_pressure(
-    metric: str, *, logarithmic: bool = False
+    metrics: Mapping[str, str], *, logarithmic: bool = False
 ) -> Callable[[Tables], Figure]:
-    """Return the drawing of the mean of `metric` in intervals of pressure."""
+    """Return the drawing of means in intervals of pressure.
+
+    There is a line of panels for each of the metrics: weights -> column.
+    """
 
     def draw(tables: Tables) -> Figure:
-        return binned_lines(tables.rows, metric, panel="trace", logarithmic=logarithmic)
+        (name, *_) = metrics.values()
+        rows = pl.concat(
+            long_rows(tables.rows, metric)
+            .rename({metric: name})
+            .with_columns(_titled(weights).alias("panel"))
+            for weights, metric in metrics.items()
+        )
+        drawn = binned_lines(rows, name, panel="panel", logarithmic=logarithmic)
+        return show_range(drawn, FIGURES_6_TO_10)
 
     return draw
 
 
-def means_by_pressure(metric: str) -> Callable[[Tables], pl.DataFrame]:
-    """Return the table of the mean of `metric` in intervals of pressure."""
-    return lambda tables: binned(tables.rows, metric, panel="trace")
+def _titled(weights: str) -> pl.Expr:
+    """Return the title of a panel: the trace, and the weights if there are any."""
+    trace = pl.col("trace")
+    return pl.format(f"{{}}, weights {weights}", trace) if weights else trace
+
+
+def means_by_pressure(metrics: Mapping[str, str]) -> Callable[[Tables], pl.DataFrame]:
+    """Return the table of means in intervals of pressure, for each of the metrics."""
+
+    def summary(tables: Tables) -> pl.DataFrame:
+        return pl.concat(
+            binned(long_rows(tables.rows, metric), metric, panel="trace").with_columns(
+                pl.lit(metric).alias("metric")
+            )
+            for metric in metrics.values()
+        )
+
+    return summary

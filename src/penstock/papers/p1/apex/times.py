@@ -10,8 +10,6 @@ from __future__ import annotations
 import math
 from typing import Final
 
-import polars as pl
-
 from penstock.experiments.claims import Tables, Verdict, case
 from penstock.papers.declaration import figure
 from penstock.papers.p1.apex.study import (
@@ -20,15 +18,18 @@ from penstock.papers.p1.apex.study import (
     means_by_pressure,
 )
 from penstock.papers.p1.apex.windows import (
+    FIGURES_6_TO_10,
     SYNTHESIS,
     TRACES,
     Numbers,
+    Table,
+    all_cells_pass,
     all_pass,
-    flat,
+    column,
     highest_of,
-    mean_or_nan,
     means_of,
-    windows_of,
+    shown,
+    values_of,
 )
 from penstock.papers.p1.policies import (
     ALL_POLICIES,
@@ -41,20 +42,14 @@ from penstock.papers.p1.policies import (
 __all__ = ["fig10"]
 
 
-def _with_seconds(tables: Tables) -> Tables:
-    """Return the rows with a column `seconds`: how long each simulation took."""
-    rows = tables.rows.join(
-        tables.times, on=["point", "instance", "policy"], maintain_order="left"
-    )
-    return Tables(rows, tables.times)
-
+_SECONDS: Final = {"": "seconds"}
 
 fig10 = figure(
     "p1-fig10",
     study=apex_study,
-    prepare=_with_seconds,
-    draw=draw_by_pressure("seconds", logarithmic=True),
-    summary=means_by_pressure("seconds"),
+    prepare=shown(FIGURES_6_TO_10),
+    draw=draw_by_pressure(_SECONDS, logarithmic=True),
+    summary=means_by_pressure(_SECONDS),
 )
 
 _OTHERS: Final = tuple(
@@ -119,26 +114,22 @@ def _slower(
     is_slower = [
         means[policy] >= least * means[p] for means in times.values() for p in others
     ]
-    shown = {
+    table = {
         trace: {f"{p} (ms)": means[p] for p in (policy, *others)}
         for trace, means in times.items()
     }
-    return Verdict(all(is_slower), flat(shown))
+    return Verdict(all(is_slower), table)
 
 
 def _milliseconds(tables: Tables, trace: str) -> Numbers:
     """Return the mean time of a simulation in ms, for every policy."""
-    return {
-        p: 1e3 * mean_or_nan(windows_of(tables.rows, trace, p)["seconds"].to_numpy())
-        for p in ALL_POLICIES
-    }
+    return {p: 1e3 * v for p, v in means_of(tables, trace, "seconds").items()}
 
 
 @fig10.claim("best-next-event never takes more than 60 s for a window.")
 def _under_a_minute(tables: Tables) -> Verdict:
     """Take the longest simulation."""
-    rows = tables.rows.filter(pl.col("policy") == BEST_NEXT_EVENT)
-    longest = highest_of(rows["seconds"].to_numpy())
+    longest = highest_of(tables.rows[column("seconds", BEST_NEXT_EVENT)].to_numpy())
     return Verdict(longest <= 60, {"longest (s)": longest})
 
 
@@ -148,8 +139,8 @@ def _under_a_minute(tables: Tables) -> Verdict:
 )
 def _best_next_event_practical(tables: Tables) -> Verdict:
     """Compare the time of a simulation with the length of its window."""
-    rows = tables.rows.filter(pl.col("policy") == BEST_NEXT_EVENT)
-    part = highest_of((rows["seconds"] / rows["window"]).to_numpy())
+    seconds = tables.rows[column("seconds", BEST_NEXT_EVENT)]
+    part = highest_of((seconds / tables.rows["window"]).to_numpy())
     return Verdict(part <= 0.01, {"largest part of the window": part})
 
 
@@ -159,12 +150,10 @@ def _best_next_event_practical(tables: Tables) -> Verdict:
 )
 def _periodic_short(tables: Tables) -> Verdict:
     """Divide the time of all simulations by the number of decisions."""
-    rows = tables.rows.filter(pl.col("policy") == PERIODIC)
     numbers: Numbers = {}
     for trace in TRACES:
-        of_trace = rows.filter(pl.col("trace") == trace)
-        decisions = float(of_trace["decisions"].sum())
-        seconds = float(of_trace["seconds"].sum())
+        decisions = float(values_of(tables, trace, "decisions", PERIODIC).sum())
+        seconds = float(values_of(tables, trace, "seconds", PERIODIC).sum())
         numbers[f"{trace} (ms)"] = 1e3 * seconds / decisions if decisions else math.nan
     return all_pass(numbers, lambda value: value < 1)
 
@@ -176,11 +165,11 @@ def _periodic_short(tables: Tables) -> Verdict:
 )
 def _periodic_twice(tables: Tables) -> Verdict:
     """Compare the mean numbers of decisions."""
-    numbers: Numbers = {}
+    numbers: Table = {}
     for trace in TRACES:
         decisions = means_of(tables, trace, "decisions")
-        numbers |= {
-            f"{trace} over {p}": decisions[PERIODIC] / max(decisions[p], 1.0)
+        numbers[trace] = {
+            f"over {p}": decisions[PERIODIC] / max(decisions[p], 1.0)
             for p in (GREEDY_YIELD, LOOK_AHEAD)
         }
-    return all_pass(numbers, lambda value: 1.5 <= value <= 2.5)
+    return all_cells_pass(numbers, lambda value: 1.5 <= value <= 2.5)

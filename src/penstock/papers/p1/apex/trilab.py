@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-import polars as pl
+import numpy as np
 
 from penstock.experiments.claims import Tables, Verdict, case
 from penstock.papers.declaration import figure
@@ -17,13 +17,11 @@ from penstock.papers.p1.apex.study import apex_study, draw_ratios, ratios_by_win
 from penstock.papers.p1.apex.windows import (
     BANDS,
     BEYOND,
+    FIGURES_6_TO_10,
     HIGH,
     LOW,
     NEAR_ONE,
     NERSC,
-    REASON_LARGER_NODES,
-    REASON_LEARNT_PERIODS,
-    REASON_SILVERTON,
     SAME,
     SYNTHESIS,
     TRACES,
@@ -32,12 +30,11 @@ from penstock.papers.p1.apex.windows import (
     Band,
     Numbers,
     all_pass,
+    column,
     correlation,
-    fair_values,
+    facts_of,
     fcfs_as_set10,
-    flat,
     gain_grows,
-    lowest_of,
     mean_or_nan,
     ratio_by_band,
     ratios_of,
@@ -46,7 +43,7 @@ from penstock.papers.p1.apex.windows import (
     second_set_risky,
     share_above,
     share_below,
-    with_ratio,
+    shown,
 )
 from penstock.papers.p1.policies import (
     ALL_BUT_FAIR_SHARE,
@@ -63,11 +60,10 @@ from penstock.workloads.apex.table import job_classes, scaled_celio
 
 __all__ = ["fig7"]
 
-_WITHOUT_SILVERTON = "In windows without a Silverton job the claim holds."
-
 fig7 = figure(
     "p1-fig7",
     study=apex_study,
+    prepare=shown(FIGURES_6_TO_10),
     draw=draw_ratios(TRILAB),
     summary=ratios_by_window(TRILAB),
 )
@@ -76,10 +72,6 @@ fig7 = figure(
 @fig7.claim(
     "On TRILAB all policies are lower than fair-share in a smaller share of the "
     "windows than on NERSC.",
-    reason=REASON_SILVERTON
-    + "Without that class greedy-com loses in 12 % of the windows, fcfs and set-10 in "
-    "about as many as on NERSC (0.41 to 0.43, 0.40). best-next-event almost never "
-    "loses on NERSC, and in no variant that we tried more often than on TRILAB.",
 )
 def _fewer_lower(tables: Tables) -> Verdict:
     """Compare the shares of windows with a lower MinYield on both traces."""
@@ -88,15 +80,14 @@ def _fewer_lower(tables: Tables) -> Verdict:
         for p in ALL_BUT_FAIR_SHARE
     }
     fewer = [s[TRILAB] < s[NERSC] for s in shares.values()]
-    return Verdict(all(fewer), flat(shares))
+    return Verdict(all(fewer), shares)
 
 
 @fig7.claim_cases(
     case(
         "gains-higher-at-low-pressure",
-        "At low W (< 0.5) all policies have a higher mean ratio on TRILAB than on "
+        "At low W (< 0.75) all policies have a higher mean ratio on TRILAB than on "
         "NERSC.",
-        reason=REASON_SILVERTON + _WITHOUT_SILVERTON,
         band=LOW,
         least=len(ALL_BUT_FAIR_SHARE),
     ),
@@ -104,7 +95,6 @@ def _fewer_lower(tables: Tables) -> Verdict:
         "gains-higher-at-high-pressure",
         "At high W (>= 1) most policies (4 of 7) have a higher mean ratio on TRILAB "
         "than on NERSC.",
-        reason=REASON_LARGER_NODES + "With that the claim holds, for 5 of 7.",
         band=HIGH,
         least=4,
     ),
@@ -124,7 +114,6 @@ def _gains_higher(tables: Tables, band: Band, least: int) -> Verdict:
 
 @fig7.claim(
     "Until W = 1, greedy-com is lower than fair-share in a few windows only (10 %).",
-    reason=REASON_SILVERTON + _WITHOUT_SILVERTON,
 )
 def _greedy_com_few_lower(tables: Tables) -> Verdict:
     """Take the share of windows with a lower MinYield for W < 1."""
@@ -152,12 +141,10 @@ def _greedy_com_drops(tables: Tables) -> Verdict:
 )
 def _greedy_com_all_lower(tables: Tables) -> Verdict:
     """Return the share of windows after the last one whose ratio is not lower."""
-    rows = with_ratio(tables, TRILAB, GREEDY_COM)
-    if rows.is_empty():
-        return Verdict(holds=False, numbers={})
-    not_lower = rows.filter(pl.col("ratio") >= 1 - SAME)["pressure"]
-    last = max([1.0, *not_lower])
-    share = mean_or_nan(rows["pressure"].to_numpy() > last)
+    pressures = facts_of(tables, TRILAB, "pressure")
+    ratios = ratios_of(tables, TRILAB, GREEDY_COM)
+    last = max([1.0, *pressures[ratios >= 1 - SAME]])
+    share = mean_or_nan(pressures > last)
     return Verdict(share >= 0.01, {"beyond W": last, "share of windows": share})
 
 
@@ -166,17 +153,16 @@ def _greedy_com_all_lower(tables: Tables) -> Verdict:
 
 @fig7.claim(
     "fcfs, set-10 and greedy-yield often lower the MinYield at low W (at least 5 % of "
-    "the windows with W < 0.5)."
+    "the windows with W < 0.75)."
 )
 def _second_risky_at_low_pressure(tables: Tables) -> Verdict:
-    """Take the share of windows with a lower MinYield for W < 0.5."""
+    """Take the share of windows with a lower MinYield for W < 0.75."""
     return second_set_risky(tables, TRILAB, LOW)
 
 
 @fig7.claim(
-    "The mean ratio of fcfs, set-10 and greedy-yield grows with W (W < 0.5, 0.5 to 1, "
-    "W >= 1).",
-    reason=REASON_SILVERTON + _WITHOUT_SILVERTON,
+    "The mean ratio of fcfs, set-10 and greedy-yield grows with W (W < 0.75, 0.75 to "
+    "1, W >= 1).",
 )
 def _second_gain_grows(tables: Tables) -> Verdict:
     """Compare the mean ratios from band to band."""
@@ -186,9 +172,6 @@ def _second_gain_grows(tables: Tables) -> Verdict:
 @fig7.claim(
     "fcfs, set-10 and greedy-yield gain consistently beyond W = 1 (in 90 % of the "
     "windows).",
-    reason=REASON_SILVERTON
-    + "In windows with W from 1 to 1.17, fcfs gains in all 21 windows without a "
-    "Silverton job and in none of 77 windows with one.",
 )
 def _second_gains_at_saturation(tables: Tables) -> Verdict:
     """Take the share of windows with a higher MinYield for W >= 1."""
@@ -199,21 +182,13 @@ def _second_gains_at_saturation(tables: Tables) -> Verdict:
 @fig7.claim(
     "fcfs and set-10 behave identically (MinYield within 0.005 in every window).",
     name="fcfs-as-set10",
-    reason=REASON_LEARNT_PERIODS,
 )
 def _fcfs_same_as_set10(tables: Tables) -> Verdict:
     """Compare the MinYield of both window by window."""
     return fcfs_as_set10(tables, TRILAB, 0.005)
 
 
-# --- The windows ----------------------------------------------------------------------
-
-
-@fig7.claim("Every window is long enough for five phases (5 checkpoint periods, 5 h).")
-def _five_phases(tables: Tables) -> Verdict:
-    """Take the length of the shortest window, in hours."""
-    hours = lowest_of(fair_values(tables, TRILAB, "window")) / 3600
-    return Verdict(hours >= 5, {"shortest window (h)": hours})
+# --- The checkpoints ------------------------------------------------------------------
 
 
 def _checkpoint_parts(tables: Tables) -> Numbers:
@@ -247,8 +222,6 @@ def _checkpoints_vary(tables: Tables) -> Verdict:
 @fig7.claim(
     "The slowest checkpoint is short against the period of checkpoints (a quarter of "
     "it at most).",
-    reason="Only Silverton is not: its checkpoint has 2.1 times its memory in the "
-    "authors' table, and takes 0.2 of the period on Celio but 1 on M_10.",
 )
 def _checkpoints_short(tables: Tables) -> Verdict:
     """Compare the duration of a checkpoint with its period, for every class."""
@@ -262,7 +235,6 @@ def _checkpoints_short(tables: Tables) -> Verdict:
     "Until W = 1, periodic-greedy-yield and best-next-event are lower than fair-share "
     "in a few windows (10 %) and slightly (ratio 0.95), look-ahead-greedy-yield in "
     "almost none (1 %).",
-    reason="Four windows in 14,281 lose more than 5 %, the worst of them 9 %.",
 )
 def _third_slightly_lower(tables: Tables) -> Verdict:
     """Take the share of windows with a lower MinYield, and the lowest ratio."""
@@ -270,7 +242,7 @@ def _third_slightly_lower(tables: Tables) -> Verdict:
     risks = {p: risk_of(ratios_of(tables, TRILAB, p, UNSATURATED)) for p in most}
     few = [risks[p]["share lower"] <= most[p] for p in most]
     slightly = [risk["lowest ratio"] >= 0.95 for risk in risks.values()]
-    return Verdict(all(few) and all(slightly), flat(risks))
+    return Verdict(all(few) and all(slightly), risks)
 
 
 @fig7.claim(
@@ -288,7 +260,7 @@ def _third_improves_until_saturation(tables: Tables) -> Verdict:
 
 @fig7.claim(
     "The mean ratio of look-ahead-greedy-yield, periodic-greedy-yield and "
-    "best-next-event grows with W (W < 0.5, 0.5 to 1, W >= 1)."
+    "best-next-event grows with W (W < 0.75, 0.75 to 1, W >= 1)."
 )
 def _third_gain_grows(tables: Tables) -> Verdict:
     """Compare the mean ratios from band to band."""
@@ -297,17 +269,17 @@ def _third_gain_grows(tables: Tables) -> Verdict:
 
 @fig7.claim(
     "greedy-yield performs similarly to periodic-greedy-yield and best-next-event "
-    "(mean ratios within 0.05 in W < 0.5, 0.5 to 1, W >= 1)."
+    "(mean ratios within 0.05 in W < 0.75, 0.75 to 1, W >= 1)."
 )
 def _greedy_yield_alike(tables: Tables) -> Verdict:
     """Compare the mean ratios in every band of W."""
     means = ratio_by_band(tables, TRILAB, (GREEDY_YIELD, PERIODIC, BEST_NEXT_EVENT))
-    gaps = {
-        f"{policy} {name}": means[policy][name] - means[GREEDY_YIELD][name]
+    gaps = [
+        abs(means[policy][name] - means[GREEDY_YIELD][name])
         for policy in (PERIODIC, BEST_NEXT_EVENT)
         for name in BANDS
-    }
-    return all_pass(gaps, lambda gap: abs(gap) <= 0.05)
+    ]
+    return Verdict(all(gap <= 0.05 for gap in gaps), means)
 
 
 @fig7.claim(
@@ -316,15 +288,17 @@ def _greedy_yield_alike(tables: Tables) -> Verdict:
 )
 def _pressure_matters_more(tables: Tables) -> Verdict:
     """Correlate ratio and W on both traces."""
-    values: dict[str, Numbers] = {}
-    for policy in (GREEDY_YIELD, *THIRD_SET):
-        values[policy] = {}
-        for trace in TRACES:
-            rows = with_ratio(tables, trace, policy)
-            columns = rows["pressure"].to_numpy(), rows["ratio"].to_numpy()
-            values[policy][trace] = correlation(*columns)
+    values = {
+        policy: {
+            trace: correlation(
+                facts_of(tables, trace, "pressure"), ratios_of(tables, trace, policy)
+            )
+            for trace in TRACES
+        }
+        for policy in (GREEDY_YIELD, *THIRD_SET)
+    }
     more = [v[TRILAB] > v[NERSC] for v in values.values()]
-    return Verdict(all(more), flat(values))
+    return Verdict(all(more), values)
 
 
 @fig7.claim(
@@ -344,18 +318,18 @@ def _naive_riskier(tables: Tables) -> Verdict:
 # --- The synthesis --------------------------------------------------------------------
 
 
-def _mean_by_policy(rows: pl.DataFrame, column: str) -> Numbers:
+def _mean_min_yields(tables: Tables) -> Numbers:
+    rows = tables.rows
     return {
-        p: mean_or_nan(rows.filter(pl.col("policy") == p)[column].to_numpy())
-        for p in ALL_POLICIES
+        p: mean_or_nan(rows[column("min_yield", p)].to_numpy()) for p in ALL_POLICIES
     }
 
 
 def _shares_at_best(tables: Tables) -> Numbers:
     """Return the share of windows in which each policy has the best MinYield."""
-    best = pl.col("min_yield").max().over("point", "instance")
-    at_best = (pl.col("min_yield") >= best - SAME).alias("at_best")
-    return _mean_by_policy(tables.rows.with_columns(at_best), "at_best")
+    values = {p: tables.rows[column("min_yield", p)].to_numpy() for p in ALL_POLICIES}
+    best = np.max(list(values.values()), axis=0)
+    return {p: mean_or_nan(v >= best - SAME) for p, v in values.items()}
 
 
 @fig7.claim(
@@ -378,12 +352,12 @@ def _look_ahead_best(tables: Tables) -> Verdict:
 def _look_ahead_closely_followed(tables: Tables) -> Verdict:
     """Compare shares of windows at the best MinYield, and mean MinYields."""
     shares = _shares_at_best(tables)
-    means = _mean_by_policy(tables.rows, "min_yield")
+    means = _mean_min_yields(tables)
     others = max(shares[p] for p in ALL_POLICIES if p not in THIRD_SET)
     more_often = min(shares[PERIODIC], shares[BEST_NEXT_EVENT]) > others
     closely = means[LOOK_AHEAD] - min(means[PERIODIC], means[BEST_NEXT_EVENT]) <= 0.02
     numbers = {p: {"at best": shares[p], "mean": means[p]} for p in ALL_POLICIES}
-    return Verdict(more_often and closely, flat(numbers))
+    return Verdict(more_often and closely, numbers)
 
 
 @fig7.claim(

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: MIT
+"""The windows of the APEX workloads: how long, how full, how loaded, on each machine.
+
+Bandwidth sharing describes its windows in section 6.3.1 and in section B.2 of its long
+version. Which windows there are does not depend on any policy; every window counts
+here, whatever its W.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+from matplotlib.figure import Figure
+
+from penstock.experiments.claims import Tables, Verdict
+from penstock.experiments.output.charts import tidy, upright_box
+from penstock.papers.declaration import figure
+from penstock.papers.p1.apex.study import apex_study
+from penstock.papers.p1.apex.windows import (
+    EVERY_WINDOW,
+    NERSC,
+    TRACES,
+    TRILAB,
+    Table,
+    facts_of,
+    highest_of,
+    lowest_of,
+    mean_or_nan,
+    shown,
+)
+from penstock.workloads.apex.table import scaled_celio
+
+__all__ = ["windows"]
+
+#: Column -> title of its panel.
+_PANELS: Final = {
+    "hours": "length of a window (h)",
+    "applications": "jobs with I/O in a window",
+    "usage": "part of the nodes that they use",
+    "pressure": "I/O pressure W",
+}
+_LOGARITHMIC: Final = ("hours", "applications")
+_COLOURS: Final = {NERSC: "#0072B2", TRILAB: "#D55E00"}
+#: A window has at most one phase of "many" applications: of at least a quarter.
+_MANY: Final = 0.25
+
+
+def _prepare(tables: Tables) -> Tables:
+    """Return one row per window, with its length in hours and the nodes in use."""
+    wide = shown(EVERY_WINDOW)(tables).rows
+    machines = wide["machine"].unique().to_list()
+    nodes = {t: scaled_celio(int(t)).nodes for t in machines}
+    size = pl.col("machine").replace_strict(nodes, return_dtype=pl.Float64)
+    added = wide.with_columns(
+        (pl.col("window") / 3600).alias("hours"),
+        (pl.col("nodes") / size).alias("usage"),
+        (pl.col("operations") / pl.col("applications")).alias("phases"),
+    )
+    return Tables(added, pl.DataFrame())
+
+
+def _draw(tables: Tables) -> Figure:
+    drawn = Figure(figsize=(12, 7.2))
+    drawn.set_layout_engine("constrained")
+    axes = drawn.subplots(2, 2, sharex=True)
+    for axis, (name, title) in zip(axes.flat, _PANELS.items(), strict=True):
+        for number, trace in enumerate(TRACES):
+            _boxes(axis, tables, trace, name, 0.4 * number - 0.2)
+        if name in _LOGARITHMIC:
+            axis.set_yscale("log")
+        axis.set_ylabel(title)
+        tidy(axis, "y")
+    for axis in axes[-1]:
+        axis.set_xlabel("machine t")
+    axes[0][0].legend(
+        handles=[
+            axes[0][0].plot([], [], color=colour, lw=5, label=trace)[0]
+            for trace, colour in _COLOURS.items()
+        ],
+        fontsize=9,
+    )
+    return drawn
+
+
+def _boxes(axis: Any, tables: Tables, trace: str, name: str, offset: float) -> None:
+    """Draw a box per machine: quartiles, whiskers at 10 and 90 %, mean."""
+    machines = facts_of(tables, trace, "machine")
+    values = facts_of(tables, trace, name)
+    for machine in np.unique(machines):
+        of_machine = values[machines == machine]
+        upright_box(axis, machine + offset, of_machine, 0.34, _COLOURS[trace])
+
+
+def _summary(tables: Tables) -> pl.DataFrame:
+    """Return statistics of the windows of a trace on a machine.
+
+    ``saturation_nodes`` is the mean over windows of the mean of min(nodes, 167) over
+    jobs, as in the table that the authors published.
+    """
+    limit = scaled_celio(0).platform
+    most = limit.bandwidth / limit.node_bandwidth
+    mean_nodes = pl.col("demand") * most / pl.col("applications")
+    return (
+        tables.rows.group_by("trace", "machine")
+        .agg(
+            pl.len().alias("windows"),
+            pl.mean("applications", "nodes", "usage", "phases"),
+            mean_nodes.mean().alias("saturation_nodes"),
+            pl.median("hours").alias("median_hours"),
+            pl.mean("hours", "pressure"),
+            pl.median("pressure").alias("median_pressure"),
+            pl.max("pressure").alias("highest_pressure"),
+        )
+        .sort("trace", "machine")
+    )
+
+
+windows = figure(
+    "p1-windows", study=apex_study, prepare=_prepare, draw=_draw, summary=_summary
+)
+
+
+def _on(tables: Tables, trace: str, name: str, machine: int) -> Any:
+    values = facts_of(tables, trace, name)
+    return values[facts_of(tables, trace, "machine") == machine]
+
+
+@windows.claim(
+    "On Celio both workloads have a small W, about 0.15 on average (0.1 to 0.2).",
+    source="bandwidth sharing, section 6.3.1",
+)
+def _celio_small_pressure(tables: Tables) -> Verdict:
+    """Take the mean W of every trace on M_0."""
+    means = {t: mean_or_nan(_on(tables, t, "pressure", 0)) for t in TRACES}
+    return Verdict(all(0.1 <= mean <= 0.2 for mean in means.values()), means)
+
+
+@windows.claim(
+    "W tends to increase on larger and newer machines (the mean W of each workload "
+    "rises from machine to machine).",
+    source="bandwidth sharing, section 6.3.1",
+)
+def _pressure_grows(tables: Tables) -> Verdict:
+    """Compare the mean W of each machine with that of the machine before."""
+    machines = sorted({int(t) for t in facts_of(tables, NERSC, "machine")})
+    means: Table = {
+        trace: {
+            f"M_{t}": mean_or_nan(_on(tables, trace, "pressure", t)) for t in machines
+        }
+        for trace in TRACES
+    }
+    steps = [np.diff(list(row.values())) for row in means.values()]
+    return Verdict(bool(np.all(np.concatenate(steps) > 0)), means)
+
+
+@windows.claim(
+    "The machines give a range of W between 0.15 and 1.4 (the windows with the lowest "
+    "and the highest W are outside it).",
+    source="bandwidth sharing, section 6.3.1",
+)
+def _pressure_range(tables: Tables) -> Verdict:
+    """Take the lowest and the highest W of all windows."""
+    pressures = np.concatenate([facts_of(tables, t, "pressure") for t in TRACES])
+    numbers = {"lowest W": lowest_of(pressures), "highest W": highest_of(pressures)}
+    holds = numbers["lowest W"] <= 0.15 and numbers["highest W"] >= 1.4
+    return Verdict(holds, numbers)
+
+
+@windows.claim(
+    "TRILAB windows are much longer than NERSC windows (at least 5 times).",
+    source="bandwidth sharing, section 6.3.2",
+)
+def _trilab_longer(tables: Tables) -> Verdict:
+    """Compare the mean lengths of windows, in hours."""
+    hours = {t: mean_or_nan(facts_of(tables, t, "hours")) for t in TRACES}
+    holds = hours[TRILAB] >= 5 * hours[NERSC]
+    return Verdict(holds, {f"{t} (h)": v for t, v in hours.items()})
+
+
+@windows.claim(
+    "Small jobs are the bulk of many NERSC windows (in a quarter of the windows the "
+    "mean job with I/O is smaller than the smallest TRILAB job, of 4,096 cores).",
+    source="bandwidth sharing, section 6.3.2",
+)
+def _nersc_small_jobs(tables: Tables) -> Verdict:
+    """Take the share of windows whose mean job has less than 4,096 cores."""
+    nodes = facts_of(tables, NERSC, "nodes") / facts_of(tables, NERSC, "applications")
+    machines = facts_of(tables, NERSC, "machine").astype(int)
+    per_node = np.array([scaled_celio(int(t)).cores_per_node for t in machines])
+    share = mean_or_nan(nodes * per_node < 4096)
+    return Verdict(share >= _MANY, {"share of windows": share})
+
+
+@windows.claim(
+    "NERSC windows are so short that many jobs have at most one phase (a quarter of "
+    "the windows have at most one operation per job with I/O).",
+    source="bandwidth sharing, section 6.3.3",
+)
+def _nersc_one_phase(tables: Tables) -> Verdict:
+    """Take the share of windows with at most one operation per job."""
+    phases = facts_of(tables, NERSC, "phases")
+    share = mean_or_nan(phases <= 1.0)
+    return Verdict(
+        share >= _MANY, {"share of windows": share, "mean": mean_or_nan(phases)}
+    )
+
+
+@windows.claim(
+    "In a TRILAB window every job has at least 5 phases (the window lasts 5 periods of "
+    "checkpoints, 5 h).",
+    source="bandwidth sharing, section 6.3.4",
+)
+def _trilab_five_phases(tables: Tables) -> Verdict:
+    """Take the length of the shortest window, in hours."""
+    hours = lowest_of(facts_of(tables, TRILAB, "hours"))
+    return Verdict(hours >= 5, {"shortest window (h)": hours})
+
+
+@windows.claim(
+    "TRILAB windows have fewer and larger applications than NERSC windows.",
+    source="bandwidth sharing, section 6.3.5",
+)
+def _trilab_few_large(tables: Tables) -> Verdict:
+    """Compare the mean numbers of applications and their mean sizes."""
+    numbers: Table = {}
+    for trace in TRACES:
+        count = facts_of(tables, trace, "applications")
+        size = facts_of(tables, trace, "nodes") / count
+        numbers[trace] = {
+            "applications": mean_or_nan(count),
+            "nodes of one": mean_or_nan(size),
+        }
+    fewer = numbers[TRILAB]["applications"] < numbers[NERSC]["applications"]
+    larger = numbers[TRILAB]["nodes of one"] > numbers[NERSC]["nodes of one"]
+    return Verdict(fewer and larger, numbers)
+
+
+@windows.claim(
+    "NERSC windows use a smaller part of the nodes of the machine than TRILAB windows, "
+    "whatever the I/O.",
+    source="bandwidth sharing, section 6.3.6",
+)
+def _nersc_less_used(tables: Tables) -> Verdict:
+    """Compare the mean parts of the nodes in use."""
+    usage = {t: mean_or_nan(facts_of(tables, t, "usage")) for t in TRACES}
+    return Verdict(usage[NERSC] < usage[TRILAB], usage)
