@@ -14,9 +14,8 @@ from support.apex_tables import (
     PRESSURES,
     Flip,
     assert_flips,
-    both_traces,
     claim_of,
-    tables_of,
+    prepared,
     window,
 )
 
@@ -35,8 +34,11 @@ def _trend(
 FLIPS = [
     Flip(
         "nersc-high-at-low-pressure",
-        [window({FAIR_SHARE: 0.81}, 0.39), window({FAIR_SHARE: 0.1}, 0.4)],
-        [window({FAIR_SHARE: 0.79}, 0.39)],
+        [
+            window({FAIR_SHARE: 0.81}, 0.45),
+            *(window({FAIR_SHARE: 0.1}, w) for w in (0.39, 0.5)),
+        ],
+        [window({FAIR_SHARE: 0.79}, 0.4)],
     ),
     Flip(
         "nersc-falls",
@@ -50,12 +52,15 @@ FLIPS = [
     ),
     Flip(
         "nersc-one-at-high-pressure",
-        [window({FAIR_SHARE: 1.0}, 1.3)],
-        [window({FAIR_SHARE: 1.0}, 0.9), window({FAIR_SHARE: 0.9}, 1.3)],
+        [window({FAIR_SHARE: 1.0}, 1.4)],
+        [window({FAIR_SHARE: 1.0}, w) for w in (1.1, 1.5)],
     ),
     Flip(
         "trilab-none-under",
-        [window({FAIR_SHARE: 0.41}, 1.3, "TRILAB")],
+        [
+            window({FAIR_SHARE: 0.41}, 1.3, "TRILAB"),
+            window({FAIR_SHARE: 0.1}, 1.5, "TRILAB"),
+        ],
         [window({FAIR_SHARE: 0.39}, 1.3, "TRILAB")],
     ),
     Flip(
@@ -67,45 +72,35 @@ FLIPS = [
         [window({FAIR_SHARE: 0.96}, 1.3, "TRILAB")],
     ),
     Flip(
-        "trilab-longer",
-        [window({}, 1.0), window({}, 1.0, "TRILAB", window=36_000.0)],
-        [window({}, 1.0), window({}, 1.0, "TRILAB", window=35_000.0)],
-    ),
-    Flip(
         "nersc-celio-under-half",
         [window({}, 0.4), window({}, 0.9, machine=3)],
         [window({}, 0.5)],
     ),
     Flip(
-        "trilab-celio-saturates",
+        "trilab-saturates",
         [window({}, 1.0, "TRILAB")],
-        [window({}, 0.9, "TRILAB"), window({}, 1.5, "TRILAB", machine=3)],
-    ),
-    Flip(
-        "pressure-range",
-        [*both_traces({}, 0.15), *both_traces({}, 1.4, machine=10)],
-        [*both_traces({}, 0.15), *both_traces({}, 1.7, machine=10)],
+        [window({}, 0.9, "TRILAB"), window({}, 1.2, "TRILAB", machine=3)],
     ),
     Flip(
         "nersc-low-yields-multiply",
         [
             *(window({FAIR_SHARE: y}, 0.8) for y in (0.6, 0.6)),
-            *(window({FAIR_SHARE: y}, 1.1) for y in (0.6, 0.4)),
+            *(window({FAIR_SHARE: y}, 1.0) for y in (0.6, 0.4)),
             *(window({FAIR_SHARE: y}, 1.3) for y in (0.4, 0.4)),
         ],
-        [window({FAIR_SHARE: y}, w) for y, w in ((0.6, 0.8), (0.4, 1.1), (0.4, 1.3))],
+        [window({FAIR_SHARE: y}, w) for y, w in ((0.6, 0.8), (0.4, 1.0), (0.4, 1.3))],
     ),
     Flip(
         "nersc-machine-matters",
-        [window({}, w, machine=m) for w, m in ((0.2, 0), (0.5, 5), (0.4, 10))],
-        [window({}, w, machine=m) for w, m in ((0.5, 0), (0.2, 5), (0.4, 10))],
+        [window({}, w, machine=m) for w, m in ((0.5, 0), (0.8, 5), (0.7, 10))],
+        [window({}, w, machine=m) for w, m in ((0.8, 0), (0.5, 5), (0.7, 10))],
     ),
     Flip(
         "trilab-machine-matters",
-        [window({}, m / 10, "TRILAB", machine=m) for m in (2, 5, 10)],
+        [window({}, m / 10, "TRILAB", machine=m) for m in (4, 5, 10)],
         [
             window({}, w, "TRILAB", machine=m)
-            for w, m in ((0.2, 2), (0.1, 5), (1.0, 10))
+            for w, m in ((0.6, 2), (0.5, 5), (1.0, 10))
         ],
     ),
     Flip(
@@ -148,7 +143,14 @@ def test_a_claim_holds_and_fails(flip: Flip) -> None:
     "name", ["nersc-one-at-high-pressure", "trilab-none-close-to-one"]
 )
 def test_a_claim_without_windows_does_not_hold(name: str) -> None:
-    other = "TRILAB" if name.startswith(("nersc", "best")) else "NERSC"
-    verdict = claim_of(fig5, name).check(tables_of(window({}, 0.7, other)))
+    other = "TRILAB" if name.startswith("nersc") else "NERSC"
+    verdict = claim_of(fig5, name).check(prepared(window({}, 0.7, other)))
     assert not verdict.holds
     assert all(math.isnan(v) for v in verdict.numbers.values())
+
+
+def test_saturation_on_larger_machines_only_depends_on_the_machine() -> None:
+    windows = [window({}, 0.5, "TRILAB"), window({}, 1.2, "TRILAB", machine=3)]
+    verdict = claim_of(fig5, "trilab-saturates").check(prepared(*windows))
+    assert not verdict.holds
+    assert (verdict.depends_on, verdict.holds_at) == ("machine", ("any",))

@@ -17,7 +17,7 @@ from penstock.papers.p1.policies import (
     SECOND_SET,
     THIRD_SET,
 )
-from support.apex_tables import Flip, assert_flips, by_band, claim_of, tables_of, window
+from support.apex_tables import Flip, assert_flips, by_band, claim_of, prepared, window
 
 #: Every claim with windows for which it holds and windows for which it does not.
 FLIPS = [
@@ -96,6 +96,6 @@ def test_a_claim_holds_and_fails(flip: Flip) -> None:
 @pytest.mark.parametrize("name", ["best-next-event-worst"])
 def test_a_claim_without_windows_does_not_hold(name: str) -> None:
     other = "TRILAB" if name.startswith(("nersc", "best")) else "NERSC"
-    verdict = claim_of(fig6, name).check(tables_of(window({}, 0.7, other)))
+    verdict = claim_of(fig6, name).check(prepared(window({}, 0.7, other)))
     assert not verdict.holds
     assert all(math.isnan(v) for v in verdict.numbers.values())

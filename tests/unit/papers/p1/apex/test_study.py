@@ -23,7 +23,7 @@ from penstock.papers.p1.apex.windows import TRACES
 from penstock.papers.p1.policies import ALL_POLICIES
 from support.apex_tables import tables_of, window
 
-NAMES = [f"p1-fig{number}" for number in range(5, 11)]
+NAMES = ["p1-windows", *(f"p1-fig{number}" for number in range(5, 11))]
 FACTS = {"version": "0", "command": "test"}
 
 
@@ -38,11 +38,11 @@ def _study(name: str, scale: Scale) -> Study:
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
-    """Return the tables of a small study: 5 days, 2 windows, 2 machines."""
+    """Return the tables of a small study: 5 days, 3 windows, 3 machines."""
     folder: Path = tmp_path_factory.mktemp("apex")
-    fixed = {"days": 5.0, "windows": 2}
-    swept: dict[str, Sequence[float | str]] = {"trace": TRACES, "machine": (0, 10)}
-    study = Study("p1-apex", sweep("apex", fixed, swept), 2, ALL_POLICIES)
+    fixed = {"days": 5.0, "windows": 3}
+    swept: dict[str, Sequence[float | str]] = {"trace": TRACES, "machine": (0, 6, 10)}
+    study = Study("p1-apex", sweep("apex", fixed, swept), 3, ALL_POLICIES)
     rows = run_study(study, folder, Inline())
     return Tables(rows, pl.read_parquet(folder / "times.parquet"))
 
@@ -82,23 +82,33 @@ def test_the_claims_of_a_figure_are_judged(name: str, tables: Tables) -> None:
     assert all(r["numbers"] for r in records)
 
 
-def test_figure_5_keeps_means_over_windows(tables: Tables) -> None:
-    found = get_figure("p1-fig5").summary(tables)
+def test_every_window_is_in_the_table_of_windows(tables: Tables) -> None:
+    windows = get_figure("p1-windows")
+    found = windows.summary(windows.prepare(tables))
     assert found.select("trace", "machine", "windows").rows() == [
-        ("NERSC", 0, 2),
-        ("NERSC", 10, 2),
-        ("TRILAB", 0, 2),
-        ("TRILAB", 10, 2),
+        (trace, machine, 3) for trace in TRACES for machine in (0, 6, 10)
     ]
-    assert found["usage"].is_between(0.5, 1.0).all()
     celio = found.row(0, named=True)
     assert celio["usage"] == pytest.approx(celio["nodes"] / 8894)
+    assert 0 < celio["saturation_nodes"] <= 167
+
+
+@pytest.mark.parametrize(("name", "low"), [("p1-fig5", 0.4), ("p1-fig8", 0.5)])
+def test_a_figure_shows_the_range_of_the_paper(
+    name: str, low: float, tables: Tables
+) -> None:
+    figure = get_figure(name)
+    prepared = figure.prepare(tables)
+    assert prepared.rows["pressure"].is_between(low, 1.4).all()
+    for axis in figure.draw(prepared).axes[:2]:
+        assert axis.get_xlim() == (low, 1.4)
 
 
 def test_figure_7_keeps_a_row_per_window(tables: Tables) -> None:
-    found = get_figure("p1-fig7").summary(tables)
-    assert found.height == 4
-    assert set(found["trace"]) == {"TRILAB"}
+    figure = get_figure("p1-fig7")
+    prepared = figure.prepare(tables)
+    found = figure.summary(prepared)
+    assert found.height == prepared.rows.filter(pl.col("trace") == "TRILAB").height
     assert set(ALL_POLICIES) <= set(found.columns)
     assert (found["fair-share"] == 1).all()
 

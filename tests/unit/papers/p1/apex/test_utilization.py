@@ -6,7 +6,13 @@ from __future__ import annotations
 import pytest
 
 from penstock.papers.p1.apex.utilization import fig9
-from penstock.papers.p1.policies import ALL_POLICIES, FAIR_SHARE, GREEDY_COM
+from penstock.papers.p1.policies import (
+    ALL_POLICIES,
+    FAIR_SHARE,
+    GREEDY_COM,
+    LOOK_AHEAD,
+    PERIODIC,
+)
 from support.apex_tables import PRESSURES, Flip, assert_flips, both_traces, window
 
 _RISING = {policy: number / 10 for number, policy in enumerate(ALL_POLICIES, 1)}
@@ -14,19 +20,14 @@ _FALLING = {policy: 1 - value for policy, value in _RISING.items()}
 #: Every claim with windows for which it holds and windows for which it does not.
 FLIPS = [
     Flip(
-        "nersc-less-used",
-        [window({}, 1.0, nodes=8000), window({}, 1.0, "TRILAB", nodes=8001)],
-        [window({}, 1.0, nodes=8001), window({}, 1.0, "TRILAB", nodes=8000)],
-    ),
-    Flip(
         "greedy-com-worst-min-yield",
         both_traces({GREEDY_COM: 0.4}, 1.2),
         both_traces({GREEDY_COM: 0.4, FAIR_SHARE: 0.4}, 1.2),
     ),
     Flip(
         "nersc-lower",
-        [window({}, 0.3), window({}, 0.3, "TRILAB", utilization=0.6)],
-        [window({}, 0.3), window({}, 0.3, "TRILAB", utilization={GREEDY_COM: 0.6})],
+        [window({}, 0.6), window({}, 0.6, "TRILAB", utilization=0.6)],
+        [window({}, 0.6), window({}, 0.6, "TRILAB", utilization={GREEDY_COM: 0.6})],
     ),
     Flip(
         "utilization-falls",
@@ -50,6 +51,19 @@ FLIPS = [
         "as-efficiency",
         both_traces({}, 1.2, efficiency=_RISING, utilization=_RISING),
         both_traces({}, 1.2, efficiency=_RISING, utilization=_FALLING),
+    ),
+    Flip(
+        "look-ahead-utilization",
+        both_traces({}, 1.0, utilization={LOOK_AHEAD: 0.51}),
+        both_traces({}, 1.0, utilization={LOOK_AHEAD: 0.53}),
+    ),
+    Flip(
+        "periodic-utilization",
+        [
+            window({}, 1.0, utilization={PERIODIC: 0.51}),
+            window({}, 1.0, "TRILAB", utilization={PERIODIC: 0.4}),
+        ],
+        both_traces({}, 1.0, utilization={PERIODIC: 0.51}),
     ),
     Flip(
         "greedy-com-best-utilization",

@@ -8,20 +8,27 @@ import math
 import numpy as np
 import pytest
 
+from penstock.experiments.claims import Tables, Verdict
 from penstock.papers.p1.apex.windows import (
+    ANY,
     BANDS,
+    EFFICIENCIES,
+    FIGURES_6_TO_10,
     HIGH,
     LOW,
     NERSC,
     TRILAB,
+    against_fair_share,
+    all_cells_pass,
     all_pass,
+    by_weights,
     correlation,
-    fair_values,
+    facts_of,
     fcfs_as_set10,
-    flat,
     gain_grows,
     greedy_com_highest,
     highest_of,
+    long_rows,
     losses_of,
     lowest_of,
     mean_or_nan,
@@ -32,34 +39,59 @@ from penstock.papers.p1.apex.windows import (
     risk_of,
     share_above,
     share_below,
+    shown,
     trilab_higher,
+    values_of,
     windows_of,
 )
 from penstock.papers.p1.policies import ALL_POLICIES, FAIR_SHARE, GREEDY_COM
-from support.apex_tables import both_traces, by_band, tables_of, window
+from support.apex_tables import both_traces, by_band, prepared, tables_of, window
 
 EMPTY = np.array([])
 
 
+def test_a_figure_has_one_row_per_window_inside_its_range() -> None:
+    tables = tables_of(*(window({"fcfs": w / 2}, w) for w in (0.49, 0.5, 1.4, 1.41)))
+    rows = shown(FIGURES_6_TO_10)(tables).rows
+    assert rows["pressure"].to_list() == [0.5, 1.4]
+    assert rows["min_yield fcfs"].to_list() == [0.25, 0.7]
+    assert rows["ratio fcfs"].to_list() == [0.5, 1.4]
+    assert rows["instance"].to_list() == [0, 0]
+
+
+def test_the_order_of_the_rows_of_a_study_does_not_matter() -> None:
+    tables = tables_of(window({"fcfs": 0.3}, 0.6), window({"fcfs": 0.4}, 1.2))
+    turned = Tables(tables.rows.reverse(), tables.times)
+    assert shown(ANY)(turned).rows.sort("point").equals(shown(ANY)(tables).rows)
+
+
+def test_long_rows_are_those_of_the_study() -> None:
+    tables = tables_of(window({"fcfs": 0.3}, 0.6), window({"fcfs": 0.4}, 1.2))
+    names = ["point", "policy", "pressure", "min_yield"]
+    back = long_rows(shown(ANY)(tables).rows, "min_yield").select(names)
+    assert back.sort(names).equals(tables.rows.select(names).sort(names))
+
+
 def test_a_band_includes_its_lower_end_only() -> None:
-    rows = tables_of(*(window({}, w) for w in (0.49, 0.5, 1.0))).rows
+    tables = prepared(*(window({}, w) for w in (0.74, 0.75, 1.0)))
     found = {
-        name: windows_of(rows, NERSC, FAIR_SHARE, band)["pressure"].to_list()
+        name: windows_of(tables, NERSC, band)["pressure"].to_list()
         for name, band in BANDS.items()
     }
-    assert found == {"W<0.5": [0.49], "0.5<=W<1": [0.5], "W>=1": [1.0]}
-    assert windows_of(rows, TRILAB, FAIR_SHARE).is_empty()
+    assert found == {"W<0.75": [0.74], "0.75<=W<1": [0.75], "W>=1": [1.0]}
+    assert windows_of(tables, TRILAB).is_empty()
 
 
 def test_a_ratio_divides_by_fair_share_in_the_same_window() -> None:
-    tables = tables_of(
-        window({FAIR_SHARE: 0.5, GREEDY_COM: 0.25}, 0.3),
+    tables = prepared(
+        window({FAIR_SHARE: 0.5, GREEDY_COM: 0.25}, 0.6),
         window({FAIR_SHARE: 0.2, GREEDY_COM: 0.4}, 1.3),
     )
     assert ratios_of(tables, NERSC, GREEDY_COM).tolist() == [0.5, 2.0]
     assert ratios_of(tables, NERSC, GREEDY_COM, HIGH).tolist() == [2.0]
     assert ratios_of(tables, NERSC, FAIR_SHARE).tolist() == [1.0, 1.0]
-    assert fair_values(tables, NERSC, "min_yield", LOW).tolist() == [0.5]
+    assert values_of(tables, NERSC, "min_yield", FAIR_SHARE, LOW).tolist() == [0.5]
+    assert facts_of(tables, NERSC, "pressure").tolist() == [0.6, 1.3]
 
 
 def test_a_ratio_within_a_thousandth_of_one_is_neither_lower_nor_higher() -> None:
@@ -89,25 +121,46 @@ def test_rising_is_strict() -> None:
     assert not rising([1.0, math.nan])
 
 
-def test_nested_numbers_are_named_by_both_keys() -> None:
-    assert flat({"a": {"x": 1.0, "y": 2.0}, "b": {"x": 3.0}}) == {
-        "a x": 1.0,
-        "a y": 2.0,
-        "b x": 3.0,
-    }
-
-
 def test_all_numbers_must_pass() -> None:
     numbers = {"a": 1.0, "b": 2.0}
     assert all_pass(numbers, lambda v: v > 0).holds
     assert not all_pass(numbers, lambda v: v > 1).holds
     assert not all_pass({"a": math.nan}, lambda v: v > 0).holds
     assert all_pass(numbers, lambda v: v > 0).numbers == numbers
+    table = {"x": numbers, "y": {"a": 3.0}}
+    assert all_cells_pass(table, lambda v: v > 0).holds
+    assert not all_cells_pass(table, lambda v: v < 3).holds
+    assert all_cells_pass(table, lambda v: v > 0).numbers == table
+
+
+def test_a_check_with_both_weights_says_on_which_it_depends() -> None:
+    numbers = {"efficiency": 0.4, "cap_efficiency": 0.6}
+    verdict = by_weights(
+        EFFICIENCIES, lambda m: Verdict(numbers[m] > 0.5, {"mean": numbers[m]})
+    )
+    assert not verdict.holds
+    assert (verdict.depends_on, verdict.holds_at) == ("weights", ("b_i (figure)",))
+    assert verdict.numbers["weights = p_i (text)"] == {"mean": 0.4}
+
+
+@pytest.mark.parametrize(
+    ("nersc", "trilab", "holds"),
+    [(0.6, 0.5, True), (0.4, 0.5, False), (0.6, 0.53, False), (0.6, 0.47, False)],
+)
+def test_a_policy_against_fair_share_on_both_traces(
+    nersc: float, trilab: float, holds: bool
+) -> None:
+    tables = prepared(
+        window({}, 1.0, efficiency={"fcfs": nersc}),
+        window({}, 1.0, TRILAB, efficiency={"fcfs": trilab}),
+    )
+    verdict = against_fair_share(tables, "efficiency", "fcfs", (-0.02, 0.02))
+    assert verdict.holds is holds
 
 
 def test_means_and_losses_of_all_policies() -> None:
-    tables = tables_of(
-        window({}, 0.3, efficiency={GREEDY_COM: 0.9}),
+    tables = prepared(
+        window({}, 0.6, efficiency={GREEDY_COM: 0.9}),
         window({}, 1.3, efficiency={GREEDY_COM: 0.7}),
     )
     means = means_of(tables, NERSC, "efficiency")
@@ -119,9 +172,9 @@ def test_means_and_losses_of_all_policies() -> None:
 
 
 def test_mean_ratios_by_band() -> None:
-    tables = tables_of(*by_band((GREEDY_COM,), (0.9, 1.0, 1.2), TRILAB))
+    tables = prepared(*by_band((GREEDY_COM,), (0.9, 1.0, 1.2), TRILAB))
     assert ratio_by_band(tables, TRILAB, (GREEDY_COM,)) == {
-        GREEDY_COM: pytest.approx({"W<0.5": 0.9, "0.5<=W<1": 1.0, "W>=1": 1.2})
+        GREEDY_COM: pytest.approx({"W<0.75": 0.9, "0.75<=W<1": 1.0, "W>=1": 1.2})
     }
     assert gain_grows(tables, TRILAB, (GREEDY_COM,)).holds
     assert not gain_grows(tables, TRILAB, (GREEDY_COM, "fcfs")).holds
@@ -130,9 +183,9 @@ def test_mean_ratios_by_band() -> None:
 @pytest.mark.parametrize("tolerance", [1e-9, 0.005])
 def test_fcfs_and_set10_are_compared_window_by_window(tolerance: float) -> None:
     """Equal means do not suffice: both windows must agree."""
-    equal = tables_of(window({"fcfs": 0.4, "set-10": 0.4}, 1.0))
+    equal = prepared(window({"fcfs": 0.4, "set-10": 0.4}, 1.0))
     assert fcfs_as_set10(equal, NERSC, tolerance).holds
-    crossed = tables_of(
+    crossed = prepared(
         window({"fcfs": 0.4, "set-10": 0.6}, 1.0),
         window({"fcfs": 0.6, "set-10": 0.4}, 1.0),
     )
@@ -142,16 +195,16 @@ def test_fcfs_and_set10_are_compared_window_by_window(tolerance: float) -> None:
 
 
 def test_a_comparison_of_traces_needs_every_policy() -> None:
-    higher = tables_of(window({}, 1.0), window({}, 1.0, TRILAB, utilization=0.6))
+    higher = prepared(window({}, 1.0), window({}, 1.0, TRILAB, utilization=0.6))
     assert trilab_higher(higher, "utilization", HIGH).holds
     assert not trilab_higher(higher, "utilization", LOW).holds
     assert not trilab_higher(higher, "efficiency", HIGH).holds
 
 
 def test_greedy_com_must_be_highest_on_every_trace() -> None:
-    one = tables_of(*both_traces({}, 1.0, efficiency={GREEDY_COM: 0.6}))
+    one = prepared(*both_traces({}, 1.0, efficiency={GREEDY_COM: 0.6}))
     assert greedy_com_highest(one, "efficiency", (NERSC, TRILAB), HIGH).holds
-    half = tables_of(
+    half = prepared(
         window({}, 1.0, efficiency={GREEDY_COM: 0.6}), window({}, 1.0, TRILAB)
     )
     assert greedy_com_highest(half, "efficiency", (NERSC,), HIGH).holds
