@@ -8,6 +8,8 @@ greedy-non-clairvoyant (GNC).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Final
 
 import numpy as np
@@ -230,10 +232,18 @@ def _differences(osts: Sets, nodes: Sets, metric: str, name: str) -> dict[float,
     return shared
 
 
-def _both_cases(tables: Tables) -> dict[int, tuple[Sets, Sets]]:
-    """Return the sets of OSTs and of I/O nodes by K."""
-    osts, nodes = (sets_by_number(tables, case) for case in (OSTS, IO_NODES))
-    return {number: (osts[number], nodes[number]) for number in osts if number in nodes}
+def _at_every_number(
+    check: Callable[[Sets, Sets], Verdict],
+) -> Callable[[Tables], Verdict]:
+    """Turn a check of the sets of one K, of OSTs and of I/O nodes, into one over K."""
+
+    @wraps(check)
+    def checked(tables: Tables) -> Verdict:
+        osts, nodes = (sets_by_number(tables, case) for case in (OSTS, IO_NODES))
+        shared = (number for number in osts if number in nodes)
+        return over("K", {k: check(osts[k], nodes[k]) for k in shared})
+
+    return checked
 
 
 @fig13.claim(
@@ -242,22 +252,18 @@ def _both_cases(tables: Tables) -> dict[int, tuple[Sets, Sets]]:
     "I/O nodes (ascents on 8 targets 2.5 instead of 6.8 times), so that "
     "best-bandwidth pays more congestion for less and static loses less.",
 )
-def _differences_below_5_per_cent(tables: Tables) -> Verdict:
+@_at_every_number
+def _differences_below_5_per_cent(osts: Sets, nodes: Sets) -> Verdict:
     """Check the difference of every allocation but the random one at every load."""
-
-    def at(osts: Sets, nodes: Sets) -> Verdict:
-        table = {
-            LABELS[metric]: {
-                name: 100
-                * max(_differences(osts, nodes, metric, name).values(), key=abs)
-                for name in INFORMED
-            }
-            for metric in _BOTH
+    table = {
+        LABELS[metric]: {
+            name: 100 * max(_differences(osts, nodes, metric, name).values(), key=abs)
+            for name in INFORMED
         }
-        worst = max(abs(value) for row in table.values() for value in row.values())
-        return Verdict(worst < 5, table)
-
-    return over("K", {k: at(*cases) for k, cases in _both_cases(tables).items()})
+        for metric in _BOTH
+    }
+    worst = max(abs(value) for row in table.values() for value in row.values())
+    return Verdict(worst < 5, table)
 
 
 @fig13.claim(
@@ -267,21 +273,18 @@ def _differences_below_5_per_cent(tables: Tables) -> Verdict:
     reason="The difference grows up to an I/O-load of 0.5 (K = 20) or 0.6 (K = 40 "
     "and 60) and shrinks above, where the targets are busy in both cases.",
 )
-def _bba_difference_grows(tables: Tables) -> Verdict:
+@_at_every_number
+def _bba_difference_grows(osts: Sets, nodes: Sets) -> Verdict:
     """Correlate the difference of the slowdowns with the load."""
-
-    def at(osts: Sets, nodes: Sets) -> Verdict:
-        differences = _differences(osts, nodes, _SLOWDOWN, BEST_BANDWIDTH)
-        loads, values = list(differences), list(differences.values())
-        correlation = float(spearmanr(loads, values).statistic)
-        numbers = {
-            "rank correlation": correlation,
-            "lowest load": 100 * values[0],
-            "highest load": 100 * values[-1],
-        }
-        return Verdict(correlation >= 0.5, numbers)
-
-    return over("K", {k: at(*cases) for k, cases in _both_cases(tables).items()})
+    differences = _differences(osts, nodes, _SLOWDOWN, BEST_BANDWIDTH)
+    loads, values = list(differences), list(differences.values())
+    correlation = float(spearmanr(loads, values).statistic)
+    numbers = {
+        "rank correlation": correlation,
+        "lowest load": 100 * values[0],
+        "highest load": 100 * values[-1],
+    }
+    return Verdict(correlation >= 0.5, numbers)
 
 
 def _cut_off(sets: Sets) -> float:
@@ -294,14 +297,11 @@ def _cut_off(sets: Sets) -> float:
     "best-bandwidth falls behind n-sys at a much lower I/O-load than with I/O nodes "
     "(last load at which it is ahead: half as high or less).",
 )
-def _earlier_cut_off(tables: Tables) -> Verdict:
+@_at_every_number
+def _earlier_cut_off(osts: Sets, nodes: Sets) -> Verdict:
     """Compare the last loads at which best-bandwidth is ahead."""
-
-    def at(osts: Sets, nodes: Sets) -> Verdict:
-        numbers = {"OSTs": _cut_off(osts), "I/O nodes": _cut_off(nodes)}
-        return Verdict(numbers["OSTs"] <= 0.5 * numbers["I/O nodes"], numbers)
-
-    return over("K", {k: at(*cases) for k, cases in _both_cases(tables).items()})
+    numbers = {"OSTs": _cut_off(osts), "I/O nodes": _cut_off(nodes)}
+    return Verdict(numbers["OSTs"] <= 0.5 * numbers["I/O nodes"], numbers)
 
 
 @fig13.claim(
@@ -310,15 +310,12 @@ def _earlier_cut_off(tables: Tables) -> Verdict:
     reason="With K = 20 n-sys gives nearly every application an OST of its own and "
     "is the best, by more than 10 %.",
 )
-def _static_unreliable(tables: Tables) -> Verdict:
+@_at_every_number
+def _static_unreliable(osts: Sets, nodes: Sets) -> Verdict:
     """Compare static with the best allocation, with OSTs and with I/O nodes."""
-
-    def at(osts: Sets, nodes: Sets) -> Verdict:
-        name = LABELS[_SLOWDOWN]
-        numbers = {
-            "OSTs": _static_behind_best(osts)[name],
-            "I/O nodes": _static_behind_best(nodes)[name],
-        }
-        return Verdict(numbers["OSTs"] <= 10 < numbers["I/O nodes"], numbers)
-
-    return over("K", {k: at(*cases) for k, cases in _both_cases(tables).items()})
+    name = LABELS[_SLOWDOWN]
+    numbers = {
+        "OSTs": _static_behind_best(osts)[name],
+        "I/O nodes": _static_behind_best(nodes)[name],
+    }
+    return Verdict(numbers["OSTs"] <= 10 < numbers["I/O nodes"], numbers)

@@ -46,6 +46,14 @@ _CORRELATION: Final = "users_correlation"
 _LITTLE: Final = 0.05
 #: Middle of the interval of load of Figure 6: 0.5 +- 0.05.
 _HALF: Final = 0.5
+#: Columns of a table of I/O-spreads.
+_SPREAD_ROWS: Final = {
+    "allocation": pl.String,
+    "placement": pl.String,
+    "K": pl.Int64,
+    _SPREAD: pl.Float64,
+}
+_SHORT: Final = {GC: "GC", GNC: "GNC", RANDOM: "random"}
 _EVERY: Final = tuple(label(a, p) for a in ALLOCATIONS for p in PLACEMENTS)
 
 
@@ -174,14 +182,6 @@ def _half_loaded(tables: Tables) -> pl.DataFrame:
         if load == _HALF
     ]
     return pl.concat(parts) if parts else pl.DataFrame(schema=_SPREAD_ROWS)
-
-
-_SPREAD_ROWS: Final = {
-    "allocation": pl.String,
-    "placement": pl.String,
-    "K": pl.Int64,
-    _SPREAD: pl.Float64,
-}
 
 
 def _balance_table(tables: Tables) -> pl.DataFrame:
@@ -334,6 +334,3 @@ def _order_at_every_load(sets: Sets) -> Verdict:
         numbers[f"at load ({_SHORT[worse]})"] = load
     holds = all(value > 0 for name, value in numbers.items() if " - " in name)
     return Verdict(holds, numbers)
-
-
-_SHORT: Final = {GC: "GC", GNC: "GNC", RANDOM: "random"}

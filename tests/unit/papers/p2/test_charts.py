@@ -129,6 +129,12 @@ def test_there_is_a_row_of_panels_per_number_of_applications() -> None:
     assert drawn.get_supxlabel().startswith("a note; band")
 
 
+def test_values_near_zero_do_not_stretch_a_logarithmic_axis() -> None:
+    table = _table(mean=[1e-15, 2.0, 3.0], low=[0.0, 1.5, 2.5])
+    _, axis = _lines(table, _panel(logarithmic=True, lowest=0.05))
+    assert axis.get_ylim()[0] == 0.05
+
+
 def test_a_single_panel_stands_beside_those_of_other_numbers() -> None:
     table = pl.concat(_table(number=number) for number in (20, 40, 60))
     drawn = load_grid(table, [_panel()])
