@@ -1,80 +1,264 @@
 # SPDX-License-Identifier: MIT
-"""Write the tables of figures and claims in ``src/penstock/papers/*/README.md``.
+"""Write what holds: the page of all claims, and the counts in the READMEs.
 
 ``python scripts/paper_readmes.py [--verdicts FOLDER]``
 
-The text of a README is written by hand. This script replaces what stands between
-``<!-- figures -->`` and ``<!-- end of figures -->``, and the same for ``claims``, by
-tables of what the modules declare. FOLDER is the output of ``penstock reproduce ...
---scale paper -o FOLDER``: its verdicts are taken over. The verdicts of figures that
-FOLDER does not hold stay as they are in the README.
+FOLDER is the output of ``penstock reproduce ... --scale paper -o FOLDER``. The verdicts
+on the claims of its figures are taken over into ``docs/background/what-holds.json``;
+those of other figures stay. From this file and from the declared figures and claims,
+the script writes
+
+- ``docs/background/what-holds.md``: every claim with outcome, numbers and reason;
+- the table of figures in ``src/penstock/papers/*/README.md``;
+- the counts of claims by paper in ``README.md``.
+
+Text around the tables is written by hand; a table stands between ``<!-- NAME -->`` and
+``<!-- end of NAME -->``. A claim that is new, or whose sentence has changed since, is
+"not measured".
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final
 
+from penstock.experiments.claims import Outcome
+from penstock.experiments.output.numbers import NumberTable, number_tables
+from penstock.experiments.output.verdicts import (
+    COUNT_TITLES,
+    PaperRecords,
+    by_paper,
+    count_cells,
+    count_rows,
+    counts_text,
+    outcome_of,
+    outcome_text,
+    sorted_claims,
+)
+from penstock.experiments.output.what_holds import HOW_TO_READ
 from penstock.papers import FIGURES, get_figure
+from penstock.papers.catalog import REFERENCES
 
-__all__ = ["main", "paper_folders", "read_verdicts", "updated"]
+__all__ = [
+    "declared_records",
+    "main",
+    "paper_folders",
+    "taken_over",
+    "updated_counts",
+    "updated_readme",
+    "what_holds_page",
+]
 
-ROOT: Final = Path(__file__).parents[1] / "src" / "penstock" / "papers"
-NOT_MEASURED: Final = "not measured"
-#: (figure, claim) -> "yes", "no" or `NOT_MEASURED`.
-Verdicts: TypeAlias = dict[tuple[str, str], str]
-_ROW: Final = re.compile(r"^\| `(\S+)` \| `(\S+)` \| .* \| ([a-z ]+) \|$", re.MULTILINE)
+ROOT: Final = Path(__file__).parents[1]
+PAPERS: Final = ROOT / "src" / "penstock" / "papers"
+#: The verdicts at paper scale: figure -> claim -> what ``claims.json`` says.
+VERDICTS: Final = ROOT / "docs" / "background" / "what-holds.json"
+PAGE: Final = VERDICTS.with_suffix(".md")
+#: Parts of a checked claim that the pages show.
+_KEPT: Final = (
+    *("says", "holds", "outcome", "depends_on", "holds_at"),
+    *("numbers", "spread", "support", "reason"),
+)
+#: More single numbers than this become a table.
+_MOST_INLINE: Final = 4
+
+Verdicts = dict[str, dict[str, dict[str, Any]]]
 
 
 def paper_folders() -> list[Path]:
     """Return the folders of `penstock.papers` that have a README."""
-    return sorted(path.parent for path in ROOT.glob("*/README.md"))
+    return sorted(path.parent for path in PAPERS.glob("*/README.md"))
 
 
-def _names(folder: Path) -> list[str]:
-    """Return the figures that the modules of a folder declare."""
-    package = f"penstock.papers.{folder.name}."
-    return [name for name, e in FIGURES.items() if e.module.startswith(package)]
+def taken_over(verdicts: Verdicts, folder: Path) -> Verdicts:
+    """Return the verdicts with those of the figures that `folder` holds.
 
-
-def read_verdicts(text: str) -> Verdicts:
-    """Return the verdicts that the claims table of a README holds."""
-    return {(figure, name): verdict for figure, name, verdict in _ROW.findall(text)}
-
-
-def _measured(folder: Path) -> Verdicts:
-    """Return the verdicts of all figures that were reproduced at paper scale."""
-    verdicts: Verdicts = {}
+    Raises
+    ------
+    SystemExit
+        If a figure was not made at paper scale.
+    """
+    fresh = dict(verdicts)
     for path in sorted(folder.glob("*/claims.json")):
         record = json.loads(path.read_text())
         if record["provenance"]["scale"] != "paper":
             raise SystemExit(f"{path} is not of paper scale")
-        for claim in record["claims"]:
-            key = record["name"], claim["name"]
-            verdicts[key] = "yes" if claim["holds"] else "no"
-    return verdicts
+        fresh[record["name"]] = {
+            claim["name"]: {key: _short(claim[key]) for key in _KEPT}
+            for claim in record["claims"]
+        }
+    return {name: fresh[name] for name in FIGURES if name in fresh}
 
 
-def _figures_table(names: Iterable[str]) -> str:
-    lines = ["| figure | shows | source |", "|---|---|---|"]
-    for name in names:
-        entry = FIGURES[name]
-        lines.append(f"| `{name}` | {entry.title} | {entry.source} |")
-    return "\n".join(lines)
+def _short(value: Any) -> Any:
+    """Return a number with four digits, which is more than the pages show."""
+    if isinstance(value, dict):
+        return {key: _short(part) for key, part in value.items()}
+    return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
-def _claims_table(names: Iterable[str], verdicts: Verdicts) -> str:
-    lines = ["| figure | claim | sentence | holds |", "|---|---|---|---|"]
-    for name in names:
+def declared_records(verdicts: Verdicts) -> list[dict[str, Any]]:
+    """Return a record per figure with the declared claims, as far as measured.
+
+    ``unmeasured`` holds the sentences of the claims that have no verdict.
+    """
+    records = []
+    for name, entry in FIGURES.items():
+        known = verdicts.get(name, {})
+        measured, unmeasured = [], []
         for claim in get_figure(name).claims:
-            verdict = verdicts.get((name, claim.name), NOT_MEASURED)
-            sentence = claim.sentence.replace("|", "\\|")
-            lines.append(f"| `{name}` | `{claim.name}` | {sentence} | {verdict} |")
-    return "\n".join(lines)
+            kept = known.get(claim.name)
+            if kept is not None and kept["says"] == claim.sentence:
+                measured.append({**kept, "name": claim.name, "source": claim.source})
+            else:
+                unmeasured.append(claim.sentence)
+        records.append(
+            {
+                "name": name,
+                "title": entry.title,
+                "source": entry.source,
+                "paper": entry.paper,
+                "reference": REFERENCES.get(entry.paper, ""),
+                "claims": measured,
+                "unmeasured": unmeasured,
+            }
+        )
+    return records
+
+
+# --- The page ---------------------------------------------------------------------
+
+
+def what_holds_page(records: Sequence[dict[str, Any]]) -> str:
+    """Return the page "what holds" as Markdown."""
+    papers = by_paper(records)
+    parts = [
+        "# What holds",
+        "<!-- written by scripts/paper_readmes.py -->",
+        HOW_TO_READ,
+        "`penstock reproduce all --scale paper -o FOLDER` makes these results again, "
+        "with a page `FOLDER/what-holds.html` that shows the same beside the figures. "
+        "[How the figures differ from the papers](reproduction.md) lists our choices.",
+        _table(COUNT_TITLES, _count_texts(papers)),
+        *(part for paper in papers for part in _paper_parts(paper)),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _count_texts(papers: Iterable[PaperRecords]) -> list[list[str]]:
+    return [[name, *map(str, counts)] for name, counts in count_rows(papers)]
+
+
+def _paper_parts(paper: PaperRecords) -> Iterable[str]:
+    yield f"## {paper.name[:1].upper()}{paper.name[1:]}"
+    if paper.reference:
+        yield f"{paper.reference}."
+    for record in paper.records:
+        yield from _figure_parts(record)
+
+
+def _figure_parts(record: dict[str, Any]) -> Iterable[str]:
+    """Return the claims of a figure; those that hold can be folded away."""
+    if not record["claims"] and not record["unmeasured"]:
+        return
+    yield f"### {record['name']}: {record['title']}"
+    yield f"{record['source']}: {_score(record)}."
+    claims = sorted_claims(record["claims"])
+    held = [claim for claim in claims if outcome_of(claim) is Outcome.HOLDS]
+    for claim in claims:
+        if outcome_of(claim) is not Outcome.HOLDS:
+            text = f"**{outcome_text(claim)}**: {claim['says']}{_support(claim)}"
+            yield from _claim_parts(text, claim)
+    if held:
+        yield f"<details><summary>{_held_text(len(held))}</summary>"
+        for claim in held:
+            text = f"**holds**: {claim['says']}{_support(claim)}"
+            yield from _claim_parts(text, claim)
+        yield "</details>"
+    if record["unmeasured"]:
+        yield "Not measured at paper scale:"
+        yield "\n".join(f"- {sentence}" for sentence in record["unmeasured"])
+
+
+def _held_text(count: int) -> str:
+    return "1 claim that holds" if count == 1 else f"{count} claims that hold"
+
+
+def _score(record: dict[str, Any]) -> str:
+    """Return the counts of a figure in words."""
+    unmeasured = len(record["unmeasured"])
+    if not record["claims"]:
+        return f"{unmeasured} claims, not measured" if unmeasured else "no claims"
+    text = counts_text(record["claims"])
+    return f"{text}, {unmeasured} not measured" if unmeasured else text
+
+
+def _support(claim: dict[str, Any]) -> str:
+    support = claim["support"]
+    if support is None or support == float(claim["holds"]):
+        return ""
+    return f" (Holds in {support:.0%} of the resamples.)"
+
+
+def _claim_parts(text: str, claim: dict[str, Any]) -> Iterable[str]:
+    """Return the sentence, few numbers behind it, the reason, tables of numbers."""
+    tables = list(number_tables(claim))
+    inline = [t for t in tables if not t.columns and len(t.rows) <= _MOST_INLINE]
+    numbers = "; ".join(f"{name} {texts[0]}" for t in inline for name, texts in t.rows)
+    lines = [text]
+    if claim["reason"]:
+        lines.append(f"*Why:* {claim['reason']}")
+    if numbers:
+        lines.append(f"*Numbers:* {numbers}")
+    # Two blanks at its end break a line.
+    yield "  \n".join(lines)
+    for table in tables:
+        if table not in inline:
+            yield _numbers_table(table)
+
+
+def _numbers_table(table: NumberTable) -> str:
+    titles = ["", *(table.columns or ("number",))]
+    return _table(titles, [[name, *texts] for name, texts in table.rows])
+
+
+def _table(titles: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    titles = list(titles)
+    lines = [titles, ["---", *["---:"] * (len(titles) - 1)], *map(list, rows)]
+    return "\n".join(f"| {' | '.join(map(_escaped, line))} |" for line in lines)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+# --- The READMEs ------------------------------------------------------------------
+
+
+def updated_readme(folder: Path, records: Iterable[dict[str, Any]]) -> str:
+    """Return the README of a paper's folder with the table of its figures."""
+    package = f"penstock.papers.{folder.name}."
+    own = [r for r in records if FIGURES[r["name"]].module.startswith(package)]
+    lines = [[f"`{r['name']}`", r["title"], r["source"], _score(r)] for r in own]
+    head = "| figure | shows | source | claims |\n|---|---|---|---|"
+    body = "\n".join(f"| {' | '.join(map(_escaped, line))} |" for line in lines)
+    text = (folder / "README.md").read_text()
+    return _replaced(text, "figures", f"{head}\n{body}")
+
+
+def updated_counts(text: str, records: Sequence[dict[str, Any]]) -> str:
+    """Return the project's README with the counts of claims by paper."""
+    counts = [
+        f"{paper.name} {count_cells(paper.claims)[1]} of {len(paper.claims)}"
+        for paper in by_paper(records)
+        if paper.reference and paper.claims
+    ]
+    held = f"At paper scale these claims hold: {', '.join(counts)}." if counts else ""
+    page = "[What holds](docs/background/what-holds.md) lists each, and why not."
+    return _replaced(text, "counts", f"{held} {page}".strip())
 
 
 def _replaced(text: str, block: str, content: str) -> str:
@@ -87,23 +271,21 @@ def _replaced(text: str, block: str, content: str) -> str:
     return f"{before}{first}\n{content}\n{last}{after}"
 
 
-def updated(folder: Path, measured: Verdicts) -> str:
-    """Return the README of a folder with both tables as declared."""
-    text = (folder / "README.md").read_text()
-    names = _names(folder)
-    text = _replaced(text, "figures", _figures_table(names))
-    verdicts = read_verdicts(text) | measured
-    return _replaced(text, "claims", _claims_table(names, verdicts))
-
-
 def main() -> None:
-    """Write the READMEs."""
+    """Take the verdicts over, and write the page and the READMEs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--verdicts", type=Path, metavar="FOLDER")
     arguments = parser.parse_args()
-    measured = _measured(arguments.verdicts) if arguments.verdicts else {}
+    verdicts: Verdicts = json.loads(VERDICTS.read_text())
+    if arguments.verdicts:
+        verdicts = taken_over(verdicts, arguments.verdicts)
+        VERDICTS.write_text(json.dumps(verdicts, indent=0, ensure_ascii=False) + "\n")
+    records = declared_records(verdicts)
+    PAGE.write_text(what_holds_page(records))
+    readme = ROOT / "README.md"
+    readme.write_text(updated_counts(readme.read_text(), records))
     for folder in paper_folders():
-        (folder / "README.md").write_text(updated(folder, measured))
+        (folder / "README.md").write_text(updated_readme(folder, records))
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ def _assert_complete(home: Path) -> dict[str, Any]:
     assert facts["command"]
     page = (home / "index.html").read_text()
     assert "<svg" in page
-    assert page.count('class="yes"') + page.count('class="no"') == len(record["claims"])
+    assert page.count('class="claim ') == len(record["claims"])
     return record
 
 
@@ -240,7 +240,7 @@ def test_every_figure_at_smoke_scale(
     assert (record["name"], record["title"]) == (name, figure.title)
     assert [c["name"] for c in record["claims"]] == [c.name for c in figure.claims]
     names = [claim["name"] for claim in record["claims"]]
-    assert len(set(names)) == len(names) > 0
+    assert len(set(names)) == len(names)
     for claim in record["claims"]:
         assert claim["numbers"], claim["name"]
         # JSON has null for infinity, which is a ratio of Table 2, and for no number.

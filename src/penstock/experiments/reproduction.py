@@ -16,6 +16,7 @@ of processes: drawing, and checking claims on resamples, takes seconds per figur
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -42,6 +43,8 @@ from penstock.experiments.output.page import write_index, write_page
 from penstock.experiments.output.plots import save_figure
 from penstock.experiments.output.provenance import provenance
 from penstock.experiments.output.tables import write_csv, write_document, write_parquet
+from penstock.experiments.output.what_holds import write_what_holds
+from penstock.experiments.resampling import affordable_resamples
 from penstock.experiments.runners.campaign import run_studies
 from penstock.experiments.runners.executors import (
     Executor,
@@ -77,8 +80,8 @@ class Scale(StrEnum):
     """The number of instances that the paper uses."""
 
 
-#: Resamples of the instances on which claims are checked again.
-_RESAMPLES: Final = {Scale.SMOKE: 5, Scale.PAPER: 30}
+#: Resamples of the instances on which claims are checked again, at most.
+_MOST_RESAMPLES: Final = {Scale.SMOKE: 5, Scale.PAPER: 30}
 
 
 def unchanged(tables: Tables) -> Tables:
@@ -114,6 +117,10 @@ class Reproduction:
     """Return the table to keep beside the figure, from the prepared tables."""
     rows: Callable[[Scale], pl.DataFrame] = no_rows
     """Compute the rows of a figure whose study is the call of this function."""
+    paper: str = ""
+    """Short name of the paper; empty if the figure is in no paper."""
+    reference: str = ""
+    """Authors, title, place and year of the paper."""
     claims: list[Claim] = field(default_factory=list, init=False)
     """The claims declared so far, in this order; see `claim` and `claim_cases`."""
 
@@ -242,7 +249,8 @@ class _Plan:
         """Draw the figure and check its claims, after its studies have run."""
         home, facts, name = self.folder / self.name, self.facts, self.name
         tables = figure.prepare(_tables(self.folders()))
-        resamples = _RESAMPLES[self.scale or Scale.PAPER]
+        most = _MOST_RESAMPLES[self.scale or Scale.PAPER]
+        resamples = affordable_resamples(tables.rows.height, most)
         claims = judge(figure.claims, tables, resamples=resamples)
         summary = figure.summary(tables)
         drawn = figure.draw(tables)
@@ -255,9 +263,12 @@ class _Plan:
             "penstock": 1,
             "provenance": facts,
             "name": name,
+            "paper": figure.paper,
+            "reference": figure.reference,
             "title": figure.title,
             "source": figure.source,
             "instances": first.instances if first.points else None,
+            "resamples": resamples,
             "claims": claims,
         }
         write_document(record, home / "claims.json")
@@ -334,8 +345,16 @@ def reproduce_all(
         if path.parent.name not in by_name
     ]
     older = [record for path in older_paths if (record := _read(path, progress))]
-    write_index([*records, *older], folder)
+    every = sorted([*records, *older], key=_natural_key)
+    write_index(every, folder)
+    write_what_holds(every, folder)
     return records
+
+
+def _natural_key(record: dict[str, Any]) -> list[tuple[int, str]]:
+    """Return a key that sorts p1-fig2 before p1-fig10."""
+    parts = re.findall(r"\d+|\D+", record["name"])
+    return [(int(p), "") if p.isdigit() else (-1, p) for p in parts]
 
 
 def _finish(

@@ -31,13 +31,23 @@ import numpy as np
 import polars as pl
 from numpy.random import default_rng
 
-__all__ = ["FEWEST_INSTANCES", "Spread", "Tables", "resampled", "spread_of"]
+__all__ = [
+    "FEWEST_INSTANCES",
+    "Spread",
+    "Tables",
+    "affordable_resamples",
+    "resampled",
+    "spread_of",
+]
 
 #: Resamples of fewer instances say little.
 FEWEST_INSTANCES: Final = 3
 #: Standard deviations from the middle to the end of a 95 % interval.
 _HALF_WIDTH: Final = 1.96
 _SEED: Final = 1
+#: Rows to check in all resamples of a figure together, and the fewest resamples.
+_MOST_ROWS: Final = 5_000_000
+_FEWEST_RESAMPLES: Final = 10
 _KEY: Final = "instance"
 _WINDOWS: Final = "windows"
 
@@ -60,6 +70,16 @@ class Spread:
     """95 % half-width of every number, with the same names as the numbers."""
     support: float | None
     """Share of the resamples in which the claim holds; None without resamples."""
+
+
+def affordable_resamples(rows: int, most: int) -> int:
+    """Return the number of resamples for a table with so many rows.
+
+    RATIONALE: the 80 claims of Figures 5 to 10 of bandwidth sharing take 10 s of
+    processor time on a table of 350,000 rows. The number depends on the table and not
+    on the time, so that results do not depend on the speed of the machine.
+    """
+    return min(most, max(_FEWEST_RESAMPLES, _MOST_ROWS // max(rows, 1)))
 
 
 def resampled(tables: Tables, count: int) -> Iterator[Tables]:

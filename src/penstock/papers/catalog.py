@@ -9,9 +9,27 @@ that ``penstock reproduce --list`` is fast.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-__all__ = ["FigureEntry", "figure_entries"]
+__all__ = ["REFERENCES", "FigureEntry", "figure_entries"]
+
+#: Short name of a paper -> its reference, as in ``docs/papers.md``.
+REFERENCES: Final = {
+    "bandwidth sharing": "Anne Benoit, Thomas Herault, Lucas Perotin, Yves Robert, "
+    "Frédéric Vivien: Revisiting I/O bandwidth-sharing strategies for HPC "
+    "applications. Journal of Parallel and Distributed Computing 188, 2024",
+    "target allocation": "Alexis Bandet, Francieli Boito, Guillaume Pallez: Allocation "
+    "and placement algorithms for scheduling distributed I/O resources in HPC "
+    "systems. Inria research report 9549, 2024",
+    "IO-SETS": "Francieli Boito, Guillaume Pallez, Luan Teylo, Nicolas Vidal: IO-SETS: "
+    "Simple and efficient approaches for I/O bandwidth management. COMPAS, 2022",
+    "burst-buffer coordination": "Anthony Kougkas, Matthieu Dorier, Rob Latham, Rob "
+    "Ross, Xian-He Sun: Leveraging burst buffer coordination to prevent I/O "
+    "interference. IEEE International Conference on e-Science, 2016",
+    "two-level scheduling": "Yiqi Xu, Ming Zhao: Two-level throughput and latency IO "
+    "control for parallel file systems. International Workshop on Feedback "
+    "Computing, 2013",
+}
 
 
 class FigureEntry(NamedTuple):
@@ -22,6 +40,8 @@ class FigureEntry(NamedTuple):
     source: str
     """Paper, section and figure."""
     title: str
+    paper: str = ""
+    """Short name of the paper; empty for figures that are in no paper."""
 
 
 def figure_entries(
@@ -34,6 +54,6 @@ def figure_entries(
     """
     prefix = f"{paper}, " if paper else ""
     return {
-        name: FigureEntry(f"{package}.{module}", f"{prefix}{place}", title)
+        name: FigureEntry(f"{package}.{module}", f"{prefix}{place}", title, paper)
         for name, (module, place, title) in rows.items()
     }

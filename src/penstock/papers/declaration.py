@@ -29,6 +29,7 @@ from penstock.experiments.reproduction import (
 )
 from penstock.experiments.study import Declaration, Piece, Row
 from penstock.papers import FIGURES
+from penstock.papers.catalog import REFERENCES
 
 __all__ = ["TableStudy", "declared_figure", "figure"]
 
@@ -59,6 +60,8 @@ def figure(
         prepare,
         summary,
         rows,
+        entry.paper,
+        REFERENCES.get(entry.paper, ""),
     )
     _declared[name] = made
     return made

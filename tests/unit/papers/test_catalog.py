@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from penstock.errors import UnknownNameError
 from penstock.papers import FIGURES, get_figure
-from penstock.papers.catalog import FigureEntry, figure_entries
+from penstock.papers.catalog import REFERENCES, FigureEntry, figure_entries
 
 #: Imports that take longer than the list of figures may.
 HEAVY = ("matplotlib", "numpy", "polars", "numba", "scipy", "penstock.experiments")
@@ -20,7 +21,7 @@ def test_the_source_of_a_figure_begins_with_its_paper() -> None:
     rows = {"p0-fig1": ("module", "section 1, Figure 1", "Title")}
     assert figure_entries("papers.p0", "the paper", rows) == {
         "p0-fig1": FigureEntry(
-            "papers.p0.module", "the paper, section 1, Figure 1", "Title"
+            "papers.p0.module", "the paper, section 1, Figure 1", "Title", "the paper"
         )
     }
     (entry,) = figure_entries("papers.beyond", "", rows).values()
@@ -70,3 +71,14 @@ def test_an_unknown_figure_is_refused_with_the_known_ones() -> None:
     with pytest.raises(UnknownNameError, match="p1-fig22") as error:
         get_figure("p1-fig22")
     assert "p1-fig2" in str(error.value)
+
+
+def test_every_paper_has_the_reference_of_the_list_of_papers() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "papers.md").read_text()
+    assert {entry.paper for entry in FIGURES.values()} == {*REFERENCES, ""}
+    for name, reference in REFERENCES.items():
+        authors, title = reference.split(": ", 1)
+        row = next(r for r in page.splitlines() if r.startswith(f"| {name} | "))
+        assert authors in row
+        place = title.rsplit(". ", 1)
+        assert all(part in row for part in place), place

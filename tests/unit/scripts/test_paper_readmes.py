@@ -1,23 +1,57 @@
 # SPDX-License-Identifier: MIT
-"""The READMEs of the papers list what is declared, and keep measured verdicts."""
+"""What holds: the page and the READMEs agree with the claims and the verdicts."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import paper_readmes
 import pytest
-from paper_readmes import paper_folders, read_verdicts, updated
+from paper_readmes import (
+    PAGE,
+    ROOT,
+    VERDICTS,
+    declared_records,
+    paper_folders,
+    taken_over,
+    updated_counts,
+    updated_readme,
+    what_holds_page,
+)
 
 from penstock.papers import FIGURES, get_figure
 
 FOLDERS = paper_folders()
+RUN = "run python scripts/paper_readmes.py"
+FIGURE = "p3-fig1a"
+
+
+@pytest.fixture(scope="module")
+def records() -> list[dict[str, Any]]:
+    return declared_records(json.loads(VERDICTS.read_text()))
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=[folder.name for folder in FOLDERS])
-def test_a_readme_lists_the_figures_and_claims_that_are_declared(folder: Path) -> None:
+def test_a_readme_lists_the_figures_that_are_declared(
+    folder: Path, records: list[dict[str, Any]]
+) -> None:
     text = (folder / "README.md").read_text()
-    assert text == updated(folder, {}), "run python scripts/paper_readmes.py"
+    assert text == updated_readme(folder, records), RUN
+
+
+def test_the_page_shows_the_declared_claims(records: list[dict[str, Any]]) -> None:
+    text = PAGE.read_text()
+    assert text == what_holds_page(records), RUN
+    for name in FIGURES:
+        for claim in get_figure(name).claims:
+            assert claim.sentence in text, (name, claim.name)
+
+
+def test_the_readme_has_the_counts(records: list[dict[str, Any]]) -> None:
+    text = (ROOT / "README.md").read_text()
+    assert text == updated_counts(text, records), RUN
 
 
 def test_every_folder_of_figures_has_a_readme() -> None:
@@ -25,64 +59,96 @@ def test_every_folder_of_figures_has_a_readme() -> None:
     assert {folder.name for folder in FOLDERS} == modules
 
 
-@pytest.mark.parametrize("folder", FOLDERS, ids=[folder.name for folder in FOLDERS])
-def test_a_readme_has_a_row_per_claim(folder: Path) -> None:
-    package = f"penstock.papers.{folder.name}."
-    names = [name for name, e in FIGURES.items() if e.module.startswith(package)]
-    claims = {(name, claim.name) for name in names for claim in get_figure(name).claims}
-    verdicts = read_verdicts((folder / "README.md").read_text())
-    assert set(verdicts) == claims
-    assert set(verdicts.values()) <= {"yes", "no", "not measured"}
+# --- A run at paper scale -----------------------------------------------------------
 
 
-def _readme(folder: Path, text: str) -> Path:
-    folder.mkdir()
-    (folder / "README.md").write_text(text)
+def _checked(name: str, sentence: str, **changes: Any) -> dict[str, Any]:
+    return {
+        "name": name,
+        "says": sentence,
+        "source": "s",
+        "holds": True,
+        "outcome": "holds",
+        "depends_on": "",
+        "holds_at": [],
+        "numbers": {"x": 0.123456},
+        "spread": {},
+        "support": None,
+        "reason": "",
+        **changes,
+    }
+
+
+def _results(folder: Path, scale: str = "paper", **first: Any) -> Path:
+    """Write results of a figure: all claims hold, the first one with changes."""
+    claims = [_checked(c.name, c.sentence) for c in get_figure(FIGURE).claims]
+    claims[0] |= first
+    record = {"name": FIGURE, "provenance": {"scale": scale}, "claims": claims}
+    (folder / FIGURE).mkdir()
+    (folder / FIGURE / "claims.json").write_text(json.dumps(record))
     return folder
 
 
-EMPTY = """# Title
-<!-- figures -->
-<!-- end of figures -->
-Between.
-<!-- claims -->
-<!-- end of claims -->
-End.
-"""
+def test_verdicts_of_new_figures_are_taken_over_and_others_stay(tmp_path: Path) -> None:
+    before = {"p1-fig2": {"c": _checked("c", "Old.")}}
+    after = taken_over(before, _results(tmp_path))
+    assert list(after) == ["p1-fig2", FIGURE]
+    kept = after[FIGURE][get_figure(FIGURE).claims[0].name]
+    assert kept["numbers"] == {"x": 0.1235}
+    assert "source" not in kept
 
 
-def test_tables_are_written_between_the_marks(tmp_path: Path) -> None:
-    text = updated(_readme(tmp_path / "p3", EMPTY), {})
-    assert text.startswith("# Title\n<!-- figures -->\n| figure |")
-    assert "\nBetween.\n" in text
-    assert text.endswith("<!-- end of claims -->\nEnd.\n")
-    assert "| `p3-fig1a` | " in text
-    assert set(read_verdicts(text).values()) == {"not measured"}
+def _page(tmp_path: Path, **first: Any) -> str:
+    return what_holds_page(
+        declared_records(taken_over({}, _results(tmp_path, **first)))
+    )
 
 
-def test_measured_verdicts_replace_and_others_stay(tmp_path: Path) -> None:
-    (first, second, *_) = [
-        ("p3-fig1a", claim.name) for claim in get_figure("p3-fig1a").claims
-    ]
-    folder = _readme(tmp_path / "p3", EMPTY)
-    once = updated(folder, {first: "yes", second: "no"})
-    (folder / "README.md").write_text(once)
-    verdicts = read_verdicts(updated(folder, {second: "yes"}))
-    assert (verdicts[first], verdicts[second]) == ("yes", "yes")
+def test_a_claim_that_fails_is_shown_with_reason_and_numbers(tmp_path: Path) -> None:
+    page = _page(
+        tmp_path,
+        holds=False,
+        outcome="does not hold",
+        reason="Because.",
+        numbers={"x": 0.123456, "W = 1": {"a": 0.5, "b": 2.0}},
+        spread={"W = 1": {"a": 0.02}},
+        support=0.25,
+    )
+    sentence = get_figure(FIGURE).claims[0].sentence
+    assert (
+        f"**does not hold**: {sentence} (Holds in 25% of the resamples.)  \n"
+        "*Why:* Because.  \n*Numbers:* x 0.123\n\n"
+        "|  | a | b |\n| --- | ---: | ---: |\n| W = 1 | 0.50 ± 0.02 | 2 |"
+    ) in page
+    held = len(get_figure(FIGURE).claims) - 1
+    assert f"<details><summary>{held} claims that hold</summary>" in page
+    assert f"| IO-SETS | {held + 1} | {held} | 0 | 0 | 1 |" in page
 
 
-def test_a_readme_without_marks_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match="README without <!-- figures -->"):
-        updated(_readme(tmp_path / "p3", "# Title\n"), {})
+def test_a_claim_whose_sentence_has_changed_is_not_measured(tmp_path: Path) -> None:
+    page = _page(tmp_path, says="Something else.")
+    assert f"\n- {get_figure(FIGURE).claims[0].sentence}\n" in page
+    assert "Something else." not in page
+    assert "1 not measured." in page
+
+
+def test_the_counts_name_the_papers_that_are_measured(tmp_path: Path) -> None:
+    count = len(get_figure(FIGURE).claims)
+    records = declared_records(taken_over({}, _results(tmp_path)))
+    text = updated_counts("<!-- counts -->\n<!-- end of counts -->\n", records)
+    assert f"these claims hold: IO-SETS {count} of {count}. [What holds]" in text
 
 
 def test_verdicts_of_smoke_scale_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "p3-fig1a").mkdir()
-    (tmp_path / "p3-fig1a" / "claims.json").write_text(
-        '{"name": "p3-fig1a", "provenance": {"scale": "smoke"}, "claims": []}'
-    )
+    _results(tmp_path, scale="smoke")
     monkeypatch.setattr("sys.argv", ["paper_readmes.py", "--verdicts", str(tmp_path)])
     with pytest.raises(SystemExit, match="is not of paper scale"):
         paper_readmes.main()
+
+
+def test_a_readme_without_marks_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("# Title\n")
+    with pytest.raises(SystemExit, match="README without <!-- figures -->"):
+        updated_readme(tmp_path, [])

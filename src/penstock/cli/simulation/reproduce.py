@@ -100,9 +100,11 @@ def main(arguments: argparse.Namespace) -> int:
         records = reproduce_all(names, get_figure, scale, folder, executor, show)
     for record in records:
         _print_claims(record)
+    _print_counts(records)
     if arguments.scale == "smoke" and not all(map(_holds, records)):
         sys.stdout.write(_INDICATIVE)
-    sys.stdout.write(f"\npages: {folder / 'index.html'}\n")
+    pages = ", ".join(str(folder / name) for name in ("index.html", "what-holds.html"))
+    sys.stdout.write(f"\npages: {pages}\n")
     if live:
         _measure(live, folder / "live")
     return 0
@@ -137,8 +139,31 @@ def _holds(record: dict[str, Any]) -> bool:
 
 def _print_claims(record: dict[str, Any]) -> None:
     sys.stdout.write(f"\n{record['name']}: {record['title']}\n")
-    rows = [
-        ("holds" if claim["holds"] else "DOES NOT HOLD", claim["says"])
-        for claim in record["claims"]
-    ]
+    rows = [(_word(claim), claim["says"]) for claim in record["claims"]]
     sys.stdout.write(format_table(rows, gaps=(2, 2)))
+
+
+def _word(claim: dict[str, Any]) -> str:
+    """Return the outcome of a claim; one that does not hold stands out."""
+    from penstock.experiments.claims import Outcome
+    from penstock.experiments.output.verdicts import outcome_of
+
+    return {
+        Outcome.HOLDS: "holds",
+        Outcome.FAILS: "DOES NOT HOLD",
+        Outcome.DEPENDS: f"DEPENDS on {claim.get('depends_on')}",
+        Outcome.CONTRADICTED: "CONTRADICTED by the paper",
+    }[outcome_of(claim)]
+
+
+def _print_counts(records: Sequence[dict[str, Any]]) -> None:
+    """Print how many claims have which outcome, by paper."""
+    from penstock.experiments.output.verdicts import (
+        COUNT_TITLES,
+        by_paper,
+        count_rows,
+    )
+
+    rows = [(name, *map(str, counts)) for name, counts in count_rows(by_paper(records))]
+    titles = [title.removesuffix("'s own figure") for title in COUNT_TITLES]
+    sys.stdout.write("\n" + format_table([titles, *rows], left=1))

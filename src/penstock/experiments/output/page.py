@@ -1,34 +1,34 @@
 # SPDX-License-Identifier: MIT
-"""HTML pages that need no other file: a figure with its claims, and the index."""
+"""HTML pages that need no other file: a figure with its claims, and the index.
+
+The index groups the figures by paper, with counts of the outcomes of their claims. The
+claims themselves are on the page of each figure and, all together, on the page "what
+holds" (`penstock.experiments.output.what_holds`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from penstock.experiments.output.html import (
+    claim_block,
+    count_table,
+    document,
+    paper_heading,
+)
+from penstock.experiments.output.verdicts import by_paper, counts_text, sorted_claims
 from penstock.model import replacing
 
-__all__ = ["write_index", "write_page"]
+__all__ = ["INDEX", "WHAT_HOLDS", "write_index", "write_page"]
 
-_STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto;
-       padding: 0 1rem; color: #222; }
-h1 { font-size: 1.5rem; } img, svg { max-width: 100%; height: auto; }
-table { border-collapse: collapse; width: 100%; margin: 1rem 0; font-size: .95rem; }
-td, th { text-align: left; vertical-align: top; padding: .4rem .6rem;
-         border-bottom: 1px solid #ddd; }
-.yes { color: #117733; font-weight: 600; } .no { color: #CC3311; font-weight: 600; }
-code, .small { font-size: .85rem; color: #555; }
-.cards { display: grid; grid-template-columns: repeat(auto-fill, minmax(20rem, 1fr));
-         gap: 1.5rem; }
-.card { border: 1px solid #ddd; border-radius: 6px; padding: .8rem; }
-a { color: #0b5394; }
-"""
-
+#: Names of the pages of a folder of figures.
+INDEX: Final = "index.html"
+WHAT_HOLDS: Final = "what-holds.html"
+_TITLE: Final = "Figures reproduced by penstock"
 #: How to read the boxes, which are those of bandwidth sharing.
-_BOXES = (
+_BOXES: Final = (
     "Boxes, where there are any: 25th to 75th percentile of the instances; whiskers: "
     "10th to 90th; dots and lines: means. "
 )
@@ -43,31 +43,46 @@ def write_page(record: dict[str, Any], home: Path) -> None:
         f'<a href="{name}.{kind}">{kind.upper()}</a>'
         for kind in ("svg", "png", "parquet", "csv")
     )
+    claims = "".join(map(claim_block, sorted_claims(record["claims"])))
     body = (
         f"<h1>{escape(record['title'])}</h1>"
         f"<p>{escape(record['source'])}. {_sample(record)}"
         f'Files: {links}, <a href="claims.json">claims</a>.</p>'
-        f"{drawing}{_claims_table(record['claims'])}{_made_by(record)}"
+        f"{_reference(record)}<figure>{drawing}</figure>"
+        f"<h2>{escape(counts_text(record['claims']))}</h2>{claims}{_made_by(record)}"
     )
-    _write(home / "index.html", record["title"], body)
+    _write(home / INDEX, record["title"], body)
 
 
 def write_index(records: list[dict[str, Any]], folder: Path) -> None:
-    """Write ``index.html`` with a card per figure and all claims."""
-    cards = "".join(
-        f'<div class="card"><a href="{r["name"]}/index.html">'
-        f'<img src="{r["name"]}/{r["name"]}.svg" alt="{escape(r["title"])}"></a>'
-        f'<p><a href="{r["name"]}/index.html">{escape(r["name"])}</a>: '
-        f"{escape(r['title'])}</p><p>{_score(r['claims'])}</p></div>"
-        for r in records
+    """Write ``index.html`` with a card per figure, by paper, and counts of claims."""
+    papers = by_paper(records)
+    sections = "".join(
+        f"{paper_heading(paper)}"
+        f'<div class="cards">{"".join(map(_card, paper.records))}</div>'
+        for paper in papers
     )
-    claims = [claim for r in records for claim in r["claims"]]
+    claims = [claim for record in records for claim in record["claims"]]
     body = (
-        f"<h1>Figures reproduced by penstock</h1><p>{_score(claims)}</p>"
-        f'<div class="cards">{cards}</div><h2>All claims</h2>{_claims_table(claims)}'
+        f"<h1>{_TITLE}</h1><p>{counts_text(claims)}. "
+        f'<a href="{WHAT_HOLDS}">What holds</a>: every claim with its numbers.</p>'
+        f"{count_table(papers)}{sections}"
         f"{_made_by(records[0]) if records else ''}"
     )
-    _write(folder / "index.html", "Figures reproduced by penstock", body)
+    _write(folder / INDEX, _TITLE, body)
+
+
+def _card(record: dict[str, Any]) -> str:
+    """Return a picture of the same height for every figure, its title and counts."""
+    name, title = record["name"], escape(record["title"])
+    page = f"{name}/{INDEX}"
+    return (
+        f'<a class="card" href="{page}">'
+        f'<img src="{name}/{name}.svg" alt="{title}" loading="lazy">'
+        f"<b>{title}</b>"
+        f'<span class="small">{escape(name)} · {escape(record["source"])}</span>'
+        f'<span class="small">{escape(counts_text(record["claims"]))}</span></a>'
+    )
 
 
 def _sample(record: dict[str, Any]) -> str:
@@ -76,47 +91,9 @@ def _sample(record: dict[str, Any]) -> str:
     return f"{count} instances per point. {_BOXES}" if count else ""
 
 
-def _score(claims: list[dict[str, Any]]) -> str:
-    if not claims:
-        return "no claims"
-    held = sum(claim["holds"] for claim in claims)
-    return f"{held} of {len(claims)} claims hold"
-
-
-def _claims_table(claims: list[dict[str, Any]]) -> str:
-    if not claims:
-        return ""
-    lines = "".join(_claim_line(claim) for claim in claims)
-    head = "<tr><th>claim</th><th>holds</th><th>numbers</th></tr>"
-    return f"<table>{head}{lines}</table>"
-
-
-def _claim_line(claim: dict[str, Any]) -> str:
-    answer = "yes" if claim["holds"] else "no"
-    verdict = f'<span class="{answer}">{answer}</span>'
-    numbers = "<br>".join(_number_lines(claim["numbers"]))
-    note = ""
-    if claim.get("reason"):
-        note = f'<br><span class="small">{escape(claim["reason"])}</span>'
-    return (
-        f"<tr><td>{escape(claim['says'])}"
-        f'<br><span class="small">{escape(claim["source"])}</span>'
-        f"{note}</td>"
-        f"<td>{verdict}</td><td><code>{numbers}</code></td></tr>"
-    )
-
-
-def _number_lines(numbers: dict[str, Any], prefix: str = "") -> Iterator[str]:
-    for name, number in numbers.items():
-        if isinstance(number, dict):
-            yield from _number_lines(number, f"{prefix}{name}, ")
-        else:
-            yield f"{escape(prefix + name)} {_shown(number)}"
-
-
-def _shown(number: float | None) -> str:
-    """Return a number of a claim as text; None stands for a number not finite."""
-    return "not finite" if number is None else f"{number:g}"
+def _reference(record: dict[str, Any]) -> str:
+    reference = record.get("reference", "")
+    return f'<p class="small">{escape(reference)}.</p>' if reference else ""
 
 
 def _made_by(record: dict[str, Any]) -> str:
@@ -128,10 +105,5 @@ def _made_by(record: dict[str, Any]) -> str:
 
 
 def _write(path: Path, title: str, body: str) -> None:
-    text = (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        f"<title>{escape(title)}</title><style>{_STYLE}</style></head>"
-        f"<body>{body}</body></html>\n"
-    )
     with replacing(path) as stream:
-        stream.write(text.encode())
+        stream.write(document(title, body).encode())

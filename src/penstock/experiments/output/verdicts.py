@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: MIT
+"""Outcomes of checked claims, in words and counts, by paper.
+
+A *record* is the content of a ``claims.json``: one figure, with its checked claims.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from penstock.experiments.claims import Outcome
+
+__all__ = [
+    "BEYOND",
+    "COUNT_TITLES",
+    "WORST_FIRST",
+    "PaperRecords",
+    "by_paper",
+    "count_cells",
+    "count_rows",
+    "counts_text",
+    "outcome_of",
+    "outcome_text",
+    "sorted_claims",
+]
+
+Record = dict[str, Any]
+
+#: The name of the group of figures that are in no paper.
+BEYOND: Final = "beyond the papers"
+#: The outcomes in the order in which a reader wants them.
+WORST_FIRST: Final = (
+    Outcome.FAILS,
+    Outcome.DEPENDS,
+    Outcome.CONTRADICTED,
+    Outcome.HOLDS,
+)
+#: Titles of the columns of a table of counts; `count_rows` returns its rows.
+COUNT_TITLES: Final = (
+    *("paper", "claims", "hold", "depend on a parameter"),
+    *("contradicted by the paper's own figure", "do not hold"),
+)
+_COUNTED: Final = (
+    *(Outcome.HOLDS, Outcome.DEPENDS, Outcome.CONTRADICTED, Outcome.FAILS),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PaperRecords:
+    """The figures of one paper."""
+
+    name: str
+    reference: str
+    """Authors, title, place and year."""
+    records: tuple[Record, ...]
+
+    @property
+    def claims(self) -> list[dict[str, Any]]:
+        """All claims of the paper."""
+        return [claim for record in self.records for claim in record["claims"]]
+
+
+def by_paper(records: Iterable[Record]) -> list[PaperRecords]:
+    """Group figures by paper, in the order of their first figure."""
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        groups.setdefault(record.get("paper") or BEYOND, []).append(record)
+    return [
+        PaperRecords(name, part[0].get("reference", ""), tuple(part))
+        for name, part in sorted(groups.items(), key=lambda item: item[0] == BEYOND)
+    ]
+
+
+def outcome_of(claim: Mapping[str, Any]) -> Outcome:
+    """Return the outcome of a checked claim."""
+    if "outcome" in claim:
+        return Outcome(claim["outcome"])
+    return Outcome.HOLDS if claim["holds"] else Outcome.FAILS
+
+
+def outcome_text(claim: Mapping[str, Any]) -> str:
+    """Return the outcome in words, such as "depends on K: holds at 20 and 40"."""
+    outcome = outcome_of(claim)
+    if outcome is not Outcome.DEPENDS:
+        return str(outcome)
+    *others, last = claim["holds_at"] or ["no single value"]
+    values = f"{', '.join(others)} and {last}" if others else last
+    return f"{outcome} {claim['depends_on']}: holds at {values}"
+
+
+def sorted_claims(claims: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the claims, those that do not hold first."""
+    return sorted(claims, key=lambda claim: WORST_FIRST.index(outcome_of(claim)))
+
+
+def count_cells(claims: Iterable[Mapping[str, Any]]) -> list[int]:
+    """Return the number of claims, and of each outcome, as in `COUNT_TITLES`."""
+    counts = Counter(map(outcome_of, claims))
+    return [counts.total(), *(counts[outcome] for outcome in _COUNTED)]
+
+
+def count_rows(papers: Iterable[PaperRecords]) -> list[tuple[str, list[int]]]:
+    """Return a row of counts per paper; the last row counts the claims of papers."""
+    papers = list(papers)
+    rows = [(paper.name, count_cells(paper.claims)) for paper in papers]
+    published = [paper for paper in papers if paper.name != BEYOND]
+    if len(published) > 1:
+        every = [claim for paper in published for claim in paper.claims]
+        rows.insert(len(published), ("all papers", count_cells(every)))
+    return rows
+
+
+def counts_text(claims: Iterable[Mapping[str, Any]]) -> str:
+    """Return the counts in words: "5 of 7 claims hold, 1 depends, 1 does not"."""
+    total, hold, depend, contradicted, fail = count_cells(claims)
+    if not total:
+        return "no claims"
+    text = f"{hold} of {_counted(total, 'claim')} {'holds' if hold == 1 else 'hold'}"
+    parts = {
+        "depends on a parameter" if depend == 1 else "depend on a parameter": depend,
+        "contradicted by the paper": contradicted,
+        "does not" if fail == 1 else "do not": fail,
+    }
+    return ", ".join([text, *(f"{n} {words}" for words, n in parts.items() if n)])
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

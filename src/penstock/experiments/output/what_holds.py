@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+"""The page "what holds": every claim of every figure, with outcome, numbers and reason.
+
+It answers one question: does this claim hold, and if not, why? Claims are grouped by
+paper and figure; in a figure those that do not hold come first. A switch at the top
+hides the claims that hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import Any, Final
+
+from penstock.experiments.output.html import (
+    claim_block,
+    count_table,
+    document,
+    paper_heading,
+)
+from penstock.experiments.output.page import INDEX, WHAT_HOLDS
+from penstock.experiments.output.verdicts import (
+    PaperRecords,
+    by_paper,
+    counts_text,
+    sorted_claims,
+)
+from penstock.model import replacing
+
+__all__ = ["HOW_TO_READ", "write_what_holds"]
+
+_TITLE: Final = "What holds"
+
+#: The text that explains outcomes and numbers, for all forms of this page.
+HOW_TO_READ: Final = (
+    "A claim is a sentence that a paper draws from a figure, in our words, checked on "
+    "our table of the same figure. It holds, or does not hold; it depends on a "
+    "parameter if it holds at some values of it only; and it is contradicted by the "
+    "paper's own figure if it does not hold here and a figure or number of the paper "
+    "says the same. Behind ± is the 95 % half-width of a number over instances, by "
+    "bootstrap; without ±, nothing is random or the half-width is below the last digit."
+)
+_SMOKE: Final = (
+    "These results are of smoke scale: verdicts are only indicative. "
+    "--scale paper computes as many instances as the papers."
+)
+
+
+def write_what_holds(records: Sequence[dict[str, Any]], folder: Path) -> None:
+    """Write ``what-holds.html`` beside the index page."""
+    papers = [paper for paper in by_paper(records) if paper.claims]
+    scales = {record["provenance"].get("scale") for record in records}
+    smoke = f"<p><b>{_SMOKE}</b></p>" if "smoke" in scales else ""
+    body = (
+        f'<h1>{_TITLE}</h1><p><a href="{INDEX}">All figures</a></p>{smoke}'
+        f"<p>{escape(HOW_TO_READ)}</p>{count_table(papers)}"
+        '<input type="radio" name="shown" id="every" checked>'
+        '<label for="every">all claims</label> '
+        '<input type="radio" name="shown" id="some">'
+        '<label for="some">hide claims that hold</label>'
+        f"{''.join(map(_section, papers))}"
+    )
+    with replacing(folder / WHAT_HOLDS) as stream:
+        stream.write(document(_TITLE, body).encode())
+
+
+def _section(paper: PaperRecords) -> str:
+    figures = "".join(_figure(record) for record in paper.records if record["claims"])
+    return f"<section>{paper_heading(paper)}{figures}</section>"
+
+
+def _figure(record: dict[str, Any]) -> str:
+    """Return the claims of a figure, those that do not hold first."""
+    source = record["source"]
+    blocks = (claim_block(c, source) for c in sorted_claims(record["claims"]))
+    return (
+        f'<h3><a href="{record["name"]}/{INDEX}">{escape(record["title"])}</a></h3>'
+        f'<p class="small">{escape(source)}: {escape(counts_text(record["claims"]))}'
+        f"</p>{''.join(blocks)}"
+    )
