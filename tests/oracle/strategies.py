@@ -111,7 +111,17 @@ class EarliestDeadline:
             share = a.cap / state.bandwidth
             return worst * a.age - a.lost + share * taken, a.index
 
-        return fill(sorted(state.active, key=key), state.bandwidth), None
+        rates = fill(sorted(state.active, key=key), state.bandwidth)
+        return rates, self.next_wake(state, rates)
+
+    def next_wake(self, state: State, rates: dict[int, Fraction]) -> Fraction | None:
+        """Return a 200th of the window from now if one waits for one with b_i < B."""
+        got = [(a.cap, rates.get(a.index, ZERO)) for a in state.active]
+        waits = any(rate < cap for cap, rate in got)
+        capped = any(rate == cap < state.bandwidth for cap, rate in got)
+        if not (waits and capped):
+            return None
+        return state.time + (state.window_end - state.window_begin) / 200
 
 
 @dataclass(frozen=True)

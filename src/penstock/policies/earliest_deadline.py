@@ -20,6 +20,9 @@ Rule
     active applications: the best loss that is known to be reachable for all. V_i / B
     is cut at the end of the window.
 
+    While an operation with b_i < B is served and another one waits, decide again after
+    a 200th of the window, if nothing happens before.
+
 Parameters
     None.
 
@@ -36,19 +39,27 @@ Source
     at a time, earliest deadline first meets all deadlines whenever any order does. If
     several are served, a long operation with a small cap has a late deadline but must
     begin early. So V_i is weighted by the part of the storage that the operation uses,
-    in total (V_i / B) and at a time (b_i / B). Measured in
+    in total (V_i / B) and at a time (b_i / B). The margin of an operation that waits
+    shrinks faster than that term of one that is served with b_i < B: the order changes
+    although nothing happens, hence the wake-ups. Measured in
     ``docs/background/beyond.md``.
 """
 
 from __future__ import annotations
 
 from math import inf
+from typing import Final
 
 from penstock.kernels import Floats, kernel
 from penstock.policies.serving import serve_lowest_first
 from penstock.policies.view import View
 
-__all__ = ["allocate", "due", "worst_loss"]
+__all__ = ["allocate", "due", "next_wake_up", "worst_loss"]
+
+#: Wake-ups per window, at most.
+_WAKE_UPS: Final = 200.0
+#: Relative resolution of a time.
+_TICK: Final = 2.0**-52
 
 
 @kernel
@@ -80,4 +91,23 @@ def allocate(view: View, rates: Floats) -> float:
         i = view.active[position]
         key[i] = due(view, i, target)
     serve_lowest_first(view, key, rates)
-    return inf
+    return next_wake_up(view, rates)
+
+
+@kernel
+def next_wake_up(view: View, rates: Floats) -> float:
+    """Return when to decide again, given the rates (s); inf: at the next event."""
+    length = view.window_end - view.window_begin
+    if length == inf:
+        return inf
+    waits = False
+    capped = False
+    for position in range(view.n_active):
+        i = view.active[position]
+        if rates[i] < view.cap[i]:
+            waits = True
+        elif view.cap[i] < view.capacity:
+            capped = True
+    if not (waits and capped):
+        return inf
+    return view.now + max(length / _WAKE_UPS, abs(view.now) * _TICK)

@@ -19,7 +19,7 @@ Rule
     sum over the k active applications of n / (n + 1), divided by k + 2, where n is the
     number of iterations that the application has completed. If the end of the window is
     not known, the minimum is 0. While no application has lost time, the order is that
-    of earliest-deadline.
+    of earliest-deadline. The wake-ups are those of earliest-deadline.
 
 Parameters
     softness
@@ -50,7 +50,7 @@ from math import inf, log
 from typing import Final
 
 from penstock.kernels import Floats, kernel
-from penstock.policies.earliest_deadline import due, worst_loss
+from penstock.policies.earliest_deadline import due, next_wake_up, worst_loss
 from penstock.policies.policy import Parameter
 from penstock.policies.serving import serve_lowest_first
 from penstock.policies.view import View
@@ -81,7 +81,7 @@ def allocate(view: View, rates: Floats) -> float:
         if scale > 0.0:
             key[i] = soft * _burden(view, i, oldest) - _pressing(1.0 - key[i] / scale)
     serve_lowest_first(view, key, rates)
-    return inf
+    return next_wake_up(view, rates)
 
 
 @kernel

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
+from typing import Any
 
 import pytest
 
@@ -53,3 +55,38 @@ def test_the_order_is_that_of_the_deadlines_if_caps_are_full() -> None:
 def test_without_losses_the_shortest_operation_goes_first() -> None:
     scene = Scene(cap=[1.0] * 3, remaining=[3.0, 1.0, 2.0])
     assert decide(NAME, scene)[0] == [0.0, 1.0, 0.0]
+
+
+def _capped(**changes: Any) -> Scene:
+    """Return three applications with a cap of 0.6 B each, and a window of 1,000 s."""
+    return replace(Scene(cap=[0.6] * 3, remaining=[3.0, 1.0, 2.0]), **changes)
+
+
+def test_it_decides_again_while_others_wait_for_one_with_a_small_cap() -> None:
+    rates, wake = decide(NAME, _capped(now=70.0))
+    assert rates == pytest.approx([0.0, 0.6, 0.4])
+    assert wake == 70.0 + 1000.0 / 200
+
+
+@pytest.mark.parametrize(
+    "scene",
+    [
+        Scene(cap=[1.0, 1.0], remaining=[3.0, 1.0]),
+        Scene(cap=[0.5, 0.5], remaining=[3.0, 1.0]),
+        _capped(window_end=inf),
+    ],
+    ids=["cap of the whole bandwidth", "nothing waits", "no end of the window"],
+)
+def test_it_waits_for_the_next_event_otherwise(scene: Scene) -> None:
+    assert decide(NAME, scene)[1] == inf
+
+
+def test_the_order_changes_while_nothing_happens() -> None:
+    """Waiting costs a margin of 1 s per second, being served (b_i / B)^2 of it."""
+    scene = _capped(remaining=[3.0, 3.3, 3.5])
+    first, second, third = decide(NAME, scene)[0]
+    assert (first, second, third) == pytest.approx((0.6, 0.4, 0.0))
+    # 2 s later the first has 1.8 left, the second has lost 2/3 s and the third 2 s:
+    # m_i + 0.6 V_i is 2 + 1.08, 4/3 + 1.5 and 0 + 2.1.
+    later = _capped(remaining=[1.8, 2.5, 3.5], lost=[0.0, 2.0 / 3.0, 2.0])
+    assert decide(NAME, later)[0] == pytest.approx([0.0, 0.4, 0.6])

@@ -16,8 +16,8 @@ NAME = "soft-deadline"
 def test_without_softness_the_order_is_that_of_the_deadlines(seed: int) -> None:
     """u + max(0, u)^3 grows with u, so that softness 0 keeps the order."""
     scene = random_scene(seed)
-    hard = decide(f"{NAME}:softness=0", scene)[0]
-    assert hard == decide("earliest-deadline", scene)[0]
+    hard = decide(f"{NAME}:softness=0", scene)
+    assert hard == decide("earliest-deadline", scene)
 
 
 @pytest.mark.parametrize("softness", ["0.5", "100"])

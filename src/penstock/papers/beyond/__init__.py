@@ -53,6 +53,11 @@ FIGURES: Final = figure_entries(
             "beyond the papers",
             "APEX windows with a MinYield more than 1 % below fair-share",
         ),
+        "frontier-horizon": (
+            "frontier_horizon",
+            "beyond the papers",
+            "Four policies on the synthetic workload at the horizon of the paper",
+        ),
         "frontier-saturation": (
             "frontier_saturation",
             "beyond the papers",

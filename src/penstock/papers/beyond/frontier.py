@@ -64,38 +64,58 @@ gains = figure(
         f"{RECOMMENDED} has at least the MinYield of the best of the eight and at "
         "least the Efficiency of look-ahead-greedy-yield, in the mean, at every "
         "pressure of the synthetic workload, on IO-SETS and on both APEX workloads.",
-        reason="Above saturation it keeps MinYield and gives up Efficiency "
-        "(docs/background/beyond.md).",
+        reason="On NERSC best-next-event is within 0.002 of the bound on MinYield, and "
+        "to come close costs Efficiency; above saturation (W = 1.1, the largest TRILAB "
+        "machines) the policy keeps MinYield and gives up Efficiency.",
         groups=_IN_PAPERS,
     ),
     case(
         "default-ahead-elsewhere",
         f"{RECOMMENDED} has at least the same MinYield and Efficiency with other "
         "values of n_small, sigma and noise, with unequal caps, and with history.",
+        reason="With few short applications (n_small = 0 and 10) its Efficiency is "
+        "about 0.001 lower, with history at W = 0.5 its MinYield 0.0001.",
         groups=_OTHERS,
     ),
 )
 def _default_ahead(tables: Tables, groups: tuple[str, ...]) -> Verdict:
-    """Check that both mean gains are at least 0; the numbers name the misses."""
+    """Check that both mean gains are at least 0; the numbers show the missed points."""
     points = _points(tables, groups)
-    misses: dict[str, float] = {}
+    misses = {}
     for point in points:
         gain_of = {
-            "MinYield": point.gain(RECOMMENDED).mean,
-            "Efficiency": point.efficiency_gain(RECOMMENDED).mean,
+            "MinYield gain": point.gain(RECOMMENDED).mean,
+            "Efficiency gain": point.efficiency_gain(RECOMMENDED).mean,
         }
-        negative = {name: gain for name, gain in gain_of.items() if gain < 0.0}
-        misses |= {f"{point.label} {name}": gain for name, gain in negative.items()}
-    missed = len({label.rpartition(" ")[0] for label in misses})
-    numbers = {"points": len(points), "points missed": missed}
-    return Verdict(not misses, numbers | misses)
+        if min(gain_of.values()) < 0.0:
+            misses[point.label] = gain_of
+    counts = {"points": len(points), "points missed": len(misses)}
+    return Verdict(not misses, counts | misses)
+
+
+@gains.claim(
+    f"{RECOMMENDED} has the best worst case: its largest distance in MinYield to the "
+    "best of the eight, over all points, is smaller than that of each of the eight."
+)
+def _default_least_regret(tables: Tables) -> Verdict:
+    """Take the largest distance of every policy to the best of the eight."""
+    distances = {
+        policy: max(
+            point.mean(point.best, "min_yield") - point.mean(policy, "min_yield")
+            for point in points_of(tables.rows)
+        )
+        for policy in (RECOMMENDED, *ALL_POLICIES)
+    }
+    numbers = {p: {"largest distance": far} for p, far in distances.items()}
+    nearest = min(distances[policy] for policy in ALL_POLICIES)
+    return Verdict(distances[RECOMMENDED] < nearest, numbers)
 
 
 @gains.claim(
     f"{RECOMMENDED} is significantly better than the best of the eight in MinYield and "
     "than look-ahead-greedy-yield in Efficiency on at least half of the points.",
-    reason="On NERSC windows most applications have one operation, and many policies "
-    "decide the same.",
+    reason="On NERSC and at low pressure the differences are about 0.001 and not "
+    "significant.",
 )
 def _default_strictly_ahead(tables: Tables) -> Verdict:
     """Count the points where both gains are significant."""
@@ -165,20 +185,21 @@ windows = figure(
 
 @windows.claim(
     f"On no APEX window is the MinYield of {RECOMMENDED} more than 1 % below that of "
-    "fair-share."
+    "fair-share.",
+    reason="In these NERSC windows the slowest job has one operation, which waits "
+    "until others are served; fair-share slows all of them a little.",
 )
 def _default_not_under_fair_share(tables: Tables) -> Verdict:
     """Count the windows more than 1 % below fair-share."""
-    numbers: dict[str, float] = {}
+    numbers: dict[str, dict[str, float]] = {}
     for row in windows_under_base(tables.rows).iter_rows(named=True):
         if row["policy"] == RECOMMENDED:
-            group = row["group"]
-            numbers |= {
-                f"{group} windows": row["windows"],
-                f"{group} under": row["under"],
-                f"{group} lowest ratio": row["lowest"],
+            numbers[row["group"]] = {
+                "windows": row["windows"],
+                "under": row["under"],
+                "lowest ratio": row["lowest"],
             }
-    return Verdict(not any(v for k, v in numbers.items() if "under" in k), numbers)
+    return Verdict(not any(row["under"] for row in numbers.values()), numbers)
 
 
 # --- Means

@@ -48,19 +48,20 @@ class PointTable:
     """The values of all policies and objectives at one point, by instance."""
 
     def __init__(self, rows: pl.DataFrame) -> None:
-        ordered = rows.sort("instance")
         self.group = str(rows["group"][0])
         self.label = str(rows["label"][0])
         self.policies = policies_of(rows)
-        self._parts = {
-            policy: ordered.filter(pl.col("policy") == policy)
-            for policy in self.policies
+        parts = rows.sort("instance").partition_by("policy", as_dict=True)
+        self._values = {
+            (str(policy), objective): part[objective].to_numpy()
+            for (policy,), part in parts.items()
+            for objective in (*_OBJECTIVES, "bound")
         }
-        self.bound = interval(self._parts[self.policies[0]]["bound"].to_numpy())
+        self.bound = interval(self._values[self.policies[0], "bound"])
 
     def values(self, policy: str, objective: str) -> NDArray[np.float64]:
         """Return an objective of a policy on every instance."""
-        return self._parts[policy][objective].to_numpy()
+        return self._values[policy, objective]
 
     def mean(self, policy: str, objective: str) -> float:
         """Return the mean of an objective over the instances."""
@@ -93,9 +94,19 @@ class PointTable:
         return gap_closed(mean, best, self.bound.mean)
 
 
+#: The tables of the rows that `points_of` saw last.
+_latest: list[tuple[pl.DataFrame, list[PointTable]]] = []
+
+
 def points_of(rows: pl.DataFrame) -> list[PointTable]:
-    """Return a table per point, in the order of the study."""
-    return [PointTable(part) for part in rows.partition_by("point")]
+    """Return a table per point, in the order of the study.
+
+    The tables of the latest rows are kept: all claims ask for those of the same rows.
+    """
+    if not (_latest and _latest[0][0] is rows):
+        tables = [PointTable(part) for part in rows.partition_by("point")]
+        _latest[:] = [(rows, tables)]
+    return _latest[0][1]
 
 
 def means(rows: pl.DataFrame) -> pl.DataFrame:

@@ -23,6 +23,7 @@ from penstock.papers.beyond.frontier import (
     windows,
 )
 from penstock.papers.beyond.frontier_study import FrontierPoint, frontier_study
+from penstock.papers.p1.policies import LOOK_AHEAD
 from penstock.policies import POLICIES, RECOMMENDED
 from support.frontier_rows import AHEAD, WORSE, point_rows
 
@@ -115,7 +116,9 @@ def test_no_claim_holds_for_a_default_that_is_behind() -> None:
     assert {name for name, verdict in verdicts.items() if verdict.holds} == set()
     ahead = verdicts["default-ahead"].numbers
     assert ahead["points missed"] == 5
-    assert ahead["W=0.8 MinYield"] == pytest.approx(WORSE)
+    assert ahead["W=0.8"]["MinYield gain"] == pytest.approx(WORSE)
+    regret = verdicts["default-least-regret"].numbers
+    assert regret[RECOMMENDED]["largest distance"] == pytest.approx(-WORSE)
 
 
 def test_a_miss_in_efficiency_alone_is_a_miss() -> None:
@@ -128,4 +131,19 @@ def test_a_miss_in_efficiency_alone_is_a_miss() -> None:
 def test_the_main_figure_makes_the_claims_of_the_tables() -> None:
     parts = [*gains.claims, *domination.claims, *windows.claims]
     assert frontier.claims == parts
-    assert len(parts) == 6
+    assert len(parts) == 7
+
+
+def test_the_worst_case_is_that_of_the_worst_point() -> None:
+    """Every policy of the eight is 0.02 behind somewhere, the default 0.01."""
+    parts = []
+    for number, best in enumerate(("greedy-yield", LOOK_AHEAD)):
+        of_point = {best: (0.02, 0.0), RECOMMENDED: (0.01, 0.0)}
+        parts.append(point_rows(of_point, label=f"W={number}", point=number))
+    verdict = _verdicts(Tables(pl.concat(parts), pl.DataFrame()))[
+        "default-least-regret"
+    ]
+    assert verdict.holds
+    far = {policy: row["largest distance"] for policy, row in verdict.numbers.items()}
+    assert far[RECOMMENDED] == pytest.approx(0.01)
+    assert far[LOOK_AHEAD] == far["fcfs"] == pytest.approx(0.02)
