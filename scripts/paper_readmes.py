@@ -36,6 +36,7 @@ from penstock.experiments.output.verdicts import (
     counts_text,
     outcome_of,
     outcome_text,
+    place_of,
     sorted_claims,
 )
 from penstock.experiments.output.what_holds import HOW_TO_READ
@@ -103,18 +104,18 @@ def _short(value: Any) -> Any:
 def declared_records(verdicts: Verdicts) -> list[dict[str, Any]]:
     """Return a record per figure with the declared claims, as far as measured.
 
-    ``unmeasured`` holds the sentences of the claims that have no verdict.
+    ``unmeasured`` is the number of claims that have no verdict.
     """
     records = []
     for name, entry in FIGURES.items():
         known = verdicts.get(name, {})
-        measured, unmeasured = [], []
+        measured, unmeasured = [], 0
         for claim in get_figure(name).claims:
             kept = known.get(claim.name)
             if kept is not None and kept["says"] == claim.sentence:
                 measured.append({**kept, "name": claim.name, "source": claim.source})
             else:
-                unmeasured.append(claim.sentence)
+                unmeasured += 1
         records.append(
             {
                 "name": name,
@@ -153,7 +154,7 @@ def _count_texts(papers: Iterable[PaperRecords]) -> list[list[str]]:
 
 
 def _paper_parts(paper: PaperRecords) -> Iterable[str]:
-    yield f"## {paper.name[:1].upper()}{paper.name[1:]}"
+    yield f"## {_capital(paper.name)}"
     if paper.reference:
         yield f"{paper.reference}."
     for record in paper.records:
@@ -165,7 +166,7 @@ def _figure_parts(record: dict[str, Any]) -> Iterable[str]:
     if not record["claims"] and not record["unmeasured"]:
         return
     yield f"### {record['name']}: {record['title']}"
-    yield f"{record['source']}: {_score(record)}."
+    yield f"{_capital(place_of(record))}: {_score(record)}."
     claims = sorted_claims(record["claims"])
     held = [claim for claim in claims if outcome_of(claim) is Outcome.HOLDS]
     for claim in claims:
@@ -178,9 +179,11 @@ def _figure_parts(record: dict[str, Any]) -> Iterable[str]:
             text = f"**holds**: {claim['says']}{_support(claim)}"
             yield from _claim_parts(text, claim)
         yield "</details>"
-    if record["unmeasured"]:
-        yield "Not measured at paper scale:"
-        yield "\n".join(f"- {sentence}" for sentence in record["unmeasured"])
+
+
+def _capital(text: str) -> str:
+    """Return a text that begins with a capital letter."""
+    return text[:1].upper() + text[1:]
 
 
 def _held_text(count: int) -> str:
@@ -189,7 +192,7 @@ def _held_text(count: int) -> str:
 
 def _score(record: dict[str, Any]) -> str:
     """Return the counts of a figure in words."""
-    unmeasured = len(record["unmeasured"])
+    unmeasured = record["unmeasured"]
     if not record["claims"]:
         return f"{unmeasured} claims, not measured" if unmeasured else "no claims"
     text = counts_text(record["claims"])

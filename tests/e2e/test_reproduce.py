@@ -118,7 +118,7 @@ def test_a_figure_from_end_to_end_and_again(tmp_path: Path) -> None:
     for claim in record["claims"]:
         words = "holds " if claim["holds"] else "DOES NOT HOLD "
         assert f"{words} {claim['says']}".split(maxsplit=1) in lines
-    assert output.endswith("\npages: made/index.html\n")
+    assert output.endswith("\npages: made/index.html, made/what-holds.html\n")
     assert "p3-fig1b/index.html" in (tmp_path / "made" / "index.html").read_text()
 
     before = _files(tmp_path)

@@ -21,14 +21,21 @@ def progress_bar(*policies: Policy) -> Iterator[Callable[[float, float, str], No
     bar or "".
     """
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
     from penstock.sim import warm_up
 
     columns: Any = (
         "{task.description}",
         BarColumn(),
-        "{task.percentage:>3.0f} %",
+        "{task.percentage:>3.0f} % after",
+        TimeElapsedColumn(),
+        "remaining",
         TimeRemainingColumn(),
     )
     console = Console(stderr=True)
@@ -48,6 +55,9 @@ def progress_bar(*policies: Policy) -> Iterator[Callable[[float, float, str], No
         def show(done: float, total: float, message: str) -> None:
             if message:
                 console.print(message, markup=False, highlight=False, soft_wrap=True)
+            if done < bar.tasks[task].completed:
+                # The next part of the work begins, at another speed.
+                bar.reset(task)
             bar.update(task, completed=done, total=total)
 
         yield show

@@ -44,9 +44,9 @@ def test_a_readme_lists_the_figures_that_are_declared(
 def test_the_page_shows_the_declared_claims(records: list[dict[str, Any]]) -> None:
     text = PAGE.read_text()
     assert text == what_holds_page(records), RUN
-    for name in FIGURES:
-        for claim in get_figure(name).claims:
-            assert claim.sentence in text, (name, claim.name)
+    for record in records:
+        for claim in record["claims"]:
+            assert claim["says"] in text, (record["name"], claim["name"])
 
 
 def test_the_readme_has_the_counts(records: list[dict[str, Any]]) -> None:
@@ -127,7 +127,7 @@ def test_a_claim_that_fails_is_shown_with_reason_and_numbers(tmp_path: Path) -> 
 
 def test_a_claim_whose_sentence_has_changed_is_not_measured(tmp_path: Path) -> None:
     page = _page(tmp_path, says="Something else.")
-    assert f"\n- {get_figure(FIGURE).claims[0].sentence}\n" in page
+    assert get_figure(FIGURE).claims[0].sentence not in page
     assert "Something else." not in page
     assert "1 not measured." in page
 

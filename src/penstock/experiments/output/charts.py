@@ -19,6 +19,7 @@ from penstock.registry import name_in_label
 
 __all__ = [
     "LABELS",
+    "WIDEST",
     "binned",
     "binned_lines",
     "grouped_boxes",
@@ -57,6 +58,10 @@ LABELS: Final = {
     "machine_idletime": "Machine-Idletime",
 }
 
+#: Width of the widest chart (inches). A page shows it at 0.97 of its size; a wider
+#: chart would be shrunk until its text cannot be read.
+WIDEST: Final = 12.0
+
 _BINS: Final = 25
 #: Panels side by side.
 _ACROSS: Final = 3
@@ -84,7 +89,8 @@ def grouped_boxes(
     across = min(len(parts), _ACROSS)
     bands = -(-len(parts) // across)
     width = max(7.0 if across == 1 else 4.8, 1.5 * rows[x].n_unique())
-    figure = Figure(figsize=(width * across, 3.4 * len(metrics) * bands))
+    size = (min(width * across, WIDEST), 3.4 * len(metrics) * bands)
+    figure = Figure(figsize=size)
     figure.set_layout_engine("constrained")
     shape = (bands * len(metrics), across)
     axes = figure.subplots(*shape, sharex=len(parts) == 1, squeeze=False)
@@ -139,7 +145,7 @@ def parameter_boxes(
     tables: Mapping[str, pl.DataFrame], metrics: Sequence[str]
 ) -> Figure:
     """Draw a column per parameter and a line of panels per metric, as boxes."""
-    figure = Figure(figsize=(5.2 * len(tables), 3.2 * len(metrics) + 0.6))
+    figure = Figure(figsize=(min(5.2 * len(tables), WIDEST), 2.8 * len(metrics) + 0.6))
     figure.set_layout_engine("constrained")
     axes = figure.subplots(len(metrics), len(tables), sharey="row", squeeze=False)
     for column, (x, rows) in enumerate(tables.items()):
@@ -177,7 +183,7 @@ def _boxes(
 
 def rank_lines(panels: Sequence[tuple[str, dict[str, Any]]], x_label: str) -> Figure:
     """Draw, per panel, the mean yield of the application at each rank."""
-    figure = Figure(figsize=(13, 4.2))
+    figure = Figure(figsize=(WIDEST, 4.2))
     figure.set_layout_engine("constrained")
     axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     for axis, (title, curves) in zip(axes, panels, strict=True):
@@ -198,7 +204,7 @@ def pressure_scatter(rows: pl.DataFrame, metric: str, by: str, panel: str) -> Fi
     `by` is a whole number; its colours are the same in all panels.
     """
     titles = rows[panel].unique().sort().to_list()
-    figure = Figure(figsize=(12, 4.6))
+    figure = Figure(figsize=(WIDEST, 4.6))
     figure.set_layout_engine("constrained")
     axes = figure.subplots(1, len(titles), sharex=True, sharey=True, squeeze=False)[0]
     values = rows[by].unique().sort().to_list()
@@ -250,7 +256,7 @@ def ratio_grid(rows: pl.DataFrame, metric: str, base: str) -> Figure:
     policies = [policy for policy in policies_of(rows) if policy != base]
     columns = 4
     lines = -(-len(policies) // columns)
-    figure = Figure(figsize=(14, 3.2 * lines + 0.4))
+    figure = Figure(figsize=(WIDEST, 3.0 * lines + 0.4))
     figure.set_layout_engine("constrained")
     axes = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False)
     for axis, policy in zip(axes.flat, policies, strict=False):
@@ -327,7 +333,7 @@ def binned_lines(
     policies = policies_of(table)
     across = min(len(titles), 2)
     lines = -(-len(titles) // across)
-    figure = Figure(figsize=(13, 4.2 * lines + 0.8))
+    figure = Figure(figsize=(WIDEST, 4.2 * lines + 0.8))
     figure.set_layout_engine("constrained")
     grid = figure.subplots(lines, across, sharex=True, sharey=True, squeeze=False)
     axes = list(grid.flat)

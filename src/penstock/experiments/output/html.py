@@ -24,7 +24,7 @@ body { font: 16px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto
        padding: 0 1rem; color: #222; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.25rem; margin-top: 2.2rem; }
 h3 { font-size: 1.05rem; margin: 1.6rem 0 .4rem; }
-figure { margin: 1rem 0; } figure svg { width: 100%; height: auto; }
+figure { margin: 1rem 0; } figure svg { max-width: 100%; height: auto; }
 table { border-collapse: collapse; font-size: .9rem; margin: .3rem 0; }
 td, th { padding: .15rem .9rem .15rem 0; text-align: left; font-weight: 400; }
 th { color: #555; } td { font-variant-numeric: tabular-nums; }
@@ -42,7 +42,7 @@ code, .small { font-size: .85rem; color: #555; }
 .card { border: 1px solid #ddd; border-radius: 6px; padding: .8rem; color: inherit;
         text-decoration: none; display: flex; flex-direction: column; gap: .2rem; }
 .card:hover { border-color: #0b5394; }
-.card img { width: 100%; height: 13rem; object-fit: contain; margin-bottom: auto; }
+.card img { width: 100%; height: 12rem; object-fit: contain; }
 a { color: #0b5394; }
 .filter label { margin-right: 1rem; }
 #some:checked ~ .holds, #some:checked ~ section .holds { display: none; }

@@ -18,7 +18,12 @@ from penstock.experiments.output.html import (
     document,
     paper_heading,
 )
-from penstock.experiments.output.verdicts import by_paper, counts_text, sorted_claims
+from penstock.experiments.output.verdicts import (
+    by_paper,
+    counts_text,
+    place_of,
+    sorted_claims,
+)
 from penstock.model import replacing
 
 __all__ = ["INDEX", "WHAT_HOLDS", "write_index", "write_page"]
@@ -80,7 +85,7 @@ def _card(record: dict[str, Any]) -> str:
         f'<a class="card" href="{page}">'
         f'<img src="{name}/{name}.svg" alt="{title}" loading="lazy">'
         f"<b>{title}</b>"
-        f'<span class="small">{escape(name)} · {escape(record["source"])}</span>'
+        f'<span class="small">{escape(name)}: {escape(place_of(record))}</span>'
         f'<span class="small">{escape(counts_text(record["claims"]))}</span></a>'
     )
 

@@ -24,6 +24,7 @@ __all__ = [
     "counts_text",
     "outcome_of",
     "outcome_text",
+    "place_of",
     "sorted_claims",
 ]
 
@@ -72,6 +73,12 @@ def by_paper(records: Iterable[Record]) -> list[PaperRecords]:
         PaperRecords(name, part[0].get("reference", ""), tuple(part))
         for name, part in sorted(groups.items(), key=lambda item: item[0] == BEYOND)
     ]
+
+
+def place_of(record: Mapping[str, Any]) -> str:
+    """Return section and figure; the name of the paper stands elsewhere."""
+    source: str = record["source"]
+    return source.removeprefix(f"{record.get('paper', '')}, ")
 
 
 def outcome_of(claim: Mapping[str, Any]) -> Outcome:

@@ -24,6 +24,7 @@ from penstock.experiments.output.verdicts import (
     PaperRecords,
     by_paper,
     counts_text,
+    place_of,
     sorted_claims,
 )
 from penstock.model import replacing
@@ -72,10 +73,10 @@ def _section(paper: PaperRecords) -> str:
 
 def _figure(record: dict[str, Any]) -> str:
     """Return the claims of a figure, those that do not hold first."""
-    source = record["source"]
-    blocks = (claim_block(c, source) for c in sorted_claims(record["claims"]))
+    claims = record["claims"]
+    blocks = (claim_block(c, record["source"]) for c in sorted_claims(claims))
     return (
         f'<h3><a href="{record["name"]}/{INDEX}">{escape(record["title"])}</a></h3>'
-        f'<p class="small">{escape(source)}: {escape(counts_text(record["claims"]))}'
+        f'<p class="small">{escape(place_of(record))}: {escape(counts_text(claims))}'
         f"</p>{''.join(blocks)}"
     )
