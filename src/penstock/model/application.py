@@ -172,6 +172,8 @@ class Application:
 
         Raises `InputError` if the progress is larger than the age.
         """
+        if self.start == self.release and self.done_work == self.done_volume == 0:
+            return 0.0
         age = self.start - self.release
         lost = age - (self.done_work + self.done_volume / cap)
         # Times far from 0 (seconds since an epoch) have a rounding error of their own.
@@ -204,6 +206,10 @@ def shortened(name: str) -> str:
 
 def _checked_column(values: object, name: str) -> Column:
     column = np.array(values, dtype=np.float64)
+    column.setflags(write=False)
+    # The common case first; a minimum or maximum that is not a number fails the test.
+    if not column.size or (column.min() >= 0 and column.max() < math.inf):
+        return column
     bad = np.flatnonzero(~(np.isfinite(column) & (column >= 0)))
     if bad.size:
         raise InputError(
@@ -211,5 +217,4 @@ def _checked_column(values: object, name: str) -> Column:
             where=f"{name}[{bad[0]}]",
             remedy="give 0 or more",
         )
-    column.setflags(write=False)
     return column

@@ -24,12 +24,16 @@ Inferred from the windows that the authors published (the text does not say it)
     - A job that only works inside the window is dropped from it: no operation, after
       short ones have been carried, spends 1 s inside the window in dedicated mode. The
       end of the window cuts an operation only for this test.
+
+Checkpoints that ended long before the window, or that no run can reach inside it, are
+left out (`phases_around`).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,19 +41,44 @@ from numpy.typing import NDArray
 from penstock.model import Column
 from penstock.workloads.apex.table import JobClass, Machine
 
-__all__ = ["carry_short", "is_busy", "job_phases", "may_do_io", "phases_left"]
+__all__ = [
+    "carry_short",
+    "is_busy",
+    "job_phases",
+    "may_do_io",
+    "phases_around",
+    "phases_left",
+]
 
 #: Shortest operation that stands by itself (s, in dedicated mode).
 _SHORTEST_S: Final = 1.0
 
 
-def job_phases(
-    kind: JobClass, nodes: int, duration: float, host: Machine
-) -> tuple[Column, Column]:
-    """Return works (s) and volumes (bytes) of a job.
+class _Cycles(NamedTuple):
+    """A job in dedicated mode: input, `count` x (period, checkpoint), rest, output."""
 
-    Together they take `duration` seconds in dedicated mode.
-    """
+    read: float
+    """Volume of the input (bytes)."""
+    period: float
+    checkpoint: float
+    """Volume of a checkpoint (bytes)."""
+    count: int
+    rest: float
+    """Work after the last checkpoint (s)."""
+    written: float
+    """Volume of the output (bytes)."""
+
+    def phases(self) -> tuple[Column, Column]:
+        """Return works (s) and volumes (bytes)."""
+        first = [0.0] if self.read > 0 else []
+        input_volume = [self.read] if self.read > 0 else []
+        work = [*first, *[self.period] * self.count, self.rest, 0.0]
+        volume = [*input_volume, *[self.checkpoint] * self.count, self.written]
+        return np.array(work), np.array(volume)
+
+
+def _cycles(kind: JobClass, nodes: int, duration: float, host: Machine) -> _Cycles:
+    """Return a job that takes `duration` seconds in dedicated mode."""
     memory = nodes * host.memory
     cap = host.platform.cap(nodes)
     read, written = kind.input * memory, kind.output * memory
@@ -60,9 +89,43 @@ def job_phases(
         cycle = kind.period + checkpoint / cap
         count = int(rest // cycle)
         rest -= count * cycle
-    work = [*([0.0] if read > 0 else []), *[kind.period] * count, rest, 0.0]
-    volume = [*([read] if read > 0 else []), *[checkpoint] * count, written]
-    return np.array(work), np.array(volume)
+    return _Cycles(read, kind.period, checkpoint, count, rest, written)
+
+
+def job_phases(
+    kind: JobClass, nodes: int, duration: float, host: Machine
+) -> tuple[Column, Column]:
+    """Return works (s) and volumes (bytes) of a job.
+
+    Together they take `duration` seconds in dedicated mode.
+    """
+    return _cycles(kind, nodes, duration, host).phases()
+
+
+def phases_around(
+    kind: JobClass,
+    nodes: int,
+    duration: float,
+    host: Machine,
+    span: tuple[float, float],
+) -> tuple[Column, Column]:
+    """Return the phases left when a window begins, as far as the window needs them.
+
+    The `span` of the window is given in the time of the job in dedicated mode (s). No
+    run is faster than dedicated mode, so the checkpoints that begin more than a period
+    after the window are left out. `phases_left` of `job_phases` gives the same inside
+    the window, but has to go through all checkpoints of the job.
+    """
+    begin, end = span
+    cap = host.platform.cap(nodes)
+    cycles = _cycles(kind, nodes, duration, host)
+    cycle = cycles.period + cycles.checkpoint / cap
+    passed = int((begin - cycles.read / cap) // cycle)
+    before = min(max(passed, 0), cycles.count)
+    needed = math.ceil((end - begin) / cycle) + 2
+    kept = min(cycles.count - before, needed)
+    shorter = cycles._replace(count=kept)
+    return phases_left(*shorter.phases(), cap, begin - before * cycle)
 
 
 def phases_left(

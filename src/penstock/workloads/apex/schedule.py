@@ -173,8 +173,7 @@ def _fill(
         c = _choose(mix, choices[n])
         nodes = math.ceil(mix.need[c] * noise[0, n])
         duration = float(math.ceil(mix.walltime[c] * noise[1, n]))
-        _advance(mix, profile, c)
-        k = _earliest(profile, mix.first[c], nodes, duration)
+        k = _advance_and_find(mix, profile, c, nodes, duration)
         whole[0, n], whole[1, n] = c, nodes
         times[0, n], times[1, n] = profile.times[k], profile.times[k] + duration
         _reserve(profile, k, nodes, duration)
@@ -235,6 +234,31 @@ def _advance(mix: _Mix, profile: _Profile, c: int) -> None:
     nodes = math.ceil(mix.need[c] * _FLOOR)
     duration = float(math.ceil(mix.walltime[c] * _FLOOR))
     mix.first[c] = _earliest(profile, mix.first[c], nodes, duration)
+
+
+@kernel
+def _advance_and_find(
+    mix: _Mix, profile: _Profile, c: int, nodes: int, duration: float
+) -> int:
+    """Do as `_advance`, and return the interval in which a job of the class can begin.
+
+    NOTE: one pass over the intervals instead of two: the job needs at least what the
+    smallest job of its class needs, so where that one cannot begin, it cannot either.
+    """
+    times, free, size = profile.times, profile.free, profile.size[0]
+    least = math.ceil(mix.need[c] * _FLOOR)
+    shortest = float(math.ceil(mix.walltime[c] * _FLOOR))
+    first = k = j = mix.first[c]
+    first_end, end = times[first] + shortest, times[k] + duration
+    while j < size and times[j] < end:
+        if free[j] < nodes:
+            k = j + 1
+            end = times[k] + duration
+            if free[j] < least and times[j] < first_end:
+                first, first_end = k, times[k] + shortest
+        j += 1
+    mix.first[c] = first
+    return k
 
 
 @kernel

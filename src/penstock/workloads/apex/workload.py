@@ -48,6 +48,7 @@ from penstock.workloads.apex.phases import (
     is_busy,
     job_phases,
     may_do_io,
+    phases_around,
     phases_left,
 )
 from penstock.workloads.apex.table import (
@@ -165,12 +166,16 @@ class _Drawn:
             kind, nodes = classes[schedule.kind[job]], int(schedule.nodes[job])
             cap = host.platform.cap(nodes)
             started, ends = float(schedule.begin[job]), float(schedule.end[job])
-            work, volume = job_phases(kind, nodes, ends - started, host)
-            work, volume = phases_left(work, volume, cap, begin - started)
+            elapsed = begin - started
             if self.source.reading == INFERRED:
+                span = elapsed, elapsed + length
+                work, volume = phases_around(kind, nodes, ends - started, host, span)
                 work, volume = carry_short(work, volume, cap)
                 if not is_busy(work, volume, cap, length):
                     continue
+            else:
+                work, volume = job_phases(kind, nodes, ends - started, host)
+                work, volume = phases_left(work, volume, cap, elapsed)
             name = f"{kind.name}-{job}"
             yield Application(name, nodes, work, volume, group=kind.name)
 
