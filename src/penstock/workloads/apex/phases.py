@@ -55,14 +55,15 @@ _SHORTEST_S: Final = 1.0
 
 
 class _Cycles(NamedTuple):
-    """A job in dedicated mode: input, `count` x (period, checkpoint), rest, output."""
+    """A job in dedicated mode: input, `times` x (period, checkpoint), rest, output."""
 
     read: float
     """Volume of the input (bytes)."""
     period: float
     checkpoint: float
     """Volume of a checkpoint (bytes)."""
-    count: int
+    times: int
+    """Number of checkpoints."""
     rest: float
     """Work after the last checkpoint (s)."""
     written: float
@@ -72,8 +73,8 @@ class _Cycles(NamedTuple):
         """Return works (s) and volumes (bytes)."""
         first = [0.0] if self.read > 0 else []
         input_volume = [self.read] if self.read > 0 else []
-        work = [*first, *[self.period] * self.count, self.rest, 0.0]
-        volume = [*input_volume, *[self.checkpoint] * self.count, self.written]
+        work = [*first, *[self.period] * self.times, self.rest, 0.0]
+        volume = [*input_volume, *[self.checkpoint] * self.times, self.written]
         return np.array(work), np.array(volume)
 
 
@@ -121,10 +122,10 @@ def phases_around(
     cycles = _cycles(kind, nodes, duration, host)
     cycle = cycles.period + cycles.checkpoint / cap
     passed = int((begin - cycles.read / cap) // cycle)
-    before = min(max(passed, 0), cycles.count)
+    before = min(max(passed, 0), cycles.times)
     needed = math.ceil((end - begin) / cycle) + 2
-    kept = min(cycles.count - before, needed)
-    shorter = cycles._replace(count=kept)
+    kept = min(cycles.times - before, needed)
+    shorter = cycles._replace(times=kept)
     return phases_left(*shorter.phases(), cap, begin - before * cycle)
 
 

@@ -248,7 +248,8 @@ def _advance_and_find(
     times, free, size = profile.times, profile.free, profile.size[0]
     least = math.ceil(mix.need[c] * _FLOOR)
     shortest = float(math.ceil(mix.walltime[c] * _FLOOR))
-    first = k = j = mix.first[c]
+    first = int(mix.first[c])
+    k = j = first
     first_end, end = times[first] + shortest, times[k] + duration
     while j < size and times[j] < end:
         if free[j] < nodes:

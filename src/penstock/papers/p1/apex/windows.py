@@ -47,7 +47,9 @@ __all__ = [
     "EVERY_WINDOW",
     "FIGURES_6_TO_10",
     "FIGURE_5",
+    "FIRST",
     "HIGH",
+    "LAST",
     "LOW",
     "NEAR_ONE",
     "NERSC",
@@ -111,6 +113,9 @@ NEAR_ONE: Final = (0.75, 1.0)
 HIGH: Final = (1.0, math.inf)
 BANDS: Final = {"W<0.75": LOW, "0.75<=W<1": NEAR_ONE, "W>=1": HIGH}
 UNSATURATED: Final = (0.0, 1.0)
+#: The first and the last tenth before saturation that Figures 6 to 10 show.
+FIRST: Final = (0.5, 0.6)
+LAST: Final = (0.9, 1.0)
 BEYOND: Final = (1.25, math.inf)
 #: A ratio this close to 1 is neither lower nor higher than 1.
 SAME: Final = 1e-3
@@ -125,6 +130,10 @@ CONCLUSION: Final = "bandwidth sharing, section 7"
 EFFICIENCIES: Final = {"p_i (text)": "efficiency", "b_i (figure)": "cap_efficiency"}
 UTILIZATIONS: Final = {"p_i (text)": "utilization", "1 (figure)": "set_utilization"}
 
+#: Intervals of W of width 0.1, the last one with its upper end.
+_TENTHS: Final = tuple(
+    (tenth / 10, (tenth + 1) / 10 if tenth < 13 else 1.41) for tenth in range(4, 14)
+)
 _KEY: Final = ("point", "instance")
 _FACTS: Final = (
     *("trace", "machine", "pressure", "window"),
@@ -345,8 +354,29 @@ def fcfs_as_set10(tables: Tables, trace: str, tolerance: float) -> Verdict:
 
 
 def trilab_higher(tables: Tables, metric: str, band: Band) -> Verdict:
-    """Check that every policy has a higher mean on TRILAB than on NERSC."""
-    means = {trace: means_of(tables, trace, metric, band) for trace in TRACES}
+    """Check that every policy has a higher mean on TRILAB than on NERSC.
+
+    Means are compared at equal W: W is cut into tenths, and each tenth in which both
+    traces have windows counts the same. (NERSC has most of its windows at low W.)
+    """
+    low, high = band
+    tenths = [t for t in _TENTHS if low <= t[0] < high]
+    cells = {
+        trace: [means_of(tables, trace, metric, tenth) for tenth in tenths]
+        for trace in TRACES
+    }
+    both = [
+        number
+        for number in range(len(tenths))
+        if not any(math.isnan(cells[t][number][FAIR_SHARE]) for t in TRACES)
+    ]
+    means = {
+        trace: {
+            p: mean_or_nan(np.array([cells[trace][n][p] for n in both]))
+            for p in ALL_POLICIES
+        }
+        for trace in TRACES
+    }
     higher = [means[TRILAB][p] > means[NERSC][p] for p in ALL_POLICIES]
     return Verdict(all(higher), means)
 

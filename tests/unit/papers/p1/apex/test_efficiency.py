@@ -45,8 +45,8 @@ FLIPS = [
     ),
     Flip(
         "trilab-holds",
-        [window({}, w, "TRILAB", efficiency=e) for w, e in ((0.6, 0.9), (0.9, 0.86))],
-        [window({}, w, "TRILAB", efficiency=e) for w, e in ((0.6, 0.9), (0.9, 0.84))],
+        [window({}, w, "TRILAB", efficiency=e) for w, e in ((0.55, 0.9), (0.95, 0.86))],
+        [window({}, w, "TRILAB", efficiency=e) for w, e in ((0.55, 0.9), (0.95, 0.84))],
     ),
     Flip(
         "trilab-greedy-com-first",
@@ -79,8 +79,8 @@ FLIPS = [
     ),
     Flip(
         "nersc-drops",
-        [window({}, w, efficiency=e) for w, e in ((0.6, 0.9), (0.9, 0.84))],
-        [window({}, w, efficiency=e) for w, e in ((0.6, 0.9), (0.9, 0.86))],
+        [window({}, w, efficiency=e) for w, e in ((0.55, 0.9), (0.95, 0.84))],
+        [window({}, w, efficiency=e) for w, e in ((0.55, 0.9), (0.95, 0.86))],
     ),
     Flip(
         "saturation-drops",
@@ -109,10 +109,14 @@ FLIPS = [
     ),
     Flip(
         "nersc-drops-earlier",
-        [window({}, 0.6, efficiency=0.9), window({}, 0.9, efficiency=0.7)]
-        + [window({}, w, "TRILAB", efficiency=e) for w, e in ((0.6, 0.9), (0.9, 0.8))],
-        [window({}, 0.6, efficiency=0.9), window({}, 0.9, efficiency=0.8)]
-        + [window({}, w, "TRILAB", efficiency=e) for w, e in ((0.6, 0.9), (0.9, 0.7))],
+        [window({}, 0.55, efficiency=0.9), window({}, 0.95, efficiency=0.7)]
+        + [
+            window({}, w, "TRILAB", efficiency=e) for w, e in ((0.55, 0.9), (0.95, 0.8))
+        ],
+        [window({}, 0.55, efficiency=0.9), window({}, 0.95, efficiency=0.8)]
+        + [
+            window({}, w, "TRILAB", efficiency=e) for w, e in ((0.55, 0.9), (0.95, 0.7))
+        ],
     ),
     Flip(
         "look-ahead-efficient",

@@ -201,6 +201,19 @@ def test_a_comparison_of_traces_needs_every_policy() -> None:
     assert not trilab_higher(higher, "efficiency", HIGH).holds
 
 
+def test_traces_are_compared_at_equal_pressure() -> None:
+    # NERSC has more windows at low W, where both are better; TRILAB is ahead at both.
+    nersc = [window({}, 0.55, efficiency=0.9)] * 9 + [window({}, 1.15, efficiency=0.5)]
+    trilab = [
+        window({}, w, TRILAB, efficiency=e) for w, e in ((0.55, 0.91), (1.15, 0.51))
+    ]
+    lonely = window({}, 1.35, TRILAB, efficiency=0.1)
+    verdict = trilab_higher(prepared(*nersc, *trilab, lonely), "efficiency", ANY)
+    assert verdict.holds
+    assert verdict.numbers[NERSC][FAIR_SHARE] == pytest.approx(0.7)
+    assert verdict.numbers[TRILAB][FAIR_SHARE] == pytest.approx(0.71)
+
+
 def test_greedy_com_must_be_highest_on_every_trace() -> None:
     one = prepared(*both_traces({}, 1.0, efficiency={GREEDY_COM: 0.6}))
     assert greedy_com_highest(one, "efficiency", (NERSC, TRILAB), HIGH).holds
