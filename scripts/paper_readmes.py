@@ -50,6 +50,7 @@ __all__ = [
     "taken_over",
     "updated_counts",
     "updated_readme",
+    "verdicts_text",
     "what_holds_page",
 ]
 
@@ -92,6 +93,19 @@ def taken_over(verdicts: Verdicts, folder: Path) -> Verdicts:
             for claim in record["claims"]
         }
     return {name: fresh[name] for name in FIGURES if name in fresh}
+
+
+def verdicts_text(verdicts: Verdicts) -> str:
+    """Return the verdicts as JSON, one claim per line."""
+    figures = []
+    for name, claims in verdicts.items():
+        lines = [f"{json.dumps(n)}: {_compact(claim)}" for n, claim in claims.items()]
+        figures.append(f"{json.dumps(name)}: {{\n" + ",\n".join(lines) + "\n}")
+    return "{\n" + ",\n".join(figures) + "\n}\n"
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _short(value: Any) -> Any:
@@ -260,7 +274,10 @@ def updated_counts(text: str, records: Sequence[dict[str, Any]]) -> str:
         if paper.reference and paper.claims
     ]
     held = f"At paper scale these claims hold: {', '.join(counts)}." if counts else ""
-    page = "[What holds](docs/background/what-holds.md) lists each, and why not."
+    page = (
+        "[What holds](docs/background/what-holds.md) lists every claim, its numbers "
+        "and, where it does not hold, the reason."
+    )
     return _replaced(text, "counts", f"{held} {page}".strip())
 
 
@@ -282,7 +299,7 @@ def main() -> None:
     verdicts: Verdicts = json.loads(VERDICTS.read_text())
     if arguments.verdicts:
         verdicts = taken_over(verdicts, arguments.verdicts)
-        VERDICTS.write_text(json.dumps(verdicts, indent=0, ensure_ascii=False) + "\n")
+        VERDICTS.write_text(verdicts_text(verdicts))
     records = declared_records(verdicts)
     PAGE.write_text(what_holds_page(records))
     readme = ROOT / "README.md"

@@ -41,10 +41,11 @@ table: row -> column -> number.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import polars as pl
 
@@ -148,6 +149,9 @@ def _rows_of(numbers: Numbers) -> dict[str, Mapping[str, float]]:
     return {"": flat, **table} if flat else table
 
 
+#: The numbers of a claim for which there are no rows.
+_NO_ROWS: Final = {"rows to check it on": 0.0}
+
 Check: TypeAlias = Callable[[Tables], Verdict]
 
 
@@ -232,7 +236,7 @@ def _record(claim: Claim, verdict: Verdict, spread: Spread) -> dict[str, Any]:
         "outcome": outcome.value,
         "depends_on": verdict.depends_on if outcome is Outcome.DEPENDS else "",
         "holds_at": list(verdict.holds_at) if outcome is Outcome.DEPENDS else [],
-        "numbers": _rounded(verdict.numbers),
+        "numbers": _rounded(verdict.numbers) or (_NO_ROWS if verdict.numbers else {}),
         "spread": _rounded(spread.half_widths),
         "support": spread.support,
         "reason": " ".join(filter(None, (contradicted, reason))),
@@ -248,18 +252,24 @@ def _outcome(claim: Claim, verdict: Verdict) -> Outcome:
 
 
 def _rounded(numbers: Numbers) -> dict[str, Any]:
-    """Return the numbers with six significant digits, as plain Python numbers."""
-    return {
-        name: _rounded(value) if isinstance(value, Mapping) else float(f"{value:.6g}")
-        for name, value in numbers.items()
-    }
+    """Return the numbers with six significant digits, as plain Python numbers.
+
+    A number that is not defined (NaN: there are no rows for it) is left out.
+    """
+    rounded: dict[str, Any] = {}
+    for name, value in numbers.items():
+        if isinstance(value, Mapping):
+            rounded[name] = _rounded(value)
+        elif not math.isnan(value):
+            rounded[name] = float(f"{value:.6g}")
+    return {name: value for name, value in rounded.items() if value != {}}
 
 
 def _verdict(claim: Claim, tables: Tables) -> Verdict:
     try:
         return claim.check(tables)
     except NoRowsError:
-        return Verdict(holds=False, numbers={"rows to check it on": 0.0})
+        return Verdict(holds=False, numbers=_NO_ROWS)
 
 
 def _verdict_or_none(claim: Claim, tables: Tables) -> Verdict | None:

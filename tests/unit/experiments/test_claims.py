@@ -95,6 +95,15 @@ def test_infinite_numbers_stay_infinite() -> None:
     assert record["numbers"]["x"] == math.inf
 
 
+def test_numbers_that_are_not_defined_are_left_out() -> None:
+    nested = {"r": {"x": math.nan, "y": 2.0}, "s": {"x": math.nan}, "n": 1.0}
+    claim = Claim("c", "", "", lambda _tables: Verdict(False, nested))
+    (record,) = judge((claim,), TABLES)
+    assert record["numbers"] == {"r": {"y": 2.0}, "n": 1.0}
+    (record,) = judge((_claim(False, x=math.nan),), TABLES)
+    assert record["numbers"] == {"rows to check it on": 0.0}
+
+
 def test_a_check_gets_the_tables() -> None:
     seen = []
 

@@ -18,6 +18,7 @@ from paper_readmes import (
     taken_over,
     updated_counts,
     updated_readme,
+    verdicts_text,
     what_holds_page,
 )
 
@@ -96,6 +97,14 @@ def test_verdicts_of_new_figures_are_taken_over_and_others_stay(tmp_path: Path) 
     kept = after[FIGURE][get_figure(FIGURE).claims[0].name]
     assert kept["numbers"] == {"x": 0.1235}
     assert "source" not in kept
+
+
+def test_the_file_of_verdicts_has_a_line_per_claim(tmp_path: Path) -> None:
+    verdicts = taken_over({"p1-fig2": {}}, _results(tmp_path))
+    text = verdicts_text(verdicts)
+    assert json.loads(text) == verdicts
+    assert text.count("\n") == len(get_figure(FIGURE).claims) + 7
+    assert verdicts_text({}) == "{\n\n}\n"
 
 
 def _page(tmp_path: Path, **first: Any) -> str:

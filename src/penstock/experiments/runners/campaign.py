@@ -103,13 +103,13 @@ class _Campaign:
                 ((piece, study.costs[piece.key]) for piece in study.missing()),
                 ((study.costs[key], spent_s) for key, spent_s in seconds),
             )
-            if not study.missing():
+            if study.is_whole:
                 study.gather()
         self._show()
 
     def compute_missing(self, executor: Executor) -> None:
         """Compute and keep the pieces that are not finished."""
-        if not any(study.missing() for study in self.studies):
+        if all(study.is_whole for study in self.studies):
             return
         try:
             self._compute(executor)
@@ -134,7 +134,7 @@ class _Campaign:
             for piece, rows in results:
                 study = by_declaration[id(piece.study)]
                 study.keep(piece, rows, self.order.finish(piece))
-                if not study.missing():
+                if study.is_whole:
                     study.gather()
                 self._show()
                 if stopped:
@@ -164,10 +164,13 @@ class _KeptStudy:
         self.pieces = {piece.key: piece for piece in self.study.pieces()}
         self.costs = {name: piece.cost() for name, piece in self.pieces.items()}
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether all pieces are finished."""
+        return len(self.kept) == len(self.pieces)
+
     def missing(self) -> list[Piece]:
         """Return the pieces that are not finished."""
-        if len(self.kept) == len(self.pieces):
-            return []
         return [piece for key, piece in self.pieces.items() if key not in self.kept]
 
     def check_origin(self, warn: Warn) -> None:

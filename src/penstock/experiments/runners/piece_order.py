@@ -29,17 +29,14 @@ class _StudyPace:
     """Costs and pieces that have not begun, the costliest last."""
     unfinished: dict[str, float]
     """Costs of all pieces that are not finished, by key."""
+    missing: float
+    """The sum of these costs."""
     cost: float = 0.0
     """Cost of the finished pieces whose time is known."""
     seconds: float = 0.0
     """Time that these took (s)."""
     begun: dict[str, float] = field(default_factory=dict)
     """When the pieces that are being computed began, by key."""
-
-    @property
-    def missing(self) -> float:
-        """Cost of all pieces that are not finished."""
-        return sum(self.unfinished.values())
 
     @property
     def rate(self) -> float | None:
@@ -78,6 +75,7 @@ class PieceOrder:
         pace = _StudyPace(
             waiting,
             {piece.key: cost for cost, piece in waiting},
+            sum(cost for cost, _ in waiting),
             sum(cost for cost, _ in kept),
             sum(seconds for _, seconds in kept),
         )
@@ -99,7 +97,10 @@ class PieceOrder:
         """Take note that a piece is done; return how long it took (s)."""
         pace = self._of_study[id(piece.study)]
         seconds = self._clock() - pace.begun.pop(piece.key)
-        pace.cost += pace.unfinished.pop(piece.key)
+        cost = pace.unfinished.pop(piece.key)
+        # The last piece ends it: a sum of differences would leave a rounding error.
+        pace.missing = pace.missing - cost if pace.unfinished else 0.0
+        pace.cost += cost
         pace.seconds += seconds
         return seconds
 
