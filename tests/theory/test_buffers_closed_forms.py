@@ -22,7 +22,7 @@ from penstock.sim.buffers_delta import (
     delta_graph,
     interference_factors,
 )
-from penstock.sim.buffers_model import Act, Buffer, Step, Storage, Writer
+from penstock.sim.buffers_model import Act, Buffer, Congestion, Step, Storage, Writer
 from penstock.staging import STRATEGIES
 
 T, N = 30.0, 32
@@ -124,15 +124,17 @@ def test_partitions_have_their_own_speed(strategy: str) -> None:
     assert [f * T / own for f in both] == pytest.approx([1.0, 1.0])
 
 
-@pytest.mark.parametrize("efficiency", [1.0, 1 / 1.15, 0.5])
+@pytest.mark.parametrize("loss", [0.0, 0.15, 1.0])
 @pytest.mark.parametrize("count", [2, 3, 4])
-def test_interference_beyond_sharing(efficiency: float, count: int) -> None:
-    storage = Storage(100.0, efficiency=efficiency)
+def test_interference_beyond_sharing(loss: float, count: int) -> None:
+    """With n waiting requests, 1 / (1 + loss (n / count)^8) of the storage is left."""
+    storage = Storage(100.0, congestion=Congestion(loss, count, 8.0))
     writers = [Writer.of_requests(f"w{i}", 4, 50.0) for i in range(count)]
+    alone = 1 + loss * (1 / count) ** 8
     assert interference_factors(storage, writers) == pytest.approx(
-        [count / efficiency] * count
+        [count * (1 + loss) / alone] * count
     )
-    # First come, first served: nothing is lost.
+    # First come, first served: only one waits at a time, and nothing is lost.
     served = interference_factors(storage, writers, "2a", Buffer(1e9))
     assert served == pytest.approx(range(1, count + 1), rel=1e-3)
 
@@ -178,7 +180,7 @@ def crowds(draw: st.DrawFn) -> list[Writer]:
 def test_all_bytes_are_written(
     strategy: str, writers: list[Writer], buffer: Buffer, policy: str
 ) -> None:
-    storage = Storage(3.0, 4, efficiency=0.9)
+    storage = Storage(3.0, 4, congestion=Congestion(0.1, 2.0, 3.0))
     run = simulate_buffers(storage, writers, strategy, buffer, sharing=policy)
     volumes = [sum(s.amount for s in w.steps if s.act is Act.WRITE) for w in writers]
     moved = [t + d for t, d in zip(run.through, run.drained, strict=True)]

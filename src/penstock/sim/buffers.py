@@ -1,27 +1,32 @@
 # SPDX-License-Identifier: MIT
-"""Exact fluid simulation of burst buffers and staging strategies: the main loop.
+"""Exact simulation of burst buffers and staging strategies, request by request.
 
-A writer works, writes, and waits in fsync and close. A request goes to the storage
-targets, or to a buffer, from which it is *drained* later. A drain is an operation like
-a write: it is striped over targets, and its flows share each target with those of the
-writers. Fsync and close wait until nothing of the writer is staged.
+The processes of a writer work, write, and wait in fsync and close. A request goes to
+the storage targets, or to a buffer, from which it is *drained* later. A drain is an
+operation like a write: it is striped over targets, and shares each target with the
+requests that wait for it. Fsync and close wait until nothing of a process is staged.
+Processes that run in step are simulated as one group.
 
 Order at equal times. One turn of the loop in `_Simulation.run` is one instant:
 
-1. flows that are complete end, by writer; then work that is complete;
-2. every writer goes on to its next step that takes time;
-3. the strategy decides once, and sees the result of 1 and 2. Requests that wait begin;
-   where a request goes is decided when it begins. A writer with staged data stages
-   further requests until its buffer is empty: data reach the storage in the order in
-   which they were written;
-4. a drain begins for every application whose turn it is: all that it has staged now, as
-   one operation. Drains of applications whose turn is over stop where they are;
-5. the bandwidth-sharing policy decides once for every target on which a flow began,
-   ended, stopped or went on, or at which the policy asked to be called again;
+1. requests and drains that are complete end; then work that is complete. Every process
+   goes on to its next step that takes time;
+2. the strategy decides once, if what it is shown has changed since its last decision
+   (apart from the clock), or if it asked to be called now;
+3. requests that wait begin; where a request goes is decided when it begins. A process
+   with staged data stages further requests until its buffer is empty: data reach the
+   storage in the order in which they were written. A writer that does not redirect
+   keeps the targets that it had when it opened its files;
+4. a drain begins for every group whose application has its turn: all that it has staged
+   now, as one operation. Drains of applications whose turn is over stop where they are;
+5. every target on which a request began, ended, stopped or went on is shared again
+   (`buffers_sharing`), also if its policy asked to be called now;
 6. the clock moves to the next instant at which anything ends or was asked for.
 
 The files: `buffers_model` describes what is simulated, `buffers_state` what changes
-during a run, `buffers_sharing` asks the policy, `buffers_delta` makes delta-graphs.
+during a run, `buffers_queue` holds the requests that wait for a target,
+`buffers_regions` holds all targets, `buffers_sharing` shares one, `buffers_delta` makes
+delta-graphs.
 
 The loop is not that of `penstock.sim.engine`, which knows all flows and their targets
 before it starts, and is compiled; here decisions make flows. A test checks that both
@@ -30,8 +35,9 @@ give the same numbers where nothing is staged.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from math import inf, nextafter
 from typing import Final
 
@@ -39,13 +45,16 @@ from penstock.errors import InputError, PolicyError
 from penstock.policies import get_policy
 from penstock.policies.policy import Policy
 from penstock.sim.buffers_model import Act, Buffer, Storage, Writer
-from penstock.sim.buffers_sharing import Columns, FlowDemand, TargetRules, share_target
+from penstock.sim.buffers_queue import Operation, Part, Queue
+from penstock.sim.buffers_regions import Regions, RegionSplitError
+from penstock.sim.buffers_setup import Setup
+from penstock.sim.buffers_sharing import Columns
 from penstock.sim.buffers_state import (
-    Flow,
-    Operation,
+    ApplicationState,
     PhaseTable,
+    ProcessGroup,
     WriteRequest,
-    WriterState,
+    groups_of,
 )
 from penstock.staging import (
     ApplicationStatus,
@@ -68,16 +77,17 @@ class BufferedRun:
     strategy: str
     """Name of the strategy, with its parameters."""
     phases: tuple[tuple[tuple[float, float], ...], ...] = field(repr=False)
-    """Begin and end of every I/O phase: from open to close (s)."""
+    """Begin and end of every I/O phase: from the first open to the last close (s)."""
     requests: tuple[tuple[WriteRequest, ...], ...] = field(repr=False)
+    """Requests of each group of processes, in the order in which they were done."""
     through: tuple[float, ...]
     """Data written through (bytes)."""
     drained: tuple[float, ...]
     """Data staged and drained (bytes)."""
     most_staged: tuple[float, ...]
-    """Most that a buffer held at a time (bytes)."""
+    """Most that the buffers held at a time (bytes)."""
     lost: tuple[float, ...]
-    """Time spent waiting for I/O beyond what it takes alone (s)."""
+    """Mean time that processes waited for I/O beyond what it takes alone (s)."""
     carried: tuple[float, ...]
     """Data written to each storage target (bytes); by target."""
     end: float
@@ -99,7 +109,7 @@ def simulate_buffers(
     strategy: Strategy | str = "none",
     buffer: Buffer | None = None,
     *,
-    sharing: Policy | str = "fair-share",
+    sharing: Policy | str | None = None,
     draining: Policy | str | None = None,
 ) -> BufferedRun:
     """Run `writers` until all are done.
@@ -109,7 +119,8 @@ def simulate_buffers(
     buffer
         The burst buffers. Without any, a strategy that stages is refused.
     sharing
-        The bandwidth-sharing policy of every target.
+        The bandwidth-sharing policy of every target. Default: all requests that wait
+        for a target get the same share.
     draining
         The policy that shares the rest of a target among drains, for strategies whose
         drains only get what writers leave. Default: `sharing`.
@@ -133,52 +144,59 @@ def simulate_buffers(
         )
     if buffer is not None:
         buffer.check(writers)
-    sharing = get_policy(sharing) if isinstance(sharing, str) else sharing
-    draining = get_policy(draining) if isinstance(draining, str) else draining
-    return _Simulation(
+    shared = get_policy(sharing) if isinstance(sharing, str) else sharing
+    drained = get_policy(draining) if isinstance(draining, str) else draining
+    setup = Setup(
         storage,
         writers,
         get_strategy(strategy) if isinstance(strategy, str) else strategy,
         buffer,
-        sharing,
-        draining or sharing,
-    ).run()
+        shared,
+        drained or shared,
+    )
+    regions = [tuple(range(storage.targets))]
+    while True:
+        try:
+            return _Simulation(setup, regions).run()
+        except RegionSplitError as split:
+            regions = split.regions
 
 
 class _Simulation:
-    def __init__(
-        self,
-        storage: Storage,
-        writers: tuple[Writer, ...],
-        strategy: Strategy,
-        buffer: Buffer | None,
-        sharing: Policy,
-        draining: Policy,
-    ) -> None:
-        self._storage, self._buffer, self._strategy = storage, buffer, strategy
-        self._sharing, self._draining = sharing, draining
-        self._states = [WriterState(w, i) for i, w in enumerate(writers)]
-        for state in self._states:
-            state.until = state.writer.start
-        self._now = min(w.start for w in writers)
+    def __init__(self, setup: Setup, regions: Sequence[tuple[int, ...]]) -> None:
+        self._setup, self._buffer = setup, setup.buffer
+        self._apps = [ApplicationState(w, i) for i, w in enumerate(setup.writers)]
+        self._now = min(w.start for w in setup.writers)
+        self._timers: list[tuple[float, int, ProcessGroup | None]] = []
+        self._timer_count = 0
+        for app in self._apps:
+            app.groups = groups_of(app)
+            for group in app.groups:
+                self._set_timer(app.writer.start, group)
+            if app.writer.opened is not None:
+                self._set_timer(app.writer.opened, None)
+        self._now = self._timers[0][0]
+        self._running = sum(len(app.groups) for app in self._apps)
         self._background = False
+        self._regions = Regions(setup.storage, setup.rules(), regions, self._columns)
+        self._is_limited = setup.buffer is not None and setup.buffer.capacity < inf
+        self._staging = Queue(-1)
+        self._pending: list[ProcessGroup] = []
+        self._orders: Sequence[StagingOrder] = ()
+        self._is_changed = True
         self._wake = inf
-        self._target_wakes = [inf] * storage.targets
-        self._undecided: set[int] = set()
-        self._carried = [0.0] * storage.targets
         self._decisions = 0
         self._warnings: dict[str, None] = {}
-        self._phase_tables = [PhaseTable(w) for w in writers]
-        self._window = self._now, self._horizon(writers)
+        self._phase_tables = [PhaseTable(w) for w in setup.writers]
+        self._window = self._now, setup.horizon()
 
     def run(self) -> BufferedRun:
         # This is the main loop. One turn is one instant; the module's docstring gives
         # the order of what happens in it.
         while True:
-            self._end_flows()
-            for state in self._states:
-                self._pass_instant_steps(state)
-            if all(state.is_over for state in self._states):
+            self._end_operations()
+            self._end_work()
+            if not self._running:
                 return self._outcome()
             self._coordinate()
             self._share()
@@ -186,362 +204,370 @@ class _Simulation:
 
     # --- Time -------------------------------------------------------------------------
 
+    def _set_timer(self, time: float, group: ProcessGroup | None) -> None:
+        self._timer_count += 1
+        heappush(self._timers, (time, self._timer_count, group))
+
     def _next_instant(self) -> float:
         """Return when something happens next (s)."""
-        instants = [self._wake, *self._target_wakes]
-        instants += [state.until for state in self._states]
-        instants += [flow.completion for flow in self._flows()]
-        instants += [
-            self._when_room(state) for state in self._states if state.pending_bytes
-        ]
-        instant = min(instants)
+        instant = min(self._wake, self._staging.completion)
+        instant = min(instant, self._regions.next_instant())
+        if self._timers:
+            instant = min(instant, self._timers[0][0])
+        for group in self._pending:
+            instant = min(instant, self._when_room(group))
         if instant == inf:
-            waiting = [state.writer.name for state in self._states if not state.is_over]
+            waiting = [
+                app.writer.name
+                for app in self._apps
+                if any(g.position < len(g.steps) for g in app.groups)
+            ]
+            sharing = self._setup.sharing
+            policy = f" with policy {sharing.label}" if sharing else ""
             raise PolicyError(
-                f"strategy {self._strategy.label} with policy {self._sharing.label} at "
+                f"strategy {self._setup.strategy.label}{policy} at "
                 f"t = {self._now:g} s: {', '.join(waiting)} would wait for ever"
             )
         return instant
 
     def _advance(self, instant: float) -> None:
-        """Move the clock, and add to the lost time of writers that wait for I/O.
+        """Move the clock, and add to the lost time of applications that wait for I/O.
 
-        A writer whose operation has a share s of its cap loses 1 - s of the time.
+        A process whose request has a share s of what it demands loses 1 - s of the
+        time.
         """
         elapsed = instant - self._now
-        for state in self._states:
-            operation = self._waited_for(state)
-            if operation is not None:
-                state.lost += elapsed * (1.0 - operation.share())
-            elif state.waits:
-                state.lost += elapsed
+        for app in self._apps:
+            if app.waiting > 0:
+                lost = app.waiting - self._served(app)
+                app.lost += elapsed * lost / app.writer.processes
+        for group in self._pending:
+            application = group.application
+            lost = group.processes * (1.0 - (group.drain.share() if group.drain else 0))
+            application.lost += elapsed * lost / application.writer.processes
         self._now = instant
 
-    def _waited_for(self, state: WriterState) -> Operation | None:
-        """Return the operation on storage targets that a writer waits for."""
-        if state.write is not None:
-            return None if state.write.staged else state.write
-        return state.drain if state.waits else None
+    def _served(self, app: ApplicationState) -> float:
+        """Return how many of the processes that wait would have to be fully served."""
+        served = self._regions.served(app.number)
+        if app.syncing:
+            for group, drain in app.drains.items():
+                if group.is_syncing:
+                    served += group.processes * drain.share()
+        return served
 
-    def _flows(self) -> Iterator[Flow]:
-        for state in self._states:
-            for operation in state.operations():
-                yield from operation.flows
+    # --- 1: what ends -----------------------------------------------------------------
 
-    # --- 1, 2: flows and steps that end -----------------------------------------------
+    def _end_operations(self) -> None:
+        for group in self._regions.take_done(self._now):
+            if group.drain is not None and not group.drain.parts:
+                self._complete_drain(group, group.drain)
+            elif group.write is not None:
+                self._complete_write(group, group.write)
+        if self._staging.completion <= self._now:
+            for part in self._staging.take_done(self._now):
+                self._complete_write(part.operation.group, part.operation)
 
-    def _end_flows(self) -> None:
-        for state in self._states:
-            for operation in list(state.operations()):
-                self._end_flows_of(operation)
-                if operation.is_done:
-                    self._complete(state, operation)
+    def _end_work(self) -> None:
+        while self._timers and self._timers[0][0] <= self._now:
+            group = heappop(self._timers)[2]
+            if group is None:
+                self._is_changed = True
+            elif group.write is not None:
+                self._complete_write(group, group.write)
+            else:
+                self._next_step(group)
 
-    def _end_flows_of(self, operation: Operation) -> None:
-        for flow in operation.flows:
-            if flow.completion <= self._now:
-                flow.finish()
-                if flow.target >= 0:
-                    self._undecided.add(flow.target)
-                    self._carried[flow.target] += flow.unit * flow.volume
-
-    def _complete(self, state: WriterState, operation: Operation) -> None:
-        if operation is state.drain:
-            state.drain = None
-            state.drained += operation.volume
+    def _complete_drain(self, group: ProcessGroup, drain: Operation) -> None:
+        app = group.application
+        group.drain = None
+        del app.drains[group]
+        app.drained += drain.volume
+        self._is_changed = app.is_turn_due = True
+        if group.has_staged:
             return
-        state.write = None
-        if operation.staged:
-            state.undrained_bytes += operation.volume
+        del app.holders[group]
+        if group.is_syncing:
+            group.is_syncing = False
+            app.syncing -= 1
+            app.waiting -= group.processes
+            if group.steps[group.position][0] is Act.CLOSE:
+                app.close(group, self._now)
+            self._next_step(group)
+
+    def _complete_write(self, group: ProcessGroup, write: Operation) -> None:
+        app = group.application
+        group.write = None
+        if write.staged:
+            group.undrained_bytes += write.volume
+            app.undrained_bytes += write.volume
+            app.holders[group] = None
+            app.most_staged = max(app.most_staged, app.staged(self._now))
+            self._is_changed = app.is_turn_due = True
         else:
-            state.through += operation.volume
-        state.most_staged = max(state.most_staged, state.staged(self._now))
-        state.requests.append(
+            app.through += write.volume
+            app.waiting -= group.processes
+        app.requests.append(
             WriteRequest(
-                state.pending_since_s, self._now, operation.volume, operation.staged
+                group.pending_since,
+                self._now,
+                write.volume,
+                write.staged,
+                group.number,
             )
         )
-        # As in the engine: what precedes the first operation is not an iteration.
-        if len(state.requests) > 1:
-            state.iterations += 1
-            state.iteration_time += state.work_before + operation.volume / self._alone(
-                state
-            )
-        state.work_before = 0.0
-        self._next_step(state)
+        if group.number == 0:
+            self._count_iteration(app, write.volume)
+        self._next_step(group)
 
-    def _pass_instant_steps(self, state: WriterState) -> None:
-        """Move a writer to its next step that takes time."""
-        while not state.is_over:
-            if state.act in (None, Act.WORK):
-                if state.until > self._now:
-                    return
-                state.until = inf
-            elif state.act is Act.WRITE or state.undrained_bytes > 0 or state.drain:
+    def _count_iteration(self, app: ApplicationState, volume: float) -> None:
+        """Count a request of the first group. As in the engine: only after work."""
+        if app.iterations > 0 or app.work_before > 0:
+            whole = volume * app.writer.nodes / app.groups[0].nodes
+            app.iterations += 1
+            app.iteration_time += app.work_before
+            app.iteration_time += whole / self._setup.alone(app.writer)
+        app.work_before = 0.0
+
+    def _next_step(self, group: ProcessGroup) -> None:
+        """Move a group to its next step that takes time."""
+        app = group.application
+        while True:
+            group.position += 1
+            if group.position == len(group.steps):
+                self._running -= 1
                 return
-            elif state.act is Act.CLOSE and state.phase_began < inf:
-                state.phases.append((state.phase_began, self._now))
-                state.phase_began = inf
-            self._next_step(state)
+            act, amount = group.steps[group.position]
+            if act is Act.WRITE:
+                group.pending_bytes, group.pending_since = amount, self._now
+                self._pending.append(group)
+                if not group.in_phase:
+                    app.open(group, self._now)
+                    self._is_changed = True
+                return
+            if act is Act.WORK:
+                if group.number == 0:
+                    app.work_before += amount
+                if amount > 0:
+                    self._set_timer(self._now + amount, group)
+                    return
+            elif group.has_staged:
+                group.is_syncing = True
+                app.syncing += 1
+                app.waiting += group.processes
+                self._is_changed = app.is_turn_due = True
+                return
+            elif act is Act.CLOSE:
+                app.close(group, self._now)
+                self._is_changed = True
 
-    def _next_step(self, state: WriterState) -> None:
-        state.position += 1
-        if state.is_over:
-            return
-        act, amount = state.writer.steps[state.position]
-        if act is Act.WORK:
-            state.until = self._now + amount
-            state.work_before += amount
-        elif act is Act.WRITE:
-            state.pending_bytes, state.pending_since_s = amount, self._now
-            state.phase_began = min(state.phase_began, self._now)
-
-    # --- 3, 4: the strategy -----------------------------------------------------------
+    # --- 2, 3, 4: the strategy --------------------------------------------------------
 
     def _coordinate(self) -> None:
-        """Let the strategy decide, and execute its plan."""
-        situation = Situation(
-            self._now,
-            self._storage.targets,
-            tuple(self._status(state) for state in self._states),
-        )
-        plan = self._strategy.decide(situation)
+        """Let the strategy decide if something has changed, and execute its plan."""
+        drains = self._regions.is_serving(len(self._apps))
+        if self._is_changed or drains or self._wake <= self._now:
+            self._decide()
+        if len(self._pending) > 1:
+            self._pending.sort(key=lambda g: (g.application.number, g.number))
+        self._pending = [g for g in self._pending if not self._begin_write(g)]
+        for group in self._pending:
+            self._is_changed = group.application.is_turn_due = True
+        for app in self._apps:
+            if app.is_turn_due:
+                self._take_turn(app, self._orders[app.number])
+
+    def _decide(self) -> None:
+        """Ask the strategy for its orders."""
+        self._is_changed = False
+        statuses = tuple(self._status(app) for app in self._apps)
+        situation = Situation(self._now, self._setup.storage.targets, statuses)
+        plan = self._setup.strategy.decide(situation)
         self._decisions += 1
         self._wake = plan.wake_s
-        self._warnings |= dict.fromkeys(self._strategy.warnings(situation, plan))
+        if plan.orders != self._orders:
+            warnings = self._setup.strategy.warnings(situation, plan)
+            self._warnings |= dict.fromkeys(warnings)
+            for app in self._apps:
+                app.is_turn_due = True
+        self._orders = plan.orders
         if plan.drains_in_background != self._background:
             self._background = plan.drains_in_background
-            self._undecided |= set(range(self._storage.targets))
-        for state, order in zip(self._states, plan.orders, strict=True):
-            if state.pending_bytes and not self._flushes(state, order):
-                self._begin_write(state, order.targets, stage=order.stage)
-        for state, order in zip(self._states, plan.orders, strict=True):
-            self._take_turn(
-                state, order.targets, order.drain_bytes_per_s, drains=order.drain
-            )
+            self._regions.replace_rules(self._setup.rules(background=self._background))
+        for app in self._apps:
+            opened = app.writer.opened
+            if opened is not None and self._now >= opened and not app.phases:
+                app.targets = app.targets or self._orders[app.number].targets
 
-    def _is_drained(self, state: WriterState) -> bool:
-        """Return True if its buffer can be drained now: inline, only while it waits."""
-        inline = self._buffer is not None and self._buffer.inline
-        return not inline or state.waits
-
-    def _flushes(self, state: WriterState, order: StagingOrder) -> bool:
-        """Return True if an inline writer must empty its buffer before it goes on."""
-        inline = self._buffer is not None and self._buffer.inline
-        begun = state.drain is not None or not order.stage
-        return inline and order.drain and begun and state.staged(self._now) > 0
-
-    def _status(self, state: WriterState) -> ApplicationStatus:
-        phase = self._phase_tables[state.number].at(state.position)
+    def _status(self, app: ApplicationState) -> ApplicationStatus:
+        writer = app.writer
+        phase = self._phase_tables[app.number].at(app.groups[0].position)
+        is_full = self._is_limited and any(
+            group.application is app and not self._fits(group)
+            for group in self._pending
+        )
         return ApplicationStatus(
-            state.writer.name,
-            phase_began_s=state.phase_began,
+            writer.name,
+            phase_began_s=app.phase_began,
             phase_bytes=phase.volume,
-            processes=state.writer.processes,
-            priority=state.writer.priority,
-            staged_bytes=state.staged(self._now),
-            is_blocked=state.act in (Act.SYNC, Act.CLOSE)
-            or (state.pending_bytes > 0 and not self._fits(state)),
-            turn_began_s=state.turn_began,
-            turn_ended_s=state.turn_ended,
+            processes=writer.processes,
+            priority=writer.priority,
+            staged_bytes=app.staged(self._now),
+            is_blocked=app.syncing > 0 or is_full,
+            turn_began_s=app.turn_began,
+            turn_ended_s=app.turn_ended,
             mean_request_bytes=phase.request,
             mean_pause_s=phase.pause,
-            dedicated_bytes_per_s=self._alone(state),
+            dedicated_bytes_per_s=self._setup.alone(writer),
         )
 
-    def _begin_write(
-        self, state: WriterState, targets: tuple[int, ...], *, stage: bool
-    ) -> None:
-        """Begin the pending request of a writer, if there is room for it."""
-        if stage and self._buffer is None:
+    def _begin_write(self, group: ProcessGroup) -> bool:
+        """Begin the pending request of a group; return False if it must wait."""
+        order = self._orders[group.application.number]
+        if self._must_flush(group, order):
+            return False
+        if order.stage and self._buffer is None:
             raise InputError(
-                f"strategy {self._strategy.label} stages, and there is no buffer",
+                f"strategy {self._setup.strategy.label} stages, and there is no buffer",
                 remedy="give buffers, or use none, 3a or 3b",
             )
-        if not stage and state.staged(self._now) == 0:
-            state.write = self._striped(state, state.pending_bytes, targets)
-        elif self._fits(state):
-            cap = self._buffer_speed(state)
-            flow = Flow(
-                -1, 1.0, cap, state.pending_bytes, state.pending_bytes, self._now
-            )
-            state.write = Operation(self._now, state.pending_bytes, [flow], staged=True)
+        volume = group.pending_bytes
+        if not order.stage and not group.has_staged:
+            group.write = self._start(group, volume, order, drains=False)
+            group.application.waiting += group.processes
+        elif self._fits(group):
+            self._begin_staging(group, volume)
         else:
-            return
-        state.pending_bytes = 0.0
+            return False
+        group.pending_bytes = 0.0
+        return True
 
-    def _striped(
-        self, state: WriterState, volume: float, targets: tuple[int, ...]
+    def _must_flush(self, group: ProcessGroup, order: StagingOrder) -> bool:
+        """Return True if an inline writer must empty its buffer before it goes on."""
+        begun = group.drain is not None or not order.stage
+        return self._setup.is_inline and order.drain and begun and group.has_staged
+
+    def _targets_of(self, group: ProcessGroup, order: StagingOrder) -> tuple[int, ...]:
+        """Return where a group writes: as ordered now, or when it opened its files."""
+        app = group.application
+        if app.writer.redirects:
+            return order.targets
+        group.targets = group.targets or app.targets or order.targets
+        return group.targets
+
+    def _start(
+        self, group: ProcessGroup, volume: float, order: StagingOrder, *, drains: bool
     ) -> Operation:
-        """Return an operation in equal parts over `targets`."""
-        width = len(targets)
-        alone = self._storage.alone(width, state.writer.limit)
-        unit = alone / width if self._storage.profile else 1.0
-        part = volume / width / unit
-        cap = alone / width / unit
-        self._undecided |= set(targets)
-        flows = [Flow(target, unit, cap, part, part, self._now) for target in targets]
-        return Operation(self._now, volume, flows)
+        """Begin a write or a drain on the targets of a group."""
+        operation = Operation(group, self._now, volume)
+        entry = group.application.number + (len(self._apps) if drains else 0)
+        gain = self._setup.gain if drains else 1.0
+        targets = self._targets_of(group, order)
+        return self._regions.start(operation, targets, entry, gain)
 
-    def _take_turn(
-        self, state: WriterState, targets: tuple[int, ...], rate: float, *, drains: bool
-    ) -> None:
-        """Begin, continue or stop the drain of a writer, and record its turns."""
-        drains = drains and state.staged(self._now) > 0 and self._is_drained(state)
-        if drains and state.drain is None:
-            state.drain = self._striped(state, state.undrained_bytes, targets)
-            state.undrained_bytes = 0.0
-        limit = rate if drains else 0.0
-        if state.drain is not None and state.drain.limit != limit:
-            state.drain.limit = limit
-            self._undecided |= {flow.target for flow in state.drain.flows}
-        if drains and state.turn_began == inf:
-            state.turn_began = self._now
-        elif not drains and state.turn_began < inf:
-            state.turn_began, state.turn_ended = inf, self._now
+    def _take_turn(self, app: ApplicationState, order: StagingOrder) -> None:
+        """Begin, continue or stop the drains of an application; record its turns."""
+        app.is_turn_due = is_draining = False
+        for group in app.holders:
+            drains = order.drain and (not self._setup.is_inline or group.waits)
+            if drains and group.drain is None:
+                volume, group.undrained_bytes = group.undrained_bytes, 0.0
+                app.undrained_bytes -= volume
+                group.drain = self._start(group, volume, order, drains=True)
+                app.drains[group] = group.drain
+            if group.drain:
+                rate = order.drain_bytes_per_s
+                self._regions.let_drain(group.drain, rate, self._now, drains=drains)
+            is_draining = is_draining or drains
+        if is_draining and app.turn_began == inf:
+            app.turn_began = self._now
+            self._is_changed = True
+        elif not is_draining and app.turn_began < inf:
+            app.turn_began, app.turn_ended = inf, self._now
+            self._is_changed = True
 
     # --- Buffers ----------------------------------------------------------------------
 
-    def _sharers(self, state: WriterState) -> list[WriterState]:
-        """Return the writers that use the same buffer."""
-        return self._states if self._buffer and self._buffer.shared else [state]
+    def _begin_staging(self, group: ProcessGroup, volume: float) -> None:
+        """Write a request into the buffer of the group, or into the shared one."""
+        assert self._buffer is not None  # noqa: S101 - `_begin_write` refuses that
+        group.write = Operation(group, self._now, volume, staged=True)
+        if not self._buffer.shared:
+            speed = group.nodes * self._buffer.speed
+            self._set_timer(self._now + volume / speed, group)
+            return
+        part = Part(group.write, self._staging, 1, volume / group.processes)
+        self._staging.request_cap = self._staging.cap = self._buffer.speed
+        self._staging.add(part, self._now)
 
-    def _room(self, state: WriterState) -> float:
-        """Return the free room in the buffer of a writer (bytes)."""
-        if self._buffer is None:
+    def _sharers(self, group: ProcessGroup) -> list[ProcessGroup]:
+        """Return the groups that use the same buffer."""
+        if not self._setup.is_buffer_shared:
+            return [group]
+        return [g for app in self._apps for g in app.groups]
+
+    def _room(self, group: ProcessGroup) -> float:
+        """Return the free room in the buffer of a group (bytes)."""
+        if self._buffer is None or self._buffer.capacity == inf:
             return inf
-        nodes = 1 if self._buffer.shared else state.writer.nodes
+        nodes = 1 if self._buffer.shared else group.nodes
         used = sum(
             other.staged(self._now)
             + (other.write.volume if other.write and other.write.staged else 0.0)
-            for other in self._sharers(state)
+            for other in self._sharers(group)
         )
         return nodes * self._buffer.capacity - used
 
-    def _fits(self, state: WriterState) -> bool:
-        return (
-            state.pending_bytes <= self._room(state) + _ROUNDING * state.pending_bytes
-        )
+    def _fits(self, group: ProcessGroup) -> bool:
+        room = self._room(group)
+        return group.pending_bytes <= room + _ROUNDING * group.pending_bytes
 
-    def _when_room(self, state: WriterState) -> float:
-        """Return when there will be room for the request of a writer (s)."""
-        freed = sum(
-            flow.unit * flow.rate
-            for other in self._sharers(state)
-            if other.drain
-            for flow in other.drain.flows
-        )
-        lacking = state.pending_bytes - self._room(state)
-        if not (freed > 0 and lacking > 0):
+    def _when_room(self, group: ProcessGroup) -> float:
+        """Return when there will be room for the request of a group (s)."""
+        lacking = group.pending_bytes - self._room(group)
+        if not lacking > 0:
+            return inf
+        freed = sum(g.drain.rate() for g in self._sharers(group) if g.drain)
+        if not freed > 0:
             return inf
         return max(self._now + lacking / freed, nextafter(self._now, inf))
-
-    def _buffer_speed(self, state: WriterState) -> float:
-        assert self._buffer is not None  # noqa: S101 - `_begin_write` refuses that
-        nodes = 1 if self._buffer.shared else state.writer.nodes
-        return nodes * self._buffer.speed
 
     # --- 5: the bandwidth -------------------------------------------------------------
 
     def _share(self) -> None:
-        """Let the policy share every target that has changed or is due."""
-        due = {r for r, at in enumerate(self._target_wakes) if at <= self._now}
-        for target in sorted(self._undecided | due):
-            self._share_target(target)
-        self._undecided.clear()
-        self._share_buffers()
-
-    def _share_target(self, target: int) -> None:
-        on_target: dict[int, Flow] = {}
-        demands = []
-        for entry, operation in self._by_entry():
-            for flow in operation.flows:
-                if flow.target == target and not flow.done:
-                    on_target[entry] = flow
-                    demands += self._demand(entry, operation, flow)
-        by_time = bool(self._storage.profile)
-        rules = TargetRules(
-            self._sharing,
-            self._draining,
-            capacity=1.0 if by_time else self._storage.target_bandwidth,
-            efficiency=self._storage.efficiency,
-            background=self._background,
-        )
-        shares = share_target(rules, self._now, demands, self._columns())
-        for entry, flow in on_target.items():
-            flow.set_rate(shares.rates.get(entry, 0.0), self._now)
-        self._target_wakes[target] = shares.wake
-
-    def _by_entry(self) -> Iterator[tuple[int, Operation]]:
-        """Yield operations with their entry: writes by writer, then drains."""
-        for state in self._states:
-            if state.write:
-                yield state.number, state.write
-        for state in self._states:
-            if state.drain:
-                yield len(self._states) + state.number, state.drain
-
-    def _demand(self, entry: int, operation: Operation, flow: Flow) -> list[FlowDemand]:
-        """Return the demand of a flow; none while its operation is stopped."""
-        if operation.limit == 0:
-            return []
-        cap = min(flow.cap, operation.limit / len(operation.flows) / flow.unit)
-        remaining = flow.remaining(self._now)
-        return [FlowDemand(entry, cap, remaining, flow.volume, operation.posted)]
+        """Share the targets, and the shared buffer."""
+        self._regions.share(self._now)
+        if self._staging.weight > 0:
+            self._staging.set_rate(self._staging.cap, self._now)
 
     def _columns(self) -> Columns:
-        everyone = [*self._states, *self._states]
+        everyone = [*self._apps, *self._apps]
         begin, end = self._window
         return Columns(
             window_begin=begin,
             window_end=end,
             dedicated_events=2.0 * sum(p.writes for p in self._phase_tables),
-            release=[state.writer.start for state in everyone],
-            nodes=[state.writer.nodes for state in everyone],
-            lost=[state.lost for state in everyone],
-            operations=[len(state.requests) for state in everyone],
-            iterations=[state.iterations for state in everyone],
-            iteration_time=[state.iteration_time for state in everyone],
-            work_before=[state.work_before for state in everyone],
+            release=[app.writer.start for app in everyone],
+            nodes=[app.writer.nodes for app in everyone],
+            lost=[app.lost for app in everyone],
+            iterations=[app.iterations for app in everyone],
+            iteration_time=[app.iteration_time for app in everyone],
+            work_before=[app.work_before for app in everyone],
         )
 
-    def _share_buffers(self) -> None:
-        """Give every request that is being staged an equal share of its buffer."""
-        flows = [
-            flow
-            for state in self._states
-            if state.write and state.write.staged
-            for flow in state.write.flows
-        ]
-        shared = len(flows) if self._buffer and self._buffer.shared else 1
-        for flow in flows:
-            flow.set_rate(flow.cap / shared, self._now)
-
-    # --- Before and after the run -----------------------------------------------------
-
-    def _alone(self, state: WriterState) -> float:
-        """Return what a writer draws alone on all targets, b_i (bytes/s)."""
-        return self._storage.alone(self._storage.targets, state.writer.limit)
-
-    def _horizon(self, writers: tuple[Writer, ...]) -> float:
-        """Return when all writers would be done if they ran one by one (s)."""
-        length = 0.0
-        for writer in writers:
-            alone = self._storage.alone(1, writer.limit) * self._storage.efficiency
-            for act, amount in writer.steps:
-                length += amount / alone if act is Act.WRITE else amount
-        return max(w.start for w in writers) + 2 * length + 1.0
+    # --- After the run ----------------------------------------------------------------
 
     def _outcome(self) -> BufferedRun:
+        apps = self._apps
         return BufferedRun(
-            strategy=self._strategy.label,
-            phases=tuple(tuple(state.phases) for state in self._states),
-            requests=tuple(tuple(state.requests) for state in self._states),
-            through=tuple(state.through for state in self._states),
-            drained=tuple(state.drained for state in self._states),
-            most_staged=tuple(state.most_staged for state in self._states),
-            lost=tuple(state.lost for state in self._states),
-            carried=tuple(self._carried),
+            strategy=self._setup.strategy.label,
+            phases=tuple(tuple(app.phases) for app in apps),
+            requests=tuple(tuple(app.requests) for app in apps),
+            through=tuple(app.through for app in apps),
+            drained=tuple(app.drained for app in apps),
+            most_staged=tuple(app.most_staged for app in apps),
+            lost=tuple(app.lost for app in apps),
+            carried=self._regions.carried(),
             end=self._now,
             decisions=self._decisions,
             warnings=tuple(self._warnings),

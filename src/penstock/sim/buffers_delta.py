@@ -80,7 +80,7 @@ def delta_graph(
     strategy: Strategy | str = "none",
     buffer: Buffer | None = None,
     *,
-    sharing: Policy | str = "fair-share",
+    sharing: Policy | str | None = None,
     draining: Policy | str | None = None,
 ) -> list[DeltaPoint]:
     """Simulate the pair of applications for every offset.
@@ -124,7 +124,7 @@ def interference_factors(
     strategy: Strategy | str = "none",
     buffer: Buffer | None = None,
     *,
-    sharing: Policy | str = "fair-share",
+    sharing: Policy | str | None = None,
     draining: Policy | str | None = None,
 ) -> tuple[float, ...]:
     """Return the I/O time of every writer with the others, divided by that alone."""

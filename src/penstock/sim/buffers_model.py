@@ -1,20 +1,24 @@
 # SPDX-License-Identifier: MIT
 """The model of a simulation with burst buffers: storage, buffers and writers.
 
+A writer is an application whose processes issue requests one after the other, with
+pauses. All its processes do the same steps. Those of one node run in step. The nodes
+begin together and drift apart if their pauses vary (`Writer.jitter`).
+
 Times in seconds, volumes in bytes, bandwidths in bytes per second.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple, Self
 
 from penstock.errors import InputError
 from penstock.model.platform import check_targets
 
-__all__ = ["Act", "Buffer", "Step", "Storage", "Writer"]
+__all__ = ["Act", "Buffer", "Congestion", "Step", "Storage", "Writer"]
 
 
 class Act(StrEnum):
@@ -33,7 +37,36 @@ class Step(NamedTuple):
 
     act: Act
     amount: float = 0.0
-    """Seconds of work, or bytes to write."""
+    """Seconds of work, or bytes that all processes together write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Congestion:
+    """Capacity that a storage target loses when many requests wait for it.
+
+    With n waiting requests, 1 / (1 + loss (n / requests)^exponent) of it is left.
+    """
+
+    loss: float = 0.0
+    """Loss with `requests` waiting requests; 0: nothing is ever lost."""
+    requests: float = 1.0
+    exponent: float = 1.0
+    """The larger, the later and the steeper the loss sets in."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.loss < math.inf:
+            raise InputError(
+                f"{self.loss!r} is out of range", where="loss", remedy="give 0 or more"
+            )
+        _positive("requests", self.requests, "give a number above 0")
+        _positive("exponent", self.exponent, "give a number above 0")
+
+    def efficiency(self, waiting: float) -> float:
+        """Return the part of the capacity that is left with `waiting` requests."""
+        if self.loss == 0.0:
+            return 1.0
+        crowding: float = (waiting / self.requests) ** self.exponent
+        return 1.0 / (1.0 + self.loss * crowding)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +83,8 @@ class Storage:
     targets: int = 1
     profile: tuple[float, ...] = ()
     """b(1), b(2), ...: what an application draws alone on so many targets (bytes/s)."""
-    efficiency: float = 1.0
-    """Fraction of a target's capacity that is left when it serves several applications
-    at the same time: the cost of interference beyond sharing."""
+    congestion: Congestion = field(default_factory=Congestion)
+    """What waiting requests cost beyond sharing; default: nothing."""
 
     def __post_init__(self) -> None:
         _positive("bandwidth", self.bandwidth, "give bytes per second")
@@ -65,12 +97,6 @@ class Storage:
             )
         for value in self.profile:
             _positive("profile", value, "give bytes per second")
-        if not 0 < self.efficiency <= 1:
-            raise InputError(
-                f"{self.efficiency!r} is out of range",
-                where="efficiency",
-                remedy="above 0, and 1 at most",
-            )
 
     @property
     def target_bandwidth(self) -> float:
@@ -103,9 +129,13 @@ class Buffer:
     """True: an application flushes by itself, as with BBIO (burst-buffer coordination,
     section IV): its buffer is drained only while it waits, and it waits until the
     buffer is empty. False: the buffer is drained while the application goes on."""
+    gain: float = 1.0
+    """How much less of the storage's time draining takes than the original requests
+    did: a journal combines contiguous requests into larger ones."""
 
     def __post_init__(self) -> None:
         _positive("speed", self.speed, "give bytes per second")
+        _positive("gain", self.gain, "give a number above 0")
         if not self.capacity > 0:
             raise InputError(
                 f"{self.capacity!r} is not a capacity",
@@ -116,7 +146,8 @@ class Buffer:
     def check(self, writers: tuple[Writer, ...]) -> None:
         """Raise `InputError` if a request can never be staged."""
         for number, writer in enumerate(writers):
-            room = self.capacity if self.shared else writer.nodes * self.capacity
+            nodes = 1 if self.shared else writer.nodes
+            room = nodes * self.capacity
             if writer.largest > room:
                 raise InputError(
                     f"a request of {writer.largest:g} bytes does not fit into a buffer "
@@ -128,7 +159,7 @@ class Buffer:
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """An application that writes: its steps, in order."""
+    """An application that writes: its steps, in order, which all its processes do."""
 
     name: str
     steps: tuple[Step, ...]
@@ -136,10 +167,21 @@ class Writer:
     """When its first step begins (s)."""
     nodes: int = 1
     processes: int = 1
+    """Its processes, equally many on every node; each issues one request at a time."""
+    jitter: float = 0.0
+    """Relative variation of the work of each node, uniformly distributed."""
+    seed: int = 0
+    """For the variation; writers with the same seed vary alike."""
     limit: float = math.inf
     """Most that its own nodes can draw (bytes/s)."""
     priority: float = 0.0
     """For strategies with ``flush=priority``; the highest goes first."""
+    redirects: bool = True
+    """True: every request goes to the targets that the strategy chooses now. False:
+    its files stay on the targets that were chosen when it opened them."""
+    opened: float | None = None
+    """When it opens its files (s), if before the first write. For partitions: a writer
+    that does not redirect keeps the targets of this moment."""
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.start):
@@ -161,6 +203,16 @@ class Writer:
                     remedy="a whole number, at least 1",
                 )
         _positive("limit", self.limit, "give bytes per second", finite=False)
+        if not 0 <= self.jitter <= 1:
+            raise InputError(
+                f"{self.jitter!r} is not a jitter", where="jitter", remedy="give 0 to 1"
+            )
+        if self.opened is not None and not self.opened <= self.start:
+            raise InputError(
+                f"{self.opened!r} is after the start",
+                where="opened",
+                remedy="give a time up to the start, or None",
+            )
         for number, step in enumerate(self.steps):
             _check_step(step, f"steps[{number}]")
         self._check_closed()

@@ -1,15 +1,23 @@
 # SPDX-License-Identifier: MIT
-"""Let a bandwidth-sharing policy share one storage target.
+"""Share one storage target among the requests that wait for it.
 
-The policies are those of the engine, interpreted instead of compiled. For K
-applications, entry i of the columns is the writing of application i, and entry K + i
-its draining: to a policy both are operations of an application, with the same age and
-the same lost time.
+Without a policy every waiting request gets the same share, as on a parallel file
+system: with n_i waiting processes of application i, that can draw c_i each,
+
+    r_i = n_i c_i min(1, B e / sum of n_j c_j),
+
+where e is the part of the capacity that is left with sum n_j waiting requests
+(`Congestion`). With one process each this is the policy fair-share.
+
+The policies are those of the engine, interpreted instead of compiled; they share among
+applications, and the requests of an application share alike. For K applications, entry
+i of the columns is the writing of application i, and entry K + i its draining: to a
+policy both are operations of an application, with the same age and the same lost time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any
@@ -23,20 +31,10 @@ from penstock.policies.ask import (
 )
 from penstock.policies.policy import Policy
 from penstock.policies.view import View
+from penstock.sim.buffers_model import Congestion
+from penstock.sim.buffers_queue import Queue
 
-__all__ = ["Columns", "FlowDemand", "Shares", "TargetRules", "ask", "share_target"]
-
-
-@dataclass(frozen=True, slots=True)
-class FlowDemand:
-    """One flow that demands a share of a target; in the units of `Flow`."""
-
-    entry: int
-    cap: float
-    remaining: float
-    volume: float
-    posted: float
-    """When its operation was posted (s)."""
+__all__ = ["Columns", "Shares", "TargetRules", "share_target"]
 
 
 @dataclass(slots=True)
@@ -71,77 +69,105 @@ class Shares:
 class TargetRules:
     """How one storage target is shared among writers and drains."""
 
-    sharing: Policy
-    """The policy of the writers; without `background`, also that of the drains."""
-    draining: Policy
-    """With `background`: the policy that shares among the drains what writers leave."""
     capacity: float
-    efficiency: float
-    """Fraction of the capacity that is left when several applications are served at
-    the same time."""
-    background: bool
+    congestion: Congestion
+    sharing: Policy | None = None
+    """The policy of the writers; without `background`, also that of the drains. None:
+    all requests get the same share."""
+    draining: Policy | None = None
+    """With `background`: the policy that shares among the drains what writers leave."""
+    background: bool = False
     """True if drains get only what the writers leave."""
 
 
-def ask(
-    policy: Policy,
+def share_target(
+    rules: TargetRules,
+    now: float,
+    queues: Sequence[Queue],
+    columns: Callable[[], Columns],
+) -> Shares:
+    """Share one target among queues in which requests wait, ascending by entry.
+
+    Raises `PolicyError` if a policy fails or breaks its contract.
+    """
+    if not rules.background:
+        if rules.sharing is None:
+            return _share_alike(rules, queues)
+        return _congested(
+            rules, queues, _ask(rules.sharing, now, rules.capacity, queues, columns)
+        )
+    half = len(columns().release) // 2
+    writers = [queue for queue in queues if queue.entry < half]
+    drains = [queue for queue in queues if queue.entry >= half]
+    if not writers:
+        return _congested(
+            rules, drains, _ask(rules.draining, now, rules.capacity, drains, columns)
+        )
+    first = _congested(
+        rules, writers, _ask(rules.sharing, now, rules.capacity, writers, columns)
+    )
+    waiting = sum(queue.weight for queue in queues)
+    left = rules.capacity * rules.congestion.efficiency(waiting)
+    left -= sum(first.rates.values())
+    if not drains or left <= rules.capacity * TOLERANCE:
+        return first
+    rest = _ask(rules.draining, now, left, drains, columns)
+    return Shares({**first.rates, **rest.rates}, min(first.wake, rest.wake))
+
+
+def _share_alike(rules: TargetRules, queues: Sequence[Queue]) -> Shares:
+    """Share a target in proportion to demands: all requests get the same share.
+
+    This is `_congested` of `_ask` without a policy, in one pass.
+    """
+    total = waiting = 0.0
+    for queue in queues:
+        total += min(queue.weight * queue.request_cap, queue.limit)
+        waiting += queue.weight
+    left = rules.capacity * rules.congestion.efficiency(waiting)
+    fraction = 1.0 if total <= left else left / total
+    rates = {}
+    for queue in queues:
+        wanted = min(queue.weight * queue.request_cap, queue.limit)
+        rates[queue.entry] = min(fraction * wanted, queue.cap)
+    return Shares(rates, inf)
+
+
+def _ask(
+    policy: Policy | None,
     now: float,
     capacity: float,
-    demands: Sequence[FlowDemand],
-    columns: Columns,
+    queues: Sequence[Queue],
+    columns: Callable[[], Columns],
 ) -> Shares:
-    """Let `policy` share `capacity` among `demands`, ascending by entry.
+    """Share `capacity` (units/s) among queues; None: in proportion to their demands.
 
     Raises `PolicyError` if the policy fails or breaks its contract.
     """
-    if not demands:
-        return Shares({}, inf)
-    rates = [0.0] * len(columns.release)
-    view = _view(policy, now, capacity, demands, columns)
+    caps = {queue.entry: min(queue.demand(), capacity) for queue in queues}
+    if policy is None:
+        wanted = {q.entry: min(q.weight * q.request_cap, q.limit) for q in queues}
+        total = sum(wanted.values())
+        fraction = 1.0 if total <= capacity else capacity / total
+        return Shares({e: min(fraction * w, caps[e]) for e, w in wanted.items()}, inf)
+    shown = columns()
+    rates = [0.0] * len(shown.release)
+    view = _view(policy, now, capacity, queues, shown)
     wake = ask_policy(policy, view, rates)
     breach = find_breach(view, rates, wake)
     if breach is not None:
         raise contract_error(policy, breach, now)
-    return Shares({d.entry: min(rates[d.entry], d.cap) for d in demands}, wake)
+    return Shares({e: min(rates[e], cap) for e, cap in caps.items()}, wake)
 
 
-def share_target(
-    rules: TargetRules, now: float, demands: Sequence[FlowDemand], columns: Columns
-) -> Shares:
-    """Share one target among writers and drains, ascending by entry.
-
-    Raises `PolicyError` if a policy fails or breaks its contract.
-    """
-    capacity, efficiency = rules.capacity, rules.efficiency
-    half = len(columns.release) // 2
-    if not rules.background:
-        shares = ask(rules.sharing, now, capacity, demands, columns)
-        return _interleaved(shares, capacity, efficiency, half)
-    writers = [d for d in demands if d.entry < half]
-    first = ask(rules.sharing, now, capacity, writers, columns)
-    first = _interleaved(first, capacity, efficiency, half)
-    served = sum(rate > 0 for rate in first.rates.values())
-    left = capacity * (efficiency if served else 1.0) - sum(first.rates.values())
-    drains = [
-        FlowDemand(d.entry, min(d.cap, left), d.remaining, d.volume, d.posted)
-        for d in demands
-        if d.entry >= half and left > capacity * TOLERANCE
-    ]
-    rest = ask(rules.draining, now, left, drains, columns)
-    if not served:
-        rest = _interleaved(rest, capacity, efficiency, half)
-    return Shares({**first.rates, **rest.rates}, min(first.wake, rest.wake))
-
-
-def _interleaved(
-    shares: Shares, capacity: float, efficiency: float, half: int
-) -> Shares:
-    """Scale the rates down to what is left when several applications interfere."""
-    served = {entry % half for entry, rate in shares.rates.items() if rate > 0}
+def _congested(rules: TargetRules, queues: Sequence[Queue], shares: Shares) -> Shares:
+    """Scale the rates down to what the requests that are served leave of a target."""
+    waiting = sum(q.weight for q in queues if shares.rates[q.entry] > 0)
+    left = rules.capacity * rules.congestion.efficiency(waiting)
     total = sum(shares.rates.values())
-    if len(served) < 2 or total <= efficiency * capacity:
+    if total <= left:
         return shares
-    factor = efficiency * capacity / total
+    factor = left / total
     return Shares({e: factor * r for e, r in shares.rates.items()}, shares.wake)
 
 
@@ -149,15 +175,19 @@ def _view(
     policy: Policy,
     now: float,
     capacity: float,
-    demands: Sequence[FlowDemand],
+    queues: Sequence[Queue],
     columns: Columns,
 ) -> View:
     size = len(columns.release)
     cap, remaining = columns.blank.copy(), columns.blank.copy()
     volume, posted = columns.blank.copy(), columns.blank.copy()
-    for d in demands:
-        cap[d.entry], remaining[d.entry] = d.cap, d.remaining
-        volume[d.entry], posted[d.entry] = d.volume, d.posted
+    for queue in queues:
+        entry = queue.entry
+        cap[entry], remaining[entry] = (
+            min(queue.demand(), capacity),
+            queue.remaining(now),
+        )
+        volume[entry], posted[entry] = queue.volume(), queue.posted()
     whole = [0] * size
     shown: dict[str, Any] = {
         "now": now,
@@ -166,9 +196,9 @@ def _view(
         "window_end": columns.window_end,
         "dedicated_events": columns.dedicated_events,
         "entries": size,
-        "n_active": len(demands),
+        "n_active": len(queues),
         "parameters": policy.parameters.tolist(),
-        "active": [d.entry for d in demands],
+        "active": [queue.entry for queue in queues],
         "cap": cap,
         "remaining": remaining,
         "volume": volume,

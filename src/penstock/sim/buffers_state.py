@@ -1,178 +1,189 @@
 # SPDX-License-Identifier: MIT
-"""State of a simulation with burst buffers: writers, operations and flows.
+"""State of a simulation with burst buffers: applications and groups of processes.
 
 The main loop in `penstock.sim.buffers` changes it. Times in seconds, volumes in bytes.
-
-The remaining volume of a flow is kept lazily, as in the engine: a flow stores what was
-left when its rate last changed, from which the present value follows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import inf
 
-from penstock.sim.buffers_model import Act, Writer
+from numpy.random import default_rng
 
-__all__ = ["Flow", "Operation", "Phase", "PhaseTable", "WriteRequest", "WriterState"]
+from penstock.sim.buffers_model import Act, Writer
+from penstock.sim.buffers_queue import Operation
+
+__all__ = [
+    "ApplicationState",
+    "Phase",
+    "PhaseTable",
+    "ProcessGroup",
+    "WriteRequest",
+    "groups_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
-    """One write that is done."""
+    """One write of a group of processes that is done."""
 
     posted: float
-    """When the writer wanted to write (s)."""
+    """When the processes wanted to write (s)."""
     done: float
-    """When the writer could go on (s)."""
+    """When the processes could go on (s)."""
     volume: float
-    """Bytes."""
+    """Bytes of all processes of the group."""
     staged: bool
     """True if it went to the buffer."""
+    group: int = 0
+    """Number of the group of processes: of its node, or 0 if all run in step."""
 
 
 @dataclass(slots=True, eq=False)
-class Flow:
-    """The part of an operation that goes to one target, or to a buffer (target -1).
+class ProcessGroup:
+    """Processes of a writer that run in step: those of a node, or all."""
 
-    Its volume is counted in units: bytes, or seconds of the target's time where the
-    users of a target share its time (`Storage.profile`).
-    """
-
-    target: int
-    unit: float
-    """Bytes in one unit."""
-    cap: float
-    """Most that it can draw (units/s)."""
-    volume: float
-    """Units."""
-    remaining_then: float
-    """Units that were left at `since`, when the rate last changed."""
-    since: float
-    rate: float = 0.0
-    """Units/s."""
-    completion: float = inf
-    """When it ends at the present rate (s)."""
-    done: bool = False
-
-    def remaining(self, now: float) -> float:
-        """Return what is left (units)."""
-        if self.done:
-            return 0.0
-        return max(self.remaining_then - self.rate * (now - self.since), 0.0)
-
-    def set_rate(self, rate: float, now: float) -> None:
-        """Go on at `rate`. The same rate changes nothing, not even by rounding."""
-        if rate == self.rate:
-            return
-        self.remaining_then = self.remaining(now)
-        self.since, self.rate = now, rate
-        self.completion = now + self.remaining_then / rate if rate > 0 else inf
-
-    def finish(self) -> None:
-        """Mark the flow as done."""
-        self.done, self.rate, self.completion = True, 0.0, inf
-
-
-@dataclass(slots=True, eq=False)
-class Operation:
-    """A write request, or a drain of all that was staged."""
-
-    posted: float
-    """When it began (s)."""
-    volume: float
-    """Bytes."""
-    flows: list[Flow]
-    staged: bool = False
-    """True if it goes to the buffer."""
-    limit: float = inf
-    """Most that it may draw (bytes/s); 0 for a drain whose turn is over."""
-
-    @property
-    def is_done(self) -> bool:
-        """True if all its flows are done."""
-        return all(flow.done for flow in self.flows)
-
-    def remaining(self, now: float) -> float:
-        """Return what is left (bytes)."""
-        return sum(f.unit * f.remaining(now) for f in self.flows)
-
-    def share(self) -> float:
-        """Return the mean over its flows of rate / cap."""
-        return sum(f.rate / f.cap for f in self.flows) / len(self.flows)
-
-
-@dataclass(slots=True, eq=False)
-class WriterState:
-    """Where a writer is in its steps, and what it has done so far."""
-
-    writer: Writer
+    application: ApplicationState
     number: int
-    """Its index among the writers."""
+    """Its index among the groups of the application."""
+    nodes: int
+    processes: float
+    steps: tuple[tuple[Act, float], ...]
+    """The steps of the writer, with the bytes of this group."""
     position: int = -1
     """Index of its present step; -1 before its start."""
-    until: float = inf
-    """When its present work ends (s)."""
     pending_bytes: float = 0.0
     """Request that has not begun (bytes); 0: none."""
-    pending_since_s: float = 0.0
+    pending_since: float = 0.0
     """When that request arrived (s)."""
     write: Operation | None = None
     drain: Operation | None = None
     undrained_bytes: float = 0.0
     """Data that are staged and in no drain yet (bytes)."""
-    phase_began: float = inf
-    """When its I/O phase began (s); inf outside of phases."""
-    turn_began: float = inf
-    """When its turn to drain began (s); inf if it is not its turn."""
-    turn_ended: float = -inf
-    """When its last turn to drain ended (s)."""
-    work_before: float = 0.0
-    """Work since its last request (s)."""
-    iterations: int = 0
-    """Completed requests after the first one."""
-    iteration_time: float = 0.0
-    """Time that those iterations take alone (s)."""
-    lost: float = 0.0
-    """Time spent waiting for I/O beyond what it takes alone (s)."""
-    through: float = 0.0
-    """Data written through (bytes)."""
-    drained: float = 0.0
-    """Data staged and drained (bytes)."""
-    most_staged: float = 0.0
-    """Most that its buffer held at a time (bytes)."""
-    phases: list[tuple[float, float]] = field(default_factory=list)
-    """Begin and end of its I/O phases so far (s)."""
-    requests: list[WriteRequest] = field(default_factory=list)
-
-    @property
-    def act(self) -> Act | None:
-        """What it is doing; None before its start and after its end."""
-        if 0 <= self.position < len(self.writer.steps):
-            return self.writer.steps[self.position].act
-        return None
-
-    @property
-    def is_over(self) -> bool:
-        """True if it has done all its steps."""
-        return self.position == len(self.writer.steps)
+    is_syncing: bool = False
+    """True if it waits in fsync or close until its data are drained."""
+    phase: int = -1
+    """Number of its present or last I/O phase."""
+    in_phase: bool = False
+    targets: tuple[int, ...] = ()
+    """Targets of its open files, if it does not redirect."""
 
     @property
     def waits(self) -> bool:
         """True if a request has not begun, or it is in fsync or close."""
-        return self.pending_bytes > 0 or self.act in (Act.SYNC, Act.CLOSE)
+        return self.pending_bytes > 0 or self.is_syncing
+
+    @property
+    def has_staged(self) -> bool:
+        """True if its buffer is not empty."""
+        return self.undrained_bytes > 0 or self.drain is not None
 
     def staged(self, now: float) -> float:
         """Return what its buffer holds (bytes)."""
         return self.undrained_bytes + (self.drain.remaining(now) if self.drain else 0.0)
 
-    def operations(self) -> Iterator[Operation]:
-        """Yield its operations that are under way."""
-        if self.write:
-            yield self.write
-        if self.drain:
-            yield self.drain
+
+@dataclass(slots=True, eq=False)
+class ApplicationState:
+    """What the processes of a writer have done so far, taken together."""
+
+    writer: Writer
+    number: int
+    """Its index among the writers."""
+    groups: list[ProcessGroup] = field(default_factory=list)
+    holders: dict[ProcessGroup, None] = field(default_factory=dict)
+    """Groups with staged data, in the order in which they began to stage."""
+    undrained_bytes: float = 0.0
+    """Data of all groups that are staged and in no drain yet (bytes)."""
+    drains: dict[ProcessGroup, Operation] = field(default_factory=dict)
+    """Drains that have begun, by group."""
+    waiting: float = 0.0
+    """Processes that wait for a write to the storage, or in fsync or close."""
+    syncing: int = 0
+    """Groups that wait in fsync or close."""
+    is_turn_due: bool = True
+    """True if something changed that may begin or stop one of its drains."""
+    turn_began: float = inf
+    """When its turn to drain began (s); inf if it is not its turn."""
+    turn_ended: float = -inf
+    """When its last turn to drain ended (s)."""
+    targets: tuple[int, ...] = ()
+    """Targets of files that were opened before the first write."""
+    work_before: float = 0.0
+    """Work of its first process since that one's last request (s)."""
+    iterations: int = 0
+    """Requests of its first process that followed some work."""
+    iteration_time: float = 0.0
+    """Time that those iterations take alone (s)."""
+    lost: float = 0.0
+    """Mean time that its processes waited for I/O beyond what it takes alone (s)."""
+    through: float = 0.0
+    """Data written through (bytes)."""
+    drained: float = 0.0
+    """Data staged and drained (bytes)."""
+    most_staged: float = 0.0
+    """Most that its buffers held at a time (bytes)."""
+    phases: list[tuple[float, float]] = field(default_factory=list)
+    """Begin and end of its I/O phases so far (s)."""
+    requests: list[WriteRequest] = field(default_factory=list)
+    _opened: list[float] = field(default_factory=list)
+    """When each phase began (s)."""
+    _closed: list[int] = field(default_factory=list)
+    """How many groups have ended each phase."""
+
+    @property
+    def phase_began(self) -> float:
+        """When its I/O phase began (s); inf outside of phases."""
+        done = len(self.phases)
+        return self._opened[done] if done < len(self._opened) else inf
+
+    def open(self, group: ProcessGroup, now: float) -> None:
+        """Begin the next I/O phase of a group: that of all, if it is the first."""
+        group.phase += 1
+        group.in_phase = True
+        if group.phase == len(self._opened):
+            self._opened.append(now)
+            self._closed.append(0)
+
+    def close(self, group: ProcessGroup, now: float) -> None:
+        """End the I/O phase of a group: that of all, if it is the last one."""
+        if not group.in_phase:
+            return
+        group.in_phase, group.targets = False, ()
+        self._closed[group.phase] += 1
+        if self._closed[group.phase] == len(self.groups):
+            self.phases.append((self._opened[group.phase], now))
+            self.targets = ()
+
+    def staged(self, now: float) -> float:
+        """Return what its buffers hold (bytes)."""
+        left = [drain.remaining(now) for drain in self.drains.values()]
+        return max(self.undrained_bytes, 0.0) + sum(left)
+
+
+def groups_of(application: ApplicationState) -> list[ProcessGroup]:
+    """Return the groups of processes that run in step.
+
+    Without jitter that is one group; with it, one per node, whose work differs.
+    """
+    writer = application.writer
+    count = writer.nodes if writer.jitter > 0 else 1
+    shape = count, len(writer.steps)
+    spread = writer.jitter * default_rng(writer.seed).uniform(-1.0, 1.0, shape)
+    return [
+        ProcessGroup(
+            application,
+            number,
+            nodes=writer.nodes // count,
+            processes=writer.processes / count,
+            steps=tuple(
+                (act, amount / count if act is Act.WRITE else amount * factor)
+                for (act, amount), factor in zip(writer.steps, factors, strict=True)
+            ),
+        )
+        for number, factors in enumerate((1.0 + spread).tolist())
+    ]
 
 
 @dataclass(frozen=True, slots=True)

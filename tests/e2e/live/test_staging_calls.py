@@ -109,6 +109,56 @@ def test_the_flush_callback_is_called_at_the_exit(
     assert (stage.folder / "b").read_bytes() == b"staged"
 
 
+EVERY_FLUSH = """
+import os, sys
+from penstock import bbio
+bbio.init(sys.argv[1], "64 KiB")
+fd = os.open("a", os.O_WRONLY | os.O_CREAT, 0o600)
+calls = []
+bbio.on_flush(fd, calls.append)
+
+def show(name, *steps):
+    calls.clear()
+    for step in steps:
+        step()
+    print(name, len(calls), set(calls) <= {fd})
+
+def write(size=5000):
+    os.write(fd, b"x" * size)
+
+def flush():
+    bbio.flush(fd)
+
+show("empty", flush)
+show("flush", write, flush)
+show("fsync", write, lambda: os.fsync(fd))
+show("full", *[lambda: write(30000)] * 3)
+show("rest", flush)
+show("too-large", write, lambda: write(200000))
+show("disable", write, lambda: bbio.disable(fd))
+show("disabled", write, flush)
+show("enabled", lambda: bbio.enable(fd), write, flush)
+show("close", write, lambda: os.close(fd))
+again = os.open("b", os.O_WRONLY | os.O_CREAT, 0o600)
+assert again == fd
+show("another-file", write, flush)
+"""
+#: Flush -> how often the callback is called before it.
+CALLS_BEFORE = {
+    **{"empty": 0, "flush": 1, "fsync": 1, "full": 1, "rest": 1, "too-large": 1},
+    **{"disable": 1, "disabled": 0, "enabled": 1, "close": 1, "another-file": 0},
+}
+
+
+def test_the_flush_callback_is_called_before_every_flush(stage: Stage) -> None:
+    done = stage.run(sys.executable, "-c", EVERY_FLUSH, stage.journals)
+    assert (done.returncode, done.stderr) == (0, b"")
+    shown = [line.split() for line in done.stdout.decode().splitlines()]
+    assert {name: int(calls) for name, calls, _ in shown} == CALLS_BEFORE
+    assert all(own == "True" for _, _, own in shown)
+    assert (stage.folder / "a").stat().st_size == 7 * 5000 + 3 * 30000 + 200000
+
+
 #: Writes a program, closes it after a line of input, and then executes it.
 EXECUTING = """
 import ctypes, os, sys

@@ -11,7 +11,7 @@ from penstock.errors import InputError, PolicyError
 from penstock.policies.policy import Policy, bind
 from penstock.policies.view import View
 from penstock.sim.buffers import BufferedRun, simulate_buffers
-from penstock.sim.buffers_model import Act, Buffer, Step, Storage, Writer
+from penstock.sim.buffers_model import Act, Buffer, Congestion, Step, Storage, Writer
 from penstock.staging import Situation, StagingOrder, StagingPlan, Strategy
 from penstock.staging.flushing import turns
 
@@ -75,8 +75,8 @@ def test_several_phases_and_none() -> None:
     assert run.end == 12.0
 
 
-def test_sharing_costs_capacity_as_set_by_efficiency() -> None:
-    lossy = Storage(10.0, efficiency=0.8)
+def test_waiting_requests_cost_capacity() -> None:
+    lossy = Storage(10.0, congestion=Congestion(loss=0.25, requests=2.0, exponent=50.0))
     run = simulate_buffers(lossy, [burst("A", 40.0), burst("B", 40.0)])
     assert ends(run) == pytest.approx([10.0, 10.0])
     # Served one after the other, nothing is lost.
@@ -209,7 +209,9 @@ def test_an_application_that_flushes_by_itself_waits_for_the_flush() -> None:
     assert ends(run) == [15.0]
 
     def from_2_on_through(s: Situation) -> StagingPlan:
-        return StagingPlan([StagingOrder(s.all_targets, s.now_s < 2, True)])
+        early = s.now_s < 2
+        orders = [StagingOrder(s.all_targets, early, True)]
+        return StagingPlan(orders, 2.0 if early else inf)
 
     run = simulate_buffers(ONE, [a], strategy(from_2_on_through), inline)
     # At 4 it flushes until 6 and writes until 8; the last request takes from 11 to 13.
@@ -343,3 +345,60 @@ def test_policies_that_break_their_contract_are_refused(
         simulate_buffers(
             ONE, [burst("A", 1.0), burst("B", 1.0)], sharing=_policy(allocate)
         )
+
+
+# --- Processes, partitions and flushes ------------------------------------------------
+
+
+def test_a_flush_that_combines_requests_is_faster() -> None:
+    """B writes 40 bytes in 4 s; A has staged 40, and flushes them in 4 / 1.25 s."""
+    both = [burst("A", 40.0), burst("B", 40.0)]
+    run = simulate_buffers(ONE, both, "1a", Buffer(1e9, gain=1.25))
+    assert ends(run) == pytest.approx([4.0 + 3.2, 4.0])
+    assert run.drained == (40.0, 0.0)
+
+
+def test_files_stay_where_they_were_opened_unless_the_writer_redirects() -> None:
+    """3b: B has one of two targets while A writes; A is done at 2, B half way."""
+    storage = Storage(8.0, 2)
+    for redirects, end in ((True, 3.0), (False, 4.0)):
+        second = Writer.of_requests("B", 4, 4.0, redirects=redirects)
+        run = simulate_buffers(storage, [burst("A", 8.0), second], "3b")
+        assert ends(run) == pytest.approx([2.0, end])
+
+
+@pytest.mark.parametrize(("opened", "time"), [(None, 1.0), (0.0, 2.0)])
+def test_files_that_are_opened_early_are_placed_then(
+    opened: float | None, time: float
+) -> None:
+    """B writes when A is done; its files were placed on one target beside A's."""
+    second = Writer.of_requests("B", 1, 8.0, start=5.0, redirects=False, opened=opened)
+    run = simulate_buffers(Storage(8.0, 2), [burst("A", 8.0), second], "3b")
+    assert run.io_times[1] == pytest.approx(time)
+
+
+def test_every_process_flushes_when_it_has_nothing_else_to_do() -> None:
+    """1b: each node of A flushes by itself when it closes its file, while B writes."""
+    first = Writer.of_requests("A", 2, 20.0, 2.0, nodes=2, processes=2, jitter=0.5)
+    second = burst("B", 100.0, start=0.0)
+    run = simulate_buffers(ONE, [first, second], "1b", Buffer(1e9, inline=True))
+    assert run.drained[0] == pytest.approx(40.0)
+    staged = {r.group: r.done for r in run.requests[0]}
+    assert len(staged) == 2
+    assert staged[0] != staged[1]
+    # All is written without a gap: 140 bytes at 10 bytes/s.
+    assert run.end == pytest.approx(14.0)
+
+
+def test_the_strategy_is_asked_only_when_something_has_changed() -> None:
+    asked = []
+
+    def count(s: Situation) -> StagingPlan:
+        asked.append(s.now_s)
+        return StagingPlan([StagingOrder(s.all_targets)])
+
+    writer = Writer.of_requests("A", 50, 10.0, 1.0)
+    run = simulate_buffers(ONE, [writer], strategy(count))
+    # When the phase begins; nothing that a strategy sees changes until its end.
+    assert asked == [0.0]
+    assert run.decisions == 1

@@ -11,7 +11,7 @@ import pytest
 from penstock.errors import InputError
 from penstock.sim.buffers import simulate_buffers
 from penstock.sim.buffers_delta import interference_factors
-from penstock.sim.buffers_model import Act, Buffer, Step, Storage, Writer
+from penstock.sim.buffers_model import Act, Buffer, Congestion, Step, Storage, Writer
 
 WRITE, CLOSE = Step(Act.WRITE, 10.0), Step(Act.CLOSE)
 
@@ -25,9 +25,15 @@ WRITE, CLOSE = Step(Act.WRITE, 10.0), Step(Act.CLOSE)
         (lambda: Storage(1.0, 10**30), "whole number from 1 to 1000000"),
         (lambda: Storage(1.0, 2, (1.0,)), "profile: 1 bandwidths for 2 targets"),
         (lambda: Storage(1.0, 1, (-1.0,)), "profile: -1.0 is out of range"),
-        (lambda: Storage(1.0, efficiency=0.0), "efficiency: 0.0 is out of range"),
-        (lambda: Storage(1.0, efficiency=1.5), "efficiency: 1.5 is out of range"),
+        (lambda: Congestion(-0.1), "loss: -0.1 is out of range"),
+        (lambda: Congestion(nan), "loss: nan is out of range"),
+        (lambda: Congestion(1.0, 0.0), "requests: 0.0 is out of range"),
+        (lambda: Congestion(1.0, 2.0, 0.0), "exponent: 0.0 is out of range"),
         (lambda: Buffer(0.0), "speed: 0.0 is out of range"),
+        (lambda: Buffer(1.0, gain=0.0), "gain: 0.0 is out of range"),
+        (lambda: Writer("A", (), jitter=-0.1), "jitter: -0.1 is not a jitter"),
+        (lambda: Writer("A", (), jitter=1.1), "jitter: 1.1 is not a jitter"),
+        (lambda: Writer("A", (), opened=1.0), "opened: 1.0 is after the start"),
         (lambda: Buffer(1.0, capacity=0.0), "capacity: 0.0 is not a capacity"),
         (lambda: Buffer(1.0, capacity=nan), "capacity: nan is not a capacity"),
         (lambda: Writer("A", (), start=inf), "start: inf is not a time"),

@@ -3,21 +3,15 @@
 
 from __future__ import annotations
 
-from math import inf
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.policies import get_policy
-from penstock.sim.buffers_sharing import (
-    Columns,
-    FlowDemand,
-    Shares,
-    TargetRules,
-    ask,
-    share_target,
-)
+from penstock.sim.buffers_model import Congestion, Writer
+from penstock.sim.buffers_queue import Operation, Part, Queue
+from penstock.sim.buffers_sharing import Columns, Shares, TargetRules, share_target
+from penstock.sim.buffers_state import ApplicationState, ProcessGroup
 
 FAIR = get_policy("fair-share")
 
@@ -39,44 +33,88 @@ def columns(applications: int) -> Columns:
     )
 
 
-def demand(entry: int, cap: float = 10.0) -> FlowDemand:
-    return FlowDemand(entry, cap, remaining=50.0, volume=50.0, posted=0.0)
+def queue(entry: int, cap: float = 10.0, processes: float = 1.0) -> Queue:
+    """Return a queue in which processes wait that can draw `cap` each."""
+    made = Queue(entry)
+    made.cap, made.request_cap = 10.0, cap
+    group = ProcessGroup(ApplicationState(Writer("A", ()), 0), 0, 1, processes, ())
+    operation = Operation(group, 0.0, 50.0)
+    made.add(Part(operation, made, 1, 50.0), 0.0)
+    return made
+
+
+#: With two waiting requests 0.8 of the capacity are left, with one almost all.
+LOSSY = Congestion(loss=0.25, requests=2.0, exponent=60.0)
 
 
 def shared(
-    *demands: FlowDemand, background: bool = False, efficiency: float = 1.0
+    *queues: Queue,
+    background: bool = False,
+    congestion: Congestion | None = None,
+    policy: bool = True,
 ) -> Shares:
     """Share a target of capacity 10 among two applications, at time 1."""
-    rules = TargetRules(FAIR, FAIR, 10.0, efficiency, background)
-    return share_target(rules, 1.0, demands, columns(2))
+    rules = TargetRules(
+        10.0,
+        congestion or Congestion(),
+        sharing=FAIR if policy else None,
+        draining=FAIR if policy else None,
+        background=background,
+    )
+    return share_target(rules, 1.0, queues, lambda: columns(2))
 
 
-def test_an_unused_target_needs_no_new_decision() -> None:
-    assert ask(FAIR, 1.0, 10.0, [], columns(1)) == Shares({}, inf)
+@pytest.mark.parametrize("policy", [True, False])
+def test_writers_and_drains_share_alike(policy: bool) -> None:
+    assert shared(queue(0), queue(3), policy=policy).rates == {0: 5.0, 3: 5.0}
 
 
-def test_writers_and_drains_share_alike() -> None:
-    assert shared(demand(0), demand(3)).rates == {0: 5.0, 3: 5.0}
+def test_without_a_policy_every_request_gets_the_same_share() -> None:
+    """Three processes against one; and one that can draw little."""
+    rates = shared(queue(0, processes=3.0), queue(1), policy=False).rates
+    assert rates == {0: 7.5, 1: 2.5}
+    rates = shared(queue(0, cap=1.0, processes=3.0), queue(1), policy=False).rates
+    assert rates == pytest.approx({0: 3 * 10 / 13, 1: 10 * 10 / 13})
+    assert shared(queue(0, processes=3.0), policy=False).rates == {0: 10.0}
+    assert shared(queue(0, cap=2.0), queue(1, cap=3.0), policy=False).rates == {
+        0: 2.0,
+        1: 3.0,
+    }
 
 
-def test_drains_in_the_background_get_what_writers_leave() -> None:
-    assert shared(demand(0), demand(3), background=True).rates == {0: 10.0}
-    rates = shared(demand(0, cap=4.0), demand(3), background=True).rates
+def test_a_policy_shares_among_applications_whatever_their_processes() -> None:
+    assert shared(queue(0, processes=3.0), queue(1)).rates == {0: 5.0, 1: 5.0}
+
+
+@pytest.mark.parametrize("policy", [True, False])
+def test_drains_in_the_background_get_what_writers_leave(policy: bool) -> None:
+    options = {"background": True, "policy": policy}
+    assert shared(queue(0), queue(3), **options).rates == {0: 10.0}
+    rates = shared(queue(0, cap=4.0), queue(3), **options).rates
     assert rates == {0: 4.0, 3: 6.0}
-    rates = shared(demand(2), demand(3), background=True).rates
-    assert rates == {2: 5.0, 3: 5.0}
+    assert shared(queue(2), queue(3), **options).rates == {2: 5.0, 3: 5.0}
 
 
-def test_interference_costs_capacity_only_among_several_applications() -> None:
-    rates = shared(demand(0), demand(1), efficiency=0.8).rates
+@pytest.mark.parametrize("policy", [True, False])
+def test_waiting_requests_cost_capacity(policy: bool) -> None:
+    options = {"congestion": LOSSY, "policy": policy}
+    rates = shared(queue(0), queue(1), **options).rates
     assert rates == pytest.approx({0: 4.0, 1: 4.0})
-    # One application that writes and drains does not interfere with itself.
-    assert shared(demand(0), demand(2), efficiency=0.8).rates == {0: 5.0, 2: 5.0}
-    assert shared(demand(0), efficiency=0.8).rates == {0: 10.0}
+    assert shared(queue(0), **options).rates == pytest.approx({0: 10.0})
+    # Two processes of one application cost as much as two applications.
+    assert shared(queue(0, processes=2.0), **options).rates == pytest.approx({0: 8.0})
 
 
-def test_drains_beside_a_writer_pay_for_interference() -> None:
-    rates = shared(demand(0, 4.0), demand(3), background=True, efficiency=0.8).rates
+def test_requests_that_a_policy_does_not_serve_cost_nothing() -> None:
+    rules = TargetRules(10.0, LOSSY, sharing=get_policy("fcfs"))
+    shares = share_target(rules, 1.0, [queue(0), queue(1)], lambda: columns(2))
+    assert shares.rates == pytest.approx({0: 10.0, 1: 0.0})
+
+
+def test_drains_beside_a_writer_pay_for_congestion() -> None:
+    rates = shared(
+        queue(0, 4.0), queue(3), background=True, congestion=LOSSY, policy=False
+    ).rates
     assert rates == pytest.approx({0: 4.0, 3: 4.0})
 
 
@@ -84,13 +122,19 @@ def test_drains_beside_a_writer_pay_for_interference() -> None:
     caps=st.lists(st.floats(0.1, 20.0), min_size=4, max_size=4),
     present=st.sets(st.integers(0, 3), min_size=1),
     background=st.booleans(),
-    efficiency=st.floats(0.1, 1.0),
+    policy=st.booleans(),
+    loss=st.floats(0.0, 2.0),
 )
 def test_no_rate_exceeds_its_cap_and_all_rates_the_capacity(
-    caps: list[float], present: set[int], background: bool, efficiency: float
+    caps: list[float], present: set[int], background: bool, policy: bool, loss: float
 ) -> None:
-    demands = [demand(entry, caps[entry]) for entry in sorted(present)]
-    rates = shared(*demands, background=background, efficiency=efficiency).rates
+    queues = [queue(entry, caps[entry]) for entry in sorted(present)]
+    rates = shared(
+        *queues,
+        background=background,
+        policy=policy,
+        congestion=Congestion(loss, 2.0, 2.0),
+    ).rates
     for entry, rate in rates.items():
         assert 0.0 <= rate <= caps[entry] * (1 + 1e-9)
     assert sum(rates.values()) <= 10.0 * (1 + 1e-9)

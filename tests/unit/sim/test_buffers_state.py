@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Flows, operations and phases of the simulation with burst buffers."""
+"""Groups of processes, applications and phases of the simulation with burst buffers."""
 
 from __future__ import annotations
 
@@ -10,71 +10,99 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.sim.buffers_model import Act, Step, Writer
-from penstock.sim.buffers_state import Flow, Operation, Phase, PhaseTable, WriterState
+from penstock.sim.buffers_queue import Operation
+from penstock.sim.buffers_state import (
+    ApplicationState,
+    Phase,
+    PhaseTable,
+    ProcessGroup,
+    groups_of,
+)
 
 
-def flow(volume: float = 100.0, unit: float = 1.0) -> Flow:
-    return Flow(0, unit, 10.0, volume, volume, 0.0)
+def application(writer: Writer) -> ApplicationState:
+    made = ApplicationState(writer, 0)
+    made.groups = groups_of(made)
+    return made
 
 
-def test_a_flow_without_a_rate_never_ends() -> None:
-    made = flow()
-    assert made.completion == inf
-    assert made.remaining(1e9) == 100.0
+def paced(**rest: float) -> Writer:
+    return Writer.of_requests("A", 3, 64.0, 2.0, nodes=4, processes=8, **rest)
 
 
-def test_a_rate_gives_what_is_left_and_when_it_ends() -> None:
-    made = flow()
-    made.set_rate(10.0, 2.0)
-    assert made.completion == 12.0
-    assert made.remaining(7.0) == 50.0
-    made.set_rate(5.0, 7.0)
-    assert made.completion == 17.0
-    made.set_rate(0.0, 9.0)
-    assert made.completion == inf
-    assert made.remaining(1e9) == 40.0
+def test_without_jitter_all_processes_are_one_group() -> None:
+    (group,) = application(paced()).groups
+    assert (group.nodes, group.processes) == (4, 8.0)
+    assert group.steps == tuple((step.act, step.amount) for step in paced().steps)
 
 
-@given(st.lists(st.floats(0.0, 100.0), min_size=1, max_size=30))
-def test_the_same_rate_changes_nothing_however_often_it_is_set(
-    instants: list[float],
+@given(st.floats(0.01, 1.0), st.integers(0, 2**31))
+def test_with_jitter_every_node_is_a_group_with_its_own_pauses(
+    jitter: float, seed: int
 ) -> None:
-    made, plain = flow(1e3), flow(1e3)
-    for each in (made, plain):
-        each.set_rate(3.0, 0.0)
-    for instant in sorted(instants):
-        made.set_rate(3.0, instant)
-    assert made.completion == plain.completion
-    assert made.remaining(101.0) == plain.remaining(101.0)
+    groups = application(paced(jitter=jitter, seed=seed)).groups
+    assert [(g.number, g.nodes, g.processes) for g in groups] == [
+        (number, 1, 2.0) for number in range(4)
+    ]
+    for group in groups:
+        writes = [amount for act, amount in group.steps if act is Act.WRITE]
+        pauses = [amount for act, amount in group.steps if act is Act.WORK]
+        assert writes == [16.0] * 3
+        assert all(abs(pause - 2.0) <= 2.0 * jitter for pause in pauses)
+    assert len({group.steps for group in groups}) == 4
+    again = application(paced(jitter=jitter, seed=seed)).groups
+    assert [g.steps for g in groups] == [g.steps for g in again]
 
 
-def test_nothing_is_left_of_a_flow_that_has_ended() -> None:
-    made = flow()
-    made.set_rate(10.0, 0.0)
-    assert made.remaining(11.0) == 0.0
-    made.finish()
-    assert (made.remaining(0.0), made.rate, made.completion) == (0.0, 0.0, inf)
+def test_the_phase_of_an_application_lasts_from_its_first_open_to_its_last_close() -> (
+    None
+):
+    app = application(paced(jitter=0.5))
+    assert app.phase_began == inf
+    for time, group in enumerate(app.groups, 3):
+        app.open(group, float(time))
+    assert app.phase_began == 3.0
+    for time, group in enumerate(app.groups, 10):
+        assert app.phase_began == 3.0
+        app.close(group, float(time))
+    assert app.phase_began == inf
+    assert app.phases == [(3.0, 13.0)]
 
 
-def test_an_operation_adds_up_its_flows_in_bytes() -> None:
-    slow, fast = flow(10.0, unit=4.0), flow(10.0, unit=4.0)
-    made = Operation(0.0, 80.0, [slow, fast])
-    fast.set_rate(10.0, 0.0)
-    assert made.remaining(0.5) == 4.0 * (10.0 + 5.0)
-    assert made.share() == 0.5
-    assert not made.is_done
-    for each in (slow, fast):
-        each.finish()
-    assert made.is_done
+def test_a_group_may_be_a_phase_ahead() -> None:
+    app = application(paced(jitter=0.5))
+    first, *others = app.groups
+    for group in app.groups:
+        app.open(group, 1.0)
+    app.close(first, 2.0)
+    app.open(first, 3.0)
+    assert app.phase_began == 1.0
+    for group in others:
+        app.close(group, 4.0)
+    assert (app.phases, app.phase_began) == ([(1.0, 4.0)], 3.0)
 
 
-def test_a_writer_holds_what_waits_and_what_is_being_drained() -> None:
-    state = WriterState(Writer("A", ()), 0, undrained_bytes=30.0)
-    assert state.staged(0.0) == 30.0
-    state.drain = Operation(0.0, 100.0, [flow()])
-    state.drain.flows[0].set_rate(10.0, 0.0)
-    assert state.staged(4.0) == 30.0 + 60.0
-    assert list(state.operations()) == [state.drain]
+def test_a_close_without_a_phase_changes_nothing() -> None:
+    app = application(paced())
+    app.close(app.groups[0], 1.0)
+    assert (app.phases, app.phase_began) == ([], inf)
+
+
+def test_a_group_holds_what_waits_and_what_is_being_drained() -> None:
+    group = ProcessGroup(application(paced()), 0, 1, 1.0, (), undrained_bytes=30.0)
+    assert group.has_staged
+    assert group.staged(0.0) == 30.0
+    group.drain = Operation(group, 0.0, 100.0)
+    group.undrained_bytes = 0.0
+    assert group.has_staged
+    assert not ProcessGroup(application(paced()), 0, 1, 1.0, ()).has_staged
+
+
+def test_a_group_waits_in_fsync_and_before_its_request_begins() -> None:
+    app = application(paced())
+    assert not ProcessGroup(app, 0, 1, 1.0, ()).waits
+    assert ProcessGroup(app, 0, 1, 1.0, (), is_syncing=True).waits
+    assert ProcessGroup(app, 0, 1, 1.0, (), pending_bytes=1.0).waits
 
 
 def test_a_phase_lasts_from_its_first_write_to_its_close() -> None:
@@ -86,13 +114,8 @@ def test_a_phase_lasts_from_its_first_write_to_its_close() -> None:
     assert table.writes == 3
 
 
-def test_a_writer_that_writes_nothing_has_an_empty_phase() -> None:
-    assert PhaseTable(Writer("A", ())).at(0) == Phase()
-    assert PhaseTable(Writer("A", (Step(Act.WORK, 1.0),))).at(0) == Phase()
-
-
-@pytest.mark.parametrize("act", [Act.SYNC, Act.CLOSE])
-def test_a_writer_waits_in_fsync_and_close(act: Act) -> None:
-    state = WriterState(Writer("A", (Step(act),)), 0, position=0)
-    assert state.waits
-    assert not WriterState(Writer("A", (Step(act),)), 0).waits
+@pytest.mark.parametrize("steps", [(), (Step(Act.WORK, 1.0),)])
+def test_a_writer_that_writes_nothing_has_an_empty_phase(
+    steps: tuple[Step, ...],
+) -> None:
+    assert PhaseTable(Writer("A", steps)).at(0) == Phase()

@@ -152,6 +152,13 @@ static bool leave_to_drainer(struct slot_ref ref)
     return synced || !here;
 }
 
+/* Look before writing: the table is large, and its pages are not used otherwise. */
+static void forget_callback(unsigned fd)
+{
+    if (atomic_load(&slot_callback_of_fd[fd]) != NULL)
+        atomic_store(&slot_callback_of_fd[fd], NULL);
+}
+
 int stage_close(int fd)
 {
     if (!stage_is_ready() || !identity_owns_table())
@@ -162,6 +169,7 @@ int stage_close(int fd)
         error = drain_and_write_through(ref, false);
     STORE(slot_opened_here[fd], 0);
     STORE(slot_index_of_fd[fd], 0);
+    forget_callback((unsigned)fd);
     int late = atomic_exchange(&slot_late_error[fd], 0);
     return error != 0 ? error : late;
 }
@@ -184,6 +192,7 @@ void stage_close_range(unsigned first, unsigned last)
         if (LOAD(slot_index_of_fd[fd]) != 0)
             stage_close((int)fd);
         STORE(slot_opened_here[fd], 0);
+        forget_callback(fd);
     }
     /* The call would close descriptors of the library too: leave their files first. */
     for (int i = 0; i < SLOT_COUNT; i++) {
@@ -193,13 +202,20 @@ void stage_close_range(unsigned first, unsigned last)
     }
 }
 
-void stage_opened(int fd)
+static bool note_opened(int fd)
 {
     if ((unsigned)fd >= KNOWN_DESCRIPTORS || !stage_is_ready() ||
         !identity_owns_table())
-        return;
+        return false;
     identity_raise_highest_fd((unsigned)fd);
     STORE(slot_opened_here[fd], 1);
+    return true;
+}
+
+void stage_opened(int fd)
+{
+    if (note_opened(fd))
+        forget_callback((unsigned)fd); /* of a file closed unseen */
 }
 
 void stage_duplicated(int from, int to)
@@ -210,6 +226,7 @@ void stage_duplicated(int from, int to)
     identity_raise_highest_fd((unsigned)to);
     STORE(slot_opened_here[to], LOAD(slot_opened_here[from]));
     STORE(slot_late_error[to], 0);
+    forget_callback((unsigned)to);
 }
 
 /* Return true if the descriptor was opened for writing at explicit offsets, without
@@ -462,7 +479,7 @@ int stage_allow(int fd)
 {
     if (!stage_is_ready())
         return 0;
-    stage_opened(fd);
+    note_opened(fd);
     identity_forget(fd);
     return 0;
 }
@@ -478,6 +495,7 @@ bool stage_notify(int fd, stage_callback *callback)
     struct signal_guard guard;
     if (ref.slot == NULL || !slot_lock(&guard, ref))
         return false;
+    atomic_store(&slot_callback_of_fd[fd], callback);
     ref.slot->callback = callback;
     ref.slot->callback_fd = fd;
     if (callback != NULL)

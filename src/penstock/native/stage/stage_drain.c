@@ -52,7 +52,7 @@ int64_t drain_paced_step(struct slot_ref ref, uint64_t next)
     return moved;
 }
 
-static void call_program(struct slot_ref ref)
+void drain_call_program(struct slot_ref ref)
 {
     struct signal_guard guard;
     if (!slot_lock(&guard, ref))
@@ -111,7 +111,7 @@ static int drain_own(struct slot_ref ref)
         if (next == 0)
             return drain_free_ring(ref);
         if (first)
-            call_program(ref);
+            drain_call_program(ref);
         first = false;
         int64_t moved = drain_paced_step(ref, next);
         if (moved == -EAGAIN)

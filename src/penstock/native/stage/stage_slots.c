@@ -21,6 +21,7 @@ struct slot slots[SLOT_COUNT];
 _Atomic uint8_t slot_index_of_fd[KNOWN_DESCRIPTORS];
 _Atomic uint8_t slot_opened_here[KNOWN_DESCRIPTORS];
 _Atomic uint8_t slot_late_error[KNOWN_DESCRIPTORS];
+_Atomic(stage_callback *) slot_callback_of_fd[KNOWN_DESCRIPTORS];
 
 static atomic_int table_lock;
 static _Atomic uint32_t *awake; /* the kernel sets it to 0 in a child of any fork */
@@ -342,7 +343,10 @@ static void assign_slot(struct slot *slot, int fd, const struct staged_file *fil
     STORE(slot->inode, file->inode);
     slot->journal = *journal;
     slot->file = own;
-    slot->callback = NULL;
+    slot->callback = atomic_load(&slot_callback_of_fd[fd]);
+    slot->callback_fd = fd;
+    if (slot->callback != NULL)
+        atomic_fetch_or(&slot->journal.header->flags, JOURNAL_CALLS_BACK);
     atomic_fetch_add(&slot->changes, 1);
     mark_own_fd(journal->fd);
     mark_own_fd(own);

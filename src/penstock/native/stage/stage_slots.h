@@ -53,6 +53,10 @@ extern _Atomic uint8_t slot_index_of_fd[KNOWN_DESCRIPTORS];
 extern _Atomic uint8_t slot_opened_here[KNOWN_DESCRIPTORS];
 extern _Atomic uint8_t slot_late_error[KNOWN_DESCRIPTORS];
 
+/* By descriptor: the program's function to call before a drain. It stays when the use
+ * of a slot ends: the file may be staged again. */
+extern _Atomic(stage_callback *) slot_callback_of_fd[KNOWN_DESCRIPTORS];
+
 /* Prepare the table; 0 or an error. */
 int slot_start(void);
 
@@ -109,6 +113,9 @@ int64_t drain_paced_step(struct slot_ref, uint64_t next);
 
 /* Free the drained part of the ring; 0 or -errno. */
 int drain_free_ring(struct slot_ref);
+
+/* Call the program's function, if there is one, before a drain. */
+void drain_call_program(struct slot_ref);
 
 /* Drain all data that had been written when this was called; 0 or -errno. */
 int drain_slot(struct slot_ref);

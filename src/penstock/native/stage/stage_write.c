@@ -120,10 +120,12 @@ static enum verdict append_once(struct slot_ref ref, const struct load *load,
     return verdict;
 }
 
-/* Drain one step to make room; 0 or an error. */
-static int drain_for_room(struct slot_ref ref, struct lock_wait *wait)
+/* Drain one step to make room; 0 or an error. `first`: no step was made before. */
+static int drain_for_room(struct slot_ref ref, struct lock_wait *wait, bool first)
 {
     uint64_t target = 0, next = drain_next_bytes(ref, &target);
+    if (first && next > 0)
+        drain_call_program(ref);
     int64_t moved = next > 0 ? drain_paced_step(ref, next) : 0;
     if (moved == -EAGAIN) {
         lock_wait_nap(wait);
@@ -138,8 +140,8 @@ static enum verdict append_all(struct slot_ref ref, const struct load *load,
 {
     struct lock_wait wait = {0};
     enum verdict verdict = append_once(ref, load, order, true);
-    while (verdict == FULL && order->error == 0) {
-        order->error = drain_for_room(ref, &wait);
+    for (bool first = true; verdict == FULL && order->error == 0; first = false) {
+        order->error = drain_for_room(ref, &wait, first);
         if (order->error == 0)
             verdict = append_once(ref, load, order, false);
     }

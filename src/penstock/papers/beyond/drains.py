@@ -11,6 +11,7 @@ Buffers drain in the background, without their application.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 import polars as pl
@@ -22,14 +23,17 @@ from penstock.experiments.reproduction import Scale
 from penstock.papers.declaration import figure
 from penstock.papers.p4.charts import new_figure
 from penstock.papers.p4.study import (
+    BANDWIDTH,
     DELAYS,
+    PROCESSES,
     alone_time,
-    group,
+    buffer_for,
+    pattern_writer,
     storage,
 )
 from penstock.sim.buffers import simulate_buffers
-from penstock.sim.buffers_model import Buffer, Writer
-from penstock.workloads.microbenchmark import Microbenchmark
+from penstock.sim.buffers_model import Writer
+from penstock.workloads.microbenchmark import WritePattern
 
 __all__ = ["drains"]
 
@@ -48,7 +52,11 @@ _POLICIES: Final = (
 
 def _writers(delay: float) -> list[Writer]:
     return [
-        group(name, delay, number * _APART_S, requests=count)
+        pattern_writer(
+            name,
+            pattern=WritePattern(PROCESSES, count, 1e6, delay),
+            start=number * _APART_S,
+        )
         for number, (name, count) in enumerate(zip("ABCD", _REQUESTS, strict=True))
     ]
 
@@ -65,9 +73,9 @@ def _rows(_scale: Scale) -> pl.DataFrame:
 
 
 def _run(delay: float, strategy: str, policy: str) -> list[dict[str, Any]]:
-    here = storage(Microbenchmark().bandwidth)
+    here = storage(BANDWIDTH)
     writers = _writers(delay)
-    buffer = Buffer(100 * here.bandwidth)
+    buffer = replace(buffer_for(BANDWIDTH), inline=False)
     run = simulate_buffers(here, writers, strategy, buffer, draining=policy)
     label = f"{strategy}, {policy}" if strategy == _CONTROLLED else strategy
     return [
@@ -76,16 +84,11 @@ def _run(delay: float, strategy: str, policy: str) -> list[dict[str, Any]]:
             "strategy": strategy,
             "delay": delay,
             "application": writer.name,
-            "factor": time / alone_time(here, _at_zero(writer)),
+            "factor": time / alone_time(here, replace(writer, name="", start=0.0)),
             "end": run.end,
         }
         for writer, time in zip(writers, run.io_times, strict=True)
     ]
-
-
-def _at_zero(writer: Writer) -> Writer:
-    """Return the same writer, starting at time 0."""
-    return Writer("", writer.steps, processes=writer.processes)
 
 
 def _summary(tables: Tables) -> pl.DataFrame:

@@ -17,9 +17,14 @@ from penstock.experiments.claims import Tables, Verdict, case
 from penstock.experiments.reproduction import Scale
 from penstock.papers.declaration import figure
 from penstock.papers.p4.charts import BarColumns, bars
-from penstock.papers.p4.study import one_of, run_rows, storage
-from penstock.sim.buffers_model import Writer
-from penstock.workloads.microbenchmark import SHAPES, Microbenchmark
+from penstock.papers.p4.study import (
+    BANDWIDTH,
+    pattern_writer,
+    run_rows,
+    single_value,
+    storage,
+)
+from penstock.workloads.microbenchmark import SHAPES
 
 __all__ = ["fig11", "fig12"]
 
@@ -35,23 +40,19 @@ _STRATEGIES: Final = {
 }
 
 
-def _writer(name: str) -> Writer:
-    shape = SHAPES[name]
-    return Writer.of_requests(
-        name, shape.requests, shape.processes * shape.size, processes=shape.processes
-    )
-
-
-def _rows(first: str, partners: tuple[str, ...]) -> Callable[[Scale], pl.DataFrame]:
+def _study(first: str, partners: tuple[str, ...]) -> Callable[[Scale], pl.DataFrame]:
     """Return the study with a row per partner, strategy and application."""
 
     def rows(_scale: Scale) -> pl.DataFrame:
-        machine = storage(Microbenchmark().bandwidth)
         made = []
         for partner in partners:
             for strategy in _STRATEGIES:
-                writers = [_writer(first), _writer(partner)]
-                made += run_rows(machine, writers, strategy, partner=f"with {partner}")
+                writers = [
+                    pattern_writer(first, pattern=SHAPES[first]),
+                    pattern_writer(partner, pattern=SHAPES[partner], redirects=False),
+                ]
+                beside = f"with {partner}"
+                made += run_rows(storage(BANDWIDTH), writers, strategy, partner=beside)
         return pl.DataFrame(made)
 
     return rows
@@ -73,7 +74,7 @@ def _factors(tables: Tables, first: str, partner: str) -> dict[str, float]:
     """Return the factor of `first` beside a partner, by strategy."""
     where = {"application": first, "partner": f"with {partner}"}
     return {
-        strategy: one_of(tables.rows, "factor", strategy=strategy, **where)
+        strategy: single_value(tables.rows, "factor", strategy=strategy, **where)
         for strategy in _STRATEGIES
     }
 
@@ -164,7 +165,7 @@ def _slightly_lower(tables: Tables) -> Verdict:
     """Compare CM1 with LANL App1 without a strategy (by 0.2 at most)."""
     where = {"partner": f"with {_APP1}", "strategy": "none"}
     factors = {
-        name: one_of(tables.rows, "factor", application=name, **where)
+        name: single_value(tables.rows, "factor", application=name, **where)
         for name in (_CM1, _APP1)
     }
     holds = factors[_APP1] - 0.2 < factors[_CM1] < factors[_APP1]

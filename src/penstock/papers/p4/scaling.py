@@ -15,12 +15,19 @@ from penstock.experiments.claims import Tables, Verdict
 from penstock.experiments.reproduction import Scale
 from penstock.papers.declaration import figure
 from penstock.papers.p4.charts import BarColumns, bars
-from penstock.papers.p4.study import group, one_of, run_rows, storage
-from penstock.workloads.microbenchmark import SHAPES, Microbenchmark
+from penstock.papers.p4.study import (
+    BANDWIDTH,
+    pattern_writer,
+    run_rows,
+    single_value,
+    storage,
+)
+from penstock.workloads.microbenchmark import SHAPES, Microbenchmark, WritePattern
 
 __all__ = ["fig13", "fig14"]
 
 _PROCESSES: Final = 80
+_SIZE: Final = 1e6
 _BENCHMARK: Final = "benchmark"
 _COUNTS: Final = (1, 2, 3, 4)
 #: Strategy -> its name in the figure.
@@ -38,17 +45,16 @@ _STRATEGIES: Final = {
 
 def _instances_rows(_scale: Scale) -> pl.DataFrame:
     """Return a row per kind of application and number of instances."""
-    machine = storage(Microbenchmark().bandwidth)
     rows = []
     for kind in (_BENCHMARK, *SHAPES):
         count = SHAPES[kind].requests if kind in SHAPES else Microbenchmark().requests
+        pattern = WritePattern(_PROCESSES, count, _SIZE)
         for instances in _COUNTS:
             writers = [
-                group(f"{kind} {i}", processes=_PROCESSES, requests=count)
-                for i in range(instances)
+                pattern_writer(f"{kind} {i}", pattern=pattern) for i in range(instances)
             ]
             facts = {"kind": kind, "instances": instances, "panel": "all at D = 0"}
-            rows += run_rows(machine, writers, "none", **facts)[:1]
+            rows += run_rows(storage(BANDWIDTH), writers, "none", **facts)[:1]
     return pl.DataFrame(rows)
 
 
@@ -103,11 +109,15 @@ def _four_instances(tables: Tables) -> Verdict:
 
 
 def _three_rows(_scale: Scale) -> pl.DataFrame:
-    machine = storage(Microbenchmark().bandwidth)
+    pattern = WritePattern(_PROCESSES, Microbenchmark().requests, _SIZE)
+    panel = "three applications, D = 0"
     rows = []
     for strategy in _STRATEGIES:
-        writers = [group(name, processes=_PROCESSES) for name in "ABC"]
-        rows += run_rows(machine, writers, strategy, panel="three applications, D = 0")
+        writers = [
+            pattern_writer(name, pattern=pattern, redirects=name == "A")
+            for name in "ABC"
+        ]
+        rows += run_rows(storage(BANDWIDTH), writers, strategy, panel=panel)
     return pl.DataFrame(rows)
 
 
@@ -122,7 +132,7 @@ fig14 = figure("p4-fig14", rows=_three_rows, draw=_draw_three)
 def _times(tables: Tables, strategy: str) -> dict[str, float]:
     """Return the I/O time of every application (s)."""
     return {
-        name: one_of(tables.rows, "io_time", strategy=strategy, application=name)
+        name: single_value(tables.rows, "io_time", strategy=strategy, application=name)
         for name in "ABC"
     }
 

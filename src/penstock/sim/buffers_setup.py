@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: MIT
+"""What one simulation with burst buffers is given, and what follows from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.policies.policy import Policy
+from penstock.sim.buffers_model import Act, Buffer, Storage, Writer
+from penstock.sim.buffers_sharing import TargetRules
+from penstock.staging import Strategy
+
+__all__ = ["Setup"]
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What is simulated."""
+
+    storage: Storage
+    writers: tuple[Writer, ...]
+    strategy: Strategy
+    buffer: Buffer | None
+    sharing: Policy | None
+    draining: Policy | None
+
+    @property
+    def is_inline(self) -> bool:
+        """True if applications flush by themselves."""
+        return self.buffer is not None and self.buffer.inline
+
+    @property
+    def is_buffer_shared(self) -> bool:
+        """True if one buffer serves all."""
+        return self.buffer is not None and self.buffer.shared
+
+    @property
+    def gain(self) -> float:
+        """How much less of the storage's time draining takes than writing."""
+        return self.buffer.gain if self.buffer else 1.0
+
+    def alone(self, writer: Writer) -> float:
+        """Return what a writer draws alone on all targets, b_i (bytes/s)."""
+        return self.storage.alone(self.storage.targets, writer.limit)
+
+    def rules(self, *, background: bool = False) -> TargetRules:
+        """Return how a target is shared; with `background`, drains come last."""
+        by_time = bool(self.storage.profile)
+        return TargetRules(
+            capacity=1.0 if by_time else self.storage.target_bandwidth,
+            congestion=self.storage.congestion,
+            sharing=self.sharing,
+            draining=self.draining,
+            background=background,
+        )
+
+    def horizon(self) -> float:
+        """Return when all writers would be done if they ran one by one (s)."""
+        everyone = sum(writer.processes for writer in self.writers)
+        efficiency = self.storage.congestion.efficiency(everyone)
+        length = 0.0
+        for writer in self.writers:
+            alone = self.storage.alone(1, writer.limit) * efficiency
+            for act, amount in writer.steps:
+                length += amount / alone if act is Act.WRITE else amount
+        return max(w.start for w in self.writers) + 2 * length + 1.0
