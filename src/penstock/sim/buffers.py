@@ -321,8 +321,12 @@ class _Simulation:
         self._next_step(group)
 
     def _count_iteration(self, app: ApplicationState, volume: float) -> None:
-        """Count a request of the first group. As in the engine: only after work."""
-        if app.iterations > 0 or app.work_before > 0:
+        """Count a request of the first group.
+
+        As in the engine: what precedes the first request is not an iteration.
+        """
+        app.operations += 1
+        if app.operations > 1:
             whole = volume * app.writer.nodes / app.groups[0].nodes
             app.iterations += 1
             app.iteration_time += app.work_before
@@ -550,6 +554,7 @@ class _Simulation:
             release=[app.writer.start for app in everyone],
             nodes=[app.writer.nodes for app in everyone],
             lost=[app.lost for app in everyone],
+            operations=[app.operations for app in everyone],
             iterations=[app.iterations for app in everyone],
             iteration_time=[app.iteration_time for app in everyone],
             work_before=[app.work_before for app in everyone],

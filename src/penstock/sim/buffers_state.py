@@ -110,10 +110,12 @@ class ApplicationState:
     """When its last turn to drain ended (s)."""
     targets: tuple[int, ...] = ()
     """Targets of files that were opened before the first write."""
+    operations: int = 0
+    """Completed requests of its first process."""
     work_before: float = 0.0
     """Work of its first process since that one's last request (s)."""
     iterations: int = 0
-    """Requests of its first process that followed some work."""
+    """Completed requests of its first process after the first one."""
     iteration_time: float = 0.0
     """Time that those iterations take alone (s)."""
     lost: float = 0.0

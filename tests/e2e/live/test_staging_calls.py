@@ -145,8 +145,17 @@ show("another-file", write, flush)
 """
 #: Flush -> how often the callback is called before it.
 CALLS_BEFORE = {
-    **{"empty": 0, "flush": 1, "fsync": 1, "full": 1, "rest": 1, "too-large": 1},
-    **{"disable": 1, "disabled": 0, "enabled": 1, "close": 1, "another-file": 0},
+    "empty": 0,
+    "flush": 1,
+    "fsync": 1,
+    "full": 1,
+    "rest": 1,
+    "too-large": 1,
+    "disable": 1,
+    "disabled": 0,
+    "enabled": 1,
+    "close": 1,
+    "another-file": 0,
 }
 
 

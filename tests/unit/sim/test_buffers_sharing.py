@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -88,21 +90,23 @@ def test_a_policy_shares_among_applications_whatever_their_processes() -> None:
 
 @pytest.mark.parametrize("policy", [True, False])
 def test_drains_in_the_background_get_what_writers_leave(policy: bool) -> None:
-    options = {"background": True, "policy": policy}
-    assert shared(queue(0), queue(3), **options).rates == {0: 10.0}
-    rates = shared(queue(0, cap=4.0), queue(3), **options).rates
-    assert rates == {0: 4.0, 3: 6.0}
-    assert shared(queue(2), queue(3), **options).rates == {2: 5.0, 3: 5.0}
+    def rates(*queues: Queue) -> Mapping[int, float]:
+        return shared(*queues, background=True, policy=policy).rates
+
+    assert rates(queue(0), queue(3)) == {0: 10.0}
+    assert rates(queue(0, cap=4.0), queue(3)) == {0: 4.0, 3: 6.0}
+    assert rates(queue(2), queue(3)) == {2: 5.0, 3: 5.0}
 
 
 @pytest.mark.parametrize("policy", [True, False])
 def test_waiting_requests_cost_capacity(policy: bool) -> None:
-    options = {"congestion": LOSSY, "policy": policy}
-    rates = shared(queue(0), queue(1), **options).rates
-    assert rates == pytest.approx({0: 4.0, 1: 4.0})
-    assert shared(queue(0), **options).rates == pytest.approx({0: 10.0})
+    def rates(*queues: Queue) -> Mapping[int, float]:
+        return shared(*queues, congestion=LOSSY, policy=policy).rates
+
+    assert rates(queue(0), queue(1)) == pytest.approx({0: 4.0, 1: 4.0})
+    assert rates(queue(0)) == pytest.approx({0: 10.0})
     # Two processes of one application cost as much as two applications.
-    assert shared(queue(0, processes=2.0), **options).rates == pytest.approx({0: 8.0})
+    assert rates(queue(0, processes=2.0)) == pytest.approx({0: 8.0})
 
 
 def test_requests_that_a_policy_does_not_serve_cost_nothing() -> None:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Beyond burst-buffer coordination: drains in an order that a sharing policy chooses.
 
-Four groups of the microbenchmark, with different volumes, start 4 s apart. The
-strategies of the paper allow or forbid that a buffer is flushed. The strategy
+Four groups of the microbenchmark, with different volumes, start 4 s apart. They have
+512 processes in all, the largest number for which the loss by waiting requests was
+fitted. The strategies of the paper allow or forbid that a buffer is flushed. The strategy
 ``controlled`` lets all buffers drain at any time, with the bandwidth that the writing
 application leaves, and a policy of bandwidth sharing decides which buffer drains first.
 Buffers drain in the background, without their application.
@@ -17,7 +18,7 @@ from typing import Any, Final, TypeAlias
 import polars as pl
 from matplotlib.figure import Figure
 
-from penstock.experiments.claims import Tables, Verdict
+from penstock.experiments.claims import Tables, Verdict, over
 from penstock.experiments.output.charts import tidy
 from penstock.experiments.reproduction import Scale
 from penstock.papers.declaration import figure
@@ -54,7 +55,7 @@ def _writers(delay: float) -> list[Writer]:
     return [
         pattern_writer(
             name,
-            pattern=WritePattern(PROCESSES, count, 1e6, delay),
+            pattern=WritePattern(PROCESSES // 2, count, 2e6, delay),
             start=number * _APART_S,
         )
         for number, (name, count) in enumerate(zip("ABCD", _REQUESTS, strict=True))
@@ -174,16 +175,15 @@ def _lower_at_every_delay(
     `compare` takes the summary of the policies and that of the strategies.
     """
     policies, strategies = _split(tables)
-    numbers, holds = {}, True
+    verdicts = {}
     for delay in policies["delay"].unique().sort().to_list():
         here = pl.col("delay") == delay
         (low_name, low), (high_name, high) = compare(
             policies.filter(here), strategies.filter(here)
         )
-        numbers[f"d = {1000 * delay:g} ms, {low_name}"] = low
-        numbers[f"d = {1000 * delay:g} ms, {high_name}"] = high
-        holds = holds and low < high
-    return Verdict(holds, numbers)
+        numbers = {low_name: low, high_name: high}
+        verdicts[f"{1000 * delay:g} ms"] = Verdict(low < high, numbers)
+    return over("d", verdicts)
 
 
 def _least(column: pl.Series) -> float:
@@ -213,7 +213,9 @@ def _done_sooner(tables: Tables) -> Verdict:
 
 @drains.claim(
     "With any policy the mean factor is lower than with 2a, the strategy of the paper "
-    "that does not disturb the first application."
+    "that does not disturb the first application.",
+    reason="With d = 250 ms the first application leaves almost nothing to drains, and "
+    "fcfs drains in the order of 2a.",
 )
 def _better_than_2a(tables: Tables) -> Verdict:
     """Compare the mean factors."""
@@ -227,7 +229,9 @@ def _better_than_2a(tables: Tables) -> Verdict:
 
 @drains.claim(
     "With the best policy the mean factor is at most 5 % above that of the best "
-    "strategy of the paper, which disturbs the first application."
+    "strategy of the paper, which disturbs the first application.",
+    reason="The processes of the first application fill each other's pauses, so that "
+    "not disturbing it costs the others more: 9 to 21 % in the mean.",
 )
 def _as_good_as_any(tables: Tables) -> Verdict:
     """Compare the mean factors."""

@@ -62,6 +62,7 @@ FLIPS: list[tuple[Reproduction, str, Factors, Factors]] = [
     (fig11, "app1-strategy-1", {}, {(APP1, APP2, "1a"): 1.7}),
     (fig11, "app1-strategy-2", {(APP1, APP2, "2a"): 1.04}, {(APP1, APP2, "2a"): 1.1}),
     (fig11, "app1-strategy-3", {(APP1, APP2, "3b"): 1.9}, {}),
+    (fig11, "up-to-twice", {(APP1, CM1, "2a"): 1.1}, {(APP1, CM1, "2a"): 1.2}),
     (fig11, "app1-and-cm1", {(APP1, CM1, None): 2.1}, {(APP1, CM1, "3b"): 1.8}),
     (fig12, f"all-help-beside-{APP1}", ALL_HELP, {**ALL_HELP, (CM1, APP1, "1a"): 2.0}),
     (fig12, f"all-help-beside-{APP2}", ALL_HELP, {**ALL_HELP, (CM1, APP2, "3b"): 2.1}),

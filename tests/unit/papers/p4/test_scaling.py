@@ -13,11 +13,12 @@ from matplotlib.figure import Figure
 from penstock.experiments.claims import Tables
 from penstock.experiments.reproduction import Scale
 from penstock.papers.p4.scaling import fig13, fig14
+from penstock.papers.p4.study import EXPONENT, LOSS
 from support.claim_flips import assert_all_claims, assert_flips, failed_claims
 
 FIGURES = {figure.name: figure for figure in (fig13, fig14)}
-#: Claims of the paper that do not hold in our model, each with a note.
-FAIL = {"p4-fig13": {"four-instances"}, "p4-fig14": set()}
+#: Claims of the paper that do not hold in our model, each with a reason.
+FAIL = {"p4-fig13": {"two-instances"}, "p4-fig14": set()}
 
 
 def _instances(*factors: float) -> Tables:
@@ -104,9 +105,10 @@ def test_a_single_instance_is_not_slowed_down() -> None:
 
 
 def test_n_equal_instances_share_what_interference_leaves() -> None:
-    """Check 2.3 n / 2, because the loss does not depend on the number of instances."""
+    """Check n times the loss with 80 n waiting requests over that with 80."""
     rows = _simulated("p4-fig13").rows.filter(kind="benchmark").sort("instances")
-    expected = [1.0, 2.3, 3.45, 4.6]
+    loss = [1 + LOSS * (80 * n / 512) ** EXPONENT for n in range(1, 5)]
+    expected = [n * each / loss[0] for n, each in enumerate(loss, 1)]
     assert rows["factor"].to_list() == pytest.approx(expected, rel=1e-6)
 
 
