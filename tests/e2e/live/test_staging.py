@@ -790,7 +790,8 @@ def test_the_interface_in_c(stage: Stage, tmp_path: Path) -> None:
     assert stage.run(program, stage.journals, environment={}).stdout == b"0 5002\n"
     (stage.folder / "a").unlink()
     done = stage.run(program, stage.journals)
-    assert done.stdout == b"2 5002\n"
+    # Before BBIO_Flush, before BBIO_Disable, and before BBIO_Finalize.
+    assert done.stdout == b"3 5002\n"
     assert (stage.folder / "a").read_bytes() == b"x" * 5000 + b"yz"
 
 
