@@ -17,7 +17,7 @@ from hypothesis import given, settings
 
 from penstock.sim.buffers import simulate_buffers
 from penstock.sim.buffers_model import Act, Buffer, Congestion, Storage, Writer
-from penstock.sim.buffers_state import ApplicationState, groups_of
+from penstock.sim.buffers_state import WriterState, groups_of
 
 BANDWIDTH = 8
 LOSS, MANY, EXPONENT = Fraction(1, 4), 6, 3
@@ -50,7 +50,7 @@ def oracle(writers: list[Writer]) -> list[Fraction]:
     running = {
         number: [
             process
-            for group in groups_of(ApplicationState(writer, number))
+            for group in groups_of(WriterState(writer, number))
             for process in _processes(writer, group.steps, group.processes)
         ]
         for number, writer in enumerate(writers)

@@ -45,15 +45,15 @@ from penstock.errors import InputError, PolicyError
 from penstock.policies import get_policy
 from penstock.policies.policy import Policy
 from penstock.sim.buffers_model import Act, Buffer, Storage, Writer
-from penstock.sim.buffers_queue import Operation, Part, Queue
+from penstock.sim.buffers_queue import Operation, Part, TargetQueue
 from penstock.sim.buffers_regions import Regions, RegionSplitError
 from penstock.sim.buffers_setup import Setup
 from penstock.sim.buffers_sharing import Columns
 from penstock.sim.buffers_state import (
-    ApplicationState,
     PhaseTable,
     ProcessGroup,
     WriteRequest,
+    WriterState,
     groups_of,
 )
 from penstock.staging import (
@@ -165,7 +165,7 @@ def simulate_buffers(
 class _Simulation:
     def __init__(self, setup: Setup, regions: Sequence[tuple[int, ...]]) -> None:
         self._setup, self._buffer = setup, setup.buffer
-        self._apps = [ApplicationState(w, i) for i, w in enumerate(setup.writers)]
+        self._apps = [WriterState(w, i) for i, w in enumerate(setup.writers)]
         self._now = min(w.start for w in setup.writers)
         self._timers: list[tuple[float, int, ProcessGroup | None]] = []
         self._timer_count = 0
@@ -180,7 +180,7 @@ class _Simulation:
         self._background = False
         self._regions = Regions(setup.storage, setup.rules(), regions, self._columns)
         self._is_limited = setup.buffer is not None and setup.buffer.capacity < inf
-        self._staging = Queue(-1)
+        self._staging = TargetQueue(-1)
         self._pending: list[ProcessGroup] = []
         self._orders: Sequence[StagingOrder] = ()
         self._is_changed = True
@@ -247,7 +247,7 @@ class _Simulation:
             application.lost += elapsed * lost / application.writer.processes
         self._now = instant
 
-    def _served(self, app: ApplicationState) -> float:
+    def _served(self, app: WriterState) -> float:
         """Return how many of the processes that wait would have to be fully served."""
         served = self._regions.served(app.number)
         if app.syncing:
@@ -320,7 +320,7 @@ class _Simulation:
             self._count_iteration(app, write.volume)
         self._next_step(group)
 
-    def _count_iteration(self, app: ApplicationState, volume: float) -> None:
+    def _count_iteration(self, app: WriterState, volume: float) -> None:
         """Count a request of the first group.
 
         As in the engine: what precedes the first request is not an iteration.
@@ -403,7 +403,7 @@ class _Simulation:
             if opened is not None and self._now >= opened and not app.phases:
                 app.targets = app.targets or self._orders[app.number].targets
 
-    def _status(self, app: ApplicationState) -> ApplicationStatus:
+    def _status(self, app: WriterState) -> ApplicationStatus:
         writer = app.writer
         phase = self._phase_tables[app.number].at(app.groups[0].position)
         is_full = self._is_limited and any(
@@ -469,7 +469,7 @@ class _Simulation:
         targets = self._targets_of(group, order)
         return self._regions.start(operation, targets, entry, gain)
 
-    def _take_turn(self, app: ApplicationState, order: StagingOrder) -> None:
+    def _take_turn(self, app: WriterState, order: StagingOrder) -> None:
         """Begin, continue or stop the drains of an application; record its turns."""
         app.is_turn_due = is_draining = False
         for group in app.holders:

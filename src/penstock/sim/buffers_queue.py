@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Requests that wait for a storage target.
 
-All requests of one application on a target get the same rate. `Queue` therefore keeps
-one number for all of them: the service that one process would have been given so far.
+All requests of one application on a target get the same rate. `TargetQueue` therefore
+keeps one number for all: the service that one process would have been given so far.
 A request that needs u units is done when this number has grown by u. An arrival, an end
 and a change of the rate then cost O(log n) for n waiting requests.
 
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from penstock.sim.buffers_state import ProcessGroup
 
-__all__ = ["Operation", "Part", "Queue"]
+__all__ = ["Operation", "Part", "TargetQueue"]
 
 
 @dataclass(slots=True, eq=False)
@@ -68,7 +68,7 @@ class Part:
     """The part of an operation that goes to the targets of one region."""
 
     operation: Operation
-    queue: Queue
+    queue: TargetQueue
     targets: int
     """Number of targets of the region."""
     need: float
@@ -83,7 +83,7 @@ class Part:
         return max(self.finish - self.queue.served_at(now), 0.0)
 
 
-class Queue:
+class TargetQueue:
     """The requests of one application that wait for the targets of one region."""
 
     __slots__ = (

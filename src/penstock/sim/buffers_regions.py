@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from math import inf
 
 from penstock.sim.buffers_model import Storage
-from penstock.sim.buffers_queue import Operation, Part, Queue
+from penstock.sim.buffers_queue import Operation, Part, TargetQueue
 from penstock.sim.buffers_sharing import Columns, TargetRules, share_target
 from penstock.sim.buffers_state import ProcessGroup
 
@@ -39,7 +39,7 @@ class Region:
 
     def __init__(self, targets: tuple[int, ...]) -> None:
         self.targets = targets
-        self.queues: dict[int, Queue] = {}
+        self.queues: dict[int, TargetQueue] = {}
         """By entry, in ascending order."""
         self.carried = 0.0
         """Bytes written to each target."""
@@ -48,10 +48,10 @@ class Region:
         self.wake = inf
         """When the policy asked to be called again (s)."""
 
-    def queue(self, entry: int) -> Queue:
+    def queue(self, entry: int) -> TargetQueue:
         """Return the queue of an entry."""
         if entry not in self.queues:
-            self.queues[entry] = Queue(entry)
+            self.queues[entry] = TargetQueue(entry)
             self.queues = dict(sorted(self.queues.items()))
         return self.queues[entry]
 

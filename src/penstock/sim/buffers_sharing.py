@@ -32,7 +32,7 @@ from penstock.policies.ask import (
 from penstock.policies.policy import Policy
 from penstock.policies.view import View
 from penstock.sim.buffers_model import Congestion
-from penstock.sim.buffers_queue import Queue
+from penstock.sim.buffers_queue import TargetQueue
 
 __all__ = ["Columns", "Shares", "TargetRules", "share_target"]
 
@@ -83,7 +83,7 @@ class TargetRules:
 def share_target(
     rules: TargetRules,
     now: float,
-    queues: Sequence[Queue],
+    queues: Sequence[TargetQueue],
     columns: Callable[[], Columns],
 ) -> Shares:
     """Share one target among queues in which requests wait, ascending by entry.
@@ -115,7 +115,7 @@ def share_target(
     return Shares({**first.rates, **rest.rates}, min(first.wake, rest.wake))
 
 
-def _share_alike(rules: TargetRules, queues: Sequence[Queue]) -> Shares:
+def _share_alike(rules: TargetRules, queues: Sequence[TargetQueue]) -> Shares:
     """Share a target in proportion to demands: all requests get the same share.
 
     This is `_congested` of `_ask` without a policy, in one pass.
@@ -137,7 +137,7 @@ def _ask(
     policy: Policy | None,
     now: float,
     capacity: float,
-    queues: Sequence[Queue],
+    queues: Sequence[TargetQueue],
     columns: Callable[[], Columns],
 ) -> Shares:
     """Share `capacity` (units/s) among queues; None: in proportion to their demands.
@@ -160,7 +160,9 @@ def _ask(
     return Shares({e: min(rates[e], cap) for e, cap in caps.items()}, wake)
 
 
-def _congested(rules: TargetRules, queues: Sequence[Queue], shares: Shares) -> Shares:
+def _congested(
+    rules: TargetRules, queues: Sequence[TargetQueue], shares: Shares
+) -> Shares:
     """Scale the rates down to what the requests that are served leave of a target."""
     waiting = sum(q.weight for q in queues if shares.rates[q.entry] > 0)
     left = rules.capacity * rules.congestion.efficiency(waiting)
@@ -175,7 +177,7 @@ def _view(
     policy: Policy,
     now: float,
     capacity: float,
-    queues: Sequence[Queue],
+    queues: Sequence[TargetQueue],
     columns: Columns,
 ) -> View:
     size = len(columns.release)

@@ -15,11 +15,11 @@ from penstock.sim.buffers_model import Act, Writer
 from penstock.sim.buffers_queue import Operation
 
 __all__ = [
-    "ApplicationState",
     "Phase",
     "PhaseTable",
     "ProcessGroup",
     "WriteRequest",
+    "WriterState",
     "groups_of",
 ]
 
@@ -44,7 +44,7 @@ class WriteRequest:
 class ProcessGroup:
     """Processes of a writer that run in step: those of a node, or all."""
 
-    application: ApplicationState
+    application: WriterState
     number: int
     """Its index among the groups of the application."""
     nodes: int
@@ -85,7 +85,7 @@ class ProcessGroup:
 
 
 @dataclass(slots=True, eq=False)
-class ApplicationState:
+class WriterState:
     """What the processes of a writer have done so far, taken together."""
 
     writer: Writer
@@ -164,7 +164,7 @@ class ApplicationState:
         return max(self.undrained_bytes, 0.0) + sum(left)
 
 
-def groups_of(application: ApplicationState) -> list[ProcessGroup]:
+def groups_of(application: WriterState) -> list[ProcessGroup]:
     """Return the groups of processes that run in step.
 
     Without jitter that is one group; with it, one per node, whose work differs.

@@ -10,21 +10,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.sim.buffers_model import Writer
-from penstock.sim.buffers_queue import Operation, Part, Queue
-from penstock.sim.buffers_state import ApplicationState, ProcessGroup
+from penstock.sim.buffers_queue import Operation, Part, TargetQueue
+from penstock.sim.buffers_state import ProcessGroup, WriterState
 
 
-def queue(cap: float = 10.0) -> Queue:
-    made = Queue(0)
+def queue(cap: float = 10.0) -> TargetQueue:
+    made = TargetQueue(0)
     made.cap = made.request_cap = cap
     return made
 
 
 def part(
-    in_queue: Queue, need: float, processes: float = 1.0, unit: float = 1.0
+    in_queue: TargetQueue, need: float, processes: float = 1.0, unit: float = 1.0
 ) -> Part:
     """Return a part that each of some processes needs `need` units for."""
-    group = ProcessGroup(ApplicationState(Writer("A", ()), 0), 0, 1, processes, ())
+    group = ProcessGroup(WriterState(Writer("A", ()), 0), 0, 1, processes, ())
     operation = Operation(group, 0.0, need * processes * unit, unit)
     operation.parts.append(Part(operation, in_queue, 1, need))
     return operation.parts[0]

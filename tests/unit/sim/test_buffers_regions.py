@@ -11,7 +11,7 @@ from penstock.sim.buffers_model import Congestion, Storage, Writer
 from penstock.sim.buffers_queue import Operation
 from penstock.sim.buffers_regions import Regions, RegionSplitError
 from penstock.sim.buffers_sharing import Columns, TargetRules
-from penstock.sim.buffers_state import ApplicationState, ProcessGroup
+from penstock.sim.buffers_state import ProcessGroup, WriterState
 
 STORAGE = Storage(8.0, 4)
 ALL = (0, 1, 2, 3)
@@ -27,7 +27,7 @@ def regions(*parts: tuple[int, ...]) -> Regions:
 
 
 def operation(volume: float = 16.0, number: int = 0) -> Operation:
-    app = ApplicationState(Writer("A", ()), number)
+    app = WriterState(Writer("A", ()), number)
     return Operation(ProcessGroup(app, 0, 1, 1.0, ()), 0.0, volume)
 
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from penstock.policies import get_policy
 from penstock.sim.buffers_model import Congestion, Writer
-from penstock.sim.buffers_queue import Operation, Part, Queue
+from penstock.sim.buffers_queue import Operation, Part, TargetQueue
 from penstock.sim.buffers_sharing import Columns, Shares, TargetRules, share_target
-from penstock.sim.buffers_state import ApplicationState, ProcessGroup
+from penstock.sim.buffers_state import ProcessGroup, WriterState
 
 FAIR = get_policy("fair-share")
 
@@ -35,11 +35,11 @@ def columns(applications: int) -> Columns:
     )
 
 
-def queue(entry: int, cap: float = 10.0, processes: float = 1.0) -> Queue:
+def queue(entry: int, cap: float = 10.0, processes: float = 1.0) -> TargetQueue:
     """Return a queue in which processes wait that can draw `cap` each."""
-    made = Queue(entry)
+    made = TargetQueue(entry)
     made.cap, made.request_cap = 10.0, cap
-    group = ProcessGroup(ApplicationState(Writer("A", ()), 0), 0, 1, processes, ())
+    group = ProcessGroup(WriterState(Writer("A", ()), 0), 0, 1, processes, ())
     operation = Operation(group, 0.0, 50.0)
     made.add(Part(operation, made, 1, 50.0), 0.0)
     return made
@@ -50,7 +50,7 @@ LOSSY = Congestion(loss=0.25, requests=2.0, exponent=60.0)
 
 
 def shared(
-    *queues: Queue,
+    *queues: TargetQueue,
     background: bool = False,
     congestion: Congestion | None = None,
     policy: bool = True,
@@ -90,7 +90,7 @@ def test_a_policy_shares_among_applications_whatever_their_processes() -> None:
 
 @pytest.mark.parametrize("policy", [True, False])
 def test_drains_in_the_background_get_what_writers_leave(policy: bool) -> None:
-    def rates(*queues: Queue) -> Mapping[int, float]:
+    def rates(*queues: TargetQueue) -> Mapping[int, float]:
         return shared(*queues, background=True, policy=policy).rates
 
     assert rates(queue(0), queue(3)) == {0: 10.0}
@@ -100,7 +100,7 @@ def test_drains_in_the_background_get_what_writers_leave(policy: bool) -> None:
 
 @pytest.mark.parametrize("policy", [True, False])
 def test_waiting_requests_cost_capacity(policy: bool) -> None:
-    def rates(*queues: Queue) -> Mapping[int, float]:
+    def rates(*queues: TargetQueue) -> Mapping[int, float]:
         return shared(*queues, congestion=LOSSY, policy=policy).rates
 
     assert rates(queue(0), queue(1)) == pytest.approx({0: 4.0, 1: 4.0})

@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 from penstock.sim.buffers_model import Act, Step, Writer
 from penstock.sim.buffers_queue import Operation
 from penstock.sim.buffers_state import (
-    ApplicationState,
     Phase,
     PhaseTable,
     ProcessGroup,
+    WriterState,
     groups_of,
 )
 
 
-def application(writer: Writer) -> ApplicationState:
-    made = ApplicationState(writer, 0)
+def application(writer: Writer) -> WriterState:
+    made = WriterState(writer, 0)
     made.groups = groups_of(made)
     return made
 

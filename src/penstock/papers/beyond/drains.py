@@ -2,8 +2,8 @@
 """Beyond burst-buffer coordination: drains in an order that a sharing policy chooses.
 
 Four groups of the microbenchmark, with different volumes, start 4 s apart. They have
-512 processes in all, the largest number for which the loss by waiting requests was
-fitted. The strategies of the paper allow or forbid that a buffer is flushed. The strategy
+512 processes in all: the loss by waiting requests was fitted up to this number. The
+strategies of the paper allow or forbid that a buffer is flushed. The strategy
 ``controlled`` lets all buffers drain at any time, with the bandwidth that the writing
 application leaves, and a policy of bandwidth sharing decides which buffer drains first.
 Buffers drain in the background, without their application.
