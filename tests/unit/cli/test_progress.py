@@ -81,3 +81,15 @@ def test_the_bar_is_removed_if_the_work_fails(monkeypatch: pytest.MonkeyPatch) -
     # The cursor was hidden for the bar; it must be visible again.
     text = terminal.getvalue()
     assert text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l")
+
+
+@pytest.mark.usefixtures("warmed")
+def test_a_next_part_of_the_work_begins_at_zero(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    terminal = _Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with progress_bar() as show:
+        show(90.0, 100.0, "first part")
+        show(1.0, 50.0, "second part")
+    assert "  2 %" in terminal.getvalue()

@@ -55,6 +55,18 @@ def test_the_readme_has_the_counts(records: list[dict[str, Any]]) -> None:
     assert text == updated_counts(text, records), RUN
 
 
+def test_every_claim_that_does_not_hold_has_a_reason(
+    records: list[dict[str, Any]],
+) -> None:
+    unexplained = [
+        (record["name"], claim["name"])
+        for record in records
+        for claim in record["claims"]
+        if not claim["holds"] and not claim["reason"]
+    ]
+    assert unexplained == []
+
+
 def test_every_folder_of_figures_has_a_readme() -> None:
     modules = {entry.module.split(".")[2] for entry in FIGURES.values()}
     assert {folder.name for folder in FOLDERS} == modules

@@ -48,10 +48,11 @@ def write_page(record: dict[str, Any], home: Path) -> None:
         f'<a href="{name}.{kind}">{kind.upper()}</a>'
         for kind in ("svg", "png", "parquet", "csv")
     )
-    claims = "".join(map(claim_block, sorted_claims(record["claims"])))
+    source = record["source"]
+    claims = "".join(claim_block(c, source) for c in sorted_claims(record["claims"]))
     body = (
         f"<h1>{escape(record['title'])}</h1>"
-        f"<p>{escape(record['source'])}. {_sample(record)}"
+        f"<p>{escape(source)}. {_sample(record)}"
         f'Files: {links}, <a href="claims.json">claims</a>.</p>'
         f"{_reference(record)}<figure>{drawing}</figure>"
         f"<h2>{escape(counts_text(record['claims']))}</h2>{claims}{_made_by(record)}"
