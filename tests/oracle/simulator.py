@@ -58,6 +58,10 @@ class Active:
     """w + v / b_i of the one under way; None if it is no iteration."""
     period: Fraction = ZERO
     """Mean length of an iteration as given beforehand; 0 if not known."""
+    work_before: Fraction = ZERO
+    """Work before the operation."""
+    nodes: int = 1
+    """p_i."""
 
     @property
     def progress(self) -> Fraction:
@@ -126,6 +130,7 @@ class _Running:
     def __init__(self, index: int, application: Application, cap: Fraction) -> None:
         self.index = index
         self.name = application.name
+        self.nodes = application.nodes
         self.cap = cap
         self.work = [Fraction(w) for w in application.work.tolist()]
         self.volume = [Fraction(v) for v in application.volume.tolist()]
@@ -209,6 +214,8 @@ class _Running:
             iterations=tuple(self.iterations),
             current_iteration=self.iteration(),
             period=self.period,
+            work_before=self.work[self.operation],
+            nodes=self.nodes,
         )
 
 

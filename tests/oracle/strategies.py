@@ -26,6 +26,7 @@ __all__ = [
     "SetFairShare",
     "SharePriority",
     "ShortOverLoss",
+    "SoftDeadline",
     "make_strategy",
     "set_number",
     "share_among_sets",
@@ -126,24 +127,69 @@ class EarliestDeadline:
 
 @dataclass(frozen=True)
 class ShortOverLoss:
-    """Greedily by (V_i / b_i) / loss^exponent; in logarithms, hence not exact."""
+    """Greedily by (V_i / b_i) / loss^exponent; a loss of 0 counts as 1e-12."""
 
-    exponent: float = 16.0
+    exponent: int = 16
 
     def decide(self, state: State) -> Decision:
         """Serve the smallest quotient first."""
 
-        def key(a: Active) -> tuple[float, int]:
+        def key(a: Active) -> tuple[Fraction, int]:
             loss = a.lost / a.age if a.age > 0 else Fraction(1)
-            weight = self.exponent * math.log(max(float(loss), 1e-12))
-            return math.log(float(a.time_at_cap)) - weight, a.index
+            weight = max(loss, Fraction(1, 10**12)) ** int(self.exponent)
+            return a.time_at_cap / weight, a.index
 
         return fill(sorted(state.active, key=key), state.bandwidth), None
 
 
 @dataclass(frozen=True)
+class SoftDeadline:
+    """Greedily by softness against urgency; see `penstock.policies.soft_deadline`.
+
+    All but the logarithms is exact. Equal applications have equal logarithms.
+    """
+
+    softness: Fraction | float = 0.5
+
+    def decide(self, state: State) -> Decision:
+        """Serve the smallest key first; the earliest deadline while no one has lost."""
+        active = state.active
+        worst = max((a.lost / a.age for a in active if a.age > 0), default=ZERO)
+        oldest = max(a.age for a in active)
+        left = state.window_end - state.time
+        if worst == 0:
+            return EarliestDeadline().decide(state)
+        completed = [Fraction(len(a.iterations)) for a in active]
+        rho = sum((n / (n + 1) for n in completed), ZERO) / (len(active) + 2)
+        kappa = min(a.cap for a in active) / state.bandwidth
+        weight = Fraction(self.softness) * rho * kappa * (1 - worst) ** 2
+        weight *= 1 + min(Fraction(3), left / oldest)
+
+        def key(a: Active) -> tuple[float, int]:
+            taken = min(a.remaining / state.bandwidth, left)
+            due = worst * a.age - a.lost + a.cap / state.bandwidth * taken
+            urgency = 1 - due / (worst * oldest)
+            pressing = urgency + max(ZERO, urgency) ** 3
+            period = a.work_before + a.volume / a.cap
+            if a.iterations:
+                period = sum(a.iterations, ZERO) / len(a.iterations)
+            burden = math.log(taken / a.nodes / oldest)
+            burden -= 0.7 * math.log(max(period / oldest, Fraction(1e-300)))
+            # Logarithms differ in the last bit only if their arguments differ.
+            return round(float(weight) * burden - float(pressing), 12), a.index
+
+        rates = fill(sorted(active, key=key), state.bandwidth)
+        return rates, EarliestDeadline().next_wake(state, rates)
+
+
+@dataclass(frozen=True)
 class LookAheadGreedyYield:
-    """Try each one first; keep the best minimum yield at the first completion."""
+    """Try each one first; keep the best minimum yield at the first completion.
+
+    With the horizon "window", at the end of the window if that comes first.
+    """
+
+    horizon: Literal["completion", "window"] = "completion"
 
     def decide(self, state: State) -> Decision:
         """Return the first of the best tentative allocations."""
@@ -152,20 +198,19 @@ class LookAheadGreedyYield:
         for first in greedy:
             order = [first, *(a for a in greedy if a is not first)]
             rates = fill(order, state.bandwidth)
-            lowest = self.lowest_yield(state.active, rates)
+            lowest = self.lowest_yield(state, rates)
             if best is None or lowest > best[0]:
                 best = lowest, rates
         assert best is not None
         return best[1], None
 
-    @staticmethod
-    def lowest_yield(
-        active: tuple[Active, ...], rates: dict[int, Fraction]
-    ) -> Fraction:
-        """Return the minimum yield at the first completion under `rates`."""
-        served = [a for a in active if rates[a.index] > 0]
+    def lowest_yield(self, state: State, rates: dict[int, Fraction]) -> Fraction:
+        """Return the minimum yield at the horizon under `rates`."""
+        served = [a for a in state.active if rates[a.index] > 0]
         horizon = min(a.remaining / rates[a.index] for a in served)
-        return min(a.yield_after(horizon, rates[a.index]) for a in active)
+        if self.horizon == "window":
+            horizon = min(horizon, state.window_end - state.time)
+        return min(a.yield_after(horizon, rates[a.index]) for a in state.active)
 
 
 @dataclass(frozen=True)
@@ -365,6 +410,7 @@ STRATEGIES: dict[str, Callable[..., Strategy]] = {
     "best-next-event": BestNextEvent,
     "earliest-deadline": EarliestDeadline,
     "short-over-loss": ShortOverLoss,
+    "soft-deadline": SoftDeadline,
 }
 
 

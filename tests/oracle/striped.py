@@ -75,6 +75,7 @@ class _Running:
     def __init__(self, index: int, application: Application, cap: Fraction) -> None:
         self.index = index
         self.name = application.name
+        self.nodes = application.nodes
         self.cap = cap
         self.targets = application.targets
         self.work_phases = [Fraction(w) for w in application.work.tolist()]
@@ -167,6 +168,8 @@ class _Running:
             iterations=tuple(self.iteration_lengths),
             current_iteration=self.iteration_length(),
             period=self.period,
+            work_before=self.work_phases[self.completed],
+            nodes=self.nodes,
         )
 
 

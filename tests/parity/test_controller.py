@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import groupby
+from math import isinf
 
 import numpy as np
 import pytest
@@ -78,7 +79,7 @@ def replayed(run: Run, controller: Controller) -> Iterator[Grant]:
                 controller.post(str(i), now, next(volumes[i]))
             elif kind == COMPLETION:
                 if controller.job(str(i)).volume_bytes > 0.0:
-                    if controller.job(str(i)).completion_s > now:
+                    if isinf(controller.job(str(i)).completion_s):
                         yield from decided(controller, now)
                     yield now, i, 0.0
                 controller.complete(str(i), now)

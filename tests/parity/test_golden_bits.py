@@ -25,7 +25,7 @@ DIGESTS = {
     "look-ahead-greedy-yield": "0c5dddb70d8f80d62f9861f9c27eef64",
     "periodic-greedy-yield": "58ca3be88b1383780c86c1fb19d84c3f",
     "set-10": "2b68f349e50be0a5b12aa44f9b492567",
-    "best-next-event": "2149b577f63f4c388660c7320a993ebe",
+    "best-next-event": "3517bcf9abc68df8308b38903e211278",
     "exclusive-fcfs": "5840e5f0deed60b116aa45d3f36da526",
     "set-fair-share": "f1c30d7d1610cedf72f3743839d520bf",
     "share-priority": "97521f6d31d6a07ac6bcee57fd6b16a1",

@@ -13,13 +13,16 @@ from numpy.typing import NDArray
 
 from penstock.errors import InputError
 
-__all__ = ["Application", "Column", "shortened"]
+__all__ = ["TIME_GRAIN", "Application", "Column", "shortened"]
 
 #: A read-only column of doubles.
 Column: TypeAlias = NDArray[np.float64]
 
 #: Relative rounding error that is accepted in a history without lost time.
 _HISTORY_TOLERANCE = 1e-9
+#: Times that differ by less than this part are equal, up to rounding. It is the
+#: constant GRAIN of `penstock.policies.rounding`.
+TIME_GRAIN = 2.0**-40
 _MOST_NODES = 1_000_000_000
 _UNKNOWN = np.empty(0)
 #: Longest name that tables and legends show in full (characters).
@@ -170,7 +173,8 @@ class Application:
     def lost_at_start(self, cap: float) -> float:
         """Return the time lost before `start` (s): age minus progress.
 
-        Raises `InputError` if the progress is larger than the age.
+        It is exactly 0 if it is 0 up to rounding. Raises `InputError` if the progress
+        is larger than the age.
         """
         if self.start == self.release and self.done_work == self.done_volume == 0:
             return 0.0
@@ -184,7 +188,7 @@ class Application:
                 f"the {age:g} s between release and start",
                 remedy="set release earlier or start later",
             )
-        return max(lost, 0.0)
+        return lost if lost > max(TIME_GRAIN * age, rounding) else 0.0
 
     def dedicated_times(self, cap: float) -> Column:
         """Return the end of each phase w0, v0, w1, ... wn in dedicated mode (s).

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from penstock.errors import InputError
-from penstock.model.application import Application, Column
+from penstock.model.application import TIME_GRAIN, Application, Column
 from penstock.model.platform import Platform, Sharing
 from penstock.model.window import Window
 
@@ -95,16 +95,18 @@ class Instance:
         """Return the number of events E: two for every operation posted in the window.
 
         Equation 5 of bandwidth sharing, counted in dedicated mode over
-        [T_begin, T_end).
+        [T_begin, T_end). A post at an edge of the window, up to rounding, is at it.
         """
         return self._events
 
     @cached_property
     def _events(self) -> int:
-        begin, end = self.window.begin, self.window.end
+        edges = np.array([self.window.begin, self.window.end])
+        largest = max(abs(edges).max(), *(abs(a.start) for a in self.applications))
+        edges -= TIME_GRAIN * largest
         events = 0
         for times in self.dedicated:
-            low, high = np.searchsorted(times[:-1:2], (begin, end))
+            low, high = np.searchsorted(times[:-1:2], edges)
             events += 2 * int(high - low)
         return events
 

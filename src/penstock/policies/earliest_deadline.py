@@ -50,19 +50,18 @@ from __future__ import annotations
 from math import inf
 from typing import Final
 
-from penstock.kernels import Floats, kernel
+from penstock.kernels import Floats, inlined, kernel
+from penstock.policies.rounding import GRAIN, is_full, round_time
 from penstock.policies.serving import serve_lowest_first
 from penstock.policies.view import View
 
-__all__ = ["allocate", "due", "next_wake_up", "worst_loss"]
+__all__ = ["allocate", "due", "next_wake_up", "oldest_age", "worst_loss"]
 
 #: Wake-ups per window, at most.
 _WAKE_UPS: Final = 200.0
-#: Relative resolution of a time.
-_TICK: Final = 2.0**-52
 
 
-@kernel
+@inlined
 def worst_loss(view: View) -> float:
     """Return Z: the largest share of its age that an active application has lost."""
     worst = 0.0
@@ -74,22 +73,35 @@ def worst_loss(view: View) -> float:
     return worst
 
 
-@kernel
-def due(view: View, i: int, target: float) -> float:
-    """Return m_i + (b_i / B) V_i / B for Z = `target`: lowest is due first (s)."""
+@inlined
+def oldest_age(view: View) -> float:
+    """Return A, the largest age of an active application (s)."""
+    oldest = 0.0
+    for position in range(view.n_active):
+        oldest = max(oldest, view.now - view.release[view.active[position]])
+    return oldest
+
+
+@inlined
+def due(view: View, i: int, target: float, oldest: float) -> float:
+    """Return m_i + (b_i / B) V_i / B for Z = `target`: lowest is due first (s).
+
+    It is rounded, so that equal deadlines tie; `oldest` is the largest age (s).
+    """
     margin = target * (view.now - view.release[i]) - view.lost[i]
     taken = min(view.remaining[i] / view.capacity, view.window_end - view.now)
-    return margin + view.cap[i] / view.capacity * taken
+    exact = margin + view.cap[i] / view.capacity * taken
+    return round_time(exact, max(abs(view.now), oldest))
 
 
 @kernel
 def allocate(view: View, rates: Floats) -> float:
     """Serve the earliest deadline first."""
-    target = worst_loss(view)
+    target, oldest = worst_loss(view), oldest_age(view)
     key = view.key
     for position in range(view.n_active):
         i = view.active[position]
-        key[i] = due(view, i, target)
+        key[i] = due(view, i, target, oldest)
     serve_lowest_first(view, key, rates)
     return next_wake_up(view, rates)
 
@@ -104,10 +116,10 @@ def next_wake_up(view: View, rates: Floats) -> float:
     capped = False
     for position in range(view.n_active):
         i = view.active[position]
-        if rates[i] < view.cap[i]:
+        if not is_full(rates[i], view.cap[i]):
             waits = True
-        elif view.cap[i] < view.capacity:
+        elif not is_full(view.cap[i], view.capacity):
             capped = True
     if not (waits and capped):
         return inf
-    return view.now + max(length / _WAKE_UPS, abs(view.now) * _TICK)
+    return view.now + max(length / _WAKE_UPS, abs(view.now) * GRAIN)

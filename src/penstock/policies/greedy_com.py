@@ -21,6 +21,7 @@ from __future__ import annotations
 from math import inf
 
 from penstock.kernels import Floats, kernel
+from penstock.policies.rounding import round_time
 from penstock.policies.serving import serve_lowest_first
 from penstock.policies.view import View
 
@@ -33,6 +34,6 @@ def allocate(view: View, rates: Floats) -> float:
     key = view.key
     for position in range(view.n_active):
         i = view.active[position]
-        key[i] = view.remaining[i] / view.cap[i]
+        key[i] = round_time(view.remaining[i] / view.cap[i], view.now)
     serve_lowest_first(view, key, rates)
     return inf

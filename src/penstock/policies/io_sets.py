@@ -42,8 +42,9 @@ from __future__ import annotations
 from math import inf
 from typing import Final
 
-from penstock.kernels import Floats, kernel
+from penstock.kernels import Floats, inlined, kernel
 from penstock.policies.policy import Knowledge, Parameter
+from penstock.policies.rounding import GRAIN
 from penstock.policies.serving import sort_lowest_first
 from penstock.policies.view import View
 
@@ -118,7 +119,7 @@ _SHARE: Final = 5
 _FIRST: Final = 6
 
 
-@kernel
+@inlined
 def magnitude(view: View, i: int) -> int:
     """Return the set of active application `i`, or `UNCLASSIFIED`."""
     total = view.iteration_time[i]
@@ -141,14 +142,14 @@ def magnitude(view: View, i: int) -> int:
     return n
 
 
-@kernel
+@inlined
 def _counts_present(view: View, count: int) -> bool:
     """Return True if the present iteration counts, beside `count` completed ones."""
     update = view.parameters[_UPDATE]
     return update == _POST or (update == _COMPLETION and count == 0)
 
 
-@kernel
+@inlined
 def priority_of_magnitude(view: View, number: int) -> float:
     """Return q_n = 10^-n (IO-SETS, equation 5), or that of the initial set."""
     if number == UNCLASSIFIED:
@@ -156,7 +157,7 @@ def priority_of_magnitude(view: View, number: int) -> float:
     return _PRIORITIES[number - _SMALLEST]
 
 
-@kernel
+@inlined
 def initial_priority(view: View) -> float:
     """Return the priority of the applications whose period is not known yet."""
     initial = view.parameters[_INITIAL]
@@ -183,8 +184,7 @@ def share_by_sets(view: View, number: Floats, priority: Floats, rates: Floats) -
         first = int(scratch[_FIRST * m + slot])
         alone = view.cap[first] == scratch[_DEMAND * m + slot]
         enough = enough and (alone or view.cap[first] >= scratch[_SHARE * m + slot])
-        rates[first] = min(view.cap[first], scratch[_SHARE * m + slot])
-        scratch[_SHARE * m + slot] -= rates[first]
+        _serve(view, first, slot, rates)
     if not enough:
         _serve_rest(view, rates)
 
@@ -214,7 +214,7 @@ def _collect(view: View, number: Floats, priority: Floats) -> int:
     return sets
 
 
-@kernel
+@inlined
 def _precede(view: View, sets: int) -> float:
     """Give the set of infinite priority all it can use; return the rest."""
     m = view.entries
@@ -237,9 +237,17 @@ def _serve_rest(view: View, rates: Floats) -> None:
         i = view.order[position]
         slot = int(view.scratch[_MEMBER * m + i])
         if i != int(view.scratch[_FIRST * m + slot]):
-            share = view.scratch[_SHARE * m + slot]
-            rates[i] = min(view.cap[i], share)
-            view.scratch[_SHARE * m + slot] = share - rates[i]
+            _serve(view, i, slot, rates)
+
+
+@inlined
+def _serve(view: View, i: int, slot: int, rates: Floats) -> None:
+    """Grant `i` what it can use of the share of its set; keep the rest."""
+    share = view.scratch[_SHARE * view.entries + slot]
+    rates[i] = min(view.cap[i], share)
+    rest = share - rates[i]
+    # A rest that is only a rounding error is nothing. (A share may be infinite.)
+    view.scratch[_SHARE * view.entries + slot] = 0.0 if rest < share * GRAIN else rest
 
 
 @kernel

@@ -9,7 +9,10 @@ Rule
     order of greedy-yield.
 
 Parameters
-    None.
+    horizon
+        ``completion`` (default): look ahead to the first completion; ``window``: to
+        the end of the window if that comes first, as in the authors' program. A live
+        controller has no window: both are the same there.
 
 Properties
     Work-conserving. Needs the volume of an operation when it is posted. O(k^2)
@@ -17,18 +20,31 @@ Properties
 
 Source
     Bandwidth sharing, section 4.1, LookAheadGreedyYield. Yields are compared through
-    the lost time: the largest minimum yield is the smallest maximum loss.
+    the lost time: the largest minimum yield is the smallest maximum loss. Losses are
+    rounded to about 1e-10, so that equal Z tie (`penstock.policies.rounding`).
 """
 
 from __future__ import annotations
 
 from math import inf
+from typing import Final
 
-from penstock.kernels import Floats, kernel
+from penstock.kernels import Floats, inlined, kernel
+from penstock.policies.policy import Parameter
+from penstock.policies.rounding import GRAIN, round_ratio
 from penstock.policies.serving import loss_ratio, sort_lowest_first
 from penstock.policies.view import View
 
-__all__ = ["allocate"]
+__all__ = ["PARAMETERS", "allocate"]
+
+PARAMETERS: Final = (
+    Parameter(
+        "horizon",
+        "look ahead to the first completion, or at most to the end of the window",
+        "completion",
+        choices=("completion", "window"),
+    ),
+)
 
 
 @kernel
@@ -41,9 +57,12 @@ def allocate(view: View, rates: Floats) -> float:
     sort_lowest_first(view, key, view.order)
     best = view.order[0]
     least = inf
+    farthest = inf
+    if view.parameters[0] == 1.0:
+        farthest = max(view.window_end - view.now, 0.0)
     for position in range(view.n_active):
         i = view.order[position]
-        horizon = _put_first(view, i, rates)
+        horizon = min(_put_first(view, i, rates), farthest)
         loss = _worst_loss(view, horizon, least, rates)
         if loss < least:
             least = loss
@@ -59,8 +78,9 @@ def _put_first(view: View, first: int, rates: Floats) -> float:
     rates[first] = min(view.cap[first], view.capacity)
     left = view.capacity - rates[first]
     horizon = view.remaining[first] / rates[first]
+    least = view.capacity * GRAIN
     position = 0
-    while left > 0.0 and position < view.n_active:
+    while left > least and position < view.n_active:
         i = view.order[position]
         if i != first:
             rates[i] = min(view.cap[i], left)
@@ -70,7 +90,7 @@ def _put_first(view: View, first: int, rates: Floats) -> float:
     return horizon
 
 
-@kernel
+@inlined
 def _withdraw(view: View, first: int, rates: Floats) -> None:
     """Undo `_put_first`, which served `first` and the first ones of the order."""
     rates[first] = 0.0
@@ -83,9 +103,12 @@ def _withdraw(view: View, first: int, rates: Floats) -> None:
         position += 1
 
 
-@kernel
+@inlined
 def _worst_loss(view: View, horizon: float, limit: float, rates: Floats) -> float:
-    """Return 1 - Z, the largest loss at the horizon; inf as soon as over `limit`."""
+    """Return 1 - Z, the largest loss at the horizon, rounded.
+
+    Return inf as soon as it is at least `limit`, which is rounded.
+    """
     worst = 0.0
     for position in range(view.n_active):
         i = view.order[position]
@@ -96,4 +119,4 @@ def _worst_loss(view: View, horizon: float, limit: float, rates: Floats) -> floa
         worst = max(worst, lost / age if age > 0.0 else 1.0)
         if worst >= limit:
             return inf
-    return worst
+    return round_ratio(worst)

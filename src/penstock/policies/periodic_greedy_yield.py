@@ -9,7 +9,7 @@ Parameters
     delta (s)
         Time between wake-ups; 0 (default): (T_end - T_begin) / E, where E is the
         number of posts and completions in dedicated mode (bandwidth sharing,
-        equation 5). At least 1 ns, and at least the resolution of a double.
+        equation 5). At least 1 ns, and at least 2^-40 of the clock.
     clock
         ``window`` (default): wake-ups at T_begin + k delta; ``event``: delta after
         the last event, as in the authors' program.
@@ -30,6 +30,7 @@ from typing import Final
 from penstock.kernels import Floats, kernel
 from penstock.policies.greedy_yield import serve_lowest_yield
 from penstock.policies.policy import Knowledge, Parameter
+from penstock.policies.rounding import GRAIN
 from penstock.policies.view import View
 
 __all__ = ["NEEDS", "PARAMETERS", "allocate"]
@@ -52,9 +53,6 @@ PARAMETERS: Final = (
 #: The default of delta is derived from the dedicated mode.
 NEEDS: Final = {Knowledge.DEDICATED_EVENTS: ("delta", 0.0)}
 
-#: Relative resolution of a time.
-_TICK: Final = 2.0**-52
-
 
 @kernel
 def allocate(view: View, rates: Floats) -> float:
@@ -65,13 +63,14 @@ def allocate(view: View, rates: Floats) -> float:
         if view.dedicated_events == 0.0:
             return inf
         delta = (view.window_end - view.window_begin) / view.dedicated_events
-    soonest = view.now + max(delta, abs(view.now) * _TICK)
+    grain = max(abs(view.now), abs(view.window_begin)) * GRAIN
+    delta = max(delta, 2.0 * grain)
     if view.parameters[1] == 1.0:
-        return soonest
+        return view.now + delta
     elapsed = floor((view.now - view.window_begin) / delta)
     tick = max(elapsed + 1.0, 0.0)
     wake = view.window_begin + tick * delta
-    if wake <= view.now:
+    if wake <= view.now + grain:
         # Rounding: `now` is itself this tick.
         wake = view.window_begin + (tick + 1.0) * delta
-    return wake if wake > view.now else soonest
+    return wake if wake > view.now else view.now + delta

@@ -8,25 +8,27 @@ sharing, section 4.1, FCFS).
 
 from __future__ import annotations
 
-from penstock.kernels import Floats, Ints, kernel
+from penstock.kernels import Floats, Ints, inlined, kernel
+from penstock.policies.rounding import GRAIN, round_ratio
 from penstock.policies.view import View
 
 __all__ = ["loss_ratio", "serve_lowest_first", "sort_lowest_first"]
 
 
-@kernel
+@inlined
 def loss_ratio(view: View, i: int) -> float:
     """Return 1 - yield of active application `i`: the share of its age it lost.
 
-    NOTE: never compare yields as quotients of progress and age. Applications that
-    were never delayed all have yield 1 and must tie exactly. Their lost time is
-    exactly 0, but their quotients differ in the last bit. At the release itself
-    (age 0) the yield is 0 by definition.
+    It is rounded to about 1e-10 (`penstock.policies.rounding`), so that equal yields
+    are equal numbers. At the release itself (age 0) the yield is 0 by definition.
+
+    NOTE: never compare yields as quotients of progress and age, which differ in the
+    last bit.
     """
     age = view.now - view.release[i]
     if age <= 0.0:
         return 1.0
-    return view.lost[i] / age
+    return round_ratio(view.lost[i] / age)
 
 
 @kernel
@@ -43,7 +45,7 @@ def serve_lowest_first(view: View, key: Floats, rates: Floats) -> None:
             first = i
     rates[first] = min(view.cap[first], view.capacity)
     left = view.capacity - rates[first]
-    if left > 0.0 and view.n_active > 1:
+    if left > view.capacity * GRAIN and view.n_active > 1:
         _serve_rest(view, key, first, left, rates)
 
 
@@ -60,7 +62,8 @@ def _serve_rest(
             size += 1
     for root in range(size // 2 - 1, -1, -1):
         _sift_down(heap, key, root, size)
-    while size > 0 and left > 0.0:
+    least = view.capacity * GRAIN
+    while size > 0 and left > least:
         i = heap[0]
         rates[i] = min(view.cap[i], left)
         left -= rates[i]

@@ -16,7 +16,7 @@ Properties
 
 Source
     Beyond the papers: weighted shortest processing time first, where the weight of
-    an application grows with its loss. A loss under 1e-12 counts as 1e-12.
+    an application grows with its loss. A loss of 0 counts as 1e-12.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from typing import Final
 
 from penstock.kernels import Floats, kernel
 from penstock.policies.policy import Parameter
+from penstock.policies.rounding import round_ratio, round_time
 from penstock.policies.serving import loss_ratio, serve_lowest_first
 from penstock.policies.view import View
 
@@ -47,7 +48,8 @@ def allocate(view: View, rates: Floats) -> float:
     key = view.key
     for position in range(view.n_active):
         i = view.active[position]
-        alone = max(view.remaining[i] / view.cap[i], _TINY)
-        key[i] = log(alone) - exponent * log(max(loss_ratio(view, i), _LEAST_LOSS))
+        alone = max(round_time(view.remaining[i] / view.cap[i], view.now), _TINY)
+        loss = max(loss_ratio(view, i), _LEAST_LOSS)
+        key[i] = round_ratio(log(alone) - exponent * log(loss))
     serve_lowest_first(view, key, rates)
     return inf

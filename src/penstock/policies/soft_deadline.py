@@ -49,9 +49,15 @@ from __future__ import annotations
 from math import inf, log
 from typing import Final
 
-from penstock.kernels import Floats, kernel
-from penstock.policies.earliest_deadline import due, next_wake_up, worst_loss
+from penstock.kernels import Floats, inlined, kernel
+from penstock.policies.earliest_deadline import (
+    due,
+    next_wake_up,
+    oldest_age,
+    worst_loss,
+)
 from penstock.policies.policy import Parameter
+from penstock.policies.rounding import round_ratio, round_time
 from penstock.policies.serving import serve_lowest_first
 from penstock.policies.view import View
 
@@ -71,20 +77,21 @@ _TINY: Final = 1e-300
 def allocate(view: View, rates: Floats) -> float:
     """Serve by urgency and burden."""
     target = worst_loss(view)
-    oldest = _oldest_age(view)
+    oldest = oldest_age(view)
     scale = target * oldest
     soft = _softness(view, target, oldest) if scale > 0.0 else 0.0
     key = view.key
     for position in range(view.n_active):
         i = view.active[position]
-        key[i] = due(view, i, target)
+        key[i] = due(view, i, target, oldest)
         if scale > 0.0:
-            key[i] = soft * _burden(view, i, oldest) - _pressing(1.0 - key[i] / scale)
+            pressing = _pressing(1.0 - key[i] / scale)
+            key[i] = round_ratio(soft * _burden(view, i, oldest) - pressing)
     serve_lowest_first(view, key, rates)
     return next_wake_up(view, rates)
 
 
-@kernel
+@inlined
 def _pressing(urgency: float) -> float:
     """Return u + max(0, u)^3, which is steep near the minimum yield (u = 1)."""
     above = max(0.0, urgency)
@@ -92,16 +99,7 @@ def _pressing(urgency: float) -> float:
     return urgency + above * above * above
 
 
-@kernel
-def _oldest_age(view: View) -> float:
-    """Return A, the largest age of an active application (s)."""
-    oldest = 0.0
-    for position in range(view.n_active):
-        oldest = max(oldest, view.now - view.release[view.active[position]])
-    return oldest
-
-
-@kernel
+@inlined
 def _softness(view: View, target: float, oldest: float) -> float:
     """Return s, the weight of the burden against the urgency."""
     left = view.window_end - view.now
@@ -110,7 +108,7 @@ def _softness(view: View, target: float, oldest: float) -> float:
     return view.parameters[0] * _returning(view) * kept * (1.0 + repaid)
 
 
-@kernel
+@inlined
 def _smallest_cap(view: View) -> float:
     """Return kappa: the smallest cap of an active application over B, at most 1."""
     smallest = view.capacity
@@ -119,7 +117,7 @@ def _smallest_cap(view: View) -> float:
     return smallest / view.capacity
 
 
-@kernel
+@inlined
 def _returning(view: View) -> float:
     """Return rho, the confidence that the active applications will post again."""
     known = 0.0
@@ -129,16 +127,17 @@ def _returning(view: View) -> float:
     return known / (view.n_active + 2.0)
 
 
-@kernel
+@inlined
 def _burden(view: View, i: int, unit: float) -> float:
     """Return B_i = log(V_i / (B p_i)) - 0.7 log(omega_i), times in `unit` (s)."""
     left = view.window_end - view.now
-    occupied = min(view.remaining[i] / view.capacity, left) / view.nodes[i]
+    taken = min(view.remaining[i] / view.capacity, left)
+    occupied = round_time(taken, view.now) / view.nodes[i]
     short = log(max(occupied / unit, _TINY))
     return short - _PERIOD_EXPONENT * log(max(_period(view, i) / unit, _TINY))
 
 
-@kernel
+@inlined
 def _period(view: View, i: int) -> float:
     """Return omega_i: mean length of an iteration, or work and I/O at present (s)."""
     if view.iterations[i] > 0:

@@ -10,12 +10,15 @@ sharing, an application has one flow, and both have the same index.
 One iteration of the loop handles one *instant*: the earliest time at which a flow is
 done, a work phase ends (the application then posts its next operation), or a wake-up
 that the policy has asked for is due. Events at equal times belong to the same instant.
-They are handled in this order:
+Times that are equal in exact arithmetic may differ in doubles. So the instant also
+takes in the events that follow within 2^-40 (1e-12) of the simulated time, some
+thousand times the rounding error (`penstock.policies.rounding.instant_end`). They
+happen at the time of the first one. Events are handled in this order:
 
 1. The clock is set to the instant. All later steps see the new time.
 2. Wake-ups and flows that are done: by target index, within a target by application
    index. A wake-up comes before the flows of its target.
-3. Work phases that end: by application index.
+3. Work phases that end: by time, then by application index.
 4. ONE decision of the policy for every target at which an event has happened,
    if the target has flows to serve. The targets are independent, so the order of their
    decisions does not matter. A decision holds until the next event at its target.
@@ -45,6 +48,7 @@ from penstock.policies.ask import (
     is_over,
     is_past,
 )
+from penstock.policies.rounding import instant_end, is_full
 from penstock.policies.view import Allocate, View
 from penstock.sim.containers import (
     activate,
@@ -74,6 +78,7 @@ from penstock.sim.state import (
     RECORD_LIMIT,
     TIME_WENT_BACK,
     UNDECIDED,
+    UNTIL,
     WAKE_UP,
     WINDOW_OPEN,
     WORKING,
@@ -95,16 +100,18 @@ def run(inputs: EngineInput, state: State, allocate: Allocate, budget: int) -> i
     clock, counter = state.clock, state.counter
     for _ in range(budget):
         now = next_instant(state)
+        until = instant_end(now, inputs.origin)
         if counter[WINDOW_OPEN] == 0 and now >= inputs.window_begin:
             open_window(inputs, state)
-        if now >= inputs.window_end:
+        if until >= inputs.window_end:
             close_window(inputs, state, inputs.window_end)
             return DONE
         if inputs.validate and now < clock[NOW]:
             return TIME_WENT_BACK
         clock[NOW] = now
+        clock[UNTIL] = until
         handle_due_targets(inputs, state)
-        while counter[WORKING] > 0 and state.work_end[state.working[0]] <= now:
+        while counter[WORKING] > 0 and state.work_end[state.working[0]] <= until:
             end_work(inputs, state, pop_working(state))
         if counter[FAULTY_INDEX] >= 0:
             return APPLICATION_ENDED
@@ -200,14 +207,14 @@ def handle_due_targets(inputs: EngineInput, state: State) -> None:
     `due` is a tree of minima in an array: entry 1 is the root, the children of entry
     j are entries 2 j and 2 j + 1, and the leaves are the targets.
     """
-    now = state.clock[NOW]
+    until = state.clock[UNTIL]
     due, leaves = state.due, inputs.leaves
     entry = 1
-    while entry > 0 and due[1] <= now:
-        if due[entry] <= now and entry < leaves:
+    while entry > 0 and due[1] <= until:
+        if due[entry] <= until and entry < leaves:
             entry = 2 * entry
             continue
-        if due[entry] <= now:
+        if due[entry] <= until:
             handle_due_target(inputs, state, entry - leaves)
         # Go to the next subtree to the right; entry 0: there is none.
         while entry % 2 == 1:
@@ -219,23 +226,23 @@ def handle_due_targets(inputs: EngineInput, state: State) -> None:
 @inlined
 def handle_due_target(inputs: EngineInput, state: State, target: int) -> None:
     """Request a decision; log the wake-up and finish the done flows that are due."""
-    now = state.clock[NOW]
+    until = state.clock[UNTIL]
     request_decision(state, target)
-    if state.wake[target] <= now:
+    if state.wake[target] <= until:
         log(inputs, state, WAKE_UP, -1)
-    if state.next_completion[target] <= now:
+    if state.next_completion[target] <= until:
         finish_flows(inputs, state, target)
 
 
 @inlined
 def finish_flows(inputs: EngineInput, state: State, target: int) -> None:
     """Finish the flows on `target` that are done, by application index."""
-    now = state.clock[NOW]
+    now, until = state.clock[NOW], state.clock[UNTIL]
     begin = inputs.first_entry[target]
     position = 0
     while position < state.flow_count[target]:
         f = state.flows_to_serve[begin + position]
-        if state.completion[f] > now:
+        if state.completion[f] > until:
             position += 1
             continue
         # From now on the flow loses time, until the last flow of its operation
@@ -409,8 +416,10 @@ def grant(inputs: EngineInput, state: State, target: int) -> int:
         if rate < 0.0:
             state.counter[FAULTY_INDEX] = f
             return RATE_NEGATIVE
-        # Rounding may have put the rate above the cap.
-        rate = min(rate, cap)
+        # Rounding may have put the rate above the cap, or just below it: then an
+        # application that was never delayed would lose time.
+        if is_full(rate, cap):
+            rate = cap
         total += rate
         if rate != state.rate[f]:
             state.lost_then[f] = loss(state, f, now)

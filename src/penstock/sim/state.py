@@ -36,7 +36,8 @@ __all__ = [
 END_OF_APPLICATION: Final = -1.0
 
 # Entries of `State.clock` (s).
-NOW: Final = 0
+NOW: Final = 0  # the present instant
+UNTIL: Final = 1  # events up to here belong to the present instant
 # Entries of `State.counter`.
 ACTIVE: Final = 0  # flows on the target for which the policy decides
 WORKING: Final = 1  # applications in a work phase
@@ -83,6 +84,8 @@ class EngineInput(NamedTuple):
     until_first_end: int
     """1 to end the window when the first application ends."""
     dedicated_events: float
+    origin: float
+    """When the first application starts (s)."""
     work: Floats
     """All work phases (s), application after application: w0 w1 ... wn."""
     volume: Floats
@@ -267,6 +270,7 @@ def _input(instance: Instance) -> EngineInput:
         ends_before=-np.inf,
         until_first_end=0,
         dedicated_events=float(instance.dedicated_events()),
+        origin=min(a.start for a in applications),
         work=_column(np.concatenate([a.work for a in applications])),
         volume=_column(np.concatenate(volumes)),
         first=_column(np.cumsum(lengths) - lengths),
@@ -304,7 +308,7 @@ def new_state(instance: Instance, inputs: EngineInput) -> State:
     """
     sizes = dict.fromkeys(_BY_APPLICATION, inputs.applications)
     sizes |= dict.fromkeys(_BY_TARGET, inputs.targets)
-    sizes |= {"counter": ENDED + 1, "clock": NOW + 1, "due": 2 * inputs.leaves}
+    sizes |= {"counter": ENDED + 1, "clock": UNTIL + 1, "due": 2 * inputs.leaves}
     sizes["scratch"] = 8 * inputs.entries
     operations = sum(len(a.volume) for a in instance.applications)
     for prefix, most in (("log_", 2 * operations), ("grant_", 2 * inputs.entries)):

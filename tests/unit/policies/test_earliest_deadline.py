@@ -27,13 +27,13 @@ def test_the_key_is_margin_plus_weighted_volume() -> None:
     scene = Scene(cap=[2.0, 1.0], remaining=[6.0, 8.0], lost=[10.0, 4.0], capacity=2.0)
     view = make_view(scene)
     # m_i = 0.1 * 100 - lost_i; then (b_i / B) V_i / B.
-    assert interpreted(due)(view, 0, 0.1) == pytest.approx(0.0 + 1.0 * 3.0)
-    assert interpreted(due)(view, 1, 0.1) == pytest.approx(6.0 + 0.5 * 4.0)
+    assert interpreted(due)(view, 0, 0.1, 100.0) == pytest.approx(0.0 + 1.0 * 3.0)
+    assert interpreted(due)(view, 1, 0.1, 100.0) == pytest.approx(6.0 + 0.5 * 4.0)
 
 
 def test_the_volume_is_cut_at_the_end_of_the_window() -> None:
     scene = Scene(cap=[1.0], remaining=[50.0], window_end=5.0)
-    assert interpreted(due)(make_view(scene), 0, 0.0) == 5.0
+    assert interpreted(due)(make_view(scene), 0, 0.0, 100.0) == 5.0
 
 
 def test_the_order_is_that_of_the_deadlines_if_caps_are_full() -> None:

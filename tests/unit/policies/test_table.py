@@ -18,7 +18,10 @@ from penstock.policies.policy import Parameter
 
 FOLDER = Path(penstock.policies.__file__).parent
 #: Files of the package that are not policies.
-HELPERS = {"__init__", "ask", "io_sets", "policy", "serving", "view", "_template"}
+HELPERS = {
+    *("__init__", "ask", "io_sets", "policy", "rounding", "serving", "view"),
+    "_template",
+}
 SECTIONS = ("Rule", "Parameters", "Properties", "Source")
 
 

@@ -36,6 +36,7 @@ from penstock.sim.state import (
     FAULTY_INDEX,
     GRANTED,
     NOW,
+    UNTIL,
     EngineInput,
     State,
 )
@@ -46,7 +47,7 @@ __all__ = ["JobColumns", "prepare"]
 _FIRST_SIZE: Final = 16
 #: Sizes of the columns that do not grow with the number of jobs.
 _FIXED: Final = {
-    "clock": NOW + 1,
+    "clock": UNTIL + 1,
     "counter": ENDED + 1,
     "due": 2,
     "parameters": 1,
@@ -352,6 +353,7 @@ def _blank_input(entries: int, capacity: float) -> EngineInput:
         ends_before=-inf,
         until_first_end=0,
         dedicated_events=0.0,
+        origin=0.0,
         record=1,
         validate=0,
         **columns,

@@ -24,6 +24,7 @@ from numba.extending import intrinsic
 
 from penstock.kernels import kernel, unpacker
 from penstock.policies.ask import ALLOCATE_TYPE
+from penstock.policies.rounding import is_full
 from penstock.policies.view import Allocate
 from penstock.sim.containers import deactivate, pop_undecided, request_decision, set_due
 from penstock.sim.engine import end_operation, grant, loss, observe, record_loss, view
@@ -111,7 +112,7 @@ def update_operation(
     state.lost_then[i] = loss(state, i, now)
     state.since[i] = now
     state.remaining_then[i] = remaining
-    state.share[i] = min(rate / cap, 1.0)
+    state.share[i] = 1.0 if is_full(rate, cap) else rate / cap
     state.completion[i] = now + remaining / rate if rate > 0.0 else inf
     inputs.cap[i] = cap
 
