@@ -359,7 +359,8 @@ _HALF_A_DIGIT: Final = 0.0005
 
 @fig2.claim(
     "Our means of MinYield and Efficiency at W = 0.5 and 0.8 are those of the authors' "
-    "published runs (10 instances), within the sampling error.",
+    "published runs (10 instances), within the sampling error (difference over the "
+    "largest one by chance between -1 and 1).",
     source="bandwidth sharing, published runs",
     reason="The published runs have a horizon of 2,000,000 s, which only the paper "
     "scale has.",
