@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import polars as pl
 import pytest
 from matplotlib.figure import Figure
@@ -10,9 +12,11 @@ from matplotlib.figure import Figure
 from penstock.errors import InternalError
 from penstock.experiments.claims import Tables
 from penstock.experiments.reproduction import Scale
+from penstock.experiments.runners.campaign import run_study
+from penstock.experiments.runners.executors import Inline
 from penstock.papers import FIGURES
 from penstock.papers.catalog import FigureEntry
-from penstock.papers.declaration import declared_figure, figure
+from penstock.papers.declaration import TableStudy, declared_figure, figure
 
 ROWS = pl.DataFrame({"ratio": [1.0, 2.0]})
 
@@ -68,3 +72,35 @@ def test_a_figure_that_no_module_declares_is_our_mistake(
 def test_a_figure_outside_the_catalogue_cannot_be_declared() -> None:
     with pytest.raises(KeyError):
         figure("p0-fig3", rows=_rows, draw=_draw)
+
+
+def test_a_table_is_kept_as_it_was_computed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(FIGURES, "p0-tab", FigureEntry("json", "", ""))
+    table = pl.DataFrame(
+        {
+            "text": ["b", "a", None],
+            "ratio": [1.0, float("inf"), None],
+            "count": [1, 2, 3],
+            "list": [[1.0], [], [2.0, 3.0]],
+        }
+    )
+    scales = []
+
+    def rows(scale: Scale) -> pl.DataFrame:
+        scales.append(scale)
+        return table
+
+    study = figure("p0-tab", rows=rows, draw=_draw).study(Scale.PAPER)
+    assert isinstance(study, TableStudy)
+    for _ in range(2):
+        assert run_study(study, tmp_path, Inline()).equals(table)
+    assert scales == [Scale.PAPER], "computed once"
+    assert [piece.name for piece in study.pieces()] == ["the table of p0-tab"]
+
+
+def test_a_figure_with_a_study_has_no_rows_of_its_own(name: str) -> None:
+    made = figure(name, study=lambda scale: TableStudy.of(name, scale), draw=_draw)
+    with pytest.raises(InternalError, match="come from studies"):
+        made.rows(Scale.SMOKE)
