@@ -91,6 +91,6 @@ class StagingPlan:
 
     orders: Sequence[StagingOrder]
     wake_s: float = inf
-    """When to ask again if nothing else happens before (s)."""
+    """When to ask again if nothing that the strategy sees changes before (s)."""
     drains_in_background: bool = field(default=False, kw_only=True)
     """True if drains only get the bandwidth that writers leave."""
