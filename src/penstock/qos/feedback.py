@@ -156,6 +156,8 @@ class DepthDecision:
     """L_0."""
     useful_depth: float = inf
     """L_U."""
+    latency_depth: float = inf
+    """min_i L_RT_i, also under overload; at least 1."""
 
     @property
     def overloaded(self) -> bool:
@@ -178,14 +180,15 @@ def decide_depth(past: WindowStatistics, *, overloaded: bool) -> DepthDecision |
     present_and_arriving = past.outstanding + past.queued + past.arriving
     useful_depth = present_and_arriving * depth_per_completion
     latency_depths = [c.slack_factor() * effective_depth for c in measured]
+    threshold = max(1.0, min(latency_depths))
+    overload = DepthDecision(inf, inf, due_depth, useful_depth, threshold)
     if overloaded:
         if past.completed <= due:
-            return DepthDecision(inf, inf, due_depth, useful_depth)
+            return overload
         depth = min(max(x, due_depth) for x in latency_depths)
     else:
         if min(latency_depths) < due_depth:
-            return DepthDecision(inf, inf, due_depth, useful_depth)
+            return overload
         limit = max(useful_depth, 2 * past.depth)
         depth = min(min(x, limit) for x in latency_depths)
-    threshold = max(1.0, min(latency_depths))
-    return DepthDecision(max(1.0, depth), threshold, due_depth, useful_depth)
+    return DepthDecision(max(1.0, depth), threshold, due_depth, useful_depth, threshold)

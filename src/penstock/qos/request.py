@@ -7,11 +7,12 @@ the driver (simulator or mount), which passes ``now`` in seconds; it never decre
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf
 from typing import Final, Literal, Protocol, TypeAlias
 
+from penstock.qos.claims import Claims
 from penstock.qos.slo import Slo
 
 __all__ = ["KINDS", "MIN_COST_BYTES", "Kind", "QosScheduler", "Request", "Scheduler"]
@@ -92,10 +93,24 @@ class QosScheduler(Scheduler, Protocol):
         These are the totals that are reported to other servers.
         """
 
+    @property
+    def claims(self) -> Claims:
+        """What the scheduler guarantees."""
+
     def record_remote_service(
-        self, server: str, served_bytes: Mapping[str, float]
+        self,
+        server: str,
+        served_bytes: Mapping[str, float],
+        now: float,
+        wanting: Iterable[str] = (),
     ) -> None:
-        """Record a report: what another server has served since it started."""
+        """Record a report: what another server has served since it started.
+
+        `wanting` names the applications that could use more service there.
+        """
+
+    def wanting(self, now: float) -> tuple[str, ...]:
+        """Return the applications that could use more service here, for reports."""
 
     def set_layout(self, factors: Mapping[str, int]) -> None:
         """Set the number of servers that hold each application's files.

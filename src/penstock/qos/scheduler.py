@@ -8,10 +8,11 @@ The common part of fifo, sfq and edf: each is a `SingleQueueScheduler` with anot
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from math import inf
 from typing import Final
 
+from penstock.qos.claims import Claims
 from penstock.qos.request import Request
 from penstock.qos.slo import Slo
 from penstock.registry import Parameter
@@ -59,12 +60,12 @@ class Queue(ABC):
 class SingleQueueScheduler:
     """Sends from one queue while fewer than `depth` requests are at the storage."""
 
-    def __init__(self, queue: Queue, depth: float) -> None:
+    def __init__(self, queue: Queue, depth: float, claims: Claims = Claims()) -> None:  # noqa: B008
+        self.claims = claims
         self.wake_s = inf
         self.outstanding = 0
         self.depth = depth or inf
         self.served_bytes: dict[str, int] = {}
-        self.record_remote_service = queue.record_remote_service
         self.set_layout = queue.set_layout
         self._queue = queue
 
@@ -97,6 +98,20 @@ class SingleQueueScheduler:
         if unused_bytes := request.unused_bytes(moved_bytes):
             self.served_bytes[request.application] -= unused_bytes
             self._queue.refund(request, unused_bytes)
+
+    def record_remote_service(
+        self,
+        server: str,
+        served_bytes: Mapping[str, float],
+        now: float,  # noqa: ARG002
+        wanting: Iterable[str] = (),  # noqa: ARG002
+    ) -> None:
+        """Record a report: what another server has served since it started."""
+        self._queue.record_remote_service(server, served_bytes)
+
+    def wanting(self, now: float) -> tuple[str, ...]:  # noqa: ARG002
+        """Return the applications to report as wanting more service: none."""
+        return ()
 
     def set_slos(self, slos: Mapping[str, Slo], now: float) -> None:  # noqa: ARG002
         """Replace the SLOs."""

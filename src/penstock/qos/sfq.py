@@ -43,6 +43,7 @@ from collections.abc import Mapping
 from heapq import heappop, heappush
 from typing import Final, Generic, TypeVar
 
+from penstock.qos.claims import Claims
 from penstock.qos.remote_service import Layout, RemoteService, ReportedService
 from penstock.qos.request import Request
 from penstock.qos.scheduler import DEPTH, Queue, SingleQueueScheduler, depth_parameter
@@ -78,7 +79,7 @@ class TaggedQueue:
 
     def local_share(self) -> float:
         """Return the fraction of the application's service that is on this server."""
-        if not self.local_bytes:
+        if not (self.local_bytes or self.remote_bytes):
             return 1.0
         return self.local_bytes / (self.local_bytes + self.remote_bytes)
 
@@ -202,4 +203,6 @@ def make(
     depth: float,
 ) -> SingleQueueScheduler:
     """Return a scheduler that starts at `now`."""
-    return SingleQueueScheduler(StartTagQueue(slos, TaggedQueue), depth)
+    return SingleQueueScheduler(
+        StartTagQueue(slos, TaggedQueue), depth, Claims(shares=True)
+    )

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""Simulate single requests: clients, one scheduler per server, servers, reports.
+"""Simulate single requests: clients, schedulers, servers, reports.
 
-Every server has its own scheduler, the same object that a mount runs. A client request
-is split over the servers by the layout of its application's files, and is answered when
-its last part is complete.
+Every server has its own scheduler, the same object that a mount runs; or every client
+node has one (``schedulers_at="nodes"``), which sends to all servers. A client request is
+split over the servers by the layout of its application's files, and is answered when its
+last part is complete.
 
 Order of events at equal times: completions, changes of capacity, reports from other
 servers, new requests, wake-ups that a scheduler asked for. Events of one kind are
-handled in the order in which they were planned. After each event the scheduler of the
-server concerned is asked which requests to send (`_RequestSimulation._dispatch`). The
-same seed gives the same bytes.
+handled in the order in which they were planned. After each event the scheduler
+concerned is asked which requests to send (`_RequestSimulation._dispatch`). The same seed
+gives the same bytes.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from math import inf
-from typing import Any, Final
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.random import Generator, SeedSequence, default_rng
@@ -28,7 +29,6 @@ from penstock.errors import InputError
 from penstock.qos import (
     QosScheduler,
     Request,
-    SchedulerSpec,
     ServiceReporter,
     Slo,
     get_scheduler,
@@ -36,7 +36,9 @@ from penstock.qos import (
 from penstock.sim.requests_server import Server, ServerSpec
 from penstock.workloads.clients import Clients, RateSegment
 
-__all__ = ["Exchange", "RequestRun", "simulate_requests"]
+__all__ = ["Exchange", "RequestRun", "SchedulersAt", "simulate_requests"]
+
+SchedulersAt: TypeAlias = Literal["servers", "nodes"]
 
 # Event kinds; at equal times the lower number goes first.
 _COMPLETION: Final = 0
@@ -91,7 +93,7 @@ class RequestRun:
     size_bytes: NDArray[np.int64]
     """Size, by request."""
     depths: tuple[NDArray[np.float64], ...]
-    """By server: rows of (time in s, depth from then on)."""
+    """By scheduler: rows of (time in s, depth from then on)."""
     unanswered: int
     """Number of requests without an answer at the end."""
 
@@ -111,13 +113,20 @@ def simulate_requests(
     until: float,
     *,
     exchange: Exchange | None = None,
+    schedulers_at: SchedulersAt = "servers",
     seed: int = 1,
 ) -> RequestRun:
-    """Simulate until the time `until` (s), with one scheduler per server."""
+    """Simulate until the time `until` (s), with one scheduler per server or node."""
     _check(clients, servers)
     spec = get_scheduler(scheduler)
+    exchange = exchange or Exchange()
+    if schedulers_at == "servers":
+        names = [str(index) for index in range(len(servers))]
+    else:
+        names = [str(node) for node in sorted({group.node for group in clients})]
+    points = [_point(name, spec.make(slos, 0.0), exchange) for name in names]
     simulation = _RequestSimulation(
-        spec, slos, clients, servers, exchange or Exchange(), seed
+        points, clients, servers, exchange, seed, by_node=schedulers_at == "nodes"
     )
     simulation.run(until)
     return simulation.result(spec.label)
@@ -166,17 +175,37 @@ class _ClientRequest:
 
 
 @dataclass(slots=True)
-class _ScheduledServer:
-    """A server with its scheduler."""
+class _Point:
+    """A scheduler, at a server or at a client node."""
 
     name: str
     scheduler: QosScheduler
-    server: Server
     reporter: ServiceReporter | None
-    version: int = 0
-    """Version of the planned completion; events of older versions are void."""
     wake_s: float = inf
     depths: list[tuple[float, float]] = field(default_factory=list)
+
+
+def _point(name: str, scheduler: QosScheduler, exchange: Exchange) -> _Point:
+    reports = exchange.threshold_bytes < inf and not exchange.layout
+    reporter = ServiceReporter(exchange.threshold_bytes) if reports else None
+    return _Point(name, scheduler, reporter)
+
+
+@dataclass(slots=True)
+class _Storage:
+    """A server, and the version of its planned completion."""
+
+    server: Server
+    version: int = 0
+    """Events of older versions are void."""
+
+
+class _Part(NamedTuple):
+    """The part of a client request that goes to one server."""
+
+    client_request: _ClientRequest
+    point: _Point
+    storage: _Storage
 
 
 class _RequestSimulation:
@@ -184,30 +213,24 @@ class _RequestSimulation:
 
     def __init__(
         self,
-        spec: SchedulerSpec,
-        slos: Mapping[str, Slo],
+        points: Sequence[_Point],
         clients: Sequence[Clients],
         servers: Sequence[ServerSpec],
         exchange: Exchange,
         seed: int,
+        *,
+        by_node: bool,
     ) -> None:
         self._events: list[tuple[float, int, int, Any]] = []
         self._serial = 0
         self._exchange = exchange
         self._random = default_rng(SeedSequence((seed, 0)))
-        self._client_requests: dict[Request, _ClientRequest] = {}
+        self._parts: dict[Request, _Part] = {}
         self._answered: list[tuple[str, float, float, int]] = []
         self._unanswered = 0
-        reports = exchange.threshold_bytes < inf and not exchange.layout
-        self._servers = [
-            _ScheduledServer(
-                str(index),
-                spec.make(slos, 0.0),
-                Server(server),
-                ServiceReporter(exchange.threshold_bytes) if reports else None,
-            )
-            for index, server in enumerate(servers)
-        ]
+        self._points = {point.name: point for point in points}
+        self._by_node = by_node
+        self._storages = [_Storage(Server(server)) for server in servers]
         self._applications = tuple(dict.fromkeys(c.application for c in clients))
         self._set_layouts(clients)
         self._plan_capacity_changes(servers)
@@ -217,17 +240,18 @@ class _RequestSimulation:
         """Tell the schedulers the layout factors; record the first depths."""
         used: dict[str, set[int]] = {}
         for group in clients:
-            used.setdefault(group.application, set()).update(group.servers)
-        factors = {application: len(servers) for application, servers in used.items()}
-        for server in self._servers:
+            places = (group.node,) if self._by_node else group.servers
+            used.setdefault(group.application, set()).update(places)
+        factors = {application: len(places) for application, places in used.items()}
+        for point in self._points.values():
             if self._exchange.layout:
-                server.scheduler.set_layout(factors)
-            server.depths.append((0.0, server.scheduler.depth))
+                point.scheduler.set_layout(factors)
+            point.depths.append((0.0, point.scheduler.depth))
 
     def _plan_capacity_changes(self, specs: Sequence[ServerSpec]) -> None:
-        for server, spec in zip(self._servers, specs, strict=True):
+        for storage, spec in zip(self._storages, specs, strict=True):
             for time, _ in spec.changes:
-                self._plan(time, _CAPACITY_CHANGE, server)
+                self._plan(time, _CAPACITY_CHANGE, storage)
 
     def _plan_first_requests(self, clients: Sequence[Clients], seed: int) -> None:
         for index, group in enumerate(clients):
@@ -262,14 +286,15 @@ class _RequestSimulation:
             now, kind, _, subject = heappop(events)
             handlers[kind](subject, now)
 
-    def _on_completion(self, subject: tuple[_ScheduledServer, int], now: float) -> None:
-        server, version = subject
-        if version != server.version:
+    def _on_completion(self, subject: tuple[_Storage, int], now: float) -> None:
+        storage, version = subject
+        if version != storage.version:
             return
-        request = server.server.take(now)
-        server.scheduler.complete(request, request.size_bytes, now)
-        self._dispatch(server, now)
-        client_request = self._client_requests.pop(request)
+        request = storage.server.take(now)
+        client_request, point, _ = self._parts.pop(request)
+        point.scheduler.complete(request, request.size_bytes, now)
+        self._plan_completion(storage)
+        self._dispatch(point, now)
         client_request.incomplete -= 1
         if not client_request.incomplete:
             self._answer(client_request, now)
@@ -284,16 +309,18 @@ class _RequestSimulation:
         if clients.closed:
             self._plan_next_request(client_request.process, now)
 
-    def _on_capacity_change(self, server: _ScheduledServer, now: float) -> None:
-        server.server.refresh(now)
-        self._plan_completion(server)
+    def _on_capacity_change(self, storage: _Storage, now: float) -> None:
+        storage.server.refresh(now)
+        self._plan_completion(storage)
 
     def _on_report(
-        self, subject: tuple[_ScheduledServer, str, Mapping[str, int]], now: float
+        self,
+        subject: tuple[_Point, str, Mapping[str, int], tuple[str, ...]],
+        now: float,
     ) -> None:
-        server, sender, served_bytes = subject
-        server.scheduler.record_remote_service(sender, served_bytes)
-        self._dispatch(server, now)
+        point, sender, served_bytes, wanting = subject
+        point.scheduler.record_remote_service(sender, served_bytes, now, wanting)
+        self._dispatch(point, now)
 
     def _on_issue(self, process: _Process, now: float) -> None:
         clients = process.clients
@@ -304,10 +331,10 @@ class _RequestSimulation:
         self._set_planned_time(process, now)
         for index, size_bytes in parts.items():
             request = Request("write", size_bytes, clients.application, process.number)
-            self._client_requests[request] = client_request
-            server = self._servers[index]
-            server.scheduler.arrive(request, now)
-            self._dispatch(server, now)
+            point = self._points[str(clients.node if self._by_node else index)]
+            self._parts[request] = _Part(client_request, point, self._storages[index])
+            point.scheduler.arrive(request, now)
+            self._dispatch(point, now)
         if not clients.closed:
             self._plan_next_request(process, now)
 
@@ -329,46 +356,46 @@ class _RequestSimulation:
             time, process.segment = first
         self._plan(time, _ISSUE, process)
 
-    def _on_wake(self, server: _ScheduledServer, now: float) -> None:
-        if now == server.wake_s:
-            server.wake_s = inf
-            self._dispatch(server, now)
+    def _on_wake(self, point: _Point, now: float) -> None:
+        if now == point.wake_s:
+            point.wake_s = inf
+            self._dispatch(point, now)
 
-    def _dispatch(self, server: _ScheduledServer, now: float) -> None:
-        """Send what the scheduler allows; plan completion, wake-up and reports."""
-        scheduler = server.scheduler
+    def _dispatch(self, point: _Point, now: float) -> None:
+        """Send what the scheduler allows; plan completions, wake-up and reports."""
+        scheduler = point.scheduler
         to_send = scheduler.dispatch(now)
         for request in to_send:
-            server.server.put(request, now)
-        self._plan_completion(server)
-        if scheduler.depth != server.depths[-1][1]:
-            server.depths.append((now, scheduler.depth))
-        if scheduler.wake_s < inf and scheduler.wake_s != server.wake_s:
-            server.wake_s = max(now, scheduler.wake_s)
-            self._plan(server.wake_s, _WAKE, server)
-        if to_send and server.reporter is not None:
-            self._report(server, server.reporter, now)
+            storage = self._parts[request].storage
+            storage.server.put(request, now)
+            self._plan_completion(storage)
+        if scheduler.depth != point.depths[-1][1]:
+            point.depths.append((now, scheduler.depth))
+        if scheduler.wake_s < inf and scheduler.wake_s != point.wake_s:
+            point.wake_s = max(now, scheduler.wake_s)
+            self._plan(point.wake_s, _WAKE, point)
+        if to_send and point.reporter is not None:
+            self._report(point, point.reporter, now)
 
-    def _plan_completion(self, server: _ScheduledServer) -> None:
+    def _plan_completion(self, storage: _Storage) -> None:
         """Plan the next completion, and void the one planned before."""
-        server.version += 1
-        time = server.server.next
+        storage.version += 1
+        time = storage.server.next
         if time < inf:
-            self._plan(time, _COMPLETION, (server, server.version))
+            self._plan(time, _COMPLETION, (storage, storage.version))
 
-    def _report(
-        self, server: _ScheduledServer, reporter: ServiceReporter, now: float
-    ) -> None:
-        """Send a report to all other servers if one is due."""
-        report = reporter.next_report(server.scheduler.served_bytes)
+    def _report(self, point: _Point, reporter: ServiceReporter, now: float) -> None:
+        """Send a report to all other schedulers if one is due."""
+        report = reporter.next_report(point.scheduler.served_bytes)
         if report is None:
             return
-        for other in self._servers:
-            if other is not server:
+        wanting = point.scheduler.wanting(now)
+        for other in self._points.values():
+            if other is not point:
                 lost, delay = self._random.random(2)
                 if lost >= self._exchange.loss_share:
                     time = now + delay * self._exchange.max_delay_s
-                    self._plan(time, _REPORT, (other, server.name, report))
+                    self._plan(time, _REPORT, (other, point.name, report, wanting))
 
     def result(self, label: str) -> RequestRun:
         """Return the answered requests and the depths."""
@@ -382,7 +409,8 @@ class _RequestSimulation:
             np.array([answered_s for _, _, answered_s, _ in rows], dtype=np.float64),
             np.array([size for _, _, _, size in rows], dtype=np.int64),
             tuple(
-                np.array(server.depths, dtype=np.float64) for server in self._servers
+                np.array(point.depths, dtype=np.float64)
+                for point in self._points.values()
             ),
             self._unanswered,
         )

@@ -86,6 +86,8 @@ class Clients:
     """Servers that hold the files of the group."""
     stripe: int | None = None
     """Stripe size (bytes); None: every request goes to one server as a whole."""
+    node: int = 0
+    """Client node of the group; counts if every node has its own scheduler."""
 
     def __post_init__(self) -> None:
         where = f"clients of {self.application}"

@@ -4,15 +4,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import cast
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.qos import Request, Slo, get_scheduler
-from penstock.qos.two_level import TwoLevel
+from penstock.qos import Request, Slo
+from penstock.qos.two_level import HoldingTwoLevel, SendingTwoLevel
 from penstock.sim.requests import RequestRun, simulate_requests
 from penstock.sim.requests_server import ServerSpec
 from penstock.workloads.clients import MB, Clients, saturating, steady
@@ -21,11 +20,7 @@ SERVER = ServerSpec(50e6)
 SEND = "two-level:credit=1,overload=send"
 
 
-def scheduler_named(text: str, slos: dict[str, Slo]) -> TwoLevel:
-    return cast(TwoLevel, get_scheduler(text).make(slos, 0.0))
-
-
-class CreditLedger(TwoLevel):
+class CreditLedger(SendingTwoLevel):
     """A scheduler that adds up what D gained by refills and lost by cuts."""
 
     granted = 0.0
@@ -45,7 +40,6 @@ class CreditLedger(TwoLevel):
 
 @settings(max_examples=80, deadline=None)
 @given(
-    hold=st.booleans(),
     script=st.lists(
         st.tuples(
             st.sampled_from("ab"),
@@ -56,15 +50,15 @@ class CreditLedger(TwoLevel):
         max_size=80,
     ),
 )
-def test_credit_is_conserved(
-    hold: bool, script: list[tuple[str, int, float, int]]
+def test_the_credit_of_the_paper_is_conserved(
+    script: list[tuple[str, int, float, int]],
 ) -> None:
     """D = refills - cuts to D_full - cost of the admitted requests.
 
     D is never above D_full, and below 0 by at most the request admitted last.
     """
     slos = {"a": Slo(4e6, 0.2), "b": Slo(2e6, 0.5)}
-    scheduler = CreditLedger(slos, 0.0, 0.5, 0.0, hold=hold)
+    scheduler = CreditLedger(slos, 0.0, 0.5, 0.0)
     now, largest = 1.0, 0
     sent: list[Request] = []
     arrived: list[Request] = []
@@ -87,17 +81,34 @@ def test_credit_is_conserved(
 
 def test_without_credit_nothing_is_admitted_until_the_storage_is_spare() -> None:
     """Spare means fewer than 0.9 x 8 requests below; D_full is one request, 1 MB."""
-    scheduler = scheduler_named("two-level:credit=0.1", {"a": Slo(10e6, 1.0)})
+    scheduler = SendingTwoLevel({"a": Slo(10e6, 1.0)}, 0.0, 0.5, 0.1)
     for _ in range(40):
         scheduler.arrive(Request("write", MB, "a"), 0.0)
     sent = scheduler.dispatch(0.0)
     assert len(sent) == 8
+    assert scheduler.credit_bytes <= 0
     assert scheduler.wake_s == pytest.approx(0.1)
     assert scheduler.dispatch(0.05) == []
-    assert scheduler.dispatch(0.11) == []  # The credit window has expired.
+    assert scheduler.dispatch(0.11) == []  # One more is admitted, but not sent.
+    assert scheduler.waiting == 32
     scheduler.complete(sent[0], MB, 0.12)
     assert len(scheduler.dispatch(0.12)) == 1
-    assert scheduler.credit_bytes <= 0
+
+
+def test_requests_within_a_promise_wait_in_the_lower_level_up_to_the_credit() -> None:
+    """D_full = 10 MB/s x 0.3 s: 3 requests wait below, beside the 8 at the storage.
+
+    Before its first request the application has saved 1 s of its promise, 10 requests.
+    """
+    scheduler = HoldingTwoLevel({"a": Slo(10e6, 1.0)}, 0.0, 0.5, 0.3)
+    for _ in range(40):
+        scheduler.arrive(Request("write", MB, "a"), 0.0)
+    sent = scheduler.dispatch(0.0)
+    assert len(sent) == 8
+    assert scheduler.credit_bytes == pytest.approx(3e6 - 8e6)
+    for request in sent[:6]:
+        scheduler.complete(request, MB, 0.1)
+    assert len(scheduler.dispatch(0.1)) == 6
 
 
 def kept(run: RequestRun, application: str, bound: float, after: float = 5.0) -> float:
