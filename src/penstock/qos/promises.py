@@ -76,6 +76,8 @@ PAUSE_S: Final = 16.0
 _SHORT_S: Final = 0.1
 #: Promises are kept with this margin, if the storage has it.
 _MARGIN: Final = 1.01
+#: The capacity is enough if it is this fraction of the sum of the throughputs.
+_ENOUGH: Final = 0.95
 #: Least gain in a trial, as a fraction of the promise.
 _MIN_GAIN: Final = 0.5
 #: A report that an application wants more service is valid for this time (s).
@@ -275,19 +277,20 @@ class PromiseQueue(StartTagQueue[ClassQueue]):
         return None if self._is_held(queue, now) else queue
 
     def set_scale(self, scale: float, now: float) -> None:
-        """Set the capacity divided by the sum of the throughputs, and who is owed.
+        """Set the measured capacity divided by the sum of the throughputs.
 
-        If the storage cannot keep all promises, all are owed more and more. What all
-        are owed is forgiven, so that the clocks tell who had less than its share.
+        A capacity of 95 % of the sum counts as enough, because it is measured in whole
+        requests. If it is less, all are owed more and more: what all are owed is
+        forgiven, so that the clocks tell who had less than its share.
         """
-        self.scale = scale
+        self.scale = max(1.0, scale) if scale >= _ENOUGH else scale
         active = [q for q in self.queues.values() if q.requests or q.late]
-        least_s = now - max((q.promise_s for q in active), default=now)
-        if scale < 1 and least_s > 0:
-            for queue in active:
-                queue.promise_s += least_s
-                if not queue.yielding:
-                    self._enter(queue)
+        owed_s = now - max((q.promise_s for q in active), default=now)
+        for queue in active:
+            if self.scale < 1 and owed_s > 0:
+                queue.promise_s += owed_s
+            if self.scale >= 1 or not queue.yielding:
+                self._enter(queue)
 
     def _take(self, queue: ClassQueue, now: float) -> Request:
         """Remove, charge and return the next request of a queue."""

@@ -24,6 +24,8 @@ __all__ = ["Pace", "Saturation"]
 
 #: A ratio from which one pace counts as higher than another.
 _MIN_GAIN: Final = 1.05
+#: A pace is measured over at least so many answers.
+_MIN_ANSWERS: Final = 16
 #: Weight of the newest measurement in the moving average.
 _NEWEST_WEIGHT: Final = 0.3
 #: One window in this many tries a neighbour of the best depth.
@@ -53,12 +55,28 @@ class Saturation:
     def __init__(self) -> None:
         self._paces: dict[int, Pace] = {}
         self._windows = 0
+        self._level = 0
+        self._sums: tuple[float, int, float] = (0.0, 0, 0.0)
+        """Moved bytes, answers and busy time (s) at the level since the last pace."""
 
-    def record(self, depth: float, pace: Pace) -> None:
-        """Record the pace of a window in which requests waited."""
-        if min(pace) <= 0:
-            return
+    def record(
+        self, depth: float, moved_bytes: float, answered: int, busy_s: float
+    ) -> None:
+        """Record a window in which requests waited.
+
+        Windows at one depth are added up until enough requests have been answered: a
+        large request counts as a whole when it is complete.
+        """
         level = min(max(int(depth), 1).bit_length() - 1, _MAX_LEVEL)
+        if level != self._level:
+            self._level, self._sums = level, (0.0, 0, 0.0)
+        before = self._sums
+        self._sums = (before[0] + moved_bytes, before[1] + answered, before[2] + busy_s)
+        moved_bytes, answered, busy_s = self._sums
+        if answered < max(_MIN_ANSWERS, 2 << level) or moved_bytes <= 0:
+            return
+        self._sums = (0.0, 0, 0.0)
+        pace = Pace(moved_bytes / busy_s, answered / busy_s)
         old = self._paces.get(level, pace)
         mean = (a + _NEWEST_WEIGHT * (b - a) for a, b in zip(old, pace, strict=True))
         self._paces[level] = Pace(*mean)

@@ -73,7 +73,7 @@ from penstock.qos.claims import Claims
 from penstock.qos.levels import FIRST_DEPTH, LOWER_LEVEL_SHARE, TwoLevel
 from penstock.qos.promises import PromiseQueue
 from penstock.qos.request import Request
-from penstock.qos.saturation import Pace, Saturation
+from penstock.qos.saturation import Saturation
 from penstock.qos.sfq import StartTagQueue, TaggedQueue
 from penstock.qos.slo import Slo
 from penstock.registry import Parameter
@@ -267,12 +267,11 @@ class HoldingTwoLevel(TwoLevel):
         search = self._saturation
         if self._upper.waiting and self._saturated:
             answered = sum(len(c.storage_times_s) for c in self._classes.values())
-            search.record(
-                self.depth, Pace(self._moved_bytes / busy_s, answered / busy_s)
-            )
+            used_depth = min(self.depth, self._max_outstanding)
+            search.record(used_depth, self._moved_bytes, answered, busy_s)
             capacity = search.capacity_bytes_per_s()
-            scale = capacity / self._total_bytes_per_s or 1.0
-            self._upper.set_scale(scale, now)
+            if capacity:
+                self._upper.set_scale(capacity / self._total_bytes_per_s, now)
             return search.next_depth()
         return 2.0 ** search.best_level()
 
