@@ -16,7 +16,7 @@ This module encodes and decodes; `peers` sends and receives.
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from hmac import compare_digest
@@ -50,6 +50,8 @@ class ServiceReport(msgspec.Struct, frozen=True):
     """Random name of the run of the mount; its totals start at 0."""
     served: dict[str, float]
     """Application -> bytes served since the run started."""
+    wanting: list[str] = []
+    """Applications that could use more service at this mount."""
 
 
 _DECODER: Final[msgspec.json.Decoder[ServiceReport]] = msgspec.json.Decoder(
@@ -57,9 +59,15 @@ _DECODER: Final[msgspec.json.Decoder[ServiceReport]] = msgspec.json.Decoder(
 )
 
 
-def encode_report(run: str, served_bytes: Mapping[str, float], key: bytes) -> bytes:
+def encode_report(
+    run: str,
+    served_bytes: Mapping[str, float],
+    key: bytes,
+    wanting: Iterable[str] = (),
+) -> bytes:
     """Return a signed report as a datagram."""
-    data = msgspec.json.encode(ServiceReport(_VERSION, run, dict(served_bytes)))
+    report = ServiceReport(_VERSION, run, dict(served_bytes), list(wanting))
+    data = msgspec.json.encode(report)
     return _signature(data, key) + data
 
 

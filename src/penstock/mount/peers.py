@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import secrets
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
@@ -19,8 +19,9 @@ __all__ = ["Peers"]
 
 #: Time between two checks whether a report is due (s).
 _CHECK_S: Final = 0.02
-#: After this many checks without a report, any growth is reported.
-_CHECKS: Final = 50
+#: After this many checks without a report, any growth is reported. This is half the
+#: time for which a report is valid (`penstock.qos.promises.VALID_S`).
+_CHECKS: Final = 25
 _MAX_DATAGRAM_BYTES: Final = 1 << 16
 
 
@@ -33,10 +34,18 @@ class Peers:
         Addresses, key and threshold.
     scheduler
         Its totals are reported, and it receives the reports of others.
+    dispatch
+        Called after every report of another mount, which may release requests.
     """
 
-    def __init__(self, settings: ExchangeSettings, scheduler: QosScheduler) -> None:
+    def __init__(
+        self,
+        settings: ExchangeSettings,
+        scheduler: QosScheduler,
+        dispatch: Callable[[], None],
+    ) -> None:
         self._settings = settings
+        self._dispatch = dispatch
         self._socket = _bound_socket(settings)
         self._scheduler = scheduler
         self._run = secrets.token_hex(8)
@@ -62,7 +71,8 @@ class Peers:
         report = self._next_report()
         if report is None:
             return
-        datagram = encode_report(self._run, report, self._settings.key)
+        wanting = self._scheduler.wanting(trio.current_time())
+        datagram = encode_report(self._run, report, self._settings.key, wanting)
         for address in addresses:
             # A peer may be down or unreachable; the next report holds the same totals.
             with suppress(OSError):
@@ -88,7 +98,10 @@ class Peers:
                 datagram = await udp_socket.recv(_MAX_DATAGRAM_BYTES)
                 report = decode_report(datagram, self._settings.key)
                 if report is not None and report.run != self._run:
-                    self._scheduler.record_remote_service(report.run, report.served)
+                    self._scheduler.record_remote_service(
+                        report.run, report.served, trio.current_time(), report.wanting
+                    )
+                    self._dispatch()
 
 
 def _bound_socket(settings: ExchangeSettings) -> socket.socket:

@@ -59,7 +59,9 @@ class MountService:
     def open_peers(self) -> Peers | None:
         """Open the socket for reports of other mounts; None: no exchange."""
         exchange = self.slo_settings.exchange if self.slo_settings else None
-        return None if exchange is None else Peers(exchange, self.scheduler)
+        if exchange is None:
+            return None
+        return Peers(exchange, self.scheduler, self.gate.dispatch)
 
     async def classify(self, opener: FileOpener) -> str:
         """Return the application that owns an opened file.

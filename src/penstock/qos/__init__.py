@@ -9,9 +9,9 @@ A scheduler is one file with a function ``make(slos, now, ...)`` and a row in
 `SCHEDULERS`. A scheduler outside of penstock needs no row: name it by its dotted name,
 or install it under the entry-point group ``penstock.schedulers``.
 
-Files: `request` (interface), `slo`, `scheduler` (common part of `fifo`, `sfq`, `edf`),
-`remote_service` (several servers), `two_level` with its parts `late_aware`, `feedback`
-and `saturation`.
+Files: `request` (interface), `claims` (what a scheduler guarantees), `slo`, `scheduler`
+(common part of `fifo`, `sfq`, `edf`), `remote_service` (several servers), `two_level`
+with its parts `levels`, `promises`, `late_aware`, `feedback` and `saturation`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from penstock.qos.claims import Claims
 from penstock.qos.remote_service import (
     Layout,
     RemoteService,
@@ -42,6 +43,7 @@ __all__ = [
     "MIN_COST_BYTES",
     "SCHEDULERS",
     "SCHEDULER_REGISTRY",
+    "Claims",
     "Kind",
     "Layout",
     "Parameter",

@@ -33,6 +33,7 @@ from collections.abc import Mapping
 from heapq import heappop, heappush
 from typing import Final
 
+from penstock.qos.claims import Claims
 from penstock.qos.request import QosScheduler, Request
 from penstock.qos.scheduler import DEPTH, Queue, SingleQueueScheduler, depth_parameter
 from penstock.qos.slo import Slo
@@ -83,4 +84,6 @@ class SmallFirstQueue(Queue):
 # simulator and the mount can run the same code.
 def make(slos: Mapping[str, Slo], now: float, rate: float, depth: int) -> QosScheduler:  # noqa: ARG001
     """Return a new scheduler for the applications in `slos`."""
-    return SingleQueueScheduler(SmallFirstQueue(rate), depth)
+    # Optional: `Claims` says what the scheduler guarantees, and the conformance suite
+    # (tests/schedulers) checks it. This one claims nothing beyond the common rules.
+    return SingleQueueScheduler(SmallFirstQueue(rate), depth, Claims())

@@ -31,6 +31,8 @@ class Claims:
     t_i. Over several servers this holds for the total, with reports or a layout."""
     client_nodes: bool = False
     """The same for schedulers at several client nodes in front of one storage."""
+    deadlines: bool = False
+    """Of the waiting requests, the one with the earliest deadline is sent first."""
     latency: bool = False
     """While all applications issue at most their t_i and the storage is not overloaded,
     95 of 100 requests of each are answered within its latency bound l_i."""

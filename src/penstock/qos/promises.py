@@ -12,10 +12,10 @@ first, the smallest R_i before the others, and each moves the clock,
     R_i = R_i + c / r_i,    r_i = t_i min(1.01, scale),
 
 with c the cost of the request (bytes) and ``scale`` the measured capacity of the
-storage divided by the sum of the t_i (1 % more than promised, if there is as much, makes
-up for whole requests). While R_i > now its requests are *beyond its
-promise*. They are sent only while the storage has room, in the order of their start
-tags, and do not move the clock: using bandwidth that others leave costs nothing later.
+storage divided by the sum of the t_i (1 % more than promised, if there is as much,
+makes up for whole requests). While R_i > now its requests are *beyond its promise*.
+They are sent only while the storage has room, in the order of their start tags, and do
+not move the clock: using bandwidth that others leave costs nothing later.
 Service d on other servers moves the clock by d / r_i, to at most now + `LAG_S`. So a
 promise is one of total service. An application that was idle has saved at most `LAG_S`
 seconds of its promise, and one that is served too little is owed at most twice that.
@@ -52,7 +52,7 @@ to the one with most requests.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from math import inf
 from typing import Final
 
@@ -78,10 +78,21 @@ _SHORT_S: Final = 0.1
 _MARGIN: Final = 1.01
 #: The capacity is enough if it is this fraction of the sum of the throughputs.
 _ENOUGH: Final = 0.95
+#: Void entries that a heap may hold beside one per application.
+_VOID_ENTRIES: Final = 64
 #: Least gain in a trial, as a fraction of the promise.
 _MIN_GAIN: Final = 0.5
 #: A report that an application wants more service is valid for this time (s).
 VALID_S: Final = 1.0
+
+
+def _valid(
+    heap: list[tuple[float, int, ClassQueue]],
+) -> list[tuple[float, int, ClassQueue]]:
+    """Return a heap without its void entries."""
+    valid = [entry for entry in heap if entry[1] == entry[2].number]
+    heapify(valid)
+    return valid
 
 
 class PromiseQueue(StartTagQueue[ClassQueue]):
@@ -99,14 +110,17 @@ class PromiseQueue(StartTagQueue[ClassQueue]):
         """Capacity of the storage divided by the sum of the throughputs; see
         `set_scale`."""
         self.hold_until_s = inf
-        """When requests that `pop_at` has held may go; inf: none held. The caller resets
-        it."""
+        """When requests that `pop_at` has held may go; inf: none held. The caller
+        resets it."""
         self._shared_storage = shared_storage
         self._now_s = -inf
         # Heaps of (key, number, queue); an entry is void if its number is not that of
-        # the queue. Every queue with requests is in the first two or in the third.
+        # the queue. A queue with requests is in `_yielding`, or in `_heads` and, while
+        # the storage is not short, in `_promised`.
         self._promised: list[tuple[float, int, ClassQueue]] = []
         self._yielding: list[tuple[float, int, ClassQueue]] = []
+        self._most_entries = _VOID_ENTRIES
+        """Length of a heap from which void entries are removed."""
         self._unqueued: dict[str, ClassQueue] = {}
         """Applications without a queued request that were served before."""
         self._elsewhere: dict[str, ClassQueue] = {}
@@ -131,9 +145,17 @@ class PromiseQueue(StartTagQueue[ClassQueue]):
         if first or queue.yielding:
             self._enter(queue)
 
+    def queue_of(self, application: str) -> ClassQueue:
+        """Return the queue of an application; create it at the first call."""
+        queue = self.queues.get(application)
+        if queue is None:
+            queue = super().queue_of(application)
+            self._most_entries = _VOID_ENTRIES + 2 * len(self.queues)
+        return queue
+
     def record_completion(self, application: str, now: float) -> None:
         """Record that the storage has completed a request of an application."""
-        queue = self.queue_of(application)
+        queue = self.queues[application]
         queue.at_storage -= 1
         queue.completed_s = now
 
@@ -164,6 +186,10 @@ class PromiseQueue(StartTagQueue[ClassQueue]):
         if moved_s and (queue.requests or queue.late) and not queue.yielding:
             queue.start_tag += moved_s
             self._enter(queue)
+
+    def has_rivals(self, now: float) -> bool:
+        """Return True if an application wants more service on another node."""
+        return any(now < queue.wants_until_s for queue in self._elsewhere.values())
 
     def wanting(self, now: float) -> tuple[str, ...]:
         """Return the applications that have had requests here for `BUSY_S`."""
@@ -200,7 +226,7 @@ class PromiseQueue(StartTagQueue[ClassQueue]):
         return None if queue is None else self._take(queue, now)
 
     def _pop_promised(self, now: float) -> ClassQueue | None:
-        """Remove and return the queue that is owed most; None: all had their promise."""
+        """Remove and return the queue that is owed most; None: none is owed."""
         heap = self._promised
         while heap:
             promise_s, number, queue = heap[0]
@@ -213,7 +239,7 @@ class PromiseQueue(StartTagQueue[ClassQueue]):
         return None
 
     def _pop_by_tag(self, now: float) -> ClassQueue | None:
-        """Remove and return the queue with the smallest start tag, unless it is held."""
+        """Remove and return the queue with the smallest start tag, unless held."""
         heads = self._heads
         while heads:
             _, number, queue = heads[0]
@@ -231,7 +257,7 @@ class PromiseQueue(StartTagQueue[ClassQueue]):
         Without room it must have had less than its share.
         """
         heads = self._heads
-        queue = self._pop_most_owed()
+        queue = self._pop_most_owed() if self._yielding else None
         while queue is None and heads:
             _, number, first = heads[0]
             if number == first.number:
@@ -311,27 +337,48 @@ class PromiseQueue(StartTagQueue[ClassQueue]):
     def _enter(self, queue: ClassQueue) -> None:
         """Put a queue with requests into the heaps."""
         queue.number, queue.yielding = self._next_number(), False
-        heappush(self._heads, (queue.start_tag, queue.number, queue))
-        heappush(self._promised, (queue.promise_s, queue.number, queue))
+        number = queue.number
+        heappush(self._heads, (queue.start_tag, number, queue))
+        if self.scale >= 1:
+            heappush(self._promised, (queue.promise_s, number, queue))
+            if len(self._heads) > self._most_entries:
+                self._heads = _valid(self._heads)
+            if len(self._promised) > self._most_entries:
+                self._promised = _valid(self._promised)
 
     def _promised_rate(self, queue: ClassQueue) -> float:
         """Return r_i (bytes/s)."""
-        return queue.weight * min(_MARGIN, self.scale)
+        return queue.weight * (self.scale if self.scale < _MARGIN else _MARGIN)
 
     def _backlogged_start_tag(self, queue: ClassQueue) -> float:
         """Return F' + d / t_i, and move the promise clock by d / r_i."""
-        start_tag = super()._backlogged_start_tag(queue)
-        if start_tag > queue.finish_tag:
-            queue.report_s = start_tag - queue.finish_tag
-            moved_s = queue.promise_s + queue.report_s / min(_MARGIN, self.scale)
-            most_s = max(queue.promise_s, self._now_s + LAG_S)
-            queue.promise_s = min(moved_s, most_s)
-        return start_tag
+        delay_bytes = self._remote_service.take_delay_bytes(
+            queue.application, queue.charged_bytes
+        )
+        if not delay_bytes:
+            return queue.finish_tag
+        queue.remote_bytes += delay_bytes
+        queue.report_s = delay_bytes / queue.weight
+        moved_s = queue.promise_s + delay_bytes / self._promised_rate(queue)
+        most_s = max(queue.promise_s, self._now_s + LAG_S)
+        queue.promise_s = min(moved_s, most_s)
+        return queue.finish_tag + queue.report_s
 
     # --- Held requests --------------------------------------------------------------
 
     def _is_held(self, queue: ClassQueue, now: float) -> bool:
         """Return True if the next request of a queue waits for another application."""
+        held = False
+        if self._unqueued and self.scale >= 1:
+            held = self._waits_for_short(now)
+        if self._elsewhere:
+            held |= self._waits_for_other_nodes(queue, now)
+        if held and queue.promise_s > now:
+            self._hold_until(queue.promise_s)
+        return held
+
+    def _waits_for_short(self, now: float) -> bool:
+        """Return True if an application with requests at the storage is short."""
         held = False
         for name, other in tuple(self._unqueued.items()):
             if not other.is_active(now, THINK_S):
@@ -340,6 +387,11 @@ class PromiseQueue(StartTagQueue[ClassQueue]):
                 held = True
                 if not other.at_storage:
                     self._hold_until(other.completed_s + THINK_S)
+        return held
+
+    def _waits_for_other_nodes(self, queue: ClassQueue, now: float) -> bool:
+        """Return True if an application of another node had less than this queue."""
+        held = False
         for name, other in tuple(self._elsewhere.items()):
             if now >= other.wants_until_s:
                 del self._elsewhere[name]
@@ -350,8 +402,6 @@ class PromiseQueue(StartTagQueue[ClassQueue]):
             ):
                 held = True
                 self._hold_until(other.wants_until_s)
-        if held and queue.promise_s > now:
-            self._hold_until(queue.promise_s)
         return held
 
     def _hold_until(self, time_s: float) -> None:

@@ -7,10 +7,11 @@ can do at the current depth. The search tries the depths 1, 2, 4, ..., 1024:
 - both neighbours of the best known depth, until they have been measured;
 - after that one neighbour in every 16 windows, because the capacity may change.
 
-A depth is better than another if it moves at least 5 % more bytes or answers at least
-5 % more requests, and does not do 5 % less of the other. (More bytes for fewer requests
-only means that larger requests were served.) The best depth is found from depth 1
-upwards: a deeper one replaces the best so far only if it is better.
+A depth is better than another if it moves at least 5 % more bytes and does not answer
+5 % fewer requests, or if it answers at least 5 % more requests and moves 2 % more
+bytes. (More bytes for fewer requests only means that larger requests were served, and
+more requests for the same bytes that smaller ones were.) The best depth is found from
+depth 1 upwards: a deeper one replaces the best so far only if it is better.
 
 Source: not in two-level scheduling, which makes the depth infinite under overload
 (``overload=send``).
@@ -24,6 +25,8 @@ __all__ = ["Pace", "Saturation"]
 
 #: A ratio from which one pace counts as higher than another.
 _MIN_GAIN: Final = 1.05
+#: The ratio of the bytes from which more requests count as a gain.
+_MIN_BYTES_GAIN: Final = 1.02
 #: A pace is measured over at least so many answers.
 _MIN_ANSWERS: Final = 16
 #: Weight of the newest measurement in the moving average.
@@ -41,12 +44,11 @@ class Pace(NamedTuple):
     requests_per_s: float
 
     def beats(self, other: Pace) -> bool:
-        """Return True if one figure is 5 % higher and the other not 5 % lower."""
-        ratios = (
-            self.bytes_per_s / other.bytes_per_s,
-            self.requests_per_s / other.requests_per_s,
-        )
-        return max(ratios) >= _MIN_GAIN and min(ratios) > 1 / _MIN_GAIN
+        """Return True if this pace is higher by the rule of the module."""
+        moved = self.bytes_per_s / other.bytes_per_s
+        answered = self.requests_per_s / other.requests_per_s
+        more_bytes = moved >= _MIN_GAIN and answered > 1 / _MIN_GAIN
+        return more_bytes or (answered >= _MIN_GAIN and moved >= _MIN_BYTES_GAIN)
 
 
 class Saturation:

@@ -175,7 +175,6 @@ class HoldingTwoLevel(TwoLevel):
         shared_storage: bool = False,
     ) -> None:
         self._saturation = Saturation()
-        self._shared_storage = shared_storage
         upper = PromiseQueue(slos, shared_storage=shared_storage)
         super().__init__(
             slos, now, upper, window_s, credit_s, latency_share=LOWER_LEVEL_SHARE
@@ -213,9 +212,10 @@ class HoldingTwoLevel(TwoLevel):
         """Admit requests within promises while D is positive, others while L allows."""
         upper, lower = self._upper, self._lower
         upper.hold_until_s = inf
+        full_bytes = self.full_credit_bytes
         while upper.waiting:
             has_room = self.outstanding + len(lower.heap) < self.depth
-            if not has_room and self._lower_bytes >= self.full_credit_bytes:
+            if not has_room and self._lower_bytes >= full_bytes:
                 break
             request = upper.pop_at(now, has_room=has_room)
             if request is None:
@@ -234,7 +234,7 @@ class HoldingTwoLevel(TwoLevel):
         """Set the depth, and update by which time requests count as late."""
         decision = self.decision
         full_pace_depth = self._full_pace_depth(busy_s, now)
-        if self._shared_storage:
+        if self._upper.has_rivals(now):
             self.depth = max(
                 min(full_pace_depth, decision.latency_depth), self._promised_depth()
             )
@@ -252,12 +252,15 @@ class HoldingTwoLevel(TwoLevel):
         """Return how many requests at the storage the promises need: t T / c.
 
         This is Little's law, with T the mean time at the storage and c the mean size. A
-        shared storage has the requests of other nodes too, which make T long.
+        shared storage has the requests of other nodes too, which make T long. T counts
+        up to half of the shortest latency bound.
         """
         times_s = [t for c in self._classes.values() for t in c.storage_times_s]
         if not self._moved_bytes:
             return 1.0
-        return ceil(self._total_bytes_per_s * fsum(times_s) / self._moved_bytes)
+        most_s = len(times_s) * self._saturated_credit_s
+        time_s = min(fsum(times_s), most_s)
+        return ceil(self._total_bytes_per_s * time_s / self._moved_bytes)
 
     def _full_pace_depth(self, busy_s: float, now: float) -> float:
         """Return the depth of the search for the least one with full throughput.

@@ -2,15 +2,15 @@
 """Simulate single requests: clients, schedulers, servers, reports.
 
 Every server has its own scheduler, the same object that a mount runs; or every client
-node has one (``schedulers_at="nodes"``), which sends to all servers. A client request is
-split over the servers by the layout of its application's files, and is answered when its
-last part is complete.
+node has one (``schedulers_at="nodes"``), which sends to all servers. A client request
+is split over the servers by the layout of its application's files, and is answered when
+its last part is complete.
 
 Order of events at equal times: completions, changes of capacity, reports from other
 servers, new requests, wake-ups that a scheduler asked for. Events of one kind are
 handled in the order in which they were planned. After each event the scheduler
-concerned is asked which requests to send (`_RequestSimulation._dispatch`). The same seed
-gives the same bytes.
+concerned is asked which requests to send (`_RequestSimulation._dispatch`). The same
+seed gives the same bytes.
 """
 
 from __future__ import annotations

@@ -5,6 +5,16 @@ With n requests at the server it serves C(n) bytes/s in total. The `threads` old
 requests share C(n) equally; the others wait in order of arrival. So one thread serves
 requests one after the other, and many threads serve them at once. A request of s bytes
 takes as long as moving s + overhead bytes.
+
+Memory. A server with a memory of M bytes answers a write when the memory has taken it.
+It takes A bytes/s while it is not full, and C(n) bytes/s, what it drains, when it is.
+It drains C(n) bytes/s as long as it holds anything (n at least 1). So from empty, under
+constant demand, it is full after
+
+    M / (A - C(n)) seconds.
+
+The bytes taken are those drained plus those in the memory, at any time. All requests
+count as writes.
 """
 
 from __future__ import annotations
@@ -38,6 +48,10 @@ class ServerSpec:
     """Overhead per request (positioning, metadata), as bytes of lost throughput."""
     changes: tuple[tuple[float, float], ...] = ()
     """(time in s, share of the capacity from then on), in order of time."""
+    memory_bytes: float = 0.0
+    """M: size of the memory that takes writes; 0: none."""
+    absorb_bytes_per_s: float = inf
+    """A: throughput into the memory while it is not full."""
 
     def __post_init__(self) -> None:
         has_overhead = 0 <= self.overhead_bytes < inf
@@ -47,6 +61,19 @@ class ServerSpec:
                 "a server needs a positive capacity, at least one thread and an "
                 "overhead of at least 0 bytes",
                 where=repr(self),
+            )
+        if not (0 <= self.memory_bytes < inf and self.absorb_bytes_per_s > 0):
+            raise InputError(
+                f"{self.memory_bytes!r} bytes at {self.absorb_bytes_per_s!r} bytes/s "
+                "are not a memory",
+                where="memory_bytes",
+                remedy="give a size of at least 0 and a positive throughput",
+            )
+        if self.memory_bytes and self.absorb_bytes_per_s == inf:
+            raise InputError(
+                "a server with a memory needs a finite throughput into it",
+                where="absorb_bytes_per_s",
+                remedy="give the throughput of its network, for example",
             )
         if not self.curve or not _is_ascending(self.curve):
             raise InputError(
@@ -106,6 +133,9 @@ class Server:
         self._updated_s = 0.0
         self._number = 0
         self._rates: dict[int, float] = {}
+        self.held_bytes = 0.0
+        """What the memory holds, at the time of the last call."""
+        self._fast_rate = self._drain_rate = 0.0
 
     def put(self, request: Request, now: float) -> None:
         """Add a request."""
@@ -131,16 +161,41 @@ class Server:
         """Time of the next completion (s); inf: the server is idle."""
         if not self._in_service:
             return inf
-        left_bytes = self._in_service[0][0] - self._service_bytes
-        return self._updated_s + max(0.0, left_bytes) / self._rate
+        left_bytes = max(0.0, self._in_service[0][0] - self._service_bytes)
+        fast_s = self._fast_s()
+        if not fast_s:
+            return self._updated_s + left_bytes / self._rate
+        if left_bytes <= self._fast_rate * fast_s:
+            return self._updated_s + left_bytes / self._fast_rate
+        rest_bytes = left_bytes - self._fast_rate * fast_s
+        return self._updated_s + fast_s + rest_bytes / self._rate
+
+    def _fast_s(self) -> float:
+        """Return how long the memory takes requests at its own throughput (s)."""
+        free_bytes = self._spec.memory_bytes - self.held_bytes
+        if not self._in_service or free_bytes <= 0:
+            return 0.0
+        filling = self._fast_rate * len(self._in_service) - self._drain_rate
+        return free_bytes / filling if filling > 0 else inf
 
     def _advance(self, now: float) -> None:
-        """Count the service up to now."""
-        self._service_bytes += self._rate * (now - self._updated_s)
+        """Count the service, and what the memory takes and drains, up to now."""
+        passed_s = now - self._updated_s
         self._updated_s = now
+        if not self._spec.memory_bytes:
+            self._service_bytes += self._rate * passed_s
+            return
+        fast_s = min(passed_s, self._fast_s())
+        served = self._fast_rate * fast_s + self._rate * (passed_s - fast_s)
+        self._service_bytes += served
+        filled_bytes = self._fast_rate * len(self._in_service) * fast_s
+        drained_bytes = self._drain_rate * (fast_s if self._in_service else passed_s)
+        self.held_bytes = max(0.0, self.held_bytes + filled_bytes - drained_bytes)
+        if fast_s < passed_s and self._in_service:
+            self.held_bytes = self._spec.memory_bytes
 
     def _start_service(self, now: float) -> None:
-        """Give free threads to queued requests; update the rate per request."""
+        """Give free threads to queued requests; update the rates."""
         while self._queue and len(self._in_service) < self._spec.threads:
             request = self._queue.popleft()
             self._number += 1
@@ -152,6 +207,10 @@ class Server:
             self._rate = self._total_rate(count, now) / len(self._in_service)
         else:
             self._rate = 0.0
+        if self._spec.memory_bytes:
+            self._drain_rate = self._total_rate(max(1, count), now)
+            fast = max(self._spec.absorb_bytes_per_s, self._drain_rate)
+            self._fast_rate = fast / max(1, len(self._in_service))
 
     def _total_rate(self, count: int, now: float) -> float:
         """Return C(n) at the present capacity, from a cache."""

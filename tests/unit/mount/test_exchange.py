@@ -26,7 +26,23 @@ TOTALS = st.dictionaries(st.text(min_size=1, max_size=9), st.floats(0, 1e18))
 def test_reports_survive_encoding(served: dict[str, float]) -> None:
     report = decode_report(encode_report("run", served, KEY), KEY)
     assert report is not None
-    assert (report.run, report.served) == ("run", served)
+    assert (report.run, report.served, report.wanting) == ("run", served, [])
+
+
+def test_a_report_names_the_applications_that_want_more() -> None:
+    datagram = encode_report("run", {"a": 1.0, "b": 2.0}, KEY, ("b",))
+    report = decode_report(datagram, KEY)
+    assert report is not None
+    assert report.wanting == ["b"]
+
+
+def test_a_report_without_wishes_is_valid() -> None:
+    """Mounts of an earlier version do not send the field."""
+    data = b'{"penstock":1,"run":"r","served":{"a":1}}'
+    signature = blake2b(data, key=KEY, digest_size=16).digest()
+    report = decode_report(signature + data, KEY)
+    assert report is not None
+    assert report.wanting == []
 
 
 @given(TOTALS, st.integers(0, 10**6), st.integers(1, 255))

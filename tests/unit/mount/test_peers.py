@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import pytest
 
@@ -36,13 +36,24 @@ def test_a_mount_receives_the_reports_of_another(
             ]
             reports: list[tuple[str, Mapping[str, float]]] = []
 
-            def record(server: str, served_bytes: Mapping[str, float]) -> None:
+            def record(
+                server: str,
+                served_bytes: Mapping[str, float],
+                now: float,
+                wanting: Iterable[str],
+            ) -> None:
+                assert now <= trio.current_time()
+                assert list(wanting) == []
                 reports.append((server, served_bytes))
+
+            dispatched: list[int] = []
 
             monkeypatch.setattr(schedulers[1], "record_remote_service", record)
             async with trio.open_nursery() as nursery:
                 for each, scheduler in zip(settings, schedulers, strict=True):
-                    nursery.start_soon(Peers(each, scheduler).run)
+                    nursery.start_soon(
+                        Peers(each, scheduler, lambda: dispatched.append(1)).run
+                    )
                 await _garbage(ports[1])
                 _serve(schedulers[0], 990_000)
                 _serve(schedulers[0], 10_000)
@@ -54,6 +65,7 @@ def test_a_mount_receives_the_reports_of_another(
                     await trio.sleep(0.01)
                 nursery.cancel_scope.cancel()
             assert len({server for server, _ in reports}) == 1
+            assert len(dispatched) >= len(reports)
 
     trio.run(main)
 
@@ -63,7 +75,7 @@ def test_a_port_in_use_is_reported() -> None:
         taken.bind(("127.0.0.1", 0))
         settings = ExchangeSettings(f"127.0.0.1:{taken.getsockname()[1]}", (), KEY, 1.0)
         with pytest.raises(InputError, match="cannot listen: Address already in use"):
-            Peers(settings, get_scheduler("sfq").make({}, 0.0))
+            Peers(settings, get_scheduler("sfq").make({}, 0.0), lambda: None)
 
 
 def _serve(scheduler: QosScheduler, size: int) -> None:

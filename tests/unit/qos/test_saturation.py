@@ -14,7 +14,8 @@ def learn(pace: Callable[[float], Pace], depth: float, windows: int = 64) -> Sat
     """Run the search for some windows on a storage with a given pace per depth."""
     search = Saturation()
     for _ in range(windows):
-        search.record(depth, pace(depth))
+        bytes_per_s, requests_per_s = pace(depth)
+        search.record(depth, 1000 * bytes_per_s, int(1000 * requests_per_s), 1000.0)
         depth = search.next_depth()
     return search
 
@@ -38,13 +39,31 @@ def test_the_search_follows_a_change_of_the_curve() -> None:
     assert search.best_level() == 0
     depth = search.next_depth()
     for _ in range(200):
-        search.record(depth, Pace(12e6 * min(4.0, depth), 12 * min(4.0, depth)))
+        count = int(48 * min(4.0, depth))
+        search.record(depth, 1e6 * count, count, 4.0)
         depth = search.next_depth()
     assert search.best_level() == 2
 
 
 def test_a_window_without_completions_is_ignored() -> None:
     search = Saturation()
-    search.record(4.0, Pace(0.0, 0.0))
+    search.record(4.0, 0.0, 0, 0.5)
     assert search.capacity_bytes_per_s() == 0.0
     assert search.next_depth() == 1.0
+
+
+def test_windows_with_few_answers_are_added_up() -> None:
+    """8 answers of 1 MB in each window of 1 s: the second window completes a pace."""
+    search = Saturation()
+    search.record(1.0, 8e6, 8, 1.0)
+    assert search.capacity_bytes_per_s() == 0.0
+    search.record(1.0, 8e6, 8, 1.0)
+    assert search.capacity_bytes_per_s() == pytest.approx(8e6)
+
+
+def test_a_change_of_the_depth_starts_a_new_pace() -> None:
+    search = Saturation()
+    search.record(1.0, 8e6, 8, 1.0)
+    search.record(2.0, 8e6, 8, 1.0)
+    search.record(1.0, 8e6, 8, 1.0)
+    assert search.capacity_bytes_per_s() == 0.0
