@@ -6,16 +6,20 @@ it is on. The rate of App2 (SLO: 20 MB/s, 300 ms) grows from 20 to 50 MB/s. Each
 processes with requests of 1 MB; a process waits for the answer to its last request.
 
 Assumptions that the paper does not state: the storage serves one request after the
-other at 50 MB/s, however many requests it has, and caches nothing. Processes issue
-requests evenly, with a jitter of half a period. The SLOs together ask for more than
-the capacity, so that the storage is overloaded whenever App1 is on.
+other at 50 MB/s, however many requests it has. Processes issue requests evenly, with a
+jitter of half a period. The SLOs together ask for more than the capacity.
+
+Memory. The paper's server has 32 GB of memory, and does not say how much of it takes
+writes. So the experiment is run with none, with 32 GB, and with 2 GB, about what
+exceeds 50 MB/s until 250 s. A memory takes 110 MB/s, what a gigabit network carries. A
+run without a memory is overloaded whenever App1 is on, one with 32 GB never.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from math import ceil
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -32,20 +36,24 @@ __all__ = [
     "CAPACITY",
     "COLOURS",
     "DURATION_S",
-    "OURS",
-    "PAPERS",
+    "HOLDING",
+    "MEMORIES_GB",
     "PERIOD_S",
+    "SENDING",
     "SLOS",
     "WINDOW_S",
+    "ExperimentRun",
     "by_second",
     "depths",
     "runs",
 ]
 
-#: The two-level scheduler of the paper (infinite depth under overload), and our
-#: variant, which holds requests back.
-PAPERS: Final = "two-level:credit=1,overload=send"
-OURS: Final = "two-level"
+#: The two-level scheduler of the paper, which sends all requests to the storage under
+#: overload, and our default, which holds them back.
+SENDING: Final = "two-level:credit=1,overload=send"
+HOLDING: Final = "two-level"
+#: Sizes of the server's memory (GB).
+MEMORIES_GB: Final = (0, 2, 32)
 
 #: Bandwidth of the storage (bytes/s).
 CAPACITY: Final = 50.0 * MB
@@ -59,38 +67,57 @@ APPLICATIONS: Final = tuple(SLOS)
 COLOURS: Final = {"App1": "#4477AA", "App2": "#EE6677"}
 
 _JITTER: Final = 0.5
+#: Throughput into the memory (bytes/s).
+_ABSORB: Final = 110.0 * MB
 _SEEDS: Final = {Scale.SMOKE: 1, Scale.PAPER: 10}
 
 
-def runs(scale: Scale, schedulers: tuple[str, ...]) -> list[tuple[int, RequestRun]]:
-    """Simulate all schedulers with every seed; return pairs of seed and run."""
+class ExperimentRun(NamedTuple):
+    """One simulation of the experiment."""
+
+    memory_gb: int
+    instance: int
+    """Number of the seed."""
+    run: RequestRun
+
+
+def runs(
+    scale: Scale,
+    schedulers: tuple[str, ...],
+    memories_gb: tuple[int, ...] = MEMORIES_GB,
+) -> list[ExperimentRun]:
+    """Simulate all schedulers with every memory and every seed."""
     return [
-        (seed, _run(scheduler, seed))
+        ExperimentRun(memory_gb, seed, _run(scheduler, memory_gb, seed))
         for scheduler in schedulers
+        for memory_gb in memories_gb
         for seed in range(1, _SEEDS[scale] + 1)
     ]
 
 
-def _run(scheduler: str, seed: int) -> RequestRun:
+def _run(scheduler: str, memory_gb: int, seed: int) -> RequestRun:
     clients = (
         replace(on_off("App1", 50.0 * MB, PERIOD_S, DURATION_S), jitter=_JITTER),
         replace(ramp("App2", 20.0 * MB, 50.0 * MB, DURATION_S), jitter=_JITTER),
     )
-    server = ServerSpec(CAPACITY)
+    server = ServerSpec(
+        CAPACITY, memory_bytes=memory_gb * 1e9, absorb_bytes_per_s=_ABSORB
+    )
     return simulate_requests(scheduler, SLOS, clients, [server], DURATION_S, seed=seed)
 
 
-def by_second(seed: int, run: RequestRun) -> pl.DataFrame:
+def by_second(done: ExperimentRun) -> pl.DataFrame:
     """Return a row per application and second.
 
     ``p95`` is the 95th percentile of the response times at the clients (s), ``issued``
     and ``moved`` are the rates of requests and answers (bytes/s), and ``on`` is true
     while App1 is on.
     """
-    return pl.concat([_seconds(seed, run, name) for name in APPLICATIONS])
+    return pl.concat([_seconds(done, name) for name in APPLICATIONS])
 
 
-def _seconds(seed: int, run: RequestRun, application: str) -> pl.DataFrame:
+def _seconds(done: ExperimentRun, application: str) -> pl.DataFrame:
+    run = done.run
     own = run.requests_of(application)
     issued_s, answered_s = run.issued_s[own], run.answered_s[own]
     response_times_s = answered_s - issued_s
@@ -105,7 +132,8 @@ def _seconds(seed: int, run: RequestRun, application: str) -> pl.DataFrame:
     return pl.DataFrame(
         {
             "scheduler": run.scheduler,
-            "seed": seed,
+            "memory_gb": done.memory_gb,
+            "instance": done.instance,
             "application": application,
             "second": seconds,
             "on": seconds % int(2 * PERIOD_S) < PERIOD_S,
@@ -120,8 +148,9 @@ def _p95(times: NDArray[np.float64]) -> float:
     return float(np.sort(times)[ceil(0.95 * len(times)) - 1])
 
 
-def depths(seed: int, run: RequestRun) -> pl.DataFrame:
+def depths(done: ExperimentRun) -> pl.DataFrame:
     """Return the queue depth in every time window of 0.5 s; null means infinite."""
+    run = done.run
     starts = np.arange(0.0, DURATION_S, WINDOW_S)
     changes: Any = run.depths[0]
     # The depth of a window is set just after the window begins.
@@ -130,7 +159,8 @@ def depths(seed: int, run: RequestRun) -> pl.DataFrame:
     return pl.DataFrame(
         {
             "scheduler": run.scheduler,
-            "seed": seed,
+            "memory_gb": done.memory_gb,
+            "instance": done.instance,
             "window": np.arange(len(starts)),
             "time": starts,
             "on": starts % (2 * PERIOD_S) < PERIOD_S,

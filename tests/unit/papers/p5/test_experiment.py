@@ -14,11 +14,13 @@ from penstock.papers.p5.experiment import (
     APPLICATIONS,
     CAPACITY,
     DURATION_S,
-    OURS,
-    PAPERS,
+    HOLDING,
+    MEMORIES_GB,
     PERIOD_S,
+    SENDING,
     SLOS,
     WINDOW_S,
+    ExperimentRun,
     by_second,
     depths,
     runs,
@@ -27,14 +29,18 @@ from penstock.sim.requests import RequestRun
 
 
 @cache
+def _done(scheduler: str, memory_gb: int = 0) -> ExperimentRun:
+    (done,) = runs(Scale.SMOKE, (scheduler,), (memory_gb,))
+    assert (done.memory_gb, done.instance) == (memory_gb, 1)
+    return done
+
+
 def _run(scheduler: str) -> RequestRun:
-    ((seed, run),) = runs(Scale.SMOKE, (scheduler,))
-    assert seed == 1
-    return run
+    return _done(scheduler).run
 
 
 def _seconds(scheduler: str = "fifo") -> pl.DataFrame:
-    return by_second(1, _run(scheduler))
+    return by_second(_done(scheduler))
 
 
 def test_the_slos_ask_for_more_than_the_capacity() -> None:
@@ -44,8 +50,10 @@ def test_the_slos_ask_for_more_than_the_capacity() -> None:
 
 
 def test_every_scheduler_runs_with_every_seed() -> None:
-    made = runs(Scale.SMOKE, ("fifo", PAPERS))
-    assert [(seed, run.scheduler) for seed, run in made] == [(1, "fifo"), (1, PAPERS)]
+    made = runs(Scale.SMOKE, ("fifo", SENDING))
+    assert [(done.run.scheduler, done.memory_gb, done.instance) for done in made] == [
+        (name, memory, 1) for name in ("fifo", SENDING) for memory in MEMORIES_GB
+    ]
 
 
 def test_there_is_a_row_per_application_and_second() -> None:
@@ -98,8 +106,20 @@ def test_seconds_without_answers_have_no_percentile() -> None:
 
 
 def test_the_paper_has_infinite_depths_and_our_variant_has_none() -> None:
-    paper, ours = (depths(1, _run(scheduler)) for scheduler in (PAPERS, OURS))
+    paper, ours = (depths(_done(scheduler)) for scheduler in (SENDING, HOLDING))
     assert paper.height == ours.height == int(DURATION_S / WINDOW_S)
     assert paper["depth"].null_count() > 0
     assert ours["depth"].null_count() == 0
     assert paper["time"].diff().drop_nulls().unique().to_list() == [WINDOW_S]
+
+
+def test_a_memory_answers_sooner_until_it_is_full() -> None:
+    """2 GB are full after 250 s at the earliest; 32 GB never."""
+    slow, some, much = (
+        by_second(_done(SENDING, memory)).filter(pl.col("on")) for memory in MEMORIES_GB
+    )
+    early = pl.col("second") < 200
+    assert slow.filter(early)["p95"].median() > 1.0  # type: ignore[operator]
+    assert some.filter(early)["p95"].max() < 0.1  # type: ignore[operator]
+    assert some.filter(~early)["p95"].max() > 1.0  # type: ignore[operator]
+    assert much["p95"].max() < 0.1  # type: ignore[operator]
