@@ -76,7 +76,7 @@ fig8 = figure(
 @fig8.claim(
     "NERSC: the Efficiency of all policies drops quickly with W (by 0.05 from W in "
     "0.5-0.6 to W in 0.9-1).",
-    reason="greedy-com, which drops least, drops by 0.045 with weights b_i.",
+    reason="greedy-com, which drops least, drops by 0.046 with weights b_i.",
 )
 def _nersc_drops(tables: Tables) -> Verdict:
     """Compare the mean Efficiency in both bands of W."""
@@ -91,8 +91,8 @@ def _nersc_drops(tables: Tables) -> Verdict:
 @fig8.claim(
     "TRILAB: all policies keep their Efficiency until W = 1 (to 0.05, from W in "
     "0.5-0.6 to W in 0.9-1).",
-    reason="periodic-greedy-yield and, with weights p_i, greedy-yield lose a little "
-    "more than 0.05; the other six lose less than 0.04.",
+    reason="greedy-yield and periodic-greedy-yield lose a little more than 0.05, the "
+    "other six less than 0.04.",
 )
 def _trilab_holds(tables: Tables) -> Verdict:
     """Compare the mean Efficiency in both bands of W."""
