@@ -17,7 +17,7 @@ from penstock.policies import RECOMMENDED
 
 __all__ = ["draw_counts", "draw_differences", "draw_frontier", "draw_windows"]
 
-_COLUMNS: Final = 7
+_COLUMNS: Final = 4
 #: A policy whose MinYield is this much below the best is outside the panel.
 _LEFT_OUT: Final = 0.12
 
@@ -30,7 +30,7 @@ def draw_frontier(means: pl.DataFrame, objective: str) -> Figure:
     """
     labels = means["point"].unique(maintain_order=True).to_list()
     lines = -(-len(labels) // _COLUMNS)
-    figure = Figure(figsize=(2.6 * _COLUMNS, 2.4 * lines + 1.0))
+    figure = Figure(figsize=(3.0 * _COLUMNS, 2.4 * lines + 1.2))
     figure.set_layout_engine("constrained")
     axes = figure.subplots(lines, _COLUMNS, squeeze=False)
     for axis, label in zip(axes.flat, labels, strict=False):
@@ -61,7 +61,7 @@ def _frontier_panel(axis: Any, rows: pl.DataFrame, objective: str) -> None:
             elinewidth=0.6,
         )
     axis.axvline(bound, color="#444444", linestyle="--", linewidth=1)
-    axis.tick_params(labelsize=7)
+    axis.tick_params(labelsize=8)
     axis.locator_params(nbins=4)
     tidy(axis, "both")
 
@@ -91,7 +91,7 @@ def _legend(figure: Figure, policies: list[str]) -> None:
 def draw_differences(table: pl.DataFrame) -> Figure:
     """Draw the differences of the default, with 95 % intervals, and the gap closed."""
     rows = table.filter(pl.col("policy") == RECOMMENDED)
-    figure = Figure(figsize=(13, 0.2 * rows.height + 1.2))
+    figure = Figure(figsize=(12, 0.22 * rows.height + 1.2))
     figure.set_layout_engine("constrained")
     panels: Any = figure.subplots(1, 3, sharey=True)
     gains = (
@@ -109,7 +109,7 @@ def draw_differences(table: pl.DataFrame) -> Figure:
     panels[2].barh(places, rows["gap_closed"].to_list(), color=colour_of(RECOMMENDED))
     panels[2].set_xlabel("part of the gap to the bound that is closed", fontsize=9)
     panels[2].set_xlim(-0.3, 1.0)
-    panels[0].set_yticks(places, rows["point"].to_list(), fontsize=7)
+    panels[0].set_yticks(places, rows["point"].to_list(), fontsize=8)
     panels[0].invert_yaxis()
     panels[0].margins(y=0.01)
     for panel in panels:

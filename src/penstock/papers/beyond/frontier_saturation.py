@@ -109,7 +109,7 @@ def _targets(tables: Tables) -> dict[int, tuple[float, float, float]]:
 def _draw(tables: Tables) -> Figure:
     """Draw a panel per machine: the bound, the policies, and the target as a cross."""
     targets = _targets(tables)
-    figure = Figure(figsize=(3.6 * len(targets) + 1.5, 4.2))
+    figure = Figure(figsize=(max(3.6 * len(targets) + 1.2, 8.0), 4.2))
     figure.set_layout_engine("constrained")
     axes: Any = figure.subplots(1, len(targets), squeeze=False)[0]
     rows = tables.rows.rename({"of": "policy"})
