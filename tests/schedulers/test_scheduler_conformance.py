@@ -102,7 +102,7 @@ def grid() -> list[tuple[str, int, int, int, int]]:
 def test_a_backlogged_application_gets_its_promise(
     name: str, server: str, p: int, s: int, latency: int, promise: int
 ) -> None:
-    """It may miss 1 % of the time for one second, and two requests at the edges."""
+    """It may miss 0.3 s of its promise in 30 s, and two of the largest requests."""
     slos = {
         application: Slo(PROMISES[promise][k], LATENCIES_S[latency][k])
         for k, application in enumerate("ab")
