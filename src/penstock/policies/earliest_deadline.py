@@ -106,7 +106,7 @@ def allocate(view: View, rates: Floats) -> float:
     return next_wake_up(view, rates)
 
 
-@kernel
+@inlined
 def next_wake_up(view: View, rates: Floats) -> float:
     """Return when to decide again, given the rates (s); inf: at the next event."""
     length = view.window_end - view.window_begin

@@ -72,7 +72,7 @@ def allocate(view: View, rates: Floats) -> float:
     return inf
 
 
-@kernel
+@inlined
 def _put_first(view: View, first: int, rates: Floats) -> float:
     """Grant to `first`, then in order; return the time to the first completion."""
     rates[first] = min(view.cap[first], view.capacity)

@@ -75,5 +75,6 @@ def instant_end(now: float, origin: float) -> float:
 
 @inlined
 def is_full(rate: float, cap: float) -> bool:
-    """Return True if `rate` is the cap, up to rounding."""
-    return rate > cap * _FULL
+    """Return True if `rate` is the cap, up to rounding, or more, or NaN."""
+    # "not <=" is also true for NaN.
+    return not rate <= cap * _FULL

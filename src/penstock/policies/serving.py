@@ -31,7 +31,7 @@ def loss_ratio(view: View, i: int) -> float:
     return round_ratio(view.lost[i] / age)
 
 
-@kernel
+@inlined
 def serve_lowest_first(view: View, key: Floats, rates: Floats) -> None:
     """Grant bandwidth greedily by increasing ``key[i]``, ties by index.
 

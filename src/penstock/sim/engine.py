@@ -78,7 +78,6 @@ from penstock.sim.state import (
     RECORD_LIMIT,
     TIME_WENT_BACK,
     UNDECIDED,
-    UNTIL,
     WAKE_UP,
     WINDOW_OPEN,
     WORKING,
@@ -109,8 +108,8 @@ def run(inputs: EngineInput, state: State, allocate: Allocate, budget: int) -> i
         if inputs.validate and now < clock[NOW]:
             return TIME_WENT_BACK
         clock[NOW] = now
-        clock[UNTIL] = until
-        handle_due_targets(inputs, state)
+        if state.due[1] <= until:
+            handle_due_targets(inputs, state, until)
         while counter[WORKING] > 0 and state.work_end[state.working[0]] <= until:
             end_work(inputs, state, pop_working(state))
         if counter[FAULTY_INDEX] >= 0:
@@ -201,13 +200,12 @@ def post(inputs: EngineInput, state: State, i: int) -> bool:
 
 
 @inlined
-def handle_due_targets(inputs: EngineInput, state: State) -> None:
-    """Handle the targets with a due wake-up or a done flow, by target index.
+def handle_due_targets(inputs: EngineInput, state: State, until: float) -> None:
+    """Handle the targets with a wake-up or a done flow up to `until`, by target index.
 
     `due` is a tree of minima in an array: entry 1 is the root, the children of entry
     j are entries 2 j and 2 j + 1, and the leaves are the targets.
     """
-    until = state.clock[UNTIL]
     due, leaves = state.due, inputs.leaves
     entry = 1
     while entry > 0 and due[1] <= until:
@@ -215,7 +213,7 @@ def handle_due_targets(inputs: EngineInput, state: State) -> None:
             entry = 2 * entry
             continue
         if due[entry] <= until:
-            handle_due_target(inputs, state, entry - leaves)
+            handle_due_target(inputs, state, entry - leaves, until)
         # Go to the next subtree to the right; entry 0: there is none.
         while entry % 2 == 1:
             entry = entry // 2
@@ -224,20 +222,21 @@ def handle_due_targets(inputs: EngineInput, state: State) -> None:
 
 
 @inlined
-def handle_due_target(inputs: EngineInput, state: State, target: int) -> None:
+def handle_due_target(
+    inputs: EngineInput, state: State, target: int, until: float
+) -> None:
     """Request a decision; log the wake-up and finish the done flows that are due."""
-    until = state.clock[UNTIL]
     request_decision(state, target)
     if state.wake[target] <= until:
         log(inputs, state, WAKE_UP, -1)
     if state.next_completion[target] <= until:
-        finish_flows(inputs, state, target)
+        finish_flows(inputs, state, target, until)
 
 
 @inlined
-def finish_flows(inputs: EngineInput, state: State, target: int) -> None:
-    """Finish the flows on `target` that are done, by application index."""
-    now, until = state.clock[NOW], state.clock[UNTIL]
+def finish_flows(inputs: EngineInput, state: State, target: int, until: float) -> None:
+    """Finish the flows on `target` that are done by `until`, by application index."""
+    now = state.clock[NOW]
     begin = inputs.first_entry[target]
     position = 0
     while position < state.flow_count[target]:
@@ -348,6 +347,8 @@ def application_loss(inputs: EngineInput, state: State, i: int, now: float) -> f
     """
     begin, end = inputs.first_flow[i], inputs.first_flow[i + 1]
     total = loss(state, begin, now)
+    if end - begin == 1:
+        return total
     for f in range(begin + 1, end):
         total += loss(state, f, now)
     return total / (end - begin)
@@ -410,16 +411,16 @@ def grant(inputs: EngineInput, state: State, target: int) -> int:
         f = state.active[position]
         cap = inputs.cap[f]
         rate = state.wanted[f]
-        if is_over(rate, cap):
-            state.counter[FAULTY_INDEX] = f
-            return RATE_OVER_CAP
-        if rate < 0.0:
+        if is_full(rate, cap):
+            if is_over(rate, cap):
+                state.counter[FAULTY_INDEX] = f
+                return RATE_OVER_CAP
+            # Rounding may have put the rate above the cap, or just below it: then an
+            # application that was never delayed would lose time.
+            rate = cap
+        elif rate < 0.0:
             state.counter[FAULTY_INDEX] = f
             return RATE_NEGATIVE
-        # Rounding may have put the rate above the cap, or just below it: then an
-        # application that was never delayed would lose time.
-        if is_full(rate, cap):
-            rate = cap
         total += rate
         if rate != state.rate[f]:
             state.lost_then[f] = loss(state, f, now)

@@ -36,8 +36,7 @@ __all__ = [
 END_OF_APPLICATION: Final = -1.0
 
 # Entries of `State.clock` (s).
-NOW: Final = 0  # the present instant
-UNTIL: Final = 1  # events up to here belong to the present instant
+NOW: Final = 0
 # Entries of `State.counter`.
 ACTIVE: Final = 0  # flows on the target for which the policy decides
 WORKING: Final = 1  # applications in a work phase
@@ -308,7 +307,7 @@ def new_state(instance: Instance, inputs: EngineInput) -> State:
     """
     sizes = dict.fromkeys(_BY_APPLICATION, inputs.applications)
     sizes |= dict.fromkeys(_BY_TARGET, inputs.targets)
-    sizes |= {"counter": ENDED + 1, "clock": UNTIL + 1, "due": 2 * inputs.leaves}
+    sizes |= {"counter": ENDED + 1, "clock": NOW + 1, "due": 2 * inputs.leaves}
     sizes["scratch"] = 8 * inputs.entries
     operations = sum(len(a.volume) for a in instance.applications)
     for prefix, most in (("log_", 2 * operations), ("grant_", 2 * inputs.entries)):

@@ -77,6 +77,7 @@ def test_a_small_rest_at_a_late_clock_is_rounded_like_the_clock() -> None:
         (7.5 * (1 - 2.0**-53), True),
         (8.0, True),
         (7.4999, False),
+        (float("nan"), True),
         (0, False),
     ],
 )

@@ -36,7 +36,6 @@ from penstock.sim.state import (
     FAULTY_INDEX,
     GRANTED,
     NOW,
-    UNTIL,
     EngineInput,
     State,
 )
@@ -47,7 +46,7 @@ __all__ = ["JobColumns", "prepare"]
 _FIRST_SIZE: Final = 16
 #: Sizes of the columns that do not grow with the number of jobs.
 _FIXED: Final = {
-    "clock": UNTIL + 1,
+    "clock": NOW + 1,
     "counter": ENDED + 1,
     "due": 2,
     "parameters": 1,
