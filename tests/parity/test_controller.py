@@ -116,6 +116,19 @@ def test_same_grants(policy: str, name: str) -> None:
     assert_same_grants(instance_of(name), policy, compiled=True)
 
 
+@pytest.mark.parametrize("name", INSTANCES)
+@pytest.mark.parametrize(
+    "policy",
+    [
+        *("set-10:update=post", "set-10:update=strict", "share-priority:update=post"),
+        "look-ahead-greedy-yield:horizon=window",
+    ],
+)
+def test_same_grants_with_other_rules(policy: str, name: str) -> None:
+    """Rules that need to know which operation is the first one, or the window."""
+    assert_same_grants(instance_of(name), policy, compiled=True)
+
+
 @pytest.mark.parametrize("policy", ALL_POLICIES)
 def test_same_grants_interpreted(policy: str) -> None:
     """Every policy on every instance, interpreted."""
