@@ -28,6 +28,7 @@ from typing import Any, Final
 from penstock.experiments.claims import Outcome
 from penstock.experiments.output.numbers import NumberTable, number_tables
 from penstock.experiments.output.verdicts import (
+    BEYOND,
     COUNT_TITLES,
     PaperRecords,
     by_paper,
@@ -118,18 +119,19 @@ def _short(value: Any) -> Any:
 def declared_records(verdicts: Verdicts) -> list[dict[str, Any]]:
     """Return a record per figure with the declared claims, as far as measured.
 
-    ``unmeasured`` is the number of claims that have no verdict.
+    ``unmeasured`` are the claims that have no verdict.
     """
     records = []
     for name, entry in FIGURES.items():
         known = verdicts.get(name, {})
-        measured, unmeasured = [], 0
+        measured, unmeasured = [], []
         for claim in get_figure(name).claims:
             kept = known.get(claim.name)
+            facts = {"name": claim.name, "source": claim.source, "beyond": claim.beyond}
             if kept is not None and kept["says"] == claim.sentence:
-                measured.append({**kept, "name": claim.name, "source": claim.source})
+                measured.append({**kept, **facts})
             else:
-                unmeasured += 1
+                unmeasured.append(facts)
         records.append(
             {
                 "name": name,
@@ -157,14 +159,27 @@ def what_holds_page(records: Sequence[dict[str, Any]]) -> str:
         "`penstock reproduce all --scale paper -o FOLDER` makes these results again, "
         "with a page `FOLDER/what-holds.html` that shows the same beside the figures. "
         "[How the figures differ from the papers](reproduction.md) lists our choices.",
-        _table(COUNT_TITLES, _count_texts(papers)),
+        _count_table(papers),
         *(part for paper in papers for part in _paper_parts(paper)),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _count_texts(papers: Iterable[PaperRecords]) -> list[list[str]]:
-    return [[name, *map(str, counts)] for name, counts in count_rows(papers)]
+def _count_table(papers: Sequence[PaperRecords]) -> str:
+    """Return the counts by paper, with those not measured, if any, in a column."""
+    missing = {
+        paper.name: sum(len(record["unmeasured"]) for record in paper.records)
+        for paper in papers
+    }
+    rows = [[name, *map(str, counts)] for name, counts in count_rows(papers)]
+    if not any(missing.values()):
+        return _table(COUNT_TITLES, rows)
+    missing["all papers"] = sum(n for name, n in missing.items() if name != BEYOND)
+    title, claims, *outcomes = COUNT_TITLES
+    return _table(
+        (title, f"{claims} measured", *outcomes, "not measured"),
+        [[*row, str(missing[row[0]])] for row in rows],
+    )
 
 
 def _paper_parts(paper: PaperRecords) -> Iterable[str]:
@@ -206,9 +221,10 @@ def _held_text(count: int) -> str:
 
 def _score(record: dict[str, Any]) -> str:
     """Return the counts of a figure in words."""
-    unmeasured = record["unmeasured"]
+    unmeasured = len(record["unmeasured"])
     if not record["claims"]:
-        return f"{unmeasured} claims, not measured" if unmeasured else "no claims"
+        noun = "claim" if unmeasured == 1 else "claims"
+        return f"{unmeasured} {noun}, not measured" if unmeasured else "no claims"
     text = counts_text(record["claims"])
     return f"{text}, {unmeasured} not measured" if unmeasured else text
 

@@ -35,6 +35,9 @@ the table has no rows does not hold. Every claim has one of four outcomes:
 - it does not hold, and the paper itself shows why not: the sentence `contradicted`
   names the figure or the number of the paper that says otherwise.
 
+A sentence that is not in the paper, on a figure of the paper, is declared with
+``beyond=True``: it counts under "beyond the papers" and not for the paper.
+
 The numbers of a verdict are those that decide the claim, few, by name; or a small
 table: row -> column -> number.
 """
@@ -168,6 +171,8 @@ class Claim:
     """Why the claim does not hold here, if it does not: one sentence."""
     contradicted: str = ""
     """The figure or number of the paper that says otherwise, if one does."""
+    beyond: bool = False
+    """The paper does not say this; it counts under "beyond the papers"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +187,7 @@ class ClaimCase:
     contradicted: str = ""
     arguments: Mapping[str, Any] = field(default_factory=dict)
     """Keyword arguments of the function, after the tables."""
+    beyond: bool = False
 
 
 def case(
@@ -191,10 +197,12 @@ def case(
     source: str = "",
     reason: str = "",
     contradicted: str = "",
+    beyond: bool = False,
     **arguments: Any,
 ) -> ClaimCase:
     """Return one sentence for a function that checks several, with its arguments."""
-    return ClaimCase(name, sentence, source, reason, contradicted, arguments)
+    reasons = reason, contradicted
+    return ClaimCase(name, sentence, source, *reasons, arguments, beyond)
 
 
 def claim_name(check: Callable[..., Verdict]) -> str:
@@ -232,6 +240,7 @@ def _record(claim: Claim, verdict: Verdict, spread: Spread) -> dict[str, Any]:
         "name": claim.name,
         "source": claim.source,
         "says": claim.sentence,
+        "beyond": claim.beyond,
         "holds": bool(verdict.holds),
         "outcome": outcome.value,
         "depends_on": verdict.depends_on if outcome is Outcome.DEPENDS else "",

@@ -132,18 +132,21 @@ class Reproduction:
         source: str = "",
         reason: str = "",
         contradicted: str = "",
+        beyond: bool = False,
     ) -> Callable[[_Checking], _Checking]:
         """Declare that the decorated function checks `sentence`.
 
         The function takes the prepared tables and returns a `Verdict`. `name` is the
         name of the function with "-" for "_", and `source` that of the figure, unless
-        given. `reason` and `contradicted` explain a claim that does not hold; see
-        `penstock.experiments.claims.Claim`.
+        given. `reason` and `contradicted` explain a claim that does not hold; `beyond`
+        marks a sentence that is not in the paper
+        (`penstock.experiments.claims.Claim`).
         """
 
         def declare(check: _Checking) -> _Checking:
             named = name or claim_name(check)
-            case = ClaimCase(named, sentence, source, reason, contradicted)
+            reasons = reason, contradicted
+            case = ClaimCase(named, sentence, source, *reasons, beyond=beyond)
             self._add(case, check)
             return check
 
@@ -166,8 +169,8 @@ class Reproduction:
         if case.name in (claim.name for claim in self.claims):
             raise InternalError(f"{self.name}: claim {case.name} is declared twice")
         source = case.source or self.source
-        reasons = case.reason, case.contradicted
-        self.claims.append(Claim(case.name, source, case.sentence, check, *reasons))
+        facts = case.reason, case.contradicted, case.beyond
+        self.claims.append(Claim(case.name, source, case.sentence, check, *facts))
 
 
 class _CheckedClaim(msgspec.Struct):

@@ -65,6 +65,7 @@ def test_a_record_has_sentence_verdict_and_numbers() -> None:
             "name": "c",
             "source": "paper 0",
             "says": "It is so.",
+            "beyond": False,
             "holds": True,
             "outcome": "holds",
             "depends_on": "",

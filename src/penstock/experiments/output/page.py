@@ -23,6 +23,7 @@ from penstock.experiments.output.verdicts import (
     counts_text,
     place_of,
     sorted_claims,
+    totals_text,
 )
 from penstock.model import replacing
 
@@ -68,9 +69,8 @@ def write_index(records: list[dict[str, Any]], folder: Path) -> None:
         f'<div class="cards">{"".join(map(_card, paper.records))}</div>'
         for paper in papers
     )
-    claims = [claim for record in records for claim in record["claims"]]
     body = (
-        f"<h1>{_TITLE}</h1><p>{counts_text(claims)}. "
+        f"<h1>{_TITLE}</h1><p>{totals_text(papers)}. "
         f'<a href="{WHAT_HOLDS}">What holds</a>: every claim with its numbers.</p>'
         f"{count_table(papers)}{sections}"
         f"{_made_by(records[0]) if records else ''}"

@@ -7,7 +7,7 @@ A *record* is the content of a ``claims.json``: one figure, with its checked cla
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -26,6 +26,7 @@ __all__ = [
     "outcome_text",
     "place_of",
     "sorted_claims",
+    "totals_text",
 ]
 
 Record = dict[str, Any]
@@ -47,6 +48,8 @@ COUNT_TITLES: Final = (
 _COUNTED: Final = (
     *(Outcome.HOLDS, Outcome.DEPENDS, Outcome.CONTRADICTED, Outcome.FAILS),
 )
+#: Where a record has claims: checked ones, and those that are not measured yet.
+_CLAIM_LISTS: Final[tuple[str, ...]] = ("claims", "unmeasured")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +68,36 @@ class PaperRecords:
 
 
 def by_paper(records: Iterable[Record]) -> list[PaperRecords]:
-    """Group figures by paper, in the order of their first figure."""
+    """Group figures by paper, in the order of their first figure.
+
+    A figure of a paper with claims that are not in the paper is also in the group
+    `BEYOND`, with these claims alone.
+    """
     groups: dict[str, list[Record]] = {}
     for record in records:
-        groups.setdefault(record.get("paper") or BEYOND, []).append(record)
+        for part in _parts(record):
+            groups.setdefault(part.get("paper") or BEYOND, []).append(part)
     return [
         PaperRecords(name, part[0].get("reference", ""), tuple(part))
         for name, part in sorted(groups.items(), key=lambda item: item[0] == BEYOND)
     ]
+
+
+def _parts(record: Record) -> Iterator[Record]:
+    """Yield the figure with the claims of its paper, and with the others, if any."""
+    if not record.get("paper"):
+        yield record
+        return
+    lists = {key: record[key] for key in _CLAIM_LISTS if key in record}
+    said = {key: [c for c in claims if not _beyond(c)] for key, claims in lists.items()}
+    other = {key: [c for c in claims if _beyond(c)] for key, claims in lists.items()}
+    yield {**record, **said}
+    if any(other.values()):
+        yield {**record, **other, "paper": "", "reference": ""}
+
+
+def _beyond(claim: Mapping[str, Any]) -> bool:
+    return bool(claim.get("beyond"))
 
 
 def place_of(record: Mapping[str, Any]) -> str:
@@ -121,7 +146,20 @@ def count_rows(papers: Iterable[PaperRecords]) -> list[tuple[str, list[int]]]:
 
 
 def counts_text(claims: Iterable[Mapping[str, Any]]) -> str:
-    """Return the counts in words: "5 of 7 claims hold, 1 depends, 1 does not"."""
+    """Return the counts in words: "5 of 7 claims hold, 1 depends, 1 does not".
+
+    Claims that are not in the paper are counted behind those that are.
+    """
+    claims = list(claims)
+    said = [claim for claim in claims if not _beyond(claim)]
+    other = [claim for claim in claims if _beyond(claim)]
+    if not said:
+        return _plain_counts(other)
+    text = _plain_counts(said)
+    return f"{text}; {BEYOND}: {_plain_counts(other)}" if other else text
+
+
+def _plain_counts(claims: Iterable[Mapping[str, Any]]) -> str:
     total, hold, depend, contradicted, fail = count_cells(claims)
     if not total:
         return "no claims"
@@ -132,6 +170,15 @@ def counts_text(claims: Iterable[Mapping[str, Any]]) -> str:
         "does not" if fail == 1 else "do not": fail,
     }
     return ", ".join([text, *(f"{n} {words}" for words, n in parts.items() if n)])
+
+
+def totals_text(papers: Iterable[PaperRecords]) -> str:
+    """Return the counts of all papers in words, then those beyond the papers."""
+    return counts_text(
+        {**claim, "beyond": paper.name == BEYOND}
+        for paper in papers
+        for claim in paper.claims
+    )
 
 
 def _counted(number: int, noun: str) -> str:

@@ -14,6 +14,7 @@ from penstock.experiments.output.verdicts import (
     outcome_of,
     outcome_text,
     sorted_claims,
+    totals_text,
 )
 
 
@@ -81,3 +82,25 @@ def test_the_sum_counts_the_claims_of_papers_only() -> None:
         ("beyond the papers", [1, 0, 0, 0, 1]),
     ]
     assert [name for name, _ in count_rows(papers[:1])] == ["a"]
+
+
+def test_a_claim_that_is_not_in_the_paper_counts_beyond_the_papers() -> None:
+    added = _claim(Outcome.FAILS, beyond=True)
+    first = _record("a", HOLDS, added) | {"unmeasured": [{"beyond": True}, {}]}
+    papers = by_paper([first, _record("b", HOLDS), _record("", HOLDS)])
+    assert count_rows(papers) == [
+        ("a", [1, 1, 0, 0, 0]),
+        ("b", [1, 1, 0, 0, 0]),
+        ("all papers", [2, 2, 0, 0, 0]),
+        ("beyond the papers", [2, 1, 0, 0, 1]),
+    ]
+    assert papers[0].records[0]["unmeasured"] == [{}]
+    assert papers[-1].records[0]["unmeasured"] == [{"beyond": True}]
+    assert papers[-1].reference == ""
+    assert totals_text(papers) == (
+        "2 of 2 claims hold; beyond the papers: 1 of 2 claims holds, 1 does not"
+    )
+    assert counts_text([HOLDS, added]) == (
+        "1 of 1 claim holds; beyond the papers: 0 of 1 claim hold, 1 does not"
+    )
+    assert counts_text([added]) == "0 of 1 claim hold, 1 does not"
