@@ -37,7 +37,7 @@ class WriteRequest:
     staged: bool
     """True if it went to the buffer."""
     group: int = 0
-    """Number of the group of processes: of its node, or 0 if all run in step."""
+    """Number of its node, or 0 if all processes run in step."""
 
 
 @dataclass(slots=True, eq=False)
