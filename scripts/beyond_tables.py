@@ -32,6 +32,12 @@ PAGE: Final = ROOT / "docs" / "background" / "beyond.md"
 WORST_CASES: Final = ROOT / "examples" / "worst-cases" / "README.md"
 _BEYOND: Final = (RECOMMENDED, "earliest-deadline", "short-over-loss")
 
+#: The figures that say what was asked of the default policy.
+_ASKED: Final = (
+    *("frontier", "frontier-gains", "frontier-domination", "frontier-windows"),
+    *("frontier-utilization", "frontier-horizon"),
+)
+
 #: Reads a figure: its table and its claims.
 Reader: TypeAlias = Callable[[str], pl.DataFrame]
 
@@ -159,7 +165,7 @@ TABLES: Final[dict[str, tuple[Callable[[Reader], str], tuple[str, ...]]]] = {
 def _asked(folder: Path) -> str:
     """Return the claims on the default, with their outcomes and numbers."""
     lines = []
-    for figure in ("frontier", "frontier-utilization", "frontier-horizon"):
+    for figure in _ASKED:
         record = json.loads((folder / figure / "claims.json").read_text())
         for claim in record["claims"]:
             outcome = claim["outcome"]
@@ -211,7 +217,7 @@ def updated(text: str, folder: Path) -> str:
     for name, (table, figures) in TABLES.items():
         if present.issuperset(figures):
             text = replaced(text, name, table(read))
-    if present >= {"frontier", "frontier-utilization", "frontier-horizon"}:
+    if present.issuperset(_ASKED):
         text = replaced(text, "asked", _asked(folder))
     return replaced(text, "worst cases", _worst_cases())
 

@@ -27,11 +27,12 @@ def point_rows(
     label: str = "W=0.8",
     point: int = 0,
     spread: float = 0.01,
+    windows: int = 1,
 ) -> pl.DataFrame:
     """Return the rows of a point where all policies are alike, but for some gains.
 
     Gains are in MinYield and in Efficiency. Instances differ by `spread`, gains do not.
-    The bound is 0.1 above the others.
+    The bound is 0.1 above the others. A schedule has so many `windows`.
     """
     rows = []
     for policy in (*ALL_POLICIES, RECOMMENDED):
@@ -44,6 +45,7 @@ def point_rows(
                     "group": group,
                     "label": label,
                     "instance": instance,
+                    "windows": windows,
                     "policy": policy,
                     "min_yield": base + gain,
                     "efficiency": base + efficiency,

@@ -28,10 +28,11 @@ Parameters
 
 Properties
     Work-conserving. Needs the volume of an operation when it is posted, and the end
-    of the window if it has one. O(k) per decision. If all applications have the same
-    age, the order depends on lost times and volumes only, not on Z. If also b_i = B,
-    the order of two operations does not change while one of them is served: an
-    operation is only interrupted by operations that are posted later.
+    of the window if it has one. O(k + s log k) per decision for k active applications,
+    of which s are served; O(k) if b_i = B. If all applications have the same age, the
+    order depends on lost times and volumes only, not on Z. If also b_i = B, the order
+    of two operations does not change while one of them is served: an operation is only
+    interrupted by operations that are posted later.
 
 Source
     Beyond the papers. Greedy-yield (bandwidth sharing) serves the smallest margin: it

@@ -15,9 +15,9 @@ sharing, section 4.2):
 A set of infinite priority is served before all others.
 
 The sets of set-10 and of its relatives are orders of magnitude of the period
-omega_i: set n = floor(log10(omega_i) + 1/2), -6 and 12 at the ends: shorter and longer
-ones are in the last set on their side. omega_i is the mean of w(k) + v(k) / b_i over
-the iterations k = 1, 2, ...: iteration k ends with operation number k, counted from 0.
+omega_i: set n = floor(log10(omega_i) + 1/2). Periods below set -6 belong to set -6,
+those above set 12 to set 12. omega_i is the mean of w(k) + v(k) / b_i over the
+iterations k = 1, 2, ...: iteration k ends with operation number k, counted from 0.
 So the mean starts with the second operation. What precedes the first one, an offset or
 the rest of a phase that began before the start, is not an iteration.
 

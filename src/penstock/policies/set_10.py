@@ -5,8 +5,9 @@ Rule
     Set n = floor(log10(omega_i) + 1/2), where omega_i is the mean length of an
     iteration in dedicated mode; priority 10^-n. The idea: short iterations have small
     operations, which should not wait for large ones. In its first operation an
-    application is in one initial set that is served before all others. The mean
-    starts with the second operation.
+    application is in one initial set that is served before all others. From its second
+    operation on it has a period; while no iteration is complete, this is the length of
+    the present one.
 
 Parameters
     initial, initial_weight, update, period: see `penstock.policies.io_sets`.
@@ -23,9 +24,8 @@ Properties
 
 Source
     IO-SETS, section 3.1; bandwidth sharing, section 4.2 for unequal caps and for omega
-    learnt during the run. Before its first completed iteration an application
-    is in one initial set with absolute precedence (bandwidth sharing, section 6.2.1).
-    The smallest set is n = -6 (1 microsecond), the largest n = 12 (10^12 s).
+    learnt during the run; section 6.2.1 for the initial set. The smallest set is
+    n = -6 (1 microsecond), the largest n = 12 (10^12 s).
 """
 
 from __future__ import annotations

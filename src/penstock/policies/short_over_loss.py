@@ -2,17 +2,17 @@
 """Serve short operations first, weighted by the time their application lost.
 
 Rule
-    Sort the active applications by (V_i / b_i) / l_i^k, where l_i = 1 - y_i is the
+    Sort the active applications by (V_i / b_i) / l_i^e, where l_i = 1 - y_i is the
     share of its age that application i has lost; serve them greedily.
 
 Parameters
     exponent
-        k: 0 is greedy-com, infinity is greedy-yield. Default 16.
+        e: 0 is greedy-com, infinity is greedy-yield. Default 16.
 
 Properties
-    Work-conserving. Needs the volume of an operation when it is posted. A
-    decision takes O(n) for n active applications. A larger exponent gives more
-    MinYield and less Efficiency.
+    Work-conserving. Needs the volume of an operation when it is posted.
+    O(k + s log k) per decision for k active applications, of which s are served; O(k)
+    if b_i = B. A larger exponent gives more MinYield and less Efficiency.
 
 Source
     Beyond the papers: weighted shortest processing time first, where the weight of
@@ -33,7 +33,7 @@ from penstock.policies.view import View
 __all__ = ["PARAMETERS", "allocate"]
 
 PARAMETERS: Final = (
-    Parameter("exponent", "k; 0: shortest first, infinity: lowest yield first", 16.0),
+    Parameter("exponent", "e; 0: shortest first, infinity: lowest yield first", 16.0),
 )
 
 _LEAST_LOSS: Final = 1e-12

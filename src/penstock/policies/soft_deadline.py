@@ -13,13 +13,13 @@ Rule
         burden   c_i = log(V_i / (B p_i)) - 0.7 log(omega_i),
         weight   s = softness rho kappa (1 - Z)^2 (1 + min(3, (t_end - t) / A)).
 
-    Times in c_i are in units of A. omega_i is the mean length of its iterations
-    (before the first is complete: of the present one, or of what precedes the first
-    operation and that operation), p_i its nodes; rho is the
-    sum over the k active applications of n / (n + 1), divided by k + 2, where n is the
-    number of iterations that the application has completed. If the end of the window is
-    not known, the minimum is 0. While no application has lost time, the order is that
-    of earliest-deadline. The wake-ups are those of earliest-deadline.
+    V_i / B is cut at the end of the window. Times in c_i are in units of A. omega_i is
+    the mean length of its iterations (before the first is complete: of the present one,
+    or of what precedes the first operation and that operation), p_i its nodes; rho is
+    the sum over the k active applications of n / (n + 1), divided by k + 2, where n is
+    the number of iterations that the application has completed. If the end of the
+    window is not known, the minimum is 0. While no application has lost time, the order
+    is that of earliest-deadline. The wake-ups are those of earliest-deadline.
 
 Parameters
     softness
@@ -28,7 +28,8 @@ Parameters
 
 Properties
     Work-conserving. Needs the volume of an operation when it is posted, and the end
-    of the window if it has one. O(k) per decision.
+    of the window if it has one. O(k + s log k) per decision for k active applications,
+    of which s are served; O(k) if b_i = B.
 
 Source
     Beyond the papers: ``docs/background/beyond.md`` derives the rule. Its parts:
@@ -129,7 +130,10 @@ def _returning(view: View) -> float:
 
 @inlined
 def _burden(view: View, i: int, unit: float) -> float:
-    """Return B_i = log(V_i / (B p_i)) - 0.7 log(omega_i), times in `unit` (s)."""
+    """Return c_i = log(V_i / (B p_i)) - 0.7 log(omega_i), times in `unit` (s).
+
+    V_i / B is cut at the end of the window.
+    """
     left = view.window_end - view.now
     taken = min(view.remaining[i] / view.capacity, left)
     occupied = round_time(taken, view.now) / view.nodes[i]

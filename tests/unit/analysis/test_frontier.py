@@ -38,6 +38,44 @@ def test_an_interval_is_that_of_students_t(values: list[float]) -> None:
     )
 
 
+@given(values=st.lists(numbers, min_size=4, max_size=24), size=st.integers(1, 4))
+def test_groups_of_equal_size_count_by_their_means(
+    values: list[float], size: int
+) -> None:
+    """Twenty windows of a schedule are one observation: their mean."""
+    count = len(values) // size * size
+    array = np.array(values[:count])
+    found = interval(array, np.arange(count) // size)
+    expected = interval(array.reshape(-1, size).mean(axis=1))
+    assert found.mean == pytest.approx(expected.mean, abs=1e-9)
+    assert found.half_width == pytest.approx(expected.half_width, rel=1e-6, abs=1e-9)
+
+
+@given(values=samples)
+def test_groups_of_one_change_nothing(values: list[float]) -> None:
+    assert interval(values, range(len(values))) == interval(values)
+
+
+def test_copies_of_instances_make_no_interval_narrower() -> None:
+    """Means 1 and 3: t = 12.7062 with one degree of freedom, error 1."""
+    copied = interval([1.0] * 20 + [3.0] * 20, [7] * 20 + [4] * 20)
+    assert copied.mean == 2.0
+    assert copied.half_width == pytest.approx(12.7062, abs=1e-4)
+    assert not copied.above_zero
+    assert interval([1.0] * 20 + [3.0] * 20).above_zero
+
+
+def test_groups_of_unequal_size_by_hand() -> None:
+    """Mean 2; sums of the groups -2 and 2: e^2 = 2 (4 + 4) / 9."""
+    found = interval([1.0, 1.0, 4.0], [0, 0, 1])
+    assert found.mean == 2.0
+    assert found.half_width == pytest.approx(12.7062 * 4 / 3, abs=1e-3)
+
+
+def test_one_group_gives_no_interval() -> None:
+    assert interval([0.5, 1.5], [3, 3]) == Interval(1.0, math.inf)
+
+
 def test_one_instance_gives_no_interval() -> None:
     assert interval([0.5]) == Interval(0.5, math.inf)
     assert not interval([0.5]).above_zero

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 import numpy as np
@@ -53,8 +54,8 @@ def _frontier_panel(axis: Any, rows: pl.DataFrame, objective: str) -> None:
         axis.errorbar(
             row["min_yield"],
             row[objective],
-            xerr=row["min_yield_error"],
-            yerr=row[f"{objective}_error"],
+            xerr=_bar(row["min_yield_error"]),
+            yerr=_bar(row[f"{objective}_error"]),
             fmt=_marker(row["policy"]),
             color=colour_of(row["policy"]),
             markersize=9 if row["policy"] == RECOMMENDED else 5,
@@ -100,7 +101,8 @@ def draw_differences(table: pl.DataFrame) -> Figure:
     )
     places = list(range(rows.height))
     for panel, (column, title) in zip(panels, gains, strict=False):
-        values, errors = rows[column].to_list(), rows[f"{column}_error"].to_list()
+        values = rows[column].to_list()
+        errors = [_bar(width) for width in rows[f"{column}_error"].to_list()]
         colours = ["#117733" if value >= 0 else "#CC3311" for value in values]
         panel.errorbar(values, places, xerr=errors, fmt="none", ecolor="#999999")
         panel.scatter(values, places, color=colours, s=16, zorder=3)
@@ -162,6 +164,11 @@ def draw_windows(table: pl.DataFrame) -> Figure:
     panels[0].set_yticks(range(len(policies)), policies)
     panels[0].invert_yaxis()
     return figure
+
+
+def _bar(half_width: float) -> float:
+    """Return the length of an error bar: none if the interval is not known."""
+    return half_width if math.isfinite(half_width) else 0.0
 
 
 def _highest(column: pl.Series) -> float:

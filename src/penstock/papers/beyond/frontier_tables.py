@@ -3,11 +3,15 @@
 
 *Best* is the policy of bandwidth sharing with the highest mean MinYield at a point.
 *Look* is look-ahead-greedy-yield. All differences are paired by instance.
+
+The windows of one APEX schedule show the same jobs, so the intervals of APEX points are
+those of whole schedules: 10 schedules of 20 windows count as 10 (`with_schedules`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from functools import cached_property
 from itertools import permutations
 from typing import Any, Final
@@ -23,8 +27,10 @@ from penstock.analysis.frontier import (
     interval,
     paired,
 )
+from penstock.experiments.claims import Tables
 from penstock.experiments.output.charts import policies_of
 from penstock.papers.p1.policies import ALL_POLICIES, FAIR_SHARE, LOOK_AHEAD
+from penstock.workloads import Apex
 
 __all__ = [
     "PointTable",
@@ -34,6 +40,7 @@ __all__ = [
     "means",
     "points_of",
     "windows_under_base",
+    "with_schedules",
 ]
 
 _OBJECTIVES: Final = ("min_yield", "efficiency", "utilization")
@@ -42,6 +49,18 @@ _BOTH: Final = ("min_yield", "efficiency")
 _APEX: Final = ("NERSC", "TRILAB")
 #: A window counts if its MinYield is below this part of that of fair-share.
 _LEAST: Final = 0.99
+#: The column that says how many consecutive instances share a schedule.
+_WINDOWS: Final = "windows"
+
+
+def with_schedules(tables: Tables) -> Tables:
+    """Add the number of windows per schedule to the rows; 1 where none are shared.
+
+    Intervals here and the resamples of `penstock.experiments.resampling` keep windows
+    of one schedule together by this column.
+    """
+    shared = pl.when(pl.col("workload") == "apex").then(Apex().windows).otherwise(1)
+    return replace(tables, rows=tables.rows.with_columns(shared.alias(_WINDOWS)))
 
 
 class PointTable:
@@ -57,11 +76,19 @@ class PointTable:
             for (policy,), part in parts.items()
             for objective in (*_OBJECTIVES, "bound")
         }
-        self.bound = interval(self._values[self.policies[0], "bound"])
+        first = parts[self.policies[0],]
+        self._groups = (first["instance"] // first[_WINDOWS]).to_numpy()
+        self.independent = len(np.unique(self._groups))
+        """Number of instances, or of schedules."""
+        self.bound = self.interval(self.policies[0], "bound")
 
     def values(self, policy: str, objective: str) -> NDArray[np.float64]:
         """Return an objective of a policy on every instance."""
         return self._values[policy, objective]
+
+    def interval(self, policy: str, objective: str) -> Interval:
+        """Return the mean of an objective with its interval."""
+        return interval(self.values(policy, objective), self._groups)
 
     def mean(self, policy: str, objective: str) -> float:
         """Return the mean of an objective over the instances."""
@@ -69,7 +96,8 @@ class PointTable:
 
     def difference(self, policy: str, other: str, objective: str) -> Interval:
         """Return the paired difference of `policy` minus `other`."""
-        return paired(self.values(policy, objective), self.values(other, objective))
+        values, others = (self.values(p, objective) for p in (policy, other))
+        return paired(values, others, self._groups)
 
     def dominates(self, policy: str, other: str) -> bool:
         """Return True if `policy` is significantly better in both objectives."""
@@ -126,9 +154,10 @@ def _mean_row(point: PointTable, policy: str) -> dict[str, Any]:
         "point": point.label,
         "policy": policy,
         "instances": point.values(policy, "min_yield").size,
+        "independent": point.independent,
     }
     for objective in _OBJECTIVES:
-        value = interval(point.values(policy, objective))
+        value = point.interval(policy, objective)
         row |= {objective: value.mean, f"{objective}_error": value.half_width}
     return row | {"bound": point.bound.mean, "bound_error": point.bound.half_width}
 

@@ -9,6 +9,7 @@ import pytest
 from penstock.experiments.reproduction import Scale
 from penstock.papers.beyond.frontier_study import FrontierPoint, frontier_study
 from penstock.policies import POLICIES
+from penstock.workloads import Apex
 
 
 def _points(scale: Scale) -> list[FrontierPoint]:
@@ -36,6 +37,18 @@ def test_the_points_at_paper_scale() -> None:
 
 def test_nothing_was_tuned_on_the_seed_of_paper_scale() -> None:
     assert frontier_study(Scale.PAPER).seed not in {101, 102, 103, 104}
+
+
+@pytest.mark.parametrize("scale", Scale)
+def test_schedules_have_the_number_of_windows_that_intervals_assume(
+    scale: Scale,
+) -> None:
+    points = [point for point in _points(scale) if point.workload == "apex"]
+    assert {point.family() for point in points} == {
+        Apex(trace=trace, machine=machine)
+        for trace in ("NERSC", "TRILAB")
+        for machine in ((0, 8) if scale is Scale.SMOKE else range(11))
+    }
 
 
 def test_labels_are_unique() -> None:

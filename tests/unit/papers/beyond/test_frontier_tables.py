@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 import pytest
 
+from penstock.experiments.resampling import Tables, resampled
 from penstock.papers.beyond.frontier_tables import (
     count_dominations,
     differences,
@@ -13,6 +15,7 @@ from penstock.papers.beyond.frontier_tables import (
     means,
     points_of,
     windows_under_base,
+    with_schedules,
 )
 from penstock.papers.p1.policies import ALL_POLICIES, LOOK_AHEAD
 from penstock.policies import RECOMMENDED
@@ -58,6 +61,44 @@ def test_differences_and_means_agree() -> None:
     assert difference["both_significant"]
     assert mean["instances"] == 6
     assert mean["min_yield_error"] > 10 * difference["min_yield_gain_error"]
+
+
+def test_windows_of_one_schedule_are_not_independent() -> None:
+    """Six windows of two schedules, in which the default gains .01 and .03."""
+    gain = pl.when(pl.col("policy") == RECOMMENDED).then(
+        pl.when(pl.col("instance") < 3).then(0.01).otherwise(0.03)
+    )
+    better = [pl.col(o) + gain.otherwise(0.0) for o in ("min_yield", "efficiency")]
+    single, pairs = (
+        points_of(point_rows({}, windows=windows).with_columns(better))[0]
+        for windows in (1, 3)
+    )
+    assert (single.independent, pairs.independent) == (6, 2)
+    assert single.dominates(RECOMMENDED, "fcfs")
+    assert not pairs.dominates(RECOMMENDED, "fcfs")
+    found = pairs.difference(RECOMMENDED, "fcfs", "min_yield")
+    # t = 12.7062 with one degree of freedom; the standard error of .01 and .03 is .01.
+    assert found.mean == pytest.approx(0.02)
+    assert found.half_width == pytest.approx(0.127062, abs=1e-6)
+    assert pairs.bound.half_width > single.bound.half_width
+
+
+def test_only_apex_windows_share_schedules() -> None:
+    rows = pl.DataFrame({"workload": ["synthetic", "apex", "io-sets"]})
+    prepared = with_schedules(Tables(rows, pl.DataFrame())).rows
+    assert prepared["windows"].to_list() == [1, 20, 1]
+
+
+def test_resamples_draw_whole_schedules() -> None:
+    """Every schedule of a resample is one of the drawn ones, with all its windows."""
+    frame = pl.DataFrame(
+        {"instance": range(80), "workload": "apex", "value": range(80)}
+    )
+    tables = with_schedules(Tables(frame, pl.DataFrame()))
+    for sample in resampled(tables, 5):
+        values = sample.rows.sort("instance")["value"].to_numpy().reshape(4, 20)
+        assert (values[:, 0] % 20 == 0).all()
+        assert (values == values[:, :1] + np.arange(20)).all()
 
 
 def test_windows_under_fair_share_are_counted() -> None:
