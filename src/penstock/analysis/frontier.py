@@ -58,7 +58,7 @@ def interval(values: ArrayLike, groups: ArrayLike | None = None) -> Interval:
     sums = array - mean
     if groups is not None:
         _, numbers = np.unique(np.asarray(groups), return_inverse=True)
-        sums = np.bincount(numbers, weights=sums)
+        sums = np.asarray(np.bincount(numbers, weights=sums), dtype=np.float64)
     count = sums.size
     if count < 2:
         return Interval(mean, math.inf)
