@@ -10,7 +10,8 @@ import polars as pl
 
 from penstock.experiments.claims import Claim, Tables
 from penstock.experiments.reproduction import Reproduction
-from penstock.papers.p1.apex.windows import EVERY_WINDOW, shown
+from penstock.papers.p1.apex.bands import EVERY_WINDOW
+from penstock.papers.p1.apex.windows import shown
 from penstock.papers.p1.policies import ALL_POLICIES
 
 __all__ = [
@@ -48,6 +49,7 @@ def window(
     0.5 for the others.
     """
     facts = {
+        "windows": 20,
         "machine": 0,
         "window": 7200.0,
         "applications": 10,

@@ -59,7 +59,7 @@ class _Cycles(NamedTuple):
 
     read: float
     """Volume of the input (bytes)."""
-    period: float
+    period_s: float
     checkpoint: float
     """Volume of a checkpoint (bytes)."""
     times: int
@@ -73,41 +73,43 @@ class _Cycles(NamedTuple):
         """Return works (s) and volumes (bytes)."""
         first = [0.0] if self.read > 0 else []
         input_volume = [self.read] if self.read > 0 else []
-        work = [*first, *[self.period] * self.times, self.rest, 0.0]
+        work = [*first, *[self.period_s] * self.times, self.rest, 0.0]
         volume = [*input_volume, *[self.checkpoint] * self.times, self.written]
         return np.array(work), np.array(volume)
 
 
-def _cycles(kind: JobClass, nodes: int, duration: float, host: Machine) -> _Cycles:
+def _cycles(
+    job_class: JobClass, nodes: int, duration: float, machine: Machine
+) -> _Cycles:
     """Return a job that takes `duration` seconds in dedicated mode."""
-    memory = nodes * host.memory
-    cap = host.platform.cap(nodes)
-    read, written = kind.input * memory, kind.output * memory
-    checkpoint = kind.checkpoint * memory
+    memory = nodes * machine.memory
+    cap = machine.platform.cap(nodes)
+    read, written = job_class.input * memory, job_class.output * memory
+    checkpoint = job_class.checkpoint * memory
     rest = duration - (read + written) / cap
     count = 0
     if checkpoint > 0:
-        cycle = kind.period + checkpoint / cap
+        cycle = job_class.period_s + checkpoint / cap
         count = int(rest // cycle)
         rest -= count * cycle
-    return _Cycles(read, kind.period, checkpoint, count, rest, written)
+    return _Cycles(read, job_class.period_s, checkpoint, count, rest, written)
 
 
 def job_phases(
-    kind: JobClass, nodes: int, duration: float, host: Machine
+    job_class: JobClass, nodes: int, duration: float, machine: Machine
 ) -> tuple[Column, Column]:
     """Return works (s) and volumes (bytes) of a job.
 
     Together they take `duration` seconds in dedicated mode.
     """
-    return _cycles(kind, nodes, duration, host).phases()
+    return _cycles(job_class, nodes, duration, machine).phases()
 
 
 def phases_around(
-    kind: JobClass,
+    job_class: JobClass,
     nodes: int,
     duration: float,
-    host: Machine,
+    machine: Machine,
     span: tuple[float, float],
 ) -> tuple[Column, Column]:
     """Return the phases left when a window begins, as far as the window needs them.
@@ -118,9 +120,9 @@ def phases_around(
     the window, but has to go through all checkpoints of the job.
     """
     begin, end = span
-    cap = host.platform.cap(nodes)
-    cycles = _cycles(kind, nodes, duration, host)
-    cycle = cycles.period + cycles.checkpoint / cap
+    cap = machine.platform.cap(nodes)
+    cycles = _cycles(job_class, nodes, duration, machine)
+    cycle = cycles.period_s + cycles.checkpoint / cap
     passed = int((begin - cycles.read / cap) // cycle)
     before = min(max(passed, 0), cycles.times)
     needed = math.ceil((end - begin) / cycle) + 2
@@ -151,7 +153,7 @@ def phases_left(
 
 def may_do_io(
     classes: Sequence[JobClass],
-    kind: NDArray[np.int64],
+    job_class: NDArray[np.int64],
     seconds: Column,
     duration: Column,
     span: tuple[Column, Column],
@@ -163,8 +165,8 @@ def may_do_io(
     far less than 1 s in the span.
     """
     read, written, checkpoint, period = (
-        np.array([getattr(c, name) for c in classes])[kind]
-        for name in ("input", "output", "checkpoint", "period")
+        np.array([getattr(c, name) for c in classes])[job_class]
+        for name in ("input", "output", "checkpoint", "period_s")
     )
     first, last = span
     input_end, output_begin = read * seconds, duration - written * seconds

@@ -5,7 +5,7 @@ Bandwidth sharing, section 6.3.1.
 
 Rule
     The wanted number of jobs of a class is
-    ``share x nodes x 2 days / (walltime x nodes of a mean job)``. Draw a class with
+    ``share x nodes x 2 x days / (walltime x nodes of a mean job)``. Draw a class with
     probability proportional to (wanted - placed)+ and a job of this class. Place the
     job at the first instant from which its nodes are free for its whole duration. Stop
     when every class is within 10 % of its wanted number and the first free slot is
@@ -61,7 +61,7 @@ _BLOCK: Final = 4096
 class Schedule:
     """The jobs of a schedule, in the order of their placement."""
 
-    kind: _Indices
+    job_class: _Indices
     """Index of the class of every job."""
     nodes: _Indices
     begin: Column
@@ -86,7 +86,7 @@ class _Mix(NamedTuple):
 
     need: Column
     """Nodes of a mean job, not rounded."""
-    walltime: Column
+    walltime_s: Column
     """Duration of a mean job (s)."""
     wanted: Column
     placed: _Indices
@@ -110,7 +110,7 @@ def wanted_jobs(
     node_seconds = machine.nodes * 2.0 * days * _DAY_S
     mean_nodes = [math.ceil(c.cores / machine.cores_per_node) for c in classes]
     return [
-        c.share * node_seconds / (c.walltime * nodes)
+        c.share * node_seconds / (c.walltime_s * nodes)
         for c, nodes in zip(classes, mean_nodes, strict=True)
     ]
 
@@ -121,7 +121,7 @@ def draw_schedule(
     """Draw jobs of `classes` and place them until `days` of `machine` are full."""
     mix = _Mix(
         need=np.array([c.cores / machine.cores_per_node for c in classes]),
-        walltime=np.array([c.walltime for c in classes]),
+        walltime_s=np.array([c.walltime_s for c in classes]),
         wanted=np.array(wanted_jobs(classes, machine, days)),
         placed=np.zeros(len(classes), dtype=np.int64),
         first=np.zeros(len(classes), dtype=np.int64),
@@ -140,9 +140,9 @@ def draw_schedule(
         times = np.empty((2, _BLOCK))
         count = _fill(mix, profile, days * _DAY_S, choices, noise, whole, times)
         columns.append((whole[:, :count], times[:, :count]))
-    kind, nodes = np.concatenate([whole for whole, _ in columns], axis=1)
+    job_class, nodes = np.concatenate([whole for whole, _ in columns], axis=1)
     begin, end = np.concatenate([times for _, times in columns], axis=1)
-    return Schedule(kind, nodes, begin, end)
+    return Schedule(job_class, nodes, begin, end)
 
 
 def _with_room(profile: _Profile, count: int) -> _Profile:
@@ -172,7 +172,7 @@ def _fill(
             return n
         c = _choose(mix, choices[n])
         nodes = math.ceil(mix.need[c] * noise[0, n])
-        duration = float(math.ceil(mix.walltime[c] * noise[1, n]))
+        duration = float(math.ceil(mix.walltime_s[c] * noise[1, n]))
         k = _advance_and_find(mix, profile, c, nodes, duration)
         whole[0, n], whole[1, n] = c, nodes
         times[0, n], times[1, n] = profile.times[k], profile.times[k] + duration
@@ -232,7 +232,7 @@ def _advance(mix: _Mix, profile: _Profile, c: int) -> None:
     the search begins one interval too early, which is harmless.
     """
     nodes = math.ceil(mix.need[c] * _FLOOR)
-    duration = float(math.ceil(mix.walltime[c] * _FLOOR))
+    duration = float(math.ceil(mix.walltime_s[c] * _FLOOR))
     mix.first[c] = _earliest(profile, mix.first[c], nodes, duration)
 
 
@@ -247,7 +247,7 @@ def _advance_and_find(
     """
     times, free, size = profile.times, profile.free, profile.size[0]
     least = math.ceil(mix.need[c] * _FLOOR)
-    shortest = float(math.ceil(mix.walltime[c] * _FLOOR))
+    shortest = float(math.ceil(mix.walltime_s[c] * _FLOOR))
     first = int(mix.first[c])
     k = j = first
     first_end, end = times[first] + shortest, times[k] + duration

@@ -35,8 +35,8 @@ __all__ = [
     "READINGS",
     "JobClass",
     "Machine",
+    "celio_successor",
     "job_classes",
-    "scaled_celio",
 ]
 
 INFERRED: Final = "inferred"
@@ -44,7 +44,7 @@ LITERAL: Final = "literal"
 READINGS: Final = (INFERRED, LITERAL)
 
 #: Fitted: the bandwidth of M_t is 2^(t/10) / (0.57 t) times that of Celio.
-_LAG: Final = 0.57
+_BANDWIDTH_FIT: Final = 0.57
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class JobClass:
     name: str
     share: float
     """Fraction of the core-hours of the machine."""
-    walltime: float
+    walltime_s: float
     """Mean length of a job (s)."""
     cores: int
     """Mean number of cores of a job."""
@@ -64,7 +64,7 @@ class JobClass:
     """Volume written at the end, as a fraction of the memory of the job."""
     checkpoint: float
     """Volume of a checkpoint, as a fraction of the memory; 0: no checkpoints."""
-    period: float
+    period_s: float
     """Work between two checkpoints (s)."""
 
 
@@ -86,12 +86,12 @@ def job_classes(trace: str) -> tuple[JobClass, ...]:
         JobClass(
             name=row["app"],
             share=float(row["corehour_ratio"]),
-            walltime=float(row["walltime_h"]) * 3600.0,
+            walltime_s=float(row["walltime_h"]) * 3600.0,
             cores=int(row["cores"]),
             input=float(row["input_ratio_mem"]),
             output=float(row["output_ratio_mem"]),
             checkpoint=float(row["ckpt_ratio_mem"]),
-            period=float(row["ckpt_period_s"]),
+            period_s=float(row["ckpt_period_s"]),
         )
         for row in _rows("apex.csv")
         if row["workload"] == trace
@@ -99,19 +99,22 @@ def job_classes(trace: str) -> tuple[JobClass, ...]:
 
 
 @cache
-def scaled_celio(age: int, reading: str = INFERRED) -> Machine:
-    """Return M_t for t = `age`, in one of the `READINGS`."""
+def celio_successor(t: int, reading: str = INFERRED) -> Machine:
+    """Return M_t, the successor of Celio after `t` units of time.
+
+    `reading` is one of the `READINGS`; M_0 is Celio itself.
+    """
     (celio,) = _rows("platform.csv")
-    growth = 2.0 ** (age / 10)
+    growth = 2.0 ** (t / 10)
     cores = int(celio["cores_per_node"])
     bandwidth = float(celio["system_bw_bytes_s"])
     node_bandwidth = float(celio["node_bw_bytes_s"])
     if reading == LITERAL:
-        bandwidth = bandwidth * growth / max(age, 1)
-    elif age > 0:
-        cores = math.ceil(cores * 5.0 ** (age / 10))
-        bandwidth *= growth / (_LAG * age)
-        node_bandwidth *= growth / (_LAG * age)
+        bandwidth = bandwidth * growth / max(t, 1)
+    elif t > 0:
+        cores = math.ceil(cores * 5.0 ** (t / 10))
+        bandwidth *= growth / (_BANDWIDTH_FIT * t)
+        node_bandwidth *= growth / (_BANDWIDTH_FIT * t)
     return Machine(
         nodes=math.ceil(int(celio["nodes"]) * growth),
         cores_per_node=cores,

@@ -55,8 +55,8 @@ from penstock.workloads.apex.table import (
     INFERRED,
     READINGS,
     Machine,
+    celio_successor,
     job_classes,
-    scaled_celio,
 )
 from penstock.workloads.parameters import check_parameters, parameter
 
@@ -90,11 +90,6 @@ class Apex:
         One process should draw them, because drawing a schedule takes longest.
         """
         return self.windows
-
-    @property
-    def host(self) -> Machine:
-        """The machine M_t on which the jobs run."""
-        return scaled_celio(self.machine, self.reading)
 
     def instance(self, seed: int, index: int) -> Instance:
         """Draw instance `index` of `seed`."""
@@ -149,7 +144,7 @@ class _Drawn:
     def _instance(self, place: int) -> Instance | None:
         """Return the window at a place of `windows`; None if it has no jobs."""
         begin, end = self.windows[place].tolist()
-        platform = scaled_celio(self.source.machine, self.source.reading).platform
+        platform = celio_successor(self.source.machine, self.source.reading).platform
         applications = tuple(self._applications(begin, end - begin))
         if not applications:
             return None
@@ -161,26 +156,29 @@ class _Drawn:
     def _applications(self, begin: float, length: float) -> Iterator[Application]:
         """Iterate over the jobs of a window, with the phases that remain to them."""
         schedule, classes = self.schedule, job_classes(self.source.trace)
-        host = scaled_celio(self.source.machine, self.source.reading)
-        for job in self._candidates(begin, length, host).tolist():
-            kind, nodes = classes[schedule.kind[job]], int(schedule.nodes[job])
-            cap = host.platform.cap(nodes)
+        machine = celio_successor(self.source.machine, self.source.reading)
+        for job in self._candidates(begin, length, machine).tolist():
+            job_class = classes[schedule.job_class[job]]
+            nodes = int(schedule.nodes[job])
+            cap = machine.platform.cap(nodes)
             started, ends = float(schedule.begin[job]), float(schedule.end[job])
             elapsed = begin - started
             if self.source.reading == INFERRED:
                 span = elapsed, elapsed + length
-                work, volume = phases_around(kind, nodes, ends - started, host, span)
+                work, volume = phases_around(
+                    job_class, nodes, ends - started, machine, span
+                )
                 work, volume = carry_short(work, volume, cap)
                 if not is_busy(work, volume, cap, length):
                     continue
             else:
-                work, volume = job_phases(kind, nodes, ends - started, host)
+                work, volume = job_phases(job_class, nodes, ends - started, machine)
                 work, volume = phases_left(work, volume, cap, elapsed)
-            name = f"{kind.name}-{job}"
-            yield Application(name, nodes, work, volume, group=kind.name)
+            name = f"{job_class.name}-{job}"
+            yield Application(name, nodes, work, volume, group=job_class.name)
 
     def _candidates(
-        self, begin: float, length: float, host: Machine
+        self, begin: float, length: float, machine: Machine
     ) -> NDArray[np.int64]:
         """Return the jobs that run in a window, less those without I/O in it."""
         schedule = self.schedule
@@ -188,12 +186,12 @@ class _Drawn:
         if self.source.reading != INFERRED:
             return running
         nodes, elapsed = schedule.nodes[running], begin - schedule.begin[running]
-        platform = host.platform
+        platform = machine.platform
         cap = np.minimum(nodes * platform.node_bandwidth, platform.bandwidth)
         busy = may_do_io(
             job_classes(self.source.trace),
-            schedule.kind[running],
-            nodes * host.memory / cap,
+            schedule.job_class[running],
+            nodes * machine.memory / cap,
             schedule.end[running] - schedule.begin[running],
             (elapsed, elapsed + length),
         )
@@ -207,8 +205,8 @@ def _schedule(source: _Source, seed: int, number: int) -> _Drawn:
     from penstock.workloads.apex.schedule import draw_schedule  # noqa: PLC0415
 
     generator = default_rng(SeedSequence(seed, spawn_key=(number,)))
-    host = scaled_celio(source.machine, source.reading)
-    schedule = draw_schedule(job_classes(source.trace), host, source.days, generator)
+    machine = celio_successor(source.machine, source.reading)
+    schedule = draw_schedule(job_classes(source.trace), machine, source.days, generator)
     return _Drawn(source, schedule, schedule.windows(source.days))
 
 
@@ -217,24 +215,25 @@ def window_statistics(
 ) -> list[dict[str, float]]:
     """Return one row per window of the first schedules of a workload.
 
-    ``applications``, their ``nodes`` and ``saturation_nodes`` (a job counts with at
+    ``applications``, their ``nodes`` and ``mean_capped_nodes`` (a job counts with at
     most the nodes that saturate the storage, the mean over jobs); ``usage`` is the part
     of the nodes of the machine, ``duration`` is in seconds, ``pressure`` is W.
     """
     instances = (
         workload.instance(seed, index) for index in range(schedules * workload.windows)
     )
-    return [_statistics(i, workload.host) for i in instances]
+    machine = celio_successor(workload.machine, workload.reading)
+    return [_statistics(i, machine) for i in instances]
 
 
-def _statistics(instance: Instance, host: Machine) -> dict[str, float]:
+def _statistics(instance: Instance, machine: Machine) -> dict[str, float]:
     sizes = [a.nodes for a in instance.applications]
-    most = math.ceil(host.platform.bandwidth / host.platform.node_bandwidth)
+    most = math.ceil(machine.platform.bandwidth / machine.platform.node_bandwidth)
     return {
         "applications": len(sizes),
         "nodes": sum(sizes),
-        "saturation_nodes": sum(min(n, most) for n in sizes) / len(sizes),
-        "usage": sum(sizes) / host.nodes,
+        "mean_capped_nodes": sum(min(n, most) for n in sizes) / len(sizes),
+        "usage": sum(sizes) / machine.nodes,
         "duration": instance.window.length,
         "pressure": instance.pressure(),
     }

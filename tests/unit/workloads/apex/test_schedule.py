@@ -20,8 +20,8 @@ from penstock.workloads.apex.table import (
     READINGS,
     JobClass,
     Machine,
+    celio_successor,
     job_classes,
-    scaled_celio,
 )
 
 DAY = 86_400.0
@@ -44,7 +44,7 @@ SMALL_DAYS = 4000.0 / DAY
 @pytest.fixture(scope="module", params=FULL_SIZE, ids=str)
 def full_size(request: pytest.FixtureRequest) -> tuple[str, Machine, Schedule]:
     trace, age = request.param
-    machine = scaled_celio(age)
+    machine = celio_successor(age)
     return (
         trace,
         machine,
@@ -87,19 +87,19 @@ def _balanced(classes: Any, machine: Any, days: float, placed: Any) -> bool:
 
 
 def test_celio() -> None:
-    celio = scaled_celio(0)
+    celio = celio_successor(0)
     assert (celio.nodes, celio.cores_per_node, celio.memory) == (8894, 16, 32 * 2**30)
     assert celio.platform == Platform(200 * 2**30, 1.2 * 2**30)
 
 
 @pytest.mark.parametrize("reading", READINGS)
 def test_celio_is_the_same_in_both_readings(reading: str) -> None:
-    assert scaled_celio(0, reading) == scaled_celio(0)
+    assert celio_successor(0, reading) == celio_successor(0)
 
 
 @pytest.mark.parametrize("age", range(1, 11))
 def test_literal_machines_grow_in_nodes_and_bandwidth_only(age: int) -> None:
-    celio, grown = scaled_celio(0), scaled_celio(age, LITERAL)
+    celio, grown = celio_successor(0), celio_successor(age, LITERAL)
     factor = 2 ** (age / 10)
     assert 0 <= grown.nodes - 8894 * factor < 1
     bandwidth = celio.platform.bandwidth * factor / age
@@ -116,7 +116,7 @@ def test_literal_machines_grow_in_nodes_and_bandwidth_only(age: int) -> None:
 def test_inferred_machines_by_hand(
     age: int, nodes: int, cores: int, factor: float
 ) -> None:
-    celio, grown = scaled_celio(0), scaled_celio(age)
+    celio, grown = celio_successor(0), celio_successor(age)
     assert (grown.nodes, grown.cores_per_node) == (nodes, cores)
     assert grown.memory == celio.memory
     for name in ("bandwidth", "node_bandwidth"):
@@ -126,7 +126,7 @@ def test_inferred_machines_by_hand(
 
 @pytest.mark.parametrize("age", range(11))
 def test_a_job_saturates_an_inferred_machine_from_167_nodes_on(age: int) -> None:
-    platform = scaled_celio(age).platform
+    platform = celio_successor(age).platform
     assert platform.cap(166) < platform.bandwidth
     assert platform.cap(167) == platform.bandwidth
 
@@ -152,7 +152,7 @@ def test_wanted_jobs_by_hand() -> None:
     by_name = dict(
         zip(
             (c.name for c in job_classes("TRILAB")),
-            wanted_jobs(job_classes("TRILAB"), scaled_celio(2, LITERAL), 90.0),
+            wanted_jobs(job_classes("TRILAB"), celio_successor(2, LITERAL), 90.0),
             strict=True,
         )
     )
@@ -180,15 +180,17 @@ def test_the_machine_is_full_for_90_days(full_size: Any) -> None:
 def test_every_class_is_within_a_tenth_of_its_number(full_size: Any) -> None:
     trace, machine, schedule = full_size
     classes = job_classes(trace)
-    placed = np.bincount(schedule.kind, minlength=len(classes))
+    placed = np.bincount(schedule.job_class, minlength=len(classes))
     assert _balanced(classes, machine, 90.0, placed)
 
 
 def test_noise_has_a_floor_and_the_right_mean(full_size: Any) -> None:
     trace, machine, schedule = full_size
-    kinds = job_classes(trace)
-    need = np.array([k.cores / machine.cores_per_node for k in kinds])[schedule.kind]
-    walltime = np.array([k.walltime for k in kinds])[schedule.kind]
+    classes = job_classes(trace)
+    need = np.array([k.cores / machine.cores_per_node for k in classes])[
+        schedule.job_class
+    ]
+    walltime = np.array([k.walltime_s for k in classes])[schedule.job_class]
     duration = schedule.end - schedule.begin
     assert np.all(schedule.nodes >= np.ceil(0.95 * need))
     assert np.all(duration >= 0.95 * walltime)
@@ -203,16 +205,16 @@ def test_noise_has_a_floor_and_the_right_mean(full_size: Any) -> None:
 
 def test_nodes_are_rounded_up(full_size: Any) -> None:
     trace, machine, schedule = full_size
-    for number, kind in enumerate(job_classes(trace)):
-        nodes = schedule.nodes[schedule.kind == number]
-        mean = 1.01978 * kind.cores / machine.cores_per_node + 0.5
+    for number, job_class in enumerate(job_classes(trace)):
+        nodes = schedule.nodes[schedule.job_class == number]
+        mean = 1.01978 * job_class.cores / machine.cores_per_node + 0.5
         assert abs(nodes.mean() - mean) < 4 * 0.08 * mean / math.sqrt(len(nodes)) + 0.5
 
 
 def test_even_ten_deviations_fit_on_the_machine() -> None:
     for trace in ("NERSC", "TRILAB"):
         largest = max(c.cores for c in job_classes(trace))
-        assert 2 * largest / 16 < scaled_celio(0).nodes
+        assert 2 * largest / 16 < celio_successor(0).nodes
 
 
 def test_a_machine_that_is_too_small_is_noticed() -> None:
@@ -245,7 +247,7 @@ def _first_free_slot(schedule: Schedule, jobs: int) -> int:
         used[int(schedule.begin[job]) : int(schedule.end[job])] += schedule.nodes[job]
     return min(
         _first_fit(
-            used, math.ceil(0.95 * c.cores / 4), math.ceil(0.95 * c.walltime), 40
+            used, math.ceil(0.95 * c.cores / 4), math.ceil(0.95 * c.walltime_s), 40
         )
         for c in SMALL_CLASSES
     )
@@ -254,9 +256,9 @@ def _first_free_slot(schedule: Schedule, jobs: int) -> int:
 def test_the_schedule_ends_with_the_first_job_after_which_all_is_full(
     small: Schedule,
 ) -> None:
-    jobs = len(small.kind)
-    placed = np.bincount(small.kind, minlength=3)
-    before = np.bincount(small.kind[:-1], minlength=3)
+    jobs = len(small.job_class)
+    placed = np.bincount(small.job_class, minlength=3)
+    before = np.bincount(small.job_class[:-1], minlength=3)
     assert _first_free_slot(small, jobs) >= 4000
     assert _balanced(SMALL_CLASSES, SMALL, SMALL_DAYS, placed)
     assert _first_free_slot(small, jobs - 1) < 4000 or not _balanced(
@@ -266,7 +268,7 @@ def test_the_schedule_ends_with_the_first_job_after_which_all_is_full(
 
 def test_a_class_need_not_be_closer_than_one_job() -> None:
     # Of VPIC 1.5 jobs are wanted: within 10 % only after the schedule has grown.
-    classes, machine = job_classes("TRILAB"), scaled_celio(2, LITERAL)
+    classes, machine = job_classes("TRILAB"), celio_successor(2, LITERAL)
     schedule = draw_schedule(classes, machine, 30.0, default_rng(0))
     area = float((schedule.end - schedule.begin) @ schedule.nodes)
     assert area < 1.25 * machine.nodes * 30 * DAY
@@ -276,7 +278,7 @@ def test_classes_are_drawn_by_what_is_left_of_them() -> None:
     # Without placing: the first job of many schedules.
     wanted = np.array(wanted_jobs(SMALL_CLASSES, SMALL, SMALL_DAYS))
     first = [
-        draw_schedule(SMALL_CLASSES, SMALL, SMALL_DAYS, default_rng(seed)).kind[0]
+        draw_schedule(SMALL_CLASSES, SMALL, SMALL_DAYS, default_rng(seed)).job_class[0]
         for seed in range(600)
     ]
     share = np.bincount(first, minlength=3) / 600
@@ -287,10 +289,10 @@ def test_classes_are_drawn_by_what_is_left_of_them() -> None:
 
 def test_no_class_runs_ahead_while_others_are_wanted() -> None:
     schedule = draw_schedule(
-        job_classes("NERSC"), scaled_celio(0), 90.0, default_rng(3)
+        job_classes("NERSC"), celio_successor(0), 90.0, default_rng(3)
     )
-    wanted = np.array(wanted_jobs(job_classes("NERSC"), scaled_celio(0), 90.0))
-    early = schedule.kind[: int(wanted.sum()) - 7]
+    wanted = np.array(wanted_jobs(job_classes("NERSC"), celio_successor(0), 90.0))
+    early = schedule.job_class[: int(wanted.sum()) - 7]
     assert np.all(np.bincount(early, minlength=7) <= np.ceil(wanted))
 
 
@@ -300,7 +302,7 @@ def test_compiled_and_interpreted_schedules_are_equal(
     compiled = draw_schedule(SMALL_CLASSES, SMALL, SMALL_DAYS, default_rng(1))
     monkeypatch.setattr(apex_schedule, "_fill", interpreted(apex_schedule._fill))
     plain = draw_schedule(SMALL_CLASSES, SMALL, SMALL_DAYS, default_rng(1))
-    for name in ("kind", "nodes", "begin", "end"):
+    for name in ("job_class", "nodes", "begin", "end"):
         assert np.array_equal(getattr(compiled, name), getattr(plain, name))
 
 
@@ -309,8 +311,8 @@ def test_the_size_of_a_block_does_not_limit_a_schedule(
 ) -> None:
     monkeypatch.setattr(apex_schedule, "_BLOCK", 7)
     schedule = draw_schedule(SMALL_CLASSES, SMALL, SMALL_DAYS, default_rng(1))
-    assert len(schedule.kind) > 50
-    assert _first_free_slot(schedule, len(schedule.kind)) >= 4000
+    assert len(schedule.job_class) > 50
+    assert _first_free_slot(schedule, len(schedule.job_class)) >= 4000
 
 
 # --- Windows ----------------------------------------------------------------------
@@ -318,7 +320,7 @@ def test_the_size_of_a_block_does_not_limit_a_schedule(
 
 def test_windows_by_hand() -> None:
     schedule = Schedule(
-        kind=np.zeros(4, dtype=np.int64),
+        job_class=np.zeros(4, dtype=np.int64),
         nodes=np.ones(4, dtype=np.int64),
         begin=np.array([0.0, 0.0, 10.0, 30.0]) * 3600,
         end=np.array([10.0, 25.0, 30.0, 80.0]) * 3600,

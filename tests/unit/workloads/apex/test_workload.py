@@ -36,8 +36,8 @@ from penstock.workloads.apex.table import (
     READINGS,
     JobClass,
     Machine,
+    celio_successor,
     job_classes,
-    scaled_celio,
 )
 from penstock.workloads.apex.workload import window_statistics
 from penstock.workloads.parameters import describe, range_of
@@ -45,9 +45,11 @@ from penstock.workloads.parameters import describe, range_of
 CASES = [("NERSC", 0), ("NERSC", 10), ("TRILAB", 0), ("TRILAB", 10)]
 
 #: Nodes of 100 bytes and 5 bytes/s, storage of 40 bytes/s.
-HOST = Machine(20, 1, 100.0, Platform(40.0, 5.0))
+MACHINE = Machine(20, 1, 100.0, Platform(40.0, 5.0))
 #: On 4 nodes: 200 bytes in, checkpoints of 40, 400 out; at 20 bytes/s.
-KIND = JobClass("X", 0.1, 1.0, 4, input=0.5, output=1.0, checkpoint=0.1, period=3600.0)
+JOB_CLASS = JobClass(
+    "X", 0.1, 1.0, 4, input=0.5, output=1.0, checkpoint=0.1, period_s=3600.0
+)
 
 
 def _schedule(
@@ -55,8 +57,8 @@ def _schedule(
 ) -> Schedule:
     """Return the schedule that the workload draws from the stream (seed, number)."""
     generator = default_rng(SeedSequence(seed, spawn_key=(number,)))
-    host = scaled_celio(age, reading)
-    return draw_schedule(job_classes(trace), host, 90.0, generator)
+    machine = celio_successor(age, reading)
+    return draw_schedule(job_classes(trace), machine, 90.0, generator)
 
 
 # --- Phases -----------------------------------------------------------------------
@@ -64,33 +66,33 @@ def _schedule(
 
 def test_phases_by_hand() -> None:
     # 10 s of input, three cycles of 3,602 s, 1,234 s of work, 20 s of output.
-    work, volume = job_phases(KIND, 4, 10 + 3 * 3602 + 1234 + 20, HOST)
+    work, volume = job_phases(JOB_CLASS, 4, 10 + 3 * 3602 + 1234 + 20, MACHINE)
     assert work.tolist() == [0, 3600, 3600, 3600, 1234, 0]
     assert volume.tolist() == [200, 40, 40, 40, 400]
 
 
 def test_the_storage_may_limit_a_job() -> None:
     # 16 nodes could draw 80 bytes/s; the storage gives 40: 20 s, 4 s, 40 s.
-    work, volume = job_phases(KIND, 16, 20 + 3604 + 100 + 40, HOST)
+    work, volume = job_phases(JOB_CLASS, 16, 20 + 3604 + 100 + 40, MACHINE)
     assert work.tolist() == [0, 3600, 100, 0]
     assert volume.tolist() == [800, 160, 1600]
 
 
 def test_a_checkpoint_must_fit_before_the_end() -> None:
-    work, volume = job_phases(KIND, 4, 10 + 3602 + 20, HOST)
+    work, volume = job_phases(JOB_CLASS, 4, 10 + 3602 + 20, MACHINE)
     assert work.tolist() == [0, 3600, 0, 0]
-    work, volume = job_phases(KIND, 4, 10 + 3601 + 20, HOST)
+    work, volume = job_phases(JOB_CLASS, 4, 10 + 3601 + 20, MACHINE)
     assert work.tolist() == [0, 3601, 0]
     assert volume.tolist() == [200, 400]
 
 
 def test_no_operation_without_volume() -> None:
-    kind = JobClass("X", 0.1, 1.0, 4, 0.0, 1.0, 0.0, 3600.0)
-    work, volume = job_phases(kind, 4, 8020, HOST)
+    job_class = JobClass("X", 0.1, 1.0, 4, 0.0, 1.0, 0.0, 3600.0)
+    work, volume = job_phases(job_class, 4, 8020, MACHINE)
     assert work.tolist() == [8000, 0]
     assert volume.tolist() == [400]
-    kind = JobClass("X", 0.1, 1.0, 4, 0.0, 1.0, 0.1, 3600.0)
-    work, volume = job_phases(kind, 4, 8020, HOST)
+    job_class = JobClass("X", 0.1, 1.0, 4, 0.0, 1.0, 0.1, 3600.0)
+    work, volume = job_phases(job_class, 4, 8020, MACHINE)
     assert work.tolist() == [3600, 3600, 796, 0]
     assert volume.tolist() == [40, 40, 400]
 
@@ -114,7 +116,7 @@ def test_the_remaining_phases_by_hand(
     elapsed: float, work: list[float], volume: list[float]
 ) -> None:
     # 10 | 3600 2 | 3600 2 | 500 | 20 s.
-    phases = job_phases(KIND, 4, 7734, HOST)
+    phases = job_phases(JOB_CLASS, 4, 7734, MACHINE)
     left = phases_left(*phases, 20.0, elapsed)
     assert left[0] == pytest.approx(np.array(work), abs=1e-9)
     assert left[1] == pytest.approx(np.array(volume), abs=1e-9)
@@ -124,15 +126,17 @@ def test_the_remaining_phases_by_hand(
 @given(st.data())
 def test_the_phases_around_a_window_are_those_of_the_job(data: st.DataObject) -> None:
     classes = job_classes(data.draw(st.sampled_from(["NERSC", "TRILAB"])))
-    host = scaled_celio(data.draw(st.integers(0, 10)))
-    kind = data.draw(st.sampled_from(classes))
+    machine = celio_successor(data.draw(st.integers(0, 10)))
+    job_class = data.draw(st.sampled_from(classes))
     nodes = data.draw(st.integers(1, 3000))
-    cap = host.platform.cap(nodes)
-    duration = kind.walltime * data.draw(st.floats(0.95, 1.5))
+    cap = machine.platform.cap(nodes)
+    duration = job_class.walltime_s * data.draw(st.floats(0.95, 1.5))
     elapsed = duration * data.draw(st.floats(0, 0.999))
     length = (duration - elapsed) * data.draw(st.floats(0.001, 1))
-    whole = phases_left(*job_phases(kind, nodes, duration, host), cap, elapsed)
-    part = phases_around(kind, nodes, duration, host, (elapsed, elapsed + length))
+    whole = phases_left(*job_phases(job_class, nodes, duration, machine), cap, elapsed)
+    part = phases_around(
+        job_class, nodes, duration, machine, (elapsed, elapsed + length)
+    )
     assert len(part[1]) <= len(whole[1])
     assert part[0].sum() + part[1].sum() / cap >= length - 1e-6
     for now in np.linspace(0.0, length, 7):
@@ -210,19 +214,19 @@ def test_two_half_seconds_of_io_are_not_1_s_of_an_operation() -> None:
 @given(st.data())
 def test_the_filter_leaves_out_only_jobs_that_are_dropped(data: st.DataObject) -> None:
     classes = job_classes(data.draw(st.sampled_from(["NERSC", "TRILAB"])))
-    host = scaled_celio(data.draw(st.integers(0, 10)))
-    kind = data.draw(st.integers(0, len(classes) - 1))
+    machine = celio_successor(data.draw(st.integers(0, 10)))
+    job_class = data.draw(st.integers(0, len(classes) - 1))
     nodes = data.draw(st.integers(1, 3000))
-    cap = host.platform.cap(nodes)
-    duration = classes[kind].walltime * data.draw(st.floats(0.95, 1.5))
+    cap = machine.platform.cap(nodes)
+    duration = classes[job_class].walltime_s * data.draw(st.floats(0.95, 1.5))
     elapsed = duration * data.draw(st.floats(0, 0.999))
     length = (duration - elapsed) * data.draw(st.floats(0.001, 1))
-    work, volume = job_phases(classes[kind], nodes, duration, host)
+    work, volume = job_phases(classes[job_class], nodes, duration, machine)
     work, volume = phases_left(work, volume, cap, elapsed)
     (candidate,) = may_do_io(
         classes,
-        np.array([kind]),
-        np.array([nodes * host.memory / cap]),
+        np.array([job_class]),
+        np.array([nodes * machine.memory / cap]),
         np.array([duration]),
         (np.array([elapsed]), np.array([elapsed + length])),
     ).tolist()
@@ -241,11 +245,11 @@ def test_jobs_of_a_window_run_throughout_and_end_as_scheduled(
     trace: str, age: int, reading: str
 ) -> None:
     schedule = _schedule(trace, age, 5, 1, reading)
-    host = scaled_celio(age, reading)
+    machine = celio_successor(age, reading)
     workload = Apex(trace=trace, machine=age, reading=reading)
     for rank, (begin, end) in enumerate(schedule.windows(90.0)[:20]):
         instance = workload.instance(5, 20 + rank)
-        assert instance.platform == host.platform
+        assert instance.platform == machine.platform
         assert instance.window.begin == 0.0
         assert instance.window.length == pytest.approx(end - begin, rel=1e-12)
         assert instance.window.length <= end - begin
@@ -261,7 +265,7 @@ def test_jobs_of_a_window_run_throughout_and_end_as_scheduled(
             assert instance.window.end <= alone <= scheduled * (1 + 1e-12) + 1e-8
             if reading == LITERAL:
                 assert alone == pytest.approx(scheduled, rel=1e-12, abs=1e-8)
-        assert sum(a.nodes for a in instance.applications) <= host.nodes
+        assert sum(a.nodes for a in instance.applications) <= machine.nodes
 
 
 def _names(schedule: Schedule, trace: str, begin: float, end: float) -> list[str]:
@@ -269,7 +273,8 @@ def _names(schedule: Schedule, trace: str, begin: float, end: float) -> list[str
     classes = job_classes(trace)
     running = (schedule.begin <= begin) & (schedule.end >= end)
     return [
-        f"{classes[schedule.kind[job]].name}-{job}" for job in np.flatnonzero(running)
+        f"{classes[schedule.job_class[job]].name}-{job}"
+        for job in np.flatnonzero(running)
     ]
 
 
@@ -288,8 +293,8 @@ def test_the_literal_reading_keeps_every_job(trace: str, age: int) -> None:
 def test_the_inferred_reading_drops_exactly_the_jobs_that_only_work(
     trace: str, age: int
 ) -> None:
-    schedule, host = _schedule(trace, age, 5, 1), scaled_celio(age)
-    kinds = {c.name: c for c in job_classes(trace)}
+    schedule, machine = _schedule(trace, age, 5, 1), celio_successor(age)
+    classes_by_name = {c.name: c for c in job_classes(trace)}
     workload = Apex(trace=trace, machine=age)
     for rank, (begin, end) in enumerate(schedule.windows(90.0)[:20]):
         applications = workload.instance(5, 20 + rank).applications
@@ -299,9 +304,9 @@ def test_the_inferred_reading_drops_exactly_the_jobs_that_only_work(
         for name in running:
             group, job = name.split("-")
             nodes, began = int(schedule.nodes[int(job)]), schedule.begin[int(job)]
-            cap = host.platform.cap(nodes)
+            cap = machine.platform.cap(nodes)
             lasts = schedule.end[int(job)] - began
-            work, volume = job_phases(kinds[group], nodes, lasts, host)
+            work, volume = job_phases(classes_by_name[group], nodes, lasts, machine)
             work, volume = phases_left(work, volume, cap, begin - began)
             work, volume = carry_short(work, volume, cap)
             if not is_busy(work, volume, cap, end - begin):
@@ -322,7 +327,7 @@ def test_a_window_without_jobs_is_skipped() -> None:
     assert min(len(i.applications) for i in instances) >= 1
     lengths = np.array([i.window.length for i in instances])
     generator = default_rng(SeedSequence(1, spawn_key=(0,)))
-    schedule = draw_schedule(job_classes("NERSC"), scaled_celio(0), 8.0, generator)
+    schedule = draw_schedule(job_classes("NERSC"), celio_successor(0), 8.0, generator)
     windows = schedule.windows(8.0)[: workload.windows]
     every = windows[:, 1] - windows[:, 0]
     assert lengths[:20] == pytest.approx(every[:20])
@@ -332,24 +337,24 @@ def test_a_window_without_jobs_is_skipped() -> None:
 
 def test_the_progress_of_jobs_is_that_of_the_schedule() -> None:
     schedule = _schedule("TRILAB", 0, 1, 0, LITERAL)
-    classes, host = job_classes("TRILAB"), scaled_celio(0)
+    classes, machine = job_classes("TRILAB"), celio_successor(0)
     workload = Apex(trace="TRILAB", reading=LITERAL)
     for rank, (begin, _) in enumerate(schedule.windows(90.0)[:20]):
         for application in workload.instance(1, rank).applications:
-            kind = next(c for c in classes if c.name == application.group)
+            job_class = next(c for c in classes if c.name == application.group)
             job = int(application.name.split("-")[1])
             memory = application.nodes * 32 * 2**30
-            cap = host.platform.cap(application.nodes)
+            cap = machine.platform.cap(application.nodes)
             # Without a loop over phases: position in the cycle of work and checkpoint.
-            age = begin - schedule.begin[job] - kind.input * memory / cap
-            cycle = 3600 + kind.checkpoint * memory / cap
+            age = begin - schedule.begin[job] - job_class.input * memory / cap
+            cycle = 3600 + job_class.checkpoint * memory / cap
             lasts = schedule.end[job] - schedule.begin[job]
-            lasts -= (kind.input + kind.output) * memory / cap
+            lasts -= (job_class.input + job_class.output) * memory / cap
             if not 0 <= age < lasts // cycle * cycle:
                 continue
             into = age % cycle
             assert application.work[0] == pytest.approx(max(3600 - into, 0), abs=1e-6)
-            left = min(cycle - into, kind.checkpoint * memory / cap)
+            left = min(cycle - into, job_class.checkpoint * memory / cap)
             assert application.volume[0] / cap == pytest.approx(left, abs=1e-6)
 
 
@@ -358,8 +363,8 @@ def test_the_longest_window_of_nersc_is_the_first() -> None:
     instance = Apex().instance(1, 0)
     assert instance.window.length == 13_680.0
     for application in instance.applications:
-        kind = next(c for c in job_classes("NERSC") if c.name == application.group)
-        assert (application.work[0] == 0.0) == (kind.input > 0)
+        job_class = next(c for c in job_classes("NERSC") if c.name == application.group)
+        assert (application.work[0] == 0.0) == (job_class.input > 0)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -444,8 +449,8 @@ def test_statistics_of_one_window() -> None:
     assert row == {
         "applications": len(sizes),
         "nodes": sizes.sum(),
-        "saturation_nodes": pytest.approx(np.minimum(sizes, 167).mean()),
-        "usage": sizes.sum() / scaled_celio(3).nodes,
+        "mean_capped_nodes": pytest.approx(np.minimum(sizes, 167).mean()),
+        "usage": sizes.sum() / celio_successor(3).nodes,
         "duration": instance.window.length,
         "pressure": instance.pressure(),
     }
@@ -511,7 +516,7 @@ def _median_error(values: np.ndarray) -> float:
 def test_windows_are_like_the_published_ones(trace: str, age: int) -> None:
     published = PUBLISHED[trace, age]
     columns = _columns(trace, age, _schedules(trace), 1)
-    nodes, lengths = columns["saturation_nodes"], columns["duration"]
+    nodes, lengths = columns["mean_capped_nodes"], columns["duration"]
     assert abs(nodes.mean() - published.nodes) <= _error(nodes) + 0.05
     assert abs(np.median(lengths) - published.length) <= _median_error(lengths)
     # The authors also count a job that ends when the window begins, if checkpoints are

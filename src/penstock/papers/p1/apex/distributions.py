@@ -17,21 +17,17 @@ from matplotlib.figure import Figure
 from penstock.experiments.claims import Tables, Verdict
 from penstock.experiments.output.charts import tidy, upright_box
 from penstock.papers.declaration import figure
-from penstock.papers.p1.apex.study import apex_study
-from penstock.papers.p1.apex.windows import (
-    EVERY_WINDOW,
-    NERSC,
-    TRACES,
-    TRILAB,
+from penstock.papers.p1.apex.bands import EVERY_WINDOW, NERSC, TRACES, TRILAB
+from penstock.papers.p1.apex.measures import (
     Table,
     correlation,
-    facts_of,
     highest_of,
     lowest_of,
     mean_or_nan,
-    shown,
 )
-from penstock.workloads.apex.table import scaled_celio
+from penstock.papers.p1.apex.study import apex_study
+from penstock.papers.p1.apex.windows import facts_of, shown
+from penstock.workloads.apex.table import celio_successor
 
 __all__ = ["windows"]
 
@@ -44,7 +40,7 @@ _PANELS: Final = {
 }
 _LOGARITHMIC: Final = ("hours", "applications")
 _COLOURS: Final = {NERSC: "#0072B2", TRILAB: "#D55E00"}
-#: A window has at most one phase of "many" applications: of at least a quarter.
+#: "Many" windows: at least this share of them.
 _MANY: Final = 0.25
 
 
@@ -52,7 +48,7 @@ def _prepare(tables: Tables) -> Tables:
     """Return one row per window, with its length in hours and the nodes in use."""
     wide = shown(EVERY_WINDOW)(tables).rows
     machines = wide["machine"].unique().to_list()
-    nodes = {t: scaled_celio(int(t)).nodes for t in machines}
+    nodes = {t: celio_successor(int(t)).nodes for t in machines}
     size = pl.col("machine").replace_strict(nodes, return_dtype=pl.Float64)
     added = wide.with_columns(
         (pl.col("window") / 3600).alias("hours"),
@@ -97,10 +93,10 @@ def _boxes(axis: Any, tables: Tables, trace: str, name: str, offset: float) -> N
 def _summary(tables: Tables) -> pl.DataFrame:
     """Return statistics of the windows of a trace on a machine.
 
-    ``saturation_nodes`` is the mean over windows of the mean of min(nodes, 167) over
+    ``mean_capped_nodes`` is the mean over windows of the mean of min(nodes, 167) over
     jobs, as in the table that the authors published.
     """
-    limit = scaled_celio(0).platform
+    limit = celio_successor(0).platform
     most = limit.bandwidth / limit.node_bandwidth
     mean_nodes = pl.col("demand") * most / pl.col("applications")
     return (
@@ -108,7 +104,7 @@ def _summary(tables: Tables) -> pl.DataFrame:
         .agg(
             pl.len().alias("windows"),
             pl.mean("applications", "nodes", "usage", "phases"),
-            mean_nodes.mean().alias("saturation_nodes"),
+            mean_nodes.mean().alias("mean_capped_nodes"),
             pl.median("hours").alias("median_hours"),
             pl.mean("hours", "pressure"),
             pl.median("pressure").alias("median_pressure"),
@@ -139,8 +135,8 @@ def _celio_small_pressure(tables: Tables) -> Verdict:
 
 
 @windows.claim(
-    "W tends to increase on larger and newer machines (rank correlation of the machine "
-    "and its mean W of at least 0.9, on each workload).",
+    "W tends to increase on larger and newer machines (fitted; rank correlation of the "
+    "machine and its mean W of at least 0.9, on each workload).",
     source="bandwidth sharing, section 6.3.1",
 )
 def _pressure_grows(tables: Tables) -> Verdict:
@@ -163,16 +159,29 @@ def _pressure_grows(tables: Tables) -> Verdict:
 
 
 @windows.claim(
-    "The machines give a range of W between 0.15 and 1.4 (the windows with the lowest "
-    "and the highest W are outside it).",
+    "The machines give a range of W between 0.15 and 1.4 (fitted; the lowest and the "
+    "highest W of all windows, each to 0.05).",
     source="bandwidth sharing, section 6.3.1",
+    reason="The range is wider: some windows on Celio have W < 0.1 (0.15 is about the "
+    "mean there), and some on M_10 have W > 1.45.",
 )
 def _pressure_range(tables: Tables) -> Verdict:
     """Take the lowest and the highest W of all windows."""
     pressures = np.concatenate([facts_of(tables, t, "pressure") for t in TRACES])
     numbers = {"lowest W": lowest_of(pressures), "highest W": highest_of(pressures)}
-    holds = numbers["lowest W"] <= 0.15 and numbers["highest W"] >= 1.4
+    lowest, highest = numbers.values()
+    holds = 0.1 <= lowest <= 0.2 and 1.35 <= highest <= 1.45
     return Verdict(holds, numbers)
+
+
+@windows.claim(
+    "On Celio no NERSC window has a W of 0.5 or more.",
+    source="bandwidth sharing, section 6.3.2",
+)
+def _nersc_celio_under_half(tables: Tables) -> Verdict:
+    """Take the highest W of the NERSC windows on M_0."""
+    highest = highest_of(_on(tables, NERSC, "pressure", 0))
+    return Verdict(highest < 0.5, {"highest W on Celio": highest})
 
 
 @windows.claim(
@@ -195,7 +204,7 @@ def _nersc_small_jobs(tables: Tables) -> Verdict:
     """Take the share of windows whose mean job has less than 4,096 cores."""
     nodes = facts_of(tables, NERSC, "nodes") / facts_of(tables, NERSC, "applications")
     machines = facts_of(tables, NERSC, "machine").astype(int)
-    per_node = np.array([scaled_celio(int(t)).cores_per_node for t in machines])
+    per_node = np.array([celio_successor(int(t)).cores_per_node for t in machines])
     share = mean_or_nan(nodes * per_node < 4096)
     return Verdict(share >= _MANY, {"share of windows": share})
 
@@ -215,14 +224,22 @@ def _nersc_one_phase(tables: Tables) -> Verdict:
 
 
 @windows.claim(
-    "In a TRILAB window every job has at least 5 phases (the window lasts 5 periods of "
-    "checkpoints, 5 h).",
+    "In a TRILAB window every job has at least 5 phases (at least 5 operations per job "
+    "with I/O, in the mean of the jobs of every window).",
     source="bandwidth sharing, section 6.3.4",
 )
 def _trilab_five_phases(tables: Tables) -> Verdict:
-    """Take the length of the shortest window, in hours."""
-    hours = lowest_of(facts_of(tables, TRILAB, "hours"))
-    return Verdict(hours >= 5, {"shortest window (h)": hours})
+    """Take the fewest operations per job of all windows.
+
+    NOTE: the study counts the operations of a window, not those of every job. A mean
+    under 5 refutes the sentence; a mean of 5 or more does not prove it.
+    """
+    phases = facts_of(tables, TRILAB, "phases")
+    numbers = {
+        "fewest operations per job": lowest_of(phases),
+        "share of windows under 5": mean_or_nan(phases < 5),
+    }
+    return Verdict(numbers["fewest operations per job"] >= 5, numbers)
 
 
 @windows.claim(

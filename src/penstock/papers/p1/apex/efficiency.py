@@ -3,7 +3,7 @@
 
 The text weighs applications by their nodes p_i (equation 10), the published figure by
 their caps b_i. Both are drawn, and every claim about Efficiency is checked with both.
-`penstock.papers.p1.apex.windows` says what W is, and which W the figure shows.
+`penstock.papers.p1.apex.bands` says what W is, and which W the figure shows.
 """
 
 from __future__ import annotations
@@ -15,16 +15,11 @@ import polars as pl
 from penstock.experiments.claims import Tables, Verdict, case
 from penstock.experiments.output.charts import binned
 from penstock.papers.declaration import figure
-from penstock.papers.p1.apex.study import (
-    apex_study,
-    draw_by_pressure,
-    means_by_pressure,
-)
-from penstock.papers.p1.apex.windows import (
-    ANY,
+from penstock.papers.p1.apex.bands import (
     BEYOND,
     CONCLUSION,
     EFFICIENCIES,
+    EVERY_WINDOW,
     FIGURES_6_TO_10,
     FIRST,
     HIGH,
@@ -34,18 +29,22 @@ from penstock.papers.p1.apex.windows import (
     TRACES,
     TRILAB,
     Band,
+)
+from penstock.papers.p1.apex.measures import losses_of, mean_or_nan, means_of
+from penstock.papers.p1.apex.study import (
+    apex_study,
+    draw_by_pressure,
+    means_by_pressure,
+)
+from penstock.papers.p1.apex.verdicts import (
     against_fair_share,
     all_cells_pass,
     all_pass,
     by_weights,
     greedy_com_highest,
-    long_rows,
-    losses_of,
-    mean_or_nan,
-    means_of,
-    shown,
     trilab_higher,
 )
+from penstock.papers.p1.apex.windows import long_rows, shown
 from penstock.papers.p1.policies import (
     ALL_POLICIES,
     BEST_NEXT_EVENT,
@@ -178,7 +177,7 @@ def _nersc_chaotic(tables: Tables) -> Verdict:
         "At equal W all policies have a higher mean Efficiency on TRILAB than on "
         "NERSC.",
         reason=_WHY_SILVERTON,
-        band=ANY,
+        band=EVERY_WINDOW,
     ),
     case(
         "trilab-more-efficient-when-saturated",

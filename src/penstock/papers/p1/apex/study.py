@@ -4,8 +4,9 @@
 All policies run on windows of schedules of the APEX workloads (the traces NERSC and
 TRILAB), on Celio (machine M_0) and its larger successors M_1 to M_10. One module per
 figure draws it and checks its claims: `distributions` (section B.2), `fair_share` (5),
-`nersc` (6), `trilab` (7), `efficiency` (8), `utilization` (9), `times` (10). `windows`
-holds what they share.
+`nersc` (6), `trilab` (7), `efficiency` (8), `utilization` (9), `times` (10). They
+share `bands` (of W), `windows` (the table), `measures` (statistics) and `verdicts`
+(checks).
 """
 
 from __future__ import annotations
@@ -25,13 +26,8 @@ from penstock.experiments.output.charts import (
 )
 from penstock.experiments.reproduction import Scale
 from penstock.experiments.study import Study, sweep
-from penstock.papers.p1.apex.windows import (
-    FIGURES_6_TO_10,
-    TRACES,
-    Band,
-    column,
-    long_rows,
-)
+from penstock.papers.p1.apex.bands import FIGURES_6_TO_10, TRACES, Band
+from penstock.papers.p1.apex.windows import column, long_rows
 from penstock.papers.p1.policies import ALL_POLICIES, FAIR_SHARE
 
 __all__ = [

@@ -12,25 +12,15 @@ from typing import Final
 
 from penstock.experiments.claims import Tables, Verdict, case
 from penstock.papers.declaration import figure
+from penstock.papers.p1.apex.bands import FIGURES_6_TO_10, SYNTHESIS, TRACES
+from penstock.papers.p1.apex.measures import Numbers, Table, highest_of, means_of
 from penstock.papers.p1.apex.study import (
     apex_study,
     draw_by_pressure,
     means_by_pressure,
 )
-from penstock.papers.p1.apex.windows import (
-    FIGURES_6_TO_10,
-    SYNTHESIS,
-    TRACES,
-    Numbers,
-    Table,
-    all_cells_pass,
-    all_pass,
-    column,
-    highest_of,
-    means_of,
-    shown,
-    values_of,
-)
+from penstock.papers.p1.apex.verdicts import all_cells_pass, all_pass
+from penstock.papers.p1.apex.windows import column, shown, values_of
 from penstock.papers.p1.policies import (
     ALL_POLICIES,
     BEST_NEXT_EVENT,

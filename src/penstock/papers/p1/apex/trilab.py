@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from penstock.experiments.claims import Tables, Verdict, case
 from penstock.papers.declaration import figure
-from penstock.papers.p1.apex.study import apex_study, draw_ratios, ratios_by_window
-from penstock.papers.p1.apex.windows import (
+from penstock.papers.p1.apex.bands import (
     BANDS,
     BEYOND,
     FIGURES_6_TO_10,
@@ -30,21 +29,29 @@ from penstock.papers.p1.apex.windows import (
     TRILAB,
     UNSATURATED,
     Band,
+)
+from penstock.papers.p1.apex.measures import (
     Numbers,
-    all_pass,
-    column,
     correlation,
-    facts_of,
-    fcfs_as_set10,
-    gain_grows,
+    highest_of,
     mean_or_nan,
     ratio_by_band,
-    ratios_of,
     rising,
     risk_of,
-    second_set_risky,
     share_above,
     share_below,
+)
+from penstock.papers.p1.apex.study import apex_study, draw_ratios, ratios_by_window
+from penstock.papers.p1.apex.verdicts import (
+    all_pass,
+    fcfs_as_set10,
+    gain_grows,
+    second_set_risky,
+)
+from penstock.papers.p1.apex.windows import (
+    column,
+    facts_of,
+    ratios_of,
     shown,
     windows_of,
 )
@@ -59,7 +66,7 @@ from penstock.papers.p1.policies import (
     SECOND_SET,
     THIRD_SET,
 )
-from penstock.workloads.apex.table import job_classes, scaled_celio
+from penstock.workloads.apex.table import celio_successor, job_classes
 
 __all__ = ["fig7"]
 
@@ -143,16 +150,13 @@ def _greedy_com_drops(tables: Tables) -> Verdict:
 
 
 @fig7.claim(
-    "At the highest W, greedy-com is lower than fair-share in all windows (there is a "
-    "W of at least 1 beyond which it is, and 1 % of all windows or more lie there)."
+    "At the highest W (from 1.25), greedy-com is lower than fair-share in all windows."
 )
 def _greedy_com_all_lower(tables: Tables) -> Verdict:
-    """Return the share of windows after the last one whose ratio is not lower."""
-    pressures = facts_of(tables, TRILAB, "pressure")
-    ratios = ratios_of(tables, TRILAB, GREEDY_COM)
-    last = max([1.0, *pressures[ratios >= 1 - SAME]])
-    share = mean_or_nan(pressures > last)
-    return Verdict(share >= 0.01, {"beyond W": last, "share of windows": share})
+    """Take the share of windows with a lower MinYield, and the highest ratio."""
+    ratios = ratios_of(tables, TRILAB, GREEDY_COM, BEYOND)
+    numbers = {"share lower": share_below(ratios), "highest ratio": highest_of(ratios)}
+    return Verdict(numbers["share lower"] == 1, numbers)
 
 
 # --- The second set: fcfs, set-10, greedy-yield ---------------------------------------
@@ -190,12 +194,15 @@ def _second_gains_at_saturation(tables: Tables) -> Verdict:
 
 
 @fig7.claim(
-    "fcfs and set-10 behave identically (MinYield within 0.005 in every window).",
+    "fcfs and set-10 behave identically (MinYield equal to 1e-9 in every window).",
     name="fcfs-as-set10",
+    reason="Nearly all jobs are in one set once their period is known, but set-10 "
+    "serves the first operation of every job before all others: of 100 windows on five "
+    "machines, 24 differ, by 0.0003 at most.",
 )
 def _fcfs_same_as_set10(tables: Tables) -> Verdict:
     """Compare the MinYield of both window by window."""
-    return fcfs_as_set10(tables, TRILAB, 0.005)
+    return fcfs_as_set10(tables, TRILAB)
 
 
 # --- The checkpoints ------------------------------------------------------------------
@@ -207,15 +214,15 @@ def _checkpoint_parts(tables: Tables) -> Numbers:
     It is that of a mean job which runs alone, on the machine of the table where it
     takes longest.
     """
-    machines = [scaled_celio(t) for t in tables.rows["machine"].unique().to_list()]
+    machines = [celio_successor(t) for t in tables.rows["machine"].unique().to_list()]
     return {
-        kind.name: max(
-            kind.checkpoint * nodes * host.memory / host.platform.cap(nodes)
-            for host in machines
-            for nodes in [math.ceil(kind.cores / host.cores_per_node)]
+        job_class.name: max(
+            job_class.checkpoint * nodes * machine.memory / machine.platform.cap(nodes)
+            for machine in machines
+            for nodes in [math.ceil(job_class.cores / machine.cores_per_node)]
         )
-        / kind.period
-        for kind in job_classes(TRILAB)
+        / job_class.period_s
+        for job_class in job_classes(TRILAB)
     }
 
 
@@ -245,15 +252,15 @@ def _checkpoints_short(tables: Tables) -> Verdict:
     "Until W = 1, periodic-greedy-yield and best-next-event are lower than fair-share "
     "in a few windows (10 %) and slightly (ratio 0.95), look-ahead-greedy-yield in "
     "almost none (1 %).",
-    reason="Both are lower in few windows (1 % and 4 %), but in the worst ones by 6 to "
-    "7 %.",
+    reason="periodic-greedy-yield and best-next-event are lower in few windows (1 % "
+    "and 4 %), but in the worst ones by 6 to 7 %.",
 )
 def _third_slightly_lower(tables: Tables) -> Verdict:
     """Take the share of windows with a lower MinYield, and the lowest ratio."""
     most = {LOOK_AHEAD: 0.01, PERIODIC: 0.1, BEST_NEXT_EVENT: 0.1}
     risks = {p: risk_of(ratios_of(tables, TRILAB, p, UNSATURATED)) for p in most}
     few = [risks[p]["share lower"] <= most[p] for p in most]
-    slightly = [risk["lowest ratio"] >= 0.95 for risk in risks.values()]
+    slightly = [risks[p]["lowest ratio"] >= 0.95 for p in (PERIODIC, BEST_NEXT_EVENT)]
     return Verdict(all(few) and all(slightly), risks)
 
 

@@ -4,7 +4,7 @@
 The text weighs applications by their nodes p_i (equation 9); the published figure
 counts every application once. Both are drawn, and every claim about Utilization is
 checked with both. Some claims are those of the synthesis (section 6.3.8) and of the
-conclusion (section 7). `penstock.papers.p1.apex.windows` says what W is, and which W
+conclusion (section 7). `penstock.papers.p1.apex.bands` says what W is, and which W
 the figure shows.
 """
 
@@ -14,33 +14,33 @@ import numpy as np
 
 from penstock.experiments.claims import Tables, Verdict, case
 from penstock.papers.declaration import figure
-from penstock.papers.p1.apex.study import (
-    apex_study,
-    draw_by_pressure,
-    means_by_pressure,
-)
-from penstock.papers.p1.apex.windows import (
-    ANY,
+from penstock.papers.p1.apex.bands import (
     BANDS,
     CONCLUSION,
     EFFICIENCIES,
+    EVERY_WINDOW,
     FIGURES_6_TO_10,
     HIGH,
     SYNTHESIS,
     TRACES,
     UTILIZATIONS,
     Band,
-    Table,
+)
+from penstock.papers.p1.apex.measures import Table, correlation, means_of
+from penstock.papers.p1.apex.study import (
+    apex_study,
+    draw_by_pressure,
+    means_by_pressure,
+)
+from penstock.papers.p1.apex.verdicts import (
     against_fair_share,
     all_cells_pass,
     all_pass,
     by_weights,
-    correlation,
     greedy_com_highest,
-    means_of,
-    shown,
     trilab_higher,
 )
+from penstock.papers.p1.apex.windows import shown
 from penstock.papers.p1.policies import (
     ALL_POLICIES,
     GREEDY_COM,
@@ -66,7 +66,7 @@ fig9 = figure(
 )
 def _nersc_lower(tables: Tables) -> Verdict:
     """Compare the means of both traces."""
-    return by_weights(UTILIZATIONS, lambda m: trilab_higher(tables, m, ANY))
+    return by_weights(UTILIZATIONS, lambda m: trilab_higher(tables, m, EVERY_WINDOW))
 
 
 @fig9.claim(
@@ -105,14 +105,14 @@ def _utilization_falls(tables: Tables) -> Verdict:
         "greedy-com has the highest Utilization over all windows of each workload.",
         source=SYNTHESIS,
         columns=UTILIZATIONS,
-        band=ANY,
+        band=EVERY_WINDOW,
     ),
     case(
         "greedy-com-best-efficiency",
         "greedy-com has the highest Efficiency over all windows of each workload.",
         source=SYNTHESIS,
         columns=EFFICIENCIES,
-        band=ANY,
+        band=EVERY_WINDOW,
     ),
 )
 def _greedy_com_first(tables: Tables, columns: dict[str, str], band: Band) -> Verdict:

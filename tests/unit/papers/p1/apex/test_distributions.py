@@ -6,7 +6,14 @@ from __future__ import annotations
 import pytest
 
 from penstock.papers.p1.apex.distributions import windows
-from support.apex_tables import Flip, assert_flips, both_traces, tables_of, window
+from support.apex_tables import (
+    Flip,
+    assert_flips,
+    both_traces,
+    claim_of,
+    tables_of,
+    window,
+)
 
 #: Every claim with windows for which it holds and windows for which it does not.
 FLIPS = [
@@ -22,8 +29,13 @@ FLIPS = [
     ),
     Flip(
         "pressure-range",
-        [window({}, 0.1), window({}, 1.5, "TRILAB")],
-        [window({}, 0.1), window({}, 1.3, "TRILAB")],
+        [window({}, 0.11), window({}, 1.44, "TRILAB")],
+        [window({}, 0.11), window({}, 1.46, "TRILAB")],
+    ),
+    Flip(
+        "nersc-celio-under-half",
+        [window({}, 0.1), window({}, 0.9, machine=3), window({}, 0.9, "TRILAB")],
+        [window({}, 0.1), window({}, 0.5)],
     ),
     Flip(
         "trilab-longer",
@@ -43,8 +55,8 @@ FLIPS = [
     ),
     Flip(
         "trilab-five-phases",
-        [window({}, 1.0, "TRILAB", window=18_000.0)],
-        [window({}, 1.0, "TRILAB", window=17_999.0)],
+        [window({}, 1.0, "TRILAB", operations=n) for n in (50, 90)],
+        [window({}, 1.0, "TRILAB", operations=n) for n in (49, 90)],
     ),
     Flip(
         "trilab-few-large",
@@ -63,6 +75,19 @@ def test_every_claim_is_tested() -> None:
     assert {flip.claim for flip in FLIPS} == {c.name for c in windows.claims}
 
 
+@pytest.mark.parametrize("pressures", [(0.09, 1.4), (0.21, 1.4), (0.15, 1.34)])
+def test_a_wider_or_a_narrower_range_of_pressures_is_another_range(
+    pressures: tuple[float, float],
+) -> None:
+    tables = windows.prepare(tables_of(*(window({}, w) for w in pressures)))
+    assert not claim_of(windows, "pressure-range").check(tables).holds
+
+
+def test_no_window_on_celio_is_no_evidence() -> None:
+    tables = windows.prepare(tables_of(window({}, 0.9, machine=3)))
+    assert not claim_of(windows, "nersc-celio-under-half").check(tables).holds
+
+
 @pytest.mark.parametrize("flip", FLIPS, ids=[flip.claim for flip in FLIPS])
 def test_a_claim_holds_and_fails(flip: Flip) -> None:
     assert_flips(windows, flip)
@@ -72,7 +97,7 @@ def test_the_table_counts_at_most_the_nodes_that_saturate_the_storage() -> None:
     # Ten jobs that together could draw 5 times the bandwidth: 5 x 166.7 nodes.
     tables = windows.prepare(tables_of(window({}, 0.2, nodes=8894)))
     (row,) = windows.summary(tables).to_dicts()
-    assert row["saturation_nodes"] == pytest.approx(5 * 200 / 1.2 / 10)
+    assert row["mean_capped_nodes"] == pytest.approx(5 * 200 / 1.2 / 10)
     assert row["usage"] == 1.0
     assert row["median_hours"] == 2.0
     assert row["phases"] == 1.0

@@ -19,7 +19,7 @@ from penstock.experiments.runners.campaign import run_study
 from penstock.experiments.runners.executors import Inline
 from penstock.experiments.study import Study, sweep
 from penstock.papers import get_figure
-from penstock.papers.p1.apex.windows import TRACES
+from penstock.papers.p1.apex.bands import TRACES
 from penstock.papers.p1.policies import ALL_POLICIES
 from support.apex_tables import tables_of, window
 
@@ -90,7 +90,7 @@ def test_every_window_is_in_the_table_of_windows(tables: Tables) -> None:
     ]
     celio = found.row(0, named=True)
     assert celio["usage"] == pytest.approx(celio["nodes"] / 8894)
-    assert 0 < celio["saturation_nodes"] <= 167
+    assert 0 < celio["mean_capped_nodes"] <= 167
 
 
 @pytest.mark.parametrize(("name", "low"), [("p1-fig5", 0.4), ("p1-fig8", 0.5)])

@@ -33,12 +33,12 @@ FLIPS = [
     Flip(
         "greedy-com-all-lower",
         [
-            window({GREEDY_COM: 0.4}, 1.4, "TRILAB"),
+            *[window({GREEDY_COM: 0.4}, 1.4, "TRILAB")] * 99,
             window({GREEDY_COM: 0.6}, 1.2, "TRILAB"),
         ],
         [
-            window({GREEDY_COM: 0.6}, 1.4, "TRILAB"),
-            window({GREEDY_COM: 0.4}, 1.2, "TRILAB"),
+            *[window({GREEDY_COM: 0.4}, 1.4, "TRILAB")] * 99,
+            window({GREEDY_COM: 0.5}, 1.25, "TRILAB"),
         ],
     ),
     Flip(
@@ -65,15 +65,16 @@ FLIPS = [
     ),
     Flip(
         "third-slightly-lower",
-        [window({}, 0.9, "TRILAB")] * 9
-        + [window({BEST_NEXT_EVENT: 0.48}, 0.9, "TRILAB")],
+        # look-ahead-greedy-yield may be much lower, in 1 % of the windows.
+        [window({}, 0.9, "TRILAB")] * 99
+        + [window({BEST_NEXT_EVENT: 0.48, LOOK_AHEAD: 0.3}, 0.9, "TRILAB")],
         [window({}, 0.9, "TRILAB")] * 9
         + [window({BEST_NEXT_EVENT: 0.47}, 0.9, "TRILAB")],
     ),
     Flip(
         "fcfs-as-set10",
-        [window({"set-10": 0.504}, 1.0, "TRILAB")],
-        [window({"set-10": 0.506}, 1.0, "TRILAB")],
+        [window({"set-10": 0.5 + 1e-10}, 1.0, "TRILAB")],
+        [window({"set-10": 0.5 + 1e-8}, 1.0, "TRILAB")],
     ),
     Flip(
         "second-gains-at-saturation",
