@@ -26,11 +26,14 @@ from penstock.papers.p2.study import (
     ALLOCATIONS,
     BEST_BANDWIDTH,
     CONCLUSIONS,
+    IDLETIME,
     INFORMED,
+    LARGER_LOAD,
     MCKP,
     N_SYS,
     PLACEMENTS,
     RANDOM,
+    SLOWDOWN,
     STATIC,
     T_CPU,
     Sets,
@@ -42,16 +45,13 @@ from penstock.papers.p2.study import (
 
 __all__ = ["fig8", "fig9", "fig17", "fig18"]
 
-_SLOWDOWN: Final = "mean_io_slowdown"
-_IDLETIME: Final = "machine_idletime"
-_PARTS: Final = (_SLOWDOWN, "rho_io", "rho_con")
+_PARTS: Final = (SLOWDOWN, "rho_io", "rho_con")
 _DRAWN: Final = (*ALLOCATIONS, MCKP)
 #: Contender -> its name in the legend.
 _LINES: Final = {label(name): name for name in _DRAWN}
-_OVER_T_CPU: Final = f"{_IDLETIME} over {T_CPU}"
-#: Loads that the text calls low (at most), larger, high and very high (at least).
+_OVER_T_CPU: Final = f"{IDLETIME} over {T_CPU}"
+#: Loads that the text calls low (at most), high and very high (at least).
 _LOW: Final = 0.35
-_LARGER: Final = 0.65
 _HIGH: Final = 0.85
 _VERY_HIGH: Final = 1.05
 
@@ -83,7 +83,7 @@ def _draw_slowdown(tables: Tables, note: str) -> Figure:
     panels = [
         # ρ_io stays within 1 to 5; the others range over two decades. With K = 20 ρ_con
         # of mckp and n-sys is (nearly) 0: there is a target for each application.
-        LoadPanel(_SLOWDOWN, _LINES, "Mean-I/O-SlowDown", logarithmic=True),
+        LoadPanel(SLOWDOWN, _LINES, "Mean-I/O-SlowDown", logarithmic=True),
         LoadPanel("rho_io", _LINES, "ρ_io"),
         LoadPanel("rho_con", _LINES, "ρ_con", logarithmic=True, lowest=0.05),
     ]
@@ -102,8 +102,8 @@ fig8, fig17 = figure_pair(
 
 
 @fig8.claim(
-    "best-bandwidth reduces ρ_io to its bare minimum (1 in every set; the mean of all "
-    "sets)."
+    "best-bandwidth reduces ρ_io to its bare minimum (1 in every problem; the mean of "
+    "all problems)."
 )
 @at_every_number
 def _bba_least_rho_io(sets: Sets) -> Verdict:
@@ -116,7 +116,7 @@ def _bba_least_rho_io(sets: Sets) -> Verdict:
 
 @fig8.claim(
     "In return best-bandwidth has a much higher ρ_con than n-sys and static (at least "
-    "1.5 times, mean of all sets).",
+    "1.5 times, mean of all problems).",
     reason="ρ counts a wait in units of the time on the best number of targets, so "
     "that it weighs more for an application that static makes slow; in units "
     "of the time on its own targets, best-bandwidth waits 2.8 to 4.3 times as "
@@ -155,14 +155,14 @@ def _bba_congestion_linear(sets: Sets) -> Verdict:
 
 @fig8.claim(
     "At very high I/O-load best-bandwidth may become a problem: from 1.05 it has a "
-    "higher slowdown than n-sys on the same sets (over n-sys, minus 1, in %).",
+    "higher slowdown than n-sys on the same problems (over n-sys, minus 1, in %).",
     reason="With K = 40 best-bandwidth falls behind n-sys only above an I/O-load of "
     "1.5 (by 5 % at 1.8), which is beyond the loads of the figure.",
 )
 @at_every_number
 def _bba_a_problem_at_very_high_load(sets: Sets) -> Verdict:
-    """Compare the slowdowns of best-bandwidth and n-sys set by set."""
-    ratios = _ratios(sets, _SLOWDOWN, BEST_BANDWIDTH, N_SYS)
+    """Compare the slowdowns of best-bandwidth and n-sys problem by problem."""
+    ratios = _ratios(sets, SLOWDOWN, BEST_BANDWIDTH, N_SYS)
     mean = sets.mean(ratios, low=_VERY_HIGH)
     return Verdict(mean > 0, {f"{BEST_BANDWIDTH} over {N_SYS}": 100 * mean})
 
@@ -184,7 +184,7 @@ def _aware_vary_less(sets: Sets) -> Verdict:
 
 @fig8.claim(
     "n-sys and t-cpu pay for it with more I/O time due to the allocation: their ρ_io "
-    "is higher than that of best-bandwidth (mean of all sets)."
+    "is higher than that of best-bandwidth (mean of all problems)."
 )
 @at_every_number
 def _aware_pay_in_rho_io(sets: Sets) -> Verdict:
@@ -206,7 +206,7 @@ def _aware_pay_in_rho_io(sets: Sets) -> Verdict:
 @at_every_number
 def _mckp_worst(sets: Sets) -> Verdict:
     """Compare mckp with the worst of the others at every load."""
-    values = _by_load(sets, _SLOWDOWN, _DRAWN)
+    values = _by_load(sets, SLOWDOWN, _DRAWN)
     factors = {
         load: mean / max(values[name][load] for name in ALLOCATIONS)
         for load, mean in values[MCKP].items()
@@ -218,16 +218,16 @@ def _mckp_worst(sets: Sets) -> Verdict:
 
 @fig8.claim(
     "Under low I/O-load best-bandwidth is the most efficient allocation (no other has "
-    "a lower slowdown on the same sets up to load 0.35; over best-bandwidth, minus 1, "
-    "in %).",
+    "a lower slowdown on the same problems up to load 0.35; over best-bandwidth, minus "
+    "1, in %).",
     source="target allocation, section 6.2",
 )
 @at_every_number
 def _bba_best_at_low_load(sets: Sets) -> Verdict:
-    """Compare all others with best-bandwidth set by set."""
+    """Compare all others with best-bandwidth problem by problem."""
     means = {
         other: 100
-        * sets.mean(_ratios(sets, _SLOWDOWN, other, BEST_BANDWIDTH), high=_LOW)
+        * sets.mean(_ratios(sets, SLOWDOWN, other, BEST_BANDWIDTH), high=_LOW)
         for other in (RANDOM, STATIC, N_SYS, T_CPU)
     }
     return Verdict(min(means.values()) >= -1e-7, means)
@@ -235,32 +235,33 @@ def _bba_best_at_low_load(sets: Sets) -> Verdict:
 
 @fig8.claim(
     "Where the I/O-load of best-bandwidth is below 1, t-cpu behaves as best-bandwidth "
-    "(the same slowdown in every such set; share of these sets).",
+    "(the same slowdown in every such problem; share of these problems).",
     source="target allocation, section 4.1",
 )
 @at_every_number
 def _ta_is_bba_unsaturated(sets: Sets) -> Verdict:
-    """Compare both in the sets in which best-bandwidth does not saturate."""
+    """Compare both in the problems in which best-bandwidth does not saturate."""
     below = sets.values("io_load", label(BEST_BANDWIDTH)) < 1
-    ratios = np.abs(_ratios(sets, _SLOWDOWN, T_CPU, BEST_BANDWIDTH)[below])
+    ratios = np.abs(_ratios(sets, SLOWDOWN, T_CPU, BEST_BANDWIDTH)[below])
     present = ratios[~np.isnan(ratios)]
     if not present.size:
         raise NoRowsError
     share = float(np.mean(present <= 1e-9))
-    numbers = {"share of the sets": share, "largest difference": float(present.max())}
+    largest = float(present.max())
+    numbers = {"share of the problems": share, "largest difference": largest}
     return Verdict(share == 1, numbers)
 
 
 def _factor(sets: Sets, contenders: Iterable[str]) -> float:
-    """Return the mean of the largest over the smallest slowdown of a set."""
-    values = np.stack([sets.values(_SLOWDOWN, name) for name in contenders])
+    """Return the mean of the largest over the smallest slowdown of a problem."""
+    values = np.stack([sets.values(SLOWDOWN, name) for name in contenders])
     return sets.mean(values.max(axis=0) / values.min(axis=0))
 
 
 @fig8.claim(
     "The allocation matters more than the placement for I/O performance (largest over "
-    "smallest slowdown of a set: over the allocations with GNC; over the placements "
-    "with the allocation where this is largest).",
+    "smallest slowdown of a problem: over the allocations with GNC; over the "
+    "placements with the allocation where this is largest).",
     source=CONCLUSIONS,
 )
 @at_every_number
@@ -280,15 +281,16 @@ def _allocation_matters_more(sets: Sets) -> Verdict:
     "Decisions with limited information still improve performance significantly in "
     "most scenarios: best-bandwidth with GNC, which knows n_perf only, has a lower "
     "slowdown than random allocation and placement, by over 5 %, in over half of the "
-    "sets.",
+    "problems.",
     source="target allocation, abstract",
 )
 @at_every_number
 def _limited_information_pays(sets: Sets) -> Verdict:
-    """Take the share of the sets in which best-bandwidth gains over 5 %."""
-    ratios = sets.ratios(_SLOWDOWN, label(BEST_BANDWIDTH), label(RANDOM, RANDOM))
+    """Take the share of the problems in which best-bandwidth gains over 5 %."""
+    ratios = sets.ratios(SLOWDOWN, label(BEST_BANDWIDTH), label(RANDOM, RANDOM))
     share = sets.mean(np.where(np.isnan(ratios), np.nan, ratios < -0.05))
-    numbers = {"share of the sets": share, "mean gain (%)": -100 * sets.mean(ratios)}
+    gain = -100 * sets.mean(ratios)
+    numbers = {"share of the problems": share, "mean gain (%)": gain}
     return Verdict(share > 0.5, numbers)
 
 
@@ -297,13 +299,13 @@ def _limited_information_pays(sets: Sets) -> Verdict:
 
 def _idletime_table(tables: Tables) -> pl.DataFrame:
     """Return Machine-Idletime, and that over t-cpu's, minus 1."""
-    absolute = [summary(tables, _IDLETIME, name) for name in _LINES]
+    absolute = [summary(tables, IDLETIME, name) for name in _LINES]
     ratio = [
         summary(
             tables,
             _OVER_T_CPU,
             label(name),
-            partial(_ratios, metric=_IDLETIME, one=name, other=T_CPU),
+            partial(_ratios, metric=IDLETIME, one=name, other=T_CPU),
         )
         for name in INFORMED
     ]
@@ -312,7 +314,7 @@ def _idletime_table(tables: Tables) -> pl.DataFrame:
 
 def _draw_idletime(tables: Tables, note: str) -> Figure:
     panels = [
-        LoadPanel(_IDLETIME, _LINES, "Machine-Idletime\n(fraction of node time)"),
+        LoadPanel(IDLETIME, _LINES, "Machine-Idletime\n(fraction of node time)"),
         LoadPanel(
             _OVER_T_CPU,
             {label(name): name for name in INFORMED},
@@ -328,7 +330,7 @@ fig9, fig18 = figure_pair(
     "p2-fig18",
     _draw_idletime,
     _idletime_table,
-    per_set((_SLOWDOWN, _IDLETIME), _LINES),
+    per_set((SLOWDOWN, IDLETIME), _LINES),
 )
 
 
@@ -340,7 +342,7 @@ fig9, fig18 = figure_pair(
 def _same_order_at_low_load(sets: Sets) -> Verdict:
     """Find the best two allocations at every low load, for both metrics."""
     shares = {}
-    for metric in (_SLOWDOWN, _IDLETIME):
+    for metric in (SLOWDOWN, IDLETIME):
         values = _by_load(sets, metric, ALLOCATIONS)
         low = [load for load in values[T_CPU] if load <= _LOW]
         if not low:
@@ -361,8 +363,8 @@ def _best_two(values: dict[str, dict[float, float]], load: float) -> set[str]:
 )
 @at_every_number
 def _ta_ahead_at_larger_load(sets: Sets) -> Verdict:
-    """Compare the Machine-Idletimes of t-cpu and best-bandwidth set by set."""
-    mean = sets.mean(_ratios(sets, _IDLETIME, T_CPU, BEST_BANDWIDTH), low=_LARGER)
+    """Compare the Machine-Idletimes of t-cpu and best-bandwidth problem by problem."""
+    mean = sets.mean(_ratios(sets, IDLETIME, T_CPU, BEST_BANDWIDTH), low=LARGER_LOAD)
     return Verdict(mean < -0.05, {f"{T_CPU} over {BEST_BANDWIDTH}": 100 * mean})
 
 
@@ -375,8 +377,8 @@ def _ta_ahead_at_larger_load(sets: Sets) -> Verdict:
 )
 @at_every_number
 def _ta_performs_like_bba(sets: Sets) -> Verdict:
-    """Compare the slowdowns of t-cpu and best-bandwidth set by set."""
-    mean = sets.mean(_ratios(sets, _SLOWDOWN, T_CPU, BEST_BANDWIDTH), low=_LARGER)
+    """Compare the slowdowns of t-cpu and best-bandwidth problem by problem."""
+    mean = sets.mean(_ratios(sets, SLOWDOWN, T_CPU, BEST_BANDWIDTH), low=LARGER_LOAD)
     return Verdict(abs(mean) <= 0.1, {f"{T_CPU} over {BEST_BANDWIDTH}": 100 * mean})
 
 
@@ -387,31 +389,31 @@ def _ta_performs_like_bba(sets: Sets) -> Verdict:
 )
 @at_every_number
 def _static_good_at_high_load(sets: Sets) -> Verdict:
-    """Compare the Machine-Idletimes of static and best-bandwidth set by set."""
-    mean = sets.mean(_ratios(sets, _IDLETIME, STATIC, BEST_BANDWIDTH), low=_HIGH)
+    """Compare the Machine-Idletimes of static and best-bandwidth problem by problem."""
+    mean = sets.mean(_ratios(sets, IDLETIME, STATIC, BEST_BANDWIDTH), low=_HIGH)
     return Verdict(mean < 0, {f"{STATIC} over {BEST_BANDWIDTH}": 100 * mean})
 
 
 @fig9.claim(
     "The mean over applications disadvantages static, which favours large ones: "
     "compared with best-bandwidth it is better in Machine-Idletime than in "
-    "Mean-I/O-SlowDown (over best-bandwidth, minus 1, in %, mean of all sets)."
+    "Mean-I/O-SlowDown (over best-bandwidth, minus 1, in %, mean of all problems)."
 )
 @at_every_number
 def _slowdown_disadvantages_static(sets: Sets) -> Verdict:
     """Compare static with best-bandwidth in both metrics."""
     means = {
         metric: 100 * sets.mean(_ratios(sets, metric, STATIC, BEST_BANDWIDTH))
-        for metric in (_SLOWDOWN, _IDLETIME)
+        for metric in (SLOWDOWN, IDLETIME)
     }
     numbers = {LABELS[metric]: mean for metric, mean in means.items()}
-    return Verdict(means[_IDLETIME] < means[_SLOWDOWN], numbers)
+    return Verdict(means[IDLETIME] < means[SLOWDOWN], numbers)
 
 
 @fig9.claim(
     "A fine-tuned algorithm is better than peak bandwidth or static: t-cpu is better "
-    "than both in Mean-I/O-SlowDown and in Machine-Idletime, in the mean of all sets "
-    "(over the other, minus 1, in %).",
+    "than both in Mean-I/O-SlowDown and in Machine-Idletime, in the mean of all "
+    "problems (over the other, minus 1, in %).",
     source=CONCLUSIONS,
     reason="With K = 20 and 40 t-cpu has a lower Machine-Idletime but a higher "
     "Mean-I/O-SlowDown than best-bandwidth, because it favours large "
@@ -423,7 +425,7 @@ def _fine_tuned_pays(sets: Sets) -> Verdict:
     table = {
         f"over {other}": {
             LABELS[metric]: 100 * sets.mean(_ratios(sets, metric, T_CPU, other))
-            for metric in (_SLOWDOWN, _IDLETIME)
+            for metric in (SLOWDOWN, IDLETIME)
         }
         for other in (BEST_BANDWIDTH, STATIC)
     }

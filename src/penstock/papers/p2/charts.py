@@ -86,7 +86,7 @@ def load_grid(
 ) -> Figure:
     """Draw means with a band: a row per K, a column per panel.
 
-    `table` holds tables of `study.summary`. A line is dotted where in most sets an
+    `table` holds tables of `study.summary`. A line is dotted where in most problems an
     application completed no phase.
     """
     numbers = table["K"].unique().sort().to_list()
@@ -170,7 +170,7 @@ def _rank(name: str) -> tuple[int, str]:
 def _line(axis: Any, panel: LoadPanel, table: pl.DataFrame, style: Style) -> None:
     """Draw one line with its band; thin lines are above thick ones.
 
-    Loads at which less than half of the sets are measured are left out.
+    Loads at which less than half of the problems are measured are left out.
     """
     table = table.filter(pl.col("sets") > 0, pl.col("sets") >= pl.col("left_out"))
     scale = 100 if panel.per_cent else 1
@@ -224,13 +224,13 @@ def _legend(figure: Figure, names: Sequence[str]) -> None:
 
 def _footnotes(table: pl.DataFrame, panels: Sequence[LoadPanel], note: str) -> str:
     """Return the text that explains the band, dotted lines and left out runs."""
-    percentiles = "10th to 90th percentile of the sets"
+    percentiles = "10th to 90th percentile of the problems"
     band = "95 % confidence interval of the mean" if panels[0].error else percentiles
     lines = [f"{note}; band: {band}" if note else f"band: {band}"]
     if (2 * table["complete"] < table["sets"]).any():
         lines.append(
-            "dotted: in most sets an application completed no phase; phases that were "
-            "begun count pro rata"
+            "dotted: in most problems an application completed no phase; phases that "
+            "were begun count pro rata"
         )
     left_out, sets = (int(table[name].sum()) for name in ("left_out", "sets"))
     if left_out:

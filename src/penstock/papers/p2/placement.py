@@ -2,8 +2,8 @@
 """Figures 5 to 7 and 14 to 16 of target allocation: effects of the placement.
 
 Figures 5 to 7 (section 6.1.1) are about I/O nodes, 14 to 16 (appendix B) about OSTs.
-GC is greedy-clairvoyant placement, GNC greedy-non-clairvoyant. A "set" is one problem:
-applications that need targets. The I/O-spread is the share of the time in which the
+GC is greedy-clairvoyant placement, GNC greedy-non-clairvoyant. The
+I/O-spread is the share of the time in which the
 busiest target is busy minus that of the idlest one.
 """
 
@@ -29,6 +29,8 @@ from penstock.papers.p2.study import (
     INFORMED,
     PLACEMENTS,
     RANDOM,
+    SHORT_NAMES,
+    SLOWDOWN,
     Sets,
     at_every_number,
     label,
@@ -39,7 +41,6 @@ from penstock.papers.p2.study import (
 
 __all__ = ["fig5", "fig6", "fig7", "fig14", "fig15", "fig16"]
 
-_SLOWDOWN: Final = "mean_io_slowdown"
 _SPREAD: Final = "io_spread"
 _CORRELATION: Final = "users_correlation"
 #: What "very little" means: section 6.3 uses "very low" for 5 %.
@@ -53,13 +54,12 @@ _SPREAD_ROWS: Final = {
     "K": pl.Int64,
     _SPREAD: pl.Float64,
 }
-_SHORT: Final = {GC: "GC", GNC: "GNC", RANDOM: "random"}
 _EVERY: Final = tuple(label(a, p) for a in ALLOCATIONS for p in PLACEMENTS)
 
 
 def _against_gc(sets: Sets, allocation: str, placement: str = GNC) -> Column:
-    """Return the slowdown with a placement over that with GC, minus 1, by set."""
-    return sets.ratios(_SLOWDOWN, label(allocation, placement), label(allocation, GC))
+    """Return the slowdown with a placement over that with GC, minus 1, by problem."""
+    return sets.ratios(SLOWDOWN, label(allocation, placement), label(allocation, GC))
 
 
 # --- Figures 5 and 14: slowdown ---------------------------------------------------
@@ -69,7 +69,7 @@ def _slowdown_table(tables: Tables) -> pl.DataFrame:
     return pl.concat(
         summary(
             tables,
-            f"{_SLOWDOWN} over GC",
+            f"{SLOWDOWN} over GC",
             label(a, p),
             partial(_against_gc, allocation=a, placement=p),
         )
@@ -81,7 +81,7 @@ def _slowdown_table(tables: Tables) -> pl.DataFrame:
 def _draw_slowdown(tables: Tables, note: str) -> Figure:
     panels = [
         LoadPanel(
-            f"{_SLOWDOWN} over GC",
+            f"{SLOWDOWN} over GC",
             {label(allocation, placement): allocation for allocation in ALLOCATIONS},
             "Mean-I/O-SlowDown over\nthat with GC, minus 1 (%)",
             f"placement {placement}",
@@ -97,7 +97,7 @@ fig5, fig14 = figure_pair(
     "p2-fig14",
     _draw_slowdown,
     _slowdown_table,
-    per_set((_SLOWDOWN,), _EVERY),
+    per_set((SLOWDOWN,), _EVERY),
 )
 
 
@@ -141,7 +141,7 @@ def _random_allocation_excepted(sets: Sets) -> Verdict:
 
 @fig5.claim(
     "Random placement does have an impact: with every allocation but the random one "
-    "its slowdown is over 5 % above that of GC, in the mean of all sets (in %).",
+    "its slowdown is over 5 % above that of GC, in the mean of all problems (in %).",
 )
 @at_every_number
 def _random_placement_matters(sets: Sets) -> Verdict:
@@ -152,7 +152,8 @@ def _random_placement_matters(sets: Sets) -> Verdict:
 
 @fig5.claim(
     "Balancing the number of applications per target gives results as good as a "
-    "placement that knows the I/O (at most 5 % worse in the mean of all sets; in %).",
+    "placement that knows the I/O (at most 5 % worse in the mean of all problems; in "
+    "%).",
     source=CONCLUSIONS,
 )
 @at_every_number
@@ -170,7 +171,7 @@ def _in_per_cent(fractions: dict[str, float]) -> dict[str, float]:
 
 
 def _half_loaded(tables: Tables) -> pl.DataFrame:
-    """Return the I/O-spreads at load 0.5, a row per set, allocation and placement."""
+    """Return the I/O-spreads at load 0.5 by problem, allocation and placement."""
     parts = [
         pl.DataFrame(
             {"allocation": a, "placement": p, "K": number, _SPREAD: values},
@@ -200,7 +201,8 @@ def _balance_table(tables: Tables) -> pl.DataFrame:
 
 
 def _draw_balance(tables: Tables, note: str) -> Figure:
-    text = "minimum I/O-load 0.5 ± 0.05; whiskers: 10th to 90th percentile of the sets"
+    percentiles = "10th to 90th percentile of the problems"
+    text = f"minimum I/O-load 0.5 ± 0.05; whiskers: {percentiles}"
     rows = _half_loaded(tables)
     return spread_boxes(rows, PLACEMENTS, f"{text}; {note}" if note else text)
 
@@ -210,7 +212,7 @@ fig6, fig15 = figure_pair(
     "p2-fig15",
     _draw_balance,
     _balance_table,
-    per_set((_SPREAD, _SLOWDOWN, _CORRELATION), _EVERY),
+    per_set((_SPREAD, SLOWDOWN, _CORRELATION), _EVERY),
 )
 
 
@@ -250,11 +252,11 @@ def _better_balanced(sets: Sets, better: str, worse: str) -> Verdict:
 
 @fig6.claim(
     "The occupancy of a target is correlated to the number of its applications (r over "
-    "0.3 in the mean of all sets with random placement)."
+    "0.3 in the mean of all problems with random placement)."
 )
 @at_every_number
 def _occupancy_follows_users(sets: Sets) -> Verdict:
-    """Take the mean correlation over all sets with random placement."""
+    """Take the mean correlation over all problems with random placement."""
     names = [label(name, RANDOM) for name in ALLOCATIONS]
     correlation = float(
         np.mean([sets.mean(sets.values(_CORRELATION, name)) for name in names])
@@ -330,7 +332,7 @@ def _order_at_every_load(sets: Sets) -> Verdict:
         if not gaps:
             raise NoRowsError
         load = min(gaps, key=lambda load: gaps[load])
-        numbers[f"{_SHORT[worse]} - {_SHORT[better]}"] = gaps[load]
-        numbers[f"at load ({_SHORT[worse]})"] = load
+        numbers[f"{SHORT_NAMES[worse]} - {SHORT_NAMES[better]}"] = gaps[load]
+        numbers[f"at load ({SHORT_NAMES[worse]})"] = load
     holds = all(value > 0 for name, value in numbers.items() if " - " in name)
     return Verdict(holds, numbers)

@@ -234,7 +234,8 @@ def _curves_keep_their_class(tables: Tables) -> Verdict:
 
 @fig10.claim(
     "If best-bandwidth knows only the class, it decides differently only for some peak "
-    "and neutral profiles (share of profiles whose n_perf changes)."
+    "and neutral profiles (by construction: our classes were chosen so; share of "
+    "profiles whose n_perf changes)."
 )
 def _best_number_kept(tables: Tables) -> Verdict:
     """Compare the best number of targets of a profile with that of its class."""

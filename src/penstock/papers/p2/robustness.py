@@ -22,9 +22,11 @@ from penstock.papers.p2.charts import LoadPanel, load_grid
 from penstock.papers.p2.study import (
     CLASS_COMBINATIONS,
     CONCLUSIONS,
-    GC,
-    GNC,
+    IDLETIME,
     IO_NODES,
+    LARGER_LOAD,
+    SHORT_NAMES,
+    SLOWDOWN,
     Sets,
     at_every_number,
     case_study,
@@ -35,16 +37,11 @@ from penstock.papers.p2.study import (
 
 __all__ = ["fig11"]
 
-_SLOWDOWN: Final = "mean_io_slowdown"
-_IDLETIME: Final = "machine_idletime"
-_COST: Final = f"{_SLOWDOWN} over exact information"
-_SHORT: Final = {GC: "GC", GNC: "GNC"}
+_COST: Final = f"{SLOWDOWN} over exact information"
 #: Name of a combination in legends and numbers -> allocation and placement.
-_COMBINATIONS: Final = {f"{a}, {_SHORT[p]}": (a, p) for a, p in CLASS_COMBINATIONS}
+_COMBINATIONS: Final = {f"{a}, {SHORT_NAMES[p]}": (a, p) for a, p in CLASS_COMBINATIONS}
 _T_CPU_GNC, _BEST_GNC, _BEST_GC = _COMBINATIONS
 _NEGLIGIBLE: Final = 0.01
-#: The load from which the text of section 6.1.2 speaks of larger loads.
-_LARGER: Final = 0.65
 
 
 def _by_class(name: str) -> str:
@@ -54,7 +51,7 @@ def _by_class(name: str) -> str:
 
 def _cost(sets: Sets, name: str) -> Column:
     """Return the slowdown with classes over that with exact profiles, minus 1."""
-    return sets.ratios(_SLOWDOWN, _by_class(name), label(*_COMBINATIONS[name]))
+    return sets.ratios(SLOWDOWN, _by_class(name), label(*_COMBINATIONS[name]))
 
 
 def _table(tables: Tables) -> pl.DataFrame:
@@ -62,7 +59,7 @@ def _table(tables: Tables) -> pl.DataFrame:
         summary(tables, _COST, _by_class(name), partial(_cost, name=name))
         for name in _COMBINATIONS
     ]
-    idle = [summary(tables, _IDLETIME, _by_class(name)) for name in _COMBINATIONS]
+    idle = [summary(tables, IDLETIME, _by_class(name)) for name in _COMBINATIONS]
     return pl.concat([*costs, *idle])
 
 
@@ -77,7 +74,7 @@ def _draw(tables: Tables) -> Figure:
             per_cent=True,
         ),
         LoadPanel(
-            _IDLETIME,
+            IDLETIME,
             lines,
             "Machine-Idletime\n(fraction of node time)",
             "b: outcome with classes",
@@ -90,7 +87,7 @@ fig11 = figure(
     "p2-fig11",
     study=case_study(IO_NODES),
     prepare=per_set(
-        (_SLOWDOWN, _IDLETIME),
+        (SLOWDOWN, IDLETIME),
         [
             *(label(*one) for one in CLASS_COMBINATIONS),
             *(label(*one, CLASS) for one in CLASS_COMBINATIONS),
@@ -164,10 +161,10 @@ def _gc_like_gnc_but_at_low_load(sets: Sets) -> Verdict:
 )
 @at_every_number
 def _ta_best_even_so(sets: Sets) -> Verdict:
-    """Compare t-cpu with the other two set by set."""
+    """Compare t-cpu with the other two problem by problem."""
     most = {}
     for other in (_BEST_GNC, _BEST_GC):
-        ratios = sets.ratios(_IDLETIME, _by_class(_T_CPU_GNC), _by_class(other))
+        ratios = sets.ratios(IDLETIME, _by_class(_T_CPU_GNC), _by_class(other))
         means = sets.by_load(ratios)
         if not means:
             raise NoRowsError
@@ -183,10 +180,10 @@ def _ta_best_even_so(sets: Sets) -> Verdict:
 @at_every_number
 def _choices_stay(sets: Sets) -> Verdict:
     """Compare the allocations, and the placements, that know only classes."""
-    idle = sets.ratios(_IDLETIME, _by_class(_T_CPU_GNC), _by_class(_BEST_GNC))
-    slow = sets.ratios(_SLOWDOWN, _by_class(_BEST_GNC), _by_class(_BEST_GC))
+    idle = sets.ratios(IDLETIME, _by_class(_T_CPU_GNC), _by_class(_BEST_GNC))
+    slow = sets.ratios(SLOWDOWN, _by_class(_BEST_GNC), _by_class(_BEST_GC))
     numbers = {
-        "idletime, t-cpu over best-bandwidth": 100 * sets.mean(idle, low=_LARGER),
+        "idletime, t-cpu over best-bandwidth": 100 * sets.mean(idle, low=LARGER_LOAD),
         "slowdown, GNC over GC": 100 * sets.mean(slow),
     }
     first, second = numbers.values()
@@ -195,7 +192,7 @@ def _choices_stay(sets: Sets) -> Verdict:
 
 @fig11.claim(
     "The heuristics are robust to inaccurate input (slowdown within 5 % in the mean of "
-    "all sets; in %).",
+    "all problems; in %).",
     source=CONCLUSIONS,
     reason="t-cpu gives the ascents that gain more than their curve (over 8 times on "
     "8 I/O nodes) too few I/O nodes: 2.9 instead of 4.7 with K = 60.",

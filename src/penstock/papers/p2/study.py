@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The studies behind the figures of target allocation, and their rows set by set.
+"""The studies behind the figures of target allocation, with one row per problem.
 
 N = 20 targets and Q = 480 nodes are the numbers of the paper. It does not give the
 number K of applications, on which many results depend: the studies run with K = 20, 40
@@ -7,10 +7,11 @@ and 60 (one to three applications per target), figures have a row of panels for 
 them, and claims are checked at each (`at_every_number`). The I/O-load of a problem is
 below K / N, so that with K = 20 no problem has an I/O-load of 1 or more.
 
-A placement problem is called a *set* (of applications). `per_set` turns the rows of a
-study into one row per set, with a column per metric and contender: contenders are
-compared on the same set. Sets are grouped by their minimum I/O-load, I/O-load(pi_sys),
-in intervals of width 0.1 around 0.1, 0.2, ... 1.2.
+A *problem* is a set of applications that need targets; names such as `Sets` and
+`per_set` are about problems. `per_set` turns the rows of a study into one row per
+problem, with a column per metric and contender: contenders are compared on the same
+problem. Problems are grouped by their minimum I/O-load, I/O-load(pi_sys), in intervals
+of width 0.1 around 0.1, 0.2, ... 1.2.
 """
 
 from __future__ import annotations
@@ -43,14 +44,18 @@ __all__ = [
     "GC",
     "GENERATED",
     "GNC",
+    "IDLETIME",
     "INFORMED",
     "IO_NODES",
+    "LARGER_LOAD",
     "MCKP",
     "NUMBERS",
     "N_SYS",
     "OSTS",
     "PLACEMENTS",
     "RANDOM",
+    "SHORT_NAMES",
+    "SLOWDOWN",
     "STATIC",
     "T_CPU",
     "Sets",
@@ -65,6 +70,12 @@ __all__ = [
 #: Source of the claims that the paper draws at its end.
 CONCLUSIONS: Final = "target allocation, section 8"
 
+#: The columns of Mean-I/O-SlowDown and Machine-Idletime.
+SLOWDOWN: Final = "mean_io_slowdown"
+IDLETIME: Final = "machine_idletime"
+#: The I/O-load from which section 6.1.2 speaks of larger loads.
+LARGER_LOAD: Final = 0.65
+
 #: The two sets of profiles.
 IO_NODES: Final = "io-nodes"
 OSTS: Final = "osts"
@@ -78,6 +89,8 @@ MCKP: Final = "mckp"
 #: The names of the paper: GNC and GC.
 GNC: Final = "greedy-non-clairvoyant"
 GC: Final = "greedy-clairvoyant"
+#: The placements, as figures and numbers name them.
+SHORT_NAMES: Final = {GC: "GC", GNC: "GNC", RANDOM: "random"}
 #: The placement of mckp.
 _EXCLUSIVE: Final = "exclusive"
 ALLOCATIONS: Final = (RANDOM, STATIC, BEST_BANDWIDTH, N_SYS, T_CPU)
@@ -103,12 +116,12 @@ _CONTENDERS: Final = {
 NUMBERS: Final = (20, 40, 60)
 #: Targets of a problem (N); the workload's default.
 _TARGETS: Final = 20
-#: Aimed I/O-loads (Theta); the minimum I/O-load of a set is a little lower.
+#: Aimed I/O-loads (Theta); the minimum I/O-load of a problem is a little lower.
 _LOADS: Final = {
     Scale.SMOKE: (0.1, 0.3, 0.5, 0.8, 1.2),
     Scale.PAPER: tuple(round(0.1 * k, 1) for k in range(1, 14)),
 }
-#: Sets per aimed load and K: section 5.4 has over 100 per scenario.
+#: Problems per aimed load and K: section 5.4 has over 100 per scenario.
 _SETS: Final = {Scale.SMOKE: 3, Scale.PAPER: 120}
 #: Width of an interval of load.
 _WIDTH: Final = 0.1
@@ -158,11 +171,11 @@ def label(allocation: str, placement: str = GNC, information: str = EXACT) -> st
 def per_set(
     metrics: Sequence[str], contenders: Iterable[str], width: float = _WIDTH
 ) -> Callable[[Tables], Tables]:
-    """Return the function that prepares the tables of a figure: one row per set.
+    """Return the function that prepares the tables of a figure: one row per problem.
 
     A column "METRIC: CONTENDER" is added for each of both, and "complete: CONTENDER".
-    ``bin`` is the middle of the interval of load, a multiple of `width` up to 1.2; sets
-    outside the intervals are dropped.
+    ``bin`` is the middle of the interval of load, a multiple of `width` up to 1.2;
+    problems outside the intervals are dropped.
     """
     names = tuple(contenders)
 
@@ -195,23 +208,23 @@ def _label_column() -> pl.Expr:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Sets:
-    """The sets of one K (and one set of profiles), as `per_set` prepares them."""
+    """The problems of one K (and one set of profiles), as `per_set` prepares them."""
 
     rows: pl.DataFrame
 
     def values(self, metric: str, contender: str) -> Column:
-        """Return a metric of a contender by set; NaN where it is not measured."""
+        """Return a metric of a contender by problem; NaN where it is not measured."""
         values: Column = self.rows[f"{metric}: {contender}"].cast(pl.Float64).to_numpy()
         return values
 
     def ratios(self, metric: str, one: str, other: str) -> Column:
-        """Return the metric of `one` over that of `other`, minus 1, by set."""
+        """Return the metric of `one` over that of `other`, minus 1, by problem."""
         return self.values(metric, one) / self.values(metric, other) - 1
 
     def by_load(self, values: Column) -> dict[float, float]:
         """Return the mean by interval of load.
 
-        Intervals in which less than half of the sets are measured are left out.
+        Intervals in which less than half of the problems are measured are left out.
         """
         means = {}
         for load, at_load in self.at_loads(values):
@@ -248,27 +261,34 @@ class Sets:
 
 
 def sets_by_number(tables: Tables, case: str = "") -> dict[int, Sets]:
-    """Return the sets by K, of one set of profiles if `case` is given."""
+    """Return the problems by K, of one set of profiles if `case` is given."""
     rows = tables.rows.filter(pl.col("case") == case) if case else tables.rows
     numbers = rows["applications"].unique().sort().to_list()
     return {k: Sets(rows.filter(pl.col("applications") == k)) for k in numbers}
 
 
 def at_every_number(
-    check: Callable[..., Verdict],
+    check: Callable[..., Verdict], cases: Sequence[str] = ("",)
 ) -> Callable[..., Verdict]:
-    """Turn a check of the sets of one K into a check of a figure, over all K.
+    """Turn a check of the problems of one K into a check of a figure, over all K.
 
-    A K at which the check finds no sets (`NoRowsError`) does not count: with K = 20
+    The check takes the problems of every one of the `cases` (sets of profiles); by
+    default, all problems as one. Only a K that all cases have counts.
+    A K at which the check finds no problems (`NoRowsError`) does not count: with K = 20
     there is no high I/O-load.
     """
 
     @wraps(check)
     def checked(tables: Tables, **arguments: Any) -> Verdict:
         verdicts = {}
-        for number, sets in sets_by_number(tables).items():
+        first, *others = (sets_by_number(tables, case) for case in cases)
+        for number, sets in first.items():
+            if not all(number in other for other in others):
+                continue
             try:
-                verdicts[number] = check(sets, **arguments)
+                verdicts[number] = check(
+                    sets, *(other[number] for other in others), **arguments
+                )
             except NoRowsError:
                 continue
         return over("K", verdicts)
@@ -281,11 +301,11 @@ def summary(
 ) -> pl.DataFrame:
     """Return mean and spread of a metric of a contender by K and interval of load.
 
-    `values` gives other numbers for the sets than the metric itself, such as a ratio.
-    ``sets`` counts the sets measured, ``left_out`` those in which an application has
-    hardly begun its I/O, ``complete`` the measured sets in which every application
-    completed a phase. ``low`` and ``high`` are the 10th and 90th percentile, ``error``
-    is half the 95 % confidence interval of the mean.
+    `values` gives other numbers for the problems than the metric itself, such as a
+    ratio. ``sets`` counts the problems measured, ``left_out`` those in which an
+    application has hardly begun its I/O, ``complete`` the measured problems in which
+    every application completed a phase. ``low`` and ``high`` are the 10th and 90th
+    percentile, ``error`` is half the 95 % confidence interval of the mean.
     """
     rows = []
     for number, sets in sets_by_number(tables).items():
@@ -301,7 +321,7 @@ def summary(
 
 
 def _statistics(values: Column, complete: Column) -> dict[str, float | int | None]:
-    """Return the statistics of `summary` for the sets of one interval of load."""
+    """Return the statistics of `summary` for the problems of one interval of load."""
     there = ~np.isnan(values)
     present = values[there]
     count = present.size

@@ -150,6 +150,14 @@ def test_a_claim_on_the_difference_holds_and_fails(
     assert_flips(fig13, name, tables_of(fig13, *good), tables_of(fig13, *bad))
 
 
+def test_an_allocation_that_is_never_ahead_does_not_fall_behind_earlier() -> None:
+    never = both_cases(0.5, nodes={}, osts={})
+    (claim,) = [c for c in fig13.claims if c.name == "earlier-cut-off"]
+    verdict = claim.check(tables_of(fig13, *never))
+    assert not verdict.holds
+    assert verdict.numbers == {"K = 60": {"OSTs": 0.0, "I/O nodes": 0.0}}
+
+
 def test_figure_13_needs_both_studies() -> None:
     studies = fig13.study(Scale.SMOKE)
     assert isinstance(studies, tuple)

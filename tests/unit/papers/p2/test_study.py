@@ -248,6 +248,21 @@ def test_a_claim_is_checked_at_every_number_of_applications() -> None:
     assert not _positive(_two_numbers(1.0, 2.0), least=3.0).depends_on
 
 
+def test_a_check_may_take_the_problems_of_several_cases() -> None:
+    def higher(one: Sets, other: Sets) -> Verdict:
+        values = [s.mean(s.values("value", label(T_CPU))) for s in (one, other)]
+        return Verdict(values[0] > values[1], {"gap": values[0] - values[1]})
+
+    tables = _prepared(
+        _rows([1.0], point=1),
+        _rows([3.0], point=2, case=OSTS),
+        _rows([9.0], point=3, case=OSTS, applications=20),
+    )
+    verdict = at_every_number(higher, cases=(OSTS, IO_NODES))(tables)
+    assert verdict.holds
+    assert verdict.numbers == {"K = 60": {"gap": 2.0}}
+
+
 def test_a_number_of_applications_without_sets_does_not_count() -> None:
     verdict = _positive(_two_numbers(None, 2.0))
     assert verdict.holds
