@@ -16,16 +16,18 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import polars as pl
 
+from penstock.experiments.output.markdown import markdown_table, replaced_block
+from penstock.experiments.output.verdicts import outcome_text
 from penstock.papers.p1.policies import ALL_POLICIES
 from penstock.policies import RECOMMENDED
 
-__all__ = ["TABLES", "main", "replaced", "updated"]
+__all__ = ["TABLES", "main", "updated"]
 
 ROOT: Final = Path(__file__).parents[1]
 PAGE: Final = ROOT / "docs" / "background" / "beyond.md"
@@ -40,12 +42,6 @@ _ASKED: Final = (
 
 #: Reads a figure: its table and its claims.
 Reader: TypeAlias = Callable[[str], pl.DataFrame]
-
-
-def _markdown(head: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
-    columns = list(head)
-    rows = [columns, ["---"] * len(columns), *map(list, lines)]
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def _short(value: float) -> str:
@@ -79,7 +75,7 @@ def results(read: Reader) -> str:
             ]
         )
     head = ("point", "best", "look", "bound", "earliest-deadline", RECOMMENDED)
-    return _markdown([*head, "Δ MinYield", "Δ Efficiency", "gap"], lines)
+    return markdown_table([*head, "Δ MinYield", "Δ Efficiency", "gap"], lines)
 
 
 def domination(read: Reader) -> str:
@@ -99,7 +95,7 @@ def domination(read: Reader) -> str:
         lines.append([policy, *cells, under[policy, "NERSC"], under[policy, "TRILAB"]])
     head = ["policy", *(f"dominated by {policy}" for policy in _BEYOND)]
     head += [f"dominates {RECOMMENDED}", "largest distance in MinYield (at)"]
-    return _markdown([*head, "windows under fair-share: NERSC", "TRILAB"], lines)
+    return markdown_table([*head, "windows under fair-share: NERSC", "TRILAB"], lines)
 
 
 def _count(counts: pl.DataFrame, policy: str, over: str) -> str:
@@ -133,7 +129,7 @@ def horizon(read: Reader) -> str:
         pairs = [(of[p]["min_yield"], of[p]["efficiency"]) for p in policies]
         cells = [" / ".join(map(_short, pair)) for pair in pairs]
         lines.append([f"{pressure:g}", *cells, _short(rows["bound"][0])])
-    return _markdown(["W", *policies, "bound"], lines)
+    return markdown_table(["W", *policies, "bound"], lines)
 
 
 def saturation(read: Reader) -> str:
@@ -150,7 +146,7 @@ def saturation(read: Reader) -> str:
         lines.append([f"M_{machine}", best, *map(_short, numbers)])
     head = ["machine", "best of the eight", "its MinYield", "Efficiency at most"]
     head += ["look-ahead's Efficiency", f"{RECOMMENDED}: MinYield", "Efficiency"]
-    return _markdown(head, lines)
+    return markdown_table(head, lines)
 
 
 #: Name of a table -> the function that makes it, and the figures that it needs.
@@ -168,12 +164,9 @@ def _asked(folder: Path) -> str:
     for figure in _ASKED:
         record = json.loads((folder / figure / "claims.json").read_text())
         for claim in record["claims"]:
-            outcome = claim["outcome"]
-            if claim["depends_on"]:
-                held = ", ".join(claim["holds_at"])
-                outcome = f"depends on {claim['depends_on']}: holds at {held}"
-            lines.append([claim["says"], outcome, _in_words(claim["numbers"])])
-    return _markdown(("asked", "outcome", "numbers"), lines)
+            numbers = _in_words(claim["numbers"])
+            lines.append([claim["says"], outcome_text(claim), numbers])
+    return markdown_table(("asked", "outcome", "numbers"), lines)
 
 
 def _in_words(numbers: Mapping[str, Any]) -> str:
@@ -182,6 +175,8 @@ def _in_words(numbers: Mapping[str, Any]) -> str:
     for name, value in numbers.items():
         if isinstance(value, dict):
             parts.append(f"{name}: {_in_words(value).replace(';', ',')}")
+        elif isinstance(value, str):
+            parts.append(f"{name} {value}")
         elif value is not None:
             shown = f"{value:g}" if float(value).is_integer() else f"{value:.4f}"
             parts.append(f"{name} {shown}")
@@ -194,14 +189,8 @@ def _worst_cases() -> str:
     return "\n".join(re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", line) for line in lines)
 
 
-def replaced(text: str, block: str, content: str) -> str:
-    """Return the text with new content between the marks of a block."""
-    first, last = f"<!-- {block} -->", f"<!-- end of {block} -->"
-    before, found_first, rest = text.partition(first)
-    _, found_last, after = rest.partition(last)
-    if not (found_first and found_last):
-        raise SystemExit(f"the page has no {first} and {last}")
-    return f"{before}{first}\n\n{content}\n\n{last}{after}"
+def _with_table(text: str, name: str, table: str) -> str:
+    return replaced_block(text, name, f"\n{table}\n")
 
 
 def updated(text: str, folder: Path) -> str:
@@ -216,10 +205,10 @@ def updated(text: str, folder: Path) -> str:
     present = {path.parent.name for path in folder.glob("*/claims.json")}
     for name, (table, figures) in TABLES.items():
         if present.issuperset(figures):
-            text = replaced(text, name, table(read))
+            text = _with_table(text, name, table(read))
     if present.issuperset(_ASKED):
-        text = replaced(text, "asked", _asked(folder))
-    return replaced(text, "worst cases", _worst_cases())
+        text = _with_table(text, "asked", _asked(folder))
+    return _with_table(text, "worst cases", _worst_cases())
 
 
 def main() -> None:

@@ -13,8 +13,9 @@ the script writes
 - the counts of claims by paper in ``README.md``.
 
 Text around the tables is written by hand; a table stands between ``<!-- NAME -->`` and
-``<!-- end of NAME -->``. A claim that is new, or whose sentence has changed since, is
-"not measured".
+``<!-- end of NAME -->``. A claim that is new, or whose sentence or check has changed
+since, is "not measured" (`penstock.experiments.check_digest`; a verdict without digest
+counts as long as the sentence is the same). Reasons are those that are declared now.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from penstock.experiments.claims import Outcome
+from penstock.experiments.check_digest import check_digest
+from penstock.experiments.claims import Claim, Outcome, outcome_and_reason
+from penstock.experiments.output.markdown import markdown_table, replaced_block
 from penstock.experiments.output.numbers import NumberTable, number_tables
 from penstock.experiments.output.verdicts import (
     BEYOND,
@@ -39,6 +42,7 @@ from penstock.experiments.output.verdicts import (
     outcome_text,
     place_of,
     sorted_claims,
+    support_text,
 )
 from penstock.experiments.output.what_holds import HOW_TO_READ
 from penstock.papers import FIGURES, get_figure
@@ -62,8 +66,8 @@ VERDICTS: Final = ROOT / "docs" / "background" / "what-holds.json"
 PAGE: Final = VERDICTS.with_suffix(".md")
 #: Parts of a checked claim that the pages show.
 _KEPT: Final = (
-    *("says", "holds", "outcome", "depends_on", "holds_at"),
-    *("numbers", "spread", "support", "reason"),
+    *("says", "holds", "depends_on", "holds_at"),
+    *("numbers", "spread", "support"),
 )
 #: More single numbers than this become a table.
 _MOST_INLINE: Final = 4
@@ -91,6 +95,7 @@ def taken_over(verdicts: Verdicts, folder: Path) -> Verdicts:
             raise SystemExit(f"{path} is not of paper scale")
         fresh[record["name"]] = {
             claim["name"]: {key: _short(claim[key]) for key in _KEPT}
+            | {"check": claim.get("check", "")}
             for claim in record["claims"]
         }
     return {name: fresh[name] for name in FIGURES if name in fresh}
@@ -128,8 +133,8 @@ def declared_records(verdicts: Verdicts) -> list[dict[str, Any]]:
         for claim in get_figure(name).claims:
             kept = known.get(claim.name)
             facts = {"name": claim.name, "source": claim.source, "beyond": claim.beyond}
-            if kept is not None and kept["says"] == claim.sentence:
-                measured.append({**kept, **facts})
+            if kept is not None and _is_current(kept, claim):
+                measured.append({**kept, **facts, **_explained(kept, claim)})
             else:
                 unmeasured.append(facts)
         records.append(
@@ -144,6 +149,22 @@ def declared_records(verdicts: Verdicts) -> list[dict[str, Any]]:
             }
         )
     return records
+
+
+def _is_current(kept: dict[str, Any], claim: Claim) -> bool:
+    """Return False if the sentence or its check has changed since the verdict."""
+    digest = check_digest(claim.check)
+    return bool(
+        kept["says"] == claim.sentence and kept.get("check") in {None, "", digest}
+    )
+
+
+def _explained(kept: dict[str, Any], claim: Claim) -> dict[str, str]:
+    """Return outcome and reason, as the claim is declared now."""
+    outcome, reason = outcome_and_reason(
+        claim, holds=kept["holds"], depends_on=kept["depends_on"]
+    )
+    return {"outcome": outcome.value, "reason": reason}
 
 
 # --- The page ---------------------------------------------------------------------
@@ -173,12 +194,13 @@ def _count_table(papers: Sequence[PaperRecords]) -> str:
     }
     rows = [[name, *map(str, counts)] for name, counts in count_rows(papers)]
     if not any(missing.values()):
-        return _table(COUNT_TITLES, rows)
+        return markdown_table(COUNT_TITLES, rows, right=True)
     missing["all papers"] = sum(n for name, n in missing.items() if name != BEYOND)
     title, claims, *outcomes = COUNT_TITLES
-    return _table(
+    return markdown_table(
         (title, f"{claims} measured", *outcomes, "not measured"),
         [[*row, str(missing[row[0]])] for row in rows],
+        right=True,
     )
 
 
@@ -230,10 +252,8 @@ def _score(record: dict[str, Any]) -> str:
 
 
 def _support(claim: dict[str, Any]) -> str:
-    support = claim["support"]
-    if support is None or support == float(claim["holds"]):
-        return ""
-    return f" (Holds in {support:.0%} of the resamples.)"
+    text = support_text(claim)
+    return f" ({_capital(text)}.)" if text else ""
 
 
 def _claim_parts(text: str, claim: dict[str, Any]) -> Iterable[str]:
@@ -255,17 +275,8 @@ def _claim_parts(text: str, claim: dict[str, Any]) -> Iterable[str]:
 
 def _numbers_table(table: NumberTable) -> str:
     titles = ["", *(table.columns or ("number",))]
-    return _table(titles, [[name, *texts] for name, texts in table.rows])
-
-
-def _table(titles: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    titles = list(titles)
-    lines = [titles, ["---", *["---:"] * (len(titles) - 1)], *map(list, rows)]
-    return "\n".join(f"| {' | '.join(map(_escaped, line))} |" for line in lines)
-
-
-def _escaped(text: str) -> str:
-    return text.replace("|", "\\|")
+    rows = [[name, *texts] for name, texts in table.rows]
+    return markdown_table(titles, rows, right=True)
 
 
 # --- The READMEs ------------------------------------------------------------------
@@ -276,10 +287,9 @@ def updated_readme(folder: Path, records: Iterable[dict[str, Any]]) -> str:
     package = f"penstock.papers.{folder.name}."
     own = [r for r in records if FIGURES[r["name"]].module.startswith(package)]
     lines = [[f"`{r['name']}`", r["title"], r["source"], _score(r)] for r in own]
-    head = "| figure | shows | source | claims |\n|---|---|---|---|"
-    body = "\n".join(f"| {' | '.join(map(_escaped, line))} |" for line in lines)
+    table = markdown_table(("figure", "shows", "source", "claims"), lines)
     text = (folder / "README.md").read_text()
-    return _replaced(text, "figures", f"{head}\n{body}")
+    return replaced_block(text, "figures", table)
 
 
 def updated_counts(text: str, records: Sequence[dict[str, Any]]) -> str:
@@ -294,17 +304,7 @@ def updated_counts(text: str, records: Sequence[dict[str, Any]]) -> str:
         "[What holds](docs/background/what-holds.md) lists every claim, its numbers "
         "and, where it does not hold, the reason."
     )
-    return _replaced(text, "counts", f"{held} {page}".strip())
-
-
-def _replaced(text: str, block: str, content: str) -> str:
-    """Return the text with new content between the marks of a block."""
-    first, last = f"<!-- {block} -->", f"<!-- end of {block} -->"
-    before, found_first, rest = text.partition(first)
-    _, found_last, after = rest.partition(last)
-    if not (found_first and found_last):
-        raise SystemExit(f"README without {first} and {last}")
-    return f"{before}{first}\n{content}\n{last}{after}"
+    return replaced_block(text, "counts", f"{held} {page}".strip())
 
 
 def main() -> None:

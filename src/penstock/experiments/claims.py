@@ -32,8 +32,8 @@ the table has no rows does not hold. Every claim has one of four outcomes:
       def _better(tables: Tables) -> Verdict:
           return over("K", {k: _better_at(tables, k) for k in (20, 40, 60)})
 
-- it does not hold, and the paper itself shows why not: the sentence `contradicted`
-  names the figure or the number of the paper that says otherwise.
+- it does not hold, at no value of a parameter, and the paper itself contradicts it: the
+  sentence `contradicted` names the figure or the number of the paper that does.
 
 A sentence that is not in the paper, on a figure of the paper, is declared with
 ``beyond=True``: it counts under "beyond the papers" and not for the paper.
@@ -46,14 +46,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final, TypeAlias
 
 import polars as pl
 
 from penstock.errors import PenstockError
-from penstock.experiments.resampling import Spread, Tables, resampled, spread_of
+from penstock.experiments.check_digest import check_digest
+from penstock.experiments.resampling import (
+    Spread,
+    Tables,
+    group_count,
+    resampled,
+    spread_of,
+)
 
 __all__ = [
     "Check",
@@ -67,6 +74,7 @@ __all__ = [
     "case",
     "claim_name",
     "judge",
+    "outcome_and_reason",
     "over",
     "policy_mean",
     "present_values",
@@ -86,13 +94,13 @@ Numbers: TypeAlias = Mapping[str, Any]
 
 
 class Outcome(StrEnum):
-    """The four outcomes of a claim."""
+    """The four outcomes of a claim, the best one first."""
 
     HOLDS = "holds"
     DEPENDS = "depends on"
     """It holds at some values of a parameter only; the record names the parameter."""
-    FAILS = "does not hold"
     CONTRADICTED = "contradicted by the paper's own figure"
+    FAILS = "does not hold"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,11 +136,8 @@ def over(parameter: str, verdicts: Mapping[Any, Verdict]) -> Verdict:
             numbers[f"{label}, {row}" if row else label] = columns
     held = tuple(_text(value) for value, verdict in verdicts.items() if verdict.holds)
     holds = len(held) == len(verdicts)
-    inner = next((v for v in verdicts.values() if v.depends_on), None)
     if held and not holds:
         return Verdict(holds, numbers, parameter, held)
-    if inner is not None:
-        return Verdict(holds, numbers, inner.depends_on, inner.holds_at)
     return Verdict(holds, numbers)
 
 
@@ -170,7 +175,7 @@ class Claim:
     reason: str = ""
     """Why the claim does not hold here, if it does not: one sentence."""
     contradicted: str = ""
-    """The figure or number of the paper that says otherwise, if one does."""
+    """The figure or number of the paper that contradicts the sentence, if one does."""
     beyond: bool = False
     """The paper does not say this; it counts under "beyond the papers"."""
 
@@ -211,36 +216,50 @@ def claim_name(check: Callable[..., Verdict]) -> str:
 
 
 def judge(
-    claims: Iterable[Claim], tables: Tables, *, resamples: int = 0
+    claims: Iterable[Claim],
+    tables: Tables,
+    *,
+    resamples: int = 0,
+    reasons: bool = True,
 ) -> list[dict[str, Any]]:
     """Check every claim; return one record per claim, as in ``claims.json``.
 
     With `resamples`, every claim is checked again on that many bootstrap resamples of
     the instances (`penstock.experiments.resampling`). The record then has the spread of
     every number, and the share of the resamples in which the claim holds.
+
+    `reasons` is False for tables of a smaller scale: reasons quote numbers of the scale
+    of the paper.
     """
     claims = list(claims)
+    if not reasons:
+        claims = [replace(claim, reason="") for claim in claims]
     verdicts = [_verdict(claim, tables) for claim in claims]
     again: list[list[Verdict]] = [[] for _ in claims]
     for table in resampled(tables, resamples):
         for claim, found in zip(claims, again, strict=True):
-            if (verdict := _verdict_or_none(claim, table)) is not None:
-                found.append(verdict)
+            found.append(_verdict(claim, table))
+    groups = group_count(tables)
     return [
-        _record(claim, verdict, spread_of([(v.holds, v.numbers) for v in found]))
+        _record(claim, verdict, _spread(found, groups))
         for claim, verdict, found in zip(claims, verdicts, again, strict=True)
     ]
 
 
+def _spread(verdicts: Iterable[Verdict], groups: int) -> Spread:
+    return spread_of([(v.holds, v.numbers) for v in verdicts], groups)
+
+
 def _record(claim: Claim, verdict: Verdict, spread: Spread) -> dict[str, Any]:
-    outcome = _outcome(claim, verdict)
-    contradicted = claim.contradicted if outcome is Outcome.CONTRADICTED else ""
-    reason = "" if outcome is Outcome.HOLDS else claim.reason
+    outcome, reason = outcome_and_reason(
+        claim, holds=verdict.holds, depends_on=verdict.depends_on
+    )
     return {
         "name": claim.name,
         "source": claim.source,
         "says": claim.sentence,
         "beyond": claim.beyond,
+        "check": check_digest(claim.check),
         "holds": bool(verdict.holds),
         "outcome": outcome.value,
         "depends_on": verdict.depends_on if outcome is Outcome.DEPENDS else "",
@@ -248,27 +267,38 @@ def _record(claim: Claim, verdict: Verdict, spread: Spread) -> dict[str, Any]:
         "numbers": _rounded(verdict.numbers) or (_NO_ROWS if verdict.numbers else {}),
         "spread": _rounded(spread.half_widths),
         "support": spread.support,
-        "reason": " ".join(filter(None, (contradicted, reason))),
+        "reason": reason,
     }
 
 
-def _outcome(claim: Claim, verdict: Verdict) -> Outcome:
-    if verdict.holds:
-        return Outcome.HOLDS
-    if claim.contradicted:
-        return Outcome.CONTRADICTED
-    return Outcome.DEPENDS if verdict.depends_on else Outcome.FAILS
+def outcome_and_reason(
+    claim: Claim, *, holds: bool, depends_on: str
+) -> tuple[Outcome, str]:
+    """Return the outcome of a claim, and the text that explains it if it fails.
+
+    A claim that holds at some values of a parameter "depends on" it, whatever the paper
+    shows at the other values.
+    """
+    if holds:
+        return Outcome.HOLDS, ""
+    reason = " ".join(filter(None, (claim.contradicted, claim.reason)))
+    if depends_on:
+        return Outcome.DEPENDS, reason
+    return Outcome.CONTRADICTED if claim.contradicted else Outcome.FAILS, reason
 
 
 def _rounded(numbers: Numbers) -> dict[str, Any]:
     """Return the numbers with six significant digits, as plain Python numbers.
 
-    A number that is not defined (NaN: there are no rows for it) is left out.
+    A number that is not defined (NaN: there are no rows for it) is left out. JSON has
+    no infinite numbers: they become the texts "∞" and "-∞".
     """
     rounded: dict[str, Any] = {}
     for name, value in numbers.items():
         if isinstance(value, Mapping):
             rounded[name] = _rounded(value)
+        elif math.isinf(value):
+            rounded[name] = "∞" if value > 0 else "-∞"
         elif not math.isnan(value):
             rounded[name] = float(f"{value:.6g}")
     return {name: value for name, value in rounded.items() if value != {}}
@@ -279,22 +309,6 @@ def _verdict(claim: Claim, tables: Tables) -> Verdict:
         return claim.check(tables)
     except NoRowsError:
         return Verdict(holds=False, numbers=_NO_ROWS)
-
-
-def _verdict_or_none(claim: Claim, tables: Tables) -> Verdict | None:
-    """Return the verdict on a resample; None if the resample lacks what it needs.
-
-    RATIONALE: a resample may miss all instances with a rare property. A check that
-    assumes at least one of them then fails in its own way: the maximum of no rows, a
-    division by zero. The same check has passed on the whole table.
-    """
-    try:
-        return claim.check(tables)
-    except (
-        *(NoRowsError, ArithmeticError, LookupError, TypeError, ValueError),
-        pl.exceptions.PolarsError,
-    ):
-        return None
 
 
 def require_rows(rows: pl.DataFrame) -> None:

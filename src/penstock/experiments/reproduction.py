@@ -34,6 +34,7 @@ from penstock.experiments.claims import (
     Check,
     Claim,
     ClaimCase,
+    Outcome,
     Tables,
     Verdict,
     claim_name,
@@ -67,6 +68,9 @@ __all__ = [
 
 #: What a figure needs computed: one or several studies.
 Work: TypeAlias = Declaration | tuple[Declaration, ...]
+
+#: A number in ``claims.json``; a text or null if it is not finite.
+_Number: TypeAlias = float | str | None
 
 _Checking = TypeVar("_Checking", bound=Callable[..., Verdict])
 
@@ -179,8 +183,16 @@ class _CheckedClaim(msgspec.Struct):
     says: str
     source: str
     holds: bool
-    numbers: dict[str, float | dict[str, float | None] | None]
+    numbers: dict[str, _Number | dict[str, _Number]]
+    outcome: Outcome | None = None
+    depends_on: str = ""
+    holds_at: list[str] = msgspec.field(default_factory=list)
+    spread: dict[str, _Number | dict[str, _Number]] = msgspec.field(
+        default_factory=dict
+    )
+    support: float | None = None
     reason: str = ""
+    beyond: bool = False
 
 
 class _Origin(msgspec.Struct):
@@ -254,7 +266,8 @@ class _Plan:
         tables = figure.prepare(_tables(self.folders()))
         most = _MOST_RESAMPLES[self.scale or Scale.PAPER]
         resamples = affordable_resamples(tables.rows.height, most)
-        claims = judge(figure.claims, tables, resamples=resamples)
+        reasons = self.scale is not Scale.SMOKE
+        claims = judge(figure.claims, tables, resamples=resamples, reasons=reasons)
         summary = figure.summary(tables)
         drawn = figure.draw(tables)
         for kind in ("svg", "png"):

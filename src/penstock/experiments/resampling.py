@@ -4,7 +4,11 @@
 A study draws instances at random; other instances would give other numbers. A
 *resample* is a table with as many instances as the original, drawn from it with
 replacement. The standard deviation of a number over the resamples estimates how much
-the number would differ on other instances; 1.96 of them are its 95 % half-width.
+the number would differ on other instances. Of n instances, resamples show sqrt((n - 1)
+/ n) of the standard error of a mean, which is itself uncertain if n is small. So the
+95 % half-width of a number is t sqrt(n / (n - 1)) standard deviations, with the 97.5 %
+quantile t of Student's distribution of n - 1 degrees of freedom: the usual interval if
+the number is a mean (3.1 standard deviations for n = 5, 1.97 for n = 200).
 
 All rows of an instance number stay together: the policies of a study are compared on
 the same instances, and the resamples keep these pairs, over all points. Every drawn
@@ -30,20 +34,22 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 from numpy.random import default_rng
+from scipy.special import stdtrit
 
 __all__ = [
     "FEWEST_INSTANCES",
     "Spread",
     "Tables",
     "affordable_resamples",
+    "group_count",
     "resampled",
     "spread_of",
 ]
 
 #: Resamples of fewer instances say little.
 FEWEST_INSTANCES: Final = 3
-#: Standard deviations from the middle to the end of a 95 % interval.
-_HALF_WIDTH: Final = 1.96
+#: Probability below the upper end of a 95 % interval.
+_UPPER: Final = 0.975
 _SEED: Final = 1
 #: Rows to check in all resamples of a figure together, and the fewest resamples.
 _MOST_ROWS: Final = 5_000_000
@@ -75,9 +81,9 @@ class Spread:
 def affordable_resamples(rows: int, most: int) -> int:
     """Return the number of resamples for a table with so many rows.
 
-    RATIONALE: the 80 claims of Figures 5 to 10 of bandwidth sharing take 10 s of
-    processor time on a table of 350,000 rows. The number depends on the table and not
-    on the time, so that results do not depend on the speed of the machine.
+    RATIONALE: the claims of a figure of APEX windows take seconds on its table of up to
+    44,000 rows. The number depends on the table and not on the time, so that results
+    do not depend on the speed of the machine.
     """
     return min(most, max(_FEWEST_RESAMPLES, _MOST_ROWS // max(rows, 1)))
 
@@ -86,11 +92,7 @@ def resampled(tables: Tables, count: int) -> Iterator[Tables]:
     """Yield `count` resamples; none if the table has too few instances."""
     if count == 0 or _KEY not in tables.rows.columns:
         return
-    numbers = tables.rows[_KEY].drop_nulls().unique().sort().to_numpy()
-    size = _group_size(tables.rows)
-    if len(np.unique(numbers // size)) < FEWEST_INSTANCES:
-        size = 1
-    groups = np.unique(numbers // size)
+    groups, size = _groups(tables.rows)
     if len(groups) < FEWEST_INSTANCES:
         return
     generator = default_rng(_SEED)
@@ -99,6 +101,20 @@ def resampled(tables: Tables, count: int) -> Iterator[Tables]:
     for _ in range(count):
         drawn = generator.integers(len(groups), size=len(groups))
         yield Tables(*(part.take(drawn) for part in parts))
+
+
+def group_count(tables: Tables) -> int:
+    """Return how many independent groups a resample draws: schedules or instances."""
+    return len(_groups(tables.rows)[0]) if _KEY in tables.rows.columns else 0
+
+
+def _groups(rows: pl.DataFrame) -> tuple[Any, int]:
+    """Return the numbers of the groups that are drawn, and the instances of each."""
+    numbers = rows[_KEY].drop_nulls().unique().sort().to_numpy()
+    size = _group_size(rows)
+    if len(np.unique(numbers // size)) < FEWEST_INSTANCES:
+        size = 1
+    return np.unique(numbers // size), size
 
 
 def _group_size(rows: pl.DataFrame) -> int:
@@ -149,28 +165,34 @@ class _Grouped:
         return taken.with_columns(pl.Series(_KEY, numbers, dtype=dtype))
 
 
-def spread_of(verdicts: Sequence[tuple[bool, Mapping[str, Any]]]) -> Spread:
+def spread_of(
+    verdicts: Sequence[tuple[bool, Mapping[str, Any]]], groups: int
+) -> Spread:
     """Return the spread of the numbers of one claim over its resamples.
 
-    A verdict is given as (holds, numbers). A number that is not finite in a resample,
+    A verdict is given as (holds, numbers), and every resample drew `groups` groups. A
+    number that is not finite in a resample,
     or absent, does not count there; a number that is left in fewer than two resamples
     has no spread.
     """
     if not verdicts:
         return Spread({}, None)
     support = sum(bool(holds) for holds, _ in verdicts) / len(verdicts)
-    return Spread(_half_widths([numbers for _, numbers in verdicts]), support)
+    quantile = float(stdtrit(groups - 1, _UPPER))
+    factor = quantile * math.sqrt(groups / (groups - 1))
+    return Spread(_half_widths([numbers for _, numbers in verdicts], factor), support)
 
 
-def _half_widths(samples: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _half_widths(samples: Sequence[Mapping[str, Any]], factor: float) -> dict[str, Any]:
+    """Return `factor` standard deviations of every number."""
     names = dict.fromkeys(name for sample in samples for name in sample)
     widths: dict[str, Any] = {}
     for name in names:
         values = [sample[name] for sample in samples if name in sample]
         if isinstance(values[0], Mapping):
-            widths[name] = _half_widths(values)
+            widths[name] = _half_widths(values, factor)
             continue
         finite = [float(value) for value in values if math.isfinite(value)]
         if len(finite) > 1:
-            widths[name] = _HALF_WIDTH * statistics.stdev(finite)
+            widths[name] = factor * statistics.stdev(finite)
     return widths

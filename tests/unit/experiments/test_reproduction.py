@@ -307,6 +307,14 @@ def test_figures_made_earlier_stay_in_the_index(tmp_path: Path) -> None:
     assert messages == []
 
 
+def _checked_record(**wrong: Any) -> str:
+    """Return the record of a figure with one claim, a field of which is wrong."""
+    claim = {"says": "So.", "source": "", "holds": False, "numbers": {}, **wrong}
+    origin = {"version": "1", "command": "c"}
+    facts = {"name": "zzz", "title": "T", "source": "", "provenance": origin}
+    return json.dumps({**facts, "claims": [claim]})
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -315,6 +323,10 @@ def test_figures_made_earlier_stay_in_the_index(tmp_path: Path) -> None:
         '{"a": 1}',
         '{"name": "zzz"}',
         '{"name": "zzz", "title": 1, "source": "", "claims": [], "provenance": {}}',
+        _checked_record(outcome="unknown"),
+        _checked_record(holds_at="20"),
+        _checked_record(depends_on=None),
+        _checked_record(spread=[]),
         "moved",
     ],
 )

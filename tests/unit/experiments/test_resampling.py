@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 
 import polars as pl
 import pytest
@@ -11,7 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from penstock.experiments.resampling import Tables, resampled, spread_of
+from penstock.experiments.resampling import (
+    Tables,
+    group_count,
+    resampled,
+    spread_of,
+)
 
 
 def _tables(instances: int = 6, points: int = 2) -> Tables:
@@ -76,21 +82,37 @@ def test_a_table_without_instances_gives_no_resamples() -> None:
     assert list(resampled(Tables(rows, pl.DataFrame()), 5)) == []
 
 
-def test_a_spread_is_1_96_standard_deviations() -> None:
-    spread = spread_of([(True, {"x": 1.0}), (False, {"x": 3.0})])
-    assert spread.half_widths == {"x": pytest.approx(1.96 * math.sqrt(2))}
+@pytest.mark.parametrize(("groups", "quantile"), [(5, 2.776), (1001, 1.962)])
+def test_a_spread_is_a_quantile_of_standard_deviations(
+    groups: int, quantile: float
+) -> None:
+    spread = spread_of([(True, {"x": 1.0}), (False, {"x": 3.0})], groups)
+    expected = quantile * math.sqrt(groups / (groups - 1)) * math.sqrt(2)
+    assert spread.half_widths == {"x": pytest.approx(expected, rel=1e-3)}
     assert spread.support == 0.5
 
 
+def test_the_spread_of_a_mean_of_five_is_the_interval_of_student() -> None:
+    values = [1.0, 2.0, 4.0, 8.0, 16.0]
+    rows = pl.DataFrame({"instance": range(5), "x": values})
+    tables = Tables(rows, pl.DataFrame())
+    means = [(True, {"x": t.rows["x"].mean()}) for t in resampled(tables, 3000)]
+    expected = 2.776 * statistics.stdev(values) / math.sqrt(5)
+    half_widths = spread_of(means, group_count(tables)).half_widths
+    assert half_widths["x"] == pytest.approx(expected, rel=0.05)
+
+
 def test_numbers_that_are_not_finite_or_absent_have_no_spread() -> None:
-    spread = spread_of([(True, {"x": math.inf, "y": 1.0}), (True, {"x": 1.0})])
+    spread = spread_of([(True, {"x": math.inf, "y": 1.0}), (True, {"x": 1.0})], 9)
     assert spread.half_widths == {}
-    assert spread_of([]).support is None
+    assert spread_of([], 0).support is None
 
 
 def test_windows_of_one_schedule_are_drawn_together() -> None:
     rows = _tables(instances=12, points=1).rows.with_columns(windows=pl.lit(3))
-    (drawn,) = resampled(Tables(rows, pl.DataFrame()), 1)
+    tables = Tables(rows, pl.DataFrame())
+    assert group_count(tables) == 4
+    (drawn,) = resampled(tables, 1)
     origin = pl.col("x").str.split(" ").list.get(1).cast(pl.Int64)
     numbers = (
         drawn.rows.select("instance", origin.alias("of")).unique().sort("instance")

@@ -10,8 +10,9 @@ from typing import Any
 import beyond_tables
 import polars as pl
 import pytest
-from beyond_tables import TABLES, replaced, updated
+from beyond_tables import TABLES, updated
 
+from penstock.errors import InputError
 from penstock.papers.beyond.frontier_tables import (
     count_dominations,
     differences,
@@ -82,7 +83,7 @@ def test_every_table_is_written(tmp_path: Path) -> None:
     assert "| 0.8 | .9000 / .9100 | .9500 |" in _block(text, "horizon")
     assert "| M_8 |" in _block(text, "saturation")
     asked = _block(text, "asked")
-    assert "depends on W: holds at 0.8, 1 | points 2; W = 0.8: gain 0.0123" in asked
+    assert "depends on W: holds at 0.8 and 1 | points 2; W = 0.8: gain 0.0123" in asked
     assert "| soft-deadline |" in _block(text, "worst cases")
 
 
@@ -96,9 +97,9 @@ def test_other_scales_are_refused(tmp_path: Path) -> None:
         updated(PAGE, _folder(tmp_path, scale="smoke"))
 
 
-def test_a_page_without_marks_is_refused() -> None:
-    with pytest.raises(SystemExit, match="no <!-- results -->"):
-        replaced("no marks", "results", "table")
+def test_a_page_without_marks_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no <!-- worst cases -->"):
+        updated("no marks", tmp_path)
 
 
 def test_the_page_has_a_place_for_every_table() -> None:

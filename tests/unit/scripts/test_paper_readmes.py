@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,9 @@ from paper_readmes import (
     what_holds_page,
 )
 
+from penstock.errors import InputError
+from penstock.experiments.check_digest import check_digest
+from penstock.experiments.claims import Claim
 from penstock.papers import FIGURES, get_figure
 
 FOLDERS = paper_folders()
@@ -125,12 +130,23 @@ def _page(tmp_path: Path, **first: Any) -> str:
     )
 
 
-def test_a_claim_that_fails_is_shown_with_reason_and_numbers(tmp_path: Path) -> None:
+@pytest.fixture
+def declared() -> Iterator[list[Claim]]:
+    """Return the claims of the figure; the test may change them."""
+    claims = get_figure(FIGURE).claims
+    before = list(claims)
+    yield claims
+    claims[:] = before
+
+
+def test_a_claim_that_fails_is_shown_with_reason_and_numbers(
+    tmp_path: Path, declared: list[Claim]
+) -> None:
+    declared[0] = replace(declared[0], reason="Because.", contradicted="")
     page = _page(
         tmp_path,
         holds=False,
-        outcome="does not hold",
-        reason="Because.",
+        reason="An older reason.",
         numbers={"x": 0.123456, "W = 1": {"a": 0.5, "b": 2.0}},
         spread={"W = 1": {"a": 0.02}},
         support=0.25,
@@ -155,6 +171,27 @@ def test_a_claim_whose_sentence_has_changed_is_not_measured(tmp_path: Path) -> N
     assert "1 not measured." in page
 
 
+def test_a_claim_whose_check_has_changed_is_not_measured(tmp_path: Path) -> None:
+    page = _page(tmp_path, check="0123")
+    assert get_figure(FIGURE).claims[0].sentence not in page
+    assert "1 not measured." in page
+
+
+def test_a_verdict_of_the_same_check_counts(tmp_path: Path) -> None:
+    first = get_figure(FIGURE).claims[0]
+    assert first.sentence in _page(tmp_path, check=check_digest(first.check))
+
+
+def test_the_paper_may_contradict_a_claim_since_the_verdict(
+    tmp_path: Path, declared: list[Claim]
+) -> None:
+    verdicts = taken_over({}, _results(tmp_path, holds=False))
+    declared[0] = replace(declared[0], contradicted="Figure 2 does.")
+    page = what_holds_page(declared_records(verdicts))
+    assert "**contradicted by the paper's own figure**" in page
+    assert "*Why:* Figure 2 does." in page
+
+
 def test_the_counts_name_the_papers_that_are_measured(tmp_path: Path) -> None:
     count = len(get_figure(FIGURE).claims)
     records = declared_records(taken_over({}, _results(tmp_path)))
@@ -173,5 +210,5 @@ def test_verdicts_of_smoke_scale_are_refused(
 
 def test_a_readme_without_marks_is_refused(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text("# Title\n")
-    with pytest.raises(SystemExit, match="README without <!-- figures -->"):
+    with pytest.raises(InputError, match="no <!-- figures -->"):
         updated_readme(tmp_path, [])

@@ -15,6 +15,7 @@ from penstock.experiments.output.verdicts import (
     count_rows,
     outcome_of,
     outcome_text,
+    support_text,
 )
 
 __all__ = ["CSS_CLASSES", "claim_block", "count_table", "document", "paper_heading"]
@@ -44,8 +45,7 @@ code, .small { font-size: .85rem; color: #555; }
 .card:hover { border-color: #0b5394; }
 .card img { width: 100%; height: 12rem; object-fit: contain; }
 a { color: #0b5394; }
-.filter label { margin-right: 1rem; }
-#some:checked ~ .holds, #some:checked ~ section .holds { display: none; }
+#some:checked ~ section .holds { display: none; }
 """
 
 #: Outcome -> class of its block in the pages.
@@ -74,7 +74,7 @@ def claim_block(claim: dict[str, Any], source: str = "") -> str:
     """
     parts = [
         f'<p><span class="badge">{escape(outcome_text(claim))}</span>'
-        f"{_support(claim)}</p><p>{escape(claim['says'])}</p>"
+        f"{_support_span(claim)}</p><p>{escape(claim['says'])}</p>"
     ]
     if claim.get("reason"):
         parts.append(f"<p>Why: {escape(claim['reason'])}</p>")
@@ -84,12 +84,9 @@ def claim_block(claim: dict[str, Any], source: str = "") -> str:
     return f'<div class="claim {CSS_CLASSES[outcome_of(claim)]}">{"".join(parts)}</div>'
 
 
-def _support(claim: dict[str, Any]) -> str:
-    """Return how sure the outcome is, if resamples of the instances disagree."""
-    support = claim.get("support")
-    if support is None or support == float(claim["holds"]):
-        return ""
-    return f' <span class="small">holds in {support:.0%} of the resamples</span>'
+def _support_span(claim: dict[str, Any]) -> str:
+    text = support_text(claim)
+    return f' <span class="small">{text}</span>' if text else ""
 
 
 def _number_table(table: NumberTable) -> str:

@@ -34,11 +34,18 @@ class NumberTable:
     """Name and texts of every row."""
 
 
-def number_text(value: float | None, spread: float | None = None) -> str:
-    """Return a number with its half-width; None stands for a number not finite."""
-    if value is None or not math.isfinite(value):
-        return "∞" if value is None or value > 0 else "-∞" if value < 0 else "none"
-    if not spread or not math.isfinite(spread):
+def number_text(value: float | str | None, spread: float | str | None = None) -> str:
+    """Return a number with its half-width.
+
+    An infinite number may be given as a text ("∞"), as in ``claims.json``.
+    """
+    if value is None:
+        return "not finite"
+    if isinstance(value, str):
+        return value
+    if not math.isfinite(value):
+        return "∞" if value > 0 else "-∞" if value < 0 else "none"
+    if not spread or isinstance(spread, str) or not math.isfinite(spread):
         return _rounded(value, _decimals(value, _DIGITS)) if value else "0"
     first_digit = f"{spread:e}"[0]
     decimals = _decimals(spread, 2 if first_digit == "1" else 1)

@@ -73,7 +73,7 @@ def write_index(records: list[dict[str, Any]], folder: Path) -> None:
         f"<h1>{_TITLE}</h1><p>{totals_text(papers)}. "
         f'<a href="{WHAT_HOLDS}">What holds</a>: every claim with its numbers.</p>'
         f"{count_table(papers)}{sections}"
-        f"{_made_by(records[0]) if records else ''}"
+        f"{''.join(dict.fromkeys(map(_made_by, records)))}"
     )
     _write(folder / INDEX, _TITLE, body)
 

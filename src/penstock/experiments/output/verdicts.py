@@ -26,6 +26,7 @@ __all__ = [
     "outcome_text",
     "place_of",
     "sorted_claims",
+    "support_text",
     "totals_text",
 ]
 
@@ -34,19 +35,11 @@ Record = dict[str, Any]
 #: The name of the group of figures that are in no paper.
 BEYOND: Final = "beyond the papers"
 #: The outcomes in the order in which a reader wants them.
-WORST_FIRST: Final = (
-    Outcome.FAILS,
-    Outcome.DEPENDS,
-    Outcome.CONTRADICTED,
-    Outcome.HOLDS,
-)
+WORST_FIRST: Final = tuple(reversed(Outcome))
 #: Titles of the columns of a table of counts; `count_rows` returns its rows.
 COUNT_TITLES: Final = (
     *("paper", "claims", "hold", "depend on a parameter"),
     *("contradicted by the paper's own figure", "do not hold"),
-)
-_COUNTED: Final = (
-    *(Outcome.HOLDS, Outcome.DEPENDS, Outcome.CONTRADICTED, Outcome.FAILS),
 )
 #: Where a record has claims: checked ones, and those that are not measured yet.
 _CLAIM_LISTS: Final[tuple[str, ...]] = ("claims", "unmeasured")
@@ -123,6 +116,14 @@ def outcome_text(claim: Mapping[str, Any]) -> str:
     return f"{outcome} {claim['depends_on']}: holds at {values}"
 
 
+def support_text(claim: Mapping[str, Any]) -> str:
+    """Return how sure the outcome is; "" if all resamples of the instances agree."""
+    support = claim.get("support")
+    if support is None or support == float(claim["holds"]):
+        return ""
+    return f"holds in {support:.0%} of the resamples"
+
+
 def sorted_claims(claims: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the claims, those that do not hold first."""
     return sorted(claims, key=lambda claim: WORST_FIRST.index(outcome_of(claim)))
@@ -131,7 +132,7 @@ def sorted_claims(claims: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 def count_cells(claims: Iterable[Mapping[str, Any]]) -> list[int]:
     """Return the number of claims, and of each outcome, as in `COUNT_TITLES`."""
     counts = Counter(map(outcome_of, claims))
-    return [counts.total(), *(counts[outcome] for outcome in _COUNTED)]
+    return [counts.total(), *(counts[outcome] for outcome in Outcome)]
 
 
 def count_rows(papers: Iterable[PaperRecords]) -> list[tuple[str, list[int]]]:

@@ -38,9 +38,12 @@ HOW_TO_READ: Final = (
     "A claim is a sentence that a paper draws from a figure, in our words, checked on "
     "our table of the same figure. It holds, or does not hold; it depends on a "
     "parameter if it holds at some values of it only; and it is contradicted by the "
-    "paper's own figure if it does not hold here and a figure or number of the paper "
-    "says the same. Behind ± is the 95 % half-width of a number over instances, by "
-    "bootstrap; without ±, nothing is random or the half-width is below the last digit."
+    "paper's own figure if it does not hold here and another figure or number of the "
+    "paper contradicts the sentence, too. Behind ± is the 95 % half-width of a number "
+    "over instances, by bootstrap. There is no ± if nothing is random, if the "
+    "half-width is below the last digit, if there are fewer than three instances, or "
+    "if the number exists in fewer than two resamples. Claims that are not in a paper, "
+    "but ours, count as beyond the papers."
 )
 _SMOKE: Final = (
     "These results are of smoke scale: verdicts are only indicative. "

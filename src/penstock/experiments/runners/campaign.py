@@ -77,7 +77,7 @@ def run_studies(
     """
     with ExitStack() as locks:
         for folder in studies:
-            locks.enter_context(_claimed(folder))
+            locks.enter_context(_locked(folder))
         kept = [_KeptStudy(s, folder, origin_of(s)) for folder, s in studies.items()]
         campaign = _Campaign(kept, progress)
         campaign.find_kept()
@@ -265,7 +265,7 @@ def _ctrl_c_remembered() -> Iterator[list[int]]:
 
 
 @contextmanager
-def _claimed(folder: Path) -> Iterator[None]:
+def _locked(folder: Path) -> Iterator[None]:
     """Lock the folder for this process; raise `InputError` if another one has it."""
     try:
         (folder / "pieces").mkdir(parents=True, exist_ok=True)

@@ -38,6 +38,7 @@ _UNRELATED: Final = frozenset(
 _SHOWING: Final = (
     "papers/",
     "experiments/output/",
+    "experiments/check_digest.py",
     "experiments/claims.py",
     "experiments/reproduction.py",
     "experiments/resampling.py",

@@ -38,13 +38,15 @@ from penstock.experiments.output.numbers import (
         (-0.001, 0.02, "0.00 ± 0.02"),
         (100.0, 0.4, "100"),
         (0.5, math.inf, "0.5"),
-        (None, None, "∞"),
+        (None, None, "not finite"),
+        ("-∞", None, "-∞"),
+        (0.5, "∞", "0.5"),
         (-math.inf, None, "-∞"),
         (math.nan, None, "none"),
     ],
 )
 def test_a_number_has_three_digits_and_ends_where_its_half_width_does(
-    value: float | None, spread: float | None, text: str
+    value: float | str | None, spread: float | str | None, text: str
 ) -> None:
     assert number_text(value, spread) == text
 

@@ -149,6 +149,15 @@ def test_the_index_shows_every_figure_and_the_score(tmp_path: Path) -> None:
     assert set(index.links) == pictures | pages | {"what-holds.html"}
 
 
+def test_the_index_names_every_command(tmp_path: Path) -> None:
+    other = {"version": "1.2", "command": "penstock reproduce two"}
+    records = [_record("one"), _record("x"), _record("two", provenance=other)]
+    write_index(records, tmp_path)
+    text = _read(tmp_path / "index.html").text
+    assert text.count("penstock reproduce fig") == 1
+    assert text.count("penstock reproduce two") == 1
+
+
 def test_an_index_of_nothing(tmp_path: Path) -> None:
     write_index([], tmp_path)
     assert "no claims" in _read(tmp_path / "index.html").text

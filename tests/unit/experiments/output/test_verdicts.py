@@ -44,7 +44,7 @@ def test_a_record_of_an_earlier_version_has_no_outcome() -> None:
 
 def test_claims_that_do_not_hold_come_first() -> None:
     claims = [HOLDS, CONTRADICTED, DEPENDS, FAILS]
-    assert sorted_claims(claims) == [FAILS, DEPENDS, CONTRADICTED, HOLDS]
+    assert sorted_claims(claims) == [FAILS, CONTRADICTED, DEPENDS, HOLDS]
 
 
 def test_counts_in_words() -> None:
