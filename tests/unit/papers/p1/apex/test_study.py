@@ -15,6 +15,7 @@ from penstock.experiments.claims import Tables, judge
 from penstock.experiments.output.charts import binned, over_base
 from penstock.experiments.output.plots import save_figure
 from penstock.experiments.reproduction import Scale
+from penstock.experiments.resampling import group_count
 from penstock.experiments.runners.campaign import run_study
 from penstock.experiments.runners.executors import Inline
 from penstock.experiments.study import Study, sweep
@@ -80,6 +81,18 @@ def test_the_claims_of_a_figure_are_judged(name: str, tables: Tables) -> None:
     records = judge(figure.claims, figure.prepare(tables))
     assert [r["name"] for r in records] == [c.name for c in figure.claims]
     assert all(r["numbers"] for r in records)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_resamples_of_a_figure_draw_whole_schedules(name: str, tables: Tables) -> None:
+    """The tables have one schedule of three windows; here are four copies of it."""
+    copies = [tables.rows.with_columns(pl.col("instance") + 3 * n) for n in range(4)]
+    times = [tables.times.with_columns(pl.col("instance") + 3 * n) for n in range(4)]
+    # Every window is in the range of W that the figure shows.
+    rows = pl.concat(copies).with_columns(pressure=pl.lit(1.0))
+    prepared = get_figure(name).prepare(Tables(rows, pl.concat(times)))
+    assert prepared.rows["instance"].n_unique() == 12
+    assert group_count(prepared) == 4
 
 
 def test_every_window_is_in_the_table_of_windows(tables: Tables) -> None:
