@@ -42,6 +42,7 @@ from penstock.model import Column
 from penstock.workloads.apex.table import JobClass, Machine
 
 __all__ = [
+    "SHORTEST_S",
     "carry_short",
     "is_busy",
     "job_phases",
@@ -51,7 +52,7 @@ __all__ = [
 ]
 
 #: Shortest operation that stands by itself (s, in dedicated mode).
-_SHORTEST_S: Final = 1.0
+SHORTEST_S: Final = 1.0
 
 
 class _Cycles(NamedTuple):
@@ -183,13 +184,13 @@ def may_do_io(
 
 def carry_short(work: Column, volume: Column, cap: float) -> tuple[Column, Column]:
     """Return the phases with every operation under 1 s carried to the next one."""
-    if not np.any(volume[:-1] < _SHORTEST_S * cap):
+    if not np.any(volume[:-1] < SHORTEST_S * cap):
         return work, volume
     carried_work, carried_volume = [0.0], [0.0]
     for number, (w, v) in enumerate(zip(work[:-1], volume, strict=True)):
         carried_work[-1] += w
         carried_volume[-1] += v
-        if carried_volume[-1] >= _SHORTEST_S * cap and number < len(volume) - 1:
+        if carried_volume[-1] >= SHORTEST_S * cap and number < len(volume) - 1:
             carried_work.append(0.0)
             carried_volume.append(0.0)
     return np.array([*carried_work, work[-1]]), np.array(carried_volume)
@@ -204,4 +205,4 @@ def is_busy(work: Column, volume: Column, cap: float, length: float) -> bool:
     lengths[0::2] = work[:-1]
     lengths[1::2] = volume / cap
     times = np.minimum(np.cumsum(lengths), length)
-    return bool(np.any(times[1::2] - times[0::2] >= _SHORTEST_S))
+    return bool(np.any(times[1::2] - times[0::2] >= SHORTEST_S))
