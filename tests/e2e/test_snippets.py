@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Python in the documentation: it parses, and what it imports from penstock exists."""
+"""Python in the documentation: it parses, and what it imports from penstock exists.
+
+Snippets of the pages in `COMPLETE` need nothing else, and are run.
+"""
 
 import ast
 import importlib
@@ -33,6 +36,18 @@ def test_imports_of_a_snippet_exist(page: Path, code: str) -> None:
         elif isinstance(node, ast.Import):
             for alias in node.names:
                 importlib.import_module(alias.name)
+
+
+#: Pages whose snippets can be run as they are.
+COMPLETE = ("throughput-and-latency",)
+
+
+@pytest.mark.parametrize("name", COMPLETE)
+def test_complete_snippets_run(name: str) -> None:
+    codes = [code for page, code in SNIPPETS if page.stem == name]
+    assert codes
+    for code in codes:
+        exec(compile(code, f"{name}.md", "exec"), {})  # noqa: S102 - our own pages
 
 
 def test_there_are_snippets() -> None:

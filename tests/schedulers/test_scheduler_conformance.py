@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Rules for every scheduler, and every claim that a scheduler makes: one test suite.
+"""Rules for every scheduler, and all its guarantees: one test suite.
 
 A new scheduler is tested by being in the table of schedulers. One from outside is added
 to `EXTRA`, by the name that `get_scheduler` takes. A scheduler is tested for what its
-attribute ``claims`` says (`penstock.qos.claims`), and for the rules without a claim:
-nobody starves, and work is conserved.
+attribute ``guarantees`` says (`penstock.qos.guarantees`), and for the rules that all
+must keep: nobody starves, and work is conserved.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.qos import SCHEDULERS, Claims, Request, Slo, get_scheduler
+from penstock.qos import SCHEDULERS, Guarantees, Request, Slo, get_scheduler
 from penstock.qos.promises import THINK_S
 from penstock.sim.requests import Exchange, RequestRun, simulate_requests
 from penstock.sim.requests_server import ServerSpec
@@ -25,7 +25,7 @@ from penstock.workloads.clients import MB, Clients, saturating, steady
 
 #: Further schedulers: dotted names, names of installed ones, any with parameters.
 EXTRA: tuple[str, ...] = ()
-#: The built-in ones, with the parameters that change what they claim.
+#: The built-in ones, with the parameters that change what they guarantee.
 ALL = (
     *SCHEDULERS,
     "two-level:overload=send",
@@ -43,14 +43,14 @@ UNTIL_S = 42.0
 every_scheduler = pytest.mark.parametrize("name", ALL)
 
 
-def claims_of(name: str) -> Claims:
-    return get_scheduler(name).make(SLOS, 0.0).claims
+def guarantees_of(name: str) -> Guarantees:
+    return get_scheduler(name).make(SLOS, 0.0).guarantees
 
 
-def those_that_claim(claim: str) -> pytest.MarkDecorator:
-    """Parametrise a test by the schedulers that make a claim."""
+def those_that_guarantee(what: str) -> pytest.MarkDecorator:
+    """Parametrise a test by the schedulers that guarantee something."""
     return pytest.mark.parametrize(
-        "name", [n for n in ALL if getattr(claims_of(n), claim)]
+        "name", [n for n in ALL if getattr(guarantees_of(n), what)]
     )
 
 
@@ -66,11 +66,11 @@ def flood(application: str, processes: int, size: int, *, node: int = 0) -> Clie
     return replace(clients, node=node)
 
 
-def test_all_claims_are_made_by_a_scheduler() -> None:
-    claims = [claims_of(name) for name in ALL]
-    for claim in Claims.__dataclass_fields__:
-        assert any(getattr(c, claim) for c in claims), claim
-        assert not all(getattr(c, claim) for c in claims), claim
+def test_every_guarantee_is_given_by_some_schedulers() -> None:
+    guarantees = [guarantees_of(name) for name in ALL]
+    for what in Guarantees.__dataclass_fields__:
+        assert any(getattr(g, what) for g in guarantees), what
+        assert not all(getattr(g, what) for g in guarantees), what
 
 
 # --- Promises ---------------------------------------------------------------------
@@ -97,7 +97,7 @@ def grid() -> list[tuple[str, int, int, int, int]]:
     ]
 
 
-@those_that_claim("promises")
+@those_that_guarantee("promises")
 @pytest.mark.parametrize(("server", "p", "s", "latency", "promise"), grid())
 def test_a_backlogged_application_gets_its_promise(
     name: str, server: str, p: int, s: int, latency: int, promise: int
@@ -115,7 +115,7 @@ def test_a_backlogged_application_gets_its_promise(
         assert served(run, application) >= least
 
 
-@those_that_claim("promises")
+@those_that_guarantee("promises")
 @pytest.mark.parametrize("processes", [(4, 32), (1, 32), (2, 64)])
 def test_few_writers_keep_their_promise_beside_many(
     name: str, processes: tuple[int, int]
@@ -128,7 +128,7 @@ def test_few_writers_keep_their_promise_beside_many(
     assert served(run, "a") + served(run, "b") >= 5.99e6
 
 
-@those_that_claim("promises")
+@those_that_guarantee("promises")
 def test_an_application_that_comes_later_gets_its_promise(name: str) -> None:
     """B has had all for 12 s; that must not be counted against it or for it."""
     late = replace(
@@ -146,7 +146,7 @@ def test_an_application_that_comes_later_gets_its_promise(name: str) -> None:
 def test_the_storage_of_the_paper_serves_in_order_of_arrival_under_overload(
     name: str,
 ) -> None:
-    """So 4 of 36 writers get a ninth: the reason why `send` claims no promise."""
+    """So 4 of 36 writers get a ninth: the reason why `send` guarantees no promise."""
     clients = [flood("a", 4, KB64), flood("b", 32, KB64)]
     run = simulate_requests(name, SLOS, clients, [ServerSpec(6e6)], UNTIL_S)
     assert served(run, "a") == pytest.approx(6e6 / 9, rel=0.01)
@@ -159,7 +159,7 @@ def ratio(run: RequestRun) -> float:
     return served(run, "a") / served(run, "b")
 
 
-@those_that_claim("shares")
+@those_that_guarantee("shares")
 @pytest.mark.parametrize("sizes", SIZES)
 @pytest.mark.parametrize("capacity", [3e6, 6e6])
 def test_shares_are_those_of_the_promises(
@@ -184,7 +184,7 @@ REPORTS = (
 )
 
 
-@those_that_claim("shares")
+@those_that_guarantee("shares")
 @pytest.mark.parametrize("exchange", REPORTS)
 def test_shares_of_the_total_over_servers_with_reports(
     name: str, exchange: Exchange
@@ -205,7 +205,7 @@ def test_shares_of_the_total_over_servers_with_reports(
     assert ratio(alone) == pytest.approx(3.0, rel=0.1)
 
 
-@those_that_claim("shares")
+@those_that_guarantee("shares")
 def test_shares_of_the_total_over_servers_with_a_layout(name: str) -> None:
     """Each request of A is split evenly over both servers."""
     slos = {"a": Slo(2e6, 0.5), "b": Slo(2e6, 0.5)}
@@ -220,7 +220,7 @@ def test_shares_of_the_total_over_servers_with_a_layout(name: str) -> None:
     assert ratio(run) == pytest.approx(1.0, abs=0.05)
 
 
-@those_that_claim("client_nodes")
+@those_that_guarantee("client_nodes")
 @pytest.mark.parametrize("exchange", REPORTS)
 @pytest.mark.parametrize("processes", [(4, 32), (32, 4), (1, 32), (32, 32)])
 @pytest.mark.parametrize("sizes", [(KB64, KB64), (MB, KB64)])
@@ -243,7 +243,7 @@ def test_shares_of_one_storage_between_client_nodes(
         assert served(run, application) >= slo.throughput_bytes_per_s
 
 
-@those_that_claim("client_nodes")
+@those_that_guarantee("client_nodes")
 def test_a_node_that_asks_for_little_holds_nobody_up(name: str) -> None:
     """A issues 1 MB/s of its 3; the other node has the rest."""
     light = replace(steady("a", 1e6, UNTIL_S, processes=8, size=KB64), jitter=0.5)
@@ -260,7 +260,7 @@ def test_a_node_that_asks_for_little_holds_nobody_up(name: str) -> None:
 # --- Latency and order ------------------------------------------------------------
 
 
-@those_that_claim("latency")
+@those_that_guarantee("latency")
 @pytest.mark.parametrize("processes", [8, 32])
 @pytest.mark.parametrize("bounds_s", [(0.1, 0.3), (0.2, 2.0)])
 def test_latencies_hold_while_all_keep_to_their_promises(
@@ -279,7 +279,7 @@ def test_latencies_hold_while_all_keep_to_their_promises(
         assert np.quantile(times_s[counted], 0.95) <= slo.latency_s
 
 
-@those_that_claim("deadlines")
+@those_that_guarantee("deadlines")
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(
     script=st.lists(
@@ -307,7 +307,7 @@ def test_the_earliest_deadline_goes_first(
             sent.append(request)
 
 
-# --- Rules without a claim --------------------------------------------------------
+# --- Rules for all ----------------------------------------------------------------
 
 
 @every_scheduler
@@ -366,7 +366,7 @@ def test_requests_wait_at_an_idle_storage_only_for_the_next_of_a_short_applicati
             scheduler.complete(request, request.size_bytes, now)
             sent += scheduler.dispatch(now)
         if not sent and scheduler.waiting:
-            assert claims_of(name).promises
+            assert guarantees_of(name).promises
             assert now < scheduler.wake_s <= now + THINK_S
             now = scheduler.wake_s
             sent += scheduler.dispatch(now)

@@ -9,7 +9,7 @@ A scheduler is one file with a function ``make(slos, now, ...)`` and a row in
 `SCHEDULERS`. A scheduler outside of penstock needs no row: name it by its dotted name,
 or install it under the entry-point group ``penstock.schedulers``.
 
-Files: `request` (interface), `claims` (what a scheduler guarantees), `slo`, `scheduler`
+Files: `request` (interface), `guarantees` (of a scheduler), `slo`, `scheduler`
 (common part of `fifo`, `sfq`, `edf`), `remote_service` (several servers), `two_level`
 with its parts `levels`, `promises`, `late_aware`, `feedback` and `saturation`.
 """
@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from penstock.qos.claims import Claims
+from penstock.qos.guarantees import Guarantees
 from penstock.qos.remote_service import (
     Layout,
     RemoteService,
@@ -43,7 +43,7 @@ __all__ = [
     "MIN_COST_BYTES",
     "SCHEDULERS",
     "SCHEDULER_REGISTRY",
-    "Claims",
+    "Guarantees",
     "Kind",
     "Layout",
     "Parameter",

@@ -33,7 +33,7 @@ from collections.abc import Mapping
 from heapq import heappop, heappush
 from typing import Final
 
-from penstock.qos.claims import Claims
+from penstock.qos.guarantees import Guarantees
 from penstock.qos.request import QosScheduler, Request
 from penstock.qos.scheduler import DEPTH, Queue, SingleQueueScheduler, depth_parameter
 from penstock.qos.slo import Slo
@@ -84,6 +84,6 @@ class SmallFirstQueue(Queue):
 # simulator and the mount can run the same code.
 def make(slos: Mapping[str, Slo], now: float, rate: float, depth: int) -> QosScheduler:  # noqa: ARG001
     """Return a new scheduler for the applications in `slos`."""
-    # Optional: `Claims` says what the scheduler guarantees, and the conformance suite
-    # (tests/schedulers) checks it. This one claims nothing beyond the common rules.
-    return SingleQueueScheduler(SmallFirstQueue(rate), depth, Claims())
+    # Optional: `Guarantees` says what the scheduler guarantees; the conformance suite
+    # (tests/schedulers) checks it. This one guarantees nothing beyond the common rules.
+    return SingleQueueScheduler(SmallFirstQueue(rate), depth, Guarantees())

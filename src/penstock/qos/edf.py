@@ -25,7 +25,7 @@ from collections.abc import Mapping
 from heapq import heappop, heappush
 from typing import Final
 
-from penstock.qos.claims import Claims
+from penstock.qos.guarantees import Guarantees
 from penstock.qos.request import Request
 from penstock.qos.scheduler import DEPTH, Queue, SingleQueueScheduler, depth_parameter
 from penstock.qos.slo import Slo, slo_of
@@ -98,4 +98,4 @@ def make(
     depth: float,
 ) -> SingleQueueScheduler:
     """Return a scheduler that starts at `now`."""
-    return SingleQueueScheduler(DeadlineQueue(slos), depth, Claims(deadlines=True))
+    return SingleQueueScheduler(DeadlineQueue(slos), depth, Guarantees(deadlines=True))

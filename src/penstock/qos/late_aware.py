@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
 """The requests of one application, late ones last while the storage is short.
 
-`ClassQueue` is a queue of `penstock.qos.promises.PromiseQueue`. ``scale`` is the
+`ClassQueue` is a queue of `penstock.qos.promises.PromiseQueue`. There, s is the
 measured capacity of the storage divided by the sum of the throughputs t_i.
 
-While scale >= 1 the storage can keep all promises, and nothing is treated as late.
+While s >= 1 the storage can keep all promises, and nothing is treated as late.
 
-While scale < 1 some requests must be late. If all applications wait equally, all are
+While s < 1 some requests must be late. If all applications wait equally, all are
 late. So some requests wait longer, and the others are in time: a 95th percentile
 ignores 5 % of the requests. The rules are:
 

@@ -17,7 +17,6 @@ from collections.abc import Iterable, Mapping
 from math import fsum, inf
 from typing import Any, Final
 
-from penstock.qos.claims import Claims
 from penstock.qos.edf import DeadlineHeap
 from penstock.qos.feedback import (
     ClassStatistics,
@@ -25,6 +24,7 @@ from penstock.qos.feedback import (
     WindowStatistics,
     decide_depth,
 )
+from penstock.qos.guarantees import Guarantees
 from penstock.qos.request import Request
 from penstock.qos.sfq import StartTagQueue
 from penstock.qos.slo import Slo, slo_of
@@ -42,7 +42,9 @@ _DECAY: Final = 0.9
 
 
 class TwoLevel(ABC):
-    """A two-level scheduler; a variant defines `_admit`, `_set_depth` and `claims`.
+    """A two-level scheduler.
+
+    A variant defines `_admit`, `_set_depth`, `_next_wake_s` and `guarantees`.
 
     Parameters
     ----------
@@ -52,7 +54,7 @@ class TwoLevel(ABC):
         Fraction of the latency bounds that the lower level may use.
     """
 
-    claims: Claims
+    guarantees: Guarantees
 
     def __init__(
         self,

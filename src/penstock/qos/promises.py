@@ -9,13 +9,13 @@ Promise clock. R_i is the time until which the service of application i so far k
 promise. While R_i <= now the application is *within its promise*: its requests go
 first, the smallest R_i before the others, and each moves the clock,
 
-    R_i = R_i + c / r_i,    r_i = t_i min(1.01, scale),
+    R_i = R_i + c / r_i,    r_i = t_i min(1.01, s),
 
-with c the cost of the request (bytes) and ``scale`` the measured capacity of the
-storage divided by the sum of the t_i (1 % more than promised, if there is as much,
-makes up for whole requests). While R_i > now its requests are *beyond its promise*.
-They are sent only while the storage has room, in the order of their start tags, and do
-not move the clock: using bandwidth that others leave costs nothing later.
+with c the cost of the request (bytes) and s (`capacity_over_promises`) the measured
+capacity of the storage divided by the sum of the t_i (1 % more than promised, if there
+is as much, makes up for whole requests). While R_i > now its requests are *beyond its
+promise*. They are sent only while the storage has room, in the order of their start
+tags, and do not move the clock: using bandwidth that others leave costs nothing later.
 Service d on other servers moves the clock by d / r_i, to at most now + `LAG_S`. So a
 promise is one of total service. An application that was idle has saved at most `LAG_S`
 seconds of its promise, and one that is served too little is owed at most twice that.
@@ -43,7 +43,7 @@ An application that cannot use the favour (its own processes are too slow) must 
 others for ever: if it gains less than half of its promise in `TRIAL_S`, nothing is held
 for it during `PAUSE_S`.
 
-While scale < 1 late requests go last (`penstock.qos.late_aware`).
+While s < 1 late requests go last (`penstock.qos.late_aware`).
 
 Source: not in two-level scheduling, whose credit is common to all applications and goes
 to the one with most requests.
@@ -72,7 +72,7 @@ BUSY_S: Final = 0.2
 TRIAL_S: Final = 2.0
 #: After a trial without gain nothing is held for the application for this time (s).
 PAUSE_S: Final = 16.0
-#: An application is short if it is owed more than this (s), or than two requests.
+#: An application is short if it is owed more than this (s) and more than two requests.
 _SHORT_S: Final = 0.1
 #: Promises are kept with this margin, if the storage has it.
 _MARGIN: Final = 1.01
@@ -106,9 +106,9 @@ class PromiseQueue(StartTagQueue[ClassQueue]):
 
     def __init__(self, slos: Mapping[str, Slo], *, shared_storage: bool) -> None:
         super().__init__(slos, ClassQueue)
-        self.scale = 1.0
-        """Capacity of the storage divided by the sum of the throughputs; see
-        `set_scale`."""
+        self.capacity_over_promises = 1.0
+        """s: capacity of the storage divided by the sum of the t_i; see
+        `set_capacity`."""
         self.hold_until_s = inf
         """When requests that `pop_at` has held may go; inf: none held. The caller
         resets it."""
@@ -139,7 +139,7 @@ class PromiseQueue(StartTagQueue[ClassQueue]):
             self._unqueued.pop(request.application, None)
             if not queue.at_storage and now >= queue.completed_s + THINK_S:
                 queue.busy_since_s = now
-                saved_s = LAG_S if self.scale >= 1 else 0.0
+                saved_s = LAG_S if self.capacity_over_promises >= 1 else 0.0
                 queue.promise_s = max(queue.promise_s, now - saved_s)
             queue.start_tag = self._next_start_tag(queue)
         if first or queue.yielding:
@@ -205,11 +205,8 @@ class PromiseQueue(StartTagQueue[ClassQueue]):
     # --- Order ----------------------------------------------------------------------
 
     def pop(self) -> Request:
-        """Remove and return the next request; treat no request as late or held."""
-        request = self.pop_at(self._now_s, has_room=True)
-        if request is None:
-            raise IndexError("pop from an empty queue")
-        return request
+        """Raise `NotImplementedError`: the order depends on the time; see `pop_at`."""
+        raise NotImplementedError("use pop_at")
 
     def pop_at(self, now: float, *, has_room: bool) -> Request | None:
         """Remove and return the next request; None if none may go now.
@@ -217,7 +214,7 @@ class PromiseQueue(StartTagQueue[ClassQueue]):
         Without `has_room` only requests within a promise may go.
         """
         self._now_s = now
-        if self.scale < 1:
+        if self.capacity_over_promises < 1:
             queue = self._pop_late_last(now, has_room=has_room)
         else:
             queue = self._pop_promised(now)
@@ -302,25 +299,28 @@ class PromiseQueue(StartTagQueue[ClassQueue]):
         queue = max(yielding, key=lambda queue: queue.latency_s)
         return None if self._is_held(queue, now) else queue
 
-    def set_scale(self, scale: float, now: float) -> None:
-        """Set the measured capacity divided by the sum of the throughputs.
+    def set_capacity(self, over_promises: float, now: float) -> None:
+        """Set the measured capacity divided by the sum of the t_i.
 
         A capacity of 95 % of the sum counts as enough, because it is measured in whole
         requests. If it is less, all are owed more and more: what all are owed is
         forgiven, so that the clocks tell who had less than its share.
         """
-        self.scale = max(1.0, scale) if scale >= _ENOUGH else scale
+        enough = over_promises >= _ENOUGH
+        self.capacity_over_promises = (
+            max(1.0, over_promises) if enough else over_promises
+        )
         active = [q for q in self.queues.values() if q.requests or q.late]
         owed_s = now - max((q.promise_s for q in active), default=now)
         for queue in active:
-            if self.scale < 1 and owed_s > 0:
+            if self.capacity_over_promises < 1 and owed_s > 0:
                 queue.promise_s += owed_s
-            if self.scale >= 1 or not queue.yielding:
+            if self.capacity_over_promises >= 1 or not queue.yielding:
                 self._enter(queue)
 
     def _take(self, queue: ClassQueue, now: float) -> Request:
         """Remove, charge and return the next request of a queue."""
-        request = queue.take(now, late_last=self.scale < 1)
+        request = queue.take(now, late_last=self.capacity_over_promises < 1)
         self._charge(queue, queue.start_tag, request)
         queue.at_storage += 1
         if queue.promise_s <= now:
@@ -339,7 +339,7 @@ class PromiseQueue(StartTagQueue[ClassQueue]):
         queue.number, queue.yielding = self._next_number(), False
         number = queue.number
         heappush(self._heads, (queue.start_tag, number, queue))
-        if self.scale >= 1:
+        if self.capacity_over_promises >= 1:
             heappush(self._promised, (queue.promise_s, number, queue))
             if len(self._heads) > self._most_entries:
                 self._heads = _valid(self._heads)
@@ -348,7 +348,11 @@ class PromiseQueue(StartTagQueue[ClassQueue]):
 
     def _promised_rate(self, queue: ClassQueue) -> float:
         """Return r_i (bytes/s)."""
-        return queue.weight * (self.scale if self.scale < _MARGIN else _MARGIN)
+        return queue.weight * (
+            self.capacity_over_promises
+            if self.capacity_over_promises < _MARGIN
+            else _MARGIN
+        )
 
     def _backlogged_start_tag(self, queue: ClassQueue) -> float:
         """Return F' + d / t_i, and move the promise clock by d / r_i."""
@@ -369,7 +373,7 @@ class PromiseQueue(StartTagQueue[ClassQueue]):
     def _is_held(self, queue: ClassQueue, now: float) -> bool:
         """Return True if the next request of a queue waits for another application."""
         held = False
-        if self._unqueued and self.scale >= 1:
+        if self._unqueued and self.capacity_over_promises >= 1:
             held = self._waits_for_short(now)
         if self._elsewhere:
             held |= self._waits_for_other_nodes(queue, now)
@@ -431,7 +435,7 @@ class PromiseQueue(StartTagQueue[ClassQueue]):
             gain_s = queue.finish_tag - queue.trial_tag
             tried = now - queue.favoured_s <= TRIAL_S
             queue.trial_since_s, queue.trial_tag = now, queue.finish_tag
-            least_s = _MIN_GAIN * min(1.0, self.scale) * length_s
+            least_s = _MIN_GAIN * min(1.0, self.capacity_over_promises) * length_s
             if tried and gain_s < least_s:
                 queue.pause_until_s = now + PAUSE_S
                 queue.short = False

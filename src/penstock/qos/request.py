@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Final, Literal, Protocol, TypeAlias
 
-from penstock.qos.claims import Claims
+from penstock.qos.guarantees import Guarantees
 from penstock.qos.slo import Slo
 
 __all__ = ["KINDS", "MIN_COST_BYTES", "Kind", "QosScheduler", "Request", "Scheduler"]
@@ -94,7 +94,7 @@ class QosScheduler(Scheduler, Protocol):
         """
 
     @property
-    def claims(self) -> Claims:
+    def guarantees(self) -> Guarantees:
         """What the scheduler guarantees."""
 
     def record_remote_service(

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from math import inf
 from typing import Final
 
-from penstock.qos.claims import Claims
+from penstock.qos.guarantees import Guarantees
 from penstock.qos.request import Request
 from penstock.qos.slo import Slo
 from penstock.registry import Parameter
@@ -60,8 +60,13 @@ class Queue(ABC):
 class SingleQueueScheduler:
     """Sends from one queue while fewer than `depth` requests are at the storage."""
 
-    def __init__(self, queue: Queue, depth: float, claims: Claims = Claims()) -> None:  # noqa: B008
-        self.claims = claims
+    def __init__(
+        self,
+        queue: Queue,
+        depth: float,
+        guarantees: Guarantees = Guarantees(),  # noqa: B008
+    ) -> None:
+        self.guarantees = guarantees
         self.wake_s = inf
         self.outstanding = 0
         self.depth = depth or inf

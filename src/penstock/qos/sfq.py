@@ -43,7 +43,7 @@ from collections.abc import Mapping
 from heapq import heappop, heappush
 from typing import Final, Generic, TypeVar
 
-from penstock.qos.claims import Claims
+from penstock.qos.guarantees import Guarantees
 from penstock.qos.remote_service import Layout, RemoteService, ReportedService
 from penstock.qos.request import Request
 from penstock.qos.scheduler import DEPTH, Queue, SingleQueueScheduler, depth_parameter
@@ -204,5 +204,5 @@ def make(
 ) -> SingleQueueScheduler:
     """Return a scheduler that starts at `now`."""
     return SingleQueueScheduler(
-        StartTagQueue(slos, TaggedQueue), depth, Claims(shares=True)
+        StartTagQueue(slos, TaggedQueue), depth, Guarantees(shares=True)
     )

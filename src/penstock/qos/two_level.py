@@ -52,7 +52,7 @@ Source
     Two-level scheduling, section 3. Deviations:
 
     1. ``overload=hold``: with an infinite depth neither level decides anything.
-    2. With hold the credit is one of each application, and a deadline counts from the
+    2. With hold each application has its own credit, and a deadline counts from the
        arrival; for a request that is late when it is admitted, from the admission.
        Otherwise an application that issues too much would always have the earliest
        deadlines.
@@ -69,7 +69,7 @@ from collections.abc import Iterable, Mapping
 from math import ceil, fsum, inf
 from typing import Final
 
-from penstock.qos.claims import Claims
+from penstock.qos.guarantees import Guarantees
 from penstock.qos.levels import FIRST_DEPTH, LOWER_LEVEL_SHARE, TwoLevel
 from penstock.qos.promises import PromiseQueue
 from penstock.qos.request import Request
@@ -106,7 +106,7 @@ PARAMETERS: Final = (
 class SendingTwoLevel(TwoLevel):
     """The scheduler of the paper (``overload=send``); see the module for the rule."""
 
-    claims = Claims(latency=True)
+    guarantees = Guarantees(latency=True)
 
     def __init__(
         self, slos: Mapping[str, Slo], now: float, window_s: float, credit_s: float
@@ -162,7 +162,7 @@ class SendingTwoLevel(TwoLevel):
 class HoldingTwoLevel(TwoLevel):
     """The scheduler with ``overload=hold``; see the module for the rule."""
 
-    claims = Claims(promises=True, shares=True, latency=True)
+    guarantees = Guarantees(promises=True, shares=True, latency=True)
     _upper: PromiseQueue
 
     def __init__(
@@ -180,7 +180,7 @@ class HoldingTwoLevel(TwoLevel):
             slos, now, upper, window_s, credit_s, latency_share=LOWER_LEVEL_SHARE
         )
         if shared_storage:
-            self.claims = Claims(
+            self.guarantees = Guarantees(
                 promises=True, shares=True, client_nodes=True, latency=True
             )
 
@@ -274,7 +274,7 @@ class HoldingTwoLevel(TwoLevel):
             search.record(used_depth, self._moved_bytes, answered, busy_s)
             capacity = search.capacity_bytes_per_s()
             if capacity:
-                self._upper.set_scale(capacity / self._total_bytes_per_s, now)
+                self._upper.set_capacity(capacity / self._total_bytes_per_s, now)
             return search.next_depth()
         return 2.0 ** search.best_level()
 

@@ -15,7 +15,7 @@ from penstock.qos.promises import PromiseQueue
 def late_queue() -> PromiseQueue:
     """Return a queue for half the capacity needed; a request takes 10 ms below."""
     queue = PromiseQueue({"a": Slo(1e6, 0.1), "b": Slo(1e6, 0.1)}, shared_storage=False)
-    queue.scale = 0.5
+    queue.capacity_over_promises = 0.5
     for name in "ab":
         queue.queue_of(name).lower_level_s = 0.01
     return queue
@@ -73,7 +73,7 @@ def test_a_yielding_application_is_owed_at_most_the_lag() -> None:
 
 def test_with_enough_capacity_no_request_is_late() -> None:
     queue = late_queue()
-    queue.scale = 1.0
+    queue.capacity_over_promises = 1.0
     for number, arrived in enumerate((0.0, 0.0, 0.95)):
         put(queue, "a", arrived, number)
     order = [queue.pop_at(1.0, has_room=False) for _ in range(3)]
@@ -116,10 +116,17 @@ def test_a_queue_that_catches_up_yields_again_only_when_nothing_is_owed() -> Non
     assert queue.yields(0.0)
 
 
-def test_pop_from_an_empty_queue_fails() -> None:
+def test_an_empty_queue_has_no_next_request() -> None:
     queue = late_queue()
-    with pytest.raises(IndexError, match="empty"):
-        queue.pop()
     put(queue, "a", 0.0, 7)
-    assert queue.pop().pid == 7
+    request = queue.pop_at(0.0, has_room=True)
+    assert request is not None
+    assert request.pid == 7
     assert queue.pop_at(inf, has_room=True) is None
+
+
+def test_the_next_request_depends_on_the_time() -> None:
+    queue = late_queue()
+    put(queue, "a", 0.0, 7)
+    with pytest.raises(NotImplementedError, match="pop_at"):
+        queue.pop()

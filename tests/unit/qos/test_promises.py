@@ -197,18 +197,18 @@ def test_what_all_are_owed_is_forgiven_while_the_storage_is_short() -> None:
     put(queue, "a", 0.0, 5)
     put(queue, "b", 0.0, 5)
     queue.queues["a"].promise_s, queue.queues["b"].promise_s = 4.0, 7.0
-    queue.set_scale(0.5, 10.0)
+    queue.set_capacity(0.5, 10.0)
     assert queue.queues["a"].promise_s == pytest.approx(7.0)
     assert queue.queues["b"].promise_s == pytest.approx(10.0)
 
 
-@pytest.mark.parametrize(("measured", "scale"), [(0.94, 0.94), (0.96, 1.0), (1.5, 1.5)])
+@pytest.mark.parametrize(("measured", "used"), [(0.94, 0.94), (0.96, 1.0), (1.5, 1.5)])
 def test_95_per_cent_of_the_promises_count_as_enough(
-    measured: float, scale: float
+    measured: float, used: float
 ) -> None:
     queue = new_queue()
-    queue.set_scale(measured, 0.0)
-    assert queue.scale == scale
+    queue.set_capacity(measured, 0.0)
+    assert queue.capacity_over_promises == used
 
 
 def test_void_entries_do_not_pile_up() -> None:

@@ -1,24 +1,23 @@
 # SPDX-License-Identifier: MIT
-"""What a scheduler claims to guarantee; the conformance suite checks every claim.
+"""What a scheduler guarantees; the conformance suite checks every guarantee.
 
-Every scheduler has an attribute ``claims``. A claim that is False means that the
+Every scheduler has an attribute ``guarantees``. One that is False means that the
 scheduler does not promise it, not that it never happens. All schedulers must also keep
-these rules, which need no claim: every request is sent exactly once; no request starves
-(each is sent after a bounded time, however long others issue requests); and work is
-conserved. Work is conserved if the storage is never idle while requests wait, except
-for at most `penstock.qos.promises.THINK_S` after an answer to an application that is
-short of its promise.
+these rules: every request is sent exactly once; no request starves (each is sent after
+a bounded time, however long others issue requests); and work is conserved: the storage
+is never idle while requests wait, except for at most `penstock.qos.promises.THINK_S`
+after an answer to an application that is short of its promise.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Claims"]
+__all__ = ["Guarantees"]
 
 
 @dataclass(frozen=True, slots=True)
-class Claims:
+class Guarantees:
     """The guarantees of a scheduler."""
 
     promises: bool = False
