@@ -29,6 +29,7 @@ from penstock.papers.p4.study import (
     PROCESSES,
     alone_time,
     buffer_for,
+    check_range,
     pattern_writer,
     storage,
 )
@@ -76,6 +77,7 @@ def _rows(_scale: Scale) -> pl.DataFrame:
 def _run(delay: float, strategy: str, policy: str) -> list[dict[str, Any]]:
     here = storage(BANDWIDTH)
     writers = _writers(delay)
+    check_range(writers)
     buffer = replace(buffer_for(BANDWIDTH), inline=False)
     run = simulate_buffers(here, writers, strategy, buffer, draining=policy)
     label = f"{strategy}, {policy}" if strategy == _CONTROLLED else strategy

@@ -87,7 +87,8 @@ fig11 = figure("p4-fig11", rows=_rows(_APP1, (_APP2, _CM1)), draw=_drawing(_APP1
 @fig11.claim_cases(
     case(
         "app1-interferes",
-        "Beside LANL App2, LANL App1 takes 2.2 times as long (± 0.15).",
+        "Beside LANL App2, LANL App1 takes 2.2 times as long (± 0.15; the loss is "
+        "fitted to 2.27, in Figure 15).",
         strategy="none",
         value=2.2,
         slack=0.15,
@@ -95,7 +96,7 @@ fig11 = figure("p4-fig11", rows=_rows(_APP1, (_APP2, _CM1)), draw=_drawing(_APP1
     case(
         "app1-strategy-1",
         "Strategy 1 prioritises App2 and still lowers the factor of App1 to 1.9 "
-        "(± 0.15).",
+        "(± 0.15; 1.77 follows from the gain of a flush, fitted in Figure 15).",
         strategy="1a",
         value=1.9,
         slack=0.15,
@@ -140,7 +141,10 @@ def _up_to_twice(tables: Tables) -> Verdict:
     return Verdict(max(gains.values()) >= 1.8, gains)
 
 
-@fig11.claim("Beside CM1 the results are similar (within 0.15).")
+@fig11.claim(
+    "Beside CM1 the results are similar (within 0.15; nearly by construction: CM1 "
+    "differs from LANL App2 in 52 instead of 50 requests only)."
+)
 def _app1_and_cm1(tables: Tables) -> Verdict:
     """Compare the factors of App1 beside its two partners."""
     beside_app2, beside_cm1 = (_factors(tables, _APP1, p) for p in (_APP2, _CM1))
@@ -153,33 +157,34 @@ def _app1_and_cm1(tables: Tables) -> Verdict:
 fig12 = figure("p4-fig12", rows=_rows(_CM1, (_APP1, _APP2)), draw=_drawing(_CM1))
 
 
-@fig12.claim_cases(
-    *(
-        case(
-            f"all-help-beside-{partner}",
-            f"All three strategies help CM1 beside {partner}.",
-            partner=partner,
-        )
-        for partner in (_APP1, _APP2)
-    )
+@fig12.claim(
+    "All three strategies help CM1, beside LANL App1 and beside LANL App2 (which write "
+    "the same here)."
 )
-def _all_help(tables: Tables, partner: str) -> Verdict:
-    """Compare every strategy with interference."""
-    factors = _factors(tables, _CM1, partner)
-    return Verdict(
-        all(factors[s] < factors["none"] for s in ("1a", "2a", "3b")), factors
-    )
+def _all_help(tables: Tables) -> Verdict:
+    """Compare every strategy with interference, beside both partners."""
+    numbers, holds = {}, True
+    for partner in (_APP1, _APP2):
+        factors = _factors(tables, _CM1, partner)
+        helped = all(factors[s] < factors["none"] for s in ("1a", "2a", "3b"))
+        holds = holds and helped
+        numbers[f"beside {partner}"] = factors
+    return Verdict(holds, numbers)
 
 
 @fig12.claim(
-    "The factor of CM1 is slightly lower than that of the application beside it."
+    "The factor of CM1 is slightly lower than that of the application beside it (by "
+    "0.2 at most)."
 )
 def _slightly_lower(tables: Tables) -> Verdict:
-    """Compare CM1 with LANL App1 without a strategy (by 0.2 at most)."""
-    where = {"partner": f"with {_APP1}", "strategy": "none"}
-    factors = {
-        name: single_value(tables.rows, "factor", application=name, **where)
-        for name in (_CM1, _APP1)
-    }
-    holds = factors[_APP1] - 0.2 < factors[_CM1] < factors[_APP1]
-    return Verdict(holds, factors)
+    """Compare CM1 with both partners, without a strategy."""
+    numbers, holds = {}, True
+    for partner in (_APP1, _APP2):
+        where = {"partner": f"with {partner}", "strategy": "none"}
+        own, other = (
+            single_value(tables.rows, "factor", application=name, **where)
+            for name in (_CM1, partner)
+        )
+        holds = holds and other - 0.2 <= own < other
+        numbers[f"beside {partner}"] = {"CM1": own, "partner": other}
+    return Verdict(holds, numbers)

@@ -135,7 +135,8 @@ fig4 = _delta_figure("p4-fig4", _NONE)
     "With a delay between requests, both applications have a lower interference factor "
     "than without (for D up to 20 s).",
     reason="At D = 20 s the gain of a delay is smaller than the variation between "
-    "repetitions; for D up to 15 s it holds in each of them.",
+    "repetitions; for D up to 15 s the claim "
+    "holds in every repetition.",
 )
 def _delays_lower_interference(tables: Tables) -> Verdict:
     """Compare every factor with delays with that without, at the same D."""
@@ -241,10 +242,14 @@ def _kept_around(tables: Tables) -> Verdict:
     return _all_around(_select(tables, "1b", "A", _EARLY), 1.5)
 
 
-@fig6.claim("For larger D A's factor drops to 1.2 (1.25 at most).", name="drops-to-1.2")
+@fig6.claim(
+    "For larger D A's factor drops to 1.2 (1.1 to 1.3).",
+    name="drops-to-1.2",
+    reason="It drops further: A is done, or almost done, when B arrives after 30 s.",
+)
 def _drops(tables: Tables) -> Verdict:
     """Check the factors of A for D beyond 30 s."""
-    return _all_between(_select(tables, "1b", "A", _LATE), 0.95, 1.25)
+    return _all_between(_select(tables, "1b", "A", _LATE), 1.1, 1.3)
 
 
 @fig6.claim(
@@ -311,12 +316,12 @@ def _second_at_once_2a(tables: Tables) -> Verdict:
 
 
 @fig7.claim(
-    "B's factor drops close to 1 when D exceeds the time of an I/O phase (1.1 at most)."
+    "B's factor drops close to 1 when D exceeds the time of an I/O phase (0.9 to 1.1)."
 )
 def _second_late(tables: Tables) -> Verdict:
     """Check the factors of B for D beyond its I/O time alone."""
     rows = _select(tables, "2a", "B")
-    return _all_between(rows.filter(pl.col("offset") > pl.col("alone")), 0.0, 1.1)
+    return _all_between(rows.filter(pl.col("offset") > pl.col("alone")), 0.9, 1.1)
 
 
 # --- Figure 8: strategy 2b --------------------------------------------------------

@@ -97,7 +97,10 @@ def _half_the_servers(tables: Tables) -> Verdict:
     return Verdict(0.74 <= ratio <= 0.76, {"4 servers over 8": ratio})
 
 
-@fig9.claim("When both access all 8 servers, each is slowed down more than twice.")
+@fig9.claim(
+    "When both access all 8 servers, each is slowed down more than twice (the loss is "
+    "fitted to 2.27, in Figure 15)."
+)
 def _interference_costs_more_than_half(tables: Tables) -> Verdict:
     """Compare A alone on 8 servers with A beside B on 8."""
     ratio = _rate(tables, _ALONE) / _rate(tables, _BOTH)
@@ -131,8 +134,9 @@ def _in_between(tables: Tables) -> Verdict:
 @fig9.claim(
     "3a increases performance by up to 40 % over the default (30 to 50 %).",
     name="up-to-40-per-cent",
-    contradicted="Figure 10 gives 75 % for the same case: 123 instead of 70 MB/s on "
-    "half of the servers.",
+    reason="The gain with 50-50% is 70 %, near the 75 % of Figure 10 for the same case, "
+    "and that of B with 75-25% S is 155 %: beside A it has a quarter of the time of 8 "
+    "servers, less the loss, and 2 of its own give 56 % of what 8 give.",
 )
 def _gain(tables: Tables) -> Verdict:
     """Take the largest gain of all tests."""
@@ -187,15 +191,16 @@ def _interfering_at_once(tables: Tables) -> Verdict:
 
 
 def _rises(tables: Tables, strategy: str, names: tuple[str, ...]) -> Verdict:
-    """Check that bandwidths never fall from D = 0 to D = 30 s."""
+    """Check that bandwidths rise from D = 0 to D = 30 s, and never fall between."""
     numbers, holds = {}, True
     for name in names:
         offsets, rates = _line(tables, strategy, name)
         early = rates[offsets <= 30]
-        holds = holds and bool((early[1:] >= early[:-1] - 1e-9).all())
+        never_falls = bool((early[1:] >= early[:-1] - 1e-9).all())
+        holds = holds and never_falls and bool(early[-1] > early[0])
         numbers[f"{name} at D = 0"] = float(rates[0])
         numbers[f"{name} at D = 30 s"] = float(early[-1])
-    return Verdict(holds and all(numbers.values()), numbers)
+    return Verdict(holds, numbers)
 
 
 @fig10.claim("The bandwidth increases as D increases.")

@@ -6,6 +6,7 @@ All begin at the same time (D = 0). Each has 80 processes, as in the paper.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Final
 
 import polars as pl
@@ -92,8 +93,8 @@ def _two_instances(tables: Tables) -> Verdict:
 def _grows(tables: Tables) -> Verdict:
     """Check that the mean factor grows with the number of instances."""
     means = _by_count(tables)
-    factors = list(means.values())
-    return Verdict(factors == sorted(factors), _numbered(means))
+    grows = all(few < more for few, more in pairwise(means.values()))
+    return Verdict(grows, _numbered(means))
 
 
 @fig13.claim("With four instances the factor reaches 3.9 (± 10 %).")
@@ -137,7 +138,7 @@ def _times(tables: Tables, strategy: str) -> dict[str, float]:
 
 @fig14.claim(
     "Strategies 1 and 2 mirror the effect of prioritising a certain application "
-    "(within 5 %)."
+    "(within 5 %; by construction, since the applications are equal)."
 )
 def _strategies_1_and_2_mirror(tables: Tables) -> Verdict:
     """Compare the times with 1 with those with 2 in reverse order."""
@@ -170,8 +171,7 @@ def _ends(tables: Tables) -> dict[str, float]:
 
 @fig14.claim(
     "A combination of all is likely to be an overall efficient solution: all are "
-    "served sooner than with strategies 1 and 2, and unlike strategy 3 it works for "
-    "any number of applications (seconds)."
+    "served sooner than with interference and with strategies 1 and 2 (seconds)."
 )
 def _combination(tables: Tables) -> Verdict:
     """Compare the times at which all applications are done."""

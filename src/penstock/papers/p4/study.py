@@ -23,7 +23,16 @@ name           value   fitted to
 Claims that repeat these numbers say so. All others are predictions.
 
 The paper's numbers do not fit each other: 8 GB at 170 MB/s take 48 s, while Figures 4
-to 8 and 10 speak of 30 s. Phases take 30 s here, except in Figures 15 and 16.
+to 8 and 10 speak of 30 s. Here a phase alone takes, without delays,
+
+- 30 s in Figures 4 to 8 (273 MB/s);
+- 30 s in Figures 9 and 10 (20 requests at 170 MB/s; 15 and 45 s in the tests 75-25%);
+- 47 to 49 s in Figures 11 and 12 (50 or 52 requests at 273 MB/s);
+- 9 to 15 s in Figures 13 and 14 (80 processes at 273 MB/s);
+- 48 s in Figures 15 and 16 (170 MB/s).
+
+The loss is fitted between 256 and 512 waiting requests. Beyond that the formula means
+nothing, and `check_range` refuses more processes.
 """
 
 from __future__ import annotations
@@ -60,6 +69,7 @@ __all__ = [
     "SLOW_BANDWIDTH",
     "alone_time",
     "buffer_for",
+    "check_range",
     "delta_rows",
     "mean_rows",
     "pattern_writer",
@@ -91,6 +101,8 @@ OFFSETS: Final = {
 #: Runs with different pauses; the paper reports means of five.
 REPETITIONS: Final = {Scale.SMOKE: 1, Scale.PAPER: 5}
 
+#: Most requests that may wait: up to here the loss is fitted.
+_MOST_WAITING: Final = 2 * PROCESSES
 #: Part of the bandwidth that the requests of a second application cost.
 LOSS: Final = 170 / (2 * 75) - 1
 #: How late that loss sets in.
@@ -112,7 +124,7 @@ def storage(bandwidth: float) -> Storage:
     """
     power = -log2(HALF)
     profile = (bandwidth * (n / SERVERS) ** power for n in range(1, SERVERS + 1))
-    congestion = Congestion(LOSS, 2 * PROCESSES, EXPONENT)
+    congestion = Congestion(LOSS, _MOST_WAITING, EXPONENT)
     return Storage(bandwidth, SERVERS, tuple(profile), congestion)
 
 
@@ -153,6 +165,15 @@ def alone_time(machine: Storage, writer: Writer) -> float:
     return simulate_buffers(machine, [writer]).io_times[0]
 
 
+def check_range(writers: Sequence[Writer]) -> None:
+    """Raise `InternalError` if more requests may wait than the loss is fitted for."""
+    waiting = sum(writer.processes for writer in writers)
+    if waiting > _MOST_WAITING:
+        raise InternalError(
+            f"{waiting} requests may wait; the loss is fitted up to {_MOST_WAITING}"
+        )
+
+
 def run_rows(
     machine: Storage, writers: Sequence[Writer], strategy: str, **facts: Any
 ) -> list[dict[str, Any]]:
@@ -162,6 +183,7 @@ def run_rows(
     the first over the second, ``rate`` its bytes over its I/O time (MB/s) and ``end``
     the time at which all are done (s). `facts` are further columns.
     """
+    check_range(writers)
     together = simulate_buffers(
         machine, writers, strategy, buffer_for(machine.bandwidth)
     )

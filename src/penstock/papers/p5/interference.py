@@ -130,7 +130,8 @@ def _small_restored_less(tables: Tables) -> Verdict:
 @fig1.claim(
     "With deadlines and an adaptive depth small BTIO has more than twice the "
     "throughput that DSFQ gives it.",
-    source="two-level scheduling, section 2 (purpose of the two-level scheduler)",
+    source="not in the paper (two-level on the set-up of section 2)",
+    beyond=True,
 )
 def _two_level_restores_small(tables: Tables) -> Verdict:
     """Compare two-level with DSFQ for small requests."""

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from matplotlib.figure import Figure
 
-from penstock.experiments.claims import Tables
+from penstock.experiments.claims import Outcome, Tables, judge
 from penstock.experiments.reproduction import Scale
 from penstock.papers.p4.partition import fig9, fig10
 from support.claim_flips import assert_all_claims, assert_flips, failed_claims
@@ -106,6 +106,19 @@ DYNAMIC: list[tuple[str, Rate]] = [
 @pytest.mark.parametrize(("name", "bad"), DYNAMIC, ids=[flip[0] for flip in DYNAMIC])
 def test_a_claim_on_dynamic_partitions_holds_and_fails(name: str, bad: Rate) -> None:
     assert_flips(fig10, name, _dynamic(_fading), _dynamic(bad))
+
+
+@pytest.mark.parametrize("name", ["interference-fades", "dynamic-rises"])
+def test_a_constant_bandwidth_does_not_rise(name: str) -> None:
+    assert_flips(fig10, name, _dynamic(_fading), _dynamic(lambda *_: 120.0))
+
+
+def test_a_gain_that_no_figure_shows_does_not_hold() -> None:
+    """The largest gain, 155 %, is neither the 40 % of the text nor 75 %."""
+    records = judge(fig9.claims, _simulated("p4-fig9"))
+    (record,) = [r for r in records if r["name"] == "up-to-40-per-cent"]
+    assert record["outcome"] == Outcome.FAILS
+    assert record["numbers"]["75-25% S"]["B"] == pytest.approx(1.55, abs=0.005)
 
 
 def test_every_claim_is_tested() -> None:

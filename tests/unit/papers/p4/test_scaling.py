@@ -35,6 +35,7 @@ def _instances(*factors: float) -> Tables:
 INSTANCES: list[tuple[str, tuple[float, ...], tuple[float, ...]]] = [
     ("two-instances", (1.0, 2.5, 3.0, 4.0), (1.0, 2.7, 3.0, 4.0)),
     ("grows", (1.0, 2.4, 3.0, 3.9), (1.0, 2.4, 4.0, 3.9)),
+    ("grows", (1.0, 2.4, 3.0, 3.9), (2.0, 2.0, 2.0, 2.0)),
     ("four-instances", (1.0, 2.4, 3.0, 4.2), (1.0, 2.4, 3.0, 4.6)),
 ]
 

@@ -25,6 +25,7 @@ from penstock.papers.p4.study import (
     SLOW_BANDWIDTH,
     alone_time,
     buffer_for,
+    check_range,
     delta_rows,
     mean_rows,
     pattern_writer,
@@ -54,6 +55,14 @@ def test_the_storage_has_the_measurements_of_the_paper() -> None:
     assert machine.congestion.efficiency(512) == pytest.approx(2 * 75 / 170)
     assert machine.congestion.efficiency(256) > 0.999
     assert pytest.approx(170 / 150 - 1) == LOSS
+
+
+def test_more_requests_than_the_loss_is_fitted_for_are_refused() -> None:
+    half = WritePattern(PROCESSES // 2, 1, 1e6)
+    writers = [pattern_writer(name, pattern=half) for name in "ABCDE"]
+    check_range(writers[:4])
+    with pytest.raises(InternalError, match="640 requests may wait"):
+        run_rows(storage(BANDWIDTH), writers, "none")
 
 
 def test_a_flush_after_waiting_gives_96_of_170_mb_per_s() -> None:
