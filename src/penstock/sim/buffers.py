@@ -248,7 +248,7 @@ class _Simulation:
         self._now = instant
 
     def _served(self, app: WriterState) -> float:
-        """Return how many of the processes that wait would have to be fully served."""
+        """Return the waiting processes, each weighted by its rate over its demand."""
         served = self._regions.served(app.number)
         if app.syncing:
             for group, drain in app.drains.items():

@@ -44,12 +44,15 @@ class Step(NamedTuple):
 class Congestion:
     """Capacity that a storage target loses when many requests wait for it.
 
-    With n waiting requests, 1 / (1 + loss (n / requests)^exponent) of it is left.
+    With n waiting requests, 1 / (1 + loss (n / reference_requests)^exponent) of it is
+    left. The formula means something only in the range of n in which its numbers were
+    fitted (for burst-buffer coordination: 256 to 512). Beyond it the loss grows without
+    a limit: with an exponent of 8, twice the requests cost 256 times as much.
     """
 
     loss: float = 0.0
-    """Loss with `requests` waiting requests; 0: nothing is ever lost."""
-    requests: float = 1.0
+    """Loss with `reference_requests` waiting requests; 0: nothing is ever lost."""
+    reference_requests: float = 1.0
     exponent: float = 1.0
     """The larger, the later and the steeper the loss sets in."""
 
@@ -58,14 +61,15 @@ class Congestion:
             raise InputError(
                 f"{self.loss!r} is out of range", where="loss", remedy="give 0 or more"
             )
-        _positive("requests", self.requests, "give a number above 0")
+        positive = "give a number above 0"
+        _positive("reference_requests", self.reference_requests, positive)
         _positive("exponent", self.exponent, "give a number above 0")
 
     def efficiency(self, waiting: float) -> float:
         """Return the part of the capacity that is left with `waiting` requests."""
         if self.loss == 0.0:
             return 1.0
-        crowding: float = (waiting / self.requests) ** self.exponent
+        crowding: float = (waiting / self.reference_requests) ** self.exponent
         return 1.0 / (1.0 + self.loss * crowding)
 
 
@@ -130,8 +134,8 @@ class Buffer:
     section IV): its buffer is drained only while it waits, and it waits until the
     buffer is empty. False: the buffer is drained while the application goes on."""
     gain: float = 1.0
-    """How much less of the storage's time draining takes than the original requests
-    did: a journal combines contiguous requests into larger ones."""
+    """Storage time of writes divided by that of draining the same bytes (1.3: a drain
+    is 1.3 times as fast). A journal combines contiguous requests into larger ones."""
 
     def __post_init__(self) -> None:
         _positive("speed", self.speed, "give bytes per second")

@@ -36,7 +36,7 @@ class Setup:
 
     @property
     def gain(self) -> float:
-        """How much less of the storage's time draining takes than writing."""
+        """Storage time of writes divided by that of draining the same bytes."""
         return self.buffer.gain if self.buffer else 1.0
 
     def alone(self, writer: Writer) -> float:
@@ -55,7 +55,11 @@ class Setup:
         )
 
     def horizon(self) -> float:
-        """Return when all writers would be done if they ran one by one (s)."""
+        """Return a time at which all writers are surely done (s).
+
+        It assumes that they run one by one on a single target, each request at the
+        efficiency with all processes waiting, and doubles that.
+        """
         everyone = sum(writer.processes for writer in self.writers)
         efficiency = self.storage.congestion.efficiency(everyone)
         length = 0.0

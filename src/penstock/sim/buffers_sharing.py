@@ -92,7 +92,9 @@ def share_target(
     """
     if not rules.background:
         if rules.sharing is None:
-            return _share_alike(rules, queues)
+            waiting = sum(queue.weight for queue in queues)
+            left = rules.capacity * rules.congestion.efficiency(waiting)
+            return _in_proportion(left, queues)
         return _congested(
             rules, queues, _ask(rules.sharing, now, rules.capacity, queues, columns)
         )
@@ -115,22 +117,13 @@ def share_target(
     return Shares({**first.rates, **rest.rates}, min(first.wake, rest.wake))
 
 
-def _share_alike(rules: TargetRules, queues: Sequence[TargetQueue]) -> Shares:
-    """Share a target in proportion to demands: all requests get the same share.
-
-    This is `_congested` of `_ask` without a policy, in one pass.
-    """
-    total = waiting = 0.0
-    for queue in queues:
-        total += min(queue.weight * queue.request_cap, queue.limit)
-        waiting += queue.weight
-    left = rules.capacity * rules.congestion.efficiency(waiting)
-    fraction = 1.0 if total <= left else left / total
-    rates = {}
-    for queue in queues:
-        wanted = min(queue.weight * queue.request_cap, queue.limit)
-        rates[queue.entry] = min(fraction * wanted, queue.cap)
-    return Shares(rates, inf)
+def _in_proportion(capacity: float, queues: Sequence[TargetQueue]) -> Shares:
+    """Share `capacity` (units/s) by demand: all requests get the same share."""
+    wanted = [min(q.weight * q.request_cap, q.limit) for q in queues]
+    total = sum(wanted)
+    fraction = 1.0 if total <= capacity else capacity / total
+    pairs = zip(queues, wanted, strict=True)
+    return Shares({q.entry: min(fraction * want, q.cap) for q, want in pairs}, inf)
 
 
 def _ask(
@@ -144,12 +137,9 @@ def _ask(
 
     Raises `PolicyError` if the policy fails or breaks its contract.
     """
-    caps = {queue.entry: min(queue.demand(), capacity) for queue in queues}
     if policy is None:
-        wanted = {q.entry: min(q.weight * q.request_cap, q.limit) for q in queues}
-        total = sum(wanted.values())
-        fraction = 1.0 if total <= capacity else capacity / total
-        return Shares({e: min(fraction * w, caps[e]) for e, w in wanted.items()}, inf)
+        return _in_proportion(capacity, queues)
+    caps = {queue.entry: min(queue.demand(), capacity) for queue in queues}
     shown = columns()
     rates = [0.0] * len(shown.release)
     view = _view(policy, now, capacity, queues, shown)

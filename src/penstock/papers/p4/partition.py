@@ -134,7 +134,7 @@ def _in_between(tables: Tables) -> Verdict:
 @fig9.claim(
     "3a increases performance by up to 40 % over the default (30 to 50 %).",
     name="up-to-40-per-cent",
-    reason="The gain with 50-50% is 70 %, near the 75 % of Figure 10 for the same case, "
+    reason="The gain with 50-50% is 70 %, near the 75 % of Figure 10 for this case, "
     "and that of B with 75-25% S is 155 %: beside A it has a quarter of the time of 8 "
     "servers, less the loss, and 2 of its own give 56 % of what 8 give.",
 )
