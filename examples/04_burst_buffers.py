@@ -13,12 +13,12 @@ from penstock.sim.buffers_model import Buffer, Storage, Writer
 
 MB, GB = 1e6, 1e9
 storage = Storage(bandwidth=273 * MB)
-buffer = Buffer(speed=10 * GB)
+buffer = Buffer(speed_bytes_per_s=10 * GB)
 
 
 def writer(name: str, start: float) -> Writer:
     """Return an application that writes 8 GB in 32 requests."""
-    return Writer.of_requests(name, count=32, size=256 * MB, delay=0.75, start=start)
+    return Writer.of_requests(name, count=32, size=256 * MB, delay=0.75, start_s=start)
 
 
 alone = simulate_buffers(storage, [writer("A", 0.0)], "none", buffer).io_times[0]

@@ -133,7 +133,9 @@ def _writer(w: Exact) -> Writer:
     steps = []
     for size, pause in w.requests:
         steps += [Step(Act.WRITE, float(size)), Step(Act.WORK, float(pause))]
-    return Writer(f"w{w.number}", (*steps[:-1], Step(Act.CLOSE)), start=float(w.start))
+    return Writer(
+        f"w{w.number}", (*steps[:-1], Step(Act.CLOSE)), start_s=float(w.start)
+    )
 
 
 @st.composite

@@ -78,7 +78,7 @@ def _processes(
 ) -> list[Process]:
     made = []
     for _ in range(round(count)):
-        own = [(Act.WORK, Fraction(writer.start))]
+        own = [(Act.WORK, Fraction(writer.start_s))]
         for act, amount in steps:
             share = round(count) if act is Act.WRITE else 1
             if act in (Act.WRITE, Act.WORK):
@@ -100,7 +100,7 @@ def crowds(draw: st.DrawFn) -> list[Writer]:
                 draw(st.integers(1, 3)),
                 float(draw(st.integers(1, 30))),
                 draw(st.integers(0, 8)) / 4,
-                start=draw(st.integers(0, 12)) / 4,
+                start_s=draw(st.integers(0, 12)) / 4,
                 nodes=nodes,
                 processes=nodes * draw(st.integers(1, 2)),
                 jitter=draw(st.sampled_from([0.0, 0.5])),
@@ -130,7 +130,10 @@ def test_processes_in_step_are_one_process_with_all_their_data(
             Storage(8.0),
             [
                 Writer.of_requests(
-                    *(name, 4, 16.0, delay), start=start, nodes=8 // share, processes=n
+                    *(name, 4, 16.0, delay),
+                    start_s=start,
+                    nodes=8 // share,
+                    processes=n,
                 )
                 for name, start in (("A", 0.0), ("B", 2.5))
             ],
@@ -152,7 +155,7 @@ def test_storage_is_never_idle_while_a_request_waits(jitter: float) -> None:
         for seed, name in enumerate("ABC")
     ]
     run = simulate_buffers(Storage(8.0), writers)
-    assert run.end == pytest.approx(3 * 6 * 64.0 / 8.0)
+    assert run.end_s == pytest.approx(3 * 6 * 64.0 / 8.0)
     assert sum(run.carried) == pytest.approx(3 * 6 * 64.0)
 
 

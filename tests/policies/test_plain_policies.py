@@ -71,7 +71,7 @@ def simulated(policy: Policy, *, compiled: bool) -> Any:
 def buffered(policy: Policy) -> Any:
     """Return the phases of three applications that write through one target."""
     writers = [
-        Writer.of_requests(name, 4, volume, 1.5, start=start, limit=limit)
+        Writer.of_requests(name, 4, volume, 1.5, start_s=start, limit_bytes_per_s=limit)
         for name, volume, start, limit in (
             ("A", 20.0, 0.0, 4.0),
             ("B", 13.0, 0.7, 7.0),

@@ -42,8 +42,8 @@ def _writer(application: Application, instance: Instance) -> Writer:
     return Writer(
         application.name,
         (*(step for step in steps if step.amount > 0), Step(Act.CLOSE)),
-        start=application.start,
+        start_s=application.start,
         nodes=application.nodes,
         processes=application.nodes,
-        limit=math.inf if application.profile.size else most,
+        limit_bytes_per_s=math.inf if application.profile.size else most,
     )

@@ -85,12 +85,12 @@ def test_strategy_1a(d: float) -> None:
 
 def test_the_strategies_behave_as_the_paper_expects() -> None:
     """At D = 0: factor 1.05 at most if favoured, 1.6 if staged; no later end."""
-    base = graph("none", 0.75, 0.0)[0].total
+    base = graph("none", 0.75, 0.0)[0].total_s
     for strategy, favoured in (("1a", 1), ("2a", 0), ("controlled", 0)):
         (point,) = graph(strategy, 0.75, 0.0)
         assert point.factors[favoured] <= 1.05
         assert point.factors[1 - favoured] <= 1.6
-        assert point.total <= base * (1 + 1e-9)
+        assert point.total_s <= base * (1 + 1e-9)
 
 
 def test_flushing_early_costs_the_other_what_it_gains() -> None:
@@ -111,7 +111,7 @@ def test_draining_into_the_pauses_leaves_nothing_unused(d: float) -> None:
     alone = T + (N - 1) * d
     (point,) = graph("controlled", d, 0.0)
     assert point.factors[0] == pytest.approx(1.0)
-    assert point.total == pytest.approx(2 * T, rel=2e-3)
+    assert point.total_s == pytest.approx(2 * T, rel=2e-3)
     assert point.factors[1] == pytest.approx(2 * T / alone, rel=2e-3)
 
 
@@ -120,7 +120,7 @@ def test_partitions_have_their_own_speed(strategy: str) -> None:
     """Half of the targets each: factor 2, as for one application alone on them."""
     both = factors(strategy, 0.0, 0.0, targets=2)
     assert both == pytest.approx([2.0, 2.0])
-    own = delta_graph(Storage(50.0), WriterPair(N, 3000.0 / N, 0.0, [0.0]))[0].alone
+    own = delta_graph(Storage(50.0), WriterPair(N, 3000.0 / N, 0.0, [0.0]))[0].alone_s
     assert [f * T / own for f in both] == pytest.approx([1.0, 1.0])
 
 
@@ -163,7 +163,9 @@ def crowds(draw: st.DrawFn) -> list[Writer]:
                 steps.append(Step(draw(st.sampled_from((Act.SYNC, Act.CLOSE)))))
         steps.append(Step(Act.CLOSE))
         writers.append(
-            Writer(f"w{number}", tuple(steps), start=draw(amounts), limit=2.0)
+            Writer(
+                f"w{number}", tuple(steps), start_s=draw(amounts), limit_bytes_per_s=2.0
+            )
         )
     return writers
 
@@ -186,11 +188,11 @@ def test_all_bytes_are_written(
     moved = [t + d for t, d in zip(run.through, run.drained, strict=True)]
     assert moved == pytest.approx(volumes)
     assert sum(run.carried) == pytest.approx(sum(volumes))
-    assert run.end >= sum(volumes) / 3.0
-    room = buffer.capacity * (1 + 1e-6)
+    assert run.end_s >= sum(volumes) / 3.0
+    room = buffer.capacity_bytes * (1 + 1e-6)
     assert max(run.most_staged) <= room
     for writer, phases, requests in zip(writers, run.phases, run.requests, strict=True):
-        edges = [writer.start, *(t for phase in phases for t in phase), run.end]
+        edges = [writer.start_s, *(t for phase in phases for t in phase), run.end_s]
         assert edges == sorted(edges)
         assert all(r.posted < r.done for r in requests)
         assert [r.volume for r in requests] == [

@@ -191,7 +191,7 @@ def _live_graph(storage: _DeltaStorage, strategy: str, runs: int) -> list[DeltaP
         for offset in _OFFSETS_S:
             results = [run((0.0, offset)) for _ in range(runs)]
             tried = (_point(spans, offset, alone) for spans in results)
-            points.append(min(tried, key=lambda point: point.total))
+            points.append(min(tried, key=lambda point: point.total_s))
     return points
 
 
@@ -307,8 +307,8 @@ def _measurements(
     for real, ideal in zip(live, simulated, strict=True):
         pairs = zip(as_ordered(real, ideal), ideal.factors, strict=True)
         for name, (factor, ideal_factor) in zip(_GROUPS, pairs, strict=True):
-            parts[f"D={real.offset:g}s:{name}"] = factor
-            parts[f"D={real.offset:g}s:{name}:simulated"] = ideal_factor
+            parts[f"D={real.offset_s:g}s:{name}"] = factor
+            parts[f"D={real.offset_s:g}s:{name}:simulated"] = ideal_factor
             errors.append(abs(factor / ideal_factor - 1.0))
     # Without control, tiny differences decide whether the pauses of both coincide.
     most = inf if strategy == _UNCONTROLLED else 0.10
@@ -325,14 +325,14 @@ def _measurements(
         yield Measurement(
             f"{strategy}: factor of the staged, D = 0", staged, "", most=1.6
         )
-        slower = first.total / graphs[_UNCONTROLLED][0][0].total
+        slower = first.total_s / graphs[_UNCONTROLLED][0][0].total_s
         yield Measurement(
             f"{strategy}: total time / total time without control", slower, "", most=1.0
         )
     if strategy in _PARTITION:
         own_s = _REQUESTS * storage.size_bytes * _TARGETS / storage.rate
         own_s += (_REQUESTS - 1) * _DELAY_S
-        slowest = max(first.io_times) / own_s
+        slowest = max(first.io_times_s) / own_s
         yield Measurement(
             f"{strategy}: I/O time / I/O time alone on the partition",
             slowest,

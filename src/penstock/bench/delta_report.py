@@ -69,14 +69,14 @@ def _plot_panel(
     for number, colour in enumerate(_COLOURS):
         name = "AB"[number]
         panel.plot(
-            [point.offset for point in simulated],
+            [point.offset_s for point in simulated],
             [point.factors[number] for point in simulated],
             _LINES[number],
             color=colour,
             label=f"{name}, simulated",
         )
         panel.plot(
-            [point.offset for point in live],
+            [point.offset_s for point in live],
             [
                 as_ordered(real, ideal)[number]
                 for real, ideal in zip(live, simulated, strict=True)
@@ -93,7 +93,7 @@ def as_ordered(real: DeltaPoint, ideal: DeltaPoint) -> Sequence[float]:
 
     If both groups start together (D = 0), either may be the favoured one.
     """
-    if real.offset:
+    if real.offset_s:
         return real.factors
     first, second = ideal.factors
     return sorted(real.factors, reverse=first > second)

@@ -90,7 +90,7 @@ class BufferedRun:
     """Mean time that processes waited for I/O beyond what it takes alone (s)."""
     carried: tuple[float, ...]
     """Data written to each storage target (bytes); by target."""
-    end: float
+    end_s: float
     """When the last writer ended (s)."""
     decisions: int
     """How often the strategy was asked."""
@@ -166,20 +166,22 @@ class _Simulation:
     def __init__(self, setup: Setup, regions: Sequence[tuple[int, ...]]) -> None:
         self._setup, self._buffer = setup, setup.buffer
         self._apps = [WriterState(w, i) for i, w in enumerate(setup.writers)]
-        self._now = min(w.start for w in setup.writers)
+        self._now = min(w.start_s for w in setup.writers)
         self._timers: list[tuple[float, int, ProcessGroup | None]] = []
         self._timer_count = 0
         for app in self._apps:
             app.groups = groups_of(app)
             for group in app.groups:
-                self._set_timer(app.writer.start, group)
-            if app.writer.opened is not None:
-                self._set_timer(app.writer.opened, None)
+                self._set_timer(app.writer.start_s, group)
+            if app.writer.opened_s is not None:
+                self._set_timer(app.writer.opened_s, None)
         self._now = self._timers[0][0]
         self._running = sum(len(app.groups) for app in self._apps)
         self._background = False
         self._regions = Regions(setup.storage, setup.rules(), regions, self._columns)
-        self._is_limited = setup.buffer is not None and setup.buffer.capacity < inf
+        self._is_limited = (
+            setup.buffer is not None and setup.buffer.capacity_bytes < inf
+        )
         self._staging = TargetQueue(-1)
         self._pending: list[ProcessGroup] = []
         self._orders: Sequence[StagingOrder] = ()
@@ -399,7 +401,7 @@ class _Simulation:
             self._background = plan.drains_in_background
             self._regions.replace_rules(self._setup.rules(background=self._background))
         for app in self._apps:
-            opened = app.writer.opened
+            opened = app.writer.opened_s
             if opened is not None and self._now >= opened and not app.phases:
                 app.targets = app.targets or self._orders[app.number].targets
 
@@ -497,11 +499,11 @@ class _Simulation:
         assert self._buffer is not None  # noqa: S101 - `_begin_write` refuses that
         group.write = Operation(group, self._now, volume, staged=True)
         if not self._buffer.shared:
-            speed = group.nodes * self._buffer.speed
+            speed = group.nodes * self._buffer.speed_bytes_per_s
             self._set_timer(self._now + volume / speed, group)
             return
         part = Part(group.write, self._staging, 1, volume / group.processes)
-        self._staging.request_cap = self._staging.cap = self._buffer.speed
+        self._staging.request_cap = self._staging.cap = self._buffer.speed_bytes_per_s
         self._staging.add(part, self._now)
 
     def _sharers(self, group: ProcessGroup) -> list[ProcessGroup]:
@@ -512,7 +514,7 @@ class _Simulation:
 
     def _room(self, group: ProcessGroup) -> float:
         """Return the free room in the buffer of a group (bytes)."""
-        if self._buffer is None or self._buffer.capacity == inf:
+        if self._buffer is None or self._buffer.capacity_bytes == inf:
             return inf
         nodes = 1 if self._buffer.shared else group.nodes
         used = sum(
@@ -520,7 +522,7 @@ class _Simulation:
             + (other.write.volume if other.write and other.write.staged else 0.0)
             for other in self._sharers(group)
         )
-        return nodes * self._buffer.capacity - used
+        return nodes * self._buffer.capacity_bytes - used
 
     def _fits(self, group: ProcessGroup) -> bool:
         room = self._room(group)
@@ -551,7 +553,7 @@ class _Simulation:
             window_begin=begin,
             window_end=end,
             dedicated_events=2.0 * sum(p.writes for p in self._phase_tables),
-            release=[app.writer.start for app in everyone],
+            release=[app.writer.start_s for app in everyone],
             nodes=[app.writer.nodes for app in everyone],
             lost=[app.lost for app in everyone],
             operations=[app.operations for app in everyone],
@@ -573,7 +575,7 @@ class _Simulation:
             most_staged=tuple(app.most_staged for app in apps),
             lost=tuple(app.lost for app in apps),
             carried=self._regions.carried(),
-            end=self._now,
+            end_s=self._now,
             decisions=self._decisions,
             warnings=tuple(self._warnings),
         )

@@ -54,7 +54,7 @@ class WriterPair:
     def writer(self, name: str, start_s: float = 0.0) -> Writer:
         """Return one application of the pair."""
         return Writer.of_requests(
-            name, self.requests, self.size_bytes, self.delay_s, start=start_s
+            name, self.requests, self.size_bytes, self.delay_s, start_s=start_s
         )
 
 
@@ -62,15 +62,15 @@ class WriterPair:
 class DeltaPoint:
     """One point of a delta-graph."""
 
-    offset: float
+    offset_s: float
     """D (s)."""
     factors: tuple[float, float]
     """Interference factors of the first and of the second application."""
-    io_times: tuple[float, float]
+    io_times_s: tuple[float, float]
     """I/O times (s)."""
-    alone: float
+    alone_s: float
     """I/O time of either application without the other (s)."""
-    total: float
+    total_s: float
     """From the start of the first application to the end of the last (s)."""
 
 
@@ -88,7 +88,7 @@ def delta_graph(
     The other parameters are those of `simulate_buffers`. Default of `buffer`: an
     unlimited buffer that is a thousand times as fast as the storage.
     """
-    buffer = buffer or Buffer(speed=1000 * storage.bandwidth)
+    buffer = buffer or Buffer(speed_bytes_per_s=1000 * storage.bandwidth)
     first = pair.writer("A")
     # Alone without a strategy: a static partition would slow the application down.
     alone = simulate_buffers(storage, [first], "none", sharing=sharing).io_times[0]
@@ -104,7 +104,7 @@ def delta_graph(
         )
         a, b = run.io_times
         points.append(
-            DeltaPoint(offset, (a / alone, b / alone), (a, b), alone, run.end)
+            DeltaPoint(offset, (a / alone, b / alone), (a, b), alone, run.end_s)
         )
     return points
 

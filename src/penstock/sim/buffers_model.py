@@ -123,9 +123,9 @@ class Buffer:
     Draining reads a buffer; the speed that this takes is neglected.
     """
 
-    speed: float
+    speed_bytes_per_s: float
     """Speed of the buffer of one node, or of the shared one (bytes/s)."""
-    capacity: float = math.inf
+    capacity_bytes: float = math.inf
     """Capacity of the buffer of one node, or of the shared one (bytes)."""
     shared: bool = False
     """True: one buffer for all. False: an application has those of its nodes."""
@@ -138,12 +138,12 @@ class Buffer:
     is 1.3 times as fast). A journal combines contiguous requests into larger ones."""
 
     def __post_init__(self) -> None:
-        _positive("speed", self.speed, "give bytes per second")
+        _positive("speed_bytes_per_s", self.speed_bytes_per_s, "give bytes per second")
         _positive("gain", self.gain, "give a number above 0")
-        if not self.capacity > 0:
+        if not self.capacity_bytes > 0:
             raise InputError(
-                f"{self.capacity!r} is not a capacity",
-                where="capacity",
+                f"{self.capacity_bytes!r} is not a capacity",
+                where="capacity_bytes",
                 remedy="give bytes, more than 0",
             )
 
@@ -151,7 +151,7 @@ class Buffer:
         """Raise `InputError` if a request can never be staged."""
         for number, writer in enumerate(writers):
             nodes = 1 if self.shared else writer.nodes
-            room = nodes * self.capacity
+            room = nodes * self.capacity_bytes
             if writer.largest > room:
                 raise InputError(
                     f"a request of {writer.largest:g} bytes does not fit into a buffer "
@@ -167,7 +167,7 @@ class Writer:
 
     name: str
     steps: tuple[Step, ...]
-    start: float = 0.0
+    start_s: float = 0.0
     """When its first step begins (s)."""
     nodes: int = 1
     processes: int = 1
@@ -176,22 +176,22 @@ class Writer:
     """Relative variation of the work of each node, uniformly distributed."""
     seed: int = 0
     """For the variation; writers with the same seed vary alike."""
-    limit: float = math.inf
+    limit_bytes_per_s: float = math.inf
     """Most that its own nodes can draw (bytes/s)."""
     priority: float = 0.0
     """For strategies with ``flush=priority``; the highest goes first."""
     redirects: bool = True
     """True: every request goes to the targets that the strategy chooses now. False:
     its files stay on the targets that were chosen when it opened them."""
-    opened: float | None = None
+    opened_s: float | None = None
     """When it opens its files (s), if before the first write. For partitions: a writer
     that does not redirect keeps the targets of this moment."""
 
     def __post_init__(self) -> None:
-        if not math.isfinite(self.start):
+        if not math.isfinite(self.start_s):
             raise InputError(
-                f"{self.start!r} is not a time",
-                where="start",
+                f"{self.start_s!r} is not a time",
+                where="start_s",
                 remedy="give a finite number of seconds",
             )
         if math.isnan(self.priority):
@@ -206,15 +206,20 @@ class Writer:
                     where=name,
                     remedy="a whole number, at least 1",
                 )
-        _positive("limit", self.limit, "give bytes per second", finite=False)
+        _positive(
+            "limit_bytes_per_s",
+            self.limit_bytes_per_s,
+            "give bytes per second",
+            finite=False,
+        )
         if not 0 <= self.jitter <= 1:
             raise InputError(
                 f"{self.jitter!r} is not a jitter", where="jitter", remedy="give 0 to 1"
             )
-        if self.opened is not None and not self.opened <= self.start:
+        if self.opened_s is not None and not self.opened_s <= self.start_s:
             raise InputError(
-                f"{self.opened!r} is after the start",
-                where="opened",
+                f"{self.opened_s!r} is after the start",
+                where="opened_s",
                 remedy="give a time up to the start, or None",
             )
         for number, step in enumerate(self.steps):

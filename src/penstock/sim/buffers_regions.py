@@ -116,10 +116,10 @@ class Regions:
         """
         writer, width = operation.group.application.writer, len(targets)
         by_time = bool(self._storage.profile)
-        alone = self._storage.alone(width, writer.limit)
+        alone = self._storage.alone(width, writer.limit_bytes_per_s)
         unit = alone / width if by_time else 1.0
         cap = alone / width / unit
-        own = writer.limit / width / unit / writer.processes
+        own = writer.limit_bytes_per_s / width / unit / writer.processes
         operation.unit, operation.width = unit * gain, width
         need = operation.volume / width / operation.unit / operation.group.processes
         for region in self._regions_of(targets):

@@ -41,7 +41,7 @@ class Setup:
 
     def alone(self, writer: Writer) -> float:
         """Return what a writer draws alone on all targets, b_i (bytes/s)."""
-        return self.storage.alone(self.storage.targets, writer.limit)
+        return self.storage.alone(self.storage.targets, writer.limit_bytes_per_s)
 
     def rules(self, *, background: bool = False) -> TargetRules:
         """Return how a target is shared; with `background`, drains come last."""
@@ -55,7 +55,7 @@ class Setup:
         )
 
     def horizon(self) -> float:
-        """Return a time at which all writers are surely done (s).
+        """Return an upper bound on the time at which all writers are done (s).
 
         It assumes that they run one by one on a single target, each request at the
         efficiency with all processes waiting, and doubles that.
@@ -64,7 +64,7 @@ class Setup:
         efficiency = self.storage.congestion.efficiency(everyone)
         length = 0.0
         for writer in self.writers:
-            alone = self.storage.alone(1, writer.limit) * efficiency
+            alone = self.storage.alone(1, writer.limit_bytes_per_s) * efficiency
             for act, amount in writer.steps:
                 length += amount / alone if act is Act.WRITE else amount
-        return max(w.start for w in self.writers) + 2 * length + 1.0
+        return max(w.start_s for w in self.writers) + 2 * length + 1.0

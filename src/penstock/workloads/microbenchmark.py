@@ -34,21 +34,21 @@ class WritePattern:
     processes: int
     requests: int
     """N."""
-    size: float
+    size_bytes: float
     """S: bytes per request and process."""
-    delay: float = 0.0
+    delay_s: float = 0.0
     """d: time between requests (s)."""
 
     @property
     def volume(self) -> float:
         """Volume of all requests of all processes (bytes)."""
-        return self.processes * self.requests * self.size
+        return self.processes * self.requests * self.size_bytes
 
     def application(self, name: str, start: float = 0.0) -> Application:
         """Return the application; all its processes write at the same time."""
-        work = np.full(self.requests + 1, self.delay)
+        work = np.full(self.requests + 1, self.delay_s)
         work[[0, -1]] = 0.0
-        volume = np.full(self.requests, self.processes * self.size)
+        volume = np.full(self.requests, self.processes * self.size_bytes)
         return Application(
             name, self.processes, work, volume, release=start, start=start
         )

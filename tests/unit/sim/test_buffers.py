@@ -15,7 +15,7 @@ from penstock.sim.buffers_model import Act, Buffer, Congestion, Step, Storage, W
 from penstock.staging import Situation, StagingOrder, StagingPlan, Strategy
 from penstock.staging.flushing import turns
 
-FAST = Buffer(speed=1e9)
+FAST = Buffer(speed_bytes_per_s=1e9)
 ONE = Storage(10.0)
 
 
@@ -23,8 +23,8 @@ def writer(name: str, *steps: tuple[Act, float], **rest: float) -> Writer:
     return Writer(name, tuple(Step(*s) for s in steps), **rest)  # type: ignore[arg-type]
 
 
-def burst(name: str, volume: float, start: float = 0.0, **rest: float) -> Writer:
-    return Writer.of_requests(name, 1, volume, start=start, **rest)
+def burst(name: str, volume: float, start_s: float = 0.0, **rest: float) -> Writer:
+    return Writer.of_requests(name, 1, volume, start_s=start_s, **rest)
 
 
 def strategy(coordinate: object) -> Strategy:
@@ -48,7 +48,7 @@ def ends(run: BufferedRun) -> list[float]:
 
 
 def test_alone() -> None:
-    run = simulate_buffers(ONE, [Writer.of_requests("A", 3, 20.0, 1.5, start=4.0)])
+    run = simulate_buffers(ONE, [Writer.of_requests("A", 3, 20.0, 1.5, start_s=4.0)])
     assert run.phases == (((4.0, 13.0),),)
     assert run.io_times == (9.0,)
     assert [r.done - r.posted for r in run.requests[0]] == [2.0, 2.0, 2.0]
@@ -57,7 +57,9 @@ def test_alone() -> None:
 
 
 def test_a_limit_of_its_own() -> None:
-    run = simulate_buffers(ONE, [burst("A", 20.0, limit=4.0), burst("B", 12.0)])
+    run = simulate_buffers(
+        ONE, [burst("A", 20.0, limit_bytes_per_s=4.0), burst("B", 12.0)]
+    )
     # Fair shares: 10/14 of 4 and of 10.
     assert ends(run)[1] == pytest.approx(12 / (100 / 14))
 
@@ -72,11 +74,13 @@ def test_several_phases_and_none() -> None:
     again = ((Act.WRITE, 10.0), (Act.CLOSE, 0.0), (Act.WORK, 5.0)) * 2
     run = simulate_buffers(ONE, [writer("A", *again), writer("B", (Act.WORK, 1.0))])
     assert run.phases == (((0.0, 1.0), (6.0, 7.0)), ())
-    assert run.end == 12.0
+    assert run.end_s == 12.0
 
 
 def test_waiting_requests_cost_capacity() -> None:
-    lossy = Storage(10.0, congestion=Congestion(loss=0.25, requests=2.0, exponent=50.0))
+    lossy = Storage(
+        10.0, congestion=Congestion(loss=0.25, reference_requests=2.0, exponent=50.0)
+    )
     run = simulate_buffers(lossy, [burst("A", 40.0), burst("B", 40.0)])
     assert ends(run) == pytest.approx([10.0, 10.0])
     # Served one after the other, nothing is lost.
@@ -95,7 +99,7 @@ def test_a_profile_is_shared_by_time() -> None:
 def test_a_request_under_way_stays_where_it_is() -> None:
     storage = Storage(8.0, 2)
     first = Writer.of_requests("A", 2, 16.0)
-    run = simulate_buffers(storage, [first, burst("B", 4.0, start=1.0)], "3b")
+    run = simulate_buffers(storage, [first, burst("B", 4.0, start_s=1.0)], "3b")
     # Until 1 A has moved 8. B writes its 4 to target 1, half of whose 4 bytes/s A
     # uses for the other 4 of its 8: both are done at 3. Then A is alone again.
     assert ends(run) == pytest.approx([5.0, 3.0])
@@ -106,7 +110,10 @@ def test_a_request_under_way_stays_where_it_is() -> None:
 
 def test_staging_hides_the_pauses_and_close_waits() -> None:
     run = simulate_buffers(
-        ONE, [Writer.of_requests("A", 3, 20.0, 3.0)], always(), Buffer(speed=20.0)
+        ONE,
+        [Writer.of_requests("A", 3, 20.0, 3.0)],
+        always(),
+        Buffer(speed_bytes_per_s=20.0),
     )
     # Staged by 1, 5 and 9; drained by 3, 7 and 11.
     assert run.requests[0][-1].done == 9.0
@@ -119,16 +126,20 @@ def test_staging_hides_the_pauses_and_close_waits() -> None:
 
 def test_fsync_waits_for_the_drain_and_the_phase_goes_on() -> None:
     steps = ((Act.WRITE, 20.0), (Act.SYNC, 0.0), (Act.WORK, 1.0), (Act.CLOSE, 0.0))
-    run = simulate_buffers(ONE, [writer("A", *steps)], always(), Buffer(speed=20.0))
+    run = simulate_buffers(
+        ONE, [writer("A", *steps)], always(), Buffer(speed_bytes_per_s=20.0)
+    )
     assert run.phases == (((0.0, 4.0),),)
 
 
 def test_before_the_close_nothing_waits() -> None:
     """Data are staged at 1 s and drained at 3 s, while the application works."""
     steps = ((Act.WRITE, 20.0), (Act.WORK, 5.0), (Act.CLOSE, 0.0))
-    run = simulate_buffers(ONE, [writer("A", *steps)], always(), Buffer(speed=20.0))
+    run = simulate_buffers(
+        ONE, [writer("A", *steps)], always(), Buffer(speed_bytes_per_s=20.0)
+    )
     assert run.requests[0][0].done == 1.0
-    assert run.end == 6.0
+    assert run.end_s == 6.0
     assert run.drained == (20.0,)
 
 
@@ -157,7 +168,7 @@ def test_a_turn_that_ends_holds_the_drain() -> None:
 
 
 def test_a_full_buffer_makes_room_as_it_drains() -> None:
-    small = Buffer(speed=1e9, capacity=30.0)
+    small = Buffer(speed_bytes_per_s=1e9, capacity_bytes=30.0)
     run = simulate_buffers(ONE, [Writer.of_requests("A", 3, 20.0)], always(), small)
     done = [r.done for r in run.requests[0]]
     # 20 are in at once; the next 20 fit when 10 are drained, the last 20 later.
@@ -167,13 +178,13 @@ def test_a_full_buffer_makes_room_as_it_drains() -> None:
 
 
 def test_nodes_bring_buffers_and_speed() -> None:
-    buffer = Buffer(speed=5.0, capacity=10.0)
+    buffer = Buffer(speed_bytes_per_s=5.0, capacity_bytes=10.0)
     run = simulate_buffers(ONE, [burst("A", 40.0, nodes=4)], always(), buffer)
     assert run.requests[0][0].done == 2.0
 
 
 def test_a_shared_buffer_is_shared() -> None:
-    buffer = Buffer(speed=40.0, capacity=50.0, shared=True)
+    buffer = Buffer(speed_bytes_per_s=40.0, capacity_bytes=50.0, shared=True)
     both = [burst("A", 40.0), burst("B", 40.0)]
     run = simulate_buffers(ONE, both, always(), buffer)
     # There is room for one: A is in by 1; B fits when 30 of it are drained.
@@ -201,7 +212,7 @@ def test_data_staged_first_are_drained_before_later_writes() -> None:
 
 
 def test_an_application_that_flushes_by_itself_waits_for_the_flush() -> None:
-    inline = Buffer(speed=20.0, inline=True)
+    inline = Buffer(speed_bytes_per_s=20.0, inline=True)
     a = Writer.of_requests("A", 3, 20.0, 3.0)
     run = simulate_buffers(ONE, [a], always(), inline)
     # Staged by 1, 5 and 9, for the order is to stage; flushed in close, by 15.
@@ -220,7 +231,7 @@ def test_an_application_that_flushes_by_itself_waits_for_the_flush() -> None:
 
 
 def test_an_application_that_flushes_a_full_buffer_empties_it() -> None:
-    small = Buffer(speed=20.0, capacity=50.0, inline=True)
+    small = Buffer(speed_bytes_per_s=20.0, capacity_bytes=50.0, inline=True)
     a = Writer.of_requests("A", 3, 20.0)
     run = simulate_buffers(ONE, [a], always(), small)
     # 40 are in by 2. The next 20 would fit at 3, but wait until all 40 are out.
@@ -229,14 +240,14 @@ def test_an_application_that_flushes_a_full_buffer_empties_it() -> None:
 
 
 def test_drains_in_the_background_do_not_disturb() -> None:
-    a, b = Writer.of_requests("A", 2, 20.0, 2.0), burst("B", 30.0, start=0.5)
+    a, b = Writer.of_requests("A", 2, 20.0, 2.0), burst("B", 30.0, start_s=0.5)
     run = simulate_buffers(ONE, [a, b], "controlled", FAST)
     # A writes until 2 and from 4 to 6; B drains 20 from 2 to 4, the rest from 6 on.
     assert ends(run) == pytest.approx([6.0, 7.0])
 
 
 def test_any_policy_orders_the_drains() -> None:
-    writers = [burst("A", 10.0), burst("B", 50.0), burst("C", 20.0, start=0.1)]
+    writers = [burst("A", 10.0), burst("B", 50.0), burst("C", 20.0, start_s=0.1)]
     for policy, expected in {
         "greedy-com": [1.0, 8.0, 3.0],
         "fcfs": [1.0, 6.0, 8.0],
@@ -249,7 +260,7 @@ def test_any_policy_orders_the_drains() -> None:
 @pytest.mark.parametrize("policy", ["set-10", "best-next-event", "soft-deadline"])
 def test_policies_that_look_ahead_run_too(policy: str) -> None:
     writers = [
-        Writer.of_requests(n, 4, 20.0, 1.0, start=s)
+        Writer.of_requests(n, 4, 20.0, 1.0, start_s=s)
         for n, s in (("A", 0.0), ("B", 1.0), ("C", 3.0))
     ]
     run = simulate_buffers(ONE, writers, "2b:flush=window", FAST, sharing=policy)
@@ -278,7 +289,7 @@ def test_a_window_of_time_is_passed_on() -> None:
 
 def test_the_warning_is_given_once() -> None:
     paced = [
-        Writer.of_requests(n, 8, 10.0, 1.0, processes=16, start=s)
+        Writer.of_requests(n, 8, 10.0, 1.0, processes=16, start_s=s)
         for n, s in (("A", 0.0), ("B", 0.5))
     ]
     run = simulate_buffers(ONE, paced, "2a", FAST)
@@ -303,7 +314,10 @@ def test_staging_without_a_buffer() -> None:
 def test_a_buffer_smaller_than_a_request() -> None:
     with pytest.raises(InputError, match=r"writers\[1\] \(B\): a request of 9 bytes"):
         simulate_buffers(
-            ONE, [burst("A", 1.0), burst("B", 9.0)], "2a", Buffer(1.0, capacity=8.0)
+            ONE,
+            [burst("A", 1.0), burst("B", 9.0)],
+            "2a",
+            Buffer(1.0, capacity_bytes=8.0),
         )
 
 
@@ -372,7 +386,9 @@ def test_files_that_are_opened_early_are_placed_then(
     opened: float | None, time: float
 ) -> None:
     """B writes when A is done; its files were placed on one target beside A's."""
-    second = Writer.of_requests("B", 1, 8.0, start=5.0, redirects=False, opened=opened)
+    second = Writer.of_requests(
+        "B", 1, 8.0, start_s=5.0, redirects=False, opened_s=opened
+    )
     run = simulate_buffers(Storage(8.0, 2), [burst("A", 8.0), second], "3b")
     assert run.io_times[1] == pytest.approx(time)
 
@@ -380,14 +396,14 @@ def test_files_that_are_opened_early_are_placed_then(
 def test_every_process_flushes_when_it_has_nothing_else_to_do() -> None:
     """1b: each node of A flushes by itself when it closes its file, while B writes."""
     first = Writer.of_requests("A", 2, 20.0, 2.0, nodes=2, processes=2, jitter=0.5)
-    second = burst("B", 100.0, start=0.0)
+    second = burst("B", 100.0, start_s=0.0)
     run = simulate_buffers(ONE, [first, second], "1b", Buffer(1e9, inline=True))
     assert run.drained[0] == pytest.approx(40.0)
     staged = {r.group: r.done for r in run.requests[0]}
     assert len(staged) == 2
     assert staged[0] != staged[1]
     # All is written without a gap: 140 bytes at 10 bytes/s.
-    assert run.end == pytest.approx(14.0)
+    assert run.end_s == pytest.approx(14.0)
 
 
 def test_the_strategy_is_asked_only_when_something_has_changed() -> None:

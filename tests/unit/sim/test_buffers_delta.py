@@ -23,17 +23,17 @@ def test_two_equal_bursts_slow_each_other_down_while_they_overlap() -> None:
     for point in delta_graph(
         Storage(10.0), WriterPair(1, 100.0, 0.0, [0.0, 4.0, 10.0, 15.0])
     ):
-        overlap = max(10.0 - point.offset, 0.0)
+        overlap = max(10.0 - point.offset_s, 0.0)
         both = 10.0 + overlap
-        assert point.alone == pytest.approx(10.0)
-        assert point.io_times == pytest.approx((both, both))
+        assert point.alone_s == pytest.approx(10.0)
+        assert point.io_times_s == pytest.approx((both, both))
         assert point.factors == pytest.approx((both / 10.0, both / 10.0))
-        assert point.total == pytest.approx(point.offset + both)
+        assert point.total_s == pytest.approx(point.offset_s + both)
 
 
 def test_pauses_count_as_io_time_and_the_offset_does_not() -> None:
     (point,) = delta_graph(Storage(10.0), WriterPair(3, 10.0, 2.0, [50.0]))
-    assert point.alone == pytest.approx(3 * 1.0 + 2 * 2.0)
+    assert point.alone_s == pytest.approx(3 * 1.0 + 2 * 2.0)
     assert point.factors == pytest.approx((1.0, 1.0))
 
 
@@ -41,7 +41,7 @@ def test_the_first_application_is_not_slowed_down_by_2a() -> None:
     (point,) = delta_graph(Storage(10.0), WriterPair(1, 100.0, 0.0, [5.0]), "2a")
     assert point.factors[0] == pytest.approx(1.0)
     # The second stages at once, waits 5 s for the first, and flushes for 10 s.
-    assert point.io_times[1] == pytest.approx(15.0, rel=1e-2)
+    assert point.io_times_s[1] == pytest.approx(15.0, rel=1e-2)
 
 
 @pytest.mark.parametrize("offset", [-1.0, inf, nan])

@@ -27,23 +27,32 @@ WRITE, CLOSE = Step(Act.WRITE, 10.0), Step(Act.CLOSE)
         (lambda: Storage(1.0, 1, (-1.0,)), "profile: -1.0 is out of range"),
         (lambda: Congestion(-0.1), "loss: -0.1 is out of range"),
         (lambda: Congestion(nan), "loss: nan is out of range"),
-        (lambda: Congestion(1.0, 0.0), "requests: 0.0 is out of range"),
+        (lambda: Congestion(1.0, 0.0), "reference_requests: 0.0 is out of range"),
         (lambda: Congestion(1.0, 2.0, 0.0), "exponent: 0.0 is out of range"),
-        (lambda: Buffer(0.0), "speed: 0.0 is out of range"),
+        (lambda: Buffer(0.0), "speed_bytes_per_s: 0.0 is out of range"),
         (lambda: Buffer(1.0, gain=0.0), "gain: 0.0 is out of range"),
         (lambda: Writer("A", (), jitter=-0.1), "jitter: -0.1 is not a jitter"),
         (lambda: Writer("A", (), jitter=1.1), "jitter: 1.1 is not a jitter"),
-        (lambda: Writer("A", (), opened=1.0), "opened: 1.0 is after the start"),
-        (lambda: Buffer(1.0, capacity=0.0), "capacity: 0.0 is not a capacity"),
-        (lambda: Buffer(1.0, capacity=nan), "capacity: nan is not a capacity"),
-        (lambda: Writer("A", (), start=inf), "start: inf is not a time"),
+        (lambda: Writer("A", (), opened_s=1.0), "opened_s: 1.0 is after the start"),
+        (
+            lambda: Buffer(1.0, capacity_bytes=0.0),
+            "capacity_bytes: 0.0 is not a capacity",
+        ),
+        (
+            lambda: Buffer(1.0, capacity_bytes=nan),
+            "capacity_bytes: nan is not a capacity",
+        ),
+        (lambda: Writer("A", (), start_s=inf), "start_s: inf is not a time"),
         (lambda: Writer("A", (), nodes=0), "nodes: 0 is out of range"),
         (lambda: Writer("A", (), nodes=1.5), "nodes: 1.5 is out of range"),  # type: ignore[arg-type]
         (lambda: Writer("A", (), processes=0), "processes: 0 is out of range"),
         (lambda: Writer("A", (), priority=nan), "priority: nan is not a priority"),
         (lambda: Writer("A", (WRITE,)), r"steps\[1\]: 'A' writes and never closes"),
         (lambda: Writer("A", (WRITE, CLOSE, WRITE, Step(Act.SYNC))), "never closes"),
-        (lambda: Writer("A", (), limit=0.0), "limit: 0.0 is out of range"),
+        (
+            lambda: Writer("A", (), limit_bytes_per_s=0.0),
+            "limit_bytes_per_s: 0.0 is out of range",
+        ),
         (
             lambda: Writer("A", (Step(Act.WRITE, 0.0), CLOSE)),
             r"steps\[0\]: 0.0 is not an amount to write \(give bytes, above 0\)",
@@ -64,9 +73,9 @@ def test_impossible_descriptions_are_refused(made: Any, message: str) -> None:
 
 def test_requests_one_after_the_other() -> None:
     write, pause = Step(Act.WRITE, 5.0), Step(Act.WORK, 2.0)
-    made = Writer.of_requests("A", 3, 5.0, 2.0, start=1.0)
+    made = Writer.of_requests("A", 3, 5.0, 2.0, start_s=1.0)
     assert made.steps == (write, pause, write, pause, write, Step(Act.CLOSE))
-    assert (made.start, made.largest) == (1.0, 5.0)
+    assert (made.start_s, made.largest) == (1.0, 5.0)
     assert Writer("B", ()).largest == 0.0
 
 

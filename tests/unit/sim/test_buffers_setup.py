@@ -7,7 +7,7 @@ from penstock.sim.buffers_model import Buffer, Congestion, Storage, Writer
 from penstock.sim.buffers_setup import Setup
 from penstock.staging import get_strategy
 
-WRITER = Writer.of_requests("A", 4, 10.0, 1.0, start=3.0, processes=2)
+WRITER = Writer.of_requests("A", 4, 10.0, 1.0, start_s=3.0, processes=2)
 
 
 def setup(storage: Storage, buffer: Buffer | None = None) -> Setup:

@@ -46,7 +46,7 @@ def queue(entry: int, cap: float = 10.0, processes: float = 1.0) -> TargetQueue:
 
 
 #: With two waiting requests 0.8 of the capacity are left, with one almost all.
-LOSSY = Congestion(loss=0.25, requests=2.0, exponent=60.0)
+LOSSY = Congestion(loss=0.25, reference_requests=2.0, exponent=60.0)
 
 
 def shared(

@@ -57,7 +57,7 @@ def _writers(delay: float) -> list[Writer]:
         pattern_writer(
             name,
             pattern=WritePattern(PROCESSES // 2, count, 2e6, delay),
-            start=number * _APART_S,
+            start_s=number * _APART_S,
         )
         for number, (name, count) in enumerate(zip("ABCD", _REQUESTS, strict=True))
     ]
@@ -87,8 +87,8 @@ def _run(delay: float, strategy: str, policy: str) -> list[dict[str, Any]]:
             "strategy": strategy,
             "delay": delay,
             "application": writer.name,
-            "factor": time / alone_time(here, replace(writer, name="", start=0.0)),
-            "end": run.end,
+            "factor": time / alone_time(here, replace(writer, name="", start_s=0.0)),
+            "end": run.end_s,
         }
         for writer, time in zip(writers, run.io_times, strict=True)
     ]

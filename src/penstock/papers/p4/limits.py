@@ -73,7 +73,7 @@ def _buffering_row(case: str, delay: float, instance: int) -> dict[str, Any]:
     start = _MUCH_LATER_S if case == _ALONE else 0.0
     writers = [
         pattern_writer("A", instance, _pattern(delay)),
-        pattern_writer("B", instance, _pattern(0.0), start=start),
+        pattern_writer("B", instance, _pattern(0.0), start_s=start),
     ]
     facts = {
         "case": case,

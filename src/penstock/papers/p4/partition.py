@@ -68,7 +68,7 @@ def _static_rows(_scale: Scale) -> pl.DataFrame:
         for case, strategy, start_s in cases:
             writers = [
                 pattern_writer("A", pattern=WritePattern(*a, _SIZE)),
-                pattern_writer("B", pattern=WritePattern(*b, _SIZE), start=start_s),
+                pattern_writer("B", pattern=WritePattern(*b, _SIZE), start_s=start_s),
             ]
             facts = {"test": test, "case": case}
             rows += run_rows(storage(SLOW_BANDWIDTH), writers, strategy, **facts)

@@ -149,11 +149,11 @@ def pattern_writer(
     return Writer.of_requests(
         name,
         own.requests,
-        own.processes * own.size,
-        own.delay,
+        own.processes * own.size_bytes,
+        own.delay_s,
         nodes=nodes,
         processes=own.processes,
-        jitter=JITTER if own.delay > 0 else 0.0,
+        jitter=JITTER if own.delay_s > 0 else 0.0,
         seed=crc32(f"{name} {instance}".encode()),
         **rest,
     )
@@ -189,7 +189,9 @@ def run_rows(
     )
     rows = []
     for number, writer in enumerate(writers):
-        alone = alone_time(machine, replace(writer, name="", start=0.0, opened=None))
+        alone = alone_time(
+            machine, replace(writer, name="", start_s=0.0, opened_s=None)
+        )
         io_time = together.io_times[number]
         volume = together.through[number] + together.drained[number]
         rows.append(
@@ -201,7 +203,7 @@ def run_rows(
                 "alone": alone,
                 "factor": io_time / alone,
                 "rate": volume / io_time / 1e6,
-                "end": together.end,
+                "end": together.end_s,
             }
         )
     return rows
@@ -253,10 +255,10 @@ def _pair_rows(
     writers = [
         pattern_writer("A", instance, pattern),
         pattern_writer(
-            "B", instance, pattern, start=offset, redirects=False, opened=0.0
+            "B", instance, pattern, start_s=offset, redirects=False, opened_s=0.0
         ),
     ]
-    facts = {"delay": pattern.delay, "offset": offset, "instance": instance}
+    facts = {"delay": pattern.delay_s, "offset": offset, "instance": instance}
     return run_rows(storage(bandwidth), writers, strategy, **facts)
 
 

@@ -68,7 +68,7 @@ def test_more_requests_than_the_loss_is_fitted_for_are_refused() -> None:
 def test_a_flush_after_waiting_gives_96_of_170_mb_per_s() -> None:
     assert pytest.approx(96) == 170 / (1 + 1 / GAIN)
     assert buffer_for(10.0).gain == GAIN
-    assert buffer_for(10.0).speed == 1000.0
+    assert buffer_for(10.0).speed_bytes_per_s == 1000.0
 
 
 def test_delays_of_750_ms_cost_an_application_alone_5_per_cent() -> None:
