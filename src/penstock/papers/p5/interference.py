@@ -7,7 +7,7 @@ requests of 1 MB as fast as they are answered. Large BTIO has 16 processes, smal
 has 4. The storage serves one request after the other at 50 MB/s, and each request takes
 5.1 ms before its data moves. DSFQ favours BTIO 3 to 2, with 12 requests at the storage.
 The storage has no memory; one of 32 GB that takes 110 MB/s changes no bar but the last
-by more than half a per cent, because IOR then fills the network.
+by more than half a percentage point, because IOR then fills the network.
 """
 
 from __future__ import annotations
