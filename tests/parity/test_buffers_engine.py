@@ -49,7 +49,7 @@ def instances(draw: st.DrawFn) -> Instance:
 
 @pytest.mark.parametrize("policy", POLICIES)
 @given(instance=instances())
-@settings(deadline=None, derandomize=True, max_examples=25, database=None)
+@settings(deadline=None, derandomize=True, max_examples=60, database=None)
 def test_same_ends_and_same_losses(policy: str, instance: Instance) -> None:
     with_buffers = simulate_buffers(
         storage_of(instance), writers_of(instance), "none", sharing=policy
@@ -72,4 +72,26 @@ def test_the_microbenchmark(offset: float) -> None:
     engine_run = simulate(wide, "fair-share", steady=False)
     assert [p[-1][1] for p in with_buffers.phases] == pytest.approx(
         engine_run.ended.tolist()
+    )
+
+
+def test_posts_that_differ_by_rounding_are_one_instant() -> None:
+    """Both post at 43/7: 2 + 29/7 and 4 + 15/7, which differ in doubles."""
+    assert 2 + 29 / 7 > 4 + 15 / 7
+    first = [("work", 2 + 29 / 7), ("io", 3.0)]
+    second = [("work", 4 + 15 / 7), ("io", 3.0)]
+    instance = Instance(
+        Platform(1.0, 1.0),
+        Window(0.0, 1e4),
+        (
+            Application.from_phases("a", 1, first),
+            Application.from_phases("b", 1, second),
+        ),
+    )
+    run = simulate_buffers(
+        storage_of(instance), writers_of(instance), "none", sharing="fcfs"
+    )
+    # Of equal posts, the first application goes first.
+    assert [phases[-1][1] for phases in run.phases] == pytest.approx(
+        [43 / 7 + 3, 43 / 7 + 6]
     )

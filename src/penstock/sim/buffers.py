@@ -7,7 +7,9 @@ operation like a write: it is striped over targets, and shares each target with 
 requests that wait for it. Fsync and close wait until nothing of a process is staged.
 Processes that run in step are simulated as one group.
 
-Order at equal times. One turn of the loop in `_Simulation.run` is one instant:
+Order at equal times. One turn of the loop in `_Simulation.run` is one instant. As in
+the engine, times that differ by rounding errors only are one instant
+(`penstock.policies.rounding.instant_end`):
 
 1. requests and drains that are complete end; then work that is complete. Every process
    goes on to its next step that takes time;
@@ -44,6 +46,7 @@ from typing import Final
 from penstock.errors import InputError, PolicyError
 from penstock.policies import get_policy
 from penstock.policies.policy import Policy
+from penstock.policies.rounding import instant_end
 from penstock.sim.buffers_model import Act, Buffer, Storage, Writer
 from penstock.sim.buffers_queue import Operation, Part, TargetQueue
 from penstock.sim.buffers_regions import Regions, RegionSplitError
@@ -175,7 +178,8 @@ class _Simulation:
                 self._set_timer(app.writer.start_s, group)
             if app.writer.opened_s is not None:
                 self._set_timer(app.writer.opened_s, None)
-        self._now = self._timers[0][0]
+        self._now = self._until = self._origin = self._timers[0][0]
+        """Events up to `_until` belong to the instant `_now` (s)."""
         self._running = sum(len(app.groups) for app in self._apps)
         self._background = False
         self._regions = Regions(setup.storage, setup.rules(), regions, self._columns)
@@ -247,7 +251,7 @@ class _Simulation:
             application = group.application
             lost = group.processes * (1.0 - (group.drain.share() if group.drain else 0))
             application.lost += elapsed * lost / application.writer.processes
-        self._now = instant
+        self._now, self._until = instant, instant_end(instant, self._origin)
 
     def _served(self, app: WriterState) -> float:
         """Return the waiting processes, each weighted by its rate over its demand."""
@@ -261,17 +265,17 @@ class _Simulation:
     # --- 1: what ends -----------------------------------------------------------------
 
     def _end_operations(self) -> None:
-        for group in self._regions.take_done(self._now):
+        for group in self._regions.take_done(self._now, self._until):
             if group.drain is not None and not group.drain.parts:
                 self._complete_drain(group, group.drain)
             elif group.write is not None:
                 self._complete_write(group, group.write)
-        if self._staging.completion <= self._now:
-            for part in self._staging.take_done(self._now):
+        if self._staging.completion <= self._until:
+            for part in self._staging.take_done(self._now, self._until):
                 self._complete_write(part.operation.group, part.operation)
 
     def _end_work(self) -> None:
-        while self._timers and self._timers[0][0] <= self._now:
+        while self._timers and self._timers[0][0] <= self._until:
             group = heappop(self._timers)[2]
             if group is None:
                 self._is_changed = True
@@ -372,7 +376,7 @@ class _Simulation:
     def _coordinate(self) -> None:
         """Let the strategy decide if something has changed, and execute its plan."""
         drains = self._regions.is_serving(len(self._apps))
-        if self._is_changed or drains or self._wake <= self._now:
+        if self._is_changed or drains or self._wake <= self._until:
             self._decide()
         if len(self._pending) > 1:
             self._pending.sort(key=lambda g: (g.application.number, g.number))
@@ -542,7 +546,7 @@ class _Simulation:
 
     def _share(self) -> None:
         """Share the targets, and the shared buffer."""
-        self._regions.share(self._now)
+        self._regions.share(self._now, self._until)
         if self._staging.weight > 0:
             self._staging.set_rate(self._staging.cap, self._now)
 

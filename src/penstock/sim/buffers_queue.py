@@ -156,11 +156,15 @@ class TargetQueue:
         self.weight += processes
         self.weighted_share += processes * part.targets / operation.width
 
-    def take_done(self, now: float) -> list[Part]:
-        """Remove and return the parts that are done; call it at `completion`."""
+    def take_done(self, now: float, until: float) -> list[Part]:
+        """Remove and return the parts that are done by `until`.
+
+        Call it at the instant `now` to which `completion` belongs.
+        """
         self._served, self._since = self._parts[0][0], now
+        reached = self._served + self.rate * (until - now)
         done = []
-        while self._parts and self._parts[0][0] <= self._served:
+        while self._parts and self._parts[0][0] <= reached:
             part = heappop(self._parts)[2]
             self._count(part, -1.0)
             done.append(part)

@@ -142,16 +142,19 @@ class Regions:
             self._by_targets[targets] = regions
         return self._by_targets[targets]
 
-    def take_done(self, now: float) -> list[ProcessGroup]:
-        """End the parts that are done; return the groups whose operation is done."""
+    def take_done(self, now: float, until: float) -> list[ProcessGroup]:
+        """End the parts that are done; return the groups whose operation is done.
+
+        Parts that are done by `until` belong to the instant `now`.
+        """
         groups = []
         for region in self._regions:
-            if region.completion > now:
+            if region.completion > until:
                 continue
             self._undecided[region] = None
             for queue in region.queues.values():
-                if queue.completion <= now:
-                    groups += self._end_parts(region, queue.take_done(now))
+                if queue.completion <= until:
+                    groups += self._end_parts(region, queue.take_done(now, until))
         return groups
 
     @staticmethod
@@ -186,10 +189,10 @@ class Regions:
 
     # --- Sharing ----------------------------------------------------------------------
 
-    def share(self, now: float) -> None:
-        """Share every target that has changed or is due."""
+    def share(self, now: float, until: float) -> None:
+        """Share every target that has changed or is due by `until`."""
         for region in self._regions:
-            if region in self._undecided or region.wake <= now:
+            if region in self._undecided or region.wake <= until:
                 self._share_region(region, now)
         self._undecided.clear()
 

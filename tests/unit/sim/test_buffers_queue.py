@@ -44,10 +44,10 @@ def test_processes_share_the_rate_of_the_queue() -> None:
     assert (made.rate, made.completion) == (2.0, 7.0)
     assert large.operation.remaining(4.0) == 3.0 * (30.0 - 4.0)
     assert large.operation.rate() == 6.0
-    assert made.take_done(7.0) == [small]
+    assert made.take_done(7.0, 7.0) == [small]
     made.set_rate(9.0, 7.0)
     assert made.completion == 7.0 + 20.0 / 3.0
-    assert made.take_done(made.completion) == [large]
+    assert made.take_done(made.completion, made.completion) == [large]
     assert (made.weight, made.rate, made.completion) == (0.0, 0.0, inf)
 
 
@@ -79,7 +79,7 @@ def test_a_part_that_is_taken_out_keeps_what_it_needs() -> None:
     made.set_rate(2.0, 5.0)
     # From 5 on both have 1 unit/s; the second one still needs 4.
     assert made.completion == 9.0
-    assert made.take_done(9.0) == [second]
+    assert made.take_done(9.0, 9.0) == [second]
 
 
 def test_bytes_are_units_times_their_size() -> None:
@@ -122,6 +122,6 @@ def test_all_work_is_done_and_none_twice(needs: list[int], rate: int) -> None:
     while made.weight > 0:
         made.set_rate(float(rate), now)
         now = made.completion
-        done += made.take_done(now)
+        done += made.take_done(now, now)
     assert now == pytest.approx(sum(needs) / rate)
     assert [p.need for p in done] == sorted(p.need for p in parts)
