@@ -116,13 +116,17 @@ class EarliestDeadline:
         return rates, self.next_wake(state, rates)
 
     def next_wake(self, state: State, rates: dict[int, Fraction]) -> Fraction | None:
-        """Return a 200th of the window from now if one waits for one with b_i < B."""
+        """Return the next wake-up if one waits for one with b_i < B.
+
+        It comes after a 200th of the time from the oldest release to the end.
+        """
         got = [(a.cap, rates.get(a.index, ZERO)) for a in state.active]
         waits = any(rate < cap for cap, rate in got)
         capped = any(rate == cap < state.bandwidth for cap, rate in got)
         if not (waits and capped):
             return None
-        return state.time + (state.window_end - state.window_begin) / 200
+        oldest = max(a.age for a in state.active)
+        return state.time + (state.window_end - state.time + oldest) / 200
 
 
 @dataclass(frozen=True)

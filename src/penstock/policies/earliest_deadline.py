@@ -21,7 +21,8 @@ Rule
     is cut at the end of the window.
 
     While an operation with b_i < B is served and another one waits, decide again after
-    a 200th of the window, if nothing happens before.
+    a 200th of the time from the oldest release to the end of the window, if nothing
+    happens before.
 
 Parameters
     None.
@@ -58,7 +59,7 @@ from penstock.policies.view import View
 
 __all__ = ["allocate", "due", "next_wake_up", "oldest_age", "worst_loss"]
 
-#: Wake-ups per window, at most.
+#: Wake-ups from the oldest release to the end of the window, at most.
 _WAKE_UPS: Final = 200.0
 
 
@@ -104,13 +105,17 @@ def allocate(view: View, rates: Floats) -> float:
         i = view.active[position]
         key[i] = due(view, i, target, oldest)
     serve_lowest_first(view, key, rates)
-    return next_wake_up(view, rates)
+    return next_wake_up(view, rates, oldest)
 
 
 @inlined
-def next_wake_up(view: View, rates: Floats) -> float:
-    """Return when to decide again, given the rates (s); inf: at the next event."""
-    length = view.window_end - view.window_begin
+def next_wake_up(view: View, rates: Floats, oldest: float) -> float:
+    """Return when to decide again, given the rates (s); inf: at the next event.
+
+    `oldest` is the largest age (s). The interval does not depend on the begin of the
+    window, which only measures.
+    """
+    length = view.window_end - view.now + oldest
     if length == inf:
         return inf
     waits = False

@@ -89,7 +89,7 @@ def allocate(view: View, rates: Floats) -> float:
             pressing = _pressing(1.0 - key[i] / scale)
             key[i] = round_ratio(soft * _burden(view, i, oldest) - pressing)
     serve_lowest_first(view, key, rates)
-    return next_wake_up(view, rates)
+    return next_wake_up(view, rates, oldest)
 
 
 @inlined

@@ -11,25 +11,30 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import inf
 
+from penstock.errors import PenstockError
 from penstock.sim.buffers_model import Storage
 from penstock.sim.buffers_queue import Operation, Part, TargetQueue
 from penstock.sim.buffers_sharing import Columns, TargetRules, share_target
 from penstock.sim.buffers_state import ProcessGroup
 
-__all__ = ["Region", "RegionSplitError", "Regions"]
+__all__ = ["Region", "RegionSplitError", "Regions", "divided"]
 
 
-class RegionSplitError(Exception):
-    """A strategy used a part of a region; `regions` are the smaller ones."""
+class RegionSplitError(PenstockError):
+    """A strategy used a part of a region: the run starts over with smaller ones."""
 
-    def __init__(
-        self, regions: Sequence[tuple[int, ...]], targets: Sequence[int]
-    ) -> None:
-        super().__init__(f"targets {list(targets)} are a part of a region")
-        chosen = set(targets)
-        inside = [tuple(r for r in region if r in chosen) for region in regions]
-        outside = [tuple(r for r in region if r not in chosen) for region in regions]
-        self.regions = [part for part in (*inside, *outside) if part]
+    regions: Sequence[tuple[int, ...]] = ()
+    """The smaller regions."""
+
+
+def divided(
+    regions: Sequence[tuple[int, ...]], targets: Sequence[int]
+) -> list[tuple[int, ...]]:
+    """Return the regions, each divided into its part inside and outside `targets`."""
+    chosen = set(targets)
+    inside = [tuple(r for r in region if r in chosen) for region in regions]
+    outside = [tuple(r for r in region if r not in chosen) for region in regions]
+    return [part for part in (*inside, *outside) if part]
 
 
 class Region:
@@ -138,7 +143,9 @@ class Regions:
             chosen = set(targets)
             regions = [r for r in self._regions if chosen.issuperset(r.targets)]
             if sum(len(region.targets) for region in regions) < len(chosen):
-                raise RegionSplitError([r.targets for r in self._regions], targets)
+                split = RegionSplitError(f"{list(targets)} are a part of a region")
+                split.regions = divided([r.targets for r in self._regions], targets)
+                raise split
             self._by_targets[targets] = regions
         return self._by_targets[targets]
 

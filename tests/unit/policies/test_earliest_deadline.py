@@ -65,7 +65,8 @@ def _capped(**changes: Any) -> Scene:
 def test_it_decides_again_while_others_wait_for_one_with_a_small_cap() -> None:
     rates, wake = decide(NAME, _capped(now=70.0))
     assert rates == pytest.approx([0.0, 0.6, 0.4])
-    assert wake == 70.0 + 1000.0 / 200
+    # From the oldest release, 100 s ago, to the end of the window at 1,000 s.
+    assert wake == pytest.approx(70.0 + 1030.0 / 200)
 
 
 @pytest.mark.parametrize(

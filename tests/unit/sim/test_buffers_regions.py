@@ -9,7 +9,7 @@ import pytest
 
 from penstock.sim.buffers_model import Congestion, Storage, Writer
 from penstock.sim.buffers_queue import Operation
-from penstock.sim.buffers_regions import Regions, RegionSplitError
+from penstock.sim.buffers_regions import Regions, RegionSplitError, divided
 from penstock.sim.buffers_sharing import Columns, TargetRules
 from penstock.sim.buffers_state import ProcessGroup, WriterState
 
@@ -56,8 +56,7 @@ def test_targets_inside_a_region_split_it() -> None:
     with pytest.raises(RegionSplitError) as caught:
         regions().start(operation(), (0, 1), 0, gain=1.0)
     assert caught.value.regions == [(0, 1), (2, 3)]
-    split = RegionSplitError([(0, 1), (2, 3)], (1, 2))
-    assert split.regions == [(1,), (2,), (0,), (3,)]
+    assert divided([(0, 1), (2, 3)], (1, 2)) == [(1,), (2,), (0,), (3,)]
 
 
 def test_an_operation_ends_with_the_last_of_its_parts() -> None:
