@@ -11,7 +11,8 @@ import sys
 import time
 from collections.abc import Sequence
 
-from penstock.live.node.run import controlled_environment, execute_program
+from penstock.live.node.execute import execute_program
+from penstock.live.node.run import controlled_environment
 from penstock.live.settings import Settings
 
 __all__ = ["main"]

@@ -65,12 +65,12 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Execute the program in place of this process."""
-    from penstock.live.node.run import execute_program
+    from penstock.live.node.execute import execute_program, inherited_environment
     from penstock.live.node.shim import unstaged_environment
 
     command = _command(arguments)
     volume = _volume(arguments.hint_volume)
-    environment = dict(os.environ)
+    environment = inherited_environment()
     for part, add in (("control", _controlled), ("staging", _staged)):
         try:
             environment = add(environment, arguments, volume)
@@ -114,6 +114,7 @@ def _controlled(
         job_name,
         nodes=arguments.nodes,
         volume_bytes=volume,
+        inherited=environment,
         say=lambda text: _say(arguments, text),
     )
     if arguments.verbose:

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Start a program under control.
+"""Get the environment in which a program is controlled.
 
 This process asks the agent of the node for a page. If no daemon serves the node, it
-starts a private one, which ends by itself some time after its last job. Then this
-process executes the program, so exit status, signals and descriptors are the program's
-own.
+starts a private one, which ends by itself some time after its last job.
 """
 
 from __future__ import annotations
@@ -12,13 +10,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import shutil
+import select
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import BinaryIO, Final, Self
 
 from penstock.errors import InputError, UnavailableError
 from penstock.live.node.shim import shim_environment
@@ -26,7 +24,7 @@ from penstock.live.settings import Settings
 from penstock.live.wire.frames import Client
 from penstock.live.wire.messages import AttachProcess, PageAssigned
 
-__all__ = ["controlled_environment", "execute_program", "start_daemon"]
+__all__ = ["PrivateDaemon", "controlled_environment", "start_daemon"]
 
 #: How long a private daemon may take to answer (s).
 _START_S: Final = 20.0
@@ -36,7 +34,6 @@ _OTHER_START_S: Final = 3.0
 LINGER_S: Final = 10.0
 #: Time between two attempts to connect (s).
 _RETRY_S: Final = 0.02
-_SHELL: Final = "/bin/sh"
 
 
 def controlled_environment(
@@ -45,6 +42,7 @@ def controlled_environment(
     *,
     nodes: int = 0,
     volume_bytes: float = 0.0,
+    inherited: Mapping[str, str] | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> dict[str, str]:
     """Return the environment in which this process is controlled as a part of a job.
@@ -61,6 +59,8 @@ def controlled_environment(
         Number of nodes of the job; 0: unknown.
     volume_bytes
         Volume of each I/O operation of the job; 0: unknown.
+    inherited
+        The environment to extend; by default the one of this process.
     say
         Called with a message if a private daemon is started.
 
@@ -79,86 +79,100 @@ def controlled_environment(
             "the agent gave no page",
             remedy="use the same version of penstock for both",
         )
-    return shim_environment(Path(reply.page), [Path(p) for p in reply.prefixes])
-
-
-def execute_program(command: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
-    """Execute a program in place of this process.
-
-    Exits with 127 if the program does not exist, with 126 if it cannot be executed.
-    """
-    try:
-        _execute(_find(command[0], environment.get("PATH")), command, environment)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        sys.stderr.write(f"penstock: {command[0]}: {reason}\n")
-        sys.stderr.flush()
-        os._exit(127 if isinstance(error, FileNotFoundError) else 126)
-
-
-def _find(name: str, path: str | None) -> str:
-    """Return the file of a program, searched in `path` as a shell does."""
-    if "/" in name:
-        return name
-    file = shutil.which(name, path=path) or shutil.which(name, os.F_OK, path)
-    if file is None:
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-    return file
-
-
-def _execute(
-    program: str, command: Sequence[str], environment: Mapping[str, str]
-) -> NoReturn:
-    """Execute a program; a script without ``#!`` line is run by the shell."""
-    try:
-        os.execve(program, list(command), dict(environment))  # noqa: S606
-    except OSError as error:
-        if error.errno != errno.ENOEXEC:
-            raise
-        words = [_SHELL, program, *command[1:]]
-        os.execve(_SHELL, words, dict(environment))  # noqa: S606
+    prefixes = [Path(prefix) for prefix in reply.prefixes]
+    return shim_environment(Path(reply.page), prefixes, inherited)
 
 
 def _connect(settings: Settings, say: Callable[[str], None]) -> Client:
     with contextlib.suppress(UnavailableError):
         return Client(settings.client_socket)
-    daemon = start_daemon(settings)
-    say(f"started a private daemon at {settings.home}")
-    deadline = time.monotonic() + _START_S
-    while True:
-        try:
-            return Client(settings.socket)
-        except UnavailableError:
-            if time.monotonic() > deadline:
-                raise
-        if daemon.poll() is not None:
-            # Another daemon has the folder; it may still be starting.
-            deadline = min(deadline, time.monotonic() + _OTHER_START_S)
-        time.sleep(_RETRY_S)
+    with start_daemon(settings) as daemon:
+        say(f"started a private daemon at {settings.home}")
+        deadline = time.monotonic() + _START_S
+        while True:
+            try:
+                return Client(settings.socket)
+            except UnavailableError:
+                if time.monotonic() > deadline:
+                    raise
+            if daemon.has_ended():
+                # Another daemon has the folder; it may still be starting.
+                deadline = min(deadline, time.monotonic() + _OTHER_START_S)
+            time.sleep(_RETRY_S)
 
 
-def start_daemon(settings: Settings) -> subprocess.Popen[bytes]:
+class PrivateDaemon:
+    """A daemon that this process has started, and that is not its child.
+
+    RATIONALE: this process becomes the program of the user. A program that waits for
+    all its children would wait for the daemon, and be told of its end by SIGCHLD.
+    """
+
+    def __init__(self, alive: int) -> None:
+        """Take the read end of a pipe whose other end only the daemon has open."""
+        self._alive = alive
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._alive)
+
+    def has_ended(self) -> bool:
+        """Return True if the daemon has ended: its end of the pipe is closed."""
+        return bool(select.select([self._alive], [], [], 0.0)[0])
+
+
+def start_daemon(settings: Settings) -> PrivateDaemon:
     """Start a private daemon in a new session; its output goes to ``serve.log``."""
     home = settings.home
+    alive, write_end = os.pipe()
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         with (home / "serve.log").open("ab") as log:
-            return subprocess.Popen(  # noqa: S603 - ourselves
-                [sys.executable, "-m", "penstock", "serve", *_flags(settings)],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                # The daemon must not be controlled, even if this process is.
-                env={**os.environ, "PENSTOCK_DISABLE": "1"},
-                start_new_session=True,
-            )
+            _start_detached(_serve_command(settings), log, write_end)
     except OSError as error:
+        os.close(alive)
         raise InputError(
             f"cannot start a daemon: {error.strerror}", where=str(home)
         ) from None
+    finally:
+        os.close(write_end)
+    return PrivateDaemon(alive)
 
 
-def _flags(settings: Settings) -> list[str]:
-    """Return the options of the daemon; it reads all others from the environment."""
+def _start_detached(command: list[str], log: BinaryIO, inherited: int) -> None:
+    """Start a process that is not a child of this one and inherits one descriptor.
+
+    A child starts the process and ends; init then becomes its parent.
+    """
+    child = os.fork()
+    if child:
+        _, status = os.waitpid(child, 0)
+        if code := os.waitstatus_to_exitcode(status):
+            raise OSError(code, os.strerror(code))
+        return
+    code = errno.ECHILD
+    try:
+        subprocess.Popen(  # noqa: S603 - ourselves
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            # The daemon must not be controlled, even if this process is.
+            env={**os.environ, "PENSTOCK_DISABLE": "1"},
+            pass_fds=[inherited],
+            start_new_session=True,
+        )
+        code = 0
+    except OSError as error:
+        code = error.errno or code
+    finally:
+        os._exit(code)
+
+
+def _serve_command(settings: Settings) -> list[str]:
+    """Return the command of the daemon, which finds other settings by itself."""
     linger = settings.linger or LINGER_S
-    return ["--folder", str(settings.home), "--linger", f"{linger} s"]
+    flags = ["--folder", str(settings.home), "--linger", f"{linger} s"]
+    return [sys.executable, "-m", "penstock", "serve", *flags]

@@ -13,6 +13,7 @@ import pytest
 
 from penstock.cli import main
 from penstock.errors import InputError
+from penstock.live.node import execute as execute_module
 from penstock.live.node import run, shim
 from penstock.live.node.check import CheckReport, Controllability, Finding
 
@@ -28,7 +29,7 @@ def executed(monkeypatch: pytest.MonkeyPatch) -> None:
     def execute(command: list[str], environment: dict[str, str]) -> None:
         raise Executed(*command, *(key for key in environment if "STAGING" in key))
 
-    monkeypatch.setattr(run, "execute_program", execute)
+    monkeypatch.setattr(execute_module, "execute_program", execute)
 
 
 @pytest.mark.usefixtures("executed")
