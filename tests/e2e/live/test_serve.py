@@ -290,12 +290,21 @@ def test_a_private_daemon_comes_and_goes(tmp_path: Path) -> None:
 def test_a_program_runs_without_a_daemon(tmp_path: Path) -> None:
     with closing(Daemon(tmp_path)) as alone:
         alone.home.write_text("not a folder")
-        for options, lines in (((), 0), (("--verbose",), 1)):
+        for options, lines in (((), 1), (("--quiet",), 0)):
             process = alone.run("sh", "-c", "echo done; exit 3", options=options)
             output, complaint = process.communicate(timeout=120)
             assert (process.returncode, output) == (3, "done\n")
             assert complaint.count("\n") == lines
             assert complaint.startswith("penstock: without control: " * lines)
+
+
+def test_a_program_that_requires_control_is_not_started_without(tmp_path: Path) -> None:
+    with closing(Daemon(tmp_path)) as alone:
+        alone.home.write_text("not a folder")
+        done = alone.command("run", "--require-control", "--", "echo", "done")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.count("\n") == 1
+        assert "the program cannot be controlled" in done.stderr
 
 
 def test_no_program(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 """Start a program whose I/O is controlled: ``penstock run -- PROGRAM ARGUMENTS``.
 
 The exit status is that of the program. If control is not possible, the program runs
-without control. ``--verbose`` prints why, and whether a private daemon was started.
+without control, and one line on standard error says why.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from penstock.cli.live.options import WHERE, add_live_options, live_settings
 from penstock.cli.options import positive
-from penstock.errors import InputError, PenstockError
+from penstock.errors import InputError
 from penstock.units import parse_volume
 
 if TYPE_CHECKING:
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 __all__ = ["SUMMARY", "main", "setup_parser"]
 
 SUMMARY = "start a program whose I/O is controlled"
+
+
+class _ControlRequiredError(InputError):
+    """The program cannot be controlled, and the user requires control."""
 
 
 def setup_parser(parser: argparse.ArgumentParser) -> None:
@@ -54,10 +58,19 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
         help="stage all writes in journals in this folder, even without a controller",
     )
     parser.add_argument(
+        "--quiet",
+        action="store_true",
+        help="do not report that control or staging is not possible",
+    )
+    parser.add_argument(
+        "--require-control",
+        action="store_true",
+        help="do not start the program if its I/O cannot be controlled",
+    )
+    parser.add_argument(
         "--verbose",
         action="store_true",
-        help="print why control or staging is not possible, if so, and whether a "
-        "private daemon was started",
+        help="also report that a private daemon was started",
     )
     add_live_options(parser, WHERE)
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- PROGRAM ...")
@@ -74,13 +87,33 @@ def main(arguments: argparse.Namespace) -> int:
     for part, add in (("control", _controlled), ("staging", _staged)):
         try:
             environment = add(environment, arguments, volume)
+        except _ControlRequiredError:
+            raise
         # A user's job must not fail because of us: whatever goes wrong here, even a
         # bug or a damaged installation, the program starts without control.
         except Exception as error:  # noqa: BLE001
-            _say(arguments, f"without {part}: {error}")
+            _report_absence(arguments, part, str(error))
             if part == "staging":
                 environment = unstaged_environment(environment)
     execute_program(command, environment)
+
+
+def _report_absence(arguments: argparse.Namespace, part: str, reason: str) -> None:
+    """Print one line that says why the program runs without control or staging.
+
+    Raises
+    ------
+    _ControlRequiredError
+        If control is absent and the user requires it.
+    """
+    if part == "control" and arguments.require_control:
+        raise _ControlRequiredError(
+            f"the program cannot be controlled: {reason}",
+            where="--require-control",
+            remedy="leave the option out to start the program without control",
+        )
+    if not arguments.quiet:
+        _print(f"without {part}: {reason} (--quiet hides this line)")
 
 
 def _command(arguments: argparse.Namespace) -> list[str]:
@@ -92,16 +125,16 @@ def _command(arguments: argparse.Namespace) -> list[str]:
     return command
 
 
-def _say(arguments: argparse.Namespace, text: str) -> None:
-    if arguments.verbose:
-        sys.stderr.write(f"penstock: {text}\n")
-        sys.stderr.flush()
+def _print(text: str) -> None:
+    sys.stderr.write(f"penstock: {text}\n")
+    sys.stderr.flush()
 
 
 def _controlled(
     environment: dict[str, str], arguments: argparse.Namespace, volume: float
 ) -> dict[str, str]:
     """Return the environment in which the program is controlled."""
+    from penstock.live.node.check import refusal
     from penstock.live.node.run import controlled_environment
 
     settings = live_settings(arguments)
@@ -109,28 +142,22 @@ def _controlled(
     # history of an old one.
     own_name = f"process-{os.getpid()}-{int(time.time())}"
     job_name = arguments.job or environment.get("SLURM_JOB_ID") or own_name
-    environment = controlled_environment(
+    controlled = controlled_environment(
         settings,
         job_name,
         nodes=arguments.nodes,
         volume_bytes=volume,
         inherited=environment,
-        say=lambda text: _say(arguments, text),
+        say=_print if arguments.verbose else lambda _: None,
     )
-    if arguments.verbose:
-        # If the program does not exist, `execute_program` prints that.
-        with suppress(PenstockError, OSError):
-            _examine(arguments)
-    return environment
-
-
-def _examine(arguments: argparse.Namespace) -> None:
-    """Print why the program cannot be controlled, if that is so."""
-    from penstock.live.node.check import Controllability, check
-
-    report = check(_command(arguments)[0])
-    if report.verdict is Controllability.NOT:
-        _say(arguments, f"without control: {report.findings[0].what}")
+    refused = None
+    # If the program does not exist, `execute_program` prints that.
+    with suppress(InputError, OSError):
+        refused = refusal(_command(arguments)[0])
+    if refused is not None:
+        # Programs that it starts may be controlled, so the environment stays.
+        _report_absence(arguments, "control", f"{refused.what} ({refused.remedy})")
+    return controlled
 
 
 def _staged(

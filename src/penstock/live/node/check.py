@@ -33,6 +33,7 @@ __all__ = [
     "Controllability",
     "Finding",
     "check",
+    "refusal",
     "wrapped_calls",
 ]
 
@@ -105,6 +106,16 @@ def wrapped_calls() -> frozenset[str]:
     return frozenset(re.findall(r"\bX\((\w+), \w+\)", text)) - {"name"}
 
 
+def refusal(program: str) -> Finding | None:
+    """Return why the preload library would not be loaded into a program, if so.
+
+    It only reads the file of the program (or of the interpreter of a script), so it is
+    fast enough for every start. Raises as `check` does.
+    """
+    path = _program_files(program)[-1]
+    return _refusal(path, _read(path))
+
+
 def check(program: str) -> CheckReport:
     """Examine a program, given by its path or by its name in PATH.
 
@@ -113,8 +124,8 @@ def check(program: str) -> CheckReport:
     files = _program_files(program)
     path = files[-1]
     elf = _read(path)
-    if refusals := tuple(_refusals(path, elf)):
-        return CheckReport(program, tuple(map(str, files)), refusals)
+    if refused := _refusal(path, elf):
+        return CheckReport(program, tuple(map(str, files)), (refused,))
     libraries = _libraries(path, elf)
     return CheckReport(
         program,
@@ -179,7 +190,7 @@ def _head(path: Path) -> bytes:
         raise InputError(
             f"cannot be read: {error.strerror}",
             where=str(path),
-            remedy="ask its owner, or just try it with `penstock run --verbose`",
+            remedy="ask its owner, or just try it with `penstock run`",
         ) from error
 
 
@@ -230,16 +241,17 @@ def _libraries(path: Path, elf: Elf) -> dict[Path, Elf]:
 # --- Findings -------------------------------------------------------------------------
 
 
-def _refusals(path: Path, elf: Elf) -> Iterator[Finding]:
-    """Yield the reason why the library would not be loaded, if there is one."""
+def _refusal(path: Path, elf: Elf) -> Finding | None:
+    """Return the reason why the library would not be loaded, if there is one."""
     if reason := _reason_to_refuse(elf):
-        yield Finding(Controllability.NOT, *reason)
-    elif _gains_rights(path):
-        yield Finding(
+        return Finding(Controllability.NOT, *reason)
+    if _gains_rights(path):
+        return Finding(
             Controllability.NOT,
             "it runs with more rights than its caller, so the loader preloads nothing",
             f"start it as the user whose rights it takes, or {_MOUNT}",
         )
+    return None
 
 
 def _refusals_of_others(path: Path) -> Iterator[Finding]:

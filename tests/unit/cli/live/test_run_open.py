@@ -15,7 +15,7 @@ from penstock.cli import main
 from penstock.errors import InputError
 from penstock.live.node import execute as execute_module
 from penstock.live.node import run, shim
-from penstock.live.node.check import CheckReport, Controllability, Finding
+from penstock.live.node.check import Controllability, Finding
 
 
 class Executed(BaseException):
@@ -47,7 +47,7 @@ def test_an_error_of_penstock_does_not_stop_the_program(
     monkeypatch.setattr(run, "controlled_environment", broken)
     monkeypatch.setattr(shim, "staged_environment", broken)
     with pytest.raises(Executed, match="true"):
-        main(["run", "--verbose", "--stage", "/x", "--", "true"])
+        main(["run", "--stage", "/x", "--", "true"])
     lines = capsys.readouterr().err.splitlines()
     assert [line.split(":")[1] for line in lines] == [
         " without control",
@@ -79,44 +79,45 @@ def test_a_program_that_cannot_be_staged_runs_unstaged(
     monkeypatch.setenv("PENSTOCK_STAGING_WHEN", "always")
     monkeypatch.setenv(variable, value)
     with pytest.raises(Executed) as caught:
-        main(["run", "--verbose", "--", "true"])
+        main(["run", "--", "true"])
     assert caught.value.args == ("true",)
     assert capsys.readouterr().err.startswith(f"penstock: without staging: {reason}")
 
 
 @pytest.mark.usefixtures("executed")
 @pytest.mark.parametrize(
-    ("findings", "message"),
+    ("refused", "message"),
     [
-        (
-            [Finding(Controllability.NOT, "it is static", "")],
-            "without control: it is static",
-        ),
-        ([Finding(Controllability.PARTLY, "something", "")], ""),
+        (Finding(Controllability.NOT, "it is static", "link it"), "it is static"),
+        (None, ""),
         (InputError("no such program"), ""),
         (OSError("cannot be mapped"), ""),
     ],
 )
-def test_reasons_why_a_program_is_not_controlled_are_reported(
-    findings: list[Finding] | Exception,
+def test_a_program_that_loads_no_library_is_reported(
+    refused: Finding | Exception | None,
     message: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    def check(program: str) -> CheckReport:
-        if isinstance(findings, Exception):
-            raise findings
-        return CheckReport(program, (), tuple(findings))
+    def refusal(program: str) -> Finding | None:
+        if isinstance(refused, Exception):
+            raise refused
+        return refused
 
     monkeypatch.setattr(
         run, "controlled_environment", lambda *_, **__: dict(os.environ)
     )
-    monkeypatch.setattr("penstock.live.node.check.check", check)
-    for option in ([], ["--verbose"]):
+    monkeypatch.setattr("penstock.live.node.check.refusal", refusal)
+    for option in ([], ["--quiet"]):
         with pytest.raises(Executed, match="program"):
             main(["run", *option, "--", "program"])
-        shown = f"penstock: {message}\n" if option and message else ""
-        assert capsys.readouterr().err == shown
+        shown = capsys.readouterr().err
+        assert shown.startswith(f"penstock: without control: {message}"[: len(shown)])
+        assert bool(shown) == bool(message and not option)
+    if message:
+        assert main(["run", "--require-control", "--", "program"]) == 2
+        assert f"cannot be controlled: {message}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
