@@ -23,7 +23,7 @@ __all__ = ["Region", "RegionSplitError", "Regions", "divided"]
 class RegionSplitError(PenstockError):
     """A strategy used a part of a region: the run starts over with smaller ones."""
 
-    regions: Sequence[tuple[int, ...]] = ()
+    regions: list[tuple[int, ...]]
     """The smaller regions."""
 
 
