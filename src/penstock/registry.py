@@ -320,6 +320,12 @@ class Registry:
         return loaded
 
     def _unknown(self, name: str, known: list[str]) -> InputError:
+        module, dot, function = name.rpartition(".")
+        if dot and Path(f"{module}.py").is_file():
+            return InputError(
+                f"unknown {self.kind} {name!r}",
+                remedy=f"{module}.py has no {function}",
+            )
         if not Path(f"{name}.py").is_file():
             return UnknownNameError(self.kind, name, known)
         return InputError(
@@ -404,7 +410,8 @@ def _split_settings(text: str) -> dict[str, str]:
         if not equals:
             raise InputError(
                 f"{setting!r} is not a parameter",
-                remedy="write name:key=value,key=value",
+                remedy="write name:key=value,key=value; penstock policies NAME lists "
+                "the parameters",
             )
         if key.strip() in given:
             raise InputError(f"{key.strip()} is given twice", remedy="leave one out")

@@ -220,7 +220,8 @@ def test_a_name_that_is_no_module_is_unknown(folder: Path, name: str) -> None:
 
 def test_a_function_that_a_module_lacks_is_unknown(folder: Path) -> None:
     (folder / "my_policy.py").write_text(PLAIN)
-    with pytest.raises(UnknownNameError, match=r"unknown policy 'my_policy\.nothing'"):
+    message = r"unknown policy 'my_policy\.nothing' \(my_policy\.py has no nothing"
+    with pytest.raises(InputError, match=message):
         get_policy("my_policy.nothing")
 
 
