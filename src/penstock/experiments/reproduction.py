@@ -349,7 +349,13 @@ def reproduce_all(
     """Reproduce several figures; write an index page of all figures in the folder.
 
     `find` returns the figure with a name; it is a function that workers can import.
+
+    Raises
+    ------
+    InputError
+        If the folder has figures of another scale: their verdicts must not be mixed.
     """
+    _refuse_other_scale(scale, folder)
     plans = [_Plan.of(find(name), scale, folder) for name in names]
     studies = {path: s for plan in plans for path, s in plan.folders().items()}
     run_studies(studies, executor, progress)
@@ -365,6 +371,18 @@ def reproduce_all(
     write_index(every, folder)
     write_what_holds(every, folder)
     return records
+
+
+def _refuse_other_scale(scale: Scale, folder: Path) -> None:
+    for path in sorted(folder.glob("*/claims.json")):
+        record = _read(path, lambda *_: None) or {}
+        other = record.get("provenance", {}).get("scale", scale)
+        if other not in (scale, None):
+            raise InputError(
+                f"holds figures of {other} scale",
+                where=str(folder),
+                remedy=f"give another folder for {scale} scale (-o)",
+            )
 
 
 def _natural_key(record: dict[str, Any]) -> list[tuple[int, str]]:

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 from matplotlib.figure import Figure
 
-from penstock.errors import InternalError
+from penstock.errors import InputError, InternalError
 from penstock.experiments.claims import Claim, Tables, Verdict, case, judge
 from penstock.experiments.reproduction import (
     Reproduction,
@@ -230,7 +230,18 @@ def test_a_table_without_points_has_no_seed_and_no_instances(tmp_path: Path) -> 
     assert record["provenance"]["seed"] is None
     assert record["instances"] is None
     assert pl.read_parquet(tmp_path / "tab" / "tab.parquet").equals(ROWS)
-    assert "instances" not in (tmp_path / "tab" / "index.html").read_text()
+    page = (tmp_path / "tab" / "index.html").read_text()
+    assert "instances per point" not in page
+    assert "These results are of smoke scale" in page
+
+
+def test_figures_of_two_scales_are_not_mixed_in_a_folder(tmp_path: Path) -> None:
+    figure = _table()
+    _make(figure, tmp_path)
+    with pytest.raises(InputError, match=r"holds figures of smoke scale \(give anoth"):
+        reproduce_all(
+            ["tab"], lambda _: figure, Scale.PAPER, tmp_path, Inline(), _no_progress
+        )
 
 
 def test_times_are_apart_from_rows_and_the_summary_is_kept(tmp_path: Path) -> None:

@@ -18,7 +18,14 @@ from penstock.experiments.output.verdicts import (
     support_text,
 )
 
-__all__ = ["CSS_CLASSES", "claim_block", "count_table", "document", "paper_heading"]
+__all__ = [
+    "CSS_CLASSES",
+    "claim_block",
+    "count_table",
+    "document",
+    "paper_heading",
+    "smoke_notice",
+]
 
 _STYLE: Final = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto;
@@ -55,6 +62,18 @@ CSS_CLASSES: Final = {
     Outcome.DEPENDS: "depends",
     Outcome.CONTRADICTED: "contradicted",
 }
+
+
+_SMOKE: Final = (
+    "These results are of smoke scale: verdicts are only indicative. "
+    "--scale paper computes as many instances as the papers."
+)
+
+
+def smoke_notice(records: Sequence[dict[str, Any]]) -> str:
+    """Return a warning if results are of smoke scale; else ""."""
+    scales = {record["provenance"].get("scale") for record in records}
+    return f"<p><b>{_SMOKE}</b></p>" if "smoke" in scales else ""
 
 
 def document(title: str, body: str) -> str:

@@ -17,6 +17,7 @@ from penstock.experiments.output.html import (
     count_table,
     document,
     paper_heading,
+    smoke_notice,
 )
 from penstock.experiments.output.verdicts import (
     by_paper,
@@ -56,7 +57,8 @@ def write_page(record: dict[str, Any], home: Path) -> None:
         f"<p>{escape(source)}. {_sample(record)}"
         f'Files: {links}, <a href="claims.json">claims</a>.</p>'
         f"{_reference(record)}<figure>{drawing}</figure>"
-        f"<h2>{escape(counts_text(record['claims']))}</h2>{claims}{_made_by(record)}"
+        f"<h2>{escape(counts_text(record['claims']))}</h2>"
+        f"{smoke_notice([record])}{claims}{_made_by(record)}"
     )
     _write(home / INDEX, record["title"], body)
 
@@ -72,7 +74,7 @@ def write_index(records: list[dict[str, Any]], folder: Path) -> None:
     body = (
         f"<h1>{_TITLE}</h1><p>{totals_text(papers)}. "
         f'<a href="{WHAT_HOLDS}">What holds</a>: every claim with its numbers.</p>'
-        f"{count_table(papers)}{sections}"
+        f"{smoke_notice(records)}{count_table(papers)}{sections}"
         f"{''.join(dict.fromkeys(map(_made_by, records)))}"
     )
     _write(folder / INDEX, _TITLE, body)

@@ -18,6 +18,7 @@ from penstock.experiments.output.html import (
     count_table,
     document,
     paper_heading,
+    smoke_notice,
 )
 from penstock.experiments.output.page import INDEX, WHAT_HOLDS
 from penstock.experiments.output.verdicts import (
@@ -45,20 +46,14 @@ HOW_TO_READ: Final = (
     "if the number exists in fewer than two resamples. Claims that are not in a paper, "
     "but ours, count as beyond the papers."
 )
-_SMOKE: Final = (
-    "These results are of smoke scale: verdicts are only indicative. "
-    "--scale paper computes as many instances as the papers."
-)
 
 
 def write_what_holds(records: Sequence[dict[str, Any]], folder: Path) -> None:
     """Write ``what-holds.html`` beside the index page."""
     papers = [paper for paper in by_paper(records) if paper.claims]
-    scales = {record["provenance"].get("scale") for record in records}
-    smoke = f"<p><b>{_SMOKE}</b></p>" if "smoke" in scales else ""
     body = (
-        f'<h1>{_TITLE}</h1><p><a href="{INDEX}">All figures</a></p>{smoke}'
-        f"<p>{escape(HOW_TO_READ)}</p>{count_table(papers)}"
+        f'<h1>{_TITLE}</h1><p><a href="{INDEX}">All figures</a></p>'
+        f"{smoke_notice(records)}<p>{escape(HOW_TO_READ)}</p>{count_table(papers)}"
         '<input type="radio" name="shown" id="every" checked>'
         '<label for="every">all claims</label> '
         '<input type="radio" name="shown" id="some">'
