@@ -417,6 +417,10 @@ def _responses(scale: Scale) -> pl.DataFrame:
     return pl.concat([by_second(run) for run in done])
 
 
+#: Two shapes, because the response times of both applications are often equal.
+_MARKERS: Final = dict(zip(APPLICATIONS, ("x", "."), strict=True))
+
+
 def _draw_responses(tables: Tables) -> Figure:
     shown = [*((name, 0) for name in _PLAIN), *_SHOWN]
     drawn, panels = _panels(len(shown), 1.9)
@@ -428,19 +432,24 @@ def _draw_responses(tables: Tables) -> Figure:
             panel.plot(
                 own["second"],
                 times,
-                ".",
+                _MARKERS[name],
                 color=COLOURS[name],
                 markersize=4,
                 label=name,
             )
-            bound = SLOS[name].latency_s * 1000
-            panel.axhline(bound, color=COLOURS[name], linewidth=0.8, linestyle="--")
+            panel.axhline(
+                SLOS[name].latency_s * 1000,
+                color=COLOURS[name],
+                linewidth=0.8,
+                linestyle="--",
+                label=f"bound of {name}",
+            )
         panel.set_yscale("log")
         panel.set_ylim(5, 60_000)
         panel.set_yticks([10, 100, 1000, 10_000], ["10", "100", "1000", "10000"])
         panel.set_title(_title(scheduler, memory_gb), fontsize=10)
         panel.set_ylabel("p95 (ms)")
-    panels[0].legend(frameon=False, ncols=2, loc="upper left")
+    panels[0].legend(frameon=False, ncols=4, loc="upper left")
     return drawn
 
 
