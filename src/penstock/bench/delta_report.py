@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from math import ceil
 from pathlib import Path
 from typing import Any, Final
@@ -34,8 +33,8 @@ def save(folder: Path, graphs: Mapping[str, Graph], facts: Mapping[str, Any]) ->
         **facts,
         "graphs": {
             name: {
-                "live": [asdict(point) for point in live],
-                "simulated": [asdict(point) for point in simulated],
+                "live": [_record(point) for point in live],
+                "simulated": [_record(point) for point in simulated],
             }
             for name, (live, simulated) in graphs.items()
         },
@@ -43,6 +42,17 @@ def save(folder: Path, graphs: Mapping[str, Graph], facts: Mapping[str, Any]) ->
     data = msgspec.json.format(msgspec.json.encode(document), indent=1)
     (folder / "delta.json").write_bytes(data + b"\n")
     _plot(graphs).savefig(folder / "delta.svg")
+
+
+def _record(point: DeltaPoint) -> dict[str, Any]:
+    """Return a point under the keys of ``delta.json``; times in s."""
+    return {
+        "offset": point.offset_s,
+        "factors": point.factors,
+        "io_times": point.io_times_s,
+        "alone": point.alone_s,
+        "total": point.total_s,
+    }
 
 
 def _plot(graphs: Mapping[str, Graph]) -> Figure:

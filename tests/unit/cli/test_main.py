@@ -47,7 +47,7 @@ def test_a_file_does_not_take_the_place_of_a_closed_stream(tmp_path: Path) -> No
 
 def test_a_started_program_still_has_its_stream_closed() -> None:
     done = shell(
-        '"$@" run --folder /dev/null/x -- sh -c "echo started >&2; echo x" >&-'
+        '"$@" run --quiet --folder /dev/null/x -- sh -c "echo started >&2; echo x" >&-'
     )
     assert done.returncode != 0
     assert done.stderr.startswith("started\n")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from penstock.cli.live.options import WHERE, add_live_options, live_settings
 from penstock.cli.options import positive
-from penstock.errors import InputError
+from penstock.errors import InputError, UnavailableError
 from penstock.units import parse_volume
 
 if TYPE_CHECKING:
@@ -26,10 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["SUMMARY", "main", "setup_parser"]
 
 SUMMARY = "start a program whose I/O is controlled"
-
-
-class _ControlRequiredError(InputError):
-    """The program cannot be controlled, and the user requires control."""
 
 
 def setup_parser(parser: argparse.ArgumentParser) -> None:
@@ -87,11 +83,11 @@ def main(arguments: argparse.Namespace) -> int:
     for part, add in (("control", _controlled), ("staging", _staged)):
         try:
             environment = add(environment, arguments, volume)
-        except _ControlRequiredError:
-            raise
         # A user's job must not fail because of us: whatever goes wrong here, even a
         # bug or a damaged installation, the program starts without control.
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
+            if part == "control" and arguments.require_control:
+                raise _refused(str(error)) from error
             _report_absence(arguments, part, str(error))
             if part == "staging":
                 environment = unstaged_environment(environment)
@@ -99,21 +95,17 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _report_absence(arguments: argparse.Namespace, part: str, reason: str) -> None:
-    """Print one line that says why the program runs without control or staging.
-
-    Raises
-    ------
-    _ControlRequiredError
-        If control is absent and the user requires it.
-    """
-    if part == "control" and arguments.require_control:
-        raise _ControlRequiredError(
-            f"the program cannot be controlled: {reason}",
-            where="--require-control",
-            remedy="leave the option out to start the program without control",
-        )
+    """Print one line that says why the program runs without control or staging."""
     if not arguments.quiet:
         _print(f"without {part}: {reason} (--quiet hides this line)")
+
+
+def _refused(reason: str) -> InputError:
+    return InputError(
+        f"the program cannot be controlled: {reason}",
+        where="--require-control",
+        remedy="leave the option out to start the program without control",
+    )
 
 
 def _command(arguments: argparse.Namespace) -> list[str]:
@@ -155,8 +147,11 @@ def _controlled(
     with suppress(InputError, OSError):
         refused = refusal(_command(arguments)[0])
     if refused is not None:
+        reason = f"{refused.what} ({refused.remedy})"
+        if arguments.require_control:
+            raise UnavailableError(reason)
         # Programs that it starts may be controlled, so the environment stays.
-        _report_absence(arguments, "control", f"{refused.what} ({refused.remedy})")
+        _report_absence(arguments, "control", reason)
     return controlled
 
 
