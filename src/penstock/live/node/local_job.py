@@ -205,6 +205,10 @@ class LocalJob:
         page = self.page
         page.gap_s = config.gap_s
         page.share(reads=Bucket.MAIN if config.reads else None)
+        page.free_memory(
+            cached_reads=config.free_cached_reads,
+            absorbed_writes=config.free_absorbed_writes,
+        )
         if page.mode != _MODES[config.mode]:
             page.mode = _MODES[config.mode]
         self.may_operate = config.mode != "off"
@@ -224,7 +228,10 @@ class LocalJob:
         drains = self.page.counters(IoClass.DRAIN)
         calls = [self.page.counters(kind) for kind in classes]
         announced, staged = self.page.announced, self.page.staged
-        self._controlled_bytes = calls[0].moved_bytes + staged.absorbed_bytes
+        writes, reading = [calls[0], drains], calls[1:]
+        self._controlled_bytes = (
+            calls[0].moved_bytes + calls[0].memory_bytes + staged.absorbed_bytes
+        )
         self._staged_bytes = max(staged.absorbed_bytes - staged.drained_bytes, 0)
         self._log_refusals(staged.refused_files)
         now_s = time.monotonic()
@@ -250,6 +257,10 @@ class LocalJob:
             phases=phases,
             staged_bytes=float(staged_bytes),
             quiet_s=quiet_s,
+            read_bytes=float(sum(c.moved_bytes for c in reading)),
+            written_bytes=float(sum(c.moved_bytes for c in writes)),
+            read_busy_s=sum(c.busy_s for c in reading),
+            written_busy_s=sum(c.busy_s for c in writes),
         )
 
     def _was_active(

@@ -96,7 +96,13 @@ class Counters:
     begun_calls, ended_calls
         Numbers of calls. The difference is in flight, or was killed during the call.
     moved_bytes
-        Bytes that the kernel took or gave.
+        Bytes that the kernel took from calls or gave to them.
+    memory_bytes
+        The same for calls that did not reach the storage (`Page.free_memory`); they are
+        not part of `moved_bytes`.
+    busy_s
+        Time inside calls that reached the storage, summed over callers (s), without
+        the time that they were held up. Syncs and closes count as writing.
     held_up_s
         Time that calls were held up, summed over callers (s); in a dry run, the time
         for which control would have held them up.
@@ -111,6 +117,8 @@ class Counters:
     begun_calls: int
     ended_calls: int
     moved_bytes: int
+    memory_bytes: int
+    busy_s: float
     held_up_s: float
     waiting_calls: int
     last_active_s: float
@@ -267,6 +275,14 @@ class Page:
         place = PageWords.bucket_of.offset + IoClass.READ * ctypes.sizeof(c_uint32)
         self._write(place, c_uint32(NO_BUCKET if reads is None else reads))
 
+    def free_memory(self, *, cached_reads: bool, absorbed_writes: bool) -> None:
+        """Set which calls are not charged because memory serves or takes them."""
+        for word, free in (
+            (PageWords.free_cached_reads, cached_reads),
+            (PageWords.free_absorbed_writes, absorbed_writes),
+        ):
+            self._write(word.offset, c_uint32(free))
+
     def renew(self, duration_s: float, *, floor: float = math.inf) -> None:
         """Let the grants hold for `duration_s` from now on.
 
@@ -358,6 +374,8 @@ class Page:
             begun_calls=line.begun_calls,
             ended_calls=line.ended_calls,
             moved_bytes=line.moved_bytes,
+            memory_bytes=line.memory_bytes,
+            busy_s=line.busy_ns * 1e-9,
             held_up_s=line.held_up_ns * 1e-9,
             waiting_calls=0 if stale else line.waiting_calls,
             last_active_s=max(line.last_active_ns, line.resumed_ns) * 1e-9,

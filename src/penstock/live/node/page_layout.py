@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 MAGIC: Final = int.from_bytes(b"penstock", "little")
-VERSION: Final = 3
+VERSION: Final = 4
 SIZE: Final = 4096
 UNLIMITED: Final = 2**64 - 1
 RATE_SHIFT: Final = 40
@@ -111,11 +111,15 @@ class ClassWords(Structure):
         ("begun_calls", c_uint64),
         ("ended_calls", c_uint64),
         ("moved_bytes", c_uint64),
+        ("memory_bytes", c_uint64),
+        ("busy_ns", c_uint64),
+        ("last_active_ns", c_uint64),
+        ("unused", c_uint64 * 2),
         ("held_up_ns", c_uint64),
         ("waiting_calls", c_uint64),
         ("heartbeat_ns", c_uint64),
-        ("last_active_ns", c_uint64),
         ("resumed_ns", c_uint64),
+        ("unused_line", c_uint64 * 4),
     )
 
 
@@ -152,7 +156,9 @@ class PageWords(Structure):
         ("phases_begun", c_uint64),
         ("phases_ended", c_uint64),
         ("announced_at_ns", c_uint64),
-        ("unused_line", c_uint64 * 2),
+        ("free_cached_reads", c_uint32),
+        ("free_absorbed_writes", c_uint32),
+        ("unused_line", c_uint64 * 1),
         ("classes", ClassWords * len(IoClass)),
         ("buckets", BucketWords * len(Bucket)),
         ("staging", StagingWords),

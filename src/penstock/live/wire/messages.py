@@ -74,7 +74,7 @@ __all__ = [
     "too_long_error",
 ]
 
-VERSION: Final = 4
+VERSION: Final = 5
 #: Longest message of a program or user (bytes).
 LARGEST_REQUEST_BYTES: Final = 1 << 16
 #: Longest message of an agent or controller (bytes).
@@ -344,6 +344,16 @@ class JobCounters(msgspec.Struct, frozen=True, array_like=True):
     """Volume in journals that is not in the files yet."""
     quiet_s: Amount = 0.0
     """Time since the last call of a program; 0 while a call is in flight."""
+    read_bytes: Amount = 0.0
+    """Volume that calls read from the storage so far; 0 if reads are not controlled.
+    `read_bytes` + `written_bytes` = `moved_bytes`."""
+    written_bytes: Amount = 0.0
+    """Volume that calls and drainers wrote so far."""
+    read_busy_s: Amount = 0.0
+    """Time inside reads that reached the storage, added over callers, without the time
+    that they were held up."""
+    written_busy_s: Amount = 0.0
+    """The same for writes, and for syncs and closes of files that were written."""
 
 
 class CounterReport(Message):
@@ -388,6 +398,10 @@ class AgentConfig(Message):
     """Rate that each job may draw when the lease has ended."""
     reads: bool
     """True if reads draw on the grant."""
+    free_cached_reads: bool = False
+    """True if reads that do not reach the storage are neither charged nor held up."""
+    free_absorbed_writes: bool = False
+    """The same for writes that memory takes."""
 
 
 class Grants(Message):

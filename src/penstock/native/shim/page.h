@@ -27,8 +27,8 @@
  * Who writes which word
  * ---------------------
  *   agent only      magic, version, size, mode, lease_ns, floor_rate, gap_ns,
- *                   bucket_of, page_bucket.grant_number, all of page_curve,
- *                   page_staging.mode
+ *                   bucket_of, free_cached_reads, free_absorbed_writes,
+ *                   page_bucket.grant_number, all of page_curve, page_staging.mode
  *   processes only  all other words
  *
  * There is no lock. A process changes a word by one atomic operation, so a process that
@@ -63,7 +63,7 @@
 #include <stdint.h>
 
 #define PAGE_MAGIC UINT64_C(0x6b636f74736e6570) /* "penstock", little endian */
-#define PAGE_VERSION 3u
+#define PAGE_VERSION 4u
 #define PAGE_SIZE 4096u
 
 #define RATE_SHIFT 40
@@ -104,20 +104,29 @@ struct page_bucket {
     struct page_curve curve[2];
 };
 
-/* The counters of one class: one cache line, so that a call touches only this line and
- * its bucket. begun_calls - ended_calls are in flight, or were killed there. */
+/* The counters of one class: a call that need not wait touches only the first cache
+ * line and its bucket. begun_calls - ended_calls are in flight, or were killed. */
 struct page_class {
     _Atomic uint64_t begun_calls;
     _Atomic uint64_t ended_calls;
     _Atomic uint64_t moved_bytes; /* bytes that the kernel took or gave */
-    _Atomic uint64_t held_up_ns;  /* sum over callers; in a dry run: estimated */
+    /* The same without the storage: neither charged nor in moved_bytes (see
+     * free_cached_reads). */
+    _Atomic uint64_t memory_bytes;
+    /* Time inside calls that reached the storage, summed over callers; without the time
+     * that they were held up. Of writes: also inside fsync and close. */
+    _Atomic uint64_t busy_ns;
+    /* Latest end or wait of a call, or first begin after a gap. */
+    _Atomic uint64_t last_active_ns;
+    uint64_t unused[2];
+
+    _Atomic uint64_t held_up_ns; /* sum over callers; in a dry run: estimated */
     _Atomic uint64_t waiting_calls;
     /* Renewed by a waiting call at least every 50 ms, and by a drainer while it lives:
      * an old heartbeat means that the waiting call, or the drainer, was killed. */
     _Atomic uint64_t heartbeat_ns;
-    /* Latest end or wait of a call, or first begin after a gap. */
-    _Atomic uint64_t last_active_ns;
     _Atomic uint64_t resumed_ns; /* first call after a gap */
+    uint64_t unused_line[4];
 };
 
 /* Staging (journal.h). STAGING_NONE: writes go to their files. */
@@ -158,7 +167,10 @@ struct penstock_page {
     _Atomic uint64_t phases_begun;
     _Atomic uint64_t phases_ended;
     _Atomic uint64_t announced_at_ns; /* time of the latest announcement */
-    uint64_t unused_line[2];
+    /* 1: reads that memory serves, or writes that memory takes, are not charged. */
+    _Atomic uint32_t free_cached_reads;
+    _Atomic uint32_t free_absorbed_writes;
+    uint64_t unused_line[1];
 
     struct page_class classes[CLASSES];
     struct page_bucket buckets[BUCKETS];
@@ -167,7 +179,7 @@ struct penstock_page {
 };
 
 _Static_assert(sizeof(struct page_curve) == 64, "a curve is one cache line");
-_Static_assert(sizeof(struct page_class) == 64, "a class is one cache line");
+_Static_assert(sizeof(struct page_class) == 128, "a class is two cache lines");
 _Static_assert(sizeof(struct page_staging) == 64, "staging is one cache line");
 _Static_assert(sizeof(struct page_bucket) == 192, "a bucket is three cache lines");
 _Static_assert(sizeof(struct penstock_page) <= PAGE_SIZE, "all of it in one page");

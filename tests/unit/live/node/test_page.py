@@ -82,8 +82,8 @@ def test_a_page_is_never_overwritten(fresh: Page) -> None:
         (b"", "a regular file of 4096 bytes"),
         (bytes(100), "a regular file of 4096 bytes"),
         (bytes(8192), "a regular file of 4096 bytes"),
-        (bytes(4096), "not a page of version 3"),
-        (b"penstock" + b"\2\0\0\0" + bytes(4084), "not a page of version 3"),
+        (bytes(4096), "not a page of version 4"),
+        (b"penstock" + b"\2\0\0\0" + bytes(4084), "not a page of version 4"),
     ],
 )
 def test_a_file_that_is_not_a_page_is_refused(
@@ -202,12 +202,14 @@ def test_an_invalid_lease_is_refused(fresh: Page, duration_s: float) -> None:
 def test_counters_are_converted_to_seconds(fresh: Page) -> None:
     line = fresh._view.classes[IoClass.READ]
     line.begun_calls, line.ended_calls, line.moved_bytes = 5, 4, 1000
+    line.memory_bytes, line.busy_ns = 2000, 2_500_000_000
     line.held_up_ns, line.waiting_calls = 1_500_000_000, 1
     line.heartbeat_ns = time.monotonic_ns()
     line.last_active_ns, line.resumed_ns = 7_000_000_000, 6_000_000_000
     counters = fresh.counters(IoClass.READ)
     assert (counters.begun_calls, counters.ended_calls) == (5, 4)
-    assert counters.moved_bytes == 1000
+    assert (counters.moved_bytes, counters.memory_bytes) == (1000, 2000)
+    assert counters.busy_s == 2.5
     assert (counters.held_up_s, counters.waiting_calls) == (1.5, 1)
     assert (counters.last_active_s, counters.resumed_s) == (7.0, 6.0)
 
