@@ -31,6 +31,8 @@ class JobHistory:
     saw is not one (see `penstock.policies.view.View`)."""
     iteration_time_s: float = 0.0
     """Sum over its iterations of work + volume / cap."""
+    past_bytes: tuple[float, ...] = ()
+    """Volumes of its last operations, oldest first."""
 
 
 @dataclass(slots=True, eq=False)

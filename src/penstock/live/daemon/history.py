@@ -1,26 +1,34 @@
 # SPDX-License-Identifier: MIT
 """Histories of jobs, saved in SQLite for the next start of the controller.
 
-A job that comes back under the same key within `_KEPT_S` continues its history: after a
-restart of the controller, or as the next program of the same job. After a longer time
-it begins a new history; otherwise the time between would count as work and its yield
-would mean nothing.
+A job that comes back under the same key within `_KEPT_S` continues its history; after a
+longer time it begins a new one.
 
-The file stores instants of the wall clock, since the controller's monotonic clock
-starts again with the machine. If the file cannot be used (full disk, damaged,
-read-only), control goes on without it. The problem is logged once, and the next save
-tries again.
+- It comes back while the controller runs (the next program of the same job): the time
+  between counts as work.
+- It comes back after a restart of the controller: nobody knows what it did meanwhile.
+  The time since the last save is neither work nor loss: with age A and lost time L at
+  that save, it continues at the instant t as if it had been released at t - A and lost
+  L, so its yield 1 - L / A is the same as before.
+
+The file holds ages, not instants: a wall clock that is set forwards or backwards
+changes no yield. The wall clock only says which rows of the file are too old.
+
+If the file cannot be used (full disk, damaged, read-only, of another version), control
+goes on without it. The problem is logged once, and the next save tries again.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import sqlite3
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from penstock.live.control.jobs import JobHistory
 
@@ -31,21 +39,38 @@ _LOG: Final = logging.getLogger("penstock.history")
 _KEPT_S: Final = 3600.0
 #: How long to wait for a lock on the file.
 _LOCK_S: Final = 1.0
+#: Version of the table; a file of another version is renamed.
+_VERSION: Final = 2
+#: seen (s, wall clock), age, lost and iteration_time (s), volumes (bytes, JSON).
 _TABLE: Final = """
 CREATE TABLE IF NOT EXISTS past (
     job TEXT PRIMARY KEY,
     seen REAL NOT NULL,
-    release REAL NOT NULL,
+    age REAL NOT NULL,
     lost REAL NOT NULL,
     iterations INTEGER NOT NULL,
-    iteration_time REAL NOT NULL
+    iteration_time REAL NOT NULL,
+    volumes TEXT NOT NULL
 ) STRICT, WITHOUT ROWID
 """
-_SAVE: Final = "INSERT OR REPLACE INTO past VALUES (?, ?, ?, ?, ?, ?)"
-_LOAD: Final = "SELECT job, seen, release, lost, iterations, iteration_time FROM past"
+_SAVE: Final = "INSERT OR REPLACE INTO past VALUES (?, ?, ?, ?, ?, ?, ?)"
+_LOAD: Final = (
+    "SELECT job, seen, age, lost, iterations, iteration_time, volumes FROM past"
+)
 
-#: seen and release (s, wall clock), lost (s), iterations, iteration_time (s).
-_Row = tuple[float, float, float, int, float]
+
+class _OtherVersionError(Exception):
+    """The file was written by another version of penstock."""
+
+
+class _Entry(NamedTuple):
+    """The history of a job, as of an instant of the controller's clock."""
+
+    seen_s: float
+    """When it was saved; before now if it was read from the file."""
+    history: JobHistory
+    from_file: bool
+    """True if another controller saved it."""
 
 
 class History:
@@ -70,41 +95,49 @@ class History:
         self._now, self._wall = now, wall
         self._database: sqlite3.Connection | None = None
         self._problem = ""
-        self._rows: dict[str, _Row] = {}
+        self._entries: dict[str, _Entry] = {}
         self._try(self._load)
 
     def _load(self, database: sqlite3.Connection) -> None:
-        self._rows = {job: tuple(row) for job, *row in database.execute(_LOAD)}
+        now, wall = self._now(), self._wall()
+        for job, seen, age, lost, iterations, iteration_time, volumes in list(
+            database.execute(_LOAD)
+        ):
+            # The wall clock may have been set back since: nothing is from the future.
+            seen_s = now - max(wall - seen, 0.0)
+            past_bytes = tuple(map(float, json.loads(volumes)))
+            history = JobHistory(
+                seen_s - age, lost, iterations, iteration_time, past_bytes
+            )
+            self._entries[job] = _Entry(seen_s, history, from_file=True)
 
     def recall(self, job_key: str) -> JobHistory | None:
         """Return the saved history of a job; None if there is none or it is too old."""
-        row = self._rows.get(job_key)
-        if row is None or row[0] < self._wall() - _KEPT_S:
-            return None
-        _, release, lost, iterations, iteration_time = row
+        entry = self._entries.get(job_key)
         now = self._now()
-        release = min(release - self._offset(), now)
-        # The wall clock may have been set back: no job loses more than its age.
-        return JobHistory(release, min(lost, now - release), iterations, iteration_time)
+        if entry is None or entry.seen_s < now - _KEPT_S:
+            return None
+        if not entry.from_file:
+            return entry.history
+        return replace(
+            entry.history, release_s=entry.history.release_s + now - entry.seen_s
+        )
 
     def save(self, histories: Mapping[str, JobHistory]) -> None:
         """Save the histories of jobs, by key."""
-        seen, offset = self._wall(), self._offset()
-        rows: dict[str, _Row] = {
-            job_key: (
-                seen,
-                history.release_s + offset,
-                history.lost_s,
-                history.iterations,
-                history.iteration_time_s,
-            )
+        now = self._now()
+        new = {
+            job_key: _Entry(now, history, from_file=False)
             for job_key, history in histories.items()
         }
-        oldest = seen - _KEPT_S
-        known = self._rows | rows
-        self._rows = {job: row for job, row in known.items() if row[0] >= oldest}
-        if rows:
-            self._try(lambda database: _save(database, rows, oldest))
+        known = self._entries | new
+        self._entries = {
+            job: entry for job, entry in known.items() if entry.seen_s >= now - _KEPT_S
+        }
+        expired = known.keys() - self._entries.keys()
+        if new:
+            rows = [_row(job, entry, self._wall()) for job, entry in new.items()]
+            self._try(lambda database: _save(database, rows, expired))
 
     def close(self) -> None:
         """Close the file."""
@@ -113,21 +146,20 @@ class History:
                 self._database.close()
             self._database = None
 
-    def _offset(self) -> float:
-        """Return the wall clock minus the controller's clock (s)."""
-        return self._wall() - self._now()
-
     def _try(self, use: Callable[[sqlite3.Connection], None]) -> None:
         """Use the file; log a problem instead of raising it."""
         try:
             if self._database is None:
                 self._database = _open(self._path)
             use(self._database)
-        except (sqlite3.Error, OSError, OverflowError) as error:
+        except _OtherVersionError as error:
+            self._log_once(f"{error}; it is renamed")
+            self._set_aside(".other-version")
+        except (sqlite3.Error, OSError, OverflowError, ValueError, TypeError) as error:
             self._log_once(str(error))
             self.close()
             if getattr(error, "sqlite_errorname", "") == "SQLITE_CORRUPT":
-                self._set_aside()
+                self._set_aside(".damaged")
         else:
             self._problem = ""
 
@@ -140,29 +172,61 @@ class History:
             )
         self._problem = problem
 
-    def _set_aside(self) -> None:
-        """Rename a damaged file; the next save creates a new one."""
+    def _set_aside(self, suffix: str) -> None:
+        """Rename a file that cannot be used; the next save creates a new one."""
         with suppress(OSError):
-            self._path.replace(self._path.with_suffix(".damaged"))
+            self._path.replace(self._path.with_suffix(suffix))
 
 
 def _open(path: Path) -> sqlite3.Connection:
     with ExitStack() as stack:
         database = sqlite3.connect(path, timeout=_LOCK_S, check_same_thread=False)
         stack.callback(database.close)
+        _check_version(database)
         path.chmod(0o600)
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = NORMAL")
         with database:
             database.execute(_TABLE)
+            database.execute(f"PRAGMA user_version = {_VERSION}")
         # Everything succeeded: keep the connection open.
         stack.pop_all()
     return database
 
 
+def _check_version(database: sqlite3.Connection) -> None:
+    """Raise an error if the file is not a history of this version.
+
+    `_OtherVersionError`: it is one of another version. `ValueError`: it is none.
+    """
+    (version,) = database.execute("PRAGMA user_version").fetchone()
+    tables = {name for (name,) in database.execute("SELECT name FROM sqlite_schema")}
+    if tables and "past" not in tables:
+        raise ValueError("a database, but not a history of penstock")
+    if tables and version != _VERSION:
+        raise _OtherVersionError(
+            f"a history of version {version or 1}, not of version {_VERSION}"
+        )
+
+
+def _row(job: str, entry: _Entry, wall: float) -> tuple[str | float, ...]:
+    history = entry.history
+    return (
+        job,
+        wall,
+        max(entry.seen_s - history.release_s, 0.0),
+        history.lost_s,
+        history.iterations,
+        history.iteration_time_s,
+        json.dumps(history.past_bytes),
+    )
+
+
 def _save(
-    database: sqlite3.Connection, rows: Mapping[str, _Row], oldest: float
+    database: sqlite3.Connection,
+    rows: Iterable[tuple[str | float, ...]],
+    expired: Iterable[str],
 ) -> None:
     with database:
-        database.executemany(_SAVE, ((job, *row) for job, row in rows.items()))
-        database.execute("DELETE FROM past WHERE seen < ?", (oldest,))
+        database.executemany(_SAVE, rows)
+        database.executemany("DELETE FROM past WHERE job = ?", ((k,) for k in expired))

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from math import inf
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from penstock.live.control.controller import Controller
 from penstock.live.control.coordinator import Coordinator, CoordinatorOutput
 from penstock.live.control.jobs import JobHistory
+from penstock.live.daemon.history import History
 from penstock.live.wire.messages import (
     AgentConfig,
     AgentHello,
@@ -40,6 +42,16 @@ from penstock.live.wire.messages import (
 
 B = 100.0
 LEASE = 3.0
+
+
+class Clock:
+    """A clock that shows `now` until the test changes it."""
+
+    def __init__(self, now: float) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
 
 
 class Site:
@@ -235,6 +247,36 @@ def test_the_past_is_recalled() -> None:
     site.join("n", "0:a")
     assert site.coordinator.controller.job("0:a").age_s(0.0) == 50.0
     assert site.coordinator.histories(0.0) == {"0:a": JobHistory(-50.0, lost_s=5.0)}
+
+
+def test_a_yield_continues_after_a_restart(tmp_path: Path) -> None:
+    clock, wall = Clock(0.0), Clock(1e9)
+    history = History(tmp_path / "h.sqlite", clock, wall)
+    site = Site(recall=history.recall)
+    site.agent("n")
+    for job in ("0:a", "0:b"):
+        site.join("n", job)
+        site.report("n", job, 0.0, waiting=True)
+    clock.now = site.now = 60.0
+    before = site.coordinator.controller.job("0:a").progress_yield(60.0)
+    assert before == pytest.approx(0.5)
+    history.save(site.coordinator.histories(60.0))
+    history.close()
+    # Ten minutes later another controller starts; its agents reconnect after 2 s.
+    clock.now, wall.now = 3.0, 1e9 + 660.0
+    history = History(tmp_path / "h.sqlite", clock, wall)
+    site = Site(recall=history.recall)
+    clock.now = site.now = 5.0
+    site.agent("n")
+    for job in ("0:a", "0:b"):
+        site.join("n", job)
+        site.report("n", job, 9e3, waiting=True, operations_begun=2)
+    after = site.coordinator.controller.job("0:a")
+    assert after.progress_yield(5.0) == pytest.approx(before)
+    assert after.age_s(5.0) == pytest.approx(60.0)
+    # Both jobs are controlled again, and lose half of their time again.
+    assert after.progress_yield(65.0) == pytest.approx(0.5)
+    history.close()
 
 
 # --- Agents that come and go ----------------------------------------------------------

@@ -4,6 +4,11 @@
 from __future__ import annotations
 
 import logging
+import os
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -34,10 +39,10 @@ def test_saved_and_recalled(tmp_path: Path) -> None:
     first.save({"0:a": JobHistory(40.0, 7.0, 3, 20.0), "0:b": JobHistory(99.0)})
     assert first.recall("0:a") == JobHistory(40.0, 7.0, 3, 20.0)
     first.close()
-    # Another controller, whose clock began anew; 50 s have passed.
+    # Another controller, whose clock began anew, 50 s later: ages are as before.
     second = open_history(path, now=5.0, wall=1e9 + 50.0)
-    assert second.recall("0:a") == JobHistory(-105.0, 7.0, 3, 20.0)
-    assert second.recall("0:b") == JobHistory(-46.0)
+    assert second.recall("0:a") == JobHistory(5.0 - 60.0, 7.0, 3, 20.0)
+    assert second.recall("0:b") == JobHistory(5.0 - 1.0)
     second.close()
     assert path.stat().st_mode & 0o777 == 0o600
 
@@ -54,14 +59,75 @@ def test_the_last_one_counts(tmp_path: Path) -> None:
     again.close()
 
 
-def test_a_clock_that_was_set_back(tmp_path: Path) -> None:
+def test_volumes_are_saved(tmp_path: Path) -> None:
+    path = tmp_path / "h.sqlite"
+    first = open_history(path)
+    past = JobHistory(40.0, past_bytes=(1e9 / 3.0, 7.0))
+    first.save({"0:a": past})
+    first.close()
+    again = open_history(path)
+    assert again.recall("0:a") == past
+    again.close()
+
+
+def test_the_time_without_a_controller_is_neither_work_nor_loss(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "h.sqlite"
+    first = open_history(path, now=100.0)
+    first.save({"0:a": JobHistory(40.0, lost_s=30.0)})
+    first.close()
+    clock, wall = Clock(7.0), Clock(1e9 + 120.0)
+    second = History(path, clock, wall)
+    for late in (0.0, 0.5, 30.0):
+        # The job joins again when its agent has reconnected.
+        clock.now, wall.now = 7.0 + late, 1e9 + 120.0 + late
+        past = second.recall("0:a")
+        assert past is not None
+        assert clock.now - past.release_s == pytest.approx(60.0)
+        assert 1.0 - past.lost_s / (clock.now - past.release_s) == pytest.approx(0.5)
+    second.close()
+
+
+def test_the_time_between_two_programs_is_work(tmp_path: Path) -> None:
+    clock = Clock(100.0)
+    history = History(tmp_path / "h.sqlite", clock, Clock(1e9))
+    history.save({"0:a": JobHistory(40.0, lost_s=30.0)})
+    clock.now = 160.0
+    assert history.recall("0:a") == JobHistory(40.0, lost_s=30.0)
+    history.close()
+
+
+@pytest.mark.parametrize("jump_s", [-1e6, -1.0, 1.0, 1800.0])
+def test_a_wall_clock_that_jumps_between_two_controllers(
+    tmp_path: Path, jump_s: float
+) -> None:
     path = tmp_path / "h.sqlite"
     first = open_history(path)
     first.save({"0:a": JobHistory(40.0, lost_s=50.0)})
     first.close()
-    second = open_history(path, now=100.0, wall=1e9 - 1e6)
-    assert second.recall("0:a") == JobHistory(100.0, lost_s=0.0)
+    second = open_history(path, now=100.0, wall=1e9 + jump_s)
+    assert second.recall("0:a") == JobHistory(40.0, lost_s=50.0)
     second.close()
+
+
+@pytest.mark.parametrize("jump_s", [-1e6, 1e6])
+def test_a_wall_clock_that_jumps_while_the_controller_runs(
+    tmp_path: Path, jump_s: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "h.sqlite"
+    clock, wall = Clock(100.0), Clock(1e9)
+    history = History(path, clock, wall)
+    history.save({"0:a": JobHistory(40.0, 7.0), "0:b": JobHistory(50.0, 8.0)})
+    clock.now, wall.now = 105.0, 1e9 + jump_s
+    history.save({"0:a": JobHistory(40.0, 9.0)})
+    assert history.recall("0:a") == JobHistory(40.0, 9.0)
+    assert history.recall("0:b") == JobHistory(50.0, 8.0)
+    history.close()
+    assert not caplog.records
+    again = History(path, clock, wall)
+    assert again.recall("0:a") == JobHistory(40.0, 9.0)
+    again.close()
 
 
 def test_a_name_that_was_away_for_long_is_another_job(tmp_path: Path) -> None:
@@ -85,18 +151,81 @@ def test_a_name_that_was_away_for_long_is_another_job(tmp_path: Path) -> None:
 
 
 def test_the_controller_forgets_while_it_runs(tmp_path: Path) -> None:
-    wall = Clock(1e9)
-    history = History(tmp_path / "h.sqlite", lambda: wall.now - 1e9, wall)
+    path, clock, wall = tmp_path / "h.sqlite", Clock(0.0), Clock(1e9)
+    history = History(path, clock, wall)
     for hour in range(48):
-        wall.now = 1e9 + 3600.0 * hour
-        history.save(
-            {"0:stays": JobHistory(0.0), f"0:{hour}": JobHistory(wall.now - 1e9)}
-        )
+        clock.now, wall.now = 3600.0 * hour, 1e9 + 3600.0 * hour
+        history.save({"0:stays": JobHistory(0.0), f"0:{hour}": JobHistory(clock.now)})
     assert history.recall("0:stays") == JobHistory(0.0)
-    assert len(history._rows) <= 3
-    wall.now += 20 * 86400.0
+    assert len(history._entries) <= 3
+    with sqlite3.connect(path) as database:
+        assert database.execute("SELECT count(*) FROM past").fetchone()[0] <= 3
+    database.close()
+    clock.now += 20 * 86400.0
     assert history.recall("0:stays") is None
     history.close()
+
+
+@pytest.mark.parametrize("version", [0, 1, 3])
+def test_a_history_of_another_version(
+    tmp_path: Path, version: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "h.sqlite"
+    database = sqlite3.connect(path)
+    with database:
+        database.execute("CREATE TABLE past (job TEXT PRIMARY KEY, release REAL)")
+        database.execute("INSERT INTO past VALUES ('0:a', 1.0)")
+        database.execute(f"PRAGMA user_version = {version}")
+    database.close()
+    history = open_history(path)
+    assert history.recall("0:a") is None
+    for _ in range(3):
+        history.save({"0:a": JobHistory(2.0)})
+    history.close()
+    assert len(caplog.records) == 1
+    assert f"version {version or 1}" in caplog.text
+    # The old file is kept beside the new one.
+    old = sqlite3.connect(path.with_suffix(".other-version"))
+    assert old.execute("SELECT * FROM past").fetchall() == [("0:a", 1.0)]
+    old.close()
+    again = open_history(path)
+    assert again.recall("0:a") == JobHistory(2.0)
+    again.close()
+
+
+def test_some_other_database(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "accounts.sqlite"
+    database = sqlite3.connect(path)
+    with database:
+        database.execute("CREATE TABLE accounts (name TEXT)")
+    database.close()
+    before = path.read_bytes()
+    history = open_history(path)
+    for _ in range(3):
+        history.save({"0:a": JobHistory(1.0)})
+    assert history.recall("0:a") == JobHistory(1.0)
+    history.close()
+    assert len(caplog.records) == 1
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("volumes", ["", "{", '["x"]', "7"])
+def test_a_row_that_makes_no_sense(
+    tmp_path: Path, volumes: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "h.sqlite"
+    first = open_history(path)
+    first.save({"0:a": JobHistory(40.0)})
+    first.close()
+    database = sqlite3.connect(path)
+    with database:
+        database.execute("UPDATE past SET volumes = ?", (volumes,))
+    database.close()
+    history = open_history(path)
+    history.save({"0:b": JobHistory(1.0)})
+    assert history.recall("0:b") == JobHistory(1.0)
+    history.close()
+    assert len(caplog.records) == 1
 
 
 def test_some_other_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -149,9 +278,63 @@ def test_no_place_for_the_file(
     assert (tmp_path / "missing" / "h.sqlite").exists()
 
 
-def test_a_full_disk(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_device_that_is_full(caplog: pytest.LogCaptureFixture) -> None:
     history = open_history(Path("/dev/full"))
     history.save({"0:a": JobHistory(1.0)})
     assert history.recall("0:a") == JobHistory(1.0)
     history.close()
     assert len(caplog.records) == 1
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """Return a file system of 256 KiB."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root: mounts a file system")
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "small", str(folder)]
+    if subprocess.run(mount, check=False, capture_output=True).returncode != 0:
+        pytest.skip("tmpfs cannot be mounted here")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_full_disk(small_disk: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path, ballast = small_disk / "h.sqlite", small_disk / "ballast"
+    history = open_history(path)
+    history.save({"0:a": JobHistory(40.0, 1.0)})
+    with suppress(OSError), ballast.open("wb", buffering=0) as stream:
+        while stream.write(bytes(1024)):
+            pass
+    many = {f"0:{n}": JobHistory(40.0) for n in range(3000)}
+    for lost_s in (2.0, 3.0, 4.0):
+        history.save({**many, "0:a": JobHistory(40.0, lost_s)})
+        # Control goes on with what is in memory.
+        assert history.recall("0:a") == JobHistory(40.0, lost_s)
+    assert len(caplog.records) == 1, caplog.text
+    assert "control goes on" in caplog.text
+    # As soon as there is room the file is used again; what it held is intact.
+    ballast.unlink()
+    history.save({"0:b": JobHistory(50.0)})
+    history.close()
+    again = open_history(path)
+    assert again.recall("0:a") == JobHistory(40.0, 1.0)
+    assert again.recall("0:b") == JobHistory(50.0)
+    again.close()
+
+
+def test_a_disk_that_is_full_from_the_start(
+    small_disk: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with suppress(OSError), (small_disk / "ballast").open("wb", buffering=0) as stream:
+        while stream.write(bytes(1024)):
+            pass
+    history = open_history(small_disk / "h.sqlite")
+    for _ in range(3):
+        history.save({"0:a": JobHistory(1.0)})
+    assert history.recall("0:a") == JobHistory(1.0)
+    history.close()
+    assert len(caplog.records) == 1, caplog.text
