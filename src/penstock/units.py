@@ -5,6 +5,12 @@ Inside penstock every volume is in bytes, every time in seconds and every bandwi
 bytes per second, all as ``float``. Users may write ``"200 GiB/s"``, ``"1.5 h"`` or a
 number in these base units. A text must have a unit, because a user who writes ``"10"``
 rarely means 10 bytes per second. Exceptions: 0, and callers that pass ``bare=True``.
+
+An amount is printed in the units in which it was written, decimal (MB) or binary (MiB).
+The number itself tells: people write few digits. 1e8 is 100 MB but 95.367431640625 MiB;
+2**23 is 8 MiB but 8.388608 MB. An amount that binary units do not make shorter, e.g. a
+measured one, is decimal. Amounts that are read beside another one, e.g. the draws of
+jobs beside the shared bandwidth, are printed in the units of that one (`like`).
 """
 
 from __future__ import annotations
@@ -39,6 +45,10 @@ _TIME: Final = {
     "h": 3600.0,
     "d": 86400.0,
 }
+_DECIMAL: Final = ("", "k", "M", "G", "T", "P", "E")
+_BINARY: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+#: Longest number that a user is thought to have written (characters).
+_WRITTEN: Final = 7
 _BANDWIDTH: Final = {f"{unit}/s": factor for unit, factor in _VOLUME.items()}
 _QUANTITY: Final = re.compile(
     r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?inf|nan)\s*([A-Za-z/]*)\s*"
@@ -60,14 +70,20 @@ def parse_bandwidth(value: object, *, bare: bool = False) -> float:
     return _parse(value, _BANDWIDTH, "bandwidth", "200 GiB/s", bare=bare)
 
 
-def format_volume(size_bytes: float) -> str:
-    """Return `size_bytes` with the binary unit that leaves 1 to 1023."""
-    return _format_binary(size_bytes, "B")
+def format_volume(size_bytes: float, like: float | None = None) -> str:
+    """Return `size_bytes` with four digits and a unit, e.g. "1.5 GB" or "64 KiB".
+
+    The units are those in which `like` was written; without it, `size_bytes` itself.
+    """
+    return _format(size_bytes, "B", like)
 
 
-def format_bandwidth(rate_bytes_per_s: float) -> str:
-    """Return `rate_bytes_per_s` with the binary unit that leaves 1 to 1023."""
-    return _format_binary(rate_bytes_per_s, "B/s")
+def format_bandwidth(rate_bytes_per_s: float, like: float | None = None) -> str:
+    """Return `rate_bytes_per_s` with four digits and a unit, e.g. "100 MB/s".
+
+    The units are those in which `like` was written; without it, the rate itself.
+    """
+    return _format(rate_bytes_per_s, "B/s", like)
 
 
 def format_time(duration_s: float) -> str:
@@ -122,9 +138,22 @@ def _finite(number: float, value: object, kind: str) -> float:
     return number
 
 
-def _format_binary(amount: float, unit: str) -> str:
-    prefixes = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
-    for power, prefix in reversed(list(enumerate(prefixes))):
-        if abs(amount) >= 1024.0**power:
-            return f"{amount / 1024.0**power:.4g} {prefix}{unit}"
-    return f"{amount:.4g} {unit}"
+def _format(amount: float, unit: str, like: float | None) -> str:
+    is_binary = _is_binary(amount if like is None else like)
+    power = _power(amount, 1024.0 if is_binary else 1000.0)
+    if is_binary:
+        return f"{amount / 1024.0**power:.4g} {_BINARY[power]}{unit}"
+    return f"{amount / 1000.0**power:.4g} {_DECIMAL[power]}{unit}"
+
+
+def _is_binary(amount: float) -> bool:
+    """Return True if the amount has few digits in binary units, more in decimal."""
+    decimal = f"{amount / 1000.0 ** _power(amount, 1000.0):.12g}"
+    binary = f"{amount / 1024.0 ** _power(amount, 1024.0):.12g}"
+    return len(binary) < len(decimal) and len(binary) <= _WRITTEN
+
+
+def _power(amount: float, base: float) -> int:
+    """Return the power of `base` that leaves at least 1, if there is one."""
+    powers = range(len(_DECIMAL))
+    return max((power for power in powers if abs(amount) >= base**power), default=0)

@@ -203,6 +203,7 @@ def test_a_printed_quantity_can_be_read_back(number: float) -> None:
         (format_volume(1536), "1.5 KiB"),
         (format_volume(-(2.0**30)), "-1 GiB"),
         (format_volume(2.0**60), "1 EiB"),
+        (format_volume(1.5e12), "1.5 TB"),
         (format_bandwidth(200 * 2.0**30), "200 GiB/s"),
         (format_bandwidth(0.5), "0.5 B/s"),
         (format_time(0), "0 s"),
@@ -218,6 +219,57 @@ def test_quantities_are_printed_with_the_unit_that_fits(
     formatted: str, text: str
 ) -> None:
     assert formatted == text
+
+
+NUMBERS = st.one_of(
+    st.integers(1, 999).map(str),
+    st.decimals(1, 100, places=2).map(lambda number: f"{number:.4g}"),
+)
+
+
+@given(NUMBERS, st.sampled_from(["MB", "GB", "TB", "PB"]))
+def test_what_was_written_in_decimal_units_is_answered_in_them(
+    number: str, unit: str
+) -> None:
+    written = f"{float(number):.4g} {unit}"
+    assert format_volume(parse_volume(written)) == written
+    assert format_bandwidth(parse_bandwidth(f"{written}/s")) == f"{written}/s"
+
+
+@given(NUMBERS, st.sampled_from(["MiB", "GiB", "TiB", "PiB"]))
+def test_what_was_written_in_binary_units_is_answered_in_them(
+    number: str, unit: str
+) -> None:
+    written = f"{float(number):.4g} {unit}"
+    assert format_volume(parse_volume(written)) == written
+    assert format_bandwidth(parse_bandwidth(f"{written}/s")) == f"{written}/s"
+
+
+@pytest.mark.parametrize(
+    ("amount", "like", "text"),
+    [
+        (18 * 2**20, 100e6, "18.87 MB"),
+        (18 * 2**20, 8 * 2**20, "18 MiB"),
+        (50e6, 8 * 2**20, "47.68 MiB"),
+        (20 * 2**20, 0.0, "20.97 MB"),
+        (41234567.891, None, "41.23 MB"),
+        (12.345 * 2**20, None, "12.35 MiB"),
+        # The same amount is as short in both: decimal, as elsewhere in the field.
+        (512_000, None, "512 kB"),
+        (65_536, None, "64 KiB"),
+    ],
+)
+def test_amounts_beside_another_one_have_its_units(
+    amount: float, like: float | None, text: str
+) -> None:
+    assert format_volume(amount, like) == text
+    assert format_bandwidth(amount, like) == f"{text}/s"
+
+
+@given(st.integers(10**6, 10**15).map(float), st.floats(1.0001, 1.9999))
+def test_a_measured_amount_is_decimal(amount: float, noise: float) -> None:
+    measured = amount * noise * 1.000000123
+    assert "iB" not in format_volume(measured)
 
 
 @pytest.mark.parametrize(

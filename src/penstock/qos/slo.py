@@ -70,8 +70,11 @@ def unmet(slos: Mapping[str, Slo], capacity_bytes_per_s: float) -> InputError | 
     if total <= capacity_bytes_per_s:
         return None
     excess = total - capacity_bytes_per_s
+    rates = (total, capacity_bytes_per_s, excess)
+    sum_text, capacity, reduction = (
+        format_bandwidth(rate, like=capacity_bytes_per_s) for rate in rates
+    )
     return InputError(
-        f"the SLOs add up to {format_bandwidth(total)}, and the storage has only "
-        f"{format_bandwidth(capacity_bytes_per_s)}",
-        remedy=f"reduce them by {format_bandwidth(excess)}, or expect overload",
+        f"the SLOs add up to {sum_text}, and the storage has only {capacity}",
+        remedy=f"reduce them by {reduction}, or expect overload",
     )

@@ -96,7 +96,7 @@ def test_the_limit_can_be_changed_while_programs_wait(mount: Mounting) -> None:
     try:
         until(lambda: mounted.status()["waiting"] == 1)
         assert mounted.status()["write"]["bytes"] == 0
-        assert "limits: total 47.68 MiB/s" in mounted.ask("--set-limit", "50 MB/s")
+        assert "limits: total 50 MB/s" in mounted.ask("--set-limit", "50 MB/s")
         until(lambda: mounted.status()["write"]["bytes"] > 5 * MB)
         assert "limits: none" in mounted.ask("--set-limit", "none")
     finally:

@@ -156,12 +156,13 @@ def _with_unit(parse: Callable[[object], float], text: str, where: str) -> float
 
 
 def _table(status: Any) -> str:
-    """Return a status as lines of text."""
+    """Return a status as lines of text, in the units of the shared bandwidth."""
     from penstock.units import format_bandwidth, format_volume
 
+    shared = status.bandwidth
     lines = [
         f"{mode_words(status.mode)}, policy {status.policy}, "
-        f"{format_bandwidth(status.bandwidth)} shared, "
+        f"{format_bandwidth(shared)} shared, "
         f"agents: {', '.join(status.agents) or 'none'}"
     ]
     lines += [f"fault: {fault}" for fault in status.faults]
@@ -172,10 +173,10 @@ def _table(status: Any) -> str:
         (
             line.job_name,
             state_word(line),
-            format_bandwidth(line.grant) if line.active else "-",
-            format_bandwidth(line.drawn_bytes_per_s),
-            format_volume(line.moved_bytes),
-            format_volume(line.staged_bytes) if line.staged_bytes else "-",
+            format_bandwidth(line.grant, shared) if line.active else "-",
+            format_bandwidth(line.drawn_bytes_per_s, shared),
+            format_volume(line.moved_bytes, shared),
+            format_volume(line.staged_bytes, shared) if line.staged_bytes else "-",
             f"{line.held_up_s:.1f} s",
             f"{line.progress_yield:.3f}",
         )

@@ -336,6 +336,8 @@ def _text(status: MountStatus) -> str:
     """Return the status of a mount as lines of text."""
     from penstock.units import format_bandwidth, format_time, format_volume
 
+    # What was moved is shown in the units of the first limit; without one, decimal.
+    limit = next((rate for rate in status.limits.values() if rate is not None), 0.0)
     shown = [
         f"{name} {format_bandwidth(rate)}"
         for name, rate in status.limits.items()
@@ -346,7 +348,8 @@ def _text(status: MountStatus) -> str:
         f"limits: {', '.join(shown) or 'none'}; {waiting_words(status.waiting)}",
     ]
     lines += [
-        f"{name}: {format_volume(moved.moved_bytes)} in {moved.requests} requests, "
+        f"{name}: {format_volume(moved.moved_bytes, limit)} in {moved.requests} "
+        f"requests, "
         f"waited {format_time(moved.held_up_s)}"
         for name, moved in (("read", status.read), ("written", status.write))
     ]
@@ -375,7 +378,7 @@ def application_cells(application: ApplicationState) -> tuple[str, ...]:
         application.name,
         format_bandwidth(application.throughput_bytes_per_s),
         format_time(application.latency_s),
-        format_bandwidth(application.bytes_per_s),
+        format_bandwidth(application.bytes_per_s, application.throughput_bytes_per_s),
         "-" if application.p95_s is None else format_time(application.p95_s),
         str(application.queued),
         kept,

@@ -136,7 +136,7 @@ def _frame(status: Any, width: int) -> RenderableType:
     drawn = sum(line.drawn_bytes_per_s for line in status.jobs)
     head = Text(mode_words(status.mode), style="bold")
     head.append(
-        f"  policy {status.policy}  {format_bandwidth(drawn)} of "
+        f"  policy {status.policy}  {format_bandwidth(drawn, status.bandwidth)} of "
         f"{format_bandwidth(status.bandwidth)} drawn  "
         f"{len(status.jobs)} jobs  {status.decisions} decisions  "
         f"agents: {', '.join(status.agents) or 'none'}",
@@ -196,12 +196,12 @@ def _cells(line: Any, word: str, bandwidth: float) -> dict[str, str]:
         line.job_name,
         word,
         "█" * round(_BAR * share) + "·" * (_BAR - round(_BAR * share)),
-        format_bandwidth(line.grant) if line.active else "-",
-        format_bandwidth(line.demanded),
-        format_bandwidth(line.drawn_bytes_per_s),
-        format_volume(line.remaining_bytes) if line.active else "-",
-        format_volume(line.moved_bytes),
-        format_volume(line.staged_bytes) if line.staged_bytes else "-",
+        format_bandwidth(line.grant, bandwidth) if line.active else "-",
+        format_bandwidth(line.demanded, bandwidth),
+        format_bandwidth(line.drawn_bytes_per_s, bandwidth),
+        format_volume(line.remaining_bytes, bandwidth) if line.active else "-",
+        format_volume(line.moved_bytes, bandwidth),
+        format_volume(line.staged_bytes, bandwidth) if line.staged_bytes else "-",
         f"{line.progress_yield:.3f}",
         format_time(line.lost_s),
     ]
@@ -229,7 +229,7 @@ def _mount(status: MountStatus) -> RenderableType:
     head = Text(status.point, style="bold")
     head.append(
         f"  {'no limit' if total is None else format_bandwidth(total)}  "
-        f"{format_volume(moved)} moved  {waiting_words(status.waiting)}",
+        f"{format_volume(moved, total or 0.0)} moved  {waiting_words(status.waiting)}",
         style="not bold",
     )
     scheduling = status.scheduling

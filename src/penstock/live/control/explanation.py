@@ -25,6 +25,7 @@ def explain(
     policy: str,
     now: float,
     name_of: Callable[[str], str | None] = str,
+    like: float | None = None,
 ) -> str:
     """Return why a job has the grant that it has, in sentences for its user.
 
@@ -34,18 +35,21 @@ def explain(
         All jobs that have an operation, as `by_rate` returns them.
     name_of
         Returns the name to show for a job key; None hides the job's name and yield.
+    like
+        The shared bandwidth (bytes/s): all amounts are in its units, decimal or binary.
     """
     name = name_of(job.key)
-    sentences = [f"{name} {_grant_reason(job, len(active), policy)}"]
+    like = job.cap if like is None else like
+    sentences = [f"{name} {_grant_reason(job, len(active), policy, like)}"]
     if job.is_active:
-        remaining = format_volume(job.remaining_bytes(now))
+        remaining = format_volume(job.remaining_bytes(now), like)
         sentences.append(
             f"Its operation began {format_time(job.since_post_s(now))} ago; {remaining}"
-            f" of about {format_volume(job.volume_bytes)} remain (penstock guesses the "
-            "volume unless it is announced)."
+            f" of about {format_volume(job.volume_bytes, like)} remain (penstock "
+            "guesses the volume unless it is announced)."
         )
         if job.rate < job.cap and not job.is_frugal:
-            sentences += _competitors(job, active, now, name_of)
+            sentences += _competitors(job, active, now, name_of, like)
     if isfinite(job.limit):
         sentences.append(
             f"An operator has limited it to {format_bandwidth(job.limit)} "
@@ -59,9 +63,9 @@ def explain(
     return " ".join(sentences)
 
 
-def _grant_reason(job: ControlledJob, active: int, policy: str) -> str:
+def _grant_reason(job: ControlledJob, active: int, policy: str, like: float) -> str:
     """Return the predicate of the sentence that names the grant and its reason."""
-    cap, rate = format_bandwidth(job.cap), format_bandwidth(job.rate)
+    cap, rate = format_bandwidth(job.cap, like), format_bandwidth(job.rate, like)
     if not job.is_active:
         return f"does no I/O now. Its next operation may begin at {cap}."
     if job.is_frugal:
@@ -70,21 +74,21 @@ def _grant_reason(job: ControlledJob, active: int, policy: str) -> str:
             "other jobs until one of its calls is held up."
         )
     if job.rate >= job.cap:
-        return f"may draw {rate}, all that it can use{_loan(job)}."
+        return f"may draw {rate}, all that it can use{_loan(job, like)}."
     if job.rate > 0.0:
         return (
             f"may draw {rate}, {job.rate / job.cap:.0%} of the {cap} that it can use"
-            f"{_loan(job)}: policy {policy} divides the bandwidth among {active} "
+            f"{_loan(job, like)}: policy {policy} divides the bandwidth among {active} "
             "active jobs."
         )
     return f"waits: policy {policy} serves other jobs first."
 
 
-def _loan(job: ControlledJob) -> str:
+def _loan(job: ControlledJob, like: float) -> str:
     """Return which part of the grant other jobs lend; "" if they lend nothing."""
     if job.borrowed < _LEAST_LOAN * job.rate or job.rate == 0.0:
         return ""
-    return f", of which {format_bandwidth(job.borrowed)} is lent by other jobs"
+    return f", of which {format_bandwidth(job.borrowed, like)} is lent by other jobs"
 
 
 def _competitors(
@@ -92,6 +96,7 @@ def _competitors(
     active: Sequence[ControlledJob],
     now: float,
     name_of: Callable[[str], str | None],
+    like: float,
 ) -> list[str]:
     """Return a sentence that names the other jobs with the highest rates."""
     served = bisect_left(active, 0.0, key=lambda other: -other.rate)
@@ -102,7 +107,7 @@ def _competitors(
         name = name_of(other.key)
         facts = f" (yield {other.progress_yield(now):.3f})" if name else ""
         label = name or "another user's job"
-        named.append(f"{label} with {format_bandwidth(other.rate)}{facts}")
+        named.append(f"{label} with {format_bandwidth(other.rate, like)}{facts}")
     unnamed = served - (job.rate > 0.0) - len(named)
     more = f" and {unnamed} more" if unnamed else ""
     return [f"Also served: {', '.join(named)}{more}."] if named else []

@@ -77,7 +77,8 @@ class StatusView:
         if self.mode == "off":
             return f"Control is switched off: {record.name} draws what it can."
         job, policy = self.controller.job(record.key), self.controller.policy
-        text = explain(job, active, policy, self.now, self._visible_name)
+        shared = self.controller.capacity
+        text = explain(job, active, policy, self.now, self._visible_name, shared)
         if record.order.stage or record.staged_bytes:
             text += f" {self._explained_staging(record)}"
         if self.mode == "dry-run":
@@ -86,10 +87,11 @@ class StatusView:
 
     def _explained_staging(self, record: JobRecord) -> str:
         place = "to its journals" if record.order.stage else "directly to the files"
+        shared = self.controller.capacity
         draining = "are being drained" if record.order.drain else "have to wait"
         return (
             f"Strategy {self.strategy}: its writes go {place}; "
-            f"{format_volume(record.staged_bytes)} in its journals {draining}."
+            f"{format_volume(record.staged_bytes, shared)} in its journals {draining}."
         )
 
     def _line(self, record: JobRecord, active: list[ControlledJob]) -> JobStatus:

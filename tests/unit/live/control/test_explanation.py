@@ -47,7 +47,7 @@ def test_a_job_that_waits_names_the_job_that_is_served() -> None:
     controller.decide(2.0)
     assert explanation(controller, "b", 4.0) == (
         "b waits: policy fcfs serves other jobs first. "
-        "Its operation began 2 s ago; 1000 B of about 1000 B remain "
+        "Its operation began 2 s ago; 1 kB of about 1 kB remain "
         "(penstock guesses the volume unless it is announced). "
         "Also served: a with 100 B/s (yield 1.000). "
         "Control has cost it 2 s of the 4 s since it started (yield 0.500)."
