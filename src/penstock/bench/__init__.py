@@ -20,6 +20,8 @@ from penstock.errors import UnknownNameError
 
 __all__ = [
     "BENCHES",
+    "ROUNDS",
+    "ROUNDS_OF",
     "USERS_OF_OPTION",
     "BenchSettings",
     "Measurement",
@@ -30,6 +32,7 @@ __all__ = [
 BENCHES: Final = {
     "overhead": "processor time that the preload library adds to a call",
     "pacing": "bandwidth achieved divided by bandwidth granted",
+    "harmless": "time of real programs alone under penstock run, divided by plain",
     "decisions": "events per second and latency of the controller",
     "fidelity": "live yields divided by simulated yields, under every policy",
     "delta": "interference factors under staging strategies, live and simulated",
@@ -38,9 +41,13 @@ BENCHES: Final = {
 #: Field of `BenchSettings` -> the benchmarks that use it.
 USERS_OF_OPTION: Final = {
     "policies": ("fidelity", "delta"),
-    "output": ("delta", "slo"),
-    "storage": ("delta",),
+    "output": ("delta", "slo", "harmless"),
+    "storage": ("delta", "harmless"),
 }
+#: Number of rounds, unless the user gives one.
+ROUNDS: Final = 15
+#: Benchmark -> its own default number of rounds.
+ROUNDS_OF: Final = {"harmless": 5}
 
 
 @dataclass(frozen=True)

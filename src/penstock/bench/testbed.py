@@ -32,6 +32,7 @@ __all__ = [
     "LiveTestbed",
     "clean_environment",
     "compile_program",
+    "high_priority",
     "limited_mount",
     "open_testbed",
     "run_mount_command",
@@ -236,14 +237,14 @@ class LiveTestbed:
 @contextmanager
 def open_testbed(folder: Path, bandwidth_bytes_per_s: float) -> Iterator[LiveTestbed]:
     """Set up a testbed in `folder` whose mount has this limit."""
-    with temporary_folder(folder) as root, _high_priority():
+    with temporary_folder(folder) as root, high_priority():
         program = compile_program("application", root)
         with limited_mount(root, bandwidth_bytes_per_s) as mount:
             yield LiveTestbed(root, program, mount, bandwidth_bytes_per_s)
 
 
 @contextmanager
-def _high_priority() -> Iterator[None]:
+def high_priority() -> Iterator[None]:
     """Raise the priority of this process and its children, if that is allowed.
 
     Otherwise a process that should wake up may have to wait for other programs of this

@@ -98,7 +98,7 @@ def test_an_error_of_penstock_mount_is_passed_on(tmp_path: Path) -> None:
 
 def test_the_priority_is_restored() -> None:
     before = os.getpriority(os.PRIO_PROCESS, 0)
-    with testbed._high_priority():
+    with testbed.high_priority():
         during = os.getpriority(os.PRIO_PROCESS, 0)
     assert during == (-15 if os.geteuid() == 0 else before)
     assert os.getpriority(os.PRIO_PROCESS, 0) == before

@@ -10,12 +10,15 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 from typing import Any, Final
 
 from penstock.bench import (
     BENCHES,
+    ROUNDS,
+    ROUNDS_OF,
     USERS_OF_OPTION,
     BenchSettings,
     Measurement,
@@ -46,9 +49,9 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rounds",
         type=positive,
-        default=15,
         metavar="N",
-        help="number of rounds; more rounds give less noise (default: 15)",
+        help="number of rounds; more rounds give less noise (default: "
+        + f"{ROUNDS}; {', '.join(f'{name}: {n}' for name, n in ROUNDS_OF.items())})",
     )
     parser.add_argument(
         "--folder",
@@ -61,13 +64,14 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
         "--output",
         type=OutputFolder,
         metavar="DIR",
-        help="folder for tables and plots of delta and slo",
+        help="folder for tables and plots of delta, harmless and slo",
     )
     parser.add_argument(
         "--storage",
         type=Path,
         metavar="DIR",
-        help="folder that delta writes to (default: a mount with a limit)",
+        help="folder that delta writes to (default: a mount with a limit), or in which "
+        "harmless also measures, e.g. on a network file system",
     )
     parser.add_argument(
         "--bandwidth",
@@ -96,18 +100,19 @@ def main(arguments: argparse.Namespace) -> int:
     output = make_folder(arguments.output) if arguments.output else None
     load = os.getloadavg()[0]
     settings = BenchSettings(
-        arguments.rounds,
+        arguments.rounds or ROUNDS,
         arguments.folder,
         policies=tuple(arguments.policies),
         output=output,
         storage=arguments.storage,
         bandwidth_bytes_per_s=_bandwidth(arguments),
-        provenance=provenance(rounds=arguments.rounds),
+        provenance=provenance(rounds=arguments.rounds or ROUNDS),
     )
     results: dict[str, list[Measurement]] = {}
     for name in arguments.names:
         results[name] = []
-        for measurement in measure(name, settings):
+        rounds = arguments.rounds or ROUNDS_OF.get(name, ROUNDS)
+        for measurement in measure(name, replace(settings, rounds=rounds)):
             results[name].append(measurement)
             if arguments.json != "-":
                 print_measurement(measurement)

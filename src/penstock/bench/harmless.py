@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: MIT
+"""What ``penstock run`` with nothing configured costs a program that runs alone.
+
+Every program of `harmless_programs` runs plainly and under ``penstock run``, in turn,
+in one folder: first with its input files in the page cache, then without. The value is
+the median of the ratios of both times, with an interval that contains the true median
+with a probability of 95 % (the lowest and the highest ratio if there are too few).
+
+The start of ``penstock run`` is not part of the ratio: ``stopwatch.c`` takes the time
+from the start of the program itself to its end. The start is measured separately.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import select
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from penstock.bench import BenchSettings, Measurement
+from penstock.bench.harmless_programs import (
+    PROGRAMS,
+    BenchProgram,
+    forget_cached,
+    make_inputs,
+    missing_needs,
+)
+from penstock.bench.testbed import (
+    TIMEOUT_S,
+    clean_environment,
+    compile_program,
+    high_priority,
+    temporary_folder,
+)
+from penstock.errors import InputError
+from penstock.live.settings import Settings
+from penstock.live.wire.frames import Peer
+from penstock.native.build import shim_path
+
+__all__ = ["Ratios", "measure", "median_interval", "table"]
+
+#: The goal: a program takes at most this much longer.
+_SLOWER: Final = 1.02
+_CONFIDENCE: Final = 0.95
+#: Folder on the disk of the machine; programs expect files there to be kept.
+_DISK: Final = Path("/var/tmp")  # noqa: S108 - a folder with a random name is created
+_MOUNTS: Final = Path("/proc/self/mountinfo")
+_MEMORY: Final = ("tmpfs", "ramfs")
+
+
+@dataclass(frozen=True)
+class Ratios:
+    """Times of a program under ``penstock run`` divided by plain times."""
+
+    program: str
+    place: str
+    """File system, and whether the input files were in the page cache."""
+    ratios: Sequence[float]
+    plain_s: Sequence[float]
+    """The plain times."""
+
+    @property
+    def median(self) -> float:
+        """Median of the ratios."""
+        return statistics.median(self.ratios)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Interval of the median."""
+        return median_interval(self.ratios)
+
+    @property
+    def noise(self) -> float:
+        """Median of the relative differences of two plain runs that follow."""
+        pairs = itertools.pairwise(self.plain_s)
+        return statistics.median([abs(b / a - 1.0) for a, b in pairs] or [0.0])
+
+    @property
+    def is_slower(self) -> bool:
+        """True if the program is slower than the goal beyond the noise."""
+        return self.interval[0] > _SLOWER
+
+
+def median_interval(values: Sequence[float]) -> tuple[float, float]:
+    """Return two of the values that enclose the true median at 95 % confidence.
+
+    The number of values below the median is binomial with p = 1/2. If there are too
+    few values for 95 %, the result is the lowest and the highest.
+    """
+    ordered, count = sorted(values), len(values)
+    outside, rank = 2.0 / 2**count, 0
+    while rank < (count - 1) // 2:
+        outside += 2.0 * math.comb(count, rank + 1) / 2**count
+        if outside > 1.0 - _CONFIDENCE:
+            break
+        rank += 1
+    return ordered[rank], ordered[count - 1 - rank]
+
+
+def measure(settings: BenchSettings) -> Iterator[Measurement]:
+    """Yield the cost of the start, the ratios of all programs, and their summary."""
+    missing = {program.name: missing_needs(program) for program in PROGRAMS}
+    programs = [program for program in PROGRAMS if not missing[program.name]]
+    with ExitStack() as stack:
+        # Other programs of this machine would disturb the ratios.
+        stack.enter_context(high_priority())
+        root = stack.enter_context(temporary_folder(settings.folder))
+        bench = _Bench(compile_program("stopwatch", root), root, settings.rounds)
+        stack.callback(bench.end_daemon)
+        yield from _measure_start(bench)
+        results: list[Ratios] = []
+        for place, folder in _places(settings).items():
+            with _filled_folder(folder) as work:
+                for ratios in bench.compare(programs, work, place):
+                    results.append(ratios)
+                    yield _measurement(ratios)
+    yield from _summary(results)
+    for name, needs in missing.items():
+        if needs:
+            yield Measurement(f"skipped: {name} (needs {', '.join(needs)})", 0.0, "")
+    if settings.output is not None:
+        (settings.output / "harmless.md").write_text(table(results))
+
+
+# --- Where ------------------------------------------------------------------------
+
+
+def _places(settings: BenchSettings) -> dict[str, Path]:
+    """Return the folders to measure in, by the names of their file systems."""
+    folders = [settings.folder, _DISK, settings.storage]
+    return {_file_system(folder): folder for folder in folders if folder is not None}
+
+
+def _file_system(folder: Path) -> str:
+    """Return the name of the file system of a folder, e.g. ``ext4``."""
+    device = folder.stat().st_dev
+    number = f"{os.major(device)}:{os.minor(device)}"
+    for line in _MOUNTS.read_text().splitlines():
+        words, _, kind = line.partition(" - ")
+        if words.split()[2] == number:
+            return kind.split()[0]
+    return "disk"
+
+
+@contextmanager
+def _filled_folder(folder: Path) -> Iterator[Path]:
+    """Create a folder with the input files of all programs during the block."""
+    with temporary_folder(folder) as work:
+        make_inputs(work)
+        yield work
+
+
+# --- Runs -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Times:
+    """Wall-clock times of one run (s)."""
+
+    own_s: float
+    """From the start of the program itself to its end."""
+    total_s: float
+    """From the start of ``penstock run``, if it is used."""
+
+
+class _Bench:
+    """Runs programs plainly and under ``penstock run``, with a daemon of its own."""
+
+    def __init__(self, stopwatch: Path, root: Path, rounds: int) -> None:
+        self._stopwatch = stopwatch
+        self._report = root / "report"
+        self._settings = Settings(folder=str(root / "daemon"))
+        self.rounds = rounds
+        #: What a user has who has configured nothing, apart from the folder.
+        self._environment = clean_environment() | {
+            "PENSTOCK_FOLDER": self._settings.folder,
+            "PENSTOCK_SETTINGS": os.devnull,
+        }
+
+    def compare(
+        self, programs: Sequence[BenchProgram], work: Path, place: str
+    ) -> Iterator[Ratios]:
+        """Yield the ratios of all programs in a folder, cached and cold."""
+        for is_cold in (False, True)[: 1 if place in _MEMORY else 2]:
+            state = f"{place} {'cold' if is_cold else 'cached'}"
+            for program in programs:
+                if not is_cold:
+                    self.run(program.words, work, controlled=False)
+                pairs = list(self.pairs(program.words, work, is_cold=is_cold))
+                ratios = [run.own_s / plain.own_s for plain, run in pairs]
+                plain_s = [plain.own_s for plain, _ in pairs]
+                yield Ratios(program.name, state, ratios, plain_s)
+
+    def pairs(
+        self, words: Sequence[str], work: Path, *, is_cold: bool = False
+    ) -> Iterator[tuple[_Times, _Times]]:
+        """Yield the times of plain and controlled runs, which alternate."""
+        for turn in range(self.rounds):
+            times = {}
+            for controlled in (False, True) if turn % 2 else (True, False):
+                if is_cold:
+                    forget_cached(work)
+                times[controlled] = self.run(words, work, controlled=controlled)
+            yield times[False], times[True]
+
+    def run(self, words: Sequence[str], work: Path, *, controlled: bool) -> _Times:
+        """Run a program in `work` and empty its folder ``out``; return the times."""
+        command = [str(self._stopwatch), str(self._report), *words]
+        if controlled:
+            # Without control, there would be nothing to measure.
+            run = (sys.executable, "-m", "penstock", "run", "--require-control", "--")
+            command = [*run, *command]
+        begun = time.monotonic()
+        done = subprocess.run(  # noqa: S603 - a program of the list
+            command,
+            cwd=work,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=TIMEOUT_S,
+        )
+        total_s = time.monotonic() - begun
+        if done.returncode != 0:
+            start = "under penstock run" if controlled else "without penstock"
+            reason = done.stderr.strip().rpartition("\n")[2] or "no message"
+            raise InputError(f"{words[0]} failed {start}: {reason}")
+        shutil.rmtree(work / "out", ignore_errors=True)
+        (work / "out").mkdir(exist_ok=True)
+        return _Times(int(self._report.read_text()) * 1e-9, total_s)
+
+    def end_daemon(self) -> None:
+        """End the daemon that the first run has started."""
+        with suppress(OSError), socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(str(self._settings.socket))
+            with os.fdopen(os.pidfd_open(Peer.of(connection).pid), closefd=True) as pid:
+                signal.pidfd_send_signal(pid.fileno(), signal.SIGTERM)
+                select.select([pid], [], [], TIMEOUT_S)  # until it has ended
+
+
+# --- Results ----------------------------------------------------------------------
+
+
+def _measure_start(bench: _Bench) -> Iterator[Measurement]:
+    """Yield what ``penstock run`` adds before a program, and the loader inside it."""
+    shim_path()  # Compiled once for each user.
+    with tempfile.TemporaryDirectory() as name:
+        work = Path(name)
+        first = bench.run(["true"], work, controlled=True)
+        pairs = list(bench.pairs(["true"], work))
+    start_s = [
+        (run.total_s - run.own_s) - (plain.total_s - plain.own_s)
+        for plain, run in pairs
+    ]
+    loaded_s = [run.own_s - plain.own_s for plain, run in pairs]
+    first_s = first.total_s - first.own_s
+    yield Measurement("first start, with a private daemon", first_s * 1e3, "ms")
+    yield Measurement("start of penstock run", statistics.median(start_s) * 1e3, "ms")
+    yield Measurement(
+        "library, in every process", statistics.median(loaded_s) * 1e3, "ms"
+    )
+
+
+def _measurement(ratios: Ratios) -> Measurement:
+    low, high = ratios.interval
+    parts = {
+        "low": low,
+        "high": high,
+        "plain_ms": statistics.median(ratios.plain_s) * 1e3,
+    }
+    return Measurement(
+        f"{ratios.place}: {ratios.program}", ratios.median, "", parts=parts
+    )
+
+
+def _summary(results: Sequence[Ratios]) -> Iterator[Measurement]:
+    """Yield, for each place, the median of all programs and how many are slower."""
+    for place in dict.fromkeys(ratios.place for ratios in results):
+        here = [ratios for ratios in results if ratios.place == place]
+        middle = statistics.median(ratios.median for ratios in here)
+        yield Measurement(
+            f"{place}: median of {len(here)} programs", middle, "", most=_SLOWER
+        )
+        noise = statistics.median(ratios.noise for ratios in here)
+        yield Measurement(f"{place}: difference of two plain runs", 100 * noise, "%")
+        slower = [ratios.program for ratios in here if ratios.is_slower]
+        names = f": {', '.join(slower)}" if slower else ""
+        yield Measurement(
+            f"{place}: slower by more than 2 %{names}", len(slower), "", most=0.0
+        )
+
+
+def table(results: Sequence[Ratios]) -> str:
+    """Return a table in Markdown: a row for each program, a column for each place."""
+    places = list(dict.fromkeys(ratios.place for ratios in results))
+    cells = {(r.program, r.place): _cell(r) for r in results}
+    lines = [f"| program | {' | '.join(places)} |", "|---" * (len(places) + 1) + "|"]
+    for program in dict.fromkeys(ratios.program for ratios in results):
+        row = [cells.get((program, place), "") for place in places]
+        lines.append(f"| {program} | {' | '.join(row)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _cell(ratios: Ratios) -> str:
+    low, high = ratios.interval
+    text = f"{ratios.median:.3f} ({low:.3f} to {high:.3f})"
+    return f"**{text}**" if ratios.is_slower else text
