@@ -22,6 +22,7 @@ struct prefix {
 };
 
 _Atomic uint8_t descriptor_kinds[KNOWN_DESCRIPTORS];
+_Atomic uint8_t descriptor_dirty[KNOWN_DESCRIPTORS];
 
 /* Where a directory lies: INSIDE a prefix; ABOVE one, so that a relative path may lead
  * into the prefix; or OUTSIDE of all. */

@@ -76,6 +76,9 @@ enum { KNOWN_DESCRIPTORS = 1 << 20 };
 
 extern _Atomic uint8_t descriptor_kinds[KNOWN_DESCRIPTORS];
 
+/* 1: the descriptor is controlled and was written since its last sync. */
+extern _Atomic uint8_t descriptor_dirty[KNOWN_DESCRIPTORS];
+
 /* Set the controlled prefixes: absolute, resolved paths separated by colons. */
 void identity_set_prefixes(const char *prefixes);
 
@@ -131,13 +134,28 @@ static inline bool identity_is_internal(int fd)
            RARELY(LOAD(descriptor_kinds[fd]) == KIND_INTERNAL);
 }
 
+static inline void identity_mark_dirty(int fd)
+{
+    if ((unsigned)fd < KNOWN_DESCRIPTORS)
+        STORE(descriptor_dirty[fd], 1);
+}
+
+static inline bool identity_is_dirty(int fd)
+{
+    return (unsigned)fd < KNOWN_DESCRIPTORS && RARELY(LOAD(descriptor_dirty[fd]) != 0);
+}
+
 /* Forget what `fd` refers to; the next use asks the kernel again. Forgetting is always
  * safe, so a child of vfork, which shares the table of its parent, may forget whatever
  * it closes. */
 static inline void identity_forget(int fd)
 {
-    if ((unsigned)fd < KNOWN_DESCRIPTORS && LOAD(descriptor_kinds[fd]) != KIND_INTERNAL)
-        STORE(descriptor_kinds[fd], KIND_UNKNOWN);
+    if ((unsigned)fd >= KNOWN_DESCRIPTORS ||
+        LOAD(descriptor_kinds[fd]) == KIND_INTERNAL)
+        return;
+    STORE(descriptor_kinds[fd], KIND_UNKNOWN);
+    if (identity_is_dirty(fd))
+        STORE(descriptor_dirty[fd], 0);
 }
 
 void identity_forget_range(unsigned first, unsigned last);
@@ -158,6 +176,8 @@ struct grant {
 struct paced_call {
     struct page_class *class;   /* NULL: not controlled, nothing to do */
     struct page_bucket *bucket; /* NULL: counted, but not paced */
+    int fd;                     /* -1: of this library */
+    uint64_t begin_ns;          /* when the call itself began, after a wait */
     uint64_t granted_bytes;     /* G(t) when the call began */
     uint64_t credit_bytes;      /* unused grant of the past that the call may use */
     uint64_t slack_bytes;
@@ -181,6 +201,11 @@ void pace_end(struct paced_call *, size_t moved_bytes);
 
 /* End a call that goes on in the background (POSIX aio): count and charge, no wait. */
 void pace_end_async(struct paced_call *, size_t moved_bytes);
+
+/* Begin and end a call that writes back or closes a file: it is in flight and its time
+ * counts as writing, but it is never held up. */
+void pace_begin_sync(struct paced_call *);
+void pace_end_sync(struct paced_call *);
 
 /* Count a call on a path. */
 void pace_count_metadata(void);
@@ -330,6 +355,7 @@ static inline bool wrap_begin_write(struct paced_call *call, int fd, const void 
     call->class = NULL;
     if (LIKELY(!identity_is_controlled(fd)))
         return false;
+    call->fd = fd;
     bool stageable = identity_is_stageable(fd);
     if (stageable && stage_write(fd, data, size, offset, answer))
         return true;
@@ -349,6 +375,7 @@ static inline bool wrap_begin_gather(struct paced_call *call, int fd,
     call->class = NULL;
     if (LIKELY(!identity_is_controlled(fd)))
         return false;
+    call->fd = fd;
     bool stageable = identity_is_stageable(fd);
     if (stageable && stage_gather(fd, parts, count, offset, answer))
         return true;
@@ -367,6 +394,7 @@ static inline void wrap_begin(struct paced_call *call, int fd, enum io_class cla
     call->class = NULL;
     if (LIKELY(!identity_is_controlled(fd)))
         return;
+    call->fd = fd;
     if (identity_is_stageable(fd))
         stage_write_through(fd);
     pace_begin(call, class, false);
@@ -386,6 +414,30 @@ static inline ssize_t wrap_end_write(struct paced_call *call, int fd, ssize_t mo
     if (RARELY(LOAD(stage_enabled)))
         stage_changed(fd);
     return wrap_end(call, moved);
+}
+
+/* Begin a call that writes back or closes `fd`: if the file was written, the data may
+ * move only now. */
+static inline void wrap_begin_sync(struct paced_call *call, int fd)
+{
+    call->class = NULL;
+    if (identity_is_dirty(fd))
+        pace_begin_sync(call);
+}
+
+static inline int wrap_end_sync(struct paced_call *call, int answer)
+{
+    if (RARELY(call->class != NULL))
+        pace_end_sync(call);
+    return answer;
+}
+
+/* End a call that has written back all of `fd`. */
+static inline int wrap_end_full_sync(struct paced_call *call, int fd, int answer)
+{
+    if (RARELY(call->class != NULL) && answer == 0)
+        STORE(descriptor_dirty[fd], 0);
+    return wrap_end_sync(call, answer);
 }
 
 /* Charge `moved_bytes` of a call on `fd` that is already over. */

@@ -80,6 +80,7 @@ static void aio_begin(struct paced_call *call, int fd, enum io_class class, size
     call->class = NULL;
     if (!identity_is_controlled(fd))
         return;
+    call->fd = fd;
     if (identity_is_stageable(fd))
         stage_write_through(fd);
     pace_begin_sized(call, class, size, false);
@@ -175,6 +176,12 @@ EXPORT int prctl(int option, ...)
     if (option == PR_SET_SECCOMP)
         note_seccomp();
     return REAL(prctl)(option, rest[0], rest[1], rest[2], rest[3]);
+}
+
+static bool writes_back(long number)
+{
+    return number == SYS_fsync || number == SYS_fdatasync ||
+           number == SYS_sync_file_range || number == SYS_close;
 }
 
 /* Return true if a system call reads or writes the descriptor in its first argument. */
@@ -380,7 +387,10 @@ EXPORT long syscall(long number, ...)
         struct copy copy = copy_begin((int)a[from], (int)a[to], (size_t *)&a[size]);
         return copy_end(&copy, pass_through(number, a));
     }
+    struct paced_call call;
+    wrap_begin_sync(&call, writes_back(number) ? (int)a[0] : -1);
     long answer = pass_through(number, a);
+    wrap_end_sync(&call, 0);
     note_descriptors(number, a, answer);
     return answer;
 }

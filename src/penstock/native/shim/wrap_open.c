@@ -50,7 +50,11 @@ static int note_duplicated(int from, int fd)
 {
     if (RARELY(LOAD(stage_enabled)) && fd >= 0)
         stage_duplicated(from, fd);
-    return note_opened(fd);
+    if (fd != from)
+        note_opened(fd);
+    if (identity_is_dirty(from))
+        identity_mark_dirty(fd);
+    return fd;
 }
 
 /* `fd` is about to be closed by dup2, which does not report errors of the close. */
@@ -181,16 +185,20 @@ EXPORT int dup(int fd)
 
 EXPORT int dup2(int fd, int target)
 {
+    struct paced_call call;
     if (fd != target)
         close_silently(target);
-    return note_duplicated(fd, REAL(dup2)(fd, target));
+    wrap_begin_sync(&call, fd != target ? target : -1);
+    return note_duplicated(fd, wrap_end_sync(&call, REAL(dup2)(fd, target)));
 }
 
 EXPORT int dup3(int fd, int target, int flags)
 {
+    struct paced_call call;
     if (fd != target)
         close_silently(target);
-    return note_duplicated(fd, REAL(dup3)(fd, target, flags));
+    wrap_begin_sync(&call, target);
+    return note_duplicated(fd, wrap_end_sync(&call, REAL(dup3)(fd, target, flags)));
 }
 
 static bool is_duplication(int command)
@@ -252,7 +260,9 @@ EXPORT int close(int fd)
         }
         late_error = stage_close(fd);
     }
-    int answer = REAL(close)(fd);
+    struct paced_call call;
+    wrap_begin_sync(&call, fd);
+    int answer = wrap_end_sync(&call, REAL(close)(fd));
     identity_forget(fd);
     if (RARELY(late_error != 0) && answer == 0) {
         errno = late_error;

@@ -317,7 +317,9 @@ EXPORT int fclose(FILE *file)
     int fd = file->_fileno;
     charge_pending(file);
     int late_error = stdio_is_own_stream(fd) ? 0 : note_closed_by_libc(fd);
-    int answer = REAL(fclose)(file);
+    struct paced_call call;
+    wrap_begin_sync(&call, stdio_is_own_stream(fd) ? -1 : fd);
+    int answer = wrap_end_sync(&call, REAL(fclose)(file));
     identity_forget(fd);
     if (RARELY(late_error != 0) && answer == 0) {
         errno = late_error;

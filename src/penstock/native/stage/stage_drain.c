@@ -43,7 +43,7 @@ static int64_t step(struct slot_ref ref, uint64_t most)
 /* Drain one step at the granted rate; -EAGAIN: another process drains. */
 int64_t drain_paced_step(struct slot_ref ref, uint64_t next)
 {
-    struct paced_call call = {.class = NULL};
+    struct paced_call call = {.class = NULL, .fd = -1};
     pace_begin_sized(&call, CLASS_WRITE, next, false);
     int64_t moved = step(ref, next);
     if (moved > 0)

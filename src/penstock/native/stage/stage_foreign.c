@@ -91,7 +91,7 @@ static int drain_steps(struct journal *journal, int file, enum io_class class,
 {
     uint64_t next;
     while (steps-- > 0 && (next = journal_next(journal, pace_drain_step_bytes())) > 0) {
-        struct paced_call call = {.class = NULL};
+        struct paced_call call = {.class = NULL, .fd = -1};
         pace_begin_sized(&call, class, next, false);
         int64_t moved = locked_step(journal, file, next);
         if (moved > 0 && is_of_page(journal, attached_page_id))

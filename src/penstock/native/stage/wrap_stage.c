@@ -99,8 +99,6 @@ AFTER_FLUSH(fallocate64, (int fd, int mode, off64_t at, off64_t size),
 AFTER_FLUSH(posix_fallocate, (int fd, off_t at, off_t size), (fd, at, size), returned)
 AFTER_FLUSH(posix_fallocate64, (int fd, off64_t at, off64_t size), (fd, at, size),
             returned)
-AFTER_FLUSH(sync_file_range, (int fd, off64_t at, off64_t size, unsigned flags),
-            (fd, at, size, flags), failed)
 
 /* --- Durability ------------------------------------------------------------------- */
 
@@ -119,13 +117,32 @@ static bool synced(int fd, int *answer)
 EXPORT int fsync(int fd)
 {
     int answer;
-    return synced(fd, &answer) ? answer : REAL(fsync)(fd);
+    struct paced_call call;
+    if (synced(fd, &answer))
+        return answer;
+    wrap_begin_sync(&call, fd);
+    return wrap_end_full_sync(&call, fd, REAL(fsync)(fd));
 }
 
 EXPORT int fdatasync(int fd)
 {
     int answer;
-    return synced(fd, &answer) ? answer : REAL(fdatasync)(fd);
+    struct paced_call call;
+    if (synced(fd, &answer))
+        return answer;
+    wrap_begin_sync(&call, fd);
+    return wrap_end_full_sync(&call, fd, REAL(fdatasync)(fd));
+}
+
+EXPORT int sync_file_range(int fd, off64_t at, off64_t size, unsigned flags)
+{
+    struct paced_call call;
+    int error = flushed(fd);
+    if (error != 0)
+        return failed(error);
+    wrap_begin_sync(&call, fd);
+    return wrap_end_sync(&call,
+                         changed(fd, REAL(sync_file_range)(fd, at, size, flags)));
 }
 
 EXPORT void sync(void)
@@ -136,8 +153,10 @@ EXPORT void sync(void)
 
 EXPORT int syncfs(int fd)
 {
+    struct paced_call call;
     stage_write_through_all();
-    return REAL(syncfs)(fd);
+    wrap_begin_sync(&call, fd);
+    return wrap_end_sync(&call, REAL(syncfs)(fd));
 }
 
 /* --- Mappings and locks: later uses of the file make no call ------------------ */
