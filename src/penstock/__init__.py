@@ -4,20 +4,22 @@
 Programs under live control import `phase` and `bbio` from here.
 """
 
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    __version__: str
     from penstock.program import bbio
     from penstock.program.hints import phase
 
 __all__ = ["__version__", "bbio", "phase"]
 
-__version__ = version("penstock")
-
 
 def __getattr__(name: str) -> Any:
-    # Imported on first use, to keep `import penstock` fast.
+    # Imported on first use: `import penstock` and `penstock run` must be fast.
+    if name == "__version__":
+        from importlib.metadata import version  # noqa: PLC0415
+
+        return version("penstock")
     if name == "phase":
         from penstock.program.hints import phase  # noqa: PLC0415
 

@@ -156,3 +156,23 @@ def test_a_misspelt_word_gets_the_nearest_one_as_a_hint(
     message = capsys.readouterr().err
     assert f"; did you mean {nearest}? (see penstock" in message
     assert message.count("\n") == 1
+
+
+@pytest.mark.parametrize("module", ["asyncio", "importlib.metadata", "numpy"])
+def test_a_start_imports_only_what_its_sub_command_needs(
+    module: str, tmp_path: Path
+) -> None:
+    """Every start of a program under ``penstock run`` waits for these imports."""
+    script = (
+        "import sys\n"
+        "from penstock.cli import main\n"
+        "import penstock.live.node.execute as execute, penstock.live.node.run\n"
+        "execute.execute_program = lambda *_: sys.exit(repr(sorted(sys.modules)))\n"
+        "main(['run', '--quiet', '--folder', '/dev/null', '--', 'true'])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert "'penstock.cli.live.run'" in done.stderr
+    assert "'penstock.cli.live.bench'" not in done.stderr
+    assert f"'{module}'" not in done.stderr
