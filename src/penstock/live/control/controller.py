@@ -11,8 +11,8 @@ A decision holds until the next one.
 
 Differences from a simulation:
 
-- The volume of an operation is a prediction. It is doubled when it proves too small:
-  when a report shows more progress, or the operation should be complete and is not.
+- The volume of an operation is an estimate (`volumes`), renewed at each report. An
+  operation that should be complete and is not is taken to be half done.
 - Bandwidth that a job does not use is lent to others (see `lending`).
 - The window has no end. Policies that ask for one are shown `horizon` seconds.
 - A policy that fails is replaced by `fair-share`; the decision names the fault.
@@ -223,7 +223,8 @@ class Controller:
         Parameters
         ----------
         volume_bytes
-            Volume of the operation, if it is certain; else 0.
+            Volume of the operation, known or estimated; 0: as posted, but more than
+            was moved.
         held_up
             Whether a call of the job was held up since the last report.
         pauses

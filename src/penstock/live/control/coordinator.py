@@ -14,17 +14,18 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf, isfinite
 from typing import Final
 
 from penstock.errors import InputError, PenstockError
 from penstock.live.control.controller import Controller
 from penstock.live.control.jobs import JobHistory
-from penstock.live.control.phases import PastOperation, PhaseDetector, VolumePredictor
+from penstock.live.control.phases import PastOperation, PhaseDetector
 from penstock.live.control.records import AgentRecord, JobRecord
 from penstock.live.control.stager import NO_ORDER, Stager, held_rate
 from penstock.live.control.status import StatusView, find_job
+from penstock.live.control.volumes import OperationLengths, VolumePredictor
 from penstock.live.wire.messages import (
     AgentConfig,
     AgentHello,
@@ -110,6 +111,7 @@ class Coordinator:
         self._agents: dict[str, AgentRecord] = {}
         #: Keys of jobs whose agents may have to be sent other grants.
         self._stale: set[str] = set()
+        self._lengths = OperationLengths()
         self._output = CoordinatorOutput()
         self._faults: deque[str] = deque(maxlen=_FAULTS)
 
@@ -160,13 +162,14 @@ class Coordinator:
         self._stale.add(job.key)
 
     def _register(self, message: JobJoined, now: float) -> JobRecord:
+        history = self._recall(message.job_key)
         self.controller.register(
             message.job_key,
             now,
             user=str(message.user),
             group=message.group,
             nodes=max(message.nodes, 1),
-            history=self._recall(message.job_key),
+            history=history,
         )
         job = JobRecord(
             message.job_key,
@@ -177,7 +180,21 @@ class Coordinator:
             draw_since_s=now,
         )
         self._jobs[job.key] = job
+        for volume_bytes in history.past_bytes if history else ():
+            self._learn(job, volume_bytes)
         return job
+
+    def _learn(self, job: JobRecord, volume_bytes: float) -> None:
+        """Remember the volume of an operation of a job, unless it moved nothing."""
+        if volume_bytes == 0.0:
+            return
+        job.predictor.learn(volume_bytes)
+        self._lengths.add(job.user, volume_bytes / self._full_rate(job))
+
+    def _full_rate(self, job: JobRecord) -> float:
+        """Return what a job can draw if no other job has I/O (bytes/s)."""
+        controlled = self.controller.job(job.key)
+        return min(controlled.bandwidth, controlled.limit, self.controller.capacity)
 
     def _job_left(self, agent: str, job_key: str, now: float) -> None:
         job = self._jobs.get(job_key)
@@ -195,7 +212,7 @@ class Coordinator:
             return
         if self.controller.job(job_key).is_active:
             self._complete(job, job.phases.end(now), now)
-        self._output.left[job_key] = self.controller.job(job_key).history(now)
+        self._output.left[job_key] = self._history(job, now)
         self.controller.leave(job_key, now)
         del self._jobs[job_key]
 
@@ -232,13 +249,21 @@ class Coordinator:
 
     def _post(self, job: JobRecord, now: float) -> None:
         """Report to the controller that an operation has begun."""
-        volume_bytes, certain = job.phases.announced_bytes, True
-        if not volume_bytes:
-            cap = self.controller.job(job.key).cap
-            volume_bytes, certain = job.predictor.predict(cap)
-        job.certain_bytes = volume_bytes if certain else 0.0
+        job.certain_bytes = job.phases.announced_bytes or job.predictor.known()
+        volume_bytes = job.certain_bytes or self._estimate(job)
+        if job.certain_bytes:
+            # Jobs that were never measured must not be served before this one.
+            self._lengths.add(job.user, volume_bytes / self._full_rate(job))
         self.controller.post(job.key, now, volume_bytes)
         self._stale.add(job.key)
+
+    def _estimate(self, job: JobRecord) -> float:
+        """Return the volume of an operation that nobody has announced."""
+        return job.predictor.estimate(
+            job.phases.moved_bytes,
+            self._full_rate(job),
+            self._lengths.longest_s(job.user),
+        )
 
     def _follow(self, job: JobRecord, now: float) -> None:
         """Report to the controller the progress of an operation, or its end."""
@@ -254,7 +279,7 @@ class Coordinator:
             job.key,
             now,
             phases.moved_bytes,
-            volume_bytes=volume_bytes,
+            volume_bytes=volume_bytes or self._estimate(job),
             held_up=phases.was_held_up(),
             # A job with staged data uses its grant in a pause, too: for draining.
             pauses=job.quiet_s >= self.agent_config.gap_s and not job.staged_bytes,
@@ -268,7 +293,7 @@ class Coordinator:
         self.controller.complete(
             job.key, now, ended=ended.end_s, moved_bytes=ended.moved_bytes
         )
-        job.predictor.learn(ended.moved_bytes)
+        self._learn(job, ended.moved_bytes)
         job.past_operations.append(ended)
         job.operations += 1
         self._output.ended.add(job.key)
@@ -505,4 +530,8 @@ class Coordinator:
 
     def histories(self, now: float) -> dict[str, JobHistory]:
         """Return the history of every job, by key, to be saved."""
-        return {job.key: job.history(now) for job in self.controller.jobs()}
+        return {job.key: self._history(job, now) for job in self._jobs.values()}
+
+    def _history(self, job: JobRecord, now: float) -> JobHistory:
+        past_bytes = tuple(job.predictor.past_bytes)
+        return replace(self.controller.job(job.key).history(now), past_bytes=past_bytes)

@@ -5,41 +5,23 @@ Rule
     An operation begins with the first controlled call after a gap. It ends with the
     last call before a gap of at least `gap_s` on all nodes of the job. The end is
     known only after the gap, so it lies in the past. An operation whose volume is
-    certain ends as soon as this volume is moved and no call is in flight.
-
-Volume
-    The volume is certain if the program announces it, or if the last two operations had
-    the same volume. Otherwise it is predicted: by a predictor (FTIO) if there is one,
-    else as the median of the last `REMEMBERED` operations; for the first operation, as
-    the volume that the job can move in `FIRST_S` seconds. The controller doubles a
-    prediction that proves too small.
+    certain ends as soon as this volume is moved and no call is in flight (`volumes`).
 
 Nothing here reads a clock. Times are in seconds, volumes in bytes.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from dataclasses import dataclass, field
-from statistics import median
-from typing import Final, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
+from penstock.live.control.volumes import SAME
 from penstock.live.wire.messages import JobCounters
 
 __all__ = [
-    "FIRST_S",
-    "REMEMBERED",
     "PastOperation",
     "PhaseDetector",
-    "VolumePredictor",
 ]
-
-#: How many past operations a prediction uses.
-REMEMBERED: Final = 5
-#: Volumes that differ by less than this part are taken to be the same.
-_SAME: Final = 1e-3
-#: The first operation of a job is predicted to last this long at its cap.
-FIRST_S: Final = 1.0
 
 
 class PastOperation(NamedTuple):
@@ -171,7 +153,7 @@ class PhaseDetector:
         self, volume_bytes: float, now: float
     ) -> PastOperation | None:
         """End and return the operation if it has moved all of a certain volume."""
-        if self.moved_bytes < volume_bytes * (1.0 - _SAME) or any(
+        if self.moved_bytes < volume_bytes * (1.0 - SAME) or any(
             node.in_call for node in self._nodes.values()
         ):
             return None
@@ -220,39 +202,3 @@ class PhaseDetector:
             if counters.waiting or counters.idle_s < self.gap_s
         ]
         return busy or list(news)
-
-
-@dataclass(slots=True)
-class VolumePredictor:
-    """Predicts the volume of a job's next operation."""
-
-    hint_bytes: float = 0.0
-    """Volume of every operation, announced when the job started; 0: unknown."""
-    next_hint_bytes: float = 0.0
-    """Volume of the next operation only; 0: unknown."""
-    expected_bytes: float = 0.0
-    """Volume that FTIO expects of the next operation; 0: unknown."""
-    past_bytes: deque[float] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
-    """Volumes of the last operations."""
-
-    def predict(self, cap: float) -> tuple[float, bool]:
-        """Return the volume of an operation that begins, and whether it is certain.
-
-        `cap` is the most that the job can draw (bytes/s).
-        """
-        hint_bytes = self.next_hint_bytes or self.hint_bytes
-        self.next_hint_bytes = 0.0
-        if hint_bytes:
-            return max(hint_bytes, 1.0), True
-        if not self.past_bytes:
-            return max(FIRST_S * cap, 1.0), False
-        likely = max(median(self.past_bytes), 1.0)
-        latest = list(self.past_bytes)[-2:]
-        same = all(abs(volume - likely) <= _SAME * likely for volume in latest)
-        if same and len(latest) == 2:
-            return likely, True
-        return self.expected_bytes or likely, False
-
-    def learn(self, moved_bytes: float) -> None:
-        """Remember the volume of an operation that is complete."""
-        self.past_bytes.append(moved_bytes)

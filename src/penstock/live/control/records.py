@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Final
 
-from penstock.live.control.phases import PastOperation, PhaseDetector, VolumePredictor
+from penstock.live.control.phases import PastOperation, PhaseDetector
 from penstock.live.control.stager import NO_ORDER
+from penstock.live.control.volumes import VolumePredictor
 from penstock.live.wire.messages import JobCounters
 from penstock.staging import StagingOrder
 

@@ -4,7 +4,7 @@
 FTIO finds the dominant frequency f of a job's bandwidth over time. Between the begin of
 the first and of the last operation, a time T, the job has moved V bytes. The next
 operation is predicted to move the volume of one period, V / (f T). Without one clear
-frequency nothing is predicted; `phases.VolumePredictor` then uses the job's history.
+frequency nothing is predicted; `volumes.VolumePredictor` then uses the job's history.
 
 FTIO takes seconds to import and to compute. It runs in a process of its own
 (``python -m penstock.live.daemon.prediction``), which reads the operations of one job

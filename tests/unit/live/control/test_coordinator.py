@@ -174,6 +174,49 @@ def test_volumes_are_learnt_and_hinted(site: Site) -> None:
     assert volume(4.0, 4, 120.0) == 40.0
 
 
+def test_a_newcomer_does_not_overtake_a_measured_operation() -> None:
+    site = Site("greedy-com")
+    site.agent("n")
+    site.join("n", "0:a")
+    site.join("n", "0:b")
+    for number in (1, 2, 3):
+        # Operations of 300 bytes, 3 s each at the cap; the third is half done.
+        moved = 300.0 * (number - 1)
+        site.now = 10.0 * number
+        site.report("n", "0:a", moved, operations_begun=number)
+        if number < 3:
+            site.now += 5.0
+            site.report("n", "0:a", moved + 300.0, operations_begun=number, idle_s=2.0)
+    site.now += 1.5
+    site.report("n", "0:a", 750.0, operations_begun=3)
+    site.report("n", "0:b", 0.0, waiting=True)
+    assert site.rates == {("n", "0:a"): B, ("n", "0:b"): 0.0}
+    # Nor after it was served for a while: it may be of any length.
+    site.now += 1.5
+    site.report("n", "0:a", 900.0, operations_begun=3, idle_s=0.0)
+    site.report("n", "0:a", 900.0, operations_begun=3, idle_s=0.2)
+    assert site.rates["n", "0:b"] == B
+    site.now += 2.9
+    site.report("n", "0:b", 290.0)
+    site.report("n", "0:a", 900.0, operations_begun=4)
+    assert site.rates == {("n", "0:a"): B, ("n", "0:b"): 0.0}
+
+
+def test_volumes_are_part_of_the_history() -> None:
+    past = {"0:a": JobHistory(0.0, past_bytes=(40.0, 40.0))}
+    site = Site(recall=past.get)
+    site.agent("n")
+    site.join("n", "0:a")
+    assert site.coordinator.histories(0.0) == past
+    site.report("n", "0:a", 0.0)
+    assert site.coordinator.controller.job("0:a").volume_bytes == 40.0
+    site.now = 1.0
+    site.report("n", "0:a", 40.0, idle_s=0.01)
+    assert not site.coordinator.controller.job("0:a").is_active
+    site.part("n", "0:a")
+    assert site.left["0:a"].past_bytes == (40.0, 40.0, 40.0)
+
+
 def test_a_volume_given_when_a_job_joins(site: Site) -> None:
     site.join("n", "0:c", volume_bytes=33.0)
     site.report("n", "0:c", 1.0)

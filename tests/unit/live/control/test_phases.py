@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Detection of operations in counters, and prediction of their volumes."""
+"""Detection of operations in counters."""
 
 from __future__ import annotations
 
@@ -8,11 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.live.control.phases import (
-    FIRST_S,
-    REMEMBERED,
     PastOperation,
     PhaseDetector,
-    VolumePredictor,
 )
 from penstock.live.wire.messages import JobCounters
 
@@ -162,52 +159,6 @@ def test_a_certain_volume_ends_an_operation_without_a_gap() -> None:
     detector.read("n", 1.3, counters(100.0, idle=0.1))
     assert detector.detect_completion(100.0, 1.3) == pytest.approx((1.0, 1.2, 100.0))
     assert not detector.is_active
-
-
-def test_the_first_operation_lasts_a_second_at_the_cap() -> None:
-    assert VolumePredictor().predict(cap=40.0) == (FIRST_S * 40.0, False)
-
-
-def test_the_median_of_the_last_operations() -> None:
-    predictor = VolumePredictor()
-    for volume in (1000.0, 1.0, 5.0, 3.0, 4.0, 2.0):
-        predictor.learn(volume)
-    assert REMEMBERED == 5
-    assert predictor.predict(cap=40.0) == (3.0, False)
-
-
-@pytest.mark.parametrize(
-    ("volumes", "expected"),
-    [
-        ((8.0,), (8.0, False)),
-        ((8.0, 8.0), (8.0, True)),
-        ((2.0, 8000.0, 8001.0), (8000.0, True)),
-        ((8.0, 8.0, 8.0, 2.0), (8.0, False)),
-        ((8.0, 8.0, 8.0, 2.0, 2.0), (8.0, False)),
-    ],
-)
-def test_the_same_volume_twice_is_certain(
-    volumes: tuple[float, ...], expected: tuple[float, bool]
-) -> None:
-    predictor = VolumePredictor()
-    for volume in volumes:
-        predictor.learn(volume)
-    assert predictor.predict(cap=1.0) == expected
-
-
-def test_a_hint_is_believed() -> None:
-    predictor = VolumePredictor(hint_bytes=77.0)
-    predictor.learn(5.0)
-    assert predictor.predict(cap=1.0) == (77.0, True)
-    predictor.next_hint_bytes = 9.0
-    assert predictor.predict(cap=1.0) == (9.0, True)
-    assert predictor.predict(cap=1.0) == (77.0, True)
-
-
-def test_no_prediction_is_zero() -> None:
-    predictor = VolumePredictor()
-    predictor.learn(0.0)
-    assert predictor.predict(cap=1.0) == (1.0, False)
 
 
 def test_a_node_whose_counters_begin_anew() -> None:

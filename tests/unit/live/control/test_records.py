@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from penstock.live.control.phases import PhaseDetector, VolumePredictor
+from penstock.live.control.phases import PhaseDetector
 from penstock.live.control.records import DRAW_S, JobRecord
+from penstock.live.control.volumes import VolumePredictor
 from penstock.live.wire.messages import JobCounters
 
 

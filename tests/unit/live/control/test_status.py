@@ -10,9 +10,10 @@ import pytest
 
 from penstock.errors import InputError
 from penstock.live.control.controller import Controller
-from penstock.live.control.phases import PhaseDetector, VolumePredictor
+from penstock.live.control.phases import PhaseDetector
 from penstock.live.control.records import JobRecord
 from penstock.live.control.status import StatusView, find_job
+from penstock.live.control.volumes import VolumePredictor
 from penstock.live.wire.messages import GetStatus, JobCounters, UserRequest
 from penstock.staging import StagingOrder
 from support.controllers import B, controller_with, decide
