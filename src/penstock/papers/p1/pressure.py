@@ -80,16 +80,18 @@ def _label(pressure: float) -> str:
 
 
 @fig2.claim(
-    "At high pressure (W >= 1) fair-share, fcfs, set-10 and greedy-com fail to keep a "
-    "MinYield close to 1 (0.9)."
+    "As the pressure increases (from W = 0.8 on), fair-share, fcfs, set-10 and "
+    "greedy-com fail to keep a MinYield close to 1 (0.9).",
+    reason="At W = 0.8 fair-share, set-10 and greedy-com still have a MinYield above "
+    "0.9, as in the authors' published runs (0.932 to 0.935).",
 )
 def _others_fail(tables: Tables) -> Verdict:
-    """Compare the MinYield of the four with 0.9."""
-    numbers = {
-        _label(w): {policy: means[policy] for policy in _OTHERS}
-        for w, means in _means(tables, "min_yield", 1.0).items()
-    }
-    return Verdict(max(_cells(numbers)) < _HIGH_YIELD, numbers)
+    """Compare the MinYield of the four with 0.9, at every pressure from 0.8 on."""
+    verdicts = {}
+    for w, means in _means(tables, "min_yield", 0.8).items():
+        numbers = {policy: means[policy] for policy in _OTHERS}
+        verdicts[w] = Verdict(max(numbers.values()) < _HIGH_YIELD, numbers)
+    return over("W", verdicts)
 
 
 @fig2.claim(
@@ -145,8 +147,8 @@ def _yield_based_alike(tables: Tables) -> Verdict:
 
 
 @fig2.claim(
-    "look-ahead-greedy-yield and best-next-event have a slightly lower MinYield than "
-    "greedy-yield and periodic-greedy-yield.",
+    "look-ahead-greedy-yield and best-next-event have a very slightly lower MinYield "
+    "(by 0.02 at most) than greedy-yield and periodic-greedy-yield.",
     reason="At low pressure look-ahead-greedy-yield is ahead, as in the authors' own "
     "published runs (0.992 against 0.991 at W = 0.5).",
 )
@@ -157,7 +159,8 @@ def _look_ahead_slightly_worse(tables: Tables) -> Verdict:
         best = min(means[GREEDY_YIELD], means[PERIODIC])
         behind = {p: best - means[p] for p in (LOOK_AHEAD, BEST_NEXT_EVENT)}
         numbers = {f"{policy} lower by": gap for policy, gap in behind.items()}
-        verdicts[w] = Verdict(min(behind.values()) >= 0, numbers)
+        slightly = all(0 <= gap <= 0.02 for gap in behind.values())
+        verdicts[w] = Verdict(slightly, numbers)
     return over("W", verdicts)
 
 

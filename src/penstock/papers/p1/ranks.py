@@ -302,17 +302,21 @@ def _fcfs_erratic(tables: Tables) -> Verdict:
 
 
 @fig4.claim(
-    "With greedy-com the yield is not monotonic in phi when phi is large (at least a "
-    "quarter of the steps between ranks rise in the last third)."
+    "With greedy-com the yield is not monotonic in phi when phi becomes large (more of "
+    "the steps between neighbouring ranks rise in the last third than in the first)."
 )
 def _greedy_com_not_monotonic(tables: Tables) -> Verdict:
-    """Count the steps upwards in the first and in the last third of the ranks."""
+    """Count the steps upwards in the first and in the last third of the ranks.
+
+    A curve that falls without exception has none.
+    """
     first, _, last = np.array_split(_curve(tables, GREEDY_COM), 3)
     rising = {
         "rising steps, small phi": float(np.mean(np.diff(first) > 0)),
         "rising steps, large phi": float(np.mean(np.diff(last) > 0)),
     }
-    return Verdict(rising["rising steps, large phi"] >= 0.25, rising)
+    small, large = rising.values()
+    return Verdict(large > small, rising)
 
 
 @fig4.claim(
@@ -334,8 +338,18 @@ def _fair_share_falls(tables: Tables) -> Verdict:
     "with phi (mean rank correlation over the instances below -0.8)."
 )
 def _only_fair_share(tables: Tables) -> Verdict:
-    """Correlate yield and rank in every instance at W = 1.1, for every policy."""
-    values = {policy: _mean_correlation(tables, policy) for policy in ALL_POLICIES}
-    strong = {policy for policy, value in values.items() if value < -_STRONG}
-    numbers = {policy: {"rank correlation": v} for policy, v in values.items()}
+    """Correlate the yields of applications with phi at W = 1.1, for every policy.
+
+    This is done in every instance. The correlation of the mean curve, which is shown
+    too, does not say how strong it is: a mean over 200 instances that falls a little at
+    every rank has -1.
+    """
+    numbers = {
+        policy: {
+            "in an instance": _mean_correlation(tables, policy),
+            "of the mean curve": _correlation(_curve(tables, policy)),
+        }
+        for policy in ALL_POLICIES
+    }
+    strong = {p for p, row in numbers.items() if row["in an instance"] < -_STRONG}
     return Verdict(strong == {FAIR_SHARE}, numbers)

@@ -32,6 +32,8 @@ FLAT = np.full(RANKS, 0.9)
 RAMP = np.linspace(0.0, 0.3, RANKS)
 #: Up and down by turns, with a mean of 0.9.
 ZIGZAG = FLAT + 0.01 * (-1.0) ** np.arange(RANKS)
+#: Falling, and up and down by turns in the last third.
+LATE = np.where(np.arange(RANKS) < 20, FLAT - RAMP, ZIGZAG - 0.2)
 STEPS = np.repeat([0.9, 0.8, 0.7], RANKS // 3) + 0.01 * np.tile(np.arange(10) / 10, 3)
 
 Curve = NDArray[np.float64]
@@ -123,7 +125,7 @@ FLIPS: list[tuple[Reproduction, str, Curves, Curves]] = [
         {PERIODIC: FLAT - 0.02 * RAMP},
     ),
     (fig4, "fcfs-erratic", {"fcfs": ZIGZAG}, {"fcfs": ZIGZAG, GREEDY_COM: ZIGZAG}),
-    (fig4, "greedy-com-not-monotonic", {GREEDY_COM: ZIGZAG}, {GREEDY_COM: 0.9 - RAMP}),
+    (fig4, "greedy-com-not-monotonic", {GREEDY_COM: LATE}, {GREEDY_COM: 0.9 - RAMP}),
 ]
 
 

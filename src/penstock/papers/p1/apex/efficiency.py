@@ -17,7 +17,6 @@ from penstock.experiments.output.charts import binned
 from penstock.papers.declaration import figure
 from penstock.papers.p1.apex.bands import (
     BEYOND,
-    CONCLUSION,
     EFFICIENCIES,
     EVERY_WINDOW,
     FIGURES_6_TO_10,
@@ -28,7 +27,6 @@ from penstock.papers.p1.apex.bands import (
     NERSC,
     TRACES,
     TRILAB,
-    Band,
 )
 from penstock.papers.p1.apex.measures import losses_of, mean_or_nan, means_of
 from penstock.papers.p1.apex.study import (
@@ -41,6 +39,7 @@ from penstock.papers.p1.apex.verdicts import (
     all_cells_pass,
     all_pass,
     by_weights,
+    conclusion_cases,
     greedy_com_highest,
     trilab_higher,
 )
@@ -104,24 +103,6 @@ def _trilab_holds(tables: Tables) -> Verdict:
 
 
 @fig8.claim(
-    "Until W = 1 the Efficiency of all policies drops more on NERSC than on TRILAB "
-    "(from W in 0.5-0.6 to W in 0.9-1)."
-)
-def _nersc_drops_earlier(tables: Tables) -> Verdict:
-    """Compare the losses of both traces."""
-    return by_weights(
-        EFFICIENCIES, lambda metric: _more_on_nersc(tables, metric, FIRST, LAST)
-    )
-
-
-def _more_on_nersc(tables: Tables, metric: str, before: Band, after: Band) -> Verdict:
-    """Check that every policy loses more on NERSC than on TRILAB."""
-    losses = {t: losses_of(tables, t, metric, before, after) for t in TRACES}
-    more = [losses[NERSC][p] > losses[TRILAB][p] for p in ALL_POLICIES]
-    return Verdict(all(more), losses)
-
-
-@fig8.claim(
     "Above W = 1 the Efficiency of all policies drops on both workloads (from W in "
     "0.75-1 to W >= 1.25)."
 )
@@ -144,9 +125,13 @@ def _saturation_drops(tables: Tables) -> Verdict:
 )
 def _nersc_drops_more(tables: Tables) -> Verdict:
     """Compare the losses of both traces."""
-    return by_weights(
-        EFFICIENCIES, lambda metric: _more_on_nersc(tables, metric, NEAR_ONE, BEYOND)
-    )
+
+    def check(metric: str) -> Verdict:
+        losses = {t: losses_of(tables, t, metric, NEAR_ONE, BEYOND) for t in TRACES}
+        more = [losses[NERSC][p] > losses[TRILAB][p] for p in ALL_POLICIES]
+        return Verdict(all(more), losses)
+
+    return by_weights(EFFICIENCIES, check)
 
 
 @fig8.claim(
@@ -171,12 +156,13 @@ def _nersc_chaotic(tables: Tables) -> Verdict:
     return by_weights(EFFICIENCIES, check)
 
 
-@fig8.claim_cases(
+fig8.claim_cases(
     case(
         "trilab-more-efficient",
         "At equal W all policies have a higher mean Efficiency on TRILAB than on "
         "NERSC.",
         reason=_WHY_SILVERTON,
+        columns=EFFICIENCIES,
         band=EVERY_WINDOW,
     ),
     case(
@@ -184,31 +170,27 @@ def _nersc_chaotic(tables: Tables) -> Verdict:
         "Above W = 1 too, all policies have a higher mean Efficiency on TRILAB than on "
         "NERSC, at equal W: TRILAB supports higher W.",
         reason=_WHY_SILVERTON,
+        columns=EFFICIENCIES,
         band=HIGH,
     ),
-)
-def _trilab_more_efficient(tables: Tables, band: Band) -> Verdict:
-    """Compare the means of both traces."""
-    return by_weights(EFFICIENCIES, lambda m: trilab_higher(tables, m, band))
+)(trilab_higher)
 
-
-@fig8.claim_cases(
+fig8.claim_cases(
     case(
         "trilab-greedy-com-first",
         "TRILAB, W >= 1: greedy-com has the highest Efficiency.",
-        trace=TRILAB,
+        columns=EFFICIENCIES,
+        traces=(TRILAB,),
+        band=HIGH,
     ),
     case(
         "nersc-greedy-com-first",
         "NERSC, W >= 1: greedy-com has the highest Efficiency.",
-        trace=NERSC,
+        columns=EFFICIENCIES,
+        traces=(NERSC,),
+        band=HIGH,
     ),
-)
-def _greedy_com_first(tables: Tables, trace: str) -> Verdict:
-    """Compare the mean Efficiency of greedy-com with that of all others."""
-    return by_weights(
-        EFFICIENCIES, lambda m: greedy_com_highest(tables, m, (trace,), HIGH)
-    )
+)(greedy_com_highest)
 
 
 #: The policies that the paper sees right behind greedy-com.
@@ -267,34 +249,4 @@ def _trilab_hidden(tables: Tables) -> Verdict:
     return by_weights(EFFICIENCIES, check)
 
 
-# --- The conclusion of the paper ------------------------------------------------------
-
-
-@fig8.claim_cases(
-    case(
-        "look-ahead-efficient",
-        "look-ahead-greedy-yield has a higher mean Efficiency than fair-share on NERSC "
-        "and a comparable one (within 0.02) on TRILAB.",
-        source=CONCLUSION,
-        policy=LOOK_AHEAD,
-        least=-0.02,
-        most=0.02,
-    ),
-    case(
-        "periodic-efficient",
-        "periodic-greedy-yield has a higher mean Efficiency than fair-share on NERSC "
-        "and a lower one on TRILAB.",
-        source=CONCLUSION,
-        policy=PERIODIC,
-        least=-1.0,
-        most=0.0,
-    ),
-)
-def _against_fair_share(
-    tables: Tables, policy: str, least: float, most: float
-) -> Verdict:
-    """Compare the mean Efficiencies of a policy and of fair-share on both traces."""
-    return by_weights(
-        EFFICIENCIES,
-        lambda m: against_fair_share(tables, m, policy, (least, most)),
-    )
+fig8.claim_cases(*conclusion_cases("Efficiency", EFFICIENCIES))(against_fair_share)

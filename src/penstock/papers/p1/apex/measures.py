@@ -30,6 +30,7 @@ __all__ = [
     "lowest_of",
     "mean_or_nan",
     "means_of",
+    "median_or_nan",
     "ratio_by_band",
     "rising",
     "risk_of",
@@ -46,6 +47,11 @@ Table: TypeAlias = dict[str, dict[str, float]]
 def mean_or_nan(values: _Values | _Tests) -> float:
     """Return the mean, or NaN without values."""
     return float(values.mean()) if values.size else math.nan
+
+
+def median_or_nan(values: _Values) -> float:
+    """Return the median, or NaN without values."""
+    return float(np.median(values)) if values.size else math.nan
 
 
 def lowest_of(values: _Values) -> float:

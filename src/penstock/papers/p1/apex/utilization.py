@@ -16,7 +16,6 @@ from penstock.experiments.claims import Tables, Verdict, case
 from penstock.papers.declaration import figure
 from penstock.papers.p1.apex.bands import (
     BANDS,
-    CONCLUSION,
     EFFICIENCIES,
     EVERY_WINDOW,
     FIGURES_6_TO_10,
@@ -24,7 +23,6 @@ from penstock.papers.p1.apex.bands import (
     SYNTHESIS,
     TRACES,
     UTILIZATIONS,
-    Band,
 )
 from penstock.papers.p1.apex.measures import Table, correlation, means_of
 from penstock.papers.p1.apex.study import (
@@ -37,16 +35,12 @@ from penstock.papers.p1.apex.verdicts import (
     all_cells_pass,
     all_pass,
     by_weights,
+    conclusion_cases,
     greedy_com_highest,
     trilab_higher,
 )
 from penstock.papers.p1.apex.windows import shown
-from penstock.papers.p1.policies import (
-    ALL_POLICIES,
-    GREEDY_COM,
-    LOOK_AHEAD,
-    PERIODIC,
-)
+from penstock.papers.p1.policies import ALL_POLICIES, GREEDY_COM
 
 __all__ = ["fig9"]
 
@@ -59,14 +53,17 @@ fig9 = figure(
 )
 
 
-@fig9.claim(
-    "At equal W all policies have a lower mean Utilization on NERSC than on TRILAB.",
-    reason="All but fcfs and set-10, which let all TRILAB jobs wait for the long "
-    "checkpoints of Silverton.",
-)
-def _nersc_lower(tables: Tables) -> Verdict:
-    """Compare the means of both traces."""
-    return by_weights(UTILIZATIONS, lambda m: trilab_higher(tables, m, EVERY_WINDOW))
+fig9.claim_cases(
+    case(
+        "nersc-lower",
+        "At equal W all policies have a lower mean Utilization on NERSC than on "
+        "TRILAB.",
+        reason="All but fcfs and set-10, which let all TRILAB jobs wait for the long "
+        "checkpoints of Silverton.",
+        columns=UTILIZATIONS,
+        band=EVERY_WINDOW,
+    ),
+)(trilab_higher)
 
 
 @fig9.claim(
@@ -93,11 +90,12 @@ def _utilization_falls(tables: Tables) -> Verdict:
     return by_weights(UTILIZATIONS, check)
 
 
-@fig9.claim_cases(
+fig9.claim_cases(
     case(
         "greedy-com-first",
         "greedy-com has the highest Utilization on both workloads when W >= 1.",
         columns=UTILIZATIONS,
+        traces=TRACES,
         band=HIGH,
     ),
     case(
@@ -105,6 +103,7 @@ def _utilization_falls(tables: Tables) -> Verdict:
         "greedy-com has the highest Utilization over all windows of each workload.",
         source=SYNTHESIS,
         columns=UTILIZATIONS,
+        traces=TRACES,
         band=EVERY_WINDOW,
     ),
     case(
@@ -112,12 +111,10 @@ def _utilization_falls(tables: Tables) -> Verdict:
         "greedy-com has the highest Efficiency over all windows of each workload.",
         source=SYNTHESIS,
         columns=EFFICIENCIES,
+        traces=TRACES,
         band=EVERY_WINDOW,
     ),
-)
-def _greedy_com_first(tables: Tables, columns: dict[str, str], band: Band) -> Verdict:
-    """Compare the mean of greedy-com with that of all others."""
-    return by_weights(columns, lambda m: greedy_com_highest(tables, m, TRACES, band))
+)(greedy_com_highest)
 
 
 @fig9.claim("greedy-com has the lowest MinYield of all policies when W >= 1.")
@@ -158,34 +155,4 @@ def _as_efficiency(tables: Tables) -> Verdict:
     return by_weights(UTILIZATIONS, check)
 
 
-# --- The conclusion of the paper ------------------------------------------------------
-
-
-@fig9.claim_cases(
-    case(
-        "look-ahead-utilization",
-        "look-ahead-greedy-yield has a higher mean Utilization than fair-share on "
-        "NERSC and a comparable one (within 0.02) on TRILAB.",
-        source=CONCLUSION,
-        policy=LOOK_AHEAD,
-        least=-0.02,
-        most=0.02,
-    ),
-    case(
-        "periodic-utilization",
-        "periodic-greedy-yield has a higher mean Utilization than fair-share on NERSC "
-        "and a lower one on TRILAB.",
-        source=CONCLUSION,
-        policy=PERIODIC,
-        least=-1.0,
-        most=0.0,
-    ),
-)
-def _against_fair_share(
-    tables: Tables, policy: str, least: float, most: float
-) -> Verdict:
-    """Compare the mean Utilizations of a policy and of fair-share on both traces."""
-    return by_weights(
-        UTILIZATIONS,
-        lambda m: against_fair_share(tables, m, policy, (least, most)),
-    )
+fig9.claim_cases(*conclusion_cases("Utilization", UTILIZATIONS))(against_fair_share)

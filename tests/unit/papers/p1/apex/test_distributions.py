@@ -62,7 +62,9 @@ FLIPS = [
     ),
     Flip(
         "trilab-few-large",
-        [window({}, 1.0), window({}, 1.0, "TRILAB", applications=9)],
+        # One window with many jobs does not decide.
+        [window({}, 1.0)]
+        + [window({}, 1.0, "TRILAB", applications=n) for n in (9, 9, 500)],
         [window({}, 1.0), window({}, 1.0, "TRILAB", applications=9, nodes=899)],
     ),
     Flip(

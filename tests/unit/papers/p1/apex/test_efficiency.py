@@ -108,18 +108,7 @@ FLIPS = [
         ],
     ),
     Flip(
-        "nersc-drops-earlier",
-        [window({}, 0.55, efficiency=0.9), window({}, 0.95, efficiency=0.7)]
-        + [
-            window({}, w, "TRILAB", efficiency=e) for w, e in ((0.55, 0.9), (0.95, 0.8))
-        ],
-        [window({}, 0.55, efficiency=0.9), window({}, 0.95, efficiency=0.8)]
-        + [
-            window({}, w, "TRILAB", efficiency=e) for w, e in ((0.55, 0.9), (0.95, 0.7))
-        ],
-    ),
-    Flip(
-        "look-ahead-efficient",
+        "look-ahead-efficiency",
         [
             window({}, 1.0, efficiency={LOOK_AHEAD: 0.51}),
             window({}, 1.0, "TRILAB", efficiency={LOOK_AHEAD: 0.481}),
@@ -130,7 +119,7 @@ FLIPS = [
         ],
     ),
     Flip(
-        "periodic-efficient",
+        "periodic-efficiency",
         [
             window({}, 1.0, efficiency={PERIODIC: 0.51}),
             window({}, 1.0, "TRILAB", efficiency={PERIODIC: 0.4}),

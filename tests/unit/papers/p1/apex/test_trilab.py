@@ -73,8 +73,8 @@ FLIPS = [
     ),
     Flip(
         "fcfs-as-set10",
-        [window({"set-10": 0.5 + 1e-10}, 1.0, "TRILAB")],
-        [window({"set-10": 0.5 + 1e-8}, 1.0, "TRILAB")],
+        [window({"set-10": 0.5049}, 1.0, "TRILAB")],
+        [window({"set-10": 0.5051}, 1.0, "TRILAB")],
     ),
     Flip(
         "second-gains-at-saturation",
