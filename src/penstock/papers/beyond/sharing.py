@@ -41,9 +41,9 @@ from penstock.papers.p2.study import (
     N_SYS,
     RANDOM,
     T_CPU,
-    Sets,
+    Problems,
     label,
-    per_set,
+    per_problem,
     summary,
 )
 
@@ -80,7 +80,7 @@ def _study(scale: Scale) -> PlacementStudy:
 
 
 def _name(allocation: str, placement: str, policy: str) -> str:
-    """Return the name of a contender, as in the columns of `per_set`."""
+    """Return the name of a contender, as in the columns of `per_problem`."""
     place = label(allocation, placement)
     return place if policy == FAIR_SHARE else f"{place} + {policy}"
 
@@ -184,7 +184,7 @@ def _left_out(table: pl.DataFrame) -> str:
 sharing = figure(
     "p2-sharing",
     study=_study,
-    prepare=per_set(_METRICS, _CONTENDERS, _WIDTH),
+    prepare=per_problem(_METRICS, _CONTENDERS, _WIDTH),
     draw=_draw,
     summary=_table,
 )
@@ -193,38 +193,40 @@ sharing = figure(
 # --- Claims -----------------------------------------------------------------------
 
 
-def _sets(tables: Tables) -> Sets:
-    """Return the sets; all have the same number of applications."""
-    return Sets(tables.rows)
+def _sets(tables: Tables) -> Problems:
+    """Return the problems; all have the same number of applications."""
+    return Problems(tables.rows)
 
 
 def _gain(
-    sets: Sets, metric: str, allocation: str, one: _Choice, other: _Choice
+    problems: Problems, metric: str, allocation: str, one: _Choice, other: _Choice
 ) -> Column:
     """Return the metric with `one` minus that with `other`, by set."""
     values, base = (
-        sets.values(metric, _name(allocation, *choice)) for choice in (one, other)
+        problems.values(metric, _name(allocation, *choice)) for choice in (one, other)
     )
     return values - base
 
 
-def _mean_gain(sets: Sets, metric: str, one: _Choice, other: _Choice) -> float:
-    """Return the mean of `_gain` over all sets and allocations."""
-    gains = [sets.mean(_gain(sets, metric, a, one, other)) for a in _ALLOCATIONS]
+def _mean_gain(problems: Problems, metric: str, one: _Choice, other: _Choice) -> float:
+    """Return the mean of `_gain` over all problems and allocations."""
+    gains = [
+        problems.mean(_gain(problems, metric, a, one, other)) for a in _ALLOCATIONS
+    ]
     return float(np.mean(gains))
 
 
 @sharing.claim(
     "On the same placements every yield-based policy has a higher MinYield than "
-    "fair-share (mean gain of all sets)."
+    "fair-share (mean gain of all problems)."
 )
 def _yield_based_help_the_worst_off(tables: Tables) -> Verdict:
     """Take the mean gain of every yield-based policy."""
-    sets = _sets(tables)
+    problems = _sets(tables)
     table = {
         policy: {
             f"placement {place}": _mean_gain(
-                sets, "min_yield", (place, policy), (place, FAIR_SHARE)
+                problems, "min_yield", (place, policy), (place, FAIR_SHARE)
             )
             for place in _PLACEMENTS
         }
@@ -241,10 +243,12 @@ def _yield_based_help_the_worst_off(tables: Tables) -> Verdict:
 )
 def _no_free_lunch(tables: Tables) -> Verdict:
     """Take the mean differences of every policy to fair-share."""
-    sets = _sets(tables)
+    problems = _sets(tables)
     table = {
         policy: {
-            LABELS[metric]: _mean_gain(sets, metric, (GNC, policy), (GNC, FAIR_SHARE))
+            LABELS[metric]: _mean_gain(
+                problems, metric, (GNC, policy), (GNC, FAIR_SHARE)
+            )
             for metric in _METRICS
         }
         for policy in ALL_BUT_FAIR_SHARE
@@ -272,9 +276,9 @@ def _no_free_lunch(tables: Tables) -> Verdict:
 )
 def _sharing_for_placement(tables: Tables, allocation: str) -> Verdict:
     """Compare both by interval of load."""
-    sets = _sets(tables)
+    problems = _sets(tables)
     one, other = (RANDOM, _SMART), (GNC, FAIR_SHARE)
-    gains = sets.by_load(_gain(sets, "min_yield", allocation, one, other))
+    gains = problems.by_load(_gain(problems, "min_yield", allocation, one, other))
     if not gains:
         raise NoRowsError
     numbers = {f"load {load:g}": gain for load, gain in gains.items()}
@@ -287,11 +291,13 @@ def _sharing_for_placement(tables: Tables, allocation: str) -> Verdict:
 )
 def _placement_worth_less(tables: Tables) -> Verdict:
     """Compare the mean gains of GNC over random placement under both policies."""
-    sets = _sets(tables)
+    problems = _sets(tables)
     table = {
         allocation: {
-            policy: sets.mean(
-                _gain(sets, "min_yield", allocation, (GNC, policy), (RANDOM, policy))
+            policy: problems.mean(
+                _gain(
+                    problems, "min_yield", allocation, (GNC, policy), (RANDOM, policy)
+                )
             )
             for policy in (FAIR_SHARE, _SMART)
         }
@@ -306,9 +312,11 @@ def _placement_worth_less(tables: Tables) -> Verdict:
 )
 def _placement_still_counts(tables: Tables) -> Verdict:
     """Take the mean difference between GNC and random placement."""
-    sets = _sets(tables)
+    problems = _sets(tables)
     differences = {
-        policy: _mean_gain(sets, "mean_io_slowdown", (GNC, policy), (RANDOM, policy))
+        policy: _mean_gain(
+            problems, "mean_io_slowdown", (GNC, policy), (RANDOM, policy)
+        )
         for policy in ALL_POLICIES
     }
     return Verdict(max(differences.values()) < 0, differences)

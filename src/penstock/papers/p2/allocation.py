@@ -36,10 +36,10 @@ from penstock.papers.p2.study import (
     SLOWDOWN,
     STATIC,
     T_CPU,
-    Sets,
+    Problems,
     at_every_number,
     label,
-    per_set,
+    per_problem,
     summary,
 )
 
@@ -56,16 +56,16 @@ _HIGH: Final = 0.85
 _VERY_HIGH: Final = 1.05
 
 
-def _ratios(sets: Sets, metric: str, one: str, other: str) -> Column:
+def _ratios(problems: Problems, metric: str, one: str, other: str) -> Column:
     """Return `metric` of allocation `one` over that of `other`, minus 1, with GNC."""
-    return sets.ratios(metric, label(one), label(other))
+    return problems.ratios(metric, label(one), label(other))
 
 
 def _by_load(
-    sets: Sets, metric: str, names: Iterable[str]
+    problems: Problems, metric: str, names: Iterable[str]
 ) -> dict[str, dict[float, float]]:
     """Return the means by allocation, at the loads at which all are measured."""
-    values = {name: sets.means(metric, label(name)) for name in names}
+    values = {name: problems.means(metric, label(name)) for name in names}
     loads = sorted(set.intersection(*(set(means) for means in values.values())))
     if not loads:
         raise NoRowsError
@@ -97,7 +97,7 @@ fig8, fig17 = figure_pair(
     "p2-fig17",
     _draw_slowdown,
     _slowdown_table,
-    per_set((*_PARTS, "io_load"), dict.fromkeys(_EVERY)),
+    per_problem((*_PARTS, "io_load"), dict.fromkeys(_EVERY)),
 )
 
 
@@ -106,10 +106,10 @@ fig8, fig17 = figure_pair(
     "all problems)."
 )
 @at_every_number
-def _bba_least_rho_io(sets: Sets) -> Verdict:
+def _bba_least_rho_io(problems: Problems) -> Verdict:
     """Check ρ_io of best-bandwidth; give that of all allocations."""
-    values = {name: sets.values("rho_io", label(name)) for name in INFORMED}
-    means = {name: sets.mean(column) for name, column in values.items()}
+    values = {name: problems.values("rho_io", label(name)) for name in INFORMED}
+    means = {name: problems.mean(column) for name, column in values.items()}
     highest = float(np.nanmax(values[BEST_BANDWIDTH]))
     return Verdict(highest <= 1 + 1e-12, means)
 
@@ -123,10 +123,10 @@ def _bba_least_rho_io(sets: Sets) -> Verdict:
     "long as static.",
 )
 @at_every_number
-def _bba_much_more_congestion(sets: Sets) -> Verdict:
+def _bba_much_more_congestion(problems: Problems) -> Verdict:
     """Compare the means of ρ_con."""
     means = {
-        name: sets.mean(sets.values("rho_con", label(name)))
+        name: problems.mean(problems.values("rho_con", label(name)))
         for name in (BEST_BANDWIDTH, N_SYS, STATIC)
     }
     most = max(means[N_SYS], means[STATIC])
@@ -138,9 +138,9 @@ def _bba_much_more_congestion(sets: Sets) -> Verdict:
     "the means at least 0.95)."
 )
 @at_every_number
-def _bba_congestion_linear(sets: Sets) -> Verdict:
+def _bba_congestion_linear(problems: Problems) -> Verdict:
     """Fit a line through the means by load."""
-    points = sets.means("rho_con", label(BEST_BANDWIDTH))
+    points = problems.means("rho_con", label(BEST_BANDWIDTH))
     if len(points) < 2:
         raise NoRowsError
     loads, values = np.array(list(points)), np.array(list(points.values()))
@@ -160,10 +160,10 @@ def _bba_congestion_linear(sets: Sets) -> Verdict:
     "1.5 (by 5 % at 1.8), which is beyond the loads of the figure.",
 )
 @at_every_number
-def _bba_a_problem_at_very_high_load(sets: Sets) -> Verdict:
+def _bba_a_problem_at_very_high_load(problems: Problems) -> Verdict:
     """Compare the slowdowns of best-bandwidth and n-sys problem by problem."""
-    ratios = _ratios(sets, SLOWDOWN, BEST_BANDWIDTH, N_SYS)
-    mean = sets.mean(ratios, low=_VERY_HIGH)
+    ratios = _ratios(problems, SLOWDOWN, BEST_BANDWIDTH, N_SYS)
+    mean = problems.mean(ratios, low=_VERY_HIGH)
     return Verdict(mean > 0, {f"{BEST_BANDWIDTH} over {N_SYS}": 100 * mean})
 
 
@@ -172,9 +172,9 @@ def _bba_a_problem_at_very_high_load(sets: Sets) -> Verdict:
     "best-bandwidth (range of the means)."
 )
 @at_every_number
-def _aware_vary_less(sets: Sets) -> Verdict:
+def _aware_vary_less(problems: Problems) -> Verdict:
     """Compare the ranges of the means over the loads that all three have."""
-    values = _by_load(sets, "rho_con", (BEST_BANDWIDTH, N_SYS, T_CPU))
+    values = _by_load(problems, "rho_con", (BEST_BANDWIDTH, N_SYS, T_CPU))
     ranges = {
         name: max(means.values()) - min(means.values())
         for name, means in values.items()
@@ -187,10 +187,10 @@ def _aware_vary_less(sets: Sets) -> Verdict:
     "is higher than that of best-bandwidth (mean of all problems)."
 )
 @at_every_number
-def _aware_pay_in_rho_io(sets: Sets) -> Verdict:
+def _aware_pay_in_rho_io(problems: Problems) -> Verdict:
     """Compare the means of ρ_io."""
     means = {
-        name: sets.mean(sets.values("rho_io", label(name)))
+        name: problems.mean(problems.values("rho_io", label(name)))
         for name in (BEST_BANDWIDTH, N_SYS, T_CPU)
     }
     holds = min(means[N_SYS], means[T_CPU]) > means[BEST_BANDWIDTH] + 1e-9
@@ -204,9 +204,9 @@ def _aware_pay_in_rho_io(sets: Sets) -> Verdict:
     "own, and none waits for another.",
 )
 @at_every_number
-def _mckp_worst(sets: Sets) -> Verdict:
+def _mckp_worst(problems: Problems) -> Verdict:
     """Compare mckp with the worst of the others at every load."""
-    values = _by_load(sets, SLOWDOWN, _DRAWN)
+    values = _by_load(problems, SLOWDOWN, _DRAWN)
     factors = {
         load: mean / max(values[name][load] for name in ALLOCATIONS)
         for load, mean in values[MCKP].items()
@@ -223,11 +223,11 @@ def _mckp_worst(sets: Sets) -> Verdict:
     source="target allocation, section 6.2",
 )
 @at_every_number
-def _bba_best_at_low_load(sets: Sets) -> Verdict:
+def _bba_best_at_low_load(problems: Problems) -> Verdict:
     """Compare all others with best-bandwidth problem by problem."""
     means = {
         other: 100
-        * sets.mean(_ratios(sets, SLOWDOWN, other, BEST_BANDWIDTH), high=_LOW)
+        * problems.mean(_ratios(problems, SLOWDOWN, other, BEST_BANDWIDTH), high=_LOW)
         for other in (RANDOM, STATIC, N_SYS, T_CPU)
     }
     return Verdict(min(means.values()) >= -1e-7, means)
@@ -239,10 +239,10 @@ def _bba_best_at_low_load(sets: Sets) -> Verdict:
     source="target allocation, section 4.1",
 )
 @at_every_number
-def _ta_is_bba_unsaturated(sets: Sets) -> Verdict:
+def _ta_is_bba_unsaturated(problems: Problems) -> Verdict:
     """Compare both in the problems in which best-bandwidth does not saturate."""
-    below = sets.values("io_load", label(BEST_BANDWIDTH)) < 1
-    ratios = np.abs(_ratios(sets, SLOWDOWN, T_CPU, BEST_BANDWIDTH)[below])
+    below = problems.values("io_load", label(BEST_BANDWIDTH)) < 1
+    ratios = np.abs(_ratios(problems, SLOWDOWN, T_CPU, BEST_BANDWIDTH)[below])
     present = ratios[~np.isnan(ratios)]
     if not present.size:
         raise NoRowsError
@@ -252,10 +252,10 @@ def _ta_is_bba_unsaturated(sets: Sets) -> Verdict:
     return Verdict(share == 1, numbers)
 
 
-def _factor(sets: Sets, contenders: Iterable[str]) -> float:
+def _factor(problems: Problems, contenders: Iterable[str]) -> float:
     """Return the mean of the largest over the smallest slowdown of a problem."""
-    values = np.stack([sets.values(SLOWDOWN, name) for name in contenders])
-    return sets.mean(values.max(axis=0) / values.min(axis=0))
+    values = np.stack([problems.values(SLOWDOWN, name) for name in contenders])
+    return problems.mean(values.max(axis=0) / values.min(axis=0))
 
 
 @fig8.claim(
@@ -265,12 +265,12 @@ def _factor(sets: Sets, contenders: Iterable[str]) -> float:
     source=CONCLUSIONS,
 )
 @at_every_number
-def _allocation_matters_more(sets: Sets) -> Verdict:
+def _allocation_matters_more(problems: Problems) -> Verdict:
     """Compare the two factors; random allocation is left out."""
     factors = {
-        "allocations": _factor(sets, [label(name) for name in INFORMED]),
+        "allocations": _factor(problems, [label(name) for name in INFORMED]),
         "placements": max(
-            _factor(sets, [label(name, place) for place in PLACEMENTS])
+            _factor(problems, [label(name, place) for place in PLACEMENTS])
             for name in INFORMED
         ),
     }
@@ -285,11 +285,11 @@ def _allocation_matters_more(sets: Sets) -> Verdict:
     source="target allocation, abstract",
 )
 @at_every_number
-def _limited_information_pays(sets: Sets) -> Verdict:
+def _limited_information_pays(problems: Problems) -> Verdict:
     """Take the share of the problems in which best-bandwidth gains over 5 %."""
-    ratios = sets.ratios(SLOWDOWN, label(BEST_BANDWIDTH), label(RANDOM, RANDOM))
-    share = sets.mean(np.where(np.isnan(ratios), np.nan, ratios < -0.05))
-    gain = -100 * sets.mean(ratios)
+    ratios = problems.ratios(SLOWDOWN, label(BEST_BANDWIDTH), label(RANDOM, RANDOM))
+    share = problems.mean(np.where(np.isnan(ratios), np.nan, ratios < -0.05))
+    gain = -100 * problems.mean(ratios)
     numbers = {"share of the problems": share, "mean gain (%)": gain}
     return Verdict(share > 0.5, numbers)
 
@@ -330,7 +330,7 @@ fig9, fig18 = figure_pair(
     "p2-fig18",
     _draw_idletime,
     _idletime_table,
-    per_set((SLOWDOWN, IDLETIME), _LINES),
+    per_problem((SLOWDOWN, IDLETIME), _LINES),
 )
 
 
@@ -339,11 +339,11 @@ fig9, fig18 = figure_pair(
     "Machine-Idletime, as they are in Mean-I/O-SlowDown (share of these loads).",
 )
 @at_every_number
-def _same_order_at_low_load(sets: Sets) -> Verdict:
+def _same_order_at_low_load(problems: Problems) -> Verdict:
     """Find the best two allocations at every low load, for both metrics."""
     shares = {}
     for metric in (SLOWDOWN, IDLETIME):
-        values = _by_load(sets, metric, ALLOCATIONS)
+        values = _by_load(problems, metric, ALLOCATIONS)
         low = [load for load in values[T_CPU] if load <= _LOW]
         if not low:
             raise NoRowsError
@@ -362,9 +362,11 @@ def _best_two(values: dict[str, dict[float, float]], load: float) -> set[str]:
     "best-bandwidth, minus 1, in %).",
 )
 @at_every_number
-def _ta_ahead_at_larger_load(sets: Sets) -> Verdict:
+def _ta_ahead_at_larger_load(problems: Problems) -> Verdict:
     """Compare the Machine-Idletimes of t-cpu and best-bandwidth problem by problem."""
-    mean = sets.mean(_ratios(sets, IDLETIME, T_CPU, BEST_BANDWIDTH), low=LARGER_LOAD)
+    mean = problems.mean(
+        _ratios(problems, IDLETIME, T_CPU, BEST_BANDWIDTH), low=LARGER_LOAD
+    )
     return Verdict(mean < -0.05, {f"{T_CPU} over {BEST_BANDWIDTH}": 100 * mean})
 
 
@@ -376,9 +378,11 @@ def _ta_ahead_at_larger_load(sets: Sets) -> Verdict:
     "the mean counts all alike.",
 )
 @at_every_number
-def _ta_performs_like_bba(sets: Sets) -> Verdict:
+def _ta_performs_like_bba(problems: Problems) -> Verdict:
     """Compare the slowdowns of t-cpu and best-bandwidth problem by problem."""
-    mean = sets.mean(_ratios(sets, SLOWDOWN, T_CPU, BEST_BANDWIDTH), low=LARGER_LOAD)
+    mean = problems.mean(
+        _ratios(problems, SLOWDOWN, T_CPU, BEST_BANDWIDTH), low=LARGER_LOAD
+    )
     return Verdict(abs(mean) <= 0.1, {f"{T_CPU} over {BEST_BANDWIDTH}": 100 * mean})
 
 
@@ -388,9 +392,9 @@ def _ta_performs_like_bba(sets: Sets) -> Verdict:
     "1, in %).",
 )
 @at_every_number
-def _static_good_at_high_load(sets: Sets) -> Verdict:
+def _static_good_at_high_load(problems: Problems) -> Verdict:
     """Compare the Machine-Idletimes of static and best-bandwidth problem by problem."""
-    mean = sets.mean(_ratios(sets, IDLETIME, STATIC, BEST_BANDWIDTH), low=_HIGH)
+    mean = problems.mean(_ratios(problems, IDLETIME, STATIC, BEST_BANDWIDTH), low=_HIGH)
     return Verdict(mean < 0, {f"{STATIC} over {BEST_BANDWIDTH}": 100 * mean})
 
 
@@ -400,10 +404,10 @@ def _static_good_at_high_load(sets: Sets) -> Verdict:
     "Mean-I/O-SlowDown (over best-bandwidth, minus 1, in %, mean of all problems)."
 )
 @at_every_number
-def _slowdown_disadvantages_static(sets: Sets) -> Verdict:
+def _slowdown_disadvantages_static(problems: Problems) -> Verdict:
     """Compare static with best-bandwidth in both metrics."""
     means = {
-        metric: 100 * sets.mean(_ratios(sets, metric, STATIC, BEST_BANDWIDTH))
+        metric: 100 * problems.mean(_ratios(problems, metric, STATIC, BEST_BANDWIDTH))
         for metric in (SLOWDOWN, IDLETIME)
     }
     numbers = {LABELS[metric]: mean for metric, mean in means.items()}
@@ -420,11 +424,11 @@ def _slowdown_disadvantages_static(sets: Sets) -> Verdict:
     "applications and the mean counts all alike.",
 )
 @at_every_number
-def _fine_tuned_pays(sets: Sets) -> Verdict:
+def _fine_tuned_pays(problems: Problems) -> Verdict:
     """Compare t-cpu with best-bandwidth and static in both metrics."""
     table = {
         f"over {other}": {
-            LABELS[metric]: 100 * sets.mean(_ratios(sets, metric, T_CPU, other))
+            LABELS[metric]: 100 * problems.mean(_ratios(problems, metric, T_CPU, other))
             for metric in (SLOWDOWN, IDLETIME)
         }
         for other in (BEST_BANDWIDTH, STATIC)

@@ -232,10 +232,10 @@ def _footnotes(table: pl.DataFrame, panels: Sequence[LoadPanel], note: str) -> s
             "dotted: in most problems an application completed no phase; phases that "
             "were begun count pro rata"
         )
-    left_out, sets = (int(table[name].sum()) for name in ("left_out", "sets"))
+    left_out, kept = (int(table[name].sum()) for name in ("left_out", "sets"))
     if left_out:
         lines.append(
-            f"left out: {left_out / (left_out + sets):.1%} of the runs, in which an "
+            f"left out: {left_out / (left_out + kept):.1%} of the runs, in which an "
             "application had hardly begun its I/O"
         )
     return "\n".join(lines)

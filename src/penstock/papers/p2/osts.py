@@ -34,11 +34,11 @@ from penstock.papers.p2.study import (
     SLOWDOWN,
     STATIC,
     T_CPU,
-    Sets,
+    Problems,
     at_every_number,
     case_study,
     label,
-    per_set,
+    per_problem,
     summary,
 )
 
@@ -47,7 +47,7 @@ __all__ = ["fig12", "fig13"]
 _BOTH: Final = (SLOWDOWN, IDLETIME)
 #: Contender -> its name in the legend; mckp, which is far worse, is left out.
 _LINES: Final = {label(name): name for name in ALLOCATIONS}
-_PREPARE: Final = per_set(_BOTH, _LINES)
+_PREPARE: Final = per_problem(_BOTH, _LINES)
 
 
 def _both_studies(scale: Scale) -> tuple[PlacementStudy, ...]:
@@ -121,9 +121,11 @@ fig12 = figure(
 )
 
 
-def _over_n_sys(sets: Sets) -> dict[float, float]:
+def _over_n_sys(problems: Problems) -> dict[float, float]:
     """Return the slowdown of best-bandwidth over that of n-sys, minus 1, by load."""
-    ratios = sets.by_load(sets.ratios(SLOWDOWN, label(BEST_BANDWIDTH), label(N_SYS)))
+    ratios = problems.by_load(
+        problems.ratios(SLOWDOWN, label(BEST_BANDWIDTH), label(N_SYS))
+    )
     if not ratios:
         raise NoRowsError
     return ratios
@@ -134,9 +136,9 @@ def _over_n_sys(sets: Sets) -> dict[float, float]:
     "(slowdown over that of n-sys, minus 1, at the lowest load, in %).",
 )
 @at_every_number
-def _bba_better_under_little_stress(sets: Sets) -> Verdict:
+def _bba_better_under_little_stress(problems: Problems) -> Verdict:
     """Compare best-bandwidth with n-sys at the lowest load."""
-    ratios = _over_n_sys(sets)
+    ratios = _over_n_sys(problems)
     lowest = min(ratios)
     numbers = {"best-bandwidth over n-sys": 100 * ratios[lowest], "at load": lowest}
     return Verdict(ratios[lowest] < 0, numbers)
@@ -148,9 +150,11 @@ def _bba_better_under_little_stress(sets: Sets) -> Verdict:
     "these loads, in %).",
 )
 @at_every_number
-def _bba_degrades_quickly(sets: Sets) -> Verdict:
+def _bba_degrades_quickly(problems: Problems) -> Verdict:
     """Compare best-bandwidth with n-sys at loads from 0.45."""
-    late = {load: ratio for load, ratio in _over_n_sys(sets).items() if load >= 0.45}
+    late = {
+        load: ratio for load, ratio in _over_n_sys(problems).items() if load >= 0.45
+    }
     if not late:
         raise NoRowsError
     load = min(late, key=lambda load: late[load])
@@ -164,10 +168,12 @@ def _bba_degrades_quickly(sets: Sets) -> Verdict:
     "is faster than best-bandwidth; the most that it is slower, in %).",
 )
 @at_every_number
-def _ta_matches_bba_when_needed(sets: Sets) -> Verdict:
+def _ta_matches_bba_when_needed(problems: Problems) -> Verdict:
     """Compare t-cpu with best-bandwidth at every load."""
-    slower = sets.by_load(sets.ratios(SLOWDOWN, label(T_CPU), label(BEST_BANDWIDTH)))
-    ahead = {load for load, ratio in _over_n_sys(sets).items() if ratio < 0}
+    slower = problems.by_load(
+        problems.ratios(SLOWDOWN, label(T_CPU), label(BEST_BANDWIDTH))
+    )
+    ahead = {load for load, ratio in _over_n_sys(problems).items() if ratio < 0}
     groups = {
         "where needed": [ratio for load, ratio in slower.items() if load in ahead],
         "elsewhere": [ratio for load, ratio in slower.items() if load not in ahead],
@@ -177,7 +183,7 @@ def _ta_matches_bba_when_needed(sets: Sets) -> Verdict:
     return Verdict(holds, most)
 
 
-def _static_behind_best(sets: Sets) -> dict[str, float]:
+def _static_behind_best(problems: Problems) -> dict[str, float]:
     """Return how far static is behind the best allocation, for both metrics (%).
 
     At every load this is the mean of static over that of the best, minus 1; then the
@@ -185,7 +191,7 @@ def _static_behind_best(sets: Sets) -> dict[str, float]:
     """
     behind = {}
     for metric in _BOTH:
-        values = {name: sets.means(metric, label(name)) for name in ALLOCATIONS}
+        values = {name: problems.means(metric, label(name)) for name in ALLOCATIONS}
         gaps = [
             mean / min(means[load] for means in values.values() if load in means) - 1
             for load, mean in values[STATIC].items()
@@ -204,9 +210,9 @@ def _static_behind_best(sets: Sets) -> dict[str, float]:
     "static grows from 2.4 to 3.5.",
 )
 @at_every_number
-def _static_excellent(sets: Sets) -> Verdict:
+def _static_excellent(problems: Problems) -> Verdict:
     """Compare static with the best allocation in both metrics."""
-    behind = _static_behind_best(sets)
+    behind = _static_behind_best(problems)
     return Verdict(max(behind.values()) <= 10, behind)
 
 
@@ -221,9 +227,11 @@ fig13 = figure(
 )
 
 
-def _differences(osts: Sets, nodes: Sets, metric: str, name: str) -> dict[float, float]:
+def _differences(
+    osts: Problems, nodes: Problems, metric: str, name: str
+) -> dict[float, float]:
     """Return the mean with OSTs over that with I/O nodes, minus 1, by load."""
-    own, base = (sets.means(metric, label(name)) for sets in (osts, nodes))
+    own, base = (problems.means(metric, label(name)) for problems in (osts, nodes))
     shared = {load: mean / base[load] - 1 for load, mean in own.items() if load in base}
     if not shared:
         raise NoRowsError
@@ -241,7 +249,7 @@ _compared_at_every_number: Final = partial(at_every_number, cases=(OSTS, IO_NODE
     "best-bandwidth pays more congestion for less and static loses less.",
 )
 @_compared_at_every_number
-def _differences_below_5_per_cent(osts: Sets, nodes: Sets) -> Verdict:
+def _differences_below_5_per_cent(osts: Problems, nodes: Problems) -> Verdict:
     """Check the difference of every allocation but the random one at every load."""
     table = {
         LABELS[metric]: {
@@ -262,7 +270,7 @@ def _differences_below_5_per_cent(osts: Sets, nodes: Sets) -> Verdict:
     "and 60) and shrinks above, where the targets are busy in both cases.",
 )
 @_compared_at_every_number
-def _bba_difference_grows(osts: Sets, nodes: Sets) -> Verdict:
+def _bba_difference_grows(osts: Problems, nodes: Problems) -> Verdict:
     """Correlate the difference of the slowdowns with the load."""
     differences = _differences(osts, nodes, SLOWDOWN, BEST_BANDWIDTH)
     loads, values = list(differences), list(differences.values())
@@ -275,9 +283,9 @@ def _bba_difference_grows(osts: Sets, nodes: Sets) -> Verdict:
     return Verdict(correlation >= 0.5, numbers)
 
 
-def _cut_off(sets: Sets) -> float:
+def _cut_off(problems: Problems) -> float:
     """Return the highest load at which best-bandwidth is ahead of n-sys; 0 if none."""
-    ratios = _over_n_sys(sets)
+    ratios = _over_n_sys(problems)
     return max((load for load, ratio in ratios.items() if ratio < 0), default=0.0)
 
 
@@ -286,7 +294,7 @@ def _cut_off(sets: Sets) -> float:
     "(last load at which it is ahead: half as high or less).",
 )
 @_compared_at_every_number
-def _earlier_cut_off(osts: Sets, nodes: Sets) -> Verdict:
+def _earlier_cut_off(osts: Problems, nodes: Problems) -> Verdict:
     """Compare the last loads at which best-bandwidth is ahead.
 
     Where it is never ahead with I/O nodes, it cannot fall behind earlier with OSTs.
@@ -303,7 +311,7 @@ def _earlier_cut_off(osts: Sets, nodes: Sets) -> Verdict:
     "is the best, by more than 10 %.",
 )
 @_compared_at_every_number
-def _static_unreliable(osts: Sets, nodes: Sets) -> Verdict:
+def _static_unreliable(osts: Problems, nodes: Problems) -> Verdict:
     """Compare static with the best allocation, with OSTs and with I/O nodes."""
     name = LABELS[SLOWDOWN]
     numbers = {

@@ -31,11 +31,11 @@ from penstock.papers.p2.study import (
     RANDOM,
     SHORT_NAMES,
     SLOWDOWN,
-    Sets,
+    Problems,
     at_every_number,
     label,
-    per_set,
-    sets_by_number,
+    per_problem,
+    problems_by_number,
     summary,
 )
 
@@ -57,9 +57,11 @@ _SPREAD_ROWS: Final = {
 _EVERY: Final = tuple(label(a, p) for a in ALLOCATIONS for p in PLACEMENTS)
 
 
-def _against_gc(sets: Sets, allocation: str, placement: str = GNC) -> Column:
+def _against_gc(problems: Problems, allocation: str, placement: str = GNC) -> Column:
     """Return the slowdown with a placement over that with GC, minus 1, by problem."""
-    return sets.ratios(SLOWDOWN, label(allocation, placement), label(allocation, GC))
+    return problems.ratios(
+        SLOWDOWN, label(allocation, placement), label(allocation, GC)
+    )
 
 
 # --- Figures 5 and 14: slowdown ---------------------------------------------------
@@ -97,13 +99,13 @@ fig5, fig14 = figure_pair(
     "p2-fig14",
     _draw_slowdown,
     _slowdown_table,
-    per_set((SLOWDOWN,), _EVERY),
+    per_problem((SLOWDOWN,), _EVERY),
 )
 
 
-def _largest(sets: Sets, allocation: str) -> float:
+def _largest(problems: Problems, allocation: str) -> float:
     """Return the difference between GNC and GC at the load where it is largest."""
-    differences = sets.by_load(_against_gc(sets, allocation)).values()
+    differences = problems.by_load(_against_gc(problems, allocation)).values()
     if not differences:
         raise NoRowsError
     return max(differences, key=abs)
@@ -119,9 +121,9 @@ def _largest(sets: Sets, allocation: str) -> float:
     "t-cpu.",
 )
 @at_every_number
-def _gnc_like_gc(sets: Sets) -> Verdict:
+def _gnc_like_gc(problems: Problems) -> Verdict:
     """Compare GNC with GC for all allocations but the random one."""
-    largest = {name: _largest(sets, name) for name in INFORMED}
+    largest = {name: _largest(problems, name) for name in INFORMED}
     worst = max(abs(value) for value in largest.values())
     return Verdict(worst <= _LITTLE, _in_per_cent(largest))
 
@@ -133,9 +135,9 @@ def _gnc_like_gc(sets: Sets) -> Verdict:
     "2 % at most.",
 )
 @at_every_number
-def _random_allocation_excepted(sets: Sets) -> Verdict:
+def _random_allocation_excepted(problems: Problems) -> Verdict:
     """Compare GNC with GC for random allocation."""
-    largest = _largest(sets, RANDOM)
+    largest = _largest(problems, RANDOM)
     return Verdict(abs(largest) > _LITTLE, _in_per_cent({RANDOM: largest}))
 
 
@@ -144,9 +146,11 @@ def _random_allocation_excepted(sets: Sets) -> Verdict:
     "its slowdown is over 5 % above that of GC, in the mean of all problems (in %).",
 )
 @at_every_number
-def _random_placement_matters(sets: Sets) -> Verdict:
+def _random_placement_matters(problems: Problems) -> Verdict:
     """Compare random placement with GC for all allocations but the random one."""
-    means = {name: sets.mean(_against_gc(sets, name, RANDOM)) for name in INFORMED}
+    means = {
+        name: problems.mean(_against_gc(problems, name, RANDOM)) for name in INFORMED
+    }
     return Verdict(min(means.values()) > _LITTLE, _in_per_cent(means))
 
 
@@ -157,9 +161,9 @@ def _random_placement_matters(sets: Sets) -> Verdict:
     source=CONCLUSIONS,
 )
 @at_every_number
-def _naive_placement_will_do(sets: Sets) -> Verdict:
+def _naive_placement_will_do(problems: Problems) -> Verdict:
     """Compare GNC with GC for every allocation."""
-    means = {name: sets.mean(_against_gc(sets, name)) for name in ALLOCATIONS}
+    means = {name: problems.mean(_against_gc(problems, name)) for name in ALLOCATIONS}
     return Verdict(max(means.values()) <= _LITTLE, _in_per_cent(means))
 
 
@@ -176,10 +180,10 @@ def _half_loaded(tables: Tables) -> pl.DataFrame:
         pl.DataFrame(
             {"allocation": a, "placement": p, "K": number, _SPREAD: values},
         ).with_columns(pl.col(_SPREAD).fill_nan(None))
-        for number, sets in sets_by_number(tables).items()
+        for number, problems in problems_by_number(tables).items()
         for a in ALLOCATIONS
         for p in PLACEMENTS
-        for load, values in sets.at_loads(sets.values(_SPREAD, label(a, p)))
+        for load, values in problems.at_loads(problems.values(_SPREAD, label(a, p)))
         if load == _HALF
     ]
     return pl.concat(parts) if parts else pl.DataFrame(schema=_SPREAD_ROWS)
@@ -212,12 +216,12 @@ fig6, fig15 = figure_pair(
     "p2-fig15",
     _draw_balance,
     _balance_table,
-    per_set((_SPREAD, SLOWDOWN, _CORRELATION), _EVERY),
+    per_problem((_SPREAD, SLOWDOWN, _CORRELATION), _EVERY),
 )
 
 
-def _at_half(sets: Sets, values: Column) -> float:
-    return sets.mean(values, _HALF, _HALF)
+def _at_half(problems: Problems, values: Column) -> float:
+    return problems.mean(values, _HALF, _HALF)
 
 
 @fig6.claim_cases(
@@ -237,13 +241,13 @@ def _at_half(sets: Sets, values: Column) -> float:
     ),
 )
 @at_every_number
-def _better_balanced(sets: Sets, better: str, worse: str) -> Verdict:
+def _better_balanced(problems: Problems, better: str, worse: str) -> Verdict:
     """Compare the mean I/O-spreads of two placements, for every allocation."""
     gaps = {
         name: _at_half(
-            sets,
-            sets.values(_SPREAD, label(name, worse))
-            - sets.values(_SPREAD, label(name, better)),
+            problems,
+            problems.values(_SPREAD, label(name, worse))
+            - problems.values(_SPREAD, label(name, better)),
         )
         for name in ALLOCATIONS
     }
@@ -255,11 +259,11 @@ def _better_balanced(sets: Sets, better: str, worse: str) -> Verdict:
     "0.3 in the mean of all problems with random placement)."
 )
 @at_every_number
-def _occupancy_follows_users(sets: Sets) -> Verdict:
+def _occupancy_follows_users(problems: Problems) -> Verdict:
     """Take the mean correlation over all problems with random placement."""
     names = [label(name, RANDOM) for name in ALLOCATIONS]
     correlation = float(
-        np.mean([sets.mean(sets.values(_CORRELATION, name)) for name in names])
+        np.mean([problems.mean(problems.values(_CORRELATION, name)) for name in names])
     )
     return Verdict(correlation > 0.3, {"correlation r": correlation})
 
@@ -274,15 +278,15 @@ def _occupancy_follows_users(sets: Sets) -> Verdict:
     "with fewer others.",
 )
 @at_every_number
-def _balance_does_not_matter(sets: Sets) -> Verdict:
+def _balance_does_not_matter(problems: Problems) -> Verdict:
     """Compare I/O-spread and slowdown of GNC and GC at load 0.5."""
     table, holds = {}, []
     for name in INFORMED:
         own, base = (
-            _at_half(sets, sets.values(_SPREAD, label(name, placement)))
+            _at_half(problems, problems.values(_SPREAD, label(name, placement)))
             for placement in (GNC, GC)
         )
-        wider, slower = own / base - 1, _at_half(sets, _against_gc(sets, name))
+        wider, slower = own / base - 1, _at_half(problems, _against_gc(problems, name))
         table[name] = _in_per_cent({"I/O-spread": wider, "Mean-I/O-SlowDown": slower})
         holds.append(wider > 0.1 and abs(slower) <= _LITTLE)
     return Verdict(all(holds), table)
@@ -311,7 +315,7 @@ fig7, fig16 = figure_pair(
     "p2-fig16",
     _draw_spread_by_load,
     _spread_by_load,
-    per_set((_SPREAD,), (label(BEST_BANDWIDTH, p) for p in PLACEMENTS)),
+    per_problem((_SPREAD,), (label(BEST_BANDWIDTH, p) for p in PLACEMENTS)),
 )
 
 
@@ -320,15 +324,15 @@ fig7, fig16 = figure_pair(
     "I/O-load (in every interval; the smallest differences, and their loads).",
 )
 @at_every_number
-def _order_at_every_load(sets: Sets) -> Verdict:
+def _order_at_every_load(problems: Problems) -> Verdict:
     """Compare the three placements in every interval of load."""
     spreads = {
-        placement: sets.values(_SPREAD, label(BEST_BANDWIDTH, placement))
+        placement: problems.values(_SPREAD, label(BEST_BANDWIDTH, placement))
         for placement in PLACEMENTS
     }
     numbers = {}
     for better, worse in ((GC, GNC), (GNC, RANDOM)):
-        gaps = sets.by_load(spreads[worse] - spreads[better])
+        gaps = problems.by_load(spreads[worse] - spreads[better])
         if not gaps:
             raise NoRowsError
         load = min(gaps, key=lambda load: gaps[load])

@@ -27,11 +27,11 @@ from penstock.papers.p2.study import (
     LARGER_LOAD,
     SHORT_NAMES,
     SLOWDOWN,
-    Sets,
+    Problems,
     at_every_number,
     case_study,
     label,
-    per_set,
+    per_problem,
     summary,
 )
 
@@ -49,9 +49,9 @@ def _by_class(name: str) -> str:
     return label(*_COMBINATIONS[name], CLASS)
 
 
-def _cost(sets: Sets, name: str) -> Column:
+def _cost(problems: Problems, name: str) -> Column:
     """Return the slowdown with classes over that with exact profiles, minus 1."""
-    return sets.ratios(SLOWDOWN, _by_class(name), label(*_COMBINATIONS[name]))
+    return problems.ratios(SLOWDOWN, _by_class(name), label(*_COMBINATIONS[name]))
 
 
 def _table(tables: Tables) -> pl.DataFrame:
@@ -86,7 +86,7 @@ def _draw(tables: Tables) -> Figure:
 fig11 = figure(
     "p2-fig11",
     study=case_study(IO_NODES),
-    prepare=per_set(
+    prepare=per_problem(
         (SLOWDOWN, IDLETIME),
         [
             *(label(*one) for one in CLASS_COMBINATIONS),
@@ -98,8 +98,8 @@ fig11 = figure(
 )
 
 
-def _mean_costs(sets: Sets) -> dict[str, float]:
-    return {name: 100 * sets.mean(_cost(sets, name)) for name in _COMBINATIONS}
+def _mean_costs(problems: Problems) -> dict[str, float]:
+    return {name: 100 * problems.mean(_cost(problems, name)) for name in _COMBINATIONS}
 
 
 @fig11.claim(
@@ -111,11 +111,11 @@ def _mean_costs(sets: Sets) -> dict[str, float]:
     "4 I/O nodes and leave more to others.",
 )
 @at_every_number
-def _negligible(sets: Sets) -> Verdict:
+def _negligible(problems: Problems) -> Verdict:
     """Check the mean cost of both at every load."""
     largest = {}
     for name in (_T_CPU_GNC, _BEST_GNC):
-        costs = sets.by_load(_cost(sets, name)).values()
+        costs = problems.by_load(_cost(problems, name)).values()
         if not costs:
             raise NoRowsError
         largest[name] = 100 * max(costs, key=abs)
@@ -128,9 +128,9 @@ def _negligible(sets: Sets) -> Verdict:
     "information (mean size of the relative difference, in %)."
 )
 @at_every_number
-def _ta_differs_most(sets: Sets) -> Verdict:
+def _ta_differs_most(problems: Problems) -> Verdict:
     """Compare the mean sizes of the costs."""
-    sizes = {n: 100 * sets.mean(np.abs(_cost(sets, n))) for n in _COMBINATIONS}
+    sizes = {n: 100 * problems.mean(np.abs(_cost(problems, n))) for n in _COMBINATIONS}
     return Verdict(sizes[_T_CPU_GNC] > max(sizes[_BEST_GNC], sizes[_BEST_GC]), sizes)
 
 
@@ -143,9 +143,11 @@ def _ta_differs_most(sets: Sets) -> Verdict:
     "at some loads; the lowest load is no exception.",
 )
 @at_every_number
-def _gc_like_gnc_but_at_low_load(sets: Sets) -> Verdict:
+def _gc_like_gnc_but_at_low_load(problems: Problems) -> Verdict:
     """Compare the costs of best-bandwidth with GC and with GNC."""
-    gaps = sets.by_load(_cost(sets, _BEST_GC) - _cost(sets, _BEST_GNC)).values()
+    gaps = problems.by_load(
+        _cost(problems, _BEST_GC) - _cost(problems, _BEST_GNC)
+    ).values()
     if len(gaps) < 2:
         raise NoRowsError
     first, *others = (abs(gap) for gap in gaps)
@@ -160,12 +162,12 @@ def _gc_like_gnc_but_at_low_load(sets: Sets) -> Verdict:
     "then places up to 5 % better than GNC.",
 )
 @at_every_number
-def _ta_best_even_so(sets: Sets) -> Verdict:
+def _ta_best_even_so(problems: Problems) -> Verdict:
     """Compare t-cpu with the other two problem by problem."""
     most = {}
     for other in (_BEST_GNC, _BEST_GC):
-        ratios = sets.ratios(IDLETIME, _by_class(_T_CPU_GNC), _by_class(other))
-        means = sets.by_load(ratios)
+        ratios = problems.ratios(IDLETIME, _by_class(_T_CPU_GNC), _by_class(other))
+        means = problems.by_load(ratios)
         if not means:
             raise NoRowsError
         most[f"over {other}"] = 100 * max(means.values())
@@ -178,13 +180,14 @@ def _ta_best_even_so(sets: Sets) -> Verdict:
     "best-bandwidth GNC is as good as GC (slowdown at most 5 % higher; in %).",
 )
 @at_every_number
-def _choices_stay(sets: Sets) -> Verdict:
+def _choices_stay(problems: Problems) -> Verdict:
     """Compare the allocations, and the placements, that know only classes."""
-    idle = sets.ratios(IDLETIME, _by_class(_T_CPU_GNC), _by_class(_BEST_GNC))
-    slow = sets.ratios(SLOWDOWN, _by_class(_BEST_GNC), _by_class(_BEST_GC))
+    idle = problems.ratios(IDLETIME, _by_class(_T_CPU_GNC), _by_class(_BEST_GNC))
+    slow = problems.ratios(SLOWDOWN, _by_class(_BEST_GNC), _by_class(_BEST_GC))
     numbers = {
-        "idletime, t-cpu over best-bandwidth": 100 * sets.mean(idle, low=LARGER_LOAD),
-        "slowdown, GNC over GC": 100 * sets.mean(slow),
+        "idletime, t-cpu over best-bandwidth": 100
+        * problems.mean(idle, low=LARGER_LOAD),
+        "slowdown, GNC over GC": 100 * problems.mean(slow),
     }
     first, second = numbers.values()
     return Verdict(first < 0 and second <= 5, numbers)
@@ -198,7 +201,7 @@ def _choices_stay(sets: Sets) -> Verdict:
     "8 I/O nodes) too few I/O nodes: 2.9 instead of 4.7 with K = 60.",
 )
 @at_every_number
-def _robust(sets: Sets) -> Verdict:
+def _robust(problems: Problems) -> Verdict:
     """Check the mean cost of the three combinations."""
-    costs = _mean_costs(sets)
+    costs = _mean_costs(problems)
     return Verdict(max(abs(cost) for cost in costs.values()) < 5, costs)

@@ -7,11 +7,10 @@ and 60 (one to three applications per target), figures have a row of panels for 
 them, and claims are checked at each (`at_every_number`). The I/O-load of a problem is
 below K / N, so that with K = 20 no problem has an I/O-load of 1 or more.
 
-A *problem* is a set of applications that need targets; names such as `Sets` and
-`per_set` are about problems. `per_set` turns the rows of a study into one row per
-problem, with a column per metric and contender: contenders are compared on the same
-problem. Problems are grouped by their minimum I/O-load, I/O-load(pi_sys), in intervals
-of width 0.1 around 0.1, 0.2, ... 1.2.
+A *problem* is a set of applications that need targets. `per_problem` turns the rows of
+a study into one row per problem, with a column per metric and contender: contenders are
+compared on the same problem. Problems are grouped by their minimum I/O-load,
+I/O-load(pi_sys), in intervals of width 0.1 around 0.1, 0.2, ... 1.2.
 """
 
 from __future__ import annotations
@@ -58,12 +57,12 @@ __all__ = [
     "SLOWDOWN",
     "STATIC",
     "T_CPU",
-    "Sets",
+    "Problems",
     "at_every_number",
     "case_study",
     "label",
-    "per_set",
-    "sets_by_number",
+    "per_problem",
+    "problems_by_number",
     "summary",
 ]
 
@@ -128,7 +127,7 @@ _WIDTH: Final = 0.1
 #: Middle of the last interval of load.
 _HIGHEST: Final = 1.2
 
-#: The columns of `per_set` that are no measurements.
+#: The columns of `per_problem` that are no measurements.
 _KEY: Final = ("case", "applications", "point", "instance", "bin")
 _SUMMARY: Final = {
     "K": pl.Int64,
@@ -137,7 +136,7 @@ _SUMMARY: Final = {
     **dict.fromkeys(("mean", "low", "high", "error"), pl.Float64),
 }
 
-_Values: TypeAlias = Callable[["Sets"], Column]
+_Values: TypeAlias = Callable[["Problems"], Column]
 
 
 def case_study(case: str) -> Callable[[Scale], PlacementStudy]:
@@ -159,7 +158,7 @@ def case_study(case: str) -> Callable[[Scale], PlacementStudy]:
 
 
 def label(allocation: str, placement: str = GNC, information: str = EXACT) -> str:
-    """Return the name of a contender, as in the columns of `per_set`.
+    """Return the name of a contender, as in the columns of `per_problem`.
 
     The placement of mckp is always its own. Section 6.1.1 of the paper: "we only use
     GNC as a placement algorithm".
@@ -168,7 +167,7 @@ def label(allocation: str, placement: str = GNC, information: str = EXACT) -> st
     return " + ".join(parts if information == EXACT else [*parts, information])
 
 
-def per_set(
+def per_problem(
     metrics: Sequence[str], contenders: Iterable[str], width: float = _WIDTH
 ) -> Callable[[Tables], Tables]:
     """Return the function that prepares the tables of a figure: one row per problem.
@@ -207,8 +206,8 @@ def _label_column() -> pl.Expr:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Sets:
-    """The problems of one K (and one set of profiles), as `per_set` prepares them."""
+class Problems:
+    """The problems of one K and one set of profiles, as `per_problem` prepares them."""
 
     rows: pl.DataFrame
 
@@ -260,11 +259,11 @@ class Sets:
             yield load, values[loads == load]
 
 
-def sets_by_number(tables: Tables, case: str = "") -> dict[int, Sets]:
+def problems_by_number(tables: Tables, case: str = "") -> dict[int, Problems]:
     """Return the problems by K, of one set of profiles if `case` is given."""
     rows = tables.rows.filter(pl.col("case") == case) if case else tables.rows
     numbers = rows["applications"].unique().sort().to_list()
-    return {k: Sets(rows.filter(pl.col("applications") == k)) for k in numbers}
+    return {k: Problems(rows.filter(pl.col("applications") == k)) for k in numbers}
 
 
 def at_every_number(
@@ -281,13 +280,13 @@ def at_every_number(
     @wraps(check)
     def checked(tables: Tables, **arguments: Any) -> Verdict:
         verdicts = {}
-        first, *others = (sets_by_number(tables, case) for case in cases)
-        for number, sets in first.items():
+        first, *others = (problems_by_number(tables, case) for case in cases)
+        for number, problems in first.items():
             if not all(number in other for other in others):
                 continue
             try:
                 verdicts[number] = check(
-                    sets, *(other[number] for other in others), **arguments
+                    problems, *(other[number] for other in others), **arguments
                 )
             except NoRowsError:
                 continue
@@ -308,10 +307,10 @@ def summary(
     percentile, ``error`` is half the 95 % confidence interval of the mean.
     """
     rows = []
-    for number, sets in sets_by_number(tables).items():
-        numbers = values(sets) if values else sets.values(metric, contender)
-        complete = sets.values("complete", contender)
-        ends = zip(sets.at_loads(numbers), sets.at_loads(complete), strict=True)
+    for number, problems in problems_by_number(tables).items():
+        numbers = values(problems) if values else problems.values(metric, contender)
+        complete = problems.values("complete", contender)
+        ends = zip(problems.at_loads(numbers), problems.at_loads(complete), strict=True)
         for (load, at_load), (_, whole) in ends:
             rows.append({"K": number, "bin": load, **_statistics(at_load, whole)})
     fixed = {"metric": metric, "contender": contender}

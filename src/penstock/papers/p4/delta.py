@@ -10,6 +10,7 @@ such a claim is checked at every d, and may depend on it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Final
 
@@ -32,6 +33,8 @@ __all__ = ["fig4", "fig5", "fig6", "fig7", "fig8"]
 _NONE: Final = "none"
 #: What "around" means.
 _NEAR: Final = 0.2
+#: What "slightly" means: the paper has "around 1.2, slightly higher" than 1.
+_SLIGHTLY: Final = 0.2 + _NEAR
 #: The part of D in which the phases of both applications overlap.
 _EARLY: Final = pl.col("offset") < ALONE_S
 _LATE: Final = pl.col("offset") > ALONE_S
@@ -92,10 +95,13 @@ def _all_around(rows: pl.DataFrame, value: float) -> Verdict:
     return _all_between(rows, value - _NEAR, value + _NEAR)
 
 
-def _lower_everywhere(tables: Tables, application: str, low: str, high: str) -> Verdict:
+def _lower_everywhere(
+    tables: Tables, application: str, low: str, high: str, most: float = math.inf
+) -> Verdict:
     """Check that the factor is lower with one strategy than with another.
 
-    Only the D at which the phases overlap count: without a strategy, A is slowed down.
+    The difference must be `most` at most. Only the D at which the phases overlap count:
+    without a strategy, A is slowed down.
     """
     keys = ["delay", "offset"]
     slowed = _select(tables, _NONE, "A").filter(pl.col("factor") > 1.001)
@@ -107,11 +113,12 @@ def _lower_everywhere(tables: Tables, application: str, low: str, high: str) -> 
     def check(at_delay: pl.DataFrame) -> Verdict:
         gains = (at_delay["factor_high"] - at_delay["factor"]).to_numpy()
         numbers = {
-            "share of the D where it is lower": float((gains > 0).mean()),
+            f"share of the D where {low} is lower": float((gains > 0).mean()),
             "difference at D = 0": float(gains[0]),
-            "least difference": float(gains.min()),
+            "least": float(gains.min()),
+            "most": float(gains.max()),
         }
-        return Verdict(bool((gains > 0).all()), numbers)
+        return Verdict(bool(((gains > 0) & (gains <= most)).all()), numbers)
 
     return _per_delay(overlap, check)
 
@@ -263,22 +270,27 @@ def _lower_than_without(tables: Tables) -> Verdict:
 
 
 @fig6.claim(
-    "A's factor is slightly lower than with strategy 1a.",
-    reason="With delays, at D up to 2.5 s, A's flush shares the storage with the last "
-    "requests of B, which costs it 0.06 at most; from D = 7.5 s on it is lower.",
+    "A's factor is slightly lower than with strategy 1a (by 0.4 at most).",
+    reason="At D up to 2.5 s it gains at most 0.11 and, with delays, costs up to 0.06, "
+    "because A's flush shares the storage with B; from D = 17.5 s on it gains more "
+    "than slightly, up to 0.97: with 1a A waits for all of B, however little it has "
+    "left.",
 )
 def _lower_than_1a(tables: Tables) -> Verdict:
     """Compare 1b with 1a at every point."""
-    return _lower_everywhere(tables, "A", "1b", "1a")
+    return _lower_everywhere(tables, "A", "1b", "1a", _SLIGHTLY)
 
 
 @fig6.claim(
-    "B's factor is slightly higher than with strategy 1a, because A's flushes end its "
-    "exclusive access."
+    "B's factor is slightly higher than with strategy 1a (by 0.4 at most; the paper "
+    "has 1.2 and 1), because A's flushes end its exclusive access.",
+    reason="It is higher at every D, but slightly only from D = 17.5 s on: at D = 0 "
+    "A's flush begins 31 d after B's arrival at the latest and shares the storage with "
+    "B, which costs B 0.47 (d = 750 ms) to 0.98 (no delays).",
 )
 def _newcomer_slower_than_1a(tables: Tables) -> Verdict:
     """Compare 1a with 1b at every point."""
-    return _lower_everywhere(tables, "B", "1a", "1b")
+    return _lower_everywhere(tables, "B", "1a", "1b", _SLIGHTLY)
 
 
 @fig6.claim(

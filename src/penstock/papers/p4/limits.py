@@ -16,7 +16,7 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from penstock.experiments.claims import Tables, Verdict
-from penstock.experiments.output.charts import tidy
+from penstock.experiments.output.charts import WIDEST, tidy
 from penstock.experiments.reproduction import Scale
 from penstock.papers.declaration import figure
 from penstock.papers.p4.charts import BarColumns, bars, new_figure
@@ -194,28 +194,44 @@ def _durations(delay: float, instance: int) -> list[dict[str, Any]]:
 
 
 def _draw_durations(tables: Tables) -> Figure:
-    drawn = new_figure(13, 3.9)
-    axes = drawn.subplots(1, len(DELAYS), sharey=True)
+    """Draw dots for five processes, and the mean of all processes as a line."""
+    drawn = new_figure(WIDEST, 7.2)
+    axes = drawn.subplots(2, 2, sharex=True, sharey=True)
     first = tables.rows.filter(pl.col("instance") == 0)
-    for axis, delay in zip(axes, DELAYS, strict=True):
-        for node in _SHOWN:
-            requests = first.filter(
-                pl.col("delay") == delay, pl.col("node") == node
-            ).sort("request")
-            if requests.is_empty():
-                continue
+    for axis, delay in zip(axes.flat, DELAYS, strict=True):
+        of_delay = first.filter(pl.col("delay") == delay)
+        for node, mark in zip(_SHOWN, "osD^v", strict=True):
+            requests = of_delay.filter(pl.col("node") == node)
             axis.plot(
                 requests["request"].to_numpy() + 1,
                 requests["duration"].to_numpy(),
-                linewidth=1.2,
+                mark,
+                markersize=4,
+                alpha=0.8,
                 label=f"process {8 * node}",
             )
+        means = of_delay.group_by("request").agg(pl.mean("duration")).sort("request")
+        axis.plot(
+            means["request"].to_numpy() + 1,
+            means["duration"].to_numpy(),
+            color="#222222",
+            linewidth=1.6,
+            label="mean of all processes",
+        )
         axis.set_title(f"d = {1000 * delay:g} ms", fontsize=10)
-        axis.set_xlabel("request")
         tidy(axis, "both")
-    axes[0].set_ylim(bottom=0)
-    axes[0].set_ylabel("duration of a request (s)")
-    axes[-1].legend(frameon=False, fontsize=8)
+    axes[0][0].set_ylim(bottom=0)
+    for axis in axes[-1]:
+        axis.set_xlabel("request")
+    for axis in axes[:, 0]:
+        axis.set_ylabel("duration of a request (s)")
+    drawn.legend(
+        *axes[0][0].get_legend_handles_labels(),
+        loc="outside upper center",
+        ncols=6,
+        fontsize=9,
+        frameon=False,
+    )
     return drawn
 
 

@@ -80,8 +80,9 @@ def _numbered(factors: dict[int, float]) -> dict[str, float]:
 
 @fig13.claim(
     "Two concurrent instances have a factor of around 2.4 (± 0.2).",
-    contradicted="With four instances the same figure has 3.9, which is less than "
-    "sharing alone (4): twice the requests, and no loss.",
+    contradicted="The same figure has 3.9 for four instances. Equal sharing alone "
+    "makes 2 with two and 4 with four: so four instances, with twice the requests, "
+    "would lose nothing to interference, and two would lose a fifth.",
 )
 def _two_instances(tables: Tables) -> Verdict:
     """Check the mean factor of two instances."""

@@ -28,7 +28,7 @@ from penstock.experiments.claims import (
 )
 from penstock.experiments.output.charts import tidy
 from penstock.experiments.reproduction import Scale
-from penstock.papers.declaration import figure
+from penstock.papers.declaration import TableStudy, figure
 from penstock.papers.p5.experiment import (
     APPLICATIONS,
     CAPACITY,
@@ -92,8 +92,15 @@ def _without_memory(tables: Tables) -> pl.DataFrame:
 # --- Figure 3 ---------------------------------------------------------------------
 
 
-def _rates(scale: Scale) -> pl.DataFrame:
-    return pl.concat([by_second(done) for done in runs(scale, _VARIANTS)])
+def _study(scale: Scale) -> TableStudy:
+    """Return the study of Figure 5: its rows have the issue rates, too."""
+    return TableStudy.of("p5-fig5", scale)
+
+
+def _only_variants(tables: Tables) -> Tables:
+    """Leave out the schedulers that only Figure 5 shows."""
+    rows = tables.rows.filter(pl.col("scheduler").is_in(_VARIANTS))
+    return Tables(rows, tables.times)
 
 
 def _panels(number: int, height: float) -> tuple[Figure, Any]:
@@ -140,7 +147,7 @@ def _draw_rates(tables: Tables) -> Figure:
     return drawn
 
 
-fig3 = figure("p5-fig3", rows=_rates, draw=_draw_rates)
+fig3 = figure("p5-fig3", study=_study, prepare=_only_variants, draw=_draw_rates)
 
 
 def _select(rows: pl.DataFrame, scheduler: str, name: str) -> pl.DataFrame:

@@ -28,12 +28,12 @@ from penstock.papers.p2.study import (
     OSTS,
     PLACEMENTS,
     T_CPU,
-    Sets,
+    Problems,
     at_every_number,
     case_study,
     label,
-    per_set,
-    sets_by_number,
+    per_problem,
+    problems_by_number,
     summary,
 )
 from penstock.workloads.striped import Striped
@@ -69,12 +69,12 @@ def _prepared(*parts: pl.DataFrame, width: float = 0.1) -> Tables:
     """Return one row per set of some rows of a study."""
     names = [label(a, p) for a in (*ALLOCATIONS, MCKP) for p in PLACEMENTS]
     names.append(label(T_CPU, GNC, "class"))
-    prepare = per_set(("value",), names, width)
+    prepare = per_problem(("value",), names, width)
     return prepare(Tables(pl.concat(parts), pl.DataFrame()))
 
 
-def _sets(*parts: pl.DataFrame) -> Sets:
-    return Sets(_prepared(*parts).rows)
+def _sets(*parts: pl.DataFrame) -> Problems:
+    return Problems(_prepared(*parts).rows)
 
 
 # --- The studies ------------------------------------------------------------------
@@ -234,7 +234,7 @@ def _two_numbers(few: float | None, many: float) -> Tables:
 
 
 @at_every_number
-def _positive(sets: Sets, least: float = 0.0) -> Verdict:
+def _positive(sets: Problems, least: float = 0.0) -> Verdict:
     mean = sets.mean(sets.values("value", label(T_CPU)))
     return Verdict(mean > least, {"mean": mean})
 
@@ -249,7 +249,7 @@ def test_a_claim_is_checked_at_every_number_of_applications() -> None:
 
 
 def test_a_check_may_take_the_problems_of_several_cases() -> None:
-    def higher(one: Sets, other: Sets) -> Verdict:
+    def higher(one: Problems, other: Problems) -> Verdict:
         values = [s.mean(s.values("value", label(T_CPU))) for s in (one, other)]
         return Verdict(values[0] > values[1], {"gap": values[0] - values[1]})
 
@@ -273,6 +273,6 @@ def test_a_number_of_applications_without_sets_does_not_count() -> None:
 
 def test_sets_by_number_may_be_of_one_case() -> None:
     tables = _prepared(_rows([1.0]), _rows([2.0], case=OSTS, applications=40))
-    assert list(sets_by_number(tables)) == [40, 60]
-    (only,) = sets_by_number(tables, OSTS).values()
+    assert list(problems_by_number(tables)) == [40, 60]
+    (only,) = problems_by_number(tables, OSTS).values()
     assert only.values("value", label(T_CPU)).tolist() == [2.0]

@@ -24,7 +24,7 @@ FAIL = {
     "p4-fig5": {"staging-range", "staging-beats-interference"},
     "p4-fig6": {
         *("kept-around-1.5", "lower-than-without", "newcomer-around-1.2"),
-        *("lower-than-1a", "drops-to-1.2"),
+        *("lower-than-1a", "newcomer-slower-than-1a", "drops-to-1.2"),
     },
     "p4-fig7": {"second-at-once"},
     "p4-fig8": {

@@ -12,7 +12,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from penstock.experiments.claims import Tables, judge
-from penstock.experiments.reproduction import Scale
+from penstock.experiments.reproduction import Reproduction, Scale
+from penstock.experiments.study import Declaration
 from penstock.papers import FIGURES as CATALOGUE
 from penstock.papers.p5.experiment import APPLICATIONS, HOLDING, SENDING
 from penstock.papers.p5.slo import fig3, fig4, fig5
@@ -239,9 +240,22 @@ def test_every_figure_of_the_paper_is_there() -> None:
 
 @cache
 def _simulated(name: str) -> Tables:
+    if name == "p5-fig3":
+        return fig3.prepare(_simulated("p5-fig5"))
     rows = FIGURES[name].rows(Scale.SMOKE)
     assert isinstance(rows, pl.DataFrame)
     return Tables(rows, pl.DataFrame())
+
+
+def test_figures_3_and_5_are_computed_once() -> None:
+    (first,) = _studies(fig3)
+    (last,) = _studies(fig5)
+    assert (first.name, first.digest()) == (last.name, last.digest())
+
+
+def _studies(figure: Reproduction) -> tuple[Declaration, ...]:
+    work = figure.study(Scale.SMOKE)
+    return work if isinstance(work, tuple) else (work,)
 
 
 @pytest.mark.parametrize("name", FIGURES)
