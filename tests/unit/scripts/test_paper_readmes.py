@@ -188,7 +188,7 @@ def test_the_paper_may_contradict_a_claim_since_the_verdict(
     verdicts = taken_over({}, _results(tmp_path, holds=False))
     declared[0] = replace(declared[0], contradicted="Figure 2 does.")
     page = what_holds_page(declared_records(verdicts))
-    assert "**contradicted by the paper's own figure**" in page
+    assert "**contradicted by the paper itself**" in page
     assert "*Why:* Figure 2 does." in page
 
 

@@ -165,5 +165,5 @@ def _print_counts(records: Sequence[dict[str, Any]]) -> None:
     )
 
     rows = [(name, *map(str, counts)) for name, counts in count_rows(by_paper(records))]
-    titles = [title.removesuffix("'s own figure") for title in COUNT_TITLES]
+    titles = [title.removesuffix(" itself") for title in COUNT_TITLES]
     sys.stdout.write("\n" + format_table([titles, *rows], left=1))

@@ -18,10 +18,12 @@ from penstock.policies import POLICIES
 from penstock.registry import name_in_label
 
 __all__ = [
+    "BOXES",
     "LABELS",
     "WIDEST",
     "binned",
     "binned_lines",
+    "footnote",
     "grouped_boxes",
     "over_base",
     "parameter_boxes",
@@ -65,8 +67,18 @@ WIDEST: Final = 12.0
 _BINS: Final = 25
 #: Panels side by side.
 _ACROSS: Final = 3
-#: The bottom of an axis of ratios.
-_LEAST_RATIO: Final = 0.2
+#: Share of the ratios beyond each end of their axis; they are drawn at its ends.
+_BEYOND_AXIS: Final = 0.002
+#: How to read boxes; every chart with boxes says it.
+BOXES: Final = (
+    "boxes: 25th to 75th percentile of the instances; whiskers: 10th to 90th; dots: "
+    "means"
+)
+#: The same where boxes of policies stand side by side at every value.
+_POLICY_BOXES: Final = (
+    f"at every value a box per policy, in the order of the legend; {BOXES}, joined by "
+    "lines"
+)
 #: Dashes for policies that often coincide with another one: both lines stay visible.
 _DASHED: Final = {"set-10": (0, (4, 3)), "periodic-greedy-yield": (0, (4, 3))}
 
@@ -105,6 +117,7 @@ def grouped_boxes(
     for panel in axes[-len(metrics) :, (len(parts) - 1) % across + 1 :].flat:
         panel.remove()
     _legend(figure, policies_of(rows))
+    footnote(figure, _POLICY_BOXES)
     return figure
 
 
@@ -155,6 +168,7 @@ def parameter_boxes(
                 axes[line][column].set_ylabel(LABELS.get(metric, metric))
         axes[-1][column].set_xlabel(LABELS.get(x, x))
     _legend(figure, policies_of(next(iter(tables.values()))))
+    footnote(figure, _POLICY_BOXES)
     return figure
 
 
@@ -178,6 +192,9 @@ def _boxes(
         means = [_finite_mean(group) for group in groups]
         panel.plot(where, means, "-", color=colour, linewidth=1, alpha=0.8)
     panel.set_xticks(range(len(values)), map(_shown, values))
+    panel.set_xlim(-0.5, len(values) - 0.5)
+    for number in range(1, len(values)):
+        panel.axvline(number - 0.5, color="#cccccc", linewidth=0.8, zorder=0)
     tidy(panel, "y")
 
 
@@ -250,10 +267,12 @@ def over_base(rows: pl.DataFrame, metric: str, base: str) -> pl.DataFrame:
 def ratio_grid(rows: pl.DataFrame, metric: str, base: str) -> Figure:
     """Draw `metric` of every policy over that of `base`, a panel per policy.
 
-    The axis is logarithmic; ratios under 0.2 are drawn at 0.2.
+    The axis is logarithmic. It shows all ratios but the lowest and the highest 0.2 %,
+    which are drawn at its ends.
     """
     ratios = over_base(rows, metric, base)
     policies = [policy for policy in policies_of(rows) if policy != base]
+    low, high = _ratio_range(ratios.filter(pl.col("policy") != base)["ratio"])
     columns = 4
     lines = -(-len(policies) // columns)
     figure = Figure(figsize=(WIDEST, 3.0 * lines + 0.4))
@@ -263,7 +282,7 @@ def ratio_grid(rows: pl.DataFrame, metric: str, base: str) -> Figure:
         subset = ratios.filter(pl.col("policy") == policy)
         axis.plot(
             subset["pressure"].to_numpy(),
-            subset["ratio"].to_numpy().clip(min=_LEAST_RATIO),
+            subset["ratio"].to_numpy().clip(low, high),
             "o",
             color=colour_of(policy),
             markersize=_dot_area(subset.height) ** 0.5,
@@ -275,7 +294,7 @@ def ratio_grid(rows: pl.DataFrame, metric: str, base: str) -> Figure:
         axis.set_title(policy, fontsize=10)
         tidy(axis, "both")
     axes[0][0].set_xlim(left=0)
-    _ratio_axis(axes[0][0], float(ratios["ratio"].to_numpy().max()))
+    _ratio_axis(axes[0][0], low, high)
     for line in axes:
         line[0].set_ylabel(f"{LABELS[metric]} / {base}")
     for axis in axes.flat[max(len(policies) - columns, 0) : len(policies)]:
@@ -287,16 +306,24 @@ def ratio_grid(rows: pl.DataFrame, metric: str, base: str) -> Figure:
     return figure
 
 
-def _ratio_axis(axis: Any, highest: float) -> None:
-    """Make the axis logarithmic from 0.2 to past `highest`, with plain numbers."""
-    ticks = [
-        t
-        for t in (0.2, 0.5, 0.8, 1, 1.25, 2, 3, 5, 10, 20)
-        if t < 1.1 * highest or t <= 1
-    ]
+def _ratio_range(ratios: pl.Series) -> tuple[float, float]:
+    """Return the ends of the axis of ratios: at least 0.9 to 1.1, from 0.05 on."""
+    values = ratios.drop_nulls().to_numpy()
+    low, high = np.quantile(values, (_BEYOND_AXIS, 1 - _BEYOND_AXIS))
+    return float(np.clip(low, 0.05, 0.9)), float(max(high, 1.1))
+
+
+def _ratio_axis(axis: Any, low: float, high: float) -> None:
+    """Make the axis logarithmic, with plain numbers; its ends say "or beyond"."""
+    inner = (
+        *(0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 3, 5, 10, 20, 50),
+    )
+    ticks = {t: f"{t:g}" for t in inner if 1.05 * low < t < high / 1.05}
+    ticks |= {low: f"≤ {low:.2g}", high: f"≥ {high:.3g}"}
     axis.set_yscale("log")
-    axis.set_ylim(0.93 * _LEAST_RATIO, max(1.1 * highest, 1.3))
-    axis.set_yticks(ticks, [f"≤ {t:g}" if t == ticks[0] else f"{t:g}" for t in ticks])
+    margin = (high / low) ** 0.03
+    axis.set_ylim(low / margin, high * margin)
+    axis.set_yticks(list(ticks), list(ticks.values()))
     axis.minorticks_off()
 
 
@@ -434,6 +461,11 @@ def _legend(figure: Figure, policies: Sequence[str]) -> None:
         fontsize=9,
         frameon=False,
     )
+
+
+def footnote(figure: Figure, text: str) -> None:
+    """Write a text below a figure: how to read its marks."""
+    figure.supxlabel(text, fontsize=9, color="#555555")
 
 
 def tidy(panel: Any, axis: str) -> None:

@@ -51,7 +51,14 @@ code, .small { font-size: .85rem; color: #555; }
         text-decoration: none; display: flex; flex-direction: column; gap: .2rem; }
 .card:hover { border-color: #0b5394; }
 .card img { width: 100%; height: 12rem; object-fit: contain; }
+.scroll { overflow-x: auto; }
 a { color: #0b5394; }
+@media (max-width: 40rem) {
+  body { margin: 1rem auto; padding: 0 .7rem; }
+  .cards { grid-template-columns: 1fr; }
+  td, th { padding-right: .6rem; font-size: .8rem; }
+  table.counts td, table.counts th { padding-right: .7rem; }
+}
 #some:checked ~ section .holds { display: none; }
 """
 
@@ -116,7 +123,7 @@ def _number_table(table: NumberTable) -> str:
         f"<tr><th>{escape(name)}</th>{_cells('td', texts)}</tr>"
         for name, texts in table.rows
     )
-    return f"<table>{head}{rows}</table>"
+    return f'<div class="scroll"><table>{head}{rows}</table></div>'
 
 
 def _cells(tag: str, texts: Sequence[str]) -> str:
@@ -132,7 +139,7 @@ def count_table(papers: Sequence[PaperRecords]) -> str:
         f"<tr>{_cells('td', (name, *map(str, counts)))}</tr>" for name, counts in rows
     )
     head = f"<tr>{_cells('th', COUNT_TITLES)}</tr>"
-    return f'<table class="counts">{head}{lines}</table>'
+    return f'<div class="scroll"><table class="counts">{head}{lines}</table></div>'
 
 
 def paper_heading(paper: PaperRecords) -> str:

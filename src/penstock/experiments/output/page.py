@@ -34,11 +34,6 @@ __all__ = ["INDEX", "WHAT_HOLDS", "write_index", "write_page"]
 INDEX: Final = "index.html"
 WHAT_HOLDS: Final = "what-holds.html"
 _TITLE: Final = "Figures reproduced by penstock"
-#: How to read the boxes, which are those of bandwidth sharing.
-_BOXES: Final = (
-    "Boxes, where there are any: 25th to 75th percentile of the instances; whiskers: "
-    "10th to 90th; dots and lines: means. "
-)
 
 
 def write_page(record: dict[str, Any], home: Path) -> None:
@@ -96,7 +91,7 @@ def _card(record: dict[str, Any]) -> str:
 def _sample(record: dict[str, Any]) -> str:
     """Return the number of instances per point; "" if there are no instances."""
     count = record["instances"]
-    return f"{count} instances per point. {_BOXES}" if count else ""
+    return f"{count} instances per point. " if count else ""
 
 
 def _reference(record: dict[str, Any]) -> str:

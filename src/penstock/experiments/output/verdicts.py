@@ -39,7 +39,7 @@ WORST_FIRST: Final = tuple(reversed(Outcome))
 #: Titles of the columns of a table of counts; `count_rows` returns its rows.
 COUNT_TITLES: Final = (
     *("paper", "claims", "hold", "depend on a parameter"),
-    *("contradicted by the paper's own figure", "do not hold"),
+    *("contradicted by the paper itself", "do not hold"),
 )
 #: Where a record has claims: checked ones, and those that are not measured yet.
 _CLAIM_LISTS: Final[tuple[str, ...]] = ("claims", "unmeasured")
@@ -109,6 +109,8 @@ def outcome_of(claim: Mapping[str, Any]) -> Outcome:
 def outcome_text(claim: Mapping[str, Any]) -> str:
     """Return the outcome in words, such as "depends on K: holds at 20 and 40"."""
     outcome = outcome_of(claim)
+    if outcome is Outcome.CONTRADICTED:
+        return "contradicted by the paper itself"
     if outcome is not Outcome.DEPENDS:
         return str(outcome)
     *others, last = claim["holds_at"] or ["no single value"]
@@ -167,7 +169,7 @@ def _plain_counts(claims: Iterable[Mapping[str, Any]]) -> str:
     text = f"{hold} of {_counted(total, 'claim')} {'holds' if hold == 1 else 'hold'}"
     parts = {
         "depends on a parameter" if depend == 1 else "depend on a parameter": depend,
-        "contradicted by the paper": contradicted,
+        "contradicted by the paper itself": contradicted,
         "does not" if fail == 1 else "do not": fail,
     }
     return ", ".join([text, *(f"{n} {words}" for words, n in parts.items() if n)])

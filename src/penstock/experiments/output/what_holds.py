@@ -36,15 +36,16 @@ _TITLE: Final = "What holds"
 
 #: The text that explains outcomes and numbers, for all forms of this page.
 HOW_TO_READ: Final = (
-    "A claim is a sentence that a paper draws from a figure, in our words, checked on "
-    "our table of the same figure. It holds, or does not hold; it depends on a "
+    "A claim is a sentence that a paper draws from a figure, in our words, checked "
+    "on our table of the same figure. It holds, or does not hold; it depends on a "
     "parameter if it holds at some values of it only; and it is contradicted by the "
-    "paper's own figure if it does not hold here and another figure or number of the "
-    "paper contradicts the sentence, too. Behind ± is the 95 % half-width of a number "
-    "over instances, by bootstrap. There is no ± if nothing is random, if the "
-    "half-width is below the last digit, if there are fewer than three instances, or "
-    "if the number exists in fewer than two resamples. Claims that are not in a paper, "
-    "but ours, count as beyond the papers."
+    "paper itself if it does not hold here and another figure, number or sentence of "
+    "the paper, or the authors' published data, says otherwise, too. Behind ± is the "
+    "95 % half-width of a number over instances, by bootstrap. There is no ± if "
+    "nothing is random, if the half-width is below the last digit, if there are "
+    "fewer than three instances, or if the number exists in fewer than two "
+    "resamples. Claims that are not in a paper, but ours, count as beyond the "
+    "papers."
 )
 
 

@@ -11,7 +11,7 @@ import polars as pl
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from penstock.experiments.output.charts import LABELS, policies_of, tidy
+from penstock.experiments.output.charts import LABELS, footnote, policies_of, tidy
 from penstock.experiments.output.plots import colour_of
 from penstock.papers.p1.policies import ALL_POLICIES
 from penstock.policies import RECOMMENDED
@@ -27,7 +27,7 @@ def draw_frontier(means: pl.DataFrame, objective: str) -> Figure:
     """Draw a panel per point: an objective against MinYield, with 95 % intervals.
 
     The dashed line is the bound on MinYield. Policies with a MinYield far below the
-    best are not drawn; the table has them.
+    best are outside the panel: a line of text gives their numbers.
     """
     labels = means["point"].unique(maintain_order=True).to_list()
     lines = -(-len(labels) // _COLUMNS)
@@ -44,6 +44,12 @@ def draw_frontier(means: pl.DataFrame, objective: str) -> Figure:
     for axis in axes[-1]:
         axis.set_xlabel(LABELS["min_yield"], fontsize=9)
     _legend(figure, policies_of(means))
+    footnote(
+        figure,
+        "marks: means over the instances; bars: 95 % confidence intervals of the mean; "
+        f"text in a panel: MinYield and {LABELS[objective]} of policies far to its "
+        "left",
+    )
     return figure
 
 
@@ -61,6 +67,22 @@ def _frontier_panel(axis: Any, rows: pl.DataFrame, objective: str) -> None:
             markersize=9 if row["policy"] == RECOMMENDED else 5,
             elinewidth=0.6,
         )
+    outside = rows.filter(pl.col("min_yield") <= best - _LEFT_OUT)
+    texts = [
+        f"← {policy} {low:.2f}, {other:.2f}"
+        for policy, low, other in outside.select(
+            "policy", "min_yield", objective
+        ).iter_rows()
+    ]
+    axis.text(
+        0.03,
+        0.03,
+        "\n".join(texts),
+        transform=axis.transAxes,
+        fontsize=7,
+        color="#555555",
+        va="bottom",
+    )
     axis.axvline(bound, color="#444444", linestyle="--", linewidth=1)
     axis.tick_params(labelsize=8)
     axis.locator_params(nbins=4)
@@ -117,6 +139,7 @@ def draw_differences(table: pl.DataFrame) -> Figure:
     for panel in panels:
         panel.locator_params(axis="x", nbins=6)
         tidy(panel, "x")
+    footnote(figure, "dots: mean differences; bars: their 95 % confidence intervals")
     return figure
 
 

@@ -120,6 +120,7 @@ def _draw(tables: Tables) -> Figure:
         axis.plot(least, efficiency, "x", color="black", markersize=9, label="target")
         axis.set_title(f"TRILAB M_{machine}", fontsize=10)
         axis.set_xlabel(LABELS["min_yield"])
+        axis.locator_params(axis="x", nbins=5)
     axes[0].set_ylabel(LABELS["efficiency"])
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(

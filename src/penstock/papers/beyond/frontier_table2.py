@@ -119,7 +119,7 @@ def _draw(tables: Tables) -> Figure:
     shown = np.clip(ratios, 1.0, _LARGEST)
     axis.imshow(shown, cmap="OrRd", norm=LogNorm(1.0, 3 * _LARGEST), aspect="auto")
     for (line, column), ratio in np.ndenumerate(ratios):
-        text = "∞" if math.isinf(ratio) else f"{ratio:.3g}"
+        text = "∞" if math.isinf(ratio) else f"{float(f'{ratio:.3g}'):g}"
         axis.text(column, line, text, ha="center", va="center", fontsize=9)
     heads = [name.replace(" ", "\n").replace("\n", " ", 1) for name in columns]
     axis.set_xticks(range(len(columns)), heads, fontsize=8)

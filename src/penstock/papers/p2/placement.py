@@ -17,6 +17,7 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from penstock.experiments.claims import NoRowsError, Tables, Verdict, case
+from penstock.experiments.output.charts import BOXES
 from penstock.model import Column
 from penstock.papers.p2.charts import LoadPanel, load_grid, spread_boxes
 from penstock.papers.p2.pairs import figure_pair
@@ -205,8 +206,7 @@ def _balance_table(tables: Tables) -> pl.DataFrame:
 
 
 def _draw_balance(tables: Tables, note: str) -> Figure:
-    percentiles = "10th to 90th percentile of the problems"
-    text = f"minimum I/O-load 0.5 ± 0.05; whiskers: {percentiles}"
+    text = f"minimum I/O-load 0.5 ± 0.05; {BOXES.replace('instances', 'problems')}"
     rows = _half_loaded(tables)
     return spread_boxes(rows, PLACEMENTS, f"{text}; {note}" if note else text)
 

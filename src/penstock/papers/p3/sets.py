@@ -29,6 +29,7 @@ from penstock.experiments.claims import (
 )
 from penstock.experiments.output.charts import (
     LABELS,
+    footnote,
     parameter_boxes,
     policies_of,
     tidy,
@@ -155,6 +156,7 @@ def _draw_results(metric: str) -> Any:
         axis.set_ylabel(LABELS[metric])
         tidy(axis, "y")
         figure.legend(loc="outside upper center", ncols=len(policies), frameon=False)
+        footnote(figure, "dots: single workloads; lines: their means for every n_H")
         return figure
 
     return draw

@@ -86,6 +86,8 @@ def rate_lines(rows: pl.DataFrame, labels: dict[str, str]) -> Figure:
                 color=_COLOURS[number],
                 marker=_MARKERS[number],
                 markersize=4,
+                # Without a strategy both lines are the same: both stay visible.
+                linestyle="-" if name == "A" else (0, (3, 3)),
                 label=f"{name}, {label}",
             )
             number += 1

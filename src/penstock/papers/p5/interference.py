@@ -91,7 +91,7 @@ def _draw(tables: Tables) -> Figure:
         panel.bar_label(bars, [f"{100 * value:.1f} %" for value in shares], fontsize=8)
     panel.set_xticks(range(len(_SIZES)), ["large BTIO (1 MB)", "small BTIO (600 B)"])
     panel.set_ylabel("throughput over that alone")
-    panel.legend(frameon=False, fontsize=9)
+    drawn.legend(loc="outside upper center", ncols=len(_CASES), frameon=False)
     tidy(panel, "y")
     return drawn
 

@@ -113,7 +113,7 @@ def _panels(number: int, height: float) -> tuple[Figure, Any]:
             panel.axvspan(
                 start, start + PERIOD_S, color="#f1f1f1", linewidth=0, zorder=0
             )
-    panels[-1].set_xlabel("time (s); grey: App1 is on")
+    panels[-1].set_xlabel("time (s); grey: App1 is on; one run is drawn")
     panels[-1].set_xlim(0, DURATION_S)
     return drawn, panels
 
@@ -167,7 +167,8 @@ def _column_mean(rows: pl.DataFrame, column: str) -> float:
     "applications issue what it can serve (50 MB/s, within 5 %), since a process "
     "issues its next request after the last one is answered.",
     source="two-level scheduling, section 4.2.1",
-    reason="32 GB take all that is issued in 600 s, so nothing saturates.",
+    reason="A memory takes part of it: 2 GB, which drain while App1 is off, until "
+    "about 415 s, and 32 GB all that is issued in 600 s.",
 )
 def _saturated_when_both_are_on(tables: Tables) -> Verdict:
     """Take the mean of both issue rates together (MB/s)."""

@@ -31,7 +31,7 @@ DEPENDS = _claim(Outcome.DEPENDS, depends_on="K", holds_at=["20", "40"])
 def test_outcomes_in_words() -> None:
     assert outcome_text(HOLDS) == "holds"
     assert outcome_text(FAILS) == "does not hold"
-    assert outcome_text(CONTRADICTED) == "contradicted by the paper's own figure"
+    assert outcome_text(CONTRADICTED) == "contradicted by the paper itself"
     assert outcome_text(DEPENDS) == "depends on K: holds at 20 and 40"
     one = _claim(Outcome.DEPENDS, depends_on="W", holds_at=["0.5"])
     assert outcome_text(one) == "depends on W: holds at 0.5"
@@ -52,8 +52,8 @@ def test_counts_in_words() -> None:
     assert counts_text([HOLDS]) == "1 of 1 claim holds"
     assert counts_text([HOLDS, HOLDS, FAILS]) == "2 of 3 claims hold, 1 does not"
     assert counts_text([HOLDS, FAILS, FAILS, DEPENDS, CONTRADICTED]) == (
-        "1 of 5 claims holds, 1 depends on a parameter, 1 contradicted by the paper, "
-        "2 do not"
+        "1 of 5 claims holds, 1 depends on a parameter, 1 contradicted by the paper "
+        "itself, 2 do not"
     )
     assert count_cells([HOLDS, DEPENDS, FAILS, FAILS]) == [4, 1, 1, 0, 2]
 

@@ -16,7 +16,7 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from penstock.experiments.claims import Tables, Verdict, over
-from penstock.experiments.output.charts import tidy, upright_box
+from penstock.experiments.output.charts import BOXES, footnote, tidy, upright_box
 from penstock.papers.declaration import figure
 from penstock.papers.p1.apex.bands import EVERY_WINDOW, NERSC, TRACES, TRILAB
 from penstock.papers.p1.apex.measures import (
@@ -86,6 +86,7 @@ def _draw(tables: Tables) -> Figure:
         ],
         fontsize=9,
     )
+    footnote(drawn, BOXES.replace("instances", "windows"))
     return drawn
 
 
