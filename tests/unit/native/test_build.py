@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import re
 import shutil
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 from penstock.errors import InputError
 from penstock.native import build
 from penstock.native.build import SOURCES, STRICT, build_shim, shim_path
+from support.users import NEEDS_ROOT, NOBODY, as_user, open_for_all
 
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
 
@@ -30,8 +32,9 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the user's cache folder, empty."""
+    """Return the user's cache folder, empty; there is no other place."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(build, "_SYSTEM_CACHE", tmp_path / "absent" / "penstock")
     return tmp_path / "cache" / "penstock"
 
 
@@ -121,6 +124,7 @@ def test_a_packaged_library_is_taken_as_it_is(
     packaged = tmp_path / "libpenstock.so"
     packaged.touch()
     monkeypatch.setattr(build, "_PACKAGED", packaged)
+    monkeypatch.setattr(build, "_is_public", lambda folder: True)
     assert shim_path() == packaged
 
 
@@ -154,9 +158,85 @@ def test_a_cache_that_is_not_a_folder_gives_one_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()
+    monkeypatch.setattr(build, "_SYSTEM_CACHE", tmp_path / "file" / "penstock")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     with pytest.raises(InputError, match="set XDG_CACHE_HOME"):
         shim_path()
+
+
+@needs_gcc
+def test_a_library_that_must_be_compiled_is_announced(cache: Path, tiny: Path) -> None:
+    messages: list[str] = []
+    shim_path(messages.append)
+    shim_path(messages.append)
+    assert messages == ["compiling the preload library; this is necessary only once"]
+
+
+# --- The library of root, which all users can read --------------------------------
+
+
+@pytest.fixture
+def public(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the system's cache folder, which does not exist yet."""
+    folder = tmp_path / "var"
+    folder.mkdir()
+    open_for_all(folder)
+    monkeypatch.setattr(build, "_SYSTEM_CACHE", folder / "penstock")
+    return folder / "penstock"
+
+
+@NEEDS_ROOT
+@needs_gcc
+def test_all_users_can_read_the_library_of_root(
+    cache: Path, tiny: Path, public: Path
+) -> None:
+    cache.mkdir(mode=0o700, parents=True)
+    cache.parent.chmod(0o700)
+    before = os.umask(0o077)
+    try:
+        library = shim_path()
+    finally:
+        os.umask(before)
+    assert library.parent == public
+    # As another user, who can neither remove nor replace it.
+    content = as_user(NOBODY, lambda: len(library.read_bytes()))
+    assert content == library.stat().st_size
+    assert as_user(NOBODY, lambda: os.access(public, os.W_OK)) is False
+    assert list(cache.iterdir()) == []
+
+
+@NEEDS_ROOT
+@needs_gcc
+def test_a_cache_folder_of_root_that_all_can_read_is_used(
+    cache: Path, tiny: Path, public: Path
+) -> None:
+    cache.mkdir(parents=True)
+    open_for_all(cache)
+    assert shim_path().parent == cache
+
+
+@NEEDS_ROOT
+@needs_gcc
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o700])
+def test_a_folder_below_one_that_others_can_write_or_not_enter_is_not_used(
+    cache: Path, tiny: Path, public: Path, mode: int
+) -> None:
+    public.parent.chmod(mode)
+    assert shim_path().parent == cache
+
+
+@NEEDS_ROOT
+def test_a_packaged_library_that_only_root_can_read_is_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache: Path, public: Path
+) -> None:
+    private = tmp_path / "private"
+    private.mkdir(mode=0o700)
+    (private / "libpenstock.so").write_bytes(b"library")
+    monkeypatch.setattr(build, "_PACKAGED", private / "libpenstock.so")
+    monkeypatch.setattr(build, "SOURCES", private)
+    library = shim_path()
+    assert library.parent == public
+    assert as_user(NOBODY, library.read_text) == "library"
 
 
 # --- Names in the sources ---------------------------------------------------------

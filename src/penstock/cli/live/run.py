@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -122,6 +123,13 @@ def _print(text: str) -> None:
     sys.stderr.flush()
 
 
+def _say(arguments: argparse.Namespace, text: str, *, is_wait: bool) -> None:
+    """Print a message if the user wants it, or waits for it at a terminal."""
+    waits = is_wait and not arguments.quiet and sys.stderr.isatty()
+    if arguments.verbose or waits:
+        _print(text)
+
+
 def _controlled(
     environment: dict[str, str], arguments: argparse.Namespace, volume: float
 ) -> dict[str, str]:
@@ -140,7 +148,7 @@ def _controlled(
         nodes=arguments.nodes,
         volume_bytes=volume,
         inherited=environment,
-        say=_print if arguments.verbose else lambda _: None,
+        say=partial(_say, arguments),
     )
     refused = None
     # If the program does not exist, `execute_program` prints that.

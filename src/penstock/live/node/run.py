@@ -14,17 +14,26 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import BinaryIO, Final, Self
+from typing import BinaryIO, Final, Protocol, Self
 
 from penstock.errors import InputError, UnavailableError
 from penstock.live.node.shim import shim_environment
 from penstock.live.settings import Settings
 from penstock.live.wire.frames import Client
 from penstock.live.wire.messages import AttachProcess, PageAssigned
+from penstock.native.build import shim_path
 
-__all__ = ["PrivateDaemon", "controlled_environment", "start_daemon"]
+__all__ = ["PrivateDaemon", "Say", "controlled_environment", "start_daemon"]
+
+
+class Say(Protocol):
+    """Reports a message to the user."""
+
+    def __call__(self, text: str, *, is_wait: bool) -> None:
+        """Report `text`; `is_wait`: it says what the user has to wait for."""
+
 
 #: How long a private daemon may take to answer (s).
 _START_S: Final = 20.0
@@ -32,6 +41,8 @@ _START_S: Final = 20.0
 _OTHER_START_S: Final = 3.0
 #: How long a private daemon lives without a job (s).
 LINGER_S: Final = 10.0
+#: How long to wait for the daemon without a message (s).
+_SILENT_S: Final = 2.0
 #: Time between two attempts to connect (s).
 _RETRY_S: Final = 0.02
 
@@ -43,7 +54,7 @@ def controlled_environment(
     nodes: int = 0,
     volume_bytes: float = 0.0,
     inherited: Mapping[str, str] | None = None,
-    say: Callable[[str], None] = lambda _: None,
+    say: Say | None = None,
 ) -> dict[str, str]:
     """Return the environment in which this process is controlled as a part of a job.
 
@@ -62,7 +73,8 @@ def controlled_environment(
     inherited
         The environment to extend; by default the one of this process.
     say
-        Called with a message if a private daemon is started.
+        Called if a private daemon is started, and before the user has to wait for
+        seconds: because the library is compiled, or the daemon does not answer yet.
 
     Raises
     ------
@@ -71,6 +83,7 @@ def controlled_environment(
     InputError
         If the agent refuses the job.
     """
+    say = say or _say_nothing
     folder = str(Path.cwd())
     with _connect(settings, say) as client:
         reply = client.ask(AttachProcess(job_name, nodes, volume_bytes, folder))
@@ -80,21 +93,33 @@ def controlled_environment(
             remedy="use the same version of penstock for both",
         )
     prefixes = [Path(prefix) for prefix in reply.prefixes]
-    return shim_environment(Path(reply.page), prefixes, inherited)
+    library = shim_path(lambda text: say(text, is_wait=True))
+    return shim_environment(Path(reply.page), prefixes, inherited, library=library)
 
 
-def _connect(settings: Settings, say: Callable[[str], None]) -> Client:
+def _say_nothing(text: str, *, is_wait: bool) -> None:
+    """Report nothing."""
+
+
+def _connect(settings: Settings, say: Say) -> Client:
     with contextlib.suppress(UnavailableError):
         return Client(settings.client_socket)
     with start_daemon(settings) as daemon:
-        say(f"started a private daemon at {settings.home}")
-        deadline = time.monotonic() + _START_S
+        say(f"started a private daemon at {settings.home}", is_wait=False)
+        begun = time.monotonic()
+        deadline, notice = begun + _START_S, begun + _SILENT_S
         while True:
             try:
                 return Client(settings.socket)
             except UnavailableError:
                 if time.monotonic() > deadline:
                     raise
+            if time.monotonic() > notice:
+                say(
+                    "waiting for the private daemon; its first start is slow",
+                    is_wait=True,
+                )
+                notice = deadline
             if daemon.has_ended():
                 # Another daemon has the folder; it may still be starting.
                 deadline = min(deadline, time.monotonic() + _OTHER_START_S)

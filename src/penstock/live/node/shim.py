@@ -25,6 +25,7 @@ def shim_environment(
     inherited: Mapping[str, str] | None = None,
     *,
     staging: Staging | None = None,
+    library: Path | None = None,
 ) -> dict[str, str]:
     """Return the environment in which a program is controlled.
 
@@ -38,6 +39,8 @@ def shim_environment(
         The environment to extend; by default the one of this process.
     staging
         How to stage writes; None: writes are not staged.
+    library
+        The preload library; None: it is found, or compiled.
 
     Raises
     ------
@@ -45,10 +48,10 @@ def shim_environment(
         If the library cannot be built, or a path contains a separator.
     """
     environment = dict(os.environ if inherited is None else inherited)
-    library = _checked_path(shim_path(), " :\t\n", "the path of the library")
+    word = _checked_path(library or shim_path(), " :\t\n", "the path of the library")
     preloaded = environment.get("LD_PRELOAD", "").replace(":", " ").split()
-    others = [word for word in preloaded if word != library]
-    environment["LD_PRELOAD"] = ":".join([library, *others])
+    others = [other for other in preloaded if other != word]
+    environment["LD_PRELOAD"] = ":".join([word, *others])
     environment.pop("PENSTOCK_PAGE", None)
     if page is not None:
         environment["PENSTOCK_PAGE"] = str(page.absolute())

@@ -134,3 +134,33 @@ def test_a_program_runs_although_its_options_are_invalid(
             [*penstock, *options, "--", "sh", "-c", "exit 5"], check=False, timeout=120
         )
     assert done.returncode == 5
+
+
+@pytest.mark.usefixtures("executed")
+@pytest.mark.parametrize(
+    ("options", "is_terminal", "lines"),
+    [
+        ([], True, ["waits"]),
+        ([], False, []),
+        (["--quiet"], True, []),
+        (["--verbose"], False, ["news", "waits"]),
+    ],
+)
+def test_a_user_at_a_terminal_is_told_what_takes_time(
+    options: list[str],
+    is_terminal: bool,
+    lines: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def controlled(*_: object, say: run.Say, **__: object) -> dict[str, str]:
+        say("news", is_wait=False)
+        say("waits", is_wait=True)
+        return {}
+
+    monkeypatch.setattr(run, "controlled_environment", controlled)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal)
+    with pytest.raises(Executed):
+        main(["run", *options, "--", "true"])
+    shown = capsys.readouterr().err.splitlines()
+    assert shown == [f"penstock: {line}" for line in lines]

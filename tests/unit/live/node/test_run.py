@@ -30,12 +30,30 @@ def test_a_daemon_that_never_answers(
 ) -> None:
     monkeypatch.setattr(run, "_serve_command", lambda settings: program.split())
     monkeypatch.setattr(run, limit, 0.05)
-    messages: list[str] = []
+    messages: list[tuple[str, bool]] = []
     with pytest.raises(UnavailableError, match="no penstock answers"):
         controlled_environment(
-            Settings(folder=str(tmp_path)), "job", say=messages.append
+            Settings(folder=str(tmp_path)),
+            "job",
+            say=lambda text, *, is_wait: messages.append((text, is_wait)),
         )
-    assert messages == [f"started a private daemon at {tmp_path}"]
+    assert messages == [(f"started a private daemon at {tmp_path}", False)]
+
+
+def test_a_daemon_that_is_slow_is_announced_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "_serve_command", lambda settings: ["sleep", "2"])
+    monkeypatch.setattr(run, "_START_S", 0.3)
+    monkeypatch.setattr(run, "_SILENT_S", 0.0)
+    waits: list[str] = []
+    with pytest.raises(UnavailableError):
+        controlled_environment(
+            Settings(folder=str(tmp_path)),
+            "job",
+            say=lambda text, *, is_wait: waits.extend([text] * is_wait),
+        )
+    assert waits == ["waiting for the private daemon; its first start is slow"]
 
 
 def _parents_of(program: str) -> list[str]:
