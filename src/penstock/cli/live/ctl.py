@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.cli.live.options import WHERE, add_live_options, live_settings
 from penstock.cli.options import add_json_option, write_json
-from penstock.cli.tables import format_table
+from penstock.cli.tables import counted, format_table
 from penstock.errors import InputError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -32,7 +32,10 @@ __all__ = [
 SUMMARY = "show and change live control"
 
 _ACTIONS = {
-    "status": ((), "show all jobs"),
+    "status": (
+        (),
+        "show all jobs; `granted` is the rate now, `drawn` the mean of 0.5 s or more",
+    ),
     "explain": (("JOB",), "explain the grant of a job"),
     "policy": (("POLICY",), "switch to another policy"),
     "bandwidth": (("RATE",), "set the total bandwidth that is shared"),
@@ -45,20 +48,36 @@ _ACTIONS = {
     "dry-run": ((), "decide and count, but do not hold up any program"),
     "off": ((), "switch control off at once"),
 }
+#: Actions that are answered with the status afterwards.
+_MODES = ("on", "dry-run", "off")
 _RATE = "RATE"
 _SLO = "show or change the SLOs of applications at a mount"
 
 
 def setup_parser(parser: argparse.ArgumentParser) -> None:
-    """Add the actions of ``penstock ctl``."""
+    """Add the actions of ``penstock ctl``; options stand before or after an action."""
+    _add_options(parser)
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     for name, (words, meaning) in _ACTIONS.items():
-        action = actions.add_parser(name, help=meaning, description=meaning)
+        action = _add_action(actions, name, meaning)
         for word in words:
             action.add_argument(word.lower(), metavar=word)
-        add_json_option(action)
-        add_live_options(action, WHERE)
-    _setup_slo(actions.add_parser("slo", help=_SLO, description=_SLO))
+        _add_options(action)
+    _setup_slo(_add_action(actions, "slo", _SLO))
+
+
+def _add_action(actions: Any, name: str, meaning: str) -> argparse.ArgumentParser:
+    # An option that is not given after the action must not replace the value that it
+    # has before the action: hence no defaults.
+    action: argparse.ArgumentParser = actions.add_parser(
+        name, help=meaning, description=meaning, argument_default=argparse.SUPPRESS
+    )
+    return action
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    add_json_option(parser)
+    add_live_options(parser, WHERE)
 
 
 def _setup_slo(action: argparse.ArgumentParser) -> None:
@@ -72,8 +91,7 @@ def _setup_slo(action: argparse.ArgumentParser) -> None:
         metavar="CHANGE",
         help="FILE: replace all SLOs; APPLICATION THROUGHPUT LATENCY: change one",
     )
-    add_json_option(action)
-    add_live_options(action, WHERE)
+    _add_options(action)
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -81,19 +99,22 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.action == "slo":
         return _slo(arguments)
     from penstock.live.wire.frames import Client
-    from penstock.live.wire.messages import StatusDocument
+    from penstock.live.wire.messages import GetStatus, StatusDocument
 
     request = _request_of(arguments)
     # The policy may have to be compiled first.
     timeout_s = 120.0 if arguments.action == "policy" else 10.0
     with Client(live_settings(arguments).client_socket, timeout_s) as client:
         reply = client.ask(request)
+        after = client.ask(GetStatus()) if arguments.action in _MODES else None
     if isinstance(reply, StatusDocument):
         document = status_document(reply)
         text = _table(reply)
     else:
         document = {"penstock": 1, "answer": reply.text}
         text = reply.text
+    if after is not None:
+        text += f": {_effect(after)}"
     if arguments.json:
         write_json(document, arguments.json)
     if arguments.json != "-":
@@ -183,6 +204,21 @@ def _table(status: Any) -> str:
         for line in status.jobs
     ]
     return "\n".join([*lines, format_table(rows).rstrip("\n")])
+
+
+def _effect(status: Any) -> str:
+    """Return what a change of the mode means for the jobs."""
+    from penstock.units import format_bandwidth
+
+    jobs = counted(len(status.jobs), "job")
+    decides = (
+        f"policy {status.policy} shares {format_bandwidth(status.bandwidth)} among "
+        f"{jobs}"
+    )
+    if status.mode == "control":
+        return decides
+    free = f"no call of {jobs} is held up"
+    return free if status.mode == "off" else f"{decides}, but {free}"
 
 
 def mode_words(mode: str) -> str:

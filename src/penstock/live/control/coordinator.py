@@ -516,7 +516,7 @@ class Coordinator:
 
     def status(self, now: float, reader: int | None = None) -> StatusDocument:
         """Return the status of all jobs, or of those that a user may see."""
-        bandwidth = self.controller.node_bandwidth
+        bandwidth, view = self.controller.node_bandwidth, self._view(reader, now)
         return StatusDocument(
             mode=self.agent_config.mode,
             policy=self.controller.policy,
@@ -524,8 +524,8 @@ class Coordinator:
             node_bandwidth=bandwidth if isfinite(bandwidth) else None,
             agents=sorted(self._agents),
             decisions=self.controller.decisions,
-            faults=list(self._faults),
-            jobs=self._view(reader, now).lines(),
+            faults=[*self._faults, *view.stalled()],
+            jobs=view.lines(),
         )
 
     def histories(self, now: float) -> dict[str, JobHistory]:

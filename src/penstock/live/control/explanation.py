@@ -56,7 +56,7 @@ def explain(
             f"(remove the limit with: penstock ctl limit {name} none)."
         )
     sentences.append(
-        f"Control has cost it {format_time(job.lost_s(now))} of the "
+        f"By its grants it has lost {format_time(job.lost_s(now))} of the "
         f"{format_time(job.age_s(now))} since it started "
         f"(yield {job.progress_yield(now):.3f})."
     )

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import isfinite
+from typing import Final
 
 from penstock.errors import InputError
 from penstock.live.control.controller import Controller
@@ -13,9 +14,12 @@ from penstock.live.control.explanation import explain
 from penstock.live.control.jobs import ControlledJob, by_rate
 from penstock.live.control.records import DRAW_S, JobRecord
 from penstock.live.wire.messages import JobStatus, UserRequest
-from penstock.units import format_volume
+from penstock.units import format_bandwidth, format_time, format_volume
 
 __all__ = ["StatusView", "find_job"]
+
+#: A job that draws less than this part of its grant is not slowed by control.
+_SLOW: Final = 0.8
 
 
 def find_job(jobs: Iterable[JobRecord], name: str, request: UserRequest) -> JobRecord:
@@ -79,11 +83,42 @@ class StatusView:
         job, policy = self.controller.job(record.key), self.controller.policy
         shared = self.controller.capacity
         text = explain(job, active, policy, self.now, self._visible_name, shared)
+        text += f" {self._measured_delay(record, job)}"
         if record.order.stage or record.staged_bytes:
             text += f" {self._explained_staging(record)}"
         if self.mode == "dry-run":
             text = f"Dry run: no call is held up. With control switched on: {text}"
         return text
+
+    def _measured_delay(self, record: JobRecord, job: ControlledJob) -> str:
+        """Return how long penstock and the storage have delayed its calls."""
+        counters = record.counters.values()
+        busy_s = sum(each.read_busy_s + each.written_busy_s for each in counters)
+        sentences = [
+            f"Added over its processes, penstock has held up its calls for "
+            f"{format_time(record.held_up_s)}, and the storage has taken "
+            f"{format_time(busy_s)} for them."
+        ]
+        is_slow = job.is_frugal or record.draw < _SLOW * job.rate
+        if (is_slow and job.is_active and not record.is_waiting) and job.since_post_s(
+            self.now
+        ) >= DRAW_S:
+            drawn = format_bandwidth(record.draw, self.controller.capacity)
+            sentences.append(
+                f"Now it draws {drawn} and no call is held up: the storage or the "
+                "program itself is slower than the grant."
+            )
+        return " ".join(sentences)
+
+    def stalled(self) -> list[str]:
+        """Return a warning if the policy lets all jobs wait; else nothing."""
+        active = by_rate(self.controller.jobs())
+        if not active or active[0].rate > 0.0 or self.mode != "control":
+            return []
+        return [
+            f"policy {self.controller.policy} grants nothing to any of the "
+            f"{len(active)} jobs that do I/O: all of them wait"
+        ]
 
     def _explained_staging(self, record: JobRecord) -> str:
         place = "to its journals" if record.order.stage else "directly to the files"

@@ -56,6 +56,37 @@ def test_quantities_must_be_positive_and_have_units(
         ctl._request_of(parsed(words[0], "--", *words[1:]))
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--folder /f --json - ACTION",
+        "ACTION --folder /f --json -",
+        "--json - ACTION --folder /f",
+        "--folder /other --json x ACTION --folder=/f --json=-",
+    ],
+)
+@pytest.mark.parametrize("action", ["status", "limit job 1MB/s", "slo /mnt new.toml"])
+def test_options_stand_before_or_after_the_action(words: str, action: str) -> None:
+    arguments = parsed(*words.replace("ACTION", action).split())
+    assert (arguments.setting_folder, arguments.json) == ("/f", "-")
+    assert arguments.settings is None
+    assert arguments.action == action.split(maxsplit=1)[0]
+
+
+@pytest.mark.parametrize(
+    ("mode", "text"),
+    [
+        ("control", "policy fcfs shares 2 GB/s among 1 job"),
+        ("dry-run", "policy fcfs shares 2 GB/s among 1 job, but no call of 1 job is"),
+        ("off", "no call of 1 job is held up"),
+    ],
+)
+def test_a_change_of_the_mode_says_what_it_means(mode: str, text: str) -> None:
+    jobs: list[Any] = [object()]
+    status = messages.StatusDocument(mode, "fcfs", 2e9, None, ["n"], 1, [], jobs)
+    assert ctl._effect(status).startswith(text)
+
+
 BEFORE: dict[str, Any] = {
     "scheduler": "sfq",
     "applications": {

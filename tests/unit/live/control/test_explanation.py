@@ -23,7 +23,7 @@ def test_a_job_without_io() -> None:
     controller = controller_with("fcfs", "a")
     assert explanation(controller, "a", 4.0) == (
         "a does no I/O now. Its next operation may begin at 100 B/s. "
-        "Control has cost it 0 s of the 4 s since it started (yield 1.000)."
+        "By its grants it has lost 0 s of the 4 s since it started (yield 1.000)."
     )
 
 
@@ -35,7 +35,7 @@ def test_a_job_with_all_that_it_can_use() -> None:
         "a may draw 100 B/s, all that it can use. "
         "Its operation began 1 s ago; 400 B of about 500 B remain "
         "(penstock guesses the volume unless it is announced). "
-        "Control has cost it 0 s of the 2 s since it started (yield 1.000)."
+        "By its grants it has lost 0 s of the 2 s since it started (yield 1.000)."
     )
 
 
@@ -50,7 +50,7 @@ def test_a_job_that_waits_names_the_job_that_is_served() -> None:
         "Its operation began 2 s ago; 1 kB of about 1 kB remain "
         "(penstock guesses the volume unless it is announced). "
         "Also served: a with 100 B/s (yield 1.000). "
-        "Control has cost it 2 s of the 4 s since it started (yield 0.500)."
+        "By its grants it has lost 2 s of the 4 s since it started (yield 0.500)."
     )
 
 

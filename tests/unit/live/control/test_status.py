@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import inf
+from pathlib import Path
 
 import pytest
 
@@ -153,3 +154,65 @@ def test_staging_is_explained(order: StagingOrder, sentence: str) -> None:
     job.order = order
     job.counters["n"] = JobCounters("7:a", 1, 0.0, 0.0, False, 0.0, staged_bytes=50.0)
     assert seen.explanation(job).endswith(sentence)
+
+
+# --- Who delays a job, and policies that serve nobody ---------------------------------
+
+
+def delayed(**counts: float) -> StatusView:
+    """Return the view of a job that has moved 20 B/s since an instant 1 s."""
+    controller = controller_with("fcfs", "7:a")
+    controller.post("7:a", 1.0, 1000.0)
+    decide(controller, 1.0)
+    seen = view(controller)
+    seen.jobs["7:a"].draw = 20.0
+    facts = {"held_up_s": 0.0, "waiting": False, "idle_s": 0.0} | counts
+    seen.jobs["7:a"].counters["n"] = JobCounters("7:a", 1, 9.0, **facts)  # type: ignore[arg-type]
+    return seen
+
+
+def test_a_slow_storage_is_not_blamed_on_control() -> None:
+    seen = delayed(held_up_s=0.25, read_busy_s=1.0, written_busy_s=2.5)
+    text = seen.explanation(seen.jobs["7:a"])
+    assert (
+        "penstock has held up its calls for 250 ms, and the storage has taken 3.5 s"
+    ) in text
+    assert "Now it draws 20 B/s and no call is held up: the storage or the" in text
+    assert "cost" not in text
+
+
+def test_a_job_that_is_held_up_is_not_told_that_its_storage_is_slow() -> None:
+    seen = delayed(held_up_s=2.0, waiting=True)
+    assert "the storage or the program" not in seen.explanation(seen.jobs["7:a"])
+
+
+def test_a_draw_that_is_not_measured_yet_says_nothing_about_the_storage() -> None:
+    seen = replace(delayed(), now=1.1)
+    assert "the storage or the program" not in seen.explanation(seen.jobs["7:a"])
+
+
+def test_a_policy_that_grants_nothing_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "miser.py").write_text(
+        "from math import inf\ndef allocate(view, rates):\n    return inf\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    controller = controller_with("miser.allocate", "7:a", "7:b")
+    assert view(controller).stalled() == []
+    for job_key in ("7:a", "7:b"):
+        controller.post(job_key, 1.0, 1000.0)
+    decide(controller, 1.0)
+    assert view(controller).stalled() == [
+        "policy miser.allocate grants nothing to any of the 2 jobs that do I/O: all "
+        "of them wait"
+    ]
+    assert replace(view(controller), mode="off").stalled() == []
+
+
+def test_a_policy_that_serves_one_job_is_not_reported() -> None:
+    controller = controller_with("fcfs", "7:a", "7:b")
+    for job_key in ("7:a", "7:b"):
+        controller.post(job_key, 1.0, 1000.0)
+    decide(controller, 1.0)
+    assert view(controller).stalled() == []
