@@ -297,7 +297,7 @@ def test_a_full_disk_is_reported(tmp_path: Path) -> None:
 #: Cases that run as processes; the others call the same `main` in this one.
 AS_PROCESSES = {
     *("syntax", "ends-inside", "no-bandwidth"),
-    *("unknown-policy", "missing-file", "missing-folder", "unknown-workload"),
+    *("unknown-policy", "missing-file", "folder-is-a-file", "unknown-workload"),
     *("negative-seed", "bad-ending"),
 }
 
@@ -467,13 +467,13 @@ ARGUMENTS: dict[str, tuple[tuple[str, ...], str]] = {
         ("bound", "pair.json", "--seed", "0"),
         "--seed cannot be used with an instance file",
     ),
-    "missing-folder": (
-        ("compare", "pair.json", "--policy", "fcfs", "--json", "none/out.json"),
-        "none/out.json: there is no folder none",
+    "folder-is-a-file": (
+        ("compare", "pair.json", "--policy", "fcfs", "--json", "pair.json/out.json"),
+        "pair.json/out.json: cannot write to",
     ),
-    "plot-in-missing-folder": (
-        ("compare", "pair.json", "--policy", "fcfs", "--plot", "none/out.svg"),
-        "none/out.svg: there is no folder none",
+    "folder-of-the-plot-is-a-file": (
+        ("compare", "pair.json", "--policy", "fcfs", "--plot", "pair.json/out.svg"),
+        "pair.json/out.svg: cannot write to",
     ),
     "output-is-a-folder": (
         ("generate", "synthetic", "--set", "h=100", "-o", "."),
@@ -481,7 +481,7 @@ ARGUMENTS: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "several-into-no-folder": (
         ("generate", "synthetic", "--instances", "2", "-o", "out.json"),
-        "--output: 'out.json' is not a folder",
+        "--output: 2 instances do not fit into one file (name a folder)",
     ),
     "bad-ending": (
         (

@@ -377,8 +377,8 @@ ARGUMENTS: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "no file": (("place", "none.json"), "none.json: cannot read the file: No such"),
     "no folder": (
-        ("place", "pair.json", "--json", "none/out.json"),
-        "none/out.json: there is no folder none",
+        ("place", "pair.json", "--json", "pair.json/out.json"),
+        "pair.json/out.json: cannot write to",
     ),
     "nothing": (("place",), "the following arguments are required: PROBLEM"),
     "compared allocation": (

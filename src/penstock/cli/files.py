@@ -2,9 +2,10 @@
 """Check the files and folders that a command line names, before any work.
 
 The ``type=`` of an option says whether it names an input file, an output file or a
-folder. `check_names` then checks all names at once: a missing folder is reported at the
-start and not after hours of work, no input file is overwritten, and no two results go
-into one file.
+folder. `check_names` then checks all names at once: a file that cannot be written is
+reported at the start and not after hours of work, no input file is overwritten, and no
+two results go into one file. Missing folders are made when a file is written
+(`penstock.model.replacing`).
 """
 
 from __future__ import annotations
@@ -112,16 +113,17 @@ def check_file(name: str) -> None:
     path = Path(name)
     if path.is_dir():
         raise InputError("this is a folder", where=name, remedy="name a file")
-    if not path.parent.is_dir():
-        raise InputError(
-            f"there is no folder {path.parent}", where=name, remedy="make it first"
-        )
     # A pipe or a device is opened; any other file is replaced in its folder.
-    place = path if _is_special(path) else path.resolve().parent
-    if not os.access(place, os.W_OK):
+    place = path if _is_special(path) else _existing_folder(path.resolve().parent)
+    if not os.access(place, os.W_OK) or place.is_file():
         raise InputError(
             f"cannot write to {place}", where=name, remedy="name another file"
         )
+
+
+def _existing_folder(path: Path) -> Path:
+    """Return `path`, or the lowest folder above it that exists."""
+    return next(folder for folder in (path, *path.parents) if folder.exists())
 
 
 def _check_text(name: str) -> None:

@@ -62,7 +62,6 @@ _CONSTANT: Final = re.compile(r'"(?:[^"\\]|\\.)*"|(-?Infinity|NaN)', re.DOTALL)
 
 #: What to do if a file cannot be written, by the reason.
 _WRITE_REMEDIES: Final = {
-    errno.ENOENT: "create its folder first, or name another file",
     errno.ENOTDIR: "name a file in a folder that exists",
     errno.EISDIR: "name a file, not a folder",
     errno.EACCES: "name a file that you may write",
@@ -176,7 +175,7 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
     """Open a temporary file that replaces `path` when the block ends without error.
 
     A pipe or a device such as ``/dev/stdout`` is written to directly. A symbolic link
-    is kept: the file that it points to is replaced.
+    is kept: the file that it points to is replaced. A missing folder is made.
     """
     target = Path(path)
     try:
@@ -186,6 +185,8 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
             with target.open("wb") as stream:
                 yield stream
             return
+        if not target.parent.exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
         try:
             with os.fdopen(handle, "wb") as stream:

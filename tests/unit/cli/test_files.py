@@ -46,7 +46,7 @@ REFUSED = {
     "ctl policy fcfs --json .": ".: this is a folder",
     "ctl slo mnt viz 1 1 --json .": ".: this is a folder",
     "mount --set-limit 1 mnt --json .": ".: this is a folder",
-    "mount --status mnt --json none/x": "none/x: there is no folder none",
+    "mount --status mnt --json three.json/x/y": "three.json/x/y: cannot write to",
 }
 
 

@@ -166,13 +166,21 @@ def test_the_advice_for_a_file_that_cannot_be_written_fits_the_reason(
 ) -> None:
     (tmp_path / "file").touch()
     cases = {
-        tmp_path / "no" / "file": "create its folder first",
+        tmp_path / "file" / "below" / "file": "name a file in a folder that exists",
         tmp_path / "file" / "file": "name a file in a folder that exists",
         tmp_path: "name a file, not a folder",
     }
     for path, advice in cases.items():
         with pytest.raises(InputError, match=advice), replacing(path):
             pass
+
+
+def test_the_folder_of_a_file_is_made(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "b" / "file"
+    with replacing(path) as stream:
+        stream.write(b"x")
+    assert path.read_bytes() == b"x"
+    assert [each.name for each in path.parent.iterdir()] == ["file"]
 
 
 def test_a_missing_format_is_shown_as_it_must_be_written() -> None:
@@ -305,15 +313,6 @@ def test_on_an_error_no_file_is_made(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot write the file: No space left"):
         fill()
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
-    def fill() -> None:
-        with replacing(tmp_path / "none" / "a.txt") as stream:
-            stream.write(b"new")
-
-    with pytest.raises(InputError, match="cannot write the file: No such file"):
-        fill()
 
 
 def test_a_folder_is_not_replaced(tmp_path: Path) -> None:

@@ -2,17 +2,16 @@
 """Draw instances of a workload and write them as files.
 
 With one instance, OUTPUT is the file (or - for standard output); with several it
-is a folder.
+is a folder. Folders that do not exist are made.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.cli.files import Word, check_file
+from penstock.cli.files import Word, check_file, make_folder
 from penstock.cli.options import (
     add_draw_options,
     add_settings_option,
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SUMMARY", "main", "setup_parser"]
 
+#: Ends of the names of files, not of folders.
+_ENDINGS = (".json", ".json.gz")
 SUMMARY = "draw instances of a workload and write them as files"
 
 
@@ -41,8 +42,8 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
         type=Word,
         metavar="OUTPUT",
         default="-",
-        help="file to write; with several instances, an existing folder (default: -, "
-        "standard output)",
+        help="file to write; with several instances, a folder (default: -, standard "
+        "output)",
     )
     add_settings_option(parser)
     add_draw_options(parser, instances=1)
@@ -63,13 +64,13 @@ def main(arguments: argparse.Namespace) -> int:
             check_file(arguments.output)
         _write(workload.instance(seed, 0), arguments.output)
         return 0
-    folder = Path(arguments.output)
-    if not folder.is_dir():
+    if arguments.output == "-" or arguments.output.endswith(_ENDINGS):
         raise InputError(
-            f"{arguments.output!r} is not a folder",
+            f"{count} instances do not fit into one file",
             where="--output",
-            remedy=f"name an existing folder for the {count} instances",
+            remedy="name a folder",
         )
+    folder = make_folder(arguments.output)
     for index in range(count):
         path = folder / f"{arguments.workload}-s{seed}-{index:04d}.json"
         _write(workload.instance(seed, index), str(path))

@@ -45,9 +45,18 @@ def test_several_instances_have_the_seed_and_their_index_in_the_name(
         assert read_instance(tmp_path / name).digest() == expected
 
 
-@pytest.mark.parametrize("output", ["-", "none", "file"])
-def test_several_instances_need_an_existing_folder(
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [
+        ("-", "--output: 2 instances do not fit into one file (name a folder)"),
+        ("a.json", "--output: 2 instances do not fit into one file (name a folder)"),
+        ("file", "file: cannot make the folder: File exists (name another folder)"),
+        ("file/x", "file/x: cannot make the folder: Not a directory (name another"),
+    ],
+)
+def test_several_instances_need_a_folder(
     output: str,
+    message: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -56,21 +65,29 @@ def test_several_instances_need_an_existing_folder(
     Path("file").write_text("kept")
     words = ("--instances", "2", "-o", output)
     assert main(["generate", "synthetic", *SMALL, *words]) == 2
-    assert capsys.readouterr().err == (
-        f"penstock: --output: {output!r} is not a folder "
-        "(name an existing folder for the 2 instances)\n"
-    )
+    error = capsys.readouterr().err
+    assert error.startswith(f"penstock: {message}")
+    assert error.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
     assert Path("file").read_text() == "kept"
 
 
-def test_a_missing_folder_is_reported_before_the_instance_is_drawn(
+@pytest.mark.parametrize("count", [1, 2])
+def test_missing_folders_are_made(tmp_path: Path, count: int) -> None:
+    output = tmp_path / "a" / "b" / ("c.json" if count == 1 else "c")
+    words = ("--instances", str(count), "-o", str(output))
+    assert main(["generate", "synthetic", *SMALL, *words]) == 0
+    assert output.is_file() if count == 1 else len(list(output.iterdir())) == count
+
+
+def test_a_folder_that_cannot_be_made_is_reported_before_the_instance_is_drawn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(Synthetic, "instance", lambda *_: pytest.fail("drawn"))
-    path = tmp_path / "none" / "one.json"
+    (tmp_path / "file").touch()
+    path = tmp_path / "file" / "below" / "one.json"
     assert main(["generate", "synthetic", "-o", str(path)]) == 2
-    assert "there is no folder" in capsys.readouterr().err
+    assert f"cannot write to {tmp_path / 'file'}" in capsys.readouterr().err
 
 
 def test_help_lists_every_workload_with_its_parameters(
