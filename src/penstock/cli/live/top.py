@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""Watch live control: share and state of every job, and the status of mounts."""
+"""Watch live control: share and state of every job, and the status of mounts.
+
+A terminal shows the busiest jobs that fit into it. A pipe and ``--once`` get all jobs,
+unless LINES is set.
+"""
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -13,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.cli.live.ctl import mode_words, state_word
 from penstock.cli.live.mount import waiting_words
 from penstock.cli.live.options import WHERE, add_live_options, live_settings
+from penstock.cli.tables import counted
 from penstock.errors import InputError, UnavailableError
 from penstock.units import format_bandwidth, format_time, format_volume, parse_time
 
@@ -39,6 +45,12 @@ _COLUMNS = (
 _WIDE = 100
 _FOR_WIDE = ("demand", "left", "staged")
 _BETWEEN = 2
+#: Jobs whose waiting is explained, at most.
+_REASONS = 5
+#: Lines for jobs, at least, even if mounts and faults fill the terminal.
+_LEAST_ROWS = 3
+#: Columns for the name of an application of a mount, at least.
+_LEAST_NAME = 8
 
 
 def setup_parser(parser: argparse.ArgumentParser) -> None:
@@ -60,7 +72,12 @@ def main(arguments: argparse.Namespace) -> int:
 
     every = _period(arguments.every)
     console = Console()
-    with _frame_maker(live_settings(arguments), console) as make_frame:
+    # A pipe, a file and `--once` get all jobs, unless LINES limits them.
+    is_limited = console.is_terminal and not arguments.once
+    is_limited = is_limited or os.environ.get("LINES", "").isdigit()
+    with _frame_maker(
+        live_settings(arguments), console, is_limited=is_limited
+    ) as make_frame:
         frame = make_frame()
         if arguments.once:
             _print(console, frame)
@@ -102,11 +119,12 @@ def _period(text: str) -> float:
 
 @contextmanager
 def _frame_maker(
-    settings: Settings, console: Console
+    settings: Settings, console: Console, *, is_limited: bool
 ) -> Iterator[Callable[[], RenderableType]]:
     """Yield a function that returns a frame of the daemon and the mounts.
 
-    Without a daemon the frame shows only the mounts.
+    Without a daemon the frame shows only the mounts. If `is_limited`, the frame has no
+    more lines than the terminal.
     """
     from rich.console import Group
 
@@ -120,17 +138,64 @@ def _frame_maker(
     except UnavailableError:
         if not all_statuses(mounts):
             raise
-        yield lambda: Group(*map(_mount, all_statuses(mounts)))
-        return
-    with client:
         yield lambda: Group(
-            _frame(client.ask(GetStatus()), console.width),
-            *map(_mount, all_statuses(mounts)),
+            *(_mount(each, console.width) for each in all_statuses(mounts))
         )
+        return
+
+    def make_frame() -> RenderableType:
+        below = [_mount(each, console.width) for each in all_statuses(mounts)]
+        status = client.ask(GetStatus())
+        if not is_limited:
+            return Group(_frame(status, console.width), *below)
+        left = console.height - _lines(console, *below)
+        above = _lines(console, *_head(status)) + 1  # and the header of the table
+        rows = max(left - above, _LEAST_ROWS)
+        return Group(_frame(status, console.width, rows), *below)
+
+    with client:
+        yield make_frame
 
 
-def _frame(status: Any, width: int) -> RenderableType:
+def _lines(console: Console, *parts: RenderableType) -> int:
+    """Return how many lines of the terminal these parts take."""
+    return sum(len(console.render_lines(part, pad=False)) for part in parts)
+
+
+def _frame(status: Any, width: int, rows: int | None = None) -> RenderableType:
+    """Return head, jobs and reasons; jobs and reasons take up to `rows` lines."""
     from rich.console import Group
+    from rich.text import Text
+
+    jobs = sorted(status.jobs, key=_busiest_first)
+    reasons = _reasons(jobs, _REASONS if rows is None else min(_REASONS, rows // 4))
+    shown = len(jobs) if rows is None else rows - len(reasons)
+    if len(jobs) <= shown:
+        note = []
+    else:
+        shown = max(shown - 1, 0)
+        active = sum(line.active for line in jobs[shown:])
+        note = [
+            Text(
+                f"{counted(len(jobs) - shown, 'more job')}, {active} of them in I/O: "
+                "penstock ctl status shows all",
+                style="dim",
+                no_wrap=True,
+                overflow="ellipsis",
+            )
+        ]
+    table = _table(jobs[:shown], status.bandwidth, width)
+    return Group(*_head(status), table, *note, *reasons)
+
+
+def _busiest_first(line: Any) -> tuple[bool, float, float, float]:
+    """Return the key that sorts jobs in I/O first, those with high grants first."""
+    grant = line.grant if line.active else 0.0
+    return not line.active, -grant, -line.drawn_bytes_per_s, -line.moved_bytes
+
+
+def _head(status: Any) -> list[RenderableType]:
+    """Return the first line, and the faults."""
     from rich.text import Text
 
     drawn = sum(line.drawn_bytes_per_s for line in status.jobs)
@@ -138,22 +203,21 @@ def _frame(status: Any, width: int) -> RenderableType:
     head.append(
         f"  policy {status.policy}  {format_bandwidth(drawn, status.bandwidth)} of "
         f"{format_bandwidth(status.bandwidth)} drawn  "
-        f"{len(status.jobs)} jobs  {status.decisions} decisions  "
+        f"{counted(len(status.jobs), 'job')}  {status.decisions} decisions  "
         f"agents: {', '.join(status.agents) or 'none'}",
         style="not bold",
     )
-    faults = [Text(f"fault: {fault}", style="red") for fault in status.faults]
-    return Group(head, *faults, _table(status, width), *_reasons(status))
+    head.no_wrap, head.overflow = True, "ellipsis"
+    return [head, *(Text(f"fault: {fault}", style="red") for fault in status.faults)]
 
 
-def _table(status: Any, width: int) -> RenderableType:
+def _table(lines: list[Any], bandwidth: float, width: int) -> RenderableType:
+    """Return one row per job; only columns that fit into the width."""
     from rich.table import Table
 
-    lines = sorted(status.jobs, key=lambda line: (not line.active, -line.grant))
     words = [state_word(line) for line in lines]
     rows = [
-        _cells(line, word, status.bandwidth)
-        for line, word in zip(lines, words, strict=True)
+        _cells(line, word, bandwidth) for line, word in zip(lines, words, strict=True)
     ]
     widths = _widths(rows, width)
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -208,18 +272,21 @@ def _cells(line: Any, word: str, bandwidth: float) -> dict[str, str]:
     return dict(zip(_COLUMNS, cells, strict=True))
 
 
-def _reasons(status: Any) -> list[RenderableType]:
-    """Return why up to five waiting jobs wait."""
+def _reasons(lines: list[Any], most: int) -> list[RenderableType]:
+    """Return why waiting jobs wait, each in one line; `most` jobs at most."""
     from rich.text import Text
 
-    waiting = [line for line in status.jobs if line.active and line.grant == 0.0]
-    return [Text(line.why, style="dim") for line in waiting[:5]]
+    waiting = [line for line in lines if line.active and line.grant == 0.0]
+    return [
+        Text(line.why.partition(". ")[0], "dim", no_wrap=True, overflow="ellipsis")
+        for line in waiting[:most]
+    ]
 
 
 # --- Mounts ---------------------------------------------------------------------------
 
 
-def _mount(status: MountStatus) -> RenderableType:
+def _mount(status: MountStatus, width: int) -> RenderableType:
     """Return the status of a mount and the service of its applications."""
     from rich.console import Group
     from rich.text import Text
@@ -241,19 +308,31 @@ def _mount(status: MountStatus) -> RenderableType:
         style="not bold",
     )
     faults = [Text(scheduling.unmet, style="red")] if scheduling.unmet else []
-    return Group(head, *faults, _applications(scheduling))
+    return Group(head, *faults, _applications(scheduling, width))
 
 
-def _applications(scheduling: SchedulerStatus) -> RenderableType:
+def _applications(scheduling: SchedulerStatus, width: int) -> RenderableType:
+    """Return one row per application; long names are shortened to fit the width."""
+    from rich.cells import cell_len
     from rich.table import Table
 
     from penstock.cli.live.mount import APPLICATION_COLUMNS, application_cells
 
+    rows = [application_cells(line) for line in scheduling.applications]
+    others = [
+        max(map(cell_len, cells)) + _BETWEEN
+        for cells in zip(APPLICATION_COLUMNS, *rows, strict=True)
+    ][1:]
     table = Table(box=None, pad_edge=False, header_style="bold")
     for number, name in enumerate(APPLICATION_COLUMNS):
-        table.add_column(name, justify="right" if number else "left", no_wrap=True)
-    for line in scheduling.applications:
+        table.add_column(
+            name,
+            justify="right" if number else "left",
+            no_wrap=True,
+            max_width=None if number else max(width - sum(others), _LEAST_NAME),
+        )
+    for line, cells in zip(scheduling.applications, rows, strict=True):
         late = line.p95_s is not None and line.p95_s > line.latency_s
         style = "red" if late else "green" if line.p95_s is not None else "dim"
-        table.add_row(*application_cells(line), style=style)
+        table.add_row(*cells, style=style)
     return table

@@ -13,7 +13,7 @@ from penstock.cli import main
 from penstock.cli.live import top
 
 @contextmanager
-def frame_maker(*_):
+def frame_maker(*_, **__):
     yield lambda: "a frame"
 
 top._frame_maker = frame_maker
