@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.cli.live.options import WHERE, add_live_options, live_settings
 from penstock.cli.options import add_json_option, write_json
-from penstock.cli.tables import counted, format_table
+from penstock.cli.tables import format_table
 from penstock.errors import InputError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -207,18 +207,15 @@ def _table(status: Any) -> str:
 
 
 def _effect(status: Any) -> str:
-    """Return what a change of the mode means for the jobs."""
+    """Return what the mode means for jobs."""
     from penstock.units import format_bandwidth
 
-    jobs = counted(len(status.jobs), "job")
-    decides = (
-        f"policy {status.policy} shares {format_bandwidth(status.bandwidth)} among "
-        f"{jobs}"
-    )
+    if status.mode == "off":
+        return "no call is held up"
+    shares = f"policy {status.policy} shares {format_bandwidth(status.bandwidth)}"
     if status.mode == "control":
-        return decides
-    free = f"no call of {jobs} is held up"
-    return free if status.mode == "off" else f"{decides}, but {free}"
+        return shares
+    return f"{shares} on paper, and no call is held up"
 
 
 def mode_words(mode: str) -> str:
