@@ -150,6 +150,7 @@ def test_a_process_that_dies_at_work_is_an_error(made: HandMadeJournal) -> None:
 def no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Be on a machine that has no compiler and has never had the library."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(build, "_SYSTEM_CACHE", tmp_path / "absent" / "penstock")
     which = shutil.which
     monkeypatch.setattr(
         shutil,
