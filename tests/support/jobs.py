@@ -69,10 +69,12 @@ class Job:
         return self.page.counters(kind).moved_bytes
 
     def close(self) -> None:
-        """Kill the programs that still run, and close the page."""
+        """Kill the programs that still run; close their pipes and the page."""
         for process in self.started:
             process.kill()
             process.wait(timeout=LIMIT_S)
+            for pipe in filter(None, (process.stdin, process.stdout, process.stderr)):
+                pipe.close()
         self.page.close()
 
 

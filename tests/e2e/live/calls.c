@@ -808,6 +808,23 @@ static void scene_handler(void)
     SAY(write(fd, data, sizeof data));
 }
 
+static void fork_now(int number)
+{
+    (void)number;
+    fork();
+}
+
+/* A signal handler forks during a wait: the write returns in both processes. */
+static void scene_fork_in_handler(void)
+{
+    int fd = make("a");
+    pid_t parent = getpid();
+    signal(SIGUSR1, fork_now);
+    SAY(write(fd, data, sizeof data));
+    if (getpid() == parent)
+        wait(NULL);
+}
+
 static sigjmp_buf back;
 
 static void jump(int number)
@@ -893,6 +910,7 @@ static const struct {
     SCENE(errors),
     SCENE(errno),
     SCENE(handler),
+    SCENE(fork_in_handler),
     SCENE(longjmp),
     SCENE(cancel),
     SCENE(seccomp),

@@ -13,8 +13,10 @@
  *
  *     pace_begin_sync, the call itself, pace_end_sync
  *
- * and waits on the futex of its bucket, without holding any lock.
+ * and waits on the futex of its bucket, without holding any lock. A large call is
+ * charged slice by slice, but made in one piece.
  */
+#include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -26,7 +28,19 @@ __extension__ typedef unsigned __int128 uint128;
 
 /* A waiting call looks at the page again after this time at the latest; a new grant
  * wakes it earlier. */
-static const uint64_t SLICE_NS = 50000000;
+static const uint64_t LOOK_NS = 50000000;
+
+/* A slice: what the rate grants in this time, but not less than a page of memory. */
+static const uint64_t SLICE_NS = 20000000;
+static const uint64_t SLICE_LEAST_BYTES = 4096;
+
+/* A signal ends a wait only while the job owes no more than what the rate grants in
+ * this time, and these bytes. */
+static const uint64_t DEBT_NS = 2000000000;
+static const uint64_t DEBT_LEAST_BYTES = 1 << 20;
+
+/* More calls in flight are not believed: calls that were killed stay counted. */
+static const int64_t IN_FLIGHT_MAX = 1 << 16;
 
 /* The kernel moves at most this many bytes in one call (MAX_RW_COUNT). */
 static const size_t CALL_MAX_BYTES = 0x7ffff000;
@@ -50,11 +64,11 @@ static uint64_t bytes_in(uint64_t rate, uint64_t duration_ns)
     return (uint64_t)(((uint128)rate * duration_ns) >> RATE_SHIFT);
 }
 
-/* Return how long `rate` needs to grant `bytes` (ns), at most one slice. */
+/* Return how long `rate` needs to grant `bytes` (ns), at most LOOK_NS. */
 static uint64_t time_to_grant_ns(uint64_t bytes, uint64_t rate)
 {
-    if (bytes_in(rate, SLICE_NS) <= bytes)
-        return SLICE_NS;
+    if (bytes_in(rate, LOOK_NS) <= bytes)
+        return LOOK_NS;
     return (uint64_t)((((uint128)bytes << RATE_SHIFT) + rate - 1) / rate);
 }
 
@@ -116,18 +130,80 @@ static bool is_ahead(uint64_t tag, uint64_t granted_bytes)
 
 /* --- Charging ------------------------------------------------------------------- */
 
-/* Charge `bytes` and return the start tag: the one compare-and-swap of a call. */
-static uint64_t charge(struct paced_call *call, uint64_t bytes)
+static uint64_t slice_at(uint64_t rate)
+{
+    uint64_t bytes = bytes_in(rate, SLICE_NS);
+    return bytes > SLICE_LEAST_BYTES ? bytes : SLICE_LEAST_BYTES;
+}
+
+/* Return the start tag of a call that finds `charged` bytes in its bucket. */
+static uint64_t start_after(const struct paced_call *call, uint64_t charged)
 {
     uint64_t least = call->granted_bytes - call->credit_bytes;
+    return is_ahead(charged, least) ? charged : least;
+}
+
+/* Return true if the grant does not reach `tag` yet; smaller debts than the slack are
+ * carried over to the next call. */
+static bool is_due_later(const struct paced_call *call, uint64_t tag)
+{
+    return is_ahead(tag, call->granted_bytes + call->slack_bytes);
+}
+
+/* Return how many of `bytes` are charged together: one slice, or all if they are
+ * granted already. */
+static uint64_t slice_of(const struct paced_call *call, uint64_t bytes)
+{
+    if (LIKELY(bytes <= SLICE_LEAST_BYTES))
+        return bytes;
+    uint64_t slice = slice_at(call->rate);
+    uint64_t finish = start_after(call, LOAD(call->bucket->charged_bytes)) + bytes;
+    return bytes <= slice || !is_due_later(call, finish) ? bytes : slice;
+}
+
+/* Charge `bytes` and return the start tag: the one compare-and-swap of a call. */
+static uint64_t charge_in_order(struct paced_call *call, uint64_t bytes)
+{
     uint64_t charged = LOAD(call->bucket->charged_bytes);
     uint64_t start_tag;
     do
-        start_tag = is_ahead(charged, least) ? charged : least;
+        start_tag = start_after(call, charged);
     while (!atomic_compare_exchange_weak_explicit(
         &call->bucket->charged_bytes, &charged, start_tag + bytes, memory_order_relaxed,
         memory_order_relaxed));
     return start_tag;
+}
+
+static uint64_t calls_in_flight(void)
+{
+    int64_t calls = 0;
+    for (int i = 0; i < CLASSES; i++)
+        if (i != CLASS_META)
+            calls += (int64_t)(LOAD(attached_page->classes[i].begun_calls) -
+                               LOAD(attached_page->classes[i].ended_calls));
+    return (uint64_t)(calls < 1 ? 1 : calls < IN_FLIGHT_MAX ? calls : IN_FLIGHT_MAX);
+}
+
+/* Return the debt that a call waits for at most: two slices for each call in flight.
+ * Each has charged one slice at most, so a job without other debt is never above this.
+ * With other debt, about half of the grant pays it off. */
+static uint64_t turn_bytes(uint64_t rate)
+{
+    return (2 * calls_in_flight() - 1) * slice_at(rate);
+}
+
+static SLOW uint64_t start_in_turn(const struct paced_call *call, uint64_t start_tag)
+{
+    uint64_t latest = call->granted_bytes + turn_bytes(call->rate);
+    return is_ahead(start_tag, latest) ? latest : start_tag;
+}
+
+/* Charge `bytes`; return a start tag that is not behind the whole debt of the job. */
+static uint64_t charge(struct paced_call *call, uint64_t bytes)
+{
+    uint64_t start_tag = charge_in_order(call, bytes);
+    return RARELY(is_due_later(call, start_tag)) ? start_in_turn(call, start_tag)
+                                                 : start_tag;
 }
 
 /* Return the reservation of a call that is not made, because its thread was cancelled
@@ -141,13 +217,15 @@ static void cancel(void *argument)
 
 /* --- Waiting -------------------------------------------------------------------- */
 
-static void sleep_until(struct page_bucket *bucket, uint32_t grant_number,
+/* Sleep on the futex of the bucket; return true if a signal handler ended the sleep. */
+static bool sleep_until(struct page_bucket *bucket, uint32_t grant_number,
                         uint64_t until_ns)
 {
     struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000u),
                              .tv_nsec = (long)(until_ns % 1000000000u)};
-    raw_call(SYS_futex, (long)&bucket->grant_number, FUTEX_WAIT_BITSET,
-             (long)grant_number, (long)&until, 0, (long)FUTEX_BITSET_MATCH_ANY);
+    return raw_call(SYS_futex, (long)&bucket->grant_number, FUTEX_WAIT_BITSET,
+                    (long)grant_number, (long)&until, 0,
+                    (long)FUTEX_BITSET_MATCH_ANY) == -EINTR;
 }
 
 /* When this thread last looked at the page during a wait; 0 while it does not wait. A
@@ -163,8 +241,18 @@ static bool can_stage_now(const struct paced_call *call)
     return call->may_stage && pace_wants_staging();
 }
 
-/* Sleep until the grant has reached `tag` and is not paused. */
-static SLOW void sleep_for(struct paced_call *call, uint64_t tag, bool cancellable)
+/* Return true if the debt of the job is small enough for a signal to end a wait. */
+static bool may_owe_more(const struct page_bucket *bucket, const struct grant *grant,
+                         uint64_t granted)
+{
+    uint64_t most =
+        turn_bytes(grant->rate) + bytes_in(grant->rate, DEBT_NS) + DEBT_LEAST_BYTES;
+    return !is_ahead(LOAD(bucket->charged_bytes), granted + most);
+}
+
+/* Sleep until the grant has reached `tag` and is not paused. False: the call must not
+ * wait any longer, because there is no limit now or a signal has come. */
+static SLOW bool sleep_for(struct paced_call *call, uint64_t tag, bool cancellable)
 {
     struct page_class *class = call->class;
     struct grant grant;
@@ -174,64 +262,60 @@ static SLOW void sleep_for(struct paced_call *call, uint64_t tag, bool cancellab
         uint64_t granted = granted_at(&grant, now_ns);
         uint64_t debt = is_ahead(tag, granted) ? tag - granted : 0;
         if (debt == 0 && grant.rate > 0)
-            break;
+            return true;
+        if (call->interrupted && may_owe_more(call->bucket, &grant, granted))
+            return false;
         waiting_since_ns = now_ns;
         STORE(class->heartbeat_ns, now_ns);
         STORE(class->last_active_ns, now_ns);
-        sleep_until(call->bucket, grant.grant_number,
-                    now_ns + time_to_grant_ns(debt + 1, grant.rate));
+        if (sleep_until(call->bucket, grant.grant_number,
+                        now_ns + time_to_grant_ns(debt + 1, grant.rate)))
+            call->interrupted = true;
         uint64_t woken_ns = pace_now_ns();
         ADD(class->held_up_ns, woken_ns - now_ns);
         now_ns = woken_ns;
         if (cancellable)
             pthread_testcancel();
     }
+    return false;
+}
+
+static long own_process(void)
+{
+    return raw_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+}
+
+/* Return true in a child that was forked by a signal handler during the wait: it goes
+ * on with a copy of its parent's call. */
+static bool is_copy(const struct paced_call *call)
+{
+    return call->waiting_process != own_process();
 }
 
 static void stop_waiting(void *argument)
 {
     struct paced_call *call = argument;
-    SUBTRACT(call->class->waiting_calls, 1);
+    if (!is_copy(call))
+        SUBTRACT(call->class->waiting_calls, 1);
     waiting_since_ns = 0;
 }
 
-static SLOW void wait_for(struct paced_call *call, uint64_t tag, bool cancellable)
+/* What a wait led to. GRANTED: the tag is reached. ENDED: the call must not wait any
+ * longer. FORKED: this process is a copy of the one that waited. */
+enum outcome { GRANTED, ENDED, FORKED };
+
+static SLOW enum outcome wait_for(struct paced_call *call, uint64_t tag,
+                                  bool cancellable)
 {
     if (waiting_since_ns != 0 && pace_now_ns() - waiting_since_ns < HANDLER_NS)
-        return;
+        return ENDED;
+    bool granted;
+    call->waiting_process = own_process();
     ADD(call->class->waiting_calls, 1);
     pthread_cleanup_push(stop_waiting, call);
-    sleep_for(call, tag, cancellable);
+    granted = sleep_for(call, tag, cancellable);
     pthread_cleanup_pop(1);
-}
-
-/* Dry run: count the time that the call would have waited, and drop the debt that the
- * wait would have paid. */
-static SLOW void count_wait(struct paced_call *call, uint64_t finish_tag)
-{
-    struct grant grant;
-    uint64_t now_ns = pace_now_ns();
-    if (!read_grant(call->bucket, now_ns, &grant) || grant.rate == 0)
-        return;
-    uint64_t granted = granted_at(&grant, now_ns);
-    uint64_t debt = is_ahead(finish_tag, granted) ? finish_tag - granted : 0;
-    ADD(call->class->held_up_ns,
-        (uint64_t)(((uint128)debt << RATE_SHIFT) / grant.rate));
-    SUBTRACT(call->bucket->charged_bytes, debt);
-}
-
-/* Wait until the grant has reached the finish tag; a debt below the slack is carried
- * over to the next call instead. Returns the time, which was `now_ns` before. */
-static uint64_t wait_for_finish(struct paced_call *call, uint64_t finish_tag,
-                                uint64_t now_ns)
-{
-    if (LIKELY(!is_ahead(finish_tag, call->granted_bytes + call->slack_bytes)))
-        return now_ns;
-    if (LOAD(attached_page->mode) == MODE_DRY_RUN)
-        count_wait(call, finish_tag);
-    else
-        wait_for(call, finish_tag, false);
-    return pace_now_ns();
+    return is_copy(call) ? FORKED : granted ? GRANTED : ENDED;
 }
 
 /* --- Begin and end of a call ---------------------------------------------------- */
@@ -306,6 +390,19 @@ static struct page_bucket *bucket_of(enum io_class class)
     return index < BUCKETS ? &attached_page->buckets[index] : NULL;
 }
 
+/* Read the grant of a call at `now_ns`; false if there is no limit. */
+static bool take_grant(struct paced_call *call, uint64_t now_ns)
+{
+    struct grant grant;
+    if (!read_grant(call->bucket, now_ns, &grant))
+        return false;
+    call->granted_bytes = granted_at(&grant, now_ns);
+    call->credit_bytes = credit_at(&grant, now_ns);
+    call->slack_bytes = grant.slack_bytes;
+    call->rate = grant.rate;
+    return true;
+}
+
 /* Count the begin of a call and read its grant; false if the call is not paced. */
 static bool start(struct paced_call *call, enum io_class class, bool may_stage)
 {
@@ -313,7 +410,6 @@ static bool start(struct paced_call *call, enum io_class class, bool may_stage)
     if (LOAD(attached_page->mode) == MODE_OFF || LOAD(seccomp_active))
         return false;
     uint64_t now_ns = pace_now_ns();
-    struct grant grant;
     call->begin_ns = now_ns;
     call->class = &attached_page->classes[class];
     if (class == CLASS_DRAIN)
@@ -321,16 +417,13 @@ static bool start(struct paced_call *call, enum io_class class, bool may_stage)
     else
         note_begin(call->class, now_ns);
     call->bucket = bucket_of(class);
-    if (call->bucket == NULL || !read_grant(call->bucket, now_ns, &grant)) {
+    if (call->bucket == NULL || !take_grant(call, now_ns)) {
         call->bucket = NULL;
         return false;
     }
-    call->granted_bytes = granted_at(&grant, now_ns);
-    call->credit_bytes = credit_at(&grant, now_ns);
-    call->slack_bytes = grant.slack_bytes;
-    call->paused = grant.rate == 0;
     call->start_tag = call->granted_bytes;
     call->reserved_bytes = 0;
+    call->interrupted = false;
     return true;
 }
 
@@ -340,10 +433,15 @@ static SLOW bool wait_for_start(struct paced_call *call)
 {
     if (LOAD(attached_page->mode) != MODE_CONTROL)
         return true;
+    enum outcome outcome;
     pthread_cleanup_push(cancel, call);
-    wait_for(call, call->start_tag, true);
+    outcome = wait_for(call, call->start_tag, true);
     pthread_cleanup_pop(0);
     call->begin_ns = pace_now_ns();
+    if (outcome == FORKED) { /* the child makes a call of its own */
+        ADD(call->class->begun_calls, 1);
+        call->reserved_bytes = 0;
+    }
     if (!can_stage_now(call))
         return true;
     cancel(call);
@@ -356,28 +454,87 @@ bool pace_begin_sized(struct paced_call *call, enum io_class class, size_t size,
 {
     if (!start(call, class, may_stage))
         return true;
-    call->reserved_bytes = size < CALL_MAX_BYTES ? size : CALL_MAX_BYTES;
+    call->reserved_bytes =
+        slice_of(call, size < CALL_MAX_BYTES ? size : CALL_MAX_BYTES);
     call->start_tag = charge(call, call->reserved_bytes);
-    if (RARELY(call->paused ||
-               is_ahead(call->start_tag, call->granted_bytes + call->slack_bytes)))
+    if (RARELY(call->rate == 0 || is_due_later(call, call->start_tag)))
         return wait_for_start(call);
     return true;
 }
 
 bool pace_begin(struct paced_call *call, enum io_class class, bool may_stage)
 {
-    return !start(call, class, may_stage) || LIKELY(!call->paused) ||
+    return !start(call, class, may_stage) || LIKELY(call->rate > 0) ||
            wait_for_start(call);
 }
 
-/* Charge the bytes moved, or correct the reservation to them; return the finish tag. */
+/* The request is charged whole and waits behind all debt: nobody waits for its end. */
+void pace_begin_async(struct paced_call *call, enum io_class class, size_t size)
+{
+    if (!start(call, class, false))
+        return;
+    call->reserved_bytes = size < CALL_MAX_BYTES ? size : CALL_MAX_BYTES;
+    call->start_tag = charge_in_order(call, call->reserved_bytes);
+    if (call->rate == 0 || is_due_later(call, call->start_tag))
+        wait_for_start(call);
+}
+
+/* Dry run: charge the rest of a call, count the time that the call would have waited,
+ * and drop the debt that the wait would have paid. */
+static void count_wait(struct paced_call *call, uint64_t finish_tag, uint64_t rest)
+{
+    struct grant grant;
+    uint64_t now_ns = pace_now_ns();
+    if (rest > 0)
+        finish_tag = charge_in_order(call, rest) + rest;
+    if (!read_grant(call->bucket, now_ns, &grant) || grant.rate == 0)
+        return;
+    uint64_t granted = granted_at(&grant, now_ns);
+    uint64_t debt = is_ahead(finish_tag, granted) ? finish_tag - granted : 0;
+    ADD(call->class->held_up_ns,
+        (uint64_t)(((uint128)debt << RATE_SHIFT) / grant.rate));
+    SUBTRACT(call->bucket->charged_bytes, debt);
+}
+
+/* Wait for `bytes` that are charged; then charge and wait for the `rest`, slice by
+ * slice. If the wait is ended, the rest is charged at once, as debt of the job. */
+static SLOW void pay(struct paced_call *call, uint64_t bytes, uint64_t rest)
+{
+    if (LOAD(attached_page->mode) == MODE_DRY_RUN) {
+        count_wait(call, call->start_tag + bytes, rest);
+        return;
+    }
+    for (;;) {
+        uint64_t finish_tag = call->start_tag + bytes;
+        enum outcome outcome = GRANTED;
+        if (is_due_later(call, finish_tag))
+            outcome = wait_for(call, finish_tag, false);
+        if (outcome == FORKED)
+            ADD(call->class->begun_calls, 1); /* the call ends in both processes */
+        if (outcome == FORKED || rest == 0)
+            return;
+        if (outcome == ENDED || !take_grant(call, pace_now_ns()))
+            break;
+        bytes = slice_of(call, rest);
+        rest -= bytes;
+        call->start_tag = charge(call, bytes);
+    }
+    charge_in_order(call, rest);
+}
+
+/* Charge the first slice of the bytes moved, or correct the reservation to them. Return
+ * how many of them are charged now. */
 static uint64_t charge_moved(struct paced_call *call, size_t moved_bytes)
 {
-    if (call->reserved_bytes == 0)
-        call->start_tag = charge(call, moved_bytes);
-    else if (RARELY(call->reserved_bytes != moved_bytes))
-        SUBTRACT(call->bucket->charged_bytes, call->reserved_bytes - moved_bytes);
-    return call->start_tag + moved_bytes;
+    uint64_t charged = call->reserved_bytes;
+    if (charged == 0) {
+        charged = slice_of(call, moved_bytes);
+        call->start_tag = charge(call, charged);
+    } else if (RARELY(charged > moved_bytes)) {
+        SUBTRACT(call->bucket->charged_bytes, charged - moved_bytes);
+        charged = moved_bytes;
+    }
+    return charged;
 }
 
 static void note_end(struct page_class *class, uint64_t now_ns)
@@ -416,9 +573,13 @@ void pace_end(struct paced_call *call, size_t moved_bytes)
 {
     uint64_t now_ns = count_moved(call, moved_bytes);
     if (call->bucket != NULL) {
-        uint64_t finish_tag = charge_moved(call, moved_bytes);
-        if (moved_bytes > 0)
-            now_ns = wait_for_finish(call, finish_tag, now_ns);
+        uint64_t charged = charge_moved(call, moved_bytes);
+        if (RARELY(
+                charged < moved_bytes ||
+                (is_due_later(call, call->start_tag + charged) && moved_bytes > 0))) {
+            pay(call, charged, moved_bytes - charged);
+            now_ns = pace_now_ns();
+        }
     }
     note_end(call->class, now_ns);
 }

@@ -181,16 +181,18 @@ struct paced_call {
     uint64_t granted_bytes;     /* G(t) when the call began */
     uint64_t credit_bytes;      /* unused grant of the past that the call may use */
     uint64_t slack_bytes;
+    uint64_t rate; /* 0: paused */
     uint64_t start_tag;
     uint64_t reserved_bytes; /* charged before the call */
-    bool paused;
-    bool may_stage; /* stop waiting when the page asks to stage writes */
+    long waiting_process;    /* process id; set when the call waits */
+    bool may_stage;          /* stop waiting when the page asks to stage writes */
+    bool interrupted;        /* a signal has come during a wait */
 };
 
-/* Begin a call that moves exactly `size` bytes unless it fails. The bytes are charged
- * first, so that the calls of many processes follow one another. Returns false only if
- * `may_stage` and the page came to ask for staging during the wait; the call has then
- * not begun. */
+/* Begin a call that moves exactly `size` bytes unless it fails. Its first slice is
+ * charged first, so that the calls of many processes follow one another. Returns false
+ * only if `may_stage` and the page came to ask for staging during the wait; the call has
+ * then not begun. */
 bool pace_begin_sized(struct paced_call *, enum io_class, size_t size, bool may_stage);
 
 /* Begin a call whose size is known only afterwards; same result. */
@@ -199,7 +201,9 @@ bool pace_begin(struct paced_call *, enum io_class, bool may_stage);
 /* End a call: count and charge the bytes, and wait until the grant covers them. */
 void pace_end(struct paced_call *, size_t moved_bytes);
 
-/* End a call that goes on in the background (POSIX aio): count and charge, no wait. */
+/* Begin and end a call that goes on in the background (POSIX aio): wait until the calls
+ * before it are granted, but not for its own bytes. */
+void pace_begin_async(struct paced_call *, enum io_class, size_t size);
 void pace_end_async(struct paced_call *, size_t moved_bytes);
 
 /* Begin and end a call that writes back or closes a file: it is in flight and its time

@@ -40,6 +40,9 @@ static struct copy copy_begin(int from, int to, size_t *size)
 static ssize_t copy_end(struct copy *copy, ssize_t moved)
 {
     wrap_end(&copy->reading, moved);
+    /* A signal that ended the wait of the one side also ends that of the other. */
+    if (is_paced(&copy->reading) && is_paced(&copy->writing))
+        copy->writing.interrupted |= copy->reading.interrupted;
     return wrap_end(&copy->writing, moved);
 }
 
@@ -83,7 +86,7 @@ static void aio_begin(struct paced_call *call, int fd, enum io_class class, size
     call->fd = fd;
     if (identity_is_stageable(fd))
         stage_write_through(fd);
-    pace_begin_sized(call, class, size, false);
+    pace_begin_async(call, class, size);
 }
 
 static int aio_submitted(struct paced_call *call, int answer, size_t size)
