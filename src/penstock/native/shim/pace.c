@@ -587,8 +587,11 @@ void pace_end(struct paced_call *call, size_t moved_bytes)
 void pace_end_async(struct paced_call *call, size_t moved_bytes)
 {
     uint64_t now_ns = count_moved(call, moved_bytes);
-    if (call->bucket != NULL)
-        charge_moved(call, moved_bytes);
+    if (call->bucket != NULL) {
+        uint64_t charged = charge_moved(call, moved_bytes);
+        if (charged < moved_bytes)
+            charge_in_order(call, moved_bytes - charged);
+    }
     note_end(call->class, now_ns);
 }
 
