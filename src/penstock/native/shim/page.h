@@ -27,15 +27,15 @@
  * Turns: a call of more than one slice (20 ms at the granted rate, at least 4096 bytes)
  * is made in one piece, but takes tags for one slice after the other: for the first
  * slice before it is made, if its size is known then, and for each further slice when
- * the one before is granted. So each of the c calls in flight is at most one slice ahead
- * of G, and a small call waits for at most c slices.
+ * the one before is granted. So each of the c calls in flight is at most one slice
+ * ahead of G, and a small call waits for at most c slices.
  *
  * Signals: if a signal handler runs while a call waits, the wait ends and the rest of
- * the call is charged at once. S may then be far ahead of G. No call waits behind all of
- * that debt: its start tag is at most 2 c - 1 slices ahead of G. It charges one slice
- * while up to 2 c slices are granted, so that at least about half of the grant pays off
- * the debt. While S is more than these slices, 2 s of the grant and 1 MiB ahead of G, a
- * signal does not end a wait.
+ * the call is charged at once. S may then be far ahead of G. No call waits behind all
+ * of that debt: its start tag is at most 2 c - 1 slices ahead of G. It charges one
+ * slice while up to 2 c slices are granted, so that about half of the grant or more
+ * pays off the debt. While S is more than these slices, 2 s of the grant and 1 MiB
+ * ahead of G, a signal does not end a wait.
  *
  * Who writes which word
  * ---------------------

@@ -189,10 +189,10 @@ struct paced_call {
     bool interrupted;        /* a signal has come during a wait */
 };
 
-/* Begin a call that moves exactly `size` bytes unless it fails. Its first slice is
- * charged first, so that the calls of many processes follow one another. Returns false
- * only if `may_stage` and the page came to ask for staging during the wait; the call has
- * then not begun. */
+/* Begin a call that moves exactly `size` bytes unless it fails. A slice is charged
+ * first, so that the calls of many processes follow one another. Returns false only if
+ * `may_stage` and the page came to ask for staging during the wait; the call has then
+ * not begun. */
 bool pace_begin_sized(struct paced_call *, enum io_class, size_t size, bool may_stage);
 
 /* Begin a call whose size is known only afterwards; same result. */
