@@ -19,16 +19,31 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
 from penstock.errors import InputError, UnknownNameError
 from penstock.units import parse_bandwidth, parse_time
 
-__all__ = ["MODES", "Settings", "load_settings", "settings_table"]
+__all__ = [
+    "MODES",
+    "Settings",
+    "load_settings",
+    "misspelt_variables",
+    "settings_table",
+]
 
 MODES: Final = ("control", "dry-run", "off")
 _ENVIRONMENT: Final = "PENSTOCK_"
+#: Variables that are not settings, but known as well.
+_OTHER_VARIABLES: Final = (
+    *("SETTINGS", "DISABLE", "TRACEBACK", "PAGE", "CONTROLLED"),
+    *("STAGING", "STAGING_SIZE", "STAGING_WHEN", "STAGING_DURABLE", "STAGING_RULES"),
+    *("DRAIN", "DRAIN_OF", "DRAIN_NAMED"),
+)
+#: How near a name is to a known one if it is taken for a mistake; 1: equal.
+_NEAR: Final = 0.8
 _SYSTEM: Final = Path("/run/penstock")
 _SOCKET: Final = "agent.sock"
 _ADDRESS: Final = re.compile(r"tcp://[^\s/]+:([0-9]{1,5})")
@@ -330,6 +345,24 @@ def load_settings(
     given = {key: value for key, value in flags.items() if value is not None}
     values |= _parsed(given, lambda key: f"--{key.replace('_', '-')}")
     return Settings(**values)
+
+
+def misspelt_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return variables that look like misspelt ones of penstock, with the right names.
+
+    RATIONALE: unknown names that are not near to a known one are ignored. Sites define
+    variables such as PENSTOCK_ROOT for where they have installed penstock.
+    """
+    words = [name.upper() for name in _by_name()] + list(_OTHER_VARIABLES)
+    known = {_ENVIRONMENT + word for word in words}
+    found = {}
+    for name in environment:
+        word = name.upper().removeprefix(_ENVIRONMENT)
+        if name in known or word == name.upper():
+            continue
+        if near := get_close_matches(word, words, n=1, cutoff=_NEAR):
+            found[name] = _ENVIRONMENT + near[0]
+    return found
 
 
 def settings_table() -> list[tuple[str, str, str, str]]:

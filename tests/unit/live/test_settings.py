@@ -11,7 +11,13 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import InputError
-from penstock.live.settings import Settings, load_settings, settings_table
+from penstock.live import settings as settings_module
+from penstock.live.settings import (
+    Settings,
+    load_settings,
+    misspelt_variables,
+    settings_table,
+)
 from penstock.native.build import SOURCES
 
 ROOT = Path(__file__).parents[3]
@@ -130,3 +136,40 @@ def test_no_variable_means_something_else_to_the_preload_library() -> None:
     read = set(re.findall(r'"PENSTOCK_([A-Z_]+)"', code))
     assert {"PAGE", "CONTROLLED", "STAGING", "STAGING_SIZE"} <= read
     assert not read & {name.upper() for name, *_ in settings_table()}
+
+
+# --- Misspelt variables ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("PENSTOCK_BANDWITH", "PENSTOCK_BANDWIDTH"),
+        ("PENSTOCK_POLCY", "PENSTOCK_POLICY"),
+        ("PENSTOCK_PREFIX", "PENSTOCK_PREFIXES"),
+        ("PENSTOCK_STAGING_SIZES", "PENSTOCK_STAGING_SIZE"),
+        ("penstock_gap", "PENSTOCK_GAP"),
+    ],
+)
+def test_a_variable_that_is_nearly_a_known_one_is_misspelt(
+    name: str, near: str
+) -> None:
+    assert misspelt_variables({name: "1", near: "2", "PATH": "/bin"}) == {name: near}
+
+
+def test_variables_of_others_are_not_misspelt() -> None:
+    names = ("ROOT", "HOME", "DIR", "VERSION", "BASE", "LIB", "CRASH_SEED", "")
+    environment = {f"PENSTOCK_{name}": "x" for name in names}
+    assert misspelt_variables({**environment, "BANDWITH": "1"}) == {}
+
+
+def test_every_variable_that_penstock_reads_is_known() -> None:
+    package = SOURCES.parent
+    files = [*package.rglob("*.py"), *package.rglob("*.c")]
+    text = "".join(path.read_text() for path in files)
+    names = set(re.findall(r'"(PENSTOCK_[A-Z_]*[A-Z])"', text))
+    assert len(names) > 10
+    assert misspelt_variables(dict.fromkeys(names, "")) == {}
+    known = {f"PENSTOCK_{name.upper()}" for name, *_ in settings_table()}
+    others = {f"PENSTOCK_{name}" for name in settings_module._OTHER_VARIABLES}
+    assert names <= known | others

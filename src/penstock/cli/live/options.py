@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from penstock.live.settings import load_settings, settings_table
+from penstock.live.settings import load_settings, misspelt_variables, settings_table
 
 if TYPE_CHECKING:
     from penstock.live.settings import Settings
@@ -35,7 +37,13 @@ def add_live_options(
 
 
 def live_settings(arguments: argparse.Namespace) -> Settings:
-    """Return the settings from command line, environment and file, in this order."""
+    """Return the settings from command line, environment and file, in this order.
+
+    Misspelt variables are reported on standard error, unless ``--quiet`` is given.
+    """
+    if not getattr(arguments, "quiet", False):
+        for name, near in misspelt_variables(os.environ).items():
+            sys.stderr.write(f"penstock: {name} is ignored; did you mean {near}?\n")
     flags = {
         name.removeprefix("setting_"): value
         for name, value in vars(arguments).items()

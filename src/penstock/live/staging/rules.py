@@ -32,7 +32,8 @@ class Staging:
     Parameters
     ----------
     folder
-        Folder of the journals, in memory or on a local disk; made if it does not exist.
+        Folder of the journals, in memory or on a local disk; made if it does not exist
+        (but not the folders above it).
     capacity_bytes
         Capacity of the journal of one file. A write that does not fit drains first.
     always
@@ -85,7 +86,8 @@ class Staging:
         Raises `InputError` if the folder cannot be used for journals.
         """
         try:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # Not the folders above: they would hide a mistake in the path.
+            self.folder.mkdir(mode=0o700, exist_ok=True)
             status = self.folder.stat()
         except OSError as error:
             raise InputError(

@@ -50,3 +50,15 @@ def test_a_wrong_value_names_its_setting() -> None:
     arguments = parser_with().parse_args(["--gap", "soon"])
     with pytest.raises(InputError, match="gap"):
         live_settings(arguments)
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_a_misspelt_variable_is_reported_once(
+    quiet: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PENSTOCK_BANDWITH", "2 MB/s")
+    monkeypatch.setenv("PENSTOCK_ROOT", "/opt/penstock")
+    arguments = parser_with().parse_args(["--settings", "/dev/null"])
+    live_settings(argparse.Namespace(**vars(arguments), quiet=quiet))
+    line = "penstock: PENSTOCK_BANDWITH is ignored; did you mean PENSTOCK_BANDWIDTH?\n"
+    assert capsys.readouterr().err == ("" if quiet else line)

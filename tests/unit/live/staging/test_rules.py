@@ -38,8 +38,15 @@ def test_impossible_settings_are_refused(options: dict[str, Any], message: str) 
 
 
 def test_a_folder_is_made_for_the_user_alone(tmp_path: Path) -> None:
-    Staging(tmp_path / "a" / "b").prepare()
-    assert (tmp_path / "a" / "b").stat().st_mode & 0o777 == 0o700
+    Staging(tmp_path / "a").prepare()
+    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o700
+
+
+def test_the_folders_above_are_not_made(tmp_path: Path) -> None:
+    """As root, a mistake in the path would otherwise create folders in ``/``."""
+    with pytest.raises(InputError, match="cannot make the folder of the journals"):
+        Staging(tmp_path / "a" / "b").prepare()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_others_can_write_is_refused(tmp_path: Path) -> None:
