@@ -232,6 +232,7 @@ def test_a_folder_that_the_settings_name_is_drained_at_the_start(
     tmp_path: Path,
 ) -> None:
     journals = tmp_path / "ssd" / "journals"
+    journals.parent.mkdir()
     with closing(Daemon(tmp_path, journals=f"{tmp_path}/*/journals")) as daemon:
         # Without a daemon, so that no agent knows of the journals.
         staging = Staging(journals)
