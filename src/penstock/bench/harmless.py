@@ -15,18 +15,13 @@ from __future__ import annotations
 import itertools
 import math
 import os
-import select
 import shutil
-import signal
-import socket
 import statistics
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -38,16 +33,8 @@ from penstock.bench.harmless_programs import (
     make_inputs,
     missing_needs,
 )
-from penstock.bench.testbed import (
-    TIMEOUT_S,
-    clean_environment,
-    compile_program,
-    high_priority,
-    temporary_folder,
-)
-from penstock.errors import InputError
-from penstock.live.settings import Settings
-from penstock.live.wire.frames import Peer
+from penstock.bench.paired_runs import PairedRuns
+from penstock.bench.testbed import high_priority, temporary_folder
 from penstock.native.build import shim_path
 
 __all__ = ["Ratios", "measure", "median_interval", "table"]
@@ -118,13 +105,12 @@ def measure(settings: BenchSettings) -> Iterator[Measurement]:
         # Other programs of this machine would disturb the ratios.
         stack.enter_context(high_priority())
         root = stack.enter_context(temporary_folder(settings.folder))
-        bench = _Bench(compile_program("stopwatch", root), root, settings.rounds)
-        stack.callback(bench.end_daemon)
-        yield from _measure_start(bench)
+        runs = stack.enter_context(PairedRuns(root, settings.rounds))
+        yield from _measure_start(runs)
         results: list[Ratios] = []
         for place, folder in _places(settings).items():
             with _filled_folder(folder) as work:
-                for ratios in bench.compare(programs, work, place):
+                for ratios in _compare(runs, programs, work, place):
                     results.append(ratios)
                     yield _measurement(ratios)
     yield from _summary(results)
@@ -166,104 +152,41 @@ def _filled_folder(folder: Path) -> Iterator[Path]:
 # --- Runs -------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Times:
-    """Wall-clock times of one run (s)."""
+def _compare(
+    runs: PairedRuns, programs: Sequence[BenchProgram], work: Path, place: str
+) -> Iterator[Ratios]:
+    """Yield the ratios of all programs in a folder, cached and cold."""
+    for is_cold in (False, True)[: 1 if place in _MEMORY else 2]:
+        state = f"{place} {'cold' if is_cold else 'cached'}"
+        prepare = partial(_prepare, work, is_cold=is_cold)
+        for program in programs:
+            prepare()
+            if not is_cold:
+                runs.run(program.words, work, controlled=False)
+            pairs = list(runs.pairs(program.words, work, prepare))
+            ratios = [run.own_s / plain.own_s for plain, run in pairs]
+            yield Ratios(program.name, state, ratios, [p.own_s for p, _ in pairs])
+    _prepare(work)
 
-    own_s: float
-    """From the start of the program itself to its end."""
-    total_s: float
-    """From the start of ``penstock run``, if it is used."""
 
-
-class _Bench:
-    """Runs programs plainly and under ``penstock run``, with a daemon of its own."""
-
-    def __init__(self, stopwatch: Path, root: Path, rounds: int) -> None:
-        self._stopwatch = stopwatch
-        self._report = root / "report"
-        self._settings = Settings(folder=str(root / "daemon"))
-        self.rounds = rounds
-        #: What a user has who has configured nothing, apart from the folder.
-        self._environment = clean_environment() | {
-            "PENSTOCK_FOLDER": self._settings.folder,
-            "PENSTOCK_SETTINGS": os.devnull,
-        }
-
-    def compare(
-        self, programs: Sequence[BenchProgram], work: Path, place: str
-    ) -> Iterator[Ratios]:
-        """Yield the ratios of all programs in a folder, cached and cold."""
-        for is_cold in (False, True)[: 1 if place in _MEMORY else 2]:
-            state = f"{place} {'cold' if is_cold else 'cached'}"
-            for program in programs:
-                if not is_cold:
-                    self.run(program.words, work, controlled=False)
-                pairs = list(self.pairs(program.words, work, is_cold=is_cold))
-                ratios = [run.own_s / plain.own_s for plain, run in pairs]
-                plain_s = [plain.own_s for plain, _ in pairs]
-                yield Ratios(program.name, state, ratios, plain_s)
-
-    def pairs(
-        self, words: Sequence[str], work: Path, *, is_cold: bool = False
-    ) -> Iterator[tuple[_Times, _Times]]:
-        """Yield the times of plain and controlled runs, which alternate."""
-        for turn in range(self.rounds):
-            times = {}
-            for controlled in (False, True) if turn % 2 else (True, False):
-                if is_cold:
-                    forget_cached(work)
-                times[controlled] = self.run(words, work, controlled=controlled)
-            yield times[False], times[True]
-
-    def run(self, words: Sequence[str], work: Path, *, controlled: bool) -> _Times:
-        """Run a program in `work` and empty its folder ``out``; return the times."""
-        command = [str(self._stopwatch), str(self._report), *words]
-        if controlled:
-            # Without control, there would be nothing to measure.
-            run = (sys.executable, "-m", "penstock", "run", "--require-control", "--")
-            command = [*run, *command]
-        begun = time.monotonic()
-        done = subprocess.run(  # noqa: S603 - a program of the list
-            command,
-            cwd=work,
-            env=self._environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            check=False,
-            timeout=TIMEOUT_S,
-        )
-        total_s = time.monotonic() - begun
-        if done.returncode != 0:
-            start = "under penstock run" if controlled else "without penstock"
-            reason = done.stderr.strip().rpartition("\n")[2] or "no message"
-            raise InputError(f"{words[0]} failed {start}: {reason}")
-        shutil.rmtree(work / "out", ignore_errors=True)
-        (work / "out").mkdir(exist_ok=True)
-        return _Times(int(self._report.read_text()) * 1e-9, total_s)
-
-    def end_daemon(self) -> None:
-        """End the daemon that the first run has started."""
-        with suppress(OSError), socket.socket(socket.AF_UNIX) as connection:
-            connection.connect(str(self._settings.socket))
-            with os.fdopen(os.pidfd_open(Peer.of(connection).pid), closefd=True) as pid:
-                signal.pidfd_send_signal(pid.fileno(), signal.SIGTERM)
-                select.select([pid], [], [], TIMEOUT_S)  # until it has ended
+def _prepare(work: Path, *, is_cold: bool = False) -> None:
+    """Empty the folder ``out``, and the page cache of the inputs if necessary."""
+    shutil.rmtree(work / "out", ignore_errors=True)
+    (work / "out").mkdir(exist_ok=True)
+    if is_cold:
+        forget_cached(work)
 
 
 # --- Results ----------------------------------------------------------------------
 
 
-def _measure_start(bench: _Bench) -> Iterator[Measurement]:
+def _measure_start(runs: PairedRuns) -> Iterator[Measurement]:
     """Yield what ``penstock run`` adds before a program, and the loader inside it."""
     shim_path()  # Compiled once for each user.
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
-        first = bench.run(["true"], work, controlled=True)
-        pairs = list(bench.pairs(["true"], work))
+        first = runs.run(["true"], work, controlled=True)
+        pairs = list(runs.pairs(["true"], work))
     start_s = [
         (run.total_s - run.own_s) - (plain.total_s - plain.own_s)
         for plain, run in pairs

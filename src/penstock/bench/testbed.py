@@ -48,6 +48,8 @@ _POLL_S: Final = 0.02
 #: Priority of processes that must be on time; only root may set it.
 _NICENESS: Final = -15
 _SOURCES: Final = Path(__file__).parent
+#: Priority of the session of this process among all sessions, if there are autogroups.
+_AUTOGROUP: Final = Path("/proc/self/autogroup")
 
 
 @contextmanager
@@ -253,7 +255,12 @@ def high_priority() -> Iterator[None]:
     before = os.getpriority(os.PRIO_PROCESS, 0)
     with suppress(PermissionError):
         os.setpriority(os.PRIO_PROCESS, 0, _NICENESS)
+    with suppress(OSError):
+        # With autogroups, priorities count only within a session; so does this one's.
+        _AUTOGROUP.write_text(str(_NICENESS))
     try:
         yield
     finally:
         os.setpriority(os.PRIO_PROCESS, 0, before)
+        with suppress(OSError):
+            _AUTOGROUP.write_text("0")

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: MIT
+"""Runs of a program, plainly and under ``penstock run``, in turn.
+
+``penstock run`` finds nothing configured and starts its private daemon, in a folder of
+its own. ``stopwatch.c`` takes the time of the program itself.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from penstock.bench.testbed import TIMEOUT_S, clean_environment, compile_program
+from penstock.errors import InputError
+from penstock.live.settings import Settings
+from penstock.live.wire.frames import Peer
+
+__all__ = ["PairedRuns", "RunTimes"]
+
+
+@dataclass(frozen=True)
+class RunTimes:
+    """Wall-clock times of one run (s)."""
+
+    own_s: float
+    """From the start of the program itself to its end."""
+    total_s: float
+    """From the start of ``penstock run``, if it is used."""
+
+
+class PairedRuns:
+    """Runs programs; its daemon ends with the context."""
+
+    def __init__(
+        self, root: Path, rounds: int, environment: Mapping[str, str] | None = None
+    ) -> None:
+        """Compile the stopwatch in `root`; `environment` is added for all programs."""
+        self._stopwatch = compile_program("stopwatch", root)
+        self._report = root / "report"
+        self._settings = Settings(folder=str(root / "daemon"))
+        self._rounds = rounds
+        self._environment = {
+            **clean_environment(),
+            **(environment or {}),
+            "PENSTOCK_FOLDER": self._settings.folder,
+            "PENSTOCK_SETTINGS": os.devnull,
+        }
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the daemon that the first controlled run has started."""
+        with suppress(OSError), socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(str(self._settings.socket))
+            with os.fdopen(os.pidfd_open(Peer.of(connection).pid)) as process:
+                signal.pidfd_send_signal(process.fileno(), signal.SIGTERM)
+                select.select([process], [], [], TIMEOUT_S)  # until it has ended
+
+    def pairs(
+        self,
+        words: Sequence[str],
+        work: Path,
+        prepare: Callable[[], None] = lambda: None,
+    ) -> Iterator[tuple[RunTimes, RunTimes]]:
+        """Yield the times of plain and controlled runs, which alternate.
+
+        `prepare` is called before every run.
+        """
+        for turn in range(self._rounds):
+            times = {}
+            for controlled in (False, True) if turn % 2 else (True, False):
+                prepare()
+                times[controlled] = self.run(words, work, controlled=controlled)
+            yield times[False], times[True]
+
+    def run(self, words: Sequence[str], work: Path, *, controlled: bool) -> RunTimes:
+        """Run a program in the folder `work`; return its times.
+
+        Raises `InputError` if the program fails, or if it cannot be controlled.
+        """
+        command = [str(self._stopwatch), str(self._report), *words]
+        if controlled:
+            # Without control, there would be nothing to measure.
+            run = (sys.executable, "-m", "penstock", "run", "--require-control", "--")
+            command = [*run, *command]
+        begun = time.monotonic()
+        done = subprocess.run(  # noqa: S603 - the program of the caller
+            command,
+            cwd=work,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=TIMEOUT_S,
+        )
+        total_s = time.monotonic() - begun
+        if done.returncode != 0:
+            start = "under penstock run" if controlled else "without penstock"
+            reason = done.stderr.strip().rpartition("\n")[2] or "no message"
+            raise InputError(f"{words[0]} failed {start}: {reason}")
+        return RunTimes(int(self._report.read_text()) * 1e-9, total_s)
