@@ -5,7 +5,8 @@ Programs alternate work and I/O. Their calls are paced as in ``native/shim/page.
 call takes a start and a finish tag, moves its bytes at once when the grant reaches the
 start tag, and returns when the grant reaches the finish tag. Agents report as
 `penstock.live.node.agent` does: at the first call of an operation, every `report_s`
-during it, and when a gap may have ended it. Messages take `delay_s` in each direction.
+during it, and when a gap may have ended it. Each message takes one of the `delays_s`,
+again and again in their order; the messages of an agent do not overtake each other.
 
 Time advances in steps of `STEP_S`. Volumes are in bytes, rates in bytes/s.
 """
@@ -15,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from itertools import count
+from itertools import count, cycle
 from math import inf
 
 from penstock.live.control.coordinator import Coordinator
@@ -151,12 +152,13 @@ class VirtualSite:
         self,
         coordinator: Coordinator,
         programs: Sequence[VirtualProgram],
-        delay_s: float = 0.0,
+        delays_s: Sequence[float] = (0.0,),
     ) -> None:
         self.coordinator = coordinator
         self.programs = {f"n{i}": program for i, program in enumerate(programs)}
         self.now = 0.0
-        self._delay_s = delay_s
+        self._delays_s = cycle(delays_s)
+        self._latest_s: dict[tuple[str, bool], float] = {}
         self._order = count()
         self._to_controller: list[tuple[float, int, str, FromAgent]] = []
         self._to_agents: list[tuple[float, int, str, ToAgent]] = []
@@ -205,8 +207,15 @@ class VirtualSite:
         self._due_s[agent] = self.now + max(pause_s, STEP_S)
 
     def _send(self, agent: str, message: FromAgent) -> None:
-        due_s = self.now + self._delay_s
+        due_s = self._arrival_s(agent, upwards=True)
         heappush(self._to_controller, (due_s, next(self._order), agent, message))
+
+    def _arrival_s(self, agent: str, *, upwards: bool) -> float:
+        """Return when a message that is sent now arrives (s)."""
+        before_s = self._latest_s.get((agent, upwards), 0.0)
+        due_s = max(self.now + next(self._delays_s), before_s)
+        self._latest_s[agent, upwards] = due_s
+        return due_s
 
     def _turn(self) -> None:
         """Run one turn of the control loop, if there is a message or a wake-up."""
@@ -220,7 +229,7 @@ class VirtualSite:
         output = self.coordinator.decide(self.now)
         self._wake_s = output.wake
         for agent, answer in output.messages:
-            due_s = self.now + self._delay_s
+            due_s = self._arrival_s(agent, upwards=False)
             heappush(self._to_agents, (due_s, next(self._order), agent, answer))
 
     def _deliver(self) -> None:

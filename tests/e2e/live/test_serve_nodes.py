@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import socket
 import sys
+import time
 import urllib.request
+from bisect import bisect_left
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -17,6 +19,19 @@ from support.daemons import Daemon
 from support.waiting import until
 
 MB = 10**6
+#: A program that writes for 1.5 s from a given instant on, and prints when it wrote.
+BURST = """
+import os, sys, time
+file = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+print("ready", flush=True)
+begin = float(sys.stdin.readline())
+time.sleep(max(begin - time.monotonic(), 0.0))
+written = []
+while time.monotonic() < begin + 1.5:
+    os.pwrite(file, bytes(65536), 0)
+    written.append(time.monotonic())
+print(*written)
+"""
 
 
 def free_port() -> int:
@@ -146,3 +161,34 @@ def test_keys_are_checked(cluster: Cluster) -> None:
     done = agent.command("serve", *flags)
     assert done.returncode == 2
     assert "create keys with penstock serve --make-keys" in done.stderr
+
+
+def test_jobs_of_several_nodes_that_begin_together(cluster: Cluster) -> None:
+    """They do not draw a multiple of the bandwidth until the decision reaches them."""
+    agents = [cluster.agent(f"n{number}") for number in range(1, 5)]
+    for agent in agents:
+        agent.start()
+    cluster.controller.ctl("bandwidth", "50 MB/s")
+    programs = [
+        agent.run(sys.executable, "-c", BURST, f"{number}", job=f"job{number}")
+        for number in range(4)
+        for agent in agents
+    ]
+    for program in programs:
+        assert program.stdout is not None
+        assert program.stdout.readline() == "ready\n", program.communicate()
+    begin = time.monotonic() + 1.0
+    for program in programs:
+        assert program.stdin is not None
+        program.stdin.write(f"{begin}\n")
+        program.stdin.flush()
+    written = sorted(
+        float(instant)
+        for program in programs
+        for instant in program.communicate(timeout=100)[0].split()
+    )
+    busiest = max(
+        bisect_left(written, first + 1.0) - index for index, first in enumerate(written)
+    )
+    # 1.00 to 1.01 of the bandwidth where decisions take milliseconds.
+    assert busiest * 65536 < 1.5 * 50 * MB

@@ -6,8 +6,8 @@ controller, and splits a job's rate over the nodes on which its operation goes o
 the controller it has no clock and no I/O: the control loop and the tests drive it.
 
 All messages of one instant are passed to `receive` first, then `decide` takes one
-decision. A job without an operation may draw its cap on every node: its next operation
-begins at full speed, and the decision follows.
+decision. A job without an operation may draw its `start_rate` on every node: its next
+operation begins at once, and the decision follows.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from math import inf, isfinite
+from math import ceil, inf, isfinite, log2
 from typing import Final
 
 from penstock.errors import InputError, PenstockError
@@ -54,12 +54,15 @@ from penstock.live.wire.messages import (
 from penstock.staging import ApplicationStatus, StagingOrder
 from penstock.units import format_bandwidth
 
-__all__ = ["Coordinator", "CoordinatorOutput"]
+__all__ = ["START_SHARES", "Coordinator", "CoordinatorOutput", "start_rate"]
 
 #: An agent that was silent for this many leases is forgotten.
 _SILENT_LEASES: Final = 3.0
 #: When to look again at an operation that should be complete.
 _LOOK_S: Final = 0.005
+#: Jobs that begin at the same time may together draw this multiple of the bandwidth
+#: until the decision reaches them, which takes milliseconds.
+START_SHARES: Final = 2.0
 #: Number of faults that a status shows.
 _FAULTS: Final = 5
 _MODE_WORDS: Final = {"control": "on", "dry-run": "a dry run", "off": "off"}
@@ -81,6 +84,20 @@ class CoordinatorOutput:
     """Job name -> storage targets, for jobs whose new files go to other targets."""
     changes: list[str] = field(default_factory=list)
     """What operators have changed, for the log."""
+
+
+def start_rate(capacity: float, places: int) -> float:
+    """Return what a job without an operation may draw on a node, at most (bytes/s).
+
+    With `places` pairs of a job and a node, 2^k of them rounded up, this is
+
+        START_SHARES capacity / 2^k.
+
+    If all of them begin before a decision reaches them, they draw at most START_SHARES
+    of the capacity until then. A power of 2, so that not every job that comes or goes
+    changes the grants of all others.
+    """
+    return START_SHARES * capacity / (1 << ceil(log2(max(places, 1))))
 
 
 class Coordinator:
@@ -112,6 +129,7 @@ class Coordinator:
         #: Keys of jobs whose agents may have to be sent other grants.
         self._stale: set[str] = set()
         self._lengths = OperationLengths()
+        self._start_rate = inf
         self._output = CoordinatorOutput()
         self._faults: deque[str] = deque(maxlen=_FAULTS)
 
@@ -309,11 +327,20 @@ class Coordinator:
         decision = self.controller.decide(now)
         if decision.fault:
             self._faults.append(decision.fault)
+        self._update_start_rate()
         self._send_grants(self._stale | decision.rates.keys(), now)
         self._stale.clear()
         output, self._output = self._output, CoordinatorOutput()
         output.wake = min(decision.wake, wake)
         return output
+
+    def _update_start_rate(self) -> None:
+        """Set what jobs without an operation may draw on a node."""
+        places = sum(len(record.job_keys) for record in self._agents.values())
+        rate = start_rate(self.controller.capacity, places)
+        if rate != self._start_rate:
+            self._start_rate = rate
+            self._stale |= self._jobs.keys()
 
     def operations(self, job_key: str) -> list[PastOperation]:
         """Return the last operations of a job; none if the job has left."""
@@ -429,11 +456,12 @@ class Coordinator:
         """Return the rate of a job on each of its nodes (bytes/s).
 
         The nodes on which its operation goes on share the grant equally. On the other
-        nodes the job may draw all that a node can: an operation may begin there.
+        nodes an operation may begin: the job may draw what a node can, but at most
+        `start_rate`.
         """
         controlled = self.controller.job(job.key)
         part = controlled.grant / max(len(job.busy_agents), 1)
-        full = min(controlled.cap, self.controller.node_bandwidth)
+        full = min(controlled.cap, self.controller.node_bandwidth, self._start_rate)
         busy = job.busy_agents if job.phases.is_active else ()
         return {agent: part if agent in busy else full for agent in job.counters}
 

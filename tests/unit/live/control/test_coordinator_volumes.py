@@ -63,7 +63,7 @@ def live_yields(
     ]
     config = AgentConfig("control", ["/s"], 0.05, 0.1, 3.0, inf, reads=True)
     controller = Controller(policy, B, inf, compiled=False)
-    site = VirtualSite(Coordinator(controller, config, recall), programs, 0.001)
+    site = VirtualSite(Coordinator(controller, config, recall), programs, (0.001,))
     site.run(600.0)
     alone = [sum(w + v / B for w, v in phases) for _, phases in jobs]
     return np.array(
