@@ -17,6 +17,7 @@ import pytest
 
 from support.daemons import Daemon
 from support.users import NEEDS_ROOT, NOBODY, open_for_all
+from support.waiting import until
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
 
@@ -120,13 +121,27 @@ def test_a_program_inherits_the_same_but_for_the_documented_variables(
     # Not sorted, one empty, one with signs that shells quote; no locale.
     environment = {"Z": "1", "PATH": os.environ["PATH"], "EMPTY": "", "A": "a=b\n'"}
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
-    environment["PENSTOCK_LINGER"] = "1 s"
+    environment["PENSTOCK_LINGER"] = "2 s"
     plain = witness([], environment, prepare)
     controlled = witness(run_command(home), environment, prepare)
     added = [line for line in controlled if line not in plain]
     assert [line for line in controlled if line not in added] == plain
     names = [line.removeprefix("variable b'").partition("=")[0] for line in added]
     assert sorted(names) == sorted(DOCUMENTED)
+
+
+# --- The private daemon ---------------------------------------------------------------
+
+
+def test_a_private_daemon_compiles_nothing(tmp_path: Path) -> None:
+    """Compiling would hold up the first program of a new user for many seconds."""
+    cache = tmp_path / "cache"
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(cache), "PENSTOCK_LINGER": "1 s"}
+    command = [*run_command(tmp_path / "run"), "sh", "-c", "echo x > out"]
+    subprocess.run(command, env=environment, cwd=tmp_path, check=True, timeout=120)
+    assert (tmp_path / "out").read_text() == "x\n"
+    assert list(cache.rglob("*.nbi")) == []
+    until(lambda: not (tmp_path / "run" / "agent.sock").exists())
 
 
 # --- Programs that change their user --------------------------------------------------

@@ -191,6 +191,9 @@ def _control_loop(settings: Settings, home: Path) -> ControlLoop:
         settings.bandwidth or _NOT_MEASURED,
         settings.node_bandwidth,
         lend=settings.lend,
+        # A daemon that ends by itself has few jobs. Compiling would hold up the first
+        # program of a new user for 5 to 30 s.
+        compiled=not settings.linger,
     )
     config = AgentConfig(
         mode=settings.mode,  # type: ignore[arg-type]
@@ -235,9 +238,12 @@ def _partitioner(settings: Settings) -> Partitioner | None:
 
 async def _run_agent(settings: Settings, agent: Agent) -> None:
     """Run the agent until there was no job for `linger` seconds (0: forever)."""
+    # Programs cannot connect earlier, however long the start has taken.
+    ready_s = time.monotonic()
     while True:
         agent.update()
-        if settings.linger and time.monotonic() - agent.last_job_s > settings.linger:
+        idle_s = time.monotonic() - max(agent.last_job_s, ready_s)
+        if settings.linger and idle_s > settings.linger:
             return
         await agent.wait_until_due()
 

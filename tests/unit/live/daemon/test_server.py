@@ -8,12 +8,18 @@ import logging
 import os
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from penstock.errors import InputError, UnavailableError
-from penstock.live.daemon.server import _lock, _own_folder, _start_parts
+from penstock.live.daemon.server import (
+    _control_loop,
+    _lock,
+    _own_folder,
+    _run_agent,
+    _start_parts,
+)
 from penstock.live.settings import Settings
 
 
@@ -88,3 +94,38 @@ def test_the_log_begins_with_bandwidth_policy_and_prefixes(
         f"mode dry-run: policy fair-share shares 2 KiB/s of {there}:{later}",
         f"prefix {later}: this folder does not exist yet",
     ]
+
+
+# --- The end of a private daemon --------------------------------------------------
+
+
+class _IdleAgent:
+    """An agent whose last job was long ago, because its start took so long."""
+
+    last_job_s = -1e9
+    turns = 0
+
+    def update(self) -> None:
+        self.turns += 1
+
+    async def wait_until_due(self) -> None:
+        await asyncio.sleep(0.01)
+
+
+def test_a_daemon_lingers_from_the_time_when_it_is_ready() -> None:
+    agent = _IdleAgent()
+    asyncio.run(_run_agent(Settings(linger=0.2), cast(Any, agent)))
+    # It would end at once, with the first program already connected.
+    assert agent.turns > 1
+
+
+@pytest.mark.parametrize(("linger", "compiled"), [(0.0, True), (10.0, False)])
+def test_a_private_daemon_interprets_its_policy(
+    tmp_path: Path, linger: float, compiled: bool
+) -> None:
+    loop = _control_loop(Settings(bandwidth=1e6, linger=linger), tmp_path)
+    try:
+        columns = loop.coordinator.controller._columns
+        assert columns._prefers_compiled is compiled
+    finally:
+        loop.close()
