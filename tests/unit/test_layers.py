@@ -57,7 +57,10 @@ ALLOWED: dict[str, set[str]] = {
     },
     "live.daemon": {*_SIMULATION, TOP, *_LIVE, "live.wire.messages"},
     "mount": {TOP, "errors", "units", "qos"},
-    "bench": {*_SIMULATION, TOP, *_LIVE, "live.daemon", "mount"},
+    "bench": {
+        *_SIMULATION,
+        *(TOP, *_LIVE, "live.daemon", "live.wire.messages", "mount"),
+    },
     "experiments": {*_SIMULATION, TOP},
     "papers": {*_SIMULATION, TOP, "experiments"},
     "cli": {

@@ -32,6 +32,7 @@ __all__ = [
 BENCHES: Final = {
     "overhead": "processor time that the preload library adds to a call",
     "pacing": "bandwidth achieved divided by bandwidth granted",
+    "learn": "shares and learnt bandwidth on a mount of unknown limit",
     "harmless": "time of real programs alone under penstock run, divided by plain",
     "decisions": "events per second and latency of the controller",
     "fidelity": "live yields divided by simulated yields, under every policy",

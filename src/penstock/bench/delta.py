@@ -37,7 +37,7 @@ from penstock.bench.testbed import (
     temporary_folder,
 )
 from penstock.errors import InputError, UnknownNameError
-from penstock.live.daemon.measure import measure_bandwidth
+from penstock.live.daemon.measure import write_bandwidth
 from penstock.live.staging.rules import Staging
 from penstock.native.build import shim_path
 from penstock.sim.buffers_delta import DeltaPoint, WriterPair, delta_graph
@@ -161,7 +161,7 @@ def _prepare_storage(
     if settings.storage is None:
         return _mount_targets(root, program, stack)
     folder = stack.enter_context(temporary_folder(settings.storage))
-    rate = settings.bandwidth_bytes_per_s or measure_bandwidth(folder)
+    rate = settings.bandwidth_bytes_per_s or write_bandwidth(folder)
     return _DeltaStorage(root, program, folder, rate)
 
 

@@ -27,6 +27,8 @@ from penstock.errors import InputError, UnknownNameError
 from penstock.units import parse_bandwidth, parse_time
 
 __all__ = [
+    "LEARN",
+    "MEASURE",
     "MODES",
     "Settings",
     "load_settings",
@@ -35,6 +37,9 @@ __all__ = [
 ]
 
 MODES: Final = ("control", "dry-run", "off")
+#: Values of the setting `bandwidth` that are not a rate.
+LEARN: Final = "learn"
+MEASURE: Final = "measure"
 _ENVIRONMENT: Final = "PENSTOCK_"
 #: Variables that are not settings, but known as well.
 _OTHER_VARIABLES: Final = (
@@ -73,8 +78,8 @@ def _rate(value: Any) -> float:
     return rate
 
 
-def _measured_rate(value: Any) -> float:
-    return 0.0 if value == "measure" else _rate(value)
+def _shared_rate(value: Any) -> float | str:
+    return value if value in (LEARN, MEASURE) else _rate(value)
 
 
 def _unlimited_rate(value: Any) -> float:
@@ -163,12 +168,14 @@ class Settings:
         _text,
         "policy that shares the bandwidth (`penstock policies` lists them)",
     )
-    bandwidth: float = _setting(
-        "measure",
-        _measured_rate,
-        "total bandwidth that all jobs share; `measure`: measure the write bandwidth "
-        "of the first prefix, or of the working directory, at the start",
-        "RATE",
+    bandwidth: float | str = _setting(
+        LEARN,
+        _shared_rate,
+        "total bandwidth that all jobs share, also a lone one; `learn`: a lone job is "
+        "free, and what several jobs share is learnt from them, for each file system; "
+        "`measure`: the same, beginning with the write bandwidth of the first prefix "
+        "or of the working directory at the start",
+        "RATE|learn|measure",
     )
     node_bandwidth: float = _setting(
         "unlimited", _unlimited_rate, "most that one node can draw", "RATE"

@@ -79,9 +79,9 @@ def test_killed_and_restarted_again_and_again_under_load(tmp_path: Path) -> None
             daemon.kill()
             daemon.start()
         until(lambda: [j.active for j in jobs(daemon).values()] == [True] * 3)
-        assert sum(line.grant for line in jobs(daemon).values()) == pytest.approx(
-            20_000
-        )
+        assert sum(
+            line.grant or 0.0 for line in jobs(daemon).values()
+        ) == pytest.approx(20_000)
         daemon.ctl("off")
         for process in programs:
             assert process.communicate(timeout=100) == ("", "")

@@ -13,6 +13,7 @@ import pytest
 from penstock.errors import InputError
 from penstock.live import settings as settings_module
 from penstock.live.settings import (
+    LEARN,
     Settings,
     load_settings,
     misspelt_variables,
@@ -34,7 +35,7 @@ def test_the_defaults() -> None:
     settings = load_settings({}, {}, "/dev/null")
     assert settings == Settings()
     assert settings.policy == "fair-share"
-    assert settings.bandwidth == 0.0
+    assert settings.bandwidth == LEARN
     assert settings.floor == inf
     assert settings.prefixes == ()
     assert settings.gap == 0.05

@@ -22,9 +22,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SUMMARY",
+    "grant_words",
     "main",
     "mode_words",
     "setup_parser",
+    "shared_words",
     "state_word",
     "status_document",
 ]
@@ -38,7 +40,10 @@ _ACTIONS = {
     ),
     "explain": (("JOB",), "explain the grant of a job"),
     "policy": (("POLICY",), "switch to another policy"),
-    "bandwidth": (("RATE",), "set the total bandwidth that is shared"),
+    "bandwidth": (
+        ("RATE",),
+        "set the total bandwidth that is shared, or learn it (RATE: learn)",
+    ),
     "limit": (
         ("JOB", "RATE"),
         'set the maximum grant of a job; "none" removes it',
@@ -130,6 +135,13 @@ def status_document(status: Any) -> dict[str, Any]:
     return {"penstock": 1, **msgspec.to_builtins(fields)}
 
 
+_KIND_WORDS = {
+    "reads": "reads",
+    "writes": "writes",
+    "mixed": "reads and writes at once",
+}
+
+
 def _request_of(arguments: argparse.Namespace) -> ControllerRequest:
     """Return the message that an action sends to the daemon."""
     from math import inf
@@ -144,7 +156,10 @@ def _request_of(arguments: argparse.Namespace) -> ControllerRequest:
     if action == "policy":
         return messages.SetPolicy(arguments.policy)
     if action == "bandwidth":
-        return messages.SetBandwidth(_positive(arguments.rate, _RATE))
+        learn = arguments.rate == "learn"
+        return messages.SetBandwidth(
+            None if learn else _positive(arguments.rate, _RATE)
+        )
     if action == "limit":
         none = arguments.rate == "none"
         limit = inf if none else _positive(arguments.rate, _RATE)
@@ -183,9 +198,11 @@ def _table(status: Any) -> str:
     shared = status.bandwidth
     lines = [
         f"{mode_words(status.mode)}, policy {status.policy}, "
-        f"{format_bandwidth(shared)} shared, "
+        f"{shared_words(status)} shared, "
         f"agents: {', '.join(status.agents) or 'none'}"
     ]
+    for storage in status.storages:
+        lines += _belief_lines(storage)
     lines += [f"fault: {fault}" for fault in status.faults]
     if not status.jobs:
         return "\n".join([*lines, "no jobs"])
@@ -194,7 +211,7 @@ def _table(status: Any) -> str:
         (
             line.job_name,
             state_word(line),
-            format_bandwidth(line.grant, shared) if line.active else "-",
+            grant_words(line, shared),
             format_bandwidth(line.drawn_bytes_per_s, shared),
             format_volume(line.moved_bytes, shared),
             format_volume(line.staged_bytes, shared) if line.staged_bytes else "-",
@@ -208,14 +225,47 @@ def _table(status: Any) -> str:
 
 def _effect(status: Any) -> str:
     """Return what the mode means for jobs."""
-    from penstock.units import format_bandwidth
-
     if status.mode == "off":
         return "no call is held up"
-    shares = f"policy {status.policy} shares {format_bandwidth(status.bandwidth)}"
+    shares = f"policy {status.policy} shares {shared_words(status)}"
     if status.mode == "control":
         return shares
     return f"{shares} on paper, and no call is held up"
+
+
+def _belief_lines(storage: Any) -> list[str]:
+    """Return what is believed about a storage whose bandwidth is learnt, and why."""
+    from penstock.units import format_bandwidth, format_time
+
+    if not storage.learns:
+        return []
+    name = storage.name or "storage"
+    if not storage.beliefs:
+        return [f"{name}: bandwidth not known yet, no two jobs have met"]
+    return [
+        f"{name}: {format_bandwidth(belief.bandwidth)} for {_KIND_WORDS[kind]}: "
+        f"{belief.why}"
+        + ("" if belief.age_s is None else f", {format_time(belief.age_s)} ago")
+        for kind, belief in storage.beliefs.items()
+    ]
+
+
+def shared_words(status: Any) -> str:
+    """Return which bandwidth is shared: a number, or one that is learnt."""
+    from penstock.units import format_bandwidth
+
+    if any(storage.learns for storage in status.storages):
+        return "learnt bandwidth"
+    return format_bandwidth(status.bandwidth)
+
+
+def grant_words(line: Any, shared: float | None) -> str:
+    """Return what an active job may draw."""
+    from penstock.units import format_bandwidth
+
+    if not line.active:
+        return "-"
+    return "free" if line.grant is None else format_bandwidth(line.grant, shared)
 
 
 def mode_words(mode: str) -> str:

@@ -13,9 +13,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from math import inf
 from typing import TYPE_CHECKING, Any
 
-from penstock.cli.live.ctl import mode_words, state_word
+from penstock.cli.live.ctl import grant_words, mode_words, state_word
 from penstock.cli.live.mount import waiting_words
 from penstock.cli.live.options import WHERE, add_live_options, live_settings
 from penstock.cli.tables import counted
@@ -190,7 +191,7 @@ def _frame(status: Any, width: int, rows: int | None = None) -> RenderableType:
 
 def _busiest_first(line: Any) -> tuple[bool, float, float, float]:
     """Return the key that sorts jobs in I/O first, those with high grants first."""
-    grant = line.grant if line.active else 0.0
+    grant = _grant(line) if line.active else 0.0
     return not line.active, -grant, -line.drawn_bytes_per_s, -line.moved_bytes
 
 
@@ -202,7 +203,7 @@ def _head(status: Any) -> list[RenderableType]:
     head = Text(mode_words(status.mode), style="bold")
     head.append(
         f"  policy {status.policy}  {format_bandwidth(drawn, status.bandwidth)} of "
-        f"{format_bandwidth(status.bandwidth)} drawn  "
+        f"{_total_words(status.bandwidth)} drawn  "
         f"{counted(len(status.jobs), 'job')}  {status.decisions} decisions  "
         f"agents: {', '.join(status.agents) or 'none'}",
         style="not bold",
@@ -211,7 +212,7 @@ def _head(status: Any) -> list[RenderableType]:
     return [head, *(Text(f"fault: {fault}", style="red") for fault in status.faults)]
 
 
-def _table(lines: list[Any], bandwidth: float, width: int) -> RenderableType:
+def _table(lines: list[Any], bandwidth: float | None, width: int) -> RenderableType:
     """Return one row per job; only columns that fit into the width."""
     from rich.table import Table
 
@@ -253,14 +254,23 @@ def _total(widths: Mapping[str, int]) -> int:
     return sum(widths.values()) + _BETWEEN * len(widths)
 
 
-def _cells(line: Any, word: str, bandwidth: float) -> dict[str, str]:
+def _total_words(bandwidth: float | None) -> str:
+    return "an unknown total" if bandwidth is None else format_bandwidth(bandwidth)
+
+
+def _grant(line: Any) -> float:
+    return inf if line.grant is None else float(line.grant)
+
+
+def _cells(line: Any, word: str, bandwidth: float | None) -> dict[str, str]:
     """Return the text of each column for a job."""
-    share = line.grant / bandwidth if line.active else 0.0
+    part = _grant(line) / bandwidth if bandwidth else 1.0
+    share = min(part, 1.0) if line.active else 0.0
     cells = [
         line.job_name,
         word,
         "█" * round(_BAR * share) + "·" * (_BAR - round(_BAR * share)),
-        format_bandwidth(line.grant, bandwidth) if line.active else "-",
+        grant_words(line, bandwidth),
         format_bandwidth(line.demanded, bandwidth),
         format_bandwidth(line.drawn_bytes_per_s, bandwidth),
         format_volume(line.remaining_bytes, bandwidth) if line.active else "-",

@@ -2,9 +2,10 @@
 """Pure decisions of live control: events in, rates and messages out, without I/O.
 
 `coordinator` receives the messages of agents and detects operations (`phases`).
-`controller` asks the policy, on the engine's columns (`job_columns`, `steps`), and
-lends unused bandwidth (`lending`). `stager` asks the staging strategy. `status` and
-`explanation` show the result to users.
+There is one `storage` per file system, with a `controller`, and `bandwidth` learns what
+it can give. `controller` asks the policy, on the engine's columns (`job_columns`,
+`steps`), and lends unused bandwidth (`lending`). `stager` asks the staging strategy.
+`status` and `explanation` show the result to users.
 
 One record per role holds facts about a job:
 

@@ -134,6 +134,7 @@ class Controller:
         self._horizon = None if window else horizon
         self._columns = JobColumns(_policy(policy), self._capacity, compiled=compiled)
         self._lender = Lender(self._columns, lends=lend)
+        self._same_options: dict[str, Any] = {"lend": lend, "compiled": compiled}
         if window:
             self._columns.set_scalar("window_begin", window[0])
             self._columns.set_scalar("window_end", window[1])
@@ -143,6 +144,11 @@ class Controller:
         self._keys: tuple[str, ...] = ()
         self._users, self._groups = _Numbering(), _Numbering()
         self._now = -inf
+
+    def another(self, capacity: float) -> Controller:
+        """Return a controller without jobs, with the same policy and options."""
+        policy = self._columns.policy
+        return Controller(policy, capacity, self.node_bandwidth, **self._same_options)
 
     # --- Events -----------------------------------------------------------------------
 
@@ -348,7 +354,7 @@ class Controller:
 
     def _set_cap(self, job: ControlledJob, now: float) -> None:
         columns, number = self._columns, job.number
-        cap = min(job.bandwidth, job.limit, job.allowance, self._capacity)
+        cap = min(job.alone, self._capacity)
         columns.update(number, now, columns.remaining(number, now), cap)
         columns.inputs.bandwidth[number] = cap
         columns.request_decision()

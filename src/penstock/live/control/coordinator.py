@@ -2,29 +2,33 @@
 """The coordinator: messages of agents go in, messages to agents come out.
 
 It detects the operations of jobs in their counters (`phases`), reports them to the
-controller, and splits a job's rate over the nodes on which its operation goes on. Like
-the controller it has no clock and no I/O: the control loop and the tests drive it.
+controller of the job's `storage`, and splits a job's rate over the nodes on which its
+operation goes on. Like the controller it has no clock and no I/O: the control loop and
+the tests drive it.
 
 All messages of one instant are passed to `receive` first, then `decide` takes one
-decision. A job without an operation may draw its `start_rate` on every node: its next
-operation begins at once, and the decision follows.
+decision per storage. A job without an operation may draw its `start_rate` on every
+node, or without limit if the bandwidth is learnt: its next operation begins at once,
+and the decision follows.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from math import ceil, inf, isfinite, log2
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from math import inf, isfinite
 from typing import Final
 
 from penstock.errors import InputError, PenstockError
+from penstock.live.control.bandwidth import BandwidthEstimator, Kind, Reason
 from penstock.live.control.controller import Controller
 from penstock.live.control.jobs import JobHistory
 from penstock.live.control.phases import PastOperation, PhaseDetector
-from penstock.live.control.records import AgentRecord, JobRecord
+from penstock.live.control.records import AgentRecord, JobRecord, left_by_writers
 from penstock.live.control.stager import NO_ORDER, Stager, held_rate
 from penstock.live.control.status import StatusView, find_job
+from penstock.live.control.storage import UNKNOWN_CAPACITY, SharedStorage, start_rate
 from penstock.live.control.volumes import OperationLengths, VolumePredictor
 from penstock.live.wire.messages import (
     AgentConfig,
@@ -51,18 +55,15 @@ from penstock.live.wire.messages import (
     UserReply,
     UserRequest,
 )
-from penstock.staging import ApplicationStatus, StagingOrder
+from penstock.staging import StagingOrder
 from penstock.units import format_bandwidth
 
-__all__ = ["START_SHARES", "Coordinator", "CoordinatorOutput", "start_rate"]
+__all__ = ["Coordinator", "CoordinatorOutput"]
 
 #: An agent that was silent for this many leases is forgotten.
 _SILENT_LEASES: Final = 3.0
 #: When to look again at an operation that should be complete.
 _LOOK_S: Final = 0.005
-#: Jobs that begin at the same time may together draw this multiple of the bandwidth
-#: until the decision reaches them, which takes milliseconds.
-START_SHARES: Final = 2.0
 #: Number of faults that a status shows.
 _FAULTS: Final = 5
 _MODE_WORDS: Final = {"control": "on", "dry-run": "a dry run", "off": "off"}
@@ -86,31 +87,22 @@ class CoordinatorOutput:
     """What operators have changed, for the log."""
 
 
-def start_rate(capacity: float, places: int) -> float:
-    """Return what a job without an operation may draw on a node, at most (bytes/s).
-
-    With `places` pairs of a job and a node, 2^k of them rounded up, this is
-
-        START_SHARES capacity / 2^k.
-
-    If all of them begin before a decision reaches them, they draw at most START_SHARES
-    of the capacity until then. A power of 2, so that not every job that comes or goes
-    changes the grants of all others.
-    """
-    return START_SHARES * capacity / (1 << ceil(log2(max(places, 1))))
-
-
 class Coordinator:
-    """Connects the agents with one `Controller`.
+    """Connects the agents with one `Controller` per storage.
 
     Parameters
     ----------
+    controller
+        The controller of the first storage. Those of other storages are made like it.
     agent_config
         Configuration that is sent to every agent.
     recall
         Returns the saved history of a job key, or None.
     stager
         Decides which jobs stage and which drain; None: no staging.
+    estimator
+        Returns what learns the bandwidth of the storage of this name. None: the
+        bandwidth is the controller's capacity, and all jobs share one storage.
     """
 
     def __init__(
@@ -119,8 +111,14 @@ class Coordinator:
         agent_config: AgentConfig,
         recall: Callable[[str], JobHistory | None] = lambda _: None,
         stager: Stager | None = None,
+        estimator: Callable[[str], BandwidthEstimator] | None = None,
     ) -> None:
         self.controller = controller
+        self._estimator = estimator or (lambda _: BandwidthEstimator())
+        #: Name -> storage; the first one is that of jobs whose storage is not known.
+        self._storages = {
+            "": SharedStorage("", controller, estimator("") if estimator else None)
+        }
         self.agent_config = agent_config
         self._recall = recall
         self._stager = stager
@@ -167,7 +165,7 @@ class Coordinator:
     def _job_joined(self, agent: str, message: JobJoined, now: float) -> None:
         job = self._jobs.get(message.job_key)
         if job is None:
-            job = self._register(message, now)
+            job = self._register(agent, message, now)
         elif message.volume_bytes:
             job.predictor.hint_bytes = message.volume_bytes
         job.claimed_nodes = message.nodes or job.claimed_nodes
@@ -179,9 +177,27 @@ class Coordinator:
         self._update_nodes(job, now)
         self._stale.add(job.key)
 
-    def _register(self, message: JobJoined, now: float) -> JobRecord:
+    def _storage(self, agent: str, name: str) -> SharedStorage:
+        """Return the storage that an agent names; make it if it is new.
+
+        The name of one that is local to the agent's node begins with a colon. All jobs
+        share one storage if the bandwidth is a number or the folders are given.
+        """
+        first = self._storages[""]
+        if not first.learns or self.agent_config.prefixes:
+            return first
+        name = f"{agent}{name}" if name.startswith(":") else name
+        if name not in self._storages:
+            controller = first.controller.another(UNKNOWN_CAPACITY)
+            self._storages[name] = SharedStorage(
+                name, controller, self._estimator(name)
+            )
+        return self._storages[name]
+
+    def _register(self, agent: str, message: JobJoined, now: float) -> JobRecord:
+        storage = self._storage(agent, message.storage)
         history = self._recall(message.job_key)
-        self.controller.register(
+        storage.controller.register(
             message.job_key,
             now,
             user=str(message.user),
@@ -193,6 +209,7 @@ class Coordinator:
             message.job_key,
             message.user,
             message.nodes,
+            storage,
             PhaseDetector(self.agent_config.gap_s),
             VolumePredictor(message.volume_bytes),
             draw_since_s=now,
@@ -211,8 +228,8 @@ class Coordinator:
 
     def _full_rate(self, job: JobRecord) -> float:
         """Return what a job can draw if no other job has I/O (bytes/s)."""
-        controlled = self.controller.job(job.key)
-        return min(controlled.bandwidth, controlled.limit, self.controller.capacity)
+        job_alone, controller = job.controlled, job.storage.controller
+        return min(job_alone.bandwidth, job_alone.limit, controller.capacity)
 
     def _job_left(self, agent: str, job_key: str, now: float) -> None:
         job = self._jobs.get(job_key)
@@ -228,15 +245,15 @@ class Coordinator:
         if job.counters:
             self._update_nodes(job, now)
             return
-        if self.controller.job(job_key).is_active:
+        if job.controlled.is_active:
             self._complete(job, job.phases.end(now), now)
-        self._output.left[job_key] = self._history(job, now)
-        self.controller.leave(job_key, now)
+        self._output.left[job_key] = job.history(now)
+        job.storage.leave(job_key, now)
         del self._jobs[job_key]
 
     def _update_nodes(self, job: JobRecord, now: float) -> None:
-        if job.nodes != self.controller.job(job.key).nodes:
-            self.controller.set_nodes(job.key, job.nodes, now)
+        if job.nodes != job.controlled.nodes:
+            job.storage.controller.set_nodes(job.key, job.nodes, now)
 
     def _counter_report(self, agent: str, report: CounterReport, now: float) -> None:
         for counters in report.counters:
@@ -245,6 +262,7 @@ class Coordinator:
                 continue
             job.counters[agent] = counters
             job.measure_draw(now)
+            job.storage.read(job.key, job.usage, now)
             if self.agent_config.mode != "off":
                 self._detect_phases(job, agent, counters, now)
         if report.job_count != len(self._agents[agent].job_keys):
@@ -272,7 +290,8 @@ class Coordinator:
         if job.certain_bytes:
             # Jobs that were never measured must not be served before this one.
             self._lengths.add(job.user, volume_bytes / self._full_rate(job))
-        self.controller.post(job.key, now, volume_bytes)
+        job.storage.controller.post(job.key, now, volume_bytes)
+        job.storage.active.add(job.key)
         self._stale.add(job.key)
 
     def _estimate(self, job: JobRecord) -> float:
@@ -293,25 +312,26 @@ class Coordinator:
         if ended is not None:
             self._complete(job, ended, now)
             return
-        self.controller.progress(
+        job.storage.controller.progress(
             job.key,
             now,
             phases.moved_bytes,
             volume_bytes=volume_bytes or self._estimate(job),
-            held_up=phases.was_held_up(),
+            held_up=phases.was_held_up() or job.storage.needs_all(job.key),
             # A job with staged data uses its grant in a pause, too: for draining.
             pauses=job.quiet_s >= self.agent_config.gap_s and not job.staged_bytes,
         )
         if volume_bytes and phases.moved_bytes >= volume_bytes:
             # All is moved, but the last call has not returned yet.
-            self.controller.wait_for_end(job.key, now + _LOOK_S)
+            job.storage.controller.wait_for_end(job.key, now + _LOOK_S)
 
     def _complete(self, job: JobRecord, ended: PastOperation, now: float) -> None:
         """Report to the controller that an operation has ended."""
-        self.controller.complete(
+        job.storage.controller.complete(
             job.key, now, ended=ended.end_s, moved_bytes=ended.moved_bytes
         )
         self._learn(job, ended.moved_bytes)
+        job.storage.active.discard(job.key)
         job.past_operations.append(ended)
         job.operations += 1
         self._output.ended.add(job.key)
@@ -324,23 +344,34 @@ class Coordinator:
         self._forget_silent_agents(now)
         self._request_reports(now)
         wake = self._decide_staging(now)
-        decision = self.controller.decide(now)
-        if decision.fault:
-            self._faults.append(decision.fault)
+        for storage in self._storages.values():
+            wake = min(wake, self._decide_storage(storage, now))
         self._update_start_rate()
-        self._send_grants(self._stale | decision.rates.keys(), now)
+        self._send_grants(self._stale, now)
         self._stale.clear()
         output, self._output = self._output, CoordinatorOutput()
-        output.wake = min(decision.wake, wake)
+        output.wake = wake
         return output
 
     def _update_start_rate(self) -> None:
         """Set what jobs without an operation may draw on a node."""
+        if self._storages[""].learns:
+            return
         places = sum(len(record.job_keys) for record in self._agents.values())
         rate = start_rate(self.controller.capacity, places)
         if rate != self._start_rate:
             self._start_rate = rate
             self._stale |= self._jobs.keys()
+
+    def _decide_storage(self, storage: SharedStorage, now: float) -> float:
+        """Divide the bandwidth of a storage; return when to decide again (s)."""
+        if storage.learn(now):
+            self._stale |= storage.active
+        decision = storage.controller.decide(now)
+        if decision.fault:
+            self._faults.append(decision.fault)
+        self._stale |= decision.rates.keys()
+        return decision.wake
 
     def operations(self, job_key: str) -> list[PastOperation]:
         """Return the last operations of a job; none if the job has left."""
@@ -363,11 +394,12 @@ class Coordinator:
 
     def _request_reports(self, now: float) -> None:
         """Ask for reports on operations of certain volume that should be complete."""
-        for job_key in self.controller.overdue(now):
-            if self._jobs[job_key].certain_bytes:
-                self.controller.wait_for_end(job_key, now + _LOOK_S)
-                for agent in self._jobs[job_key].counters:
-                    self._send(agent, RequestReport([job_key]), now)
+        for storage in self._storages.values():
+            for job_key in storage.controller.overdue(now):
+                if self._jobs[job_key].certain_bytes:
+                    storage.controller.wait_for_end(job_key, now + _LOOK_S)
+                    for agent in self._jobs[job_key].counters:
+                        self._send(agent, RequestReport([job_key]), now)
 
     def _decide_staging(self, now: float) -> float:
         """Ask the strategy which jobs stage and drain; return when to ask again (s).
@@ -378,7 +410,7 @@ class Coordinator:
         if self._stager is None:
             return inf
         try:
-            applications = [self._application(job) for job in self._jobs.values()]
+            applications = [job.application for job in self._jobs.values()]
             orders = self._stager.decide(applications, now)
         except PenstockError as error:
             # The strategy failed: all jobs write through, and staged data is drained.
@@ -386,9 +418,12 @@ class Coordinator:
             self._add_fault(str(error))
         for warning in self._stager.warnings:
             self._add_fault(warning)
-        left = self._left_by_writers(orders) if self._stager.background else inf
-        for job_key, job in self._jobs.items():
-            self._apply_order(job, orders[job_key], left, now)
+        for storage in self._storages.values():
+            jobs = [job for job in self._jobs.values() if job.storage is storage]
+            drains = self._stager.background
+            left = left_by_writers(storage, jobs, orders) if drains else inf
+            for job in jobs:
+                self._apply_order(job, orders[job.key], left, now)
         return self._stager.wake
 
     def _apply_order(
@@ -401,36 +436,14 @@ class Coordinator:
             job.order = order
             self._stale.add(job.key)
         drain_rate = min(order.drain_bytes_per_s, left) if order.drain else 0.0
-        held = held_rate(self.controller.capacity)
+        controller = job.storage.controller
+        held = held_rate(controller.capacity)
         allowed = max(drain_rate, held) if order.stage or job.staged_bytes else inf
-        self.controller.allow(job.key, allowed, now)
+        controller.allow(job.key, allowed, now)
 
     def _add_fault(self, fault: str) -> None:
         if fault not in self._faults:
             self._faults.append(fault)
-
-    def _application(self, job: JobRecord) -> ApplicationStatus:
-        """Return a job in the form that strategies take."""
-        return ApplicationStatus(
-            job.key,
-            phase_began_s=job.phases.began_s if job.phases.is_active else inf,
-            phase_bytes=job.certain_bytes or job.phases.moved_bytes + job.staged_bytes,
-            processes=job.nodes,
-            staged_bytes=job.staged_bytes,
-            is_blocked=job.is_waiting,
-            dedicated_bytes_per_s=self.controller.job(job.key).cap,
-        )
-
-    def _left_by_writers(self, orders: Mapping[str, StagingOrder]) -> float:
-        """Return the bandwidth left if all jobs that write through get all they use."""
-        used = sum(
-            self.controller.job(job_key).usable
-            for job_key, job in self._jobs.items()
-            if job.phases.is_active
-            and not orders[job_key].stage
-            and not job.staged_bytes
-        )
-        return max(self.controller.capacity - used, 0.0)
 
     def _send_grants(self, job_keys: Iterable[str], now: float) -> None:
         """Send the changed grants of jobs, and heartbeats to all other agents."""
@@ -440,7 +453,7 @@ class Coordinator:
             if job is None:
                 continue
             stage = job.order.stage
-            for agent, rate in self._split(job).items():
+            for agent, rate in job.rates(self._start_rate).items():
                 if job.sent_rates.get(agent) != rate:
                     job.sent_rates[agent] = rate
                     changed.setdefault(agent, Grants({}, {})).rates[job_key] = rate
@@ -451,19 +464,6 @@ class Coordinator:
         for agent, record in self._agents.items():
             if agent in changed or now - record.sent_s >= heartbeat_s:
                 self._send(agent, changed.get(agent) or Grants({}), now)
-
-    def _split(self, job: JobRecord) -> dict[str, float]:
-        """Return the rate of a job on each of its nodes (bytes/s).
-
-        The nodes on which its operation goes on share the grant equally. On the other
-        nodes an operation may begin: the job may draw what a node can, but at most
-        `start_rate`.
-        """
-        controlled = self.controller.job(job.key)
-        part = controlled.grant / max(len(job.busy_agents), 1)
-        full = min(controlled.cap, self.controller.node_bandwidth, self._start_rate)
-        busy = job.busy_agents if job.phases.is_active else ()
-        return {agent: part if agent in busy else full for agent in job.counters}
 
     def _send(self, agent: str, message: ToAgent, now: float) -> None:
         if agent in self._agents:
@@ -509,15 +509,27 @@ class Coordinator:
     def _change(self, request: SetPolicy | SetBandwidth | SetMode, now: float) -> str:
         """Execute a request of an operator; return a description of the change."""
         if isinstance(request, SetPolicy):
-            self.controller.set_policy(request.policy, now)
+            for storage in self._storages.values():
+                storage.controller.set_policy(request.policy, now)
             return f"{self.controller.policy} decides"
         if isinstance(request, SetBandwidth):
-            self.controller.set_capacity(request.bandwidth, now)
-            return f"{format_bandwidth(request.bandwidth)} are shared"
+            return self._set_bandwidth(request.bandwidth, now)
         return self._set_mode(request, now)
 
+    def _set_bandwidth(self, bandwidth: float | None, now: float) -> str:
+        """Share this bandwidth on every storage; None: learn it."""
+        for name, storage in self._storages.items():
+            if bandwidth is not None:
+                storage.fix(bandwidth, now)
+            elif not storage.learns:
+                storage.start_learning(self._estimator(name))
+        self._stale |= self._jobs.keys()
+        if bandwidth is None:
+            return "the bandwidth is learnt"
+        return f"{format_bandwidth(bandwidth)} are shared"
+
     def _set_limit(self, job: JobRecord, limit: float, now: float) -> str:
-        self.controller.set_limit(job.key, limit, now)
+        job.storage.controller.set_limit(job.key, limit, now)
         self._stale.add(job.key)
         if limit == inf:
             return f"{job.name} has no limit"
@@ -530,7 +542,7 @@ class Coordinator:
         """
         self.agent_config.mode = request.mode
         for job in self._jobs.values():
-            if self.controller.job(job.key).is_active and request.mode == "off":
+            if job.controlled.is_active and request.mode == "off":
                 self._complete(job, job.phases.end(now), now)
         for agent in self._agents:
             self._send(agent, self.agent_config, now)
@@ -538,28 +550,37 @@ class Coordinator:
 
     def _view(self, reader: int | None, now: float) -> StatusView:
         strategy = self._stager.strategy.label if self._stager else "none"
-        return StatusView(
-            reader, self.agent_config.mode, strategy, self._jobs, self.controller, now
-        )
+        return StatusView(reader, self.agent_config.mode, strategy, self._jobs, now)
 
     def status(self, now: float, reader: int | None = None) -> StatusDocument:
         """Return the status of all jobs, or of those that a user may see."""
         bandwidth, view = self.controller.node_bandwidth, self._view(reader, now)
+        first, *others = self._storages.values()
+        # The first storage is not used if the agents name those of their jobs.
+        shown = others if others and not first.controller.jobs() else [first, *others]
         return StatusDocument(
             mode=self.agent_config.mode,
             policy=self.controller.policy,
-            bandwidth=self.controller.capacity,
+            bandwidth=next((each.bandwidth for each in shown), None),
             node_bandwidth=bandwidth if isfinite(bandwidth) else None,
             agents=sorted(self._agents),
-            decisions=self.controller.decisions,
+            decisions=sum(each.controller.decisions for each in [first, *others]),
             faults=[*self._faults, *view.stalled()],
             jobs=view.lines(),
+            storages=[storage.status(now) for storage in shown],
         )
 
     def histories(self, now: float) -> dict[str, JobHistory]:
         """Return the history of every job, by key, to be saved."""
-        return {job.key: self._history(job, now) for job in self._jobs.values()}
+        return {key: job.history(now) for key, job in self._jobs.items()}
 
-    def _history(self, job: JobRecord, now: float) -> JobHistory:
-        past_bytes = tuple(job.predictor.past_bytes)
-        return replace(self.controller.job(job.key).history(now), past_bytes=past_bytes)
+    def suggest(self, agent: str, storage: str, bandwidth: float) -> None:
+        """Begin to learn with a bandwidth that was measured for writes."""
+        estimator = self._storage(agent, storage).estimator
+        if estimator is not None:
+            estimator.suggest(Kind.WRITES, bandwidth, Reason.MEASURED)
+
+    def learnt(self) -> dict[str, dict[Kind, float]]:
+        """Return the bandwidths that were learnt, by storage and kind, to be saved."""
+        learnt = {name: each.learnt() for name, each in self._storages.items()}
+        return {name: rates for name, rates in learnt.items() if rates}

@@ -25,7 +25,9 @@ def explain(
     policy: str,
     now: float,
     name_of: Callable[[str], str | None] = str,
+    *,
     like: float | None = None,
+    free: bool = False,
 ) -> str:
     """Return why a job has the grant that it has, in sentences for its user.
 
@@ -37,10 +39,15 @@ def explain(
         Returns the name to show for a job key; None hides the job's name and yield.
     like
         The shared bandwidth (bytes/s): all amounts are in its units, decimal or binary.
+    free
+        True if the job is not held up because no other job uses its storage.
     """
     name = name_of(job.key)
     like = job.cap if like is None else like
-    sentences = [f"{name} {_grant_reason(job, len(active), policy, like)}"]
+    reason = (
+        _free_reason(job) if free else _grant_reason(job, len(active), policy, like)
+    )
+    sentences = [f"{name} {reason}"]
     if job.is_active:
         remaining = format_volume(job.remaining_bytes(now), like)
         sentences.append(
@@ -48,7 +55,7 @@ def explain(
             f" of about {format_volume(job.volume_bytes, like)} remain (penstock "
             "guesses the volume unless it is announced)."
         )
-        if job.rate < job.cap and not job.is_frugal:
+        if job.rate < job.cap and not job.is_frugal and not free:
             sentences += _competitors(job, active, now, name_of, like)
     if isfinite(job.limit):
         sentences.append(
@@ -61,6 +68,12 @@ def explain(
         f"(yield {job.progress_yield(now):.3f})."
     )
     return " ".join(sentences)
+
+
+def _free_reason(job: ControlledJob) -> str:
+    """Return the predicate of the sentence for a job that is not held to a share."""
+    state = "is not held up" if job.is_active else "does no I/O now"
+    return f"{state}: no other job uses its storage now, or nothing is known of it yet."
 
 
 def _grant_reason(job: ControlledJob, active: int, policy: str, like: float) -> str:

@@ -93,6 +93,11 @@ class ControlledJob:
         return float(self.columns.inputs.cap[self.number])
 
     @property
+    def alone(self) -> float:
+        """Most that it may draw if no other job uses the storage; inf: no limit."""
+        return min(self.bandwidth, self.limit, self.allowance)
+
+    @property
     def usable(self) -> float:
         """Most that it makes use of now."""
         return min(self.cap, self.kept_rate)

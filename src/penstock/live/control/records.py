@@ -7,17 +7,21 @@ Times are in seconds, volumes in bytes, rates in bytes per second.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Final
 
+from penstock.live.control.bandwidth import Usage
+from penstock.live.control.jobs import ControlledJob, JobHistory
 from penstock.live.control.phases import PastOperation, PhaseDetector
 from penstock.live.control.stager import NO_ORDER
+from penstock.live.control.storage import SharedStorage
 from penstock.live.control.volumes import VolumePredictor
 from penstock.live.wire.messages import JobCounters
-from penstock.staging import StagingOrder
+from penstock.staging import ApplicationStatus, StagingOrder
 
-__all__ = ["DRAW_S", "AgentRecord", "JobRecord"]
+__all__ = ["DRAW_S", "AgentRecord", "JobRecord", "left_by_writers"]
 
 #: Interval over which the rate that a job draws is measured, at least.
 DRAW_S: Final = 0.5
@@ -46,6 +50,8 @@ class JobRecord:
     """User id."""
     claimed_nodes: int
     """Number of nodes as claimed by a trusted caller; 0: count the agents."""
+    storage: SharedStorage
+    """The storage of its folder."""
     phases: PhaseDetector
     predictor: VolumePredictor
     draw_since_s: float
@@ -78,6 +84,17 @@ class JobRecord:
     def name(self) -> str:
         """The name that its user has given it."""
         return self.key.partition(":")[2]
+
+    @property
+    def controlled(self) -> ControlledJob:
+        """The job in the controller of its storage."""
+        return self.storage.controller.job(self.key)
+
+    @property
+    def is_free(self) -> bool:
+        """True if it is not held to a share: see `storage`."""
+        storage = self.storage
+        return storage.is_free or (storage.learns and not self.controlled.is_active)
 
     @property
     def nodes(self) -> int:
@@ -119,6 +136,53 @@ class JobRecord:
             (counters.quiet_s for counters in self.counters.values()), default=inf
         )
 
+    @property
+    def usage(self) -> Usage:
+        """What it has done on its present nodes so far."""
+        counters = self.counters.values()
+        return Usage(
+            sum(each.read_bytes for each in counters),
+            sum(each.written_bytes for each in counters),
+            sum(each.read_busy_s + each.written_busy_s for each in counters),
+            sum(each.held_up_s for each in counters),
+            any(each.quiet_s == 0.0 for each in counters),
+        )
+
+    @property
+    def application(self) -> ApplicationStatus:
+        """The job in the form that staging strategies take."""
+        return ApplicationStatus(
+            self.key,
+            phase_began_s=self.phases.began_s if self.phases.is_active else inf,
+            phase_bytes=self.certain_bytes
+            or self.phases.moved_bytes + self.staged_bytes,
+            processes=self.nodes,
+            staged_bytes=self.staged_bytes,
+            is_blocked=self.is_waiting,
+            dedicated_bytes_per_s=self.controlled.cap,
+        )
+
+    def rates(self, start_rate: float) -> dict[str, float]:
+        """Return what it may draw on each of its nodes.
+
+        The nodes on which its operation goes on share the grant equally. On the other
+        nodes an operation may begin: the job may draw what a node can, but at most
+        `start_rate` unless the bandwidth is learnt.
+        """
+        controlled, storage = self.controlled, self.storage
+        grant = controlled.alone if storage.is_free else controlled.grant
+        part = grant / max(len(self.busy_agents), 1)
+        cap = min(controlled.cap, start_rate)
+        most = controlled.alone if storage.learns else cap
+        full = min(most, storage.controller.node_bandwidth)
+        busy = self.busy_agents if self.phases.is_active else ()
+        return {agent: part if agent in busy else full for agent in self.counters}
+
+    def history(self, now: float) -> JobHistory:
+        """Return what it has done by now, to be saved."""
+        past_bytes = tuple(self.predictor.past_bytes)
+        return replace(self.controlled.history(now), past_bytes=past_bytes)
+
     def measure_draw(self, now: float) -> None:
         """Update `draw` if the interval of measurement is over."""
         elapsed_s = now - self.draw_since_s
@@ -126,3 +190,17 @@ class JobRecord:
             moved_bytes = self.moved_bytes
             self.draw = (moved_bytes - self._draw_base_bytes) / elapsed_s
             self.draw_since_s, self._draw_base_bytes = now, moved_bytes
+
+
+def left_by_writers(
+    storage: SharedStorage,
+    jobs: Iterable[JobRecord],
+    orders: Mapping[str, StagingOrder],
+) -> float:
+    """Return the bandwidth left if all jobs that write through get all they use."""
+    used = sum(
+        job.controlled.usable
+        for job in jobs
+        if job.phases.is_active and not orders[job.key].stage and not job.staged_bytes
+    )
+    return max(storage.controller.capacity - used, 0.0)

@@ -9,7 +9,6 @@ from math import isfinite
 from typing import Final
 
 from penstock.errors import InputError
-from penstock.live.control.controller import Controller
 from penstock.live.control.explanation import explain
 from penstock.live.control.jobs import ControlledJob, by_rate
 from penstock.live.control.records import DRAW_S, JobRecord
@@ -56,19 +55,22 @@ class StatusView:
     strategy: str
     """Name of the staging strategy."""
     jobs: Mapping[str, JobRecord]
-    controller: Controller
     now: float
     """The present instant (s)."""
 
     def lines(self) -> list[JobStatus]:
         """Return the jobs that the reader may see."""
-        active = by_rate(self.controller.jobs())
         records = [record for record in self.jobs.values() if self._may_see(record)]
-        return [self._line(record, active) for record in records]
+        storages = {id(record.storage): record.storage for record in records}
+        active = {
+            number: by_rate(storage.controller.jobs())
+            for number, storage in storages.items()
+        }
+        return [self._line(record, active[id(record.storage)]) for record in records]
 
     def explanation(self, record: JobRecord) -> str:
         """Return why a job has the grant that it has, in sentences."""
-        return self._explained(record, by_rate(self.controller.jobs()))
+        return self._explained(record, by_rate(record.storage.controller.jobs()))
 
     def _may_see(self, record: JobRecord) -> bool:
         return self.user is None or record.user == self.user
@@ -80,19 +82,26 @@ class StatusView:
     def _explained(self, record: JobRecord, active: list[ControlledJob]) -> str:
         if self.mode == "off":
             return f"Control is switched off: {record.name} draws what it can."
-        job, policy = self.controller.job(record.key), self.controller.policy
-        shared = self.controller.capacity
-        text = explain(job, active, policy, self.now, self._visible_name, shared)
-        text += f" {self._measured_delay(record, job)}"
+        controller = record.storage.controller
+        text = explain(
+            record.controlled,
+            active,
+            controller.policy,
+            self.now,
+            self._visible_name,
+            like=controller.capacity,
+            free=record.storage.is_free,
+        )
+        text += f" {self._measured_delay(record)}"
         if record.order.stage or record.staged_bytes:
             text += f" {self._explained_staging(record)}"
         if self.mode == "dry-run":
             text = f"Dry run: no call is held up. With control switched on: {text}"
         return text
 
-    def _measured_delay(self, record: JobRecord, job: ControlledJob) -> str:
+    def _measured_delay(self, record: JobRecord) -> str:
         """Return how long penstock and the storage have delayed its calls."""
-        counters = record.counters.values()
+        job, counters = record.controlled, record.counters.values()
         busy_s = sum(each.read_busy_s + each.written_busy_s for each in counters)
         sentences = [
             f"Added over its processes, penstock has held up its calls for "
@@ -100,10 +109,12 @@ class StatusView:
             f"{format_time(busy_s)} for them."
         ]
         is_slow = job.is_frugal or record.draw < _SLOW * job.rate
+        is_slow = is_slow and not record.storage.is_free
         if (is_slow and job.is_active and not record.is_waiting) and job.since_post_s(
             self.now
         ) >= DRAW_S:
-            drawn = format_bandwidth(record.draw, self.controller.capacity)
+            capacity = record.storage.controller.capacity
+            drawn = format_bandwidth(record.draw, capacity)
             sentences.append(
                 f"Now it draws {drawn} and no call is held up: the storage or the "
                 "program itself is slower than the grant."
@@ -111,18 +122,23 @@ class StatusView:
         return " ".join(sentences)
 
     def stalled(self) -> list[str]:
-        """Return a warning if the policy lets all jobs wait; else nothing."""
-        active = by_rate(self.controller.jobs())
-        if not active or active[0].rate > 0.0 or self.mode != "control":
+        """Return a warning for each storage whose jobs all wait for the policy."""
+        if self.mode != "control":
             return []
-        return [
-            f"policy {self.controller.policy} grants nothing to any of the "
-            f"{len(active)} jobs that do I/O: all of them wait"
-        ]
+        warnings = []
+        storages = {id(each.storage): each.storage for each in self.jobs.values()}
+        for storage in storages.values():
+            active = by_rate(storage.controller.jobs())
+            if active and active[0].rate <= 0.0 and not storage.is_free:
+                warnings.append(
+                    f"policy {storage.controller.policy} grants nothing to any of the "
+                    f"{len(active)} jobs that do I/O: all of them wait"
+                )
+        return warnings
 
     def _explained_staging(self, record: JobRecord) -> str:
         place = "to its journals" if record.order.stage else "directly to the files"
-        shared = self.controller.capacity
+        shared = record.storage.controller.capacity
         draining = "are being drained" if record.order.drain else "have to wait"
         return (
             f"Strategy {self.strategy}: its writes go {place}; "
@@ -130,7 +146,8 @@ class StatusView:
         )
 
     def _line(self, record: JobRecord, active: list[ControlledJob]) -> JobStatus:
-        job, now = self.controller.job(record.key), self.now
+        job, now = record.controlled, self.now
+        grant = job.alone if record.is_free else job.grant
         counters = record.counters.values()
         is_drawing = job.is_active or record.idle_s < DRAW_S
         drawn_bytes_per_s = record.draw if is_drawing else 0.0
@@ -143,7 +160,7 @@ class StatusView:
             active=job.is_active,
             waiting=record.is_waiting,
             lent=job.is_frugal,
-            grant=job.grant,
+            grant=grant if isfinite(grant) else None,
             demanded=job.cap if record.is_waiting else drawn_bytes_per_s,
             drawn_bytes_per_s=drawn_bytes_per_s,
             volume_bytes=job.volume_bytes,

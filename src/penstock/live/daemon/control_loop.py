@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from penstock.errors import InputError, PenstockError
 from penstock.live.daemon.history import History
+from penstock.live.daemon.learnt import LearntBandwidths
 from penstock.live.staging.partitioner import Partitioner
 from penstock.live.wire.messages import (
     FromAgent,
@@ -69,6 +70,8 @@ class ControlLoop:
         """Predicts the volumes of operations."""
         self.partitioner: Partitioner | None = None
         """Assigns the folders of jobs to storage targets."""
+        self.learnt: LearntBandwidths | None = None
+        """Keeps the bandwidths that were learnt."""
         self._history = history
         self._inbox: deque[tuple[str, FromAgent]] = deque()
         self._work = asyncio.Event()
@@ -215,10 +218,12 @@ class ControlLoop:
         return read
 
     def save(self) -> None:
-        """Save the history of all jobs, in another thread."""
+        """Save the history of all jobs, and what was learnt, in another thread."""
         if self._history:
             histories = self.coordinator.histories(time.monotonic())
             self._saver.submit(self._history.save, histories)
+        if self.learnt:
+            self._saver.submit(self.learnt.save, self.coordinator.learnt())
 
     def close(self) -> None:
         """Stop the loop and save the history of all jobs."""

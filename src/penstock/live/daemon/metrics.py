@@ -82,9 +82,10 @@ class JobCollector(Collector):
         status = self._status()
         yield GaugeMetricFamily(
             "penstock_bandwidth_bytes_per_second",
-            "bandwidth that all jobs share",
-            value=status.bandwidth,
+            "bandwidth that all jobs share; NaN: not known yet",
+            value=nan if status.bandwidth is None else status.bandwidth,
         )
+        yield _learnt(status)
         yield GaugeMetricFamily("penstock_jobs", "jobs", value=len(status.jobs))
         yield CounterMetricFamily(
             "penstock_decisions", "decisions taken", value=status.decisions
@@ -100,9 +101,23 @@ class JobCollector(Collector):
             for name, (field, meaning) in table.items():
                 family = kind(f"penstock_job_{name}", meaning, labels=_LABELS)
                 for line in status.jobs:
-                    value = float(getattr(line, field))
+                    value = getattr(line, field)
+                    # Only a grant may be None: it has no limit.
+                    value = inf if value is None else float(value)
                     family.add_metric([str(line.user), line.job_name], value)
                 yield family
+
+
+def _learnt(status: StatusDocument) -> Metric:
+    family = GaugeMetricFamily(
+        "penstock_learnt_bandwidth_bytes_per_second",
+        "bandwidth that is believed for reads, writes, or both at once",
+        labels=("storage", "kind"),
+    )
+    for storage in status.storages:
+        for kind, belief in storage.beliefs.items():
+            family.add_metric([storage.name, kind], belief.bandwidth)
+    return family
 
 
 class MountCollector(Collector):

@@ -26,13 +26,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.errors import InputError, UnavailableError
+from penstock.live.control.bandwidth import BandwidthEstimator
 from penstock.live.control.stager import Stager
 from penstock.live.daemon.control_loop import ControlLoop, check_usable
 from penstock.live.daemon.history import History
+from penstock.live.daemon.learnt import LearntBandwidths
 from penstock.live.daemon.measure import measure_bandwidth
 from penstock.live.node.agent import Agent
 from penstock.live.node.agent_socket import local_socket
-from penstock.live.settings import Settings
+from penstock.live.node.file_system import storage_name
+from penstock.live.settings import MEASURE, Settings
 from penstock.live.staging.partitioner import Partitioner
 from penstock.live.wire.messages import AgentConfig
 from penstock.units import format_bandwidth
@@ -49,8 +52,6 @@ _SAVE_S: Final = 5.0
 _SWITCH_S: Final = 0.0005
 #: Priority of the daemon.
 _NICE: Final = -10
-#: Bandwidth of the controller until it has been measured (bytes/s).
-_NOT_MEASURED: Final = 1.0
 
 
 # --- The parts of the daemon ------------------------------------------------------
@@ -145,32 +146,34 @@ async def _start_parts(settings: Settings, home: Path, stack: AsyncExitStack) ->
     saving = asyncio.create_task(_repeat(_SAVE_S, control_loop.save))
     stack.callback(saving.cancel)
     # Measure last: it blocks the event loop, and wrong settings are reported before.
-    if not settings.bandwidth:
-        bandwidth = _measured_bandwidth(settings)
-        controller = control_loop.coordinator.controller
-        controller.set_capacity(bandwidth, time.monotonic())
-    _log_start(control_loop.coordinator)
+    if settings.bandwidth == MEASURE:
+        _suggest_measured(settings, node, control_loop.coordinator)
+    _log_start(settings, control_loop.coordinator)
     control_loop.start()
     return agent
 
 
-def _measured_bandwidth(settings: Settings) -> float:
-    """Return the write bandwidth of the first prefix or the working directory."""
+def _suggest_measured(settings: Settings, node: str, coordinator: Coordinator) -> None:
+    """Measure the first prefix or the working directory, where learning begins."""
     folder = Path(settings.prefixes[0] if settings.prefixes else Path.cwd())
     bandwidth = measure_bandwidth(folder)
+    if bandwidth is None:
+        _LOG.info("%s: somebody else uses the storage, nothing was measured", folder)
+        return
     _LOG.info(
         "%s: measured a write bandwidth of %s", folder, format_bandwidth(bandwidth)
     )
-    return bandwidth
+    coordinator.suggest(node, storage_name(str(folder)), bandwidth)
 
 
-def _log_start(coordinator: Coordinator) -> None:
+def _log_start(settings: Settings, coordinator: Coordinator) -> None:
     controller, config = coordinator.controller, coordinator.agent_config
+    fixed = isinstance(settings.bandwidth, float)
     _LOG.info(
         "mode %s: policy %s shares %s of %s",
         config.mode,
         controller.policy,
-        format_bandwidth(controller.capacity),
+        format_bandwidth(controller.capacity) if fixed else "the learnt bandwidth",
         ":".join(config.prefixes) or "each job's working directory",
     )
     for prefix in config.prefixes:
@@ -182,13 +185,15 @@ def _log_start(coordinator: Coordinator) -> None:
 def _control_loop(settings: Settings, home: Path) -> ControlLoop:
     from penstock.live.control.controller import Controller  # noqa: PLC0415 - agents need no compiler
     from penstock.live.control.coordinator import Coordinator  # noqa: PLC0415
+    from penstock.live.control.storage import UNKNOWN_CAPACITY  # noqa: PLC0415
     from penstock.policies import get_policy  # noqa: PLC0415
 
     policy = get_policy(settings.policy)
     check_usable(policy)
+    fixed = settings.bandwidth if isinstance(settings.bandwidth, float) else None
     controller = Controller(
         policy,
-        settings.bandwidth or _NOT_MEASURED,
+        UNKNOWN_CAPACITY if fixed is None else fixed,
         settings.node_bandwidth,
         lend=settings.lend,
         # A daemon that ends by itself has few jobs. Compiling would hold up the first
@@ -207,9 +212,18 @@ def _control_loop(settings: Settings, home: Path) -> ControlLoop:
     partitioner = _partitioner(settings)
     stager = _stager(settings.strategy, len(partitioner.names) if partitioner else 1)
     # Open the file last: nothing after it can fail and leave it open.
-    history = History(Path(settings.state or home / "history.sqlite"))
-    coordinator = Coordinator(controller, config, history.recall, stager)
+    state = Path(settings.state or home / "history.sqlite")
+    history = History(state)
+    learnt = LearntBandwidths(state.with_name(f"{state.stem}-bandwidth.json"))
+    coordinator = Coordinator(
+        controller,
+        config,
+        history.recall,
+        stager,
+        None if fixed else lambda name: BandwidthEstimator(learnt.known(name)),
+    )
     control_loop = ControlLoop(coordinator, history)
+    control_loop.learnt = learnt
     control_loop.partitioner = partitioner
     return control_loop
 

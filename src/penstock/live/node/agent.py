@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from penstock.errors import InputError, PenstockError, UnavailableError
+from penstock.live.node.file_system import storage_name
 from penstock.live.node.local_job import JobNote, LocalJob
 from penstock.live.node.page import PageError
 from penstock.live.staging.drainers import Sweeper, left_behind
@@ -320,7 +321,14 @@ class Agent:
         job_key = f"{peer.user}:{message.job_name}"
         nodes = message.nodes if peer.is_trusted else 0
         job = self._find_or_create(
-            JobNote(job_key, peer.user, peer.group, nodes, message.volume_bytes)
+            JobNote(
+                job_key,
+                peer.user,
+                peer.group,
+                nodes,
+                message.volume_bytes,
+                storage=storage_name(message.folder),
+            )
         )
         job.add(peer.pid)
         self._watch_process(job, peer.pid)
@@ -334,7 +342,14 @@ class Agent:
             )
         job_key = f"{message.user}:{message.job_name}"
         job = self._find_or_create(
-            JobNote(job_key, message.user, message.group, message.nodes, 0.0)
+            JobNote(
+                job_key,
+                message.user,
+                message.group,
+                message.nodes,
+                0.0,
+                storage=storage_name(message.folder),
+            )
         )
         job.register(message.account, message.nodes)
         self._send(job.joined_message())

@@ -73,6 +73,8 @@ class JobNote(msgspec.Struct):
     """True if the batch system decides when the job is over."""
     processes: dict[int, int] = msgspec.field(default_factory=dict, name="members")
     """Process id -> start of the process (clock ticks after boot)."""
+    storage: str = ""
+    """Name of the file system of its folder: see `file_system`."""
 
 
 def process_start_ticks(pid: int) -> int | None:
@@ -161,7 +163,14 @@ class LocalJob:
         """Return the message that tells the controller of the job."""
         note = self.note
         group = note.account or str(note.group)
-        return JobJoined(note.job_key, note.user, group, note.nodes, note.volume_bytes)
+        return JobJoined(
+            note.job_key,
+            note.user,
+            group,
+            note.nodes,
+            note.volume_bytes,
+            note.storage,
+        )
 
     @property
     def is_over(self) -> bool:

@@ -40,6 +40,7 @@ __all__ = [
     "AgentConfig",
     "AgentHello",
     "AttachProcess",
+    "BandwidthBelief",
     "ControllerRequest",
     "CounterReport",
     "Decoder",
@@ -66,6 +67,7 @@ __all__ = [
     "SetMode",
     "SetPolicy",
     "StatusDocument",
+    "StorageStatus",
     "TextAnswer",
     "ToAgent",
     "UserReply",
@@ -163,7 +165,8 @@ class SetPolicy(Message):
 class SetBandwidth(Message):
     """Replace the total bandwidth that the jobs share."""
 
-    bandwidth: Amount
+    bandwidth: Amount | None
+    """None: learn it."""
 
 
 class SetLimit(Message):
@@ -235,8 +238,9 @@ class JobStatus(msgspec.Struct, frozen=True):
     """True if one of its calls is held up now."""
     lent: bool
     """True if a part of its grant is lent to other jobs."""
-    grant: float = msgspec.field(name="granted")
-    """Rate that it may draw now; its cap while it has no operation."""
+    grant: float | None = msgspec.field(name="granted")
+    """Rate that it may draw now; None: no limit. Without an operation: its cap, or no
+    limit if the bandwidth is learnt."""
     demanded: float
     """Rate that it would draw: its cap if it is held up, else the rate it draws."""
     drawn_bytes_per_s: float = msgspec.field(name="achieved")
@@ -267,13 +271,41 @@ class JobStatus(msgspec.Struct, frozen=True):
     """The explanation that ``penstock ctl explain`` prints."""
 
 
+class BandwidthBelief(msgspec.Struct, frozen=True):
+    """A bandwidth that was learnt."""
+
+    bandwidth: float
+    why: str
+    """What it was concluded from."""
+    age_s: float | None = msgspec.field(name="age")
+    """Time since it was last confirmed or changed; None: not in this run."""
+
+
+class StorageStatus(msgspec.Struct, frozen=True):
+    """What is known about one storage."""
+
+    name: str
+    """Name of the file system; "" if all jobs share one storage."""
+    bandwidth: float | None
+    """Bandwidth that its jobs share now; None: not known yet."""
+    learns: bool
+    """False if the bandwidth was given as a number."""
+    doing: str
+    """"reads", "writes" or "mixed": what its jobs do, or did last."""
+    beliefs: dict[str, BandwidthBelief]
+    """What is believed for "reads", "writes" and "mixed"."""
+    active_jobs: int = 0
+    """Number of jobs that have an operation on it now."""
+
+
 class StatusDocument(Message):
     """Status of the controller and of the jobs that the reader may see."""
 
     mode: str
     policy: str
-    bandwidth: float
-    """Total bandwidth that the jobs share."""
+    bandwidth: float | None
+    """Total bandwidth that the jobs share; None: not known yet. With several storages,
+    that of the first one."""
     node_bandwidth: float | None
     """Bandwidth of one node; None: unlimited."""
     agents: list[str]
@@ -283,6 +315,8 @@ class StatusDocument(Message):
     faults: list[str]
     """Latest faults of the policy and the strategy."""
     jobs: list[JobStatus]
+    storages: list[StorageStatus] = []
+    """What is known about each storage."""
 
 
 Reply = PageAssigned | Refused | TextAnswer | StatusDocument
@@ -309,6 +343,8 @@ class JobJoined(Message):
     """Number of nodes of the job; 0: count the agents."""
     volume_bytes: Amount
     """Volume of each of its operations; 0: unknown."""
+    storage: Text = ""
+    """Name of the file system of its folder; "": not known."""
 
 
 class JobLeft(Message):

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.live.control.bandwidth import BandwidthEstimator
 from penstock.live.control.controller import Controller
 from penstock.live.control.coordinator import Coordinator, CoordinatorOutput
 from penstock.live.control.jobs import JobHistory
@@ -622,3 +623,87 @@ def test_false_counters_of_one_job_take_nothing_from_others(
         assert site.coordinator.controller.job("0:honest").is_active
         assert B / 2.0 <= site.rates["n", "0:honest"] <= B
     assert not site.coordinator.status(site.now).faults
+
+
+# --- A bandwidth that is learnt -------------------------------------------------------
+
+
+def learning_site(*prefixes: str) -> Site:
+    """Return a site whose bandwidth is learnt, with an agent n."""
+    site = Site(estimator=lambda _: BandwidthEstimator())
+    site.coordinator.agent_config.prefixes = list(prefixes)
+    site.agent("n")
+    return site
+
+
+def test_a_lone_job_has_no_limit_and_two_jobs_have_shares_at_once() -> None:
+    site = learning_site()
+    for job in ("a", "b"):
+        site.join("n", job, storage=":/x")
+        site.report("n", job, 0.0, operations_begun=0, idle_s=inf)
+        assert site.rates["n", job] == inf
+    for step in range(1, 9):
+        site.now = 0.1 * step
+        moved = {"written_bytes": 10.0 * step, "written_busy_s": 0.1 * step}
+        site.report("n", "a", 10.0 * step, **moved)
+    assert site.rates["n", "a"] == inf
+    # The first report of the second job: one decision later both have their shares.
+    site.report("n", "b", 0.0)
+    assert site.rates["n", "a"] == site.rates["n", "b"] == pytest.approx(50.0)
+    site.part("n", "b")
+    assert site.rates["n", "a"] == inf
+
+
+def test_a_limit_of_an_operator_holds_for_a_lone_job() -> None:
+    site = learning_site()
+    site.join("n", "0:a", storage=":/x")
+    site.ask(SetLimit("a", 7.0))
+    site.report("n", "0:a", 1.0)
+    assert site.rates["n", "0:a"] == 7.0
+
+
+@pytest.mark.parametrize(
+    ("prefixes", "storages"),
+    [((), ["nfs server:/", "n:/dev/sda"]), (("/s",), [""])],
+)
+def test_jobs_share_a_storage_by_its_name_or_by_the_prefixes(
+    prefixes: tuple[str, ...], storages: list[str]
+) -> None:
+    site = learning_site(*prefixes)
+    site.join("n", "a", storage="nfs server:/")
+    site.join("n", "b", storage=":/dev/sda")
+    status = site.ask(GetStatus())
+    assert [storage.name for storage in status.storages] == storages
+    assert status.bandwidth is None
+
+
+def test_the_bandwidth_becomes_a_number_and_is_learnt_again() -> None:
+    site = learning_site()
+    site.join("n", "a", storage=":/x")
+    site.report("n", "a", 1.0)
+    assert site.rates["n", "a"] == inf
+    assert site.ask(SetBandwidth(50.0)).text == "50 B/s are shared"
+    assert site.rates["n", "a"] == 50.0
+    assert site.ask(GetStatus()).bandwidth == 50.0
+    assert site.ask(SetBandwidth(None)).text == "the bandwidth is learnt"
+    assert site.rates["n", "a"] == inf
+
+
+def test_a_policy_is_replaced_on_every_storage() -> None:
+    site = learning_site()
+    site.join("n", "a", storage=":/x")
+    site.join("n", "b", storage=":/y")
+    site.ask(SetPolicy("fcfs"))
+    assert {
+        storage.controller.policy for storage in site.coordinator._storages.values()
+    } == {"fcfs"}
+
+
+def test_a_measured_bandwidth_is_where_learning_begins() -> None:
+    site = learning_site()
+    site.coordinator.suggest("n", ":/x", 33.0)
+    site.join("n", "a", storage=":/x")
+    (storage,) = site.ask(GetStatus()).storages
+    assert storage.beliefs["writes"].bandwidth == 33.0
+    assert storage.beliefs["writes"].why == "measured at the start"
+    assert storage.beliefs["writes"].age_s is None

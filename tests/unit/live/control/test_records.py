@@ -10,8 +10,10 @@ import pytest
 
 from penstock.live.control.phases import PhaseDetector
 from penstock.live.control.records import DRAW_S, JobRecord
+from penstock.live.control.storage import SharedStorage
 from penstock.live.control.volumes import VolumePredictor
 from penstock.live.wire.messages import JobCounters
+from support.controllers import controller_with
 
 
 def counters(moved_bytes: float, **rest: Any) -> JobCounters:
@@ -23,7 +25,9 @@ def counters(moved_bytes: float, **rest: Any) -> JobCounters:
 @pytest.fixture
 def job() -> JobRecord:
     """Return a job without nodes, since 10 s."""
-    return JobRecord("7:a:b", 7, 0, PhaseDetector(0.1), VolumePredictor(), 10.0)
+    storage = SharedStorage("", controller_with("fcfs"), None)
+    phases, predictor = PhaseDetector(0.1), VolumePredictor()
+    return JobRecord("7:a:b", 7, 0, storage, phases, predictor, 10.0)
 
 
 def test_the_name_is_all_behind_the_first_colon(job: JobRecord) -> None:

@@ -14,6 +14,7 @@ from penstock.live.control.controller import Controller
 from penstock.live.control.phases import PhaseDetector
 from penstock.live.control.records import JobRecord
 from penstock.live.control.status import StatusView, find_job
+from penstock.live.control.storage import SharedStorage
 from penstock.live.control.volumes import VolumePredictor
 from penstock.live.wire.messages import GetStatus, JobCounters, UserRequest
 from penstock.staging import StagingOrder
@@ -22,10 +23,12 @@ from support.controllers import B, controller_with, decide
 KEYS = ("7:mine", "7:both", "8:both", "8:theirs", "9:7:mine")
 
 
-def record(job_key: str) -> JobRecord:
+def record(job_key: str, storage: SharedStorage | None = None) -> JobRecord:
     """Return the record of a job on node n."""
     user = int(job_key.partition(":")[0])
-    job = JobRecord(job_key, user, 0, PhaseDetector(0.1), VolumePredictor(), 0.0)
+    storage = storage or SharedStorage("", controller_with("fcfs"), None)
+    phases, predictor = PhaseDetector(0.1), VolumePredictor()
+    job = JobRecord(job_key, user, 0, storage, phases, predictor, 0.0)
     job.counters["n"] = JobCounters(job_key, 0, 0.0, 0.0, waiting=False, idle_s=inf)
     return job
 
@@ -82,8 +85,9 @@ def test_a_job_that_is_not_found(
 
 def view(controller: Controller, user: int | None = None) -> StatusView:
     """Return the view of a user 5 seconds after the start."""
-    jobs = {job.key: record(job.key) for job in controller.jobs()}
-    return StatusView(user, "control", "2a", jobs, controller, 5.0)
+    storage = SharedStorage("", controller, None)
+    jobs = {job.key: record(job.key, storage) for job in controller.jobs()}
+    return StatusView(user, "control", "2a", jobs, 5.0)
 
 
 def test_a_user_sees_the_own_jobs_and_root_sees_all() -> None:

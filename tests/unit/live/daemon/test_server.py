@@ -77,7 +77,7 @@ def test_mistakes_are_found_before_anything_is_measured(
 
     monkeypatch.setattr("penstock.live.daemon.server.measure_bandwidth", measure)
     with pytest.raises(InputError, match=message):
-        start(tmp_path, **settings)
+        start(tmp_path, bandwidth="measure", **settings)
 
 
 def test_the_log_begins_with_bandwidth_policy_and_prefixes(
@@ -88,10 +88,11 @@ def test_the_log_begins_with_bandwidth_policy_and_prefixes(
     )
     there, later = str(tmp_path), str(tmp_path / "later")
     with caplog.at_level(logging.INFO, "penstock.serve"):
-        start(tmp_path, prefixes=(there, later), mode="dry-run")
+        start(tmp_path, prefixes=(there, later), mode="dry-run", bandwidth="measure")
     assert caplog.messages == [
         f"{there}: measured a write bandwidth of 2 KiB/s",
-        f"mode dry-run: policy fair-share shares 2 KiB/s of {there}:{later}",
+        f"mode dry-run: policy fair-share shares the learnt bandwidth of "
+        f"{there}:{later}",
         f"prefix {later}: this folder does not exist yet",
     ]
 

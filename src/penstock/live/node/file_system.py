@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: MIT
+"""The name of the file system of a folder: jobs with the same name share bandwidth.
+
+The name of a network file system is the same on all nodes: its type and its source, as
+in ``/proc/self/mountinfo``. That of a local one begins with a colon, before which the
+controller writes the name of the node. The folder itself is not touched: a network file
+system that hangs must not stop the agent.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+from typing import Final, NamedTuple
+
+__all__ = ["storage_name"]
+
+_MOUNTS: Final = Path("/proc/self/mountinfo")
+#: Longest name that a message may carry.
+_LONGEST: Final = 200
+#: Types whose source names the same storage on every node.
+_NETWORK: Final = re.compile(
+    r"nfs4?|cifs|smb3|ceph|lustre|gpfs|beegfs|orangefs|pvfs2|9p|afs|glusterfs"
+    r"|fuse\.(mfs|moosefs|lizardfs|glusterfs|sshfs|ceph|juicefs|s3fs|rclone|unifyfs)"
+)
+_ESCAPE: Final = re.compile(r"\\([0-7]{3})")
+
+
+class _Mount(NamedTuple):
+    point: PurePosixPath
+    kind: str
+    source: str
+
+
+def storage_name(folder: str, mounts: Path = _MOUNTS) -> str:
+    """Return the name of the file system of an absolute path; "" if it is not known.
+
+    `mounts` is the table of mounts.
+    """
+    path = PurePosixPath(folder)
+    if not path.is_absolute():
+        return ""
+    best: _Mount | None = None
+    with suppress(OSError):
+        for line in mounts.read_text(errors="surrogateescape").splitlines():
+            mount = _mount(line)
+            if mount is None or not path.is_relative_to(mount.point):
+                continue
+            # Of two mounts at one place, the later one hides the earlier one.
+            if best is None or len(mount.point.parts) >= len(best.point.parts):
+                best = mount
+    return _name(best)[:_LONGEST] if best else ""
+
+
+def _name(mount: _Mount) -> str:
+    if _NETWORK.fullmatch(mount.kind):
+        return _printable(f"{mount.kind} {mount.source}")
+    if mount.source.startswith("/dev/"):
+        return _printable(f":{mount.source}")
+    return _printable(f":{mount.point} ({mount.kind})")
+
+
+def _printable(name: str) -> str:
+    return "".join(c if c.isprintable() else "?" for c in name)
+
+
+def _mount(line: str) -> _Mount | None:
+    """Return the mount of a line of mountinfo (see proc(5)); None if it is no mount."""
+    before, found, after = line.partition(" - ")
+    fields, about = before.split(), after.split()
+    if not found or len(fields) < 5 or len(about) < 2:
+        return None
+    return _Mount(PurePosixPath(_plain(fields[4])), about[0], _plain(about[1]))
+
+
+def _plain(text: str) -> str:
+    """Return a text without the octal escapes of mountinfo."""
+    return _ESCAPE.sub(lambda match: chr(int(match[1], 8)), text)

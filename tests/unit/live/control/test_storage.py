@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: MIT
+"""Jobs on a storage whose bandwidth is learnt: whole runs of the coordinator.
+
+`FluidStorage` is the storage: the coordinator sees only counters, the storage only
+grants.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+import pytest
+
+from penstock.live.control.bandwidth import BandwidthEstimator, Kind, Reason
+from penstock.live.control.storage import SharedStorage
+from support.controllers import controller_with
+from support.storages import Caller, FluidStorage, LearningSite
+
+MB = 1e6
+C = 40 * MB
+
+
+def constant(_: float) -> float:
+    """Return the capacity of a storage that does not change."""
+    return C
+
+
+def pair() -> list[Caller]:
+    """Return two jobs of which the second one begins after 1 s."""
+    return [Caller("a", 1e6), Caller("b", 1e6, begin_s=1.0)]
+
+
+# --- Alone means free -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("known", [None, {Kind.WRITES: (1.0, Reason.MEASURED)}])
+@pytest.mark.parametrize("policy", ["fair-share", "fcfs", "greedy-yield", "set-10"])
+def test_a_lone_job_is_never_held_up(
+    policy: str, known: dict[Kind, tuple[float, Reason]] | None
+) -> None:
+    (job,) = jobs = [Caller("a")]
+    site = LearningSite(FluidStorage(constant, jobs), policy, known)
+    site.run(3.0)
+    assert (job.held_up_s, job.rate) == (0.0, inf)
+    assert job.moved_bytes > 0.8 * 3.0 * C
+    (line,) = site.coordinator.status(site.now).jobs
+    assert (line.grant, line.lost_s, line.held_up_s) == (None, 0.0, 0.0)
+    assert "is not held up: no other job uses its storage" in line.why
+
+
+def test_two_jobs_get_their_shares_with_the_first_report_of_the_second() -> None:
+    jobs = pair()
+    site = LearningSite(FluidStorage(constant, jobs))
+    site.run(0.95)
+    assert jobs[0].rate == inf
+    site.run(0.1)
+    assert [job.rate for job in jobs] == pytest.approx([C / 2, C / 2], rel=0.05)
+
+
+def test_the_remaining_job_is_free_at_once() -> None:
+    jobs = pair()
+    jobs[1].end_s = 4.0
+    site = LearningSite(FluidStorage(constant, jobs))
+    site.run(3.9)
+    assert jobs[0].rate < inf
+    site.run(0.3)
+    held_up_s = jobs[0].held_up_s
+    site.run(1.0)
+    assert (jobs[0].rate, jobs[0].held_up_s) == (inf, held_up_s)
+
+
+def test_jobs_on_different_storages_are_no_company() -> None:
+    jobs = [Caller("a", 1e6), Caller("b", 1e6, storage=":/other")]
+    site = LearningSite(FluidStorage(constant, jobs))
+    site.run(3.0)
+    assert [job.held_up_s for job in jobs] == [0.0, 0.0]
+    names = {each.name for each in site.coordinator.status(site.now).storages}
+    assert names == {"n:/storage", "n:/other"}
+
+
+# --- What is learnt -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("call_bytes", [250e3, 1e6, 4e6])
+@pytest.mark.parametrize("begin_s", [0.0, 1.0])
+def test_two_writers(call_bytes: float, begin_s: float) -> None:
+    jobs = [Caller("a", call_bytes), Caller("b", call_bytes, begin_s=begin_s)]
+    site = LearningSite(FluidStorage(constant, jobs))
+    site.run(10.0)
+    assert site.bandwidth == pytest.approx(C, rel=0.1)
+    assert site.shares(5.0)["a"] == pytest.approx(0.5, rel=0.02)
+
+
+def test_the_first_one_is_served_first() -> None:
+    jobs = pair()
+    site = LearningSite(FluidStorage(constant, jobs), "fcfs")
+    site.run(10.0)
+    assert site.shares(5.0)["a"] == pytest.approx(1.0, abs=0.02)
+    assert site.bandwidth == pytest.approx(C, rel=0.06)
+
+
+def test_three_writers() -> None:
+    jobs = [Caller("a", 1e6), Caller("b", 1e6), Caller("c", 1e6)]
+    site = LearningSite(FluidStorage(constant, jobs))
+    site.run(10.0)
+    assert site.shares(5.0) == pytest.approx(dict.fromkeys("abc", 1 / 3), rel=0.02)
+
+
+def test_a_reader_and_a_writer() -> None:
+    jobs = [Caller("a", 1e6, reads=True), Caller("b", 1e6, begin_s=1.0)]
+    site = LearningSite(FluidStorage(constant, jobs, write_factor=0.5))
+    site.run(10.0)
+    # Equal volumes: 1 / (0.5 / C + 0.5 / (C / 2)).
+    assert site.bandwidth == pytest.approx(C / 1.5, rel=0.06)
+    assert site.shares(5.0)["a"] == pytest.approx(0.5, rel=0.02)
+    (storage,) = site.coordinator.status(site.now).storages
+    assert storage.doing == "mixed"
+    assert {"reads", "mixed"} <= storage.beliefs.keys()
+
+
+@pytest.mark.parametrize(("before", "after"), [(40, 10), (40, 20), (20, 40), (10, 60)])
+def test_a_limit_that_changes_is_followed(before: float, after: float) -> None:
+    def capacity(now: float) -> float:
+        return (before if now < 8.0 else after) * MB
+
+    site = LearningSite(FluidStorage(capacity, pair()))
+    site.run(18.0)
+    assert site.bandwidth == pytest.approx(after * MB, rel=0.06)
+    before_bytes = [job.moved_bytes for job in site.storage.callers]
+    site.run(5.0)
+    drawn = sum(job.moved_bytes for job in site.storage.callers) - sum(before_bytes)
+    assert drawn >= 0.94 * 5.0 * after * MB
+
+
+@pytest.mark.parametrize("known", [0.1, 1.0, 400.0, 4000.0])
+def test_a_wrong_start_is_corrected(known: float) -> None:
+    jobs = [Caller("a", 250e3), Caller("b", 250e3)]
+    start = {Kind.WRITES: (known * MB, Reason.MEASURED)}
+    site = LearningSite(FluidStorage(constant, jobs), known=start)
+    site.run(10.0)
+    assert site.bandwidth == pytest.approx(C, rel=0.1)
+
+
+def test_a_slow_lone_job_does_not_slow_a_fast_one_for_long() -> None:
+    jobs = [Caller("a", 1e4, stream=MB), Caller("b", 250e3, begin_s=1.0)]
+    site = LearningSite(FluidStorage(constant, jobs))
+    site.run(20.0)
+    assert jobs[1].held_up_s < 2.0
+
+
+@pytest.mark.parametrize("begin_s", [0.0, 1.0])
+def test_jobs_that_limit_themselves_are_not_held_up_for_long(begin_s: float) -> None:
+    stream = 10 * MB
+    jobs = [Caller("a", stream=stream), Caller("b", stream=stream, begin_s=begin_s)]
+    site = LearningSite(FluidStorage(constant, jobs))
+    site.run(20.0)
+    assert all(job.held_up_s < 1.0 for job in jobs)
+
+
+def test_memory_that_takes_writes_only_delays_what_is_learnt() -> None:
+    site = LearningSite(FluidStorage(constant, pair(), memory_bytes=200 * MB))
+    site.run(20.0)
+    assert site.bandwidth == pytest.approx(C, rel=0.1)
+
+
+def test_a_slow_job_that_computes_keeps_its_pace() -> None:
+    jobs = [Caller("a", 1e4, think_s=0.01), Caller("b", 250e3, begin_s=1.0)]
+    site = LearningSite(FluidStorage(constant, jobs))
+    site.run(10.0)
+    assert jobs[0].held_up_s < 0.1
+    assert jobs[1].held_up_s < 2.0
+
+
+# --- Numbers, status ------------------------------------------------------------------
+
+
+def test_a_number_holds_for_a_lone_job_and_learning_can_be_switched_on() -> None:
+    storage = SharedStorage("", controller_with("fair-share"), None)
+    assert (storage.is_free, storage.learns, storage.bandwidth) == (False, False, 100.0)
+    storage.start_learning(BandwidthEstimator())
+    assert (storage.is_free, storage.learns, storage.bandwidth) == (True, True, None)
+    storage.fix(50.0, 1.0)
+    assert (storage.is_free, storage.bandwidth) == (False, 50.0)
+    assert storage.status(1.0).beliefs == {}
+
+
+def test_the_status_says_what_is_believed_and_why() -> None:
+    jobs = [Caller("a", 1e6), Caller("b", 1e6)]
+    site = LearningSite(FluidStorage(constant, jobs))
+    (storage,) = site.coordinator.status(0.0).storages
+    assert (storage.bandwidth, storage.learns, storage.beliefs) == (None, True, {})
+    site.run(6.0)
+    (storage,) = site.coordinator.status(site.now).storages
+    belief = storage.beliefs["writes"]
+    assert (storage.name, storage.active_jobs) == ("n:/storage", 2)
+    assert belief.bandwidth == pytest.approx(storage.bandwidth, rel=2e-3)
+    assert belief.why == "drawn while calls took longer"
+    assert belief.age_s is not None
+    assert belief.age_s < 6.0
+    assert site.coordinator.learnt() == {
+        "n:/storage": {Kind.WRITES: pytest.approx(belief.bandwidth)}
+    }

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: MIT
+"""The name of the file system of a folder, from a table of mounts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penstock.live.node.file_system import storage_name
+
+MOUNTS = r"""22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
+23 22 0:5 / /proc rw,nosuid - proc proc rw
+30 22 0:40 / /home rw - nfs4 server:/export/home rw,vers=4.2
+31 22 0:41 / /scratch rw - lustre 10.0.0.1@tcp:/scratch rw
+32 22 0:42 / /mnt/with\040space rw - fuse.penstock /data rw
+33 22 0:43 / /run rw - tmpfs tmpfs rw
+34 22 0:44 / /mfs rw - fuse.mfs mfs#master:9421 rw
+35 22 8:2 / /home rw - ext4 /dev/sdb1 rw
+36 30 8:3 / /home/local rw master:1 propagate_from:2 - xfs /dev/sdc1 rw
+this is no mount
+"""
+
+
+@pytest.fixture
+def mounts(tmp_path: Path) -> Path:
+    """Return a table of mounts."""
+    path = tmp_path / "mountinfo"
+    path.write_text(MOUNTS)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"),
+    [
+        ("/", ":/dev/sda1"),
+        ("/var/lib", ":/dev/sda1"),
+        ("/scratch/job", "lustre 10.0.0.1@tcp:/scratch"),
+        ("/scratchy", ":/dev/sda1"),
+        ("/mnt/with space/x", ":/mnt/with space (fuse.penstock)"),
+        ("/run/x", ":/run (tmpfs)"),
+        ("/mfs/a/b", "fuse.mfs mfs#master:9421"),
+        ("/home/u", ":/dev/sdb1"),
+        ("/home/local/u", ":/dev/sdc1"),
+        ("relative", ""),
+        ("", ""),
+    ],
+)
+def test_a_folder(mounts: Path, folder: str, name: str) -> None:
+    assert storage_name(folder, mounts) == name
+
+
+def test_a_network_file_system_has_the_same_name_everywhere(mounts: Path) -> None:
+    mounts.write_text("30 22 0:77 / /other/place rw - nfs4 server:/export/home rw\n")
+    assert storage_name("/other/place", mounts) == "nfs4 server:/export/home"
+
+
+def test_without_a_table_nothing_is_known(tmp_path: Path) -> None:
+    assert storage_name("/", tmp_path / "none") == ""
+
+
+def test_the_table_of_this_machine() -> None:
+    assert storage_name("/")
