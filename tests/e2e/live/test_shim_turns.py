@@ -283,6 +283,23 @@ def test_large_writers_share_evenly_and_draw_their_grant(job: Job, python: str) 
     assert _wrote(job).moved_bytes == 2 * size
 
 
+def test_the_grant_of_the_time_inside_a_large_call_is_not_lost(
+    job: Job, python: str
+) -> None:
+    """A call that is slow by itself does not wait for the same time once more."""
+    size, rate = 16_000_000, 8e6
+    job.page.grant(rate)
+    writer = _start_waiting(job, python, "-c", WRITES, size)
+    writer.send_signal(signal.SIGSTOP)
+    charged = job.page.charged_bytes()
+    until(lambda: (job.page.granted_bytes() or 0) > charged + size)
+    job.page.grant(CRAWL)
+    writer.send_signal(signal.SIGCONT)
+    begun = time.monotonic()
+    assert writer.wait(timeout=LIMIT_S) == 0
+    assert time.monotonic() - begun < SOON_S
+
+
 def test_a_pause_stops_a_large_call_between_its_slices(job: Job, python: str) -> None:
     _keep_all_credit(job, SLOW)
     writer = _start_waiting(job, python, "-c", WRITES, SIZE)

@@ -13,12 +13,13 @@
  *
  *     pace_begin_sync, the call itself, pace_end_sync
  *
- * and waits on the futex of its bucket, without holding any lock. A large call is
- * charged slice by slice, but made in one piece.
+ * A call waits without holding any lock. A large call is charged slice by slice, but
+ * made in one piece.
  */
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/syscall.h>
 #include <time.h>
 
@@ -26,9 +27,8 @@
 
 __extension__ typedef unsigned __int128 uint128;
 
-/* A waiting call looks at the page again after this time at the latest; a new grant
- * wakes it earlier. */
-static const uint64_t LOOK_NS = 50000000;
+/* A waiting call looks at the page again after this time at the latest. */
+static const uint64_t LOOK_NS = 20000000;
 
 /* A slice: what the rate grants in this time, but not less than a page of memory. */
 static const uint64_t SLICE_NS = 20000000;
@@ -128,6 +128,26 @@ static bool is_ahead(uint64_t tag, uint64_t granted_bytes)
     return (int64_t)(tag - granted_bytes) > 0;
 }
 
+static void take_grant(struct paced_call *call, const struct grant *grant,
+                       uint64_t now_ns)
+{
+    call->granted_bytes = granted_at(grant, now_ns);
+    call->slack_bytes = grant->slack_bytes;
+    call->rate = grant->rate;
+}
+
+/* Read the grant again for the next slice; false if there is no limit. The least tag
+ * stays: what was granted since the call began is not lost, however long it took. */
+static bool renew_grant(struct paced_call *call)
+{
+    struct grant grant;
+    uint64_t now_ns = pace_now_ns();
+    if (!read_grant(call->bucket, now_ns, &grant))
+        return false;
+    take_grant(call, &grant, now_ns);
+    return true;
+}
+
 /* --- Charging ------------------------------------------------------------------- */
 
 static uint64_t slice_at(uint64_t rate)
@@ -139,8 +159,7 @@ static uint64_t slice_at(uint64_t rate)
 /* Return the start tag of a call that finds `charged` bytes in its bucket. */
 static uint64_t start_after(const struct paced_call *call, uint64_t charged)
 {
-    uint64_t least = call->granted_bytes - call->credit_bytes;
-    return is_ahead(charged, least) ? charged : least;
+    return is_ahead(charged, call->least_tag) ? charged : call->least_tag;
 }
 
 /* Return true if the grant does not reach `tag` yet; smaller debts than the slack are
@@ -217,15 +236,43 @@ static void cancel(void *argument)
 
 /* --- Waiting -------------------------------------------------------------------- */
 
-/* Sleep on the futex of the bucket; return true if a signal handler ended the sleep. */
-static bool sleep_until(struct page_bucket *bucket, uint32_t grant_number,
-                        uint64_t until_ns)
+enum { SIGNAL_MASK_BYTES = 8 }; /* of the kernel */
+
+static void set_signal_mask(const uint64_t *mask, uint64_t *former)
 {
-    struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000u),
-                             .tv_nsec = (long)(until_ns % 1000000000u)};
-    return raw_call(SYS_futex, (long)&bucket->grant_number, FUTEX_WAIT_BITSET,
-                    (long)grant_number, (long)&until, 0,
-                    (long)FUTEX_BITSET_MATCH_ANY) == -EINTR;
+    raw_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)mask, (long)former,
+             SIGNAL_MASK_BYTES, 0, 0);
+}
+
+/* While a call waits, all signals are blocked but during its sleeps. So every handler
+ * runs during a sleep, and none is missed. */
+static void block_signals(struct paced_call *call)
+{
+    const uint64_t all = UINT64_MAX;
+    set_signal_mask(&all, &call->signal_mask);
+}
+
+/* Sleep, with the signals of the program; true if a handler has run. */
+static bool sleep_for_ns(const struct paced_call *call, uint64_t duration_ns)
+{
+    struct timespec duration = {.tv_sec = (time_t)(duration_ns / 1000000000u),
+                                .tv_nsec = (long)(duration_ns % 1000000000u)};
+    return raw_call(SYS_ppoll, 0, 0, (long)&duration, (long)&call->signal_mask,
+                    SIGNAL_MASK_BYTES, 0) == -EINTR;
+}
+
+/* Sleep until the next grant, LOOK_NS at most; true if a handler has run. A handler
+ * that runs just before or after is missed: a futex cannot change the signal mask. */
+static bool sleep_until_granted(struct paced_call *call, uint32_t grant_number)
+{
+    struct timespec duration = {.tv_nsec = (long)LOOK_NS};
+    if (sleep_for_ns(call, 0))
+        return true;
+    set_signal_mask(&call->signal_mask, NULL);
+    long answer = raw_call(SYS_futex, (long)&call->bucket->grant_number, FUTEX_WAIT,
+                           (long)grant_number, (long)&duration, 0, 0);
+    block_signals(call);
+    return answer == -EINTR;
 }
 
 /* When this thread last looked at the page during a wait; 0 while it does not wait. A
@@ -252,7 +299,7 @@ static bool may_owe_more(const struct page_bucket *bucket, const struct grant *g
 
 /* Sleep until the grant has reached `tag` and is not paused. False: the call must not
  * wait any longer, because there is no limit now or a signal has come. */
-static SLOW bool sleep_for(struct paced_call *call, uint64_t tag, bool cancellable)
+static bool sleep_until(struct paced_call *call, uint64_t tag, bool cancellable)
 {
     struct page_class *class = call->class;
     struct grant grant;
@@ -268,8 +315,9 @@ static SLOW bool sleep_for(struct paced_call *call, uint64_t tag, bool cancellab
         waiting_since_ns = now_ns;
         STORE(class->heartbeat_ns, now_ns);
         STORE(class->last_active_ns, now_ns);
-        if (sleep_until(call->bucket, grant.grant_number,
-                        now_ns + time_to_grant_ns(debt + 1, grant.rate)))
+        if (grant.rate == 0
+                ? sleep_until_granted(call, grant.grant_number)
+                : sleep_for_ns(call, time_to_grant_ns(debt + 1, grant.rate)))
             call->interrupted = true;
         uint64_t woken_ns = pace_now_ns();
         ADD(class->held_up_ns, woken_ns - now_ns);
@@ -292,30 +340,47 @@ static bool is_copy(const struct paced_call *call)
     return call->waiting_process != own_process();
 }
 
+/* Sleep until the grant has reached `tag`; then charge the rest of the call and sleep
+ * for it, slice by slice. */
+static void sleep_in_turns(struct paced_call *call, uint64_t tag, bool cancellable)
+{
+    while (sleep_until(call, tag, cancellable) && call->rest_bytes > 0 &&
+           !is_copy(call) && renew_grant(call)) {
+        uint64_t bytes = slice_of(call, call->rest_bytes);
+        tag = charge(call, bytes) + bytes;
+        call->rest_bytes -= bytes;
+    }
+}
+
 static void stop_waiting(void *argument)
 {
     struct paced_call *call = argument;
     if (!is_copy(call))
         SUBTRACT(call->class->waiting_calls, 1);
     waiting_since_ns = 0;
+    set_signal_mask(&call->signal_mask, NULL);
 }
 
-/* What a wait led to. GRANTED: the tag is reached. ENDED: the call must not wait any
- * longer. FORKED: this process is a copy of the one that waited. */
-enum outcome { GRANTED, ENDED, FORKED };
-
-static SLOW enum outcome wait_for(struct paced_call *call, uint64_t tag,
-                                  bool cancellable)
+/* Wait until the grant has reached `tag`, and in turns for the rest of the call. A wait
+ * that is ended leaves the rest as debt of the job. False: this process is a copy of
+ * the one that waited. */
+static SLOW bool wait_for(struct paced_call *call, uint64_t tag, bool cancellable)
 {
-    if (waiting_since_ns != 0 && pace_now_ns() - waiting_since_ns < HANDLER_NS)
-        return ENDED;
-    bool granted;
-    call->waiting_process = own_process();
-    ADD(call->class->waiting_calls, 1);
-    pthread_cleanup_push(stop_waiting, call);
-    granted = sleep_for(call, tag, cancellable);
-    pthread_cleanup_pop(1);
-    return is_copy(call) ? FORKED : granted ? GRANTED : ENDED;
+    if (waiting_since_ns == 0 || pace_now_ns() - waiting_since_ns >= HANDLER_NS) {
+        call->waiting_process = own_process();
+        block_signals(call);
+        ADD(call->class->waiting_calls, 1);
+        pthread_cleanup_push(stop_waiting, call);
+        sleep_in_turns(call, tag, cancellable);
+        pthread_cleanup_pop(1);
+        if (is_copy(call)) {
+            ADD(call->class->begun_calls, 1); /* the call ends in both processes */
+            return false;
+        }
+    }
+    if (call->rest_bytes > 0)
+        charge_in_order(call, call->rest_bytes);
+    return true;
 }
 
 /* --- Begin and end of a call ---------------------------------------------------- */
@@ -390,19 +455,6 @@ static struct page_bucket *bucket_of(enum io_class class)
     return index < BUCKETS ? &attached_page->buckets[index] : NULL;
 }
 
-/* Read the grant of a call at `now_ns`; false if there is no limit. */
-static bool take_grant(struct paced_call *call, uint64_t now_ns)
-{
-    struct grant grant;
-    if (!read_grant(call->bucket, now_ns, &grant))
-        return false;
-    call->granted_bytes = granted_at(&grant, now_ns);
-    call->credit_bytes = credit_at(&grant, now_ns);
-    call->slack_bytes = grant.slack_bytes;
-    call->rate = grant.rate;
-    return true;
-}
-
 /* Count the begin of a call and read its grant; false if the call is not paced. */
 static bool start(struct paced_call *call, enum io_class class, bool may_stage)
 {
@@ -410,6 +462,7 @@ static bool start(struct paced_call *call, enum io_class class, bool may_stage)
     if (LOAD(attached_page->mode) == MODE_OFF || LOAD(seccomp_active))
         return false;
     uint64_t now_ns = pace_now_ns();
+    struct grant grant;
     call->begin_ns = now_ns;
     call->class = &attached_page->classes[class];
     if (class == CLASS_DRAIN)
@@ -417,12 +470,15 @@ static bool start(struct paced_call *call, enum io_class class, bool may_stage)
     else
         note_begin(call->class, now_ns);
     call->bucket = bucket_of(class);
-    if (call->bucket == NULL || !take_grant(call, now_ns)) {
+    if (call->bucket == NULL || !read_grant(call->bucket, now_ns, &grant)) {
         call->bucket = NULL;
         return false;
     }
+    take_grant(call, &grant, now_ns);
+    call->least_tag = call->granted_bytes - credit_at(&grant, now_ns);
     call->start_tag = call->granted_bytes;
     call->reserved_bytes = 0;
+    call->rest_bytes = 0;
     call->interrupted = false;
     return true;
 }
@@ -433,15 +489,13 @@ static SLOW bool wait_for_start(struct paced_call *call)
 {
     if (LOAD(attached_page->mode) != MODE_CONTROL)
         return true;
-    enum outcome outcome;
+    bool same_process;
     pthread_cleanup_push(cancel, call);
-    outcome = wait_for(call, call->start_tag, true);
+    same_process = wait_for(call, call->start_tag, true);
     pthread_cleanup_pop(0);
     call->begin_ns = pace_now_ns();
-    if (outcome == FORKED) { /* the child makes a call of its own */
-        ADD(call->class->begun_calls, 1);
-        call->reserved_bytes = 0;
-    }
+    if (!same_process)
+        call->reserved_bytes = 0; /* the child makes a call of its own */
     if (!can_stage_now(call))
         return true;
     cancel(call);
@@ -481,12 +535,12 @@ void pace_begin_async(struct paced_call *call, enum io_class class, size_t size)
 
 /* Dry run: charge the rest of a call, count the time that the call would have waited,
  * and drop the debt that the wait would have paid. */
-static void count_wait(struct paced_call *call, uint64_t finish_tag, uint64_t rest)
+static void count_wait(struct paced_call *call, uint64_t finish_tag)
 {
     struct grant grant;
     uint64_t now_ns = pace_now_ns();
-    if (rest > 0)
-        finish_tag = charge_in_order(call, rest) + rest;
+    if (call->rest_bytes > 0)
+        finish_tag = charge_in_order(call, call->rest_bytes) + call->rest_bytes;
     if (!read_grant(call->bucket, now_ns, &grant) || grant.rate == 0)
         return;
     uint64_t granted = granted_at(&grant, now_ns);
@@ -496,34 +550,16 @@ static void count_wait(struct paced_call *call, uint64_t finish_tag, uint64_t re
     SUBTRACT(call->bucket->charged_bytes, debt);
 }
 
-/* Wait for `bytes` that are charged; then charge and wait for the `rest`, slice by
- * slice. If the wait is ended, the rest is charged at once, as debt of the job. */
-static SLOW void pay(struct paced_call *call, uint64_t bytes, uint64_t rest)
+static SLOW void wait_for_finish(struct paced_call *call, uint64_t finish_tag)
 {
-    if (LOAD(attached_page->mode) == MODE_DRY_RUN) {
-        count_wait(call, call->start_tag + bytes, rest);
-        return;
-    }
-    for (;;) {
-        uint64_t finish_tag = call->start_tag + bytes;
-        enum outcome outcome = GRANTED;
-        if (is_due_later(call, finish_tag))
-            outcome = wait_for(call, finish_tag, false);
-        if (outcome == FORKED)
-            ADD(call->class->begun_calls, 1); /* the call ends in both processes */
-        if (outcome == FORKED || rest == 0)
-            return;
-        if (outcome == ENDED || !take_grant(call, pace_now_ns()))
-            break;
-        bytes = slice_of(call, rest);
-        rest -= bytes;
-        call->start_tag = charge(call, bytes);
-    }
-    charge_in_order(call, rest);
+    if (LOAD(attached_page->mode) == MODE_DRY_RUN)
+        count_wait(call, finish_tag);
+    else
+        wait_for(call, finish_tag, false);
 }
 
-/* Charge the first slice of the bytes moved, or correct the reservation to them. Return
- * how many of them are charged now. */
+/* Charge the first slice of the bytes moved, or correct the reservation to them; note
+ * the rest. Return the finish tag of what is charged. */
 static uint64_t charge_moved(struct paced_call *call, size_t moved_bytes)
 {
     uint64_t charged = call->reserved_bytes;
@@ -534,7 +570,8 @@ static uint64_t charge_moved(struct paced_call *call, size_t moved_bytes)
         SUBTRACT(call->bucket->charged_bytes, charged - moved_bytes);
         charged = moved_bytes;
     }
-    return charged;
+    call->rest_bytes = moved_bytes - charged;
+    return call->start_tag + charged;
 }
 
 static void note_end(struct page_class *class, uint64_t now_ns)
@@ -573,11 +610,10 @@ void pace_end(struct paced_call *call, size_t moved_bytes)
 {
     uint64_t now_ns = count_moved(call, moved_bytes);
     if (call->bucket != NULL) {
-        uint64_t charged = charge_moved(call, moved_bytes);
-        if (RARELY(
-                charged < moved_bytes ||
-                (is_due_later(call, call->start_tag + charged) && moved_bytes > 0))) {
-            pay(call, charged, moved_bytes - charged);
+        uint64_t finish_tag = charge_moved(call, moved_bytes);
+        bool must_wait = call->rest_bytes > 0 || is_due_later(call, finish_tag);
+        if (RARELY(must_wait && moved_bytes > 0)) {
+            wait_for_finish(call, finish_tag);
             now_ns = pace_now_ns();
         }
     }
@@ -588,9 +624,9 @@ void pace_end_async(struct paced_call *call, size_t moved_bytes)
 {
     uint64_t now_ns = count_moved(call, moved_bytes);
     if (call->bucket != NULL) {
-        uint64_t charged = charge_moved(call, moved_bytes);
-        if (charged < moved_bytes)
-            charge_in_order(call, moved_bytes - charged);
+        charge_moved(call, moved_bytes);
+        if (call->rest_bytes > 0)
+            charge_in_order(call, call->rest_bytes);
     }
     note_end(call->class, now_ns);
 }

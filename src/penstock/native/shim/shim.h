@@ -178,13 +178,15 @@ struct paced_call {
     struct page_bucket *bucket; /* NULL: counted, but not paced */
     int fd;                     /* -1: of this library */
     uint64_t begin_ns;          /* when the call itself began, after a wait */
-    uint64_t granted_bytes;     /* G(t) when the call began */
-    uint64_t credit_bytes;      /* unused grant of the past that the call may use */
+    uint64_t granted_bytes;     /* G(t) when the call or its latest slice began */
+    uint64_t least_tag;         /* G(t) when the call began, less its credit */
     uint64_t slack_bytes;
     uint64_t rate; /* 0: paused */
     uint64_t start_tag;
     uint64_t reserved_bytes; /* charged before the call */
-    long waiting_process;    /* process id; set when the call waits */
+    uint64_t rest_bytes;     /* moved, but not charged yet */
+    long waiting_process;    /* process id; set when the call waits, */
+    uint64_t signal_mask;    /* and the program's signal mask */
     bool may_stage;          /* stop waiting when the page asks to stage writes */
     bool interrupted;        /* a signal has come during a wait */
 };
