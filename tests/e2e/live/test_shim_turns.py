@@ -61,6 +61,7 @@ fd = os.open('out', os.O_WRONLY | os.O_CREAT, 0o600)
 size, count = map(int, sys.argv[1:])
 for _ in range(count):
     assert os.pwrite(fd, bytes(size), 0) == size
+signal.setitimer(signal.ITIMER_REAL, 0.0)
 """
 THREADS = """
 import os, sys, threading

@@ -76,7 +76,7 @@ CREDIT_S: Final = 0.1
 #: Debt that is carried over to the next call instead of slept, as a time (s).
 SLACK_S: Final = 0.002
 
-#: A waiting call renews its heartbeat every 50 ms; with an older one it was killed.
+#: A waiting call renews its heartbeat every 20 ms; with an older one it was killed.
 _HEARTBEAT_STALE_NS: Final = 200_000_000
 _FUTEX_WAIT: Final = 0
 _FUTEX_WAKE: Final = 1
@@ -267,8 +267,6 @@ class Page:
     @mode.setter
     def mode(self, mode: Mode) -> None:
         self._write(PageWords.mode.offset, c_uint32(mode))
-        for bucket in Bucket:
-            self._wake(bucket)
 
     def share(self, *, reads: Bucket | None = Bucket.MAIN) -> None:
         """Set the bucket that reads draw on; None: reads are not paced."""
@@ -309,7 +307,7 @@ class Page:
         """Grant `rate` (bytes/s) from now on; 0 pauses, infinity is no limit.
 
         The new curve continues the old one. If there was no limit, it starts at the
-        bytes charged so far: no debt, no credit. Waiting calls are woken.
+        bytes charged so far: no debt, no credit. Waiting calls see it within 20 ms.
 
         Parameters
         ----------
@@ -340,7 +338,6 @@ class Page:
         spare = BucketWords.curve.offset + (number & 1) * ctypes.sizeof(CurveWords)
         self._write(offset + spare, curve)
         self._write(offset + BucketWords.grant_number.offset, c_uint32(number))
-        self._wake(bucket)
 
     def grant_number(self, bucket: Bucket = Bucket.MAIN) -> int:
         """Return the number of grants published so far, modulo 2^32."""
@@ -456,10 +453,6 @@ class Page:
         if view is not None:
             word = ctypes.addressof(view) + PageWords.operations_begun.offset
             _futex(word, _FUTEX_WAKE, 2**31 - 1, None)
-
-    def _wake(self, bucket: Bucket) -> None:
-        offset = PageWords.buckets.offset + bucket * ctypes.sizeof(BucketWords)
-        _futex(self._address(offset), _FUTEX_WAKE, 2**31 - 1, None)
 
     def _address(self, offset: int) -> int:
         return ctypes.addressof(self._view) + offset

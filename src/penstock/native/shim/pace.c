@@ -27,7 +27,8 @@
 
 __extension__ typedef unsigned __int128 uint128;
 
-/* A waiting call looks at the page again after this time at the latest. */
+/* A waiting call looks at the page again after this time at the latest. Nobody wakes
+ * it: the only sleep that misses no signal (ppoll) knows no futex. */
 static const uint64_t LOOK_NS = 20000000;
 
 /* A slice: what the rate grants in this time, but not less than a page of memory. */
@@ -261,20 +262,6 @@ static bool sleep_for_ns(const struct paced_call *call, uint64_t duration_ns)
                     SIGNAL_MASK_BYTES, 0) == -EINTR;
 }
 
-/* Sleep until the next grant, LOOK_NS at most; true if a handler has run. A handler
- * that runs just before or after is missed: a futex cannot change the signal mask. */
-static bool sleep_until_granted(struct paced_call *call, uint32_t grant_number)
-{
-    struct timespec duration = {.tv_nsec = (long)LOOK_NS};
-    if (sleep_for_ns(call, 0))
-        return true;
-    set_signal_mask(&call->signal_mask, NULL);
-    long answer = raw_call(SYS_futex, (long)&call->bucket->grant_number, FUTEX_WAIT,
-                           (long)grant_number, (long)&duration, 0, 0);
-    block_signals(call);
-    return answer == -EINTR;
-}
-
 /* When this thread last looked at the page during a wait; 0 while it does not wait. A
  * call within HANDLER_NS of that time comes from a signal handler that interrupted the
  * wait, and must not wait itself. A later call comes after a longjmp out of the
@@ -297,13 +284,22 @@ static bool may_owe_more(const struct page_bucket *bucket, const struct grant *g
     return !is_ahead(LOAD(bucket->charged_bytes), granted + most);
 }
 
+/* Return when a call that is paused since `waited_ns` looks at the page again: after a
+ * short pause it goes on soon, after a long one within LOOK_NS. */
+static uint64_t pause_look_ns(uint64_t waited_ns)
+{
+    const uint64_t LEAST_NS = 200000;
+    uint64_t look_ns = waited_ns / 8 > LEAST_NS ? waited_ns / 8 : LEAST_NS;
+    return look_ns < LOOK_NS ? look_ns : LOOK_NS;
+}
+
 /* Sleep until the grant has reached `tag` and is not paused. False: the call must not
  * wait any longer, because there is no limit now or a signal has come. */
 static bool sleep_until(struct paced_call *call, uint64_t tag, bool cancellable)
 {
     struct page_class *class = call->class;
     struct grant grant;
-    uint64_t now_ns = pace_now_ns();
+    uint64_t begin_ns = pace_now_ns(), now_ns = begin_ns;
     while (LOAD(attached_page->mode) == MODE_CONTROL && !LOAD(seccomp_active) &&
            !can_stage_now(call) && read_grant(call->bucket, now_ns, &grant)) {
         uint64_t granted = granted_at(&grant, now_ns);
@@ -315,9 +311,9 @@ static bool sleep_until(struct paced_call *call, uint64_t tag, bool cancellable)
         waiting_since_ns = now_ns;
         STORE(class->heartbeat_ns, now_ns);
         STORE(class->last_active_ns, now_ns);
-        if (grant.rate == 0
-                ? sleep_until_granted(call, grant.grant_number)
-                : sleep_for_ns(call, time_to_grant_ns(debt + 1, grant.rate)))
+        if (sleep_for_ns(call, grant.rate == 0
+                                   ? pause_look_ns(now_ns - begin_ns)
+                                   : time_to_grant_ns(debt + 1, grant.rate)))
             call->interrupted = true;
         uint64_t woken_ns = pace_now_ns();
         ADD(class->held_up_ns, woken_ns - now_ns);

@@ -108,8 +108,7 @@ struct page_curve {
 };
 
 struct page_bucket {
-    /* Grants published so far: curve[grant_number & 1] is in force. Futex: held-up
-     * calls sleep on this word, and the agent wakes them after a new grant. */
+    /* Grants published so far: curve[grant_number & 1] is in force. */
     _Atomic uint32_t grant_number;
     uint32_t unused_word;
     _Atomic uint64_t charged_bytes; /* S above */
@@ -135,7 +134,7 @@ struct page_class {
 
     _Atomic uint64_t held_up_ns; /* sum over callers; in a dry run: estimated */
     _Atomic uint64_t waiting_calls;
-    /* Renewed by a waiting call at least every 50 ms, and by a drainer while it lives:
+    /* Renewed by a waiting call at least every 20 ms, and by a drainer while it lives:
      * an old heartbeat means that the waiting call, or the drainer, was killed. */
     _Atomic uint64_t heartbeat_ns;
     _Atomic uint64_t resumed_ns; /* first call after a gap */
