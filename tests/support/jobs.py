@@ -3,15 +3,19 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from penstock.live.node.bell import Bell
+from penstock.live.node.bells import Bells
 from penstock.live.node.page import IoClass, Page
 from penstock.live.node.shim import shim_environment
 from support.waiting import LIMIT_S
@@ -63,6 +67,18 @@ class Job:
         )
         self.started.append(process)
         return process
+
+    @contextmanager
+    def bell(
+        self, slot: int, on_ring: Callable[[Bell, list[int]], None] = lambda *_: None
+    ) -> Iterator[Bell]:
+        """Give the page a bell during the block, as the agent does."""
+        bells = Bells(self.page.path.parent, on_ring)
+        self.page.set_bell(os.geteuid(), slot)
+        try:
+            yield bells.get(os.geteuid(), os.getegid())
+        finally:
+            bells.close()
 
     def volume(self, kind: IoClass) -> int:
         """Return the bytes counted for a class."""

@@ -23,9 +23,10 @@ from penstock.bench.testbed import (
 )
 from penstock.errors import InputError
 
-__all__ = ["page_latencies"]
+__all__ = ["BUSY", "PHASES", "page_latencies"]
 
-_BUSY: Final = """
+#: A program that does I/O all the time.
+BUSY: Final = """
 import time
 with open("busy", "wb", buffering=0) as stream:
     while True:
@@ -33,8 +34,8 @@ with open("busy", "wb", buffering=0) as stream:
         stream.write(bytes(4096))
         time.sleep(0.005)
 """
-#: A phase of the second job: idle for longer than the gap, then one call.
-_PHASES: Final = """
+#: A program that prints latencies. A phase: idle for longer than a gap, then a call.
+PHASES: Final = """
 import os, sys, time
 from pathlib import Path
 from penstock.live.node.page import Page
@@ -57,9 +58,9 @@ def page_latencies(folder: Path, count: int) -> list[float]:
         with ExitStack() as stack:
             settings = {"prefixes": root / "data", "bandwidth": "1 GB/s"}
             stack.enter_context(running_daemon(root / "run", **settings)).await_ready()
-            stack.enter_context(_running(_job(root, "busy", _BUSY), root))
+            stack.enter_context(_running(_job(root, "busy", BUSY), root))
             done = subprocess.run(  # noqa: S603 - our own program
-                _job(root, "phases", _PHASES, str(count)),
+                _job(root, "phases", PHASES, str(count)),
                 cwd=root / "data",
                 env=clean_environment(),
                 capture_output=True,

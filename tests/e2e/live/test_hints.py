@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import threading
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ import pytest
 from penstock.live.node.page import Mode
 from penstock.native.build import SOURCES
 from support.jobs import Job
+from support.waiting import until
 
 PROGRAM = r"""
 #include <stdio.h>
@@ -92,12 +92,9 @@ def test_the_shares_of_many_processes_are_added_up(job: Job, python: str) -> Non
 
 
 def test_an_announced_phase_wakes_the_agent(job: Job, python: str) -> None:
-    woken: list[int] = []
-    thread = threading.Thread(
-        target=lambda: woken.append(job.page.wait_for_operation(0, 100.0))
-    )
-    thread.start()
-    script = "import penstock\nwith penstock.phase(volume=1): pass"
-    assert job.run(python, "-c", script).returncode == 0
-    thread.join(60.0)
-    assert woken == [1]
+    woken: list[list[int]] = []
+    with job.bell(slot=3, on_ring=lambda _, slots: woken.append(slots)):
+        script = "import penstock\nwith penstock.phase(volume=1): pass"
+        assert job.run(python, "-c", script).returncode == 0
+        until(lambda: woken)
+    assert {tuple(slots) for slots in woken} == {(3,)}

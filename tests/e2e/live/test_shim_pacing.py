@@ -8,6 +8,7 @@ would otherwise last for hours.
 from __future__ import annotations
 
 import math
+import os
 import signal
 import time
 from pathlib import Path
@@ -209,13 +210,48 @@ def test_a_dry_run_estimates_the_wait_and_does_not_wait(job: Job, python: str) -
 
 
 def test_the_first_call_after_a_gap_wakes_the_agent(job: Job, python: str) -> None:
-    seen = job.page.operations_begun
+    woken: list[list[int]] = []
     begun = time.monotonic()
-    writer = job.start(python, "-c", WRITES, "1000", "50")
-    assert job.page.wait_for_operation(seen, timeout_s=100.0) == seen + 1
-    assert begun <= job.page.phase_begin_s <= time.monotonic()
-    assert writer.wait(timeout=120) == 0
-    assert job.page.operations_begun == seen + 1
+    with job.bell(slot=1984, on_ring=lambda _, slots: woken.append(slots)):
+        writer = job.start(python, "-c", WRITES, "1000", "50")
+        until(lambda: woken)
+        assert begun <= job.page.phase_begin_s <= time.monotonic()
+        assert writer.wait(timeout=120) == 0
+    assert woken == [[1984]]
+    assert job.page.operations_begun == 1
+
+
+def test_the_lease_is_that_of_the_bell(job: Job, python: str) -> None:
+    """One write renews the leases of all jobs of a user."""
+    job.page.grant(0.0)
+    with job.bell(slot=1) as bell:
+        # The lease of the page does not matter, and the one of the bell has ended.
+        assert job.start(python, "-c", WRITES, "1000", "1").wait(timeout=120) == 0
+        job.page.renew(0.0)
+        bell.renew(60.0)
+        writer = job.start(python, "-c", WRITES, "1000", "1")
+        until(lambda: _wrote(job).waiting_calls == 1)
+        bell.renew(0.0)
+        assert writer.wait(timeout=120) == 0
+
+
+@pytest.mark.parametrize("problem", ["missing", "short", "other version", "no slot"])
+def test_without_a_bell_the_page_is_enough(job: Job, python: str, problem: str) -> None:
+    with job.bell(slot=1) as bell:
+        if problem == "missing":
+            bell.path.unlink()
+        elif problem == "short":
+            os.truncate(bell.path, 4000)
+        elif problem == "other version":
+            bell.path.write_bytes(bytes(4096))
+        else:
+            job.page.set_bell(os.geteuid(), 1985)
+        job.page.grant(0.0)
+        writer = job.start(python, "-c", WRITES, "1000", "1")
+        until(lambda: _wrote(job).waiting_calls == 1)
+        job.page.renew(0.0)
+        assert writer.wait(timeout=120) == 0
+    assert job.page.operations_begun == 1
 
 
 def test_a_signal_handler_that_writes_during_a_wait_does_not_wait(

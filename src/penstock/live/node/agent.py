@@ -6,8 +6,10 @@ controller. It writes the controller's grants into the page, and renews the leas
 long as it receives messages from the controller. The agent is never on the path of an
 I/O call: if it dies, the leases end and programs run without a limit.
 
-The agent runs in an asyncio loop. Each page has a thread that waits for posts (calls
-that begin an operation) and then wakes the loop.
+The agent runs in an asyncio loop. One thread waits for posts (calls that begin an
+operation) in the pages of all jobs and then wakes the loop (`bells`). Idle jobs cost
+next to nothing: their leases are renewed by one write for each user, and their counters
+are read more and more rarely.
 """
 
 from __future__ import annotations
@@ -20,11 +22,14 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
+from heapq import heappop, heappush
 from itertools import count
 from pathlib import Path
 from typing import Final, TypeVar
 
 from penstock.errors import InputError, PenstockError, UnavailableError
+from penstock.live.node.bell import Bell
+from penstock.live.node.bells import Bells
 from penstock.live.node.file_system import storage_name
 from penstock.live.node.local_job import JobNote, LocalJob
 from penstock.live.node.page import PageError
@@ -63,7 +68,10 @@ _COMPILE_S: Final = 110.0
 _HELLO_S: Final = 1.0
 #: Least time between two updates (s).
 _UPDATE_S: Final = 0.005
-#: Most jobs that one user may have on a node.
+#: Longest time between two readings of the counters of an idle job (s). They show bytes
+#: that were not controlled, and the calls of processes that cannot map their bell.
+_LONGEST_PAUSE_S: Final = 30.0
+#: Most jobs that one user may have on a node; a bell has room for more.
 _MAX_JOBS: Final = 1000
 
 _T = TypeVar("_T")
@@ -101,6 +109,12 @@ class Agent:
         self._clock = clock
         #: Job key -> job.
         self._jobs: dict[str, LocalJob] = {}
+        self._bells = Bells(folder, self._on_ring)
+        #: Heap of (time, key): when to report which job. An entry that is not at the
+        #: time `LocalJob.report_due_s` is out of date.
+        self._due: list[tuple[float, str]] = []
+        #: Jobs that were reported since the last measurement of bypassed control.
+        self._to_measure: set[str] = set()
         #: pidfd of a process -> key of its job.
         self._pidfds: dict[int, str] = {}
         #: Processes without a pidfd, with the keys of their jobs.
@@ -118,7 +132,7 @@ class Agent:
         self._changed = asyncio.Event()
         self._complaints = WarningLog(_LOG)
         self._bypass_thread = ThreadPoolExecutor(1, "bypass")
-        self._bypass_measurement: Future[None] | None = None
+        self._bypass_measurement: Future[list[str]] | None = None
         self._sweeper = Sweeper()
         self.last_job_s = clock()
         """When the agent last had a job (s)."""
@@ -128,19 +142,32 @@ class Agent:
     def start(self) -> None:
         """Reopen the pages of a former agent, and greet the controller."""
         for path in sorted(self._folder.glob("*.page")):
-            job = LocalJob.reopen(path, self._on_post)
+            job = LocalJob.reopen(path)
             if job is not None and job.is_over:
                 self._release(job)
             elif job is not None:
-                self._jobs[job.key] = job
-                _LOG.info("job %s continues", job.key)
-                for pid in list(job.note.processes):
-                    self._watch_process(job, pid)
+                self._continue(job)
+        self._bells.remove_unused()
         self._sweeper.sweep(left_behind(self._journals))
         self._greet()
 
+    def _continue(self, job: LocalJob) -> None:
+        """Serve the job of a former agent."""
+        note = job.note
+        try:
+            self._bells.get(note.user, note.group).jobs[note.bell_slot] = job.key
+        except (PenstockError, OSError) as error:
+            self._complaints.add(f"job {job.key} is not controlled any more: {error}")
+            self._release(job)
+            return
+        self._jobs[job.key] = job
+        _LOG.info("job %s continues", job.key)
+        for pid in list(note.processes):
+            self._watch_process(job, pid)
+
     def close(self) -> None:
         """Leave the jobs without a limit; a later agent may reopen their pages."""
+        self._bells.close()
         for job in self._jobs.values():
             job.close()
         for descriptor in self._pidfds:
@@ -160,9 +187,7 @@ class Agent:
             return
         if heartbeat := now_s - self._renewed_s >= self._config.lease_s / 3.0:
             self._maintain_jobs(now_s)
-        due = [
-            job for job in self._jobs.values() if job.report_due_s <= now_s + _UPDATE_S
-        ]
+        due = self._take_due(now_s + _UPDATE_S)
         if due or heartbeat:
             self._report(due)
         if self._jobs:
@@ -174,8 +199,27 @@ class Agent:
             self._remove(job)
         self._renew(now_s)
         if self._bypass_measurement is None or self._bypass_measurement.done():
-            jobs = [(job, list(job.note.processes)) for job in self._jobs.values()]
-            self._bypass_measurement = self._bypass_thread.submit(_measure_bypass, jobs)
+            self._measure_bypass()
+
+    # --- When to report ---------------------------------------------------------------
+
+    def _report_at(self, job: LocalJob, due_s: float) -> None:
+        """Have a job reported at `due_s`, and not before unless it posts."""
+        job.report_due_s = due_s
+        heappush(self._due, (due_s, job.key))
+
+    def _is_current(self, due_s: float, job_key: str) -> bool:
+        job = self._jobs.get(job_key)
+        return job is not None and job.report_due_s == due_s
+
+    def _take_due(self, until_s: float) -> list[LocalJob]:
+        """Return the jobs that are due until then, and take them from the heap."""
+        due = []
+        while self._due and self._due[0][0] <= until_s:
+            due_s, job_key = heappop(self._due)
+            if self._is_current(due_s, job_key):
+                due.append(self._jobs[job_key])
+        return due
 
     async def wait_until_due(self) -> None:
         """Wait until the next update is due, or until an operation begins."""
@@ -187,17 +231,29 @@ class Agent:
         """Return the time until the next update is due (s)."""
         if self._config is None:
             return _HELLO_S
+        while self._due and not self._is_current(*self._due[0]):
+            heappop(self._due)
         heartbeat_s = self._renewed_s + self._config.lease_s / 3.0
-        due_s = min([heartbeat_s, *(job.report_due_s for job in self._jobs.values())])
+        due_s = min(heartbeat_s, self._due[0][0]) if self._due else heartbeat_s
         return max(due_s - self._clock(), _UPDATE_S)
 
+    # --- Leases and reports -----------------------------------------------------------
+
     def _renew(self, now_s: float) -> None:
-        """Extend the leases to one lease time after the controller's last message."""
+        """Extend the leases to one lease time after the controller's last message.
+
+        The pages of active jobs are renewed, too: a process may not have mapped the
+        bell.
+        """
         assert self._config is not None  # noqa: S101 - for the type checker
         self._renewed_s = now_s
         left_s = self._received_s + self._config.lease_s - now_s
+        if left_s <= 0.0:
+            return
+        for problem in self._bells.renew(left_s):
+            self._complaints.add(problem)
         floor = self._config.floor
-        for job in list(self._jobs.values()) if left_s > 0.0 else ():
+        for job in [job for job in self._jobs.values() if job.may_operate]:
             self._use_page(job, partial(job.page.renew, left_s, floor=floor))
 
     def _report(self, jobs: Iterable[LocalJob]) -> None:
@@ -209,20 +265,53 @@ class Agent:
             for job in jobs
         ]
         readable = [each for each in counters if each is not None]
+        self._to_measure.update(each.job_key for each in readable)
         self._send(CounterReport(readable, len(self._jobs)))
 
     def _read_counters(self, job: LocalJob, config: AgentConfig) -> JobCounters:
         """Return the counters of a job, and set when to read them next.
 
-        That is at the latest when the operation ends if no call follows.
+        That is at the latest when the operation ends if no call follows. The pauses of
+        an idle job double, up to `_LONGEST_PAUSE_S`.
         """
         counters = job.read_counters(config.gap_s, reads=config.reads)
         job.keep_draining()
-        pause_s = config.report_s if job.may_operate else config.lease_s / 3.0
-        if job.may_operate and counters.quiet_s < config.gap_s:
-            pause_s = min(pause_s, config.gap_s - counters.quiet_s)
-        job.report_due_s = self._clock() + pause_s
+        if job.may_operate:
+            job.idle_reports, pause_s = 0, config.report_s
+            if counters.quiet_s < config.gap_s:
+                pause_s = min(pause_s, config.gap_s - counters.quiet_s)
+        else:
+            first_s = config.lease_s / 3.0
+            longest_s = max(first_s, _LONGEST_PAUSE_S)
+            pause_s = min(first_s * 2.0 ** min(job.idle_reports, 16), longest_s)
+            job.idle_reports += 1
+        self._report_at(job, self._clock() + pause_s)
         return counters
+
+    def _measure_bypass(self) -> None:
+        """Look in a thread for bytes that were not controlled, in jobs just reported.
+
+        A job of which more are found is reported again at once.
+        """
+        keys, self._to_measure = self._to_measure, set()
+        jobs = [self._jobs[key] for key in keys if key in self._jobs]
+        if jobs:
+            lists = [(job, list(job.note.processes)) for job in jobs]
+            self._bypass_measurement = self._bypass_thread.submit(_find_bypass, lists)
+            self._bypass_measurement.add_done_callback(self._on_measured)
+
+    def _on_measured(self, measurement: Future[list[str]]) -> None:
+        if not measurement.cancelled() and measurement.result():
+            self._call_in_loop(self._report_again, measurement.result())
+
+    def _report_again(self, job_keys: list[str]) -> None:
+        """Report jobs in which something has moved, and look at them often again."""
+        jobs = [self._jobs[key] for key in job_keys if key in self._jobs]
+        for job in jobs:
+            job.idle_reports = 0
+        if jobs:
+            self._report(jobs)
+            self._changed.set()
 
     def _use_page(self, job: LocalJob, use: Callable[[], _T]) -> _T | None:
         """Return the result of `use`; if the page is damaged, remove only this job."""
@@ -240,6 +329,7 @@ class Agent:
         if self._jobs.pop(job.key, None) is not None:
             self._send(JobLeft(job.key))
             self._release(job)
+            self._bells.free(job.note.user, job.note.bell_slot)
 
     def _release(self, job: LocalJob) -> None:
         """Remove the page of a job, and drain the journals that the job left behind."""
@@ -286,7 +376,7 @@ class Agent:
         self._send(AgentHello(list(self._jobs)))
         for job in self._jobs.values():
             self._send(job.joined_message())
-            job.report_due_s = 0.0
+            self._report_at(job, 0.0)
 
     # --- Messages of programs and users -----------------------------------------------
 
@@ -365,16 +455,21 @@ class Agent:
         config = self._current_config()
         if note.job_key in self._jobs:
             return self._jobs[note.job_key]
-        job_count = sum(job.note.user == note.user for job in self._jobs.values())
-        if job_count >= _MAX_JOBS:
+        bell = self._bells.get(note.user, note.group)
+        if len(bell.jobs) >= _MAX_JOBS:
             raise UnavailableError(
-                f"user {note.user} has {job_count} jobs on this node already",
+                f"user {note.user} has {len(bell.jobs)} jobs on this node already",
                 remedy="wait until one of them ends",
             )
-        job = LocalJob.create(self._folder, note, self._on_post)
+        note.bell_slot = bell.take_slot(note.job_key)
+        try:
+            job = LocalJob.create(self._folder, note)
+        except (PenstockError, OSError):
+            self._bells.free(note.user, note.bell_slot)
+            raise
         self._jobs[note.job_key] = job
         job.apply(config)
-        job.page.renew(config.lease_s, floor=config.floor)
+        bell.renew(config.lease_s)
         self._send(job.joined_message())
         # At once: the controller takes the first report of a job as its zero point.
         self._report([job])
@@ -387,17 +482,18 @@ class Agent:
             )
         return self._config
 
-    def _on_post(self, job_key: str) -> None:
-        """Have the counters of a job reported; called in the thread of its page."""
+    def _on_ring(self, bell: Bell, slots: list[int]) -> None:
+        """Have the jobs of these slots reported; called in the thread of the bells."""
+        self._call_in_loop(self._report_posts, bell, slots)
+
+    def _report_posts(self, bell: Bell, slots: list[int]) -> None:
+        self._report_again([bell.jobs[slot] for slot in slots if slot in bell.jobs])
+
+    def _call_in_loop(self, function: Callable[..., None], *arguments: object) -> None:
+        """Have the loop call a function; for other threads."""
         # RuntimeError: the loop is closed, the agent is ending.
         with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._report_post, job_key)
-
-    def _report_post(self, job_key: str) -> None:
-        job = self._jobs.get(job_key)
-        if job is not None:
-            self._report([job])
-            self._changed.set()
+            self._loop.call_soon_threadsafe(function, *arguments)
 
     # --- The end of processes ---------------------------------------------------------
 
@@ -438,6 +534,6 @@ class Agent:
             self._remove(job)
 
 
-def _measure_bypass(jobs: list[tuple[LocalJob, list[int]]]) -> None:
-    for job, processes in jobs:
-        job.measure_bypass(processes)
+def _find_bypass(jobs: list[tuple[LocalJob, list[int]]]) -> list[str]:
+    """Return the keys of jobs of which more bytes than before were not controlled."""
+    return [job.key for job, processes in jobs if job.measure_bypass(processes)]

@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import logging
 import os
-import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from math import inf
@@ -43,10 +42,6 @@ __all__ = ["JobNote", "LocalJob", "process_start_ticks"]
 
 #: A call that is in flight for longer is taken for killed (s).
 _IN_FLIGHT_S: Final = 30.0
-#: How long the thread of a page sleeps at most (s).
-_SLEEP_S: Final = 1.0
-#: Least time between two posts, whatever the user writes into the page (s).
-_POST_GAP_S: Final = 0.001
 _LOG: Final = logging.getLogger("penstock.agent")
 _MODES: Final = {"control": Mode.CONTROL, "dry-run": Mode.DRY_RUN, "off": Mode.OFF}
 
@@ -71,6 +66,8 @@ class JobNote(msgspec.Struct):
     """Account that the batch system charges."""
     registered: bool = False
     """True if the batch system decides when the job is over."""
+    bell_slot: int = 0
+    """Slot of the page in the bell of the user (`Bell`)."""
     processes: dict[int, int] = msgspec.field(default_factory=dict, name="members")
     """Process id -> start of the process (clock ticks after boot)."""
     storage: str = ""
@@ -95,36 +92,27 @@ class LocalJob:
     note
         The contents of the note.
     page
-        The page, open; a thread of this object closes it.
-    on_post
-        Called in that thread with the key of the job when an operation begins or an
-        announced phase ends.
+        The page, open; `close` closes it.
     """
 
-    def __init__(
-        self, note: JobNote, page: Page, on_post: Callable[[str], None]
-    ) -> None:
+    def __init__(self, note: JobNote, page: Page) -> None:
         self.note = note
         self.page = page
         self.may_operate = True
         """False if no operation is going on and none has just ended."""
         self.report_due_s = 0.0
         """When its counters are due to be reported (s, monotonic)."""
+        self.idle_reports = 0
+        """Number of reports since something last happened."""
         self._written = WrittenBytes()
         self._controlled_bytes, self._uncontrolled_bytes = 0, 0.0
         self._drainer = Drainer(page.path, note.user, note.group)
         self._staged_bytes, self._drained_bytes, self._drained_s = 0, 0, -inf
         self._refusal_logged = False
-        self._closed = threading.Event()
-        self._thread = threading.Thread(
-            target=self._watch, args=(on_post,), name=page.path.stem, daemon=True
-        )
-        self._thread.start()
+        self._closed = False
 
     @classmethod
-    def create(
-        cls, folder: Path, note: JobNote, on_post: Callable[[str], None]
-    ) -> Self:
+    def create(cls, folder: Path, note: JobNote) -> Self:
         """Create a page that only the user of the job can map."""
         path = folder / f"{sha256(note.job_key.encode()).hexdigest()[:20]}.page"
         path.unlink(missing_ok=True)
@@ -132,14 +120,15 @@ class LocalJob:
         try:
             if note.user != os.geteuid():
                 os.chown(path, note.user, note.group)
-        except OSError:
+            page.set_bell(note.user, note.bell_slot)
+        except (OSError, PageError):
             page.close()
             _remove(path)
             raise
-        return cls(note, page, on_post)
+        return cls(note, page)
 
     @classmethod
-    def reopen(cls, path: Path, on_post: Callable[[str], None]) -> Self | None:
+    def reopen(cls, path: Path) -> Self | None:
         """Reopen the page; delete it and return None if it is no longer valid."""
         try:
             data = path.with_suffix(".note").read_bytes()
@@ -149,7 +138,7 @@ class LocalJob:
                 for pid, start in note.processes.items()
                 if process_start_ticks(pid) == start
             }
-            return cls(note, Page.open(path), on_post)
+            return cls(note, Page.open(path))
         except (OSError, msgspec.MsgspecError, InputError):
             _remove(path)
             return None
@@ -210,8 +199,12 @@ class LocalJob:
     # --- The page ---------------------------------------------------------------------
 
     def apply(self, config: AgentConfig) -> None:
-        """Write the configuration of the agent into the page."""
+        """Write the configuration of the agent into the page.
+
+        This includes the floor, and a lease for processes that cannot map the bell.
+        """
         page = self.page
+        page.renew(config.lease_s, floor=config.floor)
         page.gap_s = config.gap_s
         page.share(reads=Bucket.MAIN if config.reads else None)
         page.free_memory(
@@ -304,15 +297,18 @@ class LocalJob:
         if folder is not None:
             self._drainer.keep(folder)
 
-    def measure_bypass(self, processes: Iterable[int]) -> None:
+    def measure_bypass(self, processes: Iterable[int]) -> bool:
         """Compare the bytes that the kernel has counted with those that control saw.
 
-        This takes long if there are many processes; call it in a separate thread.
+        Return True if more bytes than before were not controlled. This takes long if
+        there are many processes; call it in a separate thread.
         """
         written_bytes = self._written.measure(processes)
-        self._uncontrolled_bytes = max(
-            self._uncontrolled_bytes, float(written_bytes - self._controlled_bytes)
-        )
+        uncontrolled_bytes = float(written_bytes - self._controlled_bytes)
+        more = uncontrolled_bytes > self._uncontrolled_bytes
+        if more:
+            self._uncontrolled_bytes = uncontrolled_bytes
+        return more
 
     def leftovers(self) -> list[Leftover]:
         """Return the journal folder that ended processes may have left data in."""
@@ -323,33 +319,17 @@ class LocalJob:
         return []
 
     def close(self, *, remove: bool = False) -> None:
-        """Remove the limit and stop serving the page; its thread unmaps it.
+        """Remove the limit and stop serving the page.
 
         With `remove`, delete the page and its note as well.
         """
-        if not self._closed.is_set():
+        if not self._closed:
             with suppress(PageError):
                 self.page.grant(inf)
         if remove:
             _remove(self.page.path)
-        self._closed.set()
-        self.page.wake_watcher()
-
-    def _watch(self, on_post: Callable[[str], None]) -> None:
-        page = self.page
-        try:
-            seen = page.operations_begun, page.announced.ended
-            while not self._closed.is_set():
-                now = page.wait_for_operation(seen[0], _SLEEP_S), page.announced.ended
-                if now != seen and not self._closed.is_set():
-                    seen = now
-                    on_post(self.key)
-                    self._closed.wait(_POST_GAP_S)
-        except PageError:
-            # The report that follows meets the same error and removes the job.
-            on_post(self.key)
-        self._closed.wait()
-        page.close()
+        self._closed = True
+        self.page.close()
 
 
 def _quiet_time(calls: Sequence[Counters], now_s: float) -> float:

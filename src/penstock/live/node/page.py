@@ -10,10 +10,7 @@ charged to it. The preload library lets a call return when the curve has reached
 finish tag of the call. A new grant continues the curve in force, so the debt of a job
 stays and is served at the new rate.
 
-The page file belongs to the user of the job, who can truncate it; a process that then
-touches the mapping is killed (SIGBUS). Therefore this module reads and writes the page
-with ``pread`` and ``pwrite``, and uses the mapping only for futex addresses, which the
-kernel checks. A damaged page raises `PageError`.
+The page is a `SharedFile`: its user can damage it, which raises `PageError`.
 
 Times are ``CLOCK_MONOTONIC``. Rates are in bytes per second; the page scales them.
 """
@@ -21,22 +18,18 @@ Times are ``CLOCK_MONOTONIC``. Rates are in bytes per second; the page scales th
 from __future__ import annotations
 
 import ctypes
-import errno
 import math
-import mmap
 import os
-import stat
 import time
-from contextlib import ExitStack
-from ctypes import Structure, c_uint32, c_uint64
+from ctypes import c_uint32, c_uint64
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from penstock.errors import InputError
 from penstock.live.node.page_layout import (
     FOLDER_KNOWN,
+    LEASE_MAX_S,
     MAGIC,
     NO_BUCKET,
     SIZE,
@@ -51,8 +44,10 @@ from penstock.live.node.page_layout import (
     StagingWords,
     check_word,
     granted_at,
+    lease_end_ns,
     rate_word,
 )
+from penstock.live.node.shared_file import PageError, SharedFile
 
 __all__ = [
     "LEASE_MAX_S",
@@ -66,8 +61,6 @@ __all__ = [
     "Staged",
 ]
 
-#: Longest lease (s); the preload library ignores longer ones.
-LEASE_MAX_S: Final = 60.0
 #: Silence that ends an operation (s), on a page without an agent. An agent writes its
 #: own value into the page: the setting `gap` of the daemon, by default 50 ms.
 GAP_S: Final = 0.1
@@ -78,13 +71,6 @@ SLACK_S: Final = 0.002
 
 #: A waiting call renews its heartbeat every 20 ms; with an older one it was killed.
 _HEARTBEAT_STALE_NS: Final = 200_000_000
-_FUTEX_WAIT: Final = 0
-_FUTEX_WAKE: Final = 1
-_SYS_FUTEX: Final = {"x86_64": 202, "aarch64": 98}.get(os.uname().machine)
-
-
-class PageError(InputError):
-    """A job's page was damaged, by its user or by a full disk."""
 
 
 @dataclass(frozen=True)
@@ -169,17 +155,16 @@ class Page:
     If the file is removed, this object and the processes that map it can still use it.
     """
 
-    def __init__(self, path: Path, descriptor: int, memory: mmap.mmap) -> None:
-        self.path = path
-        self._file = descriptor
-        # Only for futex addresses and tests: reading it may raise SIGBUS.
-        self._view = PageWords.from_buffer(memory)
+    def __init__(self, file: SharedFile) -> None:
+        self.path = file.path
+        self._file = file
+        # Only for tests: reading it may raise SIGBUS.
+        self._view = PageWords.from_address(file.address)
 
     @classmethod
     def create(cls, path: Path, *, mode: Mode = Mode.CONTROL) -> Self:
         """Create a page that only this user can map: no lease, no limit, one bucket."""
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-        page = cls(path, *_map_file(path, flags, fresh=True))
+        page = cls(SharedFile.create(path, SIZE))
         words = PageWords(version=VERSION, size=SIZE, mode=mode, floor_rate=UNLIMITED)
         words.gap_ns = round(GAP_S * 1e9)
         for bucket in words.buckets:
@@ -193,8 +178,7 @@ class Page:
     @classmethod
     def open(cls, path: Path) -> Self:
         """Open an existing page, e.g. after a restart of the agent."""
-        flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-        page = cls(path, *_map_file(path, flags, fresh=False))
+        page = cls(SharedFile.open(path, SIZE))
         try:
             page._read()
         except PageError:
@@ -207,44 +191,29 @@ class Page:
 
         Each word is right by itself; two words may be from different instants.
         """
-        try:
-            data = os.pread(self._file, ctypes.sizeof(PageWords), 0)
-        except OSError as error:
-            raise self._damaged(error.strerror or str(error)) from None
-        if len(data) < ctypes.sizeof(PageWords):
-            raise self._damaged("the file was truncated")
-        copy = PageWords.from_buffer_copy(data)
+        copy = PageWords.from_buffer_copy(self._file.read(ctypes.sizeof(PageWords)))
         if (copy.magic, copy.version, copy.size) != (MAGIC, VERSION, SIZE):
-            raise self._damaged(f"not a page of version {VERSION}")
+            raise self._file.damaged(f"not a page of version {VERSION}")
         return copy
 
     def _write(self, offset: int, words: Any) -> None:
         """Write `words`, a ctypes object, at an offset."""
-        try:
-            os.pwrite(self._file, words, offset)
-        except OSError as error:
-            raise self._damaged(error.strerror or str(error)) from None
-
-    def _damaged(self, reason: str) -> PageError:
-        remedy = "its user or another version of penstock has changed it; remove it"
-        return PageError(reason, where=str(self.path), remedy=remedy)
+        self._file.write(offset, words)
 
     @property
     def file_id(self) -> tuple[int, int]:
         """Device and inode of the file; journals refer to the page by these."""
-        status = os.fstat(self._file)
+        status = self._file.status
         return status.st_dev, status.st_ino
 
     @property
     def is_removed(self) -> bool:
         """True if the file was removed."""
-        return os.fstat(self._file).st_nlink == 0
+        return self._file.status.st_nlink == 0
 
     def close(self) -> None:
         """Close the page; the file stays, and its lease ends by itself."""
-        # Dropping the last view unmaps the memory.
-        if self.__dict__.pop("_view", None) is not None:
-            os.close(self._file)
+        self._file.close()
 
     def __enter__(self) -> Self:
         return self
@@ -281,17 +250,18 @@ class Page:
         ):
             self._write(word.offset, c_uint32(free))
 
+    def set_bell(self, user: int, slot: int) -> None:
+        """Set the bell by which processes wake the agent (`Bell`); slot 0: none."""
+        self._write(PageWords.bell_user.offset, c_uint32(user))
+        self._write(PageWords.bell_slot.offset, c_uint32(slot))
+
     def renew(self, duration_s: float, *, floor: float = math.inf) -> None:
         """Let the grants hold for `duration_s` from now on.
 
-        Afterwards each bucket is granted `floor` (bytes/s).
+        Afterwards each bucket is granted `floor` (bytes/s). For processes that have
+        mapped the bell of the page, the lease of the bell holds instead.
         """
-        if not 0.0 <= duration_s <= LEASE_MAX_S:
-            raise InputError(
-                f"a lease of {duration_s!r} s",
-                remedy=f"give 0 to {LEASE_MAX_S:g} s and renew it in time",
-            )
-        end_ns = time.monotonic_ns() + round(duration_s * 1e9)
+        end_ns = lease_end_ns(duration_s)
         # Two writes are enough: the old lease with the new floor does no harm.
         self._write(PageWords.floor_rate.offset, c_uint64(rate_word(floor)))
         self._write(PageWords.lease_ns.offset, c_uint64(end_ns))
@@ -434,88 +404,3 @@ class Page:
     def phase_begin_s(self) -> float:
         """Monotonic time of the first call of the current phase (s)."""
         return float(self._read().phase_begin_ns * 1e-9)
-
-    def wait_for_operation(self, seen: int, timeout_s: float) -> int:
-        """Sleep until an operation begins, at most `timeout_s` (s).
-
-        Return `operations_begun`; return at once if it is not `seen`.
-        """
-        limit = _Timespec(int(timeout_s), round(timeout_s % 1.0 * 1e9))
-        _futex(
-            self._address(PageWords.operations_begun.offset), _FUTEX_WAIT, seen, limit
-        )
-        return self.operations_begun
-
-    def wake_watcher(self) -> None:
-        """Wake the thread in `wait_for_operation`."""
-        # This reference keeps the memory mapped if that thread closes the page now.
-        view = self.__dict__.get("_view")
-        if view is not None:
-            word = ctypes.addressof(view) + PageWords.operations_begun.offset
-            _futex(word, _FUTEX_WAKE, 2**31 - 1, None)
-
-    def _address(self, offset: int) -> int:
-        return ctypes.addressof(self._view) + offset
-
-
-class _Timespec(Structure):
-    _fields_ = (("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long))
-
-
-_SYSCALL: Final = ctypes.CDLL(None).syscall
-
-
-def _futex(address: int, operation: int, value: int, limit: _Timespec | None) -> None:
-    # Errors are ignored, for both sides also look again after a time. On a truncated
-    # page the kernel returns an error and sends no signal.
-    if _SYS_FUTEX is not None:
-        _SYSCALL(
-            ctypes.c_long(_SYS_FUTEX),
-            ctypes.c_void_p(address),
-            ctypes.c_long(operation),
-            ctypes.c_long(value),
-            None if limit is None else ctypes.byref(limit),
-        )
-
-
-def _map_file(path: Path, flags: int, *, fresh: bool) -> tuple[int, mmap.mmap]:
-    """Return the descriptor and the mapping of a page; `fresh`: the file is new."""
-    with ExitStack() as cleanup:
-        try:
-            descriptor = os.open(path, flags, 0o600)
-            cleanup.callback(os.close, descriptor)
-            if fresh:
-                # Allocate the block now: on a full disk, writing to the mapping of a
-                # file with a hole would kill the process.
-                os.posix_fallocate(descriptor, 0, SIZE)
-            _refuse_other_files(path, os.fstat(descriptor))
-            memory = mmap.mmap(descriptor, SIZE)
-        except OSError as error:
-            raise _unmappable(path, error) from error
-        cleanup.pop_all()
-    return descriptor, memory
-
-
-def _unmappable(path: Path, error: OSError) -> InputError:
-    return InputError(
-        f"cannot map the page: {os.strerror(error.errno or 0)}",
-        where=str(path),
-        remedy=_REMEDIES.get(error.errno or 0, "check the path"),
-    )
-
-
-_REMEDIES: Final = {
-    errno.EEXIST: "remove it, unless another agent serves it",
-    errno.ENOENT: "create its folder first",
-    errno.EACCES: "it belongs to another user",
-    errno.ENOSPC: "free some space",
-}
-
-
-def _refuse_other_files(path: Path, status: os.stat_result) -> None:
-    if not stat.S_ISREG(status.st_mode) or status.st_size != SIZE:
-        raise InputError(
-            f"not a page: a page is a regular file of {SIZE} bytes",
-            where=str(path),
-            remedy="remove it",
-        )

@@ -7,6 +7,7 @@ A test compares both field by field. The meaning of each word is documented ther
 from __future__ import annotations
 
 import math
+import time
 from ctypes import Structure, c_char, c_uint32, c_uint64
 from enum import IntEnum
 from typing import Final
@@ -16,6 +17,7 @@ from penstock.errors import InputError
 __all__ = [
     "FOLDER_KNOWN",
     "LAYOUT",
+    "LEASE_MAX_S",
     "MAGIC",
     "NO_BUCKET",
     "RATE_SHIFT",
@@ -32,6 +34,7 @@ __all__ = [
     "StagingWords",
     "check_word",
     "granted_at",
+    "lease_end_ns",
     "rate_word",
 ]
 
@@ -40,6 +43,8 @@ VERSION: Final = 4
 SIZE: Final = 4096
 UNLIMITED: Final = 2**64 - 1
 RATE_SHIFT: Final = 40
+#: Longest lease (s); the preload library ignores longer ones.
+LEASE_MAX_S: Final = 60.0
 #: Scaled rate in the page for 1 byte/s.
 _RATE_UNIT: Final = 2.0**RATE_SHIFT / 1e9
 NO_BUCKET: Final = 255
@@ -158,7 +163,8 @@ class PageWords(Structure):
         ("announced_at_ns", c_uint64),
         ("free_cached_reads", c_uint32),
         ("free_absorbed_writes", c_uint32),
-        ("unused_line", c_uint64 * 1),
+        ("bell_user", c_uint32),
+        ("bell_slot", c_uint32),
         ("classes", ClassWords * len(IoClass)),
         ("buckets", BucketWords * len(Bucket)),
         ("staging", StagingWords),
@@ -183,6 +189,19 @@ def granted_at(bucket: BucketWords, now_ns: int) -> int | None:
         return None
     since_ns = max(0, now_ns - int(curve.from_ns))
     return int(curve.granted_bytes) + (int(curve.rate) * since_ns >> RATE_SHIFT)
+
+
+def lease_end_ns(duration_s: float) -> int:
+    """Return the end of a lease that begins now, as it is stored in pages and bells.
+
+    Raises `InputError` for durations that the preload library would not accept.
+    """
+    if not 0.0 <= duration_s <= LEASE_MAX_S:
+        raise InputError(
+            f"a lease of {duration_s!r} s",
+            remedy=f"give 0 to {LEASE_MAX_S:g} s and renew it in time",
+        )
+    return time.monotonic_ns() + round(duration_s * 1e9)
 
 
 def rate_word(rate: float) -> int:

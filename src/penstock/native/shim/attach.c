@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Start-up: read the environment and map the page.
+ * Start-up: read the environment and map the page, and the bell that it refers to.
  *
  * PENSTOCK_PAGE        path of the page
  * PENSTOCK_CONTROLLED  controlled prefixes: absolute, resolved, separated by colons
@@ -13,6 +13,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,7 @@
 #include <sys/syscall.h>
 
 #include "shim.h"
+#include "stage_text.h"
 
 struct penstock_page *attached_page;
 uint64_t attached_page_id[2];
@@ -29,29 +31,29 @@ atomic_bool seccomp_active;
 /* Used where files are staged without a page. Its mode is MODE_OFF: no counting. */
 static struct penstock_page empty_page;
 
+struct penstock_bell *attached_bell;
+uint32_t attached_bell_slot;
+_Atomic uint64_t *attached_lease_ns = &empty_page.lease_ns;
+
 static bool is_disabled(void)
 {
     const char *value = secure_getenv("PENSTOCK_DISABLE");
     return value != NULL && value[0] != '\0' && strcmp(value, "0") != 0;
 }
 
-static bool has_page_size(const struct stat *status)
+/* Map a regular file of exactly `size` bytes; NULL if that is not possible. */
+static void *map_file(const char *path, off_t size, struct stat *status)
 {
-    return S_ISREG(status->st_mode) && status->st_size == PAGE_SIZE;
-}
-
-static struct penstock_page *map_page(int fd)
-{
-    struct stat status;
-    if (raw_call(SYS_fstat, fd, (long)&status, 0, 0, 0, 0) != 0 ||
-        !has_page_size(&status))
+    const int flags = O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY;
+    int fd = (int)raw_call(SYS_openat, AT_FDCWD, (long)path, flags, 0, 0, 0);
+    if (fd < 0)
         return NULL;
-    void *page = mmap(NULL, PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (page == MAP_FAILED)
-        return NULL;
-    attached_page_id[0] = status.st_dev;
-    attached_page_id[1] = status.st_ino;
-    return page;
+    void *memory = MAP_FAILED;
+    if (raw_call(SYS_fstat, fd, (long)status, 0, 0, 0, 0) == 0 &&
+        S_ISREG(status->st_mode) && status->st_size == size)
+        memory = mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    raw_call(SYS_close, fd, 0, 0, 0, 0, 0);
+    return memory == MAP_FAILED ? NULL : memory;
 }
 
 static bool has_our_version(struct penstock_page *page)
@@ -63,17 +65,52 @@ static bool has_our_version(struct penstock_page *page)
 /* Map the page at `path`; NULL if it is no page of this version. */
 static struct penstock_page *attach(const char *path)
 {
-    const int flags = O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY;
-    int fd = (int)raw_call(SYS_openat, AT_FDCWD, (long)path, flags, 0, 0, 0);
-    if (fd < 0)
+    struct stat status;
+    struct penstock_page *page = map_file(path, PAGE_SIZE, &status);
+    if (page == NULL)
         return NULL;
-    struct penstock_page *page = map_page(fd);
-    raw_call(SYS_close, fd, 0, 0, 0, 0, 0);
-    if (page == NULL || has_our_version(page))
-        return page;
-    munmap(page, PAGE_SIZE);
-    attached_page_id[0] = attached_page_id[1] = 0;
-    return NULL;
+    if (!has_our_version(page)) {
+        munmap(page, PAGE_SIZE);
+        return NULL;
+    }
+    attached_page_id[0] = status.st_dev;
+    attached_page_id[1] = status.st_ino;
+    return page;
+}
+
+/* Write the path of the bell beside the page at `path`; false if there is no room. */
+static bool bell_path(char *text, size_t room, const char *path, uint32_t user)
+{
+    const char *end = text + room, *name = strrchr(path, '/');
+    size_t length = name == NULL ? 0 : (size_t)(name + 1 - path);
+    if (length >= room)
+        return false;
+    memcpy(text, path, length);
+    char *to = text_put_decimal(text + length, end, user);
+    return text_put(to, end, ".bell") != NULL;
+}
+
+/* Map the bell that the attached page, at `path`, refers to. Without it the page and
+ * its lease are enough. */
+static void attach_bell(const char *path)
+{
+    char text[PATH_MAX];
+    struct stat status;
+    uint32_t slot = LOAD(attached_page->bell_slot);
+    attached_lease_ns = &attached_page->lease_ns;
+    if (slot == 0 || slot > BELL_SLOTS ||
+        !bell_path(text, sizeof text, path, LOAD(attached_page->bell_user)))
+        return;
+    struct penstock_bell *bell = map_file(text, BELL_SIZE, &status);
+    if (bell == NULL)
+        return;
+    if (LOAD(bell->magic) != BELL_MAGIC || bell->version != BELL_VERSION) {
+        munmap(bell, BELL_SIZE);
+        return;
+    }
+    attached_bell = bell;
+    attached_bell_slot = slot;
+    attached_lease_ns = &bell->lease_ns;
 }
 
 void attach_empty_page(void)
@@ -92,8 +129,10 @@ __attribute__((constructor)) static void start_library(void)
     if (!is_disabled()) {
         identity_set_prefixes(secure_getenv("PENSTOCK_CONTROLLED"));
         attached_page = path != NULL ? attach(path) : NULL;
-        if (attached_page != NULL)
+        if (attached_page != NULL) {
+            attach_bell(path);
             ADD(attached_page->attached_processes, 1);
+        }
         stage_start();
         stage_drain_if_asked();
     }

@@ -103,7 +103,7 @@ static bool apply_floor(struct grant *grant, uint64_t lease_ns, uint64_t floor_r
 /* Read the grant in force; false: there is no limit. */
 static bool read_grant(struct page_bucket *bucket, uint64_t now_ns, struct grant *grant)
 {
-    uint64_t lease_ns = LOAD(attached_page->lease_ns);
+    uint64_t lease_ns = LOAD(*attached_lease_ns);
     grant->grant_number =
         atomic_load_explicit(&bucket->grant_number, memory_order_acquire);
     if (RARELY(!read_curve(&bucket->curve[grant->grant_number & 1], grant)))
@@ -381,10 +381,15 @@ static SLOW bool wait_for(struct paced_call *call, uint64_t tag, bool cancellabl
 
 /* --- Begin and end of a call ---------------------------------------------------- */
 
+/* Ring the bell of the user, which tells the agent to look at this page. */
 static void wake_agent(void)
 {
-    raw_call(SYS_futex, (long)&attached_page->operations_begun, FUTEX_WAKE, INT32_MAX,
-             0, 0, 0);
+    struct penstock_bell *bell = attached_bell;
+    if (bell == NULL)
+        return;
+    ADD(bell->posts[attached_bell_slot - 1], 1);
+    atomic_fetch_add_explicit(&bell->rings, 1, memory_order_release);
+    raw_call(SYS_futex, (long)&bell->rings, FUTEX_WAKE, INT32_MAX, 0, 0, 0);
 }
 
 /* Tell the agent that an operation begins. */
@@ -666,7 +671,7 @@ bool pace_wants_staging(void)
     if (LOAD(attached_page->mode) != MODE_CONTROL ||
         LOAD(attached_page->staging.mode) != STAGING_WRITES)
         return false;
-    uint64_t lease_ns = LOAD(attached_page->lease_ns), now_ns = pace_now_ns();
+    uint64_t lease_ns = LOAD(*attached_lease_ns), now_ns = pace_now_ns();
     return now_ns < lease_ns && lease_ns - now_ns <= LEASE_MAX_NS;
 }
 

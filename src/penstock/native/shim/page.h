@@ -40,8 +40,9 @@
  * Who writes which word
  * ---------------------
  *   agent only      magic, version, size, mode, lease_ns, floor_rate, gap_ns,
- *                   bucket_of, free_cached_reads, free_absorbed_writes,
- *                   page_bucket.grant_number, all of page_curve, page_staging.mode
+ *                   bucket_of, free_cached_reads, free_absorbed_writes, bell_user,
+ *                   bell_slot, page_bucket.grant_number, all of page_curve,
+ *                   page_staging.mode
  *   processes only  all other words
  *
  * There is no lock. A process changes a word by one atomic operation, so a process that
@@ -162,7 +163,6 @@ struct penstock_page {
     uint32_t version;
     uint32_t size;
     _Atomic uint32_t mode; /* enum page_mode */
-    /* Operations that have begun. Futex: the agent sleeps on this word. */
     _Atomic uint32_t operations_begun;
     _Atomic uint64_t lease_ns;   /* grants hold until this time, */
     _Atomic uint64_t floor_rate; /* then each bucket gets this rate */
@@ -182,7 +182,11 @@ struct penstock_page {
     /* 1: reads that memory serves, or writes that memory takes, are not charged. */
     _Atomic uint32_t free_cached_reads;
     _Atomic uint32_t free_absorbed_writes;
-    uint64_t unused_line[1];
+    /* The bell that wakes the agent, <bell_user>.bell beside the page, and the slot of
+     * this page in it (bell.h); slot 0: there is no bell. The lease of a process that
+     * has mapped the bell is in the bell, not in lease_ns. */
+    _Atomic uint32_t bell_user;
+    _Atomic uint32_t bell_slot;
 
     struct page_class classes[CLASSES];
     struct page_bucket buckets[BUCKETS];

@@ -31,6 +31,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "bell.h"
 #include "page.h"
 #include "real.h"
 
@@ -54,6 +55,12 @@ extern struct penstock_page *attached_page;
 
 /* Device and inode of the page, which identify the journals of the job; 0: no page. */
 extern uint64_t attached_page_id[2];
+
+/* The bell of the user, or NULL; the slot of the page in it, and the lease in force: that
+ * of the bell, or that of the page. Set once, at start-up. */
+extern struct penstock_bell *attached_bell;
+extern uint32_t attached_bell_slot;
+extern _Atomic uint64_t *attached_lease_ns;
 
 /* Without a page, attach a private one that counts nothing and limits nothing. */
 void attach_empty_page(void);

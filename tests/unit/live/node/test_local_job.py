@@ -31,15 +31,9 @@ def note(job: str = "0:a") -> JobNote:
 
 
 @pytest.fixture
-def posts() -> list[str]:
-    """Return the list that collects the keys of posts."""
-    return []
-
-
-@pytest.fixture
-def job(tmp_path: Path, posts: list[str]) -> Iterator[LocalJob]:
+def job(tmp_path: Path) -> Iterator[LocalJob]:
     """Return a job with a page."""
-    created = LocalJob.create(tmp_path, note(), posts.append)
+    created = LocalJob.create(tmp_path, note())
     yield created
     created.close(remove=True)
 
@@ -61,7 +55,7 @@ def test_the_page_is_for_its_user_only(job: LocalJob) -> None:
     assert job.page.path.stat().st_mode & 0o777 == 0o600
 
 
-def test_counters_and_posts(job: LocalJob, posts: list[str], tmp_path: Path) -> None:
+def test_counters(job: LocalJob, tmp_path: Path) -> None:
     before = job.read_counters(0.1, reads=True)
     assert (before.job_key, before.moved_bytes, before.operations_begun) == (
         "0:a",
@@ -75,8 +69,6 @@ def test_counters_and_posts(job: LocalJob, posts: list[str], tmp_path: Path) -> 
     assert after.operations_begun > 0
     assert 0.0 <= after.idle_s < 60.0
     assert (operated, job.may_operate) == (False, True)
-    until(lambda: posts)
-    assert set(posts) == {"0:a"}
 
     def is_idle() -> bool:
         job.read_counters(0.001, reads=True)
@@ -164,15 +156,13 @@ def test_processes(job: LocalJob) -> None:
         process.kill()
 
 
-def test_a_registered_job_is_over_when_its_page_is_removed(
-    job: LocalJob, posts: list[str]
-) -> None:
+def test_a_registered_job_is_over_when_its_page_is_removed(job: LocalJob) -> None:
     job.register("physics", 4)
     assert job.joined_message() == JobJoined("0:a", os.geteuid(), "physics", 4, 5.0)
     job.add(os.getpid())
     job.remove(os.getpid())
     was_over = job.is_over
-    again = LocalJob.reopen(job.page.path, posts.append)
+    again = LocalJob.reopen(job.page.path)
     assert again is not None
     assert again.joined_message() == job.joined_message()
     job.page.path.unlink()
@@ -180,15 +170,13 @@ def test_a_registered_job_is_over_when_its_page_is_removed(
     again.close()
 
 
-def test_a_later_agent_reopens_the_page(
-    job: LocalJob, posts: list[str], tmp_path: Path
-) -> None:
+def test_a_later_agent_reopens_the_page(job: LocalJob, tmp_path: Path) -> None:
     with subprocess.Popen(["sleep", "60"]) as process:
         job.add(os.getpid())
         job.add(process.pid)
         process.kill()
     write(job, tmp_path)
-    again = LocalJob.reopen(job.page.path, posts.append)
+    again = LocalJob.reopen(job.page.path)
     assert again is not None
     assert again.note == JobNote(
         "0:a",
@@ -203,9 +191,7 @@ def test_a_later_agent_reopens_the_page(
 
 
 @pytest.mark.parametrize("damage", ["no note", "bad note", "bad page"])
-def test_a_page_that_cannot_be_reopened_is_removed(
-    job: LocalJob, posts: list[str], damage: str
-) -> None:
+def test_a_page_that_cannot_be_reopened_is_removed(job: LocalJob, damage: str) -> None:
     job.add(os.getpid())
     path = job.page.path
     beside = path.with_suffix(".note")
@@ -216,13 +202,13 @@ def test_a_page_that_cannot_be_reopened_is_removed(
     else:
         path.unlink()
         path.write_bytes(b"?")
-    assert LocalJob.reopen(path, posts.append) is None
+    assert LocalJob.reopen(path) is None
     assert not path.exists()
     assert not beside.exists()
 
 
 def test_a_job_whose_processes_are_gone_is_over_and_has_left_its_journals(
-    job: LocalJob, posts: list[str], tmp_path: Path
+    job: LocalJob, tmp_path: Path
 ) -> None:
     staging = Staging(tmp_path / "journals")
     environment = shim_environment(job.page.path, [tmp_path], staging=staging)
@@ -232,7 +218,7 @@ def test_a_job_whose_processes_are_gone_is_over_and_has_left_its_journals(
     text = beside.read_text()
     # Another process has the same process id now.
     beside.write_text(text.replace(str(process_start_ticks(os.getpid())), "1"))
-    again = LocalJob.reopen(job.page.path, posts.append)
+    again = LocalJob.reopen(job.page.path)
     assert again is not None
     assert again.is_over
     status = job.page.path.stat()

@@ -225,9 +225,6 @@ def test_a_truncated_page_raises_an_error_and_no_signal(fresh: Page, size: int) 
     os.truncate(fresh.path, size)
     with pytest.raises(PageError, match="the file was truncated"):
         fresh.counters(IoClass.WRITE)
-    # The kernel checks the address of the futex itself.
-    with pytest.raises(PageError):
-        fresh.wait_for_operation(0, timeout_s=0.01)
 
 
 def test_announced_phases_are_read_in_seconds(fresh: Page) -> None:
@@ -257,11 +254,3 @@ def test_a_closed_page_leaves_no_descriptor(tmp_path: Path) -> None:
     with pytest.raises(InputError):
         Page.open(tmp_path / "short")
     assert len(list(Path("/proc/self/fd").iterdir())) == before
-
-
-def test_waiting_for_a_post_ends_at_once_or_in_time(fresh: Page) -> None:
-    fresh._view.operations_begun = 3
-    assert fresh.wait_for_operation(2, timeout_s=3600.0) == 3
-    begun = time.monotonic()
-    assert fresh.wait_for_operation(3, timeout_s=0.05) == 3
-    assert time.monotonic() - begun >= 0.04

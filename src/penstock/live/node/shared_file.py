@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: MIT
+"""Files that the agent shares with programs, and futexes in them.
+
+Pages and bells are such files. A shared file belongs to the user of the programs, who
+can truncate it; a process that then touches its mapping is killed (SIGBUS). Therefore
+the agent reads and writes it with ``pread`` and ``pwrite``, and uses the mapping only
+for futex addresses, which the kernel checks. A damaged file raises `PageError`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import stat
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from ctypes import Structure, c_int, c_long, c_uint32, c_uint64, c_void_p
+from mmap import MAP_SHARED, PROT_READ, PROT_WRITE
+from pathlib import Path
+from typing import Any, Final, Self
+
+from penstock.errors import InputError
+
+__all__ = ["MOST_FUTEXES", "PageError", "SharedFile", "wait_for_any", "wake"]
+
+_FUTEX_WAIT: Final = 0
+_FUTEX_WAKE: Final = 1
+_SYS_FUTEX: Final = {"x86_64": 202, "aarch64": 98}.get(os.uname().machine)
+#: The same on all architectures; since Linux 5.16.
+_SYS_FUTEX_WAITV: Final = 449
+#: FUTEX2_SIZE_U32: the futex is a 32-bit word, which other processes may share.
+_SHARED_WORD: Final = 2
+
+
+class PageError(InputError):
+    """A page or a bell was damaged, by its user or by a full disk."""
+
+
+class SharedFile:
+    """A file of a fixed size that is open and mapped; use `create` or `open`.
+
+    If the file is removed, this object and the processes that map it can still use it.
+    """
+
+    def __init__(self, path: Path, descriptor: int, size_bytes: int) -> None:
+        self.path = path
+        self._descriptor = descriptor
+        self._size_bytes = size_bytes
+        self.address = _map(descriptor, size_bytes)
+        """Where the file is mapped: only for futexes, reading it may raise SIGBUS."""
+
+    @classmethod
+    def create(cls, path: Path, size_bytes: int) -> Self:
+        """Create a file of zeros that only this user can open."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+        with ExitStack() as undo:
+            try:
+                descriptor = os.open(path, flags, 0o600)
+                undo.callback(os.close, descriptor)
+                undo.callback(path.unlink)
+                # Allocate the blocks now: on a full disk, writing to the mapping of a
+                # file with a hole would kill the process.
+                os.posix_fallocate(descriptor, 0, size_bytes)
+                shared = cls(path, descriptor, size_bytes)
+            except OSError as error:
+                raise _unmappable(path, error) from error
+            undo.pop_all()
+        return shared
+
+    @classmethod
+    def open(cls, path: Path, size_bytes: int) -> Self:
+        """Open an existing file."""
+        flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        with ExitStack() as undo:
+            try:
+                descriptor = os.open(path, flags)
+                undo.callback(os.close, descriptor)
+                _refuse_other_files(path, os.fstat(descriptor), size_bytes)
+                shared = cls(path, descriptor, size_bytes)
+            except OSError as error:
+                raise _unmappable(path, error) from error
+            undo.pop_all()
+        return shared
+
+    def read(self, size_bytes: int, offset: int = 0) -> bytes:
+        """Return a part of the file; raise `PageError` if it was truncated."""
+        try:
+            data = os.pread(self._descriptor, size_bytes, offset)
+        except OSError as error:
+            raise self.damaged(error.strerror or str(error)) from None
+        if len(data) < size_bytes:
+            raise self.damaged("the file was truncated")
+        return data
+
+    def write(self, offset: int, words: Any) -> None:
+        """Write `words`, a ctypes object, at an offset."""
+        try:
+            os.pwrite(self._descriptor, words, offset)
+        except OSError as error:
+            raise self.damaged(error.strerror or str(error)) from None
+
+    def damaged(self, reason: str) -> PageError:
+        """Return the error that says why the file cannot be used."""
+        remedy = "its user or another version of penstock has changed it; remove it"
+        return PageError(reason, where=str(self.path), remedy=remedy)
+
+    @property
+    def status(self) -> os.stat_result:
+        """The status of the file."""
+        return os.fstat(self._descriptor)
+
+    def close(self) -> None:
+        """Unmap and close the file; it stays where it is."""
+        if self.address:
+            _LIBC.munmap(c_void_p(self.address), ctypes.c_size_t(self._size_bytes))
+            os.close(self._descriptor)
+            # Another file may get the number of the descriptor.
+            self.address, self._descriptor = 0, -1
+
+
+# --- The mapping ----------------------------------------------------------------------
+
+_LIBC: Final = ctypes.CDLL(None, use_errno=True)
+_LIBC.mmap.restype = c_void_p
+_LIBC.mmap.argtypes = (c_void_p, ctypes.c_size_t, c_int, c_int, c_int, c_long)
+
+
+def _map(descriptor: int, size_bytes: int) -> int:
+    """Map a file; unlike `mmap.mmap`, this keeps no second descriptor open."""
+    access = PROT_READ | PROT_WRITE
+    address = _LIBC.mmap(None, size_bytes, access, MAP_SHARED, descriptor, 0)
+    if address in (None, c_void_p(-1).value):
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return int(address)
+
+
+def _unmappable(path: Path, error: OSError) -> InputError:
+    return InputError(
+        f"cannot map the page: {os.strerror(error.errno or 0)}",
+        where=str(path),
+        remedy=_REMEDIES.get(error.errno or 0, "check the path"),
+    )
+
+
+_REMEDIES: Final = {
+    errno.EEXIST: "remove it, unless another agent serves it",
+    errno.ENOENT: "create its folder first",
+    errno.EACCES: "it belongs to another user",
+    errno.ENOSPC: "free some space",
+}
+
+
+def _refuse_other_files(path: Path, status: os.stat_result, size_bytes: int) -> None:
+    if not stat.S_ISREG(status.st_mode) or status.st_size != size_bytes:
+        raise InputError(
+            f"not a page: a page is a regular file of {size_bytes} bytes",
+            where=str(path),
+            remedy="remove it",
+        )
+
+
+# --- Futexes --------------------------------------------------------------------------
+
+
+class _Timespec(Structure):
+    _fields_ = (("seconds", c_long), ("nanoseconds", c_long))
+
+
+class _FutexToWaitFor(Structure):
+    """``struct futex_waitv``."""
+
+    _fields_ = (
+        ("value", c_uint64),
+        ("address", c_uint64),
+        ("flags", c_uint32),
+        ("reserved", c_uint32),
+    )
+
+
+def _timespec(time_s: float) -> _Timespec:
+    return _Timespec(int(time_s), round(time_s % 1.0 * 1e9))
+
+
+def wake(address: int) -> None:
+    """Wake all who wait for the futex at an address."""
+    # Errors are ignored, for both sides also look again after a time. On a truncated
+    # file the kernel returns an error and sends no signal.
+    if _SYS_FUTEX is not None:
+        _LIBC.syscall(
+            c_long(_SYS_FUTEX),
+            c_void_p(address),
+            c_long(_FUTEX_WAKE),
+            c_long(2**31 - 1),
+            None,
+        )
+
+
+def _can_wait_for_many() -> bool:
+    _LIBC.syscall(c_long(_SYS_FUTEX_WAITV), None, c_long(0), c_long(0), None, c_long(0))
+    # The kernel has the call if it complains about the arguments only.
+    return ctypes.get_errno() == errno.EINVAL
+
+
+#: How many futexes one thread can wait for.
+MOST_FUTEXES: Final = 128 if _can_wait_for_many() else 1
+
+
+def wait_for_any(futexes: Sequence[tuple[int, int]], timeout_s: float) -> None:
+    """Sleep until one of the futexes is woken, at most `timeout_s` (s).
+
+    A futex is given by its address and the value that it is known to have; if it has
+    another value, return at once. Also returns at once if an address is not mapped.
+    """
+    if MOST_FUTEXES > 1:
+        words = (_FutexToWaitFor * len(futexes))(
+            *(
+                _FutexToWaitFor(value, address, _SHARED_WORD)
+                for address, value in futexes
+            )
+        )
+        _LIBC.syscall(
+            c_long(_SYS_FUTEX_WAITV),
+            words,
+            c_long(len(futexes)),
+            c_long(0),
+            ctypes.byref(_timespec(time.monotonic() + timeout_s)),
+            c_long(time.CLOCK_MONOTONIC),
+        )
+    elif _SYS_FUTEX is not None:
+        ((address, value),) = futexes
+        _LIBC.syscall(
+            c_long(_SYS_FUTEX),
+            c_void_p(address),
+            c_long(_FUTEX_WAIT),
+            c_long(value),
+            ctypes.byref(_timespec(timeout_s)),
+        )
+    else:
+        time.sleep(timeout_s)
