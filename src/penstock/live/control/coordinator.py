@@ -548,13 +548,22 @@ class Coordinator:
             self._send(agent, self.agent_config, now)
         return f"control is {_MODE_WORDS[request.mode]}"
 
-    def _view(self, reader: int | None, now: float) -> StatusView:
+    def _view(
+        self, reader: int | None, now: float, *, explains: bool = True
+    ) -> StatusView:
+        mode = self.agent_config.mode
         strategy = self._stager.strategy.label if self._stager else "none"
-        return StatusView(reader, self.agent_config.mode, strategy, self._jobs, now)
+        return StatusView(reader, mode, strategy, self._jobs, now, explains)
 
-    def status(self, now: float, reader: int | None = None) -> StatusDocument:
-        """Return the status of all jobs, or of those that a user may see."""
-        bandwidth, view = self.controller.node_bandwidth, self._view(reader, now)
+    def status(
+        self, now: float, reader: int | None = None, *, explains: bool = True
+    ) -> StatusDocument:
+        """Return the status of all jobs, or of those that a user may see.
+
+        With `explains`, it says of each job why it has its grant.
+        """
+        bandwidth = self.controller.node_bandwidth
+        view = self._view(reader, now, explains=explains)
         first, *others = self._storages.values()
         # The first storage is not used if the agents name those of their jobs.
         shown = others if others and not first.controller.jobs() else [first, *others]

@@ -57,6 +57,8 @@ class StatusView:
     jobs: Mapping[str, JobRecord]
     now: float
     """The present instant (s)."""
+    explains: bool = True
+    """Whether lines say why a job has its grant; this is half of their cost."""
 
     def lines(self) -> list[JobStatus]:
         """Return the jobs that the reader may see."""
@@ -174,5 +176,5 @@ class StatusView:
             bypass_setups=sum(each.bypass_setups for each in counters),
             uncontrolled_bytes=sum(each.uncontrolled_bytes for each in counters),
             staged_bytes=record.staged_bytes,
-            why=self._explained(record, active),
+            why=self._explained(record, active) if self.explains else "",
         )

@@ -205,14 +205,20 @@ class ControlLoop:
     # --- Status, history, end ---------------------------------------------------------
 
     def status_reader(self) -> Callable[[], StatusDocument]:
-        """Return a function that other threads may call to read the status."""
+        """Return a function that other threads may call to read the status.
+
+        It is read without explanations, for the loop takes no decision meanwhile.
+        """
         loop = asyncio.get_running_loop()
 
         def read() -> StatusDocument:
             answer: Future[StatusDocument] = Future()
-            loop.call_soon_threadsafe(
-                lambda: answer.set_result(self.coordinator.status(time.monotonic()))
-            )
+
+            def put() -> None:
+                status = self.coordinator.status(time.monotonic(), explains=False)
+                answer.set_result(status)
+
+            loop.call_soon_threadsafe(put)
             return answer.result(_STATUS_S)
 
         return read

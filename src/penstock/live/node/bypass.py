@@ -10,8 +10,8 @@ a process that starts and ends between two measurements is missed.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 __all__ = ["WrittenBytes"]
 
@@ -45,18 +45,25 @@ def _with_descendants(processes: Iterable[int]) -> Iterator[int]:
 
 
 def _children(pid: int) -> list[int]:
+    folder = f"/proc/{pid}/task"
     try:
-        lists = [p.read_text() for p in Path(f"/proc/{pid}/task").glob("*/children")]
+        texts = [_read(f"{folder}/{task}/children") for task in os.listdir(folder)]  # noqa: PTH208
     except OSError:
         return []
-    return [int(child) for text in lists for child in text.split()]
+    return [int(child) for text in texts for child in text.split()]
 
 
 def _written_bytes(pid: int) -> int | None:
     """Return the bytes that a process has written; None if it cannot be read."""
     try:
-        text = Path(f"/proc/{pid}/io").read_text()
+        text = _read(f"/proc/{pid}/io")
     except OSError:
         return None
-    fields = dict(line.split(": ") for line in text.splitlines())
-    return int(fields["write_bytes"]) - int(fields["cancelled_write_bytes"])
+    fields = dict(line.split(b": ") for line in text.splitlines())
+    return int(fields[b"write_bytes"]) - int(fields[b"cancelled_write_bytes"])
+
+
+def _read(path: str) -> bytes:
+    # A third of the cost of Path.read_text: this runs for every process of every job.
+    with open(path, "rb", buffering=0) as stream:  # noqa: PTH123
+        return stream.read()

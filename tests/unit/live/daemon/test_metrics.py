@@ -3,13 +3,19 @@
 
 from __future__ import annotations
 
+import socket
+import urllib.error
+import urllib.request
+from math import inf, isnan, nan
+
+import msgspec
 import pytest
-from prometheus_client import CollectorRegistry
+from prometheus_client.parser import text_string_to_metric_families
 
 from penstock.errors import InputError
 from penstock.live.control.controller import Controller
 from penstock.live.control.coordinator import Coordinator
-from penstock.live.daemon.metrics import JobCollector, publish
+from penstock.live.daemon.metrics import publish, render_jobs
 from penstock.live.wire.messages import (
     AgentConfig,
     AgentHello,
@@ -34,13 +40,25 @@ def status() -> StatusDocument:
     return coordinator.status(1.0)
 
 
-def test_the_figures() -> None:
-    registry = CollectorRegistry()
-    registry.register(JobCollector(status))
+Samples = dict[str, dict[frozenset[tuple[str, str]], float]]
 
-    def figure(name: str) -> float | None:
-        labels = {"user": "7", "name": "a"}
-        return registry.get_sample_value(f"penstock_job_{name}", labels)
+
+def samples(text: str) -> Samples:
+    """Return the samples of a text as Prometheus's own parser reads it."""
+    found: Samples = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            place = found.setdefault(sample.name, {})
+            place[frozenset(sample.labels.items())] = sample.value
+    return found
+
+
+def test_the_figures() -> None:
+    found = samples(render_jobs(status()))
+    labels = frozenset({("user", "7"), ("name", "a")})
+
+    def figure(name: str) -> float:
+        return found[f"penstock_job_{name}"][labels]
 
     assert figure("granted_bytes_per_second") == 100.0
     assert figure("demanded_bytes_per_second") == 100.0
@@ -50,15 +68,77 @@ def test_the_figures() -> None:
     assert figure("held_up_seconds_total") == 2.5
     assert figure("active") == 1.0
     assert figure("yield") == 1.0
-    assert registry.get_sample_value("penstock_jobs") == 1.0
-    assert registry.get_sample_value("penstock_bandwidth_bytes_per_second") == 100.0
-    facts = {"policy": "fcfs", "mode": "control"}
-    assert registry.get_sample_value("penstock_control_info", facts) == 1.0
+    assert found["penstock_jobs"] == {frozenset(): 1.0}
+    assert found["penstock_bandwidth_bytes_per_second"] == {frozenset(): 100.0}
+    facts = frozenset({("policy", "fcfs"), ("mode", "control")})
+    assert found["penstock_control_info"] == {facts: 1.0}
 
 
-def test_published() -> None:
-    with publish("127.0.0.1:0", status):
-        pass
+def test_counters_and_gauges_are_told_apart() -> None:
+    kinds = {
+        family.name: family.type
+        for family in text_string_to_metric_families(render_jobs(status()))
+    }
+    assert kinds["penstock_decisions"] == "counter"
+    assert kinds["penstock_job_moved_bytes"] == "counter"
+    assert kinds["penstock_job_yield"] == "gauge"
+
+
+@pytest.mark.parametrize("value", [inf, -inf, nan, 1e300, 1.0 / 3.0])
+@pytest.mark.parametrize("name", ["a b", '"', "\\", "two\nlines", "é{}=,", "\\n"])
+def test_any_name_and_any_number(name: str, value: float) -> None:
+    document = status()
+    line = msgspec.structs.replace(document.jobs[0], job_name=name, grant=value)
+    document = msgspec.structs.replace(document, jobs=[line])
+    found = samples(render_jobs(document))["penstock_job_granted_bytes_per_second"]
+    ((labels, read),) = found.items()
+    assert dict(labels)["name"] == name
+    assert read == value or isnan(read) == isnan(value) is True
+
+
+def read(address: str) -> tuple[str, str]:
+    """Return the type and the text of what a server of metrics answers."""
+    with urllib.request.urlopen(f"http://{address}/metrics", timeout=60) as answer:
+        return answer.headers["Content-Type"], answer.read().decode()
+
+
+@pytest.fixture
+def address() -> str:
+    """Return an address where nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return f"127.0.0.1:{taken.getsockname()[1]}"
+
+
+def test_published(address: str) -> None:
+    with publish(address, status):
+        kind, text = read(address)
+    assert kind.startswith("text/plain; version=0.0.4")
+    assert "penstock_jobs" in samples(text)
+    with pytest.raises(urllib.error.URLError):
+        read(address)
+
+
+def test_a_controller_that_does_not_answer(address: str) -> None:
+    def late() -> StatusDocument:
+        raise TimeoutError
+
+    with publish(address, late), pytest.raises(urllib.error.HTTPError) as refused:
+        read(address)
+    assert refused.value.code == 503
+    refused.value.close()
+
+
+def test_many_jobs_are_rendered_without_explanations() -> None:
+    config = AgentConfig("control", [], 0.1, 0.1, 3.0, 1.0, reads=True)
+    coordinator = Coordinator(Controller("fcfs", 100.0, compiled=False), config)
+    coordinator.receive("n", AgentHello([]), 0.0)
+    for number in range(50):
+        coordinator.receive("n", JobJoined(f"7:{number}", 7, "7", 0, 0.0), 0.0)
+    document = coordinator.status(1.0, explains=False)
+    assert {line.why for line in document.jobs} == {""}
+    full = coordinator.status(1.0)
+    assert all(line.why for line in full.jobs)
+    assert render_jobs(document) == render_jobs(full)
 
 
 @pytest.mark.parametrize("address", ["nonsense", "127.0.0.1:x", "127.0.0.1:99999"])
