@@ -92,7 +92,7 @@ def one_word(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setattr(shared_file, "MOST_FUTEXES", 1)
     elif shared_file.MOST_FUTEXES == 1:
         pytest.skip("needs Linux 5.16")
-    return request.param == "one word"
+    return bool(request.param == "one word")
 
 
 @pytest.mark.usefixtures("one_word")
