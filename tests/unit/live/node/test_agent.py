@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from penstock.live.node.agent import Agent
 from penstock.live.node.bell import Bell
+from penstock.live.node.file_system import storage_name
 from penstock.live.node.page import Page
 from penstock.live.wire.frames import Peer
 from penstock.live.wire.messages import (
@@ -112,7 +113,10 @@ def test_a_process_is_attached(tmp_path: Path) -> None:
         reply = await rig.attach(nodes=3, volume_bytes=7.0, folder="/home/me")
         assert isinstance(reply, PageAssigned)
         assert reply.prefixes == ["/home/me"]
-        assert rig.take(JobJoined) == [JobJoined(key(), ME.user, str(ME.group), 3, 7.0)]
+        storage = storage_name("/home/me")
+        assert rig.take(JobJoined) == [
+            JobJoined(key(), ME.user, str(ME.group), 3, 7.0, storage)
+        ]
         with Page.open(Path(reply.page)) as page:
             rig.agent.receive(Grants({key(): 0.0, "0:unknown": 5.0}))
             first = page.granted_bytes()
@@ -344,7 +348,9 @@ def test_a_job_is_registered_until_its_page_is_removed(tmp_path: Path) -> None:
         reply = await rig.agent.reply(ME, message)
         assert isinstance(reply, PageAssigned)
         assert reply.prefixes == ["/scratch/dir"]
-        assert rig.take(JobJoined)[-1] == JobJoined(f"{me}:17", me, "physics", 4, 0.0)
+        assert rig.take(JobJoined)[-1] == JobJoined(
+            f"{me}:17", me, "physics", 4, 0.0, storage_name("/scratch/dir")
+        )
         # The end of an attached process does not end a registered job.
         with subprocess.Popen(["true"]) as process:
             process.wait()
