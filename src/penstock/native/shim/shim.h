@@ -56,8 +56,8 @@ extern struct penstock_page *attached_page;
 /* Device and inode of the page, which identify the journals of the job; 0: no page. */
 extern uint64_t attached_page_id[2];
 
-/* The bell of the user, or NULL; the slot of the page in it, and the lease in force: that
- * of the bell, or that of the page. Set once, at start-up. */
+/* The bell of the user, or NULL; the slot of the page in it; and the lease in force,
+ * which is that of the bell, or else that of the page. Set once, at start-up. */
 extern struct penstock_bell *attached_bell;
 extern uint32_t attached_bell_slot;
 extern _Atomic uint64_t *attached_lease_ns;
