@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Charging, waiting and counting in the page. page.h has the equations and the memory
- * ordering.
+ * Charging and counting in the page. page.h has the equations and the memory ordering,
+ * pace_tags.h the arithmetic, pace_wait.c the waiting.
  *
  * A call goes through
  *
@@ -13,35 +13,14 @@
  *
  *     pace_begin_sync, the call itself, pace_end_sync
  *
- * A call waits without holding any lock. A large call is charged slice by slice, but
- * made in one piece.
+ * A large call is charged slice by slice, but made in one piece.
  */
-#include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/syscall.h>
 #include <time.h>
 
-#include "shim.h"
-
-__extension__ typedef unsigned __int128 uint128;
-
-/* A waiting call looks at the page again after this time at the latest. Nobody wakes
- * it: the only sleep that misses no signal (ppoll) knows no futex. */
-static const uint64_t LOOK_NS = 20000000;
-
-/* A slice: what the rate grants in this time, but not less than a page of memory. */
-static const uint64_t SLICE_NS = 20000000;
-static const uint64_t SLICE_LEAST_BYTES = 4096;
-
-/* A signal ends a wait only while the job owes no more than what the rate grants in
- * this time, and these bytes. */
-static const uint64_t DEBT_NS = 2000000000;
-static const uint64_t DEBT_LEAST_BYTES = 1 << 20;
-
-/* More calls in flight are not believed: calls that were killed stay counted. */
-static const int64_t IN_FLIGHT_MAX = 1 << 16;
+#include "pace_tags.h"
 
 /* The kernel moves at most this many bytes in one call (MAX_RW_COUNT). */
 static const size_t CALL_MAX_BYTES = 0x7ffff000;
@@ -56,327 +35,6 @@ static uint64_t time_ns(clockid_t clock)
 uint64_t pace_now_ns(void)
 {
     return time_ns(CLOCK_MONOTONIC);
-}
-
-/* --- The grant ------------------------------------------------------------------ */
-
-static uint64_t bytes_in(uint64_t rate, uint64_t duration_ns)
-{
-    return (uint64_t)(((uint128)rate * duration_ns) >> RATE_SHIFT);
-}
-
-/* Return how long `rate` needs to grant `bytes` (ns), at most LOOK_NS. */
-static uint64_t time_to_grant_ns(uint64_t bytes, uint64_t rate)
-{
-    if (bytes_in(rate, LOOK_NS) <= bytes)
-        return LOOK_NS;
-    return (uint64_t)((((uint128)bytes << RATE_SHIFT) + rate - 1) / rate);
-}
-
-/* Copy a curve; false if the copy is torn. */
-static bool read_curve(struct page_curve *curve, struct grant *grant)
-{
-    grant->from_ns = LOAD(curve->from_ns);
-    grant->granted_bytes = LOAD(curve->granted_bytes);
-    grant->rate = LOAD(curve->rate);
-    grant->credit_bytes = LOAD(curve->credit_bytes);
-    grant->slack_bytes = LOAD(curve->slack_bytes);
-    return LOAD(curve->check) ==
-           (grant->from_ns ^ grant->granted_bytes ^ grant->rate ^ grant->credit_bytes ^
-            grant->slack_bytes ^ PAGE_MAGIC);
-}
-
-/* Continue the curve with the floor rate from the end of the lease on; false: the floor
- * is no limit. */
-static bool apply_floor(struct grant *grant, uint64_t lease_ns, uint64_t floor_rate)
-{
-    if (floor_rate == RATE_UNLIMITED)
-        return false;
-    if (lease_ns > grant->from_ns) {
-        grant->granted_bytes += bytes_in(grant->rate, lease_ns - grant->from_ns);
-        grant->from_ns = lease_ns;
-    }
-    grant->rate = floor_rate;
-    return true;
-}
-
-/* Read the grant in force; false: there is no limit. */
-static bool read_grant(struct page_bucket *bucket, uint64_t now_ns, struct grant *grant)
-{
-    uint64_t lease_ns = LOAD(*attached_lease_ns);
-    grant->grant_number =
-        atomic_load_explicit(&bucket->grant_number, memory_order_acquire);
-    if (RARELY(!read_curve(&bucket->curve[grant->grant_number & 1], grant)))
-        return false;
-    if (grant->rate == RATE_UNLIMITED)
-        return false;
-    if (LIKELY(now_ns < lease_ns && lease_ns - now_ns <= LEASE_MAX_NS))
-        return true;
-    return now_ns >= lease_ns &&
-           apply_floor(grant, lease_ns, LOAD(attached_page->floor_rate));
-}
-
-/* Return G(now_ns). */
-static uint64_t granted_at(const struct grant *grant, uint64_t now_ns)
-{
-    uint64_t since_ns = now_ns > grant->from_ns ? now_ns - grant->from_ns : 0;
-    return grant->granted_bytes + bytes_in(grant->rate, since_ns);
-}
-
-/* Compare tags modulo 2^64. */
-static bool is_ahead(uint64_t tag, uint64_t granted_bytes)
-{
-    return (int64_t)(tag - granted_bytes) > 0;
-}
-
-static void take_grant(struct paced_call *call, const struct grant *grant,
-                       uint64_t now_ns)
-{
-    call->granted_bytes = granted_at(grant, now_ns);
-    call->slack_bytes = grant->slack_bytes;
-    call->rate = grant->rate;
-}
-
-/* Read the grant again for the next slice; false if there is no limit. The least tag
- * stays: what was granted since the call began is not lost, however long it took. */
-static bool renew_grant(struct paced_call *call)
-{
-    struct grant grant;
-    uint64_t now_ns = pace_now_ns();
-    if (!read_grant(call->bucket, now_ns, &grant))
-        return false;
-    take_grant(call, &grant, now_ns);
-    return true;
-}
-
-/* --- Charging ------------------------------------------------------------------- */
-
-static uint64_t slice_at(uint64_t rate)
-{
-    uint64_t bytes = bytes_in(rate, SLICE_NS);
-    return bytes > SLICE_LEAST_BYTES ? bytes : SLICE_LEAST_BYTES;
-}
-
-/* Return the start tag of a call that finds `charged` bytes in its bucket. */
-static uint64_t start_after(const struct paced_call *call, uint64_t charged)
-{
-    return is_ahead(charged, call->least_tag) ? charged : call->least_tag;
-}
-
-/* Return true if the grant does not reach `tag` yet; smaller debts than the slack are
- * carried over to the next call. */
-static bool is_due_later(const struct paced_call *call, uint64_t tag)
-{
-    return is_ahead(tag, call->granted_bytes + call->slack_bytes);
-}
-
-/* Return how many of `bytes` are charged together: one slice, or all if they are
- * granted already. */
-static uint64_t slice_of(const struct paced_call *call, uint64_t bytes)
-{
-    if (LIKELY(bytes <= SLICE_LEAST_BYTES))
-        return bytes;
-    uint64_t slice = slice_at(call->rate);
-    uint64_t finish = start_after(call, LOAD(call->bucket->charged_bytes)) + bytes;
-    return bytes <= slice || !is_due_later(call, finish) ? bytes : slice;
-}
-
-/* Charge `bytes` and return the start tag: the one compare-and-swap of a call. */
-static uint64_t charge_in_order(struct paced_call *call, uint64_t bytes)
-{
-    uint64_t charged = LOAD(call->bucket->charged_bytes);
-    uint64_t start_tag;
-    do
-        start_tag = start_after(call, charged);
-    while (!atomic_compare_exchange_weak_explicit(
-        &call->bucket->charged_bytes, &charged, start_tag + bytes, memory_order_relaxed,
-        memory_order_relaxed));
-    return start_tag;
-}
-
-static uint64_t calls_in_flight(void)
-{
-    int64_t calls = 0;
-    for (int i = 0; i < CLASSES; i++)
-        if (i != CLASS_META)
-            calls += (int64_t)(LOAD(attached_page->classes[i].begun_calls) -
-                               LOAD(attached_page->classes[i].ended_calls));
-    return (uint64_t)(calls < 1 ? 1 : calls < IN_FLIGHT_MAX ? calls : IN_FLIGHT_MAX);
-}
-
-/* Return the debt that a call waits for at most: two slices for each call in flight.
- * Each has charged one slice at most, so a job without other debt is never above this.
- * With other debt, about half of the grant pays it off. */
-static uint64_t turn_bytes(uint64_t rate)
-{
-    return (2 * calls_in_flight() - 1) * slice_at(rate);
-}
-
-static SLOW uint64_t start_in_turn(const struct paced_call *call, uint64_t start_tag)
-{
-    uint64_t latest = call->granted_bytes + turn_bytes(call->rate);
-    return is_ahead(start_tag, latest) ? latest : start_tag;
-}
-
-/* Charge `bytes`; return a start tag that is not behind the whole debt of the job. */
-static uint64_t charge(struct paced_call *call, uint64_t bytes)
-{
-    uint64_t start_tag = charge_in_order(call, bytes);
-    return RARELY(is_due_later(call, start_tag)) ? start_in_turn(call, start_tag)
-                                                 : start_tag;
-}
-
-/* Return the reservation of a call that is not made, because its thread was cancelled
- * or a journal takes the write. */
-static void cancel(void *argument)
-{
-    struct paced_call *call = argument;
-    SUBTRACT(call->bucket->charged_bytes, call->reserved_bytes);
-    ADD(call->class->ended_calls, 1);
-}
-
-/* --- Waiting -------------------------------------------------------------------- */
-
-enum { SIGNAL_MASK_BYTES = 8 }; /* of the kernel */
-
-static void set_signal_mask(const uint64_t *mask, uint64_t *former)
-{
-    raw_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)mask, (long)former,
-             SIGNAL_MASK_BYTES, 0, 0);
-}
-
-/* While a call waits, all signals are blocked but during its sleeps. So every handler
- * runs during a sleep, and none is missed. */
-static void block_signals(struct paced_call *call)
-{
-    const uint64_t all = UINT64_MAX;
-    set_signal_mask(&all, &call->signal_mask);
-}
-
-/* Sleep, with the signals of the program; true if a handler has run. */
-static bool sleep_for_ns(const struct paced_call *call, uint64_t duration_ns)
-{
-    struct timespec duration = {.tv_sec = (time_t)(duration_ns / 1000000000u),
-                                .tv_nsec = (long)(duration_ns % 1000000000u)};
-    return raw_call(SYS_ppoll, 0, 0, (long)&duration, (long)&call->signal_mask,
-                    SIGNAL_MASK_BYTES, 0) == -EINTR;
-}
-
-/* When this thread last looked at the page during a wait; 0 while it does not wait. A
- * call within HANDLER_NS of that time comes from a signal handler that interrupted the
- * wait, and must not wait itself. A later call comes after a longjmp out of the
- * handler, and may wait. */
-static __thread uint64_t waiting_since_ns;
-static const uint64_t HANDLER_NS = 1000000000;
-
-/* A call that can be staged need not wait for the file. */
-static bool can_stage_now(const struct paced_call *call)
-{
-    return call->may_stage && pace_wants_staging();
-}
-
-/* Return true if the debt of the job is small enough for a signal to end a wait. */
-static bool may_owe_more(const struct page_bucket *bucket, const struct grant *grant,
-                         uint64_t granted)
-{
-    uint64_t most =
-        turn_bytes(grant->rate) + bytes_in(grant->rate, DEBT_NS) + DEBT_LEAST_BYTES;
-    return !is_ahead(LOAD(bucket->charged_bytes), granted + most);
-}
-
-/* Return when a call that is paused since `waited_ns` looks at the page again: after a
- * short pause it goes on soon, after a long one within LOOK_NS. */
-static uint64_t pause_look_ns(uint64_t waited_ns)
-{
-    const uint64_t LEAST_NS = 200000;
-    uint64_t look_ns = waited_ns / 8 > LEAST_NS ? waited_ns / 8 : LEAST_NS;
-    return look_ns < LOOK_NS ? look_ns : LOOK_NS;
-}
-
-/* Sleep until the grant has reached `tag` and is not paused. False: the call must not
- * wait any longer, because there is no limit now or a signal has come. */
-static bool sleep_until(struct paced_call *call, uint64_t tag, bool cancellable)
-{
-    struct page_class *class = call->class;
-    struct grant grant;
-    uint64_t begin_ns = pace_now_ns(), now_ns = begin_ns;
-    while (LOAD(attached_page->mode) == MODE_CONTROL && !LOAD(seccomp_active) &&
-           !can_stage_now(call) && read_grant(call->bucket, now_ns, &grant)) {
-        uint64_t granted = granted_at(&grant, now_ns);
-        uint64_t debt = is_ahead(tag, granted) ? tag - granted : 0;
-        if (debt == 0 && grant.rate > 0)
-            return true;
-        if (call->interrupted && may_owe_more(call->bucket, &grant, granted))
-            return false;
-        waiting_since_ns = now_ns;
-        STORE(class->heartbeat_ns, now_ns);
-        STORE(class->last_active_ns, now_ns);
-        if (sleep_for_ns(call, grant.rate == 0
-                                   ? pause_look_ns(now_ns - begin_ns)
-                                   : time_to_grant_ns(debt + 1, grant.rate)))
-            call->interrupted = true;
-        uint64_t woken_ns = pace_now_ns();
-        ADD(class->held_up_ns, woken_ns - now_ns);
-        now_ns = woken_ns;
-        if (cancellable)
-            pthread_testcancel();
-    }
-    return false;
-}
-
-static long own_process(void)
-{
-    return raw_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
-}
-
-/* Return true in a child that was forked by a signal handler during the wait: it goes
- * on with a copy of its parent's call. */
-static bool is_copy(const struct paced_call *call)
-{
-    return call->waiting_process != own_process();
-}
-
-/* Sleep until the grant has reached `tag`; then charge the rest of the call and sleep
- * for it, slice by slice. */
-static void sleep_in_turns(struct paced_call *call, uint64_t tag, bool cancellable)
-{
-    while (sleep_until(call, tag, cancellable) && call->rest_bytes > 0 &&
-           !is_copy(call) && renew_grant(call)) {
-        uint64_t bytes = slice_of(call, call->rest_bytes);
-        tag = charge(call, bytes) + bytes;
-        call->rest_bytes -= bytes;
-    }
-}
-
-static void stop_waiting(void *argument)
-{
-    struct paced_call *call = argument;
-    if (!is_copy(call))
-        SUBTRACT(call->class->waiting_calls, 1);
-    waiting_since_ns = 0;
-    set_signal_mask(&call->signal_mask, NULL);
-}
-
-/* Wait until the grant has reached `tag`, and in turns for the rest of the call. A wait
- * that is ended leaves the rest as debt of the job. False: this process is a copy of
- * the one that waited. */
-static SLOW bool wait_for(struct paced_call *call, uint64_t tag, bool cancellable)
-{
-    if (waiting_since_ns == 0 || pace_now_ns() - waiting_since_ns >= HANDLER_NS) {
-        call->waiting_process = own_process();
-        block_signals(call);
-        ADD(call->class->waiting_calls, 1);
-        pthread_cleanup_push(stop_waiting, call);
-        sleep_in_turns(call, tag, cancellable);
-        pthread_cleanup_pop(1);
-        if (is_copy(call)) {
-            ADD(call->class->begun_calls, 1); /* the call ends in both processes */
-            return false;
-        }
-    }
-    if (call->rest_bytes > 0)
-        charge_in_order(call, call->rest_bytes);
-    return true;
 }
 
 /* --- Begin and end of a call ---------------------------------------------------- */
@@ -484,6 +142,15 @@ static bool start(struct paced_call *call, enum io_class class, bool may_stage)
     return true;
 }
 
+/* Return the reservation of a call that is not made, because its thread was cancelled
+ * or a journal takes the write. */
+static void cancel(void *argument)
+{
+    struct paced_call *call = argument;
+    SUBTRACT(call->bucket->charged_bytes, call->reserved_bytes);
+    ADD(call->class->ended_calls, 1);
+}
+
 /* Wait until the call may begin. This is a cancellation point, as the call itself is.
  * False: the write is to be staged instead. */
 static SLOW bool wait_for_start(struct paced_call *call)
@@ -492,7 +159,7 @@ static SLOW bool wait_for_start(struct paced_call *call)
         return true;
     bool same_process;
     pthread_cleanup_push(cancel, call);
-    same_process = wait_for(call, call->start_tag, true);
+    same_process = pace_wait_for(call, call->start_tag, true);
     pthread_cleanup_pop(0);
     call->begin_ns = pace_now_ns();
     if (!same_process)
@@ -556,7 +223,7 @@ static SLOW void wait_for_finish(struct paced_call *call, uint64_t finish_tag)
     if (LOAD(attached_page->mode) == MODE_DRY_RUN)
         count_wait(call, finish_tag);
     else
-        wait_for(call, finish_tag, false);
+        pace_wait_for(call, finish_tag, false);
 }
 
 /* Charge the first slice of the bytes moved, or correct the reservation to them; note

@@ -4,7 +4,7 @@
  *
  *   real.c      the libc functions behind the wrapped calls, and raw system calls
  *   identity.c  which descriptors and paths are controlled
- *   pace.c      charging, waiting and counting in the page (page.h)
+ *   pace*.c     charging, waiting and counting in the page (page.h)
  *   journal.c   staging: the journal of one file
  *   stage*.c    staging: slots, absorbing writes, draining, journals of other processes
  *   attach.c    start-up: environment, mapping the page
