@@ -28,7 +28,7 @@ __all__ = [
     "measure",
 ]
 
-#: Name of the benchmark, which is also its module -> what it measures.
+#: Name of the benchmark, which is also its module ("-" for "_") -> what it measures.
 BENCHES: Final = {
     "overhead": "processor time that the preload library adds to a call",
     "pacing": "bandwidth achieved divided by bandwidth granted",
@@ -36,12 +36,13 @@ BENCHES: Final = {
     "harmless": "time of real programs alone under penstock run, divided by plain",
     "decisions": "events per second and latency of the controller",
     "fidelity": "live yields divided by simulated yields, under every policy",
+    "fidelity-moosefs": "the same of programs without hints on a real MooseFS",
     "delta": "interference factors under staging strategies, live and simulated",
     "slo": "throughput and latency of applications at a mount, by scheduler",
 }
 #: Field of `BenchSettings` -> the benchmarks that use it.
 USERS_OF_OPTION: Final = {
-    "policies": ("fidelity", "delta"),
+    "policies": ("fidelity", "fidelity-moosefs", "delta"),
     "output": ("delta", "slo", "harmless"),
     "storage": ("delta", "harmless"),
 }
@@ -99,5 +100,5 @@ def measure(name: str, settings: BenchSettings) -> Iterator[Measurement]:
     """Run a benchmark; yield each measurement as soon as it is taken."""
     if name not in BENCHES:
         raise UnknownNameError("benchmark", name, BENCHES)
-    module = importlib.import_module(f"{__name__}.{name}")
+    module = importlib.import_module(f"{__name__}.{name.replace('-', '_')}")
     yield from module.measure(settings)
