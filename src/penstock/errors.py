@@ -101,8 +101,10 @@ class UnknownNameError(InputError):
         self, kind: str, name: str, known: Iterable[str], *, where: str = ""
     ) -> None:
         names = sorted(known)
-        close = get_close_matches(name, names, n=1)
-        hint = f"did you mean {close[0]!r}? " if close else ""
+        # A figure may be named without its paper: fig2 is p1-fig2 or p2-fig2.
+        longer = [known_name for known_name in names if known_name.endswith(f"-{name}")]
+        close = longer or get_close_matches(name, names, n=1)
+        hint = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
         super().__init__(
             f"unknown {kind} {name!r}",
             where=where,

@@ -314,7 +314,7 @@ def attempt(
         if case in AS_PROCESSES:
             return _run(*arguments, cwd=tmp_path)
         monkeypatch.chdir(tmp_path)
-        source._read.cache_clear()
+        source.read_input.cache_clear()
         try:
             status = main(arguments)
         except SystemExit as stop:

@@ -207,3 +207,9 @@ def _broad_handlers() -> list[str]:
 def test_only_three_handlers_catch_everything() -> None:
     """Two edges of the process, and the one function that calls plug-ins."""
     assert _broad_handlers() == ["cli/__init__.py", "cli/live/run.py", "registry.py"]
+
+
+def test_all_names_that_end_with_the_given_one_are_suggested() -> None:
+    known = ("p1-fig2", "p2-fig2", "p2-fig12", "all")
+    error = UnknownNameError("figure", "fig2", known)
+    assert "did you mean 'p1-fig2' or 'p2-fig2'? known: " in str(error)

@@ -26,7 +26,7 @@ from difflib import get_close_matches
 from typing import Any, Final, NoReturn
 
 import penstock
-from penstock.cli.files import check_names
+from penstock.cli.files import InputFile, check_names
 from penstock.errors import InternalError, PenstockError
 
 __all__ = ["COMMANDS", "main"]
@@ -136,6 +136,9 @@ def _open_streams() -> None:
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     words = sys.argv[1:] if argv is None else argv
     arguments, rest = _build_parser(words[:1]).parse_known_args(words)
+    if hasattr(arguments, "inputs") and not any(word[:1] == "-" for word in rest):
+        # argparse ends a list of files at the first option between them.
+        arguments.inputs, rest = [*arguments.inputs, *map(InputFile, rest)], []
     if rest:
         # `parse_args` would not name the sub-command in its message.
         arguments.parser.unknown_arguments(rest)

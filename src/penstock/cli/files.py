@@ -24,6 +24,7 @@ __all__ = [
     "Word",
     "check_file",
     "check_names",
+    "expanded",
     "make_folder",
     "option_name",
 ]
@@ -32,13 +33,17 @@ __all__ = [
 _FLAGS = {
     "allocations": "--allocation",
     "file": "FILE",
-    "instance": "an instance file",
+    "inputs": "an instance file",
     "placements": "--placement",
     "problem": "PROBLEM",
     "program": "PROGRAM",
     "settings": "--set",
     "trace": "TRACE",
 }
+
+
+#: Ends of the names of instance files.
+_INSTANCES = (".json", ".json.gz")
 
 
 class Word(str):
@@ -72,8 +77,13 @@ def option_name(dest: str) -> str:
 
 def check_names(arguments: argparse.Namespace) -> None:
     """Raise `InputError` if a file or folder of the command line cannot be used."""
-    words = {k: v for k, v in vars(arguments).items() if isinstance(v, Word)}
-    for dest, word in words.items():
+    words = [
+        (dest, word)
+        for dest, value in vars(arguments).items()
+        for word in (value if isinstance(value, list) else [value])
+        if isinstance(word, Word)
+    ]
+    for dest, word in words:
         if not word:
             raise InputError(
                 "the value is empty", where=option_name(dest), remedy="give a name"
@@ -82,10 +92,48 @@ def check_names(arguments: argparse.Namespace) -> None:
             check_file(word)
         elif isinstance(word, OutputFolder) and word != "-":
             _check_text(word)
-    _check_distinct(words.values())
-    for dest, word in words.items():
-        # Some encoders accept only `str` itself.
-        setattr(arguments, dest, str(word))
+    _check_distinct([word for _, word in words])
+    # Some encoders accept only `str` itself.
+    for dest, value in list(vars(arguments).items()):
+        if isinstance(value, Word):
+            setattr(arguments, dest, str(value))
+        elif isinstance(value, list):
+            plain = [str(item) if isinstance(item, Word) else item for item in value]
+            setattr(arguments, dest, plain)
+
+
+def expanded(names: Iterable[str]) -> list[str]:
+    """Return the files, with every folder replaced by its JSON files in their order.
+
+    Raises `InputError` for a folder without such files, and for several files of which
+    one is a pipe: it could be read only once.
+    """
+    files: list[str] = []
+    for name in names:
+        folder = Path(name)
+        if not folder.is_dir():
+            files.append(name)
+            continue
+        found = sorted(
+            str(path)
+            for path in folder.iterdir()
+            if path.name.endswith(_INSTANCES) and not path.name.startswith(".")
+        )
+        if not found:
+            raise InputError(
+                "this folder has no files *.json or *.json.gz",
+                where=name,
+                remedy="name the folder that holds the instance files",
+            )
+        files += found
+    for name in files:
+        if len(files) > 1 and _is_special(Path(name)):
+            raise InputError(
+                "a pipe cannot be read beside other files",
+                where=name,
+                remedy="write it to a file first",
+            )
+    return files
 
 
 def make_folder(name: str | Path) -> Path:
@@ -138,7 +186,9 @@ def _check_text(name: str) -> None:
 
 def _check_distinct(words: Iterable[Word]) -> None:
     """Raise `InputError` if a file is written twice, or both read and written."""
-    seen = {Path(w).resolve(): "reads" for w in words if isinstance(w, InputFile)}
+    read = [Path(word) for word in words if isinstance(word, InputFile)]
+    read += [path for folder in read if folder.is_dir() for path in folder.iterdir()]
+    seen = {path.resolve(): "reads" for path in read}
     for word in words:
         path = Path(word)
         if not isinstance(word, OutputFile) or word == "-" or _is_special(path):

@@ -10,7 +10,14 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from penstock.cli.files import InputFile, OutputFile, OutputFolder, Word, option_name
+from penstock.cli.files import (
+    InputFile,
+    OutputFile,
+    OutputFolder,
+    Word,
+    expanded,
+    option_name,
+)
 from penstock.errors import InputError
 
 if TYPE_CHECKING:
@@ -28,6 +35,7 @@ __all__ = [
     "check_drawable",
     "distinct",
     "exclude",
+    "exclude_workload",
     "executor_from",
     "natural",
     "positive",
@@ -50,13 +58,14 @@ _Item = TypeVar("_Item", bound=_Labelled)
 
 
 def add_source_options(parser: argparse.ArgumentParser, *, instances: int) -> None:
-    """Add the choice of instances: a file, or a workload, its keys and a seed."""
+    """Add the choice of instances: files, or a workload, its keys and a seed."""
     parser.add_argument(
-        "instance",
-        nargs="?",
+        "inputs",
+        nargs="*",
         type=InputFile,
+        default=[],
         metavar="INSTANCE",
-        help="an instance file (JSON)",
+        help="instance files (JSON), and folders of them",
     )
     parser.add_argument(
         "--workload",
@@ -97,15 +106,15 @@ def add_settings_option(parser: argparse.ArgumentParser) -> None:
 
 def source_from(arguments: argparse.Namespace) -> Source:
     """Return the source of the instances that the command line names."""
-    from penstock.experiments.source import FilePoint, Source
+    from penstock.experiments.source import Source
     from penstock.experiments.study import Point
     from penstock.workloads import get_workload
 
-    if arguments.instance is not None:
-        of_workloads = ("workload", "settings", "instances", "seed")
-        exclude(arguments, of_workloads, "an instance file")
-        source = Source(FilePoint(arguments.instance))
-        source.instance(0)
+    if arguments.inputs:
+        exclude_workload(arguments)
+        source = Source.of_files(*expanded(arguments.inputs))
+        for index in range(source.count):
+            source.instance(index)
         return source
     workload = arguments.workload or _DEFAULT_WORKLOAD
     # Raises `InputError` for a wrong setting, e.g. one that is not KEY=VALUE.
@@ -114,6 +123,12 @@ def source_from(arguments: argparse.Namespace) -> Source:
     point = Point(workload, tuple((key, value) for key, _, value in pairs))
     count = arguments.instances or arguments.default_instances
     return Source(point, count, seed_of(arguments))
+
+
+def exclude_workload(arguments: argparse.Namespace) -> None:
+    """Raise `InputError` if options of workloads are given beside files."""
+    of_workloads = ("workload", "settings", "instances", "seed")
+    exclude(arguments, of_workloads, "an instance file")
 
 
 def exclude(
@@ -145,8 +160,10 @@ def distinct(
 
 def source_facts(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the source of the instances as facts for the provenance."""
-    if arguments.instance is not None:
-        return {"instance": arguments.instance}
+    if len(arguments.inputs) == 1:
+        return {"instance": arguments.inputs[0]}
+    if arguments.inputs:
+        return {"instances": list(arguments.inputs)}
     return {
         "workload": arguments.workload or _DEFAULT_WORKLOAD,
         "settings": arguments.settings,

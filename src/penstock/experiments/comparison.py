@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Compare policies on the instances of one source, with the bound on MinYield.
 
-A comparison is a study of one point whose rows stay in memory. Its rows have, beside
-the columns of every study, what the outputs of ``penstock compare`` show:
+A comparison is a study whose rows stay in memory. Its points are one workload, or files
+with one instance each. Its rows have, beside the columns of every study, what the
+outputs of ``penstock compare`` show:
 
+- ``file``: the file of the instance, or None;
 - ``window``: begin and end of the window (s), ``digest`` of the instance;
 - ``bound``: the `Bound` on MinYield, or None;
 - ``applications``: their names, and ``yields``: their yields, in the same order.
@@ -17,7 +19,7 @@ from dataclasses import dataclass
 
 from penstock.analysis import min_yield_bound
 from penstock.experiments.runners.executors import Executor, Progress
-from penstock.experiments.source import Source
+from penstock.experiments.source import FilePoint, Source
 from penstock.experiments.study import Piece, Row, Study
 from penstock.model import Instance
 from penstock.policies.policy import Policy
@@ -28,15 +30,20 @@ __all__ = ["Comparison", "compare"]
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Study):
-    """A study of one point whose rows hold all that ``penstock compare`` shows."""
+    """A study whose rows hold all that ``penstock compare`` shows."""
 
     steady: bool = True
     """True if no application may end inside the window."""
 
     def identity_columns(self, point: int, index: int) -> Row:
-        """Return the number of the instance: there is only one point."""
-        del point
-        return {"instance": index}
+        """Return the number of the instance, and its file or None."""
+        declared = self.points[point]
+        file = declared.path if isinstance(declared, FilePoint) else None
+        return {"instance": point + index, "file": file}
+
+    def message_prefix(self, point: int, index: int) -> str:
+        """Return the file, or the number of the instance."""
+        return self.points[point].message_prefix(index)
 
     def instance_columns(self, instance: Instance) -> Row:
         """Return the columns that describe an instance."""
@@ -54,11 +61,15 @@ class Comparison(Study):
 
     def pieces(self) -> Iterator[Piece]:
         """Make every instance a piece, so that a few instances use all processors."""
-        return (Piece(self, 0, index, 1) for index in range(self.instances))
+        return (
+            Piece(self, point, index, 1)
+            for point in range(len(self.points))
+            for index in range(self.instances)
+        )
 
     def name_of(self, piece: Piece) -> str:
-        """Return the number of the instance."""
-        return f"instance {piece.first}"
+        """Return the file, or the number of the instance."""
+        return self.message_prefix(piece.point, piece.first).removesuffix(": ")
 
 
 def compare(
@@ -84,8 +95,8 @@ def compare(
     """
     comparison = Comparison(
         "comparison",
-        (source.point,),
-        source.count,
+        source.points,
+        1 if source.more else source.count,
         tuple(policy.label for policy in policies),
         bounded=bounded,
         yields=True,

@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: MIT
-"""Where the instances of a command come from: a file, or a workload with a seed."""
+"""Where the instances of a command come from: files, or a workload with a seed."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from penstock.experiments.study import Point
-from penstock.model import Instance, read_instance
+from penstock.model import Instance
+from penstock.model.documents import inside, is_comparison, read_document
+from penstock.model.files import instance_from_document
 from penstock.workloads import Workload
 
-__all__ = ["FilePoint", "Source"]
+__all__ = ["FilePoint", "Source", "read_input"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +27,11 @@ class FilePoint(Point):
 
     def family(self) -> Workload:
         """Return a workload whose only instance is that of the file."""
-        return _InstanceFile(_read(self.path))
+        document = read_input(self.path)
+        if isinstance(document, Instance):
+            return _InstanceFile(document)
+        with inside(f"{self.path}: "):
+            return _InstanceFile(instance_from_document(document))
 
     def message_prefix(self, index: int) -> str:
         """Return the path of the file: it has only one instance."""
@@ -34,11 +41,24 @@ class FilePoint(Point):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Instances 0 to `count` - 1 of a point."""
+    """Instances of a workload, or of files (see `of_files`)."""
 
     point: Point
     count: int = 1
+    """Number of instances."""
     seed: int = 1
+    more: tuple[FilePoint, ...] = ()
+    """More files; every file, also that of `point`, then has one instance."""
+
+    @classmethod
+    def of_files(cls, first: str, *more: str) -> Source:
+        """Return the source of the instances of these files."""
+        return cls(FilePoint(first), 1 + len(more), more=tuple(map(FilePoint, more)))
+
+    @property
+    def points(self) -> tuple[Point, ...]:
+        """The workload, or all files."""
+        return (self.point, *self.more)
 
     @property
     def aimed_pressure(self) -> float | None:
@@ -47,6 +67,8 @@ class Source:
 
     def instance(self, index: int) -> Instance:
         """Read or draw instance `index`."""
+        if self.more:
+            return self.points[index].family().instance(self.seed, 0)
         return self.point.family().instance(self.seed, index)
 
 
@@ -63,6 +85,14 @@ class _InstanceFile:
 
 
 # Read once per process: the file may be a pipe.
-@lru_cache(maxsize=1)
-def _read(path: str) -> Instance:
-    return read_instance(path)
+@lru_cache(maxsize=32)
+def read_input(path: str) -> Instance | dict[str, Any]:
+    """Return the instance of a file, or the document of a result of a comparison.
+
+    Raises `InputError` for a file that is neither.
+    """
+    document = read_document(path)
+    if is_comparison(document):
+        return document
+    with inside(f"{path}: "):
+        return instance_from_document(document)

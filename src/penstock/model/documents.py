@@ -20,7 +20,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, TypeGuard
 
 import msgspec
 
@@ -31,6 +31,7 @@ __all__ = [
     "FORMAT",
     "checked_fields",
     "inside",
+    "is_comparison",
     "listed",
     "parsed",
     "parsed_name",
@@ -54,8 +55,13 @@ _KINDS: Final = {
         "penstock place and penstock compare --problem read it, as JSON",
     ),
     "a study": ({"sweep"}, "penstock study reads it, as TOML"),
-    "a result of penstock": ({"penstock", "provenance"}, "no command reads it"),
+    "a result of penstock": (
+        {"penstock", "provenance"},
+        "only penstock compare reads results, and only its own",
+    ),
 }
+#: What a Darshan log has at byte 8, in one byte order or the other.
+_DARSHAN: Final = (6567223).to_bytes(8, "little")
 _MARKS: Final = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 #: A JSON string, to be skipped, or a constant that JSON forbids.
 _CONSTANT: Final = re.compile(r'"(?:[^"\\]|\\.)*"|(-?Infinity|NaN)', re.DOTALL)
@@ -80,6 +86,7 @@ def read_document(path: str | Path) -> object:
     """Return the content of a JSON file (``.json``, or ``.json.gz``)."""
     try:
         data = _content(Path(path))
+        _refuse_binary(Path(path), data)
         if str(path).endswith(".gz"):
             data = gzip.decompress(data)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -102,6 +109,24 @@ def read_document(path: str | Path) -> object:
         raise InputError(
             f"not JSON: {error}", where=str(path), remedy="correct the syntax"
         ) from None
+
+
+def _refuse_binary(path: Path, data: bytes) -> None:
+    """Raise `InputError` if the file is a Darshan log or a Parquet table."""
+    magic = {data[8:16], data[8:16][::-1]}
+    if _DARSHAN in magic or path.suffix == ".darshan":
+        raise InputError(
+            "this is a Darshan log: what one program did, not an instance",
+            where=str(path),
+            remedy="penstock replay repeats a log with DXT records; penstock import, "
+            "which makes instances of logs, comes with a later release",
+        )
+    if data.startswith(b"PAR1"):
+        raise InputError(
+            "this is a table in Parquet, as penstock study and reproduce write them",
+            where=str(path),
+            remedy="give instance files, or results of penstock compare --json",
+        )
 
 
 def _decoded(data: bytes) -> object:
@@ -213,6 +238,15 @@ def inside(where: str) -> Iterator[None]:
         yield
     except InputError as error:
         raise error.at(where) from None
+
+
+def is_comparison(document: object) -> TypeGuard[dict[str, Any]]:
+    """Return True if a document is a result that ``penstock compare`` wrote."""
+    if not isinstance(document, dict) or "provenance" not in document:
+        return False
+    instances = document.get("instances")
+    first = instances[0] if isinstance(instances, list) and instances else None
+    return isinstance(first, dict) and "policies" in first
 
 
 def refuse_other_kind(document: object, known: set[str]) -> None:

@@ -20,6 +20,7 @@ __all__ = [
     "parameter",
     "parse_settings",
     "range_of",
+    "settings_text",
 ]
 
 
@@ -105,6 +106,14 @@ def parse_settings(workload: type, settings: Iterable[str]) -> dict[str, Any]:
                 f"{text!r} is not {wanted}", where=key, remedy=item.metadata["meaning"]
             ) from None
     return values
+
+
+def settings_text(workload: Any) -> str:
+    """Return all parameters of a workload with their values: ``trace=NERSC, ...``."""
+    return ", ".join(
+        f"{item.name}={_shown(getattr(workload, item.name))}"
+        for item in fields(workload)
+    )
 
 
 def describe(workload: type) -> list[str]:

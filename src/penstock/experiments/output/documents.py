@@ -107,8 +107,10 @@ def _metrics(names: Sequence[str], metrics: PlacementMetrics) -> dict[str, Any]:
 def _instance(rows: Sequence[Row]) -> dict[str, Any]:
     """Return the document of one instance from its rows."""
     first = rows[0]
+    file = {"file": first["file"]} if first["file"] else {}
     return {
         "index": first["instance"],
+        **file,
         "digest": first["digest"],
         "pressure": first["pressure"],
         "window": list(first["window"]),

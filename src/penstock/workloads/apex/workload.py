@@ -75,9 +75,15 @@ class Apex:
     )
     machine: int = parameter(0, "t", "machine M_t; 0: Celio", low=0, high=10)
     days: float = parameter(90.0, "days", "days of machine use", low=1.0, high=36_500.0)
-    windows: int = parameter(20, "windows", "longest windows of a schedule", low=1)
+    windows: int = parameter(
+        20, "windows", "instances taken from one schedule: its longest windows", low=1
+    )
     reading: str = parameter(
-        INFERRED, "reading", "machines and jobs of a window", choices=READINGS
+        INFERRED,
+        "reading",
+        "what fills gaps of the paper's text: inferred from the data that the authors "
+        "published, or literal, the text alone",
+        choices=READINGS,
     )
 
     def __post_init__(self) -> None:

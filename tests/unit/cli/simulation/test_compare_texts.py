@@ -40,12 +40,19 @@ def test_one_instance_names_its_worst_application(
     assert errors.startswith("1 run, ")
 
 
-def test_several_instances_have_no_column_of_the_worst_application(
+def test_several_instances_have_their_spread_and_no_worst_application(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     options = ("--instances", "2", "--policy", "fcfs", "--no-bound", "--jobs", "1")
     lines, errors = _output(capsys, "compare", *SMALL, *options)
-    assert lines[2].endswith("Stretch")
+    assert lines[0] == (
+        "workload synthetic: pressure=1, applications=60, n_small=-1, sigma=0.5, "
+        "noise=0.5, horizon=2000; seed 1"
+    )
+    assert lines[3].endswith("Stretch")
+    assert lines[3].split()[2:4] == ["(10-90", "%)"]
+    low, high = map(float, lines[4].split()[2].split("-"))
+    assert low <= high <= 1.0
     assert errors.startswith("2 runs, ")
 
 

@@ -31,6 +31,7 @@ OUTCOME = {
 def _row(**changes: Any) -> Row:
     return {
         "instance": 3,
+        "file": None,
         "digest": "abc",
         "pressure": 0.8,
         "window": (0.0, 10.0),
@@ -84,6 +85,13 @@ def test_null_stands_for_infinity(name: str) -> None:
 
 def test_without_a_bound_there_is_null() -> None:
     assert _document(_row(bound=None))["instances"][0]["bound"] is None
+
+
+def test_an_instance_of_a_file_names_the_file() -> None:
+    (instance,) = _document(_row(file="a/b.json"))["instances"]
+    assert instance["file"] == "a/b.json"
+    (instance,) = _document(_row())["instances"]
+    assert "file" not in instance
 
 
 def test_instances_keep_their_order() -> None:

@@ -307,6 +307,7 @@ def test_other_policies_have_a_colour_too() -> None:
         assert colour_of(name).startswith("#")
 
 
-def test_a_missing_folder_is_reported(tmp_path: Path, rows: list[Row]) -> None:
+def test_a_figure_below_a_file_is_reported(tmp_path: Path, rows: list[Row]) -> None:
+    (tmp_path / "file").touch()
     with pytest.raises(InputError, match="cannot write the file"):
-        save_figure(comparison_chart(rows), str(tmp_path / "none" / "a.svg"), FACTS)
+        save_figure(comparison_chart(rows), str(tmp_path / "file" / "a.svg"), FACTS)

@@ -60,8 +60,9 @@ def test_same_content_same_bytes_and_nothing_else_in_the_folder(tmp_path: Path) 
     assert sorted(contents[0]) == ["t.csv", "t.json", "t.parquet"]
 
 
-def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
-    nowhere = tmp_path / "no" / "t"
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "no").touch()
+    nowhere = tmp_path / "no" / "below" / "t"
     with pytest.raises(InputError, match="cannot write the file"):
         write_parquet(FRAME, nowhere, FACTS)
     with pytest.raises(InputError, match="cannot write the file"):
