@@ -426,7 +426,7 @@ ARGUMENTS: dict[str, tuple[tuple[str, ...], str]] = {
         ("compare", "none.json", "--json", "out.json"),
         "none.json: cannot read the file: No such file",
     ),
-    "folder-as-file": (("bound", "."), ".: cannot read the file: Is a directory"),
+    "folder-as-file": (("place", "."), ".: cannot read the file: Is a directory"),
     "unknown-workload": (
         ("compare", "--workload", "synthetik", "--json", "out.json"),
         "unknown workload 'synthetik' (did you mean 'synthetic'?",
