@@ -33,13 +33,13 @@ from penstock.live.wire.messages import GetStatus, StatusDocument
 
 __all__ = ["measure"]
 
-_LIMIT: Final = 40e6
+_LIMIT: Final = 12e6
 #: Time from the start of the second job to the measurement, and its length (s).
 _SETTLE_S: Final = 10.0
 _OBSERVE_S: Final = 5.0
 #: The first job is alone for this time (s).
 _ALONE_S: Final = 2.0
-_BLOCK_BYTES: Final = 1 << 20
+_BLOCK_BYTES: Final = 256 << 10
 #: Size of the files that are read: more than is read (bytes).
 _FILE_BYTES: Final = 8 << 30
 _SHARE_ERROR: Final = 0.02
