@@ -31,15 +31,17 @@ from penstock.live.settings import Settings
 from penstock.live.wire.frames import Client
 from penstock.live.wire.messages import GetStatus, StatusDocument
 
-__all__ = ["measure"]
+__all__ = ["LearningScene", "measure"]
 
 _LIMIT: Final = 12e6
 #: Time from the start of the second job to the measurement, and its length (s).
 _SETTLE_S: Final = 10.0
-_OBSERVE_S: Final = 5.0
+_OBSERVE_S: Final = 10.0
 #: The first job is alone for this time (s).
 _ALONE_S: Final = 2.0
 _BLOCK_BYTES: Final = 256 << 10
+#: Without control, a job with calls of this size gets more than the other one.
+_LARGE_BLOCK_BYTES: Final = 1 << 20
 #: Size of the files that are read: more than is read (bytes).
 _FILE_BYTES: Final = 8 << 30
 _SHARE_ERROR: Final = 0.02
@@ -50,6 +52,7 @@ _PAIRS: Final = {
     "two writers": ("write", "write"),
     "two readers": ("read", "read"),
     "a reader and a writer": ("read", "write"),
+    "two writers, calls of 1 MiB and 256 KiB": ("write large", "write"),
 }
 
 
@@ -68,7 +71,7 @@ def _measure_pair(
         mount = stack.enter_context(limited_mount(root, _LIMIT))
         daemon = stack.enter_context(running_daemon(root / "s"))
         daemon.await_ready()
-        scene = _Scene(root / "s", mount)
+        scene = LearningScene(root / "s", mount)
         stack.enter_context(scene.job("job1", kinds[0]))
         time.sleep(_ALONE_S)
         alone = scene.status().jobs[0]
@@ -83,7 +86,7 @@ def _measure_pair(
 
 
 @dataclass(frozen=True)
-class _Scene:
+class LearningScene:
     """A daemon and a mount on which jobs are started."""
 
     folder: Path
@@ -97,11 +100,13 @@ class _Scene:
         if kind == "read":
             with (self.mount.folder.parent / "backing" / name).open("wb") as stream:
                 stream.truncate(_FILE_BYTES)
-        ends = {"read": (file, "/dev/null"), "write": ("/dev/zero", file)}[kind]
+        reads, is_large = kind == "read", kind == "write large"
+        ends = (file, "/dev/null") if reads else ("/dev/zero", file)
+        block_bytes = _LARGE_BLOCK_BYTES if is_large else _BLOCK_BYTES
         command = [
             *(sys.executable, "-m", "penstock", "run", f"--folder={self.folder}"),
             *(f"--job={name}", "--", "dd", f"if={ends[0]}", f"of={ends[1]}"),
-            *(f"bs={_BLOCK_BYTES}", "status=none"),
+            *(f"bs={block_bytes}", "status=none"),
         ]
         process = subprocess.Popen(  # noqa: S603 - our own program
             command, env=clean_environment(), cwd=self.mount.point
@@ -113,13 +118,14 @@ class _Scene:
             process.wait()
 
     def status(self) -> StatusDocument:
+        """Return the status of the daemon."""
         with Client(Settings(folder=str(self.folder)).socket) as client:
             reply = client.ask(GetStatus())
         assert isinstance(reply, StatusDocument)  # noqa: S101 - for the type checker
         return reply
 
 
-def _compare(scene: _Scene, name: str, limit: float) -> Iterator[Measurement]:
+def _compare(scene: LearningScene, name: str, limit: float) -> Iterator[Measurement]:
     """Yield shares and beliefs, as averages over `_OBSERVE_S`."""
     begin, moved = time.monotonic(), _moved(scene.status())
     beliefs = []

@@ -325,8 +325,15 @@ class Controller:
         now = self._at(now)
         self._capacity = _bandwidth(capacity)
         self._columns.set_capacity(self._capacity)
+        self._columns.request_decision()
+        inputs = self._columns.inputs
         for job in self._jobs.values():
-            self._set_cap(job, now)
+            if job.is_active:
+                self._set_cap(job, now)
+            else:
+                # There may be thousands of idle jobs: set no more than their caps.
+                cap = min(job.alone, self._capacity)
+                inputs.cap[job.number] = inputs.bandwidth[job.number] = cap
 
     def set_limit(self, job_key: str, limit: float, now: float) -> None:
         """Never grant a job more than `limit` (bytes/s); inf removes the limit."""
