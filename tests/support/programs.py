@@ -31,6 +31,9 @@ __all__ = [
     "Observed",
     "Program",
     "Result",
+    "command_words",
+    "fill",
+    "fixed_environment",
     "input_bytes",
     "missing",
     "observe",
@@ -118,7 +121,8 @@ def seen(counted: int, moved: int) -> Seen:
     return "all" if counted >= 0.98 * moved else "some"
 
 
-def _fill(folder: Path) -> None:
+def fill(folder: Path) -> None:
+    """Make a folder that has only the input files."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     (folder / "data").write_bytes(bytes(range(256)) * 4096)
@@ -155,7 +159,7 @@ def observe(program: Program, root: Path, circumstance: Circumstance) -> Observe
     as if the agent was killed.
     """
     folder, path = root / "controlled", root / "page"
-    _fill(folder)
+    fill(folder)
     path.unlink(missing_ok=True)
     with Page.create(
         path, mode=Mode.OFF if circumstance == "off" else Mode.CONTROL
@@ -191,16 +195,20 @@ def _wait_for_first_call(page: Page, process: subprocess.Popen[bytes]) -> None:
 def _start(
     program: Program, folder: Path, tools: Path, environment: Mapping[str, str]
 ) -> subprocess.Popen[bytes]:
-    words = [word.replace("$TOOLS", str(tools)) for word in program.command]
-    words[0] = sys.executable if words[0] == "python" else words[0]
     return subprocess.Popen(
-        words,
+        command_words(program, tools),
         cwd=folder,
         env=_environment(environment, tools),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
+
+
+def command_words(program: Program, tools: Path) -> list[str]:
+    """Return the words of the command."""
+    words = [word.replace("$TOOLS", str(tools)) for word in program.command]
+    return [sys.executable if words[0] == "python" else words[0], *words[1:]]
 
 
 def _files(program: Program, folder: Path) -> dict[str, bytes]:
@@ -219,8 +227,12 @@ def _left_bytes(folder: Path) -> int:
 
 
 def _environment(inherited: Mapping[str, str], tools: Path) -> dict[str, str]:
+    return {**inherited, **fixed_environment(), "TOOLS": str(tools)}
+
+
+def fixed_environment() -> dict[str, str]:
+    """Return the variables that are the same in all runs."""
     fixed = {
-        "TOOLS": str(tools),
         "LC_ALL": "C",
         "PYTHONDONTWRITEBYTECODE": "1",
         "GIT_CONFIG_GLOBAL": "/dev/null",
@@ -230,7 +242,7 @@ def _environment(inherited: Mapping[str, str], tools: Path) -> dict[str, str]:
     for role in ("AUTHOR", "COMMITTER"):
         fixed |= {f"GIT_{role}_NAME": "a", f"GIT_{role}_EMAIL": "a@b"}
         fixed |= {f"GIT_{role}_DATE": "2000-01-01T00:00:00Z"}
-    return {**inherited, **fixed}
+    return fixed
 
 
 # --- The programs ---------------------------------------------------------------------

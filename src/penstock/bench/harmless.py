@@ -4,7 +4,8 @@
 Every program of `harmless_programs` runs plainly and under ``penstock run``, in turn,
 in one folder: first with its input files in the page cache, then without. The value is
 the median of the ratios of both times, with an interval that contains the true median
-with a probability of 95 % (the lowest and the highest ratio if there are too few).
+with a probability of 95 % (the lowest and the highest ratio if there are too few). The
+ratio of the processor times is less disturbed by other programs of the machine.
 
 The start of ``penstock run`` is not part of the ratio: ``stopwatch.c`` takes the time
 from the start of the program itself to its end. The start is measured separately.
@@ -22,6 +23,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Final
 
@@ -58,6 +60,8 @@ class Ratios:
     ratios: Sequence[float]
     plain_s: Sequence[float]
     """The plain times."""
+    processor: float = 1.0
+    """Processor time under ``penstock run`` divided by the plain one, medians."""
 
     @property
     def median(self) -> float:
@@ -165,7 +169,11 @@ def _compare(
                 runs.run(program.words, work, controlled=False)
             pairs = list(runs.pairs(program.words, work, prepare))
             ratios = [run.own_s / plain.own_s for plain, run in pairs]
-            yield Ratios(program.name, state, ratios, [p.own_s for p, _ in pairs])
+            processor = statistics.median(run.processor_s for _, run in pairs) / (
+                statistics.median(plain.processor_s for plain, _ in pairs) or inf
+            )
+            plain_s = [plain.own_s for plain, _ in pairs]
+            yield Ratios(program.name, state, ratios, plain_s, processor)
     _prepare(work)
 
 
@@ -205,6 +213,7 @@ def _measurement(ratios: Ratios) -> Measurement:
     parts = {
         "low": low,
         "high": high,
+        "processor": ratios.processor,
         "plain_ms": statistics.median(ratios.plain_s) * 1e3,
     }
     return Measurement(
@@ -220,6 +229,8 @@ def _summary(results: Sequence[Ratios]) -> Iterator[Measurement]:
         yield Measurement(
             f"{place}: median of {len(here)} programs", middle, "", most=_SLOWER
         )
+        processor = statistics.median(ratios.processor for ratios in here)
+        yield Measurement(f"{place}: median of their processor times", processor, "")
         noise = statistics.median(ratios.noise for ratios in here)
         yield Measurement(f"{place}: difference of two plain runs", 100 * noise, "%")
         slower = [ratios.program for ratios in here if ratios.is_slower]

@@ -30,12 +30,14 @@ __all__ = ["PairedRuns", "RunTimes"]
 
 @dataclass(frozen=True)
 class RunTimes:
-    """Wall-clock times of one run (s)."""
+    """Times of one run (s)."""
 
     own_s: float
     """From the start of the program itself to its end."""
+    processor_s: float
+    """Processor time of all processes of the program."""
     total_s: float
-    """From the start of ``penstock run``, if it is used."""
+    """From the start of ``penstock run``, if it is used, to the end."""
 
 
 class PairedRuns:
@@ -112,4 +114,5 @@ class PairedRuns:
             start = "under penstock run" if controlled else "without penstock"
             reason = done.stderr.strip().rpartition("\n")[2] or "no message"
             raise InputError(f"{words[0]} failed {start}: {reason}")
-        return RunTimes(int(self._report.read_text()) * 1e-9, total_s)
+        own_ns, processor_ns = map(int, self._report.read_text().split())
+        return RunTimes(own_ns * 1e-9, processor_ns * 1e-9, total_s)

@@ -25,6 +25,7 @@ def runs(tmp_path: Path) -> Iterator[PairedRuns]:
 def test_the_time_of_a_program_is_its_own(runs: PairedRuns, tmp_path: Path) -> None:
     times = runs.run(["sleep", "0.2"], tmp_path, controlled=False)
     assert 0.2 <= times.own_s <= times.total_s
+    assert 0.0 <= times.processor_s < times.own_s
 
 
 def test_rounds_alternate_and_are_prepared(
@@ -34,7 +35,7 @@ def test_rounds_alternate_and_are_prepared(
 
     def run(words: object, work: object, *, controlled: bool) -> RunTimes:
         events.append("run" if controlled else "plain")
-        return RunTimes(float(controlled), 0.0)
+        return RunTimes(float(controlled), 0.0, 0.0)
 
     monkeypatch.setattr(runs, "run", run)
     pairs = list(runs.pairs(["true"], tmp_path, lambda: events.append("prepare")))

@@ -10,13 +10,14 @@ import pytest
 
 from support.programs import PROGRAMS
 
+ROUNDS = coverage_table.ROUNDS
 PAGE = coverage_table.PAGE.read_text()
 
 
 def test_the_committed_page_has_the_present_text() -> None:
     system = re.search(r"Measured on (.*)\.\n", PAGE)
     assert system
-    assert PAGE.startswith(coverage_table.HEAD.format(system=system[1]))
+    assert PAGE.startswith(coverage_table.HEAD.format(system=system[1], rounds=ROUNDS))
     assert PAGE.endswith(coverage_table.TAIL)
 
 
