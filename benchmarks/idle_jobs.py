@@ -43,6 +43,8 @@ JOBS_PER_USER = 500
 FIRST_USER = 60_000
 PORT = 9411
 TIMEOUT_S = 300.0
+#: How long the jobs idle before the daemon is measured.
+SETTLE_S = 40.0
 #: Goals: share of a core, threads, and seconds of /metrics.
 GOALS = {"cpu": 0.02, "threads": 10, "metrics_s": 0.1}
 
@@ -149,7 +151,8 @@ def measure(source: Path, jobs: int, seconds: float) -> dict[str, float]:
         holder = stack.enter_context(running(hold, source, folder, **pipes))
         if not holder.stdout or holder.stdout.readline() != f"{jobs}\n":
             sys.exit("not all jobs could be attached")
-        time.sleep(3.0)
+        # Jobs that have just come are looked at more often.
+        time.sleep(SETTLE_S)
         return {
             "cpu": share_of_a_core(daemon.pid, seconds),
             **resources(daemon.pid),
