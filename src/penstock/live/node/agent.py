@@ -71,6 +71,8 @@ _UPDATE_S: Final = 0.005
 #: Longest time between two readings of the counters of an idle job (s). They show bytes
 #: that were not controlled, and the calls of processes that cannot map their bell.
 _LONGEST_PAUSE_S: Final = 30.0
+#: Most jobs in one report; to read their counters takes 40 us each.
+_MOST_AT_ONCE: Final = 100
 #: Most jobs that one user may have on a node; a bell has room for more.
 _MAX_JOBS: Final = 1000
 
@@ -213,9 +215,12 @@ class Agent:
         return job is not None and job.report_due_s == due_s
 
     def _take_due(self, until_s: float) -> list[LocalJob]:
-        """Return the jobs that are due until then, and take them from the heap."""
-        due = []
-        while self._due and self._due[0][0] <= until_s:
+        """Return the jobs that are due until then, and take them from the heap.
+
+        At most `_MOST_AT_ONCE`: the next update follows soon, and posts come between.
+        """
+        due: list[LocalJob] = []
+        while self._due and self._due[0][0] <= until_s and len(due) < _MOST_AT_ONCE:
             due_s, job_key = heappop(self._due)
             if self._is_current(due_s, job_key):
                 due.append(self._jobs[job_key])
@@ -272,7 +277,8 @@ class Agent:
         """Return the counters of a job, and set when to read them next.
 
         That is at the latest when the operation ends if no call follows. The pauses of
-        an idle job double, up to `_LONGEST_PAUSE_S`.
+        an idle job double, up to `_LONGEST_PAUSE_S`, and end at a multiple of the first
+        one: idle jobs are reported together, not one by one.
         """
         counters = job.read_counters(config.gap_s, reads=config.reads)
         job.keep_draining()
@@ -284,6 +290,7 @@ class Agent:
             first_s = config.lease_s / 3.0
             longest_s = max(first_s, _LONGEST_PAUSE_S)
             pause_s = min(first_s * 2.0 ** min(job.idle_reports, 16), longest_s)
+            pause_s -= (self._clock() + pause_s) % first_s
             job.idle_reports += 1
         self._report_at(job, self._clock() + pause_s)
         return counters
