@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import resource
 import signal
@@ -28,11 +29,12 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from penstock.bench.page_latency import BUSY, PHASES
+from penstock.errors import UnavailableError
 from penstock.live.node.run import controlled_environment
 from penstock.live.settings import Settings
 from penstock.live.wire.frames import Client
@@ -184,10 +186,13 @@ def resources(pid: int) -> dict[str, float]:
     }
 
 
-def time_of(action: object) -> float:
-    """Return how long an action takes (s)."""
+def time_of(action: Callable[[], None]) -> float:
+    """Return how long an action takes (s); inf if the daemon does not answer."""
     begin = time.perf_counter()
-    action()  # type: ignore[operator]
+    try:
+        action()
+    except (OSError, UnavailableError):
+        return math.inf
     return time.perf_counter() - begin
 
 
