@@ -195,7 +195,7 @@ def _table(status: Any) -> str:
     """Return a status as lines of text, in the units of the shared bandwidth."""
     from penstock.units import format_bandwidth, format_volume
 
-    shared = status.bandwidth
+    shared = status.bandwidth or 0.0  # What is not known yet was not given: decimal.
     lines = [
         f"{mode_words(status.mode)}, policy {status.policy}, "
         f"{shared_words(status)} shared, "
@@ -254,7 +254,8 @@ def shared_words(status: Any) -> str:
     """Return which bandwidth is shared: a number, or one that is learnt."""
     from penstock.units import format_bandwidth
 
-    if any(storage.learns for storage in status.storages):
+    is_learnt = any(storage.learns for storage in status.storages)
+    if is_learnt or status.bandwidth is None:
         return "learnt bandwidth"
     return format_bandwidth(status.bandwidth)
 

@@ -202,7 +202,8 @@ def _head(status: Any) -> list[RenderableType]:
     drawn = sum(line.drawn_bytes_per_s for line in status.jobs)
     head = Text(mode_words(status.mode), style="bold")
     head.append(
-        f"  policy {status.policy}  {format_bandwidth(drawn, status.bandwidth)} of "
+        f"  policy {status.policy}  "
+        f"{format_bandwidth(drawn, status.bandwidth or 0.0)} of "
         f"{_total_words(status.bandwidth)} drawn  "
         f"{counted(len(status.jobs), 'job')}  {status.decisions} decisions  "
         f"agents: {', '.join(status.agents) or 'none'}",
@@ -266,16 +267,17 @@ def _cells(line: Any, word: str, bandwidth: float | None) -> dict[str, str]:
     """Return the text of each column for a job."""
     part = _grant(line) / bandwidth if bandwidth else 1.0
     share = min(part, 1.0) if line.active else 0.0
+    shared = bandwidth or 0.0  # What is not known yet was not given: decimal.
     cells = [
         line.job_name,
         word,
         "█" * round(_BAR * share) + "·" * (_BAR - round(_BAR * share)),
-        grant_words(line, bandwidth),
-        format_bandwidth(line.demanded, bandwidth),
-        format_bandwidth(line.drawn_bytes_per_s, bandwidth),
-        format_volume(line.remaining_bytes, bandwidth) if line.active else "-",
-        format_volume(line.moved_bytes, bandwidth),
-        format_volume(line.staged_bytes, bandwidth) if line.staged_bytes else "-",
+        grant_words(line, shared),
+        format_bandwidth(line.demanded, shared),
+        format_bandwidth(line.drawn_bytes_per_s, shared),
+        format_volume(line.remaining_bytes, shared) if line.active else "-",
+        format_volume(line.moved_bytes, shared),
+        format_volume(line.staged_bytes, shared) if line.staged_bytes else "-",
         f"{line.progress_yield:.3f}",
         format_time(line.lost_s),
     ]

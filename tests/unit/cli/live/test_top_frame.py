@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from rich.console import Console
 
+from penstock.cli.live import ctl
 from penstock.cli.live.top import _frame
 from penstock.live.wire.messages import JobStatus, StatusDocument
 
@@ -78,3 +80,18 @@ def test_a_long_name_hides_neither_the_others_nor_the_facts(
     assert rows[0].count("a") >= min(length, width // 2 - 1)
     assert ("state" in head) or width < 30
     assert rows[1].startswith("b ")
+
+
+@pytest.mark.parametrize(
+    ("bandwidth", "moved"), [(None, "20.97 MB"), (1e8, "20.97 MB"), (2.0**23, "20 MiB")]
+)
+def test_moved_volumes_have_the_units_of_the_bandwidth_or_decimal_ones(
+    bandwidth: float | None, moved: str
+) -> None:
+    job = replace(line("a"), moved_bytes=20.0 * 2**20)
+    status = StatusDocument("control", "fcfs", bandwidth, None, ["n"], 1, [], [job])
+    console = Console(width=120, color_system=None)
+    with console.capture() as captured:
+        console.print(_frame(status, 120))
+    assert moved in captured.get()
+    assert moved in ctl._table(status)
