@@ -29,7 +29,8 @@ _TOOLS: Final = (
     *("mfsmaster", "mfschunkserver", "mfsmount", "mfssetgoal", "mfssettrashtime"),
     *("unshare", "ip", "tc", "dd"),
 )
-#: Chunk servers refuse 127.0.0.1: every server has an address of its own.
+#: Chunk servers refuse 127.0.0.1: every server has an address of its own. By default
+#: the master begins after a minute to move files between servers, over the same link.
 _SETUP: Final = r"""
 set -eu
 cd "$1"; bits=$2; shift 2
@@ -48,6 +49,7 @@ cat >master.cfg <<END
 $common
 DATA_PATH=$PWD/master
 EXPORTS_FILENAME=$PWD/exports.cfg
+REPLICATIONS_DELAY_INIT=86400
 MATOML_LISTEN_HOST=192.0.2.10
 MATOCS_LISTEN_HOST=192.0.2.10
 MATOCL_LISTEN_HOST=192.0.2.10
