@@ -76,8 +76,8 @@ BOXES: Final = (
 )
 #: The same where boxes of policies stand side by side at every value.
 _POLICY_BOXES: Final = (
-    f"at every value a box per policy, in the order of the legend; {BOXES}, joined by "
-    "lines"
+    "at every value a box per policy, in the order of the legend (column by column)\n"
+    f"{BOXES}, joined by lines"
 )
 #: Dashes for policies that often coincide with another one: both lines stay visible.
 _DASHED: Final = {"set-10": (0, (4, 3)), "periodic-greedy-yield": (0, (4, 3))}

@@ -64,8 +64,8 @@ def _frontier_panel(axis: Any, rows: pl.DataFrame, objective: str) -> None:
             yerr=_bar(row[f"{objective}_error"]),
             fmt=_marker(row["policy"]),
             color=colour_of(row["policy"]),
-            markersize=9 if row["policy"] == RECOMMENDED else 5,
             elinewidth=0.6,
+            **_look(row["policy"]),
         )
     outside = rows.filter(pl.col("min_yield") <= best - _LEFT_OUT)
     texts = [
@@ -82,6 +82,8 @@ def _frontier_panel(axis: Any, rows: pl.DataFrame, objective: str) -> None:
         fontsize=7,
         color="#555555",
         va="bottom",
+        bbox={"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 1},
+        zorder=4,
     )
     axis.axvline(bound, color="#444444", linestyle="--", linewidth=1)
     axis.tick_params(labelsize=8)
@@ -96,9 +98,20 @@ def _marker(policy: str) -> str:
     return "o" if policy in ALL_POLICIES else "s"
 
 
+def _look(policy: str) -> dict[str, Any]:
+    """Return size and filling: a hollow square does not hide a dot inside it."""
+    if policy == RECOMMENDED:
+        return {"markersize": 10}
+    if policy in ALL_POLICIES:
+        return {"markersize": 4}
+    return {"markersize": 7, "markerfacecolor": "none"}
+
+
 def _legend(figure: Figure, policies: list[str]) -> None:
     handles: list[Line2D] = [
-        Line2D([], [], color=colour_of(p), marker=_marker(p), ls="", label=p)
+        Line2D(
+            [], [], color=colour_of(p), marker=_marker(p), ls="", label=p, **_look(p)
+        )
         for p in policies
     ]
     bound = Line2D([], [], color="#444444", linestyle="--", label="bound on MinYield")
