@@ -307,19 +307,20 @@ def ratio_grid(rows: pl.DataFrame, metric: str, base: str) -> Figure:
 
 
 def _ratio_range(ratios: pl.Series) -> tuple[float, float]:
-    """Return the ends of the axis of ratios: at least 0.9 to 1.1, from 0.05 on."""
+    """Return the ends of the axis of ratios: at least 0.9 to 1.1, from 0.3 on."""
     values = ratios.drop_nulls().to_numpy()
     low, high = np.quantile(values, (_BEYOND_AXIS, 1 - _BEYOND_AXIS))
-    return float(np.clip(low, 0.05, 0.9)), float(max(high, 1.1))
+    return float(np.clip(low, 0.3, 0.9)), float(max(high, 1.1))
 
 
 def _ratio_axis(axis: Any, low: float, high: float) -> None:
     """Make the axis logarithmic, with plain numbers; its ends say "or beyond"."""
-    inner = (
-        *(0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 3, 5, 10, 20, 50),
-    )
-    ticks = {t: f"{t:g}" for t in inner if 1.05 * low < t < high / 1.05}
-    ticks |= {low: f"≤ {low:.2g}", high: f"≥ {high:.3g}"}
+    apart = (high / low) ** 0.07
+    ticks = {1.0: "1", low: f"≤ {low:.2g}", high: f"≥ {high:.3g}"}
+    for tick in (0.5, 2, 0.8, 1.25, 0.9, 1.1, 5, 0.7, 1.5, 3, 10, 20):
+        near = any(1 / apart < tick / other < apart for other in ticks)
+        if low < tick < high and not near:
+            ticks[tick] = f"{tick:g}"
     axis.set_yscale("log")
     margin = (high / low) ** 0.03
     axis.set_ylim(low / margin, high * margin)

@@ -3,7 +3,8 @@
 
 The 95 % half-width of a number is written behind it: "0.74 ± 0.02". It has one
 significant digit (two if the first is 1), and the number ends at the same digit. A
-half-width that is below the last digit of the number is left out.
+half-width that is below the last digit of the number is left out. A share is between 0
+and 1: where its interval would end beyond, the interval is written, "0.9 (0.6 to 1)".
 """
 
 from __future__ import annotations
@@ -34,10 +35,13 @@ class NumberTable:
     """Name and texts of every row."""
 
 
-def number_text(value: float | str | None, spread: float | str | None = None) -> str:
+def number_text(
+    value: float | str | None, spread: float | str | None = None, name: str = ""
+) -> str:
     """Return a number with its half-width.
 
-    An infinite number may be given as a text ("∞"), as in ``claims.json``.
+    An infinite number may be given as a text ("∞"), as in ``claims.json``. A number
+    whose name has the word "share" is between 0 and 1.
     """
     if value is None:
         return "not finite"
@@ -53,6 +57,10 @@ def number_text(value: float | str | None, spread: float | str | None = None) ->
         decimals = min(decimals, _decimals(value, _DIGITS))
     if round(spread, decimals) == 0:
         return _rounded(value, decimals)
+    if "share" in name and not spread <= value <= 1 - spread:
+        low, high = max(value - spread, 0.0), min(value + spread, 1.0)
+        ends = (_rounded(end, decimals) if end else "0" for end in (low, high))
+        return f"{_fixed(value, decimals)} ({' to '.join(ends)})"
     return f"{_fixed(value, decimals)} ± {_fixed(spread, decimals)}"
 
 
@@ -80,14 +88,16 @@ def number_tables(claim: Mapping[str, Any]) -> Iterator[NumberTable]:
     numbers, spread = claim["numbers"], claim.get("spread") or {}
     single = {k: v for k, v in numbers.items() if not isinstance(v, Mapping)}
     if single:
-        rows = ((k, (number_text(v, spread.get(k)),)) for k, v in single.items())
+        rows = ((k, (number_text(v, spread.get(k), k),)) for k, v in single.items())
         yield NumberTable((), tuple(rows))
     table = {k: v for k, v in numbers.items() if isinstance(v, Mapping)}
     if not table:
         return
     columns = tuple(dict.fromkeys(name for row in table.values() for name in row))
     texts = {
-        (row, column): number_text(values[column], spread.get(row, {}).get(column))
+        (row, column): number_text(
+            values[column], spread.get(row, {}).get(column), f"{row} {column}"
+        )
         for row, values in table.items()
         for column in values
     }

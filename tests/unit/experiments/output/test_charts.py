@@ -185,10 +185,21 @@ def test_ratio_grid_has_a_panel_for_all_but_the_base(rows: pl.DataFrame) -> None
     shown = [axis for axis in figure.axes if axis.axison]
     assert [axis.get_title() for axis in shown] == ["fcfs", "set-10:period=given"]
     ratios = np.asarray(shown[0].lines[0].get_ydata())
-    assert ratios.min() >= 0.2
     low, high = shown[0].get_ylim()
-    assert low < 0.2
+    assert low < ratios.min()
     assert ratios.max() < high
+    texts = [tick.get_text() for tick in shown[0].get_yticklabels()]
+    assert "1" in texts
+    assert [text[0] for text in texts if not text[0].isdigit()] == ["≤", "≥"]
+
+
+def test_the_axis_of_ratios_fits_nearly_all_of_them(rows: pl.DataFrame) -> None:
+    fair = rows.filter(pl.col("policy") == "fair-share")
+    near = fair.with_columns(pl.lit("fcfs").alias("policy"), pl.col("min_yield") * 1.05)
+    figure = ratio_grid(pl.concat([fair, near]), "min_yield", "fair-share")
+    low, high = figure.axes[0].get_ylim()
+    assert 0.85 < low < 0.9
+    assert 1.1 < high < 1.15
 
 
 def test_scatter_shows_every_window(rows: pl.DataFrame) -> None:

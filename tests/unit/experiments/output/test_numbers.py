@@ -86,3 +86,18 @@ def test_a_wide_table_is_turned() -> None:
 
 def test_no_numbers_no_table() -> None:
     assert list(number_tables({"numbers": {}})) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "spread", "text"),
+    [
+        (0.9, 0.3, "0.9 (0.6 to 1)"),
+        (0.02, 0.05, "0.02 (0 to 0.07)"),
+        (0.5, 0.2, "0.5 ± 0.2"),
+    ],
+)
+def test_the_interval_of_a_share_ends_at_0_and_1(
+    value: float, spread: float, text: str
+) -> None:
+    assert number_text(value, spread, "share of the windows") == text
+    assert "±" in number_text(value, spread, "mean")
