@@ -118,8 +118,8 @@ def _largest(problems: Problems, allocation: str) -> float:
     "in %).",
     reason="GNC puts an application on neighbouring targets, so that it shares them "
     "with fewer others (18 instead of 28 with best-bandwidth and K = 60): it "
-    "is up to 9 % faster than GC; with K = 20 GC is up to 8 % faster with "
-    "t-cpu.",
+    "is up to 9 % faster than GC; GC is up to 8 % faster with t-cpu (K = 20) "
+    "and up to 5 % with n-sys (K = 40).",
 )
 @at_every_number
 def _gnc_like_gc(problems: Problems) -> Verdict:
@@ -132,8 +132,8 @@ def _gnc_like_gc(problems: Problems) -> Verdict:
 @fig5.claim(
     "With random allocation it matters whether GC or GNC is used (over 5 % in the mean "
     "of a load; the largest difference, in %).",
-    reason="GC is better with K = 20 and GNC with K = 60; with K = 40 they differ by "
-    "2 % at most.",
+    reason="GC is better with K = 20 (by up to 4.5 %) and GNC with K = 60 (by up to "
+    "4.9 %), a little less than 5 %; with K = 40 they differ by 1.4 % at most.",
 )
 @at_every_number
 def _random_allocation_excepted(problems: Problems) -> Verdict:
@@ -273,9 +273,8 @@ def _occupancy_follows_users(problems: Problems) -> Verdict:
     "random one the I/O-spread of GNC is over 10 % wider, its slowdown within 5 % "
     "(GNC over GC, minus 1, in %).",
     reason="With K = 20 n-sys gives nearly every application a target of its own, "
-    "and nothing is left to balance; with K = 40 and 60 GNC is 5 to 9 % "
-    "faster with best-bandwidth and t-cpu, because applications share targets "
-    "with fewer others.",
+    "and nothing is left to balance; with K = 60 GNC is 7 to 8 % faster with t-cpu "
+    "and best-bandwidth, because applications share targets with fewer others.",
 )
 @at_every_number
 def _balance_does_not_matter(problems: Problems) -> Verdict:

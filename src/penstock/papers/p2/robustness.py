@@ -139,8 +139,8 @@ def _ta_differs_most(problems: Problems) -> Verdict:
     "low I/O-load (difference of the costs under 1 % at all loads but the lowest, and "
     "largest there; in %).",
     reason="With classes best-bandwidth gives some peaks 2 instead of 4 I/O nodes, "
-    "which makes both placements faster, by amounts that differ by 2 to 4 % "
-    "at some loads; the lowest load is no exception.",
+    "which makes both placements faster, by amounts that differ by up to 1 % "
+    "(K = 20) or 2.3 % (40 and 60); the lowest load is no exception.",
 )
 @at_every_number
 def _gc_like_gnc_but_at_low_load(problems: Problems) -> Verdict:
@@ -158,8 +158,8 @@ def _gc_like_gnc_but_at_low_load(problems: Problems) -> Verdict:
 @fig11.claim(
     "Even with inaccurate information t-cpu is the best in Machine-Idletime (no more "
     "than 1 % above the others in the mean of any load; the most, in %).",
-    reason="At low loads t-cpu allocates as best-bandwidth, and with K = 20 and 40 GC "
-    "then places up to 5 % better than GNC.",
+    reason="At low loads t-cpu allocates as best-bandwidth, and with K = 20 GC then "
+    "places up to 5 % better than GNC.",
 )
 @at_every_number
 def _ta_best_even_so(problems: Problems) -> Verdict:
