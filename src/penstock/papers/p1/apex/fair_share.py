@@ -83,7 +83,7 @@ def _min_yields(tables: Tables, trace: str, band: Band = EVERY_WINDOW) -> np.nda
 
 @fig5.claim(
     "NERSC: the MinYield of fair-share stays above 0.8 where W is low (0.4 to 0.5).",
-    reason="The exceptions, 6 % of these windows, have jobs that began together when "
+    reason="The exceptions, 7 % of these windows, have jobs that began together when "
     "the machine was empty: some 180 MILC jobs that read at once in the first window "
     "of a schedule, or some 45 Materials jobs that still write checkpoints at once.",
 )

@@ -82,8 +82,8 @@ fig7 = figure(
 @fig7.claim(
     "On TRILAB all policies are lower than fair-share in a smaller share of the "
     "windows than on NERSC.",
-    reason="Only best-next-event is not: it is lower in 1.5 % of the NERSC windows and "
-    "in 2.7 % of the TRILAB windows.",
+    reason="Only best-next-event is not: it is lower in 1.6 % of the NERSC windows and "
+    "in 3.1 % of the TRILAB windows.",
 )
 def _fewer_lower(tables: Tables) -> Verdict:
     """Compare the shares of windows with a lower MinYield on both traces."""
@@ -196,9 +196,6 @@ def _second_gains_at_saturation(tables: Tables) -> Verdict:
 @fig7.claim(
     "fcfs and set-10 behave identically (MinYield equal to 0.005 in every window).",
     name="fcfs-as-set10",
-    reason="Nearly all jobs are in one set once their period is known, but set-10 "
-    "serves the first operation of every job before all others: of 100 windows on five "
-    "machines, 24 differ, by 0.0003 at most.",
 )
 def _fcfs_same_as_set10(tables: Tables) -> Verdict:
     """Compare the MinYield of both window by window."""
@@ -252,8 +249,8 @@ def _checkpoints_short(tables: Tables) -> Verdict:
     "Until W = 1, periodic-greedy-yield and best-next-event are lower than fair-share "
     "in a few windows (10 %) and slightly (ratio 0.95), look-ahead-greedy-yield in "
     "almost none (1 %).",
-    reason="periodic-greedy-yield and best-next-event are lower in few windows (1 % "
-    "and 4 %), but in the worst ones by 6 to 7 %.",
+    reason="periodic-greedy-yield and best-next-event are lower in few windows (2 % "
+    "and 4 %), but in the worst ones by 10 to 12 %.",
 )
 def _third_slightly_lower(tables: Tables) -> Verdict:
     """Take the share of windows with a lower MinYield, and the lowest ratio."""
