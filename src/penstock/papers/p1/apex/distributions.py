@@ -240,8 +240,8 @@ def _nersc_one_phase(tables: Tables) -> Verdict:
     source="bandwidth sharing, section 6.3.4",
     reason="A checkpoint of DakotaA takes less than 1 s, so that several are carried "
     "together, as in the authors' windows: 3 to 11 % of all jobs, nearly all of them "
-    "DakotaA, have fewer than 5 operations (80 windows on each of six machines); for the "
-    "other classes 0.1 to 1.5 % of the windows are too short.",
+    "DakotaA, have fewer than 5 operations (80 windows on each of six machines); for "
+    "the other classes 0.1 to 1.5 % of the windows are too short.",
 )
 def _trilab_five_phases(tables: Tables) -> Verdict:
     """Compare the length of every window with the cycle of every class.
