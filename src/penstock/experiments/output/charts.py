@@ -307,10 +307,10 @@ def ratio_grid(rows: pl.DataFrame, metric: str, base: str) -> Figure:
 
 
 def _ratio_range(ratios: pl.Series) -> tuple[float, float]:
-    """Return the ends of the axis of ratios: at least 0.9 to 1.1, from 0.3 on."""
+    """Return the ends of the axis of ratios: at least 0.9 to 1.1, from 0.5 on."""
     values = ratios.drop_nulls().to_numpy()
     low, high = np.quantile(values, (_BEYOND_AXIS, 1 - _BEYOND_AXIS))
-    return float(np.clip(low, 0.3, 0.9)), float(max(high, 1.1))
+    return float(np.clip(low, 0.5, 0.9)), float(max(high, 1.1))
 
 
 def _ratio_axis(axis: Any, low: float, high: float) -> None:
@@ -380,6 +380,7 @@ def binned_lines(
         )
         axis.set_title(f"{title} ({windows['windows'].sum()} windows)", fontsize=10)
         axis.set_xlabel(LABELS["pressure"])
+        axis.tick_params(labelbottom=True)
         tidy(axis, "both")
     axes[0].set_xlim(left=0)
     if not logarithmic:
