@@ -14,8 +14,8 @@ the script writes
 
 Text around the tables is written by hand; a table stands between ``<!-- NAME -->`` and
 ``<!-- end of NAME -->``. A claim that is new, or whose sentence or check has changed
-since, is "not measured" (`penstock.experiments.check_digest`; a verdict without digest
-counts as long as the sentence is the same). Reasons are those that are declared now.
+since, is "not measured" (`penstock.experiments.check_digest`). Reasons are those that
+are declared now.
 """
 
 from __future__ import annotations
@@ -153,9 +153,9 @@ def declared_records(verdicts: Verdicts) -> list[dict[str, Any]]:
 
 def _is_current(kept: dict[str, Any], claim: Claim) -> bool:
     """Return False if the sentence or its check has changed since the verdict."""
-    digest = check_digest(claim.check)
     return bool(
-        kept["says"] == claim.sentence and kept.get("check") in {None, "", digest}
+        kept["says"] == claim.sentence
+        and kept.get("check") == check_digest(claim.check)
     )
 
 
