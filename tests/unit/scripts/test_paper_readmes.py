@@ -99,7 +99,10 @@ def _checked(name: str, sentence: str, **changes: Any) -> dict[str, Any]:
 
 def _results(folder: Path, scale: str = "paper", **first: Any) -> Path:
     """Write results of a figure: all claims hold, the first one with changes."""
-    claims = [_checked(c.name, c.sentence) for c in get_figure(FIGURE).claims]
+    claims = [
+        _checked(c.name, c.sentence, check=check_digest(c.check))
+        for c in get_figure(FIGURE).claims
+    ]
     claims[0] |= first
     record = {"name": FIGURE, "provenance": {"scale": scale}, "claims": claims}
     (folder / FIGURE).mkdir()
@@ -180,6 +183,10 @@ def test_a_claim_whose_check_has_changed_is_not_measured(tmp_path: Path) -> None
 def test_a_verdict_of_the_same_check_counts(tmp_path: Path) -> None:
     first = get_figure(FIGURE).claims[0]
     assert first.sentence in _page(tmp_path, check=check_digest(first.check))
+
+
+def test_a_verdict_without_digest_is_not_measured(tmp_path: Path) -> None:
+    assert "1 not measured." in _page(tmp_path, check="")
 
 
 def test_the_paper_may_contradict_a_claim_since_the_verdict(
