@@ -82,7 +82,7 @@ QUICK_STEP: Final = 0.04
 #: After saturation the belief rests for this many windows at most.
 LONGEST_REST: Final = 3
 #: What is drawn at saturation is averaged over a few windows, or over many.
-FEW_WINDOWS: Final = 2
+FEW_WINDOWS: Final = 4
 MANY_WINDOWS: Final = 8
 #: Part by which a sync lowers the belief in every window.
 SYNC_STEP: Final = 0.1
@@ -482,11 +482,12 @@ class BandwidthEstimator:
 def _at_saturation(belief: Belief, least: float, now: float) -> None:
     """Set a belief to what the storage gives at its limit, less the margin.
 
-    That is the rate drawn in `FEW_WINDOWS`, or in `MANY_WINDOWS` if it is higher, but
-    not less than `least`. A belief between the two was nearly right and changes by the
-    margin only.
+    That is the rate drawn in `FEW_WINDOWS` (half of them if the belief was raised in
+    large steps before), or in `MANY_WINDOWS` if it is higher, but not less than
+    `least`. A belief between the two was nearly right and changes by the margin only.
     """
-    least = max(least, belief.drawn(FEW_WINDOWS))
+    few = FEW_WINDOWS // 2 if belief.step > FIRST_STEP else FEW_WINDOWS
+    least = max(least, belief.drawn(few))
     most = max(least, belief.drawn(MANY_WINDOWS))
     near = belief.saturated and belief.rate < most * (1.0 + SURPRISE)
     belief.confirmations = belief.confirmations + 1 if near else 0
@@ -503,7 +504,7 @@ def _raise(belief: Belief, now: float) -> None:
         return
     if belief.step > SURPRISE:
         belief.reason = Reason.RAISED
-    belief.rate = max(belief.rate * (1.0 + belief.step), belief.drawn(1))
+    belief.rate = max(belief.rate * (1.0 + belief.step), belief.drawn(FEW_WINDOWS))
     belief.since_s = now
     if belief.saturated and belief.rate > belief.limit * (1.0 + SURPRISE):
         belief.step = min(2.0 * belief.step, LARGEST_STEP)
