@@ -224,12 +224,12 @@ class Coordinator:
         if volume_bytes == 0.0:
             return
         job.predictor.learn(volume_bytes)
-        self._lengths.add(job.user, volume_bytes / self._full_rate(job))
+        self._remember_length(job, volume_bytes)
 
-    def _full_rate(self, job: JobRecord) -> float:
-        """Return what a job can draw if no other job has I/O (bytes/s)."""
-        job_alone, controller = job.controlled, job.storage.controller
-        return min(job_alone.bandwidth, job_alone.limit, controller.capacity)
+    def _remember_length(self, job: JobRecord, volume_bytes: float) -> None:
+        """Remember the length of an operation, if the bandwidth is known."""
+        if job.storage.bandwidth is not None:
+            self._lengths.add(job.user, volume_bytes / job.full_rate)
 
     def _job_left(self, agent: str, job_key: str, now: float) -> None:
         job = self._jobs.get(job_key)
@@ -289,7 +289,7 @@ class Coordinator:
         volume_bytes = job.certain_bytes or self._estimate(job)
         if job.certain_bytes:
             # Jobs that were never measured must not be served before this one.
-            self._lengths.add(job.user, volume_bytes / self._full_rate(job))
+            self._remember_length(job, volume_bytes)
         job.storage.controller.post(job.key, now, volume_bytes)
         job.storage.active.add(job.key)
         self._stale.add(job.key)
@@ -298,7 +298,7 @@ class Coordinator:
         """Return the volume of an operation that nobody has announced."""
         return job.predictor.estimate(
             job.phases.moved_bytes,
-            self._full_rate(job),
+            job.full_rate,
             self._lengths.longest_s(job.user),
         )
 

@@ -162,6 +162,12 @@ class JobRecord:
             dedicated_bytes_per_s=self.controlled.cap,
         )
 
+    @property
+    def full_rate(self) -> float:
+        """What it can draw if no other job has I/O (bytes/s)."""
+        controlled, capacity = self.controlled, self.storage.controller.capacity
+        return min(controlled.bandwidth, controlled.limit, capacity)
+
     def rates(self, start_rate: float) -> dict[str, float]:
         """Return what it may draw on each of its nodes.
 

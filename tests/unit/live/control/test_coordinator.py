@@ -15,6 +15,7 @@ from penstock.live.control.bandwidth import BandwidthEstimator
 from penstock.live.control.controller import Controller
 from penstock.live.control.coordinator import Coordinator, CoordinatorOutput
 from penstock.live.control.jobs import JobHistory
+from penstock.live.control.volumes import FIRST_S
 from penstock.live.daemon.history import History
 from penstock.live.wire.messages import (
     AgentConfig,
@@ -201,6 +202,20 @@ def test_a_newcomer_does_not_overtake_a_measured_operation() -> None:
     site.report("n", "0:b", 290.0)
     site.report("n", "0:a", 900.0, operations_begun=4)
     assert site.rates == {("n", "0:a"): B, ("n", "0:b"): 0.0}
+
+
+def test_lengths_count_only_where_the_bandwidth_is_known() -> None:
+    """The longest operation of a storage of unknown bandwidth would last no time."""
+    site = Site(estimator=lambda _: BandwidthEstimator())
+    site.agent("n")
+    for job in ("0:a", "0:b"):
+        site.join("n", job, volume_bytes=300.0)
+        site.report("n", job, 0.0)
+    assert site.coordinator._lengths.longest_s(0) == FIRST_S
+    site.ask(SetBandwidth(B))
+    site.join("n", "0:c", volume_bytes=300.0)
+    site.report("n", "0:c", 0.0)
+    assert site.coordinator._lengths.longest_s(0) == pytest.approx(3.0, rel=0.01)
 
 
 def test_volumes_are_part_of_the_history() -> None:
