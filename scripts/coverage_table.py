@@ -84,6 +84,7 @@ def main() -> int:
         tempfile.TemporaryDirectory() as name,
         PairedRuns(Path(name), ROUNDS, fixed_environment()) as runs,
     ):
+        runs.start()
         rows = [_row(program, runs) for program in PROGRAMS.values()]
     lines = [f"| {' | '.join(row)} |\n" for row in rows]
     head = HEAD.format(system=_system(), rounds=ROUNDS)

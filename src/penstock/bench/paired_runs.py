@@ -18,14 +18,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
 from penstock.bench.testbed import TIMEOUT_S, clean_environment, compile_program
-from penstock.errors import InputError
+from penstock.errors import InputError, UnavailableError
 from penstock.live.settings import Settings
-from penstock.live.wire.frames import Peer
+from penstock.live.wire.frames import Client, Peer
 
 __all__ = ["PairedRuns", "RunTimes"]
+
+#: Time between two attempts to connect.
+_POLL_S: Final = 0.02
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,28 @@ class PairedRuns:
             with os.fdopen(os.pidfd_open(Peer.of(connection).pid)) as process:
                 signal.pidfd_send_signal(process.fileno(), signal.SIGTERM)
                 select.select([process], [], [], TIMEOUT_S)  # until it has ended
+
+    def start(self) -> float:
+        """Let ``penstock run`` start its daemon; return how long that takes (s).
+
+        ``penstock run`` would give up on a daemon that is slow because the machine is
+        busy; this waits for it.
+        """
+        begun = time.monotonic()
+        command = (sys.executable, "-m", "penstock", "run", "--quiet", "--", "true")
+        subprocess.run(  # noqa: S603 - our own program
+            command, env=self._environment, check=True, timeout=TIMEOUT_S
+        )
+        elapsed_s = time.monotonic() - begun
+        while True:
+            try:
+                Client(self._settings.socket).close()
+            except UnavailableError:
+                if time.monotonic() - begun > TIMEOUT_S:
+                    raise
+                time.sleep(_POLL_S)
+            else:
+                return elapsed_s
 
     def pairs(
         self,
