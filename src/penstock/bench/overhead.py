@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Processor time that the preload library adds to a write call.
+"""Processor time that the preload library adds to a call.
 
-Four kinds of calls are measured in interleaved rounds, and the minimum of each is
-taken: without the library; with the library on an uncontrolled descriptor; counted
-without a limit; paced with a grant that is never reached.
+Kinds of calls are measured in interleaved rounds, and the minimum of each is taken.
+Writes: without the library; with the library on an uncontrolled descriptor; counted
+without a limit; paced with a grant that is never reached. Reads, which memory serves:
+without the library; free of charge.
 """
 
 from __future__ import annotations
@@ -17,16 +18,24 @@ from penstock.bench.writers import Writers, writers
 
 __all__ = ["measure"]
 
-_SIZES: Final = (64, 4096)
+_WRITE_SIZES: Final = (64, 4096)
+_READ_SIZES: Final = (4096, 1 << 20)
 _CALLS: Final = 50_000
+#: All calls of a process move at most so many bytes.
+_MOST_BYTES: Final = 4 << 30
 _FREE: Final = "without the library"
-#: Kind -> goal: most nanoseconds that it adds to a call.
+#: Call -> kind -> goal: most nanoseconds that it adds to a call of 4096 bytes.
 _KINDS: Final = {
-    _FREE: math.inf,
-    "uncontrolled": 20.0,
-    "counted": math.inf,
-    "paced": 80.0,
+    "write": {
+        _FREE: math.inf,
+        "uncontrolled": 20.0,
+        "counted": math.inf,
+        "paced": 80.0,
+    },
+    "read": {_FREE: math.inf, "cached": 100.0},
 }
+#: Goal for larger calls: most that they take, relative to the call itself.
+_MOST_RATIO: Final = 1.02
 #: A grant that is never reached (bytes/s).
 _ABUNDANT: Final = 1e15
 
@@ -34,31 +43,46 @@ _ABUNDANT: Final = 1e15
 def measure(settings: BenchSettings) -> Iterator[Measurement]:
     """Yield the cost of a call without the library and what the other kinds add."""
     with writers(settings.folder) as processes:
-        for size in _SIZES:
-            yield from _measure_size(processes, size, settings.rounds)
+        processes.page.free_memory(cached_reads=True, absorbed_writes=False)
+        for size in _WRITE_SIZES:
+            yield from _measure_size(processes, "write", size, settings.rounds)
+        for size in _READ_SIZES:
+            yield from _measure_size(processes, "read", size, settings.rounds)
 
 
-def _measure_size(processes: Writers, size: int, rounds: int) -> Iterator[Measurement]:
-    costs: dict[str, list[float]] = {kind: [] for kind in _KINDS}
-    kinds = list(_KINDS)
+def _measure_size(
+    processes: Writers, call: str, size: int, rounds: int
+) -> Iterator[Measurement]:
+    kinds = list(_KINDS[call])
+    costs: dict[str, list[float]] = {kind: [] for kind in kinds}
     for turn in range(rounds):
-        for kind in kinds[turn % 4 :] + kinds[: turn % 4]:
-            costs[kind].append(_cost_ns(processes, kind, size))
+        first = turn % len(kinds)
+        for kind in kinds[first:] + kinds[:first]:
+            costs[kind].append(_cost_ns(processes, call, kind, size))
     free = min(costs.pop(_FREE))
-    yield Measurement(f"write of {size} bytes {_FREE}", free, "ns")
+    yield Measurement(f"{call} of {size} bytes {_FREE}", free, "ns")
     for kind, costs_ns in costs.items():
-        # The goals concern calls of one page (4096 bytes) only.
-        most = _KINDS[kind] if size == 4096 else math.inf
-        name = f"write of {size} bytes, {kind}: added cost"
-        yield Measurement(name, min(costs_ns) - free, "ns", most=most)
+        # The goals in nanoseconds concern calls of one page (4096 bytes) only.
+        most = _KINDS[call][kind] if size == 4096 else math.inf
+        name = f"{call} of {size} bytes, {kind}"
+        if size > 4096:
+            ratio = min(costs_ns) / free
+            yield Measurement(f"{name}: relative cost", ratio, "", most=_MOST_RATIO)
+        else:
+            added = min(costs_ns) - free
+            yield Measurement(f"{name}: added cost", added, "ns", most=most)
 
 
-def _cost_ns(processes: Writers, kind: str, size: int) -> float:
+def _cost_ns(processes: Writers, call: str, kind: str, size: int) -> float:
     """Return the processor time per call of one run."""
-    processes.page.grant(_ABUNDANT if kind == "paced" else math.inf)
+    processes.page.grant(math.inf if kind == "counted" else _ABUNDANT)
     processes.renew()
     writer = processes.start(
-        size, _CALLS, controlled=kind != "uncontrolled", free=kind == _FREE
+        size,
+        min(_CALLS, _MOST_BYTES // size),
+        controlled=kind != "uncontrolled",
+        free=kind == _FREE,
+        call=call,
     )
     writer.begin_at(0)
     return writer.finish()[0]

@@ -65,6 +65,7 @@ class Writers:
         *,
         controlled: bool = True,
         free: bool = False,
+        call: str = "write",
     ) -> WriterProcess:
         """Start a process that will write `count` times; return when it is ready.
 
@@ -74,9 +75,11 @@ class Writers:
             The file is in the controlled folder.
         free
             Run without the preload library.
+        call
+            "write"; or "read": read the file instead, from memory.
         """
         folder = self.root / ("controlled" if controlled else "other")
-        words = (folder / "file", size_bytes, count, self.root / "source")
+        words = (folder / "file", size_bytes, count, self.root / "source", call)
         process = subprocess.Popen(  # noqa: S603 - our own program
             [str(self.root / "writer"), *map(str, words)],
             env=dict(os.environ) if free else self._environment(),

@@ -197,6 +197,21 @@ class Settings:
     reads: bool = _setting(
         "yes", _switch, "whether reads are controlled as well as writes", "yes|no"
     )
+    cached_reads: str = _setting(
+        "free",
+        _choice("free", "charged"),
+        "`free`: reads that memory serves are neither charged nor held up; `charged`: "
+        "they are charged like reads from the storage",
+        _one_of("free", "charged"),
+    )
+    absorbed_writes: str = _setting(
+        "charged",
+        _choice("charged", "free"),
+        "`free`: writes that memory takes without waiting for the storage are neither "
+        "charged nor held up, and what moves later is seen only as time in fsync and "
+        "close; `charged`: all writes are charged",
+        _one_of("charged", "free"),
+    )
     lend: bool = _setting(
         "yes",
         _switch,

@@ -208,6 +208,8 @@ def _control_loop(settings: Settings, home: Path) -> ControlLoop:
         lease_s=settings.lease,
         floor=settings.floor,
         reads=settings.reads,
+        free_cached_reads=settings.cached_reads == "free",
+        free_absorbed_writes=settings.absorbed_writes == "free",
     )
     partitioner = _partitioner(settings)
     stager = _stager(settings.strategy, len(partitioner.names) if partitioner else 1)

@@ -119,13 +119,19 @@ void attach_empty_page(void)
         attached_page = &empty_page;
 }
 
+static void begin_in_child(void)
+{
+    identity_claim_table();
+    cache_forget_thread();
+}
+
 __attribute__((constructor)) static void start_library(void)
 {
     int kept_errno = errno;
     real_resolve();
     const char *path = secure_getenv("PENSTOCK_PAGE");
     identity_claim_table();
-    pthread_atfork(NULL, NULL, identity_claim_table);
+    pthread_atfork(NULL, NULL, begin_in_child);
     if (!is_disabled()) {
         identity_set_prefixes(secure_getenv("PENSTOCK_CONTROLLED"));
         attached_page = path != NULL ? attach(path) : NULL;

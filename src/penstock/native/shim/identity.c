@@ -134,12 +134,14 @@ static bool read_fd_link(int fd, char path[PATH_ROOM + 1])
     return read_link(link, path);
 }
 
-/* AT_STATX_DONT_SYNC: the local kernel answers, no file server is asked. */
-static bool is_regular(int fd)
+/* AT_STATX_DONT_SYNC: the local kernel answers, no file server is asked. File systems
+ * without a block device have numbers with the major number 0. */
+static bool is_regular(int fd, bool *block_device)
 {
     struct statx status;
     long answer = raw_call(SYS_statx, fd, (long)"", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
                            STATX_TYPE, (long)&status, 0);
+    *block_device = answer == 0 && status.stx_dev_major != 0;
     return answer == 0 && (status.stx_mode & S_IFMT) == S_IFREG;
 }
 
@@ -174,8 +176,12 @@ bool identity_look_up(int fd)
         return false;
     if (attached_page != NULL && !read_fd_link(fd, path))
         return false; /* not open, or no /proc: record nothing */
-    bool controlled = attached_page != NULL && is_under_prefix(path) && is_regular(fd);
+    bool block_device = false;
+    bool controlled =
+        attached_page != NULL && is_under_prefix(path) && is_regular(fd, &block_device);
     if (identity_owns_table()) {
+        if (controlled)
+            cache_note_file(fd, block_device);
         uint8_t kind = controlled ? KIND_CONTROLLED : KIND_OTHER;
         identity_raise_highest_fd((unsigned)fd);
         if (controlled && LOAD(stage_enabled))

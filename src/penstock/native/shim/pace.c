@@ -9,7 +9,11 @@
  *     the call itself
  *     pace_end                         count its bytes, charge them, perhaps wait
  *
- * or, if it makes written data durable and moves no bytes of its own, through
+ * With free_cached_reads or free_absorbed_writes, a call is judged when it ends: what
+ * memory served (cache.c) is neither charged nor held up, and is no activity of the
+ * job. A call that is expected to stay in memory is not counted when it begins.
+ *
+ * Or, if it makes written data durable and moves no bytes of its own, through
  *
  *     pace_begin_sync, the call itself, pace_end_sync
  *
@@ -114,15 +118,48 @@ static struct page_bucket *bucket_of(enum io_class class)
     return index < BUCKETS ? &attached_page->buckets[index] : NULL;
 }
 
+static bool is_counting(void)
+{
+    return LOAD(attached_page->mode) != MODE_OFF && !LOAD(seccomp_active);
+}
+
+/* Return true if a call is charged only if it reaches the storage. */
+static bool is_judged(const struct paced_call *call, enum io_class class)
+{
+    return call->fd >= 0 &&
+           ((class == CLASS_READ && LIKELY(LOAD(attached_page->free_cached_reads))) ||
+            (class == CLASS_WRITE &&
+             RARELY(LOAD(attached_page->free_absorbed_writes))));
+}
+
+/* Begin a judged call that is expected to stay in memory; false: begin it as others. */
+static APART bool begin_in_memory(struct paced_call *call, enum io_class class,
+                                  size_t size)
+{
+    if (!is_counting())
+        return false;
+    enum cache_expectation expectation = cache_expect(call->fd, size);
+    call->uncertain = expectation == EXPECT_EITHER;
+    if (expectation != EXPECT_MEMORY)
+        return false;
+    call->class = &attached_page->classes[class];
+    call->bucket = NULL;
+    call->begun = false;
+    call->interrupted = false;
+    call->begin_ns = pace_now_ns();
+    return true;
+}
+
 /* Count the begin of a call and read its grant; false if the call is not paced. */
 static bool start(struct paced_call *call, enum io_class class, bool may_stage)
 {
     call->may_stage = may_stage;
-    if (LOAD(attached_page->mode) == MODE_OFF || LOAD(seccomp_active))
+    if (!is_counting())
         return false;
     uint64_t now_ns = pace_now_ns();
     struct grant grant;
     call->begin_ns = now_ns;
+    call->begun = true;
     call->class = &attached_page->classes[class];
     if (class == CLASS_DRAIN)
         ADD(call->class->begun_calls, 1); /* a drain begins no operation of the job */
@@ -164,6 +201,8 @@ static SLOW bool wait_for_start(struct paced_call *call)
     call->begin_ns = pace_now_ns();
     if (!same_process)
         call->reserved_bytes = 0; /* the child makes a call of its own */
+    if (call->judged)
+        cache_note_wait();
     if (!can_stage_now(call))
         return true;
     cancel(call);
@@ -174,6 +213,10 @@ static SLOW bool wait_for_start(struct paced_call *call)
 bool pace_begin_sized(struct paced_call *call, enum io_class class, size_t size,
                       bool may_stage)
 {
+    call->uncertain = false;
+    call->judged = is_judged(call, class);
+    if (RARELY(call->judged) && begin_in_memory(call, class, 0))
+        return true;
     if (!start(call, class, may_stage))
         return true;
     call->reserved_bytes =
@@ -184,15 +227,28 @@ bool pace_begin_sized(struct paced_call *call, enum io_class class, size_t size,
     return true;
 }
 
-bool pace_begin(struct paced_call *call, enum io_class class, bool may_stage)
+bool pace_begin(struct paced_call *call, enum io_class class, size_t size,
+                bool may_stage)
 {
+    call->uncertain = false;
+    call->judged = is_judged(call, class);
+    if (call->judged && begin_in_memory(call, class, size))
+        return true;
     return !start(call, class, may_stage) || LIKELY(call->rate > 0) ||
-           wait_for_start(call);
+           call->uncertain || wait_for_start(call);
+}
+
+bool pace_has_limit(enum io_class class)
+{
+    struct grant grant;
+    struct page_bucket *bucket = bucket_of(class);
+    return is_counting() && bucket != NULL && read_grant(bucket, pace_now_ns(), &grant);
 }
 
 /* The request is charged whole and waits behind all debt: nobody waits for its end. */
 void pace_begin_async(struct paced_call *call, enum io_class class, size_t size)
 {
+    call->judged = false; /* it goes on when nobody can judge it */
     if (!start(call, class, false))
         return;
     call->reserved_bytes = size < CALL_MAX_BYTES ? size : CALL_MAX_BYTES;
@@ -274,18 +330,55 @@ static uint64_t count_moved(struct paced_call *call, size_t moved_bytes)
     return count_busy(call, moved_bytes);
 }
 
+/* Charge the bytes moved and wait until the grant covers them. Returns the time, which
+ * was `now_ns` before. */
+static uint64_t finish(struct paced_call *call, size_t moved_bytes, uint64_t now_ns)
+{
+    if (call->bucket == NULL)
+        return now_ns;
+    uint64_t finish_tag = charge_moved(call, moved_bytes);
+    bool must_wait = call->rest_bytes > 0 || is_due_later(call, finish_tag);
+    if (LIKELY(!must_wait || moved_bytes == 0))
+        return now_ns;
+    wait_for_finish(call, finish_tag);
+    return pace_now_ns();
+}
+
+/* End a call that is charged only as far as it has reached the storage. */
+static APART void end_judged(struct paced_call *call, size_t moved_bytes)
+{
+    enum io_class class = (enum io_class)(call->class - attached_page->classes);
+    uint64_t now_ns = pace_now_ns(), busy_ns = now_ns - call->begin_ns;
+    struct cache_split split = cache_split(call->fd, class, moved_bytes, busy_ns);
+    if (split.memory_bytes > 0)
+        ADD(call->class->memory_bytes, split.memory_bytes);
+    if (class == CLASS_WRITE && moved_bytes > 0)
+        identity_mark_dirty(call->fd);
+    if (split.storage_bytes > 0 && !call->begun)
+        start(call, class, false);
+    if (!call->begun)
+        return;
+    if (split.storage_bytes > 0) {
+        ADD(call->class->moved_bytes, split.storage_bytes);
+        ADD(call->class->busy_ns, busy_ns);
+        uint64_t end_ns = finish(call, split.storage_bytes, now_ns);
+        if (end_ns != now_ns)
+            cache_note_wait();
+        note_end(call->class, end_ns);
+    } else {
+        finish(call, 0, now_ns);
+        ADD(call->class->ended_calls, 1);
+    }
+}
+
 void pace_end(struct paced_call *call, size_t moved_bytes)
 {
-    uint64_t now_ns = count_moved(call, moved_bytes);
-    if (call->bucket != NULL) {
-        uint64_t finish_tag = charge_moved(call, moved_bytes);
-        bool must_wait = call->rest_bytes > 0 || is_due_later(call, finish_tag);
-        if (RARELY(must_wait && moved_bytes > 0)) {
-            wait_for_finish(call, finish_tag);
-            now_ns = pace_now_ns();
-        }
+    if (call->judged) {
+        end_judged(call, moved_bytes);
+        return;
     }
-    note_end(call->class, now_ns);
+    uint64_t now_ns = count_moved(call, moved_bytes);
+    note_end(call->class, finish(call, moved_bytes, now_ns));
 }
 
 void pace_end_async(struct paced_call *call, size_t moved_bytes)

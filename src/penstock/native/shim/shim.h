@@ -40,6 +40,8 @@
 #define RARELY(condition) __builtin_expect(!!(condition), 0)
 /* Placed away from the code of calls that need not wait. */
 #define SLOW __attribute__((noinline, cold))
+/* Not inlined: its variables would burden the calls that do not need it. */
+#define APART __attribute__((noinline))
 
 /* Relaxed operations on atomic words; page.h says where a stronger order is needed. */
 #define LOAD(word) atomic_load_explicit(&(word), memory_order_relaxed)
@@ -167,6 +169,33 @@ static inline void identity_forget(int fd)
 
 void identity_forget_range(unsigned first, unsigned last);
 
+/* --- cache.c -------------------------------------------------------------------- */
+
+/* Where a call is expected to find its bytes. */
+enum cache_expectation { EXPECT_MEMORY, EXPECT_EITHER, EXPECT_STORAGE };
+
+/* Bytes of calls that are judged together: fast calls are judged with later ones. */
+struct cache_split {
+    size_t storage_bytes;
+    size_t memory_bytes;
+};
+
+/* Note that `fd` is a controlled file, and whether a block device holds it. */
+void cache_note_file(int fd, bool block_device);
+
+/* Call before a call of `size` bytes (0: not known) on a controlled descriptor. */
+enum cache_expectation cache_expect(int fd, size_t size);
+
+/* Call after it: return which bytes came from, or went to, the storage. */
+struct cache_split cache_split(int fd, enum io_class, size_t moved_bytes,
+                               uint64_t duration_ns);
+
+/* This library itself has let the thread sleep. */
+void cache_note_wait(void);
+
+/* The thread is the copy of another one (fork). */
+void cache_forget_thread(void);
+
 /* --- pace.c --------------------------------------------------------------------- */
 
 /* A copy of the grant in force (page.h: struct page_curve). */
@@ -196,6 +225,9 @@ struct paced_call {
     uint64_t signal_mask;    /* and the program's signal mask */
     bool may_stage;          /* stop waiting when the page asks to stage writes */
     bool interrupted;        /* a signal has come during a wait */
+    bool judged;    /* only what reaches the storage is charged, when the call ends */
+    bool begun;     /* counted in begun_calls */
+    bool uncertain; /* judged, and nothing is known of the file: do not wait first */
 };
 
 /* Begin a call that moves exactly `size` bytes unless it fails. A slice is charged
@@ -204,8 +236,9 @@ struct paced_call {
  * not begun. */
 bool pace_begin_sized(struct paced_call *, enum io_class, size_t size, bool may_stage);
 
-/* Begin a call whose size is known only afterwards; same result. */
-bool pace_begin(struct paced_call *, enum io_class, bool may_stage);
+/* Begin a call that is charged afterwards; same result. `size` is the most that it
+ * moves, or 0 if that is not known. */
+bool pace_begin(struct paced_call *, enum io_class, size_t size, bool may_stage);
 
 /* End a call: count and charge the bytes, and wait until the grant covers them. */
 void pace_end(struct paced_call *, size_t moved_bytes);
@@ -214,6 +247,9 @@ void pace_end(struct paced_call *, size_t moved_bytes);
  * before it are granted, but not for its own bytes. */
 void pace_begin_async(struct paced_call *, enum io_class, size_t size);
 void pace_end_async(struct paced_call *, size_t moved_bytes);
+
+/* Return true if calls of this class have a limit. */
+bool pace_has_limit(enum io_class);
 
 /* Begin and end a call that writes back or closes a file: it is in flight and its time
  * counts as writing, but it is never held up. */
@@ -392,17 +428,18 @@ static inline bool wrap_begin_gather(struct paced_call *call, int fd,
     bool stageable = identity_is_stageable(fd);
     if (stageable && stage_gather(fd, parts, count, offset, answer))
         return true;
-    if (LIKELY(pace_begin(call, CLASS_WRITE, stageable)))
+    if (LIKELY(pace_begin(call, CLASS_WRITE, 0, stageable)))
         return false;
     if (stage_gather(fd, parts, count, offset, answer))
         return true;
-    pace_begin(call, CLASS_WRITE, false);
+    pace_begin(call, CLASS_WRITE, 0, false);
     return false;
 }
 
 /* Begin a call that needs the file itself to be up to date: staged writes are drained
- * first, and the file is staged no more. */
-static inline void wrap_begin(struct paced_call *call, int fd, enum io_class class)
+ * first, and the file is staged no more. `size` as for pace_begin. */
+static inline void wrap_begin_call(struct paced_call *call, int fd, enum io_class class,
+                                   size_t size)
 {
     call->class = NULL;
     if (LIKELY(!identity_is_controlled(fd)))
@@ -410,7 +447,17 @@ static inline void wrap_begin(struct paced_call *call, int fd, enum io_class cla
     call->fd = fd;
     if (identity_is_stageable(fd))
         stage_write_through(fd);
-    pace_begin(call, class, false);
+    pace_begin(call, class, size, false);
+}
+
+static inline void wrap_begin(struct paced_call *call, int fd, enum io_class class)
+{
+    wrap_begin_call(call, fd, class, 0);
+}
+
+static inline void wrap_begin_read(struct paced_call *call, int fd, size_t size)
+{
+    wrap_begin_call(call, fd, CLASS_READ, size);
 }
 
 /* End a call that returned `moved`; negative values are errors and move nothing. */
@@ -453,11 +500,13 @@ static inline int wrap_end_full_sync(struct paced_call *call, int fd, int answer
     return wrap_end_sync(call, answer);
 }
 
-/* Charge `moved_bytes` of a call on `fd` that is already over. */
-static inline void wrap_charge_past(int fd, enum io_class class, size_t moved_bytes)
+/* Charge `moved_bytes` of a call on `fd` that is over and took `duration_ns`. */
+static inline void wrap_charge_past(int fd, enum io_class class, size_t moved_bytes,
+                                    uint64_t duration_ns)
 {
     struct paced_call call;
     wrap_begin(&call, fd, class);
+    call.begin_ns -= duration_ns;
     wrap_end(&call, (ssize_t)moved_bytes);
 }
 

@@ -21,17 +21,25 @@ struct copy {
     struct paced_call writing;
 };
 
-static bool is_paced(const struct paced_call *call)
+static bool has_bucket(const struct paced_call *call)
 {
     return call->class != NULL && call->bucket != NULL;
+}
+
+/* A judged call takes its bucket only when it ends. */
+static bool is_paced(const struct paced_call *call, enum io_class class)
+{
+    return has_bucket(call) ||
+           (call->class != NULL && call->judged && pace_has_limit(class));
 }
 
 static struct copy copy_begin(int from, int to, size_t *size)
 {
     struct copy copy;
-    wrap_begin(&copy.reading, from, CLASS_READ);
+    wrap_begin_read(&copy.reading, from, *size);
     wrap_begin(&copy.writing, to, CLASS_WRITE);
-    bool paced = is_paced(&copy.reading) || is_paced(&copy.writing);
+    bool paced =
+        is_paced(&copy.reading, CLASS_READ) || is_paced(&copy.writing, CLASS_WRITE);
     if (paced && *size > COPY_MAX_BYTES)
         *size = COPY_MAX_BYTES;
     return copy;
@@ -41,7 +49,7 @@ static ssize_t copy_end(struct copy *copy, ssize_t moved)
 {
     wrap_end(&copy->reading, moved);
     /* A signal that ended the wait of the one side also ends that of the other. */
-    if (is_paced(&copy->reading) && is_paced(&copy->writing))
+    if (has_bucket(&copy->reading) && has_bucket(&copy->writing))
         copy->writing.interrupted |= copy->reading.interrupted;
     return wrap_end(&copy->writing, moved);
 }

@@ -92,21 +92,21 @@ EXPORT ssize_t pwritev64v2(int fd, const struct iovec *parts, int count, off64_t
 EXPORT ssize_t read(int fd, void *data, size_t size)
 {
     struct paced_call call;
-    wrap_begin(&call, fd, CLASS_READ);
+    wrap_begin_read(&call, fd, size);
     return wrap_end(&call, REAL(read)(fd, data, size));
 }
 
 EXPORT ssize_t pread(int fd, void *data, size_t size, off_t offset)
 {
     struct paced_call call;
-    wrap_begin(&call, fd, CLASS_READ);
+    wrap_begin_read(&call, fd, size);
     return wrap_end(&call, REAL(pread)(fd, data, size, offset));
 }
 
 EXPORT ssize_t pread64(int fd, void *data, size_t size, off64_t offset)
 {
     struct paced_call call;
-    wrap_begin(&call, fd, CLASS_READ);
+    wrap_begin_read(&call, fd, size);
     return wrap_end(&call, REAL(pread64)(fd, data, size, offset));
 }
 
@@ -150,14 +150,14 @@ EXPORT ssize_t preadv64v2(int fd, const struct iovec *parts, int count, off64_t 
 EXPORT ssize_t __read_chk(int fd, void *data, size_t size, size_t room)
 {
     struct paced_call call;
-    wrap_begin(&call, fd, CLASS_READ);
+    wrap_begin_read(&call, fd, size);
     return wrap_end(&call, REAL(__read_chk)(fd, data, size, room));
 }
 
 EXPORT ssize_t __pread_chk(int fd, void *data, size_t size, off_t offset, size_t room)
 {
     struct paced_call call;
-    wrap_begin(&call, fd, CLASS_READ);
+    wrap_begin_read(&call, fd, size);
     return wrap_end(&call, REAL(__pread_chk)(fd, data, size, offset, room));
 }
 
@@ -165,6 +165,6 @@ EXPORT ssize_t __pread64_chk(int fd, void *data, size_t size, off64_t offset,
                              size_t room)
 {
     struct paced_call call;
-    wrap_begin(&call, fd, CLASS_READ);
+    wrap_begin_read(&call, fd, size);
     return wrap_end(&call, REAL(__pread64_chk)(fd, data, size, offset, room));
 }

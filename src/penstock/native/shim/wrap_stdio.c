@@ -31,7 +31,8 @@ enum { LARGE_BYTES = 4096 };
 struct stream {
     FILE *file; /* NULL: not controlled */
     struct paced_call call;
-    size_t before; /* buffered bytes when the call began */
+    size_t before;     /* buffered bytes when the call began */
+    uint64_t begin_ns; /* 0: not known */
     enum io_class class;
 };
 
@@ -45,6 +46,20 @@ static size_t buffered(const struct stream *stream)
                : 0;
 }
 
+/* Return true if a call of `size` bytes (0: not known) may leave the buffer. Its time
+ * is taken then; a long line may leave the buffer without it. */
+static bool may_leave_buffer(const struct stream *stream, size_t size)
+{
+    const size_t LINE_BYTES = 512;
+    FILE *file = stream->file;
+    size_t room = stream->before;
+    if (stream->class == CLASS_WRITE)
+        room = file->_IO_buf_end > file->_IO_write_ptr
+                   ? (size_t)(file->_IO_buf_end - file->_IO_write_ptr)
+                   : 0;
+    return room < (size > LINE_BYTES ? size : LINE_BYTES);
+}
+
 /* The lock of the stream keeps its buffer unchanged between the two looks at it; no
  * wait for a grant happens under this lock. */
 static void stream_enter(struct stream *stream, FILE *file, enum io_class class,
@@ -54,9 +69,11 @@ static void stream_enter(struct stream *stream, FILE *file, enum io_class class,
     stream->class = class;
     stream->call.class = NULL;
     if (size >= LARGE_BYTES)
-        wrap_begin(&stream->call, file->_fileno, class);
+        wrap_begin_call(&stream->call, file->_fileno, class, size);
     flockfile(file);
     stream->before = buffered(stream);
+    bool timed = stream->call.class == NULL && may_leave_buffer(stream, size);
+    stream->begin_ns = timed ? pace_now_ns() : 0;
 }
 
 /* Return the bytes that went to or came from the kernel in a call of `size` bytes. */
@@ -72,7 +89,8 @@ static void stream_charge(struct stream *stream, int fd, size_t moved)
     if (stream->call.class != NULL)
         pace_end(&stream->call, moved);
     else if (moved > 0)
-        wrap_charge_past(fd, stream->class, moved);
+        wrap_charge_past(fd, stream->class, moved,
+                         stream->begin_ns != 0 ? pace_now_ns() - stream->begin_ns : 0);
 }
 
 static void stream_leave(struct stream *stream, size_t size)
@@ -242,7 +260,7 @@ static void charge_pending(FILE *file)
     if (pending == 0)
         return;
     drain_for_libc(fd);
-    wrap_charge_past(fd, CLASS_WRITE, pending);
+    wrap_charge_past(fd, CLASS_WRITE, pending, 0);
 }
 
 /* libc is about to close the descriptor internally. Returns 0 or a drain's error. */

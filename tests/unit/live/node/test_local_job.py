@@ -144,6 +144,16 @@ def test_a_configuration_is_written_into_the_page(job: LocalJob) -> None:
     assert not job.may_operate
 
 
+@pytest.mark.parametrize(("reads", "writes"), [(True, False), (False, True)])
+def test_what_is_free_is_written_into_the_page(
+    job: LocalJob, reads: bool, writes: bool
+) -> None:
+    config = AgentConfig("control", [], 0.25, 0.1, 3.0, inf, True, reads, writes)
+    job.apply(config)
+    words = job.page._read()
+    assert (words.free_cached_reads, words.free_absorbed_writes) == (reads, writes)
+
+
 def test_processes(job: LocalJob) -> None:
     with subprocess.Popen(["sleep", "60"]) as process:
         job.add(os.getpid())
