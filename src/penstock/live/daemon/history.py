@@ -30,6 +30,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from penstock.errors import InputError
 from penstock.live.control.jobs import JobHistory
 
 __all__ = ["History"]
@@ -57,10 +58,6 @@ _SAVE: Final = "INSERT OR REPLACE INTO past VALUES (?, ?, ?, ?, ?, ?, ?)"
 _LOAD: Final = (
     "SELECT job, seen, age, lost, iterations, iteration_time, volumes FROM past"
 )
-
-
-class _OtherVersionError(Exception):
-    """The file was written by another version of penstock."""
 
 
 class _Entry(NamedTuple):
@@ -152,7 +149,7 @@ class History:
             if self._database is None:
                 self._database = _open(self._path)
             use(self._database)
-        except _OtherVersionError as error:
+        except InputError as error:
             self._log_once(f"{error}; it is renamed")
             self._set_aside(".other-version")
         except (sqlite3.Error, OSError, OverflowError, ValueError, TypeError) as error:
@@ -197,14 +194,14 @@ def _open(path: Path) -> sqlite3.Connection:
 def _check_version(database: sqlite3.Connection) -> None:
     """Raise an error if the file is not a history of this version.
 
-    `_OtherVersionError`: it is one of another version. `ValueError`: it is none.
+    `InputError`: it is one of another version. `ValueError`: it is none.
     """
     (version,) = database.execute("PRAGMA user_version").fetchone()
     tables = {name for (name,) in database.execute("SELECT name FROM sqlite_schema")}
     if tables and "past" not in tables:
         raise ValueError("a database, but not a history of penstock")
     if tables and version != _VERSION:
-        raise _OtherVersionError(
+        raise InputError(
             f"a history of version {version or 1}, not of version {_VERSION}"
         )
 
