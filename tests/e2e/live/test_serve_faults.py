@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from support.daemons import Daemon
+from support.daemons import PHASES, Daemon
 from support.waiting import until
 
 #: With control this takes twenty minutes: longer than any test waits.
@@ -107,3 +108,23 @@ def test_a_daemon_without_a_state_folder_goes_on(tmp_path: Path) -> None:
         assert process.wait(120) == 0
         assert daemon.log.count("control goes on") == 1
         assert "Traceback" not in daemon.log
+
+
+def test_a_daemon_takes_over_the_jobs_of_a_private_one(tmp_path: Path) -> None:
+    """The daemon of an earlier `penstock run` does not keep `penstock serve` away."""
+    with closing(Daemon(tmp_path)) as daemon:
+        process = daemon.run(sys.executable, "-c", PHASES, "file", job="job")
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "written\n"
+        daemon.start()
+        until(lambda: "8 MB/s shared" in daemon.command("ctl", "status").stdout)
+        until(lambda: daemon.job("job"))
+        process.stdin.write("\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "written\n"
+        until(lambda: daemon.job("job")["moved"] == 2 * 16 * 65536)
+        process.communicate(timeout=100)
+        assert process.returncode == 0

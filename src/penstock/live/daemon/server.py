@@ -52,6 +52,11 @@ _SAVE_S: Final = 5.0
 _SWITCH_S: Final = 0.0005
 #: Priority of the daemon.
 _NICE: Final = -10
+#: How long a daemon waits for a temporary one to stop, and between two attempts.
+_GIVE_WAY_S: Final = 5.0
+_LOCK_POLL_S: Final = 0.02
+#: Word in the lock file of a temporary daemon.
+_TEMPORARY: Final = "temporary"
 
 
 # --- The parts of the daemon ------------------------------------------------------
@@ -72,7 +77,8 @@ async def serve(
         loop.add_signal_handler(number, stop.set)
     async with AsyncExitStack() as stack:
         home = _own_folder(settings.home)
-        stack.callback(os.close, _lock(home))
+        lock = await _lock(home, temporary=settings.linger > 0.0)
+        stack.callback(os.close, lock)
         # Only with the lock: a daemon that runs may need other modes.
         folder_mode = 0o711 if settings.users == "all" else 0o700
         for folder in (home, _own_folder(home / "pages")):
@@ -303,8 +309,13 @@ def _own_folder(path: Path) -> Path:
     return path
 
 
-def _lock(home: Path) -> int:
-    """Lock the folder; the lock holds until the returned descriptor is closed."""
+async def _lock(home: Path, *, temporary: bool) -> int:
+    """Lock the folder; the lock holds until the returned descriptor is closed.
+
+    A daemon is temporary if it stops by itself, as the one that `penstock run` starts.
+    It gives way to one that is not: it is asked to stop, and its jobs continue under
+    the new one. The lock file holds the process and the word "temporary".
+    """
     path = home / "lock"
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -314,13 +325,42 @@ def _lock(home: Path) -> int:
             where=str(path),
             remedy="give another --folder",
         ) from None
+    deadline_s = time.monotonic() + _GIVE_WAY_S
+    while not _try_lock(descriptor):
+        if (
+            temporary
+            or time.monotonic() > deadline_s
+            or not _stop_temporary(descriptor)
+        ):
+            os.close(descriptor)
+            raise UnavailableError(
+                "another penstock serve already uses this folder",
+                where=str(home),
+                remedy="stop it, or give another --folder",
+            )
+        await asyncio.sleep(_LOCK_POLL_S)
+    holder = f"{os.getpid()} {_TEMPORARY if temporary else ''}"
+    with suppress(OSError):  # a full disk: this daemon will not give way
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, holder.encode(), 0)
+    return descriptor
+
+
+def _try_lock(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        os.close(descriptor)
-        raise UnavailableError(
-            "another penstock serve already uses this folder",
-            where=str(home),
-            remedy="stop it, or give another --folder",
-        ) from None
-    return descriptor
+        return False
+    return True
+
+
+def _stop_temporary(descriptor: int) -> bool:
+    """Ask a temporary daemon that holds the lock to stop; False if it is not one."""
+    text = os.pread(descriptor, 64, 0).decode(errors="replace")
+    process, _, kind = text.partition(" ")
+    if kind != _TEMPORARY or not process.isdecimal():
+        return False
+    # A process that has ended meanwhile has released the lock.
+    with suppress(OSError):
+        os.kill(int(process), signal.SIGTERM)
+    return True
