@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 import shutil
 import statistics
 import tempfile
@@ -25,7 +24,7 @@ from dataclasses import dataclass
 from functools import partial
 from math import inf
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from penstock.bench import BenchSettings, Measurement
 from penstock.bench.harmless_programs import (
@@ -37,6 +36,7 @@ from penstock.bench.harmless_programs import (
 )
 from penstock.bench.paired_runs import PairedRuns
 from penstock.bench.testbed import high_priority, temporary_folder
+from penstock.live.node.file_system import file_system_type
 from penstock.native.build import shim_path
 
 __all__ = ["Ratios", "measure", "median_interval", "table"]
@@ -46,7 +46,6 @@ _SLOWER: Final = 1.02
 _CONFIDENCE: Final = 0.95
 #: Folder on the disk of the machine; programs expect files there to be kept.
 _DISK: Final = Path("/var/tmp")  # noqa: S108 - a folder with a random name is created
-_MOUNTS: Final = Path("/proc/self/mountinfo")
 _MEMORY: Final = ("tmpfs", "ramfs")
 
 
@@ -56,7 +55,7 @@ class Ratios:
 
     program: str
     place: str
-    """File system, and whether the input files were in the page cache."""
+    """File system, folder, and whether the input files were in the page cache."""
     ratios: Sequence[float]
     plain_s: Sequence[float]
     """The plain times."""
@@ -112,8 +111,8 @@ def measure(settings: BenchSettings) -> Iterator[Measurement]:
         runs = stack.enter_context(PairedRuns(root, settings.rounds))
         yield from _measure_start(runs)
         results: list[Ratios] = []
-        for place, folder in _places(settings).items():
-            with _filled_folder(folder) as work:
+        for place in _places(settings):
+            with _filled_folder(place.folder) as work:
                 for ratios in _compare(runs, programs, work, place):
                     results.append(ratios)
                     yield _measurement(ratios)
@@ -128,21 +127,20 @@ def measure(settings: BenchSettings) -> Iterator[Measurement]:
 # --- Where ------------------------------------------------------------------------
 
 
-def _places(settings: BenchSettings) -> dict[str, Path]:
-    """Return the folders to measure in, by the names of their file systems."""
-    folders = [settings.folder, _DISK, settings.storage]
-    return {_file_system(folder): folder for folder in folders if folder is not None}
+class _Place(NamedTuple):
+    folder: Path
+    kind: str
+    """Type of its file system."""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.folder}"
 
 
-def _file_system(folder: Path) -> str:
-    """Return the name of the file system of a folder, e.g. ``ext4``."""
-    device = folder.stat().st_dev
-    number = f"{os.major(device)}:{os.minor(device)}"
-    for line in _MOUNTS.read_text().splitlines():
-        words, _, kind = line.partition(" - ")
-        if words.split()[2] == number:
-            return kind.split()[0]
-    return "disk"
+def _places(settings: BenchSettings) -> list[_Place]:
+    """Return the folders to measure in; one that is named twice only once."""
+    named = [settings.folder, _DISK, settings.storage]
+    folders = dict.fromkeys(folder.resolve() for folder in named if folder is not None)
+    return [_Place(folder, file_system_type(str(folder))) for folder in folders]
 
 
 @contextmanager
@@ -157,10 +155,10 @@ def _filled_folder(folder: Path) -> Iterator[Path]:
 
 
 def _compare(
-    runs: PairedRuns, programs: Sequence[BenchProgram], work: Path, place: str
+    runs: PairedRuns, programs: Sequence[BenchProgram], work: Path, place: _Place
 ) -> Iterator[Ratios]:
     """Yield the ratios of all programs in a folder, cached and cold."""
-    for is_cold in (False, True)[: 1 if place in _MEMORY else 2]:
+    for is_cold in (False, True)[: 1 if place.kind in _MEMORY else 2]:
         state = f"{place} {'cold' if is_cold else 'cached'}"
         prepare = partial(_prepare, work, is_cold=is_cold)
         for program in programs:

@@ -61,6 +61,29 @@ def test_the_table_has_a_column_for_each_place_and_marks_slow_programs() -> None
     ]
 
 
+def test_folders_on_one_type_of_file_system_are_all_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = [tmp_path / name for name in ("memory", "disk", "storage")]
+    for folder in folders:
+        folder.mkdir()
+    monkeypatch.setattr(harmless, "_DISK", folders[1])
+    settings = BenchSettings(1, folders[0], storage=folders[2])
+    places = harmless._places(settings)
+    assert [place.folder for place in places] == folders
+    assert len({place.kind for place in places}) == 1
+    assert len({str(place) for place in places}) == 3
+
+
+def test_a_folder_that_is_named_twice_is_measured_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path)
+    monkeypatch.setattr(harmless, "_DISK", link)
+    assert len(harmless._places(BenchSettings(1, tmp_path, storage=tmp_path))) == 1
+
+
 @needs_gcc
 def test_programs_are_measured_under_control(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -1,27 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Volumes of operations that nobody announced, estimated from what was seen before.
 
-Let P be the volumes of the job's last `REMEMBERED` operations, b its cap, and m what
-the present operation has moved. Its volume is *known* if the program announced it, or
-if the last two volumes in P are equal. Otherwise it is estimated as
-
-    V(m) = the mean of the volumes in P that exceed m,
-
-the expected volume of an operation that has not ended at m (FTIO replaces the mean).
-Once m exceeds all of P, only the attained service says something: as much again.
-
-    V(m) = 2 m
-
-A job that was never measured (P is empty) is a newcomer. With L the length of the
-longest operation of its user that is remembered, else of all users, else `FIRST_S`,
-
-    V(m) = m + max(m, b L).
-
-The length of an operation is its volume divided by the cap of its job (s). What remains
-of a newcomer's operation is thus longer than any remembered operation of its user, and
-does not shrink. So a policy that serves short operations first never serves a newcomer
-before a measured operation, and a newcomer never seems to be nearly complete only
-because it has moved what others have moved.
+A volume is *known* if the program announced it, or if the last two volumes of the job
+are equal to its median. Otherwise `VolumePredictor.estimate` estimates it. The formula
+V(m) and an example are in ``docs/background/live-control.md`` ("Volumes").
 
 Nothing here reads a clock. Times are in seconds, volumes in bytes, caps in bytes/s.
 """

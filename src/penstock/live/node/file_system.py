@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The name of the file system of a folder: jobs with the same name share bandwidth.
+"""Name and type of the file system of a folder.
 
-The name of a network file system is the same on all nodes: its type and its source, as
-in ``/proc/self/mountinfo``. That of a local one begins with a colon, before which the
+Jobs whose file systems have the same name share bandwidth. The name of a network file
+system is the same on all nodes: its type and its source, as in
+``/proc/self/mountinfo``. That of a local one begins with a colon, before which the
 controller writes the name of the node. The folder itself is not touched: a network file
 system that hangs must not stop the agent.
 """
@@ -14,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple
 
-__all__ = ["storage_name"]
+__all__ = ["file_system_type", "storage_name"]
 
 _MOUNTS: Final = Path("/proc/self/mountinfo")
 #: Longest name that a message may carry.
@@ -38,9 +39,24 @@ def storage_name(folder: str, mounts: Path = _MOUNTS) -> str:
 
     `mounts` is the table of mounts.
     """
+    mount = _mount_of(folder, mounts)
+    return _name(mount)[:_LONGEST] if mount else ""
+
+
+def file_system_type(folder: str, mounts: Path = _MOUNTS) -> str:
+    """Return the type of the file system of an absolute path, e.g. ``ext4``.
+
+    The result is ``unknown`` if the table of mounts does not say it.
+    """
+    mount = _mount_of(folder, mounts)
+    return mount.kind if mount else "unknown"
+
+
+def _mount_of(folder: str, mounts: Path) -> _Mount | None:
+    """Return the mount that holds an absolute path; None if it is not known."""
     path = PurePosixPath(folder)
     if not path.is_absolute():
-        return ""
+        return None
     best: _Mount | None = None
     with suppress(OSError):
         for line in mounts.read_text(errors="surrogateescape").splitlines():
@@ -50,7 +66,7 @@ def storage_name(folder: str, mounts: Path = _MOUNTS) -> str:
             # Of two mounts at one place, the later one hides the earlier one.
             if best is None or len(mount.point.parts) >= len(best.point.parts):
                 best = mount
-    return _name(best)[:_LONGEST] if best else ""
+    return best
 
 
 def _name(mount: _Mount) -> str:

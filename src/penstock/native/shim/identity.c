@@ -65,19 +65,14 @@ void identity_control_all(void)
     identity_forget_cwd();
 }
 
-static long own_process(void)
-{
-    return raw_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
-}
-
 void identity_claim_table(void)
 {
-    STORE(owner, own_process());
+    STORE(owner, raw_getpid());
 }
 
 bool identity_owns_table(void)
 {
-    return LOAD(owner) == own_process();
+    return LOAD(owner) == raw_getpid();
 }
 
 static bool starts_with(const char *path, const char *prefix, size_t length)

@@ -394,7 +394,7 @@ void pace_end_async(struct paced_call *call, size_t moved_bytes)
 
 void pace_begin_sync(struct paced_call *call)
 {
-    if (LOAD(attached_page->mode) == MODE_OFF || LOAD(seccomp_active))
+    if (!is_counting())
         return;
     call->class = &attached_page->classes[CLASS_WRITE];
     call->begin_ns = pace_now_ns();
@@ -418,7 +418,7 @@ void pace_count_metadata(void)
 
 void pace_note_absorbed(void)
 {
-    if (LOAD(attached_page->mode) == MODE_OFF || LOAD(seccomp_active))
+    if (!is_counting())
         return;
     struct page_class *class = &attached_page->classes[CLASS_WRITE];
     uint64_t now_ns = pace_now_ns();
@@ -458,8 +458,7 @@ bool pace_drainer_is_alive(void)
 
 static bool accepts_announcements(void)
 {
-    return attached_page != NULL && LOAD(attached_page->mode) != MODE_OFF &&
-           !LOAD(seccomp_active);
+    return attached_page != NULL && is_counting();
 }
 
 /* The operation is posted before its first byte, so that the controller knows its

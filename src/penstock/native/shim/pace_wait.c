@@ -110,16 +110,11 @@ static bool sleep_until(struct paced_call *call, uint64_t tag, bool cancellable)
     return false;
 }
 
-static long own_process(void)
-{
-    return raw_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
-}
-
 /* Return true in a child that was forked by a signal handler during the wait: it goes
  * on with a copy of its parent's call. */
 static bool is_copy(const struct paced_call *call)
 {
-    return call->waiting_process != own_process();
+    return call->waiting_process != raw_getpid();
 }
 
 /* Sleep until the grant has reached `tag`; then charge the rest of the call and sleep
@@ -146,7 +141,7 @@ static void stop_waiting(void *argument)
 SLOW bool pace_wait_for(struct paced_call *call, uint64_t tag, bool cancellable)
 {
     if (waiting_since_ns == 0 || pace_now_ns() - waiting_since_ns >= HANDLER_NS) {
-        call->waiting_process = own_process();
+        call->waiting_process = raw_getpid();
         block_signals(call);
         ADD(call->class->waiting_calls, 1);
         pthread_cleanup_push(stop_waiting, call);

@@ -181,4 +181,7 @@ void real_resolve(void);
  * may be used at any moment. Returns the result, or -errno. */
 long raw_call(long number, long a, long b, long c, long d, long e, long f);
 
+/* Return the number of the calling process. */
+long raw_getpid(void);
+
 #endif

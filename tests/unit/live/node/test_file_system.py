@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.live.node.file_system import storage_name
+from penstock.live.node.file_system import file_system_type, storage_name
 
 MOUNTS = r"""22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
 23 22 0:5 / /proc rw,nosuid - proc proc rw
@@ -57,7 +57,16 @@ def test_a_network_file_system_has_the_same_name_everywhere(mounts: Path) -> Non
 
 def test_without_a_table_nothing_is_known(tmp_path: Path) -> None:
     assert storage_name("/", tmp_path / "none") == ""
+    assert file_system_type("/", tmp_path / "none") == "unknown"
 
 
 def test_the_table_of_this_machine() -> None:
     assert storage_name("/")
+
+
+@pytest.mark.parametrize(
+    ("folder", "kind"),
+    [("/var", "ext4"), ("/run/x", "tmpfs"), ("/mfs/a", "fuse.mfs"), ("a", "unknown")],
+)
+def test_the_type_of_a_folder(mounts: Path, folder: str, kind: str) -> None:
+    assert file_system_type(folder, mounts) == kind
