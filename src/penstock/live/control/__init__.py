@@ -3,9 +3,9 @@
 
 `coordinator` receives the messages of agents and detects operations (`phases`).
 There is one `storage` per file system, with a `controller`, and `bandwidth` learns what
-it can give. `controller` asks the policy, on the engine's columns (`job_columns`,
-`steps`), and lends unused bandwidth (`lending`). `stager` asks the staging strategy.
-`status` and `explanation` show the result to users.
+it can give; `storages` holds all of them. `controller` asks the policy, on the engine's
+columns (`job_columns`, `steps`), and lends unused bandwidth (`lending`). `stager` asks
+the staging strategy. `status` and `explanation` show the result to users.
 
 One record per role holds facts about a job:
 

@@ -163,7 +163,7 @@ class Belief:
     recent: deque[tuple[float, float]] = field(
         default_factory=lambda: deque(maxlen=MANY_WINDOWS)
     )
-    """Bytes drawn and length of the last windows, newest last."""
+    """Bytes drawn and length of the last windows of this meeting, newest last."""
 
     def drawn(self, windows: int) -> float:
         """Return the rate drawn in the last windows."""
@@ -338,6 +338,8 @@ class BandwidthEstimator:
                 window.clear(rebase=True)
             self._totals.clear()
             self._best_average = 0.0
+            for belief in self._beliefs.values():
+                belief.recent.clear()
         if has_company:
             self._meet(now)
 
@@ -401,15 +403,17 @@ class BandwidthEstimator:
         )
         belief = self._belief(now) or Belief(inf, Reason.RAISED, now)
         belief.recent.append((drawn * length_s, length_s))
-        held = any(window.is_held for window in windows)
-        served = any(window.is_served_at(belief.rate) for window in windows)
+        # A job that has left would not draw more.
+        active = [self._jobs[job_key] for job_key in self._active]
+        held = any(window.is_held for window in active)
+        served = any(window.is_served_at(belief.rate) for window in active)
         used = LEAST_USED_PART if served else USED_PART
         if (
             any(
                 window.takes_longer(SLOWER, without_best=not held) for window in windows
             )
             and belief.drawn(FEW_WINDOWS) < FULL_PART * belief.rate
-            and not any(window.is_served_at(FASTER * belief.rate) for window in windows)
+            and not any(window.is_served_at(FASTER * belief.rate) for window in active)
         ):
             _at_saturation(belief, LEAST_PART * self._average(now), now)
             belief.jobs = len(self._active)
@@ -422,8 +426,8 @@ class BandwidthEstimator:
             window.remember_busy()
         if belief.rate < inf:
             self._beliefs[self._kind] = belief
-        for window in windows:
-            window.clear(rebase=False)
+        for job_key, window in self._jobs.items():
+            window.clear(rebase=job_key not in self._active)
 
     def _end_alone(self, least_s: float, now: float) -> None:
         """Draw conclusions from what a lone job has done for `least_s` or longer."""

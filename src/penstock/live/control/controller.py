@@ -90,6 +90,9 @@ class _Numbering:
     def number_of(self, name: str) -> int:
         return self.numbers.setdefault(name, len(self.numbers))
 
+    def name_of(self, number: int) -> str:
+        return list(self.numbers)[number]
+
 
 class Controller:
     """Shares the bandwidth of one file system among jobs.
@@ -199,6 +202,46 @@ class Controller:
         missing = ("",) * (number + 1 - len(self._keys))
         keys = (*self._keys, *missing)
         self._keys = (*keys[:number], job_key, *keys[number + 1 :])
+
+    def take_over(self, job_key: str, origin: Controller, now: float) -> None:
+        """Register a job of another controller, with its operation, past and limits.
+
+        The job stays in the other controller until it leaves it.
+        """
+        now = self._at(now)
+        old, columns = origin.job(job_key), origin._columns
+        self.register(
+            job_key,
+            now,
+            user=origin._users.name_of(int(columns.inputs.user[old.number])),
+            group=origin._groups.name_of(int(columns.inputs.group[old.number])),
+            nodes=old.nodes,
+            cap=old.own_cap,
+            period=float(columns.inputs.period[old.number]),
+            history=old.history(now),
+        )
+        job = self.job(job_key)
+        job.limit, job.allowance = old.limit, old.allowance
+        self._set_cap(job, now)
+        if old.is_active:
+            self._continue_operation(job, old, now)
+        else:
+            job.work_since_s = old.work_since_s
+        self._columns.copy_past(job.number, columns, old.number)
+
+    def _continue_operation(
+        self, job: ControlledJob, old: ControlledJob, now: float
+    ) -> None:
+        """Continue the operation of `old`, the same job in another controller."""
+        origin = old.columns.state
+        job.work_since_s = now - float(origin.work_before[old.number])
+        self.post(job.key, now, old.posted_bytes)
+        job.lost_at_post_s, job.reported_bytes = old.lost_at_post_s, old.reported_bytes
+        state = self._columns.state
+        state.posted[job.number] = origin.posted[old.number]
+        state.volume[job.number] = old.volume_bytes
+        remaining_bytes = max(old.remaining_bytes(now), 1.0)
+        self._columns.update(job.number, now, remaining_bytes, job.cap)
 
     def post(self, job_key: str, now: float, volume_bytes: float) -> None:
         """Begin an operation of about this volume; the time before it was work."""

@@ -7,9 +7,9 @@ operation goes on. Like the controller it has no clock and no I/O: the control l
 the tests drive it.
 
 All messages of one instant are passed to `receive` first, then `decide` takes one
-decision per storage. A job without an operation may draw its `start_rate` on every
-node, or without limit if the bandwidth is learnt: its next operation begins at once,
-and the decision follows.
+decision per storage on which something has happened. A job without an operation may
+draw its `start_rate` on every node, or without limit if the bandwidth is learnt: its
+next operation begins at once, and the decision follows.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from penstock.live.control.phases import PastOperation, PhaseDetector
 from penstock.live.control.records import AgentRecord, JobRecord, left_by_writers
 from penstock.live.control.stager import NO_ORDER, Stager, held_rate
 from penstock.live.control.status import StatusView, find_job
-from penstock.live.control.storage import UNKNOWN_CAPACITY, SharedStorage, start_rate
+from penstock.live.control.storage import SharedStorage, start_rate
+from penstock.live.control.storages import Storages
 from penstock.live.control.volumes import OperationLengths, VolumePredictor
 from penstock.live.wire.messages import (
     AgentConfig,
@@ -114,11 +115,7 @@ class Coordinator:
         estimator: Callable[[str], BandwidthEstimator] | None = None,
     ) -> None:
         self.controller = controller
-        self._estimator = estimator or (lambda _: BandwidthEstimator())
-        #: Name -> storage; the first one is that of jobs whose storage is not known.
-        self._storages = {
-            "": SharedStorage("", controller, estimator("") if estimator else None)
-        }
+        self._storages = Storages(controller, estimator)
         self.agent_config = agent_config
         self._recall = recall
         self._stager = stager
@@ -177,25 +174,19 @@ class Coordinator:
         self._update_nodes(job, now)
         self._stale.add(job.key)
 
-    def _storage(self, agent: str, name: str) -> SharedStorage:
-        """Return the storage that an agent names; make it if it is new.
+    def _storage_name(self, agent: str, name: str) -> str:
+        """Return the name of a storage as it is known to all agents.
 
         The name of one that is local to the agent's node begins with a colon. All jobs
-        share one storage if the bandwidth is a number or the folders are given.
+        share one storage, "", if the folders are given.
         """
-        first = self._storages[""]
-        if not first.learns or self.agent_config.prefixes:
-            return first
-        name = f"{agent}{name}" if name.startswith(":") else name
-        if name not in self._storages:
-            controller = first.controller.another(UNKNOWN_CAPACITY)
-            self._storages[name] = SharedStorage(
-                name, controller, self._estimator(name)
-            )
-        return self._storages[name]
+        if self.agent_config.prefixes:
+            return ""
+        return f"{agent}{name}" if name.startswith(":") else name
 
     def _register(self, agent: str, message: JobJoined, now: float) -> JobRecord:
-        storage = self._storage(agent, message.storage)
+        storage_name = self._storage_name(agent, message.storage)
+        storage = self._storages.get(storage_name)
         history = self._recall(message.job_key)
         storage.controller.register(
             message.job_key,
@@ -205,6 +196,7 @@ class Coordinator:
             nodes=max(message.nodes, 1),
             history=history,
         )
+        storage.join()
         job = JobRecord(
             message.job_key,
             message.user,
@@ -213,6 +205,7 @@ class Coordinator:
             PhaseDetector(self.agent_config.gap_s),
             VolumePredictor(message.volume_bytes),
             draw_since_s=now,
+            storage_name=storage_name,
         )
         self._jobs[job.key] = job
         for volume_bytes in history.past_bytes if history else ():
@@ -253,6 +246,7 @@ class Coordinator:
 
     def _update_nodes(self, job: JobRecord, now: float) -> None:
         if job.nodes != job.controlled.nodes:
+            job.storage.is_touched = True
             job.storage.controller.set_nodes(job.key, job.nodes, now)
 
     def _counter_report(self, agent: str, report: CounterReport, now: float) -> None:
@@ -332,6 +326,7 @@ class Coordinator:
         )
         self._learn(job, ended.moved_bytes)
         job.storage.active.discard(job.key)
+        job.storage.is_touched = True
         job.past_operations.append(ended)
         job.operations += 1
         self._output.ended.add(job.key)
@@ -344,8 +339,10 @@ class Coordinator:
         self._forget_silent_agents(now)
         self._request_reports(now)
         wake = self._decide_staging(now)
-        for storage in self._storages.values():
-            wake = min(wake, self._decide_storage(storage, now))
+        for storage in self._storages.due(now):
+            self._decide_storage(storage, now)
+        wake = min(wake, self._storages.wake_s)
+        self._storages.drop_unused(now)
         self._update_start_rate()
         self._send_grants(self._stale, now)
         self._stale.clear()
@@ -355,7 +352,7 @@ class Coordinator:
 
     def _update_start_rate(self) -> None:
         """Set what jobs without an operation may draw on a node."""
-        if self._storages[""].learns:
+        if self._storages.first.learns:
             return
         places = sum(len(record.job_keys) for record in self._agents.values())
         rate = start_rate(self.controller.capacity, places)
@@ -363,15 +360,15 @@ class Coordinator:
             self._start_rate = rate
             self._stale |= self._jobs.keys()
 
-    def _decide_storage(self, storage: SharedStorage, now: float) -> float:
-        """Divide the bandwidth of a storage; return when to decide again (s)."""
+    def _decide_storage(self, storage: SharedStorage, now: float) -> None:
+        """Divide the bandwidth of a storage."""
         if storage.learn(now):
             self._stale |= storage.active
         decision = storage.controller.decide(now)
         if decision.fault:
             self._faults.append(decision.fault)
         self._stale |= decision.rates.keys()
-        return decision.wake
+        storage.wake_s, storage.is_touched = decision.wake, False
 
     def operations(self, job_key: str) -> list[PastOperation]:
         """Return the last operations of a job; none if the job has left."""
@@ -394,7 +391,7 @@ class Coordinator:
 
     def _request_reports(self, now: float) -> None:
         """Ask for reports on operations of certain volume that should be complete."""
-        for storage in self._storages.values():
+        for storage in self._storages.due(now):
             for job_key in storage.controller.overdue(now):
                 if self._jobs[job_key].certain_bytes:
                     storage.controller.wait_for_end(job_key, now + _LOOK_S)
@@ -418,7 +415,7 @@ class Coordinator:
             self._add_fault(str(error))
         for warning in self._stager.warnings:
             self._add_fault(warning)
-        for storage in self._storages.values():
+        for storage in self._storages:
             jobs = [job for job in self._jobs.values() if job.storage is storage]
             drains = self._stager.background
             left = left_by_writers(storage, jobs, orders) if drains else inf
@@ -440,6 +437,7 @@ class Coordinator:
         held = held_rate(controller.capacity)
         allowed = max(drain_rate, held) if order.stage or job.staged_bytes else inf
         controller.allow(job.key, allowed, now)
+        job.storage.is_touched = True
 
     def _add_fault(self, fault: str) -> None:
         if fault not in self._faults:
@@ -509,20 +507,22 @@ class Coordinator:
     def _change(self, request: SetPolicy | SetBandwidth | SetMode, now: float) -> str:
         """Execute a request of an operator; return a description of the change."""
         if isinstance(request, SetPolicy):
-            for storage in self._storages.values():
+            for storage in self._storages:
                 storage.controller.set_policy(request.policy, now)
+                storage.is_touched = True
             return f"{self.controller.policy} decides"
         if isinstance(request, SetBandwidth):
             return self._set_bandwidth(request.bandwidth, now)
         return self._set_mode(request, now)
 
     def _set_bandwidth(self, bandwidth: float | None, now: float) -> str:
-        """Share this bandwidth on every storage; None: learn it."""
-        for name, storage in self._storages.items():
-            if bandwidth is not None:
-                storage.fix(bandwidth, now)
-            elif not storage.learns:
-                storage.start_learning(self._estimator(name))
+        """Let all jobs share this bandwidth; None: learn that of each storage."""
+        self._storages.set_bandwidth(bandwidth, now)
+        for job in self._jobs.values():
+            storage = self._storages.get(job.storage_name)
+            if storage is not job.storage:
+                storage.take_over(job.key, job.storage, now)
+                job.storage = storage
         self._stale |= self._jobs.keys()
         if bandwidth is None:
             return "the bandwidth is learnt"
@@ -530,6 +530,7 @@ class Coordinator:
 
     def _set_limit(self, job: JobRecord, limit: float, now: float) -> str:
         job.storage.controller.set_limit(job.key, limit, now)
+        job.storage.is_touched = True
         self._stale.add(job.key)
         if limit == inf:
             return f"{job.name} has no limit"
@@ -564,16 +565,14 @@ class Coordinator:
         """
         bandwidth = self.controller.node_bandwidth
         view = self._view(reader, now, explains=explains)
-        first, *others = self._storages.values()
-        # The first storage is not used if the agents name those of their jobs.
-        shown = others if others and not first.controller.jobs() else [first, *others]
+        shown = self._storages.shown()
         return StatusDocument(
             mode=self.agent_config.mode,
             policy=self.controller.policy,
             bandwidth=next((each.bandwidth for each in shown), None),
             node_bandwidth=bandwidth if isfinite(bandwidth) else None,
             agents=sorted(self._agents),
-            decisions=sum(each.controller.decisions for each in [first, *others]),
+            decisions=self._storages.decisions,
             faults=[*self._faults, *view.stalled()],
             jobs=view.lines(),
             storages=[storage.status(now) for storage in shown],
@@ -585,11 +584,11 @@ class Coordinator:
 
     def suggest(self, agent: str, storage: str, bandwidth: float) -> None:
         """Begin to learn with a bandwidth that was measured for writes."""
-        estimator = self._storage(agent, storage).estimator
+        name = self._storage_name(agent, storage)
+        estimator = self._storages.get(name).estimator
         if estimator is not None:
             estimator.suggest(Kind.WRITES, bandwidth, Reason.MEASURED)
 
     def learnt(self) -> dict[str, dict[Kind, float]]:
         """Return the bandwidths that were learnt, by storage and kind, to be saved."""
-        learnt = {name: each.learnt() for name, each in self._storages.items()}
-        return {name: rates for name, rates in learnt.items() if rates}
+        return self._storages.learnt()

@@ -105,6 +105,11 @@ class JobColumns:
             getattr(struct, name)[i] = value
         return i
 
+    def copy_past(self, i: int, origin: JobColumns, number: int) -> None:
+        """Copy what job `number` of other columns has completed to job `i`."""
+        for name in ("operations", "work_done", "transferred"):
+            getattr(self.state, name)[i] = getattr(origin.state, name)[number]
+
     def remove_job(self, i: int) -> None:
         """Remove a job, which must not have an operation; its number is free."""
         heappush(self._free, i)

@@ -51,11 +51,13 @@ class JobRecord:
     claimed_nodes: int
     """Number of nodes as claimed by a trusted caller; 0: count the agents."""
     storage: SharedStorage
-    """The storage of its folder."""
+    """The storage that it shares with other jobs."""
     phases: PhaseDetector
     predictor: VolumePredictor
     draw_since_s: float
     """Begin of the interval over which `draw` is measured."""
+    storage_name: str = ""
+    """Name of the file system of its folder; "": not known."""
     counters: dict[str, JobCounters] = field(default_factory=dict)
     """Agent -> latest counters."""
     sent_rates: dict[str, float] = field(default_factory=dict)

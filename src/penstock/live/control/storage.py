@@ -53,6 +53,12 @@ class SharedStorage:
         """Keys of the jobs that have operations."""
         self.is_free = estimator is not None
         """True if its jobs are not held up."""
+        self.is_touched = True
+        """True if something has happened since its last decision."""
+        self.wake_s = inf
+        """When to decide again if nothing happens."""
+        self.unused_since_s = inf
+        """When its last job left; inf: it has jobs, or it never had one."""
 
     @property
     def learns(self) -> bool:
@@ -66,8 +72,21 @@ class SharedStorage:
             return self.controller.capacity
         return None
 
+    def join(self) -> None:
+        """Note that its controller has got a job."""
+        self.is_touched, self.unused_since_s = True, inf
+
+    def take_over(self, job_key: str, origin: SharedStorage, now: float) -> None:
+        """Move a job here from another storage, with its operation and its past."""
+        self.controller.take_over(job_key, origin.controller, now)
+        self.join()
+        if job_key in origin.active:
+            self.active.add(job_key)
+        origin.leave(job_key, now)
+
     def read(self, job_key: str, usage: Usage, now: float) -> None:
         """Take the counters of one of its jobs."""
+        self.is_touched = True
         if self.estimator is not None:
             self.estimator.read(job_key, now, usage)
 
@@ -82,8 +101,11 @@ class SharedStorage:
 
     def leave(self, job_key: str, now: float) -> None:
         """Forget a job."""
+        self.is_touched = True
         self.active.discard(job_key)
         self.controller.leave(job_key, now)
+        if not self.controller.jobs():
+            self.unused_since_s = now
         if self.estimator is not None:
             self.estimator.leave(job_key, now)
 
@@ -104,11 +126,11 @@ class SharedStorage:
     def fix(self, bandwidth: float, now: float) -> None:
         """Share this bandwidth from now on, and do not learn."""
         self.controller.set_capacity(bandwidth, now)
-        self.estimator, self.is_free = None, False
+        self.estimator, self.is_free, self.is_touched = None, False, True
 
     def start_learning(self, estimator: BandwidthEstimator) -> None:
         """Learn the bandwidth from now on; the present one is forgotten."""
-        self.estimator, self.is_free = estimator, True
+        self.estimator, self.is_free, self.is_touched = estimator, True, True
 
     def status(self, now: float) -> StorageStatus:
         """Return what is believed about it, and why."""

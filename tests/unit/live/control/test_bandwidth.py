@@ -248,6 +248,39 @@ def test_a_job_that_leaves_is_forgotten() -> None:
     assert not reports.estimator.is_slowed("b")
 
 
+def test_a_job_that_ended_while_it_was_held_up_does_not_raise_the_belief() -> None:
+    reports = Reports(BandwidthEstimator(), "a", "b", "c")
+    reports.pass_time(0.3, a=(34, *PUSHING), b=(33, *PUSHING), c=(33, *PUSHING))
+    # Bytes count before the wait: the last reports bring no bytes, only the wait.
+    reports.pass_time(0.2, a=(0.0, 0.0, 1.0), b=(0.0, 0.0, 0.0), c=(0.0, 0.0, 0.0))
+    reports.begin("b", "c")
+    before = reports.rate
+    part = 0.98 * before / 2.0
+    reports.pass_time(3.0, b=(part, 0.3, 0.0), c=(part, 0.3, 0.0))
+    assert reports.rate == before
+
+
+def test_a_job_that_left_begins_anew_when_it_returns() -> None:
+    reports = Reports(BandwidthEstimator(), "a", "b", "c")
+    slow = (30.0, *PUSHING)
+    reports.pass_time(0.5, a=slow, b=slow, c=slow)
+    reports.begin("b", "c")
+    reports.pass_time(1.2, b=slow, c=slow)
+    assert reports.estimator._jobs["a"].base is None
+    assert reports.estimator._jobs["b"].base is not None
+
+
+def test_saturation_does_not_average_what_an_earlier_meeting_drew() -> None:
+    reports = saturated(100.0)
+    for _ in range(4):
+        reports.pass_time(0.5, a=(49.0, *HELD), b=(49.0, *HELD))
+    reports.begin("a")
+    reports.pass_time(3600.0, a=(10.0, *PUSHING))
+    reports.begin("a", "b")
+    reports.pass_time(0.6, a=(10.0, *PUSHING), b=(10.0, *PUSHING))
+    assert reports.rate == pytest.approx(MARGIN * 20.0)
+
+
 PARTS = st.floats(0.0, 1.0)
 WINDOWS = st.lists(
     st.tuples(st.floats(0.0, 1e9), PARTS, PARTS, st.floats(0.0, 1e9), PARTS, PARTS),

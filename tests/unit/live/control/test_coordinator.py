@@ -15,6 +15,8 @@ from penstock.live.control.bandwidth import BandwidthEstimator
 from penstock.live.control.controller import Controller
 from penstock.live.control.coordinator import Coordinator, CoordinatorOutput
 from penstock.live.control.jobs import JobHistory
+from penstock.live.control.storage import SharedStorage
+from penstock.live.control.storages import UNUSED_S
 from penstock.live.control.volumes import FIRST_S
 from penstock.live.daemon.history import History
 from penstock.live.wire.messages import (
@@ -704,14 +706,105 @@ def test_the_bandwidth_becomes_a_number_and_is_learnt_again() -> None:
     assert site.rates["n", "a"] == inf
 
 
+def test_all_jobs_share_a_number_that_is_set_while_they_run() -> None:
+    site = learning_site()
+    for job in ("0:a", "0:b", "0:c"):
+        if job == "0:c":
+            site.ask(SetBandwidth(90.0))
+        site.join("n", job, storage=":/x" if job == "0:b" else "nfs srv:/x")
+        site.report("n", job, 1.0)
+    assert [site.rates["n", job] for job in ("0:a", "0:b", "0:c")] == [30.0] * 3
+    status = site.ask(GetStatus())
+    assert [(each.name, each.active_jobs) for each in status.storages] == [("", 3)]
+
+
+def test_jobs_share_their_file_system_when_learning_is_switched_on() -> None:
+    site = learning_site()
+    site.join("n", "0:a", storage="nfs srv:/x")
+    site.ask(SetBandwidth(90.0))
+    site.join("n", "0:b", storage="nfs srv:/x")
+    site.join("n", "0:c", storage=":/x")
+    for job in ("0:a", "0:b", "0:c"):
+        site.report("n", job, 1.0)
+    site.ask(SetBandwidth(None))
+    status = site.ask(GetStatus())
+    active = {each.name: each.active_jobs for each in status.storages}
+    assert active == {"nfs srv:/x": 2, "n:/x": 1}
+    assert site.rates["n", "0:c"] == inf
+
+
+def test_a_job_keeps_its_past_its_operation_and_its_limit_when_it_moves() -> None:
+    site = learning_site()
+    site.join("n", "0:a", storage=":/x")
+    site.now = 1.0
+    site.report("n", "0:a", 0.0)
+    site.now = 2.0
+    site.report("n", "0:a", 10.0, idle_s=0.5)
+    site.ask(SetLimit("a", 7.0))
+    site.now = 3.0
+    site.report("n", "0:a", 20.0, operations_begun=2)
+    job = site.coordinator._jobs["0:a"]
+    before = job.history(site.now), job.controlled.since_post_s(4.0)
+    site.now = 3.5
+    site.ask(SetBandwidth(70.0))
+    assert job.storage.name == ""
+    assert job.history(3.5).iterations == before[0].iterations
+    assert job.history(3.5).release_s == before[0].release_s
+    assert job.history(3.5).past_bytes == before[0].past_bytes == (10.0,)
+    assert job.controlled.since_post_s(4.0) == before[1]
+    assert (job.controlled.limit, site.rates["n", "0:a"]) == (7.0, 7.0)
+    site.now = 5.0
+    site.report("n", "0:a", 30.0, operations_begun=2, idle_s=1.0)
+    assert not job.controlled.is_active
+    assert job.controlled.iterations == before[0].iterations + 1
+
+
+def test_only_a_storage_on_which_something_happened_decides(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    site = learning_site()
+    site.join("n", "0:a", storage=":/x")
+    site.join("n", "0:b", storage=":/y")
+    asked: list[str] = []
+    decide_storage = site.coordinator._decide_storage
+
+    def decide(storage: SharedStorage, now: float) -> None:
+        asked.append(storage.name)
+        decide_storage(storage, now)
+
+    monkeypatch.setattr(site.coordinator, "_decide_storage", decide)
+    site.report("n", "0:b", 1.0)
+    assert asked == ["n:/y"]
+    # The operation should be complete by then: its storage decides again.
+    site.now = site.decide().wake
+    asked.clear()
+    site.decide()
+    assert asked == ["n:/y"]
+
+
+def test_a_storage_without_jobs_is_dropped_when_what_it_learnt_is_saved() -> None:
+    site = learning_site()
+    for job, storage in (("0:a", ":/x"), ("0:b", ":/y")):
+        site.join("n", job, storage=storage)
+        site.report("n", job, 1.0)
+    decisions = site.ask(GetStatus()).decisions
+    site.part("n", "0:a")
+    assert {each.name for each in site.coordinator._storages} == {"", "n:/x", "n:/y"}
+    site.now = UNUSED_S + 1.0
+    site.report("n", "0:b", 2.0)
+    site.agent("n")
+    assert {each.name for each in site.coordinator._storages} == {"", "n:/y"}
+    assert site.coordinator.status(site.now).decisions >= decisions
+
+
 def test_a_policy_is_replaced_on_every_storage() -> None:
     site = learning_site()
     site.join("n", "a", storage=":/x")
     site.join("n", "b", storage=":/y")
     site.ask(SetPolicy("fcfs"))
-    assert {
-        storage.controller.policy for storage in site.coordinator._storages.values()
-    } == {"fcfs"}
+    assert {storage.controller.policy for storage in site.coordinator._storages} == {
+        "fcfs"
+    }
 
 
 def test_a_measured_bandwidth_is_where_learning_begins() -> None:
