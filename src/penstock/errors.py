@@ -8,7 +8,7 @@ in brackets is defined here::
     ├── InputError            never: the input is wrong; the same call fails again
     │   ├── UnknownNameError  a name is not in its table; the message lists the table
     │   ├── MessageError      bytes are not a valid message (live.wire.messages)
-    │   └── PageError         a job's shared page is damaged (live.node.shared_file)
+    │   └── SharedFileError   a page or a bell is damaged (live.node.shared_file)
     ├── UnavailableError      not now: the same call may succeed later
     ├── PolicyError           a plug-in failed or broke its contract
     ├── NoRowsError           a claim has no rows to look at (experiments.claims)

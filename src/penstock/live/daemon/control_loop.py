@@ -17,7 +17,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from penstock.errors import InputError, PenstockError
 from penstock.live.daemon.history import History
@@ -45,6 +45,8 @@ _LOG: Final = logging.getLogger("penstock.serve")
 _STATUS_S: Final = 2.0
 #: When to decide again after a turn that failed (s).
 _RETRY_S: Final = 1.0
+
+_T = TypeVar("_T")
 
 
 class _RemoteLink(Protocol):
@@ -154,7 +156,7 @@ class ControlLoop:
         for change in output.changes:
             _LOG.info("%s", change)
         if output.left and self._history:
-            self._saver.submit(self._history.save, output.left)
+            self._in_saver(self._history.save, output.left)
         if self.partitioner and output.retargeted:
             self.partitioner.move(output.retargeted)
         if self.predict:
@@ -227,9 +229,13 @@ class ControlLoop:
         """Save the history of all jobs, and what was learnt, in another thread."""
         if self._history:
             histories = self.coordinator.histories(time.monotonic())
-            self._saver.submit(self._history.save, histories)
+            self._in_saver(self._history.save, histories)
         if self.learnt:
-            self._saver.submit(self.learnt.save, self.coordinator.learnt())
+            self._in_saver(self.learnt.save, self.coordinator.learnt())
+
+    def _in_saver(self, save: Callable[[_T], None], what: _T) -> None:
+        """Call `save` in the thread of the saver; a failure is logged."""
+        self._saver.submit(save, what).add_done_callback(_log_failure)
 
     def close(self) -> None:
         """Stop the loop and save the history of all jobs."""
@@ -242,6 +248,12 @@ class ControlLoop:
             self.partitioner.close()
         if self._history:
             self._history.close()
+
+
+def _log_failure(saved: Future[None]) -> None:
+    error = None if saved.cancelled() else saved.exception()
+    if error is not None:
+        _LOG.error("what is known was not saved", exc_info=error)
 
 
 def _compile(policy: str) -> None:

@@ -44,7 +44,8 @@ class _SavedStorages(msgspec.Struct):
 class LearntBandwidths:
     """The bandwidths of storages, in memory and in a file.
 
-    After the constructor only `save` uses the file; it may run in another thread.
+    After the constructor only `save` uses the file; it may run in another thread. It
+    replaces what is known as a whole.
     """
 
     def __init__(self, path: Path, wall: Callable[[], float] = time.time) -> None:
@@ -62,24 +63,19 @@ class LearntBandwidths:
 
     def save(self, learnt: Mapping[str, Mapping[Kind, float]]) -> None:
         """Add these bandwidths (bytes/s), by storage and kind, to the file."""
-        now_s, changed = self._wall(), False
+        now_s, storages = self._wall(), self._storages
         for name, rates in learnt.items():
-            entries = self._storages.setdefault(name, {})
-            for kind, rate in rates.items():
-                old = entries[kind].bandwidth if kind in entries else 0.0
-                if abs(rate - old) > _LEAST_CHANGE * rate:
-                    entries[kind] = _SavedBandwidth(rate, now_s)
-                    changed = True
-        if changed:
-            self._forget_oldest()
+            old = storages.get(name, {})
+            new = {
+                kind: _SavedBandwidth(rate, now_s)
+                for kind, rate in rates.items()
+                if _is_other(rate, old.get(kind))
+            }
+            if new:
+                storages = {**storages, name: {**old, **new}}
+        if storages is not self._storages:
+            self._storages = _without_oldest(storages)
             self._write()
-
-    def _forget_oldest(self) -> None:
-        def latest(name: str) -> float:
-            return max(entry.learnt for entry in self._storages[name].values())
-
-        kept = sorted(self._storages, key=latest)[-_MOST_STORAGES:]
-        self._storages = {name: self._storages[name] for name in kept}
 
     def _read(self) -> dict[str, dict[Kind, _SavedBandwidth]]:
         try:
@@ -106,3 +102,19 @@ class LearntBandwidths:
             if str(error) != self._problem:
                 self._problem = str(error)
                 _LOG.warning("%s: %s; control goes on", self._path, error)
+
+
+def _is_other(rate: float, saved: _SavedBandwidth | None) -> bool:
+    return abs(rate - (saved.bandwidth if saved else 0.0)) > _LEAST_CHANGE * rate
+
+
+def _without_oldest(
+    storages: dict[str, dict[Kind, _SavedBandwidth]],
+) -> dict[str, dict[Kind, _SavedBandwidth]]:
+    """Return the storages that were learnt last, the latest one at the end."""
+
+    def latest(name: str) -> float:
+        return max(entry.learnt for entry in storages[name].values())
+
+    kept = sorted(storages, key=latest)[-_MOST_STORAGES:]
+    return {name: storages[name] for name in kept}

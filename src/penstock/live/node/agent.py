@@ -24,6 +24,7 @@ from contextlib import suppress
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
+from math import inf
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -32,7 +33,7 @@ from penstock.live.node.bell import Bell
 from penstock.live.node.bells import Bells
 from penstock.live.node.file_system import storage_name
 from penstock.live.node.local_job import JobNote, LocalJob
-from penstock.live.node.page import PageError
+from penstock.live.node.shared_file import SharedFileError
 from penstock.live.staging.drainers import Sweeper, left_behind
 from penstock.live.wire.frames import Peer, WarningLog
 from penstock.live.wire.messages import (
@@ -73,8 +74,6 @@ _UPDATE_S: Final = 0.005
 _LONGEST_PAUSE_S: Final = 30.0
 #: Most jobs in one report; to read their counters takes 40 us each.
 _MOST_AT_ONCE: Final = 100
-#: Most jobs that one user may have on a node; a bell has room for more.
-_MAX_JOBS: Final = 1000
 
 _T = TypeVar("_T")
 
@@ -113,7 +112,7 @@ class Agent:
         self._jobs: dict[str, LocalJob] = {}
         self._bells = Bells(folder, self._on_ring)
         #: Heap of (time, key): when to report which job. An entry that is not at the
-        #: time `LocalJob.report_due_s` is out of date.
+        #: time `LocalJob.report_due_s` is out of date; if that is finite, there is one.
         self._due: list[tuple[float, str]] = []
         #: Jobs that were reported since the last measurement of bypassed control.
         self._to_measure: set[str] = set()
@@ -207,8 +206,9 @@ class Agent:
 
     def _report_at(self, job: LocalJob, due_s: float) -> None:
         """Have a job reported at `due_s`, and not before unless it posts."""
-        job.report_due_s = due_s
-        heappush(self._due, (due_s, job.key))
+        if job.report_due_s != due_s:
+            job.report_due_s = due_s
+            heappush(self._due, (due_s, job.key))
 
     def _is_current(self, due_s: float, job_key: str) -> bool:
         job = self._jobs.get(job_key)
@@ -224,6 +224,8 @@ class Agent:
             due_s, job_key = heappop(self._due)
             if self._is_current(due_s, job_key):
                 due.append(self._jobs[job_key])
+                # Not a second time; the report sets when to report it next.
+                self._jobs[job_key].report_due_s = inf
         return due
 
     async def wait_until_due(self) -> None:
@@ -252,14 +254,18 @@ class Agent:
         """
         assert self._config is not None  # noqa: S101 - for the type checker
         self._renewed_s = now_s
-        left_s = self._received_s + self._config.lease_s - now_s
-        if left_s <= 0.0:
+        left_s = self._lease_left_s(self._config, now_s)
+        if not left_s:
             return
         for problem in self._bells.renew(left_s):
             self._complaints.add(problem)
         floor = self._config.floor
         for job in [job for job in self._jobs.values() if job.may_operate]:
             self._use_page(job, partial(job.page.renew, left_s, floor=floor))
+
+    def _lease_left_s(self, config: AgentConfig, now_s: float) -> float:
+        """Return for how long grants still hold if the controller says nothing (s)."""
+        return max(self._received_s + config.lease_s - now_s, 0.0)
 
     def _report(self, jobs: Iterable[LocalJob]) -> None:
         config = self._config
@@ -324,7 +330,7 @@ class Agent:
         """Return the result of `use`; if the page is damaged, remove only this job."""
         try:
             return use()
-        except PageError as error:
+        except SharedFileError as error:
             self._complaints.add(
                 f"job {job.key} is not controlled any more, its page is damaged: "
                 f"{error}"
@@ -353,7 +359,7 @@ class Agent:
         elif isinstance(message, AgentConfig):
             self._config = message
             for job in list(self._jobs.values()):
-                self._use_page(job, partial(job.apply, message))
+                self._use_page(job, partial(job.apply, message, message.lease_s))
             self._renew(self._received_s)
             self._changed.set()
         elif isinstance(message, RequestReport):
@@ -463,11 +469,6 @@ class Agent:
         if note.job_key in self._jobs:
             return self._jobs[note.job_key]
         bell = self._bells.get(note.user, note.group)
-        if len(bell.jobs) >= _MAX_JOBS:
-            raise UnavailableError(
-                f"user {note.user} has {len(bell.jobs)} jobs on this node already",
-                remedy="wait until one of them ends",
-            )
         note.bell_slot = bell.take_slot(note.job_key)
         try:
             job = LocalJob.create(self._folder, note)
@@ -475,8 +476,12 @@ class Agent:
             self._bells.free(note.user, note.bell_slot)
             raise
         self._jobs[note.job_key] = job
-        job.apply(config)
-        bell.renew(config.lease_s)
+        # The bell is that of all jobs of the user: a new job must not extend their
+        # leases if the controller is silent.
+        left_s = self._lease_left_s(config, self._clock())
+        job.apply(config, left_s)
+        if left_s:
+            bell.renew(left_s)
         self._send(job.joined_message())
         # At once: the controller takes the first report of a job as its zero point.
         self._report([job])

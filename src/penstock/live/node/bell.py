@@ -21,15 +21,17 @@ from typing import Final, Self
 
 from penstock.errors import InputError, UnavailableError
 from penstock.live.node.page_layout import lease_end_ns
-from penstock.live.node.shared_file import PageError, SharedFile
+from penstock.live.node.shared_file import SharedFile, SharedFileError
 
-__all__ = ["MAGIC", "SIZE", "SLOTS", "VERSION", "Bell", "BellWords"]
+__all__ = ["MAGIC", "MOST_JOBS", "SIZE", "SLOTS", "VERSION", "Bell", "BellWords"]
 
 MAGIC: Final = int.from_bytes(b"penbell\0", "little")
 VERSION: Final = 1
 SIZE: Final = 4096
 #: Most pages that can refer to a bell.
 SLOTS: Final = 1984
+#: Most jobs that one user may have on a node; at most `SLOTS`.
+MOST_JOBS: Final = 1000
 
 
 class BellWords(Structure):
@@ -71,7 +73,7 @@ class Bell:
         with suppress(InputError):
             return cls.open(path, user, group)
         path.unlink(missing_ok=True)
-        file = SharedFile.create(path, SIZE)
+        file = SharedFile.create(path, SIZE, "bell")
         try:
             if user != os.geteuid():
                 os.chown(path, user, group)
@@ -79,7 +81,7 @@ class Bell:
             # The magic number last: until then, a process does not take it for a bell.
             file.write(BellWords.magic.offset, c_uint64(MAGIC))
             return cls(user, group, file)
-        except (OSError, PageError):
+        except (OSError, SharedFileError):
             file.close()
             path.unlink(missing_ok=True)
             raise
@@ -90,27 +92,27 @@ class Bell:
 
         Processes have mapped it, so it must remain the same file.
         """
-        file = SharedFile.open(path, SIZE)
+        file = SharedFile.open(path, SIZE, "bell")
         try:
             words = BellWords.from_buffer_copy(file.read(SIZE))
             found = (words.magic, words.version, words.size, file.status.st_uid)
             if found != (MAGIC, VERSION, SIZE, user):
                 raise file.damaged(f"not a bell of version {VERSION} of user {user}")
             return cls(user, group, file)
-        except PageError:
+        except SharedFileError:
             file.close()
             raise
 
     def take_slot(self, job_key: str) -> int:
         """Return a free slot, which from now on belongs to a job."""
-        for slot in range(1, SLOTS + 1):
-            if slot not in self.jobs:
-                self.jobs[slot] = job_key
-                return slot
-        raise UnavailableError(
-            f"user {self.user} has {SLOTS} jobs on this node already",
-            remedy="wait until one of them ends",
-        )
+        if len(self.jobs) >= MOST_JOBS:
+            raise UnavailableError(
+                f"user {self.user} has {len(self.jobs)} jobs on this node already",
+                remedy="wait until one of them ends",
+            )
+        slot = next(slot for slot in range(1, SLOTS + 1) if slot not in self.jobs)
+        self.jobs[slot] = job_key
+        return slot
 
     def renew(self, duration_s: float) -> None:
         """Let the grants of all pages of this bell hold for `duration_s` from now."""

@@ -18,7 +18,12 @@ from typing import Final
 
 from penstock.errors import PenstockError
 from penstock.live.node.bell import Bell
-from penstock.live.node.shared_file import MOST_FUTEXES, PageError, wait_for_any, wake
+from penstock.live.node.shared_file import (
+    MOST_FUTEXES,
+    SharedFileError,
+    wait_for_any,
+    wake,
+)
 
 __all__ = ["Bells"]
 
@@ -189,7 +194,7 @@ class _BellThread:
         """Report what has moved; return the futex to wait for, None if damaged."""
         try:
             futex, slots = bell.look()
-        except PageError:
+        except SharedFileError:
             # The agent replaces it when it renews the leases.
             bell.is_damaged = True
             return None

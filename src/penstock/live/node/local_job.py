@@ -6,7 +6,7 @@ when all its attached processes have ended; a job that the batch system has regi
 is over when its page is removed. Processes that outlive the job run without a limit.
 
 The page file belongs to the user of the job, so its contents may be wrong. A page that
-is damaged raises `PageError`.
+is damaged raises `SharedFileError`.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from penstock.live.node.page import (
     IoClass,
     Mode,
     Page,
-    PageError,
     Staged,
 )
+from penstock.live.node.shared_file import SharedFileError
 from penstock.live.staging.drainers import Drainer, Leftover
 from penstock.live.wire.messages import AgentConfig, JobCounters, JobJoined
 
@@ -100,7 +100,7 @@ class LocalJob:
         self.page = page
         self.may_operate = True
         """False if no operation is going on and none has just ended."""
-        self.report_due_s = 0.0
+        self.report_due_s = inf
         """When its counters are due to be reported (s, monotonic)."""
         self.idle_reports = 0
         """Number of reports since something last happened."""
@@ -121,7 +121,7 @@ class LocalJob:
             if note.user != os.geteuid():
                 os.chown(path, note.user, note.group)
             page.set_bell(note.user, note.bell_slot)
-        except (OSError, PageError):
+        except (OSError, SharedFileError):
             page.close()
             _remove(path)
             raise
@@ -198,13 +198,14 @@ class LocalJob:
 
     # --- The page ---------------------------------------------------------------------
 
-    def apply(self, config: AgentConfig) -> None:
+    def apply(self, config: AgentConfig, lease_s: float) -> None:
         """Write the configuration of the agent into the page.
 
-        This includes the floor, and a lease for processes that cannot map the bell.
+        This includes the floor, and a lease of `lease_s` from now for processes that
+        cannot map the bell.
         """
         page = self.page
-        page.renew(config.lease_s, floor=config.floor)
+        page.renew(lease_s, floor=config.floor)
         page.gap_s = config.gap_s
         page.share(reads=Bucket.MAIN if config.reads else None)
         page.free_memory(
@@ -312,7 +313,7 @@ class LocalJob:
 
     def leftovers(self) -> list[Leftover]:
         """Return the journal folder that ended processes may have left data in."""
-        with suppress(PageError, OSError):
+        with suppress(SharedFileError, OSError):
             folder, note = self.page.journal_folder, self.note
             if folder is not None:
                 return [Leftover(folder, note.user, note.group, self.page.file_id)]
@@ -324,7 +325,7 @@ class LocalJob:
         With `remove`, delete the page and its note as well.
         """
         if not self._closed:
-            with suppress(PageError):
+            with suppress(SharedFileError):
                 self.page.grant(inf)
         if remove:
             _remove(self.page.path)

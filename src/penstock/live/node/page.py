@@ -10,7 +10,7 @@ charged to it. The preload library lets a call return when the curve has reached
 finish tag of the call. A new grant continues the curve in force, so the debt of a job
 stays and is served at the new rate.
 
-The page is a `SharedFile`: its user can damage it, which raises `PageError`.
+The page is a `SharedFile`: its user can damage it, which raises `SharedFileError`.
 
 Times are ``CLOCK_MONOTONIC``. Rates are in bytes per second; the page scales them.
 """
@@ -47,7 +47,7 @@ from penstock.live.node.page_layout import (
     lease_end_ns,
     rate_word,
 )
-from penstock.live.node.shared_file import PageError, SharedFile
+from penstock.live.node.shared_file import SharedFile, SharedFileError
 
 __all__ = [
     "LEASE_MAX_S",
@@ -57,7 +57,6 @@ __all__ = [
     "IoClass",
     "Mode",
     "Page",
-    "PageError",
     "Staged",
 ]
 
@@ -164,7 +163,7 @@ class Page:
     @classmethod
     def create(cls, path: Path, *, mode: Mode = Mode.CONTROL) -> Self:
         """Create a page that only this user can map: no lease, no limit, one bucket."""
-        page = cls(SharedFile.create(path, SIZE))
+        page = cls(SharedFile.create(path, SIZE, "page"))
         words = PageWords(version=VERSION, size=SIZE, mode=mode, floor_rate=UNLIMITED)
         words.gap_ns = round(GAP_S * 1e9)
         for bucket in words.buckets:
@@ -178,10 +177,10 @@ class Page:
     @classmethod
     def open(cls, path: Path) -> Self:
         """Open an existing page, e.g. after a restart of the agent."""
-        page = cls(SharedFile.open(path, SIZE))
+        page = cls(SharedFile.open(path, SIZE, "page"))
         try:
             page._read()
-        except PageError:
+        except SharedFileError:
             page.close()
             raise
         return page

@@ -4,7 +4,7 @@
 Pages and bells are such files. A shared file belongs to the user of the programs, who
 can truncate it; a process that then touches its mapping is killed (SIGBUS). Therefore
 the agent reads and writes it with ``pread`` and ``pwrite``, and uses the mapping only
-for futex addresses, which the kernel checks. A damaged file raises `PageError`.
+for futex addresses, which the kernel checks. A damaged file raises `SharedFileError`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any, Final, Self
 
 from penstock.errors import InputError
 
-__all__ = ["MOST_FUTEXES", "PageError", "SharedFile", "wait_for_any", "wake"]
+__all__ = ["MOST_FUTEXES", "SharedFile", "SharedFileError", "wait_for_any", "wake"]
 
 _FUTEX_WAIT: Final = 0
 _FUTEX_WAKE: Final = 1
@@ -34,7 +34,7 @@ _SYS_FUTEX_WAITV: Final = 449
 _SHARED_WORD: Final = 2
 
 
-class PageError(InputError):
+class SharedFileError(InputError):
     """A page or a bell was damaged, by its user or by a full disk."""
 
 
@@ -52,8 +52,11 @@ class SharedFile:
         """Where the file is mapped: only for futexes, reading it may raise SIGBUS."""
 
     @classmethod
-    def create(cls, path: Path, size_bytes: int) -> Self:
-        """Create a file of zeros that only this user can open."""
+    def create(cls, path: Path, size_bytes: int, kind: str) -> Self:
+        """Create a file of zeros that only this user can open.
+
+        Errors call it by its `kind`, such as ``page``.
+        """
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
         with ExitStack() as undo:
             try:
@@ -65,27 +68,27 @@ class SharedFile:
                 os.posix_fallocate(descriptor, 0, size_bytes)
                 shared = cls(path, descriptor, size_bytes)
             except OSError as error:
-                raise _unmappable(path, error) from error
+                raise _unmappable(path, error, kind) from error
             undo.pop_all()
         return shared
 
     @classmethod
-    def open(cls, path: Path, size_bytes: int) -> Self:
-        """Open an existing file."""
+    def open(cls, path: Path, size_bytes: int, kind: str) -> Self:
+        """Open an existing file; errors call it by its `kind`, such as ``page``."""
         flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         with ExitStack() as undo:
             try:
                 descriptor = os.open(path, flags)
                 undo.callback(os.close, descriptor)
-                _refuse_other_files(path, os.fstat(descriptor), size_bytes)
+                _refuse_other_files(path, os.fstat(descriptor), size_bytes, kind)
                 shared = cls(path, descriptor, size_bytes)
             except OSError as error:
-                raise _unmappable(path, error) from error
+                raise _unmappable(path, error, kind) from error
             undo.pop_all()
         return shared
 
     def read(self, size_bytes: int, offset: int = 0) -> bytes:
-        """Return a part of the file; raise `PageError` if it was truncated."""
+        """Return a part of the file; raise `SharedFileError` if it was truncated."""
         try:
             data = os.pread(self._descriptor, size_bytes, offset)
         except OSError as error:
@@ -101,10 +104,10 @@ class SharedFile:
         except OSError as error:
             raise self.damaged(error.strerror or str(error)) from None
 
-    def damaged(self, reason: str) -> PageError:
+    def damaged(self, reason: str) -> SharedFileError:
         """Return the error that says why the file cannot be used."""
         remedy = "its user or another version of penstock has changed it; remove it"
-        return PageError(reason, where=str(self.path), remedy=remedy)
+        return SharedFileError(reason, where=str(self.path), remedy=remedy)
 
     @property
     def status(self) -> os.stat_result:
@@ -137,9 +140,9 @@ def _map(descriptor: int, size_bytes: int) -> int:
     return int(address)
 
 
-def _unmappable(path: Path, error: OSError) -> InputError:
+def _unmappable(path: Path, error: OSError, kind: str) -> InputError:
     return InputError(
-        f"cannot map the page: {os.strerror(error.errno or 0)}",
+        f"cannot map the {kind}: {os.strerror(error.errno or 0)}",
         where=str(path),
         remedy=_REMEDIES.get(error.errno or 0, "check the path"),
     )
@@ -153,10 +156,12 @@ _REMEDIES: Final = {
 }
 
 
-def _refuse_other_files(path: Path, status: os.stat_result, size_bytes: int) -> None:
+def _refuse_other_files(
+    path: Path, status: os.stat_result, size_bytes: int, kind: str
+) -> None:
     if not stat.S_ISREG(status.st_mode) or status.st_size != size_bytes:
         raise InputError(
-            f"not a page: a page is a regular file of {size_bytes} bytes",
+            f"not a {kind}: a {kind} is a regular file of {size_bytes} bytes",
             where=str(path),
             remedy="remove it",
         )

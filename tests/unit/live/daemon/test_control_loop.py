@@ -19,6 +19,7 @@ from penstock.live.control.jobs import JobHistory
 from penstock.live.daemon import control_loop as module
 from penstock.live.daemon.control_loop import ControlLoop
 from penstock.live.daemon.history import History
+from penstock.live.daemon.learnt import LearntBandwidths
 from penstock.live.wire.messages import (
     AgentConfig,
     AgentHello,
@@ -262,6 +263,30 @@ def test_the_histories_of_jobs_that_end_are_saved(tmp_path: Path) -> None:
     again = History(tmp_path / "h.sqlite", now=lambda: 50.0, wall=lambda: 1e9)
     assert isinstance(again.recall("0:a"), JobHistory)
     again.close()
+
+
+def test_a_failure_to_save_is_logged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    history = History(tmp_path / "h.sqlite")
+    learnt = LearntBandwidths(tmp_path / "bandwidth.json")
+
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(history, "save", fail)
+    monkeypatch.setattr(learnt, "save", fail)
+
+    async def act(loop: ControlLoop, sent: list[Any]) -> None:
+        loop.learnt = learnt
+        loop.receive("n", JobJoined("0:a", 0, "0", 0, 0.0))
+        loop.receive("n", JobLeft("0:a"))
+        await until_async(lambda: sent)
+
+    with_agent(history, act)
+    failures = [each for each in caplog.records if each.exc_info]
+    # The job that left; at the end all jobs, and what was learnt.
+    assert [each.message for each in failures] == ["what is known was not saved"] * 3
 
 
 def test_operations_that_end_are_given_to_the_predictor(

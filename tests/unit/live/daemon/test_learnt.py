@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import logging
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,6 +31,25 @@ def test_what_was_learnt_is_known_after_a_restart(path: Path) -> None:
     }
     assert second.known("another") == {}
     assert [each.name for each in path.parent.iterdir()] == [path.name]
+
+
+def test_what_is_known_changes_at_once(path: Path) -> None:
+    """The control loop asks while another thread saves."""
+    learnt = LearntBandwidths(path)
+
+    class Rates(dict[Kind, float]):
+        def items(self) -> Any:
+            for item in super().items():
+                yield item
+                assert learnt.known("a") == {}
+
+    learnt.save({"a": Rates({Kind.WRITES: 1.0, Kind.READS: 2.0})})
+    assert set(learnt.known("a")) == {Kind.WRITES, Kind.READS}
+
+
+def test_a_storage_without_a_bandwidth_is_not_kept(path: Path) -> None:
+    LearntBandwidths(path).save({"a": {}, "b": {Kind.WRITES: 1.0}})
+    assert list(json.loads(path.read_text())["storages"]) == ["b"]
 
 
 def test_storages_that_are_not_used_now_are_kept(path: Path) -> None:

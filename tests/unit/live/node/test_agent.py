@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.live.node.agent import Agent
-from penstock.live.node.bell import Bell
+from penstock.live.node.bell import Bell, BellWords
 from penstock.live.node.file_system import storage_name
 from penstock.live.node.page import Page
 from penstock.live.wire.frames import Peer
@@ -260,6 +260,52 @@ def test_leases_are_renewed_only_while_the_controller_sends_messages(
     with_agent(tmp_path, act)
 
 
+@pytest.mark.parametrize("silent_leases", [0.25, 5.0])
+def test_a_new_job_does_not_extend_leases_without_a_controller(
+    tmp_path: Path, silent_leases: float
+) -> None:
+    """A paused job runs again though its user starts other jobs all the time."""
+    left_s = max(1.0 - silent_leases, 0.0) * CONFIG.lease_s
+
+    async def act(rig: AgentRig) -> None:
+        before_ns = time.monotonic_ns()
+        await rig.attach("a")
+        first_ns = lease_ns(tmp_path)
+        assert first_ns >= before_ns + CONFIG.lease_s * 1e9
+        rig.now += silent_leases * CONFIG.lease_s
+        reply = await rig.attach("b")
+        after_ns = time.monotonic_ns() + left_s * 1e9
+        # A lease that has ended already is left as it is.
+        assert lease_ns(tmp_path) <= (after_ns if left_s else first_ns)
+        with Page.open(Path(reply.page)) as page:
+            assert page._read().lease_ns <= after_ns
+
+    with_agent(tmp_path, act)
+
+
+def lease_ns(folder: Path) -> int:
+    """Return when the lease of all jobs of this user ends (ns)."""
+    data = (folder / f"{ME.user}.bell").read_bytes()
+    return int(BellWords.from_buffer_copy(data).lease_ns)
+
+
+def test_a_job_is_reported_once_after_several_greetings(tmp_path: Path) -> None:
+    async def act(rig: AgentRig) -> None:
+        await rig.attach()
+        for _ in range(3):
+            rig.agent.receive(RequestHello())
+        rig.sent.clear()
+        rig.agent.update()
+        (report,) = rig.take(CounterReport)
+        assert [counts.job_key for counts in report.counters] == [key()]
+        # Greetings that nobody answers take no memory.
+        for _ in range(50):
+            rig.agent.receive(RequestHello())
+        assert len(rig.agent._due) <= 4
+
+    with_agent(tmp_path, act)
+
+
 def test_a_controller_that_asks_is_greeted_again(tmp_path: Path) -> None:
     async def act(rig: AgentRig) -> None:
         await rig.attach()
@@ -316,7 +362,7 @@ def test_a_controller_that_does_not_answer(
 def test_a_user_may_not_have_too_many_jobs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.live.node.agent._MAX_JOBS", 2)
+    monkeypatch.setattr("penstock.live.node.bell.MOST_JOBS", 2)
 
     async def act(rig: AgentRig) -> None:
         for job in ("a", "b"):

@@ -12,8 +12,16 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import InputError, UnavailableError
-from penstock.live.node.bell import MAGIC, SIZE, SLOTS, VERSION, Bell, BellWords
-from penstock.live.node.shared_file import PageError, SharedFile
+from penstock.live.node.bell import (
+    MAGIC,
+    MOST_JOBS,
+    SIZE,
+    SLOTS,
+    VERSION,
+    Bell,
+    BellWords,
+)
+from penstock.live.node.shared_file import SharedFile, SharedFileError
 from support.layouts import assert_layout
 
 ME, GROUP = os.geteuid(), os.getegid()
@@ -30,7 +38,7 @@ def bell(tmp_path: Path) -> Iterator[Bell]:
 @pytest.fixture
 def words(bell: Bell) -> Iterator[BellWords]:
     """Return the bell as processes map it."""
-    file = SharedFile.open(bell.path, SIZE)
+    file = SharedFile.open(bell.path, SIZE, "bell")
     yield BellWords.from_address(file.address)
     file.close()
 
@@ -84,9 +92,9 @@ def test_a_slot_belongs_to_one_job(bell: Bell) -> None:
     assert 0 not in taken
     del bell.jobs[taken[2]]
     assert bell.take_slot("0:new") == taken[2]
-    for number in range(SLOTS - 5):
+    for number in range(MOST_JOBS - 5):
         bell.take_slot(f"0:more{number}")
-    with pytest.raises(UnavailableError, match=f"has {SLOTS} jobs"):
+    with pytest.raises(UnavailableError, match=f"has {MOST_JOBS} jobs"):
         bell.take_slot("0:one too many")
 
 
@@ -133,5 +141,5 @@ def test_a_truncated_bell_raises_an_error(
 ) -> None:
     words.rings += 1
     os.truncate(bell.path, size)
-    with pytest.raises(PageError, match="truncated"):
+    with pytest.raises(SharedFileError, match="truncated"):
         bell.look()

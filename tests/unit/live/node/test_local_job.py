@@ -136,10 +136,10 @@ def test_reads_count_only_if_they_are_controlled(job: LocalJob, tmp_path: Path) 
 
 
 def test_a_configuration_is_written_into_the_page(job: LocalJob) -> None:
-    job.apply(CONFIG)
+    job.apply(CONFIG, 3.0)
     mode = job.page.mode
     assert job.page.gap_s == pytest.approx(0.25)
-    job.apply(AgentConfig("off", [], 0.25, 0.1, 3.0, inf, reads=False))
+    job.apply(AgentConfig("off", [], 0.25, 0.1, 3.0, inf, reads=False), 3.0)
     assert (mode, job.page.mode) == (Mode.DRY_RUN, Mode.OFF)
     assert not job.may_operate
 
@@ -149,7 +149,7 @@ def test_what_is_free_is_written_into_the_page(
     job: LocalJob, reads: bool, writes: bool
 ) -> None:
     config = AgentConfig("control", [], 0.25, 0.1, 3.0, inf, True, reads, writes)
-    job.apply(config)
+    job.apply(config, 3.0)
     words = job.page._read()
     assert (words.free_cached_reads, words.free_absorbed_writes) == (reads, writes)
 

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from penstock.errors import InputError
 from penstock.live.node import page
-from penstock.live.node.page import Bucket, IoClass, Mode, Page, PageError
+from penstock.live.node.page import Bucket, IoClass, Mode, Page
+from penstock.live.node.shared_file import SharedFileError
 
 
 @pytest.fixture
@@ -223,7 +224,7 @@ def test_a_waiting_call_without_a_heartbeat_is_not_counted(fresh: Page) -> None:
 @pytest.mark.parametrize("size", [0, 100, 600])
 def test_a_truncated_page_raises_an_error_and_no_signal(fresh: Page, size: int) -> None:
     os.truncate(fresh.path, size)
-    with pytest.raises(PageError, match="the file was truncated"):
+    with pytest.raises(SharedFileError, match="the file was truncated"):
         fresh.counters(IoClass.WRITE)
 
 

@@ -14,7 +14,12 @@ import pytest
 
 from penstock.errors import InputError
 from penstock.live.node import shared_file
-from penstock.live.node.shared_file import PageError, SharedFile, wait_for_any, wake
+from penstock.live.node.shared_file import (
+    SharedFile,
+    SharedFileError,
+    wait_for_any,
+    wake,
+)
 
 
 def open_descriptors() -> int:
@@ -24,8 +29,8 @@ def open_descriptors() -> int:
 
 def test_a_file_costs_one_descriptor_until_it_is_closed(tmp_path: Path) -> None:
     before = open_descriptors()
-    first = SharedFile.create(tmp_path / "a", 4096)
-    again = SharedFile.open(tmp_path / "a", 4096)
+    first = SharedFile.create(tmp_path / "a", 4096, "page")
+    again = SharedFile.open(tmp_path / "a", 4096, "page")
     assert open_descriptors() == before + 2
     for file in (first, again, again):
         file.close()
@@ -33,7 +38,7 @@ def test_a_file_costs_one_descriptor_until_it_is_closed(tmp_path: Path) -> None:
 
 
 def test_both_sides_see_what_is_written(tmp_path: Path) -> None:
-    file = SharedFile.create(tmp_path / "a", 4096)
+    file = SharedFile.create(tmp_path / "a", 4096, "page")
     file.write(8, c_uint32(77))
     assert c_uint32.from_address(file.address + 8).value == 77
     c_uint32.from_address(file.address + 12).value = 78
@@ -43,9 +48,9 @@ def test_both_sides_see_what_is_written(tmp_path: Path) -> None:
 
 
 def test_a_truncated_file_raises_an_error_and_no_signal(tmp_path: Path) -> None:
-    file = SharedFile.create(tmp_path / "a", 4096)
+    file = SharedFile.create(tmp_path / "a", 4096, "page")
     os.truncate(tmp_path / "a", 100)
-    with pytest.raises(PageError, match="truncated"):
+    with pytest.raises(SharedFileError, match="truncated"):
         file.read(4096)
     os.truncate(tmp_path / "a", 0)
     wake(file.address)
@@ -62,25 +67,36 @@ def test_other_files_are_refused(tmp_path: Path, what: str) -> None:
     elif what == "folder":
         path.mkdir()
     elif what == "link":
-        SharedFile.create(tmp_path / "a", 4096).close()
+        SharedFile.create(tmp_path / "a", 4096, "page").close()
         path.symlink_to(tmp_path / "a")
     with pytest.raises(InputError):
-        SharedFile.open(path, 4096)
+        SharedFile.open(path, 4096, "page")
     assert open_descriptors() == before
+
+
+@pytest.mark.parametrize("kind", ["page", "bell"])
+def test_errors_say_what_the_file_is(tmp_path: Path, kind: str) -> None:
+    with pytest.raises(InputError, match=f"cannot map the {kind}: No such file"):
+        SharedFile.open(tmp_path / "a", 4096, kind)
+    (tmp_path / "a").write_bytes(b"short")
+    with pytest.raises(InputError, match=f"not a {kind}: a {kind} is a regular file"):
+        SharedFile.open(tmp_path / "a", 4096, kind)
+    with pytest.raises(InputError, match=f"cannot map the {kind}: File exists"):
+        SharedFile.create(tmp_path / "a", 4096, kind)
 
 
 def test_an_existing_file_is_neither_replaced_nor_removed(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"mine")
     with pytest.raises(InputError, match="File exists"):
-        SharedFile.create(tmp_path / "a", 4096)
+        SharedFile.create(tmp_path / "a", 4096, "page")
     assert (tmp_path / "a").read_bytes() == b"mine"
 
 
 def test_a_closed_file_does_not_use_the_descriptor_of_another(tmp_path: Path) -> None:
-    file = SharedFile.create(tmp_path / "a", 4096)
+    file = SharedFile.create(tmp_path / "a", 4096, "page")
     file.close()
     with (tmp_path / "other").open("wb") as stream:
-        with pytest.raises(PageError):
+        with pytest.raises(SharedFileError):
             file.write(0, c_uint32(1))
         assert stream.tell() == (tmp_path / "other").stat().st_size == 0
 
@@ -107,8 +123,8 @@ def test_a_wait_ends_at_once_if_the_value_is_another(tmp_path: Path) -> None:
 
 
 def test_a_wait_ends_when_any_word_is_woken(tmp_path: Path, one_word: bool) -> None:
-    file = SharedFile.create(tmp_path / "a", 4096)
-    other = SharedFile.open(tmp_path / "a", 4096)
+    file = SharedFile.create(tmp_path / "a", 4096, "page")
+    other = SharedFile.open(tmp_path / "a", 4096, "page")
     private = c_uint32(0)
     futexes = [(file.address, 0)]
     if not one_word:
