@@ -23,8 +23,14 @@ _LONGEST: Final = 200
 #: Types whose source names the same storage on every node.
 _NETWORK: Final = re.compile(
     r"nfs4?|cifs|smb3|ceph|lustre|gpfs|beegfs|orangefs|pvfs2|9p|afs|glusterfs"
-    r"|fuse\.(mfs|moosefs|lizardfs|glusterfs|sshfs|ceph|juicefs|s3fs|rclone|unifyfs)"
+    r"|wekafs|panfs"
+    r"|fuse\.(mfs|moosefs|lizardfs|glusterfs|sshfs|ceph|ceph-fuse|juicefs|s3fs|gcsfuse"
+    r"|rclone|unifyfs|dfuse|daos)"
 )
+#: A source such as ``server:/export`` names the same storage on every node, too.
+_HOST: Final = re.compile(r"[^/:\s]+:.*")
+#: Sources that are the same for all file systems of their type.
+_NAMELESS: Final = frozenset({"beegfs_nodev", "dfuse", "none", "nodev"})
 _ESCAPE: Final = re.compile(r"\\([0-7]{3})")
 
 
@@ -70,8 +76,12 @@ def _mount_of(folder: str, mounts: Path) -> _Mount | None:
 
 
 def _name(mount: _Mount) -> str:
-    if _NETWORK.fullmatch(mount.kind):
-        return _printable(f"{mount.kind} {mount.source}")
+    if _NETWORK.fullmatch(mount.kind) or _HOST.fullmatch(mount.source):
+        # A nameless one has to be mounted at the same place on all nodes.
+        program = mount.kind.removeprefix("fuse.")
+        nameless = mount.source in _NAMELESS or mount.source.lower() == program
+        source = f"{mount.source} {mount.point}" if nameless else mount.source
+        return _printable(f"{mount.kind} {source}")
     if mount.source.startswith("/dev/"):
         return _printable(f":{mount.source}")
     return _printable(f":{mount.point} ({mount.kind})")

@@ -55,6 +55,36 @@ def test_a_network_file_system_has_the_same_name_everywhere(mounts: Path) -> Non
     assert storage_name("/other/place", mounts) == "nfs4 server:/export/home"
 
 
+@pytest.mark.parametrize(
+    ("kind", "source", "name"),
+    [
+        ("fuse.ceph-fuse", "ceph-fuse", "fuse.ceph-fuse ceph-fuse /place"),
+        ("wekafs", "backend/scratch", "wekafs backend/scratch"),
+        ("panfs", "panfs://realm/volume", "panfs panfs://realm/volume"),
+        ("fuse.dfuse", "dfuse", "fuse.dfuse dfuse /place"),
+        ("fuse.daos", "dfuse", "fuse.daos dfuse /place"),
+        ("fuse.gcsfuse", "bucket", "fuse.gcsfuse bucket"),
+        ("beegfs", "beegfs_nodev", "beegfs beegfs_nodev /place"),
+        ("fuse.s3fs", "s3fs", "fuse.s3fs s3fs /place"),
+        ("fuse.unheard", "server:/export", "fuse.unheard server:/export"),
+        ("unheard", "10.0.0.1:6789,10.0.0.2:6789:/", None),
+        ("fuse.unheard", "/data:old", ":/place (fuse.unheard)"),
+        ("zfs", "pool/home", ":/place (zfs)"),
+    ],
+)
+def test_a_network_file_system_is_known_by_its_type_or_its_source(
+    mounts: Path, kind: str, source: str, name: str | None
+) -> None:
+    mounts.write_text(f"30 22 0:77 / /place rw - {kind} {source} rw\n")
+    assert storage_name("/place/x", mounts) == (name or f"{kind} {source}")
+
+
+def test_two_beegfs_are_two_storages(mounts: Path) -> None:
+    line = "{0} 22 0:7{0} / /{1} rw - beegfs beegfs_nodev rw\n"
+    mounts.write_text(line.format(1, "home") + line.format(2, "scratch"))
+    assert storage_name("/home/u", mounts) != storage_name("/scratch/u", mounts)
+
+
 def test_without_a_table_nothing_is_known(tmp_path: Path) -> None:
     assert storage_name("/", tmp_path / "none") == ""
     assert file_system_type("/", tmp_path / "none") == "unknown"
