@@ -35,7 +35,7 @@ def test_every_phase_gets_a_new_grant(folder: Path) -> None:
 def test_a_measured_program_that_fails_is_reported(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(page_latency, "_PHASES", "raise SystemExit('out of order')")
+    monkeypatch.setattr(page_latency, "PHASES", "raise SystemExit('out of order')")
     with pytest.raises(InputError, match=r"program failed: .*out of order"):
         page_latencies(folder, 1)
     assert list(folder.iterdir()) == []

@@ -6,6 +6,8 @@ from __future__ import annotations
 import math
 import random
 import shutil
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -84,20 +86,27 @@ def test_a_folder_that_is_named_twice_is_measured_once(
     assert len(harmless._places(BenchSettings(1, tmp_path, storage=tmp_path))) == 1
 
 
+@pytest.fixture
+def short_folder() -> Iterator[Path]:
+    """Return a folder with a short path, because it will hold a socket."""
+    with tempfile.TemporaryDirectory() as name:
+        yield Path(name)
+
+
 @needs_gcc
 def test_programs_are_measured_under_control(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    short_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     absent = BenchProgram("absent", ("absent",), ("no-such-program",))
     two = [program for program in PROGRAMS if program.name in {"cp", "cat"}]
     monkeypatch.setattr(harmless, "PROGRAMS", [*two, absent])
-    monkeypatch.setattr(harmless, "_DISK", tmp_path)
+    monkeypatch.setattr(harmless, "_DISK", short_folder)
     monkeypatch.setattr("penstock.bench.harmless_programs._DATA_BYTES", 1 << 20)
     monkeypatch.setattr("penstock.bench.harmless_programs._LINES", 100)
     monkeypatch.setattr(harmless, "_MEMORY", ())
-    output = tmp_path / "output"
+    output = short_folder / "output"
     output.mkdir()
-    rows = list(measure(BenchSettings(1, tmp_path, output=output)))
+    rows = list(measure(BenchSettings(1, short_folder, output=output)))
     names = [row.name for row in rows]
     assert names[:3] == [
         "first start, with a private daemon",
@@ -109,9 +118,11 @@ def test_programs_are_measured_under_control(
     assert all(math.isfinite(row.value) for row in rows)
     assert (output / "harmless.md").read_text().count("\n") == 4
     # Neither files nor the daemon remain.
-    assert list(tmp_path.iterdir()) == [output]
+    assert list(short_folder.iterdir()) == [output]
     assert not [
-        path for path in Path("/proc").glob("[0-9]*/cmdline") if _uses(path, tmp_path)
+        path
+        for path in Path("/proc").glob("[0-9]*/cmdline")
+        if _uses(path, short_folder)
     ]
 
 
