@@ -16,28 +16,53 @@ is what was drawn, and every job is one of three kinds:
   such a window counts as slowed, too.
 - *self-limited*: neither.
 
-Rule for several jobs:
+At the end of a window the first true condition decides. *Step* is the part by which B
+is raised next; *rest* is the number of windows to wait before that.
 
-- A job is slowed, less than `FULL_PART` of B is drawn, and no held job is served at
-  `FASTER` times B while it is inside calls: the storage is *saturated*. B becomes
-  `MARGIN` times what is drawn (see `_at_saturation`), so that control and not the
-  storage decides. Jobs slowed by `MUCH_SLOWER` do not lend: they would draw more.
-- Otherwise, if a job is held, B may be too low, and is raised by a part `step`: if
-  `USED_PART` of it is drawn, or less if a held job is served at B inside calls. Before
-  any saturation it is raised in any case, and the step is `FAST_STEP`.
-  After saturation B rests for some windows. Then the step is `FIRST_STEP`, so that
-  shares stay right near the limit; from `SURPRISE` above that limit on, it is twice as
-  much every time, so that a limit that has risen is found soon. More jobs than at
-  saturation end the rest.
-- A call moves nothing for long although control does not hold it up: a *sync* writes
-  what memory had taken. B sinks by `SYNC_STEP` every `WINDOW_S`, not below what was
-  drawn on average over `LONG_S`, and only as long as this average does not sink, too.
-- Otherwise B stays.
+    several jobs                            B becomes           step        rest
+    --------------------------------------  ------------------  ----------  ------
+    saturated: a job is slowed,             about 0.985 D       1.5 %       0 to 3
+      D < 97 % of B (f), and no held job    (`_at_saturation`)              (a)
+      is served at 1.25 B inside calls
+    a job is held, no saturation seen yet   B (1 + step)        100 % (b)   0
+    a job is held, rest > 0,                B                   as before   one
+      D >= 95 % of B (c)                                                    less
+    a job is held, rest = 0,                B (1 + step)        doubled if  0
+      D >= 95 % of B (c)                                        far (d)
+    otherwise                               B                   as before   as before
+    between windows: a call moves nothing   0.9 B, at least     1.5 %       0
+      for 0.5 s and is not held (*sync*)    what is drawn (e)
+    more jobs meet than at saturation       B                   4 % or      0
+                                                                more
+    a lone job (never held up)
+    --------------------------------------  ------------------  ----------  ------
+    nothing else is known                   its rate inside     100 %       0
+                                            calls
+    it draws more than 1.05 B               what it draws       100 %       0
 
-A lone job is never held up. What it draws is possible: if that is more than B by
-`SURPRISE`, B becomes that rate, and no saturation is known any more. Before anything
-else is known, B is the rate at which a lone job moved bytes while it was inside calls.
-Without any such job B is infinite until the end of the first window.
+    (a) number of times in a row that saturation was seen close to B
+    (b) 4 % if B was measured or comes from an earlier run
+    (c) or the average over 12 s is; 80 % if a held job is served at B inside calls
+    (d) B is above the last limit by 5 % or more; the step is 25 % at most
+    (e) on average over 12 s, and only as long as this average does not sink, too
+    (f) D averaged over 4 windows
+
+The margin of 1.5 % lets control and not the storage decide. Small steps keep shares
+right near the limit; growing ones find a limit that has risen. Jobs slowed by 25 % do
+not lend: they would draw more. Until the first row applies, B is infinite on a storage
+of which nothing is known.
+
+Example (MB/s): two writers begin together on a storage of 100.
+
+    until    seen                                    B      why
+    0.2 s    both free and always in calls, D = 100   98.5  saturated: 0.985 D
+    0.8 s    both held, D = 98.5                     100.0  raised by 1.5 %
+    1.3 s    both held, D = 100.0                    101.5  raised by 1.5 %
+    2.3 s    slowed, D = 100 >= 97 % of B            101.5  stays
+    2.8 s    the storage gives 80: slowed, D = 80     94.7  saturated: 0.985 of 96.1, the
+                                                            average of all 6 windows
+    6.3 s    the same                                 81.0  after the last saturation;
+    8.3 s    the same                                 81.0  D >= 97 % of B: stays
 
 Nothing here reads a clock. Times are in seconds, volumes in bytes, rates in bytes/s.
 """

@@ -248,6 +248,26 @@ def test_a_job_that_leaves_is_forgotten() -> None:
     assert not reports.estimator.is_slowed("b")
 
 
+def test_the_example_of_the_module() -> None:
+    reports = two_jobs()
+    full, slow = (50.0, *PUSHING), (40.0, *PUSHING)
+    beliefs = {}
+    reports.pass_time(0.2, a=full, b=full)
+    for until_s in (0.8, 1.3):
+        beliefs[round(reports.now, 1)] = reports.rate
+        part = (reports.rate / 2.0, *HELD)
+        reports.pass_time(until_s - reports.now, a=part, b=part)
+    beliefs[round(reports.now, 1)] = reports.rate
+    reports.pass_time(1.0, a=full, b=full)
+    beliefs[round(reports.now, 1)] = reports.rate
+    for duration_s in (0.5, 3.5, 2.0):
+        reports.pass_time(duration_s, a=slow, b=slow)
+        beliefs[round(reports.now, 1)] = reports.rate
+    expected = {0.2: 98.5, 0.8: 100.0, 1.3: 101.5, 2.3: 101.5, 2.8: 94.7}
+    expected |= {6.3: 81.0, 8.3: 81.0}
+    assert beliefs == pytest.approx(expected, abs=0.05)
+
+
 def test_a_job_that_ended_while_it_was_held_up_does_not_raise_the_belief() -> None:
     reports = Reports(BandwidthEstimator(), "a", "b", "c")
     reports.pass_time(0.3, a=(34, *PUSHING), b=(33, *PUSHING), c=(33, *PUSHING))
