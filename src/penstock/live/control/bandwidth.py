@@ -59,8 +59,8 @@ Example (MB/s): two writers begin together on a storage of 100.
     0.8 s    both held, D = 98.5                     100.0  raised by 1.5 %
     1.3 s    both held, D = 100.0                    101.5  raised by 1.5 %
     2.3 s    slowed, D = 100 >= 97 % of B            101.5  stays
-    2.8 s    the storage gives 80: slowed, D = 80     94.7  saturated: 0.985 of 96.1, the
-                                                            average of all 6 windows
+    2.8 s    the storage gives 80: slowed, D = 80     94.7  saturated: 0.985 of the
+                                                            average so far, 96.1
     6.3 s    the same                                 81.0  after the last saturation;
     8.3 s    the same                                 81.0  D >= 97 % of B: stays
 

@@ -41,6 +41,43 @@ def test_an_operation_from_begin_to_end() -> None:
     assert (a.iterations, a.iteration_time_s) == (0, 0.0)
 
 
+@pytest.mark.parametrize("policy", ["fair-share", "fcfs", "greedy-yield", "set-10"])
+def test_jobs_that_move_to_another_controller_go_on_as_before(policy: str) -> None:
+    stays = controller_with(policy, "a", "b", "c")
+    moves = controller_with(policy, "a", "b", "c")
+    for controller in (stays, moves):
+        controller.set_limit("c", 20.0, 0.0)
+        for job, begin_s in (("a", 1.0), ("c", 2.0)):
+            controller.post(job, begin_s, 50.0)
+            controller.decide(begin_s)
+            controller.complete(job, begin_s + 1.0)
+        for job, begin_s in (("b", 4.0), ("a", 5.0)):
+            controller.post(job, begin_s, 400.0)
+            controller.decide(begin_s)
+    target = moves.another(B)
+    for job in ("a", "b", "c"):
+        target.take_over(job, moves, 6.0)
+        moves.leave(job, 6.0)
+    assert moves.jobs() == []
+    for controller in (stays, target):
+        controller.wake(6.0)
+        controller.decide(6.0)
+        controller.post("c", 7.0, 100.0)
+        controller.decide(7.0)
+    for before, after in zip(stays.jobs(), target.jobs(), strict=True):
+        assert after.rate == pytest.approx(before.rate)
+        assert after.completion_s == pytest.approx(before.completion_s)
+        assert after.since_post_s(7.0) == before.since_post_s(7.0)
+    for controller in (stays, target):
+        for job in ("a", "b", "c"):
+            controller.complete(job, 8.0)
+    for before, after in zip(stays.jobs(), target.jobs(), strict=True):
+        assert after.iterations == before.iterations
+        assert after.iteration_time_s == pytest.approx(before.iteration_time_s)
+        assert after.lost_s(8.0) == pytest.approx(before.lost_s(8.0))
+        assert (after.limit, after.release_s) == (before.limit, before.release_s)
+
+
 def test_all_of_one_instant_is_one_decision() -> None:
     controller = controller_with("fair-share", "a", "b", "c")
     for job in ("a", "b", "c"):
