@@ -151,4 +151,4 @@ def test_a_set_up_of_io_uring_is_counted(job: Job, python: str) -> None:
         "libc.syscall(ctypes.c_long(425), 0, None)"  # io_uring_setup, all machines
     )
     assert job.run(python, "-c", code).returncode == 0
-    assert job.page.bypass_setups == 1
+    assert job.page.look().bypass_setups == 1

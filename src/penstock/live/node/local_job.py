@@ -227,10 +227,10 @@ class LocalJob:
             Whether reads are controlled; if not, they are not counted.
         """
         classes = (IoClass.WRITE, IoClass.READ) if reads else (IoClass.WRITE,)
-        begun = self.page.operations_begun
-        drains = self.page.counters(IoClass.DRAIN)
-        calls = [self.page.counters(kind) for kind in classes]
-        announced, staged = self.page.announced, self.page.staged
+        state = self.page.look()
+        drains = state.calls[IoClass.DRAIN]
+        calls = [state.calls[kind] for kind in classes]
+        announced, staged = state.announced, state.staged
         writes, reading = [calls[0], drains], calls[1:]
         self._controlled_bytes = (
             calls[0].moved_bytes + calls[0].memory_bytes + staged.absorbed_bytes
@@ -249,12 +249,12 @@ class LocalJob:
         self.may_operate = idle_s < 2.0 * gap_s
         return JobCounters(
             job_key=self.key,
-            operations_begun=begun,
+            operations_begun=state.operations_begun,
             moved_bytes=float(sum(c.moved_bytes for c in (*calls, drains))),
             held_up_s=sum(c.held_up_s for c in (*calls, drains)),
             waiting=any(c.waiting_calls for c in calls),
             idle_s=idle_s,
-            bypass_setups=self.page.bypass_setups,
+            bypass_setups=state.bypass_setups,
             uncontrolled_bytes=self._uncontrolled_bytes,
             announced_bytes=float(announced.volume_bytes),
             phases=phases,

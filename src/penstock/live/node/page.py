@@ -21,6 +21,7 @@ import ctypes
 import math
 import os
 import time
+from collections.abc import Mapping
 from ctypes import c_uint32, c_uint64
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +38,7 @@ from penstock.live.node.page_layout import (
     VERSION,
     Bucket,
     BucketWords,
+    ClassWords,
     CurveWords,
     IoClass,
     Mode,
@@ -57,6 +59,7 @@ __all__ = [
     "IoClass",
     "Mode",
     "Page",
+    "PageState",
     "Staged",
 ]
 
@@ -146,6 +149,31 @@ class Announced:
     begun: int
     ended: int
     last_s: float
+
+
+@dataclass(frozen=True)
+class PageState:
+    """What the processes have written into a page.
+
+    Parameters
+    ----------
+    operations_begun
+        Number of operations begun, modulo 2^32.
+    calls
+        The counters of each class of calls.
+    announced
+        The phases that the program has announced.
+    staged
+        The counters of staging.
+    bypass_setups
+        Number of set-ups seen of io_uring and libaio, which cannot be controlled.
+    """
+
+    operations_begun: int
+    calls: Mapping[IoClass, Counters]
+    announced: Announced
+    staged: Staged
+    bypass_setups: int
 
 
 class Page:
@@ -332,29 +360,35 @@ class Page:
 
     # --- Words that the processes write -------------------------------------------
 
+    def look(self) -> PageState:
+        """Return what the processes have written."""
+        # "Memory ordering" in page.h: `phases_ended` and `drained_bytes` come first,
+        # so that they never exceed `phases_begun` and `absorbed_bytes`. An operation is
+        # never reported before the bytes of the one that it follows.
+        first, page = self._read(), self._read()
+        announced_s = page.announced_at_ns * 1e-9
+        return PageState(
+            first.operations_begun,
+            {kind: _counters(page.classes[kind]) for kind in IoClass},
+            Announced(
+                page.announced_bytes, page.phases_begun, first.phases_ended, announced_s
+            ),
+            Staged(
+                page.staging.absorbed_bytes,
+                first.staging.drained_bytes,
+                page.staging.refused_files,
+            ),
+            page.bypass_setups,
+        )
+
     def counters(self, kind: IoClass) -> Counters:
         """Return the counters of one class of calls."""
-        line = self._read().classes[kind]
-        stale = time.monotonic_ns() - line.heartbeat_ns > _HEARTBEAT_STALE_NS
-        return Counters(
-            begun_calls=line.begun_calls,
-            ended_calls=line.ended_calls,
-            moved_bytes=line.moved_bytes,
-            memory_bytes=line.memory_bytes,
-            busy_s=line.busy_ns * 1e-9,
-            held_up_s=line.held_up_ns * 1e-9,
-            waiting_calls=0 if stale else line.waiting_calls,
-            last_active_s=max(line.last_active_ns, line.resumed_ns) * 1e-9,
-            resumed_s=line.resumed_ns * 1e-9,
-        )
+        return self.look().calls[kind]
 
     @property
     def staged(self) -> Staged:
         """The counters of staging."""
-        # Read `drained_bytes` first, so that it never exceeds `absorbed_bytes`.
-        drained = self._read().staging.drained_bytes
-        staging = self._read().staging
-        return Staged(staging.absorbed_bytes, drained, staging.refused_files)
+        return self.look().staged
 
     @property
     def journal_folder(self) -> Path | None:
@@ -368,22 +402,7 @@ class Page:
     @property
     def announced(self) -> Announced:
         """The phases that the program has announced."""
-        # Read `phases_ended` first, so that it never exceeds `phases_begun`.
-        ended = self._read().phases_ended
-        page = self._read()
-        return Announced(
-            page.announced_bytes, page.phases_begun, ended, page.announced_at_ns * 1e-9
-        )
-
-    @property
-    def attached_processes(self) -> int:
-        """Number of process images that have mapped the page so far."""
-        return int(self._read().attached_processes)
-
-    @property
-    def bypass_setups(self) -> int:
-        """Number of set-ups seen of io_uring and libaio, which cannot be controlled."""
-        return int(self._read().bypass_setups)
+        return self.look().announced
 
     @property
     def gap_s(self) -> float:
@@ -397,9 +416,20 @@ class Page:
     @property
     def operations_begun(self) -> int:
         """Number of operations begun, modulo 2^32."""
-        return int(self._read().operations_begun)
+        return self.look().operations_begun
 
-    @property
-    def phase_begin_s(self) -> float:
-        """Monotonic time of the first call of the current phase (s)."""
-        return float(self._read().phase_begin_ns * 1e-9)
+
+def _counters(line: ClassWords) -> Counters:
+    """Return the counters of one class of calls in a copy of the page."""
+    stale = time.monotonic_ns() - line.heartbeat_ns > _HEARTBEAT_STALE_NS
+    return Counters(
+        begun_calls=line.begun_calls,
+        ended_calls=line.ended_calls,
+        moved_bytes=line.moved_bytes,
+        memory_bytes=line.memory_bytes,
+        busy_s=line.busy_ns * 1e-9,
+        held_up_s=line.held_up_ns * 1e-9,
+        waiting_calls=0 if stale else line.waiting_calls,
+        last_active_s=max(line.last_active_ns, line.resumed_ns) * 1e-9,
+        resumed_s=line.resumed_ns * 1e-9,
+    )

@@ -135,6 +135,33 @@ def test_reads_count_only_if_they_are_controlled(job: LocalJob, tmp_path: Path) 
     assert (writes.read_bytes, writes.written_bytes) == (0.0, 100_000.0)
 
 
+def test_a_report_reads_the_page_twice(
+    job: LocalJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The later word of two is taken from the first copy: see page.h."""
+    reads: list[int] = []
+    kept = os.pread
+
+    def counted(descriptor: int, size: int, offset: int) -> bytes:
+        data = kept(descriptor, size, offset)
+        reads.append(offset)
+        # After each copy, a phase begins and ends, and a byte is staged and drained.
+        words = job.page._view
+        words.phases_begun += 1
+        words.phases_ended += 1
+        words.staging.absorbed_bytes += 1
+        words.staging.drained_bytes += 1
+        return data
+
+    monkeypatch.setattr(os, "pread", counted)
+    state = job.page.look()
+    assert (state.announced.begun, state.announced.ended) == (1, 0)
+    assert (state.staged.absorbed_bytes, state.staged.drained_bytes) == (1, 0)
+    reads.clear()
+    job.read_counters(1.0, reads=True)
+    assert len(reads) == 2
+
+
 def test_a_configuration_is_written_into_the_page(job: LocalJob) -> None:
     job.apply(CONFIG, 3.0)
     mode = job.page.mode

@@ -42,9 +42,7 @@ class Clock:
 
 def test_a_new_page_limits_nothing_and_counts_nothing(fresh: Page) -> None:
     assert fresh.mode is Mode.CONTROL
-    assert (
-        fresh.attached_processes == fresh.bypass_setups == fresh.operations_begun == 0
-    )
+    assert fresh.look().bypass_setups == fresh.operations_begun == 0
     for bucket in Bucket:
         assert fresh.granted_bytes(bucket) is None
         assert fresh.charged_bytes(bucket) == 0
