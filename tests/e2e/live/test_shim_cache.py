@@ -23,14 +23,16 @@ from support.mounts import Mounted, why_no_mounts
 from support.waiting import until
 
 MIB = 1 << 20
-#: Arguments: size of a call, number of passes through the file.
+#: Arguments: size of a call, number of passes through the file, sleep after each call
+#: (us; may be missing).
 READS = (
-    "import os, sys\n"
-    "size, passes = map(int, sys.argv[1:])\n"
+    "import os, sys, time\n"
+    "size, passes, pause_us = map(int, (sys.argv[1:] + [0])[:3])\n"
     "fd = os.open('slow', os.O_RDONLY)\n"
     "for _ in range(passes):\n"
     "    os.lseek(fd, 0, os.SEEK_SET)\n"
-    "    while os.read(fd, size): pass\n"
+    "    while os.read(fd, size):\n"
+    "        if pause_us: time.sleep(pause_us * 1e-6)\n"
 )
 WRITES = (
     "import os, sys\n"
@@ -173,12 +175,17 @@ def test_a_paused_cold_reader_waits(free_job: Job, python: str) -> None:
     assert reader.wait(timeout=120) == 0
 
 
+@pytest.mark.parametrize("pause_us", [0, 20])
 def test_without_a_block_device_the_calls_after_a_sleep_are_charged(
-    memory_job: Job, python: str, gate: Path, monkeypatch: pytest.MonkeyPatch
+    memory_job: Job,
+    python: str,
+    gate: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    pause_us: int,
 ) -> None:
     _fill(memory_job, 8 * MIB)
     monkeypatch.setenv("SLOW_CALL", "read")
-    reader = memory_job.start(python, "-c", READS, "65536", "1")
+    reader = memory_job.start(python, "-c", READS, "65536", "1", str(pause_us))
     until(lambda: gate.stat().st_size == 1)
     gate.unlink()
     assert reader.wait(timeout=120) == 0
@@ -195,6 +202,20 @@ def test_a_read_of_a_file_system_in_memory_is_free(
     assert memory_job.run(python, "-c", READS, 65536, 2).returncode == 0
     reads = _reads(memory_job)
     assert (reads.moved_bytes, reads.memory_bytes) == (0, 8 * MIB)
+
+
+@pytest.mark.parametrize("size", [1 << 16, MIB])
+def test_a_sleep_between_two_reads_is_not_charged(
+    memory_job: Job, python: str, size: int
+) -> None:
+    """A read that is slow, because it copies much, did not sleep itself."""
+    _fill(memory_job, 16 * MIB)
+    passes = 4 * size // (1 << 16)
+    assert memory_job.run(python, "-c", READS, size, passes, 20).returncode == 0
+    reads = _reads(memory_job)
+    assert reads.moved_bytes + reads.memory_bytes == passes * 16 * MIB
+    # A page fault of the buffer may sleep, which costs one window.
+    assert reads.moved_bytes <= 0.1 * passes * 16 * MIB
 
 
 def test_absorbed_writes_are_free_if_the_page_says_so(

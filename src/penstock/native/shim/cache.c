@@ -17,7 +17,9 @@
  *     another reason, such as a look at the attributes of the file, costs one window.
  *
  * getrusage costs 0.3 us. It is called after a slow call, and after every HOT_ASK_BYTES
- * that fast calls delivered. So a cached read pays for two looks at the clock.
+ * that fast calls delivered. So a cached read pays for two looks at the clock. A program
+ * that sleeps between two calls must not be charged for that: by the second rule,
+ * getrusage is also called before a call that begins PAUSE_NS after the last one.
  */
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -30,6 +32,8 @@ static const size_t HOT_ASK_BYTES = 4 << 20, ASK_BYTES = 64 << 10;
 /* More than the readahead of any device. */
 static const int64_t MOST_OWED_BYTES = 16 << 20;
 enum { WINDOW_BYTES = 1 << 20, SOON_BYTES = 4 << 20 };
+/* Calls with shorter pauses follow each other: the thread did not sleep in between. */
+static const uint64_t PAUSE_NS = 10000;
 /* A read of an unknown file that is at least so large is announced when it begins. */
 static const size_t LARGE_BYTES = 1 << 20;
 
@@ -49,6 +53,7 @@ static __thread struct {
     uint64_t sleeps;      /* ru_nvcsw */
     size_t fetched_bytes; /* from the storage, not attributed to calls yet */
     size_t unasked_bytes; /* delivered since the kernel was asked */
+    uint64_t end_ns;      /* when the last call ended that was judged by its sleep */
 } use;
 
 /* Ask the kernel what the thread has used; return true if it has slept since it was
@@ -85,10 +90,17 @@ void cache_note_file(int fd, bool block_device)
     STORE(on_block_device[fd], block_device);
 }
 
-enum cache_expectation cache_expect(int fd, size_t size)
+static bool is_counted(int fd, enum io_class class)
 {
-    if (RARELY(!use.known))
-        ask();
+    return class == CLASS_READ && LOAD(on_block_device[fd]);
+}
+
+enum cache_expectation cache_expect(int fd, enum io_class class, size_t size,
+                                    uint64_t now_ns)
+{
+    if (RARELY(!use.known) ||
+        (now_ns - use.end_ns > PAUSE_NS && !is_counted(fd, class)))
+        ask(); /* what the thread did before this call proves nothing */
     int32_t cold = LOAD(cold_bytes[fd]);
     if (cold > 0)
         return EXPECT_STORAGE;
@@ -183,10 +195,11 @@ static struct cache_split split_by_sleep(int fd, size_t moved_bytes, bool slow)
 }
 
 struct cache_split cache_split(int fd, enum io_class class, size_t moved_bytes,
-                               uint64_t duration_ns)
+                               uint64_t begin_ns, uint64_t end_ns)
 {
-    bool slow = is_slow(moved_bytes, duration_ns);
-    if (class == CLASS_READ && LOAD(on_block_device[fd]))
+    bool slow = is_slow(moved_bytes, end_ns - begin_ns);
+    if (is_counted(fd, class))
         return split_counted(fd, moved_bytes, slow);
+    use.end_ns = end_ns;
     return split_by_sleep(fd, moved_bytes, slow);
 }

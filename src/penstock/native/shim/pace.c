@@ -138,7 +138,9 @@ static APART bool begin_in_memory(struct paced_call *call, enum io_class class,
 {
     if (!is_counting())
         return false;
-    enum cache_expectation expectation = cache_expect(call->fd, size);
+    call->begin_ns = pace_now_ns();
+    enum cache_expectation expectation =
+        cache_expect(call->fd, class, size, call->begin_ns);
     call->uncertain = expectation == EXPECT_EITHER;
     if (expectation != EXPECT_MEMORY)
         return false;
@@ -146,7 +148,6 @@ static APART bool begin_in_memory(struct paced_call *call, enum io_class class,
     call->bucket = NULL;
     call->begun = false;
     call->interrupted = false;
-    call->begin_ns = pace_now_ns();
     return true;
 }
 
@@ -349,7 +350,8 @@ static APART void end_judged(struct paced_call *call, size_t moved_bytes)
 {
     enum io_class class = (enum io_class)(call->class - attached_page->classes);
     uint64_t now_ns = pace_now_ns(), busy_ns = now_ns - call->begin_ns;
-    struct cache_split split = cache_split(call->fd, class, moved_bytes, busy_ns);
+    struct cache_split split =
+        cache_split(call->fd, class, moved_bytes, call->begin_ns, now_ns);
     if (split.memory_bytes > 0)
         ADD(call->class->memory_bytes, split.memory_bytes);
     if (class == CLASS_WRITE && moved_bytes > 0)

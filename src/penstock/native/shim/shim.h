@@ -184,11 +184,12 @@ struct cache_split {
 void cache_note_file(int fd, bool block_device);
 
 /* Call before a call of `size` bytes (0: not known) on a controlled descriptor. */
-enum cache_expectation cache_expect(int fd, size_t size);
+enum cache_expectation cache_expect(int fd, enum io_class, size_t size,
+                                    uint64_t now_ns);
 
 /* Call after it: return which bytes came from, or went to, the storage. */
 struct cache_split cache_split(int fd, enum io_class, size_t moved_bytes,
-                               uint64_t duration_ns);
+                               uint64_t begin_ns, uint64_t end_ns);
 
 /* This library itself has let the thread sleep. */
 void cache_note_wait(void);
