@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 
-__all__ = ["WrittenBytes"]
+__all__ = ["WrittenBytes", "with_descendants"]
 
 
 class WrittenBytes:
@@ -27,14 +27,15 @@ class WrittenBytes:
 
         A process that has ended counts with its bytes at the last measurement.
         """
-        for pid in _with_descendants(processes):
+        for pid in with_descendants(processes):
             written_bytes = _written_bytes(pid)
             if written_bytes is not None:
                 self._by_process[pid] = written_bytes
         return sum(self._by_process.values())
 
 
-def _with_descendants(processes: Iterable[int]) -> Iterator[int]:
+def with_descendants(processes: Iterable[int]) -> Iterator[int]:
+    """Yield the processes and all their descendants."""
     pending, seen = list(processes), set()
     while pending:
         pid = pending.pop()

@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from hashlib import sha256
 from math import inf
@@ -25,10 +25,10 @@ import msgspec
 
 from penstock.errors import InputError
 from penstock.live.node.bypass import WrittenBytes
+from penstock.live.node.in_flight import IN_FLIGHT_S, CallsInFlight
 from penstock.live.node.page import (
     Announced,
     Bucket,
-    Counters,
     IoClass,
     Mode,
     Page,
@@ -40,8 +40,6 @@ from penstock.live.wire.messages import AgentConfig, JobCounters, JobJoined
 
 __all__ = ["JobNote", "LocalJob", "process_start_ticks"]
 
-#: A call that is in flight for longer is taken for killed (s).
-_IN_FLIGHT_S: Final = 30.0
 _LOG: Final = logging.getLogger("penstock.agent")
 _MODES: Final = {"control": Mode.CONTROL, "dry-run": Mode.DRY_RUN, "off": Mode.OFF}
 
@@ -104,6 +102,7 @@ class LocalJob:
         """When its counters are due to be reported (s, monotonic)."""
         self.idle_reports = 0
         """Number of reports since something last happened."""
+        self._in_flight = CallsInFlight()
         self._written = WrittenBytes()
         self._controlled_bytes, self._uncontrolled_bytes = 0, 0.0
         self._drainer = Drainer(page.path, note.user, note.group)
@@ -238,7 +237,7 @@ class LocalJob:
         self._staged_bytes = max(staged.absorbed_bytes - staged.drained_bytes, 0)
         self._log_refusals(staged.refused_files)
         now_s = time.monotonic()
-        quiet_s = _quiet_time(calls, now_s)
+        quiet_s = self._in_flight.quiet_time(calls, now_s, gap_s, self.note.processes)
         alive = drains.waiting_calls > 0 or self._was_active(
             quiet_s, announced, staged, now_s
         )
@@ -277,7 +276,7 @@ class LocalJob:
         if staged.drained_bytes != self._drained_bytes:
             self._drained_bytes, self._drained_s = staged.drained_bytes, now_s
         latest_s = max(announced.last_s, self._drained_s)
-        return min(quiet_s, now_s - latest_s) < _IN_FLIGHT_S
+        return min(quiet_s, now_s - latest_s) < IN_FLIGHT_S
 
     def _log_refusals(self, refused_files: int) -> None:
         """Log once that files cannot be staged.
@@ -331,14 +330,6 @@ class LocalJob:
             _remove(self.page.path)
         self._closed = True
         self.page.close()
-
-
-def _quiet_time(calls: Sequence[Counters], now_s: float) -> float:
-    """Return the time since the last call (s); 0 while a call is in flight."""
-    quiet_s = max(now_s - max(c.last_active_s for c in calls), 0.0)
-    in_flight = any(c.begun_calls > c.ended_calls for c in calls)
-    waits = any(c.waiting_calls for c in calls)
-    return 0.0 if waits or (in_flight and quiet_s < _IN_FLIGHT_S) else quiet_s
 
 
 def _remove(path: Path) -> None:

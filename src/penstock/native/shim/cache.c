@@ -33,7 +33,7 @@ static const size_t HOT_ASK_BYTES = 4 << 20, ASK_BYTES = 64 << 10;
 static const int64_t MOST_OWED_BYTES = 16 << 20;
 enum { WINDOW_BYTES = 1 << 20, SOON_BYTES = 4 << 20 };
 /* Calls with shorter pauses follow each other: the thread did not sleep in between. */
-static const uint64_t PAUSE_NS = 10000;
+static const uint64_t PAUSE_NS = 4000;
 /* A read of an unknown file that is at least so large is announced when it begins. */
 static const size_t LARGE_BYTES = 1 << 20;
 
