@@ -17,9 +17,9 @@
  *     another reason, such as a look at the attributes of the file, costs one window.
  *
  * getrusage costs 0.3 us. It is called after a slow call, and after every HOT_ASK_BYTES
- * that fast calls delivered. So a cached read pays for two looks at the clock. A program
- * that sleeps between two calls must not be charged for that: by the second rule,
- * getrusage is also called before a call that begins PAUSE_NS after the last one.
+ * that fast calls delivered. So a cached read pays for two looks at the clock. Sleeps
+ * between two calls prove nothing: by the second rule, getrusage is also called before
+ * a call that begins more than PAUSE_NS after the last one has ended.
  */
 #include <sys/resource.h>
 #include <sys/syscall.h>
