@@ -26,7 +26,7 @@ from penstock.qos.feedback import (
 )
 from penstock.qos.guarantees import Guarantees
 from penstock.qos.request import Request
-from penstock.qos.sfq import StartTagQueue
+from penstock.qos.sfq import ApplicationQueues
 from penstock.qos.slo import Slo, slo_of
 
 __all__ = ["FIRST_DEPTH", "LOWER_LEVEL_SHARE", "TwoLevel"]
@@ -60,7 +60,7 @@ class TwoLevel(ABC):
         self,
         slos: Mapping[str, Slo],
         now: float,
-        upper: StartTagQueue[Any],
+        upper: ApplicationQueues[Any],
         window_s: float,
         credit_s: float,
         *,

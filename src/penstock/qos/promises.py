@@ -58,7 +58,7 @@ from typing import Final
 
 from penstock.qos.late_aware import LAG_S, ClassQueue
 from penstock.qos.request import Request
-from penstock.qos.sfq import StartTagQueue
+from penstock.qos.sfq import ApplicationQueues
 from penstock.qos.slo import Slo
 
 __all__ = ["BUSY_S", "PAUSE_S", "THINK_S", "TRIAL_S", "VALID_S", "PromiseQueue"]
@@ -95,7 +95,7 @@ def _valid(
     return valid
 
 
-class PromiseQueue(StartTagQueue[ClassQueue]):
+class PromiseQueue(ApplicationQueues[ClassQueue]):
     """Requests within promises first, then by start tag; see the module for the rules.
 
     Parameters
@@ -203,10 +203,6 @@ class PromiseQueue(StartTagQueue[ClassQueue]):
         )
 
     # --- Order ----------------------------------------------------------------------
-
-    def pop(self) -> Request:
-        """Raise `NotImplementedError`: the order depends on the time; see `pop_at`."""
-        raise NotImplementedError("use pop_at")
 
     def pop_at(self, now: float, *, has_room: bool) -> Request | None:
         """Remove and return the next request; None if none may go now.

@@ -49,7 +49,7 @@ from penstock.qos.request import Request
 from penstock.qos.scheduler import DEPTH, Queue, SingleQueueScheduler, depth_parameter
 from penstock.qos.slo import Slo, slo_of
 
-__all__ = ["PARAMETERS", "StartTagQueue", "TaggedQueue", "make"]
+__all__ = ["PARAMETERS", "ApplicationQueues", "StartTagQueue", "TaggedQueue", "make"]
 
 PARAMETERS: Final = (depth_parameter(DEPTH),)
 
@@ -92,8 +92,10 @@ class TaggedQueue:
 F = TypeVar("F", bound=TaggedQueue)
 
 
-class StartTagQueue(Queue, Generic[F]):
-    """Requests in the order of their start tags.
+class ApplicationQueues(Generic[F]):
+    """The queues of all applications, with the start tags of their first requests.
+
+    A subclass decides which request goes next.
 
     Parameters
     ----------
@@ -131,15 +133,6 @@ class StartTagQueue(Queue, Generic[F]):
         self.waiting += 1
         if len(queue.requests) == 1:
             self._tag_head(queue)
-
-    def pop(self) -> Request:
-        """Remove and return the request with the smallest start tag."""
-        start_tag, _, queue = heappop(self._heads)
-        request = queue.requests.popleft()
-        self._charge(queue, start_tag, request)
-        if queue.requests:
-            self._tag_head(queue)
-        return request
 
     def refund(self, request: Request, unused_bytes: int) -> None:
         """Subtract the unused cost of a request from the application's next costs."""
@@ -195,6 +188,19 @@ class StartTagQueue(Queue, Generic[F]):
         )
         queue.remote_bytes += delay_bytes
         return queue.finish_tag + delay_bytes / queue.weight
+
+
+class StartTagQueue(ApplicationQueues[F], Queue):
+    """Requests in the order of their start tags."""
+
+    def pop(self) -> Request:
+        """Remove and return the request with the smallest start tag."""
+        start_tag, _, queue = heappop(self._heads)
+        request = queue.requests.popleft()
+        self._charge(queue, start_tag, request)
+        if queue.requests:
+            self._tag_head(queue)
+        return request
 
 
 def make(

@@ -107,6 +107,7 @@ class SendingTwoLevel(TwoLevel):
     """The scheduler of the paper (``overload=send``); see the module for the rule."""
 
     guarantees = Guarantees(latency=True)
+    _upper: StartTagQueue[TaggedQueue]
 
     def __init__(
         self, slos: Mapping[str, Slo], now: float, window_s: float, credit_s: float

@@ -123,10 +123,3 @@ def test_an_empty_queue_has_no_next_request() -> None:
     assert request is not None
     assert request.pid == 7
     assert queue.pop_at(inf, has_room=True) is None
-
-
-def test_the_next_request_depends_on_the_time() -> None:
-    queue = late_queue()
-    put(queue, "a", 0.0, 7)
-    with pytest.raises(NotImplementedError, match="pop_at"):
-        queue.pop()
