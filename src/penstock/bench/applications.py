@@ -25,7 +25,7 @@ from penstock.errors import InputError
 from penstock.model import Application, Column, Instance
 from penstock.native.build import shim_path
 
-__all__ = ["RunPlace", "live_yields", "run_applications"]
+__all__ = ["RunPlace", "live_yields", "run_applications", "start_waiting"]
 
 #: Least time between the start of all processes and time zero.
 _READY_S: Final = 0.2
@@ -88,10 +88,8 @@ def run_applications(
             process.communicate()
 
 
-def _start(place: RunPlace, app: Application) -> subprocess.Popen[str]:
-    """Start the process of an application; it waits for its release."""
-    words = [str(place.daemon.folder), app.name, str(app.nodes), str(place.program)]
-    words += [str(place.data / app.name), str(place.block_bytes), *_phase_words(app)]
+def start_waiting(words: Sequence[str]) -> subprocess.Popen[str]:
+    """Start a process that waits for its release; `words` are those of `starter`."""
     return subprocess.Popen(  # noqa: S603 - our own program
         [sys.executable, "-m", starter.__name__, *words],
         env=clean_environment(),
@@ -100,6 +98,13 @@ def _start(place: RunPlace, app: Application) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+def _start(place: RunPlace, app: Application) -> subprocess.Popen[str]:
+    """Start the process of an application; it waits for its release."""
+    words = [str(place.daemon.folder), app.name, str(app.nodes), str(place.program)]
+    words += [str(place.data / app.name), str(place.block_bytes), *_phase_words(app)]
+    return start_waiting(words)
 
 
 def _phase_words(app: Application) -> list[str]:

@@ -29,7 +29,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from penstock.bench import BenchSettings, Measurement, starter
+from penstock.bench import BenchSettings, Measurement
+from penstock.bench.applications import start_waiting
 from penstock.bench.moosefs import (
     MOUNT,
     check_requirements,
@@ -39,7 +40,6 @@ from penstock.bench.moosefs import (
 from penstock.bench.testbed import (
     TIMEOUT_S,
     BenchDaemon,
-    clean_environment,
     high_priority,
     running_daemon,
     temporary_folder,
@@ -285,14 +285,7 @@ def _start(root: Path, daemon: BenchDaemon, job: _Job) -> subprocess.Popen[str]:
     script.write_text(_script(root, job))
     script.chmod(0o755)
     words = [str(daemon.folder), job.name, "0", str(script)]
-    return subprocess.Popen(  # noqa: S603 - our own program
-        [sys.executable, "-m", starter.__name__, *words],
-        env=clean_environment(),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    return start_waiting(words)
 
 
 def _script(root: Path, job: _Job) -> str:
