@@ -3,14 +3,14 @@
 
 Jobs are shell scripts that sleep (work) and call ``dd`` or a Python writer, each with
 an fsync (I/O). Nobody announces anything: the controller detects the operations and
-estimates their volumes. MooseFS has four chunk servers behind a link of `_LINK`
-bytes/s; the controller shares `_BANDWIDTH`, a bit less.
+estimates their volumes. MooseFS has four chunk servers; the link of the client node
+carries `_LINK` bytes/s, and the controller shares `_BANDWIDTH`, a bit less.
 
 The simulated instance has the same phases. What a program needs to start, to open its
 file and to end is measured first, and belongs to the work before its operation.
 
-This module runs twice: `measure` starts MooseFS in namespaces (`moosefs`), and there
-`main` runs the jobs and prints what they measure as JSON, one object per line.
+This module runs twice: `measure` starts a MooseFS (`moosefs`), and beside it `main`
+runs the jobs and prints what they measure as JSON, one object per line.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from penstock.bench import BenchSettings, Measurement
 from penstock.bench.applications import start_waiting
 from penstock.bench.moosefs import (
-    MOUNT,
+    FOLDER,
+    ClusterSpec,
     check_requirements,
-    namespace_command,
-    namespace_environment,
+    client_mount,
+    run_module,
 )
 from penstock.bench.testbed import (
     TIMEOUT_S,
     BenchDaemon,
     high_priority,
     running_daemon,
-    temporary_folder,
 )
 from penstock.errors import InputError
 from penstock.model import Application, Column, Instance, Platform, Window
@@ -113,18 +113,19 @@ def measure(settings: BenchSettings) -> Iterator[Measurement]:
     for policy in policies:
         get_policy(policy)
     worst = 0.0
-    with temporary_folder(settings.folder) as root:
-        start_ups: dict[str, float] = {}
-        for line in _lines(root, policies, max(1, settings.rounds // 15)):
-            if "start_ups" in line:
-                start_ups = line["start_ups"]
-                yield from _start_up_measurements(start_ups)
-                continue
-            instance = instance_with(start_ups)
-            live = _yields(instance, line["ends"])
-            simulated = simulate(instance, line["policy"], steady=False).yields
-            worst = max(worst, float(np.max(np.abs(live / simulated - 1.0))))
-            yield from _measurements(line["policy"], live, simulated)
+    shim_path()  # Build the preload library before the namespaces exist.
+    words = [str(max(1, settings.rounds // 15)), *policies]
+    start_ups: dict[str, float] = {}
+    for line in run_module(ClusterSpec(client_bytes_per_s=_LINK), __name__, words):
+        if "start_ups" in line:
+            start_ups = line["start_ups"]
+            yield from _start_up_measurements(start_ups)
+            continue
+        instance = instance_with(start_ups)
+        live = _yields(instance, line["ends"])
+        simulated = simulate(instance, line["policy"], steady=False).yields
+        worst = max(worst, float(np.max(np.abs(live / simulated - 1.0))))
+        yield from _measurements(line["policy"], live, simulated)
     name = "largest difference of a yield"
     yield Measurement(name, 100.0 * worst, "%", most=100.0 * _ERROR)
 
@@ -180,36 +181,7 @@ def _yields(instance: Instance, ends_s: Sequence[float]) -> Column:
     )
 
 
-def _lines(root: Path, policies: Sequence[str], runs: int) -> Iterator[dict[str, Any]]:
-    """Run `main` in the namespaces; yield what it prints."""
-    shim_path()  # Build the preload library before the namespaces exist.
-    inner = [sys.executable, "-m", __name__, str(root), str(runs), *policies]
-    with (root / "errors").open("w+") as errors:
-        process = subprocess.Popen(  # noqa: S603 - our own program
-            namespace_command(root, _LINK, inner),
-            env=namespace_environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-        )
-        try:
-            assert process.stdout is not None  # noqa: S101 - for the type checker
-            for line in process.stdout:
-                yield json.loads(line)
-            if process.wait(TIMEOUT_S) != 0:
-                errors.seek(0)
-                reason = errors.read().strip().rpartition("\n")[2]
-                raise InputError(
-                    f"the jobs on MooseFS failed: {reason or 'no message'}"
-                )
-        finally:
-            # The processes in the namespaces end with it.
-            process.kill()
-            process.wait(TIMEOUT_S)
-
-
-# --- Inside the namespaces ----------------------------------------------------------
+# --- Beside the cluster -----------------------------------------------------------
 
 
 def main(words: Sequence[str]) -> None:
@@ -218,21 +190,18 @@ def main(words: Sequence[str]) -> None:
     Parameters
     ----------
     words
-        The folder of the files, the runs under each policy, of which the median
-        counts, then the policies.
+        The runs under each policy, of which the median counts, then the policies.
     """
-    root, runs, policies = Path(words[0]), int(words[1]), words[2:]
+    runs, policies = int(words[0]), words[1:]
     with high_priority():
-        with _daemon(root, _POLICIES[0]) as daemon:
-            start_ups = {
-                program: _start_up(root, daemon, program) for program in _COMMANDS
-            }
+        with _daemon(_POLICIES[0]) as daemon:
+            start_ups = {program: _start_up(daemon, program) for program in _COMMANDS}
         _print(start_ups=start_ups)
         for policy in policies:
             ends = []
             for _ in range(runs):
-                with _daemon(root, policy) as daemon:
-                    ends.append(_run(root, daemon))
+                with _daemon(policy) as daemon:
+                    ends.append(_run(daemon))
             _print(policy=policy, ends=np.median(ends, axis=0).tolist())
 
 
@@ -242,29 +211,29 @@ def _print(**fields: object) -> None:
 
 
 @contextmanager
-def _daemon(root: Path, policy: str) -> Iterator[BenchDaemon]:
+def _daemon(policy: str) -> Iterator[BenchDaemon]:
     """Run a new daemon, without any history, that controls the mount."""
-    with tempfile.TemporaryDirectory(dir=root, prefix="s") as name:
+    with tempfile.TemporaryDirectory(dir=FOLDER, prefix="s") as name:
         settings = {
             "policy": policy,
             "bandwidth": f"{_BANDWIDTH} B/s",
-            "prefixes": root / MOUNT,
+            "prefixes": client_mount(),
         }
         with running_daemon(Path(name), **settings) as daemon:
             daemon.await_ready()
             yield daemon
 
 
-def _start_up(root: Path, daemon: BenchDaemon, program: str) -> float:
+def _start_up(daemon: BenchDaemon, program: str) -> float:
     """Return how long a program takes that writes nothing (s)."""
     probe = _Job(f"probe-{program}", program, 0.0, 0, (0.0,) * _STARTS)
-    runs = [_run(root, daemon, [probe])[0] / _STARTS for _ in range(3)]
+    runs = [_run(daemon, [probe])[0] / _STARTS for _ in range(3)]
     return median(runs)
 
 
-def _run(root: Path, daemon: BenchDaemon, jobs: Sequence[_Job] = _JOBS) -> list[float]:
+def _run(daemon: BenchDaemon, jobs: Sequence[_Job] = _JOBS) -> list[float]:
     """Run the jobs at the same time; return when each has ended (s after time zero)."""
-    started = [_start(root, daemon, job) for job in jobs]
+    started = [_start(daemon, job) for job in jobs]
     try:
         for process in started:
             assert process.stdout is not None  # noqa: S101 - for the type checker
@@ -279,19 +248,19 @@ def _run(root: Path, daemon: BenchDaemon, jobs: Sequence[_Job] = _JOBS) -> list[
             process.communicate()
 
 
-def _start(root: Path, daemon: BenchDaemon, job: _Job) -> subprocess.Popen[str]:
+def _start(daemon: BenchDaemon, job: _Job) -> subprocess.Popen[str]:
     """Start the process of a job; it waits for its release."""
-    script = root / f"{job.name}.sh"
-    script.write_text(_script(root, job))
+    script = FOLDER / f"{job.name}.sh"
+    script.write_text(_script(client_mount(), job))
     script.chmod(0o755)
     words = [str(daemon.folder), job.name, "0", str(script)]
     return start_waiting(words)
 
 
-def _script(root: Path, job: _Job) -> str:
-    """Return the shell script of a job."""
+def _script(folder: Path, job: _Job) -> str:
+    """Return the shell script of a job, which writes to a file in `folder`."""
     write = _COMMANDS[job.program].format(
-        file=root / MOUNT / job.name, bytes=job.volume_bytes, python=sys.executable
+        file=folder / job.name, bytes=job.volume_bytes, python=sys.executable
     )
     phases = (f"sleep {work_s}\n{write}\n" for work_s in job.works_s)
     return f"#!/bin/sh\nset -e\n{''.join(phases)}"

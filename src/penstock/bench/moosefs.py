@@ -1,87 +1,96 @@
 # SPDX-License-Identifier: MIT
-"""A real MooseFS for a benchmark: a master, four chunk servers, a mount, one link.
+"""A real MooseFS cluster on this machine: a master, chunk servers, client nodes.
 
-All of it runs inside network, mount and process namespaces of its own, on the loopback
-interface, which a token bucket filter limits. When the first process in the namespaces
-ends, for whatever reason, the kernel ends all others and removes the mounts and the
-interface. Only the folder of the files remains; its owner removes it.
+Every chunk server and every client node has its own network namespace and its own link
+to a common switch. A link may have a rate, which both of its directions share. Every
+client node has the file system mounted. Chunk server 1 has the label A, 2 has B, and so
+on; new files below ``mnt/A`` go to chunk server 1 only, those elsewhere to any server,
+one copy each.
+
+All of it, and the command that uses it, runs inside network, mount and process
+namespaces (``moosefs.sh``) with all files in memory that only they see. When the
+command ends, or the process that started it, for whatever reason, the kernel ends all
+processes and removes mounts, links and files.
+
+``python -m penstock.bench.moosefs COMMAND...`` runs a command in the mounted folder of
+client node 1, for example ``penstock bench harmless --storage .``.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
-from collections.abc import Sequence
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import inf
 from pathlib import Path
-from typing import Final
+from tempfile import TemporaryFile
+from typing import Any, Final
 
-from penstock.bench.testbed import clean_environment
+from penstock.bench.testbed import TIMEOUT_S, clean_environment
 from penstock.errors import InputError
 
-__all__ = ["MOUNT", "check_requirements", "namespace_command", "namespace_environment"]
+__all__ = [
+    "FOLDER",
+    "ClusterSpec",
+    "check_requirements",
+    "client_mount",
+    "cluster_command",
+    "cluster_environment",
+    "label_of",
+    "main",
+    "node_address",
+    "node_command",
+    "run_module",
+]
 
-#: The mounted file system, relative to the folder of the files.
-MOUNT: Final = "mnt"
-#: Longest time that a command may take inside the namespaces (s).
-_LONGEST_S: Final = 1800
+#: Folder of all files, as the command sees it.
+FOLDER: Final = Path("/dev/shm")  # noqa: S108 - a private file system is mounted there
+_SCRIPT: Final = Path(__file__).with_name("moosefs.sh")
 _PATH: Final = ":/usr/sbin:/sbin"
 _TOOLS: Final = (
     *("mfsmaster", "mfschunkserver", "mfsmount", "mfssetgoal", "mfssettrashtime"),
-    *("unshare", "ip", "tc", "dd"),
+    *("mfsscadmin", "mfssetsclass", "unshare", "nsenter", "setpriv", "ip", "tc"),
 )
-#: Chunk servers refuse 127.0.0.1: every server has an address of its own. By default
-#: the master begins after a minute to move files between servers, over the same link.
-_SETUP: Final = r"""
-set -eu
-cd "$1"; bits=$2; shift 2
-# The servers must be on time, whatever else the machine does.
-renice -n -15 -p $$ >/dev/null 2>&1 || true
-echo -15 >/proc/self/autogroup 2>/dev/null || true
-ip link set lo mtu 1500 up
-ip address add 192.0.2.10/32 dev lo
-mkdir -p master mnt
-printf 'MFSM NEW' >master/metadata.mfs
-echo '* / rw,alldirs,admin,maproot=0:0' >exports.cfg
-common="WORKING_USER=root
-WORKING_GROUP=root
-LOCK_MEMORY=0"
-cat >master.cfg <<END
-$common
-DATA_PATH=$PWD/master
-EXPORTS_FILENAME=$PWD/exports.cfg
-REPLICATIONS_DELAY_INIT=86400
-MATOML_LISTEN_HOST=192.0.2.10
-MATOCS_LISTEN_HOST=192.0.2.10
-MATOCL_LISTEN_HOST=192.0.2.10
-END
-mfsmaster -c master.cfg start >log 2>&1
-for number in 11 12 13 14; do
-    ip address add 192.0.2.$number/32 dev lo
-    mkdir -p $number/data $number/var
-    echo "$PWD/$number/data" >$number/hdd.cfg
-    cat >$number/server.cfg <<END
-$common
-DATA_PATH=$PWD/$number/var
-HDD_CONF_FILENAME=$PWD/$number/hdd.cfg
-HDD_LEAVE_SPACE_DEFAULT=16MiB
-BIND_HOST=192.0.2.$number
-CSSERV_LISTEN_HOST=192.0.2.$number
-MASTER_HOST=192.0.2.10
-END
-    mfschunkserver -c $number/server.cfg start >>log 2>&1
-done
-mfsmount mnt -H 192.0.2.10 >>log 2>&1
-# A file can be written once the servers have told the master what they are.
-for _ in $(seq 150); do
-    { echo x >mnt/probe; } 2>/dev/null && break
-    sleep 0.2
-done
-rm mnt/probe
-# One copy of each file, and no waste bin: what is removed frees its space.
-mfssetgoal 1 mnt >>log
-mfssettrashtime 0 mnt >>log
-tc qdisc add dev lo root tbf rate ${bits}bit burst 256kb latency 50ms
-"""
+#: Labels of chunk servers are single letters.
+_MOST_SERVERS: Final = 26
+_MOST_CLIENTS: Final = 99
+
+
+@dataclass(frozen=True)
+class ClusterSpec:
+    """The size and the speed of a cluster."""
+
+    servers: int = 4
+    clients: int = 1
+    """Number of client nodes."""
+    server_bytes_per_s: float = inf
+    """Rate of the link of every chunk server, all headers included."""
+    client_bytes_per_s: float = inf
+    """Rate of the link of every client node, all headers included."""
+    mount_options: str = "rw"
+    """Options of ``mfsmount``, separated by commas."""
+
+    def __post_init__(self) -> None:
+        counts = (
+            ("servers", self.servers, _MOST_SERVERS),
+            ("clients", self.clients, _MOST_CLIENTS),
+        )
+        for name, count, most in counts:
+            if not 1 <= count <= most:
+                raise InputError(
+                    f"a cluster cannot have {count} {name}",
+                    remedy=f"give 1 to {most}",
+                )
+        for rate in (self.server_bytes_per_s, self.client_bytes_per_s):
+            if not rate >= 1.0:
+                raise InputError(
+                    f"{rate!r} bytes/s are not the rate of a link",
+                    remedy="give at least 1, or inf for no limit",
+                )
 
 
 def check_requirements() -> None:
@@ -105,26 +114,97 @@ def check_requirements() -> None:
         )
 
 
-def namespace_command(
-    root: Path, bytes_per_s: float, command: Sequence[str]
-) -> list[str]:
-    """Return a command that runs `command` where MooseFS is mounted.
+def cluster_command(spec: ClusterSpec, command: Sequence[str]) -> list[str]:
+    """Return a command that starts a cluster and runs `command` beside it.
 
-    Parameters
-    ----------
-    root
-        Folder of the files; the mount is `MOUNT` below it.
-    bytes_per_s
-        Limit of the network (bytes/s).
+    `command` runs at the switch, from where it reaches all nodes, in `FOLDER`.
     """
     spaces = ("--net", "--mount", "--pid", "--mount-proc", "--fork", "--kill-child")
-    # Not `exec`: the shell is the first process, and all others end with it.
-    run = f'{_SETUP}timeout --kill-after 5 {_LONGEST_S} "$@"'
-    facts = [str(root), str(round(8 * bytes_per_s))]
-    return ["unshare", *spaces, "bash", "-c", run, "moosefs", *facts, *command]
+    facts = (
+        *(str(FOLDER), str(spec.servers), _bits(spec.server_bytes_per_s)),
+        *(str(spec.clients), _bits(spec.client_bytes_per_s), spec.mount_options),
+    )
+    # `setpriv`: also if the process that starts it is killed.
+    ending = ("setpriv", "--pdeathsig", "KILL")
+    return [*ending, "unshare", *spaces, "bash", str(_SCRIPT), *facts, *command]
 
 
-def namespace_environment() -> dict[str, str]:
-    """Return the environment of `namespace_command`."""
+def cluster_environment() -> dict[str, str]:
+    """Return the environment of `cluster_command`."""
     environment = clean_environment()
     return {**environment, "PATH": environment.get("PATH", "") + _PATH}
+
+
+def _bits(bytes_per_s: float) -> str:
+    """Return a rate in bits/s; 0: no limit."""
+    return "0" if bytes_per_s == inf else str(round(8 * bytes_per_s))
+
+
+def label_of(server: int) -> str:
+    """Return the label of a chunk server: 1 is A."""
+    return chr(ord("A") + server - 1)
+
+
+def client_mount(client: int = 1) -> Path:
+    """Return the folder in which a client node has the file system mounted."""
+    return FOLDER / f"client{client}" / "mnt"
+
+
+def node_address(client: int) -> str:
+    """Return the network address of a client node."""
+    return f"192.0.2.{100 + client}"
+
+
+def node_command(client: int, command: Sequence[str]) -> list[str]:
+    """Return a command that runs `command` in the network of a client node.
+
+    The tools of MooseFS (``mfssetsclass`` and others) need that, because they talk to
+    the process of the mount.
+    """
+    return ["nsenter", f"--net={FOLDER}/client{client}/net", "--", *command]
+
+
+def run_module(
+    spec: ClusterSpec, module: str, words: Sequence[str]
+) -> Iterator[dict[str, Any]]:
+    """Run a Python module beside a cluster; yield its output, JSON lines.
+
+    Raise `InputError` with its last line of error output if it fails.
+    """
+    with TemporaryFile("w+") as errors:
+        process = subprocess.Popen(  # noqa: S603 - our own program
+            cluster_command(spec, [sys.executable, "-m", module, *words]),
+            env=cluster_environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            # Ctrl-C must reach only this process, which then ends the other.
+            start_new_session=True,
+        )
+        try:
+            assert process.stdout is not None  # noqa: S101 - for the type checker
+            for line in process.stdout:
+                yield json.loads(line)
+            if process.wait(TIMEOUT_S) != 0:
+                errors.seek(0)
+                reason = errors.read().strip().rpartition("\n")[2]
+                raise InputError(
+                    f"the benchmark on MooseFS failed: {reason or 'no message'}"
+                )
+        finally:
+            # The processes in the namespaces end with it.
+            process.kill()
+            process.communicate(timeout=TIMEOUT_S)
+
+
+def main(words: Sequence[str]) -> int:
+    """Run a command in the mounted folder of client node 1; return its status."""
+    check_requirements()
+    inside = ["sh", "-c", 'cd "$0" && exec "$@"', str(client_mount()), *words]
+    command = cluster_command(ClusterSpec(), node_command(1, inside))
+    return subprocess.call(command, env=cluster_environment())  # noqa: S603
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,25 +1,36 @@
 # SPDX-License-Identifier: MIT
-"""A MooseFS in namespaces: what it needs, and that nothing is left behind."""
+"""A MooseFS cluster: what it needs, its links, and that nothing is left behind."""
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from math import inf
 from pathlib import Path
 
 import pytest
 
 from penstock.bench import moosefs
 from penstock.bench.moosefs import (
-    MOUNT,
+    FOLDER,
+    ClusterSpec,
     check_requirements,
-    namespace_command,
-    namespace_environment,
+    client_mount,
+    cluster_command,
+    cluster_environment,
+    label_of,
+    node_address,
+    node_command,
+    run_module,
 )
 from penstock.errors import InputError
 from support.waiting import until
+
+FOUR_SERVERS = ClusterSpec()
 
 
 def test_missing_programs_are_named(
@@ -43,9 +54,46 @@ def test_a_user_is_told_to_be_root(monkeypatch: pytest.MonkeyPatch) -> None:
         check_requirements()
 
 
+def test_the_command_names_sizes_rates_and_options() -> None:
+    spec = ClusterSpec(3, 2, 1.5e6, inf, "ro")
+    words = cluster_command(spec, ["true", "x"])
+    facts = words[words.index("bash") + 2 :]
+    assert facts == [str(FOLDER), "3", "12000000", "2", "0", "ro", "true", "x"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"servers": 0}, "a cluster cannot have 0 servers (give 1 to 26)"),
+        ({"servers": 27}, "a cluster cannot have 27 servers (give 1 to 26)"),
+        ({"clients": 100}, "a cluster cannot have 100 clients (give 1 to 99)"),
+        ({"server_bytes_per_s": 0.0}, "0.0 bytes/s are not the rate of a link"),
+        ({"client_bytes_per_s": float("nan")}, "nan bytes/s are not the rate"),
+    ],
+)
+def test_an_impossible_cluster_is_refused(
+    fields: dict[str, float], message: str
+) -> None:
+    with pytest.raises(InputError) as error:
+        ClusterSpec(**fields)  # type: ignore[arg-type]
+    assert message in str(error.value)
+
+
+def test_nodes_have_labels_addresses_and_folders() -> None:
+    assert [label_of(1), label_of(4)] == ["A", "D"]
+    assert node_address(2) == "192.0.2.102"
+    assert client_mount(2) == FOLDER / "client2" / "mnt"
+    assert node_command(2, ["a", "b"])[1:] == [
+        f"--net={FOLDER}/client2/net",
+        *("--", "a", "b"),
+    ]
+
+
 @contextmanager
-def started_moosefs(folder: Path, script: str) -> Iterator[subprocess.Popen[str]]:
-    """Run a script where MooseFS is mounted; skip where that is not possible.
+def started_cluster(
+    script: str, spec: ClusterSpec = FOUR_SERVERS, before: Sequence[str] = ()
+) -> Iterator[subprocess.Popen[str]]:
+    """Run a script beside a cluster; skip where that is not possible.
 
     The first line of its output names the namespace of its processes.
     """
@@ -55,8 +103,8 @@ def started_moosefs(folder: Path, script: str) -> Iterator[subprocess.Popen[str]
         pytest.skip(str(error))
     script = f"readlink /proc/self/ns/pid; {script}"
     process = subprocess.Popen(
-        namespace_command(folder, 50e6, ["bash", "-c", script, "script", str(folder)]),
-        env=namespace_environment(),
+        [*before, *cluster_command(spec, ["bash", "-c", script])],
+        env=cluster_environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -77,24 +125,56 @@ def processes_in(namespace: str) -> int:
     return count
 
 
-def test_a_server_holds_the_file_and_all_end_with_the_command(tmp_path: Path) -> None:
-    script = 'cd "$1/mnt" && head -c 300000 /dev/zero >f && sync f && stat -c %s f'
-    with started_moosefs(tmp_path, script) as process:
+def test_every_client_node_sees_the_files_and_folders_choose_servers() -> None:
+    script = """
+    head -c 300000 /dev/zero >client1/mnt/B/f && sync client1/mnt/B/f
+    stat -c %s client2/mnt/B/f
+    find server*/data -name 'chunk_*' -size +200k | cut -d / -f 1
+    nsenter --net=server2/net tc qdisc show dev ifb0 | grep -o 'rate [0-9]*Mbit'
+    """
+    spec = ClusterSpec(servers=2, clients=2, server_bytes_per_s=5e6)
+    with started_cluster(script, spec) as process:
         output, _ = process.communicate(timeout=120)
-    namespace, size = output.split()
-    assert (process.returncode, size) == (0, "300000")
-    # One server has the file; the probe that was written first is smaller.
-    chunks = [path.stat().st_size for path in tmp_path.glob("1?/data/**/chunk_*")]
-    assert len([size for size in chunks if size > 200_000]) == 1, chunks
+    namespace, *rest = output.splitlines()
+    assert (process.returncode, rest) == (0, ["300000", "server2", "rate 40Mbit"])
     until(lambda: processes_in(namespace) == 0)
-    assert not os.path.ismount(tmp_path / MOUNT)
+    assert not (FOLDER / "client1").exists()
+    assert not os.path.ismount(client_mount())
 
 
-def test_nothing_is_left_if_it_is_killed(tmp_path: Path) -> None:
-    with started_moosefs(tmp_path, "sleep 600") as process:
-        assert process.stdout is not None
-        namespace = process.stdout.readline().strip()
-        # The shell, the master, four chunk servers, the mount.
-        assert processes_in(namespace) > 6
+def namespace_of(process: subprocess.Popen[str]) -> str:
+    """Return the namespace of a started cluster, in which processes are running."""
+    assert process.stdout is not None
+    namespace = process.stdout.readline().strip()
+    # The shell, the master, four chunk servers, the mount.
+    assert processes_in(namespace) > 6
+    return namespace
+
+
+def test_nothing_is_left_if_it_is_killed() -> None:
+    with started_cluster("sleep 600") as process:
+        namespace = namespace_of(process)
     until(lambda: processes_in(namespace) == 0)
-    assert not os.path.ismount(tmp_path / MOUNT)
+    assert not os.path.ismount(client_mount())
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_nothing_is_left_if_the_starting_process_is_killed(number: int) -> None:
+    """The program in between has no time to end the cluster itself."""
+    program = "import subprocess, sys; subprocess.call(sys.argv[1:])"
+    before = [sys.executable, "-c", program]
+    with started_cluster("sleep 600", before=before) as process:
+        namespace = namespace_of(process)
+        process.send_signal(number)
+        until(lambda: processes_in(namespace) == 0)
+    assert not os.path.ismount(client_mount())
+
+
+def test_lines_of_a_module_are_yielded_and_its_failure_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without a cluster: the module runs alone."""
+    monkeypatch.setattr(moosefs, "cluster_command", lambda _, command: list(command))
+    lines = run_module(ClusterSpec(), "json.tool", ["--compact", "/dev/null"])
+    with pytest.raises(InputError, match="failed: Expecting value"):
+        list(lines)

@@ -1,0 +1,125 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Start a MooseFS cluster, run a command beside it, and end with the command.
+#
+#   moosefs.sh FOLDER SERVERS SERVER_BITS CLIENTS CLIENT_BITS MOUNT_OPTIONS COMMAND...
+#
+# Must be the first process of new network, mount and process namespaces; see
+# moosefs.py, which says what the cluster looks like. The rates are in bits/s; 0: no
+# limit.
+set -eu
+folder=$1 servers=$2 server_bits=$3 clients=$4 client_bits=$5 mount_options=$6
+shift 6
+labels=({A..Z})
+master=192.0.2.10
+
+# The servers must be on time, whatever else the machine does.
+renice -n -15 -p $$ >/dev/null 2>&1 || true
+echo -15 2>/dev/null >/proc/self/autogroup || true
+
+# All files are in memory that only these namespaces see, and disappear with them.
+mount -t tmpfs tmpfs "$folder"
+cd "$folder"
+ip link set lo up
+ip link add name switch type bridge
+ip address add $master/24 dev switch
+ip link set switch up
+
+# Make a node: a folder, and a network namespace with an address at the switch.
+add_node() { # NAME NUMBER
+    mkdir "$1"
+    touch "$1/net"
+    unshare --net="$1/net" true
+    ip link add name "$1" type veth peer name eth0
+    ip link set eth0 netns "$PWD/$1/net"
+    ip link set "$1" master switch up
+    on "$1" ip link set lo up
+    on "$1" ip address add "192.0.2.$2/24" dev eth0
+    on "$1" ip link set eth0 up
+}
+
+on() { # NODE COMMAND...
+    nsenter --net="$1/net" -- "${@:2}"
+}
+
+# Both directions of the link of a node share one rate: all its packets pass ifb0. The
+# queue is so long that no packet is dropped.
+limit_link() { # NODE BITS
+    [ "$2" -gt 0 ] || return 0
+    on "$1" ip link add name ifb0 type ifb 2>/dev/null || true # may be there already
+    on "$1" ip link set ifb0 up
+    on "$1" tc qdisc add dev ifb0 root tbf rate "$2bit" burst 64kb limit 64mb
+    on "$1" tc qdisc add dev eth0 handle ffff: ingress
+    on "$1" tc qdisc add dev eth0 root handle 1: htb
+    for parent in ffff: 1:; do
+        on "$1" tc filter add dev eth0 parent $parent protocol all u32 \
+            match u32 0 0 action mirred egress redirect dev ifb0
+    done
+}
+
+common="WORKING_USER=root
+WORKING_GROUP=root
+LOCK_MEMORY=0"
+
+# By default the master begins after a minute to move files between servers.
+mkdir master
+printf 'MFSM NEW' >master/metadata.mfs
+echo '* / rw,alldirs,admin,maproot=0:0' >master/exports.cfg
+cat >master/master.cfg <<END
+$common
+DATA_PATH=$PWD/master
+EXPORTS_FILENAME=$PWD/master/exports.cfg
+REPLICATIONS_DELAY_INIT=86400
+MATOML_LISTEN_HOST=$master
+MATOCS_LISTEN_HOST=$master
+MATOCL_LISTEN_HOST=$master
+END
+mfsmaster -c master/master.cfg start >log 2>&1
+
+for number in $(seq "$servers"); do
+    node=server$number address=192.0.2.$((10 + number))
+    add_node "$node" $((10 + number))
+    mkdir "$node/data" "$node/var"
+    echo "$PWD/$node/data" >"$node/hdd.cfg"
+    cat >"$node/server.cfg" <<END
+$common
+DATA_PATH=$PWD/$node/var
+HDD_CONF_FILENAME=$PWD/$node/hdd.cfg
+HDD_LEAVE_SPACE_DEFAULT=16MiB
+BIND_HOST=$address
+CSSERV_LISTEN_HOST=$address
+MASTER_HOST=$master
+LABELS=${labels[number - 1]}
+END
+    on "$node" mfschunkserver -c "$node/server.cfg" start >>log 2>&1
+done
+
+for number in $(seq "$clients"); do
+    node=client$number
+    add_node "$node" $((100 + number))
+    mkdir "$node/mnt"
+    on "$node" mfsmount "$node/mnt" -H $master -o "$mount_options" >>log 2>&1
+done
+
+# One copy of each file, and no waste bin: what is removed frees its space. New files in
+# mnt/A go to the server with label A, and so on. A file can be written there once the
+# server has told the master about itself.
+on client1 mfssetgoal 1 client1/mnt >>log
+on client1 mfssettrashtime 0 client1/mnt >>log
+for number in $(seq "$servers"); do
+    label=${labels[number - 1]}
+    mkdir "client1/mnt/$label"
+    on client1 mfsscadmin "$PWD/client1/mnt" create -m s "$label" "only_$label" >>log
+    on client1 mfssetsclass "only_$label" "client1/mnt/$label" >>log
+    for _ in $(seq 150); do
+        { echo x >"client1/mnt/$label/probe"; } 2>/dev/null && break
+        sleep 0.2
+    done
+    rm "client1/mnt/$label/probe"
+done
+
+for number in $(seq "$servers"); do limit_link "server$number" "$server_bits"; done
+for number in $(seq "$clients"); do limit_link "client$number" "$client_bits"; done
+
+# Not `exec`: this shell is the first process, and all others end with it.
+timeout --kill-after 5 7200 "$@"
