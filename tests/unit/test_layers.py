@@ -63,10 +63,11 @@ ALLOWED: dict[str, set[str]] = {
     },
     "experiments": {*_SIMULATION, TOP},
     "papers": {*_SIMULATION, TOP, "experiments"},
+    "advice": {*_SIMULATION, TOP, "experiments"},
     "cli": {
         *(_SIMULATION | _LIVE),
         *(TOP, "program", "live.daemon", "live.wire.messages", "mount", "bench"),
-        *("experiments", "papers"),
+        *("experiments", "papers", "advice"),
     },
     "__main__": {"cli"},
 }

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import io
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 import matplotlib as mpl
 import numpy as np
@@ -22,7 +23,7 @@ from penstock.model.application import shortened
 from penstock.registry import name_in_label
 from penstock.sim import Run
 
-__all__ = ["colour_of", "comparison_chart", "save_figure", "timeline"]
+__all__ = ["colour_of", "comparison_chart", "save_figure", "svg_text", "timeline"]
 
 # Paul Tol's "muted" scheme and Okabe and Ito's black: the colour-blind can
 # distinguish them. A policy that is not listed takes the next free colour.
@@ -327,11 +328,23 @@ def save_figure(figure: Figure, path: str, facts: dict[str, Any]) -> None:
         "png": {"Software": "penstock", "Description": made},
         "pdf": {"CreationDate": None, "Creator": "penstock", "Subject": made},
     }[kind]
+    with replacing(path) as stream:
+        _draw(figure, stream, kind, metadata)
+
+
+def svg_text(figure: Figure) -> str:
+    """Return the figure as an SVG element, to be put into a page."""
+    stream = io.BytesIO()
+    _draw(figure, stream, "svg", {"Date": None, "Creator": "penstock"})
+    text = stream.getvalue().decode()
+    return text[text.index("<svg") :]
+
+
+def _draw(figure: Figure, stream: IO[bytes], kind: str, metadata: Any) -> None:
     FigureCanvasAgg(figure)
     with (
         warnings.catch_warnings(),
         mpl.rc_context({"svg.hashsalt": "penstock", "svg.fonttype": "none"}),
-        replacing(path) as stream,
     ):
         # A sign that the font lacks is drawn as a box; an SVG has it as it is.
         warnings.filterwarnings("ignore", message="Glyph ")

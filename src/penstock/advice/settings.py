@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: MIT
+"""Advice as a settings file for ``penstock serve``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from penstock.model import Instance
+
+__all__ = ["settings_text"]
+
+
+def settings_text(advice: Mapping[str, Any], instance: Instance) -> str:
+    """Return the settings that put the advice into effect (TOML).
+
+    The mode is a dry run: the operator sees what would happen before anything does.
+    """
+    facts = advice["provenance"]
+    rate = f"{instance.platform.bandwidth:.0f} B/s"
+    return (
+        f"# {advice['summary']}\n"
+        f"# penstock {facts['version']}: {' '.join(facts['command'].split())}\n"
+        f'policy = "{advice["policy"]}"\n'
+        f'bandwidth = "{rate}"\n'
+        "# Grants are computed and shown, but nobody is held up. After a look at\n"
+        "# `penstock ctl status`, run `penstock ctl on`, and delete this line.\n"
+        'mode = "dry-run"\n'
+    )

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: MIT
+"""Advise a site: which policy helps its jobs, by how much, and how sure that is.
+
+The instances are simulated under all policies, in scenarios that differ in the starts
+and lengths of all phases. The answer is "change", "keep" or "thin-evidence".
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.cli.files import InputFile, OutputFile, expanded
+from penstock.cli.options import add_json_option, natural, positive, write_json
+from penstock.cli.progress import progress_bar
+from penstock.cli.tables import format_table
+from penstock.errors import InputError
+from penstock.units import format_bandwidth, parse_bandwidth
+
+if TYPE_CHECKING:
+    from penstock.advice.recommendation import Recommendation
+    from penstock.model import Instance
+
+__all__ = ["SUMMARY", "main", "setup_parser"]
+
+SUMMARY = "advise which policy helps the jobs of a site, by how much, and how surely"
+
+_SCENARIOS: Final = 20
+_PRESENT: Final = "fair-share"
+
+
+def setup_parser(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``penstock advise``."""
+    parser.add_argument(
+        "inputs",
+        nargs="+",
+        type=InputFile,
+        metavar="INSTANCE",
+        help="instance files (JSON), and folders of them",
+    )
+    parser.add_argument(
+        "--bandwidth",
+        metavar="RATE",
+        help="bandwidth of the storage (default: that of the instance)",
+    )
+    parser.add_argument(
+        "--now",
+        metavar="POLICY",
+        default=_PRESENT,
+        help=f"policy in use (default: {_PRESENT}, which is what storage does "
+        "without control)",
+    )
+    parser.add_argument(
+        "--targets",
+        type=positive,
+        metavar="N",
+        help="also advise how many and which of N storage targets every job gets",
+    )
+    parser.add_argument(
+        "--scenarios",
+        type=positive,
+        default=_SCENARIOS,
+        metavar="K",
+        help=f"how many scenarios to simulate (default: {_SCENARIOS})",
+    )
+    parser.add_argument(
+        "--uncertainty",
+        type=float,
+        metavar="PART",
+        default=0.1,
+        help="by which part the lengths of phases are uncertain (default: 0.1)",
+    )
+    parser.add_argument(
+        "--seed", type=natural, default=1, metavar="S", help="random seed (default: 1)"
+    )
+    parser.add_argument(
+        "--settings",
+        type=OutputFile,
+        metavar="FILE",
+        help="write settings for `penstock serve --settings FILE` (TOML)",
+    )
+    parser.add_argument(
+        "--report", type=OutputFile, metavar="FILE.html", help="write a page"
+    )
+    add_json_option(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Simulate, print the answer in words, and write the requested files."""
+    instances = _instances(arguments)
+
+    from penstock.advice.documents import advice_document
+    from penstock.advice.owners import advice_for_owners
+    from penstock.experiments.output.provenance import provenance
+    from penstock.policies import get_policy
+
+    recommendation = _recommend(instances, arguments)
+    owners = advice_for_owners(instances[0], get_policy(recommendation.policy))
+    facts = provenance(seed=arguments.seed, inputs=arguments.inputs)
+    assumptions = _assumptions(instances[0], arguments)
+    advice = advice_document(recommendation, owners, assumptions, facts)
+    if arguments.targets:
+        advice["placement"] = _placement(instances[0], arguments.targets)
+    if arguments.report:
+        _write_report(advice, instances[0], arguments.report)
+    if arguments.settings:
+        _write_settings(advice, instances[0], arguments.settings)
+    if arguments.json:
+        write_json(advice, arguments.json)
+    if arguments.json != "-":
+        sys.stdout.write(_text(advice))
+    return 0
+
+
+def _instances(arguments: argparse.Namespace) -> list[Instance]:
+    """Read the instances; give them the bandwidth of the command line."""
+    from penstock.experiments.source import read_input
+    from penstock.model.documents import inside
+
+    instances = []
+    for path in dict.fromkeys(expanded(arguments.inputs)):
+        document = read_input(path)
+        if isinstance(document, dict):
+            raise InputError(
+                "this is a result, not an instance",
+                where=path,
+                remedy="name the instance that was simulated",
+            )
+        instances.append(document)
+    if arguments.bandwidth is None:
+        return instances
+    with inside("--bandwidth: "):
+        rate = parse_bandwidth(arguments.bandwidth)
+    return [
+        replace(one, platform=replace(one.platform, bandwidth=rate))
+        for one in instances
+    ]
+
+
+def _recommend(
+    instances: Sequence[Instance], arguments: argparse.Namespace
+) -> Recommendation:
+    from penstock.advice.recommendation import recommend
+    from penstock.advice.scenarios import Uncertainty, draw_scenarios
+    from penstock.policies import POLICIES, get_policy
+
+    doubt = Uncertainty(arguments.uncertainty)
+    scenarios = draw_scenarios(instances, arguments.scenarios, doubt, arguments.seed)
+    policies = [get_policy(name) for name in POLICIES]
+    operations = sum(len(a.volume) for one in instances for a in one.applications)
+    with progress_bar(*policies) as show:
+        return recommend(
+            scenarios,
+            arguments.now,
+            operations=operations,
+            progress=lambda done, total: show(done, total, ""),
+        )
+
+
+def _placement(instance: Instance, targets: int) -> dict[str, Any]:
+    from penstock.advice.targets import advise_targets
+
+    return advise_targets(instance, targets).document()
+
+
+def _assumptions(instance: Instance, arguments: argparse.Namespace) -> list[str]:
+    """Return what the answer rests on."""
+    rate = format_bandwidth(instance.platform.bandwidth)
+    origin = "given" if arguments.bandwidth else "that of the instance"
+    return [
+        f"The storage has a bandwidth of {rate} ({origin}).",
+        f"The policy in use is {arguments.now}.",
+        f"Phases are {arguments.uncertainty:.0%} longer or shorter from day to day, "
+        "and every job starts up to half an iteration earlier or later.",
+    ]
+
+
+def _write_report(advice: dict[str, Any], instance: Instance, path: str) -> None:
+    from penstock.advice.report import report_page
+    from penstock.model import replacing
+
+    page = report_page(advice, instance)
+    with replacing(path) as stream:
+        stream.write(page.encode())
+
+
+def _write_settings(advice: dict[str, Any], instance: Instance, path: str) -> None:
+    from penstock.advice.settings import settings_text
+    from penstock.model import replacing
+
+    with replacing(path) as stream:
+        stream.write(settings_text(advice, instance).encode())
+
+
+def _text(advice: dict[str, Any]) -> str:
+    """Return the advice as it is printed: words first, then tables."""
+    parts = [
+        "\n".join([advice["summary"], *advice["reasons"]]) + "\n",
+        _policy_table(advice),
+        _job_table(advice["applications"]),
+    ]
+    if owners := _owner_lines(advice["applications"]):
+        parts.append(owners)
+    if "placement" in advice:
+        parts.append(_placement_text(advice["placement"]))
+    assumed = "".join(f"  {sentence}\n" for sentence in advice["assumptions"])
+    return "\n".join([*parts, f"Assumed:\n{assumed}"])
+
+
+def _policy_table(advice: dict[str, Any]) -> str:
+    roles = {advice["now"]["policy"]: "now", advice["policy"]: "advised"}
+    if advice["policy"] == advice["now"]["policy"]:
+        roles = {advice["policy"]: "keep"}
+    rows = [("policy", "", "MinYield", "Efficiency")]
+    rows += [
+        (
+            outcome["policy"],
+            roles.get(outcome["policy"], ""),
+            f"{outcome['min_yield']:.3f}",
+            f"{outcome['efficiency']:.3f}",
+        )
+        for outcome in advice["policies"]
+    ]
+    rows.append(("bound", "", f"{advice['bound']['min_yield']:.3f}", ""))
+    return format_table(rows, left=2)
+
+
+def _job_table(jobs: Sequence[dict[str, Any]]) -> str:
+    rows = [("job", "yield now", "advised")]
+    rows += [
+        (job["name"], f"{job['yield_now']:.3f}", f"{job['yield_advised']:.3f}")
+        for job in jobs
+    ]
+    return format_table(rows, left=1)
+
+
+def _owner_lines(jobs: Sequence[dict[str, Any]]) -> str:
+    return "".join(
+        f"{job['name']}: {sentence}\n" for job in jobs for sentence in job["advice"]
+    )
+
+
+def _placement_text(placement: dict[str, Any]) -> str:
+    text = f"{placement['sentence']}\n"
+    if not placement["worthwhile"]:
+        return text
+    rows = [
+        (name, ",".join(map(str, targets)))
+        for name, targets in placement["targets"].items()
+    ]
+    return f"{text}\n{format_table([('job', 'targets'), *rows])}"
