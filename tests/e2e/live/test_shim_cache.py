@@ -34,6 +34,14 @@ READS = (
     "    while os.read(fd, size):\n"
     "        if pause_us: time.sleep(pause_us * 1e-6)\n"
 )
+#: The first read waits at the gate, 1 MiB follow, and the last read waits again.
+READS_AFTER_WINDOW = (
+    "import os\n"
+    "fd = os.open('slow', os.O_RDONLY)\n"
+    "for _ in range(17): os.read(fd, 65536)\n"
+    "open(os.environ['SLOW_GATE'], 'w').close()\n"
+    "os.read(fd, 65536)\n"
+)
 WRITES = (
     "import os, sys\n"
     "size, count = map(int, sys.argv[1:])\n"
@@ -193,6 +201,22 @@ def test_without_a_block_device_the_calls_after_a_sleep_are_charged(
     assert 65536 + MIB <= reads.moved_bytes < 8 * MIB
     assert reads.moved_bytes + reads.memory_bytes == 8 * MIB
     assert reads.busy_s > 0.0
+
+
+def test_a_read_after_the_window_is_announced_when_it_begins(
+    memory_job: Job, python: str, gate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A long call that nobody knows of would end the operation."""
+    _fill(memory_job, 4 * MIB)
+    monkeypatch.setenv("SLOW_CALL", "read")
+    reader = memory_job.start(python, "-c", READS_AFTER_WINDOW)
+    until(lambda: gate.stat().st_size == 1)
+    gate.unlink()
+    until(lambda: gate.exists() and gate.stat().st_size == 1)
+    reads = _reads(memory_job)
+    gate.unlink()
+    assert reads.begun_calls == reads.ended_calls + 1
+    assert reader.wait(timeout=120) == 0
 
 
 def test_a_read_of_a_file_system_in_memory_is_free(

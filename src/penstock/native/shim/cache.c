@@ -13,7 +13,8 @@
  *     that sleeps in the kernel waits for the storage (ru_nvcsw). The calls that follow
  *     find what readahead has brought meanwhile, or fill what was freed, so a window of
  *     WINDOW_BYTES on the same descriptor is taken for storage as well. If a call
- *     sleeps soon after the window, all calls since the window are, too. A sleep for
+ *     sleeps soon after the window, all calls since the window are, too: until then,
+ *     calls are announced when they begin, since they may take long. A sleep for
  *     another reason, such as a look at the attributes of the file, costs one window.
  *
  * getrusage costs 0.3 us. It is called after a slow call, and after every HOT_ASK_BYTES
@@ -102,9 +103,9 @@ enum cache_expectation cache_expect(int fd, enum io_class class, size_t size,
         (now_ns - use.end_ns > PAUSE_NS && !is_counted(fd, class)))
         ask(); /* what the thread did before this call proves nothing */
     int32_t cold = LOAD(cold_bytes[fd]);
-    if (cold > 0)
-        return EXPECT_STORAGE;
-    return cold == 0 && size >= LARGE_BYTES ? EXPECT_EITHER : EXPECT_MEMORY;
+    if (cold != 0)
+        return cold == HOT ? EXPECT_MEMORY : EXPECT_STORAGE;
+    return size >= LARGE_BYTES ? EXPECT_EITHER : EXPECT_MEMORY;
 }
 
 /* A call that copies 8 bytes per nanosecond, and 10 us more, is not slow. */
