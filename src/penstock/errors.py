@@ -22,9 +22,10 @@ for an `InternalError` it asks for a report and exits with status 70.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import Any, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 __all__ = [
     "InputError",
@@ -33,6 +34,7 @@ __all__ = [
     "PolicyError",
     "UnavailableError",
     "UnknownNameError",
+    "plain_mismatch",
     "reason_of",
 ]
 
@@ -127,3 +129,43 @@ class InternalError(PenstockError):
 def reason_of(error: BaseException) -> str:
     """Return the class and the message of `error` on one line: ``KeyError: 'x'``."""
     return " ".join(f"{type(error).__name__}: {error}".split())
+
+
+#: Types as the decoders name them -> the same in words.
+_TYPE_WORDS: Final = {
+    "str": "a text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a table of keys",
+    "null": "nothing",
+}
+_PATTERN: Final = re.compile(r"`?str`? matching regex .*")
+_LENGTH: Final = re.compile(r"`?str`? of length (>=|<=) (\d+)")
+_BOUND: Final = re.compile(r" (>=|<=) ([\d.]+)")
+_BOUND_WORDS: Final = {">=": "at least", "<=": "at most"}
+_TYPES: Final = re.compile(rf"`?\b({'|'.join(_TYPE_WORDS)})\b`?(?: \| )?")
+
+
+def plain_mismatch(text: str) -> str:
+    """Return what a decoder says of a wrong value, in words for users.
+
+    "Expected `int` >= 1, got `str`" becomes "expected a whole number of at least 1, got
+    a text".
+    """
+    words = _PATTERN.sub("a text without control characters", text)
+    words = words.replace("`str` of length >= 1", "a text that is not empty")
+    words = _LENGTH.sub(
+        lambda match: f"a text of {_BOUND_WORDS[match[1]]} {match[2]} characters", words
+    )
+    words = _BOUND.sub(
+        lambda match: f" of {_BOUND_WORDS[match[1]]} {float(match[2]):g}", words
+    )
+    words = _TYPES.sub(
+        lambda match: _TYPE_WORDS[match[1]] + " or " * match[0].endswith("| "), words
+    )
+    words = words.replace("`", "")
+    words = words.replace("Object contains unknown field", "unknown key")
+    words = words.replace("Object missing required field", "missing key")
+    return words[:1].lower() + words[1:]

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass
 from typing import Final
 
 from penstock.errors import InputError
@@ -55,19 +56,35 @@ _QUANTITY: Final = re.compile(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """A kind of quantity."""
+
+    name: str
+    units: dict[str, float]
+    example: str
+    usual: str
+    """Unit that is suggested for a number without one."""
+
+
+_OF_VOLUME: Final = _Kind("volume", _VOLUME, "200 GiB", "MB")
+_OF_TIME: Final = _Kind("time", _TIME, "1.5 h", "s")
+_OF_BANDWIDTH: Final = _Kind("bandwidth", _BANDWIDTH, "200 GiB/s", "MB/s")
+
+
 def parse_volume(value: object, *, bare: bool = False) -> float:
     """Return `value` in bytes; strings may carry B, kB, KiB ... EB, EiB."""
-    return _parse(value, _VOLUME, "volume", "200 GiB", bare=bare)
+    return _parse(value, _OF_VOLUME, bare=bare)
 
 
 def parse_time(value: object, *, bare: bool = False) -> float:
     """Return `value` in seconds; strings may carry ns, us, ms, s, min, h, d."""
-    return _parse(value, _TIME, "time", "1.5 h", bare=bare)
+    return _parse(value, _OF_TIME, bare=bare)
 
 
 def parse_bandwidth(value: object, *, bare: bool = False) -> float:
     """Return `value` in bytes per second; strings may carry B/s ... EiB/s."""
-    return _parse(value, _BANDWIDTH, "bandwidth", "200 GiB/s", bare=bare)
+    return _parse(value, _OF_BANDWIDTH, bare=bare)
 
 
 def format_volume(size_bytes: float, like: float | None = None) -> str:
@@ -94,42 +111,52 @@ def format_time(duration_s: float) -> str:
     return f"{duration_s:.4g} s"
 
 
-def _parse(
-    value: object, table: dict[str, float], kind: str, example: str, *, bare: bool
-) -> float:
+def _parse(value: object, kind: _Kind, *, bare: bool) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise InputError(
-            f"{value!r} is not a {kind}", remedy=f'write a number or "{example}"'
+            f"{value!r} is not a {kind.name}",
+            remedy=f'write a number or "{kind.example}"',
         )
     if not isinstance(value, str):
         try:
             number = float(value)
         except OverflowError:
             number = math.inf
-        return _finite(number, value, kind)
+        return _finite(number, value, kind.name)
     match = _QUANTITY.fullmatch(value)
     if match is None:
-        raise InputError(f"{value!r} is not a {kind}", remedy=f'write "{example}"')
+        raise InputError(
+            f"{value!r} is not a {kind.name}", remedy=f'write e.g. "{kind.example}"'
+        )
     digits, unit = match.groups()
-    if unit and unit not in table:
+    if unit and unit not in kind.units:
+        known = f"known for a {kind.name}: {', '.join(kind.units)}"
         raise InputError(
             f"unknown unit {unit!r} in {value!r}",
-            remedy=f"{_suggestion(unit, table)}known for a {kind}: {', '.join(table)}",
+            remedy=f"{_suggestion(unit, kind.units)}{known}",
         )
-    number = _finite(float(digits) * table.get(unit, 1.0), value, kind)
+    number = _finite(float(digits) * kind.units.get(unit, 1.0), value, kind.name)
     if number and not unit and not bare:
+        example = f"{digits} {kind.usual}" if number > 0.0 else kind.example
         raise InputError(f"{value!r} has no unit", remedy=f'write e.g. "{example}"')
     return number
 
 
 def _suggestion(unit: str, table: dict[str, float]) -> str:
-    """Return advice for a unit of bits, or for a volume in place of a bandwidth."""
+    """Return advice for a unit that is nearly one of the table.
+
+    It may be in small letters, of bits, or of a volume in place of a bandwidth.
+    """
+    in_small = {known.lower(): known for known in reversed(table)}
+    if unit.islower() and unit in in_small:
+        return f"did you mean {in_small[unit]}? "
     in_bytes = re.sub(r"(b|bit|bits)(?=/s$|ps$|$)", "B", unit)
     guess = re.sub(r"B(?:ps)?$", "B/s", in_bytes) if "B/s" in table else in_bytes
-    if guess not in table:
+    if guess.lower() not in in_small:
         return ""
+    known = guess if guess in table else in_small[guess.lower()]
     bits = "bits are not supported; " if in_bytes != unit else ""
-    return f"{bits}did you mean {guess}? "
+    return f"{bits}did you mean {known}? "
 
 
 def _finite(number: float, value: object, kind: str) -> float:

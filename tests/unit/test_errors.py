@@ -21,6 +21,7 @@ from penstock.errors import (
     PolicyError,
     UnavailableError,
     UnknownNameError,
+    plain_mismatch,
     reason_of,
 )
 
@@ -188,6 +189,35 @@ def test_unknown_name_without_a_near_one() -> None:
 def test_a_reason_is_on_one_line() -> None:
     assert reason_of(ValueError("one\n  two")) == "ValueError: one two"
     assert reason_of(KeyError("x")) == "KeyError: 'x'"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "Expected `str` of length <= 200",
+            "expected a text of at most 200 characters",
+        ),
+        ("Expected `str` of length >= 1", "expected a text that is not empty"),
+        ("Expected `float` >= 0.0", "expected a number of at least 0"),
+        (
+            "Expected `int` >= 1, got `str`",
+            "expected a whole number of at least 1, got a text",
+        ),
+        (
+            "Expected `float | str`, got `array`",
+            "expected a number or a text, got a list",
+        ),
+        (
+            r"Expected `str` matching regex '\\A[^\\x00-\\x1f]+\\Z'",
+            "expected a text without control characters",
+        ),
+        ("Object missing required field `latency`", "missing key latency"),
+        ("Object contains unknown field `x`", "unknown key x"),
+    ],
+)
+def test_what_decoders_expect_is_said_in_words(text: str, words: str) -> None:
+    assert plain_mismatch(text) == words
 
 
 def _broad_handlers() -> list[str]:

@@ -167,6 +167,16 @@ def test_only_a_text_other_than_0_needs_a_unit(
         assert parse(value) == float(value)
 
 
+def test_a_number_without_a_unit_is_suggested_with_a_usual_one() -> None:
+    for parse, example in (
+        (parse_volume, "10 MB"),
+        (parse_time, "10 s"),
+        (parse_bandwidth, "10 MB/s"),
+    ):
+        with pytest.raises(InputError, match=f'write e.g. "{example}"'):
+            parse("10")
+
+
 _finite = st.floats(allow_nan=False, allow_infinity=False)
 
 
@@ -281,6 +291,11 @@ def test_a_measured_amount_is_decimal(amount: float, noise: float) -> None:
         ("40 GB", "(did you mean GB/s? known"),
         ("40 GiB", "(did you mean GiB/s? known"),
         ("40 GBps", "(did you mean GB/s? known"),
+        ("40 mb/s", "(did you mean MB/s? known"),
+        ("40 kb/s", "(did you mean kB/s? known"),
+        ("40 gib/s", "(did you mean GiB/s? known"),
+        ("40 MIB/S", "(did you mean MiB/s? known"),
+        ("40 mbit/s", "bits are not supported; did you mean MB/s? known"),
         ("40 parsecs", "(known for a bandwidth: "),
         ("40 s", "(known for a bandwidth: "),
     ],

@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from penstock.analysis import Bound
-from penstock.errors import InputError
+from penstock.errors import InputError, plain_mismatch
 from penstock.experiments.study import Row
 
 __all__ = ["merged", "policies_in_all", "rows_of_result"]
@@ -66,8 +66,10 @@ def rows_of_result(document: dict[str, Any], path: str) -> list[Row]:
     try:
         instances = msgspec.convert(document["instances"], list[_Instance])
     except msgspec.ValidationError as error:
+        what, _, place = str(error).partition(" - at `$")
         raise InputError(
-            f"this result of penstock compare is damaged: {error}",
+            "this result of penstock compare is damaged at "
+            f"instances{place.rstrip('`')}: {plain_mismatch(what)}",
             where=path,
             remedy="write it again with penstock compare --json",
         ) from None

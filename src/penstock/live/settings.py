@@ -8,7 +8,7 @@ file, which overrides the default. The file is the one that ``--settings`` or
 ``PENSTOCK_SETTINGS`` names, else the first that exists of
 ``~/.config/penstock/penstock.toml`` and ``/etc/penstock/penstock.toml``.
 
-Texts for rates and times carry their unit; numbers in the file are bytes/s and seconds.
+Rates and times carry their unit, also in the file: ``bandwidth = 20`` is refused.
 """
 
 from __future__ import annotations
@@ -68,8 +68,14 @@ def _one_of(*words: str) -> str:
     return f"{{{','.join(words)}}}"
 
 
+def _written(value: Any) -> Any:
+    """Return a number of the file as a text, so that it needs a unit like others."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return str(value) if is_number else value
+
+
 def _rate(value: Any) -> float:
-    rate = parse_bandwidth(value)
+    rate = parse_bandwidth(_written(value))
     if rate <= 0.0:
         raise InputError(
             f"{value!r} is not a positive bandwidth",
@@ -78,17 +84,35 @@ def _rate(value: Any) -> float:
     return rate
 
 
-def _shared_rate(value: Any) -> float | str:
-    return value if value in (LEARN, MEASURE) else _rate(value)
+def _rate_or(*words: str) -> Callable[[Any], float | str]:
+    """Return a parser of a rate that accepts these words as well."""
+
+    def parse(value: Any) -> float | str:
+        if value in words:
+            return str(value)
+        if isinstance(value, str) and value.strip()[:1].isalpha():
+            close = get_close_matches(value.strip().lower(), words, n=1)
+            hint = f"did you mean {close[0]}? " if close else ""
+            raise InputError(
+                f"{value!r} is not a bandwidth",
+                remedy=f'{hint}write a rate such as "2 GB/s", or {" or ".join(words)}',
+            )
+        return _rate(value)
+
+    return parse
+
+
+_shared_rate: Final = _rate_or(LEARN, MEASURE)
 
 
 def _unlimited_rate(value: Any) -> float:
-    return math.inf if value == "unlimited" else _rate(value)
+    rate = _rate_or("unlimited")(value)
+    return math.inf if isinstance(rate, str) else rate
 
 
 def _duration(low: float, high: float) -> Callable[[Any], float]:
     def parse(value: Any) -> float:
-        duration = parse_time(value)
+        duration = parse_time(_written(value))
         if not low <= duration <= high:
             raise InputError(
                 f"{value!r} is out of range", remedy=f"give {low:g} to {high:g} seconds"
@@ -121,6 +145,18 @@ def _address(value: Any) -> str:
         raise InputError(
             f"{text!r} is not an address",
             remedy=f"write tcp://HOST:PORT, the port 1 to {_LAST_PORT}",
+        )
+    return text
+
+
+def _host_and_port(value: Any) -> str:
+    """Return an address HOST:PORT; an empty text means no address."""
+    text = _text(value)
+    port = text.rpartition(":")[2]
+    if text and not (":" in text and port.isdecimal() and int(port) <= _LAST_PORT):
+        raise InputError(
+            f"{text!r} is not an address",
+            remedy="write HOST:PORT, e.g. 127.0.0.1:9400",
         )
     return text
 
@@ -308,7 +344,7 @@ class Settings:
     node: str = _setting("", _text, "name of this node; default: the host name", "NAME")
     metrics: str = _setting(
         "",
-        _text,
+        _host_and_port,
         "HOST:PORT at which Prometheus can read metrics; default: no metrics",
         "HOST:PORT",
     )
@@ -404,6 +440,12 @@ def _parsed(values: Mapping[str, Any], place: Callable[[str], str]) -> dict[str,
     known = _by_name()
     parsed = {}
     for key, value in values.items():
+        if isinstance(value, dict):
+            raise InputError(
+                "this file has no sections",
+                where=place(f"[{key}]"),
+                remedy=f"remove the line [{key}]: all settings stand side by side",
+            )
         if key not in known:
             raise UnknownNameError("setting", key, known, where=place(key))
         try:

@@ -29,6 +29,7 @@
 from __future__ import annotations
 
 import pwd
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -37,7 +38,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from penstock.errors import InputError, UnknownNameError
+from penstock.errors import InputError, UnknownNameError, plain_mismatch
 from penstock.mount.exchange import ExchangeSettings, read_key
 from penstock.mount.rules import CONDITIONS, Rule
 from penstock.qos import SchedulerSpec, Slo, get_scheduler
@@ -50,6 +51,8 @@ OTHER: Final = "other"
 #: A report with the totals of all applications must fit into one datagram.
 _MAX_APPLICATIONS: Final = 256
 _MAX_NAME_LENGTH: Final = 64
+#: What msgspec says of a key that the file must not have.
+_UNKNOWN_KEY: Final = re.compile(r"Object contains unknown field `(.*)`")
 Quantity = float | str
 
 
@@ -125,12 +128,7 @@ def slo_settings_from(document: Mapping[str, Any]) -> SloSettings:
     try:
         file = msgspec.convert(document, _File)
     except msgspec.ValidationError as error:
-        what, _, place = str(error).partition(" - at `$")
-        raise InputError(
-            what,
-            where=place.strip("`.") or "slo",
-            remedy=_known_keys(place),
-        ) from None
+        raise _mismatch(str(error)) from None
     slos = _slos(file.applications)
     if file.default is not None:
         _check_known(file.default, slos, "default")
@@ -145,12 +143,20 @@ def slo_settings_from(document: Mapping[str, Any]) -> SloSettings:
     )
 
 
-def _known_keys(place: str) -> str:
-    """Return the remedy for a mistake at a place of the file: the keys known there."""
+def _mismatch(text: str) -> InputError:
+    """Return the error for a document that is not as expected, in plain words."""
+    what, _, place = text.partition(" - at `$")
+    where = place.strip("`.") or "slo"
     kinds = {".applications": _Application, ".rules": _Rule, ".exchange": _Exchange}
     kind = next((kinds[name] for name in kinds if place.startswith(name)), _File)
-    keys = ", ".join(kind.__struct_fields__)
-    return f"known keys here: {keys}; see docs/how-to/mount.md"
+    keys = kind.__struct_fields__
+    if unknown := _UNKNOWN_KEY.fullmatch(what):
+        return UnknownNameError("key", unknown[1], keys, where=where)
+    return InputError(
+        plain_mismatch(what),
+        where=where,
+        remedy=f"known keys here: {', '.join(keys)}; see docs/how-to/mount.md",
+    )
 
 
 def _slos(applications: Mapping[str, _Application]) -> dict[str, Slo]:

@@ -159,6 +159,20 @@ def test_a_dry_run_holds_up_no_call(daemon: Daemon) -> None:
     assert daemon.write("free", blocks=1000).wait(100.0) == 0
 
 
+def test_what_a_dry_run_would_hold_up_is_not_counted_as_held_up(daemon: Daemon) -> None:
+    daemon.ctl("bandwidth", "1 kB/s")
+    daemon.ctl("dry-run")
+    process = daemon.write("watched", blocks=10**6)
+    until(lambda: daemon.job("watched").get("would_hold_up"))
+    assert daemon.job("watched")["held_up"] == 0.0
+    assert "penstock would have held up its calls" in daemon.ctl("explain", "watched")
+    assert "would wait" in daemon.ctl("status")
+    daemon.ctl("off")
+    assert daemon.job("watched")["would_hold_up"] > 0.0
+    process.kill()
+    process.wait(100.0)
+
+
 def test_several_programs_are_one_job(daemon: Daemon) -> None:
     first, second = daemon.write("one"), daemon.write("one")
     pages = daemon.home / "pages"

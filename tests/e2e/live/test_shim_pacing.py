@@ -207,7 +207,8 @@ def test_a_dry_run_estimates_the_wait_and_does_not_wait(job: Job, python: str) -
     assert job.run(python, "-c", WRITES, 1000, 100).returncode == 0
     elapsed = time.monotonic() - begun
     byte_s = 1.0 / rate  # a call is rounded to a whole byte
-    estimated_s = _wrote(job).held_up_s
+    estimated_s = _wrote(job).would_hold_up_s
+    assert _wrote(job).held_up_s == 0.0
     assert volume / rate - elapsed <= estimated_s + 100 * byte_s
     assert estimated_s <= volume / rate + 100 * byte_s
 

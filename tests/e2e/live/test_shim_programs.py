@@ -136,6 +136,20 @@ CIRCUMSTANCES: tuple[Circumstance, ...] = (
 )
 
 
+@pytest.mark.parametrize("value", ["", "0", "no", "No", "false", "off"])
+def test_a_negation_does_not_disable_control(job: Job, value: str) -> None:
+    environment = job.environment | {"PENSTOCK_DISABLE": value}
+    job.run("sh", "-c", "echo 1234567 > out", environment=environment)
+    assert job.page.counters(IoClass.WRITE).moved_bytes == 8
+
+
+@pytest.mark.parametrize("value", ["1", "yes", "true", "on"])
+def test_other_values_disable_control(job: Job, value: str) -> None:
+    environment = job.environment | {"PENSTOCK_DISABLE": value}
+    job.run("sh", "-c", "echo 1234567 > out", environment=environment)
+    assert job.page.counters(IoClass.WRITE).moved_bytes == 0
+
+
 def _fill(folder: Path) -> None:
     (folder / "data").write_bytes(bytes(range(256)) * 2000)
     (folder / "text").write_text(

@@ -340,6 +340,6 @@ def test_a_dry_run_estimates_a_large_call_as_a_whole(job: Job, python: str) -> N
     begun = time.monotonic()
     assert job.run(python, "-c", WRITES, volume).returncode == 0
     elapsed = time.monotonic() - begun
-    estimated_s = _wrote(job).held_up_s
+    estimated_s = _wrote(job).would_hold_up_s
     bytes_s = 2.0 / rate  # tags are whole bytes
     assert volume / rate - elapsed - bytes_s <= estimated_s <= volume / rate + bytes_s

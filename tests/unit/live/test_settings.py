@@ -44,7 +44,7 @@ def test_the_defaults() -> None:
 
 def test_a_flag_beats_the_environment_which_beats_the_file(tmp_path: Path) -> None:
     path = settings_file(
-        tmp_path, 'policy = "fcfs"\nbandwidth = "2 GB/s"\nlease = 5\nlend = false\n'
+        tmp_path, 'policy = "fcfs"\nbandwidth = "2 GB/s"\nlease = "5 s"\nlend = false\n'
     )
     environment = {"PENSTOCK_LEASE": "6 s", "PENSTOCK_BANDWIDTH": "3 GB/s"}
     settings = load_settings({"bandwidth": "4 GB/s", "gap": None}, environment, path)
@@ -72,9 +72,20 @@ def test_the_file_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         ("lease = '1 h'", r"lease: '1 h' is out of range \(give 0.2 to 60 seconds\)"),
         ("lease = '3 parsecs'", "lease: unknown unit 'parsecs'"),
         ("lease = '3'", "lease: '3' has no unit"),
-        ("bandwidth = '10'", "bandwidth: '10' has no unit .write e.g. \"200 GiB/s\""),
+        ("bandwidth = '10'", "bandwidth: '10' has no unit .write e.g. \"10 MB/s\""),
+        ("bandwidth = 20", "bandwidth: '20' has no unit .write e.g. \"20 MB/s\""),
+        ("floor = 2e6", "floor: '2000000.0' has no unit"),
+        ("lease = 3", "lease: '3' has no unit .write e.g. \"3 s\""),
         ("bandwidth = 0", "bandwidth: 0 is not a positive bandwidth"),
-        ("bandwidth = 'fast'", "bandwidth: 'fast' is not a bandwidth"),
+        ("bandwidth = 'fast'", "bandwidth: 'fast' is not a bandwidth .*, or learn or"),
+        ("bandwidth = 'lern'", "bandwidth: 'lern' .*did you mean learn[?]"),
+        ("floor = 'unlimted'", "floor: .*did you mean unlimited[?]"),
+        ("bandwidth = '20 mb/s'", "did you mean MB/s[?]"),
+        ("metrics = 'foo:bar'", "metrics: 'foo:bar' is not an address .write HOST"),
+        ("metrics = '9400'", "metrics: '9400' is not an address"),
+        ("metrics = 'here:99999'", "metrics: 'here:99999' is not an address"),
+        ("[serve]\npolicy = 'x'", r"\[serve\]: this file has no sections .remove"),
+        ("node-bandwidth = '1 B/s'", "did you mean 'node_bandwidth'"),
         ("mode = 'sometimes'", "mode: unknown value 'sometimes' .*control, dry-run"),
         ("lend = 'perhaps'", "lend: 'perhaps' is not yes or no"),
         ("prefixes = ['scratch']", "prefixes: 'scratch' is not an absolute path"),
@@ -103,10 +114,10 @@ def test_mistakes_elsewhere(tmp_path: Path) -> None:
         load_settings({}, {}, str(tmp_path))
 
 
-def test_a_number_of_the_file_and_a_nought_need_no_unit(tmp_path: Path) -> None:
-    path = settings_file(tmp_path, "bandwidth = 5e9\ngap = 1\n")
-    settings = load_settings({"linger": "0"}, {}, path)
-    assert (settings.bandwidth, settings.gap, settings.linger) == (5e9, 1.0, 0.0)
+def test_only_a_nought_needs_no_unit(tmp_path: Path) -> None:
+    path = settings_file(tmp_path, "linger = 0\n")
+    assert load_settings({}, {}, path).linger == 0.0
+    assert load_settings({"linger": "0"}, {}, path).linger == 0.0
     with pytest.raises(InputError, match=r"^PENSTOCK_GAP: '50' has no unit"):
         load_settings({}, {"PENSTOCK_GAP": "50"}, path)
 

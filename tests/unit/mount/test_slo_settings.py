@@ -68,7 +68,7 @@ def application(**changes: Any) -> dict[str, Any]:
         (application(latency=-1.0), "applications.viz.latency", "not positive"),
         (application(latency="fast"), "applications.viz.latency", "not a time"),
         (application(latency="nan"), "applications.viz.latency", "finite"),
-        (application(mounts=0), "applications", ">= 1"),
+        (application(mounts=0), "applications", "at least 1"),
         (application(share=1), "applications", "share"),
         (document(default="no"), "default", "unknown application 'no'"),
         (
@@ -85,9 +85,11 @@ def application(**changes: Any) -> dict[str, Any]:
         (document(rules=[{"application": "viz", "color": 1}]), "rules", "color"),
         (document(scheduler="lifo"), "", "unknown scheduler 'lifo'"),
         (document(scheduler="sfq:depth=-1"), "depth", "out of range"),
-        (document(colour="red"), "", "colour"),
+        (document(colour="red"), "", "unknown key 'colour'"),
+        (document(rule=[]), "", "did you mean 'rules'"),
+        (application(latncy="1 s"), "applications", "did you mean 'latency'"),
         ({}, "", "applications"),
-        (document(applications=[1]), "applications", "object"),
+        (document(applications=[1]), "applications", "a table of keys, got a list"),
         (
             document(applications={"x" * 65: {"throughput": 1, "latency": 1}}),
             "applications",
@@ -192,11 +194,11 @@ def test_unreadable_files_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "keys"),
     [
-        ({"apps": {}}, "applications, scheduler, default, rules, exchange"),
-        ({"applications": {"a": {"rate": 1}}}, "throughput, latency, mounts"),
+        ({"apps": {}}, "applications, default, exchange, rules, scheduler"),
+        ({"applications": {"a": {"rate": 1}}}, "latency, mounts, throughput"),
         (
             {"applications": {}, "rules": [{"host": "a"}]},
-            "application, job, cgroup, user, path, program",
+            "application, cgroup, job, path, program, user",
         ),
     ],
 )
@@ -205,4 +207,4 @@ def test_a_wrong_key_is_answered_with_the_known_ones(
 ) -> None:
     with pytest.raises(InputError) as caught:
         slo_settings_from(content)
-    assert f"(known keys here: {keys}; see " in str(caught.value)
+    assert f"known: {keys})" in str(caught.value)

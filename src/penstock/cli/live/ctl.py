@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.live.options import WHERE, add_live_options, live_settings
@@ -35,8 +36,9 @@ SUMMARY = "show and change live control"
 
 _ACTIONS = {
     "status": (
-        (),
-        "show all jobs; `granted` is the rate now, `drawn` the mean of 0.5 s or more",
+        ("[JOB]",),
+        "show all jobs, or one; `granted` is the rate now, `drawn` the mean of 0.5 s "
+        "or more",
     ),
     "explain": (("JOB",), "explain the grant of a job"),
     "policy": (("POLICY",), "switch to another policy"),
@@ -56,6 +58,8 @@ _ACTIONS = {
 #: Actions that are answered with the status afterwards.
 _MODES = ("on", "dry-run", "off")
 _RATE = "RATE"
+#: A mean draw above this multiple of the present grant needs a note.
+_FAST = 1.05
 _SLO = "show or change the SLOs of applications at a mount"
 
 
@@ -66,7 +70,14 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
     for name, (words, meaning) in _ACTIONS.items():
         action = _add_action(actions, name, meaning)
         for word in words:
-            action.add_argument(word.lower(), metavar=word)
+            name = word.strip("[]")
+            is_optional = name != word
+            action.add_argument(
+                name.lower(),
+                metavar=name,
+                nargs="?" if is_optional else None,
+                default=None,
+            )
         _add_options(action)
     _setup_slo(_add_action(actions, "slo", _SLO))
 
@@ -113,6 +124,7 @@ def main(arguments: argparse.Namespace) -> int:
         reply = client.ask(request)
         after = client.ask(GetStatus()) if arguments.action in _MODES else None
     if isinstance(reply, StatusDocument):
+        reply = _only(reply, arguments.job)
         document = status_document(reply)
         text = _table(reply)
     else:
@@ -133,6 +145,22 @@ def status_document(status: Any) -> dict[str, Any]:
 
     fields = {name: getattr(status, name) for name in status.__struct_fields__}
     return {"penstock": 1, **msgspec.to_builtins(fields)}
+
+
+def _only(status: Any, name: str | None) -> Any:
+    """Return a status with the jobs of this name or key only; None: with all jobs."""
+    import msgspec
+
+    if name is None:
+        return status
+    jobs = [
+        line
+        for line in status.jobs
+        if name in (line.job_name, f"{line.user}:{line.job_name}")
+    ]
+    if not jobs:
+        raise UnknownNameError("job", name, {line.job_name for line in status.jobs})
+    return msgspec.structs.replace(status, jobs=jobs)
 
 
 _KIND_WORDS = {
@@ -156,17 +184,41 @@ def _request_of(arguments: argparse.Namespace) -> ControllerRequest:
     if action == "policy":
         return messages.SetPolicy(arguments.policy)
     if action == "bandwidth":
-        learn = arguments.rate == "learn"
+        learn = _is_word(arguments.rate, "learn")
         return messages.SetBandwidth(
             None if learn else _positive(arguments.rate, _RATE)
         )
     if action == "limit":
-        none = arguments.rate == "none"
+        none = _is_word(arguments.rate, "none")
         limit = inf if none else _positive(arguments.rate, _RATE)
         return messages.SetLimit(arguments.job, limit)
     if action == "hint":
         return messages.HintVolume(arguments.job, _positive(arguments.volume, "VOLUME"))
     return messages.SetMode("control" if action == "on" else action)
+
+
+def _is_word(text: str, word: str) -> bool:
+    """Return True if a RATE is this word; refuse other words, and a rate of 0."""
+    if text == "measure":
+        raise InputError(
+            "the bandwidth is measured only when the daemon starts",
+            where=_RATE,
+            remedy="penstock serve --bandwidth measure; or give a rate, or learn",
+        )
+    if text.strip()[:1].isalpha() and text != word:
+        hint = f"did you mean {word}? " if get_close_matches(text, [word]) else ""
+        raise InputError(
+            f"{text!r} is not a bandwidth",
+            where=_RATE,
+            remedy=f'{hint}write a rate such as "20 MB/s", or {word}',
+        )
+    if word == "none" and text.strip(" 0.") == "":
+        raise InputError(
+            "a limit of 0 would stop the job for ever",
+            where=_RATE,
+            remedy='write a rate such as "1 MB/s"; none removes the limit',
+        )
+    return text == word
 
 
 def _positive(text: str, where: str) -> float:
@@ -206,21 +258,35 @@ def _table(status: Any) -> str:
     lines += [f"fault: {fault}" for fault in status.faults]
     if not status.jobs:
         return "\n".join([*lines, "no jobs"])
-    rows = [("job", "state", "granted", "drawn", "moved", "staged", "held up", "yield")]
+    is_dry, is_off = status.mode == "dry-run", status.mode == "off"
+    delay = "would wait" if is_dry else "held up"
+    rows = [("job", "state", "granted", "drawn", "moved", "staged", delay, "yield")]
     rows += [
         (
             line.job_name,
-            state_word(line),
+            state_word(line, status.mode),
             grant_words(line, shared),
-            format_bandwidth(line.drawn_bytes_per_s, shared),
+            "-" if is_off else format_bandwidth(line.drawn_bytes_per_s, shared),
             format_volume(line.moved_bytes, shared),
             format_volume(line.staged_bytes, shared) if line.staged_bytes else "-",
-            f"{line.held_up_s:.1f} s",
+            f"{line.would_hold_up_s if is_dry else line.held_up_s:.1f} s",
             f"{line.progress_yield:.3f}",
         )
         for line in status.jobs
     ]
-    return "\n".join([*lines, format_table(rows).rstrip("\n")])
+    return "\n".join([*lines, format_table(rows).rstrip("\n"), *_notes(status)])
+
+
+def _notes(status: Any) -> list[str]:
+    """Return what a reader of the table may wonder about."""
+    if status.mode == "off":
+        return ["control is off: what jobs read and write is not counted"]
+    if any(
+        line.active and line.grant and line.drawn_bytes_per_s > _FAST * line.grant
+        for line in status.jobs
+    ):
+        return ["drawn is a mean of the last 0.5 s or more, granted is the rate now"]
+    return []
 
 
 def _effect(status: Any) -> str:
@@ -239,11 +305,11 @@ def _belief_lines(storage: Any) -> list[str]:
 
     if not storage.learns:
         return []
-    name = storage.name or "storage"
+    name = f"{storage.name}: " if storage.name else ""
     if not storage.beliefs:
-        return [f"{name}: bandwidth not known yet, no two jobs have met"]
+        return [f"{name}bandwidth not known yet, no two jobs have met"]
     return [
-        f"{name}: {format_bandwidth(belief.bandwidth)} for {_KIND_WORDS[kind]}: "
+        f"{name}{format_bandwidth(belief.bandwidth)} for {_KIND_WORDS[kind]}: "
         f"{belief.why}"
         + ("" if belief.age_s is None else f", {format_time(belief.age_s)} ago")
         for kind, belief in storage.beliefs.items()
@@ -274,8 +340,10 @@ def mode_words(mode: str) -> str:
     return "control on" if mode == "control" else mode.replace("off", "control off")
 
 
-def state_word(line: Any) -> str:
-    """Return the state of a job: works, waits, lends or moves."""
+def state_word(line: Any, mode: str) -> str:
+    """Return the state of a job: works, waits, lends or moves; off without control."""
+    if mode == "off":
+        return "off"
     if not line.active:
         return "works"
     if line.grant == 0.0:

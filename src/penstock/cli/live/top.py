@@ -33,7 +33,13 @@ __all__ = ["SUMMARY", "main", "setup_parser"]
 
 SUMMARY = "watch live control"
 
-_COLOURS = {"works": "dim", "waits": "red", "lends": "cyan", "moves": "green"}
+_COLOURS = {
+    "works": "dim",
+    "off": "dim",
+    "waits": "red",
+    "lends": "cyan",
+    "moves": "green",
+}
 _BAR = 8
 #: Default, least and most time between two frames.
 _EVERY = "1 s"
@@ -46,6 +52,8 @@ _COLUMNS = (
 _WIDE = 100
 _FOR_WIDE = ("demand", "left", "staged")
 _BETWEEN = 2
+#: More agents than these are counted, not named.
+_NAMED_AGENTS = 3
 #: Jobs whose waiting is explained, at most.
 _REASONS = 5
 #: Lines for jobs, at least, even if mounts and faults fill the terminal.
@@ -185,7 +193,7 @@ def _frame(status: Any, width: int, rows: int | None = None) -> RenderableType:
                 overflow="ellipsis",
             )
         ]
-    table = _table(jobs[:shown], status.bandwidth, width)
+    table = _table(jobs[:shown], status, width)
     return Group(*_head(status), table, *note, *reasons)
 
 
@@ -200,26 +208,29 @@ def _head(status: Any) -> list[RenderableType]:
     from rich.text import Text
 
     drawn = sum(line.drawn_bytes_per_s for line in status.jobs)
+    agents = ", ".join(status.agents) or "none"
+    if len(status.agents) > _NAMED_AGENTS:
+        agents = str(len(status.agents))
     head = Text(mode_words(status.mode), style="bold")
     head.append(
         f"  policy {status.policy}  "
         f"{format_bandwidth(drawn, status.bandwidth or 0.0)} of "
         f"{_total_words(status.bandwidth)} drawn  "
         f"{counted(len(status.jobs), 'job')}  {status.decisions} decisions  "
-        f"agents: {', '.join(status.agents) or 'none'}",
+        f"agents: {agents}",
         style="not bold",
     )
-    head.no_wrap, head.overflow = True, "ellipsis"
     return [head, *(Text(f"fault: {fault}", style="red") for fault in status.faults)]
 
 
-def _table(lines: list[Any], bandwidth: float | None, width: int) -> RenderableType:
+def _table(lines: list[Any], status: Any, width: int) -> RenderableType:
     """Return one row per job; only columns that fit into the width."""
     from rich.table import Table
 
-    words = [state_word(line) for line in lines]
+    words = [state_word(line, status.mode) for line in lines]
     rows = [
-        _cells(line, word, bandwidth) for line, word in zip(lines, words, strict=True)
+        _cells(line, word, status.bandwidth)
+        for line, word in zip(lines, words, strict=True)
     ]
     widths = _widths(rows, width)
     table = Table(box=None, pad_edge=False, header_style="bold")

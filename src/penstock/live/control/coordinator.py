@@ -57,7 +57,7 @@ from penstock.live.wire.messages import (
     UserRequest,
 )
 from penstock.staging import StagingOrder
-from penstock.units import format_bandwidth
+from penstock.units import format_bandwidth, format_volume
 
 __all__ = ["Coordinator", "CoordinatorOutput"]
 
@@ -206,6 +206,7 @@ class Coordinator:
             VolumePredictor(message.volume_bytes),
             draw_since_s=now,
             storage_name=storage_name,
+            has_history=history is not None,
         )
         self._jobs[job.key] = job
         for volume_bytes in history.past_bytes if history else ():
@@ -279,6 +280,7 @@ class Coordinator:
 
     def _post(self, job: JobRecord, now: float) -> None:
         """Report to the controller that an operation has begun."""
+        job.volume_hinted = job.predictor.is_hinted
         job.certain_bytes = job.phases.announced_bytes or job.predictor.known()
         volume_bytes = job.certain_bytes or self._estimate(job)
         if job.certain_bytes:
@@ -490,7 +492,8 @@ class Coordinator:
         if isinstance(request, HintVolume):
             job = find_job(self._jobs.values(), request.job_name, message)
             job.predictor.next_hint_bytes = request.volume_bytes
-            return TextAnswer("noted")
+            volume = format_volume(request.volume_bytes)
+            return TextAnswer(f"the next operation of {job.name} moves {volume}")
         if not message.trusted:
             raise InputError(
                 "only root and the user who runs the controller may change it",

@@ -5,18 +5,34 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import isfinite
 from typing import Final
 
 from penstock.live.control.jobs import ControlledJob
 from penstock.units import format_bandwidth, format_time, format_volume
 
-__all__ = ["explain"]
+__all__ = ["Circumstances", "explain"]
 
 #: How many other jobs an explanation names.
 _NAMED: Final = 3
 #: A smaller part of a grant is not named as lent.
 _LEAST_LOAN: Final = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What is known of a job beside the controller."""
+
+    like: float | None = None
+    """The shared bandwidth (bytes/s): all amounts are in its units, decimal or binary.
+    None: the cap of the job."""
+    free_because: str = ""
+    """Why the job is not held to a share; "": it is."""
+    is_announced: bool = False
+    """True if the volume of its operation was announced."""
+    has_history: bool = False
+    """True if its age and its lost time include earlier runs."""
 
 
 def explain(
@@ -25,9 +41,7 @@ def explain(
     policy: str,
     now: float,
     name_of: Callable[[str], str | None] = str,
-    *,
-    like: float | None = None,
-    free: bool = False,
+    circumstances: Circumstances | None = None,
 ) -> str:
     """Return why a job has the grant that it has, in sentences for its user.
 
@@ -37,24 +51,18 @@ def explain(
         All jobs that have an operation, as `by_rate` returns them.
     name_of
         Returns the name to show for a job key; None hides the job's name and yield.
-    like
-        The shared bandwidth (bytes/s): all amounts are in its units, decimal or binary.
-    free
-        True if the job is not held up because no other job uses its storage.
     """
     name = name_of(job.key)
-    like = job.cap if like is None else like
-    reason = (
-        _free_reason(job) if free else _grant_reason(job, len(active), policy, like)
-    )
-    sentences = [f"{name} {reason}"]
+    circumstances = circumstances or Circumstances()
+    like = job.cap if circumstances.like is None else circumstances.like
+    free = circumstances.free_because
+    if free:
+        state = "is not held up" if job.is_active else "does no I/O now"
+        sentences = [f"{name} {state}: {free}."]
+    else:
+        sentences = [f"{name} {_grant_reason(job, len(active), policy, like)}"]
     if job.is_active:
-        remaining = format_volume(job.remaining_bytes(now), like)
-        sentences.append(
-            f"Its operation began {format_time(job.since_post_s(now))} ago; {remaining}"
-            f" of about {format_volume(job.volume_bytes, like)} remain (penstock "
-            "guesses the volume unless it is announced)."
-        )
+        sentences.append(_progress(job, now, like, circumstances))
         if job.rate < job.cap and not job.is_frugal and not free:
             sentences += _competitors(job, active, now, name_of, like)
     if isfinite(job.limit):
@@ -62,18 +70,29 @@ def explain(
             f"An operator has limited it to {format_bandwidth(job.limit)} "
             f"(remove the limit with: penstock ctl limit {name} none)."
         )
+    begin = "its first run on record" if circumstances.has_history else "it started"
     sentences.append(
         f"By its grants it has lost {format_time(job.lost_s(now))} of the "
-        f"{format_time(job.age_s(now))} since it started "
+        f"{format_time(job.age_s(now))} since {begin} "
         f"(yield {job.progress_yield(now):.3f})."
     )
     return " ".join(sentences)
 
 
-def _free_reason(job: ControlledJob) -> str:
-    """Return the predicate of the sentence for a job that is not held to a share."""
-    state = "is not held up" if job.is_active else "does no I/O now"
-    return f"{state}: no other job uses its storage now, or nothing is known of it yet."
+def _progress(
+    job: ControlledJob, now: float, like: float, circumstances: Circumstances
+) -> str:
+    """Return the sentence on the volume of the operation."""
+    remaining = format_volume(job.remaining_bytes(now), like)
+    volume = format_volume(job.volume_bytes, like)
+    of_all = (
+        f"the announced {volume} remain"
+        if circumstances.is_announced
+        else f"about {volume} remain (nobody has announced the volume: penstock "
+        "guesses it)"
+    )
+    begun = format_time(job.since_post_s(now))
+    return f"Its operation began {begun} ago; {remaining} of {of_all}."
 
 
 def _grant_reason(job: ControlledJob, active: int, policy: str, like: float) -> str:

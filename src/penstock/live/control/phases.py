@@ -105,7 +105,7 @@ class PhaseDetector:
         if known is None:
             self._nodes[node] = self._first_counters(now, counters)
             return
-        if counters.waiting or counters.held_up_s > known.latest.held_up_s:
+        if counters.waiting or _delay_s(counters) > _delay_s(known.latest):
             self._held_up = True
         known.latest, known.read_at_s = counters, now
 
@@ -202,3 +202,8 @@ class PhaseDetector:
             if counters.waiting or counters.idle_s < self.gap_s
         ]
         return busy or list(news)
+
+
+def _delay_s(counters: JobCounters) -> float:
+    """Return how long calls were held up, or would have been in a dry run."""
+    return counters.held_up_s + counters.would_hold_up_s

@@ -68,6 +68,10 @@ class JobRecord:
     """Agents on whose nodes the operation goes on."""
     moved_elsewhere_bytes: float = 0.0
     """Volume moved on nodes that the job has left."""
+    has_history: bool = False
+    """True if it ran before, under the same name: its age counts from then."""
+    volume_hinted: bool = False
+    """True if the volume of the present operation was announced before it began."""
     certain_bytes: float = 0.0
     """Volume of the present operation, if it is certain; else 0."""
     operations: int = 0
@@ -93,6 +97,11 @@ class JobRecord:
         return self.storage.controller.job(self.key)
 
     @property
+    def is_announced(self) -> bool:
+        """True if the volume of its operation was announced."""
+        return self.volume_hinted or self.phases.announced_bytes > 0.0
+
+    @property
     def is_free(self) -> bool:
         """True if it is not held to a share: see `storage`."""
         storage = self.storage
@@ -113,6 +122,11 @@ class JobRecord:
     def held_up_s(self) -> float:
         """Time that its calls were held up on its present nodes, added over callers."""
         return sum(counters.held_up_s for counters in self.counters.values())
+
+    @property
+    def would_hold_up_s(self) -> float:
+        """Time for which dry runs would have held up its calls, as `held_up_s`."""
+        return sum(counters.would_hold_up_s for counters in self.counters.values())
 
     @property
     def is_waiting(self) -> bool:
@@ -146,7 +160,7 @@ class JobRecord:
             sum(each.read_bytes for each in counters),
             sum(each.written_bytes for each in counters),
             sum(each.read_busy_s + each.written_busy_s for each in counters),
-            sum(each.held_up_s for each in counters),
+            sum(each.held_up_s + each.would_hold_up_s for each in counters),
             any(each.quiet_s == 0.0 for each in counters),
         )
 

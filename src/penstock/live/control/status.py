@@ -9,7 +9,7 @@ from math import isfinite
 from typing import Final
 
 from penstock.errors import InputError
-from penstock.live.control.explanation import explain
+from penstock.live.control.explanation import Circumstances, explain
 from penstock.live.control.jobs import ControlledJob, by_rate
 from penstock.live.control.records import DRAW_S, JobRecord
 from penstock.live.wire.messages import JobStatus, UserRequest
@@ -19,6 +19,8 @@ __all__ = ["StatusView", "find_job"]
 
 #: A job that draws less than this part of its grant is not slowed by control.
 _SLOW: Final = 0.8
+#: A mean draw above this multiple of the present grant is explained.
+_FAST: Final = 1.05
 
 
 def find_job(jobs: Iterable[JobRecord], name: str, request: UserRequest) -> JobRecord:
@@ -42,6 +44,16 @@ def find_job(jobs: Iterable[JobRecord], name: str, request: UserRequest) -> JobR
             remedy="penstock ctl status lists them; USER-ID:NAME names one",
         )
     return next(iter(candidates.values()))
+
+
+def _freedom(record: JobRecord) -> str:
+    """Return why a job is not held to a share; "" if it is."""
+    storage = record.storage
+    if not storage.is_free:
+        return ""
+    if storage.active - {record.key}:
+        return "the bandwidth of its storage is not known yet, so nobody waits there"
+    return "no other job uses its storage now"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,37 +103,55 @@ class StatusView:
             controller.policy,
             self.now,
             self._visible_name,
-            like=controller.capacity,
-            free=record.storage.is_free,
+            Circumstances(
+                like=controller.capacity,
+                free_because=_freedom(record),
+                is_announced=record.is_announced,
+                has_history=record.has_history,
+            ),
         )
-        text += f" {self._measured_delay(record)}"
-        if record.order.stage or record.staged_bytes:
-            text += f" {self._explained_staging(record)}"
         if self.mode == "dry-run":
             text = f"Dry run: no call is held up. With control switched on: {text}"
+        text += f" {self._measured_delay(record)}{self._explained_draw(record)}"
+        if record.order.stage or record.staged_bytes:
+            text += f" {self._explained_staging(record)}"
         return text
 
     def _measured_delay(self, record: JobRecord) -> str:
         """Return how long penstock and the storage have delayed its calls."""
-        job, counters = record.controlled, record.counters.values()
+        counters = record.counters.values()
         busy_s = sum(each.read_busy_s + each.written_busy_s for each in counters)
-        sentences = [
-            f"Added over its processes, penstock has held up its calls for "
-            f"{format_time(record.held_up_s)}, and the storage has taken "
-            f"{format_time(busy_s)} for them."
-        ]
+        held_up, would = map(format_time, (record.held_up_s, record.would_hold_up_s))
+        storage = f"and the storage has taken {format_time(busy_s)} for them."
+        if self.mode == "dry-run":
+            text = f"penstock would have held up its calls for {would}, {storage}"
+            if record.held_up_s:
+                text += f" Before the dry run, it has held them up for {held_up}."
+        else:
+            text = f"penstock has held up its calls for {held_up}, {storage}"
+            if record.would_hold_up_s:
+                text += f" In a dry run, it would have held them up for {would}."
+        return f"Added over its processes, {text}"
+
+    def _explained_draw(self, record: JobRecord) -> str:
+        """Return why its draw differs much from its grant; "" if it does not."""
+        job, storage = record.controlled, record.storage
+        drawn = format_bandwidth(record.draw, storage.controller.capacity)
+        is_measured = job.is_active and job.since_post_s(self.now) >= DRAW_S
+        if not is_measured or storage.is_free:
+            return ""
+        if record.draw > _FAST * job.rate and not job.is_frugal:
+            return (
+                f" It drew {drawn} on average over the last {format_time(DRAW_S)}: its "
+                "grant was higher then, or it used what it had not drawn before."
+            )
         is_slow = job.is_frugal or record.draw < _SLOW * job.rate
-        is_slow = is_slow and not record.storage.is_free
-        if (is_slow and job.is_active and not record.is_waiting) and job.since_post_s(
-            self.now
-        ) >= DRAW_S:
-            capacity = record.storage.controller.capacity
-            drawn = format_bandwidth(record.draw, capacity)
-            sentences.append(
-                f"Now it draws {drawn} and no call is held up: the storage or the "
+        if is_slow and not record.is_waiting:
+            return (
+                f" Now it draws {drawn} and no call is held up: the storage or the "
                 "program itself is slower than the grant."
             )
-        return " ".join(sentences)
+        return ""
 
     def stalled(self) -> list[str]:
         """Return a warning for each storage whose jobs all wait for the policy."""
@@ -177,4 +207,5 @@ class StatusView:
             uncontrolled_bytes=sum(each.uncontrolled_bytes for each in counters),
             staged_bytes=record.staged_bytes,
             why=self._explained(record, active) if self.explains else "",
+            would_hold_up_s=record.would_hold_up_s,
         )

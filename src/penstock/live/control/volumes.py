@@ -60,6 +60,11 @@ class VolumePredictor:
     past_bytes: deque[float] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
     """Volumes of the last operations."""
 
+    @property
+    def is_hinted(self) -> bool:
+        """True if the volume of the next operation was announced."""
+        return bool(self.next_hint_bytes or self.hint_bytes)
+
     def known(self) -> float:
         """Return the volume of an operation that begins; 0 if it is not certain."""
         hint_bytes = self.next_hint_bytes or self.hint_bytes

@@ -48,6 +48,10 @@ _COUNTERS: Final = {
         "held_up_s",
         "time that calls were held up, added over callers",
     ),
+    "would_hold_up_seconds": (
+        "would_hold_up_s",
+        "time for which dry runs would have held up calls, added over callers",
+    ),
     "operations": ("operations", "operations completed"),
 }
 #: Metric of an application at a mount -> key in the status, and help text.
@@ -262,8 +266,9 @@ def _serving(address: str, render: Callable[[], bytes]) -> Iterator[None]:
     try:
         server = _Server(host.strip("[]") or "127.0.0.1", int(port), render)
     except (OSError, ValueError, OverflowError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not an address"
         raise InputError(
-            f"cannot listen: {error}",
+            f"cannot listen: {reason}",
             where=f"metrics {address!r}",
             remedy="write HOST:PORT, e.g. 127.0.0.1:9400",
         ) from None

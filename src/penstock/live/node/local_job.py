@@ -29,6 +29,7 @@ from penstock.live.node.in_flight import IN_FLIGHT_S, CallsInFlight
 from penstock.live.node.page import (
     Announced,
     Bucket,
+    Counters,
     IoClass,
     Mode,
     Page,
@@ -105,6 +106,8 @@ class LocalJob:
         self._in_flight = CallsInFlight()
         self._written = WrittenBytes()
         self._controlled_bytes, self._uncontrolled_bytes = 0, 0.0
+        #: What `measure_bypass` found last. Its thread writes it.
+        self._kernel_bytes = 0
         self._drainer = Drainer(page.path, note.user, note.group)
         self._staged_bytes, self._drained_bytes, self._drained_s = 0, 0, -inf
         self._refusal_logged = False
@@ -226,6 +229,8 @@ class LocalJob:
             Whether reads are controlled; if not, they are not counted.
         """
         classes = (IoClass.WRITE, IoClass.READ) if reads else (IoClass.WRITE,)
+        # Before the look at the page: see `_note_bypass`.
+        kernel_bytes = self._kernel_bytes
         state = self.page.look()
         drains = state.calls[IoClass.DRAIN]
         calls = [state.calls[kind] for kind in classes]
@@ -238,6 +243,7 @@ class LocalJob:
         self._log_refusals(staged.refused_files)
         now_s = time.monotonic()
         quiet_s = self._in_flight.quiet_time(calls, now_s, gap_s, self.note.processes)
+        self._note_bypass(kernel_bytes, calls[0], quiet_s)
         alive = drains.waiting_calls > 0 or self._was_active(
             quiet_s, announced, staged, now_s
         )
@@ -251,6 +257,7 @@ class LocalJob:
             operations_begun=state.operations_begun,
             moved_bytes=float(sum(c.moved_bytes for c in (*calls, drains))),
             held_up_s=sum(c.held_up_s for c in (*calls, drains)),
+            would_hold_up_s=sum(c.would_hold_up_s for c in (*calls, drains)),
             waiting=any(c.waiting_calls for c in calls),
             idle_s=idle_s,
             bypass_setups=state.bypass_setups,
@@ -298,17 +305,28 @@ class LocalJob:
             self._drainer.keep(folder)
 
     def measure_bypass(self, processes: Iterable[int]) -> bool:
-        """Compare the bytes that the kernel has counted with those that control saw.
+        """Measure the bytes that the kernel has counted.
 
-        Return True if more bytes than before were not controlled. This takes long if
-        there are many processes; call it in a separate thread.
+        Return True if more of them than before may not have been controlled:
+        `read_counters` decides. This takes long if there are many processes; call it in
+        a separate thread.
         """
-        written_bytes = self._written.measure(processes)
-        uncontrolled_bytes = float(written_bytes - self._controlled_bytes)
-        more = uncontrolled_bytes > self._uncontrolled_bytes
-        if more:
-            self._uncontrolled_bytes = uncontrolled_bytes
-        return more
+        self._kernel_bytes = self._written.measure(processes)
+        known_bytes = self._controlled_bytes + self._uncontrolled_bytes
+        return self._kernel_bytes > known_bytes
+
+    def _note_bypass(self, kernel_bytes: int, writes: Counters, quiet_s: float) -> None:
+        """Note the bytes that the kernel has counted and control has not.
+
+        The kernel counts the bytes of a call before the page does. So they are compared
+        only if `kernel_bytes` was measured before the page was read, and no call was in
+        the kernel then: a call in flight waits for its grant, or was killed.
+        """
+        in_flight = writes.begun_calls - writes.ended_calls - writes.waiting_calls
+        if in_flight > 0 and quiet_s == 0.0:
+            return
+        uncontrolled_bytes = float(kernel_bytes - self._controlled_bytes)
+        self._uncontrolled_bytes = max(self._uncontrolled_bytes, uncontrolled_bytes)
 
     def leftovers(self) -> list[Leftover]:
         """Return the journal folder that ended processes may have left data in."""

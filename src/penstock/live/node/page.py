@@ -93,8 +93,9 @@ class Counters:
         Time inside calls that reached the storage, summed over callers (s), without
         the time that they were held up. Syncs and closes count as writing.
     held_up_s
-        Time that calls were held up, summed over callers (s); in a dry run, the time
-        for which control would have held them up.
+        Time that calls were held up, summed over callers (s).
+    would_hold_up_s
+        Time for which a dry run would have held them up, summed over callers (s).
     waiting_calls
         Calls that wait now. A call that was killed while it waited is counted as long
         as other calls wait.
@@ -109,6 +110,7 @@ class Counters:
     memory_bytes: int
     busy_s: float
     held_up_s: float
+    would_hold_up_s: float
     waiting_calls: int
     last_active_s: float
     resumed_s: float
@@ -430,6 +432,7 @@ def _counters(line: ClassWords) -> Counters:
         memory_bytes=line.memory_bytes,
         busy_s=line.busy_ns * 1e-9,
         held_up_s=line.held_up_ns * 1e-9,
+        would_hold_up_s=line.would_hold_up_ns * 1e-9,
         waiting_calls=0 if stale else line.waiting_calls,
         last_active_s=max(line.last_active_ns, line.resumed_ns) * 1e-9,
         resumed_s=line.resumed_ns * 1e-9,

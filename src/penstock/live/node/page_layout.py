@@ -124,7 +124,8 @@ class ClassWords(Structure):
         ("waiting_calls", c_uint64),
         ("heartbeat_ns", c_uint64),
         ("resumed_ns", c_uint64),
-        ("unused_line", c_uint64 * 4),
+        ("would_hold_up_ns", c_uint64),
+        ("unused_line", c_uint64 * 3),
     )
 
 

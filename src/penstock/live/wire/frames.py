@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from penstock.errors import InputError, UnavailableError
+from penstock.errors import InputError, UnavailableError, plain_mismatch
 from penstock.live.wire.messages import (
     FROM_PROGRAM,
     REPLY,
@@ -105,7 +105,7 @@ def _checked_frame(message: FromProgram) -> bytes:
 
 def _at_field(error: MessageError, message: FromProgram) -> InputError:
     """Return the error with the name of the invalid field instead of its position."""
-    problem = error.what.removeprefix("not a message: ").replace("`", "")
+    problem = plain_mismatch(error.what.removeprefix("not a message: "))
     position = _POSITION.search(problem)
     # The name of the message comes before its fields.
     field = message.__struct_fields__[int(position[1]) - 1] if position else ""

@@ -269,6 +269,8 @@ class JobStatus(msgspec.Struct, frozen=True):
     """Volume in its journals that is not in the files yet."""
     why: str
     """The explanation that ``penstock ctl explain`` prints."""
+    would_hold_up_s: float = msgspec.field(name="would_hold_up", default=0.0)
+    """Time for which dry runs would have held up its calls, added over callers."""
 
 
 class BandwidthBelief(msgspec.Struct, frozen=True):
@@ -390,6 +392,8 @@ class JobCounters(msgspec.Struct, frozen=True, array_like=True):
     that they were held up."""
     written_busy_s: Amount = 0.0
     """The same for writes, and for syncs and closes of files that were written."""
+    would_hold_up_s: Amount = 0.0
+    """Time for which a dry run would have held up calls, added over callers."""
 
 
 class CounterReport(Message):

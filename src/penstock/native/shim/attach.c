@@ -4,7 +4,7 @@
  *
  * PENSTOCK_PAGE        path of the page
  * PENSTOCK_CONTROLLED  controlled prefixes: absolute, resolved, separated by colons
- * PENSTOCK_DISABLE     if set and not "0", nothing is controlled
+ * PENSTOCK_DISABLE     unless empty, 0, no, false or off: nothing is controlled
  * PENSTOCK_DRAIN       makes this process a drainer (stage_drainer.c)
  *
  * Nothing here waits. If the page is missing, of another size or version, or if the
@@ -17,6 +17,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -37,8 +38,14 @@ _Atomic uint64_t *attached_lease_ns = &empty_page.lease_ns;
 
 static bool is_disabled(void)
 {
+    static const char *const NEGATIONS[] = {"", "0", "no", "false", "off"};
     const char *value = secure_getenv("PENSTOCK_DISABLE");
-    return value != NULL && value[0] != '\0' && strcmp(value, "0") != 0;
+    if (value == NULL)
+        return false;
+    for (size_t n = 0; n < sizeof NEGATIONS / sizeof *NEGATIONS; n++)
+        if (strcasecmp(value, NEGATIONS[n]) == 0)
+            return false;
+    return true;
 }
 
 /* Map a regular file of exactly `size` bytes; NULL if that is not possible. */

@@ -270,7 +270,7 @@ static void count_wait(struct paced_call *call, uint64_t finish_tag)
         return;
     uint64_t granted = granted_at(&grant, now_ns);
     uint64_t debt = is_ahead(finish_tag, granted) ? finish_tag - granted : 0;
-    ADD(call->class->held_up_ns,
+    ADD(call->class->would_hold_up_ns,
         (uint64_t)(((uint128)debt << RATE_SHIFT) / grant.rate));
     SUBTRACT(call->bucket->charged_bytes, debt);
 }

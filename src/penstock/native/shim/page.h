@@ -133,13 +133,15 @@ struct page_class {
     _Atomic uint64_t last_active_ns;
     uint64_t unused[2];
 
-    _Atomic uint64_t held_up_ns; /* sum over callers; in a dry run: estimated */
+    _Atomic uint64_t held_up_ns; /* sum over callers */
     _Atomic uint64_t waiting_calls;
     /* Renewed by a waiting call at least every 20 ms, and by a drainer while it lives:
      * an old heartbeat means that the waiting call, or the drainer, was killed. */
     _Atomic uint64_t heartbeat_ns;
     _Atomic uint64_t resumed_ns; /* first call after a gap */
-    uint64_t unused_line[4];
+    /* Sum over callers of the time for which a dry run would have held them up. */
+    _Atomic uint64_t would_hold_up_ns;
+    uint64_t unused_line[3];
 };
 
 /* Staging (journal.h). STAGING_NONE: writes go to their files. */

@@ -47,6 +47,12 @@ def test_every_action_sends_its_request(words: str, request_message: object) -> 
         (("bandwidth", "5"), "RATE: '5' has no unit"),
         (("limit", "a", "-1 MB/s"), "RATE: "),
         (("hint", "a", "0 B"), "VOLUME: 0 is not positive"),
+        (("bandwidth", "lern"), "RATE: 'lern' is not a bandwidth .did you mean learn"),
+        (("bandwidth", "measure"), "RATE: .* measured only when the daemon starts"),
+        (("bandwidth", "20 mb/s"), "RATE: .*did you mean MB/s"),
+        (("limit", "a", "0"), "RATE: a limit of 0 would stop .*none removes the limit"),
+        (("limit", "a", "nono"), "RATE: 'nono' is not a bandwidth .did you mean none"),
+        (("limit", "a", "learn"), "RATE: 'learn' is not a bandwidth .write a rate"),
     ],
 )
 def test_quantities_must_be_positive_and_have_units(
@@ -84,6 +90,73 @@ def test_options_stand_before_or_after_the_action(words: str, action: str) -> No
 def test_a_change_of_the_mode_says_what_it_means(mode: str, text: str) -> None:
     status = messages.StatusDocument(mode, "fcfs", 2e9, None, ["n"], 1, [], [])
     assert ctl._effect(status) == text
+
+
+def line(name: str = "a", **changes: Any) -> messages.JobStatus:
+    """Return the status of a job that draws all of its grant."""
+    facts: dict[str, Any] = {
+        "job_name": name, "user": 7, "nodes": ["n"], "cap": 2e9, "limit": None,
+        "active": True, "waiting": False, "lent": False, "grant": 1e9, "demanded": 1e9,
+        "drawn_bytes_per_s": 1e9, "volume_bytes": 1e9, "remaining_bytes": 1e9,
+        "moved_bytes": 1e9, "held_up_s": 1.5, "age_s": 9.0, "lost_s": 0.0,
+        "progress_yield": 1.0, "operations": 1, "bypass_setups": 0,
+        "uncontrolled_bytes": 0.0, "staged_bytes": 0.0, "why": "", "would_hold_up_s": 8,
+    }  # fmt: skip
+    return messages.JobStatus(**facts | changes)
+
+
+def status(
+    *jobs: messages.JobStatus,
+    mode: str = "control",
+    storages: tuple[messages.StorageStatus, ...] = (),
+) -> messages.StatusDocument:
+    return messages.StatusDocument(
+        mode, "fcfs", 2e9, None, ["n"], 1, [], list(jobs), list(storages)
+    )
+
+
+def test_the_status_of_one_job_is_shown() -> None:
+    assert parsed("status", "a", "--json", "-").job == "a"
+    assert parsed("status").job is None
+    both = status(line("a"), line("bert"))
+    assert ctl._only(both, None) is both
+    assert [job.job_name for job in ctl._only(both, "7:bert").jobs] == ["bert"]
+    with pytest.raises(UnknownNameError, match=r"unknown job 'bort' .did you mean"):
+        ctl._only(both, "bort")
+    table = ctl._table(ctl._only(both, "a")).splitlines()
+    assert [row.split()[0] for row in table[1:]] == ["job", "a"]
+
+
+def test_the_table_of_a_dry_run_shows_how_long_calls_would_wait() -> None:
+    assert "held up" in ctl._table(status(line()))
+    assert "1.5 s" in ctl._table(status(line()))
+    table = ctl._table(status(line(), mode="dry-run"))
+    assert "would wait" in table
+    assert "held up" not in table
+    assert "8.0 s" in table
+
+
+def test_without_control_jobs_are_off_and_not_idle() -> None:
+    head, *_, row, note = ctl._table(
+        status(line(active=False, drawn_bytes_per_s=0.0), mode="off")
+    ).splitlines()
+    assert head.startswith("control off")
+    assert row.split()[:4] == ["a", "off", "-", "-"]
+    assert note == "control is off: what jobs read and write is not counted"
+
+
+def test_a_mean_draw_above_the_grant_gets_a_note() -> None:
+    note = "drawn is a mean of the last 0.5 s or more, granted is the rate now"
+    assert note not in ctl._table(status(line()))
+    assert ctl._table(status(line(drawn_bytes_per_s=1.2e9))).endswith(note)
+
+
+def test_a_storage_without_a_name_is_not_named() -> None:
+    nameless = messages.StorageStatus("", None, True, "", {})
+    named = messages.StorageStatus("n:/disk", None, True, "", {})
+    lines = ctl._table(status(storages=(nameless, named))).splitlines()
+    words = "bandwidth not known yet, no two jobs have met"
+    assert lines[1:3] == [words, f"n:/disk: {words}"]
 
 
 BEFORE: dict[str, Any] = {

@@ -53,10 +53,15 @@ def table(width: int, *names: str) -> list[str]:
     """Return the lines of the table in a terminal of this width."""
     jobs = [line(name) for name in names]
     status = StatusDocument("control", "fcfs", 2e9, None, ["n"], 1, [], jobs)
+    return shown(status, width).splitlines()[-1 - len(names) :]
+
+
+def shown(status: StatusDocument, width: int) -> str:
+    """Return a frame as a terminal of this width shows it."""
     console = Console(width=width, color_system=None)
     with console.capture() as captured:
         console.print(_frame(status, width))
-    return captured.get().splitlines()[-1 - len(names) :]
+    return captured.get()
 
 
 @pytest.mark.parametrize(
@@ -69,6 +74,18 @@ def test_columns_are_left_out_from_the_right_and_names_are_whole(
     assert head.split()[-1] == last
     assert {row.split()[0] for row in rows} == set(NAMES)
     assert not any("…" in row for row in rows)
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_the_first_lines_are_not_cut(width: int) -> None:
+    agents = ["node-of-the-cluster-1", "node-of-the-cluster-2"]
+    status = StatusDocument("control", "fair-share", 2e9, None, agents, 10**6, [], [])
+    words = " ".join(shown(status, width).split())
+    assert "…" not in words
+    assert words.startswith("control on policy fair-share 0 B/s of 2 GB/s drawn 0 jobs")
+    assert "1000000 decisions agents: node-of-the-cluster-1, node-of-the-clust" in words
+    many = replace(status, agents=agents * 10)
+    assert "agents: 20" in " ".join(shown(many, width).split())
 
 
 @given(st.integers(20, 150), st.integers(1, 200))

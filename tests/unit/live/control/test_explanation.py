@@ -6,17 +6,22 @@ from __future__ import annotations
 import pytest
 
 from penstock.live.control.controller import Controller
-from penstock.live.control.explanation import explain
+from penstock.live.control.explanation import Circumstances, explain
 from penstock.live.control.jobs import by_rate
 from penstock.live.control.lending import LEND_AFTER_S
 from penstock.units import format_bandwidth
 from support.controllers import controller_with
 
 
-def explanation(controller: Controller, job_key: str, now: float) -> str:
+def explanation(
+    controller: Controller,
+    job_key: str,
+    now: float,
+    circumstances: Circumstances | None = None,
+) -> str:
     """Return the explanation for a reader who may see all jobs."""
     job, active = controller.job(job_key), by_rate(controller.jobs())
-    return explain(job, active, controller.policy, now)
+    return explain(job, active, controller.policy, now, str, circumstances)
 
 
 def test_a_job_without_io() -> None:
@@ -34,8 +39,36 @@ def test_a_job_with_all_that_it_can_use() -> None:
     assert explanation(controller, "a", 2.0) == (
         "a may draw 100 B/s, all that it can use. "
         "Its operation began 1 s ago; 400 B of about 500 B remain "
-        "(penstock guesses the volume unless it is announced). "
+        "(nobody has announced the volume: penstock guesses it). "
         "By its grants it has lost 0 s of the 2 s since it started (yield 1.000)."
+    )
+
+
+def test_an_announced_volume_is_not_called_a_guess() -> None:
+    controller = controller_with("fcfs", "a")
+    controller.post("a", 1.0, 500.0)
+    controller.decide(1.0)
+    text = explanation(controller, "a", 2.0, Circumstances(is_announced=True))
+    assert "began 1 s ago; 400 B of the announced 500 B remain." in text
+    assert "guess" not in text
+
+
+def test_the_age_of_a_job_with_history_counts_from_its_first_run() -> None:
+    controller = controller_with("fcfs", "a")
+    text = explanation(controller, "a", 4.0, Circumstances(has_history=True))
+    assert "lost 0 s of the 4 s since its first run on record (yield" in text
+
+
+def test_a_free_job_is_told_why() -> None:
+    controller = controller_with("fcfs", "a")
+    free = Circumstances(free_because="it is alone")
+    assert explanation(controller, "a", 4.0, free).startswith(
+        "a does no I/O now: it is alone. By its"
+    )
+    controller.post("a", 5.0, 500.0)
+    controller.decide(5.0)
+    assert explanation(controller, "a", 6.0, free).startswith(
+        "a is not held up: it is alone. Its"
     )
 
 
@@ -48,7 +81,7 @@ def test_a_job_that_waits_names_the_job_that_is_served() -> None:
     assert explanation(controller, "b", 4.0) == (
         "b waits: policy fcfs serves other jobs first. "
         "Its operation began 2 s ago; 1 kB of about 1 kB remain "
-        "(penstock guesses the volume unless it is announced). "
+        "(nobody has announced the volume: penstock guesses it). "
         "Also served: a with 100 B/s (yield 1.000). "
         "By its grants it has lost 2 s of the 4 s since it started (yield 0.500)."
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import InputError
+from penstock.live.control.bandwidth import BandwidthEstimator
 from penstock.live.control.controller import Controller
 from penstock.live.control.phases import PhaseDetector
 from penstock.live.control.records import JobRecord
@@ -135,6 +136,8 @@ def test_a_dry_run_says_so_first() -> None:
     seen = replace(view(controller_with("fcfs", "7:a")), mode="dry-run")
     text = seen.explanation(seen.jobs["7:a"])
     assert text.startswith("Dry run: no call is held up. With control switched on: a ")
+    assert "penstock would have held up its calls for 0 s" in text
+    assert "has held" not in text
 
 
 @pytest.mark.parametrize(
@@ -158,6 +161,48 @@ def test_staging_is_explained(order: StagingOrder, sentence: str) -> None:
     job.order = order
     job.counters["n"] = JobCounters("7:a", 1, 0.0, 0.0, False, 0.0, staged_bytes=50.0)
     assert seen.explanation(job).endswith(sentence)
+
+
+@pytest.mark.parametrize(
+    ("mode", "sentence"),
+    [
+        (
+            "control",
+            "penstock has held up its calls for 2 s, and the storage has taken 0 s for "
+            "them. In a dry run, it would have held them up for 3 s.",
+        ),
+        (
+            "dry-run",
+            "penstock would have held up its calls for 3 s, and the storage has taken "
+            "0 s for them. Before the dry run, it has held them up for 2 s.",
+        ),
+    ],
+)
+def test_what_a_dry_run_would_hold_up_is_kept_apart(mode: str, sentence: str) -> None:
+    seen = replace(delayed(held_up_s=2.0, would_hold_up_s=3.0), mode=mode)
+    assert sentence in seen.explanation(seen.jobs["7:a"])
+    (line,) = seen.lines()
+    assert (line.held_up_s, line.would_hold_up_s) == (2.0, 3.0)
+
+
+def test_a_mean_draw_above_the_grant_is_explained() -> None:
+    seen = delayed(waiting=True)
+    seen.jobs["7:a"].draw = 140.0
+    text = seen.explanation(seen.jobs["7:a"])
+    assert "It drew 140 B/s on average over the last 500 ms: its grant was" in text
+    seen.jobs["7:a"].draw = 101.0
+    assert "on average" not in seen.explanation(seen.jobs["7:a"])
+
+
+def test_a_free_job_is_told_whether_it_is_alone_or_nothing_is_known() -> None:
+    storage = SharedStorage("", controller_with("fcfs", "7:a"), BandwidthEstimator())
+    seen = StatusView(None, "control", "2a", {"7:a": record("7:a", storage)}, 5.0)
+    storage.active.add("7:a")
+    text = seen.explanation(seen.jobs["7:a"])
+    assert "no other job uses its storage now." in text
+    storage.active.add("7:b")
+    text = seen.explanation(seen.jobs["7:a"])
+    assert "the bandwidth of its storage is not known yet, so nobody waits" in text
 
 
 # --- Who delays a job, and policies that serve nobody ---------------------------------

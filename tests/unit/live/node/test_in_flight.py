@@ -20,7 +20,7 @@ GAP_S = 0.25
 
 
 def counters(begun: int, ended: int, last_s: float, waiting: int = 0) -> Counters:
-    return Counters(begun, ended, 0, 0, 0.0, 0.0, waiting, last_s, 0.0)
+    return Counters(begun, ended, 0, 0, 0.0, 0.0, 0.0, waiting, last_s, 0.0)
 
 
 def quiet(calls: CallsInFlight, begun: int, ended: int, quiet_s: float) -> float:

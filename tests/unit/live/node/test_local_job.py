@@ -7,6 +7,7 @@ import errno
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from math import inf
 from pathlib import Path
@@ -118,6 +119,40 @@ def test_staged_data_are_drained_beside_the_program(
         until(lambda: job.read_counters(0.001, reads=True).staged_bytes == 0.0)
         until(lambda: job.read_counters(0.001, reads=True).moved_bytes == 100_000.0)
         program.kill()
+
+
+def test_a_call_in_the_kernel_is_not_taken_for_bypass(
+    job: LocalJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel counts the bytes of a call before the page does."""
+    monkeypatch.setattr(job._written, "measure", lambda _: 5000)
+    writes = job.page._view.classes[IoClass.WRITE]
+    writes.begun_calls, writes.last_active_ns = 1, time.monotonic_ns()
+    assert job.measure_bypass([])
+    assert job.read_counters(1e9, reads=True).uncontrolled_bytes == 0.0
+    # It waits for its grant: the page has counted it before.
+    writes.moved_bytes, writes.waiting_calls = 5000, 1
+    writes.heartbeat_ns = time.monotonic_ns()
+    assert job.read_counters(1e9, reads=True).uncontrolled_bytes == 0.0
+    assert not job.measure_bypass([])
+    writes.ended_calls, writes.waiting_calls = 1, 0
+    assert job.read_counters(1e9, reads=True).uncontrolled_bytes == 0.0
+
+
+def test_bytes_that_no_call_has_written_are_uncontrolled(
+    job: LocalJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job._written, "measure", lambda _: 5000)
+    writes = job.page._view.classes[IoClass.WRITE]
+    writes.begun_calls = writes.ended_calls = 1
+    writes.moved_bytes = 2000
+    job.read_counters(1e9, reads=True)
+    assert job.measure_bypass([])
+    # What control sees after the measurement is no excuse for what was written before.
+    assert job.read_counters(1e9, reads=True).uncontrolled_bytes == 3000.0
+    writes.moved_bytes = 9000
+    assert job.read_counters(1e9, reads=True).uncontrolled_bytes == 3000.0
+    assert not job.measure_bypass([])
 
 
 def test_reads_count_only_if_they_are_controlled(job: LocalJob, tmp_path: Path) -> None:

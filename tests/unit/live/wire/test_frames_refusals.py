@@ -24,9 +24,12 @@ REFUSED: dict[str, tuple[FromProgram, str]] = {
         "cannot be sent: can't serialize ints",
     ),
     "not-text": (ExplainJob("\udcff"), "cannot be sent: 'utf-8' codec"),
-    "negative": (SetBandwidth(-5.0), "bandwidth: Expected float >= 0.0 (give"),
-    "long": (AttachProcess("a" * 5000), "job: Expected str of length <= 200 (give"),
-    "volume": (HintVolume("a", -1.0), "volume: Expected float >= 0.0 (give"),
+    "negative": (
+        SetBandwidth(-5.0),
+        "bandwidth: expected a number of at least 0 (give",
+    ),
+    "long": (AttachProcess("a" * 5000), "job: expected a text of at most 200 ch"),
+    "volume": (HintVolume("a", -1.0), "volume: expected a number of at least 0 (give"),
 }
 
 
