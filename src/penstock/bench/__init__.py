@@ -45,6 +45,7 @@ USERS_OF_OPTION: Final = {
     "policies": ("fidelity", "fidelity-moosefs", "delta"),
     "output": ("delta", "slo", "harmless"),
     "storage": ("delta", "harmless"),
+    "cluster": ("slo",),
 }
 #: Number of rounds, unless the user gives one.
 ROUNDS: Final = 15
@@ -67,6 +68,10 @@ class BenchSettings:
     """Folder to write to without a limit; None: a mount with a limit."""
     bandwidth_bytes_per_s: float = 0.0
     """Bandwidth of `storage`; 0: measure it."""
+    cluster: bool = False
+    """Measure on a real parallel file system with several client nodes."""
+    quick: bool = False
+    """Measure for a short time, without goals."""
     provenance: Mapping[str, Any] = field(default_factory=dict)
     """Version, command and so on, for the tables."""
 

@@ -277,4 +277,7 @@ def _end_of(process: subprocess.Popen[str], release_s: float) -> float:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    try:
+        main(sys.argv[1:])
+    except InputError as failure:
+        sys.exit(str(failure))

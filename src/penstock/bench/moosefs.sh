@@ -36,19 +36,34 @@ add_node() { # NAME NUMBER
     on "$1" ip link set lo up
     on "$1" ip address add "192.0.2.$2/24" dev eth0
     on "$1" ip link set eth0 up
+    # Connections send a whole request at once: what waits at a limited link goes in
+    # the order of arrival.
+    on "$1" ip route replace 192.0.2.0/24 dev eth0 initcwnd 200 initrwnd 200
+    on "$1" sh -c 'echo 0 >/proc/sys/net/ipv4/tcp_slow_start_after_idle'
 }
 
 on() { # NODE COMMAND...
     nsenter --net="$1/net" -- "${@:2}"
 }
 
-# Both directions of the link of a node share one rate: all its packets pass ifb0. The
-# queue is so long that no packet is dropped.
+# Both directions of the link of a node share one rate: all its packets pass ifb0. Data
+# goes in the order of arrival and is never dropped. Short packets (less than 256 bytes:
+# requests, acknowledgements) go first: on a real link that has two directions, they do
+# not wait for data of the other one.
 limit_link() { # NODE BITS
     [ "$2" -gt 0 ] || return 0
     on "$1" ip link add name ifb0 type ifb 2>/dev/null || true # may be there already
     on "$1" ip link set ifb0 up
-    on "$1" tc qdisc add dev ifb0 root tbf rate "$2bit" burst 64kb limit 64mb
+    on "$1" tc qdisc add dev ifb0 root handle 1: htb default 3
+    on "$1" tc class add dev ifb0 parent 1: classid 1:1 htb rate "$2bit" \
+        burst 64kb quantum 65536
+    for class in 2 3; do
+        on "$1" tc class add dev ifb0 parent 1:1 classid 1:$class \
+            htb rate "$(($2 / 2))bit" ceil "$2bit" prio $class quantum 65536
+        on "$1" tc qdisc add dev ifb0 parent 1:$class pfifo limit 100000
+    done
+    on "$1" tc filter add dev ifb0 parent 1: protocol ip u32 \
+        match u16 0 0xff00 at 2 flowid 1:2
     on "$1" tc qdisc add dev eth0 handle ffff: ingress
     on "$1" tc qdisc add dev eth0 root handle 1: htb
     for parent in ffff: 1:; do

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -190,11 +190,14 @@ def limited_mount(root: Path, bytes_per_s: float) -> Iterator[LimitedMount]:
         mount.command("--unmount", "--force")
 
 
-def run_mount_command(folder: Path, *words: str) -> str:
-    """Run ``penstock mount`` with its sockets in `folder`; return its output."""
+def run_mount_command(folder: Path, *words: str, before: Sequence[str] = ()) -> str:
+    """Run ``penstock mount`` with its sockets in `folder`; return its output.
+
+    `before` is a command that starts commands, for example in another namespace.
+    """
     command = [sys.executable, "-m", "penstock", "mount", f"--folder={folder}", *words]
     done = subprocess.run(  # noqa: S603 - our own program
-        command,
+        [*before, *command],
         env=clean_environment(),
         stdin=subprocess.DEVNULL,
         capture_output=True,

@@ -2,7 +2,8 @@
 """Benchmark ``slo``: throughput and latency of applications at a mount, by scheduler.
 
 `schedulers` measures, with `clients` (processes that issue requests) on the mounts of
-`mounts` and `plain`. `windows` computes the figures and `report` writes them.
+`mounts` and `plain`. `windows` computes the figures and `report` writes them. `cluster`
+measures on a real parallel file system with several client nodes instead.
 """
 
 from __future__ import annotations
@@ -19,5 +20,9 @@ def measure(settings: BenchSettings) -> Iterator[Measurement]:
     """Yield all measurements of the benchmark."""
     # Imported late: `clients` and `plain` are programs of this package, which must
     # start fast, and Python warns if their package has already imported them.
-    module = importlib.import_module(f"{__name__}.schedulers")
-    yield from module.measure_schedulers(settings)
+    if settings.cluster:
+        module = importlib.import_module(f"{__name__}.cluster.measurements")
+        yield from module.measure_cluster(settings)
+    else:
+        module = importlib.import_module(f"{__name__}.schedulers")
+        yield from module.measure_schedulers(settings)

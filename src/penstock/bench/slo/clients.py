@@ -20,7 +20,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
@@ -29,7 +30,17 @@ import msgspec
 from penstock.bench.slo.windows import AnsweredRequest
 from penstock.errors import InputError
 
-__all__ = ["ClientPlan", "Kind", "finish", "main", "rate_at", "start", "stop"]
+__all__ = [
+    "ClientPlan",
+    "Kind",
+    "file_of",
+    "finish",
+    "main",
+    "rate_at",
+    "run_groups",
+    "start",
+    "stop",
+]
 
 #: Longest wait after the end of the plan.
 _TIMEOUT_S: Final = 120.0
@@ -41,7 +52,8 @@ Kind: TypeAlias = Literal["read", "write"]
 class ClientPlan(msgspec.Struct, frozen=True):
     """The requests of a group of processes."""
 
-    folder: str
+    folders: tuple[str, ...]
+    """Folders of the files; process n uses folder n, beginning again after the last."""
     kind: Kind
     size: int
     """Bytes of a request."""
@@ -54,23 +66,26 @@ class ClientPlan(msgspec.Struct, frozen=True):
     """Points (s after `begin`, bytes/s), interpolated linearly; empty: no limit."""
     span: int = 1 << 20
     """Bytes of the file of a process; requests go to all positions in it."""
+    first: int = 0
+    """Number of the first process."""
 
 
 # --- In the benchmark -----------------------------------------------------------------
 
 
-def start(plan: ClientPlan) -> subprocess.Popen[bytes]:
-    """Start a group of processes."""
+def start(plan: ClientPlan, before: Sequence[str] = ()) -> subprocess.Popen[bytes]:
+    """Start a group of processes; `before` is a command that starts commands."""
     process = subprocess.Popen(  # noqa: S603 - our own program
-        [sys.executable, "-m", __name__],
+        [*before, sys.executable, "-m", __name__],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         # Ctrl-C must reach only the benchmark, which then stops the group.
         start_new_session=True,
     )
     if process.stdin is not None:
-        process.stdin.write(msgspec.json.encode(plan))
-        process.stdin.close()
+        # If it has failed already, `finish` says so.
+        with suppress(BrokenPipeError), process.stdin as stream:
+            stream.write(msgspec.json.encode(plan))
         process.stdin = None
     return process
 
@@ -94,6 +109,21 @@ def finish(process: subprocess.Popen[bytes], plan: ClientPlan) -> list[AnsweredR
     return [
         AnsweredRequest(a.issued - plan.begin, a.answered - plan.begin) for a in answers
     ]
+
+
+def run_groups(
+    plans: Mapping[str, ClientPlan], before: Mapping[str, Sequence[str]] | None = None
+) -> dict[str, list[AnsweredRequest]]:
+    """Run groups at the same time; return the answers of each group.
+
+    `before` has the command that starts the processes of a group, if one is needed.
+    """
+    with ExitStack() as stack:
+        started = {}
+        for name, plan in plans.items():
+            started[name] = start(plan, (before or {}).get(name, ()))
+            stack.callback(stop, started[name])
+        return {name: finish(started[name], plan) for name, plan in plans.items()}
 
 
 # --- In the processes -----------------------------------------------------------------
@@ -130,6 +160,12 @@ def _fork(plan: ClientPlan, number: int) -> int:
     with os.fdopen(send, "wb") as stream:
         stream.write(msgspec.json.encode(answers))
     os._exit(0)
+
+
+def file_of(plan: ClientPlan, number: int) -> Path:
+    """Return the file of a process, counted from 0 in its group."""
+    number += plan.first
+    return Path(plan.folders[number % len(plan.folders)]) / f"{plan.kind}-{number}"
 
 
 def _receive(pipe: int) -> list[AnsweredRequest]:
@@ -184,7 +220,7 @@ class _Transfer:
         self._data.write(b"x" * plan.size)
         # O_DIRECT: the kernel must not answer reads from its cache.
         flags = os.O_RDONLY | os.O_DIRECT if plan.kind == "read" else os.O_WRONLY
-        path = Path(plan.folder) / f"{plan.kind}-{number}"
+        path = file_of(plan, number)
         self._fd = os.open(path, flags | (os.O_CREAT if plan.kind == "write" else 0))
         self._positions = max(1, plan.span // plan.size)
 

@@ -19,7 +19,7 @@ from penstock.errors import InputError
 from penstock.mount.control import all_statuses
 from penstock.mount.points import unmount
 
-__all__ = ["DepthRecorder", "Slos", "plain_mount", "scheduled_mount"]
+__all__ = ["DepthRecorder", "Slos", "plain_mount", "scheduled_mount", "slo_file"]
 
 _TIMEOUT_S: Final = 60.0
 _POLL_S: Final = 0.02
@@ -36,7 +36,7 @@ def scheduled_mount(
     `limit` is in bytes/s; None: no limit.
     """
     backing, point = _make_folders(root, *slos)
-    (root / "slo.toml").write_text(_slo_file(scheduler, slos))
+    (root / "slo.toml").write_text(slo_file(scheduler, slos))
     limits = [] if limit is None else [f"--limit={limit} B/s"]
     options = [f"--slo={root / 'slo.toml'}", "--background", *limits]
     run_mount_command(root / "run", *options, str(backing), str(point))
@@ -75,7 +75,7 @@ def _make_folders(root: Path, *names: str) -> tuple[Path, Path]:
     return backing, point
 
 
-def _slo_file(scheduler: str, slos: Slos) -> str:
+def slo_file(scheduler: str, slos: Slos) -> str:
     """Return the content of a file for ``--slo``."""
     lines = [f'scheduler = "{scheduler}"']
     for name, (throughput, latency) in slos.items():

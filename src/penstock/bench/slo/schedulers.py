@@ -31,11 +31,10 @@ from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
 from penstock.bench import BenchSettings, Measurement
-from penstock.bench.slo.clients import ClientPlan, Kind, finish, start, stop
+from penstock.bench.slo.clients import ClientPlan, Kind, run_groups
 from penstock.bench.slo.mounts import DepthRecorder, plain_mount, scheduled_mount
 from penstock.bench.slo.report import SchedulerRun, save
 from penstock.bench.slo.windows import (
-    AnsweredRequest,
     answered_requests,
     compliance,
     windows,
@@ -129,7 +128,7 @@ def _run_groups(root: Path, scheduler: str, scale: BenchScale) -> SchedulerRun:
             for name in _SLOS
         }
         with DepthRecorder(point, begin, _WINDOW_S) as recorder:
-            answers = _run_clients(plans)
+            answers = run_groups(plans)
     count = round(scale.run / _WINDOW_S)
     return SchedulerRun(
         windows(answers, _WINDOW_S, count, _WINDOW_REQUESTS), recorder.depths[:count]
@@ -225,12 +224,12 @@ def _run_small_reads(root: Path, scheduler: str, scale: BenchScale) -> _SmallRea
         plans = {
             "writer": _writers(point / "writer", begin, scale.small),
             "reader": ClientPlan(
-                *(str(point / "reader"), "read", _SMALL_BYTES, 1),
+                *((str(point / "reader"),), "read", _SMALL_BYTES, 1),
                 *(begin, begin + scale.small),
                 span=_SMALL_FILE_BYTES,
             ),
         }
-        answers = _run_clients(plans)
+        answers = run_groups(plans)
     times = [answer.answered - answer.issued for answer in answers["reader"]]
     written = sum(answer.answered <= scale.small for answer in answers["writer"])
     return _SmallReads(percentile(times), written)
@@ -274,8 +273,8 @@ def _count_requests(point: Path, kind: Kind, size: int, scale: BenchScale) -> in
     """Return the number of requests of one process in a round."""
     begin = time.monotonic() + 0.3
     end = begin + scale.passing
-    plan = ClientPlan(str(point), kind, size, 1, begin, end, span=_PASS_FILE_BYTES)
-    return len(_run_clients({"": plan})[""])
+    plan = ClientPlan((str(point),), kind, size, 1, begin, end, span=_PASS_FILE_BYTES)
+    return len(run_groups({"": plan})[""])
 
 
 # --- Clients --------------------------------------------------------------------------
@@ -285,16 +284,6 @@ def _writers(
     folder: Path, begin: float, run_s: float, rates: _Rates = ()
 ) -> ClientPlan:
     return ClientPlan(
-        *(str(folder), "write", _SIZE, _PROCESSES, begin, begin + run_s, rates),
+        *((str(folder),), "write", _SIZE, _PROCESSES, begin, begin + run_s, rates),
         span=_SIZE,
     )
-
-
-def _run_clients(plans: Mapping[str, ClientPlan]) -> dict[str, list[AnsweredRequest]]:
-    """Run groups at the same time; return the answers of each group."""
-    with ExitStack() as stack:
-        started = {}
-        for name, plan in plans.items():
-            started[name] = start(plan)
-            stack.callback(stop, started[name])
-        return {name: finish(started[name], plan) for name, plan in plans.items()}

@@ -85,6 +85,16 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="policies for fidelity, or strategies for delta (default: all)",
     )
+    parser.add_argument(
+        "--cluster",
+        action="store_true",
+        help="slo: on a real MooseFS with three client nodes (needs root)",
+    )
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="with --cluster: a short run of a few scenes, without goals",
+    )
     add_json_option(parser)
 
 
@@ -106,6 +116,8 @@ def main(arguments: argparse.Namespace) -> int:
         output=output,
         storage=arguments.storage,
         bandwidth_bytes_per_s=_bandwidth(arguments),
+        cluster=arguments.cluster,
+        quick=arguments.quick,
         provenance=provenance(rounds=arguments.rounds or ROUNDS),
     )
     results: dict[str, list[Measurement]] = {}
@@ -139,6 +151,10 @@ def _check_effects(arguments: argparse.Namespace) -> None:
         if not set(users) & set(arguments.names):
             remedy = f"use it with {' or '.join(users)}"
             exclude(arguments, (option,), names, remedy)
+    if arguments.quick and not arguments.cluster:
+        raise InputError("--quick has no effect", remedy="use it with --cluster")
+    if arguments.cluster and arguments.names == ["slo"]:
+        exclude(arguments, ("rounds",), "--cluster", "leave it out")
     for option in ("folder", "storage"):
         folder = getattr(arguments, option)
         if folder is not None and not folder.is_dir():

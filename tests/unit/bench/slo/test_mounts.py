@@ -18,7 +18,7 @@ from support.waiting import until
 
 
 def test_the_slo_file_is_valid_and_has_a_rule_per_application() -> None:
-    text = mounts._slo_file("sfq:depth=2", {"a": (40e6, 0.1), "b": (20e6, 0.3)})
+    text = mounts.slo_file("sfq:depth=2", {"a": (40e6, 0.1), "b": (20e6, 0.3)})
     settings = slo_settings_from(tomllib.loads(text))
     assert settings.scheduler.label == "sfq:depth=2"
     assert settings.slos == {"a": Slo(40e6, 0.1), "b": Slo(20e6, 0.3)}

@@ -1,24 +1,17 @@
 # SPDX-License-Identifier: MIT
-"""The benchmark of schedulers: a short run, and its end by Ctrl-C."""
+"""The benchmark of schedulers: a short run."""
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import tempfile
-import time
 from pathlib import Path
-from typing import NoReturn
 
 import pytest
 
 from penstock.bench import BenchSettings
-from penstock.bench.slo import schedulers
-from penstock.bench.slo.clients import ClientPlan, start
 from penstock.bench.slo.schedulers import BenchScale, measure_schedulers
 from support.mounts import why_no_mounts
-from support.waiting import processes_of, until
 
 
 @pytest.mark.skipif(bool(why_no_mounts()), reason=why_no_mounts())
@@ -38,32 +31,3 @@ def test_a_short_run_of_the_whole_benchmark() -> None:
         assert 0.0 <= results[name].value <= 100
     assert len([f for f in results.values() if f.has_goal]) == 9
     assert [len(run["windows"]) for run in document["runs"].values()] == [2, 2]
-
-
-def test_clients_are_ended_with_the_benchmark(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    begin = time.monotonic()
-    plan = ClientPlan(str(tmp_path), "write", 4096, 2, begin, begin + 600.0)
-    groups: list[subprocess.Popen[bytes]] = []
-
-    def started(plan: ClientPlan) -> subprocess.Popen[bytes]:
-        groups.append(start(plan))
-        # Ctrl-C does not reach the group.
-        assert os.getpgid(groups[-1].pid) != os.getpgid(0)
-        return groups[-1]
-
-    def interrupted(*_: object) -> NoReturn:
-        # Wait until both clients of the second group have started.
-        until(lambda: len(list(tmp_path.iterdir())) >= 2)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(schedulers, "start", started)
-    monkeypatch.setattr(schedulers, "finish", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        schedulers._run_clients({"a": plan, "b": plan})
-    assert len(groups) == 2
-    for group in groups:
-        assert group.returncode is not None
-    # A killed process may end a little later than the first process of its group.
-    until(lambda: not any(processes_of(group.pid) for group in groups))

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: MIT
+"""Run the scenes on the nodes of a MooseFS cluster.
+
+``python -m penstock.bench.slo.cluster.nodes full|quick`` runs beside the cluster (see
+`penstock.bench.moosefs`). Every client node in use has a ``penstock mount`` on top of
+its MooseFS mount. The processes of an application write files of their own: process n
+on chunk server n modulo the number of servers. Standard output has one line (JSON) per
+scene, see `SceneAnswers`.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from penstock.bench.moosefs import (
+    FOLDER,
+    client_mount,
+    label_of,
+    node_address,
+    node_command,
+)
+from penstock.bench.slo.clients import ClientPlan, file_of, run_groups
+from penstock.bench.slo.cluster.scenes import (
+    FULL,
+    NODES,
+    QUICK,
+    SERVERS,
+    SETTINGS,
+    AppGroup,
+    ClusterScene,
+    report_threshold,
+    scenes,
+)
+from penstock.bench.slo.mounts import slo_file
+from penstock.bench.slo.windows import AnsweredRequest
+from penstock.bench.testbed import TIMEOUT_S, run_mount_command
+from penstock.errors import InputError
+
+__all__ = ["SceneAnswers", "main", "slo_text"]
+
+#: Time from the start of the clients to their first request (s).
+_READY_S: Final = 2.0
+#: Least size of a file that is read: no block is read twice in a scene.
+_READ_FILE_BYTES: Final = 4 << 20
+_PORT: Final = 4713
+_KEY: Final = FOLDER / "slo.key"
+#: The capacity is not known yet, and does not matter: nobody is held back (bytes/s).
+_FIRST_CAPACITY: Final = 20e6
+
+
+class SceneAnswers(msgspec.Struct):
+    """The answered requests of a scene."""
+
+    scene: str
+    capacity_bytes_per_s: float
+    """Measured before the scene; promises are shares of it."""
+    answers: dict[str, list[AnsweredRequest]]
+    """By application; times after the begin of the scene (s)."""
+
+
+def main(words: Sequence[str]) -> None:
+    """Run all scenes, quick or full; print their answers."""
+    scale = QUICK if words == ["quick"] else FULL
+    _KEY.write_bytes(os.urandom(32))
+    _KEY.chmod(0o600)
+    capacity = _FIRST_CAPACITY
+    for scene in scenes(scale):
+        answers = _run_scene(scene, capacity)
+        if scene.name == "capacity":
+            capacity = _throughput(scene, answers)
+        line = msgspec.json.encode(SceneAnswers(scene.name, capacity, answers))
+        sys.stdout.buffer.write(line + b"\n")
+        sys.stdout.buffer.flush()
+
+
+def _throughput(
+    scene: ClusterScene, answers: Mapping[str, Sequence[AnsweredRequest]]
+) -> float:
+    """Return what was served in the measured time of the first scene (bytes/s)."""
+    (group, *_) = scene.groups
+    (times,) = answers.values()
+    count = sum(scene.warm_s <= a.answered < scene.end_s for a in times)
+    if not count:
+        raise InputError("the cluster answered no request")
+    return count * group.size_bytes / (scene.end_s - scene.warm_s)
+
+
+def _run_scene(
+    scene: ClusterScene, capacity: float
+) -> dict[str, list[AnsweredRequest]]:
+    """Mount, run all groups of processes, unmount; return the answers."""
+    with ExitStack() as stack:
+        for application in scene.promises:
+            _make_folders(application)
+        for group in scene.groups:
+            _make_files(group)
+        points = {
+            node: stack.enter_context(_mounted(scene, node, capacity))
+            for node in scene.nodes
+        }
+        begin = time.monotonic() + _READY_S
+        plans = {
+            f"{group.application} {group.node}": _plan(
+                group, points[group.node], begin, scene.end_s, capacity
+            )
+            for group in scene.groups
+        }
+        starters = {
+            f"{group.application} {group.node}": node_command(group.node, ())
+            for group in scene.groups
+        }
+        by_group = run_groups(plans, starters)
+    answers: dict[str, list[AnsweredRequest]] = {name: [] for name in scene.promises}
+    for name, times in by_group.items():
+        answers[name.split()[0]] += times
+    return answers
+
+
+def _plan(
+    group: AppGroup, root: Path, begin: float, end_s: float, capacity: float
+) -> ClientPlan:
+    """Return the requests of a group, whose files are below `root`."""
+    folders = [
+        str(root / group.application / label_of(server))
+        for server in range(1, SERVERS + 1)
+    ]
+    span = _READ_FILE_BYTES if group.kind == "read" else group.size_bytes
+    return ClientPlan(
+        *(tuple(folders), group.kind, group.size_bytes, group.processes),
+        *(begin, begin + end_s),
+        tuple((time_s, share * capacity) for time_s, share in group.rates),
+        span=span,
+        first=group.first,
+    )
+
+
+# --- Files ----------------------------------------------------------------------------
+
+
+def _make_folders(application: str) -> None:
+    """Make a folder per chunk server for the files of an application."""
+    for server in range(1, SERVERS + 1):
+        label = label_of(server)
+        folder = client_mount() / application / label
+        if not folder.exists():
+            folder.mkdir(parents=True)
+            command = ["mfssetsclass", f"only_{label}", str(folder)]
+            subprocess.run(  # noqa: S603 - our own program
+                node_command(1, command),
+                check=True,
+                capture_output=True,
+                timeout=TIMEOUT_S,
+            )
+
+
+def _make_files(group: AppGroup) -> None:
+    """Write the files of a group, so that a scene does not begin with new ones.
+
+    Another node than that of the reader writes, and the reader's node forgets what it
+    has read: its kernel must ask the servers.
+    """
+    plan = _plan(group, client_mount(NODES), 0.0, 0.0, 1.0)
+    own = _plan(group, client_mount(group.node), 0.0, 0.0, 1.0)
+    for number in range(group.processes):
+        path = file_of(plan, number)
+        if not path.exists():
+            path.write_bytes(bytes(plan.span))
+        if group.kind == "read":
+            with file_of(own, number).open("rb") as stream:
+                os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+# --- Mounts ---------------------------------------------------------------------------
+
+
+@contextmanager
+def _mounted(scene: ClusterScene, node: int, capacity: float) -> Iterator[Path]:
+    """Run ``penstock mount`` on a client node; yield the mount point."""
+    folder = FOLDER / f"client{node}"
+    point = folder / "scheduled"
+    point.mkdir(exist_ok=True)
+    rules = folder / "slo.toml"
+    rules.write_text(slo_text(scene, node, capacity))
+    before = node_command(node, ())
+    options = (f"--slo={rules}", "--background")
+    run_mount_command(
+        folder, *options, str(client_mount(node)), str(point), before=before
+    )
+    try:
+        yield point
+    finally:
+        run_mount_command(folder, "--unmount", "--force", str(point), before=before)
+
+
+def slo_text(scene: ClusterScene, node: int, capacity: float) -> str:
+    """Return the content of the file of ``--slo`` at a node."""
+    setting = SETTINGS[scene.setting]
+    slos = {
+        name: (promise.share * capacity, promise.latency_s)
+        for name, promise in scene.promises.items()
+    }
+    text = slo_file(setting.scheduler, slos)
+    peers = [f"{node_address(peer)}:{_PORT}" for peer in scene.nodes if peer != node]
+    if not setting.exchange or not peers:
+        return text
+    threshold = report_threshold(scene, capacity)
+    return text + (
+        f'[exchange]\nlisten = "{node_address(node)}:{_PORT}"\npeers = {peers}\n'
+        f'key = "{_KEY}"\nthreshold = {threshold}\n'
+    )
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except InputError as failure:
+        sys.exit(str(failure))
