@@ -134,6 +134,29 @@ def test_few_writers_keep_their_promise_beside_many(
 
 
 @those_that_guarantee("promises")
+@pytest.mark.parametrize("processes", [(16, 16), (4, 32)])
+@pytest.mark.parametrize("share", [0.5, 0.75])
+def test_a_client_node_keeps_several_servers_busy(
+    name: str, processes: tuple[int, int], share: float
+) -> None:
+    """One scheduler, four servers of 1.5 MB/s; every process writes to one of them.
+
+    All requests are within promises, so they wait for the depth, not for admission. A
+    scheduler that stays at a depth of 1 uses one server at a time.
+    """
+    slos = {"a": Slo(share * 5.7e6, 1.0), "b": Slo((1 - share) * 5.7e6, 1.0)}
+    clients = [
+        replace(flood(a, n, KB64), servers=(0, 1, 2, 3))
+        for a, n in zip("ab", processes, strict=True)
+    ]
+    run = simulate_requests(
+        name, slos, clients, [ServerSpec(1.5e6)] * 4, UNTIL_S, schedulers_at="nodes"
+    )
+    for application, slo in slos.items():
+        assert served(run, application) >= 0.93 * slo.throughput_bytes_per_s
+
+
+@those_that_guarantee("promises")
 def test_an_application_that_comes_later_gets_its_promise(name: str) -> None:
     """B has had all for 12 s; that must not be counted against it or for it."""
     late = replace(

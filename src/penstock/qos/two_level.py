@@ -266,10 +266,11 @@ class HoldingTwoLevel(TwoLevel):
     def _full_pace_depth(self, busy_s: float, now: float) -> float:
         """Return the depth of the search for the least one with full throughput.
 
-        While requests wait at a saturated storage, record its pace first.
+        While requests wait, in the upper or in the lower level, at a saturated storage,
+        record its pace first.
         """
         search = self._saturation
-        if self._upper.waiting and self._saturated:
+        if (self._upper.waiting or self._lower.heap) and self._saturated:
             answered = sum(len(c.storage_times_s) for c in self._classes.values())
             used_depth = min(self.depth, self._max_outstanding)
             search.record(used_depth, self._moved_bytes, answered, busy_s)
