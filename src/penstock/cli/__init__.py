@@ -23,6 +23,7 @@ import sys
 import traceback
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, Final, NoReturn
 
 import penstock
@@ -56,6 +57,7 @@ _STDOUT: Final = 1
 _STDERR: Final = 2
 #: Longest error message (characters).
 _LONGEST: Final = 2000
+_GO_ELSEWHERE: Final = "change to another one with cd"
 
 
 class _Parser(argparse.ArgumentParser):
@@ -150,10 +152,20 @@ def _report_system_error(error: OSError) -> int:
     if isinstance(error, BrokenPipeError) and _is_unread():
         _silence_output()
         return 0  # The reader has gone (`| head`).
+    if _is_working_directory_gone():
+        return _report(f"the working directory is gone ({_GO_ELSEWHERE})", 2)
     if error.filename is not None:
         return _report(f"{os.fsdecode(error.filename)}: {error.strerror}", 2)
     _silence_output()
     return _report(f"cannot write the output: {error.strerror or error}", 2)
+
+
+def _is_working_directory_gone() -> bool:
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _is_unread() -> bool:

@@ -4,8 +4,9 @@
 The ``type=`` of an option says whether it names an input file, an output file or a
 folder. `check_names` then checks all names at once: a file that cannot be written is
 reported at the start and not after hours of work, no input file is overwritten, and no
-two results go into one file. Missing folders are made when a file is written
-(`penstock.model.replacing`).
+two results go into one file. The folder of an `OutputFile` must exist: it may be
+misspelt. An `OutputFolder` is made, and so is the folder of an instance that
+``penstock generate`` writes (`penstock.model.replacing`).
 """
 
 from __future__ import annotations
@@ -90,6 +91,7 @@ def check_names(arguments: argparse.Namespace) -> None:
             )
         if isinstance(word, OutputFile) and word != "-":
             check_file(word)
+            _check_folder(word)
         elif isinstance(word, OutputFolder) and word != "-":
             _check_text(word)
     _check_distinct([word for _, word in words])
@@ -166,6 +168,17 @@ def check_file(name: str) -> None:
     if not os.access(place, os.W_OK) or place.is_file():
         raise InputError(
             f"cannot write to {place}", where=name, remedy="name another file"
+        )
+
+
+def _check_folder(name: str) -> None:
+    """Raise `InputError` if the folder of a file does not exist."""
+    folder = Path(name).parent
+    if not folder.exists():
+        raise InputError(
+            f"there is no folder {folder}",
+            where=name,
+            remedy="make it, or correct the name",
         )
 
 

@@ -22,7 +22,7 @@ from penstock.experiments.study import Row
 __all__ = ["merged", "policies_in_all", "rows_of_result"]
 
 #: Columns that may differ between two runs of one policy on one instance.
-_INDIFFERENT: Final = ("instance", "file", "bound", "seconds")
+_INDIFFERENT: Final = ("instance", "file", "result", "bound", "seconds")
 
 
 class _Outcome(msgspec.Struct):
@@ -85,6 +85,7 @@ def _rows(instance: _Instance, path: str) -> Iterator[Row]:
         yield {
             "instance": instance.index,
             "file": instance.file or f"{path}, instance {instance.index}",
+            "result": path,
             "pressure": instance.pressure,
             "window": instance.window,
             "digest": instance.digest,
@@ -130,10 +131,12 @@ def merged(rows: Iterable[Row], labels: Sequence[str]) -> list[Row]:
 def _chosen(found: dict[str, Row], label: str) -> Row:
     first = next(iter(found.values()))
     if label not in found:
+        instance = first["file"]
         raise InputError(
-            f"there is no result of policy {label}",
-            where=first["file"],
-            remedy=f"choose from {', '.join(found)}, or give the instance file",
+            f"it has no result of policy {label} for {instance}",
+            where=str(first.get("result", instance)),
+            remedy=f"it has {', '.join(found)}; to simulate {label}, name the instance "
+            "file, too",
         )
     bounds = [row["bound"] for row in found.values() if row["bound"]]
     return {

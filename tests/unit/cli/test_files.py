@@ -46,6 +46,8 @@ REFUSED = {
     "ctl policy fcfs --json .": ".: this is a folder",
     "ctl slo mnt viz 1 1 --json .": ".: this is a folder",
     "mount --set-limit 1 mnt --json .": ".: this is a folder",
+    "ctl status --json no/such/x.json": "x.json: there is no folder no/such (make it",
+    "compare three.json --plot plots/x.svg": "plots/x.svg: there is no folder plots",
     "mount --status mnt --json three.json/x/y": "three.json/x/y: cannot write to",
 }
 

@@ -89,7 +89,7 @@ def test_a_policy_that_is_not_on_every_instance_is_not_common(
 ) -> None:
     rows = [*rows_of(files[:1], "fcfs", "fair-share"), *rows_of(files[1:], "fcfs")]
     assert policies_in_all(rows) == ["fcfs"]
-    with pytest.raises(InputError, match="there is no result of policy fair-share"):
+    with pytest.raises(InputError, match="it has no result of policy fair-share"):
         merged(rows, ["fair-share"])
 
 

@@ -28,6 +28,9 @@ __all__ = ["SUMMARY", "main", "setup_parser"]
 
 SUMMARY = "start a program whose I/O is controlled"
 
+#: Part of a program's name that names a job (characters).
+_LONGEST_NAME = 40
+
 
 def setup_parser(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``penstock run``."""
@@ -138,10 +141,11 @@ def _controlled(
     from penstock.live.node.run import controlled_environment
 
     settings = live_settings(arguments)
-    # With the time, because process ids are reused: a new job must not inherit the
-    # history of an old one.
-    own_name = f"process-{os.getpid()}-{int(time.time())}"
-    job_name = arguments.job or environment.get("SLURM_JOB_ID") or own_name
+    job_name = (
+        arguments.job
+        or environment.get("SLURM_JOB_ID")
+        or _own_name(_command(arguments)[0])
+    )
     controlled = controlled_environment(
         settings,
         job_name,
@@ -163,6 +167,17 @@ def _controlled(
     return controlled
 
 
+def _own_name(program: str) -> str:
+    """Return a name for a job that nobody has named: its program and its process.
+
+    With the time, because process ids are reused: a new job must not inherit the
+    history of an old one.
+    """
+    base = os.fsencode(Path(program).name).decode(errors="replace")
+    shown = "".join(sign if sign.isprintable() else "?" for sign in base)
+    return f"{shown[:_LONGEST_NAME] or 'program'}-{os.getpid()}-{int(time.time())}"
+
+
 def _staged(
     environment: dict[str, str], arguments: argparse.Namespace, _volume: float
 ) -> dict[str, str]:
@@ -170,7 +185,13 @@ def _staged(
     from penstock.live.node.shim import staged_environment
 
     staging = _staging_options(arguments.stage)
-    return staged_environment(environment, staging) if staging else environment
+    if staging is None:
+        return environment
+    is_new = arguments.stage is not None and not staging.folder.exists()
+    staged = staged_environment(environment, staging)
+    if is_new and not arguments.quiet:
+        _print(f"made the folder {arguments.stage} for journals")
+    return staged
 
 
 def _staging_options(folder: str | None) -> Staging | None:

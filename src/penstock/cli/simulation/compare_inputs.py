@@ -60,10 +60,23 @@ class CompareInputs:
 
         if not self.rows and (self.source is None or not self.source.more):
             return list(simulated)
+        _report_copies(simulated)
         first, second = simulated, self.rows
         if not self.is_first_simulated:
             first, second = second, first
         return merged([*first, *second], self.labels)
+
+
+def _report_copies(rows: Sequence[Row]) -> None:
+    """Say which files hold an instance that another file holds."""
+    first: dict[str, str] = {}
+    copies: dict[str, str] = {}
+    for row in rows:
+        original = first.setdefault(row["digest"], row["file"])
+        if original != row["file"]:
+            copies[row["file"]] = original
+    for copy, original in copies.items():
+        sys.stderr.write(f"counted once: {copy} is the same instance as {original}\n")
 
 
 def inputs_from(arguments: argparse.Namespace) -> CompareInputs:
@@ -75,7 +88,11 @@ def inputs_from(arguments: argparse.Namespace) -> CompareInputs:
     exclude_workload(arguments)
     from penstock.experiments.source import Source
 
-    files = list(dict.fromkeys(expanded(arguments.inputs)))
+    named = expanded(arguments.inputs)
+    files = list(dict.fromkeys(named))
+    for path in files:
+        if named.count(path) > 1:
+            sys.stderr.write(f"counted once: {path} is given several times\n")
     results = _read_all(files)
     instances = [path for path in files if path not in results]
     source = Source.of_files(*instances) if instances else None

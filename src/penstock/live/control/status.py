@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from math import isfinite
 from typing import Final
 
@@ -28,20 +29,27 @@ def find_job(jobs: Iterable[JobRecord], name: str, request: UserRequest) -> JobR
 
     The user's own job takes precedence over another user's job of the same name.
     """
+    visible = [
+        record for record in jobs if request.trusted or record.user == request.user
+    ]
     candidates = {
-        record.key: record
-        for record in jobs
-        if (request.trusted or record.user == request.user)
-        and name in (record.key, record.name)
+        record.key: record for record in visible if name in (record.key, record.name)
     }
     for key in (f"{request.user}:{name}", name):
         if key in candidates:
             return candidates[key]
-    if len(candidates) != 1:
-        problem = "several jobs are called" if candidates else "there is no job"
+    if not candidates:
+        known = [each.name for each in visible]
+        close = get_close_matches(name, known, n=1)
+        hint = f"did you mean {close[0]}? " if close else ""
         raise InputError(
-            f"{problem} {name!r}",
-            remedy="penstock ctl status lists them; USER-ID:NAME names one",
+            f"there is no job {name!r}",
+            remedy=f"{hint}penstock ctl status lists all jobs",
+        )
+    if len(candidates) > 1:
+        raise InputError(
+            f"several jobs are called {name!r}",
+            remedy=f"name one by its user: {' or '.join(candidates)}",
         )
     return next(iter(candidates.values()))
 

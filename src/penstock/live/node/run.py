@@ -84,7 +84,12 @@ def controlled_environment(
         If the agent refuses the job.
     """
     say = say or _say_nothing
-    folder = str(Path.cwd())
+    try:
+        folder = str(Path.cwd())
+    except FileNotFoundError:
+        raise UnavailableError(
+            "the working directory is gone", remedy="change to another one with cd"
+        ) from None
     with _connect(settings, say) as client:
         reply = client.ask(AttachProcess(job_name, nodes, volume_bytes, folder))
     if not isinstance(reply, PageAssigned):

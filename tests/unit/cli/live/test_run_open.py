@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from penstock.cli import main
+from penstock.cli.live import run as run_command
 from penstock.errors import InputError
 from penstock.live.node import execute as execute_module
 from penstock.live.node import run, shim
@@ -53,6 +54,49 @@ def test_an_error_of_penstock_does_not_stop_the_program(
         " without control",
         " without staging",
     ]
+
+
+def test_a_job_without_a_name_is_named_after_its_program() -> None:
+    own = f"-{os.getpid()}-"
+    assert run_command._own_name("/usr/bin/python3").startswith(f"python3{own}")
+    assert run_command._own_name("./a\nb\udcff").startswith(f"a?b\ufffd{own}")
+    assert run_command._own_name("x" * 300).startswith(f"{'x' * 40}{own}")
+    assert run_command._own_name("..").startswith("..")
+    assert run_command._own_name("/").startswith(f"program{own}")
+
+
+@pytest.mark.usefixtures("executed")
+def test_a_folder_of_journals_that_is_made_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(
+        run, "controlled_environment", lambda *_, **__: dict(os.environ)
+    )
+    monkeypatch.chdir(tmp_path)
+    for options, line in (
+        (["--stage", "journls"], "penstock: made the folder journls for journals\n"),
+        (["--stage", "journls"], ""),
+        (["--quiet", "--stage", "others"], ""),
+    ):
+        with pytest.raises(Executed):
+            main(["run", *options, "--", "true"])
+        assert capsys.readouterr().err == line
+
+
+@pytest.mark.usefixtures("executed")
+def test_a_working_directory_that_is_gone_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    folder.rmdir()
+    with pytest.raises(Executed):
+        main(["run", "--", "true"])
+    gone = "the working directory is gone (change to another one with cd)"
+    assert capsys.readouterr().err.startswith(f"penstock: without control: {gone}")
+    assert main(["compare", "x.json", "--json", "result.json"]) == 2
+    assert capsys.readouterr().err == f"penstock: {gone}\n"
 
 
 @pytest.mark.usefixtures("executed")

@@ -80,6 +80,18 @@ def test_an_instance_that_is_given_twice_counts_once() -> None:
     assert len(result(*words)) == 1
 
 
+def test_copies_that_count_once_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copy("folder/0.json", "copy.json")
+    result("folder/0.json", "folder/1.json", "folder/0.json", "copy.json", *POLICIES)
+    lines = capsys.readouterr().err.splitlines()
+    assert [line for line in lines if line.startswith("counted once")] == [
+        "counted once: folder/0.json is given several times",
+        "counted once: copy.json is the same instance as folder/0.json",
+    ]
+    result("folder/0.json", "folder/1.json", *POLICIES)
+    assert "counted once" not in capsys.readouterr().err
+
+
 def test_the_text_lists_the_instances_and_their_spread(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -136,7 +148,8 @@ def test_policies_of_one_result_may_be_chosen(
     (entry, *_) = result("old.json", "--policy", "fcfs")
     assert list(entry["policies"]) == ["fcfs"]
     (line,) = refused(capsys, "old.json", "--policy", "greedy-com")
-    assert "there is no result of policy greedy-com (choose from fcfs, fair" in line
+    assert "old.json: it has no result of policy greedy-com for folder/0.json" in line
+    assert "(it has fcfs, fair-share; to simulate greedy-com, name the instance" in line
 
 
 def test_policies_that_are_not_in_all_results_are_named(

@@ -70,7 +70,9 @@ def test_a_job_is_found_by_name_or_key(
         (7, False, "theirs", "there is no job 'theirs'"),
         (7, False, "8:both", "there is no job '8:both'"),
         (7, True, "nothing", "there is no job 'nothing'"),
-        (0, True, "both", "several jobs are called 'both'"),
+        (7, False, "mime", "there is no job 'mime' .did you mean mine"),
+        (7, False, "their", "there is no job 'their' .penstock ctl status lists"),
+        (0, True, "both", "several jobs are called 'both' .*: 7:both or 8:both"),
     ],
 )
 def test_a_job_that_is_not_found(
