@@ -14,34 +14,30 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from math import exp, inf, log
+from math import exp, log
 from pathlib import Path
 from statistics import median
 from unittest.mock import patch
 
 import numpy as np
 
-from penstock.live.control.controller import Controller
-from penstock.live.control.coordinator import Coordinator
-from penstock.live.control.jobs import JobHistory
 from penstock.live.control.volumes import VolumePredictor
-from penstock.live.wire.messages import AgentConfig
-from penstock.model import Application, Column, Instance, Platform, Window
-from penstock.sim import simulate
+from penstock.model import Column
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from support.virtual_site import VirtualProgram, VirtualSite
+from support.unannounced import (
+    UnannouncedJob,
+    live_yields,
+    recall_all,
+    simulated_yields,
+)
 
-B = 40e6
-#: A job: its release (s) and its phases of work (s) and volume (bytes).
-Job = tuple[float, list[tuple[float, float]]]
 
-
-def workloads(count: int) -> Iterator[list[Job]]:
+def workloads(count: int) -> Iterator[list[UnannouncedJob]]:
     """Yield random workloads; volumes are log-uniform between 15 and 250 MB."""
     draw = np.random.default_rng(7)
     for _ in range(count):
-        jobs: list[Job] = []
+        jobs: list[UnannouncedJob] = []
         for _ in range(draw.integers(4, 7)):
             volume = exp(draw.uniform(log(15e6), log(250e6)))
             times = int(draw.integers(1, 5 if volume < 150e6 else 3))
@@ -61,54 +57,25 @@ def former_estimate(
     return volume
 
 
-def live_yields(jobs: list[Job], policy: str, newcomers: set[int]) -> Column:
-    """Return the yields under the controller, in virtual time."""
-
-    def recall(job_key: str) -> JobHistory | None:
-        number = int(job_key.partition(":")[2])
-        release, phases = jobs[number]
-        volumes = (phases[0][1],) * 2
-        return None if number in newcomers else JobHistory(release, past_bytes=volumes)
-
-    programs = [
-        VirtualProgram(f"0:{number}", phases, release, call_bytes=256 << 10)
-        for number, (release, phases) in enumerate(jobs)
-    ]
-    config = AgentConfig("control", ["/s"], 0.05, 0.1, 3.0, inf, reads=True)
-    controller = Controller(policy, B, inf, compiled=False)
-    VirtualSite(Coordinator(controller, config, recall), programs, (0.002,)).run(600.0)
-    alone = [sum(w + v / B for w, v in phases) for _, phases in jobs]
-    spans = [program.end_s - program.release_s for program in programs]
-    yields: Column = np.array(alone) / np.array(spans)
-    return yields
-
-
-def simulated_yields(jobs: list[Job], policy: str) -> Column:
-    """Return the yields if all volumes are known."""
-    applications = (
-        Application.from_phases(
-            f"a{number}",
-            1,
-            [part for w, v in phases for part in (("work", w), ("io", v))],
-            release=release,
-        )
-        for number, (release, phases) in enumerate(jobs)
-    )
-    instance = Instance(Platform(B, B), Window(0.0, 3600.0), tuple(applications))
-    return simulate(instance, policy, steady=False).yields
-
-
-def largest(jobs: list[Job]) -> set[int]:
+def largest(jobs: list[UnannouncedJob]) -> set[int]:
     """Return the number of the job with the largest operations."""
     return {max(range(len(jobs)), key=lambda number: jobs[number][1][0][1])}
 
 
 #: What is not known before -> the jobs that were never seen.
-CASES: dict[str, Callable[[list[Job]], set[int]]] = {
+CASES: dict[str, Callable[[list[UnannouncedJob]], set[int]]] = {
     "nothing": lambda _: set(),
     "the largest job": largest,
     "all jobs": lambda jobs: set(range(len(jobs))),
 }
+
+
+def _difference(
+    jobs: list[UnannouncedJob], policy: str, newcomers: set[int], yields: Column
+) -> float:
+    """Return the largest relative difference of a live yield from a simulated one."""
+    live = live_yields(jobs, policy, recall_all(jobs, newcomers))
+    return float(abs(live / yields - 1.0).max())
 
 
 def main() -> None:
@@ -124,12 +91,8 @@ def main() -> None:
             ):
                 with patch.object(VolumePredictor, "estimate", estimate):
                     differences = [
-                        float(
-                            abs(
-                                live_yields(jobs, policy, newcomers(jobs)) / y - 1
-                            ).max()
-                        )
-                        for jobs, y in zip(scenes, simulated, strict=True)
+                        _difference(jobs, policy, newcomers(jobs), yields)
+                        for jobs, yields in zip(scenes, simulated, strict=True)
                     ]
                 close = sum(difference <= 0.05 for difference in differences)
                 print(
