@@ -183,25 +183,3 @@ def test_a_claim_that_depends_on_a_parameter_names_it(tmp_path: Path) -> None:
     page = _page(tmp_path, _record(claims=[claim]))
     assert "depends on K: holds at 20" in page.text
     assert 'class="claim depends"' in page.html
-
-
-def test_what_holds_groups_claims_by_paper_and_figure(tmp_path: Path) -> None:
-    records = [_record("one"), _record("two", paper="", reference="", claims=[])]
-    records.append(_record("three", paper="other paper", title="Third"))
-    write_what_holds(records, tmp_path)
-    page = _read(tmp_path / "what-holds.html")
-    text = " ".join(page.text.split())
-    assert text.index("Some paper") < text.index("Other paper") < text.index("Third")
-    assert text.count("Ups are up.") == text.count("Why: too few instances") == 2
-    assert "all papers 4 2 0 0 2" in text
-    assert {"one/index.html", "three/index.html", "index.html"} == set(page.links)
-
-
-@pytest.mark.parametrize(("scale", "warned"), [("smoke", True), ("paper", False)])
-def test_what_holds_warns_of_smoke_scale(
-    tmp_path: Path, scale: str, warned: bool
-) -> None:
-    facts = {"version": "1", "command": "c", "scale": scale}
-    write_what_holds([_record(provenance=facts)], tmp_path)
-    text = _read(tmp_path / "what-holds.html").text
-    assert ("only indicative" in text) is warned

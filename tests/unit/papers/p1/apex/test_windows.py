@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Measures on APEX windows: bands of W, ratios, statistics, and empty selections."""
+"""APEX windows as one table: bands of W, ratios, empty selections, and verdicts."""
 
 from __future__ import annotations
 
 import math
 
-import numpy as np
 import polars as pl
 import pytest
 
@@ -20,19 +19,6 @@ from penstock.papers.p1.apex.bands import (
     LOW,
     NERSC,
     TRILAB,
-)
-from penstock.papers.p1.apex.measures import (
-    correlation,
-    highest_of,
-    losses_of,
-    lowest_of,
-    mean_or_nan,
-    means_of,
-    ratio_by_band,
-    rising,
-    risk_of,
-    share_above,
-    share_below,
 )
 from penstock.papers.p1.apex.verdicts import (
     against_fair_share,
@@ -52,10 +38,8 @@ from penstock.papers.p1.apex.windows import (
     values_of,
     windows_of,
 )
-from penstock.papers.p1.policies import ALL_POLICIES, FAIR_SHARE, GREEDY_COM
+from penstock.papers.p1.policies import FAIR_SHARE, GREEDY_COM
 from support.apex_tables import both_traces, by_band, prepared, tables_of, window
-
-EMPTY = np.array([])
 
 
 def test_a_figure_has_one_row_per_window_inside_its_range() -> None:
@@ -128,33 +112,6 @@ def test_a_ratio_divides_by_fair_share_in_the_same_window() -> None:
     assert facts_of(tables, NERSC, "pressure").tolist() == [0.6, 1.3]
 
 
-def test_a_ratio_within_a_thousandth_of_one_is_neither_lower_nor_higher() -> None:
-    ratios = np.array([0.9, 0.9995, 1.0, 1.0005, 1.2])
-    assert share_below(ratios) == pytest.approx(0.2)
-    assert share_above(ratios) == pytest.approx(0.2)
-    assert risk_of(ratios) == {"share lower": 0.2, "lowest ratio": 0.9}
-
-
-def test_statistics_without_values_are_not_a_number() -> None:
-    for statistic in (mean_or_nan, lowest_of, highest_of, share_below, share_above):
-        assert math.isnan(statistic(EMPTY))
-    assert math.isnan(correlation(EMPTY, EMPTY))
-
-
-def test_the_correlation_of_ranks() -> None:
-    one = np.array([1.0, 2.0, 4.0])
-    assert correlation(one, one**3) == pytest.approx(1.0)
-    assert correlation(one, -one) == pytest.approx(-1.0)
-    assert math.isnan(correlation(one, np.ones(3)))
-    assert math.isnan(correlation(one[:2], one[:2]))
-
-
-def test_rising_is_strict() -> None:
-    assert rising([1.0, 2.0, 3.0])
-    assert not rising([1.0, 2.0, 2.0])
-    assert not rising([1.0, math.nan])
-
-
 def test_all_numbers_must_pass() -> None:
     numbers = {"a": 1.0, "b": 2.0}
     assert all_pass(numbers, lambda v: v > 0).holds
@@ -196,24 +153,8 @@ def test_a_policy_against_fair_share_on_both_traces(
     assert verdict.holds is holds
 
 
-def test_means_and_losses_of_all_policies() -> None:
-    tables = prepared(
-        window({}, 0.6, efficiency={GREEDY_COM: 0.9}),
-        window({}, 1.3, efficiency={GREEDY_COM: 0.7}),
-    )
-    means = means_of(tables, NERSC, "efficiency")
-    assert set(means) == set(ALL_POLICIES)
-    assert means[GREEDY_COM] == pytest.approx(0.8)
-    losses = losses_of(tables, NERSC, "efficiency", LOW, HIGH)
-    assert losses[GREEDY_COM] == pytest.approx(0.2)
-    assert losses[FAIR_SHARE] == 0.0
-
-
-def test_mean_ratios_by_band() -> None:
+def test_a_gain_that_grows_with_the_pressure() -> None:
     tables = prepared(*by_band((GREEDY_COM,), (0.9, 1.0, 1.2), TRILAB))
-    assert ratio_by_band(tables, TRILAB, (GREEDY_COM,)) == {
-        GREEDY_COM: pytest.approx({"W<0.75": 0.9, "0.75<=W<1": 1.0, "W>=1": 1.2})
-    }
     assert gain_grows(tables, TRILAB, (GREEDY_COM,)).holds
     assert not gain_grows(tables, TRILAB, (GREEDY_COM, "fcfs")).holds
 
