@@ -28,6 +28,7 @@ _SIMULATION = {*_BASE, *_DECISIONS, "model", "workloads", "sim", "analysis"}
 _LIVE = {
     *("native", "live.settings", "live.control", "live.wire", "live.staging"),
     "live.node",
+    "live.archive",
 }
 ALLOWED: dict[str, set[str]] = {
     TOP: {"program"},
@@ -50,6 +51,7 @@ ALLOWED: dict[str, set[str]] = {
     "live.control": {*_SIMULATION, "live.wire.messages"},
     "live.wire.messages": {"errors"},
     "live.wire": {*_BASE, TOP, "live.settings", "live.wire.messages"},
+    "live.archive": {"errors", "units", "live.control", "live.wire.messages"},
     "live.staging": {*_BASE, TOP, "native", "live.wire", "live.wire.messages"},
     "live.node": {
         *(*_BASE, TOP, "native", "live.settings", "live.wire", "live.wire.messages"),
@@ -63,7 +65,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "experiments": {*_SIMULATION, TOP},
     "papers": {*_SIMULATION, TOP, "experiments"},
-    "advice": {*_SIMULATION, TOP, "experiments"},
+    "advice": {*_SIMULATION, TOP, "experiments", "live.wire.messages"},
     "cli": {
         *(_SIMULATION | _LIVE),
         *(TOP, "program", "live.daemon", "live.wire.messages", "mount", "bench"),

@@ -47,6 +47,8 @@ COMMANDS: Final = {
     "ctl": "live.ctl",
     "top": "live.top",
     "mount": "live.mount",
+    "history": "live.history",
+    "report": "live.report",
     "check": "live.check",
     "bench": "live.bench",
     "drain": "live.drain",

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from penstock.errors import InputError, UnknownNameError
-from penstock.units import parse_bandwidth, parse_time
+from penstock.units import parse_bandwidth, parse_time, parse_volume
 
 __all__ = [
     "LEARN",
@@ -53,6 +53,8 @@ _SYSTEM: Final = Path("/run/penstock")
 _SOCKET: Final = "agent.sock"
 _ADDRESS: Final = re.compile(r"tcp://[^\s/]+:([0-9]{1,5})")
 _LAST_PORT: Final = 65535
+_SMALLEST_ARCHIVE: Final = 1e6
+_SYSTEM_ARCHIVE: Final = Path("/var/lib/penstock")
 
 
 def _choice(*words: str) -> Callable[[Any], str]:
@@ -108,6 +110,13 @@ _shared_rate: Final = _rate_or(LEARN, MEASURE)
 def _unlimited_rate(value: Any) -> float:
     rate = _rate_or("unlimited")(value)
     return math.inf if isinstance(rate, str) else rate
+
+
+def _volume(value: Any) -> float:
+    size_bytes = parse_volume(value)
+    if size_bytes < _SMALLEST_ARCHIVE:
+        raise InputError(f"{value!r} is too small", remedy="give 1 MB or more")
+    return size_bytes
 
 
 def _duration(low: float, high: float) -> Callable[[Any], float]:
@@ -354,6 +363,26 @@ class Settings:
         "file for the histories of jobs; default: FOLDER/history.sqlite",
         "FILE",
     )
+    archive: str = _setting(
+        "",
+        _text,
+        "folder that keeps what jobs did, for `penstock history` and `report`; `none`: "
+        "keep nothing; default: FOLDER/archive if `folder` is set, /var/lib/penstock "
+        "for root, else $XDG_STATE_HOME/penstock or ~/.local/state/penstock",
+        "FOLDER",
+    )
+    archive_age: float = _setting(
+        "90 d",
+        _duration(60.0, 1e10),
+        "how long the archive keeps what jobs did",
+        "TIME",
+    )
+    archive_size: float = _setting(
+        "1 GB",
+        _volume,
+        "size of the archive's database; the oldest operations are deleted first",
+        "VOLUME",
+    )
     linger: float = _setting(
         "0 s",
         _duration(0.0, 1e9),
@@ -372,6 +401,18 @@ class Settings:
         if runtime:
             return Path(runtime) / "penstock"
         return Path(f"/tmp/penstock-{os.geteuid()}")  # noqa: S108 - mode 0700, checked
+
+    @property
+    def archive_folder(self) -> Path | None:
+        """Folder that keeps what jobs did; None: nothing is kept."""
+        if self.archive:
+            return None if self.archive == "none" else Path(self.archive)
+        if self.folder:
+            return Path(self.folder) / "archive"
+        if os.geteuid() == 0:
+            return _SYSTEM_ARCHIVE
+        state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+        return Path(state) / "penstock"
 
     @property
     def socket(self) -> Path:

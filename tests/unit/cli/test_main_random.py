@@ -20,7 +20,7 @@ from penstock.workloads import WORKLOADS
 ROOT = Path(__file__).parents[3]
 COMMANDS = (
     *("ctl", "top", "compare", "generate", "place", "bound", "policies", "drain"),
-    *("check", "advise"),
+    *("check", "advise", "history", "report"),
 )
 #: What people and scripts write by mistake, and some good values.
 VALUES = (

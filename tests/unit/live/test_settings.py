@@ -133,6 +133,20 @@ def test_the_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Settings().home == Path("/tmp/penstock-1234")  # noqa: S108
 
 
+def test_the_folder_of_the_archive(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Settings(archive="none").archive_folder is None
+    assert Settings(archive="/a", folder="/b").archive_folder == Path("/a")
+    assert Settings(folder="/b").archive_folder == Path("/b/archive")
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    assert Settings().archive_folder == Path("/var/lib/penstock")
+    monkeypatch.setattr("os.geteuid", lambda: 1234)
+    monkeypatch.setenv("XDG_STATE_HOME", "/state")
+    assert Settings().archive_folder == Path("/state/penstock")
+    monkeypatch.delenv("XDG_STATE_HOME")
+    monkeypatch.setenv("HOME", "/home/ann")
+    assert Settings().archive_folder == Path("/home/ann/.local/state/penstock")
+
+
 def test_every_setting_is_in_the_table_and_in_the_documentation() -> None:
     table = settings_table()
     assert [row[0] for row in table] == [item.name for item in fields(Settings)]

@@ -24,6 +24,7 @@ from penstock.errors import InputError, PenstockError
 from penstock.live.control.bandwidth import BandwidthEstimator, Kind, Reason
 from penstock.live.control.controller import Controller
 from penstock.live.control.jobs import JobHistory
+from penstock.live.control.past import CompletedOperation, JobRun
 from penstock.live.control.phases import PastOperation, PhaseDetector
 from penstock.live.control.records import AgentRecord, JobRecord, left_by_writers
 from penstock.live.control.stager import NO_ORDER, Stager, held_rate
@@ -37,12 +38,14 @@ from penstock.live.wire.messages import (
     CounterReport,
     ExplainJob,
     FromAgent,
+    GetJobReport,
     GetStatus,
     Grants,
     HintVolume,
     JobCounters,
     JobJoined,
     JobLeft,
+    ListPastJobs,
     Refused,
     RequestHello,
     RequestReport,
@@ -80,6 +83,10 @@ class CoordinatorOutput:
     """When to call `decide` again if nothing happens (s)."""
     left: dict[str, JobHistory] = field(default_factory=dict)
     """Job key -> history, for jobs that have left."""
+    left_runs: list[JobRun] = field(default_factory=list)
+    """Jobs that have left, to be archived."""
+    completed: list[tuple[JobRun, CompletedOperation]] = field(default_factory=list)
+    """Operations that have ended, with their jobs, to be archived."""
     ended: set[str] = field(default_factory=set)
     """Keys of jobs whose operation has ended."""
     retargeted: dict[str, tuple[int, ...]] = field(default_factory=dict)
@@ -205,6 +212,7 @@ class Coordinator:
             PhaseDetector(self.agent_config.gap_s),
             VolumePredictor(message.volume_bytes),
             draw_since_s=now,
+            joined_s=now,
             storage_name=storage_name,
             has_history=history is not None,
         )
@@ -242,6 +250,7 @@ class Coordinator:
         if job.controlled.is_active:
             self._complete(job, job.phases.end(now), now)
         self._output.left[job_key] = job.history(now)
+        self._output.left_runs.append(job.run(now, left=True))
         job.storage.leave(job_key, now)
         del self._jobs[job_key]
 
@@ -286,6 +295,7 @@ class Coordinator:
         if job.certain_bytes:
             # Jobs that were never measured must not be served before this one.
             self._remember_length(job, volume_bytes)
+        job.begin_trace()
         job.storage.controller.post(job.key, now, volume_bytes)
         job.storage.active.add(job.key)
         self._stale.add(job.key)
@@ -326,6 +336,7 @@ class Coordinator:
         job.storage.controller.complete(
             job.key, now, ended=ended.end_s, moved_bytes=ended.moved_bytes
         )
+        self._output.completed.append((job.run(now), job.completed(ended, now)))
         self._learn(job, ended.moved_bytes)
         job.storage.active.discard(job.key)
         job.storage.is_touched = True
@@ -452,6 +463,8 @@ class Coordinator:
             job = self._jobs.get(job_key)
             if job is None:
                 continue
+            if job.phases.is_active:
+                job.trace.add(now, job.grant)
             stage = job.order.stage
             for agent, rate in job.rates(self._start_rate).items():
                 if job.sent_rates.get(agent) != rate:
@@ -489,6 +502,8 @@ class Coordinator:
         if isinstance(request, ExplainJob):
             job = find_job(self._jobs.values(), request.job_name, message)
             return TextAnswer(self._view(reader, now).explanation(job))
+        if isinstance(request, ListPastJobs | GetJobReport):
+            raise InputError("only the archive knows past jobs")
         if isinstance(request, HintVolume):
             job = find_job(self._jobs.values(), request.job_name, message)
             job.predictor.next_hint_bytes = request.volume_bytes
@@ -506,6 +521,14 @@ class Coordinator:
             text = self._change(request, now)
         self._output.changes.append(f"user {message.user}: {text}")
         return TextAnswer(text)
+
+    def has_job(self, name: str, message: UserRequest) -> bool:
+        """Return True if a job of this name or key is here, which the user may see."""
+        return any(
+            name in (job.key, job.name)
+            and (message.trusted or job.user == message.user)
+            for job in self._jobs.values()
+        )
 
     def _change(self, request: SetPolicy | SetBandwidth | SetMode, now: float) -> str:
         """Execute a request of an operator; return a description of the change."""
@@ -584,6 +607,10 @@ class Coordinator:
     def histories(self, now: float) -> dict[str, JobHistory]:
         """Return the history of every job, by key, to be saved."""
         return {key: job.history(now) for key, job in self._jobs.items()}
+
+    def runs(self, now: float) -> list[JobRun]:
+        """Return all jobs as if they left now: the controller ends."""
+        return [job.run(now, left=True) for job in self._jobs.values()]
 
     def suggest(self, agent: str, storage: str, bandwidth: float) -> None:
         """Begin to learn with a bandwidth that was measured for writes."""

@@ -14,6 +14,7 @@ from typing import Final
 
 from penstock.live.control.bandwidth import Usage
 from penstock.live.control.jobs import ControlledJob, JobHistory
+from penstock.live.control.past import CompletedOperation, GrantTrace, JobRun
 from penstock.live.control.phases import PastOperation, PhaseDetector
 from penstock.live.control.stager import NO_ORDER
 from penstock.live.control.storage import SharedStorage
@@ -56,6 +57,8 @@ class JobRecord:
     predictor: VolumePredictor
     draw_since_s: float
     """Begin of the interval over which `draw` is measured."""
+    joined_s: float
+    """When it was registered."""
     storage_name: str = ""
     """Name of the file system of its folder; "": not known."""
     counters: dict[str, JobCounters] = field(default_factory=dict)
@@ -80,6 +83,10 @@ class JobRecord:
         default_factory=lambda: deque(maxlen=_PAST_OPERATIONS)
     )
     """The last operations completed."""
+    trace: GrantTrace = field(default_factory=GrantTrace)
+    """Grants of the present operation."""
+    held_up_at_post_s: float = 0.0
+    """`held_up_s` when the present operation began."""
     order: StagingOrder = NO_ORDER
     """What the staging strategy has ordered."""
     draw: float = 0.0
@@ -192,13 +199,53 @@ class JobRecord:
         `start_rate` unless the bandwidth is learnt.
         """
         controlled, storage = self.controlled, self.storage
-        grant = controlled.alone if storage.is_free else controlled.grant
-        part = grant / max(len(self.busy_agents), 1)
+        part = self.grant / max(len(self.busy_agents), 1)
         cap = min(controlled.cap, start_rate)
         most = controlled.alone if storage.learns else cap
         full = min(most, storage.controller.node_bandwidth)
         busy = self.busy_agents if self.phases.is_active else ()
         return {agent: part if agent in busy else full for agent in self.counters}
+
+    @property
+    def grant(self) -> float:
+        """What it may draw on all nodes together."""
+        is_free = self.storage.is_free
+        return self.controlled.alone if is_free else self.controlled.grant
+
+    def begin_trace(self) -> None:
+        """Begin to record what is archived of an operation."""
+        self.trace = GrantTrace()
+        self.held_up_at_post_s = self.held_up_s
+
+    def run(self, now: float, *, left: bool = False) -> JobRun:
+        """Return what it has done by now, to be archived."""
+        controlled, controller = self.controlled, self.storage.controller
+        return JobRun(
+            job_key=self.key,
+            user=self.user,
+            storage=self.storage_name,
+            nodes=self.nodes,
+            joined_s=self.joined_s,
+            left_s=now if left else None,
+            release_s=controlled.release_s,
+            lost_s=controlled.lost_s(now),
+            moved_bytes=self.moved_bytes,
+            cap=controlled.alone,
+            policy=controller.policy,
+        )
+
+    def completed(self, ended: PastOperation, now: float) -> CompletedOperation:
+        """Return an operation that has ended just now, to be archived."""
+        controlled = self.controlled
+        bandwidth = self.storage.bandwidth
+        return CompletedOperation(
+            *ended,
+            held_up_s=max(self.held_up_s - self.held_up_at_post_s, 0.0),
+            lost_s=max(controlled.lost_s(now) - controlled.lost_at_post_s, 0.0),
+            capacity=inf if bandwidth is None else bandwidth,
+            policy=self.storage.controller.policy,
+            grants=tuple(self.trace.steps),
+        )
 
     def history(self, now: float) -> JobHistory:
         """Return what it has done by now, to be saved."""

@@ -17,17 +17,25 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from penstock.errors import InputError, PenstockError
+from penstock.live.archive.answers import ArchiveAnswers
+from penstock.live.archive.recorder import ArchiveRecorder
 from penstock.live.daemon.history import History
 from penstock.live.daemon.learnt import LearntBandwidths
 from penstock.live.staging.partitioner import Partitioner
 from penstock.live.wire.messages import (
+    ExplainJob,
     FromAgent,
+    GetJobReport,
+    JobReport,
+    ListPastJobs,
+    PastJobs,
     Refused,
     SetPolicy,
     StatusDocument,
+    TextAnswer,
     ToAgent,
     UserReply,
     UserRequest,
@@ -35,6 +43,7 @@ from penstock.live.wire.messages import (
 
 if TYPE_CHECKING:
     from penstock.live.control.coordinator import Coordinator, CoordinatorOutput
+    from penstock.live.control.past import CompletedOperation, JobRun
     from penstock.live.daemon.prediction import Predictor
     from penstock.policies.policy import Policy
 
@@ -74,6 +83,11 @@ class ControlLoop:
         """Assigns the folders of jobs to storage targets."""
         self.learnt: LearntBandwidths | None = None
         """Keeps the bandwidths that were learnt."""
+        self.archive: ArchiveRecorder | None = None
+        """Keeps what jobs did."""
+        #: What is archived next.
+        self._completed: list[tuple[JobRun, CompletedOperation]] = []
+        self._left_runs: list[JobRun] = []
         self._history = history
         self._inbox: deque[tuple[str, FromAgent]] = deque()
         self._work = asyncio.Event()
@@ -82,6 +96,7 @@ class ControlLoop:
         self._task: asyncio.Task[None] | None = None
         self._saver = ThreadPoolExecutor(1, "history")
         self._compiler = ThreadPoolExecutor(1, "compiler")
+        self._archivist = ThreadPoolExecutor(1, "archive")
 
     # --- The loop ---------------------------------------------------------------------
 
@@ -155,6 +170,9 @@ class ControlLoop:
             self._send(agent, message)
         for change in output.changes:
             _LOG.info("%s", change)
+        if self.archive:
+            self._completed += output.completed
+            self._left_runs += output.left_runs
         if output.left and self._history:
             self._in_saver(self._history.save, output.left)
         if self.partitioner and output.retargeted:
@@ -173,8 +191,10 @@ class ControlLoop:
 
     def receive(self, agent: str, message: FromAgent) -> None:
         """Put a message of an agent into the loop."""
+        if isinstance(message, UserRequest) and self._is_about_past(message):
+            self._answer_from_archive(agent, message)
         # Do not import or compile policies on behalf of untrusted users.
-        if (
+        elif (
             isinstance(message, UserRequest)
             and message.trusted
             and isinstance(message.request, SetPolicy)
@@ -188,6 +208,47 @@ class ControlLoop:
             self._first_arrival_s = time.monotonic()
         self._inbox.append((agent, message))
         self._work.set()
+
+    def _is_about_past(self, message: UserRequest) -> bool:
+        """Return True if the archive answers a request, and not the coordinator."""
+        request = message.request
+        if isinstance(request, ExplainJob) and self.archive:
+            return not self.coordinator.has_job(request.job_name, message)
+        return isinstance(request, ListPastJobs | GetJobReport)
+
+    def _answer_from_archive(self, agent: str, message: UserRequest) -> None:
+        """Read the archive in another thread, then send the answer."""
+        if self.archive is None:
+            reason = "nothing is archived: the setting `archive` is none"
+            self._send(agent, UserReply(message.number, Refused(reason)))
+            return
+        # What has just ended is archived first.
+        self.save_operations()
+        saved = self._saver.submit(lambda: None)
+        answers = ArchiveAnswers(self.archive.folder)
+
+        def read() -> Refused | TextAnswer | PastJobs | JobReport:
+            saved.result()
+            return answers.answer(message)
+
+        loop = asyncio.get_running_loop()
+        done = loop.run_in_executor(self._archivist, read)
+        done.add_done_callback(partial(self._send_answer, agent, message.number))
+
+    def _send_answer(
+        self,
+        agent: str,
+        number: int,
+        done: asyncio.Future[Refused | TextAnswer | PastJobs | JobReport],
+    ) -> None:
+        if done.cancelled():
+            return
+        if error := done.exception():
+            _LOG.error("the archive was not read", exc_info=error)
+            answer: Any = Refused("the archive cannot be read; see the log")
+        else:
+            answer = done.result()
+        self._send(agent, UserReply(number, answer))
 
     def _compile_first(self, agent: str, message: UserRequest, policy: str) -> None:
         """Compile a policy in another thread before the request reaches the loop."""
@@ -233,6 +294,20 @@ class ControlLoop:
         if self.learnt:
             self._in_saver(self.learnt.save, self.coordinator.learnt())
 
+    def save_operations(self) -> None:
+        """Archive the operations that have ended since the last call."""
+        completed, runs = self._completed, self._left_runs
+        if self.archive is None or not (completed or runs):
+            return
+        self._completed, self._left_runs = [], []
+        add = self.archive.add
+        self._in_saver(lambda what: add(*what), (completed, runs))
+
+    def close_days(self) -> None:
+        """Let the archive close the days that are over, in the thread of the saver."""
+        if self.archive:
+            self._saver.submit(self.archive.close_days).add_done_callback(_log_failure)
+
     def _in_saver(self, save: Callable[[_T], None], what: _T) -> None:
         """Call `save` in the thread of the saver; a failure is logged."""
         self._saver.submit(save, what).add_done_callback(_log_failure)
@@ -242,12 +317,17 @@ class ControlLoop:
         if self._task:
             self._task.cancel()
         self.save()
+        self._left_runs += self.coordinator.runs(time.monotonic())
+        self.save_operations()
         self._saver.shutdown()
         self._compiler.shutdown(wait=False)
+        self._archivist.shutdown(wait=False, cancel_futures=True)
         if self.partitioner:
             self.partitioner.close()
         if self._history:
             self._history.close()
+        if self.archive:
+            self.archive.close()
 
 
 def _log_failure(saved: Future[None]) -> None:

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.errors import InputError, UnavailableError
+from penstock.live.archive.recorder import ArchiveRecorder, Retention
 from penstock.live.control.bandwidth import BandwidthEstimator
 from penstock.live.control.stager import Stager
 from penstock.live.daemon.control_loop import ControlLoop, check_usable
@@ -48,6 +49,10 @@ __all__ = ["serve"]
 _LOG: Final = logging.getLogger("penstock.serve")
 #: Time between two saves of the jobs' histories.
 _SAVE_S: Final = 5.0
+#: How often operations that have ended are archived (s).
+_ARCHIVE_S: Final = 1.0
+#: How often the archive looks whether a day is over (s).
+_CLOSE_S: Final = 600.0
 #: How long one Python thread may compute while another one is waiting.
 _SWITCH_S: Final = 0.0005
 #: Priority of the daemon.
@@ -149,8 +154,13 @@ async def _start_parts(settings: Settings, home: Path, stack: AsyncExitStack) ->
         from penstock.live.daemon.metrics import publish  # noqa: PLC0415 - its own library
 
         stack.enter_context(publish(settings.metrics, control_loop.status_reader()))
-    saving = asyncio.create_task(_repeat(_SAVE_S, control_loop.save))
-    stack.callback(saving.cancel)
+    for period_s, action in (
+        (_SAVE_S, control_loop.save),
+        (_ARCHIVE_S, control_loop.save_operations),
+        (_CLOSE_S, control_loop.close_days),
+    ):
+        task = asyncio.create_task(_repeat(period_s, action))
+        stack.callback(task.cancel)
     # Measure last: it blocks the event loop, and wrong settings are reported before.
     if settings.bandwidth == MEASURE:
         _suggest_measured(settings, node, control_loop.coordinator)
@@ -231,6 +241,9 @@ def _control_loop(settings: Settings, home: Path) -> ControlLoop:
         None if fixed else lambda name: BandwidthEstimator(learnt.known(name)),
     )
     control_loop = ControlLoop(coordinator, history)
+    if settings.archive_folder:
+        retention = Retention(settings.archive_age, settings.archive_size)
+        control_loop.archive = ArchiveRecorder(settings.archive_folder, retention)
     control_loop.learnt = learnt
     control_loop.partitioner = partitioner
     return control_loop

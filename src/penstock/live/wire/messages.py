@@ -6,7 +6,8 @@
 | program | agent | `AttachProcess` |
 | batch system | agent | `RegisterJob` |
 | user, operator | agent | `ControllerRequest`s, which the agent forwards |
-| agent | all of these | `PageAssigned`, `TextAnswer`, `StatusDocument`, `Refused` |
+| agent | all of these | `PageAssigned`, `TextAnswer`, `StatusDocument`, `Refused`, |
+| | | `PastJobs`, `JobReport` |
 | agent | controller | `AgentHello`, `JobJoined`, `JobLeft`, `CounterReport`, |
 | | | `UserRequest` |
 | controller | agent | `AgentConfig`, `Grants`, `RequestReport`, `RequestHello`, |
@@ -44,24 +45,32 @@ __all__ = [
     "ControllerRequest",
     "CounterReport",
     "Decoder",
+    "Delay",
     "ExplainJob",
     "FromAgent",
     "FromProgram",
+    "GetJobReport",
     "GetStatus",
     "Grants",
     "HintVolume",
     "JobCounters",
     "JobJoined",
     "JobLeft",
+    "JobReport",
     "JobStatus",
+    "ListPastJobs",
     "Message",
     "MessageError",
     "PageAssigned",
+    "PastJob",
+    "PastJobs",
     "Refused",
     "RegisterJob",
     "Reply",
+    "ReportedOperation",
     "RequestHello",
     "RequestReport",
+    "RunWithOperations",
     "SetBandwidth",
     "SetLimit",
     "SetMode",
@@ -76,7 +85,7 @@ __all__ = [
     "too_long_error",
 ]
 
-VERSION: Final = 5
+VERSION: Final = 6
 #: Longest message of a program or user (bytes).
 LARGEST_REQUEST_BYTES: Final = 1 << 16
 #: Longest message of an agent or controller (bytes).
@@ -155,6 +164,19 @@ class ExplainJob(Message):
     job_name: Name
 
 
+class ListPastJobs(Message):
+    """Ask for the `PastJobs` of the archive, the latest ones."""
+
+    limit: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 100
+    """How many jobs to return at most."""
+
+
+class GetJobReport(Message):
+    """Ask for the `JobReport` of the last run of a job."""
+
+    job_name: Name
+
+
 class SetPolicy(Message):
     """Replace the policy."""
 
@@ -185,7 +207,15 @@ class SetMode(Message):
 
 #: Messages that the agent forwards to the controller.
 ControllerRequest = (
-    HintVolume | GetStatus | ExplainJob | SetPolicy | SetBandwidth | SetLimit | SetMode
+    HintVolume
+    | GetStatus
+    | ExplainJob
+    | ListPastJobs
+    | GetJobReport
+    | SetPolicy
+    | SetBandwidth
+    | SetLimit
+    | SetMode
 )
 FromProgram = AttachProcess | RegisterJob | ControllerRequest
 
@@ -321,7 +351,87 @@ class StatusDocument(Message):
     """What is known about each storage."""
 
 
-Reply = PageAssigned | Refused | TextAnswer | StatusDocument
+class PastJob(msgspec.Struct, frozen=True):
+    """A job in the archive, from joining the controller to leaving it.
+
+    The quoted names are the keys in ``penstock history --json``. Instants are seconds
+    since 1970.
+    """
+
+    job_name: str = msgspec.field(name="job")
+    user: int
+    """User id."""
+    storage: str
+    """Name of the storage that it shared; "" if there was only one."""
+    nodes: int
+    joined_s: float = msgspec.field(name="joined")
+    left_s: float | None = msgspec.field(name="left")
+    """None: it is still there."""
+    release_s: float = msgspec.field(name="released")
+    """Instant from which its age counts."""
+    cap: float | None
+    """Most that it could draw; None: no limit."""
+    moved_bytes: float = msgspec.field(name="moved")
+    lost_s: float = msgspec.field(name="lost")
+    """Time lost to control since its release."""
+    progress_yield: float
+    """1 - lost time / age."""
+    policy: str
+    """Policy in use when it left."""
+
+
+class PastJobs(Message):
+    """Jobs of the archive that the reader may see, oldest first."""
+
+    jobs: list[PastJob]
+
+
+class ReportedOperation(msgspec.Struct, frozen=True):
+    """An operation in a `JobReport`; the quoted names are keys in its JSON."""
+
+    begin_s: float = msgspec.field(name="begin")
+    end_s: float = msgspec.field(name="end")
+    moved_bytes: float = msgspec.field(name="moved")
+    held_up_s: float = msgspec.field(name="held_up")
+    """Time that calls were held up, added over callers."""
+    lost_s: float = msgspec.field(name="lost")
+    capacity: float | None = msgspec.field(name="shared")
+    """Bandwidth that all jobs shared; None: not known."""
+    policy: str
+    grants: list[tuple[float, float | None]]
+    """Instants, and the rate that the job might draw from then on; None: no limit."""
+
+
+class Delay(msgspec.Struct, frozen=True):
+    """Time that a job lost because another job was served."""
+
+    job_name: str = msgspec.field(name="job")
+    """"" stands for all jobs that the reader may not see."""
+    lost_s: float = msgspec.field(name="lost")
+    """Its part of the lost time: in proportion to what it moved meanwhile."""
+    moved_bytes: float = msgspec.field(name="moved")
+    """What it moved during the operations of the job."""
+
+
+class RunWithOperations(msgspec.Struct, frozen=True):
+    """A job of the archive with its operations."""
+
+    job: PastJob
+    operations: list[ReportedOperation]
+
+
+class JobReport(Message):
+    """What a job did, and why it was not faster."""
+
+    job: PastJob
+    operations: list[ReportedOperation]
+    delays: list[Delay]
+    """Largest loss first."""
+    others: list[RunWithOperations] = []
+    """Jobs on the same storage meanwhile, for operators only."""
+
+
+Reply = PageAssigned | Refused | TextAnswer | StatusDocument | PastJobs | JobReport
 
 
 # --- Agent to controller --------------------------------------------------------------
@@ -467,7 +577,7 @@ class UserReply(Message):
     """Answer the `UserRequest` of this number."""
 
     number: int
-    reply: Refused | TextAnswer | StatusDocument
+    reply: Refused | TextAnswer | StatusDocument | PastJobs | JobReport
 
 
 ToAgent = AgentConfig | Grants | RequestReport | RequestHello | UserReply

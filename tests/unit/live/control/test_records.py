@@ -27,7 +27,7 @@ def job() -> JobRecord:
     """Return a job without nodes, since 10 s."""
     storage = SharedStorage("", controller_with("fcfs"), None)
     phases, predictor = PhaseDetector(0.1), VolumePredictor()
-    return JobRecord("7:a:b", 7, 0, storage, phases, predictor, 10.0)
+    return JobRecord("7:a:b", 7, 0, storage, phases, predictor, 10.0, 10.0)
 
 
 def test_the_name_is_all_behind_the_first_colon(job: JobRecord) -> None:

@@ -29,7 +29,7 @@ def record(job_key: str, storage: SharedStorage | None = None) -> JobRecord:
     user = int(job_key.partition(":")[0])
     storage = storage or SharedStorage("", controller_with("fcfs"), None)
     phases, predictor = PhaseDetector(0.1), VolumePredictor()
-    job = JobRecord(job_key, user, 0, storage, phases, predictor, 0.0)
+    job = JobRecord(job_key, user, 0, storage, phases, predictor, 0.0, 0.0)
     job.counters["n"] = JobCounters(job_key, 0, 0.0, 0.0, waiting=False, idle_s=inf)
     return job
 

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: MIT
+"""Report on a past job: what it did, who held it up, what others would have given.
+
+The last run of the job is reported. Other policies are simulated on the job and on all
+jobs that shared its storage; only operators see these jobs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from penstock.cli.files import OutputFile
+from penstock.cli.live.history import ask_archive
+from penstock.cli.live.options import add_live_options, live_settings
+from penstock.cli.options import add_json_option, write_json
+from penstock.units import parse_bandwidth
+
+__all__ = ["SUMMARY", "main", "setup_parser"]
+
+SUMMARY = "report on a past job"
+
+
+def setup_parser(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``penstock report``."""
+    parser.add_argument("job", metavar="JOB", help="name of the job, or USER-ID:NAME")
+    parser.add_argument(
+        "--bandwidth",
+        metavar="RATE",
+        help="bandwidth for the simulation (default: what the jobs shared)",
+    )
+    parser.add_argument(
+        "--html", type=OutputFile, metavar="FILE", help="write a page with a drawing"
+    )
+    add_live_options(parser, ("folder", "archive"))
+    add_json_option(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Ask for the report; print it in words, and write the requested files."""
+    from penstock.live.wire.messages import GetJobReport
+
+    bandwidth = _bandwidth(arguments.bandwidth)
+    report = ask_archive(live_settings(arguments), GetJobReport(arguments.job))
+
+    from penstock.advice.job_report import (
+        report_document,
+        report_html,
+        report_sentences,
+    )
+    from penstock.experiments.output.provenance import provenance
+    from penstock.model import replacing
+
+    document = report_document(report, provenance(job=arguments.job), bandwidth)
+    if arguments.html:
+        page = report_html(document, report, bandwidth)
+        with replacing(arguments.html) as stream:
+            stream.write(page.encode())
+    if arguments.json:
+        write_json(document, arguments.json)
+    if arguments.json != "-":
+        sys.stdout.write("".join(f"{line}\n" for line in report_sentences(document)))
+    return 0
+
+
+def _bandwidth(text: str | None) -> float | None:
+    from penstock.model.documents import inside
+
+    if text is None:
+        return None
+    with inside("--bandwidth: "):
+        return parse_bandwidth(text)

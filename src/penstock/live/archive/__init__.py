@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: MIT
+"""What jobs did: recorded while they run, kept for weeks, read after their end.
+
+The `recorder` writes to SQLite. Days that are over are moved to Parquet files
+(`parquet`). The `reader` reads both.
+"""

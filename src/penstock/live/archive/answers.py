@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: MIT
+"""Answers questions about past jobs from the archive.
+
+Users see their own jobs. Of other users' jobs they see only how much time these have
+cost all together. Root and the user who runs the controller see everything.
+
+Who held up a job? While an operation of the job goes on, other jobs move data on the
+same storage. The time that the operation has lost is attributed to them in proportion
+to the volume that they move in this time. The volume that an operation moves inside an
+interval is taken in proportion to the time: operations are archived, single calls are
+not.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import inf, isfinite
+from pathlib import Path
+from typing import Final
+
+from penstock.errors import InputError, PenstockError
+from penstock.live.archive.reader import (
+    ArchivedOperation,
+    ArchivedRun,
+    ArchiveReader,
+)
+from penstock.live.wire.messages import (
+    Delay,
+    ExplainJob,
+    GetJobReport,
+    JobReport,
+    ListPastJobs,
+    PastJob,
+    PastJobs,
+    Refused,
+    ReportedOperation,
+    RunWithOperations,
+    TextAnswer,
+    UserRequest,
+)
+from penstock.units import format_time, format_volume
+
+__all__ = ["ArchiveAnswers"]
+
+#: Operations of one job that a report shows, the last ones.
+_MOST_OPERATIONS: Final = 20_000
+#: Other jobs that a report to an operator contains.
+_MOST_OTHERS: Final = 500
+
+
+class ArchiveAnswers:
+    """Answers requests from the archive in a folder.
+
+    Parameters
+    ----------
+    wall
+        The wall clock (s).
+    """
+
+    def __init__(self, folder: Path, wall: Callable[[], float] = time.time) -> None:
+        self._reader = ArchiveReader(folder)
+        self._wall = wall
+
+    def answer(
+        self, message: UserRequest
+    ) -> Refused | TextAnswer | PastJobs | JobReport:
+        """Return the answer to a request, or the reason why it is refused."""
+        try:
+            return self._answer(message)
+        except PenstockError as error:
+            return Refused(str(error))
+
+    def _answer(self, message: UserRequest) -> TextAnswer | PastJobs | JobReport:
+        user = None if message.trusted else message.user
+        request = message.request
+        if isinstance(request, ListPastJobs):
+            runs = self._reader.runs(user=user)[-request.limit :]
+            return PastJobs([self._past_job(run) for run in runs])
+        if isinstance(request, GetJobReport | ExplainJob):
+            report = self._report(request.job_name, user)
+            return report if isinstance(request, GetJobReport) else _in_words(report)
+        raise InputError("this request is not about past jobs")
+
+    def _report(self, name: str, user: int | None) -> JobReport:
+        run = self._last_run(name, user)
+        end_s = self._wall() if run.left_s is None else run.left_s
+        present = self._reader.runs(since_s=run.joined_s, until_s=end_s)
+        others = [r for r in present if r.storage == run.storage and r != run]
+        operations = self._reader.operations([run, *others])
+        own = operations.pop(run)[-_MOST_OPERATIONS:]
+        return JobReport(
+            self._past_job(run),
+            [_reported(operation) for operation in own],
+            _delays(own, operations, user),
+            [] if user is not None else self._with_operations(operations),
+        )
+
+    def _with_operations(
+        self, operations: Mapping[ArchivedRun, Sequence[ArchivedOperation]]
+    ) -> list[RunWithOperations]:
+        return [
+            RunWithOperations(self._past_job(run), [_reported(o) for o in done])
+            for run, done in list(operations.items())[:_MOST_OTHERS]
+        ]
+
+    def _last_run(self, name: str, user: int | None) -> ArchivedRun:
+        runs = self._reader.runs(user=user, job=name)
+        if not runs:
+            raise InputError(
+                f"there is no job {name!r} in the archive",
+                remedy="penstock history lists the jobs",
+            )
+        return runs[-1]
+
+    def _past_job(self, run: ArchivedRun) -> PastJob:
+        return PastJob(
+            job_name=run.name,
+            user=run.user,
+            storage=run.storage,
+            nodes=run.nodes,
+            joined_s=run.joined_s,
+            left_s=run.left_s,
+            release_s=run.release_s,
+            cap=_finite(run.cap),
+            moved_bytes=run.moved_bytes,
+            lost_s=run.lost_s,
+            progress_yield=run.progress_yield(self._wall()),
+            policy=run.policy,
+        )
+
+
+def _finite(rate: float) -> float | None:
+    return rate if isfinite(rate) else None
+
+
+def _reported(operation: ArchivedOperation) -> ReportedOperation:
+    return ReportedOperation(
+        begin_s=operation.begin_s,
+        end_s=operation.end_s,
+        moved_bytes=operation.moved_bytes,
+        held_up_s=operation.held_up_s,
+        lost_s=operation.lost_s,
+        capacity=_finite(operation.capacity),
+        policy=operation.policy,
+        grants=[(instant, _finite(rate)) for instant, rate in operation.grants],
+    )
+
+
+def _delays(
+    own: Sequence[ArchivedOperation],
+    others: Mapping[ArchivedRun, Sequence[ArchivedOperation]],
+    user: int | None,
+) -> list[Delay]:
+    """Return which jobs the lost time is attributed to; see the module."""
+    lost_s: defaultdict[str, float] = defaultdict(float)
+    moved_bytes: defaultdict[str, float] = defaultdict(float)
+    indexes = [(run, _Index(operations)) for run, operations in others.items()]
+    for operation in own:
+        moved: defaultdict[str, float] = defaultdict(float)
+        for run, index in indexes:
+            name = run.name if user in (None, run.user) else ""
+            moved[name] += index.moved_in(operation.begin_s, operation.end_s)
+        total = sum(moved.values())
+        for name, volume in moved.items():
+            moved_bytes[name] += volume
+            lost_s[name] += operation.lost_s * volume / total if total else 0.0
+    delays = [Delay(n, lost_s[n], moved_bytes[n]) for n in moved_bytes]
+    found = [delay for delay in delays if delay.moved_bytes > 0.0]
+    return sorted(found, key=lambda delay: (-delay.lost_s, delay.job_name))
+
+
+class _Index:
+    """The operations of one run, found by time."""
+
+    def __init__(self, operations: Iterable[ArchivedOperation]) -> None:
+        self._operations = sorted(operations)
+        self._ends_s = [operation.end_s for operation in self._operations]
+
+    def moved_in(self, begin_s: float, end_s: float) -> float:
+        """Return the volume that the run moved between two instants."""
+        moved = 0.0
+        # The operations of one run do not overlap: their ends are sorted, too.
+        for place in range(bisect_left(self._ends_s, begin_s), len(self._operations)):
+            operation = self._operations[place]
+            if operation.begin_s >= end_s:
+                break
+            length = operation.end_s - operation.begin_s
+            inside = min(end_s, operation.end_s) - max(begin_s, operation.begin_s)
+            part = inside / length if length > 0.0 else 1.0
+            moved += operation.moved_bytes * min(max(part, 0.0), 1.0)
+        return moved
+
+
+def _in_words(report: JobReport) -> TextAnswer:
+    """Return the answer of ``penstock ctl explain`` for a job that has ended."""
+    job = report.job
+    age_s = (job.left_s if job.left_s is not None else inf) - job.release_s
+    ended = f"ended {_instant(job.left_s)}" if job.left_s else "has not ended"
+    sentences = [
+        f"{job.job_name} {ended}. It moved {format_volume(job.moved_bytes)} in "
+        f"{len(report.operations)} operations under {job.policy}.",
+        f"It lost {format_time(job.lost_s)}"
+        + (f" of {format_time(age_s)}" if isfinite(age_s) else "")
+        + f" (yield {job.progress_yield:.3f}).",
+    ]
+    named = [
+        f"{delay.job_name or 'jobs of other users'} ({format_time(delay.lost_s)})"
+        for delay in report.delays[:3]
+        if delay.lost_s > 0.0
+    ]
+    if named:
+        sentences.append(f"It waited for {', '.join(named)}.")
+    sentences.append(f"See: penstock report {job.job_name}")
+    return TextAnswer(" ".join(sentences))
+
+
+def _instant(seconds: float | None) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))

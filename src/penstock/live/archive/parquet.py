@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: MIT
+"""Moves days that are over from SQLite to Parquet files, which are smaller.
+
+``python -m penstock.live.archive.parquet FOLDER NOW KEPT`` does it, in a process of its
+own: the library needs memory that the daemon should not keep. A day is the UTC day on
+which a run left. ``runs-DAY.parquet`` and ``operations-DAY.parquet`` are written
+completely before the rows are deleted from SQLite, in one transaction with the reading:
+a crash leaves either the rows or the files, or both; then the files are written again.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final
+
+from penstock.live.archive.tables import (
+    DATABASE,
+    OPERATION_COLUMNS,
+    RUN_COLUMNS,
+    give_back_space,
+    open_database,
+)
+
+__all__ = ["move_closed_days", "parquet_files", "read_parquet"]
+
+_DAY_MS: Final = 86_400_000
+
+
+def parquet_files(folder: Path, table: str) -> Iterator[tuple[str, Path]]:
+    """Yield the days and files of a table, oldest first."""
+    for path in sorted(folder.glob(f"{table}-*.parquet")):
+        yield path.stem.removeprefix(f"{table}-"), path
+
+
+def read_parquet(path: Path, columns: Sequence[str]) -> list[tuple[Any, ...]]:
+    """Return the rows of a Parquet file."""
+    import polars as pl  # noqa: PLC0415 - slow to import, rarely needed
+
+    return pl.read_parquet(path, columns=list(columns)).rows()
+
+
+def move_closed_days(folder: Path, now_s: float, keep_s: float) -> int:
+    """Move the runs of days that are over; return their number.
+
+    Files of days that are older than `keep_s` are deleted.
+    """
+    if not (folder / DATABASE).exists():
+        return 0
+    today = round(now_s * 1000) // _DAY_MS
+    moved = 0
+    with closing(open_database(folder)) as database:
+        days = [
+            day
+            for (day,) in database.execute(
+                "SELECT DISTINCT left_ms / ? FROM runs WHERE left_ms IS NOT NULL",
+                (_DAY_MS,),
+            )
+            if day < today
+        ]
+        for day in sorted(days):
+            moved += _move_day(database, folder, day)
+        give_back_space(database)
+    _delete_old(folder, now_s - keep_s)
+    return moved
+
+
+def _move_day(database: Any, folder: Path, day: int) -> int:
+    """Move the runs that left on one day."""
+    left_that_day = "left_ms >= ? AND left_ms < ?"
+    span = (day * _DAY_MS, (day + 1) * _DAY_MS)
+    numbers = f"SELECT run FROM runs WHERE {left_that_day}"  # noqa: S608 - constants
+    with database:
+        database.execute("BEGIN IMMEDIATE")
+        runs = database.execute(
+            f"SELECT {', '.join(RUN_COLUMNS)} FROM runs WHERE {left_that_day}",  # noqa: S608
+            span,
+        ).fetchall()
+        operations = database.execute(
+            f"SELECT {', '.join(OPERATION_COLUMNS)} FROM operations "  # noqa: S608
+            f"WHERE run IN ({numbers})",
+            span,
+        ).fetchall()
+        name = time.strftime("%Y-%m-%d", time.gmtime(day * _DAY_MS / 1000))
+        _write(folder / f"operations-{name}.parquet", OPERATION_COLUMNS, operations)
+        _write(folder / f"runs-{name}.parquet", RUN_COLUMNS, runs)
+        database.execute(f"DELETE FROM operations WHERE run IN ({numbers})", span)  # noqa: S608
+        database.execute(f"DELETE FROM runs WHERE {left_that_day}", span)  # noqa: S608
+    return len(runs)
+
+
+def _write(path: Path, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
+    """Add rows to a Parquet file; replace it when it is complete."""
+    import polars as pl  # noqa: PLC0415 - as above
+
+    known = read_parquet(path, columns) if path.exists() else []
+    # A crash may have left rows in the file that are in SQLite, too.
+    rows = list(dict.fromkeys([*known, *rows]))
+    temporary = path.with_suffix(".new")
+    frame = pl.DataFrame(rows, schema=list(columns), orient="row")
+    frame.write_parquet(temporary)
+    temporary.chmod(0o600)
+    temporary.replace(path)
+
+
+def _delete_old(folder: Path, oldest_s: float) -> None:
+    day = time.strftime("%Y-%m-%d", time.gmtime(max(oldest_s, 0.0)))
+    for table in ("runs", "operations"):
+        for name, path in list(parquet_files(folder, table)):
+            if name < day:
+                path.unlink(missing_ok=True)
+
+
+def _main() -> None:
+    """Move the closed days of the archive that the command line names."""
+    folder, now_s, keep_s = sys.argv[1:]
+    move_closed_days(Path(folder), float(now_s), float(keep_s))
+
+
+if __name__ == "__main__":
+    _main()

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: MIT
+"""Writes what jobs did to the archive, and deletes what is too old or too much.
+
+If the archive cannot be written (full disk, damaged, read-only), control goes on. The
+problem is logged once, and the next write tries again; what happened in between is not
+in the archive.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from penstock.errors import InputError
+from penstock.live.archive.tables import (
+    OPERATION_COLUMNS,
+    RUN_COLUMNS,
+    encode_grants,
+    give_back_space,
+    open_database,
+    whole_rate,
+)
+from penstock.live.control.past import CompletedOperation, JobRun
+
+__all__ = ["ArchiveRecorder", "Retention"]
+
+_LOG: Final = logging.getLogger("penstock.archive")
+#: How often old rows are looked for (s).
+_CLEAN_S: Final = 600.0
+#: Part of the operations that is deleted when the file is too large.
+_DELETED: Final = 0.1
+_DAY_S: Final = 86400.0
+#: How long moving days to Parquet files may take (s).
+_MOVE_S: Final = 300.0
+_MS: Final = 1e3
+_US: Final = 1e6
+
+_PUT_RUN: Final = (
+    f"INSERT OR REPLACE INTO runs ({', '.join(RUN_COLUMNS)}) "  # noqa: S608 - constants
+    f"VALUES ({', '.join('?' * len(RUN_COLUMNS))})"
+)
+_ADD_OPERATION: Final = (
+    f"INSERT INTO operations ({', '.join(OPERATION_COLUMNS)}) "  # noqa: S608
+    f"VALUES ({', '.join('?' * len(OPERATION_COLUMNS))})"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How long and how much is kept."""
+
+    age_s: float = 90 * 86400.0
+    size_bytes: float = 1e9
+
+
+class ArchiveRecorder:
+    """Adds runs and operations to the archive. Only one thread at a time may use it.
+
+    Parameters
+    ----------
+    now, wall
+        The controller's clock and the wall clock (s).
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        retention: Retention = Retention(),  # noqa: B008 - frozen
+        now: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self.folder = folder
+        self._retention = retention
+        self._now, self._wall = now, wall
+        self._database: sqlite3.Connection | None = None
+        self._problem = ""
+        self._cleaned_s = -_CLEAN_S
+        self._closed_day = -1
+        #: Job key and instant at which it joined -> number of its run.
+        self._numbers: dict[tuple[str, float], int] = {}
+
+    def add(
+        self,
+        operations: Sequence[tuple[JobRun, CompletedOperation]],
+        runs: list[JobRun],
+    ) -> None:
+        """Add operations that have ended, with their jobs, and jobs that have left."""
+        self._try(lambda database: self._add(database, operations, runs))
+
+    def close_days(self) -> None:
+        """Move days that are over to Parquet files, in a process of its own.
+
+        If that fails, they stay in SQLite: nothing is lost.
+        """
+        today = int(self._wall() // _DAY_S)
+        if today == self._closed_day or not self.folder.exists():
+            return
+        self._closed_day = today
+        module = "penstock.live.archive.parquet"
+        command = [sys.executable, "-m", module, str(self.folder)]
+        command += [repr(self._wall()), repr(self._retention.age_s)]
+        try:
+            subprocess.run(  # noqa: S603 - our own module
+                command, check=True, capture_output=True, timeout=_MOVE_S
+            )
+        except (OSError, subprocess.SubprocessError) as error:
+            _LOG.warning("%s: past days stay in SQLite: %s", self.folder, error)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._database is not None:
+            with suppress(sqlite3.Error):
+                self._database.close()
+            self._database = None
+
+    def _add(
+        self,
+        database: sqlite3.Connection,
+        operations: Sequence[tuple[JobRun, CompletedOperation]],
+        runs: Sequence[JobRun],
+    ) -> None:
+        offset_s = self._wall() - self._now()
+        with database:
+            # Of the states of one run, the last one counts.
+            latest = {(run.job_key, run.joined_s): run for run, _ in operations}
+            latest |= {(run.job_key, run.joined_s): run for run in runs}
+            for run in latest.values():
+                database.execute(_PUT_RUN, self._run_row(database, run, offset_s))
+            database.executemany(
+                _ADD_OPERATION,
+                (
+                    self._operation_row(database, run, operation, offset_s)
+                    for run, operation in operations
+                ),
+            )
+        for run in runs:
+            self._numbers.pop((run.job_key, run.joined_s), None)
+        if self._now() - self._cleaned_s >= _CLEAN_S:
+            self._cleaned_s = self._now()
+            self._clean(database)
+
+    def _number(self, database: sqlite3.Connection, run: JobRun) -> int:
+        key = (run.job_key, run.joined_s)
+        if key not in self._numbers:
+            (largest,) = database.execute("SELECT max(run) FROM runs").fetchone()
+            used = max(self._numbers.values(), default=0)
+            self._numbers[key] = max(largest or 0, used) + 1
+        return self._numbers[key]
+
+    def _run_row(
+        self, database: sqlite3.Connection, run: JobRun, offset_s: float
+    ) -> tuple[object, ...]:
+        def instant(seconds: float) -> int:
+            return round((seconds + offset_s) * _MS)
+
+        return (
+            self._number(database, run),
+            *(run.job_key, run.user, run.storage, run.nodes),
+            instant(run.joined_s),
+            None if run.left_s is None else instant(run.left_s),
+            instant(run.release_s),
+            *(round(run.lost_s * _US), round(run.moved_bytes)),
+            *(whole_rate(run.cap), run.policy),
+        )
+
+    def _operation_row(
+        self,
+        database: sqlite3.Connection,
+        run: JobRun,
+        operation: CompletedOperation,
+        offset_s: float,
+    ) -> tuple[object, ...]:
+        begin_s, end_s = operation.begin_s, operation.end_s
+        return (
+            self._number(database, run),
+            round((begin_s + offset_s) * _MS),
+            round((end_s - begin_s) * _US),
+            round(operation.moved_bytes),
+            round(operation.held_up_s * _US),
+            round(operation.lost_s * _US),
+            whole_rate(operation.capacity),
+            operation.policy,
+            encode_grants(operation.grants, begin_s, end_s),
+        )
+
+    def _end_abandoned_runs(self, database: sqlite3.Connection) -> None:
+        """End the runs of a controller that was killed: with their last operation."""
+        known = ",".join(map(str, self._numbers.values()))
+        with database:
+            database.execute(
+                "UPDATE runs SET left_ms = coalesce((SELECT max(begin_ms + length_us "  # noqa: S608 - numbers
+                "/ 1000) FROM operations WHERE operations.run = runs.run), joined_ms) "
+                f"WHERE left_ms IS NULL AND run NOT IN ({known})"
+            )
+
+    def _clean(self, database: sqlite3.Connection) -> None:
+        """Delete what is too old, then the oldest operations if there are too many."""
+        oldest_ms = round((self._wall() - self._retention.age_s) * _MS)
+        with database:
+            database.execute("DELETE FROM operations WHERE begin_ms < ?", (oldest_ms,))
+            if self._size_bytes(database) > self._retention.size_bytes:
+                database.execute(
+                    "DELETE FROM operations WHERE rowid < (SELECT min(rowid) + "
+                    "(max(rowid) - min(rowid) + 1) * ? FROM operations)",
+                    (_DELETED,),
+                )
+            database.execute("DELETE FROM runs WHERE left_ms < ?", (oldest_ms,))
+        give_back_space(database)
+
+    @staticmethod
+    def _size_bytes(database: sqlite3.Connection) -> int:
+        (pages,) = database.execute("PRAGMA page_count").fetchone()
+        (free,) = database.execute("PRAGMA freelist_count").fetchone()
+        (size,) = database.execute("PRAGMA page_size").fetchone()
+        return int((pages - free) * size)
+
+    def _try(self, use: Callable[[sqlite3.Connection], None]) -> None:
+        """Use the file; log a problem instead of raising it."""
+        try:
+            if self._database is None:
+                self._database = open_database(self.folder)
+                self._end_abandoned_runs(self._database)
+            use(self._database)
+        except (sqlite3.Error, OSError, OverflowError, InputError) as error:
+            if str(error) != self._problem:
+                _LOG.warning(
+                    "%s: %s; control goes on, but what jobs do is not archived",
+                    self.folder,
+                    error,
+                )
+            self._problem = str(error)
+            self.close()
+        else:
+            self._problem = ""

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: MIT
+"""What a job has done, in the form in which it is archived.
+
+Times are in seconds of the controller's clock, volumes in bytes, rates in bytes per
+second.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+__all__ = ["MOST_GRANTS", "CompletedOperation", "GrantTrace", "JobRun"]
+
+#: Grants that are kept of one operation.
+MOST_GRANTS: Final = 4
+
+
+class JobRun(NamedTuple):
+    """A job, from the instant at which it joined to the one at which it left."""
+
+    job_key: str
+    user: int
+    """User id."""
+    storage: str
+    """Name of the storage that it shared; "" if there is only one."""
+    nodes: int
+    joined_s: float
+    left_s: float | None
+    """None: it has not left yet."""
+    release_s: float
+    """Instant from which its age counts; before `joined_s` if it came back."""
+    lost_s: float
+    """Time lost since its release."""
+    moved_bytes: float
+    cap: float
+    """Most that it could draw."""
+    policy: str
+    """Policy in use at the end."""
+
+
+class CompletedOperation(NamedTuple):
+    """An operation of a job."""
+
+    begin_s: float
+    end_s: float
+    moved_bytes: float
+    held_up_s: float
+    """Time that calls were held up, added over callers."""
+    lost_s: float
+    """Time lost in this operation."""
+    capacity: float
+    """Bandwidth that all jobs shared when it ended; infinite if it was not known."""
+    policy: str
+    grants: tuple[tuple[float, float], ...]
+    """Instants and rates: the job might draw this rate from this instant on."""
+
+
+@dataclass(slots=True)
+class GrantTrace:
+    """The grants of one operation, at most `MOST_GRANTS` of them.
+
+    When there are more, the shortest interval is merged with the one before it; the
+    merged rate is their mean over time. So the volume that was granted stays the same.
+    """
+
+    steps: list[tuple[float, float]] = field(default_factory=list)
+    """Instants and rates."""
+
+    def add(self, now: float, rate: float) -> None:
+        """Record that the rate is `rate` from now on."""
+        if self.steps and self.steps[-1][1] == rate:
+            return
+        if self.steps and self.steps[-1][0] == now:
+            self.steps.pop()
+        self.steps.append((now, rate))
+        if len(self.steps) > MOST_GRANTS:
+            self._merge_shortest()
+
+    def _merge_shortest(self) -> None:
+        lengths = [
+            later[0] - earlier[0]
+            for earlier, later in zip(self.steps, self.steps[1:], strict=False)
+        ]
+        # The first interval has none before it: it is merged with the second one.
+        shortest = min(range(len(lengths)), key=lengths.__getitem__)
+        first = max(shortest - 1, 0)
+        begin_s, rate = self.steps[first]
+        next_rate = self.steps[first + 1][1]
+        length, next_length = lengths[first], lengths[first + 1]
+        mean = (rate * length + next_rate * next_length) / (length + next_length)
+        self.steps[first : first + 2] = [(begin_s, mean)]

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: MIT
+"""``penstock history`` without a daemon reads the archive itself."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from penstock.cli import main
+from support.archives import operation, record, run
+
+
+def test_jobs_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record(tmp_path / "archive", (run("7:climate"), [operation(1.0, 2.0)]))
+    assert main(["history", "--folder", str(tmp_path)]) == 0
+    header, line = capsys.readouterr().out.splitlines()
+    assert header.split()[0] == "job"
+    assert line.split()[:3] == ["climate", "7", "fcfs"]
+    assert line.endswith("0.800")
+
+
+def test_json_has_units_of_bytes_and_seconds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record(tmp_path / "archive", (run("7:climate"), []), (run("7:genome"), []))
+    words = ["--folder", str(tmp_path), "--limit", "1", "--json", "-"]
+    assert main(["history", *words]) == 0
+    (job,) = json.loads(capsys.readouterr().out)["jobs"]
+    assert (job["moved"], job["lost"], job["nodes"]) == (3e9, 20.0, 2)
+
+
+def test_an_empty_archive_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "archive").mkdir()
+    assert main(["history", "--folder", str(tmp_path)]) == 0
+    assert capsys.readouterr().out == "no past jobs\n"
+
+
+def test_without_daemon_and_archive_there_is_one_message(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["history", "--archive", str(tmp_path / "x")]) == 2
+    assert "there is no archive" in capsys.readouterr().err

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: MIT
+"""``penstock report``: words, JSON and a page of one past job."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from penstock.cli import main
+from support.archives import operation, record, run
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> str:
+    record(
+        tmp_path / "archive",
+        (run("7:a"), [operation(2.0, 3.0)]),
+        (run("7:b", lost_s=1.0), [operation(2.0, 4.0, lost_s=1.0)]),
+    )
+    return str(tmp_path)
+
+
+def test_words_json_and_page(
+    folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page, result = tmp_path / "b.html", tmp_path / "b.json"
+    words = ["--folder", folder, "--html", str(page), "--json", str(result)]
+    assert main(["report", "b", *words]) == 0
+    assert "It waited for a (1 s)." in capsys.readouterr().out
+    assert json.loads(result.read_text())["job"]["job"] == "b"
+    assert "Report on b" in page.read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["c"], "there is no job 'c' in the archive"),
+        (["b", "--bandwidth", "1 Mb/s"], "--bandwidth"),
+    ],
+)
+def test_mistakes_get_one_message(
+    folder: str, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", *words, "--folder", folder]) == 2
+    captured = capsys.readouterr().err
+    assert message in captured
+    assert len(captured.splitlines()) == 1

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: MIT
+"""Who sees what, and to whom lost time is attributed, in closed form."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.live.archive.answers import ArchiveAnswers
+from penstock.live.wire.messages import (
+    ControllerRequest,
+    ExplainJob,
+    GetJobReport,
+    GetStatus,
+    JobReport,
+    ListPastJobs,
+    PastJobs,
+    Refused,
+    TextAnswer,
+    UserRequest,
+)
+from support.archives import WALL_S, operation, record, run
+
+
+def _ask(
+    folder: Path, request: ControllerRequest, user: int = 7, *, trusted: bool = False
+) -> Any:
+    answers = ArchiveAnswers(folder, lambda: WALL_S + 300.0)
+    return answers.answer(UserRequest(1, user, trusted, request))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return an archive in which a waits for b (its own user's) and for c.
+
+    Job a is in an operation from 0 to 10 s and loses 6 s of them. Meanwhile b moves 1
+    GB, and c half of the 4 GB of its operation.
+    """
+    record(
+        tmp_path,
+        (run("7:a"), [operation(0.0, 10.0, lost_s=6.0)]),
+        (run("7:b"), [operation(2.0, 4.0)]),
+        (run("8:c"), [operation(5.0, 15.0, moved_bytes=4e9)]),
+        (run("8:elsewhere", storage="other"), [operation(0.0, 10.0)]),
+    )
+    return tmp_path
+
+
+def test_lost_time_is_attributed_by_what_others_moved(folder: Path) -> None:
+    report = _ask(folder, GetJobReport("a"), trusted=True)
+    assert isinstance(report, JobReport)
+    lost_s = {delay.job_name: delay.lost_s for delay in report.delays}
+    assert lost_s == pytest.approx({"b": 2.0, "c": 4.0})
+    moved_bytes = {delay.job_name: delay.moved_bytes for delay in report.delays}
+    assert moved_bytes == pytest.approx({"b": 1e9, "c": 2e9})
+    assert [other.job.job_name for other in report.others] == ["b", "c"]
+
+
+def test_a_user_does_not_see_other_users_jobs(folder: Path) -> None:
+    report = _ask(folder, GetJobReport("a"))
+    assert [(d.job_name, d.lost_s) for d in report.delays] == [
+        ("", pytest.approx(4.0)),
+        ("b", pytest.approx(2.0)),
+    ]
+    assert report.others == []
+    jobs = _ask(folder, ListPastJobs())
+    assert isinstance(jobs, PastJobs)
+    assert [job.job_name for job in jobs.jobs] == ["a", "b"]
+    refused = _ask(folder, GetJobReport("c"))
+    assert isinstance(refused, Refused)
+    assert "penstock history lists the jobs" in refused.reason
+
+
+def test_operators_see_all_jobs_and_the_latest_first_are_kept(folder: Path) -> None:
+    jobs = _ask(folder, ListPastJobs(2), user=0, trusted=True).jobs
+    assert len(jobs) == 2
+    assert len(_ask(folder, ListPastJobs(), user=0, trusted=True).jobs) == 4
+
+
+def test_the_last_run_is_reported(folder: Path) -> None:
+    record(folder, (run("7:a", joined_s=150.0, left_s=160.0, lost_s=0.0), []))
+    report = _ask(folder, GetJobReport("a"))
+    assert report.job.joined_s == WALL_S + 150.0
+    assert report.operations == []
+
+
+def test_explain_of_an_ended_job_is_one_line(folder: Path) -> None:
+    answer = _ask(folder, ExplainJob("a"))
+    assert isinstance(answer, TextAnswer)
+    assert "lost 20 s of 1.667 min (yield 0.800)" in answer.text
+    assert "It waited for jobs of other users (4 s), b (2 s)." in answer.text
+    assert "\n" not in answer.text
+
+
+def test_other_requests_are_refused(folder: Path) -> None:
+    assert isinstance(_ask(folder, GetStatus()), Refused)

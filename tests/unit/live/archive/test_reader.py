@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: MIT
+"""Runs are found by user, name and time; operations come in their order."""
+
+from __future__ import annotations
+
+from math import inf
+from pathlib import Path
+
+import pytest
+
+from penstock.errors import InputError
+from penstock.live.archive.reader import ArchiveReader
+from penstock.live.archive.tables import DATABASE
+from support.archives import WALL_S, operation, record, run
+
+
+def test_runs_are_found_by_user_name_key_and_time(tmp_path: Path) -> None:
+    record(
+        tmp_path,
+        (run("7:a"), []),
+        (run("7:b", joined_s=50.0), []),
+        (run("8:a", joined_s=150.0, left_s=160.0), []),
+    )
+    reader = ArchiveReader(tmp_path)
+
+    def keys(**choice: object) -> list[str]:
+        return [r.job_key for r in reader.runs(**choice)]  # type: ignore[arg-type]
+
+    assert keys() == ["7:a", "7:b", "8:a"]
+    assert keys(user=7) == ["7:a", "7:b"]
+    assert keys(job="a") == ["7:a", "8:a"]
+    assert keys(job="8:a") == ["8:a"]
+    assert keys(since_s=WALL_S + 120.0) == ["8:a"]
+    assert keys(until_s=WALL_S + 20.0) == ["7:a"]
+
+
+def test_operations_come_in_order_with_all_their_facts(tmp_path: Path) -> None:
+    late = operation(5.0, 9.0, lost_s=1.5, held_up_s=2.5, capacity=inf, policy="x")
+    record(tmp_path, (run(), [late, operation(1.0, 2.0)]))
+    reader = ArchiveReader(tmp_path)
+    (only,) = reader.runs()
+    first, second = reader.operations([only])[only]
+    assert first.begin_s == WALL_S + 1.0
+    assert (second.lost_s, second.held_up_s, second.capacity) == (1.5, 2.5, inf)
+    assert (second.policy, second.moved_bytes) == ("x", 1e9)
+    assert second.grants == [(second.begin_s, 5e8)]
+
+
+def test_operations_of_some_runs_only(tmp_path: Path) -> None:
+    record(tmp_path, (run("7:a"), [operation(1.0, 2.0)]), (run("7:b"), []))
+    reader = ArchiveReader(tmp_path)
+    (b,) = reader.runs(job="b")
+    assert reader.operations([b]) == {b: []}
+
+
+def test_the_yield_is_that_of_the_end(tmp_path: Path) -> None:
+    record(tmp_path, (run(), []), (run("7:b", left_s=None), []))
+    by_name = {r.name: r for r in ArchiveReader(tmp_path).runs()}
+    assert by_name["a"].progress_yield(WALL_S + 1e6) == pytest.approx(0.8)
+    assert by_name["b"].progress_yield(WALL_S + 200.0) == pytest.approx(0.9)
+
+
+def test_an_archive_that_is_not_there_is_empty(tmp_path: Path) -> None:
+    assert ArchiveReader(tmp_path / "nowhere").runs() == []
+
+
+def test_a_damaged_archive_is_an_error_with_its_file(tmp_path: Path) -> None:
+    (tmp_path / DATABASE).write_bytes(b"no database" * 1000)
+    with pytest.raises(InputError, match=DATABASE):
+        ArchiveReader(tmp_path).runs()

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: MIT
+"""What the coordinator hands to the archive: operations that ended, jobs that left."""
+
+from __future__ import annotations
+
+from math import inf
+
+import pytest
+
+from penstock.live.control.coordinator import CoordinatorOutput
+from penstock.live.control.past import CompletedOperation, JobRun
+from unit.live.control.test_coordinator import B, Site
+
+
+class _Archive:
+    """Collects what the coordinator of a site would archive."""
+
+    def __init__(self) -> None:
+        self.completed: list[tuple[JobRun, CompletedOperation]] = []
+        self.left: list[JobRun] = []
+
+    def watch(self, site: Site) -> None:
+        decide = site.coordinator.decide
+
+        def collect(now: float) -> CoordinatorOutput:
+            output = decide(now)
+            self.completed += output.completed
+            self.left += output.left_runs
+            return output
+
+        site.coordinator.decide = collect  # type: ignore[method-assign]
+
+
+@pytest.fixture
+def archive() -> _Archive:
+    return _Archive()
+
+
+@pytest.fixture
+def site(archive: _Archive) -> Site:
+    """Return a site of one node with two jobs that share B."""
+    made = Site()
+    archive.watch(made)
+    made.agent("n")
+    made.join("n", "0:a")
+    made.join("n", "0:b")
+    return made
+
+
+def _share_for_a_second(site: Site) -> None:
+    """Let a move 75 bytes from 0 s and b 25 from 1 s; a ends at 1.5 s."""
+    site.report("n", "0:a", 0.0)
+    site.now = 1.0
+    site.report("n", "0:b", 5.0, held_up_s=0.25)
+    site.now = 1.75
+    site.report("n", "0:a", 75.0, idle_s=0.25, held_up_s=0.5)
+
+
+def test_an_operation_that_ended_comes_with_its_grants(
+    site: Site, archive: _Archive
+) -> None:
+    _share_for_a_second(site)
+    ((run, done),) = archive.completed
+    assert run.job_key == "0:a"
+    assert run.left_s is None
+    assert (done.begin_s, done.end_s, done.moved_bytes) == (0.0, 1.5, 75.0)
+    assert done.held_up_s == 0.5
+    assert done.grants == ((0.0, B), (1.0, 50.0))
+    assert (done.capacity, done.policy) == (B, "fair-share")
+    # For the last 0.5 s, it was granted half of what it can use.
+    assert done.lost_s == pytest.approx(0.25)
+
+
+def test_a_job_that_left_is_archived_with_its_last_operation(
+    site: Site, archive: _Archive
+) -> None:
+    _share_for_a_second(site)
+    site.now = 3.0
+    site.part("n", "0:b")
+    assert [run.job_key for run in archive.left] == ["0:b"]
+    assert archive.left[0].left_s == 3.0
+    assert [run.job_key for run, _ in archive.completed] == ["0:a", "0:b"]
+
+
+def test_the_next_operation_begins_a_new_trace(site: Site, archive: _Archive) -> None:
+    _share_for_a_second(site)
+    site.now = 5.0
+    site.report("n", "0:a", 80.0, operations_begun=2, held_up_s=0.5)
+    site.now = 6.0
+    site.report("n", "0:a", 90.0, operations_begun=2, idle_s=0.5, held_up_s=0.5)
+    _, done = archive.completed[-1]
+    assert done.begin_s == 5.0
+    assert done.grants[0][0] == 5.0
+    assert done.held_up_s == 0.0
+
+
+def test_all_jobs_leave_when_the_controller_ends(site: Site) -> None:
+    site.now = 4.0
+    runs = site.coordinator.runs(4.0)
+    assert [(run.job_key, run.left_s) for run in runs] == [("0:a", 4.0), ("0:b", 4.0)]
+    assert runs[0].cap == inf
