@@ -18,7 +18,6 @@ import msgspec
 
 from penstock.bench import BenchSettings, Measurement
 from penstock.bench.moosefs import ClusterSpec, check_requirements, run_module
-from penstock.bench.slo.cluster.model import simulate_scene
 from penstock.bench.slo.cluster.nodes import SceneAnswers
 from penstock.bench.slo.cluster.report import save
 from penstock.bench.slo.cluster.results import SceneResult, result_of
@@ -62,8 +61,7 @@ def measure_cluster(settings: BenchSettings) -> Iterator[Measurement]:
         if scene.name == CAPACITY_SCENE.name:
             yield Measurement("capacity of the cluster", capacity / 1e6, "MB/s")
             continue
-        simulated = simulate_scene(scene, capacity)
-        result = result_of(scene, capacity, done.answers, simulated)
+        result = result_of(scene, capacity, done.live, done.simulated)
         results.append(result)
         yield from measurements_of(result, has_goals=not settings.quick)
     if settings.output is not None:

@@ -3,13 +3,17 @@
 
 Every client node has a scheduler, as it has a mount. Each chunk server is a server with
 an equal part of the measured capacity that serves requests in the order of arrival, as
-its link does. A request takes no time besides.
+its link does. A request takes no time besides. Processes that write as fast as they can
+begin at random times of the first 0.1 s.
 """
 
 from __future__ import annotations
 
 from itertools import pairwise
 from math import inf
+from typing import Final
+
+from numpy.random import Generator, default_rng
 
 from penstock.bench.slo.cluster.scenes import (
     SERVERS,
@@ -27,13 +31,16 @@ from penstock.workloads.clients import Clients, RateSegment
 __all__ = ["clients_of", "simulate_scene"]
 
 #: Shorter intervals are the jumps of a rate (s).
-_SHORTEST_S = 1e-3
+_SHORTEST_S: Final = 1e-3
+#: The first requests of processes without a rate are issued until then (s).
+_FIRST_S: Final = 0.1
 
 
 def simulate_scene(
-    scene: ClusterScene, capacity_bytes_per_s: float
+    scene: ClusterScene, capacity_bytes_per_s: float, seed: int = 1
 ) -> dict[str, list[AnsweredRequest]]:
     """Return the simulated answers by application."""
+    draw = default_rng(seed)
     setting = SETTINGS[scene.setting]
     slos = {
         name: Slo(promise.share * capacity_bytes_per_s, promise.latency_s)
@@ -44,8 +51,9 @@ def simulate_scene(
         setting.scheduler,
         slos,
         [
-            clients_of(group, scene.end_s, capacity_bytes_per_s)
+            clients
             for group in scene.groups
+            for clients in clients_of(group, scene.end_s, capacity_bytes_per_s, draw)
         ],
         [ServerSpec(capacity_bytes_per_s / SERVERS)] * SERVERS,
         scene.end_s,
@@ -65,37 +73,38 @@ def simulate_scene(
     }
 
 
-def clients_of(group: AppGroup, end_s: float, capacity_bytes_per_s: float) -> Clients:
+def clients_of(
+    group: AppGroup, end_s: float, capacity_bytes_per_s: float, draw: Generator
+) -> list[Clients]:
     """Return a group as simulated clients."""
-    return Clients(
-        group.application,
-        group.processes,
-        group.size_bytes,
-        _segments(group, end_s, capacity_bytes_per_s),
-        servers=_servers_of(group),
-        node=group.node,
-    )
+    if group.rates:
+        return [_with_rates(group, capacity_bytes_per_s)]
+    return [
+        Clients(
+            *(group.application, 1, group.size_bytes),
+            (RateSegment(draw.uniform(0.0, _FIRST_S), end_s, inf),),
+            servers=((group.first + number) % SERVERS,),
+            node=group.node,
+        )
+        for number in range(group.processes)
+    ]
 
 
-def _servers_of(group: AppGroup) -> tuple[int, ...]:
-    """Return the servers of the processes 0, 1, ... of a group.
+def _with_rates(group: AppGroup, capacity_bytes_per_s: float) -> Clients:
+    """Return clients with a common rate.
 
     Each process has one file on one server. In a simulation, request k of process n is
-    request k P + n of the group, for P processes, and goes to the server at that
-    position in the list, modulo its length. So P is 1 or a multiple of the length.
+    request k P + n of P processes, and goes to the server at that position in the list,
+    modulo its length. So P must be 1 or a multiple of the length.
     """
     count = min(group.processes, SERVERS)
-    return tuple((group.first + number) % SERVERS for number in range(count))
-
-
-def _segments(
-    group: AppGroup, end_s: float, capacity_bytes_per_s: float
-) -> tuple[RateSegment, ...]:
-    """Return the intervals in which a group issues requests."""
-    if not group.rates:
-        return (RateSegment(0.0, end_s, inf),)
-    return tuple(
+    segments = tuple(
         RateSegment(begin, end, low * capacity_bytes_per_s, high * capacity_bytes_per_s)
         for (begin, low), (end, high) in pairwise(group.rates)
         if end - begin > _SHORTEST_S and low > 0.0 and high > 0.0
+    )
+    return Clients(
+        *(group.application, group.processes, group.size_bytes, segments),
+        servers=tuple((group.first + number) % SERVERS for number in range(count)),
+        node=group.node,
     )

@@ -4,8 +4,9 @@
 ``python -m penstock.bench.slo.cluster.nodes full|quick`` runs beside the cluster (see
 `penstock.bench.moosefs`). Every client node in use has a ``penstock mount`` on top of
 its MooseFS mount. The processes of an application write files of their own: process n
-on chunk server n modulo the number of servers. Standard output has one line (JSON) per
-scene, see `SceneAnswers`.
+on chunk server n modulo the number of servers. Every scene is simulated when it is
+over, because simulating takes a processor that live processes need. Standard output has
+one line (JSON) per scene, see `SceneAnswers`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ from penstock.bench.moosefs import (
     node_command,
 )
 from penstock.bench.slo.clients import ClientPlan, file_of, run_groups
+from penstock.bench.slo.cluster.model import simulate_scene
 from penstock.bench.slo.cluster.scenes import (
+    CAPACITY_SCENE,
     FULL,
     NODES,
     QUICK,
@@ -51,6 +54,8 @@ __all__ = ["SceneAnswers", "main", "slo_text"]
 _READY_S: Final = 2.0
 #: Least size of a file that is read: no block is read twice in a scene.
 _READ_FILE_BYTES: Final = 4 << 20
+#: Number of simulations of a scene.
+_SIMULATIONS: Final = 5
 _PORT: Final = 4713
 _KEY: Final = FOLDER / "slo.key"
 #: The capacity is not known yet, and does not matter: nobody is held back (bytes/s).
@@ -63,8 +68,10 @@ class SceneAnswers(msgspec.Struct):
     scene: str
     capacity_bytes_per_s: float
     """Measured before the scene; promises are shares of it."""
-    answers: dict[str, list[AnsweredRequest]]
+    live: dict[str, list[AnsweredRequest]]
     """By application; times after the begin of the scene (s)."""
+    simulated: list[dict[str, list[AnsweredRequest]]]
+    """The same of each simulation of the scene."""
 
 
 def main(words: Sequence[str]) -> None:
@@ -74,11 +81,13 @@ def main(words: Sequence[str]) -> None:
     _KEY.chmod(0o600)
     capacity = _FIRST_CAPACITY
     for scene in scenes(scale):
-        answers = _run_scene(scene, capacity)
-        if scene.name == "capacity":
-            capacity = _throughput(scene, answers)
-        line = msgspec.json.encode(SceneAnswers(scene.name, capacity, answers))
-        sys.stdout.buffer.write(line + b"\n")
+        live = _run_scene(scene, capacity)
+        if scene.name == CAPACITY_SCENE.name:
+            capacity = _throughput(scene, live)
+        seeds = range(1, _SIMULATIONS + 1)
+        simulated = [simulate_scene(scene, capacity, seed) for seed in seeds]
+        answers = SceneAnswers(scene.name, capacity, live, simulated)
+        sys.stdout.buffer.write(msgspec.json.encode(answers) + b"\n")
         sys.stdout.buffer.flush()
 
 

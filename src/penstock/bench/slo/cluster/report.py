@@ -15,12 +15,15 @@ from typing import Any, Final
 
 import msgspec
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import LogFormatter
 
 from penstock.bench.slo.cluster.results import SceneResult, SceneRun
 from penstock.bench.slo.cluster.scenes import WINDOW_S
+from penstock.model import replacing
 
 __all__ = ["save", "table"]
 
@@ -45,9 +48,12 @@ def save(
         "scenes": [_document(result) for result in results],
     }
     data = msgspec.json.format(msgspec.json.encode(document), indent=1)
-    (folder / "slo-cluster.json").write_bytes(data + b"\n")
-    (folder / "slo-cluster.md").write_text(table(results))
-    _plot(results).savefig(folder / "slo-cluster.svg")
+    with replacing(folder / "slo-cluster.json") as stream:
+        stream.write(data + b"\n")
+    with replacing(folder / "slo-cluster.md") as stream:
+        stream.write(table(results).encode())
+    with replacing(folder / "slo-cluster.svg") as stream:
+        _plot(results).savefig(stream, format="svg")
 
 
 def _document(result: SceneResult) -> dict[str, Any]:
@@ -101,7 +107,7 @@ def _milliseconds(time_s: float | None) -> str:
 
 
 def _plot(results: Sequence[SceneResult]) -> Figure:
-    rows_inches = 1.2 + _ROW_INCHES * len(results)
+    rows_inches = 1.4 + _ROW_INCHES * len(results)
     figure = Figure(figsize=(11, 4.6 + rows_inches), layout="constrained")
     FigureCanvasAgg(figure)
     parts = figure.subfigures(2, 1, squeeze=False, height_ratios=(4.6, rows_inches))
@@ -112,15 +118,24 @@ def _plot(results: Sequence[SceneResult]) -> Figure:
     for row, result in enumerate(results):
         _draw_scene(shares, p95s, row, result)
     shares.set_yticks(range(len(results)), [result.scene.name for result in results])
-    shares.invert_yaxis()
+    shares.set_ylim(len(results) - 0.5, -0.5)
     shares.set_xlim(0.0, 1.0)
     shares.set_xlabel("share of the first application")
     p95s.set_xscale("log")
+    _label_plainly(p95s.xaxis)
     p95s.set_xlabel("p95, ms")
-    p95s.legend(handles=_legend(), frameon=False, fontsize="small", loc="best")
+    by_scene.legend(
+        handles=_legend(), loc="outside upper center", ncols=5, frameon=False
+    )
     for panel in (shares, p95s):
         panel.grid(axis="y", color=_OVERLOAD_COLOUR)
     return figure
+
+
+def _label_plainly(axis: Axis) -> None:
+    """Label a logarithmic axis with 100, not with 10 to the power of 2."""
+    axis.set_major_formatter(LogFormatter())
+    axis.set_minor_formatter(LogFormatter())
 
 
 def _legend() -> list[Line2D]:
@@ -186,9 +201,9 @@ def _draw_experiment(rates: Axes, times: Axes, result: SceneResult) -> None:
             (result.live, name, "-"),
             (result.simulated, f"{name}, simulated", "--"),
         ):
-            begins, answered = _answered(run, name, per_s)
-            rates.step(
-                *(begins, answered, line), where="post", color=colour, label=label
+            answered = [window.groups[name].answered * per_s for window in run.windows]
+            rates.stairs(
+                answered, _edges(run), color=colour, linestyle=line, label=label
             )
         times.plot(*_p95s(result.live, name), "o", color=colour, markersize=4)
         times.plot(*_p95s(result.simulated, name), "o", **_open(colour))
@@ -198,17 +213,14 @@ def _draw_experiment(rates: Axes, times: Axes, result: SceneResult) -> None:
     rates.set_ylabel("answered, MB/s")
     rates.legend(frameon=False, fontsize="small", ncols=4)
     times.set_yscale("log")
+    _label_plainly(times.yaxis)
     times.set_ylabel("p95, ms")
     times.set_xlabel("time, s")
 
 
-def _answered(
-    run: SceneRun, name: str, per_s: float
-) -> tuple[list[float], list[float]]:
-    return (
-        [window.begin for window in run.windows],
-        [window.groups[name].answered * per_s for window in run.windows],
-    )
+def _edges(run: SceneRun) -> list[float]:
+    """Return the begins of all windows, and the end of the last (s)."""
+    return [number * WINDOW_S for number in range(len(run.windows) + 1)]
 
 
 def _p95s(run: SceneRun, name: str) -> tuple[list[float], list[float]]:

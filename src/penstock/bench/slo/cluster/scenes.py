@@ -6,13 +6,15 @@ Rates and promises are shares of the capacity of the storage, which is measured 
 - *experiment*: that of two-level scheduling, section 4.2. app1 (80 % of the capacity,
   100 ms) is off and on; app2 (40 %, 300 ms) grows from 40 to 100 %. A request takes
   20 ms at a server, as in the paper.
-- *reader*: one process reads 4 KiB, as often as it is promised, beside 32 writers.
+- *reader*: one process reads 4 KiB, as often as it is promised, beside 32 writers;
+  without a scheduler (fifo), then with one.
 - *shares*: two applications write as fast as they can. Their promises add up to 95 % of
   the capacity; what is left is shared in the same proportion. A single process uses one
   chunk server at a time, so it is promised less than a quarter.
 
 All applications of a scene are on one client node, or the first is on node 1 and the
-second on nodes 2 and 3.
+second on nodes 2 and 3. One scene shows what happens if the mounts of different nodes
+know nothing of each other.
 """
 
 from __future__ import annotations
@@ -174,6 +176,12 @@ def scenes(scale: ClusterScale) -> Iterator[ClusterScene]:
     end_s = scale.warm_s + scale.capacity_s
     yield replace(CAPACITY_SCENE, warm_s=scale.warm_s, end_s=end_s)
     yield _experiment(scale)
+    yield replace(
+        _reader(scale, spread=False),
+        name="4 KiB reader and 32 writers, same node, fifo",
+        setting="fifo",
+        has_goals=False,
+    )
     for spread in (True,) if scale.quick else (False, True):
         yield _reader(scale, spread=spread)
     yield replace(

@@ -54,7 +54,7 @@ def result(
         for name, rate in zip(scene.promises, rates, strict=True)
     }
     simulated = {"few": answers(30, 0.1), "many": answers(10, 0.1)}
-    return result_of(scene, CAPACITY, live, simulated)
+    return result_of(scene, CAPACITY, live, [simulated])
 
 
 def by_name(result: SceneResult) -> dict[str, Measurement]:

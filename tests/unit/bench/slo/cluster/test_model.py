@@ -6,47 +6,64 @@ from __future__ import annotations
 from math import inf
 
 import pytest
+from numpy.random import default_rng
 
 from penstock.bench.slo.cluster.model import clients_of, simulate_scene
 from penstock.bench.slo.cluster.results import figures_of
 from penstock.bench.slo.cluster.scenes import (
+    QUICK,
     SERVERS,
     SIZE_BYTES,
     AppGroup,
     ClusterScene,
     Promise,
+    scenes,
 )
-from penstock.workloads.clients import RateSegment
+from penstock.workloads.clients import Clients, RateSegment
 
 CAPACITY = 100.0 * SIZE_BYTES
 
 
-def test_a_group_without_rates_is_as_fast_as_its_answers() -> None:
-    clients = clients_of(AppGroup("a", 2, 8), 5.0, CAPACITY)
-    assert clients.segments == (RateSegment(0.0, 5.0, inf),)
-    assert (clients.node, clients.closed) == (2, True)
+def clients(group: AppGroup, end_s: float = 5.0) -> list[Clients]:
+    return clients_of(group, end_s, CAPACITY, default_rng(1))
+
+
+def test_processes_without_rates_begin_at_different_times() -> None:
+    every = clients(AppGroup("a", 2, 8, first=4))
+    begins = [one.segments[0].begin for one in every]
+    assert len(set(begins)) == len(every) == 8
+    assert max(begins) < 0.1
+    assert {one.segments[0].rate for one in every} == {inf}
+    assert {(one.processes, one.node, one.closed) for one in every} == {(1, 2, True)}
+    assert [one.servers for one in every] == [(n % SERVERS,) for n in range(8)]
 
 
 def test_jumps_and_pauses_are_no_segments() -> None:
     rates = ((0.0, 0.5), (1.0, 0.5), (1.000001, 0.0), (2.0, 0.0), (2.000001, 1.0))
-    group = AppGroup("a", 1, 4, rates=(*rates, (3.0, 0.5)))
-    begin = 2.000001
-    assert clients_of(group, 3.0, CAPACITY).segments == (
+    (group,) = clients(AppGroup("a", 1, 4, rates=(*rates, (3.0, 0.5))))
+    assert group.segments == (
         RateSegment(0.0, 1.0, 0.5 * CAPACITY, 0.5 * CAPACITY),
-        RateSegment(begin, 3.0, CAPACITY, 0.5 * CAPACITY),
+        RateSegment(2.000001, 3.0, CAPACITY, 0.5 * CAPACITY),
     )
 
 
 @pytest.mark.parametrize("processes", [1, 4, 32])
 def test_a_process_stays_at_its_server(processes: int) -> None:
-    clients = clients_of(AppGroup("a", 1, processes), 5.0, CAPACITY)
+    rates = ((0.0, 0.5), (5.0, 0.5))
+    (group,) = clients(AppGroup("a", 1, processes, rates=rates))
     for number in range(processes):
         servers = {
             server
             for request in range(5)
-            for server in clients.pieces(request * processes + number)
+            for server in group.pieces(request * processes + number)
         }
         assert servers == {number % SERVERS}
+
+
+def test_the_same_seed_gives_the_same_answers() -> None:
+    scene = next(s for s in scenes(QUICK) if s.name.startswith("4 KiB"))
+    first, again, other = (simulate_scene(scene, CAPACITY, seed) for seed in (1, 1, 2))
+    assert first == again != other
 
 
 def run(setting: str, few: int, *nodes: int) -> tuple[float, float]:
@@ -67,7 +84,7 @@ def run(setting: str, few: int, *nodes: int) -> tuple[float, float]:
 def test_shares_hold_on_one_node(few: int) -> None:
     share, total = run("alone", few, 1, 1)
     assert share == pytest.approx(0.75, rel=0.05)
-    assert total > 0.9
+    assert total > 0.8
 
 
 def test_one_process_gets_at_most_one_server() -> None:

@@ -27,7 +27,7 @@ def result(name: str) -> SceneResult:
     )
     live = {"a": [AnsweredRequest(0.1, 0.2)] * 4, "b": []}
     simulated = {"a": [AnsweredRequest(0.1, 0.3)] * 2, "b": []}
-    return result_of(scene, 1e6, live, simulated)
+    return result_of(scene, 1e6, live, [simulated])
 
 
 def test_scenes_are_written_and_plotted(tmp_path: Path) -> None:

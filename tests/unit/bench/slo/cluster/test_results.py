@@ -47,7 +47,20 @@ def test_an_application_without_answers_has_no_p95() -> None:
 
 
 def test_promises_are_shares_of_the_capacity() -> None:
-    result = result_of(SCENE, 1e6, ANSWERS, ANSWERS)
+    result = result_of(SCENE, 1e6, ANSWERS, [ANSWERS])
     assert result.promised("a") == pytest.approx(0.6e6)
     assert result.agreed_share("a") == pytest.approx(0.75)
     assert result.live == result.simulated
+
+
+def test_the_median_of_the_simulations_counts() -> None:
+    def run(count: int, response_s: float) -> dict[str, list[AnsweredRequest]]:
+        return {"a": [AnsweredRequest(2.0 - response_s, 2.0)] * count, "b": []}
+
+    runs = [run(2, 0.5), run(6, 0.1), run(4, 0.9)]
+    result = result_of(SCENE, 1e6, ANSWERS, runs)
+    simulated = result.simulated.applications
+    assert simulated["a"].bytes_per_s == pytest.approx(2 * SIZE_BYTES)
+    assert simulated["a"].p95_s == pytest.approx(0.5)
+    assert simulated["b"].p95_s is None
+    assert [w.groups["a"].answered for w in result.simulated.windows] == [0, 2]
