@@ -36,6 +36,7 @@ from penstock.bench.moosefs import (
     ClusterSpec,
     check_requirements,
     client_mount,
+    prioritise_processes,
     run_module,
 )
 from penstock.bench.testbed import (
@@ -193,6 +194,7 @@ def main(words: Sequence[str]) -> None:
         The runs under each policy, of which the median counts, then the policies.
     """
     runs, policies = int(words[0]), words[1:]
+    prioritise_processes()
     with high_priority():
         with _daemon(_POLICIES[0]) as daemon:
             start_ups = {program: _start_up(daemon, program) for program in _COMMANDS}

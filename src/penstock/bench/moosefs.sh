@@ -13,6 +13,13 @@ shift 6
 labels=({A..Z})
 master=192.0.2.10
 
+# The last line of error output says what could not be done.
+step="make a network (bridge, veth)"
+on_exit() {
+    [ $? -eq 0 ] || echo "cannot $step; $(tail -n 1 log 2>/dev/null)" >&2
+}
+trap on_exit EXIT
+
 # The servers must be on time, whatever else the machine does.
 renice -n -15 -p $$ >/dev/null 2>&1 || true
 echo -15 2>/dev/null >/proc/self/autogroup || true
@@ -72,6 +79,7 @@ limit_link() { # NODE BITS
     done
 }
 
+step="start the master and the chunk servers"
 common="WORKING_USER=root
 WORKING_GROUP=root
 LOCK_MEMORY=0"
@@ -109,6 +117,7 @@ END
     on "$node" mfschunkserver -c "$node/server.cfg" start >>log 2>&1
 done
 
+step="mount MooseFS"
 for number in $(seq "$clients"); do
     node=client$number
     add_node "$node" $((100 + number))
@@ -116,6 +125,7 @@ for number in $(seq "$clients"); do
     on "$node" mfsmount "$node/mnt" -H $master -o "$mount_options" >>log 2>&1
 done
 
+step="write to every chunk server"
 # One copy of each file, and no waste bin: what is removed frees its space. New files in
 # mnt/A go to the server with label A, and so on. A file can be written there once the
 # server has told the master about itself.
@@ -133,8 +143,10 @@ for number in $(seq "$servers"); do
     rm "client1/mnt/$label/probe"
 done
 
+step="limit links (the kernel needs ifb, sch_htb, cls_u32 and act_mirred)"
 for number in $(seq "$servers"); do limit_link "server$number" "$server_bits"; done
 for number in $(seq "$clients"); do limit_link "client$number" "$client_bits"; done
 
+trap - EXIT
 # Not `exec`: this shell is the first process, and all others end with it.
 timeout --kill-after 5 7200 "$@"

@@ -142,6 +142,21 @@ def test_every_client_node_sees_the_files_and_folders_choose_servers() -> None:
     assert not os.path.ismount(client_mount())
 
 
+def test_what_fails_is_said_last(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "tc").write_text("#!/bin/sh\necho no tc >&2; exit 2\n")
+    (tmp_path / "tc").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    spec = ClusterSpec(servers=1, server_bytes_per_s=5e6)
+    with started_cluster("true", spec) as process:
+        output, _ = process.communicate(timeout=120)
+    assert process.returncode == 2
+    *_, before, last = output.splitlines()
+    assert before == "no tc"
+    assert last.startswith("cannot limit links (the kernel needs ifb, ")
+
+
 def namespace_of(process: subprocess.Popen[str]) -> str:
     """Return the namespace of a started cluster, in which processes are running."""
     assert process.stdout is not None
@@ -178,3 +193,24 @@ def test_lines_of_a_module_are_yielded_and_its_failure_is_told(
     lines = run_module(ClusterSpec(), "json.tool", ["--compact", "/dev/null"])
     with pytest.raises(InputError, match="failed: Expecting value"):
         list(lines)
+
+
+def test_a_command_is_run_in_the_folder_of_a_client_node() -> None:
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "penstock.bench.moosefs", *words],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+
+    empty = run()
+    assert (empty.returncode, empty.stdout) == (2, "")
+    assert empty.stderr.startswith("penstock: there is no command to run (")
+    try:
+        check_requirements()
+    except InputError as error:
+        pytest.skip(str(error))
+    done = run("sh", "-c", "pwd; exit 3")
+    assert (done.returncode, done.stdout) == (3, f"{client_mount()}\n")

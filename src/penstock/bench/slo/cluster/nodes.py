@@ -28,6 +28,7 @@ from penstock.bench.moosefs import (
     label_of,
     node_address,
     node_command,
+    prioritise_processes,
 )
 from penstock.bench.slo.clients import ClientPlan, file_of, run_groups
 from penstock.bench.slo.cluster.model import simulate_scene
@@ -56,6 +57,10 @@ _READY_S: Final = 2.0
 _READ_FILE_BYTES: Final = 4 << 20
 #: Number of simulations of a scene.
 _SIMULATIONS: Final = 5
+#: Starts a command whose session has priority (see `prioritise_processes`).
+_PRIORITISED: Final = (
+    *("sh", "-c", 'echo -15 2>/dev/null >/proc/self/autogroup; exec "$@"', "sh"),
+)
 _PORT: Final = 4713
 _KEY: Final = FOLDER / "slo.key"
 #: The capacity is not known yet, and does not matter: nobody is held back (bytes/s).
@@ -116,6 +121,7 @@ def _run_scene(
             node: stack.enter_context(_mounted(scene, node, capacity))
             for node in scene.nodes
         }
+        prioritise_processes()
         begin = time.monotonic() + _READY_S
         plans = {
             f"{group.application} {group.node}": _plan(
@@ -124,7 +130,7 @@ def _run_scene(
             for group in scene.groups
         }
         starters = {
-            f"{group.application} {group.node}": node_command(group.node, ())
+            f"{group.application} {group.node}": node_command(group.node, _PRIORITISED)
             for group in scene.groups
         }
         by_group = run_groups(plans, starters)
