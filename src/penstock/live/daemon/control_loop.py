@@ -317,8 +317,9 @@ class ControlLoop:
         if self._task:
             self._task.cancel()
         self.save()
-        self._left_runs += self.coordinator.runs(time.monotonic())
-        self.save_operations()
+        if self.archive:
+            self._left_runs += self.coordinator.runs(time.monotonic())
+            self.save_operations()
         self._saver.shutdown()
         self._compiler.shutdown(wait=False)
         self._archivist.shutdown(wait=False, cancel_futures=True)
