@@ -8,9 +8,11 @@ import os
 import signal
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+from penstock.errors import InputError
+from penstock.native.build import mount_library_path
 
 __all__ = ["Mounted", "penstock", "why_no_mounts"]
 
@@ -20,11 +22,15 @@ LIMIT_S = 60.0
 
 def why_no_mounts() -> str:
     """Return why mounts are impossible on this machine; empty if they are possible."""
-    if find_spec("pyfuse3") is None:
-        return "pyfuse3 is not installed"
     if os.geteuid() != 0:
         return "not root"
-    return "" if os.access("/dev/fuse", os.R_OK | os.W_OK) else "no /dev/fuse"
+    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        return "no /dev/fuse"
+    try:
+        mount_library_path()
+    except InputError as error:
+        return str(error)
+    return ""
 
 
 class Mounted:

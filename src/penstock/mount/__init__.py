@@ -1,24 +1,19 @@
 # SPDX-License-Identifier: MIT
 """A folder mounted through a bandwidth limit: one mount is one storage target.
 
-Pure decisions: `limiter` (when a request may go), a scheduler of `penstock.qos` (in
-which order), `cascade` (both), `meters` (service per application), `slo_settings` (the
-file of ``--slo``), `rules` (which application owns a file).
+The data path is C (``native/mount``): it answers the kernel, and passes, counts, limits
+and queues requests without Python. `data_path` loads and calls it.
 
-Real time: `gate` drives the decisions, `peers` sends and receives the reports that
-`exchange` encodes, `service` puts these together.
-
-The file system: `filesystem.passthrough` answers the kernel, `filesystem.backing` calls
-the backing file system, `filesystem.inodes` holds the files that the kernel knows.
+The control plane: `rules` (which application owns a file), `slo_settings` (the file of
+``--slo``), `callbacks` (schedulers that are written in Python), `peers` (sends and
+receives the reports that `exchange` encodes); `service` puts these together.
 
 The process: `daemon` mounts, serves and unmounts; `control` is its socket; `points`
 reads the mount table.
-
-`filesystem.passthrough` and `daemon` need pyfuse3 and are imported late.
 """
 
 from __future__ import annotations
 
-from penstock.mount.limiter import Limiter, Limits
+from penstock.mount.limits import Limits
 
-__all__ = ["Limiter", "Limits"]
+__all__ = ["Limits"]

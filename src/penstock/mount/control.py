@@ -19,7 +19,7 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from penstock.errors import InputError, UnavailableError
-from penstock.mount.limiter import Limits
+from penstock.mount.limits import Limits
 from penstock.mount.points import MountTableEntry
 
 __all__ = [
@@ -117,6 +117,12 @@ class ApplicationState(msgspec.Struct):
     """Number of windows with at least one answer."""
     kept_windows: int = msgspec.field(name="kept")
     """Number of these whose 95th percentile was within the bound."""
+    operations: int = 0
+    """Metadata requests in total."""
+    operations_per_s: float | None = msgspec.field(
+        name="operations_limit", default=None
+    )
+    """Limit of its metadata requests; None: no limit."""
 
 
 class SchedulerStatus(msgspec.Struct):

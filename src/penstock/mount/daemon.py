@@ -1,20 +1,23 @@
 # SPDX-License-Identifier: MIT
 """The process behind a mount: mount, serve requests and the control socket, unmount.
 
-The process ends when the folder is unmounted, or on SIGINT, SIGTERM or SIGHUP. After a
-signal it unmounts the folder. This fails while programs use the mount, so it serves
-them for another `_GRACE_S` seconds; then it detaches the mount, and they get errors.
-Acknowledged writes are in the backing files at that time.
+The data path serves requests in threads of its own; the event loop here serves
+the control socket, signals and reports. The process ends when the folder is unmounted,
+or on SIGINT, SIGTERM or SIGHUP. After a signal it unmounts the folder. This fails while
+programs use the mount, so it serves them for another `_GRACE_S` seconds; then it
+detaches the mount, and they get errors. Acknowledged writes are in the backing files at
+that time.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
-import resource
 import signal
 import socket
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import (
     AbstractContextManager,
     contextmanager,
@@ -24,11 +27,8 @@ from contextlib import (
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 from urllib.parse import quote
-
-import pyfuse3
-import trio
 
 from penstock.errors import InputError, InternalError
 from penstock.mount.control import (
@@ -45,13 +45,11 @@ from penstock.mount.control import (
     limits_document,
     socket_path,
 )
-from penstock.mount.filesystem.backing import open_path
-from penstock.mount.filesystem.passthrough import PassThrough
-from penstock.mount.limiter import DATA_KINDS, Limits
-from penstock.mount.points import mounted_at, raise_background_limit, unmount
+from penstock.mount.data_path import DataPath, Totals
+from penstock.mount.limits import Limits
+from penstock.mount.points import mounted_at, unmount
 from penstock.mount.service import MountService
 from penstock.mount.slo_settings import SloSettings
-from penstock.qos import Kind
 
 __all__ = ["MountSpec", "Publish", "serve"]
 
@@ -60,10 +58,6 @@ Publish: TypeAlias = Callable[[Callable[[], MountStatus]], AbstractContextManage
 
 _LOG: Final = logging.getLogger("penstock.mount")
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-#: Most requests at a time, including those that wait.
-_MAX_REQUESTS: Final = 4096
-#: Idle tasks that stay; each keeps a buffer of 1 MiB.
-_IDLE_TASKS: Final = 2
 #: How long programs are served after a signal.
 _GRACE_S: Final = 5.0
 #: How long requests under way may take at the end.
@@ -72,8 +66,6 @@ _LAST_REQUESTS_S: Final = 5.0
 _CLIENT_S: Final = 5.0
 #: Time between two attempts to unmount.
 _RETRY_S: Final = 0.05
-#: Time between two signals that interrupt blocked reads.
-_INTERRUPT_S: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,63 +90,42 @@ def serve(
 
     Raises InputError if the folder cannot be mounted, InternalError if a task fails.
     """
-    # Every file that the kernel knows is an open descriptor of this process.
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    # pyfuse3 logs an error whenever a program ends before its answer.
-    logging.getLogger("pyfuse3").setLevel(logging.CRITICAL)
-    try:
-        trio.run(_serve, mount, ready, publish)
-    except ExceptionGroup as error:
-        # A task of the session has failed. In the background only the log shows why.
-        _LOG.exception("the mount at %s has failed", mount.point)
-        raise InternalError(f"the mount at {mount.point} has failed") from error
-
-
-async def _serve(mount: MountSpec, ready: Callable[[], None], publish: Publish) -> None:
-    service = MountService(mount.limits, mount.slo_settings, trio.current_time())
-    root = open_path(os.fsencode(mount.backing))
-    files = PassThrough(root, service.gate, service.classify)
-    try:
-        with _mounted(files, mount), _listening(mount) as listener:
-            # The kernel has already applied the umask of the program.
-            os.umask(0)
-            session = _Session(mount, service, files)
-            with publish(session.status_from_thread):
-                await session.run(listener, ready)
-    finally:
-        files.close()
+    data_path = DataPath(mount.backing)
+    service = MountService(data_path, mount.limits, mount.slo_settings)
+    peers = service.open_peers()
+    with _mounted(data_path, mount), _listening(mount) as listener:
+        session = _Session(mount, service, data_path)
+        tasks = [] if peers is None else [peers.run]
+        try:
+            with publish(session.status):
+                asyncio.run(session.run(listener, tasks, ready))
+        except ExceptionGroup as error:
+            # A task has failed. In the background only the log shows why.
+            _LOG.exception("the mount at %s has failed", mount.point)
+            raise InternalError(f"the mount at {mount.point} has failed") from error
 
 
 @contextmanager
-def _mounted(files: PassThrough, mount: MountSpec) -> Iterator[None]:
+def _mounted(data_path: DataPath, mount: MountSpec) -> Iterator[None]:
     """Mount the folder, and unmount it at the end."""
-    options = {"default_permissions", "subtype=penstock"}
-    options.add(f"fsname={quote(mount.backing)}")
+    options = ["default_permissions", "subtype=penstock"]
+    options.append(f"fsname={quote(mount.backing)}")
     if os.geteuid() == 0:
-        options.add("allow_other")
-    try:
-        pyfuse3.init(files, mount.point, options)
-    except RuntimeError as error:
-        raise InputError(
-            f"cannot be mounted: {error}",
-            where=mount.point,
-            remedy="install fuse3 and allow access to /dev/fuse",
-        ) from None
+        options.append("allow_other")
+    data_path.attach(mount.point, options)
     try:
         yield
     finally:
         # This detaches the mount if it is still there.
-        pyfuse3.close(unmount=True)
+        data_path.detach()
 
 
 @contextmanager
-def _listening(mount: MountSpec) -> Iterator[trio.SocketListener]:
+def _listening(mount: MountSpec) -> Iterator[socket.socket]:
     """Open the control socket of the mount; only its owner may use it."""
     mounted = mounted_at(mount.point)
     if mounted is None:
         raise InternalError(f"{mount.point} is not in the mount table after mounting")
-    raise_background_limit(mounted.device, _MAX_REQUESTS)
     path = socket_path(mount.folder, mounted.device)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -162,8 +133,7 @@ def _listening(mount: MountSpec) -> Iterator[trio.SocketListener]:
         path.unlink(missing_ok=True)
         os.umask(0o177)
         listener.bind(str(path))
-        listener.listen()
-        yield trio.SocketListener(trio.socket.from_stdlib_socket(listener))
+        yield listener
     except OSError as error:
         raise InputError(
             f"cannot be created: {error.strerror or error}",
@@ -177,115 +147,115 @@ def _listening(mount: MountSpec) -> Iterator[trio.SocketListener]:
             path.unlink()
 
 
-async def _interrupt_blocked_reads() -> None:
-    """Interrupt reads from the kernel periodically.
-
-    pyfuse3 waits until a request can be read, and then reads without a time limit. If
-    the program that made the request is killed in between, the read blocks the event
-    loop until the next request arrives. A signal interrupts the read.
-    """
-    signal.signal(signal.SIGALRM, lambda *_: None)
-    signal.setitimer(signal.ITIMER_REAL, _INTERRUPT_S, _INTERRUPT_S)
-    try:
-        await trio.sleep_forever()
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-
-
 class _Session:
     """A mount while it is served."""
 
     def __init__(
-        self, mount: MountSpec, service: MountService, files: PassThrough
+        self, mount: MountSpec, service: MountService, data_path: DataPath
     ) -> None:
         self._mount = mount
         self._service = service
-        self._files = files
-        self._loop = trio.lowlevel.current_trio_token()
-        self._stop = trio.Event()
-        #: While this is not cancelled, programs are served after a signal.
-        self._grace = trio.CancelScope()
-        self._serving = trio.CancelScope()
+        self._data_path = data_path
+        self._stop = asyncio.Event()
+        #: Set: programs are not served any longer after a stop.
+        self._now = asyncio.Event()
+        self._ended = asyncio.Event()
 
     async def run(
-        self, listener: trio.SocketListener, ready: Callable[[], None]
+        self,
+        listener: socket.socket,
+        tasks: list[Callable[[], Coroutine[Any, Any, None]]],
+        ready: Callable[[], None],
     ) -> None:
         """Serve until the folder is unmounted.
 
-        Tasks: signals, the scheduler's wake-ups (`Gate.run`), reports between mounts,
-        the control socket, and the requests of the kernel. trio does not define an
-        order between tasks that are ready at the same time.
+        Tasks: the control socket, the end after a signal, and reports between mounts.
+        The data path serves the requests of the kernel in a thread.
         """
-        peers = self._service.open_peers()
-        async with trio.open_nursery() as nursery:
-            await nursery.start(self._watch_signals)
-            nursery.start_soon(_interrupt_blocked_reads)
-            nursery.start_soon(self._service.gate.run)
-            if peers is not None:
-                nursery.start_soon(peers.run)
-            nursery.start_soon(self._end_when_stopped)
-            nursery.start_soon(trio.serve_listeners, self._serve_client, [listener])
-            ready()
-            with self._serving:
-                # Main loop of the mount: reads and answers the requests of the kernel.
-                await pyfuse3.main(_IDLE_TASKS, _MAX_REQUESTS)
-            nursery.cancel_scope.cancel()
+        loop = asyncio.get_running_loop()
+        for number in _SIGNALS:
+            loop.add_signal_handler(number, self._handle_signal)
+        server = await asyncio.start_unix_server(
+            self._serve_client, sock=listener, limit=MAX_MESSAGE_BYTES
+        )
+        threading.Thread(
+            target=self._serve_requests, args=[loop], daemon=True, name="data path"
+        ).start()
+        ready()
+        async with server, asyncio.TaskGroup() as group:
+            running = [group.create_task(task()) for task in tasks]
+            running.append(group.create_task(self._end_when_stopped()))
+            await self._ended.wait()
+            for task in running:
+                task.cancel()
+
+    def _serve_requests(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Serve the requests of the kernel; runs in a thread."""
+        self._data_path.serve()
+        with suppress(RuntimeError):  # The event loop has already ended.
+            loop.call_soon_threadsafe(self._ended.set)
 
     # --- Ending -------------------------------------------------------------------
 
-    async def _watch_signals(
-        self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
-    ) -> None:
+    def _handle_signal(self) -> None:
         """Stop at the first signal; at the second one, stop without a grace time."""
-        with trio.open_signal_receiver(*_SIGNALS) as signals:
-            task_status.started()
-            async for _ in signals:
-                if self._stop.is_set():
-                    self._grace.cancel()
-                self._stop.set()
+        if self._stop.is_set():
+            self._now.set()
+        self._stop.set()
 
     async def _end_when_stopped(self) -> None:
         """Unmount after a stop; detach the mount if programs use it for too long."""
         await self._stop.wait()
-        self._grace.deadline = trio.current_time() + _GRACE_S
-        with self._grace:
-            while not await self._try_unmount():
-                await trio.sleep(_RETRY_S)
-            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_GRACE_S):
+                if await self._unmounted_in_time():
+                    return
         _LOG.warning(
             "%s is detached: programs that still use it get errors", self._mount.point
         )
         await self._abort()
 
+    async def _unmounted_in_time(self) -> bool:
+        """Return True if the folder could be unmounted before a second signal."""
+        while not self._now.is_set():
+            if await self._try_unmount():
+                return True
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._now.wait(), _RETRY_S)
+        return False
+
     async def _try_unmount(self, *, lazy: bool = False) -> bool:
         """Return True if the folder could be unmounted."""
         with suppress(OSError):
             # In a thread, because the kernel may wait for an answer of this process.
-            await trio.to_thread.run_sync(
-                partial(unmount, self._mount.point, lazy=lazy), abandon_on_cancel=True
-            )
+            await asyncio.to_thread(partial(unmount, self._mount.point, lazy=lazy))
             return True
         return False
 
     async def _abort(self) -> None:
         """End now: no new requests, and errors for requests that wait."""
-        self._serving.deadline = trio.current_time() + _LAST_REQUESTS_S
         await self._try_unmount(lazy=True)
-        self._service.gate.close()
-        pyfuse3.terminate()
+        self._data_path.stop()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._ended.wait(), _LAST_REQUESTS_S)
+        self._ended.set()
 
     # --- The control socket -------------------------------------------------------
 
-    async def _serve_client(self, stream: trio.SocketStream) -> None:
+    async def _serve_client(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         """Read one command and answer it."""
-        with suppress(trio.BrokenResourceError), trio.move_on_after(_CLIENT_S):
-            line = b""
-            while not line.endswith(b"\n") and len(line) < MAX_MESSAGE_BYTES:
-                part = await stream.receive_some(MAX_MESSAGE_BYTES)
-                if not part:
-                    return
-                line += part
-            await stream.send_all(encode(self._answer(line)))
+        try:
+            with suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
+                async with asyncio.timeout(_CLIENT_S):
+                    line = await reader.readuntil(b"\n")
+                    writer.write(encode(self._answer(line)))
+                    await writer.drain()
+        except asyncio.LimitOverrunError:
+            writer.write(encode(MountRefusal("the command is too long")))
+        finally:
+            writer.close()
 
     def _answer(self, line: bytes) -> MountStatus | MountRefusal:
         """Execute the command in a line; return the status or the refusal."""
@@ -293,42 +263,32 @@ class _Session:
             self._execute(decode_command(line))
         except InputError as error:
             return MountRefusal(str(error))
-        return self._status()
+        return self.status()
 
     def _execute(self, command: MountCommand) -> None:
         if isinstance(command, SetLimits):
-            limits = command.applied_to(self._service.limiter.limits)
-            self._service.set_limits(limits)
+            self._service.set_limits(command.applied_to(self._service.limits))
         elif isinstance(command, SetSlo):
-            settings = self._service.set_slo(command.document)
-            self._files.reassign(settings.known_or_default)
+            self._service.set_slo(command.document)
         elif isinstance(command, Stop):
-            self._grace.cancel()
+            self._now.set()
             self._stop.set()
 
-    def status_from_thread(self) -> MountStatus:
-        """Return the status; called from a thread outside of the event loop."""
-        status: MountStatus = trio.from_thread.run_sync(
-            self._status, trio_token=self._loop
-        )
-        return status
-
-    def _status(self) -> MountStatus:
-        moved = {kind: self._moved(kind) for kind in DATA_KINDS}
-        counts = self._files.counts
+    def status(self) -> MountStatus:
+        """Return the status; this may be called from any thread."""
+        totals, waiting = self._data_path.totals()
         return MountStatus(
             backing=self._mount.backing,
             point=self._mount.point,
             pid=os.getpid(),
-            limits=limits_document(self._service.limiter.limits),
-            waiting=self._service.gate.waiting,
-            metadata={
-                name: counts[name] for name in sorted(counts.keys() - set(DATA_KINDS))
-            },
+            limits=limits_document(self._service.limits),
+            waiting=waiting,
+            metadata=self._data_path.operation_counts(),
             scheduling=self._service.scheduler_status(),
-            **moved,
+            read=_moved(totals["read"]),
+            write=_moved(totals["write"]),
         )
 
-    def _moved(self, kind: Kind) -> Moved:
-        tally = self._service.gate.tallies[kind]
-        return Moved(tally.requests, tally.moved_bytes, tally.held_up_s)
+
+def _moved(totals: Totals) -> Moved:
+    return Moved(totals.requests, totals.moved_bytes, totals.held_up_s)

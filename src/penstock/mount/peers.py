@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import socket
+import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from typing import Any, Final
-
-import trio
+from contextlib import AbstractContextManager, suppress
+from typing import Final
 
 from penstock.errors import InputError
 from penstock.mount.exchange import ExchangeSettings, decode_report, encode_report
@@ -34,17 +34,21 @@ class Peers:
         Addresses, key and threshold.
     scheduler
         Its totals are reported, and it receives the reports of others.
+    locked
+        Makes a block in which the scheduler may be used.
     dispatch
-        Called after every report of another mount, which may release requests.
+        Called in such a block after every report, which may release requests.
     """
 
     def __init__(
         self,
         settings: ExchangeSettings,
         scheduler: QosScheduler,
+        locked: Callable[[], AbstractContextManager[None]],
         dispatch: Callable[[], None],
     ) -> None:
         self._settings = settings
+        self._locked = locked
         self._dispatch = dispatch
         self._socket = _bound_socket(settings)
         self._scheduler = scheduler
@@ -55,53 +59,58 @@ class Peers:
 
     async def run(self) -> None:
         """Send and receive reports, for ever."""
-        with trio.socket.from_stdlib_socket(self._socket) as udp_socket:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._receive_reports, udp_socket)
+        with self._socket:
+            self._socket.settimeout(0.0)
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._receive_reports())
                 addresses = self._settings.peer_addresses()
                 # Main loop of the sender.
                 while True:
-                    await trio.sleep(_CHECK_S)
-                    await self._send_report(udp_socket, addresses)
+                    await asyncio.sleep(_CHECK_S)
+                    await self._send_report(addresses)
 
-    async def _send_report(
-        self, udp_socket: Any, addresses: list[tuple[str, int]]
-    ) -> None:
+    async def _send_report(self, addresses: list[tuple[str, int]]) -> None:
         """Send a report to all peers if one is due."""
-        report = self._next_report()
+        with self._locked():
+            served_bytes = dict(self._scheduler.served_bytes)
+            wanting = self._scheduler.wanting(time.monotonic())
+        report = self._next_report(served_bytes)
         if report is None:
             return
-        wanting = self._scheduler.wanting(trio.current_time())
         datagram = encode_report(self._run, report, self._settings.key, wanting)
+        loop = asyncio.get_running_loop()
         for address in addresses:
             # A peer may be down or unreachable; the next report holds the same totals.
             with suppress(OSError):
-                await udp_socket.sendto(datagram, address)
+                await loop.sock_sendto(self._socket, datagram, address)
 
-    def _next_report(self) -> Mapping[str, float] | None:
+    def _next_report(
+        self, served_bytes: Mapping[str, float]
+    ) -> Mapping[str, float] | None:
         """Return the totals to report now; None if no report is due."""
-        served_bytes = self._scheduler.served_bytes
         report: Mapping[str, float] | None = self._reporter.next_report(served_bytes)
         self._checks += 1
         overdue = self._checks >= _CHECKS and served_bytes != self._reported_bytes
         if report is None and overdue:
-            report = dict(served_bytes)
+            report = served_bytes
         if report is not None:
             self._reported_bytes, self._checks = report, 0
         return report
 
-    async def _receive_reports(self, udp_socket: Any) -> None:
+    async def _receive_reports(self) -> None:
         """Pass the reports of other mounts to the scheduler, for ever."""
+        loop = asyncio.get_running_loop()
         while True:
             # The kernel reports here that an earlier datagram reached no peer.
             with suppress(OSError):
-                datagram = await udp_socket.recv(_MAX_DATAGRAM_BYTES)
+                datagram = await loop.sock_recv(self._socket, _MAX_DATAGRAM_BYTES)
                 report = decode_report(datagram, self._settings.key)
                 if report is not None and report.run != self._run:
-                    self._scheduler.record_remote_service(
-                        report.run, report.served, trio.current_time(), report.wanting
-                    )
-                    self._dispatch()
+                    with self._locked():
+                        self._scheduler.record_remote_service(
+                            report.run, report.served, time.monotonic(), report.wanting
+                        )
+                        self._dispatch()
 
 
 def _bound_socket(settings: ExchangeSettings) -> socket.socket:

@@ -12,7 +12,6 @@ import errno
 import os
 import re
 import subprocess
-from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -24,15 +23,12 @@ __all__ = [
     "check_folders",
     "mounted_at",
     "penstock_mount_at",
-    "raise_background_limit",
     "unmount",
 ]
 
 #: The file system type of penstock mounts in the mount table.
 TYPE: Final = "fuse.penstock"
 _MOUNTS: Final = Path("/proc/self/mountinfo")
-#: Settings of FUSE connections.
-_CONNECTIONS: Final = Path("/sys/fs/fuse/connections")
 #: Flags of umount2(2).
 _DETACH, _NOFOLLOW = 2, 8
 #: Longest wait for fusermount3.
@@ -109,22 +105,6 @@ def unmount(path: str, *, lazy: bool = False) -> None:
         raise OSError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT), path) from None
     if done.returncode != 0:
         raise OSError(errno.EBUSY, done.stderr.strip() or "cannot be unmounted", path)
-
-
-def raise_background_limit(
-    device: str, requests: int, connections: Path = _CONNECTIONS
-) -> None:
-    """Let the kernel send this many background requests at once.
-
-    Background requests are read-ahead and write-back. By default the kernel sends only
-    12 of them at a time for all programs, so that one program with much read-ahead
-    would hold up the others before any scheduler sees their requests. If the setting
-    cannot be written, the default stays.
-    """
-    folder = connections / device.partition(":")[2]
-    for name in ("max_background", "congestion_threshold"):
-        with suppress(OSError):
-            (folder / name).write_text(str(requests))
 
 
 def _occupied_error(point: str, occupant: MountTableEntry) -> InputError:

@@ -16,6 +16,8 @@ condition   holds if
 
 `job`, `cgroup` and `program` are patterns of a shell (``*``, ``?``, ``[ab]``); the
 others are compared literally. Facts about a process are read only if a rule needs them.
+
+The data path keeps each answer for a second (``native/mount/classify.h``).
 """
 
 from __future__ import annotations
@@ -38,28 +40,20 @@ _PAGE: Final = b"PENSTOCK_PAGE="
 
 
 class FileOpener:
-    """A process that opens a file; facts are read from /proc on first use.
+    """A process that uses a file; facts are read from /proc on first use.
 
     Parameters
     ----------
     pid, uid
         Thread and user, as reported by the kernel.
-    fd, root
-        Descriptors of the file and of the mounted folder.
+    file
+        Path of the file relative to the mount point, with a leading ``/``.
     """
 
-    def __init__(
-        self, pid: int, uid: int, fd: int, root: int, proc: Path = _PROC
-    ) -> None:
+    def __init__(self, pid: int, uid: int, file: str, proc: Path = _PROC) -> None:
         self.uid = uid
-        self._fds = fd, root
+        self.file = file
         self._proc = proc / str(pid)
-
-    @cached_property
-    def file(self) -> str:
-        """Path of the file relative to the mount point, with a leading ``/``."""
-        file, root = (Path(f"/proc/self/fd/{fd}").readlink() for fd in self._fds)
-        return f"/{file.relative_to(root)}" if file.is_relative_to(root) else ""
 
     @cached_property
     def programs(self) -> list[str]:

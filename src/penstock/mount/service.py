@@ -1,33 +1,30 @@
 # SPDX-License-Identifier: MIT
-"""The control plane of one mount: scheduler, limiter, gate, meters and peers together.
+"""The control plane of one mount: scheduler, limits, rules and peers together.
 
-A scheduler of `penstock.qos` orders requests by application and passes them to the
-limiter. Without ``--slo`` requests go first come, first served.
+The data path (`penstock.mount.data_path`) calls a scheduler of `penstock.qos`, which
+orders requests by application and passes them to the limits. Without ``--slo`` there is
+no scheduler, and requests go first come, first served.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+import os
+import time
 from math import inf
-from typing import Final
-
-import trio
+from typing import Any, Final
 
 from penstock.errors import InputError
-from penstock.mount.cascade import Cascade
+from penstock.mount.callbacks import ErrorLog, SchedulerCallbacks, scheduler_pointers
 from penstock.mount.control import ApplicationState, SchedulerStatus
-from penstock.mount.gate import Gate
-from penstock.mount.limiter import Limiter, Limits
-from penstock.mount.meters import Meter
+from penstock.mount.data_path import MAX_APPLICATIONS, DataPath
+from penstock.mount.limits import Limits
 from penstock.mount.peers import Peers
 from penstock.mount.rules import FileOpener, application_of
-from penstock.mount.slo_settings import OTHER, SloSettings, slo_settings_from
-from penstock.qos import get_scheduler, slo_of, unmet
+from penstock.mount.slo_settings import SloSettings, slo_settings_from
+from penstock.qos import QosScheduler, slo_of, unmet
 
 __all__ = ["MountService", "why_unmet"]
 
-#: The scheduler of a mount without SLOs.
-_DEFAULT_SCHEDULER: Final = "fifo:depth=0"
 #: Keys of the file of ``--slo`` that cannot change while mounted.
 _FIXED: Final = ("scheduler", "exchange")
 
@@ -44,113 +41,156 @@ class MountService:
     """Schedules, limits and measures the requests of one mount."""
 
     def __init__(
-        self, limits: Limits, slo_settings: SloSettings | None, now: float
+        self, data_path: DataPath, limits: Limits, slo_settings: SloSettings | None
     ) -> None:
-        self.limiter = Limiter(limits, now)
-        self.slo_settings = slo_settings
-        if slo_settings is None:
-            self.scheduler = get_scheduler(_DEFAULT_SCHEDULER).make({}, now)
-        else:
-            self.scheduler = slo_settings.scheduler.make(slo_settings.slos, now)
-        self._set_layout()
-        self.gate = Gate(Cascade(self.scheduler, self.limiter))
-        self.gate.meters = self._new_meters(now)
+        self.limits = limits
+        self._data_path = data_path
+        data_path.set_limits(limits)
+        self._control = None
+        if slo_settings is not None:
+            self._control = _ScheduledApplications(data_path, slo_settings)
 
     def open_peers(self) -> Peers | None:
         """Open the socket for reports of other mounts; None: no exchange."""
-        exchange = self.slo_settings.exchange if self.slo_settings else None
-        if exchange is None:
-            return None
-        return Peers(exchange, self.scheduler, self.gate.dispatch)
-
-    async def classify(self, opener: FileOpener) -> str:
-        """Return the application that owns an opened file.
-
-        Rules about jobs read the environment of the process, which takes a lock that
-        the process may hold while it waits for this mount. So they run in a thread.
-        """
-        settings = self.slo_settings
-        if settings is None:
-            return OTHER
-        if not settings.needs_jobs:
-            return application_of(opener, settings.rules, settings.default)
-        application: str = await trio.to_thread.run_sync(
-            application_of,
-            opener,
-            settings.rules,
-            settings.default,
-            abandon_on_cancel=True,
-        )
-        return application
+        return None if self._control is None else self._control.open_peers()
 
     def set_limits(self, limits: Limits) -> None:
         """Replace the limits."""
-        self.limiter.set_limits(limits, trio.current_time())
-        self.gate.dispatch()
+        self.limits = limits
+        self._data_path.set_limits(limits)
 
-    def set_slo(self, document: dict[str, object]) -> SloSettings:
-        """Replace SLOs, rules and default application; return the new settings."""
-        if self.slo_settings is None:
+    def set_slo(self, document: dict[str, object]) -> None:
+        """Replace SLOs, rules and default application."""
+        if self._control is None:
             raise InputError("is mounted without --slo", remedy="mount it with --slo")
+        self._control.set_slo(document)
+
+    def scheduler_status(self) -> SchedulerStatus | None:
+        """Return the scheduler and the service of applications; None without SLOs."""
+        return None if self._control is None else self._control.status(self.limits)
+
+
+class _ScheduledApplications:
+    """The scheduler of a mount with SLOs, its applications and their rules.
+
+    Applications have an index in the data path, which stays the same for ever.
+    """
+
+    def __init__(self, data_path: DataPath, settings: SloSettings) -> None:
+        self.settings = settings
+        self._data_path = data_path
+        self._errors = ErrorLog("a rule of the mount")
+        now = time.monotonic()
+        self._scheduler: QosScheduler = settings.scheduler.make(settings.slos, now)
+        driver: Any = self._scheduler
+        if not hasattr(driver, "pointers"):
+            driver = SchedulerCallbacks(self._scheduler)
+        self._driver = driver
+        self._indices: dict[str, int] = {}
+        self._set_layout()
+        self._set_applications(settings)
+        data_path.set_scheduler(scheduler_pointers(driver), driver)
+
+    def open_peers(self) -> Peers | None:
+        """Open the socket for reports of other mounts; None: no exchange."""
+        exchange = self.settings.exchange
+        if exchange is None:
+            return None
+        data_path = self._data_path
+        return Peers(exchange, self._scheduler, data_path.locked, data_path.dispatch)
+
+    def set_slo(self, document: dict[str, object]) -> None:
+        """Replace SLOs, rules and default application."""
         for key in _FIXED:
-            if document.get(key) != self.slo_settings.document.get(key):
+            if document.get(key) != self.settings.document.get(key):
                 raise InputError(
                     "cannot be changed while mounted",
                     where=key,
                     remedy="unmount, and mount again with the new file",
                 )
-        now = trio.current_time()
-        self.slo_settings = slo_settings_from(document)
-        self.scheduler.set_slos(self.slo_settings.slos, now)
-        self._set_layout()
-        self.gate.meters = self._new_meters(now)
-        self.gate.dispatch()
-        return self.slo_settings
+        settings = slo_settings_from(document)
+        if len(self._indices.keys() | settings.slos.keys()) >= MAX_APPLICATIONS:
+            raise InputError(
+                f"more than {MAX_APPLICATIONS - 1} applications since it was mounted",
+                where="applications",
+                remedy="unmount, and mount again with the new file",
+            )
+        self.settings = settings
+        with self._data_path.locked():
+            self._scheduler.set_slos(settings.slos, time.monotonic())
+            self._set_layout()
+            self._data_path.dispatch()
+        self._set_applications(settings)
 
-    def scheduler_status(self) -> SchedulerStatus | None:
-        """Return the scheduler and the service of applications; None without SLOs."""
-        settings = self.slo_settings
-        if settings is None:
-            return None
-        queued, depth = self.gate.waiting_by_application(), self.scheduler.depth
+    def status(self, limits: Limits) -> SchedulerStatus:
+        """Return the scheduler and the service of applications."""
+        settings = self.settings
+        with self._data_path.locked():
+            depth, outstanding = self._scheduler.depth, self._scheduler.outstanding
         return SchedulerStatus(
             settings.scheduler.label,
             None if depth == inf else depth,
-            self.scheduler.outstanding,
-            why_unmet(settings, self.limiter.limits),
-            [self._application_state(name, queued) for name in self.gate.meters],
+            outstanding,
+            why_unmet(settings, limits),
+            [self._application_state(settings, name) for name in _names(settings)],
             dict(settings.document),
         )
 
     def _set_layout(self) -> None:
         """Infer service at other mounts from the layout, if there are no reports."""
-        if self.slo_settings is not None and self.slo_settings.exchange is None:
-            self.scheduler.set_layout(self.slo_settings.layout)
+        if self.settings.exchange is None:
+            self._scheduler.set_layout(self.settings.layout)
 
-    def _new_meters(self, now: float) -> dict[str, Meter]:
-        """Return a meter per application; existing meters keep their counts."""
-        if self.slo_settings is None:
-            return {}
-        slos, present = self.slo_settings.slos, self.gate.meters
-        meters = {}
-        for name in {**slos, self.slo_settings.default: None}:
-            meters[name] = present.get(name) or Meter(0.0, now)
-            meters[name].latency_s = slo_of(slos, name).latency_s
-        return meters
+    def _set_applications(self, settings: SloSettings) -> None:
+        """Tell the data path the applications, their bounds and the rules."""
+        names = _names(settings)
+        for name in names:
+            self._indices[name] = self._driver.index_of(name)
+            latency_s = slo_of(settings.slos, name).latency_s
+            operations_per_s = settings.operations.get(name)
+            self._data_path.measure(self._indices[name], latency_s, operations_per_s)
+        for name, index in self._indices.items():
+            owner = name if name in names else settings.default
+            self._data_path.replace(index, self._indices[owner])
+        self._data_path.set_rules(
+            self._classify,
+            sorted({rule.path for rule in settings.rules if rule.path is not None}),
+            by_process=settings.has_condition("job", "cgroup", "program"),
+            by_program=settings.has_condition("job", "program"),
+        )
 
-    def _application_state(self, name: str, queued: Counter[str]) -> ApplicationState:
-        meter = self.gate.meters[name]
-        window = meter.last_window(trio.current_time())
-        slo = slo_of(self.slo_settings.slos if self.slo_settings else {}, name)
+    def _classify(self, pid: int, uid: int, path: bytes) -> int:
+        """Return the index of the application of a process that uses a file.
+
+        The data path calls this in the thread of the request: a rule about jobs reads
+        the environment of the process, which may wait for this mount itself.
+        """
+        settings = self.settings
+        with self._errors:
+            opener = FileOpener(pid, uid, os.fsdecode(path))
+            name = application_of(opener, settings.rules, settings.default)
+            return self._indices[name]
+        return self._indices[settings.default]
+
+    def _application_state(self, settings: SloSettings, name: str) -> ApplicationState:
+        service = self._data_path.service(self._indices[name])
+        slo = slo_of(settings.slos, name)
         return ApplicationState(
             name=name,
             throughput_bytes_per_s=slo.throughput_bytes_per_s,
             latency_s=slo.latency_s,
-            queued=queued[name],
-            p95_s=window.p95_s,
-            bytes_per_s=window.bytes_per_s,
-            requests=meter.requests,
-            moved_bytes=meter.moved_bytes,
-            windows=meter.windows,
-            kept_windows=meter.kept_windows,
+            queued=service.queued,
+            p95_s=service.p95_s,
+            bytes_per_s=service.bytes_per_s,
+            requests=service.requests,
+            moved_bytes=service.moved_bytes,
+            windows=service.windows,
+            kept_windows=service.kept_windows,
+            operations=service.operations,
+            operations_per_s=settings.operations.get(name),
         )
+
+
+def _names(settings: SloSettings) -> list[str]:
+    """Return the applications: those with an SLO, and the default."""
+    return list({**settings.slos, settings.default: None})

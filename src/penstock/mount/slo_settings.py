@@ -14,6 +14,7 @@
     throughput = "40 MB/s"
     latency = "1 s"
     mounts = 1                     # number of mounts that hold its files evenly
+    operations = "1000/s"          # limit of its metadata requests
 
     [[rules]]                      # the first match decides
     application = "viz"
@@ -33,6 +34,7 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import isfinite, nan
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -60,6 +62,7 @@ class _Application(msgspec.Struct, forbid_unknown_fields=True):
     throughput: Quantity
     latency: Quantity
     mounts: Annotated[int, msgspec.Meta(ge=1)] = 1
+    operations: Quantity | None = None
 
 
 class _Rule(msgspec.Struct, forbid_unknown_fields=True):
@@ -97,15 +100,20 @@ class SloSettings:
     rules: tuple[Rule, ...]
     layout: Mapping[str, int]
     """Application -> number of mounts that hold its files evenly, if more than 1."""
+    operations: Mapping[str, float]
+    """Application -> limit of its metadata requests (1/s), if it has one."""
     exchange: ExchangeSettings | None
     """Exchange of reports with other mounts; None: no reports."""
     document: Mapping[str, Any]
     """The file as it was read."""
 
-    @property
-    def needs_jobs(self) -> bool:
-        """Return True if a rule has the condition `job`."""
-        return any(rule.job is not None for rule in self.rules)
+    def has_condition(self, *conditions: str) -> bool:
+        """Return True if a rule has one of these conditions."""
+        return any(
+            getattr(rule, name) is not None
+            for rule in self.rules
+            for name in conditions
+        )
 
     def known_or_default(self, application: str) -> str:
         """Return the application if it has an SLO, else the default."""
@@ -138,6 +146,7 @@ def slo_settings_from(document: Mapping[str, Any]) -> SloSettings:
         file.default or OTHER,
         tuple(_rule(rule, slos, f"rules[{n}]") for n, rule in enumerate(file.rules)),
         _layout(file),
+        _operations(file.applications),
         None if file.exchange is None else _exchange(file.exchange),
         document,
     )
@@ -241,6 +250,28 @@ def _layout(file: _File) -> dict[str, int]:
             remedy="remove one: service at other mounts is reported or inferred",
         )
     return layout
+
+
+def _operations(applications: Mapping[str, _Application]) -> dict[str, float]:
+    return {
+        name: _positive(
+            entry.operations, _parse_frequency, f"applications.{name}.operations"
+        )
+        for name, entry in applications.items()
+        if entry.operations is not None
+    }
+
+
+def _parse_frequency(value: object) -> float:
+    """Return a number per second; ``"1000/s"`` or a bare number."""
+    text = str(value).strip()
+    try:
+        number = float(text.removesuffix("/s"))
+    except ValueError:
+        number = nan
+    if not isfinite(number):
+        raise InputError(f"{value!r} is not a rate", remedy='write e.g. "1000/s"')
+    return number
 
 
 def _exchange(entry: _Exchange) -> ExchangeSettings:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Find the preload library, or compile it.
+"""Find the preload library and the library of mounts, or compile them.
 
-A library that was packaged beside the sources is used as it is. Otherwise the sources
-are compiled once into the cache folder of the user. The name of the file contains a
-digest of the sources, the options and the system: a changed source gives a new library,
-and a node with another processor or C library does not load it.
+A preload library that was packaged beside the sources is used as it is. Otherwise the
+sources are compiled once into the cache folder of the user. The name of the file
+contains a digest of the sources, the options and the system: a changed source gives a
+new library, and a node with another processor or C library does not load it.
 
 A program of root may change its user (``setpriv``, ``su``), and the loader prints an
 error for each of its processes that cannot read the library. The library of root is
@@ -24,12 +24,20 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from penstock.errors import InputError
 
-__all__ = ["SOURCES", "STRICT", "build_shim", "shim_path"]
+__all__ = [
+    "SOURCES",
+    "STRICT",
+    "build_mount_library",
+    "build_shim",
+    "mount_library_path",
+    "shim_path",
+]
 
 #: The folder of the C sources.
 SOURCES: Final = Path(__file__).parent
@@ -38,17 +46,57 @@ _PACKAGED: Final = SOURCES / "libpenstock.so"
 #: Folder of the library of root, if the own cache folder of root is private.
 _SYSTEM_CACHE: Final = Path("/var/cache/penstock")
 _BUILD_LIMIT_S: Final = 300.0
-_OPTIONS: Final = (
-    *("-std=c11", "-D_GNU_SOURCE", "-U_FORTIFY_SOURCE", "-O2", "-fPIC", "-shared"),
-    # Export only wrapped calls; access thread-local words without a function call.
-    *("-fvisibility=hidden", "-ftls-model=initial-exec"),
-    # Headers declare paths as nonnull, but programs do pass NULL.
-    "-fno-delete-null-pointer-checks",
-    # Resolve at load time and never unload: wrappers run in signal handlers.
-    *("-Wl,-z,now", "-Wl,-z,relro", "-Wl,-z,nodelete", "-Wl,-z,defs"),
-    "-Wl,--as-needed",
+
+
+@dataclass(frozen=True, slots=True)
+class _Library:
+    """A library, and how it is compiled."""
+
+    name: str
+    """How messages call it."""
+    file: str
+    """First part of the name of the compiled file."""
+    folders: tuple[str, ...]
+    """Folders of its sources."""
+    options: tuple[str, ...]
+    libraries: tuple[str, ...]
+    packages: str
+    """Debian packages with what the compiler needs besides gcc."""
+
+    def sources(self, pattern: str) -> list[Path]:
+        """Return the source files that match a pattern."""
+        paths = (path for name in self.folders for path in (SOURCES / name).glob("*"))
+        return sorted(path for path in paths if path.match(pattern))
+
+
+_SHIM: Final = _Library(
+    name="preload library",
+    file="shim",
+    folders=("shim", "stage"),
+    options=(
+        *("-std=c11", "-D_GNU_SOURCE", "-U_FORTIFY_SOURCE", "-O2", "-fPIC", "-shared"),
+        # Export only wrapped calls; access thread-local words without a function call.
+        *("-fvisibility=hidden", "-ftls-model=initial-exec"),
+        # Headers declare paths as nonnull, but programs do pass NULL.
+        "-fno-delete-null-pointer-checks",
+        # Resolve at load time and never unload: wrappers run in signal handlers.
+        *("-Wl,-z,now", "-Wl,-z,relro", "-Wl,-z,nodelete", "-Wl,-z,defs"),
+        "-Wl,--as-needed",
+    ),
+    libraries=("-ldl", "-lpthread"),
+    packages="libc6-dev",
 )
-_LIBRARIES: Final = ("-ldl", "-lpthread")
+_MOUNT: Final = _Library(
+    name="library of mounts",
+    file="mount",
+    folders=("mount",),
+    options=(
+        *("-std=c11", "-D_GNU_SOURCE", "-O2", "-fPIC", "-shared"),
+        *("-fvisibility=hidden", "-Wl,-z,defs"),
+    ),
+    libraries=("-lfuse3", "-lpthread", "-lm"),
+    packages="libfuse3-dev and libc6-dev",
+)
 #: Warnings for the tests only: a newer compiler of a user may warn of more.
 STRICT: Final = ("-Wall", "-Wextra", "-Wshadow", "-Wstrict-prototypes", "-Werror")
 
@@ -62,25 +110,48 @@ def shim_path(notice: Callable[[str], None] = lambda _: None) -> Path:
     is_packaged = _PACKAGED.is_file()
     if is_packaged and (os.geteuid() != 0 or _is_public(SOURCES)):
         return _PACKAGED
-    target = _cache_folder() / f"shim-{_digest()}.so"
-    if not target.is_file():
-        if not is_packaged:
-            notice("compiling the preload library; this is necessary only once")
-        with _replaced(target) as built:
-            if is_packaged:
-                shutil.copyfile(_PACKAGED, built)
-            else:
-                _build(built)
-    return target
+    if is_packaged:
+        return _cached(_SHIM, lambda built: shutil.copyfile(_PACKAGED, built))
+    return _compiled(_SHIM, notice)
+
+
+def mount_library_path(notice: Callable[[str], None] = lambda _: None) -> Path:
+    """Return the path of the library of mounts, as `shim_path` does."""
+    return _compiled(_MOUNT, notice)
 
 
 def build_shim(target: Path, options: Sequence[str] = ()) -> None:
-    """Compile the library into `target`, with further compiler `options`.
+    """Compile the preload library into `target`, with further compiler `options`.
 
     `target` is replaced atomically, so several processes may build it at the same time.
     """
     with _replaced(target) as built:
-        _build(built, options)
+        _build(_SHIM, built, options)
+
+
+def build_mount_library(target: Path, options: Sequence[str] = ()) -> None:
+    """Compile the library of mounts, as `build_shim` does."""
+    with _replaced(target) as built:
+        _build(_MOUNT, built, options)
+
+
+def _compiled(library: _Library, notice: Callable[[str], None]) -> Path:
+    """Return the path of a library; compile it if necessary."""
+
+    def build(target: Path) -> None:
+        notice(f"compiling the {library.name}; this is necessary only once")
+        _build(library, target)
+
+    return _cached(library, build)
+
+
+def _cached(library: _Library, build: Callable[[Path], object]) -> Path:
+    """Return the path of a library in the cache; make it with `build` if necessary."""
+    target = _cache_folder(library) / f"{library.file}-{_digest(library)}.so"
+    if not target.is_file():
+        with _replaced(target) as built:
+            build(built)
+    return target
 
 
 @contextmanager
@@ -94,20 +165,23 @@ def _replaced(target: Path) -> Iterator[Path]:
         built.replace(target)
 
 
-def _build(target: Path, options: Sequence[str] = ()) -> None:
+def _build(library: _Library, target: Path, options: Sequence[str] = ()) -> None:
     compiler = shutil.which("gcc") or shutil.which("cc")
     if compiler is None:
         raise InputError(
-            "there is no C compiler for the preload library",
+            f"there is no C compiler for the {library.name}",
             remedy="install gcc; the library is built once for each user",
         )
-    sources = [str(path) for path in sorted(SOURCES.glob("*/*.c"))]
-    includes = [f"-I{SOURCES / folder}" for folder in ("shim", "stage")]
-    command = [compiler, *_OPTIONS, *includes, *options, "-o", str(target), *sources]
-    _compile([*command, *_LIBRARIES])
+    includes = [f"-I{SOURCES / folder}" for folder in library.folders]
+    command = [
+        *(compiler, *library.options, *includes, *options, "-o", str(target)),
+        *map(str, library.sources("*.c")),
+        *library.libraries,
+    ]
+    _compile(library, command)
 
 
-def _compile(command: Sequence[str]) -> None:
+def _compile(library: _Library, command: Sequence[str]) -> None:
     try:
         done = subprocess.run(  # noqa: S603 - our own command
             command,
@@ -118,33 +192,34 @@ def _compile(command: Sequence[str]) -> None:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise InputError(
-            f"the preload library cannot be compiled: {error}",
+            f"the {library.name} cannot be compiled: {error}",
             remedy="check that gcc works",
         ) from error
     if done.returncode != 0:
         lines = done.stderr.splitlines() or ["no message"]
         first = next((line for line in lines if "error" in line), lines[0])
         raise InputError(
-            f"the preload library cannot be compiled: {first.strip()}",
-            remedy="install gcc and the headers of the C library (libc6-dev)",
+            f"the {library.name} cannot be compiled: {first.strip()}",
+            remedy=f"install gcc and the Debian packages {library.packages}",
         )
 
 
-def _digest() -> str:
+def _digest(library: _Library) -> str:
     # Nodes with different systems may share a home folder.
-    system = (platform.machine(), *platform.libc_ver(), *_OPTIONS, *_LIBRARIES)
+    options = (*library.options, *library.libraries)
+    system = (platform.machine(), *platform.libc_ver(), *options)
     digest = hashlib.sha256("\0".join(system).encode())
-    for path in sorted([*SOURCES.glob("*/*.c"), *SOURCES.glob("*/*.h")]):
+    for path in library.sources("*.[ch]"):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
 
 
-def _cache_folder() -> Path:
-    """Return the folder of the library; see the module."""
+def _cache_folder(library: _Library) -> Path:
+    """Return the folder of a library; see the module."""
     system = _system_cache() if os.geteuid() == 0 else None
     if system is None:
-        return _own_cache()
-    if os.environ.get("XDG_CACHE_HOME") and _is_public(own := _own_cache()):
+        return _own_cache(library)
+    if os.environ.get("XDG_CACHE_HOME") and _is_public(own := _own_cache(library)):
         return own
     return system
 
@@ -172,7 +247,7 @@ def _is_public(folder: Path) -> bool:
     return not os.statvfs(folder).f_flag & os.ST_NOEXEC
 
 
-def _own_cache() -> Path:
+def _own_cache(library: _Library) -> Path:
     """Return the folder of penstock in the cache folder of the user."""
     try:
         base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
@@ -181,7 +256,7 @@ def _own_cache() -> Path:
         status = folder.stat()
     except (OSError, RuntimeError) as error:
         raise InputError(
-            f"there is no cache folder for the preload library: {error}",
+            f"there is no cache folder for the {library.name}: {error}",
             remedy="set XDG_CACHE_HOME to a folder that you own",
         ) from error
     shared = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)

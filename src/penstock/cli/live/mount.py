@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         SchedulerStatus,
     )
     from penstock.mount.daemon import MountSpec
-    from penstock.mount.limiter import Limits
+    from penstock.mount.limits import Limits
     from penstock.mount.points import MountTableEntry
     from penstock.mount.slo_settings import SloSettings
 
@@ -218,7 +218,7 @@ def _slo_settings(path: str | None) -> SloSettings | None:
 def _limits(arguments: argparse.Namespace) -> Limits:
     from math import inf
 
-    from penstock.mount.limiter import Limits
+    from penstock.mount.limits import Limits
 
     rates = [_rate(getattr(arguments, name), name) for name in _LIMITS]
     return Limits(*(inf if rate is None else rate for rate in rates))
@@ -245,14 +245,10 @@ def _rate(text: str | None, name: str) -> float | None:
 
 
 def _check_library() -> None:
-    from importlib.util import find_spec
+    """Compile the library of mounts if necessary; check that FUSE can be used."""
+    from penstock.native.build import mount_library_path
 
-    if find_spec("pyfuse3") is None:
-        raise InputError(
-            "penstock mount needs pyfuse3",
-            remedy="in a checkout: make mount; otherwise install fuse3, libfuse3-dev "
-            "and pkg-config, then pip install 'penstock[mount]'",
-        )
+    mount_library_path(lambda text: sys.stderr.write(f"penstock: {text}\n") and None)
     if not os.access("/dev/fuse", os.R_OK | os.W_OK):
         raise InputError(
             "cannot be opened for reading and writing",

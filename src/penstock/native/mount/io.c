@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Reading requests and writing answers, between libfuse and the kernel.
+ *
+ * libfuse 3.14 does not know two things that the kernel offers. (1) Removal of
+ * set-user-ID bits and capabilities by the file system (FUSE_HANDLE_KILLPRIV_V2);
+ * without it the kernel asks for an extended attribute before every write. It is
+ * switched on in the answer to the first request, and each request says whether bits
+ * must go. (2) Nothing in libfuse can answer later without keeping all arguments of the
+ * request; here the answer is a sequence of bytes.
+ */
+#include "mount.h"
+#include "replies.h"
+
+#include <linux/fuse.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+__thread struct present_request present_request;
+
+/* Only the first request and its answer use these, before there are other threads. */
+static bool offers_removal, is_first_answer;
+
+void io_begin(void)
+{
+    offers_removal = false;
+    is_first_answer = true;
+}
+
+/* Return true if a request must remove set-user-ID bits. */
+static bool must_remove_set_id(const struct fuse_in_header *header)
+{
+    const void *argument = header + 1;
+    switch (header->opcode) {
+    case FUSE_WRITE:
+        return ((const struct fuse_write_in *)argument)->write_flags &
+               FUSE_WRITE_KILL_SUIDGID;
+    case FUSE_SETATTR:
+        return ((const struct fuse_setattr_in *)argument)->valid & FATTR_KILL_SUIDGID;
+    case FUSE_OPEN:
+        return ((const struct fuse_open_in *)argument)->open_flags &
+               FUSE_OPEN_KILL_SUIDGID;
+    case FUSE_CREATE:
+        return ((const struct fuse_create_in *)argument)->open_flags &
+               FUSE_OPEN_KILL_SUIDGID;
+    default:
+        return false;
+    }
+}
+
+static ssize_t read_request(int fd, void *buffer, size_t size, void *userdata)
+{
+    (void)userdata;
+    ssize_t got = read(fd, buffer, size);
+    const struct fuse_in_header *header = buffer;
+    present_request = (struct present_request){false, 0.0};
+    if (got < (ssize_t)sizeof(*header))
+        return got;
+    if (header->opcode == FUSE_INIT) {
+        const struct fuse_init_in *init = (const void *)(header + 1);
+        offers_removal = init->flags & FUSE_HANDLE_KILLPRIV_V2;
+    }
+    present_request.removes_set_id = must_remove_set_id(header);
+    return got;
+}
+
+static ssize_t write_answer(int fd, struct iovec *parts, int count, void *userdata)
+{
+    (void)userdata;
+    if (is_first_answer && count > 1) {
+        is_first_answer = false;
+        struct fuse_init_out *init = parts[1].iov_base;
+        if (offers_removal)
+            init->flags |= FUSE_HANDLE_KILLPRIV_V2;
+    }
+    double due_s = present_request.answer_at_s;
+    present_request.answer_at_s = 0.0;
+    if (due_s > 0.0 && reply_at(due_s, fd, parts, count)) {
+        ssize_t size = 0;
+        for (int i = 0; i < count; i++)
+            size += (ssize_t)parts[i].iov_len;
+        return size;
+    }
+    return writev(fd, parts, count);
+}
+
+const struct fuse_custom_io mount_io = {.read = read_request, .writev = write_answer};

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The data path of a mount: the kernel's requests in, calls of the backing file system
+ * out.
+ *
+ *   session.c      mounts, serves, ends; what Python calls
+ *   io.c           reads requests from the kernel and writes answers to it
+ *   names.c        look-ups, creation, removal, renaming
+ *   attributes.c   status, modes, times, extended attributes
+ *   files.c        open files: read, write, sync ...
+ *   folders.c      open folders
+ *   inodes.c       the files that the kernel knows
+ *   credentials.c  the rights of a thread
+ *   gate.c         scheduler, limits and counts of reads and writes;
+ *                  limiter.c, meter.c and pool.c belong to it
+ *   operations.c   limits of metadata requests; replies.c sends their answers
+ *   classify.c     which application a request belongs to
+ *
+ * A request is served in the thread of libfuse that read it, unless it has to wait at
+ * the gate. No lock of Python is taken, except to ask for the application of an unknown
+ * process and by schedulers that are written in Python.
+ */
+#ifndef PENSTOCK_MOUNT_H
+#define PENSTOCK_MOUNT_H
+
+#define FUSE_USE_VERSION 312
+
+#include "classify.h"
+#include "credentials.h"
+#include "gate.h"
+#include "inodes.h"
+#include "operations.h"
+
+#include <fuse3/fuse_lowlevel.h>
+
+/* How long the kernel may keep names and attributes. */
+#define CACHE_S 1.0
+
+/* The metadata requests that are counted; penstock_mount_operation_name() names them. */
+#define OPERATIONS(X) \
+    X(lookup) \
+    X(getattr) X(setattr) X(readlink) X(mknod) X(mkdir) X(unlink) X(rmdir) X(symlink) \
+        X(rename) X(link) X(open) X(create) X(flush) X(release) X(fsync) X(opendir) \
+            X(readdir) X(releasedir) X(fsyncdir) X(statfs) X(setxattr) X(getxattr) \
+                X(listxattr) X(removexattr) X(fallocate) X(lseek)
+
+enum operation {
+#define X(name) OPERATION_##name,
+    OPERATIONS(X)
+#undef X
+        OPERATION_COUNT
+};
+
+struct mount {
+    struct inodes inodes;
+    struct gate gate;
+    struct classifier classifier;
+    struct operations operations;
+    struct fuse_session *session;
+    pthread_t loop; /* the thread in fuse_session_loop_mt() */
+    _Atomic int64_t counts[OPERATION_COUNT];
+    _Atomic int transfers; /* reads and writes in threads of libfuse */
+    /* The application that has replaced another one in open files. */
+    int replaced_by[MAX_APPLICATIONS];
+};
+
+/* What io.c knows about the request that this thread serves. */
+struct present_request {
+    bool removes_set_id; /* It must remove set-user-ID bits. */
+    double answer_at_s;  /* when it may be answered; 0: now */
+};
+extern __thread struct present_request present_request;
+
+extern const struct fuse_custom_io mount_io;
+
+/* Tell io.c that a new session begins. */
+void io_begin(void);
+
+static inline struct mount *mount_of(fuse_req_t req)
+{
+    return fuse_req_userdata(req);
+}
+
+static inline struct inode *inode_of(struct mount *mount, fuse_ino_t ino)
+{
+    return ino == FUSE_ROOT_ID ? &mount->inodes.root : (struct inode *)ino;
+}
+
+/* Count a metadata request on an inode, or on a name in it, for its application, which
+ * is returned. `locked`: the kernel holds the lock of the inode meanwhile. */
+int count_operation(fuse_req_t req, enum operation operation, struct inode *inode,
+                    const char *name, bool locked);
+
+/* Count a request that is not charged to an application. */
+void count_only(fuse_req_t req, enum operation operation);
+
+/* Answer with the look-up of a file. */
+void reply_entry(fuse_req_t req, struct inode *parent, const char *name,
+                 struct stat *status);
+
+void set_name_handlers(struct fuse_lowlevel_ops *handlers);
+void set_attribute_handlers(struct fuse_lowlevel_ops *handlers);
+void set_file_handlers(struct fuse_lowlevel_ops *handlers);
+void set_folder_handlers(struct fuse_lowlevel_ops *handlers);
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Metadata requests: count them by application, and limit their rate.
+ *
+ * Every application has its own limit (operations/s) and its own turn, so that no
+ * application waits for another one's limit. A request is executed at once; if its
+ * application is ahead of its limit, the answer is sent later (replies.c), and the
+ * program waits for it.
+ *
+ * Meanwhile the kernel may hold a lock of the folder, for all applications. So the
+ * answer is delayed only if no other application has used this folder during the last
+ * OPERATIONS_SHARED_S seconds. Otherwise the request is counted, and the application
+ * pays for it with its next request outside of shared folders. Such a debt is at most
+ * OPERATIONS_DEBT_S seconds.
+ */
+#ifndef PENSTOCK_OPERATIONS_H
+#define PENSTOCK_OPERATIONS_H
+
+#include "gate.h"
+#include "inodes.h"
+
+#define OPERATIONS_SHARED_S 1.0
+#define OPERATIONS_DEBT_S 10.0
+/* Requests that may follow each other at once, in seconds of the limit. */
+#define OPERATIONS_BURST_S 0.020
+
+struct operation_limit {
+    double rate;   /* operations/s; 0: no limit */
+    double next_s; /* when the next operation is due */
+    int64_t count;
+};
+
+struct operations {
+    pthread_mutex_t mutex;
+    struct operation_limit limits[MAX_APPLICATIONS];
+};
+
+/* Count a request, and return when it may be answered (0: now). `locked` is the inode
+ * that the kernel has locked meanwhile, or NULL. */
+double operations_charge(struct operations *operations, int application,
+                         struct inode *locked, double now_s);
+
+#endif

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The life of a mount, and all functions that Python calls (mount/data_path.py).
+ *
+ * Every function may be called from any thread. Those that read or change the scheduler
+ * or the counts take the mutex of the gate.
+ */
+#include "mount.h"
+#include "replies.h"
+
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+/* Most threads that read requests; files.c leaves some of them for metadata. */
+#define MAX_THREADS 112
+/* Most background requests (read-ahead, write-back) at a time. The kernel's default is
+ * 12 for all programs, so that one program with much read-ahead would hold up the others
+ * before any scheduler sees their requests. */
+#define MAX_BACKGROUND 4096
+/* Ends the wait of the loop; no program uses it here. */
+#define WAKE_SIGNAL SIGUSR2
+
+/* --- Counting --------------------------------------------------------------------- */
+
+void count_only(fuse_req_t req, enum operation operation)
+{
+    atomic_fetch_add_explicit(&mount_of(req)->counts[operation], 1,
+                              memory_order_relaxed);
+}
+
+int count_operation(fuse_req_t req, enum operation operation, struct inode *inode,
+                    const char *name, bool locked)
+{
+    struct mount *mount = mount_of(req);
+    count_only(req, operation);
+    if (!atomic_load_explicit(&mount->classifier.is_on, memory_order_relaxed))
+        return 0;
+    const struct fuse_ctx *context = fuse_req_ctx(req);
+    int application = classify(&mount->classifier, &mount->inodes, inode, name,
+                               context->pid, context->uid);
+    present_request.answer_at_s = operations_charge(&mount->operations, application,
+                                                    locked ? inode : NULL, gate_now());
+    return application;
+}
+
+/* --- Mounting --------------------------------------------------------------------- */
+
+/* The last message of libfuse, for the error message of Python. */
+static char last_message[512];
+
+static void keep_message(enum fuse_log_level level, const char *format, va_list values)
+{
+    (void)level;
+    vsnprintf(last_message, sizeof(last_message), format, values);
+    last_message[strcspn(last_message, "\n")] = '\0';
+}
+
+static void set_options(void *userdata, struct fuse_conn_info *connection)
+{
+    (void)userdata;
+    unsigned wanted =
+        FUSE_CAP_POSIX_ACL | FUSE_CAP_DONT_MASK | FUSE_CAP_PARALLEL_DIROPS;
+    connection->want |= wanted & connection->capable;
+    /* io.c switches the second version on. */
+    connection->want &= ~(unsigned)FUSE_CAP_HANDLE_KILLPRIV;
+    connection->max_background = MAX_BACKGROUND;
+    connection->congestion_threshold = MAX_BACKGROUND;
+}
+
+static void do_nothing(int number)
+{
+    (void)number;
+}
+
+static void set_wake_signal(void)
+{
+    /* Without SA_RESTART: it interrupts the wait of the loop. */
+    struct sigaction action = {.sa_handler = do_nothing};
+    sigaction(WAKE_SIGNAL, &action, NULL);
+}
+
+EXPORT const char *penstock_mount_message(void)
+{
+    return last_message;
+}
+
+/* Return a new mount of the folder `root_fd`, which it takes over; NULL if it fails. */
+EXPORT struct mount *penstock_mount_new(int root_fd, int64_t max_fds)
+{
+    struct mount *mount = calloc(1, sizeof(*mount));
+    if (!mount)
+        return NULL;
+    pthread_mutex_init(&mount->classifier.mutex, NULL);
+    pthread_mutex_init(&mount->operations.mutex, NULL);
+    for (int i = 0; i < MAX_APPLICATIONS; i++)
+        mount->replaced_by[i] = i;
+    if (gate_init(&mount->gate) || replies_start() ||
+        inodes_init(&mount->inodes, root_fd, (size_t)max_fds)) {
+        free(mount);
+        return NULL;
+    }
+    credentials_init();
+    fuse_set_log_func(keep_message);
+    return mount;
+}
+
+/* Mount at a folder; `options` are those of mount -o. Return false if it fails. */
+EXPORT bool penstock_mount_attach(struct mount *mount, const char *point,
+                                  const char *options)
+{
+    struct fuse_lowlevel_ops handlers = {.init = set_options};
+    struct fuse_args arguments = FUSE_ARGS_INIT(0, NULL);
+    set_name_handlers(&handlers);
+    set_attribute_handlers(&handlers);
+    set_file_handlers(&handlers);
+    set_folder_handlers(&handlers);
+    fuse_opt_add_arg(&arguments, "penstock");
+    fuse_opt_add_arg(&arguments, "-o");
+    fuse_opt_add_arg(&arguments, options);
+    mount->session = fuse_session_new(&arguments, &handlers, sizeof(handlers), mount);
+    fuse_opt_free_args(&arguments);
+    if (!mount->session || fuse_session_mount(mount->session, point))
+        return false;
+    io_begin();
+    return !fuse_session_custom_io(mount->session, &mount_io,
+                                   fuse_session_fd(mount->session));
+}
+
+/* Serve until the folder is unmounted or penstock_mount_stop() is called. */
+EXPORT int penstock_mount_serve(struct mount *mount)
+{
+    struct fuse_loop_config *config = fuse_loop_cfg_create();
+    fuse_loop_cfg_set_clone_fd(config, 1);
+    fuse_loop_cfg_set_max_threads(config, MAX_THREADS);
+    /* Threads stay: delayed answers use their descriptors. */
+    fuse_loop_cfg_set_idle_threads(config, MAX_THREADS);
+    mount->loop = pthread_self();
+    set_wake_signal();
+    gate_start(&mount->gate);
+    int result = fuse_session_loop_mt(mount->session, config);
+    gate_end(&mount->gate);
+    fuse_loop_cfg_destroy(config);
+    return result;
+}
+
+/* End penstock_mount_serve(): requests that wait are refused. */
+EXPORT void penstock_mount_stop(struct mount *mount)
+{
+    gate_close(&mount->gate);
+    fuse_session_exit(mount->session);
+    pthread_kill(mount->loop, WAKE_SIGNAL);
+}
+
+/* Unmount, if it is still mounted. */
+EXPORT void penstock_mount_detach(struct mount *mount)
+{
+    fuse_session_unmount(mount->session);
+}
+
+/* --- Scheduler and limits --------------------------------------------------------- */
+
+EXPORT void penstock_mount_lock(struct mount *mount)
+{
+    pthread_mutex_lock(&mount->gate.mutex);
+}
+
+EXPORT void penstock_mount_unlock(struct mount *mount)
+{
+    pthread_mutex_unlock(&mount->gate.mutex);
+}
+
+/* Send what may go; call this with the mutex held, after every change of the
+ * scheduler. */
+EXPORT void penstock_mount_dispatch(struct mount *mount)
+{
+    gate_dispatch(&mount->gate);
+}
+
+/* Set the scheduler, once, before requests are served. */
+EXPORT void penstock_mount_set_scheduler(struct mount *mount,
+                                         const struct penstock_scheduler *scheduler)
+{
+    mount->gate.scheduler = *scheduler;
+    mount->gate.has_scheduler = true;
+    atomic_store(&mount->gate.is_active, true);
+}
+
+/* Set the limits (bytes/s; infinity: none) of all data, reads and writes. */
+EXPORT void penstock_mount_set_limits(struct mount *mount, double total, double reads,
+                                      double writes)
+{
+    const double rates[POOLS] = {total, reads, writes};
+    struct gate *gate = &mount->gate;
+    pthread_mutex_lock(&gate->mutex);
+    limiter_set(&gate->limiter, rates, gate_now());
+    atomic_store(&gate->is_active, gate->has_scheduler || !gate->limiter.unlimited);
+    gate_dispatch(gate);
+    pthread_mutex_unlock(&gate->mutex);
+}
+
+/* --- Applications ----------------------------------------------------------------- */
+
+/* Measure an application; counts stay if it is measured already. */
+EXPORT void penstock_mount_measure(struct mount *mount, int application,
+                                   double latency_s, double operations_per_s)
+{
+    struct gate *gate = &mount->gate;
+    pthread_mutex_lock(&gate->mutex);
+    struct meter *meter = gate->meters[application];
+    if (!meter) {
+        meter = gate->meters[application] = malloc(sizeof(*meter));
+        if (meter)
+            meter_init(meter, latency_s, gate_now());
+    }
+    if (meter)
+        meter->latency_s = latency_s;
+    pthread_mutex_unlock(&gate->mutex);
+    pthread_mutex_lock(&mount->operations.mutex);
+    mount->operations.limits[application].rate = operations_per_s;
+    pthread_mutex_unlock(&mount->operations.mutex);
+}
+
+/* Give the open files of one application to another one. */
+EXPORT void penstock_mount_replace(struct mount *mount, int application, int by)
+{
+    mount->replaced_by[application] = by;
+}
+
+EXPORT void penstock_mount_set_rules(struct mount *mount, classify_callback ask,
+                                     bool by_process, bool by_program, int path_count,
+                                     const char *const *paths)
+{
+    classifier_set(&mount->classifier, ask, by_process, by_program, path_count, paths);
+}
+
+/* --- Counts ----------------------------------------------------------------------- */
+
+/* The totals of a mount; mount/data_path.py has the same struct. */
+struct totals {
+    int64_t requests[KINDS];
+    int64_t moved_bytes[KINDS];
+    double held_up_s[KINDS];
+    int64_t waiting;
+};
+
+EXPORT void penstock_mount_totals(struct mount *mount, struct totals *totals)
+{
+    struct gate *gate = &mount->gate;
+    pthread_mutex_lock(&gate->mutex);
+    for (int kind = 0; kind < KINDS; kind++) {
+        totals->requests[kind] = gate->tallies[kind].requests;
+        totals->moved_bytes[kind] = gate->tallies[kind].moved_bytes;
+        totals->held_up_s[kind] = gate->tallies[kind].held_up_s;
+    }
+    totals->waiting = gate->waiting_count;
+    pthread_mutex_unlock(&gate->mutex);
+}
+
+/* The service of an application; mount/data_path.py has the same struct. */
+struct service {
+    struct meter_figures figures;
+    int64_t queued;
+    int64_t operations;
+};
+
+EXPORT void penstock_mount_service(struct mount *mount, int application,
+                                   struct service *service)
+{
+    struct gate *gate = &mount->gate;
+    memset(service, 0, sizeof(*service));
+    pthread_mutex_lock(&gate->mutex);
+    if (gate->meters[application])
+        service->figures = meter_read(gate->meters[application], gate_now());
+    service->queued = gate->waiting_by_application[application];
+    pthread_mutex_unlock(&gate->mutex);
+    pthread_mutex_lock(&mount->operations.mutex);
+    service->operations = mount->operations.limits[application].count;
+    pthread_mutex_unlock(&mount->operations.mutex);
+}
+
+/* Return the name of a counted request; NULL: there is none with this number. */
+EXPORT const char *penstock_mount_operation_name(int operation)
+{
+    static const char *const names[] = {
+#define X(name) #name,
+        OPERATIONS(X)
+#undef X
+    };
+    return operation < OPERATION_COUNT ? names[operation] : NULL;
+}
+
+EXPORT int64_t penstock_mount_operation_count(struct mount *mount, int operation)
+{
+    return mount->counts[operation];
+}
