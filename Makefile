@@ -35,10 +35,8 @@ demo-live: mount  ## two real writers on a limited mount under live control
 figures: $(SMALL)  ## every figure of the papers at smoke scale, with an index page
 	$(BIN)/penstock reproduce all --scale smoke -o out
 
-mount: $(SMALL)  ## what `penstock mount` needs: FUSE, as root also its Debian packages
-	@sh scripts/install-packages.sh fuse3 libfuse3-dev pkg-config
-	@$(BIN)/python -c 'import pyfuse3' 2>/dev/null || $(PIP) -e '.[mount]' || \
-	    echo "no pyfuse3 (it needs libfuse3-dev and pkg-config): there is no penstock mount" >&2
+mount: $(SMALL)  ## what `penstock mount` needs: as root the Debian packages of FUSE
+	@sh scripts/install-packages.sh gcc fuse3 libfuse3-dev
 
 packages: $(READY) mount  ## what some tests need: as root also Slurm, MooseFS, MPI ...
 	@sh scripts/install-packages.sh

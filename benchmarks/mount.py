@@ -2,7 +2,7 @@
 """Accuracy of the limit of a mount, and throughput of a mount without a limit.
 
 ``python benchmarks/mount.py [--json FILE] [--rate RATE] [--seconds S]``; needs root,
-``/dev/fuse`` and pyfuse3.
+``/dev/fuse`` and libfuse3-dev.
 
 ``limit``: bandwidth achieved divided by the limit, for 1, 2 and 4 writers with requests
 of 64 KiB to 1 MiB, and the difference between the writers' shares. ``pass``: bandwidth

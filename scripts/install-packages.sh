@@ -5,7 +5,7 @@
 # succeed: the tests that need them are skipped.
 set -eu
 
-PACKAGES="${*:-slurm-wlm slurm-client munge iproute2 fuse3 libfuse3-dev pkg-config
+PACKAGES="${*:-slurm-wlm slurm-client munge iproute2 gcc fuse3 libfuse3-dev bindfs
     moosefs-master moosefs-chunkserver moosefs-client moosefs-cli
     rsync fio busybox-static sqlite3 openmpi-bin libopenmpi-dev}"
 

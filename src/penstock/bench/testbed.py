@@ -67,15 +67,18 @@ def temporary_folder(folder: Path) -> Iterator[Path]:
         yield Path(name)
 
 
-def compile_program(name: str, folder: Path) -> Path:
-    """Compile ``name.c``, which lies beside this file; return the program."""
+def compile_program(name: str, folder: Path, *libraries: str) -> Path:
+    """Compile ``name.c``, which lies beside this file; return the program.
+
+    `libraries` are further options of the linker.
+    """
     compiler = shutil.which("gcc") or shutil.which("cc")
     if compiler is None:
         raise InputError("the benchmark needs a C compiler", remedy="install gcc")
     target = folder / name
     source = _SOURCES / f"{name}.c"
     done = subprocess.run(  # noqa: S603 - our own program
-        [compiler, "-O2", "-o", str(target), str(source), "-ldl"],
+        [compiler, "-O2", "-o", str(target), str(source), "-ldl", *libraries],
         capture_output=True,
         text=True,
         check=False,
@@ -83,7 +86,8 @@ def compile_program(name: str, folder: Path) -> Path:
     )
     if done.returncode != 0:
         raise InputError(
-            f"{name}.c cannot be compiled", remedy="install the headers (libc6-dev)"
+            f"{name}.c cannot be compiled",
+            remedy="install the headers (libc6-dev; for mounts libfuse3-dev)",
         )
     return target
 

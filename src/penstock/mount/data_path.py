@@ -281,7 +281,7 @@ class DataPath:
         self._library.penstock_mount_service(
             self._mount, application, ctypes.byref(raw)
         )
-        values = {name: getattr(raw, name) for name, _ in raw._fields_}
+        values = {field[0]: getattr(raw, field[0]) for field in raw._fields_}
         values["p95_s"] = None if raw.p95_s < 0 else raw.p95_s
         return ApplicationService(**values)
 

@@ -85,7 +85,7 @@ class Peers:
                 await loop.sock_sendto(self._socket, datagram, address)
 
     def _next_report(
-        self, served_bytes: Mapping[str, float]
+        self, served_bytes: Mapping[str, int]
     ) -> Mapping[str, float] | None:
         """Return the totals to report now; None if no report is due."""
         report: Mapping[str, float] | None = self._reporter.next_report(served_bytes)

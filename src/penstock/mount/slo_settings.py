@@ -115,10 +115,6 @@ class SloSettings:
             for name in conditions
         )
 
-    def known_or_default(self, application: str) -> str:
-        """Return the application if it has an SLO, else the default."""
-        return application if application in self.slos else self.default
-
 
 def read_document(path: str) -> dict[str, Any]:
     """Return the content of a TOML file."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.bench.slo import mounts
 from penstock.bench.slo.mounts import plain_mount
 from penstock.errors import InputError
 
@@ -37,9 +38,7 @@ def test_operations_that_no_benchmark_needs_are_not_supported(tmp_path: Path) ->
 def test_a_mount_that_fails_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "pyfuse3"))
-    (tmp_path / "pyfuse3").mkdir()
-    (tmp_path / "pyfuse3" / "pyfuse3.py").write_text("raise SystemExit(1)")
+    monkeypatch.setattr(mounts, "compile_program", lambda *_: "/bin/false")
     with (
         pytest.raises(InputError, match="cannot mount a folder"),
         plain_mount(tmp_path / "root"),

@@ -27,7 +27,7 @@ from penstock.mount.control import (
     limits_document,
     send_command,
 )
-from penstock.mount.limiter import Limits
+from penstock.mount.limits import Limits
 from penstock.mount.points import MountTableEntry
 
 RATES = st.none() | st.floats(1e-3, 1e15)
@@ -127,5 +127,7 @@ def test_the_json_keys_of_a_status_are_a_contract() -> None:
             "bytes": 3,
             "windows": 4,
             "kept": 5,
+            "operations": 0,
+            "operations_limit": None,
         }
     ]

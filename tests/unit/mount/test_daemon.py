@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
-import resource
-import signal
+import os
+import socket
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,15 +14,12 @@ from typing import Any
 
 import pytest
 
-pyfuse3 = pytest.importorskip("pyfuse3")
-trio = pytest.importorskip("trio")
-
-from penstock.errors import InputError, InternalError  # noqa: E402 - what is above may be missing
-from penstock.mount import daemon  # noqa: E402
-from penstock.mount.control import Stop  # noqa: E402
-from penstock.mount.limiter import Limits  # noqa: E402
-from penstock.mount.points import MountTableEntry  # noqa: E402
-from support.waiting import LIMIT_S  # noqa: E402
+from penstock.errors import InputError, InternalError
+from penstock.mount import daemon
+from penstock.mount.control import Stop
+from penstock.mount.limits import Limits
+from penstock.mount.points import MountTableEntry
+from support.waiting import LIMIT_S
 
 
 def test_a_folder_that_is_a_file_is_reported(
@@ -31,7 +29,6 @@ def test_a_folder_that_is_a_file_is_reported(
     monkeypatch.setattr(
         daemon, "mounted_at", lambda _: MountTableEntry("m", "0:1", "fuse")
     )
-    monkeypatch.setattr(daemon, "raise_background_limit", lambda *_: None)
     mount = daemon.MountSpec("b", "m", Limits(), tmp_path / "file" / "mounts", None)
     with (
         pytest.raises(
@@ -42,26 +39,20 @@ def test_a_folder_that_is_a_file_is_reported(
         pass
 
 
-async def stop_by_socket(session: Any) -> None:
+def stop_by_socket(session: Any) -> None:
     session._execute(Stop())
 
 
-async def stop_by_two_signals(session: Any) -> None:
-    async with trio.open_nursery() as nursery:
-        await nursery.start(session._watch_signals)
-        signal.raise_signal(signal.SIGTERM)
-        await session._stop.wait()
-        signal.raise_signal(signal.SIGTERM)
-        while not session._grace.cancel_called:
-            await trio.sleep(0.01)
-        nursery.cancel_scope.cancel()
+def stop_by_two_signals(session: Any) -> None:
+    session._handle_signal()
+    session._handle_signal()
 
 
 @pytest.mark.parametrize("stop", [stop_by_socket, stop_by_two_signals])
 def test_the_mount_serves_while_it_is_detached_and_ends_though_that_fails(
     monkeypatch: pytest.MonkeyPatch, stop: Any
 ) -> None:
-    served, ended = threading.Event(), []
+    served, ended = threading.Event(), threading.Event()
 
     def unmount(point: str, *, lazy: bool = False) -> None:
         # Unmounting may wait for an answer of the mount itself.
@@ -70,24 +61,30 @@ def test_the_mount_serves_while_it_is_detached_and_ends_though_that_fails(
         raise OSError(errno.ETIMEDOUT, "as if it hung", point)
 
     monkeypatch.setattr(daemon, "unmount", unmount)
-    monkeypatch.setattr(pyfuse3, "terminate", lambda: ended.append("mount"))
     # Longer than the test may take.
     monkeypatch.setattr(daemon, "_GRACE_S", 2 * LIMIT_S)
-    gate = SimpleNamespace(close=lambda: ended.append("gate"))
-    service: Any = SimpleNamespace(gate=gate)
-    files: Any = None
+    data_path: Any = SimpleNamespace(
+        serve=lambda: ended.wait(LIMIT_S) or None, stop=ended.set
+    )
+    ready = []
 
     async def main() -> None:
         mount = daemon.MountSpec("b", "m", Limits(), Path(), None)
-        session = daemon._Session(mount, service, files)
-        with trio.fail_after(LIMIT_S):
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(session._end_when_stopped)
-                await stop(session)
-                served.set()
+        service: Any = None
+        session = daemon._Session(mount, service, data_path)
 
-    trio.run(main)
-    assert ended == ["gate", "mount"]
+        def stop_when_ready() -> None:
+            ready.append(True)
+            stop(session)
+            served.set()
+
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(f"\0penstock-test-{os.getpid()}")
+            await asyncio.wait_for(session.run(listener, [], stop_when_ready), LIMIT_S)
+
+    asyncio.run(main())
+    assert ended.is_set()
+    assert ready == [True]
 
 
 def test_a_failed_task_ends_the_mount_with_an_error_in_the_log(
@@ -96,11 +93,11 @@ def test_a_failed_task_ends_the_mount_with_an_error_in_the_log(
     """In the background the log is the only place where the reason is seen."""
 
     async def fail(*_: object) -> None:
-        async with trio.open_nursery():
+        async with asyncio.TaskGroup():
             raise ZeroDivisionError("a bug in a task")
 
-    monkeypatch.setattr(daemon, "_serve", fail)
-    monkeypatch.setattr(resource, "setrlimit", lambda *_: None)
+    replace_parts(monkeypatch)
+    monkeypatch.setattr(daemon._Session, "run", fail)
     mount = daemon.MountSpec("b", "m", Limits(), tmp_path)
     with pytest.raises(InternalError, match="the mount at m has failed"):
         daemon.serve(mount)
@@ -110,10 +107,20 @@ def test_a_failed_task_ends_the_mount_with_an_error_in_the_log(
 def test_a_mistake_of_the_user_is_passed_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def refuse(*_: object) -> None:
+    def refuse(*_: object) -> None:
         raise InputError("cannot be mounted")
 
-    monkeypatch.setattr(daemon, "_serve", refuse)
-    monkeypatch.setattr(resource, "setrlimit", lambda *_: None)
+    replace_parts(monkeypatch, attach=refuse)
     with pytest.raises(InputError, match="cannot be mounted"):
         daemon.serve(daemon.MountSpec("b", "m", Limits(), tmp_path))
+
+
+def replace_parts(monkeypatch: pytest.MonkeyPatch, **methods: Any) -> None:
+    """Put a data path that does nothing in place of the real one."""
+    parts = {"attach": lambda *_: None, "detach": lambda: None} | methods
+    monkeypatch.setattr(daemon, "DataPath", lambda _: SimpleNamespace(**parts))
+    service = SimpleNamespace(open_peers=lambda: None)
+    monkeypatch.setattr(daemon, "MountService", lambda *_: service)
+    monkeypatch.setattr(
+        daemon, "mounted_at", lambda _: MountTableEntry("m", "0:1", "fuse")
+    )

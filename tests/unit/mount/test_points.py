@@ -15,7 +15,6 @@ from penstock.mount.points import (
     check_folders,
     mounted_at,
     penstock_mount_at,
-    raise_background_limit,
     unmount,
 )
 
@@ -74,15 +73,6 @@ def test_two_separate_folders_are_accepted(tmp_path: Path) -> None:
     (tmp_path / "ab").mkdir()
     a, ab = str(tmp_path / "a"), str(tmp_path / "ab")
     assert check_folders(a, ab) == (a, ab)
-
-
-def test_the_background_limit_is_raised_where_it_can_be(tmp_path: Path) -> None:
-    (tmp_path / "57").mkdir()
-    raise_background_limit("0:57", 4096, tmp_path)
-    raise_background_limit("0:58", 4096, tmp_path)
-    for name in ("max_background", "congestion_threshold"):
-        assert (tmp_path / "57" / name).read_text() == "4096"
-    assert not (tmp_path / "58").exists()
 
 
 def test_an_unmount_that_hangs_times_out(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from penstock.errors import InputError
-from penstock.mount.limiter import Limits
+from penstock.mount.limits import Limits
 from penstock.mount.rules import Rule
 from penstock.mount.service import why_unmet
 from penstock.mount.slo_settings import read_document, slo_settings_from
@@ -44,14 +44,28 @@ def test_all_keys_of_a_file_are_read() -> None:
     assert settings.slos == {"viz": Slo(10e6, 0.05), "bulk": Slo(40e6, 1.0)}
     assert settings.rules == (Rule("viz", program="para*", path="/frames", user=12),)
     assert settings.default == "bulk"
-    assert settings.known_or_default("viz") == "viz"
-    assert settings.known_or_default("gone") == "bulk"
+    assert settings.has_condition("program", "job")
+    assert not settings.has_condition("cgroup", "job")
 
 
 def test_all_keys_but_applications_may_be_left_out() -> None:
     settings = slo_settings_from({"applications": {}})
     assert settings.scheduler.name == "two-level"
     assert (settings.slos, settings.rules, settings.default) == ({}, (), "other")
+
+
+@pytest.mark.parametrize("rate", [1000, "1000/s", " 1000.0 /s", 1e3])
+def test_operations_are_limited_per_application(rate: object) -> None:
+    entry = {"throughput": "1 MB/s", "latency": "1 s"}
+    applications = {"viz": entry | {"operations": rate}, "bulk": entry}
+    settings = slo_settings_from(document(applications=applications))
+    assert settings.operations == {"viz": 1000.0}
+
+
+@pytest.mark.parametrize("rate", ["0/s", 0, "-1/s", "fast", "5 MB/s", "nan", "inf/s"])
+def test_a_rate_of_operations_that_is_none_is_refused(rate: object) -> None:
+    with pytest.raises(InputError, match=r"applications\.viz\.operations"):
+        slo_settings_from(application(operations=rate))
 
 
 def application(**changes: Any) -> dict[str, Any]:
@@ -194,8 +208,16 @@ def test_unreadable_files_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "keys"),
     [
+<<<<<<< HEAD
         ({"apps": {}}, "applications, default, exchange, rules, scheduler"),
         ({"applications": {"a": {"rate": 1}}}, "latency, mounts, throughput"),
+=======
+        ({"apps": {}}, "applications, scheduler, default, rules, exchange"),
+        (
+            {"applications": {"a": {"rate": 1}}},
+            "throughput, latency, mounts, operations",
+        ),
+>>>>>>> b73ad47 (Mounts without pyfuse3 and trio: the data path in C, its tests, and a plain pass-through in C to compare with)
         (
             {"applications": {}, "rules": [{"host": "a"}]},
             "application, cgroup, job, path, program, user",

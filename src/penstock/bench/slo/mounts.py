@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -14,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from penstock.bench.testbed import run_mount_command
+from penstock.bench.testbed import compile_program, run_mount_command
 from penstock.errors import InputError
 from penstock.mount.control import all_statuses
 from penstock.mount.points import unmount
@@ -48,10 +47,10 @@ def scheduled_mount(
 
 @contextmanager
 def plain_mount(root: Path) -> Iterator[Path]:
-    """Mount a new folder with `plain`; yield the mount point."""
+    """Mount a new folder with ``plain.c``; yield the mount point."""
     backing, point = _make_folders(root)
-    words = ["-m", "penstock.bench.slo.plain", str(backing), str(point)]
-    process = subprocess.Popen([sys.executable, *words])  # noqa: S603 - our own program
+    program = compile_program("plain", root, "-lfuse3")
+    process = subprocess.Popen([program, backing, point])  # noqa: S603 - our own
     try:
         _await(lambda: os.path.ismount(point) or process.poll() is not None)
         if process.poll() is not None:

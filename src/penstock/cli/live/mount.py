@@ -248,7 +248,10 @@ def _check_library() -> None:
     """Compile the library of mounts if necessary; check that FUSE can be used."""
     from penstock.native.build import mount_library_path
 
-    mount_library_path(lambda text: sys.stderr.write(f"penstock: {text}\n") and None)
+    def notice(text: str) -> None:
+        sys.stderr.write(f"penstock: {text}\n")
+
+    mount_library_path(notice)
     if not os.access("/dev/fuse", os.R_OK | os.W_OK):
         raise InputError(
             "cannot be opened for reading and writing",

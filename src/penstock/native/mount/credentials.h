@@ -5,8 +5,9 @@
  * The kernel has checked the permissions of the program (default_permissions), so a
  * mount of root calls with all rights, with two exceptions. A new file is created with
  * the user, group and umask of the program, so that it belongs to the program and
- * default access control lists and set-group-ID folders work as always. And a write that
- * must remove set-user-ID bits is made without the right to keep them (CAP_FSETID).
+ * default access control lists and set-group-ID folders work as always. And a write
+ * that must remove set-user-ID bits is made without the right to keep them
+ * (CAP_FSETID).
  *
  * All of this belongs to the calling thread, not to the process. A mount of another
  * user has one user only, and nothing to change.

@@ -97,8 +97,8 @@ static bool is_dots(const char *name)
     return name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2]));
 }
 
-/* Look up an entry for the kernel. Return its inode, or NULL if it has none: for "." and
- * "..", and for a name that is gone. */
+/* Look up an entry for the kernel. Return its inode, or NULL if it has none: for "."
+ * and "..", and for a name that is gone. */
 static struct inode *look_up_entry(struct listing *listing, struct inode *parent,
                                    int parent_fd, const char *name,
                                    struct fuse_entry_param *entry)
@@ -178,8 +178,8 @@ static void list(fuse_req_t req, fuse_ino_t ino, size_t size, off_t at,
     int error = ENOMEM;
     if (listing.data)
         error = fill(&listing, inode, open_folder_of(info), at);
-    /* Entries are counted as look-ups, so the kernel must get them. It asks for the rest
-     * in another request, which meets the error again. */
+    /* Entries are counted as look-ups, so the kernel must get them. It asks for the
+     * rest in another request, which meets the error again. */
     if (error && !listing.used)
         fuse_reply_err(req, error);
     else

@@ -5,16 +5,16 @@
  *
  * All reads, writes and syncs of a mount pass one gate: gate_enter(), the transfer,
  * gate_leave(). A request that is held up waits in a queue, not in a thread, so that
- * thousands can wait; gate_park() hands it over, and a thread of the gate's pool runs it
- * later. Without a scheduler and limits the gate only counts, without a lock.
+ * thousands can wait; gate_park() hands it over, and a thread of the gate's pool runs
+ * it later. Without a scheduler and limits the gate only counts, without a lock.
  *
- * The scheduler orders requests, the limiter behind it delays them. To the scheduler the
- * limiter is the storage: requests that it has sent are outstanding until they complete.
- * So the total throughput is exactly the limit. Requests that move no data do not pass
- * the limiter.
+ * The scheduler orders requests, the limiter behind it delays them. To the scheduler
+ * the limiter is the storage: requests that it has sent are outstanding until they
+ * complete. So the total throughput is exactly the limit. Requests that move no data do
+ * not pass the limiter.
  *
- * Order at equal times: an arrival or a completion first, then the scheduler is asked; a
- * wake-up is handled by the timer thread.
+ * Order at equal times: an arrival or a completion first, then the scheduler is asked;
+ * a wake-up is handled by the timer thread.
  *
  * All calls of the scheduler are made with the mutex of the gate held.
  */
@@ -98,8 +98,8 @@ void gate_start(struct gate *gate);
  * true if it may go now. Otherwise keep it, and call gate_park(). */
 bool gate_enter(struct gate *gate, struct passage *passage);
 
-/* Let a request wait without a thread. Return true if it may go already: then the caller
- * must run it. Otherwise the gate calls run() later in another thread. */
+/* Let a request wait without a thread. Return true if it may go already: then the
+ * caller must run it. Otherwise the gate calls run() later in another thread. */
 bool gate_park(struct gate *gate, struct passage *passage);
 
 /* Count a completed request, and send what may go now. */

@@ -357,7 +357,7 @@ void inodes_done(struct inodes *table, struct inode *inode)
     pthread_mutex_unlock(&table->mutex);
 }
 
-/* Return the open descriptor of an inode as inodes_use() does, or -1 if there is none. */
+/* Return the descriptor of an inode as inodes_use() does, or -1 if none is open. */
 static int use_if_open(struct inodes *table, struct inode *inode)
 {
     pthread_mutex_lock(&table->mutex);

@@ -5,12 +5,12 @@
  * A file is identified by (device, inode number), so that two names of one file are one
  * inode. It is reached by its parent folder and its name, as the kernel looked it up
  * last. When something needs a descriptor, the file is opened with O_PATH, checked
- * against (device, inode number), and kept open; if too many descriptors are open, those
- * that have not been used for longest are closed again. A file that has lost its name
- * while a program has it open stays open: its name cannot lead to it any more.
+ * against (device, inode number), and kept open; if too many descriptors are open,
+ * those that have not been used for longest are closed again. A file that has lost its
+ * name while a program has it open stays open: its name cannot lead to it any more.
  *
- * If the name leads to another file (somebody changed the backing folder), the answer is
- * ESTALE. The kernel then looks the path up again.
+ * If the name leads to another file (somebody changed the backing folder), the answer
+ * is ESTALE. The kernel then looks the path up again.
  *
  * The kernel counts its look-ups of each inode and tells later how many it forgets. An
  * inode without look-ups and without children in the table is freed.

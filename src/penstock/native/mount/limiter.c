@@ -7,17 +7,22 @@
 /* Tolerance for rounding of the clock, in seconds of the rate. */
 #define TOLERANCE_S 1e-9
 
+/* If no request waits, drop what exceeds the slack. */
+static void cut(struct pool *pool)
+{
+    double most_bytes =
+        fmax(pool->rate * LIMITER_SLACK_S, (double)pool->reserved_bytes);
+    if (!pool->awaited)
+        pool->level_bytes = fmin(pool->level_bytes, most_bytes);
+}
+
 static void fill(struct pool *pool, double now_s)
 {
-    if (now_s > pool->filled_s) {
-        pool->level_bytes += pool->rate * (now_s - pool->filled_s);
-        pool->filled_s = now_s;
-    }
-    if (!pool->awaited) {
-        double most_bytes =
-            fmax(pool->rate * LIMITER_SLACK_S, (double)pool->reserved_bytes);
-        pool->level_bytes = fmin(pool->level_bytes, most_bytes);
-    }
+    if (now_s <= pool->filled_s)
+        return;
+    pool->level_bytes += pool->rate * (now_s - pool->filled_s);
+    pool->filled_s = now_s;
+    cut(pool);
 }
 
 static void fill_all(struct limiter *limiter, double now_s)
@@ -34,6 +39,7 @@ static void set_rate(struct pool *pool, double rate, double now_s)
         pool->epoch++;
     }
     pool->rate = rate;
+    cut(pool);
 }
 
 void limiter_init(struct limiter *limiter, const double rates[POOLS], double now_s)

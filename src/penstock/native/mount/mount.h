@@ -36,13 +36,14 @@
 /* How long the kernel may keep names and attributes. */
 #define CACHE_S 1.0
 
-/* The metadata requests that are counted; penstock_mount_operation_name() names them. */
-#define OPERATIONS(X) \
-    X(lookup) \
-    X(getattr) X(setattr) X(readlink) X(mknod) X(mkdir) X(unlink) X(rmdir) X(symlink) \
-        X(rename) X(link) X(open) X(create) X(flush) X(release) X(fsync) X(opendir) \
-            X(readdir) X(releasedir) X(fsyncdir) X(statfs) X(setxattr) X(getxattr) \
-                X(listxattr) X(removexattr) X(fallocate) X(lseek)
+/* The metadata requests that are counted, by name. */
+/* clang-format off */
+#define OPERATIONS(X)                                                                  \
+    X(lookup) X(getattr) X(setattr) X(readlink) X(mknod) X(mkdir) X(unlink) X(rmdir)   \
+    X(symlink) X(rename) X(link) X(open) X(create) X(flush) X(release) X(fsync)        \
+    X(opendir) X(readdir) X(releasedir) X(fsyncdir) X(statfs) X(setxattr) X(getxattr)  \
+    X(listxattr) X(removexattr) X(fallocate) X(lseek)
+/* clang-format on */
 
 enum operation {
 #define X(name) OPERATION_##name,

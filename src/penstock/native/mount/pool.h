@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Threads that run requests which had to wait. Threads are started when they are needed,
- * up to POOL_THREADS.
+ * Threads that run requests which had to wait. Threads are started when they are
+ * needed, up to POOL_THREADS.
  */
 #ifndef PENSTOCK_POOL_H
 #define PENSTOCK_POOL_H

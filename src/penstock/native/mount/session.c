@@ -21,8 +21,8 @@
 /* Most threads that read requests; files.c leaves some of them for metadata. */
 #define MAX_THREADS 112
 /* Most background requests (read-ahead, write-back) at a time. The kernel's default is
- * 12 for all programs, so that one program with much read-ahead would hold up the others
- * before any scheduler sees their requests. */
+ * 12 for all programs, so that one program with much read-ahead would hold up the
+ * others before any scheduler sees their requests. */
 #define MAX_BACKGROUND 4096
 /* Ends the wait of the loop; no program uses it here. */
 #define WAKE_SIGNAL SIGUSR2

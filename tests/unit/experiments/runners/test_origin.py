@@ -35,7 +35,7 @@ def package(tmp_path: Path) -> Path:
             "cli/live/run.py",
             "live/node/agent.py",
             "native/shim/shim.h",
-            "mount/limiter.py",
+            "mount/limits.py",
         ),
         "policies/__pycache__/fcfs.py",
     ):

@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: MIT
-"""The limiter: rates, order, slack, changes of limits."""
+"""The limiter of the data path: rates, order, slack, changes of limits."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import inf
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.mount.cascade import Cascade
-from penstock.mount.limiter import SLACK_S, Limiter, Limits
-from penstock.qos import Kind, Request, get_scheduler
+from penstock.mount.limits import Limits
+from penstock.qos import Kind, Request
+from support.native_mount import NativeLimiter
+
+#: Most bandwidth that a pool holds while no request waits, in seconds of its rate.
+SLACK_S = 0.020
 
 KINDS = st.sampled_from(["read", "write"])
 RATES = st.floats(1e3, 1e10)
@@ -26,7 +28,8 @@ class LimiterDriver:
 
     def __init__(self, limits: Limits, start: float = START) -> None:
         self.now = start
-        self.limiter = Limiter(limits, start)
+        self.limits = limits
+        self.limiter = NativeLimiter(limits, start)
         self.sent: list[tuple[float, Request]] = []
 
     def arrive(self, request: Request) -> None:
@@ -197,7 +200,7 @@ def test_a_changed_limit_holds_for_requests_that_wait() -> None:
     drive = LimiterDriver(Limits(total=1000.0), start=0.0)
     drive.arrive(write(1000))
     drive.run_until(0.5)
-    drive.limiter.set_limits(replace(drive.limiter.limits, total=5000.0), drive.now)
+    drive.limiter.set_limits(Limits(total=5000.0), drive.now)
     drive.dispatch()
     assert drive.limiter.wake_s == pytest.approx(0.6)
     drive.limiter.set_limits(Limits(), drive.now)
@@ -227,22 +230,21 @@ def test_bytes_taken_and_not_moved_are_given_back() -> None:
     assert drive.moved() == 2000
 
 
-@pytest.mark.parametrize("before", [Limits(), Limits(read=1e12), Limits(write=1e12)])
+@pytest.mark.parametrize("before", [Limits(read=1e12), Limits(write=1e12)])
 def test_bytes_never_taken_are_not_given_back(before: Limits) -> None:
     """A limit that is set while requests are under way that later end short."""
-    limiter = Limiter(before, 0.0)
-    cascade = Cascade(get_scheduler("fifo").make({}, 0.0), limiter)
+    limiter = NativeLimiter(before, 0.0)
     reads = [Request("read", 10**6) for _ in range(100)]
     for request in reads:
-        cascade.arrive(request, 1.0)
-    assert cascade.dispatch(1.0) == reads
+        limiter.arrive(request, 1.0)
+    assert limiter.dispatch(1.0) == reads
     limiter.set_limits(Limits(total=1e6), 1.0)
-    cascade.arrive(write(10**7), 1.0)
-    assert cascade.dispatch(1.0) == []
+    limiter.arrive(write(10**7), 1.0)
+    assert limiter.dispatch(1.0) == []
     for request in reads:
-        cascade.complete(request, 0, 1.0)
-    assert cascade.dispatch(10.9) == []
-    assert len(cascade.dispatch(11.1)) == 1
+        limiter.complete(request, 0, 1.0)
+    assert limiter.dispatch(10.9) == []
+    assert len(limiter.dispatch(11.1)) == 1
 
 
 def test_bytes_taken_before_a_time_without_limit_are_not_given_back() -> None:
@@ -255,14 +257,3 @@ def test_bytes_taken_before_a_time_without_limit_are_not_given_back() -> None:
     drive.limiter.complete(first, 0, drive.now)
     drive.arrive(write(10**6))
     assert drive.limiter.wake_s == pytest.approx(2.1)
-
-
-def test_the_limiter_forgets_completed_requests() -> None:
-    drive = LimiterDriver(Limits(total=1e6), start=0.0)
-    requests = [write(1000) for _ in range(5)]
-    for request in requests:
-        drive.arrive(request)
-    drive.run_until(1.0)
-    for request in requests:
-        drive.limiter.complete(request, 1000, drive.now)
-    assert [pool.takers for pool in drive.limiter._pools] == [set()] * 3

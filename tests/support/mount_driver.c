@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Entry points for tests of the gate, the limiter and the meters: the time is set by
+ * the test, and a request that may go waits until the test completes it.
+ */
+#include "gate.h"
+#include "operations.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+double driver_now_s;
+
+double gate_now(void)
+{
+    return driver_now_s;
+}
+
+/* --- The gate --------------------------------------------------------------------- */
+
+struct gate *driver_gate_new(const struct penstock_scheduler *scheduler)
+{
+    struct gate *gate = malloc(sizeof(*gate));
+    gate_init(gate);
+    if (scheduler->arrive) {
+        gate->scheduler = *scheduler;
+        gate->has_scheduler = true;
+    }
+    gate->is_active = true;
+    return gate;
+}
+
+void driver_gate_limit(struct gate *gate, double total, double reads, double writes)
+{
+    const double rates[POOLS] = {total, reads, writes};
+    limiter_set(&gate->limiter, rates, gate_now());
+    gate_dispatch(gate);
+}
+
+/* A request arrives; return it. */
+struct passage *driver_gate_enter(struct gate *gate, int kind, int application,
+                                  int64_t size_bytes)
+{
+    struct passage *passage = calloc(1, sizeof(*passage));
+    passage->kind = (enum kind)kind;
+    passage->application = application;
+    passage->limited.size_bytes = size_bytes;
+    gate_enter(gate, passage);
+    return passage;
+}
+
+/* Return 0 for a request that waits, 1 for one that may go, 2 for a refused one. */
+int driver_gate_state(const struct passage *passage)
+{
+    return passage->is_refused ? 2 : passage->is_released;
+}
+
+void driver_gate_leave(struct gate *gate, struct passage *passage, int64_t moved_bytes)
+{
+    gate_leave(gate, passage, moved_bytes);
+    free(passage);
+}
+
+double driver_gate_wake_s(struct gate *gate)
+{
+    double wake_s = gate->limiter.wake_s;
+    if (gate->has_scheduler)
+        wake_s = fmin(wake_s, gate->scheduler.wake_s(gate->scheduler.state));
+    return wake_s;
+}
+
+int64_t driver_gate_waiting(struct gate *gate, int application)
+{
+    return application < 0 ? gate->waiting_count
+                           : gate->waiting_by_application[application];
+}
+
+/* --- The limiter ------------------------------------------------------------------ */
+
+struct limiter *driver_limiter_new(double total, double reads, double writes)
+{
+    const double rates[POOLS] = {total, reads, writes};
+    struct limiter *limiter = malloc(sizeof(*limiter));
+    limiter_init(limiter, rates, driver_now_s);
+    return limiter;
+}
+
+void driver_limiter_set(struct limiter *limiter, double total, double reads,
+                        double writes)
+{
+    const double rates[POOLS] = {total, reads, writes};
+    limiter_set(limiter, rates, driver_now_s);
+}
+
+struct limited *driver_limiter_arrive(struct limiter *limiter, int is_write,
+                                      int64_t size_bytes)
+{
+    struct limited *request = calloc(1, sizeof(*request));
+    request->is_write = is_write;
+    request->size_bytes = size_bytes;
+    limiter_arrive(limiter, request, driver_now_s);
+    return request;
+}
+
+struct limited *driver_limiter_next(struct limiter *limiter)
+{
+    return limiter_next(limiter, driver_now_s);
+}
+
+void driver_limiter_complete(struct limiter *limiter, struct limited *request,
+                             int64_t moved_bytes)
+{
+    limiter_complete(limiter, request, moved_bytes, driver_now_s);
+}
+
+double driver_limiter_wake_s(const struct limiter *limiter)
+{
+    return limiter->wake_s;
+}
+
+int64_t driver_limiter_waiting(const struct limiter *limiter)
+{
+    return limiter->waiting;
+}
+
+/* --- Meters and operations -------------------------------------------------------- */
+
+struct meter *driver_meter_new(double latency_s)
+{
+    struct meter *meter = malloc(sizeof(*meter));
+    meter_init(meter, latency_s, driver_now_s);
+    return meter;
+}
+
+void driver_meter_record(struct meter *meter, double response_s, int64_t moved_bytes)
+{
+    meter_record(meter, response_s, moved_bytes, driver_now_s);
+}
+
+void driver_meter_read(struct meter *meter, struct meter_figures *figures)
+{
+    *figures = meter_read(meter, driver_now_s);
+}
+
+struct operations *driver_operations_new(int application, double rate)
+{
+    struct operations *operations = calloc(1, sizeof(*operations));
+    pthread_mutex_init(&operations->mutex, NULL);
+    operations->limits[application].rate = rate;
+    return operations;
+}
+
+struct inode *driver_folder_new(void)
+{
+    struct inode *folder = calloc(1, sizeof(*folder));
+    folder->application = -1;
+    return folder;
+}
+
+double driver_operations_charge(struct operations *operations, int application,
+                                struct inode *folder)
+{
+    return operations_charge(operations, application, folder, driver_now_s);
+}
