@@ -208,16 +208,11 @@ def test_unreadable_files_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "keys"),
     [
-<<<<<<< HEAD
         ({"apps": {}}, "applications, default, exchange, rules, scheduler"),
-        ({"applications": {"a": {"rate": 1}}}, "latency, mounts, throughput"),
-=======
-        ({"apps": {}}, "applications, scheduler, default, rules, exchange"),
         (
             {"applications": {"a": {"rate": 1}}},
-            "throughput, latency, mounts, operations",
+            "latency, mounts, operations, throughput",
         ),
->>>>>>> b73ad47 (Mounts without pyfuse3 and trio: the data path in C, its tests, and a plain pass-through in C to compare with)
         (
             {"applications": {}, "rules": [{"host": "a"}]},
             "application, cgroup, job, path, program, user",
