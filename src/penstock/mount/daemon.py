@@ -131,8 +131,11 @@ def _listening(mount: MountSpec) -> Iterator[socket.socket]:
     try:
         mount.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
-        os.umask(0o177)
-        listener.bind(str(path))
+        umask = os.umask(0o177)
+        try:
+            listener.bind(str(path))
+        finally:
+            os.umask(umask)
         yield listener
     except OSError as error:
         raise InputError(
