@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Pure decisions of live control: events in, rates and messages out, without I/O.
 
-`coordinator` receives the messages of agents and detects operations (`phases`).
+`coordinator` receives the messages of agents; `operations` follows the operations that
+`phases` detects in them.
 There is one `storage` per file system, with a `controller`, and `bandwidth` learns what
 it can give; `storages` holds all of them. `controller` asks the policy, on the engine's
 columns (`job_columns`, `steps`), and lends unused bandwidth (`lending`). `stager` asks

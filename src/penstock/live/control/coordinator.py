@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The coordinator: messages of agents go in, messages to agents come out.
 
-It detects the operations of jobs in their counters (`phases`), reports them to the
-controller of the job's `storage`, and splits a job's rate over the nodes on which its
-operation goes on. Like the controller it has no clock and no I/O: the control loop and
-the tests drive it.
+Counters become operations (`operations`), which are reported to the controller of the
+job's `storage`. A job's rate is split over the nodes on which its operation goes on.
+Like the controller it has no clock and no I/O: the control loop and the tests drive it.
 
 All messages of one instant are passed to `receive` first, then `decide` takes one
 decision per storage on which something has happened. A job without an operation may
@@ -24,6 +23,7 @@ from penstock.errors import InputError, PenstockError
 from penstock.live.control.bandwidth import BandwidthEstimator, Kind, Reason
 from penstock.live.control.controller import Controller
 from penstock.live.control.jobs import JobHistory
+from penstock.live.control.operations import LOOK_S, OperationTracker
 from penstock.live.control.past import CompletedOperation, JobRun
 from penstock.live.control.phases import PastOperation, PhaseDetector
 from penstock.live.control.records import AgentRecord, JobRecord, left_by_writers
@@ -31,7 +31,7 @@ from penstock.live.control.stager import NO_ORDER, Stager, held_rate
 from penstock.live.control.status import StatusView, find_job
 from penstock.live.control.storage import SharedStorage, start_rate
 from penstock.live.control.storages import Storages
-from penstock.live.control.volumes import OperationLengths, VolumePredictor
+from penstock.live.control.volumes import VolumePredictor
 from penstock.live.wire.messages import (
     AgentConfig,
     AgentHello,
@@ -66,8 +66,6 @@ __all__ = ["Coordinator", "CoordinatorOutput"]
 
 #: An agent that was silent for this many leases is forgotten.
 _SILENT_LEASES: Final = 3.0
-#: When to look again at an operation that should be complete.
-_LOOK_S: Final = 0.005
 #: Number of faults that a status shows.
 _FAULTS: Final = 5
 _MODE_WORDS: Final = {"control": "on", "dry-run": "a dry run", "off": "off"}
@@ -128,9 +126,11 @@ class Coordinator:
         self._stager = stager
         self._jobs: dict[str, JobRecord] = {}
         self._agents: dict[str, AgentRecord] = {}
-        #: Keys of jobs whose agents may have to be sent other grants.
+        #: Keys of jobs whose agents may have to be sent other grants. The tracker adds
+        #: to the same set, which must not be replaced (`|=` with the keys of a
+        #: dictionary replaces it).
         self._stale: set[str] = set()
-        self._lengths = OperationLengths()
+        self._operations = OperationTracker(agent_config.gap_s, self._stale)
         self._start_rate = inf
         self._output = CoordinatorOutput()
         self._faults: deque[str] = deque(maxlen=_FAULTS)
@@ -218,20 +218,8 @@ class Coordinator:
         )
         self._jobs[job.key] = job
         for volume_bytes in history.past_bytes if history else ():
-            self._learn(job, volume_bytes)
+            self._operations.learn(job, volume_bytes)
         return job
-
-    def _learn(self, job: JobRecord, volume_bytes: float) -> None:
-        """Remember the volume of an operation of a job, unless it moved nothing."""
-        if volume_bytes == 0.0:
-            return
-        job.predictor.learn(volume_bytes)
-        self._remember_length(job, volume_bytes)
-
-    def _remember_length(self, job: JobRecord, volume_bytes: float) -> None:
-        """Remember the length of an operation, if the bandwidth is known."""
-        if job.storage.bandwidth is not None:
-            self._lengths.add(job.user, volume_bytes / job.full_rate)
 
     def _job_left(self, agent: str, job_key: str, now: float) -> None:
         job = self._jobs.get(job_key)
@@ -248,7 +236,7 @@ class Coordinator:
             self._update_nodes(job, now)
             return
         if job.controlled.is_active:
-            self._complete(job, job.phases.end(now), now)
+            self._operations.end(job, now)
         self._output.left[job_key] = job.history(now)
         self._output.left_runs.append(job.run(now, left=True))
         job.storage.leave(job_key, now)
@@ -268,82 +256,10 @@ class Coordinator:
             job.measure_draw(now)
             job.storage.read(job.key, job.usage, now)
             if self.agent_config.mode != "off":
-                self._detect_phases(job, agent, counters, now)
+                self._operations.read(job, agent, now)
         if report.job_count != len(self._agents[agent].job_keys):
             # A message was lost, in one direction or the other.
             self._send(agent, RequestHello(), now)
-
-    def _detect_phases(
-        self, job: JobRecord, agent: str, counters: JobCounters, now: float
-    ) -> None:
-        """Report to the controller the operation that the counters show."""
-        job.phases.read(agent, now, counters)
-        if job.phases.detect_begin(now):
-            self._post(job, now)
-        elif job.phases.is_active:
-            self._follow(job, now)
-        busy_agents = job.phases.busy_nodes()
-        if busy_agents != job.busy_agents:
-            job.busy_agents = busy_agents
-            self._stale.add(job.key)
-
-    def _post(self, job: JobRecord, now: float) -> None:
-        """Report to the controller that an operation has begun."""
-        job.volume_hinted = job.predictor.is_hinted
-        job.certain_bytes = job.phases.announced_bytes or job.predictor.known()
-        volume_bytes = job.certain_bytes or self._estimate(job)
-        if job.certain_bytes:
-            # Jobs that were never measured must not be served before this one.
-            self._remember_length(job, volume_bytes)
-        job.begin_trace()
-        job.storage.controller.post(job.key, now, volume_bytes)
-        job.storage.active.add(job.key)
-        self._stale.add(job.key)
-
-    def _estimate(self, job: JobRecord) -> float:
-        """Return the volume of an operation that nobody has announced."""
-        return job.predictor.estimate(
-            job.phases.moved_bytes,
-            job.full_rate,
-            self._lengths.longest_s(job.user),
-        )
-
-    def _follow(self, job: JobRecord, now: float) -> None:
-        """Report to the controller the progress of an operation, or its end."""
-        phases = job.phases
-        volume_bytes = job.certain_bytes = phases.announced_bytes or job.certain_bytes
-        ended = phases.detect_end(now)
-        if ended is None and volume_bytes:
-            ended = phases.detect_completion(volume_bytes, now)
-        if ended is not None:
-            self._complete(job, ended, now)
-            return
-        job.storage.controller.progress(
-            job.key,
-            now,
-            phases.moved_bytes,
-            volume_bytes=volume_bytes or self._estimate(job),
-            held_up=phases.was_held_up() or job.storage.needs_all(job.key),
-            # A job with staged data uses its grant in a pause, too: for draining.
-            pauses=job.quiet_s >= self.agent_config.gap_s and not job.staged_bytes,
-        )
-        if volume_bytes and phases.moved_bytes >= volume_bytes:
-            # All is moved, but the last call has not returned yet.
-            job.storage.controller.wait_for_end(job.key, now + _LOOK_S)
-
-    def _complete(self, job: JobRecord, ended: PastOperation, now: float) -> None:
-        """Report to the controller that an operation has ended."""
-        job.storage.controller.complete(
-            job.key, now, ended=ended.end_s, moved_bytes=ended.moved_bytes
-        )
-        self._output.completed.append((job.run(now), job.completed(ended, now)))
-        self._learn(job, ended.moved_bytes)
-        job.storage.active.discard(job.key)
-        job.storage.is_touched = True
-        job.past_operations.append(ended)
-        job.operations += 1
-        self._output.ended.add(job.key)
-        self._stale.add(job.key)
 
     # --- The decision -----------------------------------------------------------------
 
@@ -360,6 +276,7 @@ class Coordinator:
         self._send_grants(self._stale, now)
         self._stale.clear()
         output, self._output = self._output, CoordinatorOutput()
+        output.ended, output.completed = self._operations.take_ended()
         output.wake = wake
         return output
 
@@ -371,16 +288,16 @@ class Coordinator:
         rate = start_rate(self.controller.capacity, places)
         if rate != self._start_rate:
             self._start_rate = rate
-            self._stale |= self._jobs.keys()
+            self._stale.update(self._jobs.keys())
 
     def _decide_storage(self, storage: SharedStorage, now: float) -> None:
         """Divide the bandwidth of a storage."""
         if storage.learn(now):
-            self._stale |= storage.active
+            self._stale.update(storage.active)
         decision = storage.controller.decide(now)
         if decision.fault:
             self._faults.append(decision.fault)
-        self._stale |= decision.rates.keys()
+        self._stale.update(decision.rates.keys())
         storage.wake_s, storage.is_touched = decision.wake, False
 
     def operations(self, job_key: str) -> list[PastOperation]:
@@ -407,7 +324,7 @@ class Coordinator:
         for storage in self._storages.due(now):
             for job_key in storage.controller.overdue(now):
                 if self._jobs[job_key].certain_bytes:
-                    storage.controller.wait_for_end(job_key, now + _LOOK_S)
+                    storage.controller.wait_for_end(job_key, now + LOOK_S)
                     for agent in self._jobs[job_key].counters:
                         self._send(agent, RequestReport([job_key]), now)
 
@@ -428,12 +345,12 @@ class Coordinator:
             self._add_fault(str(error))
         for warning in self._stager.warnings:
             self._add_fault(warning)
-        for storage in self._storages:
-            jobs = [job for job in self._jobs.values() if job.storage is storage]
-            drains = self._stager.background
-            left = left_by_writers(storage, jobs, orders) if drains else inf
-            for job in jobs:
-                self._apply_order(job, orders[job.key], left, now)
+        left = {}
+        if self._stager.background:
+            left = left_by_writers(self._jobs.values(), orders)
+        for job in self._jobs.values():
+            left_rate = left.get(job.storage.name, inf)
+            self._apply_order(job, orders[job.key], left_rate, now)
         return self._stager.wake
 
     def _apply_order(
@@ -549,7 +466,7 @@ class Coordinator:
             if storage is not job.storage:
                 storage.take_over(job.key, job.storage, now)
                 job.storage = storage
-        self._stale |= self._jobs.keys()
+        self._stale.update(self._jobs.keys())
         if bandwidth is None:
             return "the bandwidth is learnt"
         return f"{format_bandwidth(bandwidth)} are shared"
@@ -570,7 +487,7 @@ class Coordinator:
         self.agent_config.mode = request.mode
         for job in self._jobs.values():
             if job.controlled.is_active and request.mode == "off":
-                self._complete(job, job.phases.end(now), now)
+                self._operations.end(job, now)
         for agent in self._agents:
             self._send(agent, self.agent_config, now)
         return f"control is {_MODE_WORDS[request.mode]}"

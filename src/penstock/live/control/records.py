@@ -262,14 +262,20 @@ class JobRecord:
 
 
 def left_by_writers(
-    storage: SharedStorage,
-    jobs: Iterable[JobRecord],
-    orders: Mapping[str, StagingOrder],
-) -> float:
-    """Return the bandwidth left if all jobs that write through get all they use."""
-    used = sum(
-        job.controlled.usable
-        for job in jobs
-        if job.phases.is_active and not orders[job.key].stage and not job.staged_bytes
-    )
-    return max(storage.controller.capacity - used, 0.0)
+    jobs: Iterable[JobRecord], orders: Mapping[str, StagingOrder]
+) -> dict[str, float]:
+    """Return what is left of each storage if jobs that write through get all they use.
+
+    The keys are the names of the storages of the jobs.
+    """
+    used: dict[str, float] = {}
+    capacities: dict[str, float] = {}
+    for job in jobs:
+        name = job.storage.name
+        capacities[name] = job.storage.controller.capacity
+        if job.phases.is_active and not (orders[job.key].stage or job.staged_bytes):
+            used[name] = used.get(name, 0.0) + job.controlled.usable
+    return {
+        name: max(capacity - used.get(name, 0.0), 0.0)
+        for name, capacity in capacities.items()
+    }

@@ -213,11 +213,13 @@ def test_lengths_count_only_where_the_bandwidth_is_known() -> None:
     for job in ("0:a", "0:b"):
         site.join("n", job, volume_bytes=300.0)
         site.report("n", job, 0.0)
-    assert site.coordinator._lengths.longest_s(0) == FIRST_S
+    assert site.coordinator._operations.lengths.longest_s(0) == FIRST_S
     site.ask(SetBandwidth(B))
     site.join("n", "0:c", volume_bytes=300.0)
     site.report("n", "0:c", 0.0)
-    assert site.coordinator._lengths.longest_s(0) == pytest.approx(3.0, rel=0.01)
+    assert site.coordinator._operations.lengths.longest_s(0) == pytest.approx(
+        3.0, rel=0.01
+    )
 
 
 def test_volumes_are_part_of_the_history() -> None:
