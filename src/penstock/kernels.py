@@ -21,6 +21,7 @@ with an infinity where Python raises), no exceptions, no allocation.
 
 from __future__ import annotations
 
+import ctypes
 import dis
 import hashlib
 import types as python_types
@@ -40,12 +41,14 @@ from numba.extending import intrinsic
 __all__ = [
     "Floats",
     "Ints",
+    "MachineCode",
     "addresses",
     "inlined",
     "interpreted",
     "is_kernel",
     "kernel",
     "kinds",
+    "machine_code",
     "memory",
     "struct_type",
     "unpacker",
@@ -64,6 +67,14 @@ _COLUMNS = {
     "Floats": types.CPointer(types.float64),
     "Ints": types.CPointer(types.int64),
 }
+#: Annotation of a kernel's parameter or result -> its type for Numba and for C. Any
+#: other annotation is a struct, of which C passes the address of its words.
+_SCALARS: dict[str, tuple[Any, Any]] = {
+    "int": (types.int64, ctypes.c_int64),
+    "float": (types.float64, ctypes.c_double),
+    "None": (types.none, None),
+}
+_ADDRESS: tuple[Any, Any] = (types.intp, ctypes.c_void_p)
 #: Arguments with which a kernel runs compiled: numbers, arrays, kernels.
 _COMPILED = (bool, int, float, np.generic, np.ndarray, Dispatcher, OmittedArg)
 
@@ -213,6 +224,7 @@ def interpreted(function: _Function) -> _Function:
     plain = cast(Any, function).py_func
     called = {name: plain.__globals__.get(name) for name in _global_names(plain)}
     twins = {name: interpreted(g) for name, g in called.items() if is_kernel(g)}
+    twins |= {n: _same for n, g in called.items() if hasattr(g, "unpacked_struct")}
     twin = python_types.FunctionType(
         plain.__code__,
         {**plain.__globals__, **twins},
@@ -221,6 +233,41 @@ def interpreted(function: _Function) -> _Function:
         plain.__closure__,
     )
     return cast(_Function, twin)
+
+
+def _same(struct: _Struct) -> _Struct:
+    """Return a struct: what an `unpacker` does in an interpreted kernel."""
+    return struct
+
+
+class MachineCode(NamedTuple):
+    """A compiled kernel, for callers outside of Numba."""
+
+    address: int
+    """Address of the C function."""
+    call: Callable[..., Any]
+    """The C function, for Python; it does not hold Python's lock."""
+
+
+@cache
+def machine_code(function: Callable[..., Any]) -> MachineCode:
+    """Compile a kernel of numbers and structs as a C function.
+
+    C passes an ``int`` as int64_t, a ``float`` as double, and a struct as the address
+    of its words (`addresses`); the kernel turns that into a struct with an `unpacker`.
+    """
+    notes = dict(cast(Any, function).py_func.__annotations__)
+    result, c_result = _SCALARS[notes.pop("return")]
+    arguments = [_SCALARS.get(note, _ADDRESS) for note in notes.values()]
+    numba_arguments = tuple(numba for numba, _ in arguments)
+    cast(Any, function).compile(numba_arguments)
+    compiled = cast(Any, function).overloads[numba_arguments]
+    if compiled.signature.return_type != result:
+        raise TypeError(f"{function.__name__} returns {compiled.signature.return_type}")
+    name = compiled.fndesc.llvm_cfunc_wrapper_name
+    address = compiled.library.get_pointer_to_function(name)
+    c_type = ctypes.CFUNCTYPE(c_result, *(c_argument for _, c_argument in arguments))
+    return MachineCode(address, c_type(address))
 
 
 @cache
@@ -255,16 +302,25 @@ def memory(struct: _Struct) -> _Struct:
     return type(struct)(*views)
 
 
-def unpacker(struct: type[NamedTuple]) -> Callable[[Any], Any]:
-    """Return an intrinsic that turns the words of `addresses` into a struct."""
+def unpacker(struct: type[_Struct]) -> Callable[[Any], _Struct]:
+    """Return an intrinsic that turns the words of `addresses` into a struct.
+
+    The words are given as an array or as its address. In an interpreted kernel it
+    returns its argument, which is the struct itself.
+    """
     made = struct_type(struct)
 
     def unpack(_typing: Any, words: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            array = context.make_array(signature.args[0])(context, builder, args[0])
+            if isinstance(signature.args[0], types.Integer):
+                word_pointer = ir.IntType(64).as_pointer()
+                data = builder.inttoptr(args[0], word_pointer)
+            else:
+                array = context.make_array(signature.args[0])
+                data = array(context, builder, args[0]).data
             fields = []
             for number, column in enumerate(made.types):
-                slot = builder.gep(array.data, [ir.Constant(ir.IntType(64), number)])
+                slot = builder.gep(data, [ir.Constant(ir.IntType(64), number)])
                 word = builder.load(slot)
                 target = context.get_value_type(column)
                 pointer = isinstance(column, types.CPointer)
@@ -274,7 +330,9 @@ def unpacker(struct: type[NamedTuple]) -> Callable[[Any], Any]:
 
         return made(words), generate
 
-    return cast(Callable[[Any], Any], intrinsic(unpack))
+    unpack_struct: Any = intrinsic(unpack)
+    unpack_struct.unpacked_struct = struct
+    return cast(Callable[[Any], _Struct], unpack_struct)
 
 
 def _word(value: object) -> int:

@@ -7,7 +7,7 @@ in the environment variable SCHEDULERS, as `get_scheduler` takes it::
     SCHEDULERS=my_module.make python -m pytest tests/schedulers -k my_module
 
 A scheduler is tested for what its
-attribute ``guarantees`` says (`penstock.qos.guarantees`), and for the rules that all
+attribute ``guarantees`` says (`penstock.qos.interface`), and for the rules that all
 must keep: nobody starves, and work is conserved.
 """
 

@@ -21,7 +21,7 @@ C_FILES = sorted(ROOT.rglob("*.[ch]"))
 TOP = "penstock"
 
 #: Part of penstock -> the other parts that it may import.
-_BASE = {"errors", "units", "registry", "kernels"}
+_BASE = {"errors", "units", "registry", "kernels", "columns"}
 _DECISIONS = {"policies", "placement", "staging", "qos"}
 _SIMULATION = {*_BASE, *_DECISIONS, "model", "workloads", "sim", "analysis"}
 _LIVE = {
@@ -36,12 +36,13 @@ ALLOWED: dict[str, set[str]] = {
     "program": {"errors", "units"},
     "registry": {"errors", "units"},
     "kernels": set(),
+    "columns": {"kernels"},
     "native": {"errors"},
     "model": {"errors", "units"},
     "policies": {"errors", "units", "registry", "kernels"},
     "placement": {"errors", "registry", "model"},
     "staging": {"errors", "registry"},
-    "qos": {"errors", "units", "registry"},
+    "qos": {"errors", "units", "registry", "kernels", "columns"},
     "workloads": {"errors", "units", "kernels", "model", "placement"},
     "sim": {"errors", "kernels", "model", *_DECISIONS, "workloads"} - {"placement"},
     "analysis": {"errors", "kernels", "model", "sim"},

@@ -3,15 +3,16 @@
 
 A scheduler is a pure state machine (`Scheduler`): the driver reports arrivals and
 completions with their times and asks which requests to send. The simulator and the
-mount drive the same object.
+mount drive the same code: kernels (`penstock.kernels`) on a state in columns.
 
 A scheduler is one file with a function ``make(slos, now, ...)`` and a row in
 `SCHEDULERS`. A scheduler outside of penstock needs no row: name it by its dotted name,
 or install it under the entry-point group ``penstock.schedulers``.
 
-Files: `request` (interface), `guarantees` (of a scheduler), `slo`, `scheduler`
-(common part of `fifo`, `sfq`, `edf`), `remote_service` (several servers), `two_level`
-with its parts `levels`, `promises`, `late_aware`, `feedback` and `saturation`.
+Files: `interface` (requests, SLOs, guarantees), `state` (columns), `scheduler` (runs
+kernels), `remote_service` (several servers), the schedulers `fifo`, `sfq`, `edf` and
+`two_level`, and the parts of `two_level`: `promises`, `late_aware`, `feedback` and
+`saturation`.
 """
 
 from __future__ import annotations
@@ -20,22 +21,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from penstock.qos.guarantees import Guarantees
-from penstock.qos.remote_service import (
-    Layout,
-    RemoteService,
-    ReportedService,
-    ServiceReporter,
-)
-from penstock.qos.request import (
+from penstock.qos.interface import (
     KINDS,
     MIN_COST_BYTES,
+    Guarantees,
     Kind,
     QosScheduler,
     Request,
     Scheduler,
+    Slo,
+    percentile,
+    slo_of,
+    unmet,
 )
-from penstock.qos.slo import Slo, slo_of, unmet
+from penstock.qos.remote_service import ReportedService, ServiceReporter
 from penstock.registry import BoundPlugin, Parameter, Registry, TableRow
 
 __all__ = [
@@ -45,10 +44,8 @@ __all__ = [
     "SCHEDULER_REGISTRY",
     "Guarantees",
     "Kind",
-    "Layout",
     "Parameter",
     "QosScheduler",
-    "RemoteService",
     "ReportedService",
     "Request",
     "Scheduler",
@@ -57,6 +54,7 @@ __all__ = [
     "Slo",
     "TableRow",
     "get_scheduler",
+    "percentile",
     "slo_of",
     "unmet",
 ]

@@ -26,57 +26,86 @@ Source
 # file (the current folder counts), or announce it in your package under the
 # entry-point group `penstock.schedulers`. A scheduler of penstock itself also gets a
 # row in `penstock.qos.SCHEDULERS`.
+#
+# A scheduler in plain Python is slower than those of penstock: a mount calls it through
+# a callback, which takes Python's lock. `penstock.qos.fifo` is a scheduler as kernels.
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from heapq import heappop, heappush
+from math import inf
 from typing import Final
 
-from penstock.qos.guarantees import Guarantees
-from penstock.qos.request import QosScheduler, Request
-from penstock.qos.scheduler import DEPTH, Queue, SingleQueueScheduler, depth_parameter
-from penstock.qos.slo import Slo
+from penstock.qos.interface import Guarantees, QosScheduler, Request, Slo
 from penstock.registry import Parameter
 
-__all__ = ["PARAMETERS", "SmallFirstQueue", "make"]
+__all__ = ["PARAMETERS", "SmallFirst", "make"]
 
 # Optional. `make` receives the values by name, numbers in base units.
 PARAMETERS: Final = (
     Parameter("rate", "divides the size in the rank", 100e6, unit="bytes/s", low=1.0),
-    depth_parameter(DEPTH),
+    Parameter("depth", "requests at the storage at once; 0: any number", 8),
 )
 
 
-# Optional: `Queue` and `SingleQueueScheduler` are enough for every scheduler that has
-# one queue and a fixed depth. Any other class with the methods of `QosScheduler`
-# (see `penstock.qos.request`) will do.
-class SmallFirstQueue(Queue):
-    """Queued requests by rank, then by arrival."""
+# Required: a class with the methods of `QosScheduler` (see `penstock.qos.interface`).
+class SmallFirst(QosScheduler):
+    """Sends by rank, then by arrival, while fewer than `depth` requests are sent."""
 
-    def __init__(self, rate: float) -> None:
+    # Required: `Guarantees` says what the scheduler guarantees; the conformance suite
+    # (tests/schedulers) checks it. This one guarantees nothing beyond the common rules.
+    guarantees = Guarantees()
+    # Required: when `dispatch` must be called again if nothing happens; inf: never.
+    wake_s = inf
+    # Required: requests at the storage, the most of them, service by application.
+    outstanding = 0
+    depth = inf
+    served_bytes: Mapping[str, int] = {}
+
+    def __init__(self, rate: float, depth: int) -> None:
+        self.depth = depth or inf
+        self.served_bytes = self._served_bytes = dict[str, int]()
         self._rate = rate
         self._heap: list[tuple[float, int, Request]] = []
         self._number = 0
 
     # Required: the number of queued requests.
-    def __len__(self) -> int:
+    @property
+    def waiting(self) -> int:
+        """Number of queued requests."""
         return len(self._heap)
 
-    # Required. The scheduler has set `request.arrived_s`.
-    def push(self, request: Request) -> None:
-        """Add a request that has just arrived."""
-        rank = request.arrived_s + request.size_bytes / self._rate
+    # Required.
+    def arrive(self, request: Request, now: float) -> None:
+        """Queue a new request."""
+        rank = now + request.size_bytes / self._rate
         self._number += 1
         heappush(self._heap, (rank, self._number, request))
 
     # Required.
-    def pop(self) -> Request:
-        """Remove and return the request with the lowest rank."""
-        return heappop(self._heap)[2]
+    def dispatch(self, now: float) -> list[Request]:  # noqa: ARG002
+        """Return the requests to send now: those with the lowest ranks."""
+        to_send: list[Request] = []
+        while self._heap and self.outstanding < self.depth:
+            _, _, request = heappop(self._heap)
+            self.outstanding += 1
+            self._count(request.application, request.cost_bytes)
+            to_send.append(request)
+        return to_send
 
-    # Optional: `refund`, `record_remote_service`, `set_layout` and `set_slos`; those of
-    # `Queue` do nothing. A scheduler that shares throughput needs them.
+    # Required. A request that fails or ends short gets back what it did not use.
+    def complete(self, request: Request, moved_bytes: int, now: float) -> None:  # noqa: ARG002
+        """Record that the storage has completed a request."""
+        self.outstanding -= 1
+        self._count(request.application, -request.unused_bytes(moved_bytes))
+
+    def _count(self, application: str, cost_bytes: int) -> None:
+        before = self._served_bytes.get(application, 0)
+        self._served_bytes[application] = before + cost_bytes
+
+    # Optional: `set_slos`, `set_layout`, `record_remote_service` and `wanting`; those
+    # of `QosScheduler` do nothing. A scheduler that shares throughput needs them.
 
 
 # Required: `make`. The scheduler starts at `now` (s). It must not read a clock, open
@@ -84,6 +113,4 @@ class SmallFirstQueue(Queue):
 # simulator and the mount can run the same code.
 def make(slos: Mapping[str, Slo], now: float, rate: float, depth: int) -> QosScheduler:  # noqa: ARG001
     """Return a new scheduler for the applications in `slos`."""
-    # Optional: `Guarantees` says what the scheduler guarantees; the conformance suite
-    # (tests/schedulers) checks it. This one guarantees nothing beyond the common rules.
-    return SingleQueueScheduler(SmallFirstQueue(rate), depth, Guarantees())
+    return SmallFirst(rate, depth)

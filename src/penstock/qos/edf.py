@@ -22,80 +22,101 @@ Source
 from __future__ import annotations
 
 from collections.abc import Mapping
-from heapq import heappop, heappush
 from typing import Final
 
-from penstock.qos.guarantees import Guarantees
-from penstock.qos.request import Request
-from penstock.qos.scheduler import DEPTH, Queue, SingleQueueScheduler, depth_parameter
-from penstock.qos.slo import Slo, slo_of
+from penstock.columns import Heap, heap_put, heap_remove
+from penstock.kernels import inlined, kernel
+from penstock.qos.interface import Guarantees, Slo
+from penstock.qos.scheduler import (
+    DEFAULT_DEPTH,
+    Kernels,
+    KernelScheduler,
+    depth_parameter,
+)
+from penstock.qos.state import (
+    WAITING,
+    SchedulerState,
+    add_request,
+    columns,
+    free_request,
+    has_room,
+    next_number,
+    send_request,
+)
 
-__all__ = ["PARAMETERS", "DeadlineHeap", "DeadlineQueue", "make"]
+__all__ = [
+    "KERNELS",
+    "PARAMETERS",
+    "arrive",
+    "complete",
+    "make",
+    "next_request",
+    "pop_earliest",
+    "push_by_deadline",
+]
 
-PARAMETERS: Final = (depth_parameter(DEPTH),)
-
-
-class DeadlineHeap:
-    """Requests by deadline; among equal deadlines, in order of insertion."""
-
-    __slots__ = ("_number", "heap")
-
-    def __init__(self) -> None:
-        self.heap: list[tuple[float, int, Request]] = []
-        """(deadline, insertion number, request)."""
-        self._number = 0
-
-    def __len__(self) -> int:
-        return len(self.heap)
-
-    def push(self, request: Request) -> None:
-        """Add a request whose deadline is set."""
-        self._number += 1
-        heappush(self.heap, (request.deadline_s, self._number, request))
-
-    def pop(self) -> Request:
-        """Remove and return the request with the earliest deadline."""
-        return heappop(self.heap)[2]
-
-    def count_due_before(self, time_s: float) -> int:
-        """Return the number of requests with a deadline before `time_s`."""
-        return sum(deadline_s < time_s for deadline_s, _, _ in self.heap)
+PARAMETERS: Final = (depth_parameter(DEFAULT_DEPTH),)
 
 
-class DeadlineQueue(Queue):
-    """Sets the deadline a + l_i of every request and orders requests by deadline."""
-
-    def __init__(self, slos: Mapping[str, Slo]) -> None:
-        self._requests = DeadlineHeap()
-        self._latencies_s: dict[str, float] = {}
-        self._slos = slos
-
-    def __len__(self) -> int:
-        return len(self._requests)
-
-    def push(self, request: Request) -> None:
-        """Set the deadline of a request that has just arrived, and queue it."""
-        latency_s = self._latencies_s.get(request.application)
-        if latency_s is None:
-            latency_s = slo_of(self._slos, request.application).latency_s
-            self._latencies_s[request.application] = latency_s
-        request.deadline_s = request.arrived_s + latency_s
-        self._requests.push(request)
-
-    def pop(self) -> Request:
-        """Remove and return the request with the earliest deadline."""
-        return self._requests.pop()
-
-    def set_slos(self, slos: Mapping[str, Slo]) -> None:
-        """Replace the SLOs; deadlines that are already set do not change."""
-        self._slos = dict(slos)
-        self._latencies_s.clear()
+@inlined
+def deadlines(state: SchedulerState) -> Heap:
+    """Return the heap of requests by deadline."""
+    return Heap(state.by_deadline, state.deadline_place, state.deadline_s, state.serial)
 
 
-def make(
-    slos: Mapping[str, Slo],
-    now: float,  # noqa: ARG001
-    depth: float,
-) -> SingleQueueScheduler:
+@inlined
+def push_by_deadline(state: SchedulerState, slot: int) -> None:
+    """Queue a request whose deadline is set, behind those with the same deadline."""
+    state.serial[slot] = next_number(state)
+    heap_put(deadlines(state), slot)
+
+
+@inlined
+def pop_earliest(state: SchedulerState) -> int:
+    """Remove and return the request with the earliest deadline."""
+    slot = state.by_deadline[1]
+    heap_remove(deadlines(state), slot)
+    return slot
+
+
+@kernel
+def arrive(
+    table: SchedulerState,
+    application: int,
+    is_write: int,  # noqa: ARG001
+    cost_bytes: int,
+    now: float,
+) -> int:
+    """Queue a request with the deadline now + l_i; return its slot, or -1."""
+    state = columns(table)
+    slot = add_request(state, application, cost_bytes)
+    if slot >= 0:
+        state.deadline_s[slot] = now + state.latency_s[application]
+        push_by_deadline(state, slot)
+    return slot
+
+
+@kernel
+def next_request(table: SchedulerState, now: float) -> int:
+    """Return the request with the earliest deadline; -1 if none may be sent."""
+    state = columns(table)
+    if state.counter[WAITING] == 0 or not has_room(state):
+        return -1
+    slot = pop_earliest(state)
+    state.counter[WAITING] -= 1
+    send_request(state, slot, now)
+    return slot
+
+
+@kernel
+def complete(table: SchedulerState, slot: int, moved_bytes: int, now: float) -> None:  # noqa: ARG001
+    """Remove a completed request."""
+    free_request(columns(table), slot, moved_bytes)
+
+
+KERNELS: Final = Kernels(arrive, next_request, complete)
+
+
+def make(slos: Mapping[str, Slo], now: float, depth: float) -> KernelScheduler:  # noqa: ARG001
     """Return a scheduler that starts at `now`."""
-    return SingleQueueScheduler(DeadlineQueue(slos), depth, Guarantees(deadlines=True))
+    return KernelScheduler(KERNELS, slos, Guarantees(deadlines=True), depth=depth)

@@ -45,67 +45,67 @@ Interpretations, where the paper leaves the choice open:
   L_U limits the depth only beyond 2 L: under a light load L_U is small, and the next
   burst would meet a depth of 1. In the paper, too, the depth under a light load is
   L_RT (section 4.2.1: about 15, which is 300 ms x 50 MB/s / 1 MB).
+
+The times at the storage are kept one by one, up to `penstock.qos.state.SAMPLE_LIMIT` in
+a window. When there are more, every second one of each class is dropped, and from then
+on in this window every second (fourth, ...) completion of a class is kept. All other
+quantities count every request.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from math import ceil, inf
-from typing import Final
+from typing import Final, NamedTuple
+
+from penstock.columns import exact_sum, nth_smallest
+from penstock.kernels import inlined, kernel
+from penstock.qos.interface import PERCENTILE
+from penstock.qos.state import (
+    CLASSES,
+    DECIDED_DEPTH,
+    DEPTH,
+    DUE_DEPTH,
+    IDLE_S,
+    IDLE_SINCE_S,
+    LATENCY_DEPTH,
+    LATENCY_SHARE,
+    MAX_OUTSTANDING,
+    MOVED_BYTES,
+    OUTSTANDING,
+    SAMPLE_LIMIT,
+    SAMPLES,
+    STRIDE,
+    THRESHOLD,
+    USEFUL_DEPTH,
+    WINDOW_S,
+    SchedulerState,
+)
 
 __all__ = [
-    "PERCENTILE",
-    "ClassStatistics",
     "DepthDecision",
     "WindowStatistics",
+    "begin_window",
+    "completed_requests",
     "decide_depth",
-    "percentile",
+    "group_samples",
+    "join_window",
+    "record_decision",
+    "record_time",
+    "storage_time_s",
+    "window_statistics",
 ]
 
-#: The percentile of the response times that an SLO bounds.
-PERCENTILE: Final = 0.95
 #: Lower bound of T_i, against division by zero.
 _MIN_TIME_S: Final = 1e-9
 #: Lower bound of the busy fraction by which X is divided.
 _MIN_BUSY_SHARE: Final = 0.01
 
 
-def percentile(values: Sequence[float]) -> float:
-    """Return the 95th percentile: the smallest value that 95 % do not exceed."""
-    return sorted(values)[ceil(PERCENTILE * len(values)) - 1]
-
-
-@dataclass(slots=True)
-class ClassStatistics:
-    """Measurements of one class in a window."""
-
-    latency_s: float
-    """D_i."""
-    storage_times_s: list[float] = field(default_factory=list)
-    """Time at the storage of each completed request."""
-    queue_time_s: float = 0.0
-    """Sum of the times that these requests spent in the EDF queue."""
-    admitted: int = 0
-    """Requests that entered the EDF queue."""
-
-    def mean_wait_s(self) -> float:
-        """Return MT_i."""
-        return self.queue_time_s / len(self.storage_times_s)
-
-    def slack_factor(self) -> float:
-        """Return E_i = (D_i - MT_i) / T_i."""
-        storage_s = max(percentile(self.storage_times_s), _MIN_TIME_S)
-        return (self.latency_s - self.mean_wait_s()) / storage_s
-
-
-@dataclass(frozen=True, slots=True)
-class WindowStatistics:
-    """Measurements of a window, and the queue lengths at its end."""
+class WindowStatistics(NamedTuple):
+    """Measurements of a window that concern all classes."""
 
     length_s: float
     """Length of the window."""
-    classes: Mapping[str, ClassStatistics]
     depth: float
     """L."""
     max_outstanding: int
@@ -119,76 +119,227 @@ class WindowStatistics:
     queued_due: int
     """Requests in the EDF queue that are due within the next window."""
 
-    @property
-    def completed(self) -> float:
-        """X, scaled to a storage that was never idle."""
-        count = sum(len(c.storage_times_s) for c in self.classes.values())
-        return count / min(1.0, max(self.busy_share, _MIN_BUSY_SHARE))
 
-    @property
-    def arriving(self) -> int:
-        """Expected arrivals in the next window: as many as in this one."""
-        return sum(c.admitted for c in self.classes.values())
-
-    def due_next(self) -> float:
-        """Return N_due: the number of requests due by the end of the next window.
-
-        These are the requests at the storage, the queued requests that are due, and
-        of the expected arrivals the fraction 1 - D_i / window, which arrives early
-        enough to be due in the window.
-        """
-        arriving_due = sum(
-            c.admitted * max(0.0, 1.0 - c.latency_s / self.length_s)
-            for c in self.classes.values()
-        )
-        return self.outstanding + self.queued_due + arriving_due
-
-
-@dataclass(frozen=True, slots=True)
-class DepthDecision:
+class DepthDecision(NamedTuple):
     """The depth of the next window, and the quantities behind it."""
 
     depth: float
     """L; inf under overload."""
     threshold: float
     """Queue threshold min_i L_RT_i, which defines spareness; inf under overload."""
-    due_depth: float = 0.0
+    due_depth: float
     """L_0."""
-    useful_depth: float = inf
+    useful_depth: float
     """L_U."""
-    latency_depth: float = inf
+    latency_depth: float
     """min_i L_RT_i, also under overload; at least 1."""
 
-    @property
-    def overloaded(self) -> bool:
-        """Return True if the storage cannot complete in time what is due."""
-        return self.depth == inf
+
+# --- Measurements of the present window -------------------------------------------
 
 
-def decide_depth(past: WindowStatistics, *, overloaded: bool) -> DepthDecision | None:
-    """Return the depth of the next window; None if nothing was completed.
+@inlined
+def join_window(state: SchedulerState, i: int) -> None:
+    """Make application `i` a class of this window, with its present latency bound."""
+    if state.in_window[i] == 0:
+        state.in_window[i] = 1
+        state.classes[state.counter[CLASSES]] = i
+        state.counter[CLASSES] += 1
+        state.bound_s[i] = state.latency_s[i] * state.value[LATENCY_SHARE]
+        state.queue_time_s[i] = 0.0
+        state.admitted[i] = 0
+        state.completed[i] = 0
+        state.sampled[i] = 0
+
+
+@inlined
+def record_time(
+    state: SchedulerState, i: int, storage_s: float, queue_s: float
+) -> None:
+    """Record a completion: its time at the storage and in the EDF queue."""
+    counter = state.counter
+    if state.completed[i] % counter[STRIDE] == 0:
+        if counter[SAMPLES] == SAMPLE_LIMIT:
+            drop_every_second_sample(state)
+        k = counter[SAMPLES]
+        state.sample_s[k] = storage_s
+        state.sample_application[k] = i
+        state.sampled[i] += 1
+        counter[SAMPLES] = k + 1
+    state.completed[i] += 1
+    state.queue_time_s[i] += queue_s
+
+
+@kernel
+def drop_every_second_sample(state: SchedulerState) -> None:
+    """Drop every second sample of each class, beginning with its second one."""
+    counter = state.counter
+    for k in range(counter[CLASSES]):
+        state.sampled[state.classes[k]] = 0
+        state.sample_end[state.classes[k]] = 0
+    kept = 0
+    for k in range(counter[SAMPLES]):
+        i = state.sample_application[k]
+        state.sample_end[i] += 1
+        if state.sample_end[i] % 2 == 1:
+            state.sample_s[kept] = state.sample_s[k]
+            state.sample_application[kept] = i
+            state.sampled[i] += 1
+            kept += 1
+    counter[SAMPLES] = kept
+    counter[STRIDE] *= 2
+
+
+@inlined
+def begin_window(state: SchedulerState) -> None:
+    """Reset the measurements."""
+    counter = state.counter
+    for k in range(counter[CLASSES]):
+        state.in_window[state.classes[k]] = 0
+    counter[CLASSES] = 0
+    counter[SAMPLES] = 0
+    counter[STRIDE] = 1
+    counter[MAX_OUTSTANDING] = counter[OUTSTANDING]
+    counter[MOVED_BYTES] = 0
+
+
+# --- At the end of the window -----------------------------------------------------
+
+
+@inlined
+def window_statistics(
+    state: SchedulerState, now: float, length_s: float
+) -> WindowStatistics:
+    """Return the statistics of the window that ends now."""
+    idle_s = state.value[IDLE_S]
+    if state.counter[OUTSTANDING] == 0:
+        idle_s += now - state.value[IDLE_SINCE_S]
+    due = 0
+    for position in range(1, state.by_deadline[0] + 1):
+        deadline_s = state.deadline_s[state.by_deadline[position]]
+        if deadline_s < now + state.value[WINDOW_S]:
+            due += 1
+    return WindowStatistics(
+        length_s,
+        state.value[DEPTH],
+        state.counter[MAX_OUTSTANDING],
+        1.0 - idle_s / length_s,
+        state.counter[OUTSTANDING],
+        state.by_deadline[0],
+        due,
+    )
+
+
+@kernel
+def group_samples(state: SchedulerState) -> None:
+    """Copy the samples to ``sorted_s``, class after class."""
+    end = 0
+    for k in range(state.counter[CLASSES]):
+        i = state.classes[k]
+        state.sample_end[i] = end
+        end += state.sampled[i]
+    for k in range(state.counter[SAMPLES]):
+        i = state.sample_application[k]
+        state.sorted_s[state.sample_end[i]] = state.sample_s[k]
+        state.sample_end[i] += 1
+
+
+@inlined
+def storage_time_s(state: SchedulerState, i: int) -> float:
+    """Return the sum of the times that the requests of `i` were at the storage."""
+    end = state.sample_end[i]
+    begin = end - state.sampled[i]
+    total_s = exact_sum(state.sorted_s, begin, end, state.partials)
+    return total_s * (state.completed[i] / state.sampled[i])
+
+
+@inlined
+def slack_factor(state: SchedulerState, i: int) -> float:
+    """Return E_i = (D_i - MT_i) / T_i."""
+    end, count = state.sample_end[i], state.sampled[i]
+    rank = ceil(PERCENTILE * count) - 1
+    storage_s = nth_smallest(state.sorted_s, end - count, end, rank)
+    mean_wait_s = state.queue_time_s[i] / state.completed[i]
+    return (state.bound_s[i] - mean_wait_s) / max(storage_s, _MIN_TIME_S)
+
+
+@inlined
+def completed_requests(state: SchedulerState) -> int:
+    """Return the number of requests that the storage completed."""
+    count = 0
+    for k in range(state.counter[CLASSES]):
+        count += state.completed[state.classes[k]]
+    return count
+
+
+@inlined
+def due_next(state: SchedulerState, past: WindowStatistics) -> float:
+    """Return N_due: the number of requests due by the end of the next window.
+
+    These are the requests at the storage, the queued requests that are due, and of the
+    expected arrivals (as many as in this window) the fraction 1 - D_i / window, which
+    arrives early enough to be due in the window.
+    """
+    arriving_due = 0.0
+    for k in range(state.counter[CLASSES]):
+        i = state.classes[k]
+        early = max(0.0, 1.0 - state.bound_s[i] / past.length_s)
+        arriving_due += state.admitted[i] * early
+    return past.outstanding + past.queued_due + arriving_due
+
+
+@inlined
+def least_latency_depth(state: SchedulerState, depth: float) -> float:
+    """Return min_i L_RT_i = min_i E_i L over the classes with completions."""
+    least = inf
+    for k in range(state.counter[CLASSES]):
+        i = state.classes[k]
+        if state.completed[i] > 0:
+            least = min(least, slack_factor(state, i) * depth)
+    return least
+
+
+@kernel
+def decide_depth(
+    state: SchedulerState,
+    past: WindowStatistics,
+    overloaded: bool,  # noqa: FBT001
+) -> DepthDecision:
+    """Return the depth of the next window; at least one request was completed.
 
     `overloaded` says whether the storage was overloaded in the past window.
+    `group_samples` must have been called.
     """
-    measured = [c for c in past.classes.values() if c.storage_times_s]
-    if not measured:
-        return None
+    busy_share = min(1.0, max(past.busy_share, _MIN_BUSY_SHARE))
+    completed = completed_requests(state) / busy_share
     effective_depth = min(past.depth, float(past.max_outstanding))
-    depth_per_completion = effective_depth / past.completed
-    due = past.due_next()
+    depth_per_completion = effective_depth / completed
+    due = due_next(state, past)
     due_depth = due * depth_per_completion
-    present_and_arriving = past.outstanding + past.queued + past.arriving
+    arriving = 0
+    for k in range(state.counter[CLASSES]):
+        arriving += state.admitted[state.classes[k]]
+    present_and_arriving = past.outstanding + past.queued + arriving
     useful_depth = present_and_arriving * depth_per_completion
-    latency_depths = [c.slack_factor() * effective_depth for c in measured]
-    threshold = max(1.0, min(latency_depths))
-    overload = DepthDecision(inf, inf, due_depth, useful_depth, threshold)
+    latency_depth = least_latency_depth(state, effective_depth)
+    threshold = max(1.0, latency_depth)
     if overloaded:
-        if past.completed <= due:
-            return overload
-        depth = min(max(x, due_depth) for x in latency_depths)
+        is_overload = completed <= due
+        depth = max(latency_depth, due_depth)
     else:
-        if min(latency_depths) < due_depth:
-            return overload
-        limit = max(useful_depth, 2 * past.depth)
-        depth = min(min(x, limit) for x in latency_depths)
-    return DepthDecision(max(1.0, depth), threshold, due_depth, useful_depth, threshold)
+        is_overload = latency_depth < due_depth
+        depth = min(latency_depth, max(useful_depth, 2 * past.depth))
+    if is_overload:
+        return DepthDecision(inf, inf, due_depth, useful_depth, threshold)
+    depth = max(1.0, depth)
+    return DepthDecision(depth, threshold, due_depth, useful_depth, threshold)
+
+
+@inlined
+def record_decision(state: SchedulerState, decision: DepthDecision) -> None:
+    """Keep the decision of the feedback."""
+    state.value[DECIDED_DEPTH] = decision.depth
+    state.value[THRESHOLD] = decision.threshold
+    state.value[DUE_DEPTH] = decision.due_depth
+    state.value[USEFUL_DEPTH] = decision.useful_depth
+    state.value[LATENCY_DEPTH] = decision.latency_depth

@@ -18,41 +18,69 @@ Source
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping
 from typing import Final
 
-from penstock.qos.request import Request
-from penstock.qos.scheduler import Queue, SingleQueueScheduler, depth_parameter
-from penstock.qos.slo import Slo
+from penstock.kernels import kernel
+from penstock.qos.interface import Guarantees, Slo
+from penstock.qos.scheduler import Kernels, KernelScheduler, depth_parameter
+from penstock.qos.state import (
+    WAITING,
+    SchedulerState,
+    add_request,
+    columns,
+    free_request,
+    has_room,
+    queue_request,
+    send_request,
+    unqueue_request,
+)
 
-__all__ = ["PARAMETERS", "ArrivalQueue", "make"]
+__all__ = ["KERNELS", "PARAMETERS", "arrive", "complete", "make", "next_request"]
 
 PARAMETERS: Final = (depth_parameter(0),)
 
-
-class ArrivalQueue(Queue):
-    """Requests in order of arrival."""
-
-    def __init__(self) -> None:
-        self._requests: deque[Request] = deque()
-
-    def __len__(self) -> int:
-        return len(self._requests)
-
-    def push(self, request: Request) -> None:
-        """Add a request that has just arrived."""
-        self._requests.append(request)
-
-    def pop(self) -> Request:
-        """Remove and return the oldest request."""
-        return self._requests.popleft()
+#: The queue of all applications.
+_QUEUE: Final = 0
 
 
-def make(
-    slos: Mapping[str, Slo],  # noqa: ARG001
+@kernel
+def arrive(
+    table: SchedulerState,
+    application: int,
+    is_write: int,  # noqa: ARG001
+    cost_bytes: int,
     now: float,  # noqa: ARG001
-    depth: float,
-) -> SingleQueueScheduler:
+) -> int:
+    """Queue a request; return its slot, or -1 if there is no room for it."""
+    state = columns(table)
+    slot = add_request(state, application, cost_bytes)
+    if slot >= 0:
+        queue_request(state, _QUEUE, slot)
+    return slot
+
+
+@kernel
+def next_request(table: SchedulerState, now: float) -> int:
+    """Return the oldest queued request; -1 if there is none or no room for it."""
+    state = columns(table)
+    if state.counter[WAITING] == 0 or not has_room(state):
+        return -1
+    slot = unqueue_request(state, _QUEUE)
+    state.counter[WAITING] -= 1
+    send_request(state, slot, now)
+    return slot
+
+
+@kernel
+def complete(table: SchedulerState, slot: int, moved_bytes: int, now: float) -> None:  # noqa: ARG001
+    """Remove a completed request."""
+    free_request(columns(table), slot, moved_bytes)
+
+
+KERNELS: Final = Kernels(arrive, next_request, complete)
+
+
+def make(slos: Mapping[str, Slo], now: float, depth: float) -> KernelScheduler:  # noqa: ARG001
     """Return a scheduler that starts at `now`."""
-    return SingleQueueScheduler(ArrivalQueue(), depth)
+    return KernelScheduler(KERNELS, slos, Guarantees(), depth=depth)

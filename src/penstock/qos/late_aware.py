@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The requests of one application, late ones last while the storage is short.
 
-`ClassQueue` is a queue of `penstock.qos.promises.PromiseQueue`. There, s is the
-measured capacity of the storage divided by the sum of the throughputs t_i.
+The functions here belong to `penstock.qos.promises`. There, s is the measured capacity
+of the storage divided by the sum of the throughputs t_i.
 
 While s >= 1 the storage can keep all promises, and nothing is treated as late.
 
@@ -30,15 +30,13 @@ Source: not in two-level scheduling; this is our extension for ``overload=hold``
 
 from __future__ import annotations
 
-from collections import deque
-from math import inf
 from typing import Final
 
-from penstock.qos.request import Request
-from penstock.qos.sfq import TaggedQueue
-from penstock.qos.slo import Slo
+from penstock.columns import append_to_list, pop_from_list
+from penstock.kernels import inlined
+from penstock.qos.state import SchedulerState, unqueue_request
 
-__all__ = ["LAG_S", "LATE_TURN", "ClassQueue"]
+__all__ = ["LAG_S", "LATE_TURN", "has_requests", "move_late", "take_request", "yields"]
 
 #: An application may fall behind its share by this many seconds of its throughput.
 LAG_S: Final = 1.0
@@ -50,80 +48,52 @@ LATE_TURN: Final = 40
 _MAX_LOWER_LEVEL_SHARE: Final = 0.5
 
 
-class ClassQueue(TaggedQueue):
-    """The requests of one application: in-time requests, then late requests."""
+@inlined
+def has_requests(state: SchedulerState, i: int) -> bool:
+    """Return True if application `i` has queued requests, in time or late."""
+    return state.first[i] >= 0 or state.late_first[i] >= 0
 
-    __slots__ = (
-        *("at_storage", "busy_since_s", "catching_up", "completed_s", "favoured_s"),
-        *("late", "lower_level_s", "number", "pause_until_s", "promise_s", "report_s"),
-        *("short", "start_tag", "trial_since_s", "trial_tag", "turns"),
-        *("wants_until_s", "yielding"),
+
+@inlined
+def move_late(state: SchedulerState, i: int, now: float) -> None:
+    """Move the requests of `i` that can no longer be in time to its late queue."""
+    earliest_s = now + min(
+        state.lower_level_s[i], _MAX_LOWER_LEVEL_SHARE * state.latency_s[i]
     )
+    while state.first[i] >= 0 and state.deadline_s[state.first[i]] < earliest_s:
+        slot = unqueue_request(state, i)
+        append_to_list(state.late_first, state.late_last, state.link, i, slot)
+        state.late_count[i] += 1
 
-    def __init__(self, application: str, slo: Slo) -> None:
-        super().__init__(application, slo)
-        self.late: deque[Request] = deque()
-        self.lower_level_s = -inf
-        """Mean time of its requests in the lower level; -inf: no request is late."""
-        self.start_tag = 0.0
-        """Start tag of its next request."""
-        self.number = 0
-        """Serial number of its valid entries in the heaps of `PromiseQueue`."""
-        self.yielding = self.catching_up = False
-        self.turns = 0
-        """Number of requests taken."""
-        self.promise_s = -inf
-        """R_i: until when its service keeps its promise."""
-        self.short = False
-        """It is owed too much, or was and is still owed."""
-        self.at_storage = 0
-        """Requests that were taken and are not complete."""
-        self.busy_since_s = self.completed_s = -inf
-        """Since when it has always had a request; time of its last completion."""
-        self.report_s = 0.0
-        """Service in the last report from elsewhere, in seconds of its throughput."""
-        self.wants_until_s = -inf
-        """Until when the last report that it wants more elsewhere is valid."""
-        self.favoured_s = self.trial_since_s = self.pause_until_s = -inf
-        """When requests were last held for it; its trial; its pause."""
-        self.trial_tag = 0.0
-        """Its finish tag at the begin of the trial."""
 
-    def is_active(self, now: float, think_s: float) -> bool:
-        """Return True if it has a request at the storage or will issue one soon."""
-        return self.at_storage > 0 or now < self.completed_s + think_s
+@inlined
+def yields(state: SchedulerState, i: int, owed_s: float) -> bool:
+    """Return True if `i` yields its turn (rules 2 and 3 of the module).
 
-    def move_late_requests(self, now: float) -> None:
-        """Move requests that can no longer be in time to the late queue."""
-        requests = self.requests
-        earliest_s = now + min(
-            self.lower_level_s, _MAX_LOWER_LEVEL_SHARE * self.latency_s
-        )
-        while requests and requests[0].deadline_s < earliest_s:
-            self.late.append(requests.popleft())
+    `owed_s` is the service that it is owed, in seconds of its throughput.
+    """
+    if state.first[i] >= 0:
+        return False
+    allowed_s = 0.0 if state.catching_up[i] else LAG_S
+    state.catching_up[i] = owed_s > allowed_s
+    if state.catching_up[i]:
+        return False
+    late_bytes = state.late_count[i] * state.last_cost_bytes[i]
+    usual_bytes = state.weight[i] * state.latency_s[i] + state.last_cost_bytes[i]
+    return late_bytes > usual_bytes
 
-    def yields(self, owed_s: float) -> bool:
-        """Return True if the queue yields its turn (rules 2 and 3 of the module).
 
-        `owed_s` is the service that it is owed, in seconds of its throughput.
-        """
-        if self.requests:
-            return False
-        self.catching_up = owed_s > (0.0 if self.catching_up else LAG_S)
-        if self.catching_up:
-            return False
-        late_bytes = len(self.late) * self.last_cost_bytes
-        return late_bytes > self.weight * self.latency_s + self.last_cost_bytes
+@inlined
+def take_request(state: SchedulerState, i: int, now: float, late_last: bool) -> int:  # noqa: FBT001
+    """Remove and return the next request of `i`; a late one gets a new deadline.
 
-    def take(self, now: float, *, late_last: bool) -> Request:
-        """Remove and return the next request; a late one gets a new deadline.
-
-        With `late_last`, late requests go last, except in every `LATE_TURN`-th turn.
-        """
-        self.turns += 1
-        if self.requests and ((late_last and self.turns % LATE_TURN) or not self.late):
-            request = self.requests.popleft()
-        else:
-            request = self.late.popleft()
-            request.deadline_s = now + self.latency_s
-        return request
+    With `late_last`, late requests go last, except in every `LATE_TURN`-th turn.
+    """
+    state.turns[i] += 1
+    in_time_first = late_last and state.turns[i] % LATE_TURN != 0
+    if state.first[i] >= 0 and (in_time_first or state.late_first[i] < 0):
+        return unqueue_request(state, i)
+    slot = pop_from_list(state.late_first, state.link, i)
+    state.late_count[i] -= 1
+    state.deadline_s[slot] = now + state.latency_s[i]
+    return slot

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Keep promises first, then share what is left by start tags.
 
-`PromiseQueue` is the upper level of the two-level scheduler with ``overload=hold``. It
-serves an application that has had less than its promise t_i before all others, and
-shares the remaining bandwidth by start tags (`penstock.qos.sfq`).
+The upper level of the two-level scheduler with ``overload=hold``. It serves an
+application that has had less than its promise t_i before all others, and shares the
+remaining bandwidth by start tags (`penstock.qos.sfq`).
 
 Promise clock. R_i is the time until which the service of application i so far keeps its
 promise. While R_i <= now the application is *within its promise*: its requests go
@@ -11,7 +11,7 @@ first, the smallest R_i before the others, and each moves the clock,
 
     R_i = R_i + c / r_i,    r_i = t_i min(1.01, s),
 
-with c the cost of the request (bytes) and s (`capacity_over_promises`) the measured
+with c the cost of the request (bytes) and s (`CAPACITY_OVER_PROMISES`) the measured
 capacity of the storage divided by the sum of the t_i (1 % more than promised, if there
 is as much, makes up for whole requests). While R_i > now its requests are *beyond its
 promise*. They are sent only while the storage has room, in the order of their start
@@ -51,17 +51,44 @@ to the one with most requests.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from heapq import heapify, heappop, heappush
 from math import inf
 from typing import Final
 
-from penstock.qos.late_aware import LAG_S, ClassQueue
-from penstock.qos.request import Request
-from penstock.qos.sfq import ApplicationQueues
-from penstock.qos.slo import Slo
+from penstock.columns import (
+    Heap,
+    add_to_set,
+    heap_put,
+    heap_remove,
+    remove_from_set,
+)
+from penstock.kernels import inlined, kernel
+from penstock.qos.late_aware import LAG_S, has_requests, move_late, take_request, yields
+from penstock.qos.sfq import charge, start_tags, take_delay_bytes
+from penstock.qos.state import (
+    APPLICATIONS,
+    CAPACITY_OVER_PROMISES,
+    HOLD_UNTIL_S,
+    VIRTUAL_TIME,
+    SchedulerState,
+    next_number,
+    queue_request,
+)
 
-__all__ = ["BUSY_S", "PAUSE_S", "THINK_S", "TRIAL_S", "VALID_S", "PromiseQueue"]
+__all__ = [
+    "BUSY_S",
+    "PAUSE_S",
+    "THINK_S",
+    "TRIAL_S",
+    "VALID_S",
+    "count_remote_service",
+    "has_rivals",
+    "pop_request",
+    "push_request",
+    "record_completion",
+    "record_want",
+    "set_capacity",
+    "wants_more",
+]
 
 #: Longest time between an answer and the next request of a process that only waits for
 #: answers (s).
@@ -78,363 +105,368 @@ _SHORT_S: Final = 0.1
 _MARGIN: Final = 1.01
 #: The capacity is enough if it is this fraction of the sum of the throughputs.
 _ENOUGH: Final = 0.95
-#: Void entries that a heap may hold beside one per application.
-_VOID_ENTRIES: Final = 64
 #: Least gain in a trial, as a fraction of the promise.
 _MIN_GAIN: Final = 0.5
 #: A report that an application wants more service is valid for this time (s).
 VALID_S: Final = 1.0
 
 
-def _valid(
-    heap: list[tuple[float, int, ClassQueue]],
-) -> list[tuple[float, int, ClassQueue]]:
-    """Return a heap without its void entries."""
-    valid = [entry for entry in heap if entry[1] == entry[2].number]
-    heapify(valid)
-    return valid
+@inlined
+def promises(state: SchedulerState) -> Heap:
+    """Return the heap of applications with queued requests by promise clock."""
+    return Heap(state.by_promise, state.promise_place, state.promise_key, state.number)
 
 
-class PromiseQueue(ApplicationQueues[ClassQueue]):
-    """Requests within promises first, then by start tag; see the module for the rules.
+@inlined
+def yielding(state: SchedulerState) -> Heap:
+    """Return the heap of applications that yield, by start tag."""
+    return Heap(state.by_owed, state.owed_place, state.start_tag, state.number)
 
-    Parameters
-    ----------
-    shared_storage
-        True: other nodes send to the same storage and report their service.
+
+@inlined
+def is_short_of_capacity(state: SchedulerState) -> bool:
+    """Return True if s < 1: the storage cannot keep all promises."""
+    return state.value[CAPACITY_OVER_PROMISES] < 1.0
+
+
+# --- Arrivals, completions and reports --------------------------------------------
+
+
+@inlined
+def push_request(state: SchedulerState, i: int, slot: int, now: float) -> None:
+    """Queue a request of application `i` that has just arrived; its deadline is set."""
+    is_first = not has_requests(state, i)
+    queue_request(state, i, slot)
+    if is_first:
+        remove_from_set(state.unqueued, state.unqueued_place, i)
+        if state.at_storage[i] == 0 and now >= state.completed_s[i] + THINK_S:
+            state.busy_since_s[i] = now
+            saved_s = 0.0 if is_short_of_capacity(state) else LAG_S
+            state.promise_s[i] = max(state.promise_s[i], now - saved_s)
+        start_tag = backlogged_start_tag(state, i, now)
+        state.start_tag[i] = max(state.value[VIRTUAL_TIME], start_tag)
+    if is_first or state.owed_place[i] > 0:
+        enter(state, i)
+
+
+@inlined
+def record_completion(state: SchedulerState, i: int, now: float) -> None:
+    """Record that the storage has completed a request of application `i`."""
+    state.at_storage[i] -= 1
+    state.completed_s[i] = now
+
+
+@inlined
+def count_remote_service(state: SchedulerState, i: int, now: float) -> None:
+    """Move the tags and the promise clock of `i` by its reported service."""
+    start_tag = backlogged_start_tag(state, i, now)
+    moved_s = start_tag - state.finish_tag[i]
+    state.finish_tag[i] = start_tag
+    if moved_s != 0.0 and has_requests(state, i) and state.owed_place[i] == 0:
+        state.start_tag[i] += moved_s
+        enter(state, i)
+
+
+@inlined
+def record_want(state: SchedulerState, i: int, now: float) -> None:
+    """Record a report that application `i` wants more service on another node."""
+    state.wants_until_s[i] = now + VALID_S
+    add_to_set(state.elsewhere, state.elsewhere_place, i)
+
+
+@inlined
+def has_rivals(state: SchedulerState, now: float) -> bool:
+    """Return True if an application wants more service on another node."""
+    for position in range(1, state.elsewhere[0] + 1):
+        if now < state.wants_until_s[state.elsewhere[position]]:
+            return True
+    return False
+
+
+@inlined
+def wants_more(state: SchedulerState, i: int, now: float) -> bool:
+    """Return True if application `i` has had requests here for `BUSY_S`."""
+    return now >= state.busy_since_s[i] + BUSY_S and (
+        has_requests(state, i) or is_active(state, i, now)
+    )
+
+
+@inlined
+def is_active(state: SchedulerState, i: int, now: float) -> bool:
+    """Return True if `i` has a request at the storage or will issue one soon."""
+    return state.at_storage[i] > 0 or now < state.completed_s[i] + THINK_S
+
+
+# --- Order ------------------------------------------------------------------------
+
+
+@kernel
+def pop_request(state: SchedulerState, now: float, room: bool) -> int:  # noqa: FBT001
+    """Remove and return the next request; -1 if none may go now.
+
+    Without `room` only requests within a promise may go.
     """
+    if is_short_of_capacity(state):
+        i = next_late_last(state, now, room)
+    else:
+        i = next_promised(state, now)
+        if i < 0 and room:
+            i = next_by_tag(state, now)
+    return -1 if i < 0 else take(state, i, now)
 
-    def __init__(self, slos: Mapping[str, Slo], *, shared_storage: bool) -> None:
-        super().__init__(slos, ClassQueue)
-        self.capacity_over_promises = 1.0
-        """s: capacity of the storage divided by the sum of the t_i; see
-        `set_capacity`."""
-        self.hold_until_s = inf
-        """When requests that `pop_at` has held may go; inf: none held. The caller
-        resets it."""
-        self._shared_storage = shared_storage
-        self._now_s = -inf
-        # Heaps of (key, number, queue); an entry is void if its number is not that of
-        # the queue. A queue with requests is in `_yielding`, or in `_heads` and, while
-        # the storage is not short, in `_promised`.
-        self._promised: list[tuple[float, int, ClassQueue]] = []
-        self._yielding: list[tuple[float, int, ClassQueue]] = []
-        self._most_entries = _VOID_ENTRIES
-        """Length of a heap from which void entries are removed."""
-        self._unqueued: dict[str, ClassQueue] = {}
-        """Applications without a queued request that were served before."""
-        self._elsewhere: dict[str, ClassQueue] = {}
-        """Applications that want more service on other nodes of the storage."""
 
-    # --- Arrivals, completions and reports ------------------------------------------
+@inlined
+def next_promised(state: SchedulerState, now: float) -> int:
+    """Return the application that is owed most; -1: none is owed."""
+    if state.by_promise[0] == 0:
+        return -1
+    i = state.by_promise[1]
+    return -1 if state.promise_key[i] > now else i
 
-    def push(self, request: Request) -> None:
-        """Add a request that has just arrived; its deadline must be set."""
-        queue, now = self.queue_of(request.application), request.arrived_s
-        self._now_s = now
-        self.waiting += 1
-        first = not (queue.requests or queue.late)
-        queue.requests.append(request)
-        if first:
-            self._unqueued.pop(request.application, None)
-            if not queue.at_storage and now >= queue.completed_s + THINK_S:
-                queue.busy_since_s = now
-                saved_s = LAG_S if self.capacity_over_promises >= 1 else 0.0
-                queue.promise_s = max(queue.promise_s, now - saved_s)
-            queue.start_tag = self._next_start_tag(queue)
-        if first or queue.yielding:
-            self._enter(queue)
 
-    def queue_of(self, application: str) -> ClassQueue:
-        """Return the queue of an application; create it at the first call."""
-        queue = self.queues.get(application)
-        if queue is None:
-            queue = super().queue_of(application)
-            self._most_entries = _VOID_ENTRIES + 2 * len(self.queues)
-        return queue
+@inlined
+def next_by_tag(state: SchedulerState, now: float) -> int:
+    """Return the application with the smallest start tag; -1: it is held."""
+    if state.by_tag[0] == 0:
+        return next_yielding(state, now)
+    i = state.by_tag[1]
+    return -1 if is_held(state, i, now) else i
 
-    def record_completion(self, application: str, now: float) -> None:
-        """Record that the storage has completed a request of an application."""
-        queue = self.queues[application]
-        queue.at_storage -= 1
-        queue.completed_s = now
 
-    def record_report(
-        self,
-        server: str,
-        served_bytes: Mapping[str, float],
-        wanting: Iterable[str],
-        now: float,
-    ) -> None:
-        """Record what another server has served, and which applications want more."""
-        self._now_s = now
-        self.record_remote_service(server, served_bytes)
-        if self._remote_service is not self._reported:
-            return
-        for application in served_bytes:
-            self._count_remote_service(self.queue_of(application))
-        for application in wanting if self._shared_storage else ():
-            queue = self.queue_of(application)
-            queue.wants_until_s = now + VALID_S
-            self._elsewhere[application] = queue
+@inlined
+def next_late_last(state: SchedulerState, now: float, room: bool) -> int:  # noqa: FBT001
+    """Return the application with the smallest start tag that does not yield.
 
-    def _count_remote_service(self, queue: ClassQueue) -> None:
-        """Move the tags and the promise clock of a queue by its reported service."""
-        start_tag = self._backlogged_start_tag(queue)
-        moved_s = start_tag - queue.finish_tag
-        queue.finish_tag = start_tag
-        if moved_s and (queue.requests or queue.late) and not queue.yielding:
-            queue.start_tag += moved_s
-            self._enter(queue)
+    Without room it must have had less than its share.
+    """
+    i = next_owed(state)
+    while i < 0 and state.by_tag[0] > 0:
+        first = state.by_tag[1]
+        if is_held(state, first, now) if room else state.promise_s[first] > now:
+            return -1
+        if not begins_to_yield(state, first, now):
+            i = first
+    if i < 0 and room:
+        i = next_yielding(state, now)
+    return i
 
-    def has_rivals(self, now: float) -> bool:
-        """Return True if an application wants more service on another node."""
-        return any(now < queue.wants_until_s for queue in self._elsewhere.values())
 
-    def wanting(self, now: float) -> tuple[str, ...]:
-        """Return the applications that have had requests here for `BUSY_S`."""
-        if not self._shared_storage:
-            return ()
-        return tuple(
-            name
-            for name, queue in self.queues.items()
-            if now >= queue.busy_since_s + BUSY_S
-            and (queue.requests or queue.late or queue.is_active(now, THINK_S))
-        )
+@inlined
+def begins_to_yield(state: SchedulerState, i: int, now: float) -> bool:
+    """Let application `i` yield if it must; return True if it does."""
+    move_late(state, i, now)
+    if not yields(state, i, state.value[VIRTUAL_TIME] - state.start_tag[i]):
+        return False
+    heap_remove(start_tags(state), i)
+    heap_remove(promises(state), i)
+    state.number[i] = next_number(state)
+    heap_put(yielding(state), i)
+    return True
 
-    # --- Order ----------------------------------------------------------------------
 
-    def pop_at(self, now: float, *, has_room: bool) -> Request | None:
-        """Remove and return the next request; None if none may go now.
+@inlined
+def next_owed(state: SchedulerState) -> int:
+    """Return the yielding application that is owed most, if it is more than `LAG_S`."""
+    if state.by_owed[0] == 0:
+        return -1
+    i = state.by_owed[1]
+    if state.value[VIRTUAL_TIME] - state.start_tag[i] <= LAG_S:
+        return -1
+    state.catching_up[i] = 1
+    return i
 
-        Without `has_room` only requests within a promise may go.
-        """
-        self._now_s = now
-        if self.capacity_over_promises < 1:
-            queue = self._pop_late_last(now, has_room=has_room)
-        else:
-            queue = self._pop_promised(now)
-            if queue is None and has_room:
-                queue = self._pop_by_tag(now)
-        return None if queue is None else self._take(queue, now)
 
-    def _pop_promised(self, now: float) -> ClassQueue | None:
-        """Remove and return the queue that is owed most; None: none is owed."""
-        heap = self._promised
-        while heap:
-            promise_s, number, queue = heap[0]
-            if number == queue.number:
-                if promise_s > now:
-                    return None
-                heappop(heap)
-                return queue
-            heappop(heap)
-        return None
+@inlined
+def next_yielding(state: SchedulerState, now: float) -> int:
+    """Return the yielding application with the longest latency bound; -1: it is held.
 
-    def _pop_by_tag(self, now: float) -> ClassQueue | None:
-        """Remove and return the queue with the smallest start tag, unless held."""
-        heads = self._heads
-        while heads:
-            _, number, queue = heads[0]
-            if number == queue.number:
-                if self._is_held(queue, now):
-                    return None
-                heappop(heads)
-                return queue
-            heappop(heads)
-        return self._pop_yielding(now)
+    Its late requests are the least late, and those with tighter bounds stay in time.
+    Among equal bounds, the application that is owed most.
+    """
+    best = -1
+    for position in range(1, state.by_owed[0] + 1):
+        i = state.by_owed[position]
+        if best < 0 or is_preferred(state, i, best):
+            best = i
+    if best >= 0 and is_held(state, best, now):
+        return -1
+    return best
 
-    def _pop_late_last(self, now: float, *, has_room: bool) -> ClassQueue | None:
-        """Remove and return the queue with the smallest start tag that does not yield.
 
-        Without room it must have had less than its share.
-        """
-        heads = self._heads
-        queue = self._pop_most_owed() if self._yielding else None
-        while queue is None and heads:
-            _, number, first = heads[0]
-            if number == first.number:
-                if self._is_held(first, now) if has_room else first.promise_s > now:
-                    return None
-                if not self._yields(first, now):
-                    queue = first
-            heappop(heads)
-        if queue is None and has_room:
-            queue = self._pop_yielding(now)
-        return queue
+@inlined
+def is_preferred(state: SchedulerState, i: int, other: int) -> bool:
+    """Return True if the yielding application `i` goes before another one."""
+    if state.latency_s[i] != state.latency_s[other]:
+        return state.latency_s[i] > state.latency_s[other]
+    if state.start_tag[i] != state.start_tag[other]:
+        return state.start_tag[i] < state.start_tag[other]
+    return state.number[i] < state.number[other]
 
-    def _yields(self, queue: ClassQueue, now: float) -> bool:
-        """Move the queue to the yielding ones if it yields; return True if it does."""
-        queue.move_late_requests(now)
-        if not queue.yields(self._virtual_time - queue.start_tag):
-            return False
-        queue.number, queue.yielding = self._next_number(), True
-        heappush(self._yielding, (queue.start_tag, queue.number, queue))
-        return True
 
-    def _pop_most_owed(self) -> ClassQueue | None:
-        """Return the yielding queue that is owed most, if it is more than `LAG_S`."""
-        yielding = self._yielding
-        while yielding and yielding[0][2].number != yielding[0][1]:
-            heappop(yielding)
-        if not yielding or self._virtual_time - yielding[0][0] <= LAG_S:
-            return None
-        queue = heappop(yielding)[2]
-        queue.catching_up = True
-        return queue
+@kernel
+def set_capacity(state: SchedulerState, over_promises: float, now: float) -> None:
+    """Set s, the measured capacity divided by the sum of the t_i.
 
-    def _pop_yielding(self, now: float) -> ClassQueue | None:
-        """Return the yielding queue with the longest latency bound, unless it is held.
+    A capacity of 95 % of the sum counts as enough, because it is measured in whole
+    requests. If it is less, all are owed more and more: what all are owed is
+    forgiven, so that the clocks tell which application had less than its share.
+    """
+    enough = over_promises >= _ENOUGH
+    state.value[CAPACITY_OVER_PROMISES] = (
+        max(1.0, over_promises) if enough else over_promises
+    )
+    latest_s = -inf
+    for i in range(state.counter[APPLICATIONS]):
+        if has_requests(state, i):
+            latest_s = max(latest_s, state.promise_s[i])
+    for i in range(state.counter[APPLICATIONS]):
+        if has_requests(state, i):
+            if not enough and now - latest_s > 0.0:
+                state.promise_s[i] += now - latest_s
+            if enough or state.owed_place[i] == 0:
+                enter(state, i)
 
-        Its late requests are the least late, and those with tighter bounds stay in
-        time.
-        """
-        yielding = [q for _, n, q in self._yielding if n == q.number]
-        if not yielding:
-            return None
-        queue = max(yielding, key=lambda queue: queue.latency_s)
-        return None if self._is_held(queue, now) else queue
 
-    def set_capacity(self, over_promises: float, now: float) -> None:
-        """Set the measured capacity divided by the sum of the t_i.
+@inlined
+def take(state: SchedulerState, i: int, now: float) -> int:
+    """Remove, charge and return the next request of application `i`."""
+    slot = take_request(state, i, now, is_short_of_capacity(state))
+    charge(state, i, slot)
+    state.at_storage[i] += 1
+    if state.promise_s[i] <= now:
+        since_s = max(state.promise_s[i], now - 2 * LAG_S)
+        state.promise_s[i] = since_s + state.charged_bytes[i] / promised_rate(state, i)
+    if has_requests(state, i):
+        state.start_tag[i] = backlogged_start_tag(state, i, now)
+        enter(state, i)
+    else:
+        heap_remove(yielding(state), i)
+        heap_remove(start_tags(state), i)
+        heap_remove(promises(state), i)
+        add_to_set(state.unqueued, state.unqueued_place, i)
+    return slot
 
-        A capacity of 95 % of the sum counts as enough, because it is measured in whole
-        requests. If it is less, all are owed more and more: what all are owed is
-        forgiven, so that the clocks tell who had less than its share.
-        """
-        enough = over_promises >= _ENOUGH
-        self.capacity_over_promises = (
-            max(1.0, over_promises) if enough else over_promises
-        )
-        active = [q for q in self.queues.values() if q.requests or q.late]
-        owed_s = now - max((q.promise_s for q in active), default=now)
-        for queue in active:
-            if self.capacity_over_promises < 1 and owed_s > 0:
-                queue.promise_s += owed_s
-            if self.capacity_over_promises >= 1 or not queue.yielding:
-                self._enter(queue)
 
-    def _take(self, queue: ClassQueue, now: float) -> Request:
-        """Remove, charge and return the next request of a queue."""
-        request = queue.take(now, late_last=self.capacity_over_promises < 1)
-        self._charge(queue, queue.start_tag, request)
-        queue.at_storage += 1
-        if queue.promise_s <= now:
-            since_s = max(queue.promise_s, now - 2 * LAG_S)
-            queue.promise_s = since_s + queue.charged_bytes / self._promised_rate(queue)
-        if queue.requests or queue.late:
-            queue.start_tag = self._backlogged_start_tag(queue)
-            self._enter(queue)
-        else:
-            queue.number, queue.yielding = self._next_number(), False
-            self._unqueued[queue.application] = queue
-        return request
+@kernel
+def enter(state: SchedulerState, i: int) -> None:
+    """Put application `i`, which has requests and does not yield, into the heaps."""
+    heap_remove(yielding(state), i)
+    state.number[i] = next_number(state)
+    heap_put(start_tags(state), i)
+    if is_short_of_capacity(state):
+        heap_remove(promises(state), i)
+    else:
+        state.promise_key[i] = state.promise_s[i]
+        heap_put(promises(state), i)
 
-    def _enter(self, queue: ClassQueue) -> None:
-        """Put a queue with requests into the heaps."""
-        queue.number, queue.yielding = self._next_number(), False
-        number = queue.number
-        heappush(self._heads, (queue.start_tag, number, queue))
-        if self.capacity_over_promises >= 1:
-            heappush(self._promised, (queue.promise_s, number, queue))
-            if len(self._heads) > self._most_entries:
-                self._heads = _valid(self._heads)
-            if len(self._promised) > self._most_entries:
-                self._promised = _valid(self._promised)
 
-    def _promised_rate(self, queue: ClassQueue) -> float:
-        """Return r_i (bytes/s)."""
-        return queue.weight * (
-            self.capacity_over_promises
-            if self.capacity_over_promises < _MARGIN
-            else _MARGIN
-        )
+@inlined
+def promised_rate(state: SchedulerState, i: int) -> float:
+    """Return r_i (bytes/s)."""
+    return state.weight[i] * min(state.value[CAPACITY_OVER_PROMISES], _MARGIN)
 
-    def _backlogged_start_tag(self, queue: ClassQueue) -> float:
-        """Return F' + d / t_i, and move the promise clock by d / r_i."""
-        delay_bytes = self._remote_service.take_delay_bytes(
-            queue.application, queue.charged_bytes
-        )
-        if not delay_bytes:
-            return queue.finish_tag
-        queue.remote_bytes += delay_bytes
-        queue.report_s = delay_bytes / queue.weight
-        moved_s = queue.promise_s + delay_bytes / self._promised_rate(queue)
-        most_s = max(queue.promise_s, self._now_s + LAG_S)
-        queue.promise_s = min(moved_s, most_s)
-        return queue.finish_tag + queue.report_s
 
-    # --- Held requests --------------------------------------------------------------
+@inlined
+def backlogged_start_tag(state: SchedulerState, i: int, now: float) -> float:
+    """Return F' + d / t_i, and move the promise clock by d / r_i."""
+    delay_bytes = take_delay_bytes(state, i)
+    if delay_bytes == 0.0:
+        return state.finish_tag[i]
+    state.remote_bytes[i] += delay_bytes
+    state.report_s[i] = delay_bytes / state.weight[i]
+    moved_s = state.promise_s[i] + delay_bytes / promised_rate(state, i)
+    most_s = max(state.promise_s[i], now + LAG_S)
+    state.promise_s[i] = min(moved_s, most_s)
+    return state.finish_tag[i] + state.report_s[i]
 
-    def _is_held(self, queue: ClassQueue, now: float) -> bool:
-        """Return True if the next request of a queue waits for another application."""
-        held = False
-        if self._unqueued and self.capacity_over_promises >= 1:
-            held = self._waits_for_short(now)
-        if self._elsewhere:
-            held |= self._waits_for_other_nodes(queue, now)
-        if held and queue.promise_s > now:
-            self._hold_until(queue.promise_s)
-        return held
 
-    def _waits_for_short(self, now: float) -> bool:
-        """Return True if an application with requests at the storage is short."""
-        held = False
-        for name, other in tuple(self._unqueued.items()):
-            if not other.is_active(now, THINK_S):
-                del self._unqueued[name]
-            elif self._is_short(other, now) and self._helps(other, now):
-                held = True
-                if not other.at_storage:
-                    self._hold_until(other.completed_s + THINK_S)
-        return held
+# --- Held requests ----------------------------------------------------------------
 
-    def _waits_for_other_nodes(self, queue: ClassQueue, now: float) -> bool:
-        """Return True if an application of another node had less than this queue."""
-        held = False
-        for name, other in tuple(self._elsewhere.items()):
-            if now >= other.wants_until_s:
-                del self._elsewhere[name]
-            elif (
-                other is not queue
-                and self._is_ahead(queue, other)
-                and self._helps(other, now)
-            ):
-                held = True
-                self._hold_until(other.wants_until_s)
-        return held
 
-    def _hold_until(self, time_s: float) -> None:
-        self.hold_until_s = min(self.hold_until_s, time_s)
+@kernel
+def is_held(state: SchedulerState, i: int, now: float) -> bool:
+    """Return True if the next request of `i` waits for another application."""
+    held = False
+    if state.unqueued[0] > 0 and not is_short_of_capacity(state):
+        held = waits_for_short(state, now)
+    if state.elsewhere[0] > 0 and waits_for_other_nodes(state, i, now):
+        held = True
+    if held and state.promise_s[i] > now:
+        hold_until(state, state.promise_s[i])
+    return held
 
-    def _is_short(self, queue: ClassQueue, now: float) -> bool:
-        """Return True if the application is owed much, or was and still is owed."""
-        if now < queue.busy_since_s + BUSY_S:
-            return False
-        least_s = max(_SHORT_S, 2 * queue.last_cost_bytes / queue.weight)
-        queue.short = now - queue.promise_s > (0.0 if queue.short else least_s)
-        return queue.short
 
-    def _is_ahead(self, queue: ClassQueue, other: ClassQueue) -> bool:
-        """Return True if a queue is ahead of an application of another node."""
-        allowed_s = queue.last_cost_bytes / queue.weight + other.report_s
-        debt_s = max(LAG_S, 4 * allowed_s)
-        tag = max(other.finish_tag, self._virtual_time - debt_s)
-        return queue.start_tag > tag + allowed_s
+@inlined
+def waits_for_short(state: SchedulerState, now: float) -> bool:
+    """Return True if an application with requests at the storage is short."""
+    held = False
+    for position in range(state.unqueued[0], 0, -1):
+        i = state.unqueued[position]
+        if not is_active(state, i, now):
+            remove_from_set(state.unqueued, state.unqueued_place, i)
+        elif is_short(state, i, now) and helps(state, i, now):
+            held = True
+            if state.at_storage[i] == 0:
+                hold_until(state, state.completed_s[i] + THINK_S)
+    return held
 
-    def _helps(self, queue: ClassQueue, now: float) -> bool:
-        """Return False if the application does not gain from what is held for it."""
-        if now < queue.pause_until_s:
-            return False
-        length_s = now - queue.trial_since_s
-        if now - queue.favoured_s > TRIAL_S or length_s > TRIAL_S:
-            gain_s = queue.finish_tag - queue.trial_tag
-            tried = now - queue.favoured_s <= TRIAL_S
-            queue.trial_since_s, queue.trial_tag = now, queue.finish_tag
-            least_s = _MIN_GAIN * min(1.0, self.capacity_over_promises) * length_s
-            if tried and gain_s < least_s:
-                queue.pause_until_s = now + PAUSE_S
-                queue.short = False
-                queue.promise_s = max(queue.promise_s, now)
-        queue.favoured_s = now
-        return now >= queue.pause_until_s
+
+@inlined
+def waits_for_other_nodes(state: SchedulerState, i: int, now: float) -> bool:
+    """Return True if an application of another node had less than `i`."""
+    held = False
+    for position in range(state.elsewhere[0], 0, -1):
+        other = state.elsewhere[position]
+        if now >= state.wants_until_s[other]:
+            remove_from_set(state.elsewhere, state.elsewhere_place, other)
+        elif other != i and is_ahead(state, i, other) and helps(state, other, now):
+            held = True
+            hold_until(state, state.wants_until_s[other])
+    return held
+
+
+@inlined
+def hold_until(state: SchedulerState, time_s: float) -> None:
+    """Let held requests be tried again at a time, or earlier."""
+    state.value[HOLD_UNTIL_S] = min(state.value[HOLD_UNTIL_S], time_s)
+
+
+@inlined
+def is_short(state: SchedulerState, i: int, now: float) -> bool:
+    """Return True if `i` is owed much, or was and still is owed."""
+    if now < state.busy_since_s[i] + BUSY_S:
+        return False
+    least_s = max(_SHORT_S, 2 * state.last_cost_bytes[i] / state.weight[i])
+    if state.short[i]:
+        least_s = 0.0
+    state.short[i] = now - state.promise_s[i] > least_s
+    return state.short[i] > 0
+
+
+@inlined
+def is_ahead(state: SchedulerState, i: int, other: int) -> bool:
+    """Return True if `i` is ahead of an application of another node."""
+    allowed_s = state.last_cost_bytes[i] / state.weight[i] + state.report_s[other]
+    debt_s = max(LAG_S, 4 * allowed_s)
+    tag = max(state.finish_tag[other], state.value[VIRTUAL_TIME] - debt_s)
+    return state.start_tag[i] > tag + allowed_s
+
+
+@kernel
+def helps(state: SchedulerState, i: int, now: float) -> bool:
+    """Return False if `i` does not gain from the requests that are held for it."""
+    if now < state.pause_until_s[i]:
+        return False
+    length_s = now - state.trial_since_s[i]
+    is_tried = now - state.favoured_s[i] <= TRIAL_S
+    if not is_tried or length_s > TRIAL_S:
+        gain_s = state.finish_tag[i] - state.trial_tag[i]
+        state.trial_since_s[i] = now
+        state.trial_tag[i] = state.finish_tag[i]
+        share = min(1.0, state.value[CAPACITY_OVER_PROMISES])
+        if is_tried and gain_s < _MIN_GAIN * share * length_s:
+            state.pause_until_s[i] = now + PAUSE_S
+            state.short[i] = 0
+            state.promise_s[i] = max(state.promise_s[i], now)
+    state.favoured_s[i] = now
+    return now >= state.pause_until_s[i]

@@ -13,15 +13,51 @@ bytes. (More bytes for fewer requests only means that larger requests were serve
 more requests for the same bytes that smaller ones were.) The best depth is found from
 depth 1 upwards: a deeper one replaces the best so far only if it is better.
 
+`set_holding_depth` takes the depth from the search and from the feedback
+(`penstock.qos.feedback`).
+
 Source: not in two-level scheduling, which makes the depth infinite under overload
 (``overload=send``).
 """
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from math import ceil, inf
+from typing import Final
 
-__all__ = ["Pace", "Saturation"]
+from penstock.columns import exact_sum
+from penstock.kernels import inlined, kernel
+from penstock.qos.feedback import completed_requests, storage_time_s
+from penstock.qos.promises import has_rivals, set_capacity
+from penstock.qos.state import (
+    CLASSES,
+    DECIDED_DEPTH,
+    DEPTH,
+    LATENCY_DEPTH,
+    LEVELS,
+    MAX_OUTSTANDING,
+    MOVED_BYTES,
+    PACE_ANSWERS,
+    PACE_BUSY_S,
+    PACE_BYTES,
+    PACE_LEVEL,
+    PACES,
+    SAMPLES,
+    SATURATED,
+    SATURATED_CREDIT_S,
+    THRESHOLD,
+    TOTAL_BYTES_PER_S,
+    WAITING,
+    SchedulerState,
+)
+
+__all__ = [
+    "best_level",
+    "capacity_bytes_per_s",
+    "next_depth",
+    "record_pace",
+    "set_holding_depth",
+]
 
 #: A ratio from which one pace counts as higher than another.
 _MIN_GAIN: Final = 1.05
@@ -33,86 +69,168 @@ _MIN_ANSWERS: Final = 16
 _NEWEST_WEIGHT: Final = 0.3
 #: One window in this many tries a neighbour of the best depth.
 _TRY_EVERY: Final = 16
-#: Log2 of the largest depth that is tried.
-_MAX_LEVEL: Final = 10
 
 
-class Pace(NamedTuple):
-    """What the storage does per second."""
-
-    bytes_per_s: float
-    requests_per_s: float
-
-    def beats(self, other: Pace) -> bool:
-        """Return True if this pace is higher by the rule of the module."""
-        moved = self.bytes_per_s / other.bytes_per_s
-        answered = self.requests_per_s / other.requests_per_s
-        more_bytes = moved >= _MIN_GAIN and answered > 1 / _MIN_GAIN
-        return more_bytes or (answered >= _MIN_GAIN and moved >= _MIN_BYTES_GAIN)
+@inlined
+def is_measured(state: SchedulerState, level: int) -> bool:
+    """Return True if the pace at the depth 2**level is known."""
+    return state.pace_bytes_per_s[level] > 0.0
 
 
-class Saturation:
-    """Moving averages of the pace at the depths 2**level, and the search over them."""
+@inlined
+def beats(state: SchedulerState, level: int, other: int) -> bool:
+    """Return True if the pace at a level is higher, by the rule of the module."""
+    moved = state.pace_bytes_per_s[level] / state.pace_bytes_per_s[other]
+    answered = state.pace_requests_per_s[level] / state.pace_requests_per_s[other]
+    more_bytes = moved >= _MIN_GAIN and answered > 1 / _MIN_GAIN
+    return more_bytes or (answered >= _MIN_GAIN and moved >= _MIN_BYTES_GAIN)
 
-    def __init__(self) -> None:
-        self._paces: dict[int, Pace] = {}
-        self._windows = 0
-        self._level = 0
-        self._sums: tuple[float, int, float] = (0.0, 0, 0.0)
-        """Moved bytes, answers and busy time (s) at the level since the last pace."""
 
-    def record(
-        self, depth: float, moved_bytes: float, answered: int, busy_s: float
-    ) -> None:
-        """Record a window in which requests waited.
+@kernel
+def record_pace(
+    state: SchedulerState,
+    depth: float,
+    moved_bytes: float,
+    answered: int,
+    busy_s: float,
+) -> None:
+    """Record a window in which requests waited and the storage was busy for `busy_s`.
 
-        Windows at one depth are added up until enough requests have been answered: a
-        large request counts as a whole when it is complete.
-        """
-        level = min(max(int(depth), 1).bit_length() - 1, _MAX_LEVEL)
-        if level != self._level:
-            self._level, self._sums = level, (0.0, 0, 0.0)
-        before = self._sums
-        self._sums = (before[0] + moved_bytes, before[1] + answered, before[2] + busy_s)
-        moved_bytes, answered, busy_s = self._sums
-        if answered < max(_MIN_ANSWERS, 2 << level) or moved_bytes <= 0:
-            return
-        self._sums = (0.0, 0, 0.0)
-        pace = Pace(moved_bytes / busy_s, answered / busy_s)
-        old = self._paces.get(level, pace)
-        mean = (a + _NEWEST_WEIGHT * (b - a) for a, b in zip(old, pace, strict=True))
-        self._paces[level] = Pace(*mean)
-        self._windows += 1
-
-    def next_depth(self) -> float:
-        """Return the depth for the next window: the best one, or one to be tried."""
-        best = self.best_level()
-        for level in (best - 1, best + 1):
-            if level not in self._paces and 0 <= level <= _MAX_LEVEL and self._paces:
-                return 2.0**level
-        if self._windows % _TRY_EVERY == _TRY_EVERY - 1:
-            return 2.0 ** self._neighbour(best)
-        return 2.0**best
-
-    def capacity_bytes_per_s(self) -> float:
-        """Return the highest recent throughput near the best depth; 0: unknown."""
-        best = self.best_level()
-        near = (best - 1, best, best + 1)
-        return max(
-            (pace.bytes_per_s for level, pace in self._paces.items() if level in near),
-            default=0.0,
+    Windows at one depth are added up until enough requests have been answered: a large
+    request counts as a whole when it is complete.
+    """
+    counter, value = state.counter, state.value
+    level = 0
+    while level < LEVELS - 1 and depth >= 2 << level:
+        level += 1
+    if level != counter[PACE_LEVEL]:
+        counter[PACE_LEVEL] = level
+        clear_sums(state)
+    value[PACE_BYTES] += moved_bytes
+    counter[PACE_ANSWERS] += answered
+    value[PACE_BUSY_S] += busy_s
+    enough = max(_MIN_ANSWERS, 2 << level)
+    if counter[PACE_ANSWERS] < enough or value[PACE_BYTES] <= 0.0:
+        return
+    bytes_per_s = value[PACE_BYTES] / value[PACE_BUSY_S]
+    requests_per_s = counter[PACE_ANSWERS] / value[PACE_BUSY_S]
+    if is_measured(state, level):
+        old_bytes, old_requests = (
+            state.pace_bytes_per_s[level],
+            state.pace_requests_per_s[level],
         )
+        bytes_per_s = old_bytes + _NEWEST_WEIGHT * (bytes_per_s - old_bytes)
+        requests_per_s = old_requests + _NEWEST_WEIGHT * (requests_per_s - old_requests)
+    state.pace_bytes_per_s[level] = bytes_per_s
+    state.pace_requests_per_s[level] = requests_per_s
+    counter[PACES] += 1
+    clear_sums(state)
 
-    def best_level(self) -> int:
-        """Return log2 of the best depth."""
-        levels = sorted(self._paces)
-        best = levels[0] if levels else 0
-        for level in levels:
-            if self._paces[level].beats(self._paces[best]):
-                best = level
-        return best
 
-    def _neighbour(self, best: int) -> int:
-        """Return the level below or above the best one, alternately."""
-        deeper = self._windows // _TRY_EVERY % 2
-        return min(best + 1, _MAX_LEVEL) if deeper else max(best - 1, 0)
+@inlined
+def clear_sums(state: SchedulerState) -> None:
+    """Begin a new pace."""
+    state.value[PACE_BYTES] = 0.0
+    state.counter[PACE_ANSWERS] = 0
+    state.value[PACE_BUSY_S] = 0.0
+
+
+@inlined
+def depth_of(level: int) -> float:
+    """Return 2**level."""
+    return float(1 << level)
+
+
+@kernel
+def next_depth(state: SchedulerState) -> float:
+    """Return the depth for the next window: the best one, or one to be tried."""
+    best = best_level(state)
+    if is_measured(state, best):
+        if best > 0 and not is_measured(state, best - 1):
+            return depth_of(best - 1)
+        if best < LEVELS - 1 and not is_measured(state, best + 1):
+            return depth_of(best + 1)
+    if state.counter[PACES] % _TRY_EVERY == _TRY_EVERY - 1:
+        # Below and above the best depth, alternately.
+        if state.counter[PACES] // _TRY_EVERY % 2:
+            return depth_of(min(best + 1, LEVELS - 1))
+        return depth_of(max(best - 1, 0))
+    return depth_of(best)
+
+
+@kernel
+def capacity_bytes_per_s(state: SchedulerState) -> float:
+    """Return the highest recent throughput near the best depth; 0: unknown."""
+    best = best_level(state)
+    highest = 0.0
+    for level in range(max(best - 1, 0), min(best + 2, LEVELS)):
+        highest = max(highest, state.pace_bytes_per_s[level])
+    return highest
+
+
+@kernel
+def best_level(state: SchedulerState) -> int:
+    """Return log2 of the best depth."""
+    best = -1
+    for level in range(LEVELS):
+        if is_measured(state, level) and (best < 0 or beats(state, level, best)):
+            best = level
+    return max(best, 0)
+
+
+# --- The depth with overload=hold -------------------------------------------------
+
+
+@kernel
+def set_holding_depth(state: SchedulerState, busy_s: float, now: float) -> None:
+    """Set the depth, and update by which time requests count as late."""
+    value = state.value
+    depth = full_pace_depth(state, busy_s, now)
+    if has_rivals(state, now):
+        depth = max(min(depth, value[LATENCY_DEPTH]), promised_depth(state))
+    elif value[DECIDED_DEPTH] < inf and not state.counter[SATURATED]:
+        depth = max(depth, min(value[DECIDED_DEPTH], value[THRESHOLD]))
+    value[DEPTH] = depth
+    for k in range(state.counter[CLASSES]):
+        i = state.classes[k]
+        if state.completed[i] > 0:
+            total_s = state.queue_time_s[i] + storage_time_s(state, i)
+            state.lower_level_s[i] = total_s / state.completed[i]
+
+
+@inlined
+def promised_depth(state: SchedulerState) -> float:
+    """Return how many requests at the storage the promises need: t T / c.
+
+    This is Little's law, with T the mean time at the storage and c the mean size. A
+    shared storage has the requests of other nodes too, which make T long. T counts up
+    to half of the shortest latency bound.
+    """
+    counter, value = state.counter, state.value
+    if counter[MOVED_BYTES] == 0:
+        return 1.0
+    completed = completed_requests(state)
+    samples = counter[SAMPLES]
+    time_s = exact_sum(state.sample_s, 0, samples, state.partials)
+    time_s *= completed / samples
+    time_s = min(time_s, completed * value[SATURATED_CREDIT_S])
+    needed = value[TOTAL_BYTES_PER_S] * time_s / counter[MOVED_BYTES]
+    return float(ceil(needed))
+
+
+@inlined
+def full_pace_depth(state: SchedulerState, busy_s: float, now: float) -> float:
+    """Return the depth of the search for the least one with full throughput.
+
+    While requests wait at a saturated storage, record its pace first.
+    """
+    counter, value = state.counter, state.value
+    if counter[WAITING] == 0 or not counter[SATURATED]:
+        return depth_of(best_level(state))
+    used_depth = min(value[DEPTH], float(counter[MAX_OUTSTANDING]))
+    moved_bytes = float(counter[MOVED_BYTES])
+    record_pace(state, used_depth, moved_bytes, completed_requests(state), busy_s)
+    capacity = capacity_bytes_per_s(state)
+    if capacity > 0.0:
+        set_capacity(state, capacity / value[TOTAL_BYTES_PER_S], now)
+    return next_depth(state)

@@ -1,26 +1,58 @@
 # SPDX-License-Identifier: MIT
-"""One queue in front of the storage, and at most ``depth`` requests at the storage.
+"""A scheduler written as kernels, for its drivers: the simulator and the mount.
 
-The common part of fifo, sfq and edf: each is a `SingleQueueScheduler` with another
-`Queue`.
+`KernelScheduler` owns the state (`penstock.qos.state`), knows the names of applications
+and offers the control plane. The simulator hands it `Request` objects. The data path of
+the mount calls the machine code itself, at the addresses of `KernelScheduler.pointers`.
+
+Requests are decided by three kernels, `Kernels`:
+
+- ``arrive(state, application, is_write, cost_bytes, now)`` returns the slot of a new
+  request, or -1 if there is no room for it.
+- ``next_request(state, now)`` returns the slot of the next request to send, or -1. The
+  driver calls it until -1 after every arrival, completion and wake-up, and after every
+  change by the control plane.
+- ``complete(state, slot, moved_bytes, now)`` frees the slot.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from math import inf
-from typing import Final
+from typing import Any, Final, NamedTuple
 
-from penstock.qos.guarantees import Guarantees
-from penstock.qos.request import Request
-from penstock.qos.slo import Slo
+from penstock.errors import InternalError
+from penstock.kernels import addresses, interpreted, machine_code, memory
+from penstock.qos.interface import Guarantees, QosScheduler, Request, Slo, slo_of
+from penstock.qos.remote_service import ReportedService, check_layout
+from penstock.qos.state import (
+    APPLICATIONS,
+    DEPTH,
+    FREE,
+    OTHERS_BYTES_PER_S,
+    OUTSTANDING,
+    REFUSED,
+    SERVED,
+    USED,
+    USES_LAYOUT,
+    WAITING,
+    WAKE_S,
+    larger_state,
+    new_state,
+    wake_s,
+)
 from penstock.registry import Parameter
 
-__all__ = ["DEPTH", "Queue", "SingleQueueScheduler", "depth_parameter"]
+__all__ = [
+    "DEFAULT_DEPTH",
+    "KernelScheduler",
+    "Kernels",
+    "Pointers",
+    "depth_parameter",
+]
 
 #: Default of the parameter `depth` in sfq and edf.
-DEPTH: Final = 8
+DEFAULT_DEPTH: Final = 8
 
 
 def depth_parameter(default: int) -> Parameter:
@@ -28,96 +60,229 @@ def depth_parameter(default: int) -> Parameter:
     return Parameter("depth", "requests at the storage at once; 0: any number", default)
 
 
-class Queue(ABC):
-    """Queued requests in the order of one discipline."""
+class Kernels(NamedTuple):
+    """The kernels of a scheduler; see the module."""
 
-    @abstractmethod
-    def __len__(self) -> int: ...
-
-    @abstractmethod
-    def push(self, request: Request) -> None:
-        """Add a request that has just arrived."""
-
-    @abstractmethod
-    def pop(self) -> Request:
-        """Remove and return the next request."""
-
-    def refund(self, request: Request, unused_bytes: int) -> None:  # noqa: B027
-        """Give back the part of a request's cost that was not used."""
-
-    def record_remote_service(  # noqa: B027
-        self, server: str, served_bytes: Mapping[str, float]
-    ) -> None:
-        """Record what another server has served since it started."""
-
-    def set_layout(self, factors: Mapping[str, int]) -> None:  # noqa: B027
-        """Set the number of servers that hold each application's files."""
-
-    def set_slos(self, slos: Mapping[str, Slo]) -> None:  # noqa: B027
-        """Replace the SLOs."""
+    arrive: Callable[..., int]
+    next_request: Callable[..., int]
+    complete: Callable[..., None]
 
 
-class SingleQueueScheduler:
-    """Sends from one queue while fewer than `depth` requests are at the storage."""
+class Pointers(NamedTuple):
+    """Addresses of the state and of the machine code of a scheduler."""
+
+    state: int
+    arrive: int
+    next_request: int
+    complete: int
+    wake_s: int
+
+
+class KernelScheduler(QosScheduler):
+    """Runs the kernels of a scheduler on its state.
+
+    Parameters
+    ----------
+    kernels
+        The decisions.
+    slos
+        SLOs by application.
+    guarantees
+        What the scheduler guarantees.
+    depth
+        Most requests at the storage at once; 0: any number.
+    """
 
     def __init__(
         self,
-        queue: Queue,
+        kernels: Kernels,
+        slos: Mapping[str, Slo],
+        guarantees: Guarantees,
+        *,
         depth: float,
-        guarantees: Guarantees = Guarantees(),  # noqa: B008
     ) -> None:
-        self.guarantees = guarantees
-        self.wake_s = inf
-        self.outstanding = 0
-        self.depth = depth or inf
-        self.served_bytes: dict[str, int] = {}
-        self.set_layout = queue.set_layout
-        self._queue = queue
+        self.kernels = kernels
+        self._guarantees = guarantees
+        self._state = new_state()
+        self._is_compiled = True
+        self._is_fixed = False
+        self._indexes: dict[str, int] = {}
+        self._slots: dict[Request, int] = {}
+        self._requests: dict[int, Request] = {}
+        self._reported = ReportedService()
+        self._layout: dict[str, int] = {}
+        self._slos: dict[str, Slo] = {}
+        self._bind()
+        self.columns.value[DEPTH] = depth or inf
+        self.set_slos(slos, 0.0)
 
-    @property
-    def waiting(self) -> int:
-        """Number of queued requests."""
-        return len(self._queue)
+    def _bind(self) -> None:
+        """Prepare the calls of the kernels, after a change of the tables."""
+        self.columns = memory(self._state)
+        """The state, as interpreted kernels see it."""
+        self._words = addresses(self._state)
+        if self._is_compiled:
+            self._table: Any = self._words.ctypes.data
+        else:
+            self._table = self.columns
+        self._arrive, self._next, self._complete = map(self._runnable, self.kernels)
+
+    def _runnable(self, kernel: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a kernel as machine code, or interpreted."""
+        return machine_code(kernel).call if self._is_compiled else interpreted(kernel)
+
+    def run_interpreted(self) -> None:
+        """Interpret the kernels from now on: slow, but the decisions are the same."""
+        self._is_compiled = False
+        self._bind()
+
+    def pointers(self) -> Pointers:
+        """Return the addresses for a driver that calls the machine code itself.
+
+        From now on the tables cannot grow. This object must outlive the driver's calls.
+        """
+        self._is_fixed = True
+        functions = (machine_code(k).address for k in (*self.kernels, wake_s))
+        return Pointers(self._words.ctypes.data, *functions)
+
+    # --- Requests -----------------------------------------------------------------
 
     def arrive(self, request: Request, now: float) -> None:
-        """Queue a new request."""
+        """Queue a new request; the tables grow if there is no room for it."""
         request.arrived_s = now
-        self._queue.push(request)
+        application = self.index_of(request.application)
+        counter = self.columns.counter
+        if counter[FREE] < 0 and counter[USED] == self._state.request_limit:
+            self._grow()
+        is_write = request.kind == "write"
+        slot = self._arrive(self._table, application, is_write, request.cost_bytes, now)
+        self._slots[request] = slot
+        self._requests[slot] = request
 
     def dispatch(self, now: float) -> list[Request]:
-        """Return the next requests, until `depth` requests are at the storage."""
+        """Return the requests to send now, in order."""
         to_send: list[Request] = []
-        queue, served_bytes = self._queue, self.served_bytes
-        while self.outstanding < self.depth and len(queue):
-            request = queue.pop()
-            request.sent_s = now
-            self.outstanding += 1
-            name = request.application
-            served_bytes[name] = served_bytes.get(name, 0) + request.cost_bytes
-            to_send.append(request)
+        while (slot := self._next(self._table, now)) >= 0:
+            to_send.append(self._requests[slot])
         return to_send
 
-    def complete(self, request: Request, moved_bytes: int, now: float) -> None:  # noqa: ARG002
-        """Free a slot at the storage; refund the unused part of the cost."""
-        self.outstanding -= 1
-        if unused_bytes := request.unused_bytes(moved_bytes):
-            self.served_bytes[request.application] -= unused_bytes
-            self._queue.refund(request, unused_bytes)
+    def complete(self, request: Request, moved_bytes: int, now: float) -> None:
+        """Record that the storage has completed a request."""
+        slot = self._slots.pop(request)
+        del self._requests[slot]
+        self._complete(self._table, slot, moved_bytes, now)
+
+    def _grow(self) -> None:
+        """Make room for twice as many requests and applications."""
+        if self._is_fixed:
+            raise InternalError("the tables of a mounted scheduler cannot grow")
+        self._state = larger_state(self._state)
+        self._bind()
+
+    # --- Applications and their SLOs ------------------------------------------------
+
+    def index_of(self, application: str) -> int:
+        """Return the index of an application in the tables; add a new application.
+
+        Return -1 if the tables are full and cannot grow.
+        """
+        index = self._indexes.get(application)
+        return self._add_application(application) if index is None else index
+
+    def _add_application(self, application: str) -> int:
+        index = len(self._indexes)
+        if index == self._state.application_limit:
+            if self._is_fixed:
+                return -1
+            self._grow()
+        self._indexes[application] = index
+        self._set_slo(application, index)
+        self.columns.layout_factor[index] = self._layout.get(application, 1)
+        self.columns.counter[APPLICATIONS] = index + 1
+        return index
+
+    def _set_slo(self, application: str, index: int) -> None:
+        slo = slo_of(self._slos, application)
+        self.columns.weight[index] = slo.throughput_bytes_per_s
+        self.columns.latency_s[index] = slo.latency_s
+        self.columns.has_slo[index] = application in self._slos
+
+    def set_slos(self, slos: Mapping[str, Slo], now: float) -> None:  # noqa: ARG002
+        """Replace the SLOs; tags and deadlines that are already set do not change."""
+        self._slos = dict(slos)
+        others = slo_of(self._slos, "")
+        self.columns.value[OTHERS_BYTES_PER_S] = others.throughput_bytes_per_s
+        for application, index in self._indexes.items():
+            self._set_slo(application, index)
+        for application in slos:
+            self.index_of(application)
+
+    def set_layout(self, factors: Mapping[str, int]) -> None:
+        """Infer service on other servers from the number of servers in use."""
+        check_layout(factors)
+        self._layout = dict(factors)
+        self.columns.counter[USES_LAYOUT] = 1
+        for application, index in self._indexes.items():
+            self.columns.layout_factor[index] = factors.get(application, 1)
+
+    # --- Service on other servers -----------------------------------------------------
 
     def record_remote_service(
         self,
         server: str,
         served_bytes: Mapping[str, float],
-        now: float,  # noqa: ARG002
+        now: float,
         wanting: Iterable[str] = (),  # noqa: ARG002
     ) -> None:
         """Record a report: what another server has served since it started."""
-        self._queue.record_remote_service(server, served_bytes)
+        for application, more_bytes in self._reported.new(server, served_bytes).items():
+            index = self.index_of(application)
+            if index >= 0:
+                self.columns.pending_bytes[index] += more_bytes
+                self._count_remote_service(index, now)
 
-    def wanting(self, now: float) -> tuple[str, ...]:  # noqa: ARG002
-        """Return the applications to report as wanting more service: none."""
-        return ()
+    def _count_remote_service(self, index: int, now: float) -> None:
+        """Count the pending service of an application elsewhere at once."""
 
-    def set_slos(self, slos: Mapping[str, Slo], now: float) -> None:  # noqa: ARG002
-        """Replace the SLOs."""
-        self._queue.set_slos(slos)
+    # --- What the scheduler tells -----------------------------------------------------
+
+    @property
+    def wake_s(self) -> float:
+        """When `dispatch` must be called again if nothing happens before."""
+        return self.columns.value[WAKE_S]
+
+    @property
+    def waiting(self) -> int:
+        """Number of queued requests."""
+        return self.columns.counter[WAITING]
+
+    @property
+    def outstanding(self) -> int:
+        """Number of requests at the storage."""
+        return self.columns.counter[OUTSTANDING]
+
+    @property
+    def depth(self) -> float:
+        """Maximum number of requests at the storage; inf: no maximum."""
+        return self.columns.value[DEPTH]
+
+    @property
+    def refused(self) -> int:
+        """Number of requests for which the tables had no room."""
+        return self.columns.counter[REFUSED]
+
+    @property
+    def served_bytes(self) -> Mapping[str, int]:
+        """Cost of the requests sent minus refunds, in the order of the first ones."""
+        names, columns = tuple(self._indexes), self.columns
+        served = (columns.served[k] for k in range(columns.counter[SERVED]))
+        return {names[i]: columns.served_bytes[i] for i in served}
+
+    @property
+    def guarantees(self) -> Guarantees:
+        """What the scheduler guarantees."""
+        return self._guarantees
+
+    def _run(self, kernel: Callable[..., Any], *arguments: float) -> Any:
+        """Run a kernel of the control plane on the state."""
+        return self._runnable(kernel)(self._table, *arguments)

@@ -38,177 +38,157 @@ Source
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping
-from heapq import heappop, heappush
-from typing import Final, Generic, TypeVar
+from typing import Final
 
-from penstock.qos.guarantees import Guarantees
-from penstock.qos.remote_service import Layout, RemoteService, ReportedService
-from penstock.qos.request import Request
-from penstock.qos.scheduler import DEPTH, Queue, SingleQueueScheduler, depth_parameter
-from penstock.qos.slo import Slo, slo_of
+from penstock.columns import Heap, heap_put, heap_remove
+from penstock.kernels import inlined, kernel
+from penstock.qos.interface import Guarantees, Slo
+from penstock.qos.scheduler import (
+    DEFAULT_DEPTH,
+    Kernels,
+    KernelScheduler,
+    depth_parameter,
+)
+from penstock.qos.state import (
+    USES_LAYOUT,
+    VIRTUAL_TIME,
+    WAITING,
+    SchedulerState,
+    add_request,
+    columns,
+    free_request,
+    has_room,
+    next_number,
+    queue_request,
+    send_request,
+    unqueue_request,
+)
 
-__all__ = ["PARAMETERS", "ApplicationQueues", "StartTagQueue", "TaggedQueue", "make"]
+__all__ = [
+    "KERNELS",
+    "PARAMETERS",
+    "arrive",
+    "charge",
+    "complete",
+    "make",
+    "next_request",
+    "pop_by_start_tag",
+    "push_by_start_tag",
+    "start_tags",
+    "take_delay_bytes",
+]
 
-PARAMETERS: Final = (depth_parameter(DEPTH),)
-
-
-class TaggedQueue:
-    """The queued requests of one application, its finish tag and its service."""
-
-    __slots__ = (
-        *("application", "charged_bytes", "finish_tag", "last_cost_bytes", "latency_s"),
-        *("local_bytes", "remote_bytes", "requests", "unused_bytes", "weight"),
-    )
-
-    def __init__(self, application: str, slo: Slo) -> None:
-        self.application = application
-        self.requests: deque[Request] = deque()
-        self.finish_tag = 0.0
-        """F' of the application's next request."""
-        self.last_cost_bytes = 0
-        """Cost of the request sent last."""
-        self.unused_bytes = 0
-        """Refunds that are not yet subtracted from the cost of later requests."""
-        self.charged_bytes = 0
-        """Cost of the request sent last, minus the refunds subtracted from it."""
-        self.local_bytes = self.remote_bytes = 0.0
-        """Service on this server, and on other servers as far as it is known."""
-        self.set_slo(slo)
-
-    def local_share(self) -> float:
-        """Return the fraction of the application's service that is on this server."""
-        if not (self.local_bytes or self.remote_bytes):
-            return 1.0
-        return self.local_bytes / (self.local_bytes + self.remote_bytes)
-
-    def set_slo(self, slo: Slo) -> None:
-        """Set the weight t_i (bytes/s) and the latency bound l_i."""
-        self.weight = slo.throughput_bytes_per_s
-        self.latency_s = slo.latency_s
+PARAMETERS: Final = (depth_parameter(DEFAULT_DEPTH),)
 
 
-F = TypeVar("F", bound=TaggedQueue)
+@inlined
+def start_tags(state: SchedulerState) -> Heap:
+    """Return the heap of applications with queued requests by start tag."""
+    return Heap(state.by_tag, state.tag_place, state.start_tag, state.number)
 
 
-class ApplicationQueues(Generic[F]):
-    """The queues of all applications, with the start tags of their first requests.
+@inlined
+def push_by_start_tag(state: SchedulerState, i: int, slot: int) -> None:
+    """Queue a request of application `i`; the first one gets a start tag."""
+    is_first = state.first[i] < 0
+    queue_request(state, i, slot)
+    if is_first:
+        tag_first_request(state, i)
 
-    A subclass decides which request goes next.
 
-    Parameters
-    ----------
-    queue_class
-        Class of the per-application queues.
+@inlined
+def pop_by_start_tag(state: SchedulerState) -> int:
+    """Remove, charge and return the request with the smallest start tag."""
+    i = state.by_tag[1]
+    slot = unqueue_request(state, i)
+    charge(state, i, slot)
+    if state.first[i] >= 0:
+        tag_first_request(state, i)
+    else:
+        heap_remove(start_tags(state), i)
+    return slot
+
+
+@inlined
+def tag_first_request(state: SchedulerState, i: int) -> None:
+    """Assign S = max(v, F' + d / t_i) to the first queued request of `i`."""
+    delay_bytes = take_delay_bytes(state, i)
+    state.remote_bytes[i] += delay_bytes
+    start_tag = state.finish_tag[i] + delay_bytes / state.weight[i]
+    state.start_tag[i] = max(state.value[VIRTUAL_TIME], start_tag)
+    state.number[i] = next_number(state)
+    heap_put(start_tags(state), i)
+
+
+@inlined
+def take_delay_bytes(state: SchedulerState, i: int) -> float:
+    """Return d of the next request of `i` and count it as used.
+
+    With a layout of n servers d is n - 1 times the charge of its previous request.
     """
-
-    def __init__(self, slos: Mapping[str, Slo], queue_class: type[F]) -> None:
-        self.queues: dict[str, F] = {}
-        self._slos = slos
-        self._queue_class = queue_class
-        self._virtual_time = 0.0
-        self._heads: list[tuple[float, int, F]] = []
-        self._number = 0
-        self.waiting = 0
-        """Number of queued requests."""
-        self._reported = ReportedService()
-        self._remote_service: RemoteService = self._reported
-
-    def __len__(self) -> int:
-        return self.waiting
-
-    def queue_of(self, application: str) -> F:
-        """Return the queue of an application; create it at the first call."""
-        queue = self.queues.get(application)
-        if queue is None:
-            queue = self._queue_class(application, slo_of(self._slos, application))
-            self.queues[application] = queue
-        return queue
-
-    def push(self, request: Request) -> None:
-        """Add a request that has just arrived."""
-        queue = self.queue_of(request.application)
-        queue.requests.append(request)
-        self.waiting += 1
-        if len(queue.requests) == 1:
-            self._tag_head(queue)
-
-    def refund(self, request: Request, unused_bytes: int) -> None:
-        """Subtract the unused cost of a request from the application's next costs."""
-        self.queue_of(request.application).unused_bytes += unused_bytes
-
-    def record_remote_service(
-        self, server: str, served_bytes: Mapping[str, float]
-    ) -> None:
-        """Record what another server has served since it started."""
-        self._reported.record(server, served_bytes)
-
-    def set_layout(self, factors: Mapping[str, int]) -> None:
-        """Infer service on other servers from the number of servers in use."""
-        self._remote_service = Layout(factors)
-
-    def set_slos(self, slos: Mapping[str, Slo]) -> None:
-        """Replace the weights; tags that are already assigned do not change."""
-        self._slos = dict(slos)
-        for application, queue in self.queues.items():
-            queue.set_slo(slo_of(slos, application))
-
-    def _charge(self, queue: F, start_tag: float, request: Request) -> None:
-        """Charge a request that leaves the queue: v = S, F = S + c / t_i."""
-        self.waiting -= 1
-        if start_tag > self._virtual_time:
-            self._virtual_time = start_tag
-        queue.last_cost_bytes = cost = request.cost_bytes
-        if queue.unused_bytes:
-            refund = min(queue.unused_bytes, cost)
-            queue.unused_bytes -= refund
-            cost -= refund
-        queue.charged_bytes = cost
-        queue.local_bytes += cost
-        queue.finish_tag = start_tag + cost / queue.weight
-
-    def _tag_head(self, queue: F) -> None:
-        """Assign the start tag to the first request of a queue."""
-        heappush(self._heads, (self._next_start_tag(queue), self._next_number(), queue))
-
-    def _next_number(self) -> int:
-        """Return a serial number: among equal tags the lower number goes first."""
-        self._number += 1
-        return self._number
-
-    def _next_start_tag(self, queue: F) -> float:
-        """Return S = max(v, F' + d / t_i) of the queue's next request."""
-        return max(self._virtual_time, self._backlogged_start_tag(queue))
-
-    def _backlogged_start_tag(self, queue: F) -> float:
-        """Return F' + d / t_i: the start tag of a queue that is always backlogged."""
-        delay_bytes = self._remote_service.take_delay_bytes(
-            queue.application, queue.charged_bytes
-        )
-        queue.remote_bytes += delay_bytes
-        return queue.finish_tag + delay_bytes / queue.weight
+    if state.counter[USES_LAYOUT]:
+        return float((state.layout_factor[i] - 1) * state.charged_bytes[i])
+    delay_bytes = state.pending_bytes[i]
+    state.pending_bytes[i] = 0.0
+    return delay_bytes
 
 
-class StartTagQueue(ApplicationQueues[F], Queue):
-    """Requests in the order of their start tags."""
+@inlined
+def charge(state: SchedulerState, i: int, slot: int) -> None:
+    """Charge a request of `i` that leaves the queue: v = S, F = S + c / t_i."""
+    state.counter[WAITING] -= 1
+    start_tag = state.start_tag[i]
+    if start_tag > state.value[VIRTUAL_TIME]:
+        state.value[VIRTUAL_TIME] = start_tag
+    cost_bytes = state.cost_bytes[slot]
+    state.last_cost_bytes[i] = cost_bytes
+    refund_bytes = min(state.unused_bytes[i], cost_bytes)
+    state.unused_bytes[i] -= refund_bytes
+    cost_bytes -= refund_bytes
+    state.charged_bytes[i] = cost_bytes
+    state.local_bytes[i] += cost_bytes
+    state.finish_tag[i] = start_tag + cost_bytes / state.weight[i]
 
-    def pop(self) -> Request:
-        """Remove and return the request with the smallest start tag."""
-        start_tag, _, queue = heappop(self._heads)
-        request = queue.requests.popleft()
-        self._charge(queue, start_tag, request)
-        if queue.requests:
-            self._tag_head(queue)
-        return request
 
-
-def make(
-    slos: Mapping[str, Slo],
+@kernel
+def arrive(
+    table: SchedulerState,
+    application: int,
+    is_write: int,  # noqa: ARG001
+    cost_bytes: int,
     now: float,  # noqa: ARG001
-    depth: float,
-) -> SingleQueueScheduler:
+) -> int:
+    """Queue a request; return its slot, or -1 if there is no room for it."""
+    state = columns(table)
+    slot = add_request(state, application, cost_bytes)
+    if slot >= 0:
+        push_by_start_tag(state, application, slot)
+    return slot
+
+
+@kernel
+def next_request(table: SchedulerState, now: float) -> int:
+    """Return the request with the smallest start tag; -1 if none may be sent."""
+    state = columns(table)
+    if state.counter[WAITING] == 0 or not has_room(state):
+        return -1
+    slot = pop_by_start_tag(state)
+    send_request(state, slot, now)
+    return slot
+
+
+@kernel
+def complete(table: SchedulerState, slot: int, moved_bytes: int, now: float) -> None:  # noqa: ARG001
+    """Remove a completed request; its refund lowers the next charge."""
+    state = columns(table)
+    unused_bytes = free_request(state, slot, moved_bytes)
+    state.unused_bytes[state.application[slot]] += unused_bytes
+
+
+KERNELS: Final = Kernels(arrive, next_request, complete)
+
+
+def make(slos: Mapping[str, Slo], now: float, depth: float) -> KernelScheduler:  # noqa: ARG001
     """Return a scheduler that starts at `now`."""
-    return SingleQueueScheduler(
-        StartTagQueue(slos, TaggedQueue), depth, Guarantees(shares=True)
-    )
+    return KernelScheduler(KERNELS, slos, Guarantees(shares=True), depth=depth)

@@ -66,22 +66,97 @@ Source
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from math import ceil, fsum, inf
+from math import inf
 from typing import Final
 
-from penstock.qos.guarantees import Guarantees
-from penstock.qos.levels import FIRST_DEPTH, LOWER_LEVEL_SHARE, TwoLevel
-from penstock.qos.promises import PromiseQueue
-from penstock.qos.request import Request
-from penstock.qos.saturation import Saturation
-from penstock.qos.sfq import StartTagQueue, TaggedQueue
-from penstock.qos.slo import Slo
+from penstock.columns import exact_sum
+from penstock.kernels import inlined, interpreted, kernel
+from penstock.qos.edf import pop_earliest, push_by_deadline
+from penstock.qos.feedback import (
+    begin_window,
+    completed_requests,
+    decide_depth,
+    group_samples,
+    join_window,
+    record_decision,
+    record_time,
+    window_statistics,
+)
+from penstock.qos.interface import Guarantees, Slo
+from penstock.qos.promises import (
+    count_remote_service,
+    pop_request,
+    push_request,
+    record_completion,
+    record_want,
+    wants_more,
+)
+from penstock.qos.saturation import set_holding_depth
+from penstock.qos.scheduler import Kernels, KernelScheduler
+from penstock.qos.sfq import pop_by_start_tag, push_by_start_tag
+from penstock.qos.state import (
+    APPLICATIONS,
+    CHANGED,
+    CREDIT_BYTES,
+    CREDIT_ENDS_S,
+    CREDIT_S,
+    DECIDED_DEPTH,
+    DECIDED_S,
+    DEPTH,
+    HOLD_UNTIL_S,
+    HOLDS,
+    IDLE_S,
+    IDLE_SINCE_S,
+    LATENCY_DEPTH,
+    LATENCY_SHARE,
+    LOWER_BYTES,
+    MAX_OUTSTANDING,
+    MOVED_BYTES,
+    OTHERS_BYTES_PER_S,
+    OUTSTANDING,
+    SATURATED,
+    SATURATED_CREDIT_S,
+    SPARE_THRESHOLD,
+    THRESHOLD,
+    TOTAL_BYTES_PER_S,
+    USEFUL_DEPTH,
+    USES_LAYOUT,
+    WAITING,
+    WAKE_S,
+    WINDOW_ENDS_S,
+    WINDOW_S,
+    SchedulerState,
+    add_request,
+    columns,
+    free_request,
+    has_room,
+    send_request,
+)
 from penstock.registry import Parameter
 
-__all__ = ["PARAMETERS", "SPARE_SHARE", "HoldingTwoLevel", "SendingTwoLevel", "make"]
+__all__ = [
+    "FIRST_DEPTH",
+    "KERNELS",
+    "LOWER_LEVEL_SHARE",
+    "PARAMETERS",
+    "SPARE_SHARE",
+    "TwoLevel",
+    "arrive",
+    "complete",
+    "make",
+    "next_request",
+]
 
+#: Depth before the first measurement.
+FIRST_DEPTH: Final = 8.0
 #: The storage is spare below this fraction of the queue threshold.
 SPARE_SHARE: Final = 0.9
+#: Fraction of the latency bound for the lower level, where the upper holds requests.
+LOWER_LEVEL_SHARE: Final = 0.5
+#: The storage is saturated if it was busy for more than this fraction of a window.
+_SATURATED_SHARE: Final = 0.98
+#: Older service counts less by this factor per window in the local share of a promise.
+_DECAY: Final = 0.9
 
 PARAMETERS: Final = (
     Parameter("window", "length of a time window", 0.5, unit="s", low=1e-3),
@@ -103,68 +178,289 @@ PARAMETERS: Final = (
 )
 
 
-class SendingTwoLevel(TwoLevel):
-    """The scheduler of the paper (``overload=send``); see the module for the rule."""
-
-    guarantees = Guarantees(latency=True)
-    _upper: StartTagQueue[TaggedQueue]
-
-    def __init__(
-        self, slos: Mapping[str, Slo], now: float, window_s: float, credit_s: float
-    ) -> None:
-        self.credit_bytes = 0.0
-        """D; below 0 by at most the cost of the request admitted last."""
-        self._threshold = FIRST_DEPTH
-        self._credit_ends_s = now
-        upper = StartTagQueue(slos, TaggedQueue)
-        super().__init__(slos, now, upper, window_s, credit_s, latency_share=1.0)
-
-    def _admit(self, now: float) -> None:
-        """Admit requests in the order of their start tags while D is positive."""
-        upper = self._upper
-        while upper.waiting and (self.credit_bytes > 0 or self._refill(now)):
-            request = upper.pop()
-            self.credit_bytes -= request.cost_bytes
-            self._pass_down(request, now)
-
-    def _refill(self, now: float) -> bool:
-        """Fill D if the storage is spare or the credit window has expired.
-
-        Return True if D is positive.
-        """
-        full_bytes = self.full_credit_bytes
-        in_lower_level = self.outstanding + len(self._lower.heap)
-        if in_lower_level < SPARE_SHARE * self._threshold:
-            self.credit_bytes = full_bytes
-        elif now >= self._credit_ends_s:
-            self._credit_ends_s = now + self._credit_window_s
-            self.credit_bytes = min(full_bytes, self.credit_bytes + full_bytes)
-        return self.credit_bytes > 0
-
-    def _update_total(self) -> None:
-        """Update the sum of t_i, and cut D to D_full."""
-        super()._update_total()
-        self.credit_bytes = min(self.credit_bytes, self.full_credit_bytes)
-
-    def _set_depth(self, busy_s: float, now: float) -> None:  # noqa: ARG002
-        """Set depth and queue threshold as the feedback says."""
-        self.depth, self._threshold = self.decision.depth, self.decision.threshold
-
-    def _next_wake_s(self, now: float) -> float:
-        """Wake at the end of the window, or of a credit window that holds requests up.
-
-        A credit window that has already expired is renewed by the next `_refill`.
-        """
-        if self._upper.waiting and now < self._credit_ends_s < self._window_ends_s:
-            return self._credit_ends_s
-        return self._window_ends_s
+# --- Requests ---------------------------------------------------------------------
 
 
-class HoldingTwoLevel(TwoLevel):
-    """The scheduler with ``overload=hold``; see the module for the rule."""
+@kernel
+def arrive(
+    table: SchedulerState,
+    application: int,
+    is_write: int,  # noqa: ARG001
+    cost_bytes: int,
+    now: float,
+) -> int:
+    """Queue a request in the upper level, with the deadline now + l_i.
 
-    guarantees = Guarantees(promises=True, shares=True, latency=True)
-    _upper: PromiseQueue
+    Return its slot, or -1 if there is no room for it.
+    """
+    state = columns(table)
+    slot = add_request(state, application, cost_bytes)
+    if slot >= 0:
+        state.deadline_s[slot] = now + state.latency_s[application]
+        if state.counter[HOLDS]:
+            push_request(state, application, slot, now)
+        else:
+            push_by_start_tag(state, application, slot)
+    return slot
+
+
+@kernel
+def next_request(table: SchedulerState, now: float) -> int:
+    """Return the next request to send; -1 if none may be sent.
+
+    At first, close a window that has ended, and admit requests to the lower level.
+    """
+    state = columns(table)
+    if state.counter[CHANGED] or now > state.value[DECIDED_S]:
+        state.counter[CHANGED] = 0
+        state.value[DECIDED_S] = now
+        if now >= state.value[WINDOW_ENDS_S]:
+            close_window(state, now)
+        if state.counter[WAITING] > 0:
+            if state.counter[HOLDS]:
+                admit_promised(state, now)
+            else:
+                admit_by_credit(state, now)
+    if state.by_deadline[0] == 0 or not has_room(state):
+        state.value[WAKE_S] = next_wake_s(state, now)
+        return -1
+    if state.counter[OUTSTANDING] == 0:
+        state.value[IDLE_S] += now - state.value[IDLE_SINCE_S]
+    slot = pop_earliest(state)
+    send_request(state, slot, now)
+    state.counter[MAX_OUTSTANDING] = max(
+        state.counter[MAX_OUTSTANDING], state.counter[OUTSTANDING]
+    )
+    return slot
+
+
+@kernel
+def complete(table: SchedulerState, slot: int, moved_bytes: int, now: float) -> None:
+    """Record the time at the storage; refund the unused part of the cost."""
+    state = columns(table)
+    i = state.application[slot]
+    state.counter[LOWER_BYTES] -= state.cost_bytes[slot]
+    join_window(state, i)
+    sent_s = state.sent_s[slot]
+    record_time(state, i, now - sent_s, sent_s - state.admitted_s[slot])
+    state.counter[MOVED_BYTES] += moved_bytes
+    state.unused_bytes[i] += free_request(state, slot, moved_bytes)
+    if state.counter[OUTSTANDING] == 0:
+        state.value[IDLE_SINCE_S] = now
+    if state.counter[HOLDS]:
+        record_completion(state, i, now)
+
+
+@inlined
+def next_wake_s(state: SchedulerState, now: float) -> float:
+    """Return when requests must be tried again: at the latest when the window ends.
+
+    With hold, when held requests may go. With send, at the end of a credit window that
+    holds requests up; one that has already expired is renewed by the next `refill`.
+    """
+    value = state.value
+    waiting = state.counter[WAITING]
+    if waiting == 0 and state.counter[OUTSTANDING] + state.by_deadline[0] == 0:
+        return inf
+    if state.counter[HOLDS]:
+        if waiting > 0:
+            return min(value[WINDOW_ENDS_S], value[HOLD_UNTIL_S])
+    elif waiting > 0 and now < value[CREDIT_ENDS_S] < value[WINDOW_ENDS_S]:
+        return value[CREDIT_ENDS_S]
+    return value[WINDOW_ENDS_S]
+
+
+# --- The upper level admits -------------------------------------------------------
+
+
+@inlined
+def admit_promised(state: SchedulerState, now: float) -> None:
+    """Admit requests within promises while D is positive, others while L allows."""
+    state.value[HOLD_UNTIL_S] = inf
+    full_bytes = full_credit_bytes(state)
+    while state.counter[WAITING] > 0:
+        room = in_lower_level(state) < state.value[DEPTH]
+        if not room and state.counter[LOWER_BYTES] >= full_bytes:
+            break
+        slot = pop_request(state, now, room)
+        if slot < 0:
+            break
+        if state.deadline_s[slot] < now:
+            latency_s = state.latency_s[state.application[slot]]
+            state.deadline_s[slot] = now + latency_s
+        pass_down(state, slot, now)
+
+
+@inlined
+def admit_by_credit(state: SchedulerState, now: float) -> None:
+    """Admit requests in the order of their start tags while D is positive."""
+    while state.counter[WAITING] > 0:
+        if state.value[CREDIT_BYTES] <= 0.0 and not refill(state, now):
+            break
+        slot = pop_by_start_tag(state)
+        state.value[CREDIT_BYTES] -= state.cost_bytes[slot]
+        pass_down(state, slot, now)
+
+
+@inlined
+def refill(state: SchedulerState, now: float) -> bool:
+    """Fill D if the storage is spare or the credit window has expired.
+
+    Return True if D is positive.
+    """
+    value = state.value
+    full_bytes = full_credit_bytes(state)
+    if in_lower_level(state) < SPARE_SHARE * value[SPARE_THRESHOLD]:
+        value[CREDIT_BYTES] = full_bytes
+    elif now >= value[CREDIT_ENDS_S]:
+        value[CREDIT_ENDS_S] = now + credit_window_s(state)
+        value[CREDIT_BYTES] = min(full_bytes, value[CREDIT_BYTES] + full_bytes)
+    return value[CREDIT_BYTES] > 0.0
+
+
+@inlined
+def pass_down(state: SchedulerState, slot: int, now: float) -> None:
+    """Admit a request: put it into the lower level."""
+    i = state.application[slot]
+    state.counter[LOWER_BYTES] += state.cost_bytes[slot]
+    state.admitted_s[slot] = now
+    join_window(state, i)
+    state.admitted[i] += 1
+    push_by_deadline(state, slot)
+
+
+@inlined
+def in_lower_level(state: SchedulerState) -> int:
+    """Return the number of requests in the lower level and at the storage."""
+    return state.counter[OUTSTANDING] + state.by_deadline[0]
+
+
+@inlined
+def full_credit_bytes(state: SchedulerState) -> float:
+    """Return D_full: the sum of t_i over one credit window."""
+    return state.value[TOTAL_BYTES_PER_S] * credit_window_s(state)
+
+
+@inlined
+def credit_window_s(state: SchedulerState) -> float:
+    """Return the length of a credit window."""
+    if state.counter[SATURATED]:
+        return state.value[SATURATED_CREDIT_S]
+    if state.value[CREDIT_S] > 0.0:
+        return state.value[CREDIT_S]
+    return state.value[WINDOW_S]
+
+
+@kernel
+def update_total(state: SchedulerState) -> None:
+    """Update the sum of t_i on this server; with send, cut D to D_full.
+
+    An SLO covers the service of all servers; only the local fraction counts here.
+    """
+    count = 0
+    for i in range(state.counter[APPLICATIONS]):
+        if state.has_slo[i]:
+            state.scratch[count] = state.weight[i] * local_share(state, i)
+            count += 1
+    total = exact_sum(state.scratch, 0, count, state.partials)
+    if total == 0.0:
+        total = state.value[OTHERS_BYTES_PER_S]
+    state.value[TOTAL_BYTES_PER_S] = total
+    if not state.counter[HOLDS]:
+        state.value[CREDIT_BYTES] = min(
+            state.value[CREDIT_BYTES], full_credit_bytes(state)
+        )
+
+
+@inlined
+def local_share(state: SchedulerState, i: int) -> float:
+    """Return the fraction of the application's service that is on this server."""
+    total_bytes = state.local_bytes[i] + state.remote_bytes[i]
+    return 1.0 if total_bytes == 0.0 else state.local_bytes[i] / total_bytes
+
+
+# --- Feedback at the end of a window ----------------------------------------------
+
+
+@kernel
+def close_window(state: SchedulerState, now: float) -> None:
+    """Set the depth from the statistics; the window may have ended long ago."""
+    value = state.value
+    length_s = value[WINDOW_S] + now - value[WINDOW_ENDS_S]
+    past = window_statistics(state, now, length_s)
+    state.counter[SATURATED] = past.busy_share > _SATURATED_SHARE
+    for i in range(state.counter[APPLICATIONS]):
+        state.local_bytes[i] *= _DECAY
+        state.remote_bytes[i] *= _DECAY
+    update_total(state)
+    if completed_requests(state) > 0:
+        group_samples(state)
+        is_overloaded = value[DECIDED_DEPTH] == inf
+        record_decision(state, decide_depth(state, past, is_overloaded))
+        if state.counter[HOLDS]:
+            set_holding_depth(state, past.busy_share * length_s, now)
+        else:
+            value[DEPTH] = value[DECIDED_DEPTH]
+            value[SPARE_THRESHOLD] = value[THRESHOLD]
+        if value[DEPTH] < inf:
+            value[DEPTH] = float(int(value[DEPTH]))
+    value[WINDOW_ENDS_S] = now + value[WINDOW_S]
+    value[IDLE_SINCE_S] = max(value[IDLE_SINCE_S], now)
+    value[IDLE_S] = 0.0
+    begin_window(state)
+
+
+# --- Control ----------------------------------------------------------------------
+
+
+@kernel
+def set_latencies(table: SchedulerState, shortest_s: float) -> None:
+    """Apply new SLOs, of which `shortest_s` is the shortest latency bound."""
+    state = columns(table)
+    credit_s = state.value[CREDIT_S]
+    state.value[SATURATED_CREDIT_S] = (
+        credit_s if credit_s > 0.0 else LOWER_LEVEL_SHARE * shortest_s
+    )
+    state.counter[CHANGED] = 1
+    update_total(state)
+
+
+@kernel
+def record_service(table: SchedulerState, application: int, now: float) -> None:
+    """Count service elsewhere, which is pending, in tags and promise clock."""
+    state = columns(table)
+    if state.counter[HOLDS]:
+        state.counter[CHANGED] = 1
+        count_remote_service(state, application, now)
+
+
+@kernel
+def record_wanting(table: SchedulerState, application: int, now: float) -> None:
+    """Record that an application wants more service on another node."""
+    state = columns(table)
+    state.counter[CHANGED] = 1
+    record_want(state, application, now)
+
+
+@kernel
+def is_wanting(table: SchedulerState, application: int, now: float) -> int:
+    """Return 1 if an application could use more service here."""
+    return 1 if wants_more(columns(table), application, now) else 0
+
+
+KERNELS: Final = Kernels(arrive, next_request, complete)
+
+
+class TwoLevel(KernelScheduler):
+    """A two-level scheduler; see the module for the rule.
+
+    Parameters
+    ----------
+    holds
+        True for ``overload=hold``, False for ``overload=send``.
+    shared_storage
+        True for ``storage=shared``.
+    """
 
     def __init__(
         self,
@@ -173,22 +469,59 @@ class HoldingTwoLevel(TwoLevel):
         window_s: float,
         credit_s: float,
         *,
+        holds: bool = True,
         shared_storage: bool = False,
     ) -> None:
-        self._saturation = Saturation()
-        upper = PromiseQueue(slos, shared_storage=shared_storage)
-        super().__init__(
-            slos, now, upper, window_s, credit_s, latency_share=LOWER_LEVEL_SHARE
+        guarantees = Guarantees(
+            promises=holds,
+            shares=holds,
+            client_nodes=holds and shared_storage,
+            latency=True,
         )
-        if shared_storage:
-            self.guarantees = Guarantees(
-                promises=True, shares=True, client_nodes=True, latency=True
-            )
+        first_values = {
+            WINDOW_S: window_s,
+            CREDIT_S: credit_s,
+            WINDOW_ENDS_S: now + window_s,
+            IDLE_SINCE_S: now,
+            CREDIT_ENDS_S: now,
+            LATENCY_SHARE: LOWER_LEVEL_SHARE if holds else 1.0,
+            SPARE_THRESHOLD: FIRST_DEPTH,
+            DECIDED_DEPTH: FIRST_DEPTH,
+            THRESHOLD: FIRST_DEPTH,
+            LATENCY_DEPTH: inf,
+            USEFUL_DEPTH: inf,
+        }
+        self._takes_wants = holds and shared_storage
+        super().__init__(KERNELS, {}, guarantees, depth=FIRST_DEPTH)
+        for entry, value in first_values.items():
+            self.columns.value[entry] = value
+        self.columns.counter[HOLDS] = holds
+        self.columns.counter[SATURATED] = 1
+        self.set_slos(slos, now)
+
+    @property
+    def waiting(self) -> int:
+        """Number of queued requests, on both levels."""
+        return self.columns.counter[WAITING] + self.columns.by_deadline[0]
+
+    @property
+    def full_credit_bytes(self) -> float:
+        """D_full: the sum of t_i over one credit window."""
+        full: float = interpreted(full_credit_bytes)(self.columns)
+        return full
 
     @property
     def credit_bytes(self) -> float:
-        """D: what the lower level may still take of requests within promises."""
-        return self.full_credit_bytes - self._lower_bytes
+        """D; with hold, what the lower level may still take of promised requests."""
+        if self.columns.counter[HOLDS]:
+            return self.full_credit_bytes - self.columns.counter[LOWER_BYTES]
+        return self.columns.value[CREDIT_BYTES]
+
+    def set_slos(self, slos: Mapping[str, Slo], now: float) -> None:
+        """Replace the SLOs; tags and deadlines that are already set do not change."""
+        super().set_slos(slos, now)
+        shortest_s = min((slo.latency_s for slo in slos.values()), default=1.0)
+        self._run(set_latencies, shortest_s)
 
     def record_remote_service(
         self,
@@ -198,87 +531,26 @@ class HoldingTwoLevel(TwoLevel):
         wanting: Iterable[str] = (),
     ) -> None:
         """Record a report: service elsewhere, and applications that want more."""
-        self._upper.record_report(server, served_bytes, wanting, now)
+        super().record_remote_service(server, served_bytes, now)
+        if self._takes_wants and not self.columns.counter[USES_LAYOUT]:
+            for application in wanting:
+                index = self.index_of(application)
+                if index >= 0:
+                    self._run(record_wanting, index, now)
+
+    def _count_remote_service(self, index: int, now: float) -> None:
+        if self.columns.counter[HOLDS] and not self.columns.counter[USES_LAYOUT]:
+            self._run(record_service, index, now)
 
     def wanting(self, now: float) -> tuple[str, ...]:
         """Return the applications to report as wanting more service."""
-        return self._upper.wanting(now)
-
-    def complete(self, request: Request, moved_bytes: int, now: float) -> None:
-        """Record the time at the storage; refund the unused part of the cost."""
-        super().complete(request, moved_bytes, now)
-        self._upper.record_completion(request.application, now)
-
-    def _admit(self, now: float) -> None:
-        """Admit requests within promises while D is positive, others while L allows."""
-        upper, lower = self._upper, self._lower
-        upper.hold_until_s = inf
-        full_bytes = self.full_credit_bytes
-        while upper.waiting:
-            has_room = self.outstanding + len(lower.heap) < self.depth
-            if not has_room and self._lower_bytes >= full_bytes:
-                break
-            request = upper.pop_at(now, has_room=has_room)
-            if request is None:
-                break
-            if request.deadline_s < now:
-                request.deadline_s = now + upper.queue_of(request.application).latency_s
-            self._pass_down(request, now)
-
-    def _next_wake_s(self, now: float) -> float:  # noqa: ARG002
-        """Wake at the end of the window, or when held requests may go."""
-        if self._upper.waiting:
-            return min(self._window_ends_s, self._upper.hold_until_s)
-        return self._window_ends_s
-
-    def _set_depth(self, busy_s: float, now: float) -> None:
-        """Set the depth, and update by which time requests count as late."""
-        decision = self.decision
-        full_pace_depth = self._full_pace_depth(busy_s, now)
-        if self._upper.has_rivals(now):
-            self.depth = max(
-                min(full_pace_depth, decision.latency_depth), self._promised_depth()
-            )
-        elif decision.overloaded or self._saturated:
-            self.depth = full_pace_depth
-        else:
-            self.depth = max(full_pace_depth, min(decision.depth, decision.threshold))
-        for application, statistics in self._classes.items():
-            times_s = statistics.storage_times_s
-            if times_s:
-                mean_s = (statistics.queue_time_s + fsum(times_s)) / len(times_s)
-                self._upper.queue_of(application).lower_level_s = mean_s
-
-    def _promised_depth(self) -> float:
-        """Return how many requests at the storage the promises need: t T / c.
-
-        This is Little's law, with T the mean time at the storage and c the mean size. A
-        shared storage has the requests of other nodes too, which make T long. T counts
-        up to half of the shortest latency bound.
-        """
-        times_s = [t for c in self._classes.values() for t in c.storage_times_s]
-        if not self._moved_bytes:
-            return 1.0
-        most_s = len(times_s) * self._saturated_credit_s
-        time_s = min(fsum(times_s), most_s)
-        return ceil(self._total_bytes_per_s * time_s / self._moved_bytes)
-
-    def _full_pace_depth(self, busy_s: float, now: float) -> float:
-        """Return the depth of the search for the least one with full throughput.
-
-        While requests wait, in the upper or in the lower level, at a saturated storage,
-        record its pace first.
-        """
-        search = self._saturation
-        if (self._upper.waiting or self._lower.heap) and self._saturated:
-            answered = sum(len(c.storage_times_s) for c in self._classes.values())
-            used_depth = min(self.depth, self._max_outstanding)
-            search.record(used_depth, self._moved_bytes, answered, busy_s)
-            capacity = search.capacity_bytes_per_s()
-            if capacity:
-                self._upper.set_capacity(capacity / self._total_bytes_per_s, now)
-            return search.next_depth()
-        return 2.0 ** search.best_level()
+        if not self._takes_wants:
+            return ()
+        return tuple(
+            application
+            for application, index in self._indexes.items()
+            if self._run(is_wanting, index, now)
+        )
 
 
 def make(
@@ -290,7 +562,11 @@ def make(
     storage: str,
 ) -> TwoLevel:
     """Return a scheduler that starts at `now` (s)."""
-    if overload == "send":
-        return SendingTwoLevel(slos, now, window, credit)
-    shared_storage = storage == "shared"
-    return HoldingTwoLevel(slos, now, window, credit, shared_storage=shared_storage)
+    return TwoLevel(
+        slos,
+        now,
+        window,
+        credit,
+        holds=overload == "hold",
+        shared_storage=storage == "shared",
+    )

@@ -3,123 +3,131 @@
 
 from __future__ import annotations
 
-from math import inf
-
 import pytest
 
-from penstock.qos import Request, Slo
-from penstock.qos.late_aware import LAG_S, LATE_TURN, ClassQueue
-from penstock.qos.promises import PromiseQueue
+from penstock.kernels import interpreted
+from penstock.qos import Slo, late_aware
+from penstock.qos.late_aware import LAG_S, LATE_TURN
+from support.upper_level import UpperLevel
+
+SIZE = 50_000
 
 
-def late_queue() -> PromiseQueue:
+def late_queue() -> UpperLevel:
     """Return a queue for half the capacity needed; a request takes 10 ms below."""
-    queue = PromiseQueue({"a": Slo(1e6, 0.1), "b": Slo(1e6, 0.1)}, shared_storage=False)
+    queue = UpperLevel({"a": Slo(1e6, 0.1), "b": Slo(1e6, 0.1)})
     queue.capacity_over_promises = 0.5
     for name in "ab":
-        queue.queue_of(name).lower_level_s = 0.01
+        queue.state.lower_level_s[queue.index_of(name)] = 0.01
     return queue
 
 
-def put(queue: PromiseQueue, name: str, arrived: float, number: int) -> None:
-    request = Request("write", 50_000, name, number)
-    request.arrived_s, request.deadline_s = arrived, arrived + 0.1
-    queue.push(request)
+def put(queue: UpperLevel, name: str, arrived: float, count: int = 1) -> list[int]:
+    """Queue requests; return their slots."""
+    return [queue.push(name, SIZE, arrived, arrived + 0.1) for _ in range(count)]
+
+
+def pop(queue: UpperLevel, now: float, count: int) -> list[int]:
+    """Return the next requests."""
+    return [queue.pop(now, has_room=True) for _ in range(count)]
 
 
 def test_a_request_that_can_be_in_time_goes_before_late_ones() -> None:
     queue = late_queue()
-    for number, arrived in enumerate((0.0, 0.0, 0.95)):
-        put(queue, "a", arrived, number)
-    order = [queue.pop_at(1.0, has_room=True) for _ in range(3)]
-    assert [r.pid for r in order if r] == [2, 0, 1]
-    assert [r.deadline_s for r in order if r] == pytest.approx([1.05, 1.1, 1.1])
+    first, second = put(queue, "a", 0.0, 2)
+    (in_time,) = put(queue, "a", 0.95)
+    order = pop(queue, 1.0, 3)
+    assert order == [in_time, first, second]
+    deadlines_s = [queue.state.deadline_s[slot] for slot in order]
+    assert deadlines_s == pytest.approx([1.05, 1.1, 1.1])
 
 
 def test_an_application_whose_late_requests_pile_up_yields() -> None:
     queue = late_queue()
-    put(queue, "a", 0.0, 0)
-    queue.pop_at(0.0, has_room=True)
-    for number in range(5):  # Their cost exceeds t l + one request.
-        put(queue, "a", 0.0, number)
-    for number in range(3):
-        put(queue, "b", 1.0, 10 + number)
-    first = [queue.pop_at(1.0, has_room=True) for _ in range(3)]
-    assert [r and r.application for r in first] == ["b", "b", "b"]
-    assert queue.pop_at(1.0, has_room=False) is None
-    rest = [queue.pop_at(1.0, has_room=True) for _ in range(5)]
-    assert [r and r.pid for r in rest] == [0, 1, 2, 3, 4]
-    assert queue.pop_at(1.0, has_room=True) is None
+    put(queue, "a", 0.0)
+    pop(queue, 0.0, 1)
+    late = put(queue, "a", 0.0, 5)  # Their cost exceeds t l + one request.
+    in_time = put(queue, "b", 1.0, 3)
+    assert pop(queue, 1.0, 3) == in_time
+    assert queue.pop(1.0, has_room=False) < 0
+    assert pop(queue, 1.0, 6) == [*late, -1]
 
 
 def test_a_yielding_application_is_owed_at_most_the_lag() -> None:
     """B gets 1 s of its throughput, 20 requests, then A as much, to catch up."""
     queue = late_queue()
-    put(queue, "a", 0.0, 0)
-    queue.pop_at(0.0, has_room=True)
-    for number in range(30):
-        put(queue, "a", 0.0, number)
-    for number in range(60):
-        put(queue, "b", 9.95, number)
-    order = ""
-    for _ in range(40):
-        request = queue.pop_at(10.0, has_room=True)
-        assert request is not None
-        order += request.application
+    put(queue, "a", 0.0)
+    pop(queue, 0.0, 1)
+    put(queue, "a", 0.0, 30)
+    put(queue, "b", 9.95, 60)
+    order = "".join(map(queue.name_of, pop(queue, 10.0, 40)))
     assert order.index("a") in range(19, 25)
     assert set(order[order.index("a") :]) == {"a"}
     assert len(order) - order.index("a") in range(16, 22)
 
 
+def test_of_several_yielding_applications_the_longest_bound_goes_first() -> None:
+    """Among equal bounds, the application that is owed most."""
+    bounds_s = {"a": 0.1, "b": 0.2, "c": 0.2}
+    queue = UpperLevel({name: Slo(1e6, bound) for name, bound in bounds_s.items()})
+    queue.capacity_over_promises = 0.5
+    for tag, name in enumerate("bca"):
+        i = queue.index_of(name)
+        queue.state.lower_level_s[i] = 0.01
+        queue.state.finish_tag[i] = 0.01 * tag
+        put(queue, name, 0.0, 9)
+        queue.state.last_cost_bytes[i] = SIZE
+    order = [queue.state.application[slot] for slot in pop(queue, 9.0, 27)]
+    assert order[:2] == [queue.index_of("b"), queue.index_of("c")]
+    assert order[-1] == queue.index_of("a")
+
+
 def test_with_enough_capacity_no_request_is_late() -> None:
     queue = late_queue()
     queue.capacity_over_promises = 1.0
-    for number, arrived in enumerate((0.0, 0.0, 0.95)):
-        put(queue, "a", arrived, number)
-    order = [queue.pop_at(1.0, has_room=False) for _ in range(3)]
-    assert [r and r.pid for r in order] == [0, 1, 2]
-    assert [r and r.deadline_s for r in order] == pytest.approx([0.1, 0.1, 1.05])
+    slots = [*put(queue, "a", 0.0, 2), *put(queue, "a", 0.95)]
+    assert [queue.pop(1.0, has_room=False) for _ in range(3)] == slots
+    deadlines_s = [queue.state.deadline_s[slot] for slot in slots]
+    assert deadlines_s == pytest.approx([0.1, 0.1, 1.05])
 
 
 def test_one_turn_in_40_serves_a_late_request() -> None:
-    queue = ClassQueue("a", Slo(1e6, 0.1))
-    late, in_time = (Request("write", 50_000, "a", pid) for pid in (1, 2))
-    queue.late.append(late)
+    queue = late_queue()
+    (late,) = put(queue, "a", 0.0)
+    interpreted(late_aware.move_late)(queue.state, 0, 5.0)
+    take = interpreted(late_aware.take_request)
     for turn in range(1, LATE_TURN):
-        queue.requests.append(in_time)
-        assert queue.take(5.0, late_last=True) is in_time, turn
-    queue.requests.append(in_time)
-    assert queue.take(5.0, late_last=True) is late
-    assert late.deadline_s == pytest.approx(5.1)
+        (in_time,) = put(queue, "a", 5.0)
+        assert take(queue.state, 0, 5.0, True) == in_time, turn
+    put(queue, "a", 5.0)
+    assert take(queue.state, 0, 5.0, True) == late
+    assert queue.state.deadline_s[late] == pytest.approx(5.1)
 
 
 def test_lateness_assumes_at_most_half_the_latency_below_the_upper_level() -> None:
     """A measured time of 10 s must not make every request late."""
-    queue = ClassQueue("a", Slo(1e6, 0.1))
-    queue.lower_level_s = 10.0
-    for pid, deadline_s in enumerate((1.04, 1.06)):
-        request = Request("write", 50_000, "a", pid)
-        request.deadline_s = deadline_s
-        queue.requests.append(request)
-    queue.move_late_requests(1.0)
-    assert [r.pid for r in queue.late] == [0]
-    assert [r.pid for r in queue.requests] == [1]
+    queue = late_queue()
+    queue.state.lower_level_s[0] = 10.0
+    late = queue.push("a", SIZE, 0.94, 1.04)
+    in_time = queue.push("a", SIZE, 0.96, 1.06)
+    interpreted(late_aware.move_late)(queue.state, 0, 1.0)
+    assert (queue.state.late_first[0], queue.state.late_count[0]) == (late, 1)
+    assert queue.state.first[0] == in_time
 
 
 def test_a_queue_that_catches_up_yields_again_only_when_nothing_is_owed() -> None:
-    queue = ClassQueue("a", Slo(1e6, 0.1))
-    queue.last_cost_bytes = 50_000
-    queue.late.extend(Request("write", 50_000, "a") for _ in range(10))
-    assert queue.yields(LAG_S)
-    assert not queue.yields(LAG_S + 0.1)
-    assert not queue.yields(0.5)
-    assert queue.yields(0.0)
+    queue = late_queue()
+    put(queue, "a", 0.0, 10)
+    queue.state.last_cost_bytes[0] = SIZE
+    interpreted(late_aware.move_late)(queue.state, 0, 5.0)
+    yields = interpreted(late_aware.yields)
+    assert yields(queue.state, 0, LAG_S)
+    assert not yields(queue.state, 0, LAG_S + 0.1)
+    assert not yields(queue.state, 0, 0.5)
+    assert yields(queue.state, 0, 0.0)
 
 
 def test_an_empty_queue_has_no_next_request() -> None:
     queue = late_queue()
-    put(queue, "a", 0.0, 7)
-    request = queue.pop_at(0.0, has_room=True)
-    assert request is not None
-    assert request.pid == 7
-    assert queue.pop_at(inf, has_room=True) is None
+    (slot,) = put(queue, "a", 0.0)
+    assert pop(queue, 0.0, 2) == [slot, -1]

@@ -5,39 +5,36 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.qos import Request, Slo
+from penstock.qos import Slo
 from penstock.qos.late_aware import LAG_S
-from penstock.qos.promises import (
-    BUSY_S,
-    PAUSE_S,
-    THINK_S,
-    TRIAL_S,
-    VALID_S,
-    PromiseQueue,
-)
+from penstock.qos.promises import BUSY_S, PAUSE_S, THINK_S, TRIAL_S, VALID_S
+from support.upper_level import UpperLevel
 
 #: A request is 1/8 s of A's promise and 1/4 s of B's, exactly.
 SLOS = {"a": Slo(1e6, 1.0), "b": Slo(0.5e6, 1.0)}
 SIZE = 125_000
 
 
-def new_queue(*, shared_storage: bool = False) -> PromiseQueue:
-    return PromiseQueue(SLOS, shared_storage=shared_storage)
+def new_queue(*, shared_storage: bool = False) -> UpperLevel:
+    return UpperLevel(SLOS, shared_storage=shared_storage)
 
 
-def put(queue: PromiseQueue, name: str, now: float, count: int = 1) -> None:
+def put(queue: UpperLevel, name: str, now: float, count: int = 1) -> None:
     for _ in range(count):
-        request = Request("write", SIZE, name)
-        request.arrived_s, request.deadline_s = now, now + 1.0
-        queue.push(request)
+        queue.push(name, SIZE, now, now + 1.0)
 
 
-def taken(queue: PromiseQueue, now: float, *, has_room: bool = False) -> str:
+def taken(queue: UpperLevel, now: float, *, has_room: bool = False) -> str:
     """Return the applications of all requests that may go now, in order."""
     order = ""
-    while (request := queue.pop_at(now, has_room=has_room)) is not None:
-        order += request.application
+    while (slot := queue.pop(now, has_room=has_room)) >= 0:
+        order += queue.name_of(slot)
     return order
+
+
+def promise_s(queue: UpperLevel, name: str) -> float:
+    """Return the promise clock of an application."""
+    return queue.state.promise_s[queue.index_of(name)]
 
 
 def test_an_idle_application_has_saved_one_second_of_its_promise() -> None:
@@ -65,9 +62,9 @@ def test_service_beyond_the_promise_does_not_move_the_clock() -> None:
     put(queue, "a", 0.0, 80)
     within = len(taken(queue, 0.0))
     for _ in range(30):
-        assert queue.pop_at(0.0, has_room=True) is not None
+        assert queue.pop(0.0, has_room=True) >= 0
     assert within == 9
-    assert queue.queues["a"].promise_s == pytest.approx(0.125)
+    assert promise_s(queue, "a") == pytest.approx(0.125)
 
 
 def test_beyond_the_promises_start_tags_decide() -> None:
@@ -76,8 +73,8 @@ def test_beyond_the_promises_start_tags_decide() -> None:
     put(queue, "a", 0.0, 90)
     put(queue, "b", 0.0, 60)
     taken(queue, 0.0)
-    order = [queue.pop_at(0.0, has_room=True) for _ in range(30)]
-    names = [request.application for request in order if request]
+    order = [queue.pop(0.0, has_room=True) for _ in range(30)]
+    names = [queue.name_of(slot) for slot in order]
     assert names.count("a") == pytest.approx(20, abs=1)
 
 
@@ -85,31 +82,30 @@ def test_service_elsewhere_counts_for_the_promise() -> None:
     """0.5 MB are 0.5 s of A's promise; more than 1 s ahead is not counted."""
     queue = new_queue()
     put(queue, "a", 10.0)
-    start = queue.queues["a"].promise_s
-    queue.record_report("other", {"a": 0.5e6}, (), 10.0)
-    assert queue.queues["a"].promise_s == pytest.approx(start + 0.5)
-    queue.record_report("other", {"a": 90e6}, (), 10.0)
-    assert queue.queues["a"].promise_s == pytest.approx(10.0 + LAG_S)
-    assert queue.pop_at(10.0, has_room=False) is None
-    assert queue.pop_at(10.0, has_room=True) is not None
+    start = promise_s(queue, "a")
+    queue.report("other", "a", 0.5e6, 10.0)
+    assert promise_s(queue, "a") == pytest.approx(start + 0.5)
+    queue.report("other", "a", 90e6, 10.0)
+    assert promise_s(queue, "a") == pytest.approx(10.0 + LAG_S)
+    assert queue.pop(10.0, has_room=False) < 0
+    assert queue.pop(10.0, has_room=True) >= 0
 
 
 def test_what_an_application_is_owed_is_bounded() -> None:
     queue = new_queue()
     put(queue, "a", 0.0, 50)
-    assert queue.pop_at(100.0, has_room=False) is not None
-    assert queue.queues["a"].promise_s == pytest.approx(100.0 - 2 * LAG_S + 0.125)
+    assert queue.pop(100.0, has_room=False) >= 0
+    assert promise_s(queue, "a") == pytest.approx(100.0 - 2 * LAG_S + 0.125)
 
 
-def short_queue() -> PromiseQueue:
+def short_queue() -> UpperLevel:
     """Return a queue at 3 s in which B has one request at the storage and is short.
 
     A has had its promise, and more requests of A wait.
     """
     queue = new_queue()
     put(queue, "b", 0.0)
-    request = queue.pop_at(2.0, has_room=True)
-    assert request is not None
+    assert queue.pop(2.0, has_room=True) >= 0
     put(queue, "a", 3.0, 60)
     taken(queue, 3.0)
     return queue
@@ -117,17 +113,17 @@ def short_queue() -> PromiseQueue:
 
 def test_requests_beyond_a_promise_wait_for_a_short_application() -> None:
     queue = short_queue()
-    assert queue.pop_at(3.0, has_room=True) is None
+    assert queue.pop(3.0, has_room=True) < 0
     # A's own promise is due again after 1/8 s.
     assert queue.hold_until_s == pytest.approx(3.125)
 
 
 def test_after_an_answer_they_wait_for_the_next_request_only_shortly() -> None:
     queue = short_queue()
-    queue.record_completion("b", 3.0)
-    assert queue.pop_at(3.0, has_room=True) is None
+    queue.complete("b", 3.0)
+    assert queue.pop(3.0, has_room=True) < 0
     assert queue.hold_until_s == pytest.approx(3.0 + THINK_S)
-    assert queue.pop_at(3.0 + THINK_S, has_room=True) is not None
+    assert queue.pop(3.0 + THINK_S, has_room=True) >= 0
 
 
 def test_nothing_is_held_for_an_application_that_gains_nothing() -> None:
@@ -136,37 +132,39 @@ def test_nothing_is_held_for_an_application_that_gains_nothing() -> None:
     now = 3.0
     while now <= 3.0 + TRIAL_S:
         taken(queue, now, has_room=False)
-        assert queue.pop_at(now, has_room=True) is None
+        assert queue.pop(now, has_room=True) < 0
         now += 0.05
     now += 0.2
     taken(queue, now, has_room=False)
-    assert queue.pop_at(now, has_room=True) is not None
-    assert queue.queues["b"].pause_until_s == pytest.approx(now + PAUSE_S, abs=0.3)
+    assert queue.pop(now, has_room=True) >= 0
+    assert queue.state.pause_until_s[queue.index_of("b")] == pytest.approx(
+        now + PAUSE_S, abs=0.3
+    )
 
 
-def rivals() -> PromiseQueue:
+def rivals() -> UpperLevel:
     """Return a queue in which A has had its promise, and B wants more elsewhere."""
     queue = new_queue(shared_storage=True)
     put(queue, "a", 0.0, 60)
     taken(queue, 0.0)
-    queue.record_report("other", {"b": 50_000}, ("b",), 0.0)
+    queue.report("other", "b", 50_000, 0.0)
     return queue
 
 
 def test_requests_wait_for_an_application_of_another_node_that_had_less() -> None:
     queue = rivals()
     assert queue.has_rivals(0.0)
-    assert queue.pop_at(0.0, has_room=True) is None
+    assert queue.pop(0.0, has_room=True) < 0
     assert 0.0 < queue.hold_until_s <= VALID_S
     # 1 MB is 2 s of B's promise; A had 9/8 s of its own.
-    queue.record_report("other", {"b": 1e6}, ("b",), 0.05)
-    assert queue.pop_at(0.05, has_room=True) is not None
+    queue.report("other", "b", 1e6, 0.05)
+    assert queue.pop(0.05, has_room=True) >= 0
 
 
 def test_a_report_is_valid_for_a_while_only() -> None:
     queue = rivals()
     taken(queue, VALID_S)
-    assert queue.pop_at(VALID_S, has_room=True) is not None
+    assert queue.pop(VALID_S, has_room=True) >= 0
     assert not queue.has_rivals(VALID_S)
 
 
@@ -174,32 +172,33 @@ def test_with_its_own_storage_no_request_waits_for_other_nodes() -> None:
     queue = new_queue()
     put(queue, "a", 0.0, 60)
     taken(queue, 0.0)
-    queue.record_report("other", {"b": 50_000}, ("b",), 0.0)
+    queue.report("other", "b", 50_000, 0.0)
     assert not queue.has_rivals(0.0)
-    assert queue.pop_at(0.0, has_room=True) is not None
+    assert queue.pop(0.0, has_room=True) >= 0
 
 
 def test_an_application_wants_more_if_it_always_has_requests() -> None:
     queue = new_queue(shared_storage=True)
     put(queue, "a", 0.0)
-    assert queue.wanting(0.0) == ()
-    assert queue.wanting(BUSY_S) == ("a",)
-    queue.pop_at(0.3, has_room=True)
-    assert queue.wanting(0.4) == ("a",)
-    queue.record_completion("a", 0.5)
-    assert queue.wanting(0.5 + THINK_S / 2) == ("a",)
-    assert queue.wanting(0.5 + THINK_S) == ()
-    assert new_queue().wanting(9.0) == ()
+    assert queue.scheduler.wanting(0.0) == ()
+    assert queue.scheduler.wanting(BUSY_S) == ("a",)
+    queue.pop(0.3, has_room=True)
+    assert queue.scheduler.wanting(0.4) == ("a",)
+    queue.complete("a", 0.5)
+    assert queue.scheduler.wanting(0.5 + THINK_S / 2) == ("a",)
+    assert queue.scheduler.wanting(0.5 + THINK_S) == ()
+    assert new_queue().scheduler.wanting(9.0) == ()
 
 
 def test_what_all_are_owed_is_forgiven_while_the_storage_is_short() -> None:
     queue = new_queue()
     put(queue, "a", 0.0, 5)
     put(queue, "b", 0.0, 5)
-    queue.queues["a"].promise_s, queue.queues["b"].promise_s = 4.0, 7.0
+    for name, clock_s in (("a", 4.0), ("b", 7.0)):
+        queue.state.promise_s[queue.index_of(name)] = clock_s
     queue.set_capacity(0.5, 10.0)
-    assert queue.queues["a"].promise_s == pytest.approx(7.0)
-    assert queue.queues["b"].promise_s == pytest.approx(10.0)
+    assert promise_s(queue, "a") == pytest.approx(7.0)
+    assert promise_s(queue, "b") == pytest.approx(10.0)
 
 
 @pytest.mark.parametrize(("measured", "used"), [(0.94, 0.94), (0.96, 1.0), (1.5, 1.5)])
@@ -209,13 +208,3 @@ def test_95_per_cent_of_the_promises_count_as_enough(
     queue = new_queue()
     queue.set_capacity(measured, 0.0)
     assert queue.capacity_over_promises == used
-
-
-def test_void_entries_do_not_pile_up() -> None:
-    """Requests within promises leave entries in the heap of start tags."""
-    queue = new_queue()
-    for step in range(5000):
-        put(queue, "a", 0.1 * step, 2)
-        taken(queue, 0.1 * step, has_room=True)
-    assert len(queue._heads) < 100
-    assert len(queue._promised) < 100

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import InputError
-from penstock.qos import Layout, ReportedService, ServiceReporter
+from penstock.qos import ReportedService, ServiceReporter
+from penstock.qos.remote_service import check_layout
 
 
 @given(
@@ -29,26 +30,21 @@ def test_once_the_last_report_has_arrived_the_total_is_known(
     service, known = ReportedService(), 0.0
     for report in order:
         if report not in lost or report == len(steps) - 1:
-            service.record("s", {"a": totals[report]})
-            known += service.take_delay_bytes("a", 0)
+            known += service.new("s", {"a": totals[report]})["a"]
     assert known == totals[-1]
-    assert service.take_delay_bytes("a", 0) == 0.0
+    assert service.new("s", {"a": totals[-1]}) == {"a": 0.0}
 
 
 def test_servers_and_applications_are_kept_apart() -> None:
     service = ReportedService()
-    service.record("s", {"a": 5.0, "b": 1.0})
-    service.record("t", {"a": 3.0})
-    assert service.take_delay_bytes("a", 0) == 8.0
-    assert service.take_delay_bytes("b", 0) == 1.0
+    assert service.new("s", {"a": 5.0, "b": 1.0}) == {"a": 5.0, "b": 1.0}
+    assert service.new("t", {"a": 3.0}) == {"a": 3.0}
 
 
-def test_the_layout_gives_n_minus_1_times_the_last_cost() -> None:
-    layout = Layout({"a": 4})
-    assert layout.take_delay_bytes("a", 10) == 30.0
-    assert layout.take_delay_bytes("b", 10) == 0.0
+def test_a_layout_factor_is_at_least_one() -> None:
+    check_layout({"a": 4, "b": 1})
     with pytest.raises(InputError, match="layout of a"):
-        Layout({"a": 0})
+        check_layout({"a": 0})
 
 
 def test_a_report_is_due_when_one_total_has_grown_by_the_threshold() -> None:

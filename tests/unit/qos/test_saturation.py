@@ -4,10 +4,42 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import pytest
 
-from penstock.qos.saturation import Pace, Saturation
+from penstock.kernels import interpreted, memory
+from penstock.qos import saturation as kernels
+from penstock.qos.state import new_state
+
+
+class Pace(NamedTuple):
+    """What the storage does per second."""
+
+    bytes_per_s: float
+    requests_per_s: float
+
+
+class Saturation:
+    """The search, with its kernels interpreted."""
+
+    def __init__(self) -> None:
+        self.state = memory(new_state())
+
+    def record(self, depth: float, moved: float, answered: int, busy_s: float) -> None:
+        interpreted(kernels.record_pace)(self.state, depth, moved, answered, busy_s)
+
+    def next_depth(self) -> float:
+        result: float = interpreted(kernels.next_depth)(self.state)
+        return result
+
+    def best_level(self) -> int:
+        result: int = interpreted(kernels.best_level)(self.state)
+        return result
+
+    def capacity_bytes_per_s(self) -> float:
+        result: float = interpreted(kernels.capacity_bytes_per_s)(self.state)
+        return result
 
 
 def learn(pace: Callable[[float], Pace], depth: float, windows: int = 64) -> Saturation:

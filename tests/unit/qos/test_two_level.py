@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""The two-level scheduler: credit, latency bounds, overload, feedback."""
+"""The two-level scheduler: levels, windows, credit, latency bounds, overload."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 
 import numpy as np
 import pytest
@@ -11,31 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.qos import Request, Slo
-from penstock.qos.two_level import HoldingTwoLevel, SendingTwoLevel
+from penstock.qos.two_level import FIRST_DEPTH, TwoLevel
 from penstock.sim.requests import RequestRun, simulate_requests
 from penstock.sim.requests_server import ServerSpec
 from penstock.workloads.clients import MB, Clients, saturating, steady
 
 SERVER = ServerSpec(50e6)
 SEND = "two-level:credit=1,overload=send"
-
-
-class CreditLedger(SendingTwoLevel):
-    """A scheduler that adds up what D gained by refills and lost by cuts."""
-
-    granted = 0.0
-    cut = 0.0
-
-    def _close_window(self, now: float) -> None:
-        before = self.credit_bytes
-        super()._close_window(now)
-        self.cut += before - self.credit_bytes
-
-    def _refill(self, now: float) -> bool:
-        before = self.credit_bytes
-        more = super()._refill(now)
-        self.granted += self.credit_bytes - before
-        return more
 
 
 @settings(max_examples=80, deadline=None)
@@ -50,22 +33,17 @@ class CreditLedger(SendingTwoLevel):
         max_size=80,
     ),
 )
-def test_the_credit_of_the_paper_is_conserved(
+def test_the_credit_of_the_paper_has_bounds(
     script: list[tuple[str, int, float, int]],
 ) -> None:
-    """D = refills - cuts to D_full - cost of the admitted requests.
-
-    D is never above D_full, and below 0 by at most the request admitted last.
-    """
+    """D is at most D_full, and below 0 by at most the request admitted last."""
     slos = {"a": Slo(4e6, 0.2), "b": Slo(2e6, 0.5)}
-    scheduler = CreditLedger(slos, 0.0, 0.5, 0.0)
+    scheduler = TwoLevel(slos, 0.0, 0.5, 0.0, holds=False)
     now, largest = 1.0, 0
     sent: list[Request] = []
-    arrived: list[Request] = []
     for application, size, gap, completed in script:
         now += gap
         request = Request("write", size, application)
-        arrived.append(request)
         largest = max(largest, request.cost_bytes)
         scheduler.arrive(request, now)
         sent += scheduler.dispatch(now)
@@ -73,15 +51,22 @@ def test_the_credit_of_the_paper_is_conserved(
             done = sent.pop(0)
             scheduler.complete(done, done.size_bytes, now)
         sent += scheduler.dispatch(now)
-        admitted = sum(r.cost_bytes for r in arrived if r.admitted_s)
         assert -largest <= scheduler.credit_bytes <= scheduler.full_credit_bytes
-        filled = scheduler.granted - scheduler.cut - scheduler.credit_bytes
-        assert admitted == pytest.approx(filled)
+
+
+def test_every_admitted_request_takes_its_cost_from_the_credit() -> None:
+    """The storage is not spare, and the credit window lasts."""
+    scheduler = TwoLevel({"a": Slo(10e6, 1.0)}, 0.0, 9.0, 9.0, holds=False)
+    for count in range(1, 20):
+        scheduler.arrive(Request("write", MB, "a"), 0.0)
+        scheduler.dispatch(0.0)
+        # D is filled for the first request only.
+        assert scheduler.credit_bytes == scheduler.full_credit_bytes - count * MB
 
 
 def test_without_credit_nothing_is_admitted_until_the_storage_is_spare() -> None:
     """Spare means fewer than 0.9 x 8 requests below; D_full is one request, 1 MB."""
-    scheduler = SendingTwoLevel({"a": Slo(10e6, 1.0)}, 0.0, 0.5, 0.1)
+    scheduler = TwoLevel({"a": Slo(10e6, 1.0)}, 0.0, 0.5, 0.1, holds=False)
     for _ in range(40):
         scheduler.arrive(Request("write", MB, "a"), 0.0)
     sent = scheduler.dispatch(0.0)
@@ -100,7 +85,7 @@ def test_requests_within_a_promise_wait_in_the_lower_level_up_to_the_credit() ->
 
     Before its first request the application has saved 1 s of its promise, 10 requests.
     """
-    scheduler = HoldingTwoLevel({"a": Slo(10e6, 1.0)}, 0.0, 0.5, 0.3)
+    scheduler = TwoLevel({"a": Slo(10e6, 1.0)}, 0.0, 0.5, 0.3)
     for _ in range(40):
         scheduler.arrive(Request("write", MB, "a"), 0.0)
     sent = scheduler.dispatch(0.0)
@@ -209,3 +194,68 @@ def test_with_overload_send_the_depth_is_infinite_until_the_overload_ends() -> N
     assert len(during) == 0
     assert np.isinf(depths[depths[:, 0] <= 2][-1, 1])
     assert np.isfinite(depths[depths[:, 0] > 40][:, 1]).all()
+
+
+# --- Both variants: lower level, windows, local shares ----------------------------
+
+SLOS = {"a": Slo(10e6, 0.1), "b": Slo(10e6, 1.0)}
+
+both_variants = pytest.mark.parametrize("holds", [True, False])
+
+
+@both_variants
+def test_admitted_requests_go_by_deadline(holds: bool) -> None:
+    """The first 8 fill the storage; of the others the tight bound goes first."""
+    scheduler = TwoLevel(SLOS, 0.0, 10.0, 10.0, holds=holds)
+    for name in "bbbbbbbbbaa":
+        scheduler.arrive(Request("write", 1000, name), 0.0)
+    sent = scheduler.dispatch(0.0)
+    assert len(sent) == FIRST_DEPTH
+    assert [request.application for request in sent[:2]] == ["a", "a"]
+
+
+@both_variants
+def test_nothing_to_do_means_no_wake_up(holds: bool) -> None:
+    scheduler = TwoLevel(SLOS, 0.0, 0.5, 0.0, holds=holds)
+    assert scheduler.dispatch(0.0) == []
+    assert scheduler.wake_s == inf
+    scheduler.arrive(Request("write", MB, "a"), 0.1)
+    (request,) = scheduler.dispatch(0.1)
+    assert scheduler.wake_s == pytest.approx(0.5)
+    scheduler.complete(request, MB, 0.2)
+    assert scheduler.dispatch(0.2) == []
+    assert scheduler.wake_s == inf
+    assert scheduler.waiting == scheduler.outstanding == 0
+
+
+@both_variants
+def test_the_credit_counts_the_local_part_of_a_promise(holds: bool) -> None:
+    """Half of A's files are elsewhere, so half of its promise is."""
+    scheduler = TwoLevel(SLOS, 0.0, 0.5, 1.0, holds=holds)
+    assert scheduler.full_credit_bytes == pytest.approx(20e6)
+    scheduler.set_layout({"a": 2})
+    now = 0.0
+    for _ in range(40):
+        now += 0.05
+        scheduler.arrive(Request("write", MB, "a"), now)
+        for request in scheduler.dispatch(now):
+            scheduler.complete(request, MB, now)
+    assert scheduler.full_credit_bytes == pytest.approx(15e6, rel=0.05)
+
+
+@both_variants
+def test_an_application_that_is_only_elsewhere_has_no_local_promise(
+    holds: bool,
+) -> None:
+    scheduler = TwoLevel(SLOS, 0.0, 0.5, 1.0, holds=holds)
+    scheduler.columns.remote_bytes[scheduler.index_of("b")] = 1e6
+    scheduler.set_slos(SLOS, 0.0)
+    assert scheduler.full_credit_bytes == pytest.approx(10e6)
+
+
+def test_a_report_names_who_wants_more_only_on_a_shared_storage() -> None:
+    for shared, names in ((False, ()), (True, ("a",))):
+        scheduler = TwoLevel(SLOS, 0.0, 0.5, 0.0, shared_storage=shared)
+        scheduler.arrive(Request("write", MB, "a"), 0.0)
+        assert scheduler.wanting(1.0) == names
+    assert TwoLevel(SLOS, 0.0, 0.5, 0.0, holds=False).wanting(1.0) == ()

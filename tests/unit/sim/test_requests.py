@@ -10,7 +10,7 @@ import pytest
 
 from penstock.errors import InputError
 from penstock.qos import Slo
-from penstock.qos.sfq import ApplicationQueues
+from penstock.qos.scheduler import KernelScheduler
 from penstock.sim.requests import Exchange, RequestRun, simulate_requests
 from penstock.sim.requests_server import ServerSpec
 from penstock.workloads.clients import MB, Clients, RateSegment, saturating, steady
@@ -126,7 +126,7 @@ def test_the_layout_factor_counts_the_servers_of_all_groups(
 ) -> None:
     layouts: list[dict[str, int]] = []
     monkeypatch.setattr(
-        ApplicationQueues, "set_layout", lambda _, factors: layouts.append(factors)
+        KernelScheduler, "set_layout", lambda _, factors: layouts.append(factors)
     )
     stages = (RateSegment(0.0, 0.1, 1e6),)
     clients = [

@@ -39,7 +39,7 @@ from penstock.bench.slo.windows import (
     compliance,
     windows,
 )
-from penstock.qos.feedback import percentile
+from penstock.qos import percentile
 from penstock.units import format_volume
 
 __all__ = ["BenchScale", "measure_schedulers"]

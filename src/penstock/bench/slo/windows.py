@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from penstock.qos.feedback import percentile
+from penstock.qos import percentile
 
 __all__ = [
     "AnsweredRequest",
