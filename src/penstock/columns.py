@@ -45,7 +45,7 @@ class Heap(NamedTuple):
 
 
 @inlined
-def goes_before(heap: Heap, a: int, b: int) -> bool:
+def _goes_before(heap: Heap, a: int, b: int) -> bool:
     """Return True if item `a` goes before item `b`."""
     if heap.key[a] != heap.key[b]:
         return heap.key[a] < heap.key[b]
@@ -53,9 +53,9 @@ def goes_before(heap: Heap, a: int, b: int) -> bool:
 
 
 @inlined
-def sift_up(heap: Heap, item: int, position: int) -> int:
+def _sift_up(heap: Heap, item: int, position: int) -> int:
     """Move the gap at `position` up to where `item` belongs; return the position."""
-    while position > 1 and goes_before(heap, item, heap.items[position // 2]):
+    while position > 1 and _goes_before(heap, item, heap.items[position // 2]):
         heap.items[position] = heap.items[position // 2]
         heap.place[heap.items[position]] = position
         position = position // 2
@@ -63,14 +63,16 @@ def sift_up(heap: Heap, item: int, position: int) -> int:
 
 
 @inlined
-def sift_down(heap: Heap, item: int, position: int) -> int:
+def _sift_down(heap: Heap, item: int, position: int) -> int:
     """Move the gap at `position` down to where `item` belongs; return the position."""
     size = heap.items[0]
     while 2 * position <= size:
         child = 2 * position
-        if child < size and goes_before(heap, heap.items[child + 1], heap.items[child]):
+        if child < size and _goes_before(
+            heap, heap.items[child + 1], heap.items[child]
+        ):
             child += 1
-        if not goes_before(heap, heap.items[child], item):
+        if not _goes_before(heap, heap.items[child], item):
             break
         heap.items[position] = heap.items[child]
         heap.place[heap.items[position]] = position
@@ -85,7 +87,7 @@ def heap_put(heap: Heap, item: int) -> None:
     if position == 0:
         heap.items[0] += 1
         position = heap.items[0]
-    position = sift_down(heap, item, sift_up(heap, item, position))
+    position = _sift_down(heap, item, _sift_up(heap, item, position))
     heap.items[position] = item
     heap.place[item] = position
 
@@ -100,7 +102,7 @@ def heap_remove(heap: Heap, item: int) -> None:
     last = heap.items[heap.items[0]]
     heap.items[0] -= 1
     if last != item:
-        position = sift_down(heap, last, sift_up(heap, last, position))
+        position = _sift_down(heap, last, _sift_up(heap, last, position))
         heap.items[position] = last
         heap.place[last] = position
 
@@ -178,11 +180,11 @@ def exact_sum(values: Floats, begin: int, end: int, partials: Floats) -> float:
             x = high
         partials[kept] = x
         count = kept + 1
-    return rounded_total(partials, count)
+    return _rounded_total(partials, count)
 
 
 @inlined
-def rounded_total(partials: Floats, count: int) -> float:
+def _rounded_total(partials: Floats, count: int) -> float:
     """Return the sum of non-overlapping partial sums, in ascending order, rounded once.
 
     If the last addition is exactly half-way between two doubles, the sign of the next

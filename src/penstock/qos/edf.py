@@ -59,7 +59,7 @@ PARAMETERS: Final = (depth_parameter(DEFAULT_DEPTH),)
 
 
 @inlined
-def deadlines(state: SchedulerState) -> Heap:
+def _deadlines(state: SchedulerState) -> Heap:
     """Return the heap of requests by deadline."""
     return Heap(state.by_deadline, state.deadline_place, state.deadline_s, state.serial)
 
@@ -68,14 +68,14 @@ def deadlines(state: SchedulerState) -> Heap:
 def push_by_deadline(state: SchedulerState, slot: int) -> None:
     """Queue a request whose deadline is set, behind those with the same deadline."""
     state.serial[slot] = next_number(state)
-    heap_put(deadlines(state), slot)
+    heap_put(_deadlines(state), slot)
 
 
 @inlined
 def pop_earliest(state: SchedulerState) -> int:
     """Remove and return the request with the earliest deadline."""
     slot = state.by_deadline[1]
-    heap_remove(deadlines(state), slot)
+    heap_remove(_deadlines(state), slot)
     return slot
 
 

@@ -87,10 +87,12 @@ __all__ = [
     "begin_window",
     "completed_requests",
     "decide_depth",
+    "due_next",
     "group_samples",
     "join_window",
     "record_decision",
     "record_time",
+    "slack_factor",
     "storage_time_s",
     "window_statistics",
 ]
@@ -160,7 +162,7 @@ def record_time(
     counter = state.counter
     if state.completed[i] % counter[STRIDE] == 0:
         if counter[SAMPLES] == SAMPLE_LIMIT:
-            drop_every_second_sample(state)
+            _drop_every_second_sample(state)
         k = counter[SAMPLES]
         state.sample_s[k] = storage_s
         state.sample_application[k] = i
@@ -171,7 +173,7 @@ def record_time(
 
 
 @kernel
-def drop_every_second_sample(state: SchedulerState) -> None:
+def _drop_every_second_sample(state: SchedulerState) -> None:
     """Drop every second sample of each class, beginning with its second one."""
     counter = state.counter
     for k in range(counter[CLASSES]):
@@ -289,7 +291,7 @@ def due_next(state: SchedulerState, past: WindowStatistics) -> float:
 
 
 @inlined
-def least_latency_depth(state: SchedulerState, depth: float) -> float:
+def _least_latency_depth(state: SchedulerState, depth: float) -> float:
     """Return min_i L_RT_i = min_i E_i L over the classes with completions."""
     least = inf
     for k in range(state.counter[CLASSES]):
@@ -321,7 +323,7 @@ def decide_depth(
         arriving += state.admitted[state.classes[k]]
     present_and_arriving = past.outstanding + past.queued + arriving
     useful_depth = present_and_arriving * depth_per_completion
-    latency_depth = least_latency_depth(state, effective_depth)
+    latency_depth = _least_latency_depth(state, effective_depth)
     threshold = max(1.0, latency_depth)
     if overloaded:
         is_overload = completed <= due

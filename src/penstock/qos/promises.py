@@ -112,19 +112,19 @@ VALID_S: Final = 1.0
 
 
 @inlined
-def promises(state: SchedulerState) -> Heap:
+def _promises(state: SchedulerState) -> Heap:
     """Return the heap of applications with queued requests by promise clock."""
     return Heap(state.by_promise, state.promise_place, state.promise_key, state.number)
 
 
 @inlined
-def yielding(state: SchedulerState) -> Heap:
+def _yielding(state: SchedulerState) -> Heap:
     """Return the heap of applications that yield, by start tag."""
     return Heap(state.by_owed, state.owed_place, state.start_tag, state.number)
 
 
 @inlined
-def is_short_of_capacity(state: SchedulerState) -> bool:
+def _is_short_of_capacity(state: SchedulerState) -> bool:
     """Return True if s < 1: the storage cannot keep all promises."""
     return state.value[CAPACITY_OVER_PROMISES] < 1.0
 
@@ -141,12 +141,12 @@ def push_request(state: SchedulerState, i: int, slot: int, now: float) -> None:
         remove_from_set(state.unqueued, state.unqueued_place, i)
         if state.at_storage[i] == 0 and now >= state.completed_s[i] + THINK_S:
             state.busy_since_s[i] = now
-            saved_s = 0.0 if is_short_of_capacity(state) else LAG_S
+            saved_s = 0.0 if _is_short_of_capacity(state) else LAG_S
             state.promise_s[i] = max(state.promise_s[i], now - saved_s)
-        start_tag = backlogged_start_tag(state, i, now)
+        start_tag = _backlogged_start_tag(state, i, now)
         state.start_tag[i] = max(state.value[VIRTUAL_TIME], start_tag)
     if is_first or state.owed_place[i] > 0:
-        enter(state, i)
+        _enter(state, i)
 
 
 @inlined
@@ -159,12 +159,12 @@ def record_completion(state: SchedulerState, i: int, now: float) -> None:
 @inlined
 def count_remote_service(state: SchedulerState, i: int, now: float) -> None:
     """Move the tags and the promise clock of `i` by its reported service."""
-    start_tag = backlogged_start_tag(state, i, now)
+    start_tag = _backlogged_start_tag(state, i, now)
     moved_s = start_tag - state.finish_tag[i]
     state.finish_tag[i] = start_tag
     if moved_s != 0.0 and has_requests(state, i) and state.owed_place[i] == 0:
         state.start_tag[i] += moved_s
-        enter(state, i)
+        _enter(state, i)
 
 
 @inlined
@@ -187,12 +187,12 @@ def has_rivals(state: SchedulerState, now: float) -> bool:
 def wants_more(state: SchedulerState, i: int, now: float) -> bool:
     """Return True if application `i` has had requests here for `BUSY_S`."""
     return now >= state.busy_since_s[i] + BUSY_S and (
-        has_requests(state, i) or is_active(state, i, now)
+        has_requests(state, i) or _is_active(state, i, now)
     )
 
 
 @inlined
-def is_active(state: SchedulerState, i: int, now: float) -> bool:
+def _is_active(state: SchedulerState, i: int, now: float) -> bool:
     """Return True if `i` has a request at the storage or will issue one soon."""
     return state.at_storage[i] > 0 or now < state.completed_s[i] + THINK_S
 
@@ -206,17 +206,17 @@ def pop_request(state: SchedulerState, now: float, room: bool) -> int:  # noqa: 
 
     Without `room` only requests within a promise may go.
     """
-    if is_short_of_capacity(state):
-        i = next_late_last(state, now, room)
+    if _is_short_of_capacity(state):
+        i = _next_late_last(state, now, room)
     else:
-        i = next_promised(state, now)
+        i = _next_promised(state, now)
         if i < 0 and room:
-            i = next_by_tag(state, now)
-    return -1 if i < 0 else take(state, i, now)
+            i = _next_by_tag(state, now)
+    return -1 if i < 0 else _take(state, i, now)
 
 
 @inlined
-def next_promised(state: SchedulerState, now: float) -> int:
+def _next_promised(state: SchedulerState, now: float) -> int:
     """Return the application that is owed most; -1: none is owed."""
     if state.by_promise[0] == 0:
         return -1
@@ -225,47 +225,47 @@ def next_promised(state: SchedulerState, now: float) -> int:
 
 
 @inlined
-def next_by_tag(state: SchedulerState, now: float) -> int:
+def _next_by_tag(state: SchedulerState, now: float) -> int:
     """Return the application with the smallest start tag; -1: it is held."""
     if state.by_tag[0] == 0:
-        return next_yielding(state, now)
+        return _next_yielding(state, now)
     i = state.by_tag[1]
-    return -1 if is_held(state, i, now) else i
+    return -1 if _is_held(state, i, now) else i
 
 
 @inlined
-def next_late_last(state: SchedulerState, now: float, room: bool) -> int:  # noqa: FBT001
+def _next_late_last(state: SchedulerState, now: float, room: bool) -> int:  # noqa: FBT001
     """Return the application with the smallest start tag that does not yield.
 
     Without room it must have had less than its share.
     """
-    i = next_owed(state)
+    i = _next_owed(state)
     while i < 0 and state.by_tag[0] > 0:
         first = state.by_tag[1]
-        if is_held(state, first, now) if room else state.promise_s[first] > now:
+        if _is_held(state, first, now) if room else state.promise_s[first] > now:
             return -1
-        if not begins_to_yield(state, first, now):
+        if not _begins_to_yield(state, first, now):
             i = first
     if i < 0 and room:
-        i = next_yielding(state, now)
+        i = _next_yielding(state, now)
     return i
 
 
 @inlined
-def begins_to_yield(state: SchedulerState, i: int, now: float) -> bool:
+def _begins_to_yield(state: SchedulerState, i: int, now: float) -> bool:
     """Let application `i` yield if it must; return True if it does."""
     move_late(state, i, now)
     if not yields(state, i, state.value[VIRTUAL_TIME] - state.start_tag[i]):
         return False
     heap_remove(start_tags(state), i)
-    heap_remove(promises(state), i)
+    heap_remove(_promises(state), i)
     state.number[i] = next_number(state)
-    heap_put(yielding(state), i)
+    heap_put(_yielding(state), i)
     return True
 
 
 @inlined
-def next_owed(state: SchedulerState) -> int:
+def _next_owed(state: SchedulerState) -> int:
     """Return the yielding application that is owed most, if it is more than `LAG_S`."""
     if state.by_owed[0] == 0:
         return -1
@@ -277,7 +277,7 @@ def next_owed(state: SchedulerState) -> int:
 
 
 @inlined
-def next_yielding(state: SchedulerState, now: float) -> int:
+def _next_yielding(state: SchedulerState, now: float) -> int:
     """Return the yielding application with the longest latency bound; -1: it is held.
 
     Its late requests are the least late, and those with tighter bounds stay in time.
@@ -286,15 +286,15 @@ def next_yielding(state: SchedulerState, now: float) -> int:
     best = -1
     for position in range(1, state.by_owed[0] + 1):
         i = state.by_owed[position]
-        if best < 0 or is_preferred(state, i, best):
+        if best < 0 or _is_preferred(state, i, best):
             best = i
-    if best >= 0 and is_held(state, best, now):
+    if best >= 0 and _is_held(state, best, now):
         return -1
     return best
 
 
 @inlined
-def is_preferred(state: SchedulerState, i: int, other: int) -> bool:
+def _is_preferred(state: SchedulerState, i: int, other: int) -> bool:
     """Return True if the yielding application `i` goes before another one."""
     if state.latency_s[i] != state.latency_s[other]:
         return state.latency_s[i] > state.latency_s[other]
@@ -324,57 +324,57 @@ def set_capacity(state: SchedulerState, over_promises: float, now: float) -> Non
             if not enough and now - latest_s > 0.0:
                 state.promise_s[i] += now - latest_s
             if enough or state.owed_place[i] == 0:
-                enter(state, i)
+                _enter(state, i)
 
 
 @inlined
-def take(state: SchedulerState, i: int, now: float) -> int:
+def _take(state: SchedulerState, i: int, now: float) -> int:
     """Remove, charge and return the next request of application `i`."""
-    slot = take_request(state, i, now, is_short_of_capacity(state))
+    slot = take_request(state, i, now, _is_short_of_capacity(state))
     charge(state, i, slot)
     state.at_storage[i] += 1
     if state.promise_s[i] <= now:
         since_s = max(state.promise_s[i], now - 2 * LAG_S)
-        state.promise_s[i] = since_s + state.charged_bytes[i] / promised_rate(state, i)
+        state.promise_s[i] = since_s + state.charged_bytes[i] / _promised_rate(state, i)
     if has_requests(state, i):
-        state.start_tag[i] = backlogged_start_tag(state, i, now)
-        enter(state, i)
+        state.start_tag[i] = _backlogged_start_tag(state, i, now)
+        _enter(state, i)
     else:
-        heap_remove(yielding(state), i)
+        heap_remove(_yielding(state), i)
         heap_remove(start_tags(state), i)
-        heap_remove(promises(state), i)
+        heap_remove(_promises(state), i)
         add_to_set(state.unqueued, state.unqueued_place, i)
     return slot
 
 
 @kernel
-def enter(state: SchedulerState, i: int) -> None:
+def _enter(state: SchedulerState, i: int) -> None:
     """Put application `i`, which has requests and does not yield, into the heaps."""
-    heap_remove(yielding(state), i)
+    heap_remove(_yielding(state), i)
     state.number[i] = next_number(state)
     heap_put(start_tags(state), i)
-    if is_short_of_capacity(state):
-        heap_remove(promises(state), i)
+    if _is_short_of_capacity(state):
+        heap_remove(_promises(state), i)
     else:
         state.promise_key[i] = state.promise_s[i]
-        heap_put(promises(state), i)
+        heap_put(_promises(state), i)
 
 
 @inlined
-def promised_rate(state: SchedulerState, i: int) -> float:
+def _promised_rate(state: SchedulerState, i: int) -> float:
     """Return r_i (bytes/s)."""
     return state.weight[i] * min(state.value[CAPACITY_OVER_PROMISES], _MARGIN)
 
 
 @inlined
-def backlogged_start_tag(state: SchedulerState, i: int, now: float) -> float:
+def _backlogged_start_tag(state: SchedulerState, i: int, now: float) -> float:
     """Return F' + d / t_i, and move the promise clock by d / r_i."""
     delay_bytes = take_delay_bytes(state, i)
     if delay_bytes == 0.0:
         return state.finish_tag[i]
     state.remote_bytes[i] += delay_bytes
     state.report_s[i] = delay_bytes / state.weight[i]
-    moved_s = state.promise_s[i] + delay_bytes / promised_rate(state, i)
+    moved_s = state.promise_s[i] + delay_bytes / _promised_rate(state, i)
     most_s = max(state.promise_s[i], now + LAG_S)
     state.promise_s[i] = min(moved_s, most_s)
     return state.finish_tag[i] + state.report_s[i]
@@ -384,55 +384,55 @@ def backlogged_start_tag(state: SchedulerState, i: int, now: float) -> float:
 
 
 @kernel
-def is_held(state: SchedulerState, i: int, now: float) -> bool:
+def _is_held(state: SchedulerState, i: int, now: float) -> bool:
     """Return True if the next request of `i` waits for another application."""
     held = False
-    if state.unqueued[0] > 0 and not is_short_of_capacity(state):
-        held = waits_for_short(state, now)
-    if state.elsewhere[0] > 0 and waits_for_other_nodes(state, i, now):
+    if state.unqueued[0] > 0 and not _is_short_of_capacity(state):
+        held = _waits_for_short(state, now)
+    if state.elsewhere[0] > 0 and _waits_for_other_nodes(state, i, now):
         held = True
     if held and state.promise_s[i] > now:
-        hold_until(state, state.promise_s[i])
+        _hold_until(state, state.promise_s[i])
     return held
 
 
 @inlined
-def waits_for_short(state: SchedulerState, now: float) -> bool:
+def _waits_for_short(state: SchedulerState, now: float) -> bool:
     """Return True if an application with requests at the storage is short."""
     held = False
     for position in range(state.unqueued[0], 0, -1):
         i = state.unqueued[position]
-        if not is_active(state, i, now):
+        if not _is_active(state, i, now):
             remove_from_set(state.unqueued, state.unqueued_place, i)
-        elif is_short(state, i, now) and helps(state, i, now):
+        elif _is_short(state, i, now) and _helps(state, i, now):
             held = True
             if state.at_storage[i] == 0:
-                hold_until(state, state.completed_s[i] + THINK_S)
+                _hold_until(state, state.completed_s[i] + THINK_S)
     return held
 
 
 @inlined
-def waits_for_other_nodes(state: SchedulerState, i: int, now: float) -> bool:
+def _waits_for_other_nodes(state: SchedulerState, i: int, now: float) -> bool:
     """Return True if an application of another node had less than `i`."""
     held = False
     for position in range(state.elsewhere[0], 0, -1):
         other = state.elsewhere[position]
         if now >= state.wants_until_s[other]:
             remove_from_set(state.elsewhere, state.elsewhere_place, other)
-        elif other != i and is_ahead(state, i, other) and helps(state, other, now):
+        elif other != i and _is_ahead(state, i, other) and _helps(state, other, now):
             held = True
-            hold_until(state, state.wants_until_s[other])
+            _hold_until(state, state.wants_until_s[other])
     return held
 
 
 @inlined
-def hold_until(state: SchedulerState, time_s: float) -> None:
+def _hold_until(state: SchedulerState, time_s: float) -> None:
     """Let held requests be tried again at a time, or earlier."""
     state.value[HOLD_UNTIL_S] = min(state.value[HOLD_UNTIL_S], time_s)
 
 
 @inlined
-def is_short(state: SchedulerState, i: int, now: float) -> bool:
+def _is_short(state: SchedulerState, i: int, now: float) -> bool:
     """Return True if `i` is owed much, or was and still is owed."""
     if now < state.busy_since_s[i] + BUSY_S:
         return False
@@ -444,7 +444,7 @@ def is_short(state: SchedulerState, i: int, now: float) -> bool:
 
 
 @inlined
-def is_ahead(state: SchedulerState, i: int, other: int) -> bool:
+def _is_ahead(state: SchedulerState, i: int, other: int) -> bool:
     """Return True if `i` is ahead of an application of another node."""
     allowed_s = state.last_cost_bytes[i] / state.weight[i] + state.report_s[other]
     debt_s = max(LAG_S, 4 * allowed_s)
@@ -453,7 +453,7 @@ def is_ahead(state: SchedulerState, i: int, other: int) -> bool:
 
 
 @kernel
-def helps(state: SchedulerState, i: int, now: float) -> bool:
+def _helps(state: SchedulerState, i: int, now: float) -> bool:
     """Return False if `i` does not gain from the requests that are held for it."""
     if now < state.pause_until_s[i]:
         return False

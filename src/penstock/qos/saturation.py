@@ -72,13 +72,13 @@ _TRY_EVERY: Final = 16
 
 
 @inlined
-def is_measured(state: SchedulerState, level: int) -> bool:
+def _is_measured(state: SchedulerState, level: int) -> bool:
     """Return True if the pace at the depth 2**level is known."""
     return state.pace_bytes_per_s[level] > 0.0
 
 
 @inlined
-def beats(state: SchedulerState, level: int, other: int) -> bool:
+def _beats(state: SchedulerState, level: int, other: int) -> bool:
     """Return True if the pace at a level is higher, by the rule of the module."""
     moved = state.pace_bytes_per_s[level] / state.pace_bytes_per_s[other]
     answered = state.pace_requests_per_s[level] / state.pace_requests_per_s[other]
@@ -105,7 +105,7 @@ def record_pace(
         level += 1
     if level != counter[PACE_LEVEL]:
         counter[PACE_LEVEL] = level
-        clear_sums(state)
+        _clear_sums(state)
     value[PACE_BYTES] += moved_bytes
     counter[PACE_ANSWERS] += answered
     value[PACE_BUSY_S] += busy_s
@@ -114,7 +114,7 @@ def record_pace(
         return
     bytes_per_s = value[PACE_BYTES] / value[PACE_BUSY_S]
     requests_per_s = counter[PACE_ANSWERS] / value[PACE_BUSY_S]
-    if is_measured(state, level):
+    if _is_measured(state, level):
         old_bytes, old_requests = (
             state.pace_bytes_per_s[level],
             state.pace_requests_per_s[level],
@@ -124,11 +124,11 @@ def record_pace(
     state.pace_bytes_per_s[level] = bytes_per_s
     state.pace_requests_per_s[level] = requests_per_s
     counter[PACES] += 1
-    clear_sums(state)
+    _clear_sums(state)
 
 
 @inlined
-def clear_sums(state: SchedulerState) -> None:
+def _clear_sums(state: SchedulerState) -> None:
     """Begin a new pace."""
     state.value[PACE_BYTES] = 0.0
     state.counter[PACE_ANSWERS] = 0
@@ -136,7 +136,7 @@ def clear_sums(state: SchedulerState) -> None:
 
 
 @inlined
-def depth_of(level: int) -> float:
+def _depth_of(level: int) -> float:
     """Return 2**level."""
     return float(1 << level)
 
@@ -145,17 +145,17 @@ def depth_of(level: int) -> float:
 def next_depth(state: SchedulerState) -> float:
     """Return the depth for the next window: the best one, or one to be tried."""
     best = best_level(state)
-    if is_measured(state, best):
-        if best > 0 and not is_measured(state, best - 1):
-            return depth_of(best - 1)
-        if best < LEVELS - 1 and not is_measured(state, best + 1):
-            return depth_of(best + 1)
+    if _is_measured(state, best):
+        if best > 0 and not _is_measured(state, best - 1):
+            return _depth_of(best - 1)
+        if best < LEVELS - 1 and not _is_measured(state, best + 1):
+            return _depth_of(best + 1)
     if state.counter[PACES] % _TRY_EVERY == _TRY_EVERY - 1:
         # Below and above the best depth, alternately.
         if state.counter[PACES] // _TRY_EVERY % 2:
-            return depth_of(min(best + 1, LEVELS - 1))
-        return depth_of(max(best - 1, 0))
-    return depth_of(best)
+            return _depth_of(min(best + 1, LEVELS - 1))
+        return _depth_of(max(best - 1, 0))
+    return _depth_of(best)
 
 
 @kernel
@@ -173,7 +173,7 @@ def best_level(state: SchedulerState) -> int:
     """Return log2 of the best depth."""
     best = -1
     for level in range(LEVELS):
-        if is_measured(state, level) and (best < 0 or beats(state, level, best)):
+        if _is_measured(state, level) and (best < 0 or _beats(state, level, best)):
             best = level
     return max(best, 0)
 
@@ -185,9 +185,9 @@ def best_level(state: SchedulerState) -> int:
 def set_holding_depth(state: SchedulerState, busy_s: float, now: float) -> None:
     """Set the depth, and update by which time requests count as late."""
     value = state.value
-    depth = full_pace_depth(state, busy_s, now)
+    depth = _full_pace_depth(state, busy_s, now)
     if has_rivals(state, now):
-        depth = max(min(depth, value[LATENCY_DEPTH]), promised_depth(state))
+        depth = max(min(depth, value[LATENCY_DEPTH]), _promised_depth(state))
     elif value[DECIDED_DEPTH] < inf and not state.counter[SATURATED]:
         depth = max(depth, min(value[DECIDED_DEPTH], value[THRESHOLD]))
     value[DEPTH] = depth
@@ -199,7 +199,7 @@ def set_holding_depth(state: SchedulerState, busy_s: float, now: float) -> None:
 
 
 @inlined
-def promised_depth(state: SchedulerState) -> float:
+def _promised_depth(state: SchedulerState) -> float:
     """Return how many requests at the storage the promises need: t T / c.
 
     This is Little's law, with T the mean time at the storage and c the mean size. A
@@ -219,14 +219,14 @@ def promised_depth(state: SchedulerState) -> float:
 
 
 @inlined
-def full_pace_depth(state: SchedulerState, busy_s: float, now: float) -> float:
+def _full_pace_depth(state: SchedulerState, busy_s: float, now: float) -> float:
     """Return the depth of the search for the least one with full throughput.
 
     While requests wait at a saturated storage, record its pace first.
     """
     counter, value = state.counter, state.value
     if counter[WAITING] == 0 or not counter[SATURATED]:
-        return depth_of(best_level(state))
+        return _depth_of(best_level(state))
     used_depth = min(value[DEPTH], float(counter[MAX_OUTSTANDING]))
     moved_bytes = float(counter[MOVED_BYTES])
     record_pace(state, used_depth, moved_bytes, completed_requests(state), busy_s)

@@ -94,7 +94,7 @@ def push_by_start_tag(state: SchedulerState, i: int, slot: int) -> None:
     is_first = state.first[i] < 0
     queue_request(state, i, slot)
     if is_first:
-        tag_first_request(state, i)
+        _tag_first_request(state, i)
 
 
 @inlined
@@ -104,14 +104,14 @@ def pop_by_start_tag(state: SchedulerState) -> int:
     slot = unqueue_request(state, i)
     charge(state, i, slot)
     if state.first[i] >= 0:
-        tag_first_request(state, i)
+        _tag_first_request(state, i)
     else:
         heap_remove(start_tags(state), i)
     return slot
 
 
 @inlined
-def tag_first_request(state: SchedulerState, i: int) -> None:
+def _tag_first_request(state: SchedulerState, i: int) -> None:
     """Assign S = max(v, F' + d / t_i) to the first queued request of `i`."""
     delay_bytes = take_delay_bytes(state, i)
     state.remote_bytes[i] += delay_bytes

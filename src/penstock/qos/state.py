@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """The memory of a scheduler: tables of requests and applications in columns.
 
-`SchedulerState` is a struct of columns (see `penstock.kernels`). All schedulers have the same
-struct, and each uses the columns that it needs. A request has a row, its *slot*, from
-its arrival to its completion. An application has a row, its *index*, for ever.
+`SchedulerState` is a struct of columns (see `penstock.kernels`). All schedulers have
+the same struct, and each uses the columns that it needs. A request has a row, its
+*slot*, from its arrival to its completion. An application has a row, its *index*, for
+ever.
 
 The tables have a fixed size, because compiled code holds their addresses. A request for
 which there is no slot is refused: the mount sends it unscheduled. The simulator makes
@@ -32,9 +33,17 @@ __all__ = [
     "REQUEST_LIMIT",
     "SAMPLE_LIMIT",
     "SchedulerState",
+    "add_request",
     "columns",
+    "free_request",
+    "has_room",
     "larger_state",
     "new_state",
+    "next_number",
+    "queue_request",
+    "send_request",
+    "unqueue_request",
+    "wake_s",
 ]
 
 #: Requests and applications for which the tables of a new scheduler have room.

@@ -215,14 +215,14 @@ def next_request(table: SchedulerState, now: float) -> int:
         state.counter[CHANGED] = 0
         state.value[DECIDED_S] = now
         if now >= state.value[WINDOW_ENDS_S]:
-            close_window(state, now)
+            _close_window(state, now)
         if state.counter[WAITING] > 0:
             if state.counter[HOLDS]:
-                admit_promised(state, now)
+                _admit_promised(state, now)
             else:
-                admit_by_credit(state, now)
+                _admit_by_credit(state, now)
     if state.by_deadline[0] == 0 or not has_room(state):
-        state.value[WAKE_S] = next_wake_s(state, now)
+        state.value[WAKE_S] = _next_wake_s(state, now)
         return -1
     if state.counter[OUTSTANDING] == 0:
         state.value[IDLE_S] += now - state.value[IDLE_SINCE_S]
@@ -252,11 +252,11 @@ def complete(table: SchedulerState, slot: int, moved_bytes: int, now: float) -> 
 
 
 @inlined
-def next_wake_s(state: SchedulerState, now: float) -> float:
+def _next_wake_s(state: SchedulerState, now: float) -> float:
     """Return when requests must be tried again: at the latest when the window ends.
 
     With hold, when held requests may go. With send, at the end of a credit window that
-    holds requests up; one that has already expired is renewed by the next `refill`.
+    holds requests up; one that has already expired is renewed by the next `_refill`.
     """
     value = state.value
     waiting = state.counter[WAITING]
@@ -274,12 +274,12 @@ def next_wake_s(state: SchedulerState, now: float) -> float:
 
 
 @inlined
-def admit_promised(state: SchedulerState, now: float) -> None:
+def _admit_promised(state: SchedulerState, now: float) -> None:
     """Admit requests within promises while D is positive, others while L allows."""
     state.value[HOLD_UNTIL_S] = inf
-    full_bytes = full_credit_bytes(state)
+    full_bytes = _full_credit_bytes(state)
     while state.counter[WAITING] > 0:
-        room = in_lower_level(state) < state.value[DEPTH]
+        room = _in_lower_level(state) < state.value[DEPTH]
         if not room and state.counter[LOWER_BYTES] >= full_bytes:
             break
         slot = pop_request(state, now, room)
@@ -288,38 +288,38 @@ def admit_promised(state: SchedulerState, now: float) -> None:
         if state.deadline_s[slot] < now:
             latency_s = state.latency_s[state.application[slot]]
             state.deadline_s[slot] = now + latency_s
-        pass_down(state, slot, now)
+        _pass_down(state, slot, now)
 
 
 @inlined
-def admit_by_credit(state: SchedulerState, now: float) -> None:
+def _admit_by_credit(state: SchedulerState, now: float) -> None:
     """Admit requests in the order of their start tags while D is positive."""
     while state.counter[WAITING] > 0:
-        if state.value[CREDIT_BYTES] <= 0.0 and not refill(state, now):
+        if state.value[CREDIT_BYTES] <= 0.0 and not _refill(state, now):
             break
         slot = pop_by_start_tag(state)
         state.value[CREDIT_BYTES] -= state.cost_bytes[slot]
-        pass_down(state, slot, now)
+        _pass_down(state, slot, now)
 
 
 @inlined
-def refill(state: SchedulerState, now: float) -> bool:
+def _refill(state: SchedulerState, now: float) -> bool:
     """Fill D if the storage is spare or the credit window has expired.
 
     Return True if D is positive.
     """
     value = state.value
-    full_bytes = full_credit_bytes(state)
-    if in_lower_level(state) < SPARE_SHARE * value[SPARE_THRESHOLD]:
+    full_bytes = _full_credit_bytes(state)
+    if _in_lower_level(state) < SPARE_SHARE * value[SPARE_THRESHOLD]:
         value[CREDIT_BYTES] = full_bytes
     elif now >= value[CREDIT_ENDS_S]:
-        value[CREDIT_ENDS_S] = now + credit_window_s(state)
+        value[CREDIT_ENDS_S] = now + _credit_window_s(state)
         value[CREDIT_BYTES] = min(full_bytes, value[CREDIT_BYTES] + full_bytes)
     return value[CREDIT_BYTES] > 0.0
 
 
 @inlined
-def pass_down(state: SchedulerState, slot: int, now: float) -> None:
+def _pass_down(state: SchedulerState, slot: int, now: float) -> None:
     """Admit a request: put it into the lower level."""
     i = state.application[slot]
     state.counter[LOWER_BYTES] += state.cost_bytes[slot]
@@ -330,19 +330,19 @@ def pass_down(state: SchedulerState, slot: int, now: float) -> None:
 
 
 @inlined
-def in_lower_level(state: SchedulerState) -> int:
+def _in_lower_level(state: SchedulerState) -> int:
     """Return the number of requests in the lower level and at the storage."""
     return state.counter[OUTSTANDING] + state.by_deadline[0]
 
 
 @inlined
-def full_credit_bytes(state: SchedulerState) -> float:
+def _full_credit_bytes(state: SchedulerState) -> float:
     """Return D_full: the sum of t_i over one credit window."""
-    return state.value[TOTAL_BYTES_PER_S] * credit_window_s(state)
+    return state.value[TOTAL_BYTES_PER_S] * _credit_window_s(state)
 
 
 @inlined
-def credit_window_s(state: SchedulerState) -> float:
+def _credit_window_s(state: SchedulerState) -> float:
     """Return the length of a credit window."""
     if state.counter[SATURATED]:
         return state.value[SATURATED_CREDIT_S]
@@ -352,7 +352,7 @@ def credit_window_s(state: SchedulerState) -> float:
 
 
 @kernel
-def update_total(state: SchedulerState) -> None:
+def _update_total(state: SchedulerState) -> None:
     """Update the sum of t_i on this server; with send, cut D to D_full.
 
     An SLO covers the service of all servers; only the local fraction counts here.
@@ -360,7 +360,7 @@ def update_total(state: SchedulerState) -> None:
     count = 0
     for i in range(state.counter[APPLICATIONS]):
         if state.has_slo[i]:
-            state.scratch[count] = state.weight[i] * local_share(state, i)
+            state.scratch[count] = state.weight[i] * _local_share(state, i)
             count += 1
     total = exact_sum(state.scratch, 0, count, state.partials)
     if total == 0.0:
@@ -368,12 +368,12 @@ def update_total(state: SchedulerState) -> None:
     state.value[TOTAL_BYTES_PER_S] = total
     if not state.counter[HOLDS]:
         state.value[CREDIT_BYTES] = min(
-            state.value[CREDIT_BYTES], full_credit_bytes(state)
+            state.value[CREDIT_BYTES], _full_credit_bytes(state)
         )
 
 
 @inlined
-def local_share(state: SchedulerState, i: int) -> float:
+def _local_share(state: SchedulerState, i: int) -> float:
     """Return the fraction of the application's service that is on this server."""
     total_bytes = state.local_bytes[i] + state.remote_bytes[i]
     return 1.0 if total_bytes == 0.0 else state.local_bytes[i] / total_bytes
@@ -383,7 +383,7 @@ def local_share(state: SchedulerState, i: int) -> float:
 
 
 @kernel
-def close_window(state: SchedulerState, now: float) -> None:
+def _close_window(state: SchedulerState, now: float) -> None:
     """Set the depth from the statistics; the window may have ended long ago."""
     value = state.value
     length_s = value[WINDOW_S] + now - value[WINDOW_ENDS_S]
@@ -392,7 +392,7 @@ def close_window(state: SchedulerState, now: float) -> None:
     for i in range(state.counter[APPLICATIONS]):
         state.local_bytes[i] *= _DECAY
         state.remote_bytes[i] *= _DECAY
-    update_total(state)
+    _update_total(state)
     if completed_requests(state) > 0:
         group_samples(state)
         is_overloaded = value[DECIDED_DEPTH] == inf
@@ -414,7 +414,7 @@ def close_window(state: SchedulerState, now: float) -> None:
 
 
 @kernel
-def set_latencies(table: SchedulerState, shortest_s: float) -> None:
+def _set_latencies(table: SchedulerState, shortest_s: float) -> None:
     """Apply new SLOs, of which `shortest_s` is the shortest latency bound."""
     state = columns(table)
     credit_s = state.value[CREDIT_S]
@@ -422,11 +422,11 @@ def set_latencies(table: SchedulerState, shortest_s: float) -> None:
         credit_s if credit_s > 0.0 else LOWER_LEVEL_SHARE * shortest_s
     )
     state.counter[CHANGED] = 1
-    update_total(state)
+    _update_total(state)
 
 
 @kernel
-def record_service(table: SchedulerState, application: int, now: float) -> None:
+def _record_service(table: SchedulerState, application: int, now: float) -> None:
     """Count service elsewhere, which is pending, in tags and promise clock."""
     state = columns(table)
     if state.counter[HOLDS]:
@@ -435,7 +435,7 @@ def record_service(table: SchedulerState, application: int, now: float) -> None:
 
 
 @kernel
-def record_wanting(table: SchedulerState, application: int, now: float) -> None:
+def _record_wanting(table: SchedulerState, application: int, now: float) -> None:
     """Record that an application wants more service on another node."""
     state = columns(table)
     state.counter[CHANGED] = 1
@@ -443,7 +443,7 @@ def record_wanting(table: SchedulerState, application: int, now: float) -> None:
 
 
 @kernel
-def is_wanting(table: SchedulerState, application: int, now: float) -> int:
+def _is_wanting(table: SchedulerState, application: int, now: float) -> int:
     """Return 1 if an application could use more service here."""
     return 1 if wants_more(columns(table), application, now) else 0
 
@@ -507,7 +507,7 @@ class TwoLevel(KernelScheduler):
     @property
     def full_credit_bytes(self) -> float:
         """D_full: the sum of t_i over one credit window."""
-        full: float = interpreted(full_credit_bytes)(self.columns)
+        full: float = interpreted(_full_credit_bytes)(self.columns)
         return full
 
     @property
@@ -521,7 +521,7 @@ class TwoLevel(KernelScheduler):
         """Replace the SLOs; tags and deadlines that are already set do not change."""
         super().set_slos(slos, now)
         shortest_s = min((slo.latency_s for slo in slos.values()), default=1.0)
-        self._run(set_latencies, shortest_s)
+        self._run(_set_latencies, shortest_s)
 
     def record_remote_service(
         self,
@@ -536,11 +536,11 @@ class TwoLevel(KernelScheduler):
             for application in wanting:
                 index = self.index_of(application)
                 if index >= 0:
-                    self._run(record_wanting, index, now)
+                    self._run(_record_wanting, index, now)
 
     def _count_remote_service(self, index: int, now: float) -> None:
         if self.columns.counter[HOLDS] and not self.columns.counter[USES_LAYOUT]:
-            self._run(record_service, index, now)
+            self._run(_record_service, index, now)
 
     def wanting(self, now: float) -> tuple[str, ...]:
         """Return the applications to report as wanting more service."""
@@ -549,7 +549,7 @@ class TwoLevel(KernelScheduler):
         return tuple(
             application
             for application, index in self._indexes.items()
-            if self._run(is_wanting, index, now)
+            if self._run(_is_wanting, index, now)
         )
 
 
