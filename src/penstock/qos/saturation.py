@@ -222,10 +222,12 @@ def _promised_depth(state: SchedulerState) -> float:
 def _full_pace_depth(state: SchedulerState, busy_s: float, now: float) -> float:
     """Return the depth of the search for the least one with full throughput.
 
-    While requests wait at a saturated storage, record its pace first.
+    While requests wait, in the upper or in the lower level, at a saturated storage,
+    record its pace first.
     """
     counter, value = state.counter, state.value
-    if counter[WAITING] == 0 or not counter[SATURATED]:
+    waiting = counter[WAITING] + state.by_deadline[0]
+    if waiting == 0 or not counter[SATURATED]:
         return _depth_of(best_level(state))
     used_depth = min(value[DEPTH], float(counter[MAX_OUTSTANDING]))
     moved_bytes = float(counter[MOVED_BYTES])
