@@ -13,7 +13,7 @@ from statistics import median
 
 from penstock.bench.slo.cluster.scenes import WINDOW_S, ClusterScene
 from penstock.bench.slo.windows import AnsweredRequest, ClientWindow, windows
-from penstock.qos.feedback import percentile
+from penstock.qos import percentile
 
 __all__ = ["AppFigures", "SceneResult", "SceneRun", "figures_of", "result_of"]
 
