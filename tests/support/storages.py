@@ -1,21 +1,26 @@
 # SPDX-License-Identifier: MIT
-"""A storage in small steps of time, with jobs that control paces: for pure tests.
+"""A storage that serves calls, with jobs that control paces: for pure tests.
 
-Every job has one caller that moves `call_bytes` per call, and waits in the call until
-the grant covers it, as the preload library does. Callers inside the storage share its
-capacity equally, up to what a single stream can draw. Writes may go to memory first,
-which the storage empties; a full memory lets writes wait.
+Every job has one caller that moves `call_bytes` per call. It then waits until the grant
+covers the call, as the preload library does. Calls inside the storage share its
+capacity equally, up to what a single stream can draw, or are served one by one. Writes
+may go to memory first, which the storage empties; a full memory lets writes wait.
+
+Time advances from event to event (a call begins or ends, a wait ends), so no capacity
+is lost between two calls; the capacity and the memory are looked at every `STEP_S`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import inf
 
-from penstock.live.control.bandwidth import BandwidthEstimator, Kind, Reason, Usage
+from penstock.live.control.bandwidth import BandwidthEstimator, Reason
 from penstock.live.control.controller import Controller
 from penstock.live.control.coordinator import Coordinator
+from penstock.live.control.usage import Kind, Usage
+from penstock.live.node.page import CREDIT_S
 from penstock.live.wire.messages import (
     AgentConfig,
     AgentHello,
@@ -27,11 +32,12 @@ from penstock.live.wire.messages import (
 
 __all__ = ["Caller", "FluidStorage", "LearningSite"]
 
-STEP_S = 0.001
-CREDIT_S = 0.1
+#: Longest time between two events.
+STEP_S = 0.005
+_EPSILON = 1e-9
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Caller:
     """One job with one caller."""
 
@@ -57,6 +63,7 @@ class Caller:
     _since_sync_bytes: float = 0.0
     _state: str = "idle"
     _until_s: float = 0.0
+    _began_s: float = 0.0
     _granted: float = 0.0
     _charged: float = 0.0
 
@@ -72,6 +79,52 @@ class Caller:
     def is_active(self, now: float) -> bool:
         return self.begin_s <= now < self.end_s
 
+    @property
+    def syncs(self) -> bool:
+        return self._since_sync_bytes >= self.sync_bytes
+
+    def begin(self, now: float) -> None:
+        """Begin a call if there is none and it is time for one."""
+        if self._state == "idle" and now >= self._until_s - _EPSILON:
+            self._state, self._began_s = "inside", now
+            self.left_bytes = self.call_bytes
+            if self.rate < inf:
+                least = self._granted - CREDIT_S * self.rate
+                self._charged = max(self._charged, least) + self.call_bytes
+
+    def end(self, now: float) -> None:
+        """End a call that is served, and a wait that the grant covers."""
+        if self._state == "inside" and self.left_bytes <= _EPSILON * self.call_bytes:
+            self.moved_bytes += self.call_bytes
+            self._since_sync_bytes += self.call_bytes
+            self._state = "held"
+        if self._state == "held" and self.wait_s <= _EPSILON:
+            self._state, self._until_s = "idle", now + self.think_s
+
+    @property
+    def wait_s(self) -> float:
+        """Time until the grant covers the last call."""
+        missing = self._charged - self._granted
+        if self.rate == inf or missing <= 0.0:
+            return 0.0
+        return missing / self.rate if self.rate > 0.0 else inf
+
+    def advance(self, duration_s: float, service: float) -> None:
+        """Let time pass, during which the storage serves it at a rate."""
+        if self.rate < inf:
+            self._granted += self.rate * duration_s
+        if self._state == "inside":
+            self.busy_s += duration_s
+            self.left_bytes -= service * duration_s
+        elif self._state == "held":
+            self.held_up_s += duration_s
+
+    def next_event_s(self, now: float, service: float) -> float:
+        """Return the time until something changes if it is served at a rate."""
+        if self._state == "inside":
+            return self.left_bytes / service if service > 0.0 else inf
+        return self.wait_s if self._state == "held" else self._until_s - now
+
 
 @dataclass(slots=True)
 class FluidStorage:
@@ -83,85 +136,85 @@ class FluidStorage:
     """Capacity for writes in parts of that for reads."""
     memory_bytes: float = 0.0
     """Writes go to memory of this size first."""
+    one_by_one: bool = False
+    """True: the calls are served in the order of their begin."""
     memory_rate: float = 2e9
     now: float = 0.0
     dirty_bytes: float = 0.0
-    moved_log: list[tuple[float, ...]] = field(default_factory=list)
 
-    def step(self) -> None:
-        """Advance by `STEP_S`."""
-        active = [caller for caller in self.callers if caller.is_active(self.now)]
-        for caller in active:
-            self._begin(caller)
+    def run(self, until_s: float) -> None:
+        """Advance to `until_s`."""
+        while self.now < until_s - _EPSILON:
+            active = [caller for caller in self.callers if caller.is_active(self.now)]
+            for caller in active:
+                caller.begin(self.now)
+            drained = self._drained()
+            service = self._service(active, self.capacity(self.now) - drained)
+            duration_s = min(STEP_S, until_s - self.now)
+            for caller in active:
+                event_s = caller.next_event_s(self.now, service.get(caller.key, 0.0))
+                duration_s = min(duration_s, max(event_s, _EPSILON))
+            absorbed = self._absorbed(service) if self.memory_bytes else 0.0
+            self.dirty_bytes += (absorbed - drained) * duration_s
+            self.dirty_bytes = max(self.dirty_bytes, 0.0)
+            self.now += duration_s
+            for caller in active:
+                caller.advance(duration_s, service.get(caller.key, 0.0))
+                if caller.syncs and self.dirty_bytes <= self._small_bytes:
+                    caller._since_sync_bytes = 0.0
+                caller.end(self.now)
+
+    @property
+    def _small_bytes(self) -> float:
+        return self.capacity(self.now) * STEP_S
+
+    def _drained(self) -> float:
+        """Return the rate at which the storage empties the memory."""
+        return self.capacity(self.now) if self.dirty_bytes > self._small_bytes else 0.0
+
+    def _absorbed(self, service: dict[str, float]) -> float:
+        return sum(
+            service.get(caller.key, 0.0) for caller in self.callers if not caller.reads
+        )
+
+    def _service(self, active: list[Caller], capacity: float) -> dict[str, float]:
+        """Return the rate at which each call inside is served."""
         inside = [caller for caller in active if caller._state == "inside"]
-        self._serve(inside)
-        for caller in active:
-            self._end(caller)
-        self.now += STEP_S
-
-    def _begin(self, caller: Caller) -> None:
-        if caller.rate < inf:
-            caller._granted += caller.rate * STEP_S
-        if caller._state == "idle" and self.now >= caller._until_s:
-            caller._state, caller.left_bytes = "inside", caller.call_bytes
-            if caller.rate < inf:
-                least = caller._granted - CREDIT_S * caller.rate
-                caller._charged = max(caller._charged, least) + caller.call_bytes
-
-    def _serve(self, inside: list[Caller]) -> None:
-        """Move bytes of the calls inside; several calls of a caller fit in a step."""
-        budget = self.capacity(self.now) * STEP_S
-        absorbing = self.memory_bytes > 0.0
-        writers = [caller for caller in inside if not caller.reads]
-        if absorbing:
-            drained = min(self.dirty_bytes, budget)
-            self.dirty_bytes -= drained
-            budget -= drained
+        service = dict[str, float]()
+        if self.memory_bytes:
+            writers = [caller for caller in inside if not caller.reads]
+            room = self.dirty_bytes < self.memory_bytes
+            rate = self.memory_rate if room else self.capacity(self.now)
             for caller in writers:
-                room = self.memory_bytes - self.dirty_bytes
-                syncs = caller._since_sync_bytes >= caller.sync_bytes
-                if syncs:
-                    if self.dirty_bytes <= 0.0:
-                        caller._since_sync_bytes = 0.0
-                    continue
-                part = min(
-                    caller.left_bytes, room, self.memory_rate * STEP_S / len(writers)
-                )
-                caller.left_bytes -= part
-                self.dirty_bytes += part
+                service[caller.key] = 0.0 if caller.syncs else rate / len(writers)
             inside = [caller for caller in inside if caller.reads]
-        left = [caller for caller in inside if caller.left_bytes > 0.0]
-        limits = {caller.key: caller.stream * STEP_S for caller in left}
-        while left and budget > 1e-6:
-            share = budget / len(left)
-            for caller in list(left):
-                cost = 1.0 if caller.reads else 1.0 / self.write_factor
-                part = min(share / cost, caller.left_bytes, limits[caller.key])
-                caller.left_bytes -= part
-                limits[caller.key] -= part
-                budget -= part * cost
-                if caller.left_bytes <= 0.0 or limits[caller.key] <= 1e-9:
-                    left.remove(caller)
+        return service | self._divided(inside, capacity)
 
-    def _end(self, caller: Caller) -> None:
-        if caller._state == "inside":
-            caller.busy_s += STEP_S
-            if caller.left_bytes <= 0.0:
-                caller.moved_bytes += caller.call_bytes
-                caller._since_sync_bytes += caller.call_bytes
-                caller._state = "held"
-        elif caller._state == "held":
-            caller.held_up_s += STEP_S
-        if caller._state == "held" and (
-            caller.rate == inf or caller._granted >= caller._charged
-        ):
-            caller._state, caller._until_s = "idle", self.now + caller.think_s
+    def _divided(self, inside: list[Caller], capacity: float) -> dict[str, float]:
+        """Divide the capacity among calls: equally, or in order of their begin."""
+        service = dict[str, float]()
+        order = _began_s if self.one_by_one else _stream
+        left = sorted(inside, key=order)
+        for index, caller in enumerate(left):
+            cost = 1.0 if caller.reads else 1.0 / self.write_factor
+            share = capacity if self.one_by_one else capacity / (len(left) - index)
+            service[caller.key] = min(share / cost, caller.stream)
+            capacity -= service[caller.key] * cost
+        return service
 
     def grant(self, caller: Caller, rate: float) -> None:
         """Change the grant of a caller."""
         if caller.rate == inf:
             caller._granted = caller._charged = 0.0
         caller.rate = rate
+
+
+def _began_s(caller: Caller) -> float:
+    return caller._began_s
+
+
+def _stream(caller: Caller) -> float:
+    return caller.stream
 
 
 class LearningSite:
@@ -200,14 +253,17 @@ class LearningSite:
     def run(self, duration_s: float) -> None:
         """Let the jobs run; report every 100 ms and when an operation begins."""
         until = self.now + duration_s
-        while self.now < until:
-            self.storage.step()
+        while self.now < until - _EPSILON:
+            due = [
+                max(self._due[each.key], each.begin_s) for each in self.storage.callers
+            ]
+            self.storage.run(min(until, max(min(due), self.now + _EPSILON)))
             for caller in self.storage.callers:
                 self._report(caller)
 
     def _report(self, caller: Caller) -> None:
         now, key = self.now, f"0:{caller.key}"
-        if now < caller.begin_s or now < self._due[caller.key]:
+        if now < max(caller.begin_s, self._due[caller.key]) - _EPSILON:
             return
         if key not in self._joined:
             self._joined.add(key)
@@ -248,6 +304,14 @@ class LearningSite:
     def bandwidth(self) -> float | None:
         """What is believed now."""
         return self.coordinator.status(self.now).bandwidth
+
+    def mean_bandwidth(self, duration_s: float) -> float:
+        """Let the jobs run; return what is believed on average."""
+        beliefs = []
+        for _ in range(round(duration_s / 0.1)):
+            self.run(0.1)
+            beliefs.append(self.bandwidth or inf)
+        return sum(beliefs) / len(beliefs)
 
     def shares(self, duration_s: float) -> dict[str, float]:
         """Let the jobs run; return each one's part of what is drawn."""

@@ -20,7 +20,7 @@ from math import inf, isfinite
 from typing import Final
 
 from penstock.errors import InputError, PenstockError
-from penstock.live.control.bandwidth import BandwidthEstimator, Kind, Reason
+from penstock.live.control.bandwidth import BandwidthEstimator, Reason
 from penstock.live.control.controller import Controller
 from penstock.live.control.jobs import JobHistory
 from penstock.live.control.operations import LOOK_S, OperationTracker
@@ -31,6 +31,7 @@ from penstock.live.control.stager import NO_ORDER, Stager, held_rate
 from penstock.live.control.status import StatusView, find_job
 from penstock.live.control.storage import SharedStorage, start_rate
 from penstock.live.control.storages import Storages
+from penstock.live.control.usage import Kind
 from penstock.live.control.volumes import VolumePredictor
 from penstock.live.wire.messages import (
     AgentConfig,

@@ -4,8 +4,9 @@
 A job is *frugal* if for `LEND_AFTER_S` it has drawn less than `LEND_BELOW` of its
 grant and none of its calls was held up, or if it is known to pause in the middle of an
 operation. A frugal job keeps the rate that it draws, plus some headroom; the policy
-divides the rest among the other jobs. At the first report that a call was held up, or
-that the pause is over, the job gets its whole grant back.
+divides the rest among the other jobs. The job gets its whole grant back when it draws
+`LEND_UNTIL` of what it keeps, and at the first report that a call was held up or that
+the pause is over.
 
 Times are in seconds, volumes in bytes, rates in bytes per second.
 """
@@ -28,6 +29,9 @@ LEND_BELOW: Final = 0.8
 LEND_HEADROOM: Final = 1.25
 #: but at least this part of its cap.
 LEND_FLOOR: Final = 0.01
+#: A job that draws this part of the rate that it keeps may want more. It is not held up
+#: if the storage is the limit.
+LEND_UNTIL: Final = 0.9
 
 
 class Lender:
@@ -59,9 +63,7 @@ class Lender:
         `held_up` and `pauses` are as in `Controller.progress`.
         """
         if held_up or (job.pauses and not pauses):
-            if self._frugal.pop(job.number, None):
-                job.kept_rate = inf
-                self._columns.request_decision()
+            self._take_back(job)
             job.restart_measurement(now)
         if pauses and job.pauses:
             return
@@ -74,7 +76,15 @@ class Lender:
             job.kept_rate = max(LEND_HEADROOM * drawn, LEND_FLOOR * job.cap)
             self._frugal[job.number] = job
             self._columns.request_decision()
+        elif job.drawn_bytes >= LEND_UNTIL * job.offered_bytes:
+            self._take_back(job)
         job.restart_measurement(now)
+
+    def _take_back(self, job: ControlledJob) -> None:
+        """Let a job that lends use its whole grant again."""
+        if self._frugal.pop(job.number, None):
+            job.kept_rate = inf
+            self._columns.request_decision()
 
     def end_decision(self, wake: float, capacity: float) -> None:
         """End a decision: grant what the policy wants, except what is lent.

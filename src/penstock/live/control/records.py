@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Final
 
-from penstock.live.control.bandwidth import Usage
 from penstock.live.control.jobs import ControlledJob, JobHistory
 from penstock.live.control.past import CompletedOperation, GrantTrace, JobRun
 from penstock.live.control.phases import PastOperation, PhaseDetector
 from penstock.live.control.stager import NO_ORDER
 from penstock.live.control.storage import SharedStorage
+from penstock.live.control.usage import Usage
 from penstock.live.control.volumes import VolumePredictor
 from penstock.live.wire.messages import JobCounters
 from penstock.staging import ApplicationStatus, StagingOrder

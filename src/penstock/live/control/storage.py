@@ -14,8 +14,9 @@ from __future__ import annotations
 from math import ceil, inf, log2
 from typing import Final
 
-from penstock.live.control.bandwidth import BandwidthEstimator, Kind, Usage
+from penstock.live.control.bandwidth import BandwidthEstimator
 from penstock.live.control.controller import Controller
+from penstock.live.control.usage import Kind, Usage
 from penstock.live.wire.messages import BandwidthBelief, StorageStatus
 
 __all__ = ["START_SHARES", "UNKNOWN_CAPACITY", "SharedStorage", "start_rate"]

@@ -15,9 +15,10 @@ from collections.abc import Callable, Iterator
 from math import inf
 from typing import Final
 
-from penstock.live.control.bandwidth import BandwidthEstimator, Kind
+from penstock.live.control.bandwidth import BandwidthEstimator
 from penstock.live.control.controller import Controller
 from penstock.live.control.storage import UNKNOWN_CAPACITY, SharedStorage
+from penstock.live.control.usage import Kind
 
 __all__ = ["UNUSED_S", "Storages"]
 

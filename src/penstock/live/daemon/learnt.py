@@ -17,7 +17,8 @@ from typing import Final
 
 import msgspec
 
-from penstock.live.control.bandwidth import Kind, Reason
+from penstock.live.control.bandwidth import Reason
+from penstock.live.control.usage import Kind
 
 __all__ = ["LearntBandwidths"]
 

@@ -42,6 +42,17 @@ def test_lent_bandwidth_is_taken_back_at_the_first_report() -> None:
     assert not controller.job("a").is_frugal
 
 
+def test_a_job_that_draws_what_it_keeps_gets_its_grant_back() -> None:
+    """The storage, and not control, may be its limit: it is never held up."""
+    controller = frugal_pair("fair-share")
+    controller.decide(LEND_AFTER_S)
+    kept_bytes = 12.5 * LEND_AFTER_S
+    moved_bytes = 10.0 * LEND_AFTER_S + 0.95 * kept_bytes
+    controller.progress("a", 2 * LEND_AFTER_S, moved_bytes, held_up=False)
+    assert decide(controller, 2 * LEND_AFTER_S) == {"a": 50.0, "b": 50.0}
+    assert not controller.job("a").is_frugal
+
+
 def test_a_job_that_pauses_lends_at_once_and_gets_all_back_at_once() -> None:
     controller = controller_with("fair-share", "a", "b")
     for job_key in ("a", "b"):

@@ -11,8 +11,9 @@ from math import inf
 
 import pytest
 
-from penstock.live.control.bandwidth import BandwidthEstimator, Kind, Reason
+from penstock.live.control.bandwidth import BandwidthEstimator, Reason
 from penstock.live.control.storage import SharedStorage
+from penstock.live.control.usage import Kind
 from support.controllers import controller_with
 from support.storages import Caller, FluidStorage, LearningSite
 
@@ -42,7 +43,7 @@ def test_a_lone_job_is_never_held_up(
     site = LearningSite(FluidStorage(constant, jobs), policy, known)
     site.run(3.0)
     assert (job.held_up_s, job.rate) == (0.0, inf)
-    assert job.moved_bytes > 0.8 * 3.0 * C
+    assert job.moved_bytes > 0.95 * 3.0 * C
     (line,) = site.coordinator.status(site.now).jobs
     assert (line.grant, line.lost_s, line.held_up_s) == (None, 0.0, 0.0)
     assert "is not held up: no other job uses its storage" in line.why
@@ -87,8 +88,49 @@ def test_two_writers(call_bytes: float, begin_s: float) -> None:
     jobs = [Caller("a", call_bytes), Caller("b", call_bytes, begin_s=begin_s)]
     site = LearningSite(FluidStorage(constant, jobs))
     site.run(10.0)
-    assert site.bandwidth == pytest.approx(C, rel=0.1)
+    assert site.bandwidth == pytest.approx(C, rel=0.05)
     assert site.shares(5.0)["a"] == pytest.approx(0.5, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    "ramp", [(1.0,), (0.4, 0.7, 1.0), (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)]
+)
+def test_programs_that_start_together_on_an_unknown_storage_are_not_slowed(
+    ramp: tuple[float, ...],
+) -> None:
+    """The storage gets going in steps of 0.5 s."""
+
+    def capacity(now: float) -> float:
+        return C * ramp[min(int(now / 0.5), len(ramp) - 1)]
+
+    jobs = [Caller("a"), Caller("b")]
+    site = LearningSite(FluidStorage(capacity, jobs))
+    before_bytes = 0.0
+    for index in range(20):
+        offered_bytes = 0.5 * capacity(site.now)
+        site.run(0.5)
+        moved_bytes = sum(job.moved_bytes for job in jobs)
+        # A call in the storage counts when it ends.
+        least_bytes = 0.95 * offered_bytes - jobs[0].call_bytes
+        assert moved_bytes - before_bytes >= least_bytes, index
+        before_bytes = moved_bytes
+    assert site.bandwidth == pytest.approx(C, rel=0.05)
+    assert site.shares(5.0)["a"] == pytest.approx(0.5, rel=0.02)
+
+
+@pytest.mark.parametrize("sizes", [(1 << 20, 256 << 10), (256 << 10, 1 << 20)])
+@pytest.mark.parametrize("capacity", [6 * MB, 12 * MB, 24 * MB])
+def test_calls_of_different_sizes_that_are_served_one_by_one(
+    sizes: tuple[int, int], capacity: float
+) -> None:
+    """Without control, the job with large calls gets four times as much."""
+    jobs = [Caller("a", sizes[0]), Caller("b", sizes[1], begin_s=1.0)]
+    storage = FluidStorage(lambda _: capacity, jobs, one_by_one=True)
+    site = LearningSite(storage)
+    site.run(11.0)
+    # One call more or less of 1 MiB in 30 s is 1.2 % of a share of 3 MB/s.
+    assert site.shares(30.0)["a"] == pytest.approx(0.5, rel=0.02)
+    assert site.mean_bandwidth(10.0) == pytest.approx(capacity, rel=0.05)
 
 
 def test_the_first_one_is_served_first() -> None:
@@ -96,7 +138,7 @@ def test_the_first_one_is_served_first() -> None:
     site = LearningSite(FluidStorage(constant, jobs), "fcfs")
     site.run(10.0)
     assert site.shares(5.0)["a"] == pytest.approx(1.0, abs=0.02)
-    assert site.bandwidth == pytest.approx(C, rel=0.06)
+    assert site.bandwidth == pytest.approx(C, rel=0.05)
 
 
 def test_three_writers() -> None:
@@ -111,7 +153,7 @@ def test_a_reader_and_a_writer() -> None:
     site = LearningSite(FluidStorage(constant, jobs, write_factor=0.5))
     site.run(10.0)
     # Equal volumes: 1 / (0.5 / C + 0.5 / (C / 2)).
-    assert site.bandwidth == pytest.approx(C / 1.5, rel=0.06)
+    assert site.bandwidth == pytest.approx(C / 1.5, rel=0.05)
     assert site.shares(5.0)["a"] == pytest.approx(0.5, rel=0.02)
     (storage,) = site.coordinator.status(site.now).storages
     assert storage.doing == "mixed"
@@ -125,11 +167,11 @@ def test_a_limit_that_changes_is_followed(before: float, after: float) -> None:
 
     site = LearningSite(FluidStorage(capacity, pair()))
     site.run(18.0)
-    assert site.bandwidth == pytest.approx(after * MB, rel=0.06)
+    assert site.bandwidth == pytest.approx(after * MB, rel=0.05)
     before_bytes = [job.moved_bytes for job in site.storage.callers]
     site.run(5.0)
     drawn = sum(job.moved_bytes for job in site.storage.callers) - sum(before_bytes)
-    assert drawn >= 0.94 * 5.0 * after * MB
+    assert drawn >= 0.95 * 5.0 * after * MB
 
 
 @pytest.mark.parametrize("known", [0.1, 1.0, 400.0, 4000.0])
@@ -138,7 +180,7 @@ def test_a_wrong_start_is_corrected(known: float) -> None:
     start = {Kind.WRITES: (known * MB, Reason.MEASURED)}
     site = LearningSite(FluidStorage(constant, jobs), known=start)
     site.run(10.0)
-    assert site.bandwidth == pytest.approx(C, rel=0.1)
+    assert site.bandwidth == pytest.approx(C, rel=0.05)
 
 
 def test_a_slow_lone_job_does_not_slow_a_fast_one_for_long() -> None:
@@ -160,7 +202,7 @@ def test_jobs_that_limit_themselves_are_not_held_up_for_long(begin_s: float) -> 
 def test_memory_that_takes_writes_only_delays_what_is_learnt() -> None:
     site = LearningSite(FluidStorage(constant, pair(), memory_bytes=200 * MB))
     site.run(20.0)
-    assert site.bandwidth == pytest.approx(C, rel=0.1)
+    assert site.bandwidth == pytest.approx(C, rel=0.05)
 
 
 def test_a_slow_job_that_computes_keeps_its_pace() -> None:

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from penstock.live.control.bandwidth import Kind, Reason
+from penstock.live.control.bandwidth import Reason
+from penstock.live.control.usage import Kind
 from penstock.live.daemon.learnt import LearntBandwidths
 
 
