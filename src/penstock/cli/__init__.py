@@ -20,7 +20,6 @@ import io
 import os
 import select
 import sys
-import traceback
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -184,6 +183,8 @@ def _silence_output() -> None:
 
 def _report_unexpected(what: str, error: Exception, remedy: str) -> int:
     if os.environ.get("PENSTOCK_TRACEBACK"):
+        import traceback
+
         traceback.print_exception(error)
     reason = " ".join(str(error).split())
     advice = f"{remedy}; PENSTOCK_TRACEBACK=1 shows where"

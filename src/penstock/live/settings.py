@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 import os
 import re
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
@@ -509,6 +508,8 @@ def _from_file(path: str | None) -> dict[str, Any]:
     path = path or _existing()
     if path is None:
         return {}
+    import tomllib  # noqa: PLC0415 - to start fast: most users have no file
+
     try:
         with Path(path).open("rb") as stream:
             return tomllib.load(stream)

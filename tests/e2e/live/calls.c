@@ -335,6 +335,24 @@ static void scene_print_to(void)
     SAY(dprintf(99, "none"));
 }
 
+static void *put_lines(void *file)
+{
+    for (int i = 0; i < 2000; i++)
+        fwrite(data, 1, 30, file);
+    return NULL;
+}
+
+static void scene_stdio_threads(void)
+{
+    pthread_t threads[3];
+    FILE *file = fopen("a", "w");
+    for (int i = 0; i < 3; i++)
+        pthread_create(&threads[i], NULL, put_lines, file);
+    for (int i = 0; i < 3; i++)
+        pthread_join(threads[i], NULL);
+    SAY(fclose(file));
+}
+
 /* A stream whose descriptor was replaced by dup2 writes to the new file. */
 static void scene_stdio_under(void)
 {
@@ -522,19 +540,52 @@ static void scene_temporaries(void)
     unlink(b);
 }
 
-/* Seven calls under the prefix: mkdir twice, stat, access, rename, open, unlink. */
-static void scene_metadata(void)
+static void put_new(int at, const char *name, size_t size)
 {
-    struct stat status;
-    SAY(mkdir("a", 0700));
-    SAY(mkdir("a", 0700));
-    SAY(stat("./a", &status));
-    SAY(access("a/none", R_OK));
-    SAY(rename("a", "b"));
-    SAY(open("b/none", O_RDONLY));
-    SAY(unlink("none"));
-    SAY(stat("/", &status));
-    SAY(stat("/none", &status));
+    int fd = openat(at, name, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    SAY(write(fd, data, size));
+    close(fd);
+    unlinkat(at, name, 0);
+}
+
+/* Files that open() creates, by names that change their meaning. */
+static void scene_created(void)
+{
+    int home = open(".", O_RDONLY | O_DIRECTORY);
+    mkdir("d", 0700);
+    mkdir("d/e", 0700);
+    put_new(AT_FDCWD, "d/a", 1);
+    put_new(AT_FDCWD, "d/a", 2);
+    int at = open("d", O_RDONLY | O_DIRECTORY);
+    put_new(at, "e/a", 10);
+    put_new(at, "e/a", 20);
+    close(at);
+    mkdir("../free", 0700);
+    SAY(chdir("../free"));
+    mkdir("d", 0700);
+    mkdir("d/e", 0700);
+    put_new(AT_FDCWD, "d/a", 5000);
+    SAY(open("d", O_RDONLY | O_DIRECTORY) == at);
+    put_new(at, "e/a", 5000);
+    rmdir("d/e");
+    rmdir("d");
+    SAY(fchdir(home));
+    put_new(AT_FDCWD, "d/a", 100);
+    rmdir("../free");
+}
+
+/* Open without following symbolic links: a regular file and a pipe in one directory. */
+static void scene_not_followed(void)
+{
+    close(make("a"));
+    SAY(mkfifo("b", 0600));
+    for (int i = 0; i < 2; i++) {
+        SAY(write(open("./a", O_WRONLY | O_NOFOLLOW), data, 10));
+        int fd = open("./b", O_RDWR | O_NOFOLLOW);
+        SAY(write(fd, data, 1000));
+        SAY(read(fd, data, 1000));
+    }
+    unlink("b");
 }
 
 static void scene_fork(void)
@@ -904,7 +955,8 @@ static const struct {
     SCENE(reuse),
     SCENE(names),
     SCENE(temporaries),
-    SCENE(metadata),
+    SCENE(created),
+    SCENE(not_followed),
     SCENE(fork),
     SCENE(vfork),
     SCENE(errors),
@@ -915,6 +967,7 @@ static const struct {
     SCENE(cancel),
     SCENE(seccomp),
     SCENE(print_to),
+    SCENE(stdio_threads),
     SCENE(stdio_under),
     SCENE(wide_under),
     SCENE(reopened),

@@ -160,6 +160,25 @@ def test_cold_reads_are_charged_at_what_the_storage_moved(
     assert free_job.page.operations_begun >= 1
 
 
+def test_small_cold_files_are_charged(free_job: Job, python: str) -> None:
+    """A descriptor is looked up only after a read that was slow."""
+    paths = [free_job.folder / f"small{number}" for number in range(20)]
+    for path in paths:
+        path.write_bytes(os.urandom(1 << 16))
+        _on_block_device(path)
+        _make_cold(path)
+    code = (
+        "import os, sys\n"
+        "for path in sys.argv[1:]:\n"
+        "    fd = os.open(path, os.O_RDONLY)\n"
+        "    while os.read(fd, 1 << 14): pass\n"
+        "    os.close(fd)\n"
+    )
+    assert free_job.run(python, "-c", code, *paths).returncode == 0
+    # The look at whether a file is cold may have brought its first 16 KiB.
+    assert 0.9 * 20 * 48 * 1024 <= _reads(free_job).moved_bytes <= 20 * (1 << 16)
+
+
 def test_cold_reads_are_paced(free_job: Job, python: str) -> None:
     path = _fill(free_job, 4 * MIB)
     _on_block_device(path)
@@ -225,7 +244,9 @@ def test_a_read_of_a_file_system_in_memory_is_free(
     _fill(memory_job, 4 * MIB)
     assert memory_job.run(python, "-c", READS, 65536, 2).returncode == 0
     reads = _reads(memory_job)
-    assert (reads.moved_bytes, reads.memory_bytes) == (0, 8 * MIB)
+    assert reads.moved_bytes == 0
+    # The first MiB may be read before the descriptor is looked up.
+    assert 7 * MIB <= reads.memory_bytes <= 8 * MIB
 
 
 @pytest.mark.parametrize("size", [1 << 16, MIB])

@@ -30,12 +30,14 @@ VOLUMES = {
     "stdio_lines": (64000, 64000),
     "stdio_characters": (20000, 20000),
     "print_to": (10 + 4 + 2 + 5 + 2, 0),
+    "stdio_threads": (3 * 2000 * 30, 0),
     "stdio_under": (10 + 3 + 3, 0),
     "duplicates": (11111, 0),
     "reuse": (6, 0),
     "names": (1 + 10 + 400 + 2000 + 10000 + 100000, 0),
     "temporaries": (110, 0),
-    "metadata": (0, 0),
+    "created": (1 + 2 + 10 + 20 + 100, 0),
+    "not_followed": (2 * 10, 0),
     "fork": (1111, 0),
     "vfork": (110, 0),
     "errors": (1000, 0),
@@ -91,11 +93,6 @@ def test_outside_of_the_prefixes_nothing_is_counted(job: Job, calls: Path) -> No
         _emptied(other)
     for kind in IoClass:
         assert job.page.counters(kind).ended_calls == 0
-
-
-def test_calls_on_paths_are_counted(job: Job, calls: Path) -> None:
-    job.run(calls, "metadata")
-    assert job.page.counters(IoClass.META).ended_calls == 7
 
 
 def test_symbolic_links_are_resolved_before_a_file_is_controlled(

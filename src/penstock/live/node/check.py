@@ -14,7 +14,6 @@ import os
 import re
 import shutil
 import stat
-import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -217,6 +216,8 @@ def _libraries(path: Path, elf: Elf) -> dict[Path, Elf]:
 
     The loader lists them itself (LD_TRACE_LOADED_OBJECTS) and runs none of their code.
     """
+    import subprocess  # noqa: PLC0415 - to start fast
+
     command = [elf.interpreter, str(path.absolute())]
     try:
         listing = subprocess.run(  # noqa: S603 - a loader of glibc

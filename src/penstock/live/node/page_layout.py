@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 MAGIC: Final = int.from_bytes(b"penstock", "little")
-VERSION: Final = 4
+VERSION: Final = 5
 SIZE: Final = 4096
 UNLIMITED: Final = 2**64 - 1
 RATE_SHIFT: Final = 40
@@ -68,10 +68,8 @@ class IoClass(IntEnum):
 
     WRITE = 0
     READ = 1
-    #: Calls on paths (open, stat, rename ...): counted, never delayed.
-    META = 2
     #: Writes of a drainer process; they draw on the bucket of the writes.
-    DRAIN = 3
+    DRAIN = 2
 
 
 class Bucket(IntEnum):
@@ -156,7 +154,7 @@ class PageWords(Structure):
         ("gap_ns", c_uint64),
         ("bucket_of", c_uint32 * 2),
         ("phase_begin_ns", c_uint64),
-        ("attached_processes", c_uint64),
+        ("unused", c_uint64),
         ("bypass_setups", c_uint64),
         ("announced_bytes", c_uint64),
         ("phases_begun", c_uint64),

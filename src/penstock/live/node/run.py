@@ -11,7 +11,6 @@ import contextlib
 import errno
 import os
 import select
-import subprocess
 import sys
 import time
 from collections.abc import Mapping
@@ -176,6 +175,8 @@ def _start_detached(command: list[str], log: BinaryIO, inherited: int) -> None:
 
     A child starts the process and ends; init then becomes its parent.
     """
+    import subprocess  # noqa: PLC0415 - to start fast
+
     child = os.fork()
     if child:
         _, status = os.waitpid(child, 0)

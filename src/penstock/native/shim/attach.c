@@ -23,6 +23,7 @@
 #include <sys/syscall.h>
 
 #include "shim.h"
+#include "stream.h"
 #include "stage_text.h"
 
 struct penstock_page *attached_page;
@@ -58,7 +59,8 @@ static void *map_file(const char *path, off_t size, struct stat *status)
     void *memory = MAP_FAILED;
     if (raw_call(SYS_fstat, fd, (long)status, 0, 0, 0, 0) == 0 &&
         S_ISREG(status->st_mode) && status->st_size == size)
-        memory = mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        memory = mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_POPULATE, fd, 0);
     raw_call(SYS_close, fd, 0, 0, 0, 0, 0);
     return memory == MAP_FAILED ? NULL : memory;
 }
@@ -142,12 +144,11 @@ __attribute__((constructor)) static void start_library(void)
     if (!is_disabled()) {
         identity_set_prefixes(secure_getenv("PENSTOCK_CONTROLLED"));
         attached_page = path != NULL ? attach(path) : NULL;
-        if (attached_page != NULL) {
+        if (attached_page != NULL)
             attach_bell(path);
-            ADD(attached_page->attached_processes, 1);
-        }
         stage_start();
         stage_drain_if_asked();
     }
+    STORE(stream_quick, !LOAD(stage_enabled));
     errno = kept_errno;
 }

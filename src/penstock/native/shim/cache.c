@@ -20,7 +20,9 @@
  * getrusage costs 0.3 us. It is called after a slow call, and after every HOT_ASK_BYTES
  * that fast calls delivered. So a cached read pays for two looks at the clock. Sleeps
  * between two calls prove nothing: by the second rule, getrusage is also called before
- * a call that begins more than PAUSE_NS after the last one has ended.
+ * a call that begins more than PAUSE_NS after the last one has ended, but only for
+ * EXACT_NS after a call that slept. The call that begins this time is taken for one
+ * that slept if it is slow and the thread has slept since the kernel was asked.
  */
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -35,6 +37,7 @@ static const int64_t MOST_OWED_BYTES = 16 << 20;
 enum { WINDOW_BYTES = 1 << 20, SOON_BYTES = 4 << 20 };
 /* Calls with shorter pauses follow each other: the thread did not sleep in between. */
 static const uint64_t PAUSE_NS = 4000;
+static const uint64_t EXACT_NS = 1000000000;
 /* A read of an unknown file that is at least so large is announced when it begins. */
 static const size_t LARGE_BYTES = 1 << 20;
 
@@ -50,11 +53,14 @@ static _Atomic int64_t owed_bytes;
 /* What this thread has used, as far as the kernel was asked. */
 static __thread struct {
     bool known;
-    uint64_t blocks;      /* ru_inblock, 512 bytes each */
-    uint64_t sleeps;      /* ru_nvcsw */
-    size_t fetched_bytes; /* from the storage, not attributed to calls yet */
-    size_t unasked_bytes; /* delivered since the kernel was asked */
-    uint64_t end_ns;      /* when the last call ended that was judged by its sleep */
+    uint64_t blocks;         /* ru_inblock, 512 bytes each */
+    uint64_t sleeps;         /* ru_nvcsw */
+    size_t fetched_bytes;    /* from the storage, not attributed to calls yet */
+    size_t unasked_bytes;    /* delivered since the kernel was asked */
+    uint64_t end_ns;         /* when the last call ended that was judged by its sleep */
+    uint64_t exact_until_ns; /* sleeps between two calls are told from those inside */
+    int unknown_fd;          /* the last that was read without a look-up, */
+    size_t unknown_bytes;    /* and what fast reads got from it */
 } use;
 
 /* Ask the kernel what the thread has used; return true if it has slept since it was
@@ -77,7 +83,7 @@ static bool ask(void)
 void cache_forget_thread(void)
 {
     use.known = false;
-    use.fetched_bytes = use.unasked_bytes = 0;
+    use.fetched_bytes = use.unasked_bytes = use.unknown_bytes = 0;
 }
 
 void cache_note_wait(void)
@@ -100,7 +106,8 @@ enum cache_expectation cache_expect(int fd, enum io_class class, size_t size,
                                     uint64_t now_ns)
 {
     if (RARELY(!use.known) ||
-        (now_ns - use.end_ns > PAUSE_NS && !is_counted(fd, class)))
+        (now_ns < use.exact_until_ns && now_ns - use.end_ns > PAUSE_NS &&
+         !is_counted(fd, class)))
         ask(); /* what the thread did before this call proves nothing */
     int32_t cold = LOAD(cold_bytes[fd]);
     if (cold != 0)
@@ -112,6 +119,37 @@ enum cache_expectation cache_expect(int fd, enum io_class class, size_t size,
 static bool is_slow(size_t moved_bytes, uint64_t duration_ns)
 {
     return duration_ns >= 10000 + moved_bytes / 8;
+}
+
+void cache_begin_unknown(void)
+{
+    if (RARELY(!use.known))
+        ask();
+}
+
+bool cache_must_look_up(int fd, size_t moved_bytes, uint64_t duration_ns)
+{
+    const size_t UNKNOWN_BYTES = 1 << 20;
+    if (fd != use.unknown_fd)
+        use.unknown_bytes = 0;
+    use.unknown_fd = fd;
+    if (is_slow(moved_bytes, duration_ns) || use.unknown_bytes >= UNKNOWN_BYTES)
+        return true;
+    use.unknown_bytes += moved_bytes;
+    return false;
+}
+
+void cache_note_opened(int fd)
+{
+    if (fd == use.unknown_fd)
+        use.unknown_bytes = 0;
+}
+
+void cache_add_unknown(int fd)
+{
+    if (is_counted(fd, CLASS_READ))
+        use.unasked_bytes += use.unknown_bytes;
+    use.unknown_bytes = 0;
 }
 
 static size_t least(size_t a, size_t b)
@@ -158,6 +196,7 @@ static struct cache_split split_counted(int fd, size_t moved_bytes, bool slow)
 /* Split a call that slept. Calls since the last window are charged with it. */
 static struct cache_split split_slept(int fd, int32_t cold, size_t moved_bytes)
 {
+    use.exact_until_ns = use.end_ns + EXACT_NS;
     size_t pending = cold < 0 && cold != HOT ? (size_t)(-1 - cold) : 0;
     STORE(cold_bytes[fd], WINDOW_BYTES);
     return (struct cache_split){.storage_bytes = moved_bytes + pending};

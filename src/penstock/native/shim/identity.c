@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which descriptors and paths are controlled.
+ * Which descriptors are controlled.
  *
  * A descriptor is looked up in /proc/self/fd at its first use after it was opened,
  * duplicated or inherited: relative paths, directory descriptors and symbolic links are
  * resolved there. The result is kept in descriptor_kinds until the descriptor is
- * closed. Calls on paths are only counted, so paths are judged by their text.
+ * closed. A look-up takes 2 to 5 us; a read that memory serves does without
+ * (pace_begin_unknown), and so do files whose directory is known (identity_names.c).
  */
 #include <fcntl.h>
 #include <string.h>
@@ -23,11 +24,6 @@ struct prefix {
 
 _Atomic uint8_t descriptor_kinds[KNOWN_DESCRIPTORS];
 _Atomic uint8_t descriptor_dirty[KNOWN_DESCRIPTORS];
-
-/* Where a directory lies: INSIDE a prefix; ABOVE one, so that a relative path may lead
- * into the prefix; or OUTSIDE of all. */
-enum { DIRECTORY_UNKNOWN, DIRECTORY_INSIDE, DIRECTORY_ABOVE, DIRECTORY_OUTSIDE };
-static _Atomic uint8_t working_directory;
 
 static char prefix_text[PATH_ROOM];
 static struct prefix prefixes[PREFIXES];
@@ -62,7 +58,6 @@ void identity_control_all(void)
     if (prefix_count == 0)
         add_prefix(everything, 1);
     identity_forget_range(0, UINT32_MAX);
-    identity_forget_cwd();
 }
 
 void identity_claim_table(void)
@@ -89,7 +84,7 @@ static bool is_virtual(const char *path)
            starts_with(path, "/dev", 4);
 }
 
-static bool is_under_prefix(const char *path)
+bool identity_is_under_prefix(const char *path)
 {
     for (size_t i = 0; i < prefix_count; i++) {
         bool root = prefixes[i].length == 1;
@@ -129,15 +124,11 @@ static bool read_fd_link(int fd, char path[PATH_ROOM + 1])
     return read_link(link, path);
 }
 
-/* AT_STATX_DONT_SYNC: the local kernel answers, no file server is asked. File systems
- * without a block device have numbers with the major number 0. */
-static bool is_regular(int fd, bool *block_device)
+/* AT_STATX_DONT_SYNC: the local kernel answers, no file server is asked. */
+static bool look_at(int fd, struct statx *status)
 {
-    struct statx status;
-    long answer = raw_call(SYS_statx, fd, (long)"", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
-                           STATX_TYPE, (long)&status, 0);
-    *block_device = answer == 0 && status.stx_dev_major != 0;
-    return answer == 0 && (status.stx_mode & S_IFMT) == S_IFREG;
+    return raw_call(SYS_statx, fd, (long)"", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
+                    STATX_TYPE, (long)status, 0) == 0;
 }
 
 bool identity_fd_path(int fd, char *path, size_t room)
@@ -167,16 +158,20 @@ void identity_raise_highest_fd(unsigned fd)
 bool identity_look_up(int fd)
 {
     char path[PATH_ROOM + 1];
+    struct statx status;
     if (LOAD(seccomp_active))
         return false;
-    if (attached_page != NULL && !read_fd_link(fd, path))
-        return false; /* not open, or no /proc: record nothing */
-    bool block_device = false;
-    bool controlled =
-        attached_page != NULL && is_under_prefix(path) && is_regular(fd, &block_device);
+    if (attached_page != NULL && !look_at(fd, &status))
+        return false; /* not open: record nothing */
+    bool regular = attached_page != NULL && S_ISREG(status.stx_mode);
+    bool inside = LOAD(descriptor_kinds[fd]) == KIND_INSIDE;
+    if (regular && !inside && !read_fd_link(fd, path))
+        return false; /* no /proc: record nothing */
+    bool controlled = regular && (inside || identity_is_under_prefix(path));
     if (identity_owns_table()) {
+        /* File systems without a block device have the major number 0. */
         if (controlled)
-            cache_note_file(fd, block_device);
+            cache_note_file(fd, status.stx_dev_major != 0);
         uint8_t kind = controlled ? KIND_CONTROLLED : KIND_OTHER;
         identity_raise_highest_fd((unsigned)fd);
         if (controlled && LOAD(stage_enabled))
@@ -186,16 +181,7 @@ bool identity_look_up(int fd)
     return controlled;
 }
 
-void identity_forget_range(unsigned first, unsigned last)
-{
-    unsigned end = LOAD(highest_fd); /* `last` may be 2^32 - 1: close all */
-    for (unsigned fd = first; fd <= last && fd <= end; fd++)
-        identity_forget((int)fd);
-}
-
-/* --- Paths ---------------------------------------------------------------------- */
-
-static bool is_above_prefix(const char *path)
+bool identity_is_above_prefix(const char *path)
 {
     size_t length = strlen(path);
     length -= length == 1; /* "/" */
@@ -205,58 +191,9 @@ static bool is_above_prefix(const char *path)
     return false;
 }
 
-static uint8_t classify_directory(const char *path)
+void identity_forget_range(unsigned first, unsigned last)
 {
-    if (is_under_prefix(path))
-        return DIRECTORY_INSIDE;
-    return is_above_prefix(path) ? DIRECTORY_ABOVE : DIRECTORY_OUTSIDE;
-}
-
-static bool read_directory(int at, char path[PATH_ROOM + 1])
-{
-    return at == AT_FDCWD ? read_link("/proc/self/cwd", path) : read_fd_link(at, path);
-}
-
-static uint8_t locate_directory(int at)
-{
-    char path[PATH_ROOM + 1];
-    uint8_t known = at == AT_FDCWD ? LOAD(working_directory) : DIRECTORY_UNKNOWN;
-    if (known != DIRECTORY_UNKNOWN || !read_directory(at, path))
-        return known;
-    uint8_t place = classify_directory(path);
-    if (at == AT_FDCWD && identity_owns_table())
-        STORE(working_directory, place);
-    return place;
-}
-
-static bool joined_is_under_prefix(int at, const char *name)
-{
-    char path[PATH_ROOM + 1];
-    if (!read_directory(at, path))
-        return false;
-    size_t length = strlen(path);
-    if (length < PATH_ROOM && path[length - 1] != '/')
-        path[length++] = '/';
-    while (name[0] == '.' && name[1] == '/')
-        name += 2;
-    size_t rest = strnlen(name, PATH_ROOM - length);
-    memcpy(path + length, name, rest);
-    path[length + rest] = '\0';
-    return is_under_prefix(path);
-}
-
-bool identity_path_is_controlled(int at, const char *path)
-{
-    if (path[0] == '/')
-        return is_under_prefix(path);
-    if (LOAD(seccomp_active))
-        return false;
-    uint8_t where = locate_directory(at);
-    return where == DIRECTORY_INSIDE ||
-           (where == DIRECTORY_ABOVE && joined_is_under_prefix(at, path));
-}
-
-void identity_forget_cwd(void)
-{
-    STORE(working_directory, DIRECTORY_UNKNOWN);
+    unsigned end = LOAD(highest_fd); /* `last` may be 2^32 - 1: close all */
+    for (unsigned fd = first; fd <= last && fd <= end; fd++)
+        identity_forget((int)fd);
 }

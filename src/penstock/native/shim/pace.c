@@ -151,6 +151,22 @@ static APART bool begin_in_memory(struct paced_call *call, enum io_class class,
     return true;
 }
 
+bool pace_begin_unknown(struct paced_call *call, int fd, size_t size)
+{
+    const size_t LARGE_BYTES = 1 << 20;
+    if (attached_page == NULL || !LOAD(attached_page->free_cached_reads) ||
+        !is_counting() || LOAD(stage_enabled) || size >= LARGE_BYTES)
+        return false;
+    cache_begin_unknown();
+    call->fd = fd;
+    call->class = &attached_page->classes[CLASS_READ];
+    call->bucket = NULL;
+    call->judged = call->unknown = true;
+    call->begun = call->interrupted = false;
+    call->begin_ns = pace_now_ns();
+    return true;
+}
+
 /* Count the begin of a call and read its grant; false if the call is not paced. */
 static bool start(struct paced_call *call, enum io_class class, bool may_stage)
 {
@@ -214,7 +230,7 @@ static SLOW bool wait_for_start(struct paced_call *call)
 bool pace_begin_sized(struct paced_call *call, enum io_class class, size_t size,
                       bool may_stage)
 {
-    call->uncertain = false;
+    call->uncertain = call->unknown = false;
     call->judged = is_judged(call, class);
     if (RARELY(call->judged) && begin_in_memory(call, class, 0))
         return true;
@@ -231,7 +247,7 @@ bool pace_begin_sized(struct paced_call *call, enum io_class class, size_t size,
 bool pace_begin(struct paced_call *call, enum io_class class, size_t size,
                 bool may_stage)
 {
-    call->uncertain = false;
+    call->uncertain = call->unknown = false;
     call->judged = is_judged(call, class);
     if (call->judged && begin_in_memory(call, class, size))
         return true;
@@ -350,6 +366,12 @@ static APART void end_judged(struct paced_call *call, size_t moved_bytes)
 {
     enum io_class class = (enum io_class)(call->class - attached_page->classes);
     uint64_t now_ns = pace_now_ns(), busy_ns = now_ns - call->begin_ns;
+    if (call->unknown) {
+        if (!cache_must_look_up(call->fd, moved_bytes, busy_ns) ||
+            !identity_is_controlled(call->fd))
+            return;
+        cache_add_unknown(call->fd);
+    }
     struct cache_split split =
         cache_split(call->fd, class, moved_bytes, call->begin_ns, now_ns);
     if (split.memory_bytes > 0)
@@ -408,12 +430,6 @@ void pace_end_sync(struct paced_call *call)
     uint64_t now_ns = pace_now_ns();
     ADD(call->class->busy_ns, now_ns - call->begin_ns);
     note_end(call->class, now_ns);
-}
-
-void pace_count_metadata(void)
-{
-    if (LOAD(attached_page->mode) != MODE_OFF)
-        ADD(attached_page->classes[CLASS_META].ended_calls, 1);
 }
 
 /* --- Staging -------------------------------------------------------------------- */

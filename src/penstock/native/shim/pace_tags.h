@@ -150,9 +150,8 @@ static inline uint64_t calls_in_flight(void)
 {
     int64_t calls = 0;
     for (int i = 0; i < CLASSES; i++)
-        if (i != CLASS_META)
-            calls += (int64_t)(LOAD(attached_page->classes[i].begun_calls) -
-                               LOAD(attached_page->classes[i].ended_calls));
+        calls += (int64_t)(LOAD(attached_page->classes[i].begun_calls) -
+                           LOAD(attached_page->classes[i].ended_calls));
     return (uint64_t)(calls < 1 ? 1 : calls < IN_FLIGHT_MAX ? calls : IN_FLIGHT_MAX);
 }
 

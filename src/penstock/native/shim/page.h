@@ -77,7 +77,7 @@
 #include <stdint.h>
 
 #define PAGE_MAGIC UINT64_C(0x6b636f74736e6570) /* "penstock", little endian */
-#define PAGE_VERSION 4u
+#define PAGE_VERSION 5u
 #define PAGE_SIZE 4096u
 
 #define RATE_SHIFT 40
@@ -93,7 +93,7 @@ enum page_mode { MODE_OFF = 0, MODE_DRY_RUN = 1, MODE_CONTROL = 2 };
 
 /* CLASS_DRAIN counts the writes of a drainer, a process beside the program that empties
  * journals. They draw on the bucket of the writes; they are no activity of the job. */
-enum io_class { CLASS_WRITE, CLASS_READ, CLASS_META, CLASS_DRAIN, CLASSES };
+enum io_class { CLASS_WRITE, CLASS_READ, CLASS_DRAIN, CLASSES };
 
 enum { PACED_CLASSES = 2, BUCKETS = 2, NO_BUCKET = 255, FOLDER_BYTES = 1024 };
 
@@ -172,7 +172,7 @@ struct penstock_page {
     _Atomic uint32_t bucket_of[PACED_CLASSES]; /* index in `buckets`, or NO_BUCKET */
     _Atomic uint64_t phase_begin_ns; /* first call of the operation, of any class */
 
-    _Atomic uint64_t attached_processes; /* process images that have mapped the page */
+    uint64_t unused;
     /* Set-ups of io_uring and libaio: their I/O is not controlled. */
     _Atomic uint64_t bypass_setups;
     /* Phases that the program announces (penstock.h), summed over its processes.

@@ -28,7 +28,6 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 #include <sys/xattr.h>
-#include <dirent.h>
 #include <unistd.h>
 #include <utime.h>
 #include <wchar.h>
@@ -92,27 +91,32 @@ int __underflow(FILE *);
 #define REAL_STDIO(X) \
     X(fopen, failing_null) X(fopen64, failing_null) \
     X(freopen, failing_null) X(freopen64, failing_null) \
-    X(fclose, failing) X(fcloseall, failing) X(fflush, failing) X(fflush_unlocked, failing) \
+    X(fclose, failing) X(fcloseall, failing) X(fflush, failing) \
     X(fseek, failing) X(fseeko, failing) X(fseeko64, failing) X(rewind, failing) \
     X(fsetpos, failing) X(fsetpos64, failing) \
     X(fwrite, failing_null) X(fwrite_unlocked, failing_null) \
     X(fputs, failing) X(fputs_unlocked, failing) X(puts, failing) \
-    X(fputc, failing) X(fputc_unlocked, failing) X(putc, failing) X(putc_unlocked, failing) \
-    X(_IO_putc, failing) X(putchar, failing) X(putchar_unlocked, failing) \
-    X(__overflow, failing) \
-    X(fprintf, failing) X(vfprintf, failing) X(printf, failing) X(vprintf, failing) \
-    X(__fprintf_chk, failing) X(__vfprintf_chk, failing) \
-    X(__printf_chk, failing) X(__vprintf_chk, failing) \
-    X(dprintf, failing) X(vdprintf, failing) \
-    X(__dprintf_chk, failing) X(__vdprintf_chk, failing) \
+    X(putc, failing) X(putc_unlocked, failing) X(__overflow, failing) \
+    X(vfprintf, failing) X(__vfprintf_chk, failing) \
+    X(vdprintf, failing) X(__vdprintf_chk, failing) \
     X(fread, failing_null) X(fread_unlocked, failing_null) \
     X(__fread_chk, failing_null) X(__fread_unlocked_chk, failing_null) \
     X(fgets, failing_null) X(fgets_unlocked, failing_null) \
     X(__fgets_chk, failing_null) X(__fgets_unlocked_chk, failing_null) \
-    X(fgetc, failing) X(fgetc_unlocked, failing) X(getc, failing) X(getc_unlocked, failing) \
-    X(_IO_getc, failing) X(getchar, failing) X(getchar_unlocked, failing) \
-    X(getline, failing) X(getdelim, failing) X(__getdelim, failing) \
+    X(getc, failing) X(getc_unlocked, failing) X(getdelim, failing) \
     X(__uflow, failing) X(__underflow, failing)
+
+/* Wrapped, but another function of libc serves them: X(name, function). */
+#define SERVED_BY_OTHERS(X) \
+    X(fflush_unlocked, fflush) X(fputc, putc) X(_IO_putc, putc) X(putchar, putc) \
+    X(fputc_unlocked, putc_unlocked) X(putchar_unlocked, putc_unlocked) \
+    X(fprintf, vfprintf) X(printf, vfprintf) X(vprintf, vfprintf) \
+    X(__fprintf_chk, __vfprintf_chk) X(__printf_chk, __vfprintf_chk) \
+    X(__vprintf_chk, __vfprintf_chk) \
+    X(dprintf, vdprintf) X(__dprintf_chk, __vdprintf_chk) \
+    X(fgetc, getc) X(_IO_getc, getc) X(getchar, getc) \
+    X(fgetc_unlocked, getc_unlocked) X(getchar_unlocked, getc_unlocked) \
+    X(getline, getdelim) X(__getdelim, getdelim)
 
 #define REAL_WIDE(X) \
     X(fwide, failing) X(fputwc, failing) X(fputwc_unlocked, failing) \
@@ -126,11 +130,11 @@ int __underflow(FILE *);
 #define REAL_NAMES(X) \
     X(stat, failing) X(stat64, failing) X(lstat, failing) X(lstat64, failing) \
     X(fstatat, failing) X(fstatat64, failing) X(statx, failing) \
-    X(access, failing) X(faccessat, failing) X(opendir, failing_null) \
-    X(unlink, failing) X(unlinkat, failing) X(remove, failing) X(rmdir, failing) \
+    \
+    X(unlink, failing) X(unlinkat, failing) X(remove, failing) \
     X(rename, failing) X(renameat, failing) X(renameat2, failing) \
-    X(mkdir, failing) X(mkdirat, failing) X(mknod, failing) \
-    X(link, failing) X(linkat, failing) X(symlink, failing) X(symlinkat, failing) \
+    \
+    X(link, failing) X(linkat, failing) \
     X(truncate, failing) X(truncate64, failing) X(chmod, failing) X(fchmodat, failing) \
     X(chown, failing) X(lchown, failing) X(fchownat, failing) X(utimensat, failing) \
     X(utimes, failing) X(utime, failing) X(setxattr, failing) X(lsetxattr, failing) \

@@ -3,7 +3,7 @@
  * The internal interface of the preload library. Its parts, from the bottom up:
  *
  *   real.c      the libc functions behind the wrapped calls, and raw system calls
- *   identity.c  which descriptors and paths are controlled
+ *   identity.c  which descriptors are controlled
  *   pace*.c     charging, waiting and counting in the page (page.h)
  *   journal.c   staging: the journal of one file
  *   stage*.c    staging: slots, absorbing writes, draining, journals of other processes
@@ -80,8 +80,12 @@ enum descriptor_kind {
     KIND_OTHER = 2,
     KIND_STAGEABLE = 3, /* controlled; its writes are or may be staged */
     KIND_INTERNAL = 4,  /* opened by this library, hidden from the program */
+    KIND_DIRECTORY = 6, /* a directory that identity_names.c remembers */
+    KIND_INSIDE = 8,    /* under a prefix; whether it is a regular file is not known */
 };
-enum { KNOWN_DESCRIPTORS = 1 << 20 };
+/* The tables of all descriptors together are smaller than a huge page (2 MiB): the
+ * kernel would clear a whole one at the first access. */
+enum { KNOWN_DESCRIPTORS = 1 << 16 };
 
 extern _Atomic uint8_t descriptor_kinds[KNOWN_DESCRIPTORS];
 
@@ -115,11 +119,22 @@ bool identity_fd_path(int fd, char *path, size_t room);
 unsigned identity_highest_fd(void);
 void identity_raise_highest_fd(unsigned fd);
 
-/* Return true if `path`, relative to `at`, lies under a prefix, judged by its text. */
-bool identity_path_is_controlled(int at, const char *path);
+/* Return true if a resolved path lies under a prefix, or above one. */
+bool identity_is_under_prefix(const char *path);
+bool identity_is_above_prefix(const char *path);
 
-/* The working directory has changed. */
-void identity_forget_cwd(void);
+/* --- identity_names.c: files whose directory is known --------------------------- */
+
+/* Note that open() with these arguments has returned `fd`. */
+void identity_note_opened(int fd, int at, const char *path, int flags);
+
+/* Note what fstat() has told the program of `fd`. */
+void identity_note_status(int fd, const struct stat *status);
+
+/* Directories may have changed their meaning (chdir ...). */
+void identity_forget_directories(void);
+
+/* --- identity.c ----------------------------------------------------------------- */
 
 /* Return true if I/O on `fd` is charged: a regular file under a prefix. */
 static inline bool identity_is_controlled(int fd)
@@ -127,7 +142,14 @@ static inline bool identity_is_controlled(int fd)
     if (RARELY((unsigned)fd >= KNOWN_DESCRIPTORS))
         return false;
     uint8_t kind = LOAD(descriptor_kinds[fd]);
-    return LIKELY(kind != KIND_UNKNOWN) ? kind % 2 == 1 : identity_look_up(fd);
+    return LIKELY(kind % 8 != 0) ? kind % 2 == 1 : identity_look_up(fd);
+}
+
+/* Return true if `fd` was not looked up yet. */
+static inline bool identity_is_unknown(int fd)
+{
+    return (unsigned)fd < KNOWN_DESCRIPTORS &&
+           LOAD(descriptor_kinds[fd]) % 8 == 0; /* KIND_UNKNOWN or KIND_INSIDE */
 }
 
 /* Of a controlled descriptor: return whether its writes are or may be staged. */
@@ -159,9 +181,13 @@ static inline bool identity_is_dirty(int fd)
  * it closes. */
 static inline void identity_forget(int fd)
 {
-    if ((unsigned)fd >= KNOWN_DESCRIPTORS ||
-        LOAD(descriptor_kinds[fd]) == KIND_INTERNAL)
+    if ((unsigned)fd >= KNOWN_DESCRIPTORS)
         return;
+    uint8_t kind = LOAD(descriptor_kinds[fd]);
+    if (RARELY(kind == KIND_INTERNAL))
+        return;
+    if (RARELY(kind == KIND_DIRECTORY))
+        identity_forget_directories();
     STORE(descriptor_kinds[fd], KIND_UNKNOWN);
     if (identity_is_dirty(fd))
         STORE(descriptor_dirty[fd], 0);
@@ -187,7 +213,20 @@ void cache_note_file(int fd, bool block_device);
 enum cache_expectation cache_expect(int fd, enum io_class, size_t size,
                                     uint64_t now_ns);
 
-/* Call after it: return which bytes came from, or went to, the storage. */
+/* Call before a read of a descriptor that was not looked up. */
+void cache_begin_unknown(void);
+
+/* Call after it: return true if the descriptor has to be looked up, because the read
+ * was slow, or because the thread has read many bytes from it. */
+bool cache_must_look_up(int fd, size_t moved_bytes, uint64_t duration_ns);
+
+/* `fd` was opened: what was read from an earlier descriptor of this number is over. */
+void cache_note_opened(int fd);
+
+/* The descriptor is controlled: judge what was read before with the present read. */
+void cache_add_unknown(int fd);
+
+/* Call after a call: return which bytes came from, or went to, the storage. */
 struct cache_split cache_split(int fd, enum io_class, size_t moved_bytes,
                                uint64_t begin_ns, uint64_t end_ns);
 
@@ -229,6 +268,7 @@ struct paced_call {
     bool judged;    /* only what reaches the storage is charged, when the call ends */
     bool begun;     /* counted in begun_calls */
     bool uncertain; /* judged, and nothing is known of the file: do not wait first */
+    bool unknown;   /* judged, and the descriptor was not looked up */
 };
 
 /* Begin a call that moves exactly `size` bytes unless it fails. A slice is charged
@@ -240,6 +280,11 @@ bool pace_begin_sized(struct paced_call *, enum io_class, size_t size, bool may_
 /* Begin a call that is charged afterwards; same result. `size` is the most that it
  * moves, or 0 if that is not known. */
 bool pace_begin(struct paced_call *, enum io_class, size_t size, bool may_stage);
+
+/* Begin a read of at most `size` bytes (0: a few) from a descriptor that was not looked
+ * up. It is looked up when the read ends, and only if memory may not have served it.
+ * False: it has to be looked up now. */
+bool pace_begin_unknown(struct paced_call *, int fd, size_t size);
 
 /* End a call: count and charge the bytes, and wait until the grant covers them. */
 void pace_end(struct paced_call *, size_t moved_bytes);
@@ -256,9 +301,6 @@ bool pace_has_limit(enum io_class);
  * counts as writing, but it is never held up. */
 void pace_begin_sync(struct paced_call *);
 void pace_end_sync(struct paced_call *);
-
-/* Count a call on a path. */
-void pace_count_metadata(void);
 
 /* Return the time of CLOCK_MONOTONIC. */
 uint64_t pace_now_ns(void);
@@ -384,11 +426,6 @@ void stdio_end_own_stream(int fd);
 struct msghdr;
 void wrap_write_through_passed(const struct msghdr *message);
 
-/* --- wrap_names.c --------------------------------------------------------------- */
-
-/* Count a call on `path`, relative to `at`, that returned `answer`. */
-void wrap_count_path(int answer, int at, const char *path);
-
 /* --- wrap_open.c ---------------------------------------------------------------- */
 
 /* Drain what is staged of a file that is about to be opened or truncated. False, with
@@ -458,6 +495,8 @@ static inline void wrap_begin(struct paced_call *call, int fd, enum io_class cla
 
 static inline void wrap_begin_read(struct paced_call *call, int fd, size_t size)
 {
+    if (identity_is_unknown(fd) && pace_begin_unknown(call, fd, size))
+        return;
     wrap_begin_call(call, fd, CLASS_READ, size);
 }
 
@@ -506,7 +545,10 @@ static inline void wrap_charge_past(int fd, enum io_class class, size_t moved_by
                                     uint64_t duration_ns)
 {
     struct paced_call call;
-    wrap_begin(&call, fd, class);
+    if (class == CLASS_READ)
+        wrap_begin_read(&call, fd, moved_bytes);
+    else
+        wrap_begin(&call, fd, class);
     call.begin_ns -= duration_ns;
     wrap_end(&call, (ssize_t)moved_bytes);
 }

@@ -113,21 +113,21 @@ EXPORT ssize_t pread64(int fd, void *data, size_t size, off64_t offset)
 EXPORT ssize_t readv(int fd, const struct iovec *parts, int count)
 {
     struct paced_call call;
-    wrap_begin(&call, fd, CLASS_READ);
+    wrap_begin_read(&call, fd, 0);
     return wrap_end(&call, REAL(readv)(fd, parts, count));
 }
 
 EXPORT ssize_t preadv(int fd, const struct iovec *parts, int count, off_t offset)
 {
     struct paced_call call;
-    wrap_begin(&call, fd, CLASS_READ);
+    wrap_begin_read(&call, fd, 0);
     return wrap_end(&call, REAL(preadv)(fd, parts, count, offset));
 }
 
 EXPORT ssize_t preadv64(int fd, const struct iovec *parts, int count, off64_t offset)
 {
     struct paced_call call;
-    wrap_begin(&call, fd, CLASS_READ);
+    wrap_begin_read(&call, fd, 0);
     return wrap_end(&call, REAL(preadv64)(fd, parts, count, offset));
 }
 
@@ -135,7 +135,7 @@ EXPORT ssize_t preadv2(int fd, const struct iovec *parts, int count, off_t offse
                        int flags)
 {
     struct paced_call call;
-    wrap_begin(&call, fd, CLASS_READ);
+    wrap_begin_read(&call, fd, 0);
     return wrap_end(&call, REAL(preadv2)(fd, parts, count, offset, flags));
 }
 
@@ -143,7 +143,7 @@ EXPORT ssize_t preadv64v2(int fd, const struct iovec *parts, int count, off64_t 
                           int flags)
 {
     struct paced_call call;
-    wrap_begin(&call, fd, CLASS_READ);
+    wrap_begin_read(&call, fd, 0);
     return wrap_end(&call, REAL(preadv64v2)(fd, parts, count, offset, flags));
 }
 

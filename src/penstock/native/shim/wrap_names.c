@@ -1,31 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Calls on paths: counted if the path lies under a prefix, never delayed.
- *
- * While files are staged, a call that changes a file by its path drains the file first,
- * and stat shows the size that the file will have after its journal is drained.
+ * Calls on paths, for staging: a call that changes a file by its path drains the file
+ * first, and stat shows the size that the file will have after its journal is drained.
  */
 #include <errno.h>
 #include <sys/sysmacros.h>
 
 #include "shim.h"
-
-/* A path is read here only after the kernel has read it, so that a bad pointer gives
- * EFAULT. A failed call counts if the path was looked up: ENOENT, EEXIST. */
-void wrap_count_path(int answer, int at, const char *path)
-{
-    if (attached_page == NULL || path == NULL)
-        return;
-    bool was_looked_up = answer >= 0 || errno == ENOENT || errno == EEXIST;
-    if (was_looked_up && identity_path_is_controlled(at, path))
-        pace_count_metadata();
-}
-
-static int counted(int answer, int at, const char *path)
-{
-    wrap_count_path(answer, at, path);
-    return answer;
-}
 
 /* Drain the file behind a path that is about to be changed; return the path. `flags`
  * are those of the call, and say whether it follows a symbolic link. */
@@ -49,10 +30,10 @@ static const char *drain_follow(int at, const char *path)
     return drain_path(at, path, 0);
 }
 
-#define COUNTED(name, parameters, arguments, at, path) \
+#define DRAINED(name, parameters, arguments) \
     EXPORT int name parameters \
     { \
-        return counted(REAL(name) arguments, at, path); \
+        return REAL(name) arguments; \
     }
 
 /* Get the end of the staged data of a file that was just looked at by path or by
@@ -80,7 +61,7 @@ static bool staged_end(int at, const char *path, uint64_t device, uint64_t inode
             if (answer == 0 && (uint64_t)status->st_size < end) \
                 status->st_size = (off_t)end; \
         } \
-        return counted(answer, at, path); \
+        return answer; \
     }
 
 /* clang-format off */
@@ -103,63 +84,47 @@ SIZED(fstatat64, (int at, const char *path, struct stat64 *status, int flags),
     { \
         if (!wrap_may_open(AT_FDCWD, path, O_WRONLY)) \
             return -1; \
-        return counted(REAL(name)(path, size), AT_FDCWD, path); \
+        return REAL(name)(path, size); \
     }
 
 TRUNCATED(truncate, off_t)
 TRUNCATED(truncate64, off64_t)
 
-COUNTED(access, (const char *path, int mode), (path, mode), AT_FDCWD, path)
-COUNTED(faccessat, (int at, const char *path, int mode, int flags),
-        (at, path, mode, flags), at, path)
-COUNTED(unlink, (const char *path), (drain_nofollow(AT_FDCWD, path)), AT_FDCWD, path)
-COUNTED(unlinkat, (int at, const char *path, int flags),
-        (at, drain_nofollow(at, path), flags), at, path)
-COUNTED(remove, (const char *path), (drain_nofollow(AT_FDCWD, path)), AT_FDCWD, path)
-COUNTED(rmdir, (const char *path), (path), AT_FDCWD, path)
-COUNTED(rename, (const char *path, const char *to),
-        (drain_nofollow(AT_FDCWD, path), drain_nofollow(AT_FDCWD, to)),
-        AT_FDCWD, path)
-COUNTED(renameat, (int at, const char *path, int to_at, const char *to),
-        (at, drain_nofollow(at, path), to_at, drain_nofollow(to_at, to)),
-        at, path)
-COUNTED(renameat2, (int at, const char *path, int to_at, const char *to, unsigned flags),
-        (at, drain_nofollow(at, path), to_at, drain_nofollow(to_at, to), flags),
-        at, path)
-COUNTED(mkdir, (const char *path, mode_t mode), (path, mode), AT_FDCWD, path)
-COUNTED(mkdirat, (int at, const char *path, mode_t mode), (at, path, mode), at, path)
-COUNTED(mknod, (const char *path, mode_t mode, dev_t device), (path, mode, device),
-        AT_FDCWD, path)
-COUNTED(link, (const char *from, const char *path),
-        (drain_nofollow(AT_FDCWD, from), path), AT_FDCWD, path)
-COUNTED(linkat, (int from_at, const char *from, int at, const char *path, int flags),
-        (from_at, drain_follow(from_at, from), at, path, flags), at, path)
-COUNTED(symlink, (const char *text, const char *path), (text, path), AT_FDCWD, path)
-COUNTED(symlinkat, (const char *text, int at, const char *path), (text, at, path), at, path)
-COUNTED(chmod, (const char *path, mode_t mode), (drain_follow(AT_FDCWD, path), mode),
-        AT_FDCWD, path)
-COUNTED(fchmodat, (int at, const char *path, mode_t mode, int flags),
-        (at, drain_path(at, path, flags), mode, flags), at, path)
-COUNTED(chown, (const char *path, uid_t user, gid_t group),
-        (drain_follow(AT_FDCWD, path), user, group),
-        AT_FDCWD, path)
-COUNTED(lchown, (const char *path, uid_t user, gid_t group),
-        (drain_nofollow(AT_FDCWD, path), user, group),
-        AT_FDCWD, path)
-COUNTED(fchownat, (int at, const char *path, uid_t user, gid_t group, int flags),
-        (at, drain_path(at, path, flags), user, group, flags), at, path)
-COUNTED(setxattr, (const char *path, const char *name, const void *value, size_t size,
+DRAINED(unlink, (const char *path), (drain_nofollow(AT_FDCWD, path)))
+DRAINED(unlinkat, (int at, const char *path, int flags),
+        (at, drain_nofollow(at, path), flags))
+DRAINED(remove, (const char *path), (drain_nofollow(AT_FDCWD, path)))
+DRAINED(rename, (const char *path, const char *to),
+        (drain_nofollow(AT_FDCWD, path), drain_nofollow(AT_FDCWD, to)))
+DRAINED(renameat, (int at, const char *path, int to_at, const char *to),
+        (at, drain_nofollow(at, path), to_at, drain_nofollow(to_at, to)))
+DRAINED(renameat2, (int at, const char *path, int to_at, const char *to, unsigned flags),
+        (at, drain_nofollow(at, path), to_at, drain_nofollow(to_at, to), flags))
+DRAINED(link, (const char *from, const char *path),
+        (drain_nofollow(AT_FDCWD, from), path))
+DRAINED(linkat, (int from_at, const char *from, int at, const char *path, int flags),
+        (from_at, drain_follow(from_at, from), at, path, flags))
+DRAINED(chmod, (const char *path, mode_t mode), (drain_follow(AT_FDCWD, path), mode))
+DRAINED(fchmodat, (int at, const char *path, mode_t mode, int flags),
+        (at, drain_path(at, path, flags), mode, flags))
+DRAINED(chown, (const char *path, uid_t user, gid_t group),
+        (drain_follow(AT_FDCWD, path), user, group))
+DRAINED(lchown, (const char *path, uid_t user, gid_t group),
+        (drain_nofollow(AT_FDCWD, path), user, group))
+DRAINED(fchownat, (int at, const char *path, uid_t user, gid_t group, int flags),
+        (at, drain_path(at, path, flags), user, group, flags))
+DRAINED(setxattr, (const char *path, const char *name, const void *value, size_t size,
                    int flags),
-        (drain_follow(AT_FDCWD, path), name, value, size, flags), AT_FDCWD, path)
-COUNTED(lsetxattr, (const char *path, const char *name, const void *value, size_t size,
+        (drain_follow(AT_FDCWD, path), name, value, size, flags))
+DRAINED(lsetxattr, (const char *path, const char *name, const void *value, size_t size,
                     int flags),
-        (drain_nofollow(AT_FDCWD, path), name, value, size, flags), AT_FDCWD, path)
-COUNTED(utimensat, (int at, const char *path, const struct timespec times[2], int flags),
-        (at, drain_path(at, path, flags), times, flags), at, path)
-COUNTED(utimes, (const char *path, const struct timeval times[2]),
-        (drain_follow(AT_FDCWD, path), times), AT_FDCWD, path)
-COUNTED(utime, (const char *path, const struct utimbuf *times),
-        (drain_follow(AT_FDCWD, path), times), AT_FDCWD, path)
+        (drain_nofollow(AT_FDCWD, path), name, value, size, flags))
+DRAINED(utimensat, (int at, const char *path, const struct timespec times[2], int flags),
+        (at, drain_path(at, path, flags), times, flags))
+DRAINED(utimes, (const char *path, const struct timeval times[2]),
+        (drain_follow(AT_FDCWD, path), times))
+DRAINED(utime, (const char *path, const struct utimbuf *times),
+        (drain_follow(AT_FDCWD, path), times))
 /* clang-format on */
 
 EXPORT int statx(int at, const char *path, int flags, unsigned mask,
@@ -175,7 +140,7 @@ EXPORT int statx(int at, const char *path, int flags, unsigned mask,
                 status->stx_size = end;
         }
     }
-    return counted(answer, at, path);
+    return answer;
 }
 
 static bool descriptor_end(int fd, uint64_t *end)
@@ -189,6 +154,8 @@ EXPORT int fstat(int fd, struct stat *status)
     uint64_t end = 0;
     bool staged = descriptor_end(fd, &end);
     int answer = REAL(fstat)(fd, status);
+    if (LIKELY(answer == 0))
+        identity_note_status(fd, status);
     if (answer == 0 && staged && (uint64_t)status->st_size < end)
         status->st_size = (off_t)end;
     return answer;
@@ -199,28 +166,23 @@ EXPORT int fstat64(int fd, struct stat64 *status)
     uint64_t end = 0;
     bool staged = descriptor_end(fd, &end);
     int answer = REAL(fstat64)(fd, status);
+    if (LIKELY(answer == 0))
+        identity_note_status(fd, (const struct stat *)status);
     if (answer == 0 && staged && (uint64_t)status->st_size < end)
         status->st_size = (off64_t)end;
     return answer;
 }
 
-EXPORT DIR *opendir(const char *path)
-{
-    DIR *directory = REAL(opendir)(path);
-    wrap_count_path(directory != NULL ? 0 : -1, AT_FDCWD, path);
-    return directory;
-}
-
 EXPORT int chdir(const char *path)
 {
     int answer = REAL(chdir)(path);
-    identity_forget_cwd();
+    identity_forget_directories();
     return answer;
 }
 
 EXPORT int fchdir(int fd)
 {
     int answer = REAL(fchdir)(fd);
-    identity_forget_cwd();
+    identity_forget_directories();
     return answer;
 }

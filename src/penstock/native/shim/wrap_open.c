@@ -25,12 +25,19 @@ static int note_opened(int fd)
     return fd;
 }
 
-static int note_opened_path(int fd, int at, const char *path)
+static int note_opened_file(int fd, int at, const char *path, int flags)
 {
-    wrap_count_path(fd, at, path);
     if (RARELY(LOAD(stage_enabled)))
         stage_opened(fd);
-    return note_opened(fd);
+    if (fd >= 0)
+        identity_note_opened(fd, at, path, flags);
+    return fd;
+}
+
+/* A new file with a random name. */
+static int note_temporary(int fd, const char *path)
+{
+    return note_opened_file(fd, AT_FDCWD, path, O_CREAT | O_EXCL);
 }
 
 bool wrap_may_open(int at, const char *path, int flags)
@@ -69,7 +76,7 @@ EXPORT int open(const char *path, int flags, ...)
     MODE_AFTER(flags, mode)
     if (!wrap_may_open(AT_FDCWD, path, flags))
         return -1;
-    return note_opened_path(REAL(open)(path, flags, mode), AT_FDCWD, path);
+    return note_opened_file(REAL(open)(path, flags, mode), AT_FDCWD, path, flags);
 }
 
 EXPORT int open64(const char *path, int flags, ...)
@@ -77,7 +84,7 @@ EXPORT int open64(const char *path, int flags, ...)
     MODE_AFTER(flags, mode)
     if (!wrap_may_open(AT_FDCWD, path, flags))
         return -1;
-    return note_opened_path(REAL(open64)(path, flags, mode), AT_FDCWD, path);
+    return note_opened_file(REAL(open64)(path, flags, mode), AT_FDCWD, path, flags);
 }
 
 EXPORT int openat(int at, const char *path, int flags, ...)
@@ -85,7 +92,7 @@ EXPORT int openat(int at, const char *path, int flags, ...)
     MODE_AFTER(flags, mode)
     if (!wrap_may_open(at, path, flags))
         return -1;
-    return note_opened_path(REAL(openat)(at, path, flags, mode), at, path);
+    return note_opened_file(REAL(openat)(at, path, flags, mode), at, path, flags);
 }
 
 EXPORT int openat64(int at, const char *path, int flags, ...)
@@ -93,89 +100,90 @@ EXPORT int openat64(int at, const char *path, int flags, ...)
     MODE_AFTER(flags, mode)
     if (!wrap_may_open(at, path, flags))
         return -1;
-    return note_opened_path(REAL(openat64)(at, path, flags, mode), at, path);
+    return note_opened_file(REAL(openat64)(at, path, flags, mode), at, path, flags);
 }
 
 EXPORT int __open_2(const char *path, int flags)
 {
     if (!wrap_may_open(AT_FDCWD, path, flags))
         return -1;
-    return note_opened_path(REAL(__open_2)(path, flags), AT_FDCWD, path);
+    return note_opened_file(REAL(__open_2)(path, flags), AT_FDCWD, path, flags);
 }
 
 EXPORT int __open64_2(const char *path, int flags)
 {
     if (!wrap_may_open(AT_FDCWD, path, flags))
         return -1;
-    return note_opened_path(REAL(__open64_2)(path, flags), AT_FDCWD, path);
+    return note_opened_file(REAL(__open64_2)(path, flags), AT_FDCWD, path, flags);
 }
 
 EXPORT int __openat_2(int at, const char *path, int flags)
 {
     if (!wrap_may_open(at, path, flags))
         return -1;
-    return note_opened_path(REAL(__openat_2)(at, path, flags), at, path);
+    return note_opened_file(REAL(__openat_2)(at, path, flags), at, path, flags);
 }
 
 EXPORT int __openat64_2(int at, const char *path, int flags)
 {
     if (!wrap_may_open(at, path, flags))
         return -1;
-    return note_opened_path(REAL(__openat64_2)(at, path, flags), at, path);
+    return note_opened_file(REAL(__openat64_2)(at, path, flags), at, path, flags);
 }
 
 EXPORT int creat(const char *path, mode_t mode)
 {
     if (!wrap_may_open(AT_FDCWD, path, O_WRONLY | O_TRUNC))
         return -1;
-    return note_opened_path(REAL(creat)(path, mode), AT_FDCWD, path);
+    return note_opened_file(REAL(creat)(path, mode), AT_FDCWD, path, O_CREAT | O_TRUNC);
 }
 
 EXPORT int creat64(const char *path, mode_t mode)
 {
     if (!wrap_may_open(AT_FDCWD, path, O_WRONLY | O_TRUNC))
         return -1;
-    return note_opened_path(REAL(creat64)(path, mode), AT_FDCWD, path);
+    return note_opened_file(REAL(creat64)(path, mode), AT_FDCWD, path,
+                            O_CREAT | O_TRUNC);
 }
 
 EXPORT int mkstemp(char *name)
 {
-    return note_opened_path(REAL(mkstemp)(name), AT_FDCWD, name);
+    return note_temporary(REAL(mkstemp)(name), name);
 }
 
 EXPORT int mkstemp64(char *name)
 {
-    return note_opened_path(REAL(mkstemp64)(name), AT_FDCWD, name);
+    return note_temporary(REAL(mkstemp64)(name), name);
 }
 
 EXPORT int mkostemp(char *name, int flags)
 {
-    return note_opened_path(REAL(mkostemp)(name, flags), AT_FDCWD, name);
+    return note_temporary(REAL(mkostemp)(name, flags), name);
 }
 
 EXPORT int mkostemp64(char *name, int flags)
 {
-    return note_opened_path(REAL(mkostemp64)(name, flags), AT_FDCWD, name);
+    return note_temporary(REAL(mkostemp64)(name, flags), name);
 }
 
 EXPORT int mkstemps(char *name, int suffix)
 {
-    return note_opened_path(REAL(mkstemps)(name, suffix), AT_FDCWD, name);
+    return note_temporary(REAL(mkstemps)(name, suffix), name);
 }
 
 EXPORT int mkstemps64(char *name, int suffix)
 {
-    return note_opened_path(REAL(mkstemps64)(name, suffix), AT_FDCWD, name);
+    return note_temporary(REAL(mkstemps64)(name, suffix), name);
 }
 
 EXPORT int mkostemps(char *name, int suffix, int flags)
 {
-    return note_opened_path(REAL(mkostemps)(name, suffix, flags), AT_FDCWD, name);
+    return note_temporary(REAL(mkostemps)(name, suffix, flags), name);
 }
 
 EXPORT int mkostemps64(char *name, int suffix, int flags)
 {
-    return note_opened_path(REAL(mkostemps64)(name, suffix, flags), AT_FDCWD, name);
+    return note_temporary(REAL(mkostemps64)(name, suffix, flags), name);
 }
 
 EXPORT int dup(int fd)
@@ -297,6 +305,6 @@ EXPORT int daemon(int keep_directory, int keep_descriptors)
     stage_write_through_all();
     int answer = REAL(daemon)(keep_directory, keep_descriptors);
     identity_forget_range(0, 2);
-    identity_forget_cwd();
+    identity_forget_directories();
     return answer;
 }

@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 
 #include "stage_slots.h"
+#include "stream.h"
 
 atomic_bool stage_enabled;
 
@@ -463,6 +464,7 @@ int stage_switch_on(void)
     attach_empty_page();
     if (!atomic_exchange(&watches_forks, true))
         pthread_atfork(before_fork, after_fork, after_fork_in_child);
+    atomic_store(&stream_quick, false);
     atomic_store(&stage_enabled, true);
     return 0;
 }

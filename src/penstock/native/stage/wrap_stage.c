@@ -287,6 +287,7 @@ EXPORT int sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags)
         int answer = REAL(name) arguments; \
         if (answer != 0 && stopped) \
             stage_resume(); \
+        identity_forget_directories(); \
         return answer; \
     }
 
@@ -497,10 +498,7 @@ static int looked(int version, int at, const char *path, struct stat *status, in
         if (answer == 0 && (uint64_t)status->st_size < end)
             status->st_size = (off_t)end;
     }
-    int done = answer == 0 ? 0 : failed((int)-answer);
-    if ((flags & AT_EMPTY_PATH) == 0)
-        wrap_count_path(done, at, path);
-    return done;
+    return answer == 0 ? 0 : failed((int)-answer);
 }
 
 #define OLD_STAT(suffix, type) \
