@@ -142,6 +142,7 @@ _TYPE_WORDS: Final = {
     "null": "nothing",
 }
 _PATTERN: Final = re.compile(r"`?str`? matching regex .*")
+_NOT_EMPTY: Final = re.compile(r"`?str`? of length >= 1\b")
 _LENGTH: Final = re.compile(r"`?str`? of length (>=|<=) (\d+)")
 _BOUND: Final = re.compile(r" (>=|<=) ([\d.]+)")
 _BOUND_WORDS: Final = {">=": "at least", "<=": "at most"}
@@ -155,7 +156,7 @@ def plain_mismatch(text: str) -> str:
     a text".
     """
     words = _PATTERN.sub("a text without control characters", text)
-    words = words.replace("`str` of length >= 1", "a text that is not empty")
+    words = _NOT_EMPTY.sub("a text that is not empty", words)
     words = _LENGTH.sub(
         lambda match: f"a text of {_BOUND_WORDS[match[1]]} {match[2]} characters", words
     )

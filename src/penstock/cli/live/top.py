@@ -158,7 +158,9 @@ def _frame_maker(
         if not is_limited:
             return Group(_frame(status, console.width), *below)
         left = console.height - _lines(console, *below)
-        above = _lines(console, *_head(status)) + 1  # and the header of the table
+        above = (
+            _lines(console, *_head(status, console.width)) + 1
+        )  # and the header of the table
         rows = max(left - above, _LEAST_ROWS)
         return Group(_frame(status, console.width, rows), *below)
 
@@ -194,7 +196,7 @@ def _frame(status: Any, width: int, rows: int | None = None) -> RenderableType:
             )
         ]
     table = _table(jobs[:shown], status, width)
-    return Group(*_head(status), table, *note, *reasons)
+    return Group(*_head(status, width), table, *note, *reasons)
 
 
 def _busiest_first(line: Any) -> tuple[bool, float, float, float]:
@@ -203,23 +205,30 @@ def _busiest_first(line: Any) -> tuple[bool, float, float, float]:
     return not line.active, -grant, -line.drawn_bytes_per_s, -line.moved_bytes
 
 
-def _head(status: Any) -> list[RenderableType]:
-    """Return the first line, and the faults."""
+def _head(status: Any, width: int) -> list[RenderableType]:
+    """Return the facts of the controller, as many in a line as fit, and the faults."""
     from rich.text import Text
 
     drawn = sum(line.drawn_bytes_per_s for line in status.jobs)
     agents = ", ".join(status.agents) or "none"
     if len(status.agents) > _NAMED_AGENTS:
         agents = str(len(status.agents))
-    head = Text(mode_words(status.mode), style="bold")
-    head.append(
-        f"  policy {status.policy}  "
+    mode = mode_words(status.mode)
+    lines = [mode]
+    for fact in (
+        f"policy {status.policy}",
         f"{format_bandwidth(drawn, status.bandwidth or 0.0)} of "
-        f"{_total_words(status.bandwidth)} drawn  "
-        f"{counted(len(status.jobs), 'job')}  {status.decisions} decisions  "
+        f"{_total_words(status.bandwidth)} drawn",
+        counted(len(status.jobs), "job"),
+        counted(status.decisions, "decision"),
         f"agents: {agents}",
-        style="not bold",
-    )
+    ):
+        if len(lines[-1]) + _BETWEEN + len(fact) <= width:
+            lines[-1] += " " * _BETWEEN + fact
+        else:
+            lines.append(fact)
+    head = Text("\n".join(lines))
+    head.stylize("bold", 0, len(mode))
     return [head, *(Text(f"fault: {fault}", style="red") for fault in status.faults)]
 
 

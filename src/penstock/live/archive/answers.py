@@ -199,9 +199,11 @@ def _in_words(report: JobReport) -> TextAnswer:
     job = report.job
     age_s = (job.left_s if job.left_s is not None else inf) - job.release_s
     ended = f"ended {_instant(job.left_s)}" if job.left_s else "has not ended"
+    count = len(report.operations)
+    operations = "1 operation" if count == 1 else f"{count} operations"
     sentences = [
         f"{job.job_name} {ended}. It moved {format_volume(job.moved_bytes)} in "
-        f"{len(report.operations)} operations under {job.policy}.",
+        f"{operations} under {job.policy}.",
         f"It lost {format_time(job.lost_s)}"
         + (f" of {format_time(age_s)}" if isfinite(age_s) else "")
         + f" (yield {job.progress_yield:.3f}).",

@@ -426,7 +426,10 @@ class Coordinator:
             job = find_job(self._jobs.values(), request.job_name, message)
             job.predictor.next_hint_bytes = request.volume_bytes
             volume = format_volume(request.volume_bytes)
-            return TextAnswer(f"the next operation of {job.name} moves {volume}")
+            text = f"the next operation of {job.name} moves {volume}"
+            if job.controlled.is_active:
+                text += "; the one under way stays as it is"
+            return TextAnswer(text)
         if not message.trusted:
             raise InputError(
                 "only root and the user who runs the controller may change it",

@@ -105,12 +105,12 @@ def _checked_frame(message: FromProgram) -> bytes:
 
 def _at_field(error: MessageError, message: FromProgram) -> InputError:
     """Return the error with the name of the invalid field instead of its position."""
-    problem = plain_mismatch(error.what.removeprefix("not a message: "))
+    problem = error.what.removeprefix("not a message: ").replace("`", "")
     position = _POSITION.search(problem)
     # The name of the message comes before its fields.
     field = message.__struct_fields__[int(position[1]) - 1] if position else ""
     return InputError(
-        _POSITION.sub("", problem),
+        plain_mismatch(_POSITION.sub("", problem)),
         where=field.removesuffix("_name").removesuffix("_bytes"),
         remedy="give another value",
     )

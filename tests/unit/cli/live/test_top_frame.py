@@ -84,6 +84,9 @@ def test_the_first_lines_are_not_cut(width: int) -> None:
     assert "…" not in words
     assert words.startswith("control on policy fair-share 0 B/s of 2 GB/s drawn 0 jobs")
     assert "1000000 decisions agents: node-of-the-cluster-1, node-of-the-clust" in words
+    facts = ("policy fair-share", "0 jobs", "1000000 decisions")
+    for fact in facts:
+        assert any(fact in row for row in shown(status, width).splitlines())
     many = replace(status, agents=agents * 10)
     assert "agents: 20" in " ".join(shown(many, width).split())
 

@@ -29,6 +29,11 @@ REFUSED: dict[str, tuple[FromProgram, str]] = {
         "bandwidth: expected a number of at least 0 (give",
     ),
     "long": (AttachProcess("a" * 5000), "job: expected a text of at most 200 ch"),
+    "empty": (ExplainJob(""), "job: expected a text that is not empty (give"),
+    "signs": (
+        AttachProcess("a\nb"),
+        "job: expected a text without control characters (",
+    ),
     "volume": (HintVolume("a", -1.0), "volume: expected a number of at least 0 (give"),
 }
 
