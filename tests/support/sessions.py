@@ -23,6 +23,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -113,7 +114,9 @@ def missing(session: Session) -> str | None:
                 return "needs FUSE, and root"
             case "gcc" if shutil.which("gcc") is None:
                 return "needs gcc"
-            case "fuse" | "gcc":
+            case "darshan" if find_spec("darshan") is None:
+                return "needs the extra import"
+            case "fuse" | "gcc" | "darshan":
                 continue
             case other:
                 raise ValueError(f"{session}: unknown need {other!r}")

@@ -38,6 +38,7 @@ COMMANDS: Final = {
     "policies": "simulation.policies",
     "bound": "simulation.bound",
     "place": "simulation.place",
+    "import": "simulation.import_",
     "advise": "simulation.advise",
     "reproduce": "simulation.reproduce",
     "study": "simulation.study",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from penstock.policies.policy import Policy
 
-__all__ = ["progress_bar"]
+__all__ = ["progress_bar", "work_bar"]
 
 
 @contextmanager
@@ -20,6 +20,19 @@ def progress_bar(*policies: Policy) -> Iterator[Callable[[float, float, str], No
     The function takes the work done, the total work, and a message to print above the
     bar or "".
     """
+    from penstock.sim import warm_up
+
+    with work_bar("compiling, first time only") as (show, rename):
+        warm_up(*policies)
+        rename("simulating")
+        yield show
+
+
+@contextmanager
+def work_bar(
+    description: str,
+) -> Iterator[tuple[Callable[[float, float, str], None], Callable[[str], None]]]:
+    """Yield a function that shows progress and one that changes the description."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -27,8 +40,6 @@ def progress_bar(*policies: Policy) -> Iterator[Callable[[float, float, str], No
         TimeElapsedColumn,
         TimeRemainingColumn,
     )
-
-    from penstock.sim import warm_up
 
     columns: Any = (
         "{task.description}",
@@ -48,9 +59,7 @@ def progress_bar(*policies: Policy) -> Iterator[Callable[[float, float, str], No
         speed_estimate_period=3600.0,
     )
     with bar:
-        task = bar.add_task("compiling, first time only", total=None)
-        warm_up(*policies)
-        bar.update(task, description="simulating")
+        task = bar.add_task(description, total=None)
 
         def show(done: float, total: float, message: str) -> None:
             if message:
@@ -60,4 +69,4 @@ def progress_bar(*policies: Policy) -> Iterator[Callable[[float, float, str], No
                 bar.reset(task)
             bar.update(task, completed=done, total=total)
 
-        yield show
+        yield show, lambda text: bar.update(task, description=text)

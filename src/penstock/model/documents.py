@@ -118,8 +118,8 @@ def _refuse_binary(path: Path, data: bytes) -> None:
         raise InputError(
             "this is a Darshan log: what one program did, not an instance",
             where=str(path),
-            remedy="penstock replay repeats a log with DXT records; penstock import, "
-            "which makes instances of logs, comes with a later release",
+            remedy="penstock import makes an instance of logs; penstock replay repeats "
+            "a log with DXT records",
         )
     if data.startswith(b"PAR1"):
         raise InputError(

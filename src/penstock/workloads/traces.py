@@ -3,21 +3,20 @@
 
 A trace is a CSV file with the columns ``process`` (number), ``file`` (name),
 ``operation`` (read or write), ``offset``, ``size`` (bytes), ``start`` and ``end`` (s),
-or a Darshan log with DXT records (extra ``darshan``).
+or a Darshan log with DXT records (extra ``import``).
 """
 
 from __future__ import annotations
 
 import csv
 import math
-import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from penstock.errors import InputError
+from penstock.workloads.darshan_log import DarshanLog
 
 __all__ = ["COLUMNS", "Access", "AccessKind", "Trace", "read_trace"]
 
@@ -169,64 +168,31 @@ def _parsed(row: dict[str, Any]) -> Access:
 
 def _darshan_accesses(path: Path) -> Iterator[Access]:
     """Yield the POSIX accesses that DXT recorded."""
-    path.open("rb").close()  # Raise OSError here: the library would only print.
-    try:
-        from darshan import DarshanReport  # noqa: PLC0415 - an extra, and slow
-    except (ImportError, RuntimeError):
-        # RuntimeError: a package of darshan without its C library.
-        raise InputError(
-            "reading a Darshan log needs the package darshan with its C library",
-            remedy="pip install 'penstock[darshan]'",
-        ) from None
-    reason = None
-    with _quiet():
-        try:
-            report = DarshanReport(str(path), read_all=False)
-        except RuntimeError as error:
-            # Not raised here: the report's destructor prints while stderr is quiet.
-            reason = str(error)
-    if reason is not None:
-        raise InputError(
-            f"not a Darshan log: {reason}",
-            remedy="give a complete log, as Darshan wrote it, or a CSV file",
-        )
-    with report:
-        if "DXT_POSIX" not in report.modules:
+    with DarshanLog(path) as log:
+        if "DXT_POSIX" not in log.modules:
             raise InputError(
                 "the log has no DXT records",
                 remedy="record with DXT_ENABLE_IO_TRACE=1",
             )
-        report.mod_read_all_dxt_records("DXT_POSIX", dtype="numpy")
-        for record in report.records["DXT_POSIX"]:
-            yield from _segments(record, str(report.name_records[record["id"]]))
+        names = log.names()
+        for record in log.segments():
+            file = names.get(record.file_id, str(record.file_id))
+            yield from _segments(record.rank, file, "read", record.reads)
+            yield from _segments(record.rank, file, "write", record.writes)
 
 
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Discard standard error, to which Darshan's C library prints."""
-    kept = os.dup(2)
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, 2)
-    os.close(null)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-
-
-def _segments(record: Any, file: str) -> Iterator[Access]:
-    operations: tuple[AccessKind, ...] = ("read", "write")
-    for operation in operations:
-        for segment in record[f"{operation}_segments"]:
-            start = max(0.0, segment["start_time"])
-            yield Access(
-                process=record["rank"],
-                file=file,
-                operation=operation,
-                offset=segment["offset"],
-                size=segment["length"],
-                start=start,
-                # Clocks of old runtimes may step back by microseconds.
-                end=max(start, segment["end_time"]),
-            )
+def _segments(
+    process: int, file: str, operation: AccessKind, segments: Any
+) -> Iterator[Access]:
+    for offset, size, begin, end in segments.tolist():
+        start = max(0.0, begin)
+        yield Access(
+            process=process,
+            file=file,
+            operation=operation,
+            offset=offset,
+            size=size,
+            start=start,
+            # Clocks of old runtimes may step back by microseconds.
+            end=max(start, end),
+        )

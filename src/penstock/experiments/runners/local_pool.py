@@ -18,12 +18,12 @@ import os
 import signal
 import threading
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, islice
 from multiprocessing.connection import Connection, wait
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from penstock.errors import InputError, InternalError
 from penstock.experiments.runners.tasks import (
@@ -38,6 +38,8 @@ from penstock.experiments.runners.tasks import (
 __all__ = ["LocalPool"]
 
 _Task = TypeVar("_Task", bound=Task[Any])
+#: Returns the result of a task, from the task and how its last worker died.
+GiveUp: TypeAlias = Callable[[Any, str], Any]
 
 #: How often a task is tried again after its worker died.
 _RETRIES: Final = 2
@@ -52,6 +54,8 @@ class LocalPool:
     """Computes tasks in `workers` processes on this machine."""
 
     workers: int
+    give_up: GiveUp | None = None
+    """Called for a task that has killed too many workers; None: this is an error."""
 
     def run(
         self, tasks: Iterable[_Task], warn: Warn
@@ -66,14 +70,18 @@ class LocalPool:
         try:
             with sigint_blocked():
                 workers.extend(_Worker() for _ in first)
-            yield from _results(workers, chain(first, waiting), warn)
+            tasks = chain(first, waiting)
+            yield from _results(workers, tasks, warn, self.give_up)
         finally:
             for worker in workers:
                 worker.end()
 
 
 def _results(
-    workers: list[_Worker], waiting: Iterator[_Task], warn: Warn
+    workers: list[_Worker],
+    waiting: Iterator[_Task],
+    warn: Warn,
+    give_up: GiveUp | None,
 ) -> Generator[tuple[_Task, Any], None, None]:
     """Compute the tasks in their order; replace workers that die."""
     deaths: Counter[int] = Counter()
@@ -84,8 +92,13 @@ def _results(
             task, answer = worker.finish()
             if answer is None:
                 deaths[id(task)] += 1
-                _report_death(worker, task, deaths[id(task)], warn)
-                waiting = chain((task,), waiting)
+                death = worker.death()
+                worker.end()
+                if give_up is not None and deaths[id(task)] > _RETRIES:
+                    yield task, give_up(task, death)
+                else:
+                    _report_death(death, task, deaths[id(task)], warn)
+                    waiting = chain((task,), waiting)
                 with sigint_blocked():
                     workers[workers.index(worker)] = worker = _Worker()
             if (following := next(waiting, None)) is not None:
@@ -94,10 +107,8 @@ def _results(
                 yield task, result_of(answer)
 
 
-def _report_death(worker: _Worker, task: Task[Any], deaths: int, warn: Warn) -> None:
+def _report_death(death: str, task: Task[Any], deaths: int, warn: Warn) -> None:
     """Report a dead worker and its task; raise if the task has killed too many."""
-    death = worker.death()
-    worker.end()
     if deaths > _RETRIES:
         raise InputError(
             f"{task.name} has killed {deaths} workers, the last one {death}",

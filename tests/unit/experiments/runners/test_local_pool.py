@@ -62,6 +62,19 @@ def test_a_piece_that_kills_every_worker_ends_the_run(
     assert multiprocessing.active_children() == []
 
 
+def test_a_piece_that_kills_every_worker_may_have_a_result_of_its_own(
+    bench: Bench, pieces: list[Piece]
+) -> None:
+    bench.tell("die-always")
+    pool = LocalPool(1, give_up=lambda piece, death: (piece.key, death))
+    done = list(pool.run(pieces[:2], lambda _: None))
+    assert [piece.key for piece, _ in done] == [piece.key for piece in pieces[:2]]
+    for piece, (key, death) in done:
+        assert key == piece.key
+        assert re.fullmatch(r"\d+ died \(Killed\)", death)
+    assert multiprocessing.active_children() == []
+
+
 def test_an_error_is_raised_here_and_not_tried_again(
     bench: Bench, pieces: list[Piece]
 ) -> None:

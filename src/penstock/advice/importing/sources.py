@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: MIT
+"""Which files are logs, and of which format.
+
+A folder stands for all files below it, except hidden ones; the folder of a Recorder
+trace is one log. With the format ``auto`` the first bytes of a file decide, and for
+Darshan also the ending ``.darshan``: a file with this name but other content is
+reported as a damaged log and not passed over.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from penstock.advice.logs import intervals_csv, swf, tmio
+from penstock.advice.logs.darshan import read_darshan
+from penstock.advice.logs.history import read_history
+from penstock.advice.logs.intervals_csv import read_csv
+from penstock.advice.logs.record import Reader, Skipped
+from penstock.advice.logs.recorder import is_recorder_folder, read_recorder
+from penstock.advice.logs.slurm import read_slurm
+from penstock.advice.logs.swf import read_swf
+from penstock.advice.logs.tmio import read_tmio
+from penstock.errors import InputError, UnknownNameError
+
+__all__ = ["FORMATS", "READERS", "LogFile", "find_logs"]
+
+#: Format -> function that reads a log of it.
+READERS: Final[dict[str, Reader]] = {
+    "darshan": read_darshan,
+    "slurm": read_slurm,
+    "swf": read_swf,
+    "recorder": read_recorder,
+    "tmio": read_tmio,
+    "history": read_history,
+    "csv": read_csv,
+}
+#: What the option ``--format`` accepts.
+FORMATS: Final = ("auto", *READERS)
+#: Number of bytes that decide.
+_HEAD: Final = 65536
+_DARSHAN: Final = (6567223).to_bytes(8, "little")
+_SQLITE: Final = b"SQLite format 3\0"
+
+
+class LogFile(NamedTuple):
+    """A log to read: a file, or the folder of a Recorder trace."""
+
+    path: Path
+    format: str
+
+
+def find_logs(names: Iterable[str], chosen: str) -> Iterator[LogFile | Skipped]:
+    """Yield all logs below the named files and folders, in the order of their names.
+
+    Raises `InputError` if a name does not exist or the format is not known.
+    """
+    if chosen not in FORMATS:
+        raise UnknownNameError("format", chosen, FORMATS, where="--format")
+    for name in names:
+        path = Path(name)
+        if not path.exists():
+            raise InputError("no such file or folder", where=name)
+        for candidate in _candidates(path):
+            yield _classified(candidate, chosen)
+
+
+def _candidates(path: Path) -> Iterator[Path]:
+    """Yield `path`, or the files below it if it is a folder."""
+    if not path.is_dir() or is_recorder_folder(path):
+        yield path
+        return
+    for entry in sorted(os.scandir(path), key=lambda entry: entry.name):
+        if entry.name.startswith("."):
+            continue
+        if entry.is_dir():
+            yield from _candidates(Path(entry.path))
+        else:
+            yield Path(entry.path)
+
+
+def _classified(path: Path, chosen: str) -> LogFile | Skipped:
+    if chosen != "auto":
+        return LogFile(path, chosen)
+    try:
+        kind = _format_of(path)
+    except OSError as error:
+        reason = f"cannot read the file: {error.strerror}"
+        return Skipped(source=str(path), reason=reason)
+    if kind in READERS:
+        return LogFile(path, kind)
+    return Skipped(source=str(path), reason=kind)
+
+
+def _format_of(path: Path) -> str:
+    """Return the format of a file, or the reason why it is not a log."""
+    if path.is_dir():
+        return "recorder"
+    if path.suffix == ".darshan":
+        return "darshan"
+    if not path.is_file():
+        return "this is not a regular file"
+    with path.open("rb") as stream:
+        head = stream.read(_HEAD)
+    if _DARSHAN in (head[8:16], head[8:16][::-1]):
+        return "darshan"
+    if head.startswith(_SQLITE):
+        return "history"
+    return _text_format(head.decode(errors="replace"))
+
+
+def _text_format(head: str) -> str:
+    lines = [line for line in head.splitlines() if line.strip()]
+    first = lines[0].strip() if lines else ""
+    if not first:
+        return "the file is empty"
+    if first.startswith("{"):
+        return _json_format(head)
+    if "|" in first and "jobid" in first.lower():
+        return "slurm"
+    if set(intervals_csv.COLUMNS) <= set(first.split(",")):
+        return "csv"
+    jobs = [line for line in lines if not line.startswith(";")]
+    if not jobs or len(jobs[0].split()) == swf.FIELDS:
+        return "swf"
+    return "this is not a log of a known format"
+
+
+def _json_format(head: str) -> str:
+    if any(f'"{kind}"' in head for kind in tmio.KINDS):
+        return "tmio"
+    if '"penstock"' in head:
+        return "this is a file of penstock, not a log"
+    if '"jobs"' in head or '"meta"' in head:
+        return "slurm"
+    return "this is not a log of a known format"

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: MIT
+"""CSV files of intervals: many jobs, one clock."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penstock.advice.logs.intervals_csv import read_csv
+from penstock.advice.logs.record import Burst, JobRecord, Skipped
+from penstock.errors import InputError
+
+
+def _read(path: Path, text: str) -> list[JobRecord | Skipped]:
+    path.write_text(text)
+    return list(read_csv(path, 0.05))
+
+
+def test_two_jobs(tmp_path: Path) -> None:
+    climate, fusion, idle = _read(
+        tmp_path / "a.csv",
+        "job,begin,end,bytes,nodes,user,group\n"
+        "climate,10,100,0,64,ann,geo\n"
+        "climate,20,22,500,64,ann,geo\n"
+        "fusion,15,16,7,,,\n"
+        "climate,60,62,500,64,ann,geo\n"
+        "idle,0,5,0,,,\n",
+    )
+    assert isinstance(climate, JobRecord)
+    assert isinstance(fusion, JobRecord)
+    assert (climate.start_s, climate.run_s, climate.nodes) == (10.0, 90.0, 64)
+    assert climate.bursts == (Burst(10.0, 12.0, 500, 2), Burst(50.0, 52.0, 500, 2))
+    assert (climate.user, climate.group, fusion.nodes) == ("ann", "geo", 1)
+    assert climate.clock == fusion.clock == str(tmp_path / "a.csv")
+    assert isinstance(idle, Skipped)
+
+
+def test_large_times_are_seconds_since_1970(tmp_path: Path) -> None:
+    text = "job,begin,end,bytes\na,1700000000,1700000001,5\n"
+    (job,) = _read(tmp_path / "a.csv", text)
+    assert isinstance(job, JobRecord)
+    assert job.clock == ""
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("a,2,1,5", "from 2 s to 1 s"),
+        ("a,1,nan,5", "from 1 s to nan s"),
+        ("a,1,2,-5", "-5 bytes"),
+        ("a,1,2,many", "line 3"),
+        (",1,2,5", "job ''"),
+        ("a,1", "line 3"),
+    ],
+)
+def test_mistakes_have_a_line(row: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="line 3") as caught:
+        _read(tmp_path / "a.csv", f"job,begin,end,bytes\na,0,1,5\n{row}\n")
+    assert message in str(caught.value)
+
+
+def test_a_missing_column_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no column end, bytes"):
+        _read(tmp_path / "a.csv", "job,begin\n")
