@@ -30,7 +30,7 @@ from penstock.advice.importing.instances import (
     build,
 )
 from penstock.advice.logs.bursts import whole_parts
-from penstock.advice.logs.record import Burst, JobRecord
+from penstock.advice.logs.record import Burst, LoggedJob
 from penstock.model import Instance, Platform
 
 __all__ = ["draw_ensemble"]
@@ -40,7 +40,7 @@ _MOST_PARTS: Final = 64
 
 
 def draw_ensemble(
-    records: Sequence[JobRecord],
+    records: Sequence[LoggedJob],
     platform: Platform,
     assumptions: Assumptions,
     *,
@@ -57,11 +57,11 @@ def draw_ensemble(
 
 
 def _drawn(
-    record: JobRecord,
+    record: LoggedJob,
     platform: Platform,
     assumptions: Assumptions,
     generator: Generator,
-) -> JobRecord:
+) -> LoggedJob:
     """Return a record that agrees with the same totals; the same one if it is exact."""
     if record.bursts and record.is_exact:
         return record

@@ -25,10 +25,10 @@ from penstock.advice.importing.instances import (
     named,
     releases_of,
 )
-from penstock.advice.importing.reading import Journal, read_logs
+from penstock.advice.importing.reading import ImportJournal, read_logs
 from penstock.advice.importing.sources import LogFile, find_logs
 from penstock.advice.logs.bursts import DEFAULT_GAP_S
-from penstock.advice.logs.record import JobRecord, Skipped
+from penstock.advice.logs.record import LoggedJob, Skipped
 from penstock.errors import InputError
 from penstock.model import FORMAT, Instance, Platform, instance_to_document
 
@@ -64,7 +64,7 @@ class Imported:
     skipped: list[Skipped]
     notes: list[str]
     """What was assumed about the platform and the clock."""
-    records: list[JobRecord]
+    records: list[LoggedJob]
     assumptions: Assumptions
 
     @property
@@ -125,7 +125,7 @@ def import_logs(
 
 def _read(
     names: Iterable[str], options: ImportOptions, show: Callable[[int, int], None]
-) -> tuple[list[JobRecord], list[Skipped]]:
+) -> tuple[list[LoggedJob], list[Skipped]]:
     logs: list[LogFile] = []
     skipped: list[Skipped] = []
     for item in find_logs(names, options.format):
@@ -136,7 +136,7 @@ def _read(
     if options.journal is None:
         outcomes = read_logs(logs, options.gap_s, workers=options.workers, show=show)
     else:
-        with Journal(options.journal, options.gap_s) as journal:
+        with ImportJournal(options.journal, options.gap_s) as journal:
             outcomes = read_logs(
                 logs,
                 options.gap_s,
@@ -150,7 +150,7 @@ def _read(
     return records, skipped
 
 
-def _joined_with_accounting(records: Sequence[JobRecord]) -> list[JobRecord]:
+def _joined_with_accounting(records: Sequence[LoggedJob]) -> list[LoggedJob]:
     """Give logs what Slurm knows about their jobs; drop these jobs of Slurm."""
     accounted = {
         record.job_id: record
@@ -168,13 +168,13 @@ def _joined_with_accounting(records: Sequence[JobRecord]) -> list[JobRecord]:
     return [r for r in joined if r.detail != "accounting" or r.job_id not in used]
 
 
-def _is_inside(record: JobRecord, job: JobRecord) -> bool:
+def _is_inside(record: LoggedJob, job: LoggedJob) -> bool:
     """Return True if a log began while the job of Slurm ran."""
     since = record.start_s - job.start_s
     return not record.clock and -_CLOCK_SKEW_S <= since <= job.run_s + _CLOCK_SKEW_S
 
 
-def _described(record: JobRecord, job: JobRecord) -> JobRecord:
+def _described(record: LoggedJob, job: LoggedJob) -> LoggedJob:
     notes = record.notes
     nodes = record.nodes
     if job.knows_nodes and not record.knows_nodes:
@@ -192,8 +192,8 @@ def _described(record: JobRecord, job: JobRecord) -> JobRecord:
 
 
 def _on_one_clock(
-    records: Sequence[JobRecord], *, align: bool
-) -> tuple[list[JobRecord], list[Skipped]]:
+    records: Sequence[LoggedJob], *, align: bool
+) -> tuple[list[LoggedJob], list[Skipped]]:
     """Return the jobs whose begins can be compared, and the others as skipped.
 
     The clock is the wall clock, if a job has it; else the clock of the first job.
@@ -212,7 +212,7 @@ def _on_one_clock(
     )
 
 
-def _overlap_notes(records: Sequence[JobRecord], assumptions: Assumptions) -> list[str]:
+def _overlap_notes(records: Sequence[LoggedJob], assumptions: Assumptions) -> list[str]:
     """Return a note if no two jobs ran at the same time."""
     begins = releases_of(records, align=assumptions.align)
     spans = sorted(

@@ -27,7 +27,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from penstock.advice.importing.phases import operations_of, phases_of
-from penstock.advice.logs.record import Burst, Detail, JobRecord
+from penstock.advice.logs.record import Burst, Detail, LoggedJob
 from penstock.errors import InputError
 from penstock.model import Application, Instance, Platform, Window
 from penstock.units import format_bandwidth, format_time
@@ -75,7 +75,7 @@ class ImportedJob(msgspec.Struct, frozen=True, kw_only=True):
     notes: list[str]
 
 
-def named(records: Iterable[JobRecord]) -> list[JobRecord]:
+def named(records: Iterable[LoggedJob]) -> list[LoggedJob]:
     """Return the records with different names: the second ``a`` becomes ``a-2``."""
     used: dict[str, int] = {}
     renamed = []
@@ -93,7 +93,7 @@ def named(records: Iterable[JobRecord]) -> list[JobRecord]:
 
 
 def assumed_platform(
-    records: Sequence[JobRecord], assumptions: Assumptions
+    records: Sequence[LoggedJob], assumptions: Assumptions
 ) -> tuple[Platform, list[str]]:
     """Return the platform, and a note for each bandwidth that was not given.
 
@@ -124,7 +124,7 @@ def assumed_platform(
     return Platform(total, node), notes
 
 
-def releases_of(records: Sequence[JobRecord], *, align: bool) -> list[float]:
+def releases_of(records: Sequence[LoggedJob], *, align: bool) -> list[float]:
     """Return the begin of every job on the one clock (s)."""
     if align:
         return [0.0] * len(records)
@@ -132,12 +132,12 @@ def releases_of(records: Sequence[JobRecord], *, align: bool) -> list[float]:
     return [record.start_s - first for record in records]
 
 
-def _rate(record: JobRecord) -> float:
+def _rate(record: LoggedJob) -> float:
     """Return the rate of a job during its I/O (bytes/s)."""
     return record.volume_bytes / record.io_s
 
 
-def _highest_rate(records: Sequence[JobRecord]) -> float:
+def _highest_rate(records: Sequence[LoggedJob]) -> float:
     """Return the highest sum of the rates of jobs that did I/O at the same time.
 
     The times are those of the logs, also if the jobs are aligned later.
@@ -161,7 +161,7 @@ def _highest_rate(records: Sequence[JobRecord]) -> float:
 
 
 def build(
-    records: Sequence[JobRecord], platform: Platform, assumptions: Assumptions
+    records: Sequence[LoggedJob], platform: Platform, assumptions: Assumptions
 ) -> tuple[Instance, list[ImportedJob]]:
     """Return the instance of the records, and a row for each job."""
     releases = releases_of(records, align=assumptions.align)
@@ -176,7 +176,7 @@ def build(
 
 
 def _application(
-    record: JobRecord, release: float, platform: Platform, assumptions: Assumptions
+    record: LoggedJob, release: float, platform: Platform, assumptions: Assumptions
 ) -> tuple[Application, ImportedJob]:
     has_own_cap = record.io_s > 0 and assumptions.node_bandwidth is None
     own = _rate(record) if has_own_cap else platform.cap(record.nodes)
@@ -215,14 +215,14 @@ def _application(
     )
 
 
-def assumed_burst(record: JobRecord, cap: float, io_fraction: float) -> Burst:
+def assumed_burst(record: LoggedJob, cap: float, io_fraction: float) -> Burst:
     """Return the assumed I/O of a job: part of its time, at its cap."""
     io_s = io_fraction * record.run_s
     return Burst(0.0, record.run_s, max(round(io_s * cap), 1), io_s, is_exact=False)
 
 
 def _cap_notes(
-    record: JobRecord, own: float, moved: float, platform: Platform
+    record: LoggedJob, own: float, moved: float, platform: Platform
 ) -> list[str]:
     """Return notes about caps with which the I/O takes longer than in the log."""
     notes = []

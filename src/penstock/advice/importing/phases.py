@@ -21,22 +21,22 @@ from typing import Final, NamedTuple
 from penstock.advice.logs.bursts import whole_parts
 from penstock.advice.logs.record import Burst
 
-__all__ = ["Operation", "operations_of", "phases_of"]
+__all__ = ["LoggedOperation", "operations_of", "phases_of"]
 
 #: Distance of the operations of a burst whose inner structure is not known.
 _UNKNOWN_PERIOD_S: Final = 3600.0
 
 
-class Operation(NamedTuple):
+class LoggedOperation(NamedTuple):
     """An I/O operation: when it is posted, and how much it moves."""
 
     begin_s: float
     volume_bytes: float
 
 
-def operations_of(bursts: Iterable[Burst]) -> list[Operation]:
+def operations_of(bursts: Iterable[Burst]) -> list[LoggedOperation]:
     """Return the operations of bursts, in the order of their begin."""
-    operations: list[Operation] = []
+    operations: list[LoggedOperation] = []
     for burst in bursts:
         length = burst.end_s - burst.begin_s
         count = 1
@@ -44,14 +44,14 @@ def operations_of(bursts: Iterable[Burst]) -> list[Operation]:
             count = max(1, math.ceil(length / _UNKNOWN_PERIOD_S - 1e-9))
         volumes = whole_parts([1.0] * count, burst.volume_bytes)
         operations += [
-            Operation(burst.begin_s + k * length / count, volume)
+            LoggedOperation(burst.begin_s + k * length / count, volume)
             for k, volume in enumerate(volumes)
         ]
     return sorted(operation for operation in operations if operation.volume_bytes > 0)
 
 
 def phases_of(
-    operations: Iterable[Operation], cap: float, run_s: float
+    operations: Iterable[LoggedOperation], cap: float, run_s: float
 ) -> list[tuple[str, float]]:
     """Return the phases of an application that draws `cap` (bytes/s) when alone.
 

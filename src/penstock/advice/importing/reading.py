@@ -24,21 +24,21 @@ import msgspec
 
 from penstock import __version__
 from penstock.advice.importing.sources import READERS, LogFile
-from penstock.advice.logs.record import JobRecord, Skipped
+from penstock.advice.logs.record import LoggedJob, Skipped
 from penstock.errors import InputError, PenstockError, reason_of
 from penstock.experiments.runners.local_pool import LocalPool
 
-__all__ = ["Journal", "Outcome", "read_logs"]
+__all__ = ["ImportJournal", "LogOutcome", "read_logs"]
 
 
 #: Formats whose reader can end the process.
 _RISKY: Final = frozenset({"darshan"})
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class LogOutcome(msgspec.Struct, frozen=True):
     """What one log gave."""
 
-    jobs: list[JobRecord] = []
+    jobs: list[LoggedJob] = []
     skipped: list[Skipped] = []
 
 
@@ -48,7 +48,7 @@ class _Line(msgspec.Struct, frozen=True):
     log: str
     size_bytes: int
     changed_ns: int
-    outcome: Outcome
+    outcome: LogOutcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +64,9 @@ class _ReadLog:
         """The file, for messages."""
         return str(self.log.path)
 
-    def run(self) -> Outcome:
+    def run(self) -> LogOutcome:
         """Read the log; a log that cannot be read is skipped, with the reason."""
-        jobs: list[JobRecord] = []
+        jobs: list[LoggedJob] = []
         skipped: list[Skipped] = []
         try:
             for item in READERS[self.log.format](self.log.path, self.gap_s):
@@ -85,10 +85,10 @@ class _ReadLog:
         except (ValueError, ArithmeticError, MemoryError) as error:
             reason = f"the log is damaged: {reason_of(error)}"
             skipped.append(Skipped(source=self.name, reason=reason))
-        return Outcome(jobs, skipped)
+        return LogOutcome(jobs, skipped)
 
 
-def _is_finite(job: JobRecord) -> bool:
+def _is_finite(job: LoggedJob) -> bool:
     """Return True if all times and volumes of a job are numbers that make sense."""
     numbers = [value for b in job.bursts for value in (b.begin_s, b.end_s, b.io_s)]
     numbers += [burst.volume_bytes for burst in job.bursts]
@@ -96,7 +96,7 @@ def _is_finite(job: JobRecord) -> bool:
     return math.isfinite(job.start_s) and all(0.0 <= n < math.inf for n in numbers)
 
 
-class Journal:
+class ImportJournal:
     """The file of finished logs; a context manager.
 
     `finish` deletes it: everything has been imported.
@@ -108,7 +108,7 @@ class Journal:
         self._known = self._load()
         self._stack = ExitStack()
 
-    def __enter__(self) -> Journal:
+    def __enter__(self) -> ImportJournal:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             stream: BinaryIO = self._path.open("ab" if self._known else "wb")
@@ -126,14 +126,14 @@ class Journal:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def recall(self, log: LogFile) -> Outcome | None:
+    def recall(self, log: LogFile) -> LogOutcome | None:
         """Return what a log gave last time; None if it is new or has changed."""
         line = self._known.get(str(log.path))
         if line is None or (line.size_bytes, line.changed_ns) != _state(log.path):
             return None
         return line.outcome
 
-    def add(self, log: LogFile, outcome: Outcome) -> None:
+    def add(self, log: LogFile, outcome: LogOutcome) -> None:
         """Append a finished log."""
         size, changed = _state(log.path)
         line = _Line(str(log.path), size, changed, outcome)
@@ -167,11 +167,11 @@ def read_logs(
     gap_s: float,
     *,
     workers: int,
-    journal: Journal | None = None,
+    journal: ImportJournal | None = None,
     show: Callable[[int, int], None] = lambda _done, _total: None,
-) -> list[Outcome]:
+) -> list[LogOutcome]:
     """Return what every log gave, in their order; `show` is told the progress."""
-    outcomes: dict[int, Outcome] = {}
+    outcomes: dict[int, LogOutcome] = {}
     for index, log in enumerate(logs):
         if journal is not None and (known := journal.recall(log)) is not None:
             outcomes[index] = known
@@ -191,7 +191,7 @@ def read_logs(
 
 def _outcomes(
     tasks: Sequence[_ReadLog], workers: int
-) -> Iterator[tuple[_ReadLog, Outcome]]:
+) -> Iterator[tuple[_ReadLog, LogOutcome]]:
     """Yield every task with what its log gave, as soon as it is read."""
     for task in tasks:
         if task.log.format not in _RISKY:
@@ -201,9 +201,9 @@ def _outcomes(
     yield from pool.run(risky, lambda _: None)
 
 
-def _crashed(task: _ReadLog, death: str) -> Outcome:
+def _crashed(task: _ReadLog, death: str) -> LogOutcome:
     reason = f"the log is damaged: reading it ends the process ({death})"
-    return Outcome(skipped=[Skipped(source=task.name, reason=reason)])
+    return LogOutcome(skipped=[Skipped(source=task.name, reason=reason)])
 
 
 def _state(path: Path) -> tuple[int, int]:

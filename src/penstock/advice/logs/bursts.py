@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.advice.logs.record import Burst, JobRecord, Skipped
+from penstock.advice.logs.record import Burst, LoggedJob, Skipped
 
 __all__ = [
     "DEFAULT_GAP_S",
@@ -142,7 +142,7 @@ def whole_parts(parts: Sequence[float], total: float) -> list[float]:
 
 def interval_record(
     source: str, rows: list[tuple[float, float, int]], gap_s: float
-) -> JobRecord | Skipped:
+) -> LoggedJob | Skipped:
     """Return the job with these intervals: begin, end (s) and bytes.
 
     The job begins with the first of them, on their clock.
@@ -160,7 +160,7 @@ def interval_record(
     if not bursts:
         return Skipped(source=source, reason="the job has no I/O")
     io_s = sum(burst.io_s for burst in bursts)
-    return JobRecord(
+    return LoggedJob(
         name="job",
         source=source,
         detail="dxt",

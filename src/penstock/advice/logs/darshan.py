@@ -36,7 +36,7 @@ from penstock.advice.logs.bursts import IntervalUnion, saturating_times, whole_p
 from penstock.advice.logs.record import (
     Burst,
     Detail,
-    JobRecord,
+    LoggedJob,
     Skipped,
     plain_name,
 )
@@ -63,7 +63,7 @@ class _Window(NamedTuple):
     volume: int
 
 
-class _Totals(NamedTuple):
+class _CounterTotals(NamedTuple):
     """What the counters of a log say."""
 
     volume: int
@@ -85,14 +85,14 @@ class _Timeline(NamedTuple):
     """Number of nodes that did I/O; 0 if not known."""
 
 
-def read_darshan(path: Path, gap_s: float) -> Iterator[JobRecord | Skipped]:
+def read_darshan(path: Path, gap_s: float) -> Iterator[LoggedJob | Skipped]:
     """Yield the job of a log."""
     yield darshan_job(path, gap_s)
 
 
 def darshan_job(
     path: Path, gap_s: float, details: tuple[Detail, ...] = DETAILS
-) -> JobRecord:
+) -> LoggedJob:
     """Return the job of a log; use only the sources of times in `details`."""
     with DarshanLog(path) as log:
         totals = _totals(log)
@@ -112,7 +112,7 @@ def darshan_job(
     run_s, clock_notes = _length(job, bursts)
     nodes, node_notes = _nodes(job, timeline)
     program = Path((job.program.split() or ["job"])[0]).name
-    return JobRecord(
+    return LoggedJob(
         name=plain_name([program, job.job_id]),
         source=str(path),
         detail=timeline.detail,
@@ -134,7 +134,7 @@ def darshan_job(
 # --- Counters -------------------------------------------------------------------------
 
 
-def _totals(log: DarshanLog) -> _Totals:
+def _totals(log: DarshanLog) -> _CounterTotals:
     """Add up the counters of all files."""
     posix = list(log.counters("POSIX"))
     files = frozenset(record.file_id for record in posix)
@@ -152,7 +152,7 @@ def _totals(log: DarshanLog) -> _Totals:
         else:
             by_rank[record.rank] += spent  # type: ignore[assignment]
     windows = [window for record in records for window in _windows(record)]
-    return _Totals(
+    return _CounterTotals(
         volume=sum(window.volume for window in windows),
         windows=windows,
         slowest_s=shared_s + max(by_rank.values(), default=0.0),
@@ -175,7 +175,7 @@ def _windows(record: CounterRecord) -> Iterator[_Window]:
 
 
 def _timeline(
-    log: DarshanLog, totals: _Totals, gap_s: float, details: tuple[Detail, ...]
+    log: DarshanLog, totals: _CounterTotals, gap_s: float, details: tuple[Detail, ...]
 ) -> _Timeline:
     """Return the bursts from the most exact source that can be read."""
     notes = []
@@ -195,7 +195,7 @@ def _timeline(
     return _Timeline("counters", windows, notes)
 
 
-def _from_dxt(log: DarshanLog, totals: _Totals, gap_s: float) -> _Timeline:
+def _from_dxt(log: DarshanLog, totals: _CounterTotals, gap_s: float) -> _Timeline:
     union = IntervalUnion()
     hosts, ranks = set(), set()
     for module in ("DXT_POSIX", "DXT_MPIIO"):
@@ -218,7 +218,7 @@ def _from_dxt(log: DarshanLog, totals: _Totals, gap_s: float) -> _Timeline:
     return _Timeline("dxt", bursts, notes, nodes=len(hosts))
 
 
-def _from_heatmap(log: DarshanLog, totals: _Totals, _: float) -> _Timeline:
+def _from_heatmap(log: DarshanLog, totals: _CounterTotals, _: float) -> _Timeline:
     modules = {"POSIX", "STDIO"} if totals.posix_files else {"MPIIO", "STDIO"}
     bins, bin_s = np.zeros(0), 0.0
     for record in log.heatmaps():
@@ -254,7 +254,7 @@ def _joined_windows(windows: Iterable[_Window], gap_s: float) -> list[Burst]:
 
 
 def _with_rest(
-    timeline: _Timeline, totals: _Totals, volume: float
+    timeline: _Timeline, totals: _CounterTotals, volume: float
 ) -> tuple[list[Burst], list[str]]:
     """Return bursts that move `volume` in all, and a note if much was not covered."""
     covered = sum(burst.volume_bytes for burst in timeline.bursts)
@@ -279,7 +279,7 @@ def _scaled(bursts: list[Burst], volume: float) -> list[Burst]:
 
 
 def _io_bounds(
-    timeline: _Timeline, totals: _Totals, bursts: list[Burst]
+    timeline: _Timeline, totals: _CounterTotals, bursts: list[Burst]
 ) -> tuple[float, float]:
     """Return the least and greatest time in I/O that agrees with the log (s)."""
     covered_s = sum(burst.io_s for burst in bursts)

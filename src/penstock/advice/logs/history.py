@@ -17,7 +17,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-from penstock.advice.logs.record import Burst, JobRecord, Skipped, plain_name
+from penstock.advice.logs.record import Burst, LoggedJob, Skipped, plain_name
 from penstock.errors import InputError
 
 __all__ = ["read_history"]
@@ -29,7 +29,7 @@ _JOBS: Final = (
 _LOCK_S: Final = 5.0
 
 
-def read_history(path: Path, _: float) -> Iterator[JobRecord | Skipped]:
+def read_history(path: Path, _: float) -> Iterator[LoggedJob | Skipped]:
     """Yield the jobs of a history."""
     try:
         address = f"{path.resolve().as_uri()}?mode=ro"
@@ -57,7 +57,7 @@ def _record(
     iterations: int,
     iteration_time: float,
     volumes: str,
-) -> JobRecord | Skipped:
+) -> LoggedJob | Skipped:
     source = f"{path}: {job_key}"
     known = [float(volume) for volume in json.loads(volumes)]
     if not known or not sum(known):
@@ -73,7 +73,7 @@ def _record(
         for k, volume in enumerate(moved)
         if volume > 0
     ]
-    return JobRecord(
+    return LoggedJob(
         name=plain_name([name]),
         source=source,
         detail="history",

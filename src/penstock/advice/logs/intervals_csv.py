@@ -18,7 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from penstock.advice.logs.bursts import interval_record
-from penstock.advice.logs.record import JobRecord, Skipped, plain_name
+from penstock.advice.logs.record import LoggedJob, Skipped, plain_name
 from penstock.errors import InputError
 
 __all__ = ["COLUMNS", "read_csv"]
@@ -38,7 +38,7 @@ class _Row(msgspec.Struct):
     group: str
 
 
-def read_csv(path: Path, gap_s: float) -> Iterator[JobRecord | Skipped]:
+def read_csv(path: Path, gap_s: float) -> Iterator[LoggedJob | Skipped]:
     """Yield the jobs of a file, in the order of their first rows."""
     jobs: dict[str, list[_Row]] = {}
     with path.open(newline="", encoding="utf-8", errors="replace") as stream:
@@ -63,7 +63,7 @@ def read_csv(path: Path, gap_s: float) -> Iterator[JobRecord | Skipped]:
         source = f"{path}: {name}"
         columns = [(row.begin, row.end, row.volume) for row in intervals]
         record = interval_record(source, columns, gap_s)
-        if isinstance(record, JobRecord):
+        if isinstance(record, LoggedJob):
             first = intervals[0]
             yield msgspec.structs.replace(
                 record,

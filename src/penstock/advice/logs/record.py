@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-__all__ = ["Burst", "Detail", "JobRecord", "Reader", "Skipped", "plain_name"]
+__all__ = ["Burst", "Detail", "LoggedJob", "Reader", "Skipped", "plain_name"]
 
 #: What the I/O of a job was read from, from the most to the least exact source.
 Detail: TypeAlias = Literal["dxt", "heatmap", "counters", "accounting", "history"]
@@ -30,7 +30,7 @@ class Burst(msgspec.Struct, frozen=True, array_like=True):
     """False: the I/O may be anywhere between begin and end, in any number of parts."""
 
 
-class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
+class LoggedJob(msgspec.Struct, frozen=True, kw_only=True):
     """One job of a log."""
 
     name: str
@@ -85,7 +85,7 @@ class Skipped(msgspec.Struct, frozen=True, kw_only=True):
 
 
 #: Reads the jobs of a file; the second argument is the gap that ends a burst (s).
-Reader: TypeAlias = Callable[[Path, float], Iterable[JobRecord | Skipped]]
+Reader: TypeAlias = Callable[[Path, float], Iterable[LoggedJob | Skipped]]
 
 
 def plain_name(words: Iterable[object]) -> str:

@@ -24,7 +24,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from penstock.advice.logs.bursts import interval_record
-from penstock.advice.logs.record import JobRecord, Skipped, plain_name
+from penstock.advice.logs.record import LoggedJob, Skipped, plain_name
 from penstock.errors import InputError
 
 __all__ = ["is_recorder_folder", "read_recorder"]
@@ -38,7 +38,7 @@ _SIZES: Final = {
 _WITHOUT_SIZE: Final = {"readv", "writev", "preadv", "pwritev", "fprintf", "sendfile"}
 
 
-class _Process(NamedTuple):
+class _TracedProcess(NamedTuple):
     rows: list[tuple[float, float, int]]
     last_s: float
     without_size: int
@@ -51,7 +51,7 @@ def is_recorder_folder(path: Path) -> bool:
     return (path / "_text").is_dir() or (path / "recorder.mt").exists()
 
 
-def read_recorder(path: Path, gap_s: float) -> Iterator[JobRecord | Skipped]:
+def read_recorder(path: Path, gap_s: float) -> Iterator[LoggedJob | Skipped]:
     """Yield the job of a trace: a folder, or its folder ``_text``."""
     folder = path / "_text" if (path / "_text").is_dir() else path
     files = sorted(folder.glob("*.txt"))
@@ -67,12 +67,14 @@ def read_recorder(path: Path, gap_s: float) -> Iterator[JobRecord | Skipped]:
     last_s = max(process.last_s for process in processes)
     source = str(folder.parent if folder.name == "_text" else folder)
     record = interval_record(source, [(0.0, 0.0, 0), (last_s, last_s, 0), *rows], gap_s)
-    if isinstance(record, JobRecord):
+    if isinstance(record, LoggedJob):
         record = _described(record, source, processes)
     yield record
 
 
-def _described(record: JobRecord, source: str, processes: list[_Process]) -> JobRecord:
+def _described(
+    record: LoggedJob, source: str, processes: list[_TracedProcess]
+) -> LoggedJob:
     """Return the record with what the name of the folder and the counts tell."""
     words = Path(source).name.rsplit("-", 4)
     _, user, program = words[:3] if len(words) == 5 else ("", "", Path(source).name)
@@ -95,7 +97,7 @@ def _described(record: JobRecord, source: str, processes: list[_Process]) -> Job
     )
 
 
-def _read_process(path: Path) -> _Process:
+def _read_process(path: Path) -> _TracedProcess:
     rows: list[tuple[float, float, int]] = []
     last_s, without_size = 0.0, 0
     with path.open(encoding="utf-8", errors="replace") as stream:
@@ -113,7 +115,7 @@ def _read_process(path: Path) -> _Process:
             size = _size(function, arguments.split())
             if size > 0:
                 rows.append((float(begin), max(float(begin), float(end)), size))
-    return _Process(rows, last_s, without_size)
+    return _TracedProcess(rows, last_s, without_size)
 
 
 def _size(function: str, arguments: list[str]) -> int:

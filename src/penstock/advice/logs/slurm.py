@@ -24,7 +24,7 @@ from typing import Any, Final
 
 import msgspec
 
-from penstock.advice.logs.record import Burst, JobRecord, Skipped, plain_name
+from penstock.advice.logs.record import Burst, LoggedJob, Skipped, plain_name
 from penstock.errors import InputError
 from penstock.units import parse_volume
 
@@ -48,7 +48,7 @@ class _AccountedJob(msgspec.Struct):
     """None if the file does not count bytes."""
 
 
-def read_slurm(path: Path, _: float) -> Iterator[JobRecord | Skipped]:
+def read_slurm(path: Path, _: float) -> Iterator[LoggedJob | Skipped]:
     """Yield the jobs of a file."""
     data = path.read_bytes()
     is_json = data.lstrip()[:1] == b"{"
@@ -57,7 +57,7 @@ def read_slurm(path: Path, _: float) -> Iterator[JobRecord | Skipped]:
         yield _record(job, f"{path}: job {job.job_id}")
 
 
-def _record(job: _AccountedJob, source: str) -> JobRecord | Skipped:
+def _record(job: _AccountedJob, source: str) -> LoggedJob | Skipped:
     if job.start_s is None or job.end_s is None:
         return Skipped(source=source, reason="the job has not run or not ended")
     run_s = job.end_s - job.start_s
@@ -69,7 +69,7 @@ def _record(job: _AccountedJob, source: str) -> JobRecord | Skipped:
     if job.volume is not None:
         bursts = (Burst(0.0, run_s, float(round(job.volume)), 0.0, is_exact=False),)
     notes = () if job.nodes else ("the file has no number of nodes: 1 is assumed",)
-    return JobRecord(
+    return LoggedJob(
         name=plain_name([job.name, job.job_id]),
         source=source,
         detail="accounting",

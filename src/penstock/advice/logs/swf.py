@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from penstock.advice.logs.record import JobRecord, Skipped
+from penstock.advice.logs.record import LoggedJob, Skipped
 from penstock.errors import InputError
 
 __all__ = ["FIELDS", "read_swf"]
@@ -26,7 +26,7 @@ FIELDS: Final = 18
 _COMMENT: Final = re.compile(r";\s*(UnixStartTime|MaxNodes|MaxProcs)\s*:\s*(\d+)")
 
 
-def read_swf(path: Path, _: float) -> Iterator[JobRecord | Skipped]:
+def read_swf(path: Path, _: float) -> Iterator[LoggedJob | Skipped]:
     """Yield the jobs of a file."""
     facts: dict[str, int] = {}
     with path.open(encoding="utf-8", errors="replace") as stream:
@@ -49,7 +49,7 @@ def read_swf(path: Path, _: float) -> Iterator[JobRecord | Skipped]:
             yield _job(path, values, facts)
 
 
-def _job(path: Path, values: list[float], facts: dict[str, int]) -> JobRecord | Skipped:
+def _job(path: Path, values: list[float], facts: dict[str, int]) -> LoggedJob | Skipped:
     job, submit, wait, run_s = values[0], values[1], values[2], values[3]
     source = f"{path}: job {job:g}"
     if run_s <= 0 or submit < 0:
@@ -59,7 +59,7 @@ def _job(path: Path, values: list[float], facts: dict[str, int]) -> JobRecord | 
     if facts.get("MaxNodes") and facts.get("MaxProcs"):
         per_node = max(facts["MaxProcs"] // facts["MaxNodes"], 1)
     begin = facts.get("UnixStartTime", 0)
-    return JobRecord(
+    return LoggedJob(
         name=f"job-{job:g}",
         source=source,
         detail="accounting",

@@ -19,7 +19,7 @@ from typing import Any, Final
 import msgspec
 
 from penstock.advice.logs.bursts import interval_record
-from penstock.advice.logs.record import JobRecord, Skipped, plain_name
+from penstock.advice.logs.record import LoggedJob, Skipped, plain_name
 from penstock.errors import InputError
 
 __all__ = ["KINDS", "read_tmio"]
@@ -28,7 +28,7 @@ __all__ = ["KINDS", "read_tmio"]
 KINDS: Final = ("read_sync", "write_sync", "read_async_t", "write_async_t")
 
 
-def read_tmio(path: Path, gap_s: float) -> Iterator[JobRecord | Skipped]:
+def read_tmio(path: Path, gap_s: float) -> Iterator[LoggedJob | Skipped]:
     """Yield the job of a trace."""
     rows: list[tuple[float, float, int]] = []
     ranks = 1
@@ -58,7 +58,7 @@ def read_tmio(path: Path, gap_s: float) -> Iterator[JobRecord | Skipped]:
         return
     # The program began at 0, before its first transfer.
     record = interval_record(str(path), [(0.0, 0.0, 0), *rows], gap_s)
-    if isinstance(record, JobRecord):
+    if isinstance(record, LoggedJob):
         note = "the trace does not name its nodes: one node per process is assumed"
         record = msgspec.structs.replace(
             record,

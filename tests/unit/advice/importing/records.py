@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.advice.logs.record import Burst, JobRecord
+from penstock.advice.logs.record import Burst, LoggedJob
 
 __all__ = ["record"]
 
 
-def record(*bursts: Burst, **changes: Any) -> JobRecord:
+def record(*bursts: Burst, **changes: Any) -> LoggedJob:
     """Return a job of 100 s with the given bursts."""
     fields: dict[str, Any] = {
         "name": "a",
@@ -21,4 +21,4 @@ def record(*bursts: Burst, **changes: Any) -> JobRecord:
         "run_s": 100.0,
         "log_bytes": sum(burst.volume_bytes for burst in bursts),
     }
-    return JobRecord(**(fields | changes))
+    return LoggedJob(**(fields | changes))

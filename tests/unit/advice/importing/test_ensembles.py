@@ -7,7 +7,7 @@ import pytest
 
 from penstock.advice.importing.ensembles import draw_ensemble
 from penstock.advice.importing.instances import Assumptions, build
-from penstock.advice.logs.record import Burst, JobRecord
+from penstock.advice.logs.record import Burst, LoggedJob
 from penstock.model import Instance, Platform
 from unit.advice.importing.records import record
 
@@ -15,7 +15,7 @@ PLATFORM = Platform(1000.0, 100.0)
 ASSUMED = Assumptions(bandwidth=1000.0)
 
 
-def _members(job: JobRecord, seed: int = 1) -> list[Instance]:
+def _members(job: LoggedJob, seed: int = 1) -> list[Instance]:
     return list(draw_ensemble([job], PLATFORM, ASSUMED, count=8, seed=seed))
 
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from penstock.advice.importing.reading import (
-    Journal,
-    Outcome,
+    ImportJournal,
+    LogOutcome,
     _crashed,
     _ReadLog,
     read_logs,
@@ -25,7 +25,7 @@ def _logs(folder: Path, count: int) -> list[LogFile]:
     return [LogFile(path, "csv") for path in paths]
 
 
-def _names(outcomes: list[Outcome]) -> list[str]:
+def _names(outcomes: list[LogOutcome]) -> list[str]:
     return [job.name for outcome in outcomes for job in outcome.jobs]
 
 
@@ -82,10 +82,10 @@ def test_a_log_that_ends_its_workers_is_skipped() -> None:
 def test_the_journal_remembers_logs_that_have_not_changed(tmp_path: Path) -> None:
     logs = _logs(tmp_path, 3)
     path = tmp_path / "i.json.partial"
-    with Journal(path, 0.05) as journal:
+    with ImportJournal(path, 0.05) as journal:
         first = read_logs(logs[:2], 0.05, workers=1, journal=journal)
     logs[0].path.write_text(CSV.format(name="changed"))
-    with Journal(path, 0.05) as journal:
+    with ImportJournal(path, 0.05) as journal:
         assert journal.recall(logs[0]) is None
         assert journal.recall(logs[1]) == first[1]
         assert journal.recall(logs[2]) is None
@@ -98,11 +98,11 @@ def test_the_journal_remembers_logs_that_have_not_changed(tmp_path: Path) -> Non
 def test_a_journal_that_was_cut_off_or_is_of_other_settings(tmp_path: Path) -> None:
     logs = _logs(tmp_path, 2)
     path = tmp_path / "i.json.partial"
-    with Journal(path, 0.05) as journal:
+    with ImportJournal(path, 0.05) as journal:
         read_logs(logs, 0.05, workers=1, journal=journal)
     path.write_bytes(path.read_bytes()[:-20])
-    with Journal(path, 0.05) as journal:
+    with ImportJournal(path, 0.05) as journal:
         known = [journal.recall(log) is not None for log in logs]
     assert known == [True, False]
-    with Journal(path, 1.0) as journal:
+    with ImportJournal(path, 1.0) as journal:
         assert journal.recall(logs[0]) is None

@@ -17,7 +17,7 @@ from penstock.advice.logs.bursts import (
     saturating_times,
     whole_parts,
 )
-from penstock.advice.logs.record import Burst, JobRecord, Skipped
+from penstock.advice.logs.record import Burst, LoggedJob, Skipped
 
 INTERVALS = st.lists(
     st.tuples(st.integers(0, 200), st.integers(0, 20), st.integers(0, 100)),
@@ -119,7 +119,7 @@ def test_whole_parts_add_up_exactly(parts: list[float], total: int) -> None:
 
 def test_the_record_of_intervals_begins_with_the_first() -> None:
     record = interval_record("f", [(100.0, 101.0, 5), (100.0, 130.0, 0)], 0.05)
-    assert isinstance(record, JobRecord)
+    assert isinstance(record, LoggedJob)
     assert (record.start_s, record.run_s, record.log_bytes) == (100.0, 30.0, 5)
     assert record.bursts == (Burst(0.0, 1.0, 5.0, 1.0),)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from penstock.advice.logs.history import read_history
-from penstock.advice.logs.record import JobRecord, Skipped
+from penstock.advice.logs.record import LoggedJob, Skipped
 from penstock.errors import InputError
 from penstock.live.control.jobs import JobHistory
 from penstock.live.daemon.history import History
@@ -26,7 +26,7 @@ def _saved(path: Path, **histories: JobHistory) -> Path:
 def test_iterations_have_the_mean_length_and_the_known_volumes(tmp_path: Path) -> None:
     past = JobHistory(900.0, 10.0, 4, 80.0, (100.0, 300.0))
     (job,) = read_history(_saved(tmp_path / "h.sqlite", climate=past), 0.05)
-    assert isinstance(job, JobRecord)
+    assert isinstance(job, LoggedJob)
     assert (job.name, job.user, job.detail) == ("climate", "1000", "history")
     # Age 100 s, of which 10 s are lost; 4 iterations of 20 s.
     assert (job.run_s, job.period_s) == (90.0, 20.0)

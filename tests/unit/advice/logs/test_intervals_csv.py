@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from penstock.advice.logs.intervals_csv import read_csv
-from penstock.advice.logs.record import Burst, JobRecord, Skipped
+from penstock.advice.logs.record import Burst, LoggedJob, Skipped
 from penstock.errors import InputError
 
 
-def _read(path: Path, text: str) -> list[JobRecord | Skipped]:
+def _read(path: Path, text: str) -> list[LoggedJob | Skipped]:
     path.write_text(text)
     return list(read_csv(path, 0.05))
 
@@ -27,8 +27,8 @@ def test_two_jobs(tmp_path: Path) -> None:
         "climate,60,62,500,64,ann,geo\n"
         "idle,0,5,0,,,\n",
     )
-    assert isinstance(climate, JobRecord)
-    assert isinstance(fusion, JobRecord)
+    assert isinstance(climate, LoggedJob)
+    assert isinstance(fusion, LoggedJob)
     assert (climate.start_s, climate.run_s, climate.nodes) == (10.0, 90.0, 64)
     assert climate.bursts == (Burst(10.0, 12.0, 500, 2), Burst(50.0, 52.0, 500, 2))
     assert (climate.user, climate.group, fusion.nodes) == ("ann", "geo", 1)
@@ -39,7 +39,7 @@ def test_two_jobs(tmp_path: Path) -> None:
 def test_large_times_are_seconds_since_1970(tmp_path: Path) -> None:
     text = "job,begin,end,bytes\na,1700000000,1700000001,5\n"
     (job,) = _read(tmp_path / "a.csv", text)
-    assert isinstance(job, JobRecord)
+    assert isinstance(job, LoggedJob)
     assert job.clock == ""
 
 

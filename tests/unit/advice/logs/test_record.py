@@ -6,11 +6,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from penstock.advice.logs.record import Burst, JobRecord, plain_name
+from penstock.advice.logs.record import Burst, LoggedJob, plain_name
 
 
 def test_sums_over_bursts() -> None:
-    record = JobRecord(
+    record = LoggedJob(
         name="a",
         source="f",
         detail="heatmap",
@@ -24,11 +24,11 @@ def test_sums_over_bursts() -> None:
 
 def test_a_record_survives_json() -> None:
     burst = Burst(0.1, 0.2, 3.0, 0.1, is_exact=False)
-    record = JobRecord(
+    record = LoggedJob(
         name="a", source="f", detail="dxt", bursts=(burst,), start_s=1.5, run_s=2.0
     )
     data = msgspec.json.encode(record)
-    assert msgspec.json.decode(data, type=JobRecord) == record
+    assert msgspec.json.decode(data, type=LoggedJob) == record
 
 
 @pytest.mark.parametrize(

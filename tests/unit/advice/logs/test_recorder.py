@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.advice.logs.record import JobRecord, Skipped
+from penstock.advice.logs.record import LoggedJob, Skipped
 from penstock.advice.logs.recorder import is_recorder_folder, read_recorder
 from penstock.errors import InputError
 
@@ -33,7 +33,7 @@ def _trace(folder: Path, **files: str) -> Path:
 def test_a_trace(tmp_path: Path) -> None:
     folder = _trace(tmp_path / "n1-ann-flash-77-1234.5", r0=RANK_0, r1=RANK_1)
     (job,) = read_recorder(folder, 0.05)
-    assert isinstance(job, JobRecord)
+    assert isinstance(job, LoggedJob)
     assert (job.name, job.user, job.nodes) == ("flash", "ann", 2)
     # Neither the call of MPI-IO above pwrite64 nor that of close counts.
     assert job.log_bytes == 4096 + 800 + 1000

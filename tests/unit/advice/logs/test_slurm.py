@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.advice.logs.record import JobRecord, Skipped
+from penstock.advice.logs.record import LoggedJob, Skipped
 from penstock.advice.logs.slurm import read_slurm
 from penstock.errors import InputError
 
@@ -26,7 +26,7 @@ def _text(path: Path, *lines: str, header: str = HEADER) -> Path:
     return path
 
 
-def _read(path: Path) -> list[JobRecord | Skipped]:
+def _read(path: Path) -> list[LoggedJob | Skipped]:
     return list(read_slurm(path, 0.05))
 
 
@@ -38,7 +38,7 @@ def test_the_bytes_of_a_job_are_those_of_its_steps(tmp_path: Path) -> None:
         f"7.0|model||geo|64|64|{BEGIN}|{END}|fs/disk=2K,mem=5|fs/disk=0",
     )
     (job,) = _read(path)
-    assert isinstance(job, JobRecord)
+    assert isinstance(job, LoggedJob)
     assert (job.name, job.user, job.group, job.nodes) == ("climate-7", "ann", "geo", 64)
     assert job.log_bytes == 1000 + 24 + 2048
     assert job.run_s == 3600.0
@@ -56,7 +56,7 @@ def test_mean_volumes_times_tasks(tmp_path: Path) -> None:
         header=header,
     )
     (job,) = _read(path)
-    assert isinstance(job, JobRecord)
+    assert isinstance(job, LoggedJob)
     assert job.log_bytes == 4 * (1.5 * 2**20 + 512 * 2**10)
     assert job.run_s == 86410.0
     assert not job.knows_nodes
@@ -65,7 +65,7 @@ def test_mean_volumes_times_tasks(tmp_path: Path) -> None:
 def test_bytes_that_are_not_counted_are_unknown_and_not_zero(tmp_path: Path) -> None:
     path = _text(tmp_path / "s.txt", f"7|a|ann||2|{BEGIN}|{END}", header=_short())
     (job,) = _read(path)
-    assert isinstance(job, JobRecord)
+    assert isinstance(job, LoggedJob)
     assert job.log_bytes is None
     assert job.bursts == ()
 
@@ -121,7 +121,7 @@ def test_json(tmp_path: Path) -> None:
     path = tmp_path / "s.json"
     path.write_text(json.dumps(_document()))
     (job,) = _read(path)
-    assert isinstance(job, JobRecord)
+    assert isinstance(job, LoggedJob)
     assert (job.name, job.nodes, job.run_s) == ("climate-7", 64, 60.0)
     assert job.log_bytes == 1000
 

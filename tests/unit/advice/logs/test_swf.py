@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.advice.logs.record import JobRecord, Skipped
+from penstock.advice.logs.record import LoggedJob, Skipped
 from penstock.advice.logs.swf import read_swf
 from penstock.errors import InputError
 
@@ -15,14 +15,14 @@ HEAD = "; UnixStartTime: 1700000000\n; MaxNodes: 10\n;  MaxProcs: 40\n"
 JOB = "1 100 50 3600 16 -1 -1 16 7200 -1 1 3 4 -1 1 -1 -1 -1"
 
 
-def _read(path: Path, text: str) -> list[JobRecord | Skipped]:
+def _read(path: Path, text: str) -> list[LoggedJob | Skipped]:
     path.write_text(text)
     return list(read_swf(path, 0.05))
 
 
 def test_a_job(tmp_path: Path) -> None:
     (job,) = _read(tmp_path / "a.swf", HEAD + JOB + "\n")
-    assert isinstance(job, JobRecord)
+    assert isinstance(job, LoggedJob)
     assert job.start_s == 1700000150.0
     assert (job.run_s, job.nodes, job.user, job.group) == (3600.0, 4, "3", "4")
     assert (job.bursts, job.log_bytes, job.clock) == ((), None, "")
@@ -30,7 +30,7 @@ def test_a_job(tmp_path: Path) -> None:
 
 def test_without_a_start_time_the_clock_is_the_file_s_own(tmp_path: Path) -> None:
     (job,) = _read(tmp_path / "a.swf", JOB)
-    assert isinstance(job, JobRecord)
+    assert isinstance(job, LoggedJob)
     assert job.clock == str(tmp_path / "a.swf")
     assert job.nodes == 16
 

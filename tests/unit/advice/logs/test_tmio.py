@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.advice.logs.record import JobRecord, Skipped
+from penstock.advice.logs.record import LoggedJob, Skipped
 from penstock.advice.logs.tmio import read_tmio
 from penstock.errors import InputError
 from support.darshan_logs import LOGS
@@ -23,7 +23,7 @@ def _line(kind: str, *rows: tuple[float, float, float]) -> str:
 def test_a_real_trace() -> None:
     path = LOGS / "tmio_8ranks.jsonl"
     (job,) = read_tmio(path, 0.05)
-    assert isinstance(job, JobRecord)
+    assert isinstance(job, LoggedJob)
     assert (job.name, job.nodes, job.clock) == ("tmio_8ranks", 8, str(path))
     # The trace itself says 329 bytes four times, rounded to three digits.
     assert job.volume_bytes == pytest.approx(4 * 329, rel=0.01)
@@ -37,7 +37,7 @@ def test_lines_add_up(tmp_path: Path) -> None:
         + _line("write_async_b", (0.0, 9.0, 1e9))
     )
     (job,) = read_tmio(path, 0.05)
-    assert isinstance(job, JobRecord)
+    assert isinstance(job, LoggedJob)
     assert job.log_bytes == 112
     assert [(b.begin_s, b.volume_bytes) for b in job.bursts] == [(1.0, 110), (9.0, 2)]
     assert job.run_s == 9.5
