@@ -78,7 +78,6 @@ static int set_fields(int fd, int file, const struct stat *new, int fields)
     if (fields & FUSE_SET_ATTR_MODE && chmod(path.text, new->st_mode & 07777))
         return errno;
     if (fields & FUSE_SET_ATTR_SIZE) {
-        set_removal_of_set_id(present_request.removes_set_id);
         if (file >= 0 ? ftruncate(file, new->st_size)
                       : truncate(path.text, new->st_size))
             return errno;

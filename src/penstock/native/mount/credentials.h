@@ -42,7 +42,7 @@ void credentials_init(void);
  * or minus an error number. */
 int create_for(const struct creator *creator, const struct creation *file);
 
-/* Choose whether the next writes of this thread remove set-user-ID bits. */
+/* Choose whether the next calls of this thread remove set-user-ID bits. */
 void set_removal_of_set_id(bool removal);
 
 #endif

@@ -43,8 +43,6 @@ static void open_inode(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *in
     struct mount *mount = mount_of(req);
     struct inode *inode = inode_of(mount, ino);
     int application = count_operation(req, OPERATION_open, inode, NULL, false);
-    if (info->flags & O_TRUNC)
-        set_removal_of_set_id(present_request.removes_set_id);
     int fd = inodes_open(&mount->inodes, inode, info->flags & ~NOT_PASSED);
     if (fd < 0) {
         fuse_reply_err(req, -fd);

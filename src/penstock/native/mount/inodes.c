@@ -430,7 +430,8 @@ struct inode *inodes_before_removal(struct inodes *table, int parent_fd,
     pthread_mutex_lock(&table->mutex);
     struct inode *inode = find(table, &status);
     bool is_last = S_ISDIR(status.st_mode) || status.st_nlink == 1;
-    bool is_needed = inode && (inode->opens || S_ISDIR(status.st_mode));
+    /* Programs open pipes and devices, and stay in folders, without telling us. */
+    bool is_needed = inode && (inode->opens || !S_ISREG(status.st_mode));
     if (inode && (is_last || is_needed))
         inode->users++;
     else

@@ -61,6 +61,7 @@ static ssize_t read_request(int fd, void *buffer, size_t size, void *userdata)
         offers_removal = init->flags & FUSE_HANDLE_KILLPRIV_V2;
     }
     present_request.removes_set_id = must_remove_set_id(header);
+    set_removal_of_set_id(present_request.removes_set_id);
     return got;
 }
 
