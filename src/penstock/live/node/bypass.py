@@ -5,15 +5,21 @@ Static programs, io_uring and mapped files bypass the preload library. The kerne
 the bytes that each process writes to storage (``write_bytes`` in ``/proc/PID/io``; it
 does not count writes to tmpfs). Bytes that the kernel has counted and control has not
 bypassed control, or went to files that are not controlled. The result is a lower bound:
-a process that starts and ends between two measurements is missed.
+a process that starts and ends between two measurements is missed. The kernel counts
+whole pages of memory, so that a controlled call may count for up to `ROUNDING_BYTES`
+more than it writes.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from typing import Final
 
-__all__ = ["WrittenBytes", "with_descendants"]
+__all__ = ["ROUNDING_BYTES", "WrittenBytes", "with_descendants"]
+
+#: A call may begin and end inside a page.
+ROUNDING_BYTES: Final = 2 * os.sysconf("SC_PAGE_SIZE")
 
 
 class WrittenBytes:
@@ -21,6 +27,12 @@ class WrittenBytes:
 
     def __init__(self) -> None:
         self._by_process: dict[int, int] = {}
+        self._before: dict[int, int] = {}
+
+    def add(self, pid: int) -> None:
+        """Ignore what a process has written so far: it was not controlled then."""
+        if pid not in self._by_process:
+            self._before.setdefault(pid, _written_bytes(pid) or 0)
 
     def measure(self, processes: Iterable[int]) -> int:
         """Return the bytes written so far by `processes` and all their descendants.
@@ -30,7 +42,7 @@ class WrittenBytes:
         for pid in with_descendants(processes):
             written_bytes = _written_bytes(pid)
             if written_bytes is not None:
-                self._by_process[pid] = written_bytes
+                self._by_process[pid] = written_bytes - self._before.get(pid, 0)
         return sum(self._by_process.values())
 
 

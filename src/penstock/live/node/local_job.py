@@ -24,7 +24,7 @@ from typing import Final, Self
 import msgspec
 
 from penstock.errors import InputError
-from penstock.live.node.bypass import WrittenBytes
+from penstock.live.node.bypass import ROUNDING_BYTES, WrittenBytes
 from penstock.live.node.in_flight import IN_FLIGHT_S, CallsInFlight
 from penstock.live.node.page import (
     Announced,
@@ -105,7 +105,9 @@ class LocalJob:
         """Number of reports since something last happened."""
         self._in_flight = CallsInFlight()
         self._written = WrittenBytes()
-        self._controlled_bytes, self._uncontrolled_bytes = 0, 0.0
+        #: Bytes that the kernel may have counted for controlled calls.
+        self._controlled_bytes = 0
+        self._uncontrolled_bytes = 0.0
         #: What `measure_bypass` found last. Its thread writes it.
         self._kernel_bytes = 0
         self._drainer = Drainer(page.path, note.user, note.group)
@@ -176,6 +178,7 @@ class LocalJob:
         """Add a process to the job, unless it has ended."""
         start = process_start_ticks(pid)
         if start is not None:
+            self._written.add(pid)
             self.note.processes[pid] = start
             self._save()
 
@@ -239,6 +242,7 @@ class LocalJob:
         self._controlled_bytes = (
             calls[0].moved_bytes + calls[0].memory_bytes + staged.absorbed_bytes
         )
+        self._controlled_bytes += ROUNDING_BYTES * calls[0].ended_calls
         self._staged_bytes = max(staged.absorbed_bytes - staged.drained_bytes, 0)
         self._log_refusals(staged.refused_files)
         now_s = time.monotonic()

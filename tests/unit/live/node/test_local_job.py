@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.live.node.bypass import ROUNDING_BYTES
 from penstock.live.node.local_job import JobNote, LocalJob, process_start_ticks
 from penstock.live.node.page import IoClass, Mode, Page
 from penstock.live.node.shim import shim_environment
@@ -142,7 +143,8 @@ def test_a_call_in_the_kernel_is_not_taken_for_bypass(
 def test_bytes_that_no_call_has_written_are_uncontrolled(
     job: LocalJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(job._written, "measure", lambda _: 5000)
+    kernel_bytes = 5000 + ROUNDING_BYTES  # one call, in whole pages
+    monkeypatch.setattr(job._written, "measure", lambda _: kernel_bytes)
     writes = job.page._view.classes[IoClass.WRITE]
     writes.begun_calls = writes.ended_calls = 1
     writes.moved_bytes = 2000
@@ -150,7 +152,7 @@ def test_bytes_that_no_call_has_written_are_uncontrolled(
     assert job.measure_bypass([])
     # What control sees after the measurement is no excuse for what was written before.
     assert job.read_counters(1e9, reads=True).uncontrolled_bytes == 3000.0
-    writes.moved_bytes = 9000
+    writes.moved_bytes = 90_000
     assert job.read_counters(1e9, reads=True).uncontrolled_bytes == 3000.0
     assert not job.measure_bypass([])
 
