@@ -65,7 +65,10 @@ ALLOWED: dict[str, set[str]] = {
     },
     "experiments": {*_SIMULATION, TOP},
     "papers": {*_SIMULATION, TOP, "experiments"},
-    "advice": {*_SIMULATION, TOP, "experiments", "live.wire.messages"},
+    "advice": {
+        *(_SIMULATION | {TOP, "experiments"}),
+        *("live.archive", "live.wire.messages"),
+    },
     "cli": {
         *(_SIMULATION | _LIVE),
         *(TOP, "program", "live.daemon", "live.wire.messages", "mount", "bench"),

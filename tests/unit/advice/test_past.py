@@ -88,7 +88,7 @@ def test_without_any_bandwidth_it_must_be_given() -> None:
 def test_a_job_that_comes_again_gets_a_number() -> None:
     runs = [_pair()[0], _pair()[0], _pair()[1]]
     names = [a.name for a in instance_of_runs(runs).applications]
-    assert names == ["a", "a (2)", "b"]
+    assert names == ["a", "a-2", "b"]
 
 
 def test_what_was_lost_before_is_kept() -> None:
@@ -103,6 +103,13 @@ def test_what_was_lost_before_is_kept() -> None:
 def test_a_cap_is_kept() -> None:
     slow = RunWithOperations(_job("a", cap=0.5), [_operation(2, 8, 3.0)])
     assert instance_of_runs([slow]).caps.tolist() == [0.5]
+
+
+def test_a_job_without_operations_only_works() -> None:
+    runs = [*_pair(), RunWithOperations(_job("idle"), [])]
+    *_, idle = instance_of_runs(runs).applications
+    assert idle.volume.tolist() == []
+    assert idle.work.tolist() == [10.0]
 
 
 def test_no_job_is_refused() -> None:

@@ -63,11 +63,11 @@ def _drawn(
     generator: Generator,
 ) -> LoggedJob:
     """Return a record that agrees with the same totals; the same one if it is exact."""
-    if record.bursts and record.is_exact:
+    if record.log_bytes is not None and record.is_exact:
         return record
     cap = platform.cap(record.nodes)
     bursts = record.bursts
-    if not record.volume_bytes:
+    if record.log_bytes is None:
         fraction = assumptions.io_fraction * 2.0 ** generator.uniform(-1.0, 1.0)
         bursts = (assumed_burst(record, cap, min(fraction, 1.0)),)
     factor = 1.0

@@ -10,7 +10,10 @@ With `align`, every job begins at 0.
 log has no times, the cap is the one of the model: min(nodes x node bandwidth,
 bandwidth).
 
-**Bandwidth of the storage.** If it is not given: the highest rate at which the jobs
+A past job of penstock has the cap that it had then, and its waiting is not copied.
+
+**Bandwidth of the storage.** If it is not given: for past jobs of penstock, the
+bandwidth that they shared; else the highest rate at which the jobs
 moved bytes together. The storage has at least this bandwidth; it may have more.
 
 Times are in seconds, volumes in bytes.
@@ -18,6 +21,7 @@ Times are in seconds, volumes in bytes.
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -26,7 +30,11 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from penstock.advice.importing.phases import operations_of, phases_of
+from penstock.advice.importing.phases import (
+    operations_of,
+    phases_between,
+    phases_of,
+)
 from penstock.advice.logs.record import Burst, Detail, LoggedJob
 from penstock.errors import InputError
 from penstock.model import Application, Instance, Platform, Window
@@ -103,7 +111,14 @@ def assumed_platform(
     total, node = assumptions.bandwidth, assumptions.node_bandwidth
     timed = [record for record in records if record.io_s > 0]
     notes = []
-    if total is None:
+    shared = [rate for record in records for rate in record.shared_rates]
+    if total is None and shared:
+        total = statistics.median(shared)
+        notes.append(
+            f"bandwidth {format_bandwidth(total)}: what the jobs shared, median over "
+            "their operations (--bandwidth)"
+        )
+    elif total is None:
         if not timed:
             raise InputError(
                 "no log says how fast the storage is",
@@ -171,31 +186,39 @@ def build(
         applications.append(application)
         rows.append(row)
         length = float(application.work.sum()) + row.io_seconds_instance
-        end = max(end, (release + length) * (1.0 + _MARGIN))
+        end = max(end, (release + max(length, record.run_s)) * (1.0 + _MARGIN))
     return Instance(platform, Window(0.0, end), tuple(applications)), rows
 
 
 def _application(
     record: LoggedJob, release: float, platform: Platform, assumptions: Assumptions
 ) -> tuple[Application, ImportedJob]:
+    is_past = record.detail == "history"
     has_own_cap = record.io_s > 0 and assumptions.node_bandwidth is None
-    own = _rate(record) if has_own_cap else platform.cap(record.nodes)
+    own = platform.cap(record.nodes)
+    if has_own_cap:
+        own = (record.cap or platform.bandwidth) if is_past else _rate(record)
     cap = min(own, platform.bandwidth)
     bursts, notes = record.bursts, list(record.notes)
-    if not record.volume_bytes:
+    if record.log_bytes is None:
         bursts = (assumed_burst(record, cap, assumptions.io_fraction),)
         notes.append(
             "the log does not count bytes: it is assumed that "
             f"{100 * assumptions.io_fraction:g} % of the time is I/O (--io-fraction)"
         )
-    operations = operations_of(bursts)
-    moved = float(sum(operation.volume_bytes for operation in operations))
+    phases = phases_of(operations_of(bursts), cap, record.run_s)
+    if is_past:
+        phases = phases_between(bursts, record.run_s)
+    volumes = [amount for kind, amount in phases if kind == "io"]
+    moved = float(sum(volumes))
     notes += _cap_notes(record, own, moved, platform)
     application = Application.from_phases(
         record.name,
         record.nodes,
-        phases_of(operations, cap, record.run_s),
-        release=release,
+        phases,
+        release=release - record.age_s,
+        start=release,
+        done_work=record.age_s - record.lost_s,
         user=record.user,
         group=record.group,
         period=record.period_s,
@@ -206,7 +229,7 @@ def _application(
         source=record.source,
         detail=record.detail,
         nodes=record.nodes,
-        operations=len(operations),
+        operations=len(volumes),
         bytes_log=record.log_bytes,
         bytes_instance=moved,
         io_seconds_log=record.io_s or None,

@@ -9,6 +9,9 @@ In a burst that is not exact (a bin of a heatmap, the time between the first and
 last access to a file) the log does not tell when the I/O happened. It becomes one
 operation per hour or part of an hour, at equal distances.
 
+In a history of penstock the operations of a job include the time that they waited.
+There the work between two operations is kept, and not the instants at which they began.
+
 Times are in seconds since the job began, volumes in bytes.
 """
 
@@ -21,7 +24,7 @@ from typing import Final, NamedTuple
 from penstock.advice.logs.bursts import whole_parts
 from penstock.advice.logs.record import Burst
 
-__all__ = ["LoggedOperation", "operations_of", "phases_of"]
+__all__ = ["LoggedOperation", "operations_of", "phases_between", "phases_of"]
 
 #: Distance of the operations of a burst whose inner structure is not known.
 _UNKNOWN_PERIOD_S: Final = 3600.0
@@ -69,3 +72,14 @@ def phases_of(
     if run_s > now:
         phases.append(("work", run_s - now))
     return phases
+
+
+def phases_between(bursts: Iterable[Burst], run_s: float) -> list[tuple[str, float]]:
+    """Return the bursts as operations, and the times between them as work."""
+    phases: list[tuple[str, float]] = []
+    previous_s = 0.0
+    for burst in bursts:
+        phases.append(("work", max(burst.begin_s - previous_s, 0.0)))
+        phases.append(("io", burst.volume_bytes))
+        previous_s = burst.end_s
+    return [*phases, ("work", max(run_s - previous_s, 0.0))]

@@ -2,9 +2,9 @@
 """Which files are logs, and of which format.
 
 A folder stands for all files below it, except hidden ones; the folder of a Recorder
-trace is one log. With the format ``auto`` the first bytes of a file decide, and for
-Darshan also the ending ``.darshan``: a file with this name but other content is
-reported as a damaged log and not passed over.
+trace, or of the past jobs of penstock, is one log. With the format ``auto`` the first
+bytes of a file decide, and for Darshan also the ending ``.darshan``: a file with this
+name but other content is reported as a damaged log and not passed over.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from penstock.advice.logs import intervals_csv, swf, tmio
 from penstock.advice.logs.darshan import read_darshan
-from penstock.advice.logs.history import read_history
+from penstock.advice.logs.history import is_archive_folder, read_history
 from penstock.advice.logs.intervals_csv import read_csv
 from penstock.advice.logs.record import Reader, Skipped
 from penstock.advice.logs.recorder import is_recorder_folder, read_recorder
@@ -46,7 +46,7 @@ _SQLITE: Final = b"SQLite format 3\0"
 
 
 class LogFile(NamedTuple):
-    """A log to read: a file, or the folder of a Recorder trace."""
+    """A log to read: a file, or the folder of a trace or an archive."""
 
     path: Path
     format: str
@@ -69,7 +69,8 @@ def find_logs(names: Iterable[str], chosen: str) -> Iterator[LogFile | Skipped]:
 
 def _candidates(path: Path) -> Iterator[Path]:
     """Yield `path`, or the files below it if it is a folder."""
-    if not path.is_dir() or is_recorder_folder(path):
+    is_folder = path.is_dir()
+    if not is_folder or is_recorder_folder(path) or is_archive_folder(path):
         yield path
         return
     for entry in sorted(os.scandir(path), key=lambda entry: entry.name):
@@ -97,7 +98,7 @@ def _classified(path: Path, chosen: str) -> LogFile | Skipped:
 def _format_of(path: Path) -> str:
     """Return the format of a file, or the reason why it is not a log."""
     if path.is_dir():
-        return "recorder"
+        return "recorder" if is_recorder_folder(path) else "history"
     if path.suffix == ".darshan":
         return "darshan"
     if not path.is_file():

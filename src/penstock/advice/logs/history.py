@@ -1,90 +1,89 @@
 # SPDX-License-Identifier: MIT
-"""Histories of ``penstock serve``: the SQLite file of its setting `state`.
+"""Past jobs of ``penstock serve``: the folder of its setting `archive`.
 
-The file has one row per job: its age, the time that it lost, the number and total
-length of its iterations, and the volumes of its last operations. An iteration is work
-and an operation without waiting, so the job is rebuilt as equal iterations, with the
-volumes that are known and their mean for the earlier ones. Lost time is left out: the
-instance says what the job would do alone.
+An archived job becomes a job record with its operations. The time between two
+operations is work. Time that an operation waited is not copied: the simulation decides
+it anew. The time that the job had lost before it joined is kept.
 """
 
 from __future__ import annotations
 
-import json
-import sqlite3
-from collections.abc import Iterator
-from contextlib import closing
+import math
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
 
 from penstock.advice.logs.record import Burst, LoggedJob, Skipped, plain_name
 from penstock.errors import InputError
+from penstock.live.archive.parquet import parquet_files
+from penstock.live.archive.reader import ArchivedOperation, ArchivedRun, ArchiveReader
+from penstock.live.archive.tables import DATABASE
+from penstock.live.wire.messages import PastJob, ReportedOperation
 
-__all__ = ["read_history"]
+__all__ = ["is_archive_folder", "logged_run", "read_history"]
 
-_JOBS: Final = (
-    "SELECT job, seen, age, lost, iterations, iteration_time, volumes FROM past "
-    "ORDER BY job"
-)
-_LOCK_S: Final = 5.0
+
+def is_archive_folder(path: Path) -> bool:
+    """Return True if a folder is an archive of past jobs."""
+    return (path / DATABASE).exists() or any(parquet_files(path, "runs"))
 
 
 def read_history(path: Path, _: float) -> Iterator[LoggedJob | Skipped]:
-    """Yield the jobs of a history."""
-    try:
-        address = f"{path.resolve().as_uri()}?mode=ro"
-        with closing(sqlite3.connect(address, uri=True, timeout=_LOCK_S)) as database:
-            rows = database.execute(_JOBS).fetchall()
-    except sqlite3.Error as error:
+    """Yield the jobs of an archive: its folder, or the SQLite file in it."""
+    folder = path if path.is_dir() else path.parent
+    if not is_archive_folder(folder) or (path != folder and path.name != DATABASE):
         raise InputError(
-            f"not a history of penstock serve: {error}",
-            remedy="give the file of the setting `state`",
-        ) from None
-    for row in rows:
-        try:
-            yield _record(path, *row)
-        except (TypeError, ValueError):
-            reason = "the row of the job is damaged"
-            yield Skipped(source=f"{path}: {row[0]}", reason=reason)
+            "this is not an archive of past jobs",
+            remedy="give the folder of the setting `archive` of penstock serve",
+        )
+    reader = ArchiveReader(folder)
+    for run, operations in reader.operations(reader.runs()).items():
+        source = f"{folder}: {run.job_key}"
+        if any(operation.moved_bytes > 0 for operation in operations):
+            yield logged_run(run.name, source, run, operations)
+        else:
+            yield Skipped(source=source, reason="the job has no I/O")
 
 
-def _record(
-    path: Path,
-    job_key: str,
-    seen: float,
-    age: float,
-    lost: float,
-    iterations: int,
-    iteration_time: float,
-    volumes: str,
-) -> LoggedJob | Skipped:
-    source = f"{path}: {job_key}"
-    known = [float(volume) for volume in json.loads(volumes)]
-    if not known or not sum(known):
-        return Skipped(source=source, reason="the job has no I/O")
-    count = max(int(iterations), len(known))
-    mean = round(sum(known) / len(known))
-    moved = [float(mean)] * (count - len(known)) + [float(round(v)) for v in known]
-    # The last iteration ends with its operation: `iterations` of them, equally long.
-    length = iteration_time / iterations if iterations else (age - lost) / count
-    user, _, name = job_key.rpartition(":")
+def logged_run(
+    name: str,
+    source: str,
+    job: PastJob | ArchivedRun,
+    operations: Sequence[ReportedOperation] | Sequence[ArchivedOperation],
+) -> LoggedJob:
+    """Return the record of a past job."""
+    last_s = max((operation.end_s for operation in operations), default=job.joined_s)
+    end_s = last_s if job.left_s is None else max(job.left_s, last_s)
     bursts = [
-        Burst((k + 1) * length, (k + 1) * length, volume, 0.0)
-        for k, volume in enumerate(moved)
-        if volume > 0
+        Burst(
+            operation.begin_s - job.joined_s,
+            operation.end_s - job.joined_s,
+            operation.moved_bytes,
+            operation.end_s - operation.begin_s,
+        )
+        for operation in operations
     ]
+    age_s = max(job.joined_s - job.release_s, 0.0)
+    lost_here_s = sum(operation.lost_s for operation in operations)
     return LoggedJob(
         name=plain_name([name]),
         source=source,
         detail="history",
         bursts=tuple(bursts),
-        start_s=seen - age,
-        run_s=max(age - lost, count * length),
-        user=user,
-        log_bytes=sum(moved),
-        period_s=max(length, 0.0),
-        notes=(
-            f"the volumes of the last {len(known)} of {count} operations are known",
-            "the history does not tell the number of nodes: 1 is assumed",
+        start_s=job.joined_s,
+        run_s=end_s - job.joined_s,
+        nodes=job.nodes,
+        knows_nodes=True,
+        user=str(job.user),
+        log_bytes=sum(burst.volume_bytes for burst in bursts),
+        age_s=age_s,
+        lost_s=min(max(job.lost_s - lost_here_s, 0.0), age_s),
+        cap=_known(job.cap),
+        shared_rates=tuple(
+            rate for o in operations if (rate := _known(o.capacity)) > 0.0
         ),
     )
+
+
+def _known(rate: float | None) -> float:
+    """Return a rate (bytes/s); 0 if it had no limit or is not known."""
+    return rate if rate is not None and math.isfinite(rate) else 0.0
