@@ -6,9 +6,10 @@ calls that reached the storage, and time that control held calls up. It keeps on
 B for reads, one for writes and one for both at once, since they differ. At the end of
 each window (0.5 s; 0.2 s before a limit was seen), D is what all jobs drew together,
 and each job is held, waits for the storage, or limits itself (`usage`). The storage is
-*at its limit* if a job waits and control is not the reason that D is below B:
+*at its limit* if a job waits that has not lent to held jobs for three windows, and
+control is not the reason that D is below B:
 
-- no held job moves bytes at 2 B or more inside its calls, and
+- no held job moves bytes at 1.25 B or more inside its calls, and
 - held jobs move them at less than B inside calls, or nobody is held and no limit was
   seen before, or calls of the waiting job take longer per byte than they did.
 
@@ -34,9 +35,9 @@ The first true line decides:
 
 The *step* is 100 % before a limit was seen. A limit that was seen once is probed: 4 %,
 then doubled up to 25 %. It is *confirmed* if it is seen again within 5 %, or if all of
-B is drawn at the limit. Then the step is 1 % in every window from the third one below
-the limit on, and doubled from the sixth on. With more jobs than when the limit was
-seen, it is probed again: they may be able to draw more together.
+B and no more is drawn at the limit. Then the step is 1 % in every window from the third
+one below the limit on, and doubled from the sixth on. With more jobs than when the
+limit was seen, it is probed again: they may be able to draw more together.
 
 So a belief that is too low rises in growing steps, and one that is too high lets the
 storage decide until it is corrected. The margin of 1.5 % lets control and not the
@@ -83,7 +84,7 @@ MUCH_SLOWER: Final = 0.25
 MISSING_S: Final = 0.1
 SHORT_S: Final = 1.0
 #: A storage that serves a held job at this multiple of the belief is not at its limit.
-FASTER: Final = 2.0
+FASTER: Final = 1.25
 #: A belief of which less than this part is drawn is not raised.
 USED_PART: Final = 0.8
 #: The belief at the limit is this part of what is drawn, so that control decides.
@@ -94,6 +95,7 @@ FIRST_STEP: Final = 0.01
 QUICK_STEP: Final = 0.04
 LARGEST_STEP: Final = 0.25
 FAST_STEP: Final = 1.0
+#: A job that lends for this many windows does not need its grant.
 #: A confirmed belief is raised from this window below the limit on, and in growing
 #: steps from twice as many on: a queue in the storage grows slowly.
 REST: Final = 3
@@ -157,7 +159,7 @@ class Belief:
         missing_s = self.short_s - self.short_bytes / self.rate
         if missing_s <= _EPSILON_S:
             self.end_shortage()
-            if self.saturated:
+            if self.saturated and drawn <= (1.0 + CLOSE) * self.limit:
                 self.is_confirmed, self.step = True, FIRST_STEP
         return missing_s > MISSING_S and self.short_s > SHORT_S - _EPSILON_S
 
@@ -228,10 +230,12 @@ class BandwidthEstimator:
 
     # --- Reports and events -----------------------------------------------------------
 
-    def read(self, job_key: str, now: float, usage: Usage) -> None:
-        """Take the counters of a job."""
+    def read(
+        self, job_key: str, now: float, usage: Usage, *, lends: bool = False
+    ) -> None:
+        """Take the counters of a job, and whether it lends a part of its grant."""
         if job_key in self._active:
-            self._jobs[job_key].read(now, usage)
+            self._jobs[job_key].read(now, usage, lends=lends)
 
     def leave(self, job_key: str, now: float) -> None:
         """Forget a job."""
@@ -427,8 +431,10 @@ class BandwidthEstimator:
 
 def _is_at_limit(belief: Belief, active: list[JobWindow]) -> bool:
     """Return True if a job waits because the storage is at its limit."""
-    waiting = [window for window in active if window.waits]
     held = [window for window in active if window.is_held and window.elapsed_s > 0.0]
+    # A job that lends for long does not need its grant, and keeps more than it draws.
+    lenders = [window for window in active if held and window.lent >= REST]
+    waiting = [each for each in active if each.waits and each not in lenders]
     service = max((window.service for window in held), default=0.0)
     if service >= FASTER * belief.rate:
         return False

@@ -89,7 +89,8 @@ class SharedStorage:
         """Take the counters of one of its jobs."""
         self.is_touched = True
         if self.estimator is not None:
-            self.estimator.read(job_key, now, usage)
+            lends = self.controller.job(job_key).is_frugal
+            self.estimator.read(job_key, now, usage, lends=lends)
 
     def needs_all(self, job_key: str) -> bool:
         """Return True if a job lends nothing, although it is not held up.

@@ -6,8 +6,8 @@ A job
 - is *held* if control held it up for `HELD_PART` of the time or more: it would draw
   more;
 - *waits* if it is not held, and inside calls for `BUSY_PART` of the time or more: it
-  would draw more if the storage were faster. Its calls may *take longer* per byte than
-  in its best window so far;
+  may draw more if the storage is faster. Its calls may *take longer* per byte than in
+  its best window so far;
 - limits itself otherwise.
 
 Times are in seconds, volumes in bytes, rates in bytes/s.
@@ -82,11 +82,16 @@ class JobWindow:
     """What it did last."""
     least_busy: dict[Kind, float] = field(default_factory=dict)
     """Least time inside calls per byte in any window (s), by kind."""
+    lends: bool = False
+    """True if it lends a part of its grant to others."""
+    lent: int = 0
+    """Windows in a row in which it lent."""
     is_slowed: bool = False
     """True if the storage slowed it much in the last window."""
 
-    def read(self, now: float, usage: Usage) -> None:
+    def read(self, now: float, usage: Usage, *, lends: bool = False) -> None:
         """Add a report. Time without new bytes is added when the next bytes come."""
+        self.lends = lends
         base, self.latest = self.base, usage
         if base is None or any(a < b for a, b in zip(usage[:4], base[:4], strict=True)):
             self.base, self.base_s = usage, now
@@ -115,6 +120,7 @@ class JobWindow:
         self.elapsed_s = self.read_bytes = self.written_bytes = 0.0
         self.busy_s = self.held_up_s = 0.0
         self.stayed = True
+        self.lent = self.lent + 1 if self.lends else 0
         if rebase:
             self.base = self.latest = None
             self.is_slowed = False

@@ -189,6 +189,13 @@ def test_slowed_jobs_that_draw_all_of_a_belief_confirm_it() -> None:
     assert belief.is_confirmed
 
 
+def test_slowed_jobs_that_draw_more_than_the_limit_do_not_confirm_it() -> None:
+    reports = saturated(100.0)
+    reports.pass_time(WINDOW_S, a=(60.0, *PUSHING), b=(60.0, 0.8, 0.2))
+    (belief,) = reports.estimator.beliefs().values()
+    assert not belief.is_confirmed
+
+
 def test_a_little_that_is_left_undrawn_lowers_a_belief_in_the_end() -> None:
     reports = confirmed(100.0)
     before = reports.rate

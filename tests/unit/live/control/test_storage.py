@@ -190,6 +190,14 @@ def test_a_slow_lone_job_does_not_slow_a_fast_one_for_long() -> None:
     assert jobs[1].held_up_s < 2.0
 
 
+def test_a_job_that_uses_a_quarter_of_the_storage_leaves_the_rest() -> None:
+    """It waits in its calls all the time, but not because the storage is full."""
+    jobs = [Caller("a", 64e3, stream=C / 4), Caller("b", 250e3, begin_s=1.0)]
+    site = LearningSite(FluidStorage(constant, jobs))
+    site.run(11.0)
+    assert site.mean_bandwidth(10.0) >= 0.95 * C
+
+
 @pytest.mark.parametrize("begin_s", [0.0, 1.0])
 def test_jobs_that_limit_themselves_are_not_held_up_for_long(begin_s: float) -> None:
     stream = 10 * MB

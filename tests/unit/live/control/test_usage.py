@@ -123,3 +123,11 @@ def test_counters_that_go_back_are_a_new_base() -> None:
     assert window.elapsed_s == 0.0
     window.read(2.0, wrote(15.0, 0.2))
     assert (window.elapsed_s, window.moved_bytes) == (1.0, 10.0)
+
+
+def test_windows_in_which_a_job_lends_are_counted() -> None:
+    window = JobWindow()
+    for lends, lent in ((True, 1), (True, 2), (False, 0)):
+        window.read(1.0, wrote(0.0, 0.0), lends=lends)
+        window.clear(rebase=False)
+        assert window.lent == lent
