@@ -84,7 +84,9 @@ def _drawn(
     if not record.io_s:
         # The log has no times; the cap of the model stays the cap of the job.
         parts = [replace(part, io_s=0.0) for part in parts]
-    return replace(record, bursts=tuple(sorted(parts, key=lambda b: b.begin_s)))
+    parts.sort(key=lambda burst: burst.begin_s)
+    moved = sum(burst.volume_bytes for burst in parts)
+    return replace(record, bursts=tuple(parts), log_bytes=moved)
 
 
 def _split(burst: Burst, io_s: float, generator: Generator) -> list[Burst]:
