@@ -58,7 +58,9 @@ ALLOWED: dict[str, set[str]] = {
         "live.staging",
     },
     "live.daemon": {*_SIMULATION, TOP, *_LIVE, "live.wire.messages"},
-    "mount": {TOP, "errors", "units", "qos", "native"},
+    "mount": {
+        *(TOP, "errors", "units", "qos", "native", "live.wire", "live.wire.messages"),
+    },
     "bench": {
         *_SIMULATION,
         *(TOP, *_LIVE, "live.daemon", "live.wire.messages", "mount"),

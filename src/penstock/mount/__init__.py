@@ -5,8 +5,8 @@ The data path is C (``native/mount``): it answers the kernel, and passes, counts
 and queues requests without Python. `data_path` loads and calls it.
 
 The control plane: `rules` (which application owns a file), `slo_settings` (the file of
-``--slo``), `callbacks` (schedulers that are written in Python), `peers` (sends and
-receives the reports that `exchange` encodes); `service` puts these together.
+``--slo``), `callbacks` (schedulers that are written in Python), `exchange` (the link to
+the controller of all mounts); `service` puts these together.
 
 The process: `daemon` mounts, serves and unmounts; `control` is its socket; `points`
 reads the mount table.

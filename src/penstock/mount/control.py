@@ -138,6 +138,8 @@ class SchedulerStatus(msgspec.Struct):
     applications: list[ApplicationState]
     document: dict[str, Any]
     """Content of the file of ``--slo``."""
+    credit: str = ""
+    """Where credit comes from, or why there is none; empty: no exchange."""
 
 
 class MountStatus(msgspec.Struct, tag="state"):

@@ -17,7 +17,7 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import (
     AbstractContextManager,
     contextmanager,
@@ -27,7 +27,7 @@ from contextlib import (
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 from urllib.parse import quote
 
 from penstock.errors import InputError, InternalError
@@ -92,13 +92,12 @@ def serve(
     """
     data_path = DataPath(mount.backing)
     service = MountService(data_path, mount.limits, mount.slo_settings)
-    peers = service.open_peers()
+    link = service.open_link()
     with _mounted(data_path, mount), _listening(mount) as listener:
         session = _Session(mount, service, data_path)
-        tasks = [] if peers is None else [peers.run]
         try:
-            with publish(session.status):
-                asyncio.run(session.run(listener, tasks, ready))
+            with publish(session.status), link or nullcontext():
+                asyncio.run(session.run(listener, ready))
         except ExceptionGroup as error:
             # A task has failed. In the background only the log shows why.
             _LOG.exception("the mount at %s has failed", mount.point)
@@ -167,13 +166,12 @@ class _Session:
     async def run(
         self,
         listener: socket.socket,
-        tasks: list[Callable[[], Coroutine[Any, Any, None]]],
         ready: Callable[[], None],
     ) -> None:
         """Serve until the folder is unmounted.
 
-        Tasks: the control socket, the end after a signal, and reports between mounts.
-        The data path serves the requests of the kernel in a thread.
+        Tasks: the control socket, and the end after a signal. The data path serves the
+        requests of the kernel in a thread.
         """
         loop = asyncio.get_running_loop()
         for number in _SIGNALS:
@@ -186,11 +184,9 @@ class _Session:
         ).start()
         ready()
         async with server, asyncio.TaskGroup() as group:
-            running = [group.create_task(task()) for task in tasks]
-            running.append(group.create_task(self._end_when_stopped()))
+            ending = group.create_task(self._end_when_stopped())
             await self._ended.wait()
-            for task in running:
-                task.cancel()
+            ending.cancel()
 
     def _serve_requests(self, loop: asyncio.AbstractEventLoop) -> None:
         """Serve the requests of the kernel; runs in a thread."""

@@ -1,157 +1,218 @@
 # SPDX-License-Identifier: MIT
-"""Reports between mounts: the service of each application at one mount.
+"""The link of a mount to the controller that shares storages among mounts.
 
-Start tags count the service of an application at all mounts (two-level scheduling,
-section 3.1), so that an application with files on many mounts gets no more than its
-share of the total. A mount sends a report when a total has grown by a threshold, and
-after a while if a total has grown at all.
+A thread sends a report once per period and receives the credit of this mount
+(`penstock.qos.credit`), over ZeroMQ with CURVE keys. `CreditLink` calls two functions:
+one returns what the applications have used, one applies the credit.
 
-A report carries totals since the mount started, not increments: the next report makes
-up for a lost one, and a late or repeated report changes nothing. Reports are UDP
-datagrams, signed with a key that all mounts share; other datagrams are ignored.
-
-This module encodes and decodes; `peers` sends and receives.
+The mount never waits for the controller. Reports that cannot be sent are dropped; the
+next one holds the same totals. When no credit comes, the lease of the last one ends and
+the mount serves without limits from others. Each state (connected, no answer, wrong
+key) is logged once.
 """
 
 from __future__ import annotations
 
-import socket
-from collections.abc import Iterable, Mapping
+import logging
+import platform
+import secrets
+import threading
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from hashlib import blake2b
-from hmac import compare_digest
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
-import msgspec
-
-from penstock.errors import InputError
-
-__all__ = [
-    "ExchangeSettings",
-    "ServiceReport",
-    "decode_report",
-    "encode_report",
-    "read_key",
-]
-
-#: Version of the report format.
-_VERSION: Final = 1
-_SIGNATURE_BYTES: Final = 16
-_MIN_KEY_BYTES: Final = 16
-
-
-class ServiceReport(msgspec.Struct, frozen=True):
-    """The totals of one mount."""
-
-    penstock: int
-    """Version of the report format."""
-    run: str
-    """Random name of the run of the mount; its totals start at 0."""
-    served: dict[str, float]
-    """Application -> bytes served since the run started."""
-    wanting: list[str] = []
-    """Applications that could use more service at this mount."""
-
-
-_DECODER: Final[msgspec.json.Decoder[ServiceReport]] = msgspec.json.Decoder(
-    ServiceReport
+from penstock.live.wire.messages import (
+    TO_MOUNT,
+    MessageError,
+    MountCredit,
+    MountReport,
+    MountUse,
+    encode,
 )
+from penstock.qos import ApplicationUse
+from penstock.qos.credit import LEASE_S, PERIOD_S
 
+__all__ = ["CreditLink", "ExchangeSettings", "MountState"]
 
-def encode_report(
-    run: str,
-    served_bytes: Mapping[str, float],
-    key: bytes,
-    wanting: Iterable[str] = (),
-) -> bytes:
-    """Return a signed report as a datagram."""
-    report = ServiceReport(_VERSION, run, dict(served_bytes), list(wanting))
-    data = msgspec.json.encode(report)
-    return _signature(data, key) + data
-
-
-def decode_report(datagram: bytes, key: bytes) -> ServiceReport | None:
-    """Return the report in a datagram; None if the signature or format is wrong."""
-    signature, data = datagram[:_SIGNATURE_BYTES], datagram[_SIGNATURE_BYTES:]
-    if not compare_digest(signature, _signature(data, key)):
-        return None
-    try:
-        report = _DECODER.decode(data)
-    except msgspec.MsgspecError:
-        return None
-    return report if report.penstock == _VERSION else None
-
-
-def _signature(data: bytes, key: bytes) -> bytes:
-    return blake2b(data, key=key, digest_size=_SIGNATURE_BYTES).digest()
+_LOG: Final = logging.getLogger("penstock.mount")
+#: Without credit for this time the mount says that nobody answers.
+_NO_ANSWER_S: Final = 3 * LEASE_S
+#: Longest wait for the end of the thread.
+_CLOSE_S: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class ExchangeSettings:
-    """The addresses of a mount and its peers, and their common key."""
+    """The controller of a mount, and the storage that it shares with other mounts."""
 
-    listen: str
-    """``HOST:PORT`` of this mount."""
-    peers: tuple[str, ...]
-    """``HOST:PORT`` of each other mount."""
-    key: bytes
-    threshold_bytes: float
-    """Send a report after this much service of an application."""
-
-    def listen_address(self) -> tuple[str, int]:
-        """Return the resolved address of this mount."""
-        return _resolve(self.listen, "exchange.listen")
-
-    def peer_addresses(self) -> list[tuple[str, int]]:
-        """Return the resolved addresses of the other mounts."""
-        return [
-            _resolve(peer, f"exchange.peers[{index}]")
-            for index, peer in enumerate(self.peers)
-        ]
+    controller: str
+    """ZeroMQ address, ``tcp://HOST:PORT``."""
+    keys: Path
+    """Folder with ``agent.key_secret`` and ``controller.key``."""
+    storage: str
+    """Mounts that name the same storage share it."""
 
 
-def read_key(path: str) -> bytes:
-    """Return the key in a file, which only its owner may be able to read."""
-    try:
-        data = Path(path).read_bytes()
-        mode = Path(path).stat().st_mode
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", where=path) from None
-    if mode & 0o077:
-        raise InputError(
-            "other users can read this key file", where=path, remedy=f"chmod 600 {path}"
+@dataclass(frozen=True, slots=True)
+class MountState:
+    """What a mount reports."""
+
+    promises: Mapping[str, float]
+    """Application -> promised throughput (bytes/s)."""
+    uses: Mapping[str, ApplicationUse]
+
+
+class CreditLink:
+    """Sends reports to a controller and receives credit, in a thread.
+
+    Parameters
+    ----------
+    settings
+        Controller, keys and storage. Wrong ones raise `InputError`.
+    state
+        Returns what to report; called in the thread of the link.
+    apply
+        Applies a credit; called in the thread of the link.
+    """
+
+    def __init__(
+        self,
+        settings: ExchangeSettings,
+        state: Callable[[], MountState],
+        apply: Callable[[MountCredit], None],
+    ) -> None:
+        self.problem = "no answer yet"
+        """Why there is no credit; empty if there is."""
+        self._settings = settings
+        self._state, self._apply = state, apply
+        self._run = secrets.token_hex(8)
+        self._number = 0
+        self._applied = ("", 0)
+        """Run of the controller, and number, of the credit applied last."""
+        self._credit_s = time.monotonic()
+        self._conflicts: list[str] = []
+        self._stop = threading.Event()
+        self._open()
+        self._thread = threading.Thread(target=self._serve, name="credit", daemon=True)
+
+    def __enter__(self) -> Self:
+        """Start the thread."""
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the thread and close the socket."""
+        self._stop.set()
+        self._thread.join(timeout=_CLOSE_S)
+        self._context.destroy(linger=0)
+
+    def words(self) -> str:
+        """Return where credit comes from, or why there is none."""
+        return self.problem or f"from {self._settings.controller}"
+
+    def _open(self) -> None:
+        import zmq  # noqa: PLC0415 - mounts without exchange need no ZeroMQ
+
+        from penstock.live.wire.curve import attach, prepare_client  # noqa: PLC0415
+
+        self._context = zmq.Context()
+        try:
+            self._socket = self._context.socket(zmq.DEALER)
+            prepare_client(self._socket, self._settings.keys)
+            self._socket.identity = f"mount:{platform.node()}:{self._run}".encode()
+            refused = (
+                zmq.EVENT_HANDSHAKE_FAILED_AUTH | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
+            )
+            refused |= zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
+            self._refusals = self._socket.get_monitor_socket(refused)
+            attach(self._socket.connect, self._settings.controller)
+        except BaseException:
+            self._context.destroy(linger=0)
+            raise
+
+    # --- The thread -------------------------------------------------------------------
+
+    def _serve(self) -> None:
+        """Send and receive until `close`."""
+        # Main loop of the link.
+        while not self._stop.is_set():
+            self._send_report()
+            next_s = time.monotonic() + PERIOD_S
+            while (left_s := next_s - time.monotonic()) > 0:
+                if self._socket.poll(int(left_s * 1000) + 1):
+                    self._receive()
+            self._update_problem()
+
+    def _send_report(self) -> None:
+        import zmq  # noqa: PLC0415
+
+        state = self._state()
+        self._number += 1
+        report = MountReport(
+            storage=self._settings.storage,
+            run=self._run,
+            number=self._number,
+            promises=dict(state.promises),
+            uses={name: MountUse(*use) for name, use in state.uses.items()},
         )
-    if not _MIN_KEY_BYTES <= len(data) <= blake2b.MAX_KEY_SIZE:
-        raise InputError(
-            f"is not a valid key file: {len(data)} bytes, "
-            f"not {_MIN_KEY_BYTES} to {blake2b.MAX_KEY_SIZE}",
-            where=path,
-            remedy=f"create one with head -c 32 /dev/urandom > {path}",
-        )
-    return data
+        try:
+            self._socket.send(encode(report), zmq.NOBLOCK)
+        except zmq.Again:
+            # Not connected, or slow: the next report holds the same totals.
+            return
 
+    def _receive(self) -> None:
+        try:
+            credit = TO_MOUNT(b"".join(self._socket.recv_multipart()))
+        except MessageError as error:
+            self._report_problem(f"the controller: {error}")
+            return
+        run, number = self._applied
+        is_new = credit.controller != run or credit.number > number
+        if credit.run == self._run and is_new:
+            self._applied = credit.controller, credit.number
+            self._credit_s = time.monotonic()
+            self._apply(credit)
+            self._report_problem("")
+            self._report_conflicts(credit.conflicts)
 
-def _resolve(text: str, where: str) -> tuple[str, int]:
-    """Return the IPv4 address and port of ``HOST:PORT``."""
-    host, _, port = text.rpartition(":")
-    try:
-        addresses = socket.getaddrinfo(
-            host, _port(port), socket.AF_INET, socket.SOCK_DGRAM
-        )
-    except (OSError, ValueError, UnicodeError) as error:
-        raise InputError(
-            f"{text!r} is not a valid address: {error}",
-            where=where,
-            remedy="write HOST:PORT, e.g. node2:4713",
-        ) from None
-    address = addresses[0][4]
-    return str(address[0]), int(address[1])
+    # --- The log ----------------------------------------------------------------------
 
+    def _update_problem(self) -> None:
+        where = self._settings.controller
+        if self._was_refused():
+            self._report_problem(
+                f"the controller at {where} refuses the keys in {self._settings.keys} "
+                "(copy agent.key_secret and controller.key from its folder)"
+            )
+        elif time.monotonic() - self._credit_s > _NO_ANSWER_S and not self.problem:
+            self._report_problem(
+                f"the controller at {where} does not answer: shares hold only among "
+                "the applications of this mount"
+            )
 
-def _port(text: str) -> int:
-    """Return a port number; raise ValueError if the text is not one."""
-    number = int(text)
-    if not 0 <= number < 1 << 16:
-        raise ValueError(f"port {number} is not between 0 and 65535")
-    return number
+    def _was_refused(self) -> bool:
+        """Return True if the controller has refused the keys since the last call."""
+        refused = False
+        while self._refusals.poll(0):
+            self._refusals.recv_multipart()
+            refused = True
+        return refused
+
+    def _report_problem(self, problem: str) -> None:
+        """Log a problem, or its end, once."""
+        if problem == self.problem:
+            return
+        if problem:
+            _LOG.warning("%s", problem)
+        else:
+            _LOG.info("credit comes from %s", self._settings.controller)
+        self.problem = problem
+
+    def _report_conflicts(self, conflicts: list[str]) -> None:
+        for conflict in conflicts:
+            if conflict not in self._conflicts:
+                _LOG.warning("%s", conflict)
+        self._conflicts = conflicts

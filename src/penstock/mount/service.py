@@ -1,27 +1,30 @@
 # SPDX-License-Identifier: MIT
-"""The control plane of one mount: scheduler, limits, rules and peers together.
+"""The control plane of one mount: scheduler, limits, rules and credit together.
 
 The data path (`penstock.mount.data_path`) calls a scheduler of `penstock.qos`, which
 orders requests by application and passes them to the limits. Without ``--slo`` there is
-no scheduler, and requests go first come, first served.
+no scheduler, and requests go first come, first served. With ``exchange`` a stage in
+front of the scheduler keeps the credit that the controller of all mounts gives.
 """
 
 from __future__ import annotations
 
 import os
 import time
+from functools import partial
 from math import inf
 from typing import Any, Final
 
 from penstock.errors import InputError
+from penstock.live.wire.messages import MountCredit
 from penstock.mount.callbacks import ErrorLog, SchedulerCallbacks, scheduler_pointers
 from penstock.mount.control import ApplicationState, SchedulerStatus
 from penstock.mount.data_path import MAX_APPLICATIONS, DataPath
+from penstock.mount.exchange import CreditLink, MountState
 from penstock.mount.limits import Limits
-from penstock.mount.peers import Peers
 from penstock.mount.rules import FileOpener, application_of
 from penstock.mount.slo_settings import SloSettings, slo_settings_from
-from penstock.qos import QosScheduler, slo_of, unmet
+from penstock.qos import CreditStage, QosScheduler, slo_of, unmet
 
 __all__ = ["MountService", "why_unmet"]
 
@@ -50,9 +53,9 @@ class MountService:
         if slo_settings is not None:
             self._control = _ScheduledApplications(data_path, slo_settings)
 
-    def open_peers(self) -> Peers | None:
-        """Open the socket for reports of other mounts; None: no exchange."""
-        return None if self._control is None else self._control.open_peers()
+    def open_link(self) -> CreditLink | None:
+        """Open the link to the controller of all mounts; None: no exchange."""
+        return None if self._control is None else self._control.open_link()
 
     def set_limits(self, limits: Limits) -> None:
         """Replace the limits."""
@@ -82,22 +85,49 @@ class _ScheduledApplications:
         self._errors = ErrorLog("a rule of the mount")
         now = time.monotonic()
         self._scheduler: QosScheduler = settings.scheduler.make(settings.slos, now)
+        self._stage: CreditStage | None = None
+        self._link: CreditLink | None = None
         driver: Any = self._scheduler
+        if settings.exchange is not None:
+            driver = self._stage = CreditStage(self._scheduler)
         if not hasattr(driver, "pointers"):
-            driver = SchedulerCallbacks(self._scheduler)
+            driver = SchedulerCallbacks(driver)
         self._driver = driver
         self._indices: dict[str, int] = {}
         self._set_layout()
         self._set_applications(settings)
         data_path.set_scheduler(scheduler_pointers(driver), driver)
 
-    def open_peers(self) -> Peers | None:
-        """Open the socket for reports of other mounts; None: no exchange."""
-        exchange = self.settings.exchange
-        if exchange is None:
+    def open_link(self) -> CreditLink | None:
+        """Open the link to the controller of all mounts; None: no exchange."""
+        exchange, stage = self.settings.exchange, self._stage
+        if exchange is None or stage is None:
             return None
-        data_path = self._data_path
-        return Peers(exchange, self._scheduler, data_path.locked, data_path.dispatch)
+        self._link = CreditLink(
+            exchange, partial(self._mount_state, stage), partial(self._apply, stage)
+        )
+        return self._link
+
+    def _mount_state(self, stage: CreditStage) -> MountState:
+        """Return what to report to the controller."""
+        with self._data_path.locked():
+            uses = stage.use(time.monotonic())
+        slos = self.settings.slos
+        promises = {
+            name: slo_of(slos, name).throughput_bytes_per_s for name in {**slos, **uses}
+        }
+        return MountState(promises, uses)
+
+    def _apply(self, stage: CreditStage, credit: MountCredit) -> None:
+        """Keep the rates until their lease ends; count service on other storages."""
+        with self._data_path.locked():
+            now = time.monotonic()
+            stage.set_rates(credit.rates, credit.lease_s, now)
+            if credit.elsewhere:
+                self._scheduler.record_remote_service(
+                    credit.controller, credit.elsewhere, now
+                )
+            self._data_path.dispatch()
 
     def set_slo(self, document: dict[str, object]) -> None:
         """Replace SLOs, rules and default application."""
@@ -134,6 +164,7 @@ class _ScheduledApplications:
             why_unmet(settings, limits),
             [self._application_state(settings, name) for name in _names(settings)],
             dict(settings.document),
+            "" if self._link is None else self._link.words(),
         )
 
     def _set_layout(self) -> None:

@@ -20,11 +20,10 @@
     application = "viz"
     program = "paraview*"          # also: job, cgroup, user, path
 
-    [exchange]                     # or: mounts report their service to each other
-    listen = "0.0.0.0:4713"
-    peers = ["node2:4713"]
-    key = "/etc/penstock/slo.key"
-    threshold = "1 MB"
+    [exchange]                     # or: a penstock serve shares storages among mounts
+    controller = "tcp://node1:4713"
+    keys = "/etc/penstock/keys"
+    storage = "scratch"            # mounts that name the same storage share it
 """
 
 from __future__ import annotations
@@ -41,16 +40,16 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from penstock.errors import InputError, UnknownNameError, plain_mismatch
-from penstock.mount.exchange import ExchangeSettings, read_key
+from penstock.mount.exchange import ExchangeSettings
 from penstock.mount.rules import CONDITIONS, Rule
 from penstock.qos import SchedulerSpec, Slo, get_scheduler
-from penstock.units import parse_bandwidth, parse_time, parse_volume
+from penstock.units import parse_bandwidth, parse_time
 
 __all__ = ["OTHER", "SloSettings", "read_document", "slo_settings_from"]
 
 #: Application of files that match no rule, if the file names no default.
 OTHER: Final = "other"
-#: A report with the totals of all applications must fit into one datagram.
+#: Reports hold the totals of all applications.
 _MAX_APPLICATIONS: Final = 256
 _MAX_NAME_LENGTH: Final = 64
 #: What msgspec says of a key that the file must not have.
@@ -75,10 +74,9 @@ class _Rule(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _Exchange(msgspec.Struct, forbid_unknown_fields=True):
-    listen: str
-    peers: list[str]
-    key: str
-    threshold: Quantity = "1 MB"
+    controller: str
+    keys: str
+    storage: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
@@ -103,7 +101,7 @@ class SloSettings:
     operations: Mapping[str, float]
     """Application -> limit of its metadata requests (1/s), if it has one."""
     exchange: ExchangeSettings | None
-    """Exchange of reports with other mounts; None: no reports."""
+    """The controller that shares storages among mounts; None: no reports."""
     document: Mapping[str, Any]
     """The file as it was read."""
 
@@ -271,13 +269,11 @@ def _parse_frequency(value: object) -> float:
 
 
 def _exchange(entry: _Exchange) -> ExchangeSettings:
-    """Return the exchange settings; check the key file and the addresses."""
-    threshold_bytes = _positive(entry.threshold, parse_volume, "exchange.threshold")
+    """Return the exchange settings; check the keys and the address."""
+    from penstock.live.wire.curve import check_client  # noqa: PLC0415 - needs ZeroMQ
+
     try:
-        key = read_key(entry.key)
+        check_client(Path(entry.keys), entry.controller)
     except InputError as error:
-        raise error.at("exchange.key: ") from None
-    settings = ExchangeSettings(entry.listen, tuple(entry.peers), key, threshold_bytes)
-    settings.listen_address()
-    settings.peer_addresses()
-    return settings
+        raise error.at("exchange: ") from None
+    return ExchangeSettings(entry.controller, Path(entry.keys), entry.storage)

@@ -10,7 +10,8 @@ A scheduler is one file with a function ``make(slos, now, ...)`` and a row in
 or install it under the entry-point group ``penstock.schedulers``.
 
 Files: `interface` (requests, SLOs, guarantees), `state` (columns), `scheduler` (runs
-kernels), `remote_service` (several servers), the schedulers `fifo`, `sfq`, `edf` and
+kernels), `remote_service` (several servers), `credit` and `credit_stage` (several
+client nodes), the schedulers `fifo`, `sfq`, `edf` and
 `two_level`, and the parts of `two_level`: `promises`, `late_aware`, `feedback` and
 `saturation`.
 """
@@ -21,6 +22,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from penstock.qos.credit import CreditAllocator
+from penstock.qos.credit_stage import ApplicationUse, CreditStage
 from penstock.qos.interface import (
     KINDS,
     MIN_COST_BYTES,
@@ -42,6 +45,9 @@ __all__ = [
     "MIN_COST_BYTES",
     "SCHEDULERS",
     "SCHEDULER_REGISTRY",
+    "ApplicationUse",
+    "CreditAllocator",
+    "CreditStage",
     "Guarantees",
     "Kind",
     "Parameter",

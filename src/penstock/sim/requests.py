@@ -7,10 +7,10 @@ is split over the servers by the layout of its application's files, and is answe
 its last part is complete.
 
 Order of events at equal times: completions, changes of capacity, reports from other
-servers, new requests, wake-ups that a scheduler asked for. Events of one kind are
-handled in the order in which they were planned. After each event the scheduler
-concerned is asked which requests to send (`_RequestSimulation._dispatch`). The same
-seed gives the same bytes.
+servers, messages of central credit, new requests, wake-ups that a scheduler asked for.
+Events of one kind are handled in the order in which they were planned. After each event
+the scheduler concerned is asked which requests to send
+(`_RequestSimulation._dispatch`). The same seed gives the same bytes.
 """
 
 from __future__ import annotations
@@ -27,12 +27,16 @@ from numpy.typing import NDArray
 
 from penstock.errors import InputError
 from penstock.qos import (
+    CreditStage,
     QosScheduler,
     Request,
+    Scheduler,
     ServiceReporter,
     Slo,
     get_scheduler,
+    slo_of,
 )
+from penstock.sim.requests_credit import CreditMessages
 from penstock.sim.requests_server import Server, ServerSpec
 from penstock.workloads.clients import Clients, RateSegment
 
@@ -44,8 +48,9 @@ SchedulersAt: TypeAlias = Literal["servers", "nodes"]
 _COMPLETION: Final = 0
 _CAPACITY_CHANGE: Final = 1
 _REPORT: Final = 2
-_ISSUE: Final = 3
-_WAKE: Final = 4
+_CREDIT: Final = 3
+_ISSUE: Final = 4
+_WAKE: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +65,11 @@ class Exchange:
     """Fraction of the reports that are lost."""
     layout: bool = False
     """Infer service on other servers from the layout instead."""
+    credit: bool = False
+    """Schedulers at client nodes share the servers by central credit instead
+    (`penstock.qos.credit`); delay and loss hold for its messages."""
+    silent_s: Mapping[str, float] = field(default_factory=dict)
+    """With `credit`: node number, or "central", -> from when it sends nothing."""
 
     def __post_init__(self) -> None:
         valid = {
@@ -126,7 +136,13 @@ def simulate_requests(
         names = [str(node) for node in sorted({group.node for group in clients})]
     points = [_point(name, spec.make(slos, 0.0), exchange) for name in names]
     simulation = _RequestSimulation(
-        points, clients, servers, exchange, seed, by_node=schedulers_at == "nodes"
+        points,
+        clients,
+        servers,
+        exchange,
+        seed,
+        by_node=schedulers_at == "nodes",
+        slos=slos,
     )
     simulation.run(until)
     return simulation.result(spec.label)
@@ -180,6 +196,8 @@ class _Point:
 
     name: str
     scheduler: QosScheduler
+    entry: Scheduler
+    """Where requests arrive: the scheduler, or a stage in front of it."""
     reporter: ServiceReporter | None
     wake_s: float = inf
     depths: list[tuple[float, float]] = field(default_factory=list)
@@ -188,7 +206,8 @@ class _Point:
 def _point(name: str, scheduler: QosScheduler, exchange: Exchange) -> _Point:
     reports = exchange.threshold_bytes < inf and not exchange.layout
     reporter = ServiceReporter(exchange.threshold_bytes) if reports else None
-    return _Point(name, scheduler, reporter)
+    entry = CreditStage(scheduler) if exchange.credit else scheduler
+    return _Point(name, scheduler, entry, reporter)
 
 
 @dataclass(slots=True)
@@ -220,6 +239,7 @@ class _RequestSimulation:
         seed: int,
         *,
         by_node: bool,
+        slos: Mapping[str, Slo],
     ) -> None:
         self._events: list[tuple[float, int, int, Any]] = []
         self._serial = 0
@@ -235,6 +255,28 @@ class _RequestSimulation:
         self._set_layouts(clients)
         self._plan_capacity_changes(servers)
         self._plan_first_requests(clients, seed)
+        self.credit: CreditMessages | None = None
+        if exchange.credit:
+            self.credit = self._credit_messages(slos)
+
+    def _credit_messages(self, slos: Mapping[str, Slo]) -> CreditMessages:
+        """Start the messages between the nodes and the central allocator."""
+        stages = {
+            point.name: point.entry
+            for point in self._points.values()
+            if isinstance(point.entry, CreditStage)
+        }
+        weights = {
+            name: slo_of(slos, name).throughput_bytes_per_s
+            for name in self._applications
+        }
+        return CreditMessages(
+            stages,
+            weights,
+            self._exchange,
+            self._random,
+            lambda time, action: self._plan(time, _CREDIT, action),
+        )
 
     def _set_layouts(self, clients: Sequence[Clients]) -> None:
         """Tell the schedulers the layout factors; record the first depths."""
@@ -277,6 +319,7 @@ class _RequestSimulation:
             _COMPLETION: self._on_completion,
             _CAPACITY_CHANGE: self._on_capacity_change,
             _REPORT: self._on_report,
+            _CREDIT: self._on_credit,
             _ISSUE: self._on_issue,
             _WAKE: self._on_wake,
         }
@@ -292,7 +335,7 @@ class _RequestSimulation:
             return
         request = storage.server.take(now)
         client_request, point, _ = self._parts.pop(request)
-        point.scheduler.complete(request, request.size_bytes, now)
+        point.entry.complete(request, request.size_bytes, now)
         self._plan_completion(storage)
         self._dispatch(point, now)
         client_request.incomplete -= 1
@@ -322,6 +365,11 @@ class _RequestSimulation:
         point.scheduler.record_remote_service(sender, served_bytes, now, wanting)
         self._dispatch(point, now)
 
+    def _on_credit(self, action: Callable[[float], str | None], now: float) -> None:
+        changed = action(now)
+        if changed is not None:
+            self._dispatch(self._points[changed], now)
+
     def _on_issue(self, process: _Process, now: float) -> None:
         clients = process.clients
         parts = clients.pieces(process.file_offset())
@@ -333,7 +381,7 @@ class _RequestSimulation:
             request = Request("write", size_bytes, clients.application, process.number)
             point = self._points[str(clients.node if self._by_node else index)]
             self._parts[request] = _Part(client_request, point, self._storages[index])
-            point.scheduler.arrive(request, now)
+            point.entry.arrive(request, now)
             self._dispatch(point, now)
         if not clients.closed:
             self._plan_next_request(process, now)
@@ -363,16 +411,16 @@ class _RequestSimulation:
 
     def _dispatch(self, point: _Point, now: float) -> None:
         """Send what the scheduler allows; plan completions, wake-up and reports."""
-        scheduler = point.scheduler
-        to_send = scheduler.dispatch(now)
+        scheduler, entry = point.scheduler, point.entry
+        to_send = entry.dispatch(now)
         for request in to_send:
             storage = self._parts[request].storage
             storage.server.put(request, now)
             self._plan_completion(storage)
         if scheduler.depth != point.depths[-1][1]:
             point.depths.append((now, scheduler.depth))
-        if scheduler.wake_s < inf and scheduler.wake_s != point.wake_s:
-            point.wake_s = max(now, scheduler.wake_s)
+        if entry.wake_s < inf and entry.wake_s != point.wake_s:
+            point.wake_s = max(now, entry.wake_s)
             self._plan(point.wake_s, _WAKE, point)
         if to_send and point.reporter is not None:
             self._report(point, point.reporter, now)

@@ -214,50 +214,6 @@ def test_none_of_a_hundred_programs_starves(
     assert mounted.status()["waiting"] == 0
 
 
-def test_an_application_gets_one_share_of_two_mounts(
-    mount: Mounting, tmp_path: Path
-) -> None:
-    """The share of an application counts its service at both mounts (DSFQ)."""
-    key = tmp_path / "key"
-    key.write_bytes(os.urandom(32))
-    key.chmod(0o600)
-    ports = _free_ports(2)
-    mounts = []
-    for own, other in (ports, ports[::-1]):
-        home = tmp_path / str(own)
-        home.mkdir()
-        exchange = (
-            f'[exchange]\nlisten = "127.0.0.1:{own}"\npeers = ["127.0.0.1:{other}"]\n'
-            f'key = "{key}"\nthreshold = "64 KiB"\n'
-        )
-        file = slo_file(home, BY_PATH + exchange, "sfq:depth=1", one="1 MB/s")
-        mounts.append(mount("--limit", "4 MB/s", "--slo", file))
-    first, second = (mounted.point for mounted in mounts)
-    # Application one writes to both, two only to the second.
-    with writers(first, {"one": 4}), writers(second, {"one": 4, "two": 4}):
-        until(lambda: min(moved(mounts[1])["one"], moved(mounts[1])["two"]) > 0)
-        before = [moved(mounted) for mounted in mounts]
-        until(lambda: moved(mounts[1])["two"] - before[1]["two"] > 60 * 65536)
-        after = [moved(mounted) for mounted in mounts]
-    one, two = (after[1][name] - before[1][name] for name in ("one", "two"))
-    # Without the exchange the second mount would give each application half.
-    assert one < 0.35 * (one + two)
-    # If the other mount ends, no more reports arrive, and this mount goes on.
-    os.kill(mounts[0].pid, signal.SIGKILL)
-    (second / "one" / "last").write_bytes(bytes(1000))
-    assert mounts[1].status()["pid"] == mounts[1].pid
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
-
-
 # --- As a file system -------------------------------------------------------------
 
 
@@ -370,8 +326,9 @@ def test_a_full_file_system_gives_an_error(mount: Mounting, tmp_path: Path) -> N
 
 
 def test_prometheus_and_top_show_applications(mount: Mounting, tmp_path: Path) -> None:
-    (port,) = _free_ports(1)
-    metrics = f"127.0.0.1:{port}"
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        metrics = f"127.0.0.1:{free.getsockname()[1]}"
     mounted = mount("--slo", slo_file(tmp_path), "--metrics", metrics)
     (mounted.point / "one").mkdir()
     (mounted.point / "one" / "a").write_bytes(bytes(12345))

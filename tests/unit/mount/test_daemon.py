@@ -80,7 +80,7 @@ def test_the_mount_serves_while_it_is_detached_and_ends_though_that_fails(
 
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(f"\0penstock-test-{os.getpid()}")
-            await asyncio.wait_for(session.run(listener, [], stop_when_ready), LIMIT_S)
+            await asyncio.wait_for(session.run(listener, stop_when_ready), LIMIT_S)
 
     asyncio.run(main())
     assert ended.is_set()
@@ -119,7 +119,7 @@ def replace_parts(monkeypatch: pytest.MonkeyPatch, **methods: Any) -> None:
     """Put a data path that does nothing in place of the real one."""
     parts = {"attach": lambda *_: None, "detach": lambda: None} | methods
     monkeypatch.setattr(daemon, "DataPath", lambda _: SimpleNamespace(**parts))
-    service = SimpleNamespace(open_peers=lambda: None)
+    service = SimpleNamespace(open_link=lambda: None)
     monkeypatch.setattr(daemon, "MountService", lambda *_: service)
     monkeypatch.setattr(
         daemon, "mounted_at", lambda _: MountTableEntry("m", "0:1", "fuse")

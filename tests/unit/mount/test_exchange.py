@@ -1,91 +1,162 @@
 # SPDX-License-Identifier: MIT
-"""Reports between mounts: encoding, signature, garbage."""
+"""The link of a mount to a controller, over a real socket; the controller is fake."""
 
 from __future__ import annotations
 
-from hashlib import blake2b
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+import zmq
+from zmq.auth.thread import ThreadAuthenticator
 
 from penstock.errors import InputError
-from penstock.mount.exchange import (
-    ExchangeSettings,
-    decode_report,
-    encode_report,
-    read_key,
-)
+from penstock.live.wire.curve import make_keys, prepare_server
+from penstock.live.wire.messages import FROM_AGENT, MountCredit, MountReport, encode
+from penstock.mount import exchange
+from penstock.mount.exchange import CreditLink, ExchangeSettings, MountState
+from penstock.qos import ApplicationUse
+from support.waiting import LIMIT_S, until
 
-KEY, OTHER_KEY = b"k" * 32, b"o" * 32
-TOTALS = st.dictionaries(st.text(min_size=1, max_size=9), st.floats(0, 1e18))
-
-
-@given(TOTALS)
-def test_reports_survive_encoding(served: dict[str, float]) -> None:
-    report = decode_report(encode_report("run", served, KEY), KEY)
-    assert report is not None
-    assert (report.run, report.served, report.wanting) == ("run", served, [])
+USE = ApplicationUse(10.0, 5.0, 0.5, 1)
 
 
-def test_a_report_names_the_applications_that_want_more() -> None:
-    datagram = encode_report("run", {"a": 1.0, "b": 2.0}, KEY, ("b",))
-    report = decode_report(datagram, KEY)
-    assert report is not None
-    assert report.wanting == ["b"]
+@pytest.fixture
+def settings(tmp_path: Path) -> ExchangeSettings:
+    make_keys(str(tmp_path / "keys"))
+    return ExchangeSettings(f"ipc://{tmp_path}/socket", tmp_path / "keys", "s")
 
 
-def test_a_report_without_wishes_is_valid() -> None:
-    """Mounts of an earlier version do not send the field."""
-    data = b'{"penstock":1,"run":"r","served":{"a":1}}'
-    signature = blake2b(data, key=KEY, digest_size=16).digest()
-    report = decode_report(signature + data, KEY)
-    assert report is not None
-    assert report.wanting == []
+@contextmanager
+def controller(settings: ExchangeSettings, keys: Path | None = None) -> Iterator[Any]:
+    """Return a socket that accepts mounts."""
+    context = zmq.Context()
+    guard = ThreadAuthenticator(context)
+    guard.start()
+    guard.configure_curve(domain="*", location=str(keys or settings.keys))
+    socket = context.socket(zmq.ROUTER)
+    prepare_server(socket, keys or settings.keys)
+    socket.rcvtimeo = int(LIMIT_S * 1000)
+    socket.bind(settings.controller)
+    try:
+        yield socket
+    finally:
+        guard.stop()
+        context.destroy(linger=0)
 
 
-@given(TOTALS, st.integers(0, 10**6), st.integers(1, 255))
-def test_a_changed_datagram_is_ignored(
-    served: dict[str, float], place: int, change: int
+def link(
+    settings: ExchangeSettings, apply: Callable[[MountCredit], None] = lambda _: None
+) -> CreditLink:
+    return CreditLink(settings, lambda: MountState({"a": 1e6}, {"a": USE}), apply)
+
+
+def next_report(socket: Any) -> tuple[bytes, MountReport]:
+    identity, data = socket.recv_multipart()
+    return identity, FROM_AGENT(data)
+
+
+def credit(report: MountReport, number: int, **changes: Any) -> bytes:
+    fields: dict[str, Any] = {
+        "run": report.run,
+        "controller": "c",
+        "number": number,
+        "rates": {},
+    }
+    fields |= {"lease_s": 1.0, "elsewhere": {}}
+    return encode(MountCredit(**fields | changes))
+
+
+def test_reports_are_numbered_and_hold_what_was_used(
+    settings: ExchangeSettings,
 ) -> None:
-    datagram = bytearray(encode_report("run", served, KEY))
-    datagram[place % len(datagram)] ^= change
-    assert decode_report(bytes(datagram), KEY) is None
+    with controller(settings) as socket, link(settings):
+        _, first = next_report(socket)
+        _, second = next_report(socket)
+    assert (first.storage, first.promises) == ("s", {"a": 1e6})
+    assert msgspec.to_builtins(first.uses["a"]) == list(USE)
+    assert second.run == first.run
+    assert second.number > first.number
 
 
-@given(st.binary(max_size=200))
-def test_garbage_is_ignored(data: bytes) -> None:
-    assert decode_report(data, KEY) is None
+def test_credit_for_this_run_is_applied_once(settings: ExchangeSettings) -> None:
+    applied: list[float] = []
+    done = threading.Event()
+
+    def apply(given: MountCredit) -> None:
+        applied.append(given.rates["a"])
+        if given.rates["a"] == 9.0:
+            done.set()
+
+    with controller(settings) as socket, link(settings, apply) as mount:
+        mount_name, report = next_report(socket)
+        assert mount.words() == "no answer yet"
+        for data in (
+            b"garbage",
+            credit(report, 2, rates={"a": 1.0}),
+            credit(report, 2, rates={"a": 2.0}),
+            credit(report, 1, rates={"a": 3.0}),
+            credit(report, 5, rates={"a": 4.0}, run="other"),
+            credit(report, 1, rates={"a": 5.0}, controller="new"),
+            credit(report, 3, rates={"a": 9.0}, controller="new"),
+        ):
+            socket.send_multipart([mount_name, data])
+        assert done.wait(LIMIT_S)
+        until(lambda: mount.words() == f"from {settings.controller}")
+    assert applied == [1.0, 5.0, 9.0]
 
 
-def test_another_key_or_a_short_datagram_is_ignored() -> None:
-    datagram = encode_report("run", {"a": 1.0}, KEY)
-    assert decode_report(datagram, OTHER_KEY) is None
-    assert decode_report(encode_report("run", {}, KEY)[:20], KEY) is None
+def test_a_contradiction_is_logged_once(
+    settings: ExchangeSettings, caplog: pytest.LogCaptureFixture
+) -> None:
+    applied: list[int] = []
+    with (
+        caplog.at_level(logging.WARNING),
+        controller(settings) as socket,
+        link(settings, lambda given: applied.append(given.number)),
+    ):
+        mount_name, report = next_report(socket)
+        for number in range(1, 5):
+            data = credit(report, number, conflicts=["a is promised twice"])
+            socket.send_multipart([mount_name, data])
+        until(lambda: len(applied) == 4)
+    assert caplog.text.count("a is promised twice") == 1
 
 
-def test_another_version_is_ignored() -> None:
-    data = b'{"penstock":2,"run":"r","served":{}}'
-    signature = blake2b(data, key=KEY, digest_size=16).digest()
-    assert decode_report(signature + data, KEY) is None
+def test_a_controller_with_other_keys_is_reported_once(
+    settings: ExchangeSettings, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    make_keys(str(tmp_path / "other"))
+    with (
+        caplog.at_level(logging.WARNING),
+        controller(settings, tmp_path / "other"),
+        link(settings) as mount,
+    ):
+        until(lambda: "refuses the keys" in mount.words())
+    assert caplog.text.count("refuses the keys") == 1
 
 
-def test_addresses_are_resolved() -> None:
-    settings = ExchangeSettings("127.0.0.1:0", ("localhost:9",), KEY, 1.0)
-    assert settings.listen_address() == ("127.0.0.1", 0)
-    assert settings.peer_addresses() == [("127.0.0.1", 9)]
-    wrong = ExchangeSettings("127.0.0.1:0", ("localhost:9", "localhost:-1"), KEY, 1.0)
-    with pytest.raises(InputError, match=r"exchange\.peers\[1\]: .*not between"):
-        wrong.peer_addresses()
+def test_a_controller_that_falls_silent_is_reported(
+    settings: ExchangeSettings,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(exchange, "_NO_ANSWER_S", 0.2)
+    with caplog.at_level(logging.WARNING), link(settings) as mount:
+        with controller(settings) as socket:
+            mount_name, report = next_report(socket)
+            socket.send_multipart([mount_name, credit(report, 1)])
+            until(lambda: mount.words() == f"from {settings.controller}")
+        until(lambda: "does not answer" in mount.words())
+    assert caplog.text.count("does not answer") == 1
 
 
-@pytest.mark.parametrize("length", [0, 15, 65])
-def test_a_key_of_the_wrong_length_is_refused(tmp_path: Path, length: int) -> None:
-    path = tmp_path / "key"
-    path.write_bytes(bytes(length))
-    path.chmod(0o600)
-    with pytest.raises(InputError, match=f"not a valid key file: {length} bytes"):
-        read_key(str(path))
-    path.write_bytes(bytes(16))
-    assert read_key(str(path)) == bytes(16)
+def test_a_missing_key_is_an_error(settings: ExchangeSettings) -> None:
+    (settings.keys / "agent.key_secret").unlink()
+    with pytest.raises(InputError, match="does not exist"):
+        link(settings)

@@ -158,6 +158,6 @@ def test_the_number_of_applications_in_the_life_of_a_mount_is_bounded(
         change(5)
 
 
-def test_no_peers_without_an_exchange(data_path: RecordingDataPath) -> None:
-    assert service(data_path).open_peers() is None
-    assert MountService(data_path, LIMITS, None).open_peers() is None
+def test_no_link_without_an_exchange(data_path: RecordingDataPath) -> None:
+    assert service(data_path).open_link() is None
+    assert MountService(data_path, LIMITS, None).open_link() is None

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from penstock.errors import InputError
+from penstock.live.wire.curve import make_keys
 from penstock.mount.limits import Limits
 from penstock.mount.rules import Rule
 from penstock.mount.service import why_unmet
@@ -140,46 +141,43 @@ def test_slos_above_the_limit_are_reported_with_both_numbers() -> None:
 
 
 def with_exchange(tmp_path: Path, **changes: Any) -> dict[str, Any]:
-    key = tmp_path / "key"
-    key.write_bytes(bytes(32))
-    key.chmod(0o600)
-    entry = {"listen": "127.0.0.1:0", "peers": ["127.0.0.1:9"], "key": str(key)}
+    keys = tmp_path / "keys"
+    if not keys.exists():
+        make_keys(str(keys))
+    controller = "tcp://127.0.0.1:4713"
+    entry = {"controller": controller, "keys": str(keys), "storage": "s"}
     return document(exchange=entry | changes)
 
 
 def test_an_exchange_is_read(tmp_path: Path) -> None:
-    settings = slo_settings_from(with_exchange(tmp_path, threshold="2 MB")).exchange
+    settings = slo_settings_from(with_exchange(tmp_path)).exchange
     assert settings is not None
-    assert (settings.threshold_bytes, settings.key) == (2e6, bytes(32))
-    assert settings.peer_addresses() == [("127.0.0.1", 9)]
+    assert settings.controller == "tcp://127.0.0.1:4713"
+    assert (settings.keys, settings.storage) == (tmp_path / "keys", "s")
 
 
 @pytest.mark.parametrize(
-    ("changes", "where"),
+    ("changes", "message"),
     [
-        ({"listen": "nowhere"}, "exchange.listen"),
-        ({"peers": ["127.0.0.1:port"]}, "exchange.peers[0]"),
-        ({"peers": ["127.0.0.1:99999"]}, "exchange.peers[0]"),
-        ({"threshold": 0}, "exchange.threshold"),
-        ({"key": "/no/such/key"}, "exchange.key"),
+        ({"controller": "nowhere"}, "write tcp://HOST:PORT"),
+        ({"keys": "/no/such/folder"}, "key file does not exist"),
+        ({"storage": ""}, "storage"),
+        ({"peers": []}, "known: controller, keys, storage"),
     ],
 )
 def test_a_mistake_in_an_exchange_names_its_place(
-    tmp_path: Path, changes: dict[str, Any], where: str
+    tmp_path: Path, changes: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(InputError) as caught:
         slo_settings_from(with_exchange(tmp_path, **changes))
-    assert where in caught.value.where
+    assert "exchange" in caught.value.where
+    assert message in str(caught.value)
 
 
-def test_a_key_is_secret_and_long(tmp_path: Path) -> None:
+def test_a_key_is_secret(tmp_path: Path) -> None:
     given = with_exchange(tmp_path)
-    (tmp_path / "key").chmod(0o644)
+    (tmp_path / "keys" / "agent.key_secret").chmod(0o644)
     with pytest.raises(InputError, match="other users can read"):
-        slo_settings_from(given)
-    (tmp_path / "key").chmod(0o600)
-    (tmp_path / "key").write_bytes(b"short")
-    with pytest.raises(InputError, match="not a valid key file"):
         slo_settings_from(given)
 
 

@@ -364,6 +364,8 @@ def scheduler_lines(status: SchedulerStatus) -> list[str]:
     lines = [f"{status.scheduler}: {status.outstanding} under way, depth {depth}"]
     rows = [APPLICATION_COLUMNS, *map(application_cells, status.applications)]
     lines += format_table(rows).splitlines()
+    if status.credit:
+        lines.append(f"credit: {status.credit}")
     return [*lines, *filter(None, [status.unmet])]
 
 

@@ -46,7 +46,7 @@ def main(arguments: argparse.Namespace) -> int:
         format="%(asctime)s %(name)s: %(message)s",
     )
     if arguments.make_keys:
-        from penstock.live.daemon.zeromq import make_keys
+        from penstock.live.wire.curve import make_keys
 
         make_keys(arguments.make_keys)
         return 0

@@ -12,6 +12,8 @@
 | | | `UserRequest` |
 | controller | agent | `AgentConfig`, `Grants`, `RequestReport`, `RequestHello`, |
 | | | `UserReply` |
+| mount | controller | `MountReport` |
+| controller | mount | `MountCredit` |
 
 A message is encoded as one byte, `VERSION`, followed by a msgpack array that begins
 with the name of the message. Bytes that are not a message of this version, or are too
@@ -37,6 +39,7 @@ __all__ = [
     "LARGEST_REQUEST_BYTES",
     "REPLY",
     "TO_AGENT",
+    "TO_MOUNT",
     "VERSION",
     "AgentConfig",
     "AgentHello",
@@ -61,6 +64,9 @@ __all__ = [
     "ListPastJobs",
     "Message",
     "MessageError",
+    "MountCredit",
+    "MountReport",
+    "MountUse",
     "PageAssigned",
     "PastJob",
     "PastJobs",
@@ -583,6 +589,54 @@ class UserReply(Message):
 ToAgent = AgentConfig | Grants | RequestReport | RequestHello | UserReply
 
 
+# --- Mount to controller and back -----------------------------------------------------
+
+
+class MountUse(msgspec.Struct, frozen=True, array_like=True):
+    """What an application has used of a mount since the mount started.
+
+    The fields are those of `penstock.qos.ApplicationUse`.
+    """
+
+    sent_bytes: Amount
+    done_bytes: Amount
+    busy_s: Amount
+    held: Count
+
+
+class MountReport(Message):
+    """Report what the applications of a mount have used: totals, not increments."""
+
+    storage: Name
+    """Mounts that name the same storage share it."""
+    run: Name
+    """Random name of the run of the mount; its totals start at 0."""
+    number: Count
+    """Number of the report in the run; older reports are ignored."""
+    promises: dict[Name, Amount]
+    """Application -> promised throughput."""
+    uses: dict[Name, MountUse]
+
+
+class MountCredit(Message):
+    """Answer the reports of a mount: rates for applications ahead of their share."""
+
+    run: Name
+    """The run of the mount that this is for."""
+    controller: Name
+    """Random name of the run of the controller."""
+    number: Count
+    """Number of the decision in the run of the controller."""
+    rates: dict[str, Amount]
+    """Application -> most that it may draw here; not named: no limit."""
+    lease_s: Amount
+    """How long the rates hold."""
+    elsewhere: dict[str, Amount]
+    """Application -> bytes served by mounts of other storages since this one joined."""
+    conflicts: list[Text] = []
+    """Promises of this mount that contradict those of other mounts, in words."""
+
+
 # --- Bytes ----------------------------------------------------------------------------
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
@@ -631,5 +685,6 @@ class Decoder:
 
 FROM_PROGRAM: Final = Decoder(FromProgram, LARGEST_REQUEST_BYTES)
 REPLY: Final = Decoder(Reply, LARGEST_BYTES)
-FROM_AGENT: Final = Decoder(FromAgent, LARGEST_BYTES)
+FROM_AGENT: Final = Decoder(FromAgent | MountReport, LARGEST_BYTES)
 TO_AGENT: Final = Decoder(ToAgent, LARGEST_BYTES)
+TO_MOUNT: Final = Decoder(MountCredit, LARGEST_BYTES)

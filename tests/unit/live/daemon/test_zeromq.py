@@ -1,54 +1,105 @@
 # SPDX-License-Identifier: MIT
-"""Keys of controller and agents; `tests/e2e/live/test_serve_nodes.py` uses them."""
+"""Mounts and the controller over real sockets: credit, wrong keys, garbage.
+
+`tests/e2e/live/test_serve_nodes.py` does the same with agents.
+"""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 import zmq
+import zmq.asyncio
 
-from penstock.errors import InputError
-from penstock.live.daemon.zeromq import _attach, _key, _secret_key, make_keys
+from penstock.live.daemon.control_loop import ControlLoop
+from penstock.live.daemon.zeromq import listen
+from penstock.live.settings import Settings
+from penstock.live.wire.curve import make_keys, prepare_client
+from penstock.live.wire.messages import (
+    TO_MOUNT,
+    MountCredit,
+    MountReport,
+    MountUse,
+    encode,
+)
+from support.waiting import LIMIT_S
 
-
-def test_keys_are_made_once_and_for_their_owner_only(tmp_path: Path) -> None:
-    folder = tmp_path / "keys"
-    make_keys(str(folder))
-    for name in ("controller", "agent"):
-        secret = folder / f"{name}.key_secret"
-        assert secret.stat().st_mode & 0o077 == 0
-        public, private = _secret_key(secret)
-        assert _key(folder / f"{name}.key") == (public, None)
-        assert len(private) == 40
-    with pytest.raises(InputError, match="already contains keys"):
-        make_keys(str(folder))
-
-
-def test_bad_keys(tmp_path: Path) -> None:
-    make_keys(str(tmp_path))
-    with pytest.raises(InputError, match="contains no secret key"):
-        _secret_key(tmp_path / "agent.key")
-    (tmp_path / "agent.key_secret").chmod(0o640)
-    with pytest.raises(InputError, match="other users can read this secret key"):
-        _secret_key(tmp_path / "agent.key_secret")
-    (tmp_path / "text").write_text("nothing")
-    with pytest.raises(InputError, match="is not a valid key file"):
-        _key(tmp_path / "text")
-    with pytest.raises(InputError, match="key file does not exist"):
-        _key(tmp_path / "missing")
+ADDRESS = "ipc://{}"
 
 
-def test_no_place_for_keys() -> None:
-    with pytest.raises(InputError, match="keys cannot be created"):
-        make_keys("/dev/null/keys")
+def report(number: int, run: str = "r") -> bytes:
+    use = MountUse(1e5 * number, 1e5 * number, 0.05 * number, 0)
+    return encode(MountReport("s", run, number, {"a": 1e6}, {"a": use}))
 
 
-@pytest.mark.parametrize("address", ["nonsense", "tcp://", "tcp://127.0.0.1:x"])
-def test_bad_addresses(address: str) -> None:
-    with (
-        zmq.Context() as context,
-        context.socket(zmq.ROUTER) as socket,
-        pytest.raises(InputError, match="write tcp://HOST:PORT"),
-    ):
-        _attach(socket.bind, address)
+def with_controller(
+    tmp_path: Path, body: Callable[[zmq.asyncio.Context, str, Path], Awaitable[None]]
+) -> SimpleNamespace:
+    """Run `body` beside a controller; return the stand-in of its control loop."""
+    keys = tmp_path / "keys"
+    make_keys(str(keys))
+    address = ADDRESS.format(tmp_path / "socket")
+    control_loop = SimpleNamespace(links={}, remote=None, received=[])
+    control_loop.receive = lambda *message: control_loop.received.append(message)
+
+    async def main() -> None:
+        settings = Settings(listen=address, keys=str(keys))
+        loop = cast(ControlLoop, control_loop)
+        async with asyncio.timeout(LIMIT_S), listen(settings, tmp_path, loop):
+            context = zmq.asyncio.Context()
+            try:
+                await body(context, address, keys)
+            finally:
+                context.destroy(linger=0)
+
+    asyncio.run(main())
+    return control_loop
+
+
+def client(context: zmq.asyncio.Context, address: str, keys: Path, name: str) -> Any:
+    socket = context.socket(zmq.DEALER)
+    prepare_client(socket, keys)
+    socket.identity = name.encode()
+    socket.connect(address)
+    return socket
+
+
+def test_a_mount_that_reports_gets_credit(tmp_path: Path) -> None:
+    async def body(context: zmq.asyncio.Context, address: str, keys: Path) -> None:
+        socket = client(context, address, keys, "mount:n:r")
+        await socket.send(b"garbage")
+        numbers = []
+        for number in range(1, 4):
+            await socket.send(report(number))
+            credit: MountCredit = TO_MOUNT(b"".join(await socket.recv_multipart()))
+            assert credit.run == "r"
+            assert credit.rates == {}
+            assert credit.lease_s > 0
+            numbers.append(credit.number)
+        assert numbers == sorted(set(numbers))
+
+    control_loop = with_controller(tmp_path, body)
+    assert control_loop.received == []
+
+
+def test_a_mount_with_other_keys_is_not_heard(tmp_path: Path) -> None:
+    async def body(context: zmq.asyncio.Context, address: str, keys: Path) -> None:
+        other_keys = tmp_path / "other"
+        make_keys(str(other_keys))
+        (other_keys / "controller.key").write_bytes(
+            (keys / "controller.key").read_bytes()
+        )
+        stranger = client(context, address, other_keys, "mount:x:y")
+        good = client(context, address, keys, "mount:n:r")
+        with pytest.raises(zmq.Again):
+            await stranger.send(report(1), zmq.NOBLOCK)
+        await good.send(report(1))
+        await good.recv_multipart()
+        assert not await stranger.poll(0)
+
+    with_controller(tmp_path, body)

@@ -20,7 +20,6 @@ from penstock.bench.slo.cluster.scenes import (
     SETTINGS,
     AppGroup,
     ClusterScene,
-    report_threshold,
 )
 from penstock.bench.slo.windows import AnsweredRequest
 from penstock.qos import Slo
@@ -46,7 +45,6 @@ def simulate_scene(
         name: Slo(promise.share * capacity_bytes_per_s, promise.latency_s)
         for name, promise in scene.promises.items()
     }
-    threshold = report_threshold(scene, capacity_bytes_per_s)
     run = simulate_requests(
         setting.scheduler,
         slos,
@@ -57,7 +55,7 @@ def simulate_scene(
         ],
         [ServerSpec(capacity_bytes_per_s / SERVERS)] * SERVERS,
         scene.end_s,
-        exchange=Exchange(threshold if setting.exchange else inf),
+        exchange=Exchange(credit=setting.exchange),
         schedulers_at="nodes",
     )
     return {

@@ -15,7 +15,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
@@ -41,13 +41,13 @@ from penstock.bench.slo.cluster.scenes import (
     SETTINGS,
     AppGroup,
     ClusterScene,
-    report_threshold,
     scenes,
 )
 from penstock.bench.slo.mounts import slo_file
 from penstock.bench.slo.windows import AnsweredRequest
-from penstock.bench.testbed import TIMEOUT_S, run_mount_command
+from penstock.bench.testbed import TIMEOUT_S, clean_environment, run_mount_command
 from penstock.errors import InputError
+from penstock.live.wire.curve import make_keys
 
 __all__ = ["SceneAnswers", "main", "slo_text"]
 
@@ -62,7 +62,9 @@ _PRIORITISED: Final = (
     *("sh", "-c", 'echo -15 2>/dev/null >/proc/self/autogroup; exec "$@"', "sh"),
 )
 _PORT: Final = 4713
-_KEY: Final = FOLDER / "slo.key"
+_KEYS: Final = FOLDER / "keys"
+#: Time between two looks whether the controller is ready (s).
+_POLL_S: Final = 0.1
 #: The capacity is not known yet, and does not matter: nobody is held back (bytes/s).
 _FIRST_CAPACITY: Final = 20e6
 
@@ -82,10 +84,14 @@ class SceneAnswers(msgspec.Struct):
 def main(words: Sequence[str]) -> None:
     """Run all scenes, quick or full; print their answers."""
     scale = QUICK if words == ["quick"] else FULL
-    _KEY.write_bytes(os.urandom(32))
-    _KEY.chmod(0o600)
+    with _controller():
+        _run_scenes(scenes(scale))
+
+
+def _run_scenes(planned: Iterable[ClusterScene]) -> None:
+    """Run scenes one after the other; print their answers."""
     capacity = _FIRST_CAPACITY
-    for scene in scenes(scale):
+    for scene in planned:
         live = _run_scene(scene, capacity)
         if scene.name == CAPACITY_SCENE.name:
             capacity = _throughput(scene, live)
@@ -204,7 +210,7 @@ def _mounted(scene: ClusterScene, node: int, capacity: float) -> Iterator[Path]:
     point = folder / "scheduled"
     point.mkdir(exist_ok=True)
     rules = folder / "slo.toml"
-    rules.write_text(slo_text(scene, node, capacity))
+    rules.write_text(slo_text(scene, capacity))
     before = node_command(node, ())
     options = (f"--slo={rules}", "--background")
     run_mount_command(
@@ -216,21 +222,47 @@ def _mounted(scene: ClusterScene, node: int, capacity: float) -> Iterator[Path]:
         run_mount_command(folder, "--unmount", "--force", str(point), before=before)
 
 
-def slo_text(scene: ClusterScene, node: int, capacity: float) -> str:
-    """Return the content of the file of ``--slo`` at a node."""
+@contextmanager
+def _controller() -> Iterator[None]:
+    """Run the controller of all mounts on the first client node."""
+    folder = FOLDER / "controller"
+    make_keys(str(_KEYS))
+    options = [f"--listen=tcp://{node_address(1)}:{_PORT}", f"--keys={_KEYS}"]
+    command = [sys.executable, "-m", "penstock", "serve", f"--folder={folder}"]
+    with subprocess.Popen(  # noqa: S603 - our own program
+        node_command(1, [*command, "--mode=off", *options]),
+        env=clean_environment(),
+        stdout=sys.stderr,
+    ) as daemon:
+        try:
+            _wait_for(folder / "agent.sock", daemon)
+            yield
+        finally:
+            daemon.terminate()
+
+
+def _wait_for(path: Path, daemon: subprocess.Popen[bytes]) -> None:
+    """Wait until a daemon has created a file."""
+    end_s = time.monotonic() + TIMEOUT_S
+    while not path.exists():
+        if daemon.poll() is not None or time.monotonic() > end_s:
+            raise InputError("the controller of the mounts does not start")
+        time.sleep(_POLL_S)
+
+
+def slo_text(scene: ClusterScene, capacity: float) -> str:
+    """Return the content of the file of ``--slo``, which is the same at all nodes."""
     setting = SETTINGS[scene.setting]
     slos = {
         name: (promise.share * capacity, promise.latency_s)
         for name, promise in scene.promises.items()
     }
     text = slo_file(setting.scheduler, slos)
-    peers = [f"{node_address(peer)}:{_PORT}" for peer in scene.nodes if peer != node]
-    if not setting.exchange or not peers:
+    if not setting.exchange or len(scene.nodes) < 2:
         return text
-    threshold = report_threshold(scene, capacity)
     return text + (
-        f'[exchange]\nlisten = "{node_address(node)}:{_PORT}"\npeers = {peers}\n'
-        f'key = "{_KEY}"\nthreshold = {threshold}\n'
+        f'[exchange]\ncontroller = "tcp://{node_address(1)}:{_PORT}"\n'
+        f'keys = "{_KEYS}"\nstorage = "cluster"\n'
     )
 
 

@@ -39,7 +39,6 @@ __all__ = [
     "ClusterScene",
     "MountSetting",
     "Promise",
-    "report_threshold",
     "scenes",
 ]
 
@@ -59,8 +58,6 @@ _SHARES: Final = {
     (1, 64): ((1, 4), (1, 10)),
 }
 _FEW, _MANY = "few", "many"
-#: Mounts tell each other after this time of the smallest promise (s).
-_REPORT_S: Final = 0.25
 
 #: Points (s, share of the capacity), interpolated linearly; empty: no limit.
 _Rates: TypeAlias = tuple[tuple[float, float], ...]
@@ -79,14 +76,14 @@ class MountSetting(NamedTuple):
 
     scheduler: str
     exchange: bool
-    """The mounts tell each other what they serve."""
+    """A controller shares the storage among the mounts."""
 
 
 #: Name -> how mounts are started.
 SETTINGS: Final = {
     "fifo": MountSetting("fifo", exchange=False),
     "alone": MountSetting("two-level", exchange=False),
-    "together": MountSetting("two-level:storage=shared", exchange=True),
+    "together": MountSetting("two-level", exchange=True),
 }
 
 
@@ -132,12 +129,6 @@ class ClusterScene:
     def is_overloaded(self) -> bool:
         """Return True if the promises add up to more than the capacity."""
         return sum(promise.share for promise in self.promises.values()) > 1.0
-
-
-def report_threshold(scene: ClusterScene, capacity_bytes_per_s: float) -> float:
-    """Return after how much service mounts tell each other (bytes)."""
-    smallest = min(promise.share for promise in scene.promises.values())
-    return _REPORT_S * smallest * capacity_bytes_per_s
 
 
 @dataclass(frozen=True)

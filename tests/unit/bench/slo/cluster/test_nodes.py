@@ -20,26 +20,24 @@ from penstock.bench.slo.cluster.scenes import (
 )
 from penstock.bench.slo.windows import AnsweredRequest
 from penstock.errors import InputError
+from penstock.live.wire.curve import make_keys
 from penstock.mount.slo_settings import slo_settings_from
 from penstock.qos import Slo
 
 SCENES = {scene.name: scene for scene in scenes(FULL)}
 
 
-def test_every_node_has_all_promises_and_names_the_others(
+def test_every_node_has_all_promises_and_the_controller(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    key = tmp_path / "key"
-    key.write_bytes(bytes(32))
-    key.chmod(0o600)
-    monkeypatch.setattr(nodes, "_KEY", key)
+    monkeypatch.setattr(nodes, "_KEYS", tmp_path / "keys")
+    make_keys(str(tmp_path / "keys"))
     scene = SCENES["4 KiB reader and 32 writers, different nodes"]
-    settings = slo_settings_from(tomllib.loads(slo_text(scene, 2, 10e6)))
+    settings = slo_settings_from(tomllib.loads(slo_text(scene, 10e6)))
     assert settings.slos == {"reader": Slo(5e4, 0.05), "writers": Slo(9e6, 2.0)}
     assert settings.exchange is not None
-    assert settings.exchange.listen == "192.0.2.102:4713"
-    assert settings.exchange.peers == ("192.0.2.101:4713", "192.0.2.103:4713")
-    assert settings.exchange.threshold_bytes == pytest.approx(0.25 * 5e4)
+    assert settings.exchange.controller == "tcp://192.0.2.101:4713"
+    assert settings.exchange.storage == "cluster"
 
 
 @pytest.mark.parametrize(
@@ -49,8 +47,8 @@ def test_every_node_has_all_promises_and_names_the_others(
         "3 : 1, 16 and 16 processes, different nodes, mounts alone",
     ],
 )
-def test_mounts_without_peers_exchange_nothing(name: str) -> None:
-    text = slo_text(SCENES[name], 1, 10e6)
+def test_mounts_alone_exchange_nothing(name: str) -> None:
+    text = slo_text(SCENES[name], 10e6)
     assert slo_settings_from(tomllib.loads(text)).exchange is None
 
 

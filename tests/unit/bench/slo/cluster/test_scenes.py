@@ -14,7 +14,6 @@ from penstock.bench.slo.cluster.scenes import (
     SERVERS,
     SETTINGS,
     ClusterScene,
-    report_threshold,
     scenes,
 )
 from penstock.qos import get_scheduler
@@ -91,8 +90,3 @@ def test_the_rates_of_the_experiment_are_those_of_the_paper() -> None:
     # At first below the promise, then off and on.
     times = (0.0, FULL.calm_s + 1.0, FULL.calm_s + FULL.half_s + 1.0)
     assert [rate_at(app1.rates, t) for t in times] == [0.5, 0.0, 1.0]
-
-
-def test_mounts_report_after_a_quarter_of_a_second_of_the_smallest_promise() -> None:
-    scene = ALL["4 KiB reader and 32 writers, different nodes"]
-    assert report_threshold(scene, 20e6) == pytest.approx(0.25 * 0.005 * 20e6)

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: MIT
+"""The central part of all mounts: reports in, credit out.
+
+Mounts that name the same storage share it (`penstock.qos.credit`). An application with
+files on several storages is also told, at each mount, what the mounts of the others
+have served it; its start tags count that (`penstock.qos.remote_service`).
+
+Promises of an application must be the same at all mounts of a storage. If they are not,
+the promise that most mounts name holds; among equal numbers, the present one. A mount
+that names another promise is told so in its credit.
+
+Totals count from the first report of a run of a mount on, and what a mount is told
+counts from then on too: a report or a credit of an earlier run changes nothing.
+
+Pure: time (s) is passed in. A mount that has been silent for a lease is forgotten.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import inf
+
+from penstock.live.wire.messages import MountCredit, MountReport
+from penstock.qos import ApplicationUse, CreditAllocator
+from penstock.qos.credit import LEASE_S
+from penstock.units import format_bandwidth
+
+__all__ = ["MountCredits"]
+
+
+@dataclass(slots=True)
+class _Member:
+    """A mount that sends reports."""
+
+    report: MountReport
+    reported_s: float
+    elsewhere_before: dict[str, float]
+    """Service on other storages before it joined."""
+
+
+@dataclass(slots=True)
+class _Storage:
+    """The mounts of one storage."""
+
+    allocator: CreditAllocator = field(default_factory=CreditAllocator)
+    members: dict[str, _Member] = field(default_factory=dict)
+    promises: dict[str, float] = field(default_factory=dict)
+    """Application -> the promise that holds."""
+    served_bytes: dict[str, float] = field(default_factory=dict)
+    """Application -> service since the controller started."""
+
+
+class MountCredits:
+    """Decides the credit of all mounts of all storages.
+
+    Parameters
+    ----------
+    run
+        Name of this run of the controller, unlike those of other runs.
+    """
+
+    def __init__(self, run: str) -> None:
+        self._run = run
+        self._number = 0
+        self._storages: dict[str, _Storage] = {}
+
+    def receive(self, mount: str, report: MountReport, now: float) -> list[str]:
+        """Record a report; return warnings for the log of the controller."""
+        storage = self._storages.setdefault(report.storage, _Storage())
+        member = storage.members.get(mount)
+        if member is None or member.report.run != report.run:
+            storage.allocator.forget(mount)
+            before = self._served_elsewhere(report.storage)
+            storage.members[mount] = _Member(report, now, before)
+        elif report.number <= member.report.number:
+            return []
+        else:
+            self._add_service(report.storage, member.report, report)
+            member.report, member.reported_s = report, now
+        storage.promises = _agreed_promises(storage)
+        uses = {
+            name: ApplicationUse(u.sent_bytes, u.done_bytes, u.busy_s, u.held)
+            for name, u in report.uses.items()
+            if name in storage.promises
+        }
+        storage.allocator.report(mount, storage.promises, uses, now)
+        return [
+            f"mount {mount!r}: {conflict}"
+            for conflict in _conflicts(report, storage.promises)
+        ]
+
+    def decide(self, now: float) -> list[tuple[str, MountCredit]]:
+        """Return the credit to send to each mount."""
+        self._number += 1
+        answers = []
+        for name, storage in list(self._storages.items()):
+            _forget_silent(storage, now)
+            if not storage.members and len(self._storages) > 1:
+                # Keep what was served: others count from totals that only grow.
+                continue
+            elsewhere = self._served_elsewhere(name)
+            for mount, rates in storage.allocator.decide(now).items():
+                member = storage.members[mount]
+                credit = MountCredit(
+                    run=member.report.run,
+                    controller=self._run,
+                    number=self._number,
+                    rates=rates,
+                    lease_s=LEASE_S,
+                    elsewhere=_since(elsewhere, member.elsewhere_before),
+                    conflicts=_conflicts(member.report, storage.promises),
+                )
+                answers.append((mount, credit))
+        return answers
+
+    def _add_service(
+        self, storage: str, before: MountReport, report: MountReport
+    ) -> None:
+        """Add what a mount has served between two of its reports."""
+        served_bytes = self._storages[storage].served_bytes
+        for name, use in report.uses.items():
+            known = before.uses.get(name)
+            new_bytes = use.sent_bytes - (known.sent_bytes if known else 0.0)
+            if not 0.0 < new_bytes < inf:
+                continue
+            served_bytes[name] = served_bytes.get(name, 0.0) + new_bytes
+            for other, state in self._storages.items():
+                if other != storage:
+                    state.allocator.add_service(name, new_bytes)
+
+    def _served_elsewhere(self, storage: str) -> dict[str, float]:
+        """Return what all storages but one have served, by application."""
+        total: Counter[str] = Counter()
+        for name, other in self._storages.items():
+            if name != storage:
+                total.update(other.served_bytes)
+        return dict(total)
+
+
+def _since(
+    totals: Mapping[str, float], before: Mapping[str, float]
+) -> dict[str, float]:
+    """Return the growth of totals, where there is some."""
+    grown = {name: total - before.get(name, 0.0) for name, total in totals.items()}
+    return {name: growth for name, growth in grown.items() if growth > 0.0}
+
+
+def _agreed_promises(storage: _Storage) -> dict[str, float]:
+    """Return the promise of each application that most mounts name."""
+    named: dict[str, Counter[float]] = {}
+    for member in storage.members.values():
+        for name, promise in member.report.promises.items():
+            if 0.0 < promise < inf:
+                named.setdefault(name, Counter())[promise] += 1
+    agreed = {}
+    for name, votes in named.items():
+        present = storage.promises.get(name)
+        most = max(votes.values())
+        best = [promise for promise, count in votes.items() if count == most]
+        agreed[name] = present if present in best and present else best[0]
+    return agreed
+
+
+def _conflicts(report: MountReport, agreed: Mapping[str, float]) -> list[str]:
+    """Return in words which promises of a mount do not hold."""
+    return [
+        f"{name} is promised {format_bandwidth(promise)} here and "
+        f"{format_bandwidth(agreed[name])} at other mounts of {report.storage}, which "
+        "holds between mounts (give it the same promise at all of them)"
+        for name, promise in report.promises.items()
+        if name in agreed and promise != agreed[name]
+    ]
+
+
+def _forget_silent(storage: _Storage, now: float) -> None:
+    """Forget the mounts that have been silent for a lease."""
+    for mount, member in list(storage.members.items()):
+        if now - member.reported_s > LEASE_S:
+            del storage.members[mount]
+            storage.allocator.forget(mount)
+    storage.promises = _agreed_promises(storage)

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: MIT
+"""CURVE keys and ZeroMQ sockets, as the controller, agents and mounts use them.
+
+``penstock serve --make-keys FOLDER`` creates four files: ``controller.key_secret`` and
+``agent.key`` for the controller, ``agent.key_secret`` and ``controller.key`` for the
+nodes. The controller accepts only agents and mounts that hold the agents' secret key;
+these accept only the controller that holds the controller's. Only their owner may read
+the secret keys. Every connection has keys of its own, so that a message cannot be
+replayed on another one.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Any, Final
+
+import zmq
+import zmq.auth
+
+from penstock.errors import InputError
+from penstock.live.wire.messages import LARGEST_BYTES
+
+__all__ = ["attach", "check_client", "make_keys", "prepare_client", "prepare_server"]
+
+_HEARTBEAT_MS: Final = 1000
+_SILENCE_MS: Final = 5000
+_MAKE_KEYS: Final = "create keys with penstock serve --make-keys FOLDER"
+
+
+def make_keys(folder: str) -> None:
+    """Create the keys of a controller and of its agents in a folder."""
+    path = Path(folder)
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for name in ("controller", "agent"):
+            if (path / f"{name}.key_secret").exists():
+                raise InputError(
+                    "already contains keys",
+                    where=str(path),
+                    remedy="remove them first, or give another folder",
+                )
+            old = os.umask(0o077)
+            try:
+                zmq.auth.create_certificates(path, name)
+            finally:
+                os.umask(old)
+    except OSError as error:
+        raise InputError(
+            f"keys cannot be created: {error.strerror}",
+            where=folder,
+            remedy="choose a folder in which you can create files",
+        ) from None
+
+
+def prepare_server(socket: Any, keys: Path) -> None:
+    """Give a socket the keys of the controller."""
+    _prepare(socket, *_secret_key(keys / "controller.key_secret"))
+    socket.curve_server = True
+
+
+def prepare_client(socket: Any, keys: Path) -> None:
+    """Give a socket the keys of an agent, and the public key of the controller."""
+    _prepare(socket, *_secret_key(keys / "agent.key_secret"))
+    socket.curve_serverkey = _key(keys / "controller.key")[0]
+    # Messages wait for a connection at the sender, where they become old.
+    socket.immediate = True
+
+
+def _prepare(socket: Any, public: bytes, secret: bytes) -> None:
+    socket.linger = 0
+    socket.maxmsgsize = LARGEST_BYTES
+    socket.heartbeat_ivl = _HEARTBEAT_MS
+    socket.heartbeat_timeout = _SILENCE_MS
+    socket.curve_publickey = public
+    socket.curve_secretkey = secret
+
+
+def check_client(keys: Path, address: str) -> None:
+    """Raise `InputError` if a key of an agent or an address cannot be used."""
+    with zmq.Context() as context, context.socket(zmq.DEALER) as socket:
+        prepare_client(socket, keys)
+        attach(socket.connect, address)
+
+
+def attach(attach: Any, address: str) -> None:
+    """Bind or connect a socket; raise `InputError` if the address is wrong."""
+    try:
+        attach(address)
+    except zmq.ZMQError as error:
+        raise InputError(
+            f"cannot be used: {error.strerror}",
+            where=address,
+            remedy="write tcp://HOST:PORT",
+        ) from None
+
+
+def _secret_key(path: Path) -> tuple[bytes, bytes]:
+    """Return the public and secret key of a file; raise if others can read it."""
+    public, secret = _key(path)
+    if secret is None:
+        raise InputError("contains no secret key", where=str(path), remedy=_MAKE_KEYS)
+    if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise InputError(
+            "other users can read this secret key",
+            where=str(path),
+            remedy=f"chmod 600 {path}",
+        )
+    return public, secret
+
+
+def _key(path: Path) -> tuple[bytes, bytes | None]:
+    """Return the public key of a file, and its secret key if it has one."""
+    if not path.exists():
+        raise InputError(
+            "this key file does not exist", where=str(path), remedy=_MAKE_KEYS
+        )
+    try:
+        return zmq.auth.load_certificate(path)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None)
+        problem = f"cannot be read: {reason}" if reason else "is not a valid key file"
+        raise InputError(problem, where=str(path), remedy=_MAKE_KEYS) from None

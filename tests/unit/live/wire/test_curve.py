@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: MIT
+"""Keys of controller and agents; `tests/e2e/live/test_serve_nodes.py` uses them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import zmq
+
+from penstock.errors import InputError
+from penstock.live.wire.curve import (
+    _key,
+    _secret_key,
+    attach,
+    check_client,
+    make_keys,
+)
+
+
+def test_keys_are_made_once_and_for_their_owner_only(tmp_path: Path) -> None:
+    folder = tmp_path / "keys"
+    make_keys(str(folder))
+    for name in ("controller", "agent"):
+        secret = folder / f"{name}.key_secret"
+        assert secret.stat().st_mode & 0o077 == 0
+        public, private = _secret_key(secret)
+        assert _key(folder / f"{name}.key") == (public, None)
+        assert len(private) == 40
+    with pytest.raises(InputError, match="already contains keys"):
+        make_keys(str(folder))
+
+
+def test_bad_keys(tmp_path: Path) -> None:
+    make_keys(str(tmp_path))
+    with pytest.raises(InputError, match="contains no secret key"):
+        _secret_key(tmp_path / "agent.key")
+    (tmp_path / "agent.key_secret").chmod(0o640)
+    with pytest.raises(InputError, match="other users can read this secret key"):
+        _secret_key(tmp_path / "agent.key_secret")
+    (tmp_path / "text").write_text("nothing")
+    with pytest.raises(InputError, match="is not a valid key file"):
+        _key(tmp_path / "text")
+    with pytest.raises(InputError, match="key file does not exist"):
+        _key(tmp_path / "missing")
+
+
+def test_no_place_for_keys() -> None:
+    with pytest.raises(InputError, match="keys cannot be created"):
+        make_keys("/dev/null/keys")
+
+
+@pytest.mark.parametrize("address", ["nonsense", "tcp://", "tcp://127.0.0.1:x"])
+def test_bad_addresses(address: str) -> None:
+    with (
+        zmq.Context() as context,
+        context.socket(zmq.ROUTER) as socket,
+        pytest.raises(InputError, match="write tcp://HOST:PORT"),
+    ):
+        attach(socket.bind, address)
+
+
+def test_the_keys_and_the_address_of_a_client_are_checked(tmp_path: Path) -> None:
+    keys = tmp_path / "keys"
+    make_keys(str(keys))
+    check_client(keys, "tcp://127.0.0.1:4713")
+    with pytest.raises(InputError, match="write tcp://HOST:PORT"):
+        check_client(keys, "127.0.0.1")
+    (keys / "controller.key").unlink()
+    with pytest.raises(InputError, match="does not exist"):
+        check_client(keys, "tcp://127.0.0.1:4713")

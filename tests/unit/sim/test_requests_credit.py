@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: MIT
+"""Several mounts in front of one storage, simulated with central credit.
+
+The simulated nodes run the same stage, and the same allocator decides, as in real
+mounts and in ``penstock serve``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from penstock.qos import Slo
+from penstock.qos.credit import LEASE_S
+from penstock.sim.requests import Exchange, RequestRun, simulate_requests
+from penstock.sim.requests_credit import CENTRAL
+from penstock.sim.requests_server import ServerSpec
+from penstock.workloads.clients import Clients, saturating, steady
+
+KB64 = 65_536
+CAPACITY = 6e6
+WARM_S = 10.0
+UNTIL_S = 40.0
+
+
+def flood(application: str, processes: int, node: int) -> Clients:
+    """Return processes that only wait for their answers."""
+    clients = saturating(application, UNTIL_S, processes=processes, size=KB64)
+    return replace(clients, node=node)
+
+
+def slos_of(weights: tuple[int, ...]) -> dict[str, Slo]:
+    """Return promises that add up to 90 % of the capacity."""
+    unit = 0.9 * CAPACITY / sum(weights)
+    return {
+        name: Slo(weight * unit, 1.0)
+        for name, weight in zip("abc", weights, strict=False)
+    }
+
+
+def simulate(
+    clients: list[Clients],
+    slos: dict[str, Slo],
+    exchange: Exchange,
+    scheduler: str = "two-level",
+    server: ServerSpec | None = None,
+) -> RequestRun:
+    return simulate_requests(
+        scheduler,
+        slos,
+        clients,
+        [server or ServerSpec(CAPACITY)],
+        UNTIL_S,
+        exchange=exchange,
+        schedulers_at="nodes",
+    )
+
+
+def rate(
+    run: RequestRun,
+    application: str,
+    since_s: float = WARM_S,
+    until_s: float = UNTIL_S,
+) -> float:
+    """Return the throughput of an application in an interval (bytes/s)."""
+    counted = run.requests_of(application)
+    counted &= (run.answered_s > since_s) & (run.answered_s <= until_s)
+    return float(run.size_bytes[counted].sum()) / (until_s - since_s)
+
+
+@pytest.mark.parametrize("scheduler", ["fifo:depth=0", "sfq", "two-level"])
+@pytest.mark.parametrize("processes", [(4, 32), (32, 4), (1, 64), (64, 1)])
+@pytest.mark.parametrize("weights", [(1, 1), (3, 1), (10, 1)])
+def test_one_application_per_node(
+    weights: tuple[int, int], processes: tuple[int, int], scheduler: str
+) -> None:
+    """Shares within 3 %, and the storage is fully used."""
+    clients = [flood("a", processes[0], 0), flood("b", processes[1], 1)]
+    exchange = Exchange(credit=True, max_delay_s=0.02, loss_share=0.05)
+    run = simulate(clients, slos_of(weights), exchange, scheduler)
+    rates = [rate(run, "a"), rate(run, "b")]
+    assert sum(rates) >= 0.99 * CAPACITY
+    for share, weight in zip(rates, weights, strict=True):
+        assert share / sum(rates) == pytest.approx(weight / sum(weights), rel=0.03)
+
+
+def test_without_credit_the_node_with_more_processes_gets_more() -> None:
+    clients = [flood("a", 4, 0), flood("b", 32, 1)]
+    run = simulate(clients, slos_of((3, 1)), Exchange(), "fifo:depth=0")
+    assert rate(run, "b") > 4 * rate(run, "a")
+
+
+@settings(max_examples=10, deadline=None, phases=[Phase.explicit, Phase.generate])
+@given(
+    weights=st.tuples(*[st.sampled_from([1, 3, 10])] * 3),
+    groups=st.lists(
+        st.tuples(
+            st.sampled_from("abc"), st.sampled_from([1, 4, 32]), st.integers(0, 3)
+        ),
+        min_size=2,
+        max_size=6,
+    ),
+    delay_s=st.floats(0.001, 0.02),
+    loss_share=st.sampled_from([0.0, 0.1, 0.3]),
+    server=st.sampled_from(
+        [ServerSpec(CAPACITY), ServerSpec(CAPACITY, threads=4)],
+    ),
+)
+def test_random_placements(
+    weights: tuple[int, int, int],
+    groups: list[tuple[str, int, int]],
+    delay_s: float,
+    loss_share: float,
+    server: ServerSpec,
+) -> None:
+    clients = [flood(*group) for group in groups]
+    exchange = Exchange(credit=True, max_delay_s=delay_s, loss_share=loss_share)
+    slos = slos_of(weights)
+    run = simulate(clients, slos, exchange, "sfq", server)
+    present = sorted({name for name, _, _ in groups})
+    rates = {name: rate(run, name) for name in present}
+    total = sum(slos[name].throughput_bytes_per_s for name in present)
+    assert sum(rates.values()) >= 0.97 * CAPACITY
+    for name in present:
+        share = slos[name].throughput_bytes_per_s / total
+        assert rates[name] / sum(rates.values()) == pytest.approx(share, rel=0.03)
+
+
+def test_unused_credit_flows_to_others() -> None:
+    """A draws 1 MB/s of its 4.5: B gets the rest."""
+    small = replace(steady("a", 1e6, UNTIL_S, processes=4, size=KB64), node=0)
+    clients = [small, flood("b", 32, 1)]
+    run = simulate(clients, slos_of((3, 1)), Exchange(credit=True, max_delay_s=0.02))
+    assert rate(run, "a") == pytest.approx(1e6, rel=0.03)
+    assert rate(run, "a") + rate(run, "b") >= 0.97 * CAPACITY
+
+
+def test_an_application_that_comes_back_has_its_share_at_once() -> None:
+    late = replace(
+        flood("a", 4, 0), segments=steady("a", inf, UNTIL_S, begin=20.0).segments
+    )
+    clients = [late, flood("b", 32, 1)]
+    run = simulate(clients, slos_of((3, 1)), Exchange(credit=True, max_delay_s=0.02))
+    assert rate(run, "b", 5.0, 20.0) >= 0.97 * CAPACITY
+    assert rate(run, "a", 20.0) == pytest.approx(0.75 * CAPACITY, rel=0.06)
+
+
+def test_a_mount_that_dies_costs_at_most_one_lease() -> None:
+    """Its application had 3 of 4 parts; then the other has all."""
+    dies = replace(flood("a", 4, 0), segments=steady("a", inf, 20.0).segments)
+    clients = [dies, flood("b", 32, 1)]
+    exchange = Exchange(credit=True, max_delay_s=0.02, silent_s={"0": 20.0})
+    run = simulate(clients, slos_of((3, 1)), exchange)
+    assert rate(run, "b", 10.0, 20.0) == pytest.approx(0.25 * CAPACITY, rel=0.03)
+    assert rate(run, "b", 20.0 + 1.5 * LEASE_S) >= 0.97 * CAPACITY
+
+
+def test_the_central_part_that_dies_costs_fairness_and_no_service() -> None:
+    clients = [flood("a", 4, 0), flood("b", 32, 1)]
+    exchange = Exchange(credit=True, max_delay_s=0.02, silent_s={CENTRAL: 20.0})
+    run = simulate(clients, slos_of((3, 1)), exchange, "fifo:depth=0")
+    before = [rate(run, name, 10.0, 20.0) for name in "ab"]
+    assert before[0] / before[1] == pytest.approx(3.0, rel=0.06)
+    for begin_s in (20.0, 20.5, 21.0, 25.0):
+        both = sum(rate(run, name, begin_s, begin_s + 3.0) for name in "ab")
+        assert both >= 0.97 * CAPACITY
+    assert rate(run, "b", 25.0) > 4 * rate(run, "a", 25.0)
+
+
+def test_a_slower_storage_is_shared_too() -> None:
+    clients = [flood("a", 4, 0), flood("b", 32, 1)]
+    server = ServerSpec(2 * CAPACITY, changes=((15.0, 0.5),))
+    exchange = Exchange(credit=True, max_delay_s=0.02)
+    run = simulate(clients, slos_of((3, 1)), exchange, server=server)
+    rates = [rate(run, name, 25.0) for name in "ab"]
+    assert sum(rates) >= 0.97 * CAPACITY
+    assert rates[0] / rates[1] == pytest.approx(3.0, rel=0.06)
+
+
+def test_the_same_seed_gives_the_same_run() -> None:
+    clients = [flood("a", 4, 0), flood("b", 8, 1)]
+    exchange = Exchange(credit=True, max_delay_s=0.02, loss_share=0.2)
+    first, second = (simulate(clients, slos_of((3, 1)), exchange) for _ in range(2))
+    assert (first.answered_s == second.answered_s).all()
