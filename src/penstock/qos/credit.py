@@ -99,7 +99,7 @@ _NOTHING: Final = ApplicationUse(0.0, 0.0, 0.0, 0)
 
 
 @dataclass(slots=True)
-class _Point:
+class _LocalUse:
     """One application at one mount."""
 
     reported: ApplicationUse = _NOTHING
@@ -110,14 +110,14 @@ class _Point:
 
 
 @dataclass(slots=True)
-class _Mount:
+class _ReportingMount:
     """One mount: its promises (bytes/s), its last report, its applications."""
 
     weights: Mapping[str, float]
     reported_s: float
     counted_s: float
     """Time of the last report that decisions have counted."""
-    points: dict[str, _Point] = field(default_factory=dict)
+    points: dict[str, _LocalUse] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -147,7 +147,7 @@ class _Account:
     active_s: float = -inf
     """When it had a request last."""
 
-    def count(self, point: _Point, reported_s: float) -> None:
+    def count(self, point: _LocalUse, reported_s: float) -> None:
         """Count a new report about the application at one mount."""
         use, before = point.reported, point.counted
         point.counted = use
@@ -198,7 +198,7 @@ class CreditAllocator:
     def __init__(self) -> None:
         self.capacity = 0.0
         """C (bytes/s)."""
-        self._mounts: dict[str, _Mount] = {}
+        self._mounts: dict[str, _ReportingMount] = {}
         self._accounts: dict[str, _Account] = {}
         self._decided_s: float | None = None
         self._smoothed_s = 1e-9
@@ -217,12 +217,12 @@ class CreditAllocator:
         known = self._mounts.get(mount)
         if known is None:
             # What was served before the first report is not counted.
-            points = {name: _Point(use, use) for name, use in uses.items()}
-            self._mounts[mount] = _Mount(dict(weights), now, now, points)
+            points = {name: _LocalUse(use, use) for name, use in uses.items()}
+            self._mounts[mount] = _ReportingMount(dict(weights), now, now, points)
             return
         known.weights, known.reported_s = dict(weights), now
         for name, use in uses.items():
-            known.points.setdefault(name, _Point()).reported = use
+            known.points.setdefault(name, _LocalUse()).reported = use
 
     def add_service(self, application: str, served_bytes: float) -> None:
         """Count service on another storage: shares are shares of the total."""
@@ -377,7 +377,7 @@ class CreditAllocator:
                 local[name] = rates[name] * self._part(name, point)
         return local
 
-    def _part(self, name: str, point: _Point) -> float:
+    def _part(self, name: str, point: _LocalUse) -> float:
         """Return the part of an application's rate that one of its mounts has."""
         points = [m.points[name] for m in self._mounts.values() if name in m.points]
         total = sum(p.smoothed_bytes for p in points)

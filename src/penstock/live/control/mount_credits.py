@@ -41,7 +41,7 @@ class _Member:
 
 
 @dataclass(slots=True)
-class _Storage:
+class _SharedStorage:
     """The mounts of one storage."""
 
     allocator: CreditAllocator = field(default_factory=CreditAllocator)
@@ -64,11 +64,11 @@ class MountCredits:
     def __init__(self, run: str) -> None:
         self._run = run
         self._number = 0
-        self._storages: dict[str, _Storage] = {}
+        self._storages: dict[str, _SharedStorage] = {}
 
     def receive(self, mount: str, report: MountReport, now: float) -> list[str]:
         """Record a report; return warnings for the log of the controller."""
-        storage = self._storages.setdefault(report.storage, _Storage())
+        storage = self._storages.setdefault(report.storage, _SharedStorage())
         member = storage.members.get(mount)
         if member is None or member.report.run != report.run:
             storage.allocator.forget(mount)
@@ -147,7 +147,7 @@ def _since(
     return {name: growth for name, growth in grown.items() if growth > 0.0}
 
 
-def _agreed_promises(storage: _Storage) -> dict[str, float]:
+def _agreed_promises(storage: _SharedStorage) -> dict[str, float]:
     """Return the promise of each application that most mounts name."""
     named: dict[str, Counter[float]] = {}
     for member in storage.members.values():
@@ -174,7 +174,7 @@ def _conflicts(report: MountReport, agreed: Mapping[str, float]) -> list[str]:
     ]
 
 
-def _forget_silent(storage: _Storage, now: float) -> None:
+def _forget_silent(storage: _SharedStorage, now: float) -> None:
     """Forget the mounts that have been silent for a lease."""
     for mount, member in list(storage.members.items()):
         if now - member.reported_s > LEASE_S:
