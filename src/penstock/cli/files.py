@@ -26,6 +26,7 @@ __all__ = [
     "check_file",
     "check_names",
     "expanded",
+    "is_instance_name",
     "make_folder",
     "option_name",
 ]
@@ -104,6 +105,11 @@ def check_names(arguments: argparse.Namespace) -> None:
             setattr(arguments, dest, plain)
 
 
+def is_instance_name(name: str) -> bool:
+    """Return True if a file of this name may hold an instance."""
+    return name.endswith(_INSTANCES) and not name.startswith(".")
+
+
 def expanded(names: Iterable[str]) -> list[str]:
     """Return the files, with every folder replaced by its JSON files in their order.
 
@@ -117,9 +123,7 @@ def expanded(names: Iterable[str]) -> list[str]:
             files.append(name)
             continue
         found = sorted(
-            str(path)
-            for path in folder.iterdir()
-            if path.name.endswith(_INSTANCES) and not path.name.startswith(".")
+            str(path) for path in folder.iterdir() if is_instance_name(path.name)
         )
         if not found:
             raise InputError(

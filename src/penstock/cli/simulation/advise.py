@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Advise a site: which policy helps its jobs, by how much, and how sure that is.
 
-The instances are simulated under all policies, in scenarios that differ in the starts
-and lengths of all phases. The answer is "change", "keep" or "thin-evidence".
+SOURCE is an instance, a log or a folder of either. Logs are imported first, as
+``penstock import`` does. The instances are simulated under all policies, in scenarios
+that differ in the starts and lengths of all phases. The answer is "change", "keep" or
+"thin-evidence".
 """
 
 from __future__ import annotations
@@ -11,16 +13,28 @@ import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.cli.files import InputFile, OutputFile, expanded
-from penstock.cli.options import add_json_option, natural, positive, write_json
-from penstock.cli.progress import progress_bar
+from penstock.cli.files import InputFile, OutputFile, expanded, is_instance_name
+from penstock.cli.options import (
+    add_json_option,
+    exclude,
+    natural,
+    positive,
+    write_json,
+)
+from penstock.cli.progress import progress_bar, work_bar
+from penstock.cli.simulation.import_ import (
+    add_import_options,
+    import_options,
+    report_skipped,
+)
 from penstock.cli.tables import format_table
 from penstock.errors import InputError
-from penstock.units import format_bandwidth, parse_bandwidth
 
 if TYPE_CHECKING:
+    from penstock.advice.evidence import Evidence
     from penstock.advice.recommendation import Recommendation
     from penstock.model import Instance
 
@@ -38,14 +52,10 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
         "inputs",
         nargs="+",
         type=InputFile,
-        metavar="INSTANCE",
-        help="instance files (JSON), and folders of them",
+        metavar="SOURCE",
+        help="instance files (JSON) or logs, and folders of them",
     )
-    parser.add_argument(
-        "--bandwidth",
-        metavar="RATE",
-        help="bandwidth of the storage (default: that of the instance)",
-    )
+    add_import_options(parser)
     parser.add_argument(
         "--now",
         metavar="POLICY",
@@ -70,8 +80,8 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
         "--uncertainty",
         type=float,
         metavar="PART",
-        default=0.1,
-        help="by which part the lengths of phases are uncertain (default: 0.1)",
+        help="by which part the lengths of phases are uncertain (default: 0.1; for "
+        "logs by their detail)",
     )
     parser.add_argument(
         "--seed", type=natural, default=1, metavar="S", help="random seed (default: 1)"
@@ -90,24 +100,25 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Simulate, print the answer in words, and write the requested files."""
-    instances = _instances(arguments)
+    evidence = _evidence(arguments)
 
     from penstock.advice.documents import advice_document
     from penstock.advice.owners import advice_for_owners
     from penstock.experiments.output.provenance import provenance
     from penstock.policies import get_policy
 
-    recommendation = _recommend(instances, arguments)
-    owners = advice_for_owners(instances[0], get_policy(recommendation.policy))
+    instance = evidence.instances[0]
+    recommendation = _recommend(evidence, arguments)
+    owners = advice_for_owners(instance, get_policy(recommendation.policy))
     facts = provenance(seed=arguments.seed, inputs=arguments.inputs)
-    assumptions = _assumptions(instances[0], arguments)
+    assumptions = _assumptions(evidence, arguments)
     advice = advice_document(recommendation, owners, assumptions, facts)
     if arguments.targets:
-        advice["placement"] = _placement(instances[0], arguments.targets)
+        advice["placement"] = _placement(instance, arguments.targets)
     if arguments.report:
-        _write_report(advice, instances[0], arguments.report)
+        _write_report(advice, instance, arguments.report)
     if arguments.settings:
-        _write_settings(advice, instances[0], arguments.settings)
+        _write_settings(advice, instance, arguments.settings)
     if arguments.json:
         write_json(advice, arguments.json)
     if arguments.json != "-":
@@ -115,47 +126,92 @@ def main(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _instances(arguments: argparse.Namespace) -> list[Instance]:
-    """Read the instances; give them the bandwidth of the command line."""
+def _evidence(arguments: argparse.Namespace) -> Evidence:
+    """Read the instances, or import the logs."""
+    from penstock.advice.evidence import of_instances, of_logs
+    from penstock.advice.importing.importer import import_logs
+
+    if files := _instance_files(arguments.inputs):
+        exclude(
+            arguments,
+            ("node_bandwidth", "align", "strict"),
+            "instances",
+            "leave it out; it is for logs",
+        )
+        instances = [_read_instance(path) for path in files]
+        return of_instances(instances, arguments.bandwidth)
+    with work_bar("reading logs") as (show, _):
+        imported = import_logs(
+            arguments.inputs,
+            import_options(arguments),
+            lambda done, total: show(done, total, ""),
+        )
+    report_skipped(imported.skipped)
+    return of_logs(imported, arguments.scenarios, arguments.seed)
+
+
+def _instance_files(names: Sequence[str]) -> list[str]:
+    """Return the instance files; none if logs are named.
+
+    Raises `InputError` if instances and logs are named together.
+    """
+    are_instances = [_holds_instances(name) for name in names]
+    if not any(are_instances):
+        return []
+    if not all(are_instances):
+        raise InputError(
+            "this is a log, but other inputs are instances",
+            where=names[are_instances.index(False)],
+            remedy="import the logs first with penstock import -o FILE",
+        )
+    return list(dict.fromkeys(expanded(names)))
+
+
+def _holds_instances(name: str) -> bool:
+    """Return True for a JSON file of penstock, and for a folder of them."""
+    path = Path(name)
+    if path.is_dir():
+        found = (entry for entry in path.iterdir() if is_instance_name(entry.name))
+        return any(_holds_instances(str(entry)) for entry in found)
+    if not is_instance_name(path.name):
+        # A pipe holds an instance, too.
+        return path.exists() and not path.is_file()
+    from penstock.model.documents import read_document
+
+    document = read_document(name)
+    return isinstance(document, dict) and "penstock" in document
+
+
+def _read_instance(path: str) -> Instance:
     from penstock.experiments.source import read_input
-    from penstock.model.documents import inside
 
-    instances = []
-    for path in dict.fromkeys(expanded(arguments.inputs)):
-        document = read_input(path)
-        if isinstance(document, dict):
-            raise InputError(
-                "this is a result, not an instance",
-                where=path,
-                remedy="name the instance that was simulated",
-            )
-        instances.append(document)
-    if arguments.bandwidth is None:
-        return instances
-    with inside("--bandwidth: "):
-        rate = parse_bandwidth(arguments.bandwidth)
-    return [
-        replace(one, platform=replace(one.platform, bandwidth=rate))
-        for one in instances
-    ]
+    document = read_input(path)
+    if isinstance(document, dict):
+        raise InputError(
+            "this is a result, not an instance",
+            where=path,
+            remedy="name the instance that was simulated",
+        )
+    return document
 
 
-def _recommend(
-    instances: Sequence[Instance], arguments: argparse.Namespace
-) -> Recommendation:
+def _recommend(evidence: Evidence, arguments: argparse.Namespace) -> Recommendation:
     from penstock.advice.recommendation import recommend
-    from penstock.advice.scenarios import Uncertainty, draw_scenarios
+    from penstock.advice.scenarios import draw_scenarios
     from penstock.policies import POLICIES, get_policy
 
-    doubt = Uncertainty(arguments.uncertainty)
-    scenarios = draw_scenarios(instances, arguments.scenarios, doubt, arguments.seed)
+    doubt = evidence.uncertainty
+    if arguments.uncertainty is not None:
+        doubt = replace(doubt, phases=arguments.uncertainty)
+    scenarios = draw_scenarios(
+        evidence.instances, arguments.scenarios, doubt, arguments.seed
+    )
     policies = [get_policy(name) for name in POLICIES]
-    operations = sum(len(a.volume) for one in instances for a in one.applications)
     with progress_bar(*policies) as show:
         return recommend(
             scenarios,
             arguments.now,
-            operations=operations,
+            operations=evidence.operations,
             progress=lambda done, total: show(done, total, ""),
         )
 
@@ -166,15 +222,16 @@ def _placement(instance: Instance, targets: int) -> dict[str, Any]:
     return advise_targets(instance, targets).document()
 
 
-def _assumptions(instance: Instance, arguments: argparse.Namespace) -> list[str]:
+def _assumptions(evidence: Evidence, arguments: argparse.Namespace) -> list[str]:
     """Return what the answer rests on."""
-    rate = format_bandwidth(instance.platform.bandwidth)
-    origin = "given" if arguments.bandwidth else "that of the instance"
+    part = arguments.uncertainty
+    if part is None:
+        part = evidence.uncertainty.phases
     return [
-        f"The storage has a bandwidth of {rate} ({origin}).",
+        *evidence.notes,
         f"The policy in use is {arguments.now}.",
-        f"Phases are {arguments.uncertainty:.0%} longer or shorter from day to day, "
-        "and every job starts up to half an iteration earlier or later.",
+        f"Phases are {part:.0%} longer or shorter from day to day, and every job "
+        "starts up to half an iteration earlier or later.",
     ]
 
 

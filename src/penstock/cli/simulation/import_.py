@@ -40,7 +40,14 @@ if TYPE_CHECKING:
     from penstock.advice.logs.record import Skipped
     from penstock.model import Instance
 
-__all__ = ["SUMMARY", "add_import_options", "import_options", "main", "setup_parser"]
+__all__ = [
+    "SUMMARY",
+    "add_import_options",
+    "import_options",
+    "main",
+    "report_skipped",
+    "setup_parser",
+]
 
 SUMMARY = "make an instance of Darshan logs, job records and other traces"
 
@@ -169,7 +176,7 @@ def main(arguments: argparse.Namespace) -> int:
         _write_instances(imported.instance, members, arguments)
     if arguments.json:
         write_json(_document(imported, members, arguments), arguments.json)
-    _report_skipped(imported.skipped)
+    report_skipped(imported.skipped)
     if arguments.json != "-":
         sys.stdout.write(_text(imported))
     return 0
@@ -268,7 +275,7 @@ def _listed(names: Sequence[str]) -> str:
     return f"{listed} and {more} more" if more > 0 else listed
 
 
-def _report_skipped(skipped: Sequence[Skipped]) -> None:
+def report_skipped(skipped: Sequence[Skipped]) -> None:
     """Name on standard error what was not imported, once for each reason."""
     reasons = Counter(item.reason for item in skipped)
     for reason, count in reasons.items():

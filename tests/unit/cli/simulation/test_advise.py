@@ -79,7 +79,7 @@ def test_targets_add_a_placement(
     ("words", "message"),
     [
         (["--now", "fcsf"], "fcfs"),
-        (["--bandwidth", "0 MB/s"], "not a positive bandwidth"),
+        (["--bandwidth", "0 MB/s"], "is not positive"),
         (["--bandwidth", "10 Mb/s"], "--bandwidth"),
         (["--uncertainty", "2"], "from 0 to 1"),
         (["--targets", "99999999"], "number of storage targets"),
@@ -106,3 +106,36 @@ def test_a_result_is_no_instance(
     assert main(["compare", instance, "--open", "--json", str(result)]) == 0
     assert main(["advise", str(result)]) == 2
     assert "this is a result, not an instance" in capsys.readouterr().err
+
+
+LOG = Path(__file__).parents[4] / "examples" / "logs" / "sacct.txt"
+
+
+def test_logs_are_imported_first(capsys: pytest.CaptureFixture[str]) -> None:
+    rates = ["--bandwidth", "10 GB/s", "--node-bandwidth", "1 GB/s"]
+    assert main(["advise", str(LOG), *rates, *FEW]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("Keep fair-share.")
+    assert "2 jobs were imported with the detail accounting." in out
+
+
+def test_logs_and_instances_do_not_mix(
+    instance: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["advise", instance, str(LOG)]) == 2
+    assert "this is a log, but other inputs are instances" in capsys.readouterr().err
+
+
+def test_options_of_logs_are_refused_for_instances(
+    instance: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["advise", instance, "--align"]) == 2
+    assert "--align cannot be used with instances" in capsys.readouterr().err
+
+
+def test_a_folder_of_instances_is_read(
+    instance: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = str(Path(instance).parent)
+    assert main(["advise", folder, "--now", "fcfs", *FEW]) == 0
+    assert capsys.readouterr().out.startswith("Switch from fcfs")

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: MIT
+"""What is uncertain depends on what the logs tell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penstock.advice.evidence import of_instances, of_logs
+from penstock.advice.importing.importer import ImportOptions, import_logs
+from penstock.advice.importing.instances import Assumptions
+from unit.samples import pair
+
+SACCT = (
+    "JobID|JobName|NNodes|Start|End|Elapsed|ElapsedRaw|State|User|Account|"
+    "TRESUsageInTot|TRESUsageOutTot\n"
+)
+INTERVALS = (
+    "job,nodes,begin,end,bytes\n"
+    "a,1,0,1,1000000\na,1,5,6,1000000\nb,1,0,2,1000000\nb,1,5,7,1000000\n"
+)
+
+
+def test_instances_are_taken_as_they_are() -> None:
+    evidence = of_instances([pair()], None)
+    assert [one.digest() for one in evidence.instances] == [pair().digest()]
+    assert evidence.operations == 2
+    assert evidence.uncertainty.bandwidth == 0.0
+    assert "that of the instance" in evidence.notes[0]
+
+
+def test_a_given_bandwidth_replaces_that_of_the_instances() -> None:
+    evidence = of_instances([pair()], 7.0)
+    assert evidence.instances[0].platform.bandwidth == 7.0
+    assert "(given)" in evidence.notes[0]
+
+
+@pytest.fixture
+def intervals(tmp_path: Path) -> str:
+    path = tmp_path / "jobs.csv"
+    path.write_text(INTERVALS)
+    return str(path)
+
+
+def test_every_access_leaves_little_doubt(intervals: str) -> None:
+    given = ImportOptions(assumptions=Assumptions(bandwidth=2e6))
+    evidence = of_logs(import_logs([intervals], given), scenarios=20, seed=1)
+    assert len(evidence.instances) == 1
+    assert evidence.uncertainty.phases == 0.05
+    assert evidence.uncertainty.bandwidth == 0.0
+    assert evidence.operations == 4
+
+
+def test_an_estimated_bandwidth_is_uncertain(intervals: str) -> None:
+    evidence = of_logs(import_logs([intervals]), scenarios=20, seed=1)
+    assert evidence.uncertainty.bandwidth > 0.0
+    assert any("the storage may have more" in note for note in evidence.notes)
+
+
+def test_totals_become_an_ensemble() -> None:
+    path = str(Path(__file__).parents[3] / "examples" / "logs" / "sacct.txt")
+    known = Assumptions(bandwidth=1e10, node_bandwidth=1e9)
+    imported = import_logs([path], ImportOptions(assumptions=known))
+    evidence = of_logs(imported, scenarios=20, seed=1)
+    assert len(evidence.instances) == 10
+    assert len({one.digest() for one in evidence.instances}) > 1
+    assert evidence.uncertainty.phases == 0.3
