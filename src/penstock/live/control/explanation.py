@@ -103,7 +103,7 @@ def _grant_reason(job: ControlledJob, active: int, policy: str, like: float) -> 
     if job.is_frugal:
         return (
             f"may draw {rate}: it drew less than its grant, so the rest is lent to "
-            "other jobs until one of its calls is held up."
+            "other jobs until it draws nearly all of that, or a call is held up."
         )
     if job.rate >= job.cap:
         return f"may draw {rate}, all that it can use{_loan(job, like)}."
