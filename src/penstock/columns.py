@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from penstock.kernels import Floats, Ints, inlined, kernel
+from penstock.kernels import Floats, Ints, kernel, part
 
 __all__ = [
     "Heap",
@@ -44,7 +44,7 @@ class Heap(NamedTuple):
     number: Ints
 
 
-@inlined
+@part
 def _goes_before(heap: Heap, a: int, b: int) -> bool:
     """Return True if item `a` goes before item `b`."""
     if heap.key[a] != heap.key[b]:
@@ -52,7 +52,7 @@ def _goes_before(heap: Heap, a: int, b: int) -> bool:
     return heap.number[a] < heap.number[b]
 
 
-@inlined
+@part
 def _sift_up(heap: Heap, item: int, position: int) -> int:
     """Move the gap at `position` up to where `item` belongs; return the position."""
     while position > 1 and _goes_before(heap, item, heap.items[position // 2]):
@@ -62,7 +62,7 @@ def _sift_up(heap: Heap, item: int, position: int) -> int:
     return position
 
 
-@inlined
+@part
 def _sift_down(heap: Heap, item: int, position: int) -> int:
     """Move the gap at `position` down to where `item` belongs; return the position."""
     size = heap.items[0]
@@ -80,7 +80,7 @@ def _sift_down(heap: Heap, item: int, position: int) -> int:
     return position
 
 
-@inlined
+@part
 def heap_put(heap: Heap, item: int) -> None:
     """Add an item, or move one whose key or number has changed to its new place."""
     position = heap.place[item]
@@ -92,7 +92,7 @@ def heap_put(heap: Heap, item: int) -> None:
     heap.place[item] = position
 
 
-@inlined
+@part
 def heap_remove(heap: Heap, item: int) -> None:
     """Remove an item, if it is in the heap."""
     position = heap.place[item]
@@ -110,7 +110,7 @@ def heap_remove(heap: Heap, item: int) -> None:
 # --- Linked lists -----------------------------------------------------------------
 
 
-@inlined
+@part
 def append_to_list(first: Ints, last: Ints, link: Ints, k: int, item: int) -> None:
     """Add an item at the end of list `k`."""
     link[item] = -1
@@ -121,7 +121,7 @@ def append_to_list(first: Ints, last: Ints, link: Ints, k: int, item: int) -> No
     last[k] = item
 
 
-@inlined
+@part
 def pop_from_list(first: Ints, link: Ints, k: int) -> int:
     """Remove and return the first item of list `k`, which is not empty."""
     item = first[k]
@@ -132,7 +132,7 @@ def pop_from_list(first: Ints, link: Ints, k: int) -> int:
 # --- Sets -------------------------------------------------------------------------
 
 
-@inlined
+@part
 def add_to_set(items: Ints, place: Ints, item: int) -> None:
     """Add an item, if it is not in the set."""
     if place[item] == 0:
@@ -141,7 +141,7 @@ def add_to_set(items: Ints, place: Ints, item: int) -> None:
         place[item] = items[0]
 
 
-@inlined
+@part
 def remove_from_set(items: Ints, place: Ints, item: int) -> None:
     """Remove an item, if it is in the set."""
     position = place[item]
@@ -183,7 +183,7 @@ def exact_sum(values: Floats, begin: int, end: int, partials: Floats) -> float:
     return _rounded_total(partials, count)
 
 
-@inlined
+@part
 def _rounded_total(partials: Floats, count: int) -> float:
     """Return the sum of non-overlapping partial sums, in ascending order, rounded once.
 

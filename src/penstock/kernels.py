@@ -50,6 +50,7 @@ __all__ = [
     "kinds",
     "machine_code",
     "memory",
+    "part",
     "struct_type",
     "unpacker",
 ]
@@ -164,15 +165,30 @@ def inlined(function: _Function) -> _Function:
     return _kernel(function, inline=True)
 
 
-def _kernel(function: _Function, *, inline: bool = False) -> _Function:
-    dispatcher: Any = njit(error_model="numpy", forceinline=inline)(function)
+def part(function: _Function) -> _Function:
+    """Make `function` an inlined kernel that only kernels call.
+
+    RATIONALE: Numba compiles an entry for calls from Python for every other kernel. For
+    a struct of 80 fields that takes as long as all the rest. Called from Python, a part
+    runs interpreted.
+    """
+    return _kernel(function, inline=True, has_entry=False)
+
+
+def _kernel(
+    function: _Function, *, inline: bool = False, has_entry: bool = True
+) -> _Function:
+    options: Any = {"error_model": "numpy", "forceinline": inline}
+    if not has_entry:
+        options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    dispatcher: Any = njit(**options)(function)
     with suppress(RuntimeError):
         dispatcher._cache = _KernelCache(function)
-    _interpret_plain_calls(dispatcher)
+    _interpret_plain_calls(dispatcher, has_entry=has_entry)
     return cast(_Function, dispatcher)
 
 
-def _interpret_plain_calls(dispatcher: Any) -> None:
+def _interpret_plain_calls(dispatcher: Any, *, has_entry: bool) -> None:
     """Let a kernel run interpreted if an argument is not for compiled code.
 
     RATIONALE: Numba calls `_compile_for_args` for arguments without machine code, and
@@ -183,7 +199,7 @@ def _interpret_plain_calls(dispatcher: Any) -> None:
     compile_for, type_of = dispatcher._compile_for_args, dispatcher.typeof_pyval
 
     def choose(*arguments: Any) -> Any:
-        if all(map(_is_compiled, arguments)):
+        if has_entry and all(map(_is_compiled, arguments)):
             return compile_for(*arguments)
         dispatcher._types_active_call.clear()
         return lambda *given: interpreted(dispatcher)(*map(_plain_value, given))
@@ -256,14 +272,18 @@ def machine_code(function: Callable[..., Any]) -> MachineCode:
     C passes an ``int`` as int64_t, a ``float`` as double, and a struct as the address
     of its words (`addresses`); the kernel turns that into a struct with an `unpacker`.
     """
-    notes = dict(cast(Any, function).py_func.__annotations__)
+    notes = {
+        name: str(getattr(note, "__name__", note))
+        for name, note in cast(Any, function).py_func.__annotations__.items()
+    }
     result, c_result = _SCALARS[notes.pop("return")]
     arguments = [_SCALARS.get(note, _ADDRESS) for note in notes.values()]
     numba_arguments = tuple(numba for numba, _ in arguments)
     cast(Any, function).compile(numba_arguments)
     compiled = cast(Any, function).overloads[numba_arguments]
-    if compiled.signature.return_type != result:
-        raise TypeError(f"{function.__name__} returns {compiled.signature.return_type}")
+    returned = types.unliteral(compiled.signature.return_type)
+    if returned != result:
+        raise TypeError(f"{function.__name__} returns {returned}")
     name = compiled.fndesc.llvm_cfunc_wrapper_name
     address = compiled.library.get_pointer_to_function(name)
     c_type = ctypes.CFUNCTYPE(c_result, *(c_argument for _, c_argument in arguments))

@@ -26,7 +26,9 @@ from penstock.kernels import (
     is_kernel,
     kernel,
     kinds,
+    machine_code,
     memory,
+    part,
     struct_type,
     unpacker,
 )
@@ -39,6 +41,30 @@ class Sample(NamedTuple):
     scale: float
     values: Floats
     counts: Ints
+
+
+_columns = unpacker(Sample)
+
+
+@part
+def _add_scaled(sample: Sample, index: int, factor: float) -> float:
+    sample.counts[index] += 1
+    return sample.values[index] * sample.scale * factor
+
+
+@kernel
+def _scaled(table: Sample, index: int, factor: float) -> float:
+    return _add_scaled(_columns(table), index, factor)
+
+
+@kernel
+def _first_count(table: Sample) -> int:
+    return _columns(table).counts[0]
+
+
+@kernel
+def _clear(table: Sample, index: int) -> None:
+    _columns(table).counts[index] = 0
 
 
 def _sample() -> Sample:
@@ -381,3 +407,32 @@ def test_a_cache_that_names_a_renamed_struct_is_built_again(
         return 2.0 * value
 
     assert double(21.0) == 42.0
+
+
+def test_c_calls_a_kernel_with_the_address_of_a_struct() -> None:
+    sample = _sample()
+    words = addresses(sample)
+    before = int(sample.counts[0])
+    result = machine_code(_scaled).call(words.ctypes.data, 0, 2.0)
+    assert result == sample.values[0] * sample.scale * 2.0
+    assert machine_code(_first_count).call(words.ctypes.data) == before + 1
+    assert machine_code(_clear).call(words.ctypes.data, 0) is None
+    assert sample.counts[0] == 0
+    assert machine_code(_scaled).address != machine_code(_clear).address
+
+
+def test_an_interpreted_kernel_takes_the_struct_itself() -> None:
+    sample = memory(_sample())
+    expected = sample.values[1] * sample.scale * 3.0
+    assert interpreted(_scaled)(sample, 1, 3.0) == expected
+    # A part has no machine code of its own: Python always interprets it.
+    assert _add_scaled(sample, 1, 3.0) == expected
+
+
+def test_c_cannot_call_a_kernel_whose_result_is_not_as_declared() -> None:
+    @kernel
+    def half(value: int) -> int:
+        return value / 2  # type: ignore[return-value]
+
+    with pytest.raises(TypeError, match="half returns float64"):
+        machine_code(half)

@@ -25,7 +25,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from penstock.columns import Heap, heap_put, heap_remove
-from penstock.kernels import inlined, kernel
+from penstock.kernels import kernel, part
 from penstock.qos.interface import Guarantees, Slo
 from penstock.qos.scheduler import (
     DEFAULT_DEPTH,
@@ -58,20 +58,20 @@ __all__ = [
 PARAMETERS: Final = (depth_parameter(DEFAULT_DEPTH),)
 
 
-@inlined
+@part
 def _deadlines(state: SchedulerState) -> Heap:
     """Return the heap of requests by deadline."""
     return Heap(state.by_deadline, state.deadline_place, state.deadline_s, state.serial)
 
 
-@inlined
+@part
 def push_by_deadline(state: SchedulerState, slot: int) -> None:
     """Queue a request whose deadline is set, behind those with the same deadline."""
     state.serial[slot] = next_number(state)
     heap_put(_deadlines(state), slot)
 
 
-@inlined
+@part
 def pop_earliest(state: SchedulerState) -> int:
     """Remove and return the request with the earliest deadline."""
     slot = state.by_deadline[1]

@@ -58,7 +58,7 @@ from math import ceil, inf
 from typing import Final, NamedTuple
 
 from penstock.columns import exact_sum, nth_smallest
-from penstock.kernels import inlined, kernel
+from penstock.kernels import part
 from penstock.qos.interface import PERCENTILE
 from penstock.qos.state import (
     CLASSES,
@@ -140,7 +140,7 @@ class DepthDecision(NamedTuple):
 # --- Measurements of the present window -------------------------------------------
 
 
-@inlined
+@part
 def join_window(state: SchedulerState, i: int) -> None:
     """Make application `i` a class of this window, with its present latency bound."""
     if state.in_window[i] == 0:
@@ -154,7 +154,7 @@ def join_window(state: SchedulerState, i: int) -> None:
         state.sampled[i] = 0
 
 
-@inlined
+@part
 def record_time(
     state: SchedulerState, i: int, storage_s: float, queue_s: float
 ) -> None:
@@ -172,7 +172,7 @@ def record_time(
     state.queue_time_s[i] += queue_s
 
 
-@kernel
+@part
 def _drop_every_second_sample(state: SchedulerState) -> None:
     """Drop every second sample of each class, beginning with its second one."""
     counter = state.counter
@@ -192,7 +192,7 @@ def _drop_every_second_sample(state: SchedulerState) -> None:
     counter[STRIDE] *= 2
 
 
-@inlined
+@part
 def begin_window(state: SchedulerState) -> None:
     """Reset the measurements."""
     counter = state.counter
@@ -208,7 +208,7 @@ def begin_window(state: SchedulerState) -> None:
 # --- At the end of the window -----------------------------------------------------
 
 
-@inlined
+@part
 def window_statistics(
     state: SchedulerState, now: float, length_s: float
 ) -> WindowStatistics:
@@ -232,7 +232,7 @@ def window_statistics(
     )
 
 
-@kernel
+@part
 def group_samples(state: SchedulerState) -> None:
     """Copy the samples to ``sorted_s``, class after class."""
     end = 0
@@ -246,7 +246,7 @@ def group_samples(state: SchedulerState) -> None:
         state.sample_end[i] += 1
 
 
-@inlined
+@part
 def storage_time_s(state: SchedulerState, i: int) -> float:
     """Return the sum of the times that the requests of `i` were at the storage."""
     end = state.sample_end[i]
@@ -255,7 +255,7 @@ def storage_time_s(state: SchedulerState, i: int) -> float:
     return total_s * (state.completed[i] / state.sampled[i])
 
 
-@inlined
+@part
 def slack_factor(state: SchedulerState, i: int) -> float:
     """Return E_i = (D_i - MT_i) / T_i."""
     end, count = state.sample_end[i], state.sampled[i]
@@ -265,7 +265,7 @@ def slack_factor(state: SchedulerState, i: int) -> float:
     return (state.bound_s[i] - mean_wait_s) / max(storage_s, _MIN_TIME_S)
 
 
-@inlined
+@part
 def completed_requests(state: SchedulerState) -> int:
     """Return the number of requests that the storage completed."""
     count = 0
@@ -274,7 +274,7 @@ def completed_requests(state: SchedulerState) -> int:
     return count
 
 
-@inlined
+@part
 def due_next(state: SchedulerState, past: WindowStatistics) -> float:
     """Return N_due: the number of requests due by the end of the next window.
 
@@ -290,7 +290,7 @@ def due_next(state: SchedulerState, past: WindowStatistics) -> float:
     return past.outstanding + past.queued_due + arriving_due
 
 
-@inlined
+@part
 def _least_latency_depth(state: SchedulerState, depth: float) -> float:
     """Return min_i L_RT_i = min_i E_i L over the classes with completions."""
     least = inf
@@ -301,7 +301,7 @@ def _least_latency_depth(state: SchedulerState, depth: float) -> float:
     return least
 
 
-@kernel
+@part
 def decide_depth(
     state: SchedulerState,
     past: WindowStatistics,
@@ -337,7 +337,7 @@ def decide_depth(
     return DepthDecision(depth, threshold, due_depth, useful_depth, threshold)
 
 
-@inlined
+@part
 def record_decision(state: SchedulerState, decision: DepthDecision) -> None:
     """Keep the decision of the feedback."""
     state.value[DECIDED_DEPTH] = decision.depth

@@ -33,7 +33,7 @@ from __future__ import annotations
 from typing import Final
 
 from penstock.columns import append_to_list, pop_from_list
-from penstock.kernels import inlined
+from penstock.kernels import part
 from penstock.qos.state import SchedulerState, unqueue_request
 
 __all__ = ["LAG_S", "LATE_TURN", "has_requests", "move_late", "take_request", "yields"]
@@ -48,13 +48,13 @@ LATE_TURN: Final = 40
 _MAX_LOWER_LEVEL_SHARE: Final = 0.5
 
 
-@inlined
+@part
 def has_requests(state: SchedulerState, i: int) -> bool:
     """Return True if application `i` has queued requests, in time or late."""
     return state.first[i] >= 0 or state.late_first[i] >= 0
 
 
-@inlined
+@part
 def move_late(state: SchedulerState, i: int, now: float) -> None:
     """Move the requests of `i` that can no longer be in time to its late queue."""
     earliest_s = now + min(
@@ -66,7 +66,7 @@ def move_late(state: SchedulerState, i: int, now: float) -> None:
         state.late_count[i] += 1
 
 
-@inlined
+@part
 def yields(state: SchedulerState, i: int, owed_s: float) -> bool:
     """Return True if `i` yields its turn (rules 2 and 3 of the module).
 
@@ -83,7 +83,7 @@ def yields(state: SchedulerState, i: int, owed_s: float) -> bool:
     return late_bytes > usual_bytes
 
 
-@inlined
+@part
 def take_request(state: SchedulerState, i: int, now: float, late_last: bool) -> int:  # noqa: FBT001
     """Remove and return the next request of `i`; a late one gets a new deadline.
 

@@ -61,7 +61,7 @@ from penstock.columns import (
     heap_remove,
     remove_from_set,
 )
-from penstock.kernels import inlined, kernel
+from penstock.kernels import part
 from penstock.qos.late_aware import LAG_S, has_requests, move_late, take_request, yields
 from penstock.qos.sfq import charge, start_tags, take_delay_bytes
 from penstock.qos.state import (
@@ -111,19 +111,19 @@ _MIN_GAIN: Final = 0.5
 VALID_S: Final = 1.0
 
 
-@inlined
+@part
 def _promises(state: SchedulerState) -> Heap:
     """Return the heap of applications with queued requests by promise clock."""
     return Heap(state.by_promise, state.promise_place, state.promise_key, state.number)
 
 
-@inlined
+@part
 def _yielding(state: SchedulerState) -> Heap:
     """Return the heap of applications that yield, by start tag."""
     return Heap(state.by_owed, state.owed_place, state.start_tag, state.number)
 
 
-@inlined
+@part
 def _is_short_of_capacity(state: SchedulerState) -> bool:
     """Return True if s < 1: the storage cannot keep all promises."""
     return state.value[CAPACITY_OVER_PROMISES] < 1.0
@@ -132,7 +132,7 @@ def _is_short_of_capacity(state: SchedulerState) -> bool:
 # --- Arrivals, completions and reports --------------------------------------------
 
 
-@inlined
+@part
 def push_request(state: SchedulerState, i: int, slot: int, now: float) -> None:
     """Queue a request of application `i` that has just arrived; its deadline is set."""
     is_first = not has_requests(state, i)
@@ -149,14 +149,14 @@ def push_request(state: SchedulerState, i: int, slot: int, now: float) -> None:
         _enter(state, i)
 
 
-@inlined
+@part
 def record_completion(state: SchedulerState, i: int, now: float) -> None:
     """Record that the storage has completed a request of application `i`."""
     state.at_storage[i] -= 1
     state.completed_s[i] = now
 
 
-@inlined
+@part
 def count_remote_service(state: SchedulerState, i: int, now: float) -> None:
     """Move the tags and the promise clock of `i` by its reported service."""
     start_tag = _backlogged_start_tag(state, i, now)
@@ -167,14 +167,14 @@ def count_remote_service(state: SchedulerState, i: int, now: float) -> None:
         _enter(state, i)
 
 
-@inlined
+@part
 def record_want(state: SchedulerState, i: int, now: float) -> None:
     """Record a report that application `i` wants more service on another node."""
     state.wants_until_s[i] = now + VALID_S
     add_to_set(state.elsewhere, state.elsewhere_place, i)
 
 
-@inlined
+@part
 def has_rivals(state: SchedulerState, now: float) -> bool:
     """Return True if an application wants more service on another node."""
     for position in range(1, state.elsewhere[0] + 1):
@@ -183,7 +183,7 @@ def has_rivals(state: SchedulerState, now: float) -> bool:
     return False
 
 
-@inlined
+@part
 def wants_more(state: SchedulerState, i: int, now: float) -> bool:
     """Return True if application `i` has had requests here for `BUSY_S`."""
     return now >= state.busy_since_s[i] + BUSY_S and (
@@ -191,7 +191,7 @@ def wants_more(state: SchedulerState, i: int, now: float) -> bool:
     )
 
 
-@inlined
+@part
 def _is_active(state: SchedulerState, i: int, now: float) -> bool:
     """Return True if `i` has a request at the storage or will issue one soon."""
     return state.at_storage[i] > 0 or now < state.completed_s[i] + THINK_S
@@ -200,7 +200,7 @@ def _is_active(state: SchedulerState, i: int, now: float) -> bool:
 # --- Order ------------------------------------------------------------------------
 
 
-@kernel
+@part
 def pop_request(state: SchedulerState, now: float, room: bool) -> int:  # noqa: FBT001
     """Remove and return the next request; -1 if none may go now.
 
@@ -215,7 +215,7 @@ def pop_request(state: SchedulerState, now: float, room: bool) -> int:  # noqa: 
     return -1 if i < 0 else _take(state, i, now)
 
 
-@inlined
+@part
 def _next_promised(state: SchedulerState, now: float) -> int:
     """Return the application that is owed most; -1: none is owed."""
     if state.by_promise[0] == 0:
@@ -224,7 +224,7 @@ def _next_promised(state: SchedulerState, now: float) -> int:
     return -1 if state.promise_key[i] > now else i
 
 
-@inlined
+@part
 def _next_by_tag(state: SchedulerState, now: float) -> int:
     """Return the application with the smallest start tag; -1: it is held."""
     if state.by_tag[0] == 0:
@@ -233,7 +233,7 @@ def _next_by_tag(state: SchedulerState, now: float) -> int:
     return -1 if _is_held(state, i, now) else i
 
 
-@inlined
+@part
 def _next_late_last(state: SchedulerState, now: float, room: bool) -> int:  # noqa: FBT001
     """Return the application with the smallest start tag that does not yield.
 
@@ -251,7 +251,7 @@ def _next_late_last(state: SchedulerState, now: float, room: bool) -> int:  # no
     return i
 
 
-@inlined
+@part
 def _begins_to_yield(state: SchedulerState, i: int, now: float) -> bool:
     """Let application `i` yield if it must; return True if it does."""
     move_late(state, i, now)
@@ -264,7 +264,7 @@ def _begins_to_yield(state: SchedulerState, i: int, now: float) -> bool:
     return True
 
 
-@inlined
+@part
 def _next_owed(state: SchedulerState) -> int:
     """Return the yielding application that is owed most, if it is more than `LAG_S`."""
     if state.by_owed[0] == 0:
@@ -276,7 +276,7 @@ def _next_owed(state: SchedulerState) -> int:
     return i
 
 
-@inlined
+@part
 def _next_yielding(state: SchedulerState, now: float) -> int:
     """Return the yielding application with the longest latency bound; -1: it is held.
 
@@ -293,7 +293,7 @@ def _next_yielding(state: SchedulerState, now: float) -> int:
     return best
 
 
-@inlined
+@part
 def _is_preferred(state: SchedulerState, i: int, other: int) -> bool:
     """Return True if the yielding application `i` goes before another one."""
     if state.latency_s[i] != state.latency_s[other]:
@@ -303,7 +303,7 @@ def _is_preferred(state: SchedulerState, i: int, other: int) -> bool:
     return state.number[i] < state.number[other]
 
 
-@kernel
+@part
 def set_capacity(state: SchedulerState, over_promises: float, now: float) -> None:
     """Set s, the measured capacity divided by the sum of the t_i.
 
@@ -327,7 +327,7 @@ def set_capacity(state: SchedulerState, over_promises: float, now: float) -> Non
                 _enter(state, i)
 
 
-@inlined
+@part
 def _take(state: SchedulerState, i: int, now: float) -> int:
     """Remove, charge and return the next request of application `i`."""
     slot = take_request(state, i, now, _is_short_of_capacity(state))
@@ -347,7 +347,7 @@ def _take(state: SchedulerState, i: int, now: float) -> int:
     return slot
 
 
-@kernel
+@part
 def _enter(state: SchedulerState, i: int) -> None:
     """Put application `i`, which has requests and does not yield, into the heaps."""
     heap_remove(_yielding(state), i)
@@ -360,13 +360,13 @@ def _enter(state: SchedulerState, i: int) -> None:
         heap_put(_promises(state), i)
 
 
-@inlined
+@part
 def _promised_rate(state: SchedulerState, i: int) -> float:
     """Return r_i (bytes/s)."""
     return state.weight[i] * min(state.value[CAPACITY_OVER_PROMISES], _MARGIN)
 
 
-@inlined
+@part
 def _backlogged_start_tag(state: SchedulerState, i: int, now: float) -> float:
     """Return F' + d / t_i, and move the promise clock by d / r_i."""
     delay_bytes = take_delay_bytes(state, i)
@@ -383,7 +383,7 @@ def _backlogged_start_tag(state: SchedulerState, i: int, now: float) -> float:
 # --- Held requests ----------------------------------------------------------------
 
 
-@kernel
+@part
 def _is_held(state: SchedulerState, i: int, now: float) -> bool:
     """Return True if the next request of `i` waits for another application."""
     held = False
@@ -396,7 +396,7 @@ def _is_held(state: SchedulerState, i: int, now: float) -> bool:
     return held
 
 
-@inlined
+@part
 def _waits_for_short(state: SchedulerState, now: float) -> bool:
     """Return True if an application with requests at the storage is short."""
     held = False
@@ -411,7 +411,7 @@ def _waits_for_short(state: SchedulerState, now: float) -> bool:
     return held
 
 
-@inlined
+@part
 def _waits_for_other_nodes(state: SchedulerState, i: int, now: float) -> bool:
     """Return True if an application of another node had less than `i`."""
     held = False
@@ -425,13 +425,13 @@ def _waits_for_other_nodes(state: SchedulerState, i: int, now: float) -> bool:
     return held
 
 
-@inlined
+@part
 def _hold_until(state: SchedulerState, time_s: float) -> None:
     """Let held requests be tried again at a time, or earlier."""
     state.value[HOLD_UNTIL_S] = min(state.value[HOLD_UNTIL_S], time_s)
 
 
-@inlined
+@part
 def _is_short(state: SchedulerState, i: int, now: float) -> bool:
     """Return True if `i` is owed much, or was and still is owed."""
     if now < state.busy_since_s[i] + BUSY_S:
@@ -443,7 +443,7 @@ def _is_short(state: SchedulerState, i: int, now: float) -> bool:
     return state.short[i] > 0
 
 
-@inlined
+@part
 def _is_ahead(state: SchedulerState, i: int, other: int) -> bool:
     """Return True if `i` is ahead of an application of another node."""
     allowed_s = state.last_cost_bytes[i] / state.weight[i] + state.report_s[other]
@@ -452,7 +452,7 @@ def _is_ahead(state: SchedulerState, i: int, other: int) -> bool:
     return state.start_tag[i] > tag + allowed_s
 
 
-@kernel
+@part
 def _helps(state: SchedulerState, i: int, now: float) -> bool:
     """Return False if `i` does not gain from the requests that are held for it."""
     if now < state.pause_until_s[i]:

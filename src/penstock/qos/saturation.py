@@ -26,7 +26,7 @@ from math import ceil, inf
 from typing import Final
 
 from penstock.columns import exact_sum
-from penstock.kernels import inlined, kernel
+from penstock.kernels import part
 from penstock.qos.feedback import completed_requests, storage_time_s
 from penstock.qos.promises import has_rivals, set_capacity
 from penstock.qos.state import (
@@ -71,13 +71,13 @@ _NEWEST_WEIGHT: Final = 0.3
 _TRY_EVERY: Final = 16
 
 
-@inlined
+@part
 def _is_measured(state: SchedulerState, level: int) -> bool:
     """Return True if the pace at the depth 2**level is known."""
     return state.pace_bytes_per_s[level] > 0.0
 
 
-@inlined
+@part
 def _beats(state: SchedulerState, level: int, other: int) -> bool:
     """Return True if the pace at a level is higher, by the rule of the module."""
     moved = state.pace_bytes_per_s[level] / state.pace_bytes_per_s[other]
@@ -86,7 +86,7 @@ def _beats(state: SchedulerState, level: int, other: int) -> bool:
     return more_bytes or (answered >= _MIN_GAIN and moved >= _MIN_BYTES_GAIN)
 
 
-@kernel
+@part
 def record_pace(
     state: SchedulerState,
     depth: float,
@@ -127,7 +127,7 @@ def record_pace(
     _clear_sums(state)
 
 
-@inlined
+@part
 def _clear_sums(state: SchedulerState) -> None:
     """Begin a new pace."""
     state.value[PACE_BYTES] = 0.0
@@ -135,13 +135,13 @@ def _clear_sums(state: SchedulerState) -> None:
     state.value[PACE_BUSY_S] = 0.0
 
 
-@inlined
+@part
 def _depth_of(level: int) -> float:
     """Return 2**level."""
     return float(1 << level)
 
 
-@kernel
+@part
 def next_depth(state: SchedulerState) -> float:
     """Return the depth for the next window: the best one, or one to be tried."""
     best = best_level(state)
@@ -158,7 +158,7 @@ def next_depth(state: SchedulerState) -> float:
     return _depth_of(best)
 
 
-@kernel
+@part
 def capacity_bytes_per_s(state: SchedulerState) -> float:
     """Return the highest recent throughput near the best depth; 0: unknown."""
     best = best_level(state)
@@ -168,7 +168,7 @@ def capacity_bytes_per_s(state: SchedulerState) -> float:
     return highest
 
 
-@kernel
+@part
 def best_level(state: SchedulerState) -> int:
     """Return log2 of the best depth."""
     best = -1
@@ -181,7 +181,7 @@ def best_level(state: SchedulerState) -> int:
 # --- The depth with overload=hold -------------------------------------------------
 
 
-@kernel
+@part
 def set_holding_depth(state: SchedulerState, busy_s: float, now: float) -> None:
     """Set the depth, and update by which time requests count as late."""
     value = state.value
@@ -198,7 +198,7 @@ def set_holding_depth(state: SchedulerState, busy_s: float, now: float) -> None:
             state.lower_level_s[i] = total_s / state.completed[i]
 
 
-@inlined
+@part
 def _promised_depth(state: SchedulerState) -> float:
     """Return how many requests at the storage the promises need: t T / c.
 
@@ -218,7 +218,7 @@ def _promised_depth(state: SchedulerState) -> float:
     return float(ceil(needed))
 
 
-@inlined
+@part
 def _full_pace_depth(state: SchedulerState, busy_s: float, now: float) -> float:
     """Return the depth of the search for the least one with full throughput.
 

@@ -66,6 +66,8 @@ class Kernels(NamedTuple):
     arrive: Callable[..., int]
     next_request: Callable[..., int]
     complete: Callable[..., None]
+    control: tuple[Callable[..., Any], ...] = ()
+    """The kernels of its control plane."""
 
 
 class Pointers(NamedTuple):
@@ -125,7 +127,9 @@ class KernelScheduler(QosScheduler):
             self._table: Any = self._words.ctypes.data
         else:
             self._table = self.columns
-        self._arrive, self._next, self._complete = map(self._runnable, self.kernels)
+        self._arrive = self._runnable(self.kernels.arrive)
+        self._next = self._runnable(self.kernels.next_request)
+        self._complete = self._runnable(self.kernels.complete)
 
     def _runnable(self, kernel: Callable[..., Any]) -> Callable[..., Any]:
         """Return a kernel as machine code, or interpreted."""
@@ -139,10 +143,13 @@ class KernelScheduler(QosScheduler):
     def pointers(self) -> Pointers:
         """Return the addresses for a driver that calls the machine code itself.
 
-        From now on the tables cannot grow. This object must outlive the driver's calls.
+        From now on the tables cannot grow, and nothing is left to be compiled. This
+        object must outlive the driver's calls.
         """
         self._is_fixed = True
-        functions = (machine_code(k).address for k in (*self.kernels, wake_s))
+        for kernel in self.kernels.control:
+            machine_code(kernel)
+        functions = (machine_code(k).address for k in (*self.kernels[:3], wake_s))
         return Pointers(self._words.ctypes.data, *functions)
 
     # --- Requests -----------------------------------------------------------------

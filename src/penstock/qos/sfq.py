@@ -42,7 +42,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from penstock.columns import Heap, heap_put, heap_remove
-from penstock.kernels import inlined, kernel
+from penstock.kernels import kernel, part
 from penstock.qos.interface import Guarantees, Slo
 from penstock.qos.scheduler import (
     DEFAULT_DEPTH,
@@ -82,13 +82,13 @@ __all__ = [
 PARAMETERS: Final = (depth_parameter(DEFAULT_DEPTH),)
 
 
-@inlined
+@part
 def start_tags(state: SchedulerState) -> Heap:
     """Return the heap of applications with queued requests by start tag."""
     return Heap(state.by_tag, state.tag_place, state.start_tag, state.number)
 
 
-@inlined
+@part
 def push_by_start_tag(state: SchedulerState, i: int, slot: int) -> None:
     """Queue a request of application `i`; the first one gets a start tag."""
     is_first = state.first[i] < 0
@@ -97,7 +97,7 @@ def push_by_start_tag(state: SchedulerState, i: int, slot: int) -> None:
         _tag_first_request(state, i)
 
 
-@inlined
+@part
 def pop_by_start_tag(state: SchedulerState) -> int:
     """Remove, charge and return the request with the smallest start tag."""
     i = state.by_tag[1]
@@ -110,7 +110,7 @@ def pop_by_start_tag(state: SchedulerState) -> int:
     return slot
 
 
-@inlined
+@part
 def _tag_first_request(state: SchedulerState, i: int) -> None:
     """Assign S = max(v, F' + d / t_i) to the first queued request of `i`."""
     delay_bytes = take_delay_bytes(state, i)
@@ -121,7 +121,7 @@ def _tag_first_request(state: SchedulerState, i: int) -> None:
     heap_put(start_tags(state), i)
 
 
-@inlined
+@part
 def take_delay_bytes(state: SchedulerState, i: int) -> float:
     """Return d of the next request of `i` and count it as used.
 
@@ -134,7 +134,7 @@ def take_delay_bytes(state: SchedulerState, i: int) -> float:
     return delay_bytes
 
 
-@inlined
+@part
 def charge(state: SchedulerState, i: int, slot: int) -> None:
     """Charge a request of `i` that leaves the queue: v = S, F = S + c / t_i."""
     state.counter[WAITING] -= 1

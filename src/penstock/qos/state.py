@@ -25,7 +25,7 @@ from typing import Any, Final, NamedTuple, cast
 import numpy as np
 
 from penstock.columns import append_to_list, pop_from_list
-from penstock.kernels import Floats, Ints, inlined, kernel, kinds, unpacker
+from penstock.kernels import Floats, Ints, kernel, kinds, part, unpacker
 from penstock.qos.interface import MIN_COST_BYTES
 
 __all__ = [
@@ -301,7 +301,7 @@ def larger_state(state: SchedulerState) -> SchedulerState:
 # --- Requests ---------------------------------------------------------------------
 
 
-@inlined
+@part
 def add_request(state: SchedulerState, application: int, cost_bytes: int) -> int:
     """Return the slot of a new request; -1 if there is no room for it."""
     counter = state.counter
@@ -323,26 +323,26 @@ def add_request(state: SchedulerState, application: int, cost_bytes: int) -> int
     return slot
 
 
-@inlined
+@part
 def next_number(state: SchedulerState) -> int:
     """Return a serial number: among equals the lower number goes first."""
     state.counter[NUMBER] += 1
     return state.counter[NUMBER]
 
 
-@inlined
+@part
 def queue_request(state: SchedulerState, queue: int, slot: int) -> None:
     """Add a request at the end of queue `queue`."""
     append_to_list(state.first, state.last, state.link, queue, slot)
 
 
-@inlined
+@part
 def unqueue_request(state: SchedulerState, queue: int) -> int:
     """Remove and return the first request of queue `queue`."""
     return pop_from_list(state.first, state.link, queue)
 
 
-@inlined
+@part
 def send_request(state: SchedulerState, slot: int, now: float) -> None:
     """Count a request that is sent to the storage."""
     i = state.application[slot]
@@ -354,7 +354,7 @@ def send_request(state: SchedulerState, slot: int, now: float) -> None:
     state.served_bytes[i] += state.cost_bytes[slot]
 
 
-@inlined
+@part
 def free_request(state: SchedulerState, slot: int, moved_bytes: int) -> int:
     """Remove a completed request; return its refund, the unused part of its cost."""
     cost_bytes = state.cost_bytes[slot]
@@ -367,7 +367,7 @@ def free_request(state: SchedulerState, slot: int, moved_bytes: int) -> int:
     return unused_bytes
 
 
-@inlined
+@part
 def has_room(state: SchedulerState) -> bool:
     """Return True if fewer than L requests are at the storage."""
     return state.counter[OUTSTANDING] < state.value[DEPTH]

@@ -70,7 +70,7 @@ from math import inf
 from typing import Final
 
 from penstock.columns import exact_sum
-from penstock.kernels import inlined, interpreted, kernel
+from penstock.kernels import interpreted, kernel, part
 from penstock.qos.edf import pop_earliest, push_by_deadline
 from penstock.qos.feedback import (
     begin_window,
@@ -251,7 +251,7 @@ def complete(table: SchedulerState, slot: int, moved_bytes: int, now: float) -> 
         record_completion(state, i, now)
 
 
-@inlined
+@part
 def _next_wake_s(state: SchedulerState, now: float) -> float:
     """Return when requests must be tried again: at the latest when the window ends.
 
@@ -273,7 +273,7 @@ def _next_wake_s(state: SchedulerState, now: float) -> float:
 # --- The upper level admits -------------------------------------------------------
 
 
-@inlined
+@part
 def _admit_promised(state: SchedulerState, now: float) -> None:
     """Admit requests within promises while D is positive, others while L allows."""
     state.value[HOLD_UNTIL_S] = inf
@@ -291,7 +291,7 @@ def _admit_promised(state: SchedulerState, now: float) -> None:
         _pass_down(state, slot, now)
 
 
-@inlined
+@part
 def _admit_by_credit(state: SchedulerState, now: float) -> None:
     """Admit requests in the order of their start tags while D is positive."""
     while state.counter[WAITING] > 0:
@@ -302,7 +302,7 @@ def _admit_by_credit(state: SchedulerState, now: float) -> None:
         _pass_down(state, slot, now)
 
 
-@inlined
+@part
 def _refill(state: SchedulerState, now: float) -> bool:
     """Fill D if the storage is spare or the credit window has expired.
 
@@ -318,7 +318,7 @@ def _refill(state: SchedulerState, now: float) -> bool:
     return value[CREDIT_BYTES] > 0.0
 
 
-@inlined
+@part
 def _pass_down(state: SchedulerState, slot: int, now: float) -> None:
     """Admit a request: put it into the lower level."""
     i = state.application[slot]
@@ -329,19 +329,19 @@ def _pass_down(state: SchedulerState, slot: int, now: float) -> None:
     push_by_deadline(state, slot)
 
 
-@inlined
+@part
 def _in_lower_level(state: SchedulerState) -> int:
     """Return the number of requests in the lower level and at the storage."""
     return state.counter[OUTSTANDING] + state.by_deadline[0]
 
 
-@inlined
+@part
 def _full_credit_bytes(state: SchedulerState) -> float:
     """Return D_full: the sum of t_i over one credit window."""
     return state.value[TOTAL_BYTES_PER_S] * _credit_window_s(state)
 
 
-@inlined
+@part
 def _credit_window_s(state: SchedulerState) -> float:
     """Return the length of a credit window."""
     if state.counter[SATURATED]:
@@ -351,7 +351,7 @@ def _credit_window_s(state: SchedulerState) -> float:
     return state.value[WINDOW_S]
 
 
-@kernel
+@part
 def _update_total(state: SchedulerState) -> None:
     """Update the sum of t_i on this server; with send, cut D to D_full.
 
@@ -372,7 +372,7 @@ def _update_total(state: SchedulerState) -> None:
         )
 
 
-@inlined
+@part
 def _local_share(state: SchedulerState, i: int) -> float:
     """Return the fraction of the application's service that is on this server."""
     total_bytes = state.local_bytes[i] + state.remote_bytes[i]
@@ -382,7 +382,7 @@ def _local_share(state: SchedulerState, i: int) -> float:
 # --- Feedback at the end of a window ----------------------------------------------
 
 
-@kernel
+@part
 def _close_window(state: SchedulerState, now: float) -> None:
     """Set the depth from the statistics; the window may have ended long ago."""
     value = state.value
@@ -448,7 +448,12 @@ def _is_wanting(table: SchedulerState, application: int, now: float) -> int:
     return 1 if wants_more(columns(table), application, now) else 0
 
 
-KERNELS: Final = Kernels(arrive, next_request, complete)
+KERNELS: Final = Kernels(
+    arrive,
+    next_request,
+    complete,
+    (_set_latencies, _record_service, _record_wanting, _is_wanting),
+)
 
 
 class TwoLevel(KernelScheduler):
