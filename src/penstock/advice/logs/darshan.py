@@ -286,8 +286,9 @@ def _io_bounds(
     exact_s = sum(burst.io_s for burst in bursts if burst.is_exact)
     if timeline.detail == "dxt" and exact_s == covered_s:
         return exact_s, exact_s
-    high = min(covered_s, totals.sum_s) if totals.sum_s > 0 else covered_s
-    high = max(high, exact_s)
+    windows_s = sum(burst.io_s for burst in _joined_windows(totals.windows, 0.0))
+    bounds = [covered_s, totals.sum_s, windows_s]
+    high = max(min(bound for bound in bounds if bound > 0), exact_s)
     low = min(max(totals.slowest_s, exact_s), high)
     return (low if low > 0 else high), high
 

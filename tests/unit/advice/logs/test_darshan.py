@@ -102,6 +102,17 @@ def test_io_time_from_counters_is_between_its_bounds(tmp_path: Path) -> None:
     assert "one node per process" in " ".join(job.notes)
 
 
+def test_the_time_in_io_is_not_longer_than_from_first_to_last_access(
+    tmp_path: Path,
+) -> None:
+    modules = [
+        posix_record(1, rank=0, read=(10, 1.0, 2.0, 0.5)),
+        posix_record(2, rank=1, read=(10, 1.5, 2.5, 9.0)),
+    ]
+    path = write_log(tmp_path / "a.darshan", modules=modules, processes=2)
+    assert darshan_job(path, 0.05).io_high_s == 1.5
+
+
 def test_io_after_the_end_of_the_job_lengthens_it(tmp_path: Path) -> None:
     modules = [posix_record(1, read=(10, 90.0, 130.0, 40.0))]
     path = write_log(tmp_path / "a.darshan", modules=modules, run_s=100)
