@@ -35,7 +35,6 @@ ALL = (
     *SCHEDULERS,
     "two-level:overload=send",
     "two-level:credit=1,overload=send",
-    "two-level:storage=shared",
     "penstock.qos._template",
     *EXTRA,
 )
@@ -246,43 +245,6 @@ def test_shares_of_the_total_over_servers_with_a_layout(name: str) -> None:
         name, slos, clients, servers, UNTIL_S, exchange=Exchange(layout=True)
     )
     assert ratio(run) == pytest.approx(1.0, abs=0.05)
-
-
-@those_that_guarantee("client_nodes")
-@pytest.mark.parametrize("exchange", REPORTS)
-@pytest.mark.parametrize("processes", [(4, 32), (32, 4), (1, 32), (32, 32)])
-@pytest.mark.parametrize("sizes", [(KB64, KB64), (MB, KB64)])
-def test_shares_of_one_storage_between_client_nodes(
-    name: str, processes: tuple[int, int], sizes: tuple[int, int], exchange: Exchange
-) -> None:
-    """One application per node: 3 to 1 as agreed, whoever has more processes."""
-    clients = [
-        flood(a, n, size, node=k)
-        for k, (a, n, size) in enumerate(zip("ab", processes, sizes, strict=True))
-    ]
-    run = simulate_requests(
-        *(name, SLOS, clients, [ServerSpec(6e6)], UNTIL_S),
-        exchange=exchange,
-        schedulers_at="nodes",
-    )
-    assert ratio(run) == pytest.approx(3.0, rel=0.1)
-    assert served(run, "a") + served(run, "b") >= 0.94 * 6e6
-    for application, slo in SLOS.items():
-        assert served(run, application) >= slo.throughput_bytes_per_s
-
-
-@those_that_guarantee("client_nodes")
-def test_a_node_that_asks_for_little_holds_nobody_up(name: str) -> None:
-    """A issues 1 MB/s of its 3; the other node has the rest."""
-    light = replace(steady("a", 1e6, UNTIL_S, processes=8, size=KB64), jitter=0.5)
-    clients = [light, flood("b", 32, KB64, node=1)]
-    run = simulate_requests(
-        *(name, SLOS, clients, [ServerSpec(6e6)], UNTIL_S),
-        exchange=REPORTS[0],
-        schedulers_at="nodes",
-    )
-    assert served(run, "a") == pytest.approx(1e6, rel=0.05)
-    assert served(run, "a") + served(run, "b") >= 0.98 * 6e6
 
 
 # --- Latency and order ------------------------------------------------------------

@@ -17,10 +17,8 @@ __all__ = ["UpperLevel"]
 class UpperLevel:
     """Calls the kernels of `penstock.qos.promises` with names of applications."""
 
-    def __init__(
-        self, slos: Mapping[str, Slo], *, shared_storage: bool = False
-    ) -> None:
-        self.scheduler = TwoLevel(slos, 0.0, 0.5, 0.0, shared_storage=shared_storage)
+    def __init__(self, slos: Mapping[str, Slo]) -> None:
+        self.scheduler = TwoLevel(slos, 0.0, 0.5, 0.0)
         self.scheduler.run_interpreted()
         self.state = self.scheduler.columns
         self.index_of = self.scheduler.index_of
@@ -44,7 +42,7 @@ class UpperLevel:
 
     def report(self, server: str, name: str, total: float, now: float) -> None:
         """Record a report of another server that an application has had a total."""
-        self.scheduler.record_remote_service(server, {name: total}, now, (name,))
+        self.scheduler.record_remote_service(server, {name: total}, now)
 
     def complete(self, name: str, now: float) -> None:
         """Record that the storage has completed a request."""

@@ -104,8 +104,8 @@ class SmallFirst(QosScheduler):
         before = self._served_bytes.get(application, 0)
         self._served_bytes[application] = before + cost_bytes
 
-    # Optional: `set_slos`, `set_layout`, `record_remote_service` and `wanting`; those
-    # of `QosScheduler` do nothing. A scheduler that shares throughput needs them.
+    # Optional: `set_slos`, `set_layout`, `record_remote_service` and `share_storage`;
+    # those of `QosScheduler` do nothing. A scheduler that shares throughput needs them.
 
 
 # Required: `make`. The scheduler starts at `now` (s). It must not read a clock, open

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Final, NamedTuple
 
-from penstock.qos.interface import Request, Scheduler
+from penstock.qos.interface import QosScheduler, Request
 
 __all__ = ["BURST_S", "THINK_S", "ApplicationUse", "CreditStage"]
 
@@ -93,7 +93,7 @@ class _Credit:
 class CreditStage:
     """Passes requests to a scheduler, each application within its credit."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
+    def __init__(self, scheduler: QosScheduler) -> None:
         self.wake_s = inf
         self._scheduler = scheduler
         self._credits: dict[str, _Credit] = {}
@@ -113,8 +113,13 @@ class CreditStage:
         return uses
 
     def set_rates(self, rates: Mapping[str, float], lease_s: float, now: float) -> None:
-        """Replace all rates (bytes/s); they hold for `lease_s` seconds."""
+        """Replace all rates (bytes/s); they hold for `lease_s` seconds.
+
+        Who gets rates shares the storage with other mounts; the scheduler is told.
+        """
         self._lease_ends_s = now + lease_s if rates else inf
+        if rates:
+            self._scheduler.share_storage(self._lease_ends_s)
         for name in {**self._limited, **rates}:
             rate = max(rates.get(name, inf), MIN_BYTES_PER_S)
             self._credit_of(name).set_rate(rate, now)

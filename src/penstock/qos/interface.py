@@ -19,7 +19,7 @@ after an answer to an application that is short of its promise.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil, fsum, inf
 from typing import Final, Literal, Protocol, TypeAlias
@@ -158,8 +158,6 @@ class Guarantees:
     shares: bool = False
     """Applications that always have requests waiting are served in proportion to their
     t_i. Over several servers this holds for the total, with reports or a layout."""
-    client_nodes: bool = False
-    """The same for schedulers at several client nodes in front of one storage."""
     deadlines: bool = False
     """Of the waiting requests, the one with the earliest deadline is sent first."""
     latency: bool = False
@@ -234,14 +232,10 @@ class QosScheduler(Scheduler, Protocol):
         server: str,
         served_bytes: Mapping[str, float],
         now: float,
-        wanting: Iterable[str] = (),
     ) -> None:
-        """Record a report: what another server has served since it started.
-
-        `wanting` names the applications that could use more service there.
-        """
+        """Record a report: what another server has served since it started."""
         return
 
-    def wanting(self, now: float) -> tuple[str, ...]:
-        """Return the applications that could use more service here, for reports."""
-        return ()
+    def share_storage(self, until_s: float) -> None:
+        """Record that other schedulers send to the same storage, until a time (s)."""
+        return

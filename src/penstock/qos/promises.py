@@ -25,20 +25,12 @@ clock stands still unless it is served, and it goes before every request that is
 a promise. Requests within promises need at most sum t_i, so they find bandwidth.
 
 Held requests. An application with few processes may have all its requests at the
-storage, where those of others are in front. Two rules keep its promise and its share:
-
-- *Short*: it has had requests for `BUSY_S`, and is owed more than 0.1 s of its promise
-  and more than two requests; then it is short until it is owed nothing. Meanwhile
-  requests beyond a promise are held while it has a request at the storage, and for at
-  most `THINK_S` after its last answer, in which a blocking process issues the next
-  request. This is the only time in which the storage can be idle although requests
-  wait.
-- *Shared storage* (``storage=shared``: schedulers of several client nodes in front of
-  one storage). An application of another node that always has requests there takes part
-  in the order of start tags: its finish tag here moves with the reports of its node.
-  Requests beyond a promise are held while their start tag is ahead of that finish tag
-  by more than one request of each and one report.
-
+storage, where those of others are in front. It is *short* if it has had requests for
+`BUSY_S`, and is owed more than 0.1 s of its promise and more than two requests; then
+until it is owed nothing. Meanwhile requests beyond a promise are held while it has a
+request at the storage, and for at most `THINK_S` after its last answer, in which a
+blocking process issues the next request. This is the only time in which the storage can
+be idle although requests wait.
 An application that cannot use the favour (its own processes are too slow) must not hold
 others for ever: if it gains less than half of its promise in `TRIAL_S`, nothing is held
 for it during `PAUSE_S`.
@@ -68,6 +60,7 @@ from penstock.qos.state import (
     APPLICATIONS,
     CAPACITY_OVER_PROMISES,
     HOLD_UNTIL_S,
+    RIVALS_UNTIL_S,
     VIRTUAL_TIME,
     SchedulerState,
     next_number,
@@ -79,15 +72,12 @@ __all__ = [
     "PAUSE_S",
     "THINK_S",
     "TRIAL_S",
-    "VALID_S",
     "count_remote_service",
     "has_rivals",
     "pop_request",
     "push_request",
     "record_completion",
-    "record_want",
     "set_capacity",
-    "wants_more",
 ]
 
 #: Longest time between an answer and the next request of a process that only waits for
@@ -107,8 +97,6 @@ _MARGIN: Final = 1.01
 _ENOUGH: Final = 0.95
 #: Least gain in a trial, as a fraction of the promise.
 _MIN_GAIN: Final = 0.5
-#: A report that an application wants more service is valid for this time (s).
-VALID_S: Final = 1.0
 
 
 @part
@@ -168,27 +156,9 @@ def count_remote_service(state: SchedulerState, i: int, now: float) -> None:
 
 
 @part
-def record_want(state: SchedulerState, i: int, now: float) -> None:
-    """Record a report that application `i` wants more service on another node."""
-    state.wants_until_s[i] = now + VALID_S
-    add_to_set(state.elsewhere, state.elsewhere_place, i)
-
-
-@part
 def has_rivals(state: SchedulerState, now: float) -> bool:
-    """Return True if an application wants more service on another node."""
-    for position in range(1, state.elsewhere[0] + 1):
-        if now < state.wants_until_s[state.elsewhere[position]]:
-            return True
-    return False
-
-
-@part
-def wants_more(state: SchedulerState, i: int, now: float) -> bool:
-    """Return True if application `i` has had requests here for `BUSY_S`."""
-    return now >= state.busy_since_s[i] + BUSY_S and (
-        has_requests(state, i) or _is_active(state, i, now)
-    )
+    """Return True if schedulers of other nodes send to the same storage."""
+    return now < state.value[RIVALS_UNTIL_S]
 
 
 @part
@@ -373,11 +343,10 @@ def _backlogged_start_tag(state: SchedulerState, i: int, now: float) -> float:
     if delay_bytes == 0.0:
         return state.finish_tag[i]
     state.remote_bytes[i] += delay_bytes
-    state.report_s[i] = delay_bytes / state.weight[i]
     moved_s = state.promise_s[i] + delay_bytes / _promised_rate(state, i)
     most_s = max(state.promise_s[i], now + LAG_S)
     state.promise_s[i] = min(moved_s, most_s)
-    return state.finish_tag[i] + state.report_s[i]
+    return state.finish_tag[i] + delay_bytes / state.weight[i]
 
 
 # --- Held requests ----------------------------------------------------------------
@@ -389,8 +358,6 @@ def _is_held(state: SchedulerState, i: int, now: float) -> bool:
     held = False
     if state.unqueued[0] > 0 and not _is_short_of_capacity(state):
         held = _waits_for_short(state, now)
-    if state.elsewhere[0] > 0 and _waits_for_other_nodes(state, i, now):
-        held = True
     if held and state.promise_s[i] > now:
         _hold_until(state, state.promise_s[i])
     return held
@@ -412,20 +379,6 @@ def _waits_for_short(state: SchedulerState, now: float) -> bool:
 
 
 @part
-def _waits_for_other_nodes(state: SchedulerState, i: int, now: float) -> bool:
-    """Return True if an application of another node had less than `i`."""
-    held = False
-    for position in range(state.elsewhere[0], 0, -1):
-        other = state.elsewhere[position]
-        if now >= state.wants_until_s[other]:
-            remove_from_set(state.elsewhere, state.elsewhere_place, other)
-        elif other != i and _is_ahead(state, i, other) and _helps(state, other, now):
-            held = True
-            _hold_until(state, state.wants_until_s[other])
-    return held
-
-
-@part
 def _hold_until(state: SchedulerState, time_s: float) -> None:
     """Let held requests be tried again at a time, or earlier."""
     state.value[HOLD_UNTIL_S] = min(state.value[HOLD_UNTIL_S], time_s)
@@ -441,15 +394,6 @@ def _is_short(state: SchedulerState, i: int, now: float) -> bool:
         least_s = 0.0
     state.short[i] = now - state.promise_s[i] > least_s
     return state.short[i] > 0
-
-
-@part
-def _is_ahead(state: SchedulerState, i: int, other: int) -> bool:
-    """Return True if `i` is ahead of an application of another node."""
-    allowed_s = state.last_cost_bytes[i] / state.weight[i] + state.report_s[other]
-    debt_s = max(LAG_S, 4 * allowed_s)
-    tag = max(state.finish_tag[other], state.value[VIRTUAL_TIME] - debt_s)
-    return state.start_tag[i] > tag + allowed_s
 
 
 @part

@@ -17,7 +17,7 @@ Requests are decided by three kernels, `Kernels`:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from math import inf
 from typing import Any, Final, NamedTuple
 
@@ -239,7 +239,6 @@ class KernelScheduler(QosScheduler):
         server: str,
         served_bytes: Mapping[str, float],
         now: float,
-        wanting: Iterable[str] = (),  # noqa: ARG002
     ) -> None:
         """Record a report: what another server has served since it started."""
         for application, more_bytes in self._reported.new(server, served_bytes).items():

@@ -80,6 +80,7 @@ CAPACITY_OVER_PROMISES: Final = 21  # s of `penstock.qos.promises`
 HOLD_UNTIL_S: Final = 22  # when requests that are held may go; inf: none is held
 PACE_BYTES: Final = 23  # bytes moved at the present depth since the last pace
 PACE_BUSY_S: Final = 24  # busy time at the present depth since the last pace
+RIVALS_UNTIL_S: Final = 25  # until when other nodes send to the same storage
 
 # Entries of `SchedulerState.counter`.
 APPLICATIONS: Final = 0  # rows in use
@@ -189,13 +190,6 @@ class SchedulerState(NamedTuple):
     unqueued: Ints
     """Set of applications without a queued request that were served before."""
     unqueued_place: Ints
-    report_s: Floats
-    """Service in the last report from elsewhere (s of its throughput)."""
-    wants_until_s: Floats
-    """Until when the last report that it wants more elsewhere is valid."""
-    elsewhere: Ints
-    """Set of applications that want more service on other nodes of the storage."""
-    elsewhere_place: Ints
     favoured_s: Floats
     """When requests were last held for it."""
     trial_since_s: Floats
@@ -260,7 +254,7 @@ _BY_REQUEST: Final = (
 _FIRST_VALUES: Final = {
     **dict.fromkeys(("first", "last", "late_first", "late_last"), -1),
     **dict.fromkeys(("promise_s", "busy_since_s", "completed_s", "favoured_s"), -inf),
-    **dict.fromkeys(("trial_since_s", "pause_until_s", "wants_until_s"), -inf),
+    **dict.fromkeys(("trial_since_s", "pause_until_s"), -inf),
     "lower_level_s": -inf,
     "layout_factor": 1,
 }
@@ -271,7 +265,7 @@ def new_state(
 ) -> SchedulerState:
     """Return the state of a scheduler without requests and applications."""
     sizes = dict.fromkeys(_BY_REQUEST, requests + 1)
-    sizes |= {"value": PACE_BUSY_S + 1, "counter": PACES + 1, "partials": 64}
+    sizes |= {"value": RIVALS_UNTIL_S + 1, "counter": PACES + 1, "partials": 64}
     sizes |= dict.fromkeys(("pace_bytes_per_s", "pace_requests_per_s"), LEVELS)
     sizes |= dict.fromkeys(("sample_s", "sample_application", "sorted_s"), SAMPLE_LIMIT)
     limits = {"request_limit": requests, "application_limit": applications}

@@ -35,9 +35,6 @@ Parameters
         never idle, so that admitted requests complete within that time.
     overload
         hold (default) or send.
-    storage
-        own (default): every scheduler that reports to this one has its own storage.
-        shared: they are at client nodes in front of one storage. Only with hold.
 
 Properties
     O(log n) per request. With hold an application that always has a request gets at
@@ -65,7 +62,7 @@ Source
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from math import inf
 from typing import Final
 
@@ -88,8 +85,6 @@ from penstock.qos.promises import (
     pop_request,
     push_request,
     record_completion,
-    record_want,
-    wants_more,
 )
 from penstock.qos.saturation import set_holding_depth
 from penstock.qos.scheduler import Kernels, KernelScheduler
@@ -114,6 +109,7 @@ from penstock.qos.state import (
     MOVED_BYTES,
     OTHERS_BYTES_PER_S,
     OUTSTANDING,
+    RIVALS_UNTIL_S,
     SATURATED,
     SATURATED_CREDIT_S,
     SPARE_THRESHOLD,
@@ -168,12 +164,6 @@ PARAMETERS: Final = (
         "hold excess requests back, or send all to the storage",
         "hold",
         choices=("hold", "send"),
-    ),
-    Parameter(
-        "storage",
-        "own: one per scheduler; shared: one for the schedulers of all client nodes",
-        "own",
-        choices=("own", "shared"),
     ),
 )
 
@@ -434,25 +424,8 @@ def _record_service(table: SchedulerState, application: int, now: float) -> None
         count_remote_service(state, application, now)
 
 
-@kernel
-def _record_wanting(table: SchedulerState, application: int, now: float) -> None:
-    """Record that an application wants more service on another node."""
-    state = columns(table)
-    state.counter[CHANGED] = 1
-    record_want(state, application, now)
-
-
-@kernel
-def _is_wanting(table: SchedulerState, application: int, now: float) -> int:
-    """Return 1 if an application could use more service here."""
-    return 1 if wants_more(columns(table), application, now) else 0
-
-
 KERNELS: Final = Kernels(
-    arrive,
-    next_request,
-    complete,
-    (_set_latencies, _record_service, _record_wanting, _is_wanting),
+    arrive, next_request, complete, (_set_latencies, _record_service)
 )
 
 
@@ -463,8 +436,6 @@ class TwoLevel(KernelScheduler):
     ----------
     holds
         True for ``overload=hold``, False for ``overload=send``.
-    shared_storage
-        True for ``storage=shared``.
     """
 
     def __init__(
@@ -475,12 +446,10 @@ class TwoLevel(KernelScheduler):
         credit_s: float,
         *,
         holds: bool = True,
-        shared_storage: bool = False,
     ) -> None:
         guarantees = Guarantees(
             promises=holds,
             shares=holds,
-            client_nodes=holds and shared_storage,
             latency=True,
         )
         first_values = {
@@ -495,8 +464,8 @@ class TwoLevel(KernelScheduler):
             THRESHOLD: FIRST_DEPTH,
             LATENCY_DEPTH: inf,
             USEFUL_DEPTH: inf,
+            RIVALS_UNTIL_S: -inf,
         }
-        self._takes_wants = holds and shared_storage
         super().__init__(KERNELS, {}, guarantees, depth=FIRST_DEPTH)
         for entry, value in first_values.items():
             self.columns.value[entry] = value
@@ -528,34 +497,13 @@ class TwoLevel(KernelScheduler):
         shortest_s = min((slo.latency_s for slo in slos.values()), default=1.0)
         self._run(_set_latencies, shortest_s)
 
-    def record_remote_service(
-        self,
-        server: str,
-        served_bytes: Mapping[str, float],
-        now: float,
-        wanting: Iterable[str] = (),
-    ) -> None:
-        """Record a report: service elsewhere, and applications that want more."""
-        super().record_remote_service(server, served_bytes, now)
-        if self._takes_wants and not self.columns.counter[USES_LAYOUT]:
-            for application in wanting:
-                index = self.index_of(application)
-                if index >= 0:
-                    self._run(_record_wanting, index, now)
-
     def _count_remote_service(self, index: int, now: float) -> None:
         if self.columns.counter[HOLDS] and not self.columns.counter[USES_LAYOUT]:
             self._run(_record_service, index, now)
 
-    def wanting(self, now: float) -> tuple[str, ...]:
-        """Return the applications to report as wanting more service."""
-        if not self._takes_wants:
-            return ()
-        return tuple(
-            application
-            for application, index in self._indexes.items()
-            if self._run(_is_wanting, index, now)
-        )
+    def share_storage(self, until_s: float) -> None:
+        """Count on requests of other nodes at the storage, until a time."""
+        self.columns.value[RIVALS_UNTIL_S] = until_s
 
 
 def make(
@@ -564,7 +512,6 @@ def make(
     window: float,
     credit: float,
     overload: str,
-    storage: str,
 ) -> TwoLevel:
     """Return a scheduler that starts at `now` (s)."""
     return TwoLevel(
@@ -573,5 +520,4 @@ def make(
         window,
         credit,
         holds=overload == "hold",
-        shared_storage=storage == "shared",
     )

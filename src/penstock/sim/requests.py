@@ -358,11 +358,11 @@ class _RequestSimulation:
 
     def _on_report(
         self,
-        subject: tuple[_Point, str, Mapping[str, int], tuple[str, ...]],
+        subject: tuple[_Point, str, Mapping[str, int]],
         now: float,
     ) -> None:
-        point, sender, served_bytes, wanting = subject
-        point.scheduler.record_remote_service(sender, served_bytes, now, wanting)
+        point, sender, served_bytes = subject
+        point.scheduler.record_remote_service(sender, served_bytes, now)
         self._dispatch(point, now)
 
     def _on_credit(self, action: Callable[[float], str | None], now: float) -> None:
@@ -437,13 +437,12 @@ class _RequestSimulation:
         report = reporter.next_report(point.scheduler.served_bytes)
         if report is None:
             return
-        wanting = point.scheduler.wanting(now)
         for other in self._points.values():
             if other is not point:
                 lost, delay = self._random.random(2)
                 if lost >= self._exchange.loss_share:
                     time = now + delay * self._exchange.max_delay_s
-                    self._plan(time, _REPORT, (other, point.name, report, wanting))
+                    self._plan(time, _REPORT, (other, point.name, report))
 
     def result(self, label: str) -> RequestRun:
         """Return the answered requests and the depths."""

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from penstock.qos import CreditStage, Request, get_scheduler
 from penstock.qos.credit_stage import BURST_S, THINK_S
+from penstock.qos.state import RIVALS_UNTIL_S
+from penstock.qos.two_level import TwoLevel
 
 SIZE = 65_536
 
@@ -176,3 +178,13 @@ def test_every_request_is_sent_once(
     sent += stage.dispatch(now + 1.0)
     assert len(sent) == len(requests)
     assert set(sent) == set(requests)
+
+
+def test_rates_tell_the_scheduler_that_others_use_the_storage() -> None:
+    scheduler = get_scheduler("two-level").make({}, 0.0)
+    assert isinstance(scheduler, TwoLevel)
+    stage = CreditStage(scheduler)
+    stage.set_rates({}, 1.0, 5.0)
+    assert scheduler.columns.value[RIVALS_UNTIL_S] == -inf
+    stage.set_rates({"a": 1e6}, 1.0, 5.0)
+    assert scheduler.columns.value[RIVALS_UNTIL_S] == 6.0

@@ -17,7 +17,6 @@ NAMES = (
     "edf",
     "two-level",
     "two-level:overload=send",
-    "two-level:storage=shared",
 )
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from penstock.qos import Slo
 from penstock.qos.late_aware import LAG_S
-from penstock.qos.promises import BUSY_S, PAUSE_S, THINK_S, TRIAL_S, VALID_S
+from penstock.qos.promises import PAUSE_S, THINK_S, TRIAL_S
 from support.upper_level import UpperLevel
 
 #: A request is 1/8 s of A's promise and 1/4 s of B's, exactly.
@@ -15,8 +15,8 @@ SLOS = {"a": Slo(1e6, 1.0), "b": Slo(0.5e6, 1.0)}
 SIZE = 125_000
 
 
-def new_queue(*, shared_storage: bool = False) -> UpperLevel:
-    return UpperLevel(SLOS, shared_storage=shared_storage)
+def new_queue() -> UpperLevel:
+    return UpperLevel(SLOS)
 
 
 def put(queue: UpperLevel, name: str, now: float, count: int = 1) -> None:
@@ -142,52 +142,12 @@ def test_nothing_is_held_for_an_application_that_gains_nothing() -> None:
     )
 
 
-def rivals() -> UpperLevel:
-    """Return a queue in which A has had its promise, and B wants more elsewhere."""
-    queue = new_queue(shared_storage=True)
-    put(queue, "a", 0.0, 60)
-    taken(queue, 0.0)
-    queue.report("other", "b", 50_000, 0.0)
-    return queue
-
-
-def test_requests_wait_for_an_application_of_another_node_that_had_less() -> None:
-    queue = rivals()
-    assert queue.has_rivals(0.0)
-    assert queue.pop(0.0, has_room=True) < 0
-    assert 0.0 < queue.hold_until_s <= VALID_S
-    # 1 MB is 2 s of B's promise; A had 9/8 s of its own.
-    queue.report("other", "b", 1e6, 0.05)
-    assert queue.pop(0.05, has_room=True) >= 0
-
-
-def test_a_report_is_valid_for_a_while_only() -> None:
-    queue = rivals()
-    taken(queue, VALID_S)
-    assert queue.pop(VALID_S, has_room=True) >= 0
-    assert not queue.has_rivals(VALID_S)
-
-
-def test_with_its_own_storage_no_request_waits_for_other_nodes() -> None:
+def test_rivals_are_there_until_a_time() -> None:
     queue = new_queue()
-    put(queue, "a", 0.0, 60)
-    taken(queue, 0.0)
-    queue.report("other", "b", 50_000, 0.0)
     assert not queue.has_rivals(0.0)
-    assert queue.pop(0.0, has_room=True) >= 0
-
-
-def test_an_application_wants_more_if_it_always_has_requests() -> None:
-    queue = new_queue(shared_storage=True)
-    put(queue, "a", 0.0)
-    assert queue.scheduler.wanting(0.0) == ()
-    assert queue.scheduler.wanting(BUSY_S) == ("a",)
-    queue.pop(0.3, has_room=True)
-    assert queue.scheduler.wanting(0.4) == ("a",)
-    queue.complete("a", 0.5)
-    assert queue.scheduler.wanting(0.5 + THINK_S / 2) == ("a",)
-    assert queue.scheduler.wanting(0.5 + THINK_S) == ()
-    assert new_queue().scheduler.wanting(9.0) == ()
+    queue.scheduler.share_storage(2.0)
+    assert queue.has_rivals(1.9)
+    assert not queue.has_rivals(2.0)
 
 
 def test_what_all_are_owed_is_forgiven_while_the_storage_is_short() -> None:

@@ -251,11 +251,3 @@ def test_an_application_that_is_only_elsewhere_has_no_local_promise(
     scheduler.columns.remote_bytes[scheduler.index_of("b")] = 1e6
     scheduler.set_slos(SLOS, 0.0)
     assert scheduler.full_credit_bytes == pytest.approx(10e6)
-
-
-def test_a_report_names_who_wants_more_only_on_a_shared_storage() -> None:
-    for shared, names in ((False, ()), (True, ("a",))):
-        scheduler = TwoLevel(SLOS, 0.0, 0.5, 0.0, shared_storage=shared)
-        scheduler.arrive(Request("write", MB, "a"), 0.0)
-        assert scheduler.wanting(1.0) == names
-    assert TwoLevel(SLOS, 0.0, 0.5, 0.0, holds=False).wanting(1.0) == ()

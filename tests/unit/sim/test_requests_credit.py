@@ -181,6 +181,20 @@ def test_a_slower_storage_is_shared_too() -> None:
     assert rates[0] / rates[1] == pytest.approx(3.0, rel=0.06)
 
 
+@pytest.mark.parametrize("processes", [(4, 32), (32, 4)])
+def test_a_storage_that_needs_several_requests_is_fully_used(
+    processes: tuple[int, int],
+) -> None:
+    """Alone, the search for the depth of each mount would be content with one."""
+    clients = [flood("a", processes[0], 0), flood("b", processes[1], 1)]
+    server = ServerSpec(CAPACITY, curve=((1.0, 0.75), (4.0, 1.0)), threads=4)
+    exchange = Exchange(credit=True, max_delay_s=0.02)
+    run = simulate(clients, slos_of((3, 1)), exchange, server=server)
+    rates = [rate(run, name) for name in "ab"]
+    assert sum(rates) >= 0.97 * CAPACITY
+    assert rates[0] / rates[1] == pytest.approx(3.0, rel=0.03)
+
+
 def test_the_same_seed_gives_the_same_run() -> None:
     clients = [flood("a", 4, 0), flood("b", 8, 1)]
     exchange = Exchange(credit=True, max_delay_s=0.02, loss_share=0.2)
