@@ -25,7 +25,6 @@ NAMES = (
     "sfq:depth=2",
     "edf:depth=2",
     "two-level:window=0.05",
-    "two-level:window=0.05,storage=shared",
     "two-level:window=0.05,overload=send",
 )
 APPLICATIONS = ("a", "b", "c", "stranger")
@@ -55,7 +54,6 @@ class Answer(NamedTuple):
     wake_s: float
     depth: float
     served_bytes: dict[str, int]
-    wanting: tuple[str, ...]
 
 
 steps = st.lists(
@@ -79,18 +77,19 @@ def new_scheduler(name: str) -> KernelScheduler:
 
 
 def control(scheduler: KernelScheduler, step: Step, total: int, now: float) -> None:
-    """Report service elsewhere, or replace the SLOs, in some steps."""
+    """Report service elsewhere, share the storage or replace the SLOs, sometimes."""
     if step.control in (1, 2, 3):
-        wanting = APPLICATIONS[: step.control]
-        reported = dict.fromkeys(wanting, total)
-        scheduler.record_remote_service("other", reported, now, wanting)
+        reported = dict.fromkeys(APPLICATIONS[: step.control], total)
+        scheduler.record_remote_service("other", reported, now)
+    elif step.control == 5:
+        scheduler.share_storage(now + 0.2)
     elif step.control == 4:
         scheduler.set_slos(OTHER_SLOS if total % 2 else SLOS, now)
 
 
 def answer(scheduler: KernelScheduler, sent: list[int], wake_s: float) -> Answer:
     served = dict(scheduler.served_bytes)
-    return Answer(sent, wake_s, scheduler.depth, served, scheduler.wanting(9.0))
+    return Answer(sent, wake_s, scheduler.depth, served)
 
 
 def simulated(name: str, script: list[Step]) -> list[Answer]:
