@@ -138,7 +138,7 @@ class _ScheduledApplications:
                     where=key,
                     remedy="unmount, and mount again with the new file",
                 )
-        settings = slo_settings_from(document)
+        settings = slo_settings_from(document, self.settings.backing)
         if len(self._indices.keys() | settings.slos.keys()) >= MAX_APPLICATIONS:
             raise InputError(
                 f"more than {MAX_APPLICATIONS - 1} applications since it was mounted",

@@ -13,7 +13,8 @@
     [applications.bulk]
     throughput = "40 MB/s"
     latency = "1 s"
-    mounts = 1                     # number of mounts that hold its files evenly
+    mounts = 1                     # number of mounts that hold its files evenly; or
+                                   # "auto": ask the file system
     operations = "1000/s"          # limit of its metadata requests
 
     [[rules]]                      # the first match decides
@@ -31,17 +32,18 @@ from __future__ import annotations
 import pwd
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite, nan
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
 from penstock.errors import InputError, UnknownNameError, plain_mismatch
 from penstock.mount.exchange import ExchangeSettings
 from penstock.mount.rules import CONDITIONS, Rule
+from penstock.mount.striping import targets_of
 from penstock.qos import SchedulerSpec, Slo, get_scheduler
 from penstock.units import parse_bandwidth, parse_time
 
@@ -60,7 +62,7 @@ Quantity = float | str
 class _Application(msgspec.Struct, forbid_unknown_fields=True):
     throughput: Quantity
     latency: Quantity
-    mounts: Annotated[int, msgspec.Meta(ge=1)] = 1
+    mounts: Annotated[int, msgspec.Meta(ge=1)] | Literal["auto"] = 1
     operations: Quantity | None = None
 
 
@@ -104,6 +106,8 @@ class SloSettings:
     """The controller that shares storages among mounts; None: no reports."""
     document: Mapping[str, Any]
     """The file as it was read."""
+    backing: str
+    """The folder that is mounted."""
 
     def has_condition(self, *conditions: str) -> bool:
         """Return True if a rule has one of these conditions."""
@@ -125,8 +129,11 @@ def read_document(path: str) -> dict[str, Any]:
         raise InputError(f"is not a TOML file: {error}", where=path) from None
 
 
-def slo_settings_from(document: Mapping[str, Any]) -> SloSettings:
-    """Return the settings in a document; raise `InputError` that names the place."""
+def slo_settings_from(document: Mapping[str, Any], backing: str = "") -> SloSettings:
+    """Return the settings in a document; raise `InputError` that names the place.
+
+    `backing` is the folder that is mounted.
+    """
     try:
         file = msgspec.convert(document, _File)
     except msgspec.ValidationError as error:
@@ -139,10 +146,11 @@ def slo_settings_from(document: Mapping[str, Any]) -> SloSettings:
         slos,
         file.default or OTHER,
         tuple(_rule(rule, slos, f"rules[{n}]") for n, rule in enumerate(file.rules)),
-        _layout(file),
+        _layout(file, backing),
         _operations(file.applications),
         None if file.exchange is None else _exchange(file.exchange),
         document,
+        backing,
     )
 
 
@@ -231,12 +239,12 @@ def _user(user: int | str | None, where: str) -> int | None:
         ) from None
 
 
-def _layout(file: _File) -> dict[str, int]:
-    layout = {
-        name: entry.mounts
-        for name, entry in file.applications.items()
-        if entry.mounts > 1
+def _layout(file: _File, backing: str) -> dict[str, int]:
+    counts = {
+        name: _targets(name, file.rules, backing) if count == "auto" else count
+        for name, count in ((n, entry.mounts) for n, entry in file.applications.items())
     }
+    layout = {name: count for name, count in counts.items() if count > 1}
     if layout and file.exchange is not None:
         raise InputError(
             "cannot be combined with `mounts` of an application",
@@ -244,6 +252,27 @@ def _layout(file: _File) -> dict[str, int]:
             remedy="remove one: service at other mounts is reported or inferred",
         )
     return layout
+
+
+def _targets(application: str, rules: Sequence[_Rule], backing: str) -> int:
+    """Return over how many targets the folder of an application is striped."""
+    where = f"applications.{application}.mounts: "
+    paths = (r.path for r in rules if r.application == application and r.path)
+    path = next(paths, None)
+    if path is None:
+        raise InputError(
+            "no rule says which folder belongs to it",
+            where=where.removesuffix(": "),
+            remedy="give a rule with `path`, or a number of mounts",
+        )
+    try:
+        return targets_of(Path(backing, path.strip("/")))
+    except InputError as error:
+        raise error.at(where) from None
+    except OSError as error:
+        raise InputError(
+            f"{path}: {error.strerror}", where=where.removesuffix(": ")
+        ) from None
 
 
 def _operations(applications: Mapping[str, _Application]) -> dict[str, float]:

@@ -164,8 +164,8 @@ def _mount(arguments: argparse.Namespace, folder: Path) -> int:
     from penstock.mount.points import check_folders
 
     limits = _limits(arguments)
-    slo_settings = _slo_settings(arguments.slo)
     backing, point = check_folders(*_folders(arguments.folders, "BACKING", "MNT"))
+    slo_settings = _slo_settings(arguments.slo, backing)
     _check_library()
     from penstock.mount.daemon import MountSpec
     from penstock.mount.service import why_unmet
@@ -204,13 +204,13 @@ def _metrics_server(
     return answering(address, MountCollector(lambda: msgspec.to_builtins(status())))
 
 
-def _slo_settings(path: str | None) -> SloSettings | None:
+def _slo_settings(path: str | None, backing: str) -> SloSettings | None:
     from penstock.mount.slo_settings import read_document, slo_settings_from
 
     if path is None:
         return None
     try:
-        return slo_settings_from(read_document(path))
+        return slo_settings_from(read_document(path), backing)
     except InputError as error:
         raise error if error.where == path else error.at(f"{path}: ") from None
 
