@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -61,8 +61,12 @@ def write_log(
     processes: int = 1,
     start_s: int = 1_700_000_000,
     job_id: int = 4711,
+    versions: Mapping[str, int] | None = None,
 ) -> Path:
-    """Write a log with the given records of modules, as (name, bytes)."""
+    """Write a log with the given records of modules, as (name, bytes).
+
+    `versions` replaces the versions of the modules that it names.
+    """
     ffi, library = _library()
     log = library.darshan_log_create(str(path).encode(), _ZLIB, 0)
     assert log != ffi.NULL
@@ -75,6 +79,7 @@ def write_log(
     library.darshan_log_put_namehash(log, ffi.NULL)
     for name, data in modules:
         number, version = _MODULES[name]
+        version = (versions or {}).get(name, version)
         buffer = ffi.from_buffer(data)
         status = library.darshan_log_put_mod(log, number, buffer, len(data), version)
         assert status >= 0

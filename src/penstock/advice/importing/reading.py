@@ -202,7 +202,9 @@ def _outcomes(
 
 
 def _crashed(task: _ReadLog, death: str) -> LogOutcome:
-    reason = f"the log is damaged: reading it ends the process ({death})"
+    # Without the number of the process, so that equal reasons are reported together.
+    _, _, how = death.partition(" ")
+    reason = f"the log is damaged: the process that reads it {how}"
     return LogOutcome(skipped=[Skipped(source=task.name, reason=reason)])
 
 

@@ -51,6 +51,9 @@ DETAILS: Final[tuple[Detail, ...]] = ("dxt", "heatmap", "counters")
 _SMALL_REST: Final = 0.01
 #: Bounds that differ by less than this part are one time.
 _CLOSE: Final = 0.01
+#: What Darshan's library says about records of a version that it does not know; the
+#: other modules of the log can still be read.
+_NEWER: Final = "module version"
 #: Modules that also move bytes, but are not read.
 _OTHERS: Final = ("DFS", "DAOS")
 
@@ -184,7 +187,8 @@ def _timeline(
         try:
             timeline = readers[detail](log, totals, gap_s)
         except InputError as error:
-            # The counters may still be readable, e.g. if DXT is of a newer version.
+            if _NEWER not in error.what:
+                raise  # The log is damaged.
             notes.append(error.what)
             continue
         if timeline.bursts:

@@ -134,6 +134,27 @@ def test_a_job_without_io_is_refused(tmp_path: Path) -> None:
         darshan_job(write_log(tmp_path / "a.darshan"), 0.05)
 
 
+def test_a_heatmap_that_is_damaged_condemns_the_log(tmp_path: Path) -> None:
+    data = (LOGS / "dlio-worker.darshan").read_bytes()
+    path = tmp_path / "cut.darshan"
+    path.write_bytes(data[:-200])
+    assert next(iter(DarshanLog(path).counters("POSIX")))
+    with pytest.raises(InputError, match="HEATMAP"):
+        darshan_job(path, 0.05)
+
+
+def test_dxt_of_a_newer_version_leaves_the_counters(tmp_path: Path) -> None:
+    modules = [
+        posix_record(7, written=(1000, 1.0, 3.0, 2.0)),
+        dxt_record(7, writes=[(0, 1000, 1.0, 3.0)]),
+    ]
+    versions = {"DXT_POSIX": 99}
+    path = write_log(tmp_path / "a.darshan", modules=modules, versions=versions)
+    job = darshan_job(path, 0.05)
+    assert (job.detail, job.volume_bytes) == ("counters", 1000.0)
+    assert any("DXT" in note and "version" in note for note in job.notes)
+
+
 def test_the_reader_yields_one_job() -> None:
     path = DATA / "hdf5_diagonal_write_half_flush_dxt.darshan"
     (job,) = read_darshan(path, 0.05)
