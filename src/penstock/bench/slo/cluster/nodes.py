@@ -16,7 +16,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -118,15 +119,11 @@ def _run_scene(
     scene: ClusterScene, capacity: float
 ) -> dict[str, list[AnsweredRequest]]:
     """Mount, run all groups of processes, unmount; return the answers."""
-    with ExitStack() as stack:
-        for application in scene.promises:
-            _make_folders(application)
-        for group in scene.groups:
-            _make_files(group)
-        points = {
-            node: stack.enter_context(_mounted(scene, node, capacity))
-            for node in scene.nodes
-        }
+    for application in scene.promises:
+        _make_folders(application)
+    for group in scene.groups:
+        _make_files(group)
+    with _mounted(scene, capacity) as points:
         prioritise_processes()
         begin = time.monotonic() + _READY_S
         plans = {
@@ -204,22 +201,36 @@ def _make_files(group: AppGroup) -> None:
 
 
 @contextmanager
-def _mounted(scene: ClusterScene, node: int, capacity: float) -> Iterator[Path]:
-    """Run ``penstock mount`` on a client node; yield the mount point."""
-    folder = FOLDER / f"client{node}"
-    point = folder / "scheduled"
-    point.mkdir(exist_ok=True)
-    rules = folder / "slo.toml"
-    rules.write_text(slo_text(scene, capacity))
-    before = node_command(node, ())
-    options = (f"--slo={rules}", "--background")
-    run_mount_command(
-        folder, *options, str(client_mount(node)), str(point), before=before
-    )
+def _mounted(scene: ClusterScene, capacity: float) -> Iterator[dict[int, Path]]:
+    """Run ``penstock mount`` on all client nodes in use; yield the mount points."""
+    with ThreadPoolExecutor(len(scene.nodes)) as pool:
+        starts = [(scene, node, capacity) for node in scene.nodes]
+        points = list(pool.map(_mount, *zip(*starts, strict=True)))
     try:
-        yield point
+        yield dict(zip(scene.nodes, points, strict=True))
     finally:
-        run_mount_command(folder, "--unmount", "--force", str(point), before=before)
+        for node in scene.nodes:
+            _run_on(node, "--unmount", "--force", str(_point_of(node)))
+
+
+def _mount(scene: ClusterScene, node: int, capacity: float) -> Path:
+    point = _point_of(node)
+    point.mkdir(exist_ok=True)
+    rules = point.with_name("slo.toml")
+    rules.write_text(slo_text(scene, capacity))
+    options = (f"--slo={rules}", "--background")
+    _run_on(node, *options, str(client_mount(node)), str(point))
+    return point
+
+
+def _point_of(node: int) -> Path:
+    return FOLDER / f"client{node}" / "scheduled"
+
+
+def _run_on(node: int, *words: str) -> None:
+    """Run ``penstock mount`` on a client node."""
+    folder = FOLDER / f"client{node}"
+    run_mount_command(folder, *words, before=node_command(node, ()))
 
 
 @contextmanager
