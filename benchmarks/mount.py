@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: MIT
-"""Accuracy of the limit of a mount, and throughput of a mount without a limit.
+"""Accuracy of the limit of a mount, and its speed beside bindfs and a plain mount.
 
-``python benchmarks/mount.py [--json FILE] [--rate RATE] [--seconds S]``; needs root,
-``/dev/fuse`` and libfuse3-dev.
+``python benchmarks/mount.py [--json FILE] [--rate RATE] [--seconds S] [--only PART]``;
+needs root, ``/dev/fuse``, libfuse3-dev, and fio for the speed.
 
 ``limit``: bandwidth achieved divided by the limit, for 1, 2 and 4 writers with requests
-of 64 KiB to 1 MiB, and the difference between the writers' shares. ``pass``: bandwidth
-without a limit divided by that of the backing folder; rounds are interleaved and the
-best counts. Writers overwrite the same few MB, because allocating new memory is slow on
-some machines.
+of 64 KiB to 1 MiB, and the difference between the writers' shares. Writers overwrite
+the same few MB, because allocating new memory is slow on some machines.
+
+``speed``: requests or MB per second of five mounts of a folder in memory. Unlimited,
+limited (to more than is possible) and with the two-level scheduler, each divided by the
+better of bindfs and a pass-through in C that does nothing else
+(``src/penstock/bench/plain.c``; like the others, it lets the kernel check permissions).
+Rounds are interleaved and the best counts.
 
 The exit status is 1 if a goal is missed.
 """
@@ -18,15 +22,18 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
-from penstock.units import format_bandwidth, format_volume, parse_bandwidth
+from penstock.bench.slo.mounts import plain_mount
+from penstock.units import format_volume, parse_bandwidth
 
 SIZES = (64 << 10, 256 << 10, 1 << 20)
 WRITERS = (1, 2, 4)
@@ -111,7 +118,7 @@ class Report:
         self.figures[name] = value
         if not reached:
             self.missed.append(name)
-        print(f"{name:40} {value:8.3f}{'' if reached else '   not reached'}")
+        print(f"{name:44} {value:8.3f}{'' if reached else '   not reached'}")
 
 
 def measure_limit(report: Report, home: Path, rate: float, seconds: float) -> None:
@@ -130,17 +137,122 @@ def measure_limit(report: Report, home: Path, rate: float, seconds: float) -> No
                     )
 
 
-def measure_passing(report: Report, home: Path, seconds: float, rounds: int) -> None:
-    """Measure bandwidth of a mount without a limit divided by the folder's own."""
-    with mounted(home) as point:
-        for size in (4 << 10, *SIZES):
-            best = {"mount": 0.0, "folder": 0.0}
-            for _ in range(rounds):
-                for key, folder in (("mount", point), ("folder", home / "backing")):
-                    reached = sum(write(folder, size, 1, seconds))
-                    best[key] = max(best[key], reached)
-            name = f"pass {format_volume(size)} of {format_bandwidth(best['folder'])}"
-            report.record(name, best["mount"] / best["folder"])
+# --- Speed ------------------------------------------------------------------------
+
+#: Goal: least speed of a mount relative to the better of bindfs and a plain mount.
+LEAST_SPEED = {"unlimited": 0.8, "limited": 0.8, "two-level": 0.65}
+#: Files that are created, looked at and removed in one round.
+FILES = 1000
+MEMORY = Path("/dev/shm")  # noqa: S108 - a folder in memory
+SLO_FILE = """
+[applications.one]
+throughput = "1 GB/s"
+latency = "50 ms"
+[applications.two]
+throughput = "1 GB/s"
+latency = "50 ms"
+[[rules]]
+application = "one"
+path = "/"
+"""
+
+
+@contextmanager
+def bindfs(home: Path) -> Iterator[Path]:
+    """Mount a folder with bindfs during the block; yield the mount point."""
+    for name in ("backing", "mount"):
+        (home / name).mkdir(parents=True)
+    point = home / "mount"
+    subprocess.run(["bindfs", home / "backing", point], check=True, timeout=TIMEOUT_S)
+    try:
+        yield point
+    finally:
+        subprocess.run(["umount", "-l", point], check=True, timeout=TIMEOUT_S)
+
+
+def fio(rw: str, size: str, jobs: int, folder: Path, seconds: float) -> float:
+    """Return requests/s of 4 KiB, or MB/s of larger requests."""
+    command = [
+        *("fio", "--name=speed", f"--directory={folder}", f"--rw={rw}"),
+        *(f"--bs={size}", f"--numjobs={jobs}", "--size=16m", "--time_based"),
+        # Reads bypass the cache of the kernel; writes always reach the mount.
+        *(f"--runtime={seconds}", f"--direct={int(size == '4k' or rw == 'read')}"),
+        *("--ioengine=psync", "--fallocate=none", "--group_reporting"),
+        "--output-format=json",
+    ]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, timeout=TIMEOUT_S
+    )
+    job = json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0]
+    figures = job["read" if "read" in rw else "write"]
+    return float(figures["iops"] if size == "4k" else figures["bw_bytes"] / 1e6)
+
+
+def per_second(action: Callable[[str], object], folder: Path) -> float:
+    """Return how many files per second an action handles."""
+    begin_s = time.perf_counter()
+    for number in range(FILES):
+        action(f"{folder}/c{number}")
+    return FILES / (time.perf_counter() - begin_s)
+
+
+def create(path: str) -> None:
+    """Create an empty file."""
+    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+
+
+def round_of(folder: Path, seconds: float) -> dict[str, float]:
+    """Return one measurement of each row."""
+    run = partial(fio, folder=folder, seconds=seconds)
+    return {
+        "4 KiB random reads, 4 jobs": run("randread", "4k", 4),
+        "4 KiB random writes, 4 jobs": run("randwrite", "4k", 4),
+        "create": per_second(create, folder),
+        "stat": per_second(os.stat, folder),
+        "unlink": per_second(os.unlink, folder),
+        "1 MiB writes, 1 job": run("write", "1m", 1),
+        "1 MiB writes, 4 jobs": run("write", "1m", 4),
+        "1 MiB reads, 1 job": run("read", "1m", 1),
+        "1 MiB reads, 4 jobs": run("read", "1m", 4),
+    }
+
+
+def speed_mounts(stack: ExitStack, home: Path) -> dict[str, Path]:
+    """Mount the folders to compare; return the mount points by name."""
+    (home / "slo.toml").write_text(SLO_FILE)
+    options = {
+        "unlimited": (),
+        "limited": ("--limit", "1 TB/s"),
+        "two-level": ("--slo", str(home / "slo.toml")),
+    }
+    points = {}
+    for name, words in options.items():
+        (home / name).mkdir()
+        points[name] = stack.enter_context(mounted(home / name, *words))
+    if shutil.which("bindfs"):
+        points["bindfs"] = stack.enter_context(bindfs(home / "bindfs"))
+    points["plain"] = stack.enter_context(plain_mount(home / "plain"))
+    return points
+
+
+def measure_speed(report: Report, home: Path, seconds: float, rounds: int) -> None:
+    """Measure the speed of mounts divided by the better of bindfs and plain."""
+    best: dict[str, dict[str, float]] = {}
+    with ExitStack() as stack:
+        points = speed_mounts(stack, home)
+        for _ in range(rounds):
+            for name, point in points.items():
+                for row, value in round_of(point, seconds).items():
+                    speeds = best.setdefault(row, {})
+                    speeds[name] = max(speeds.get(name, 0.0), value)
+    print(f"{'per second':30}" + "".join(f"{name:>12}" for name in points))
+    for row, speeds in best.items():
+        print(f"{row:30}" + "".join(f"{speeds[name]:12,.0f}" for name in points))
+    for row, speeds in best.items():
+        reference = max(speeds["plain"], speeds.get("bindfs", 0.0))
+        for name, least in LEAST_SPEED.items():
+            ratio = speeds[name] / reference
+            report.record(f"speed {row}, {name}", ratio, reached=ratio >= least)
 
 
 def main() -> int:
@@ -150,12 +262,16 @@ def main() -> int:
     parser.add_argument("--rate", type=parse_bandwidth, default=50e6)
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", choices=("limit", "speed"), help="one part only")
     arguments = parser.parse_args()
     report = Report()
-    with tempfile.TemporaryDirectory() as folder:
+    memory = MEMORY if MEMORY.is_dir() else None
+    with tempfile.TemporaryDirectory(dir=memory) as folder:
         home = Path(os.path.realpath(folder))
-        measure_limit(report, home, arguments.rate, arguments.seconds)
-        measure_passing(report, home, arguments.seconds / 3, arguments.rounds)
+        if arguments.only != "speed":
+            measure_limit(report, home, arguments.rate, arguments.seconds)
+        if arguments.only != "limit" and shutil.which("fio"):
+            measure_speed(report, home, arguments.seconds / 3, arguments.rounds)
     if arguments.json:
         Path(arguments.json).write_text(json.dumps(report.figures, indent=2) + "\n")
     return 1 if report.missed else 0

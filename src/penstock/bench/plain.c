@@ -5,7 +5,8 @@
  * plain BACKING MNT shows the plain files of a folder until it is unmounted. It does
  * what reading, writing, creating, looking up and removing files needs, in several
  * threads over libfuse's low-level interface, and nothing that costs more time: no
- * limits, no counts, no extended attributes, no folders, one user.
+ * limits, no counts, no extended attributes, no folders, one user. The kernel checks
+ * permissions (default_permissions), as at every mount for several users.
  */
 #define FUSE_USE_VERSION 312
 #define _GNU_SOURCE
@@ -199,7 +200,8 @@ static const struct fuse_lowlevel_ops handlers = {
 
 int main(int count, char **words)
 {
-    char *options[] = {words[0], "-o", "subtype=plain,fsname=plain"};
+    char *options[] = {words[0], "-o",
+                       "subtype=plain,fsname=plain,default_permissions"};
     struct fuse_args arguments = FUSE_ARGS_INIT(3, options);
     struct fuse_loop_config *config = fuse_loop_cfg_create();
     if (count != 3 || (root_fd = open(words[1], O_PATH | O_DIRECTORY)) < 0) {

@@ -12,6 +12,7 @@ import errno
 import os
 import re
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -21,6 +22,7 @@ __all__ = [
     "TYPE",
     "MountTableEntry",
     "check_folders",
+    "detach_stale",
     "mounted_at",
     "penstock_mount_at",
     "unmount",
@@ -68,6 +70,16 @@ def penstock_mount_at(path: str) -> MountTableEntry:
     return entry
 
 
+def detach_stale(point: str) -> None:
+    """Detach a penstock mount whose process has ended without unmounting."""
+    path = _absolute(point)
+    occupant = mounted_at(path)
+    if occupant is not None and occupant.kind == TYPE and _is_stale(path):
+        # If this fails, `check_folders` reports that the mount point is in use.
+        with suppress(OSError):
+            unmount(path, lazy=True)
+
+
 def check_folders(backing: str, point: str) -> tuple[str, str]:
     """Return both folders as absolute paths; raise `InputError` if unusable."""
     occupant = mounted_at(_absolute(point))
@@ -109,12 +121,6 @@ def unmount(path: str, *, lazy: bool = False) -> None:
 
 def _occupied_error(point: str, occupant: MountTableEntry) -> InputError:
     """Return the error for a mount point that is in use."""
-    if occupant.kind == TYPE and _is_stale(point):
-        return InputError(
-            "is a stale mount: its penstock process ended without unmounting",
-            where=point,
-            remedy=f"penstock mount --unmount {point}",
-        )
     return InputError(
         f"is already a mount point ({occupant.kind})",
         where=point,

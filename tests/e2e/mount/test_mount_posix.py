@@ -256,6 +256,59 @@ def test_holes_sync_and_free_space_are_those_of_the_backing_folder(
     os.close(fd)
 
 
+def test_holes_are_found_and_made(folder: Path) -> None:
+    fd = os.open(folder / "a", os.O_RDWR | os.O_CREAT)
+    os.ftruncate(fd, 8 << 20)
+    os.pwrite(fd, b"x" * 65536, 4 << 20)
+    assert os.lseek(fd, 0, os.SEEK_DATA) == 4 << 20
+    assert os.lseek(fd, 4 << 20, os.SEEK_HOLE) == (4 << 20) + 65536
+    refused(errno.ENXIO, os.lseek, fd, 5 << 20, os.SEEK_DATA)
+    os.posix_fallocate(fd, 0, 1 << 20)
+    assert os.fstat(fd).st_blocks * 512 >= 1 << 20
+    libc = ctypes.CDLL(None, use_errno=True)
+    punch = [ctypes.c_long(value) for value in (4 << 20, 65536)]
+    assert libc.fallocate(fd, 3, *punch) == 0
+    assert os.pread(fd, 4, 4 << 20) == bytes(4)
+    os.close(fd)
+
+
+def test_large_offsets_and_copies_between_files(folder: Path) -> None:
+    source, target = (os.open(folder / n, os.O_RDWR | os.O_CREAT) for n in "ab")
+    os.pwrite(source, b"far", 5 << 30)
+    assert os.fstat(source).st_size == (5 << 30) + 3
+    assert os.copy_file_range(source, target, 3, 5 << 30, 1) == 3
+    assert os.pread(target, 9, 0) == b"\0far"
+    os.close(source)
+    os.close(target)
+
+
+def test_many_more_files_than_descriptors(
+    unlimited: Mounted, folder: Path, tmp_path: Path
+) -> None:
+    """A mount that may have 400 descriptors, and 3,000 files that programs look up."""
+    home = Mounted(tmp_path)
+    for number in range(3000):
+        (home.backing / f"f{number}").write_bytes(b"%d" % number)
+    command = [
+        *(sys.executable, "-m", "penstock", "mount", "--folder", str(tmp_path / "run")),
+        *("--background", str(home.backing), str(home.point)),
+    ]
+    script = ["sh", "-c", 'ulimit -n 400; exec "$@"', "sh", *command]
+    subprocess.run(script, check=True, timeout=120)
+    home.pid = home.status()["pid"]
+    try:
+        for _ in range(2):
+            for number in range(3000):
+                # An extended attribute makes the mount open the file.
+                path = home.point / f"f{number}"
+                assert path.stat().st_size == len(str(number))
+                assert os.listxattr(path) == []
+        assert (home.point / "f2999").read_bytes() == b"2999"
+        assert len(os.listdir(f"/proc/{home.pid}/fd")) < 400
+    finally:
+        home.end()
+
+
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
     """Return a folder in a mount that every user can reach and write."""
@@ -302,6 +355,38 @@ def test_a_set_group_id_folder_decides_the_group(open_folder: Path) -> None:
     assert (open_folder / "own").stat().st_gid == 77
     assert (open_folder / "own").stat().st_mode & stat.S_ISGID
     assert (open_folder / "mine").stat().st_gid == 77
+
+
+def test_a_supplementary_group_may_create_files(open_folder: Path) -> None:
+    (open_folder / "shared").mkdir()
+    os.chown(open_folder / "shared", 0, 77)
+    (open_folder / "shared").chmod(0o770)
+    script = f"cd {open_folder}/shared && touch mine && mkdir own && rm mine"
+    for groups, allowed in ([77], True), ([78], False):
+        done = subprocess.run(
+            ["sh", "-c", script],
+            user=4321,
+            group=4321,
+            extra_groups=groups,
+            cwd="/",
+            capture_output=True,
+            check=False,
+            timeout=120,
+        )
+        assert (done.returncode == 0) is allowed
+    status = (open_folder / "shared" / "own").stat()
+    assert (status.st_uid, status.st_gid) == (4321, 4321)
+
+
+def test_a_default_access_control_list_decides_instead_of_the_umask(
+    open_folder: Path,
+) -> None:
+    entries = [(1, 7), (4, 7), (16, 7), (32, 0)]
+    value = struct.pack("<I", 2)
+    value += b"".join(struct.pack("<HHI", *entry, 0xFFFFFFFF) for entry in entries)
+    os.setxattr(open_folder, "system.posix_acl_default", value)
+    assert as_user(4321, open_folder, "touch mine") == ""
+    assert stat.S_IMODE((open_folder / "mine").stat().st_mode) == 0o660
 
 
 def test_modes_are_enforced_for_other_users(open_folder: Path) -> None:

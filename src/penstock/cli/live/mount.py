@@ -161,10 +161,12 @@ def _folders(folders: list[str], *names: str) -> list[str]:
 
 
 def _mount(arguments: argparse.Namespace, folder: Path) -> int:
-    from penstock.mount.points import check_folders
+    from penstock.mount.points import check_folders, detach_stale
 
     limits = _limits(arguments)
-    backing, point = check_folders(*_folders(arguments.folders, "BACKING", "MNT"))
+    folders = _folders(arguments.folders, "BACKING", "MNT")
+    detach_stale(folders[1])
+    backing, point = check_folders(*folders)
     slo_settings = _slo_settings(arguments.slo, backing)
     _check_library()
     from penstock.mount.daemon import MountSpec

@@ -10,6 +10,7 @@
  * request; here the answer is a sequence of bytes.
  */
 #include "mount.h"
+#include "readers.h"
 #include "replies.h"
 
 #include <linux/fuse.h>
@@ -51,7 +52,7 @@ static bool must_remove_set_id(const struct fuse_in_header *header)
 static ssize_t read_request(int fd, void *buffer, size_t size, void *userdata)
 {
     (void)userdata;
-    ssize_t got = read(fd, buffer, size);
+    ssize_t got = read_in_turn(fd, buffer, size);
     const struct fuse_in_header *header = buffer;
     present_request = (struct present_request){false, 0.0};
     if (got < (ssize_t)sizeof(*header))

@@ -4,7 +4,8 @@
  * out.
  *
  *   session.c      mounts, serves, ends; what Python calls
- *   io.c           reads requests from the kernel and writes answers to it
+ *   io.c           reads requests from the kernel and writes answers to it;
+ *                  readers.c chooses the threads that wait for requests
  *   names.c        look-ups, creation, removal, renaming
  *   attributes.c   status, modes, times, extended attributes
  *   files.c        open files: read, write, sync ...
@@ -58,6 +59,7 @@ struct mount {
     struct classifier classifier;
     struct operations operations;
     struct fuse_session *session;
+    bool is_local;  /* The backing file system reports no errors at close(). */
     pthread_t loop; /* the thread in fuse_session_loop_mt() */
     _Atomic int64_t counts[OPERATION_COUNT];
     _Atomic int transfers; /* reads and writes in threads of libfuse */

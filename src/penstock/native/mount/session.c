@@ -9,12 +9,14 @@
 #include "replies.h"
 
 #include <errno.h>
+#include <linux/magic.h>
 #include <math.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/vfs.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -91,6 +93,24 @@ EXPORT const char *penstock_mount_message(void)
     return last_message;
 }
 
+/* Return true for a file system of this node, which reports no errors at close(). */
+static bool is_local(int fd)
+{
+    struct statfs status;
+    if (fstatfs(fd, &status))
+        return false;
+    switch (status.f_type) {
+    case TMPFS_MAGIC:
+    case EXT4_SUPER_MAGIC:
+    case XFS_SUPER_MAGIC:
+    case BTRFS_SUPER_MAGIC:
+    case OVERLAYFS_SUPER_MAGIC:
+        return true;
+    default:
+        return false;
+    }
+}
+
 /* Return a new mount of the folder `root_fd`, which it takes over; NULL if it fails. */
 EXPORT struct mount *penstock_mount_new(int root_fd, int64_t max_fds)
 {
@@ -106,6 +126,7 @@ EXPORT struct mount *penstock_mount_new(int root_fd, int64_t max_fds)
         free(mount);
         return NULL;
     }
+    mount->is_local = is_local(root_fd);
     credentials_init();
     fuse_set_log_func(keep_message);
     return mount;
