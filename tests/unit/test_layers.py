@@ -69,7 +69,7 @@ ALLOWED: dict[str, set[str]] = {
     "papers": {*_SIMULATION, TOP, "experiments"},
     "advice": {
         *(_SIMULATION | {TOP, "experiments"}),
-        *("live.archive", "live.wire.messages"),
+        *("live.archive", "live.control", "live.daemon", "live.wire.messages"),
     },
     "cli": {
         *(_SIMULATION | _LIVE),

@@ -25,6 +25,7 @@ from penstock.advice.importing.instances import (
     named,
     releases_of,
 )
+from penstock.advice.importing.periods import with_periods
 from penstock.advice.importing.reading import ImportJournal, read_logs
 from penstock.advice.importing.sources import LogFile, find_logs
 from penstock.advice.logs.bursts import DEFAULT_GAP_S
@@ -51,6 +52,8 @@ class ImportOptions:
     """Raise an error instead of skipping a log."""
     workers: int = 1
     """Number of processes that read logs."""
+    periods: bool = False
+    """Ask FTIO for the period of every job."""
     journal: Path | None = None
     """File that remembers the logs which are read, until the import is complete."""
 
@@ -116,6 +119,8 @@ def import_logs(
         raise InputError(f"{what}: {first.reason}{others}", where=first.source)
     if not records:
         raise InputError("no log in the named folders", remedy="name files with logs")
+    if chosen.periods:
+        records = with_periods(records)
     records = named(records)
     platform, notes = assumed_platform(records, chosen.assumptions)
     instance, jobs = build(records, platform, chosen.assumptions)

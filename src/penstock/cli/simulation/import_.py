@@ -123,6 +123,11 @@ def add_import_options(parser: argparse.ArgumentParser) -> None:
         "(default: 0.1)",
     )
     parser.add_argument(
+        "--periods",
+        action="store_true",
+        help="find the period of each job with FTIO (package ftio-hpc)",
+    )
+    parser.add_argument(
         "--align",
         action="store_true",
         help="let all jobs begin together, whatever their logs say",
@@ -152,6 +157,7 @@ def import_options(
             io_fraction=arguments.io_fraction,
         ),
         strict=arguments.strict,
+        periods=arguments.periods,
         workers=arguments.jobs,
         journal=journal,
     )

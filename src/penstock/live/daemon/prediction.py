@@ -32,7 +32,7 @@ import msgspec
 from penstock.errors import InputError
 from penstock.live.control.phases import PastOperation
 
-__all__ = ["ftio_predictor", "main", "period_volume"]
+__all__ = ["dominant_frequency", "ftio_predictor", "main", "period_volume"]
 
 _LOG: Final = logging.getLogger("penstock.prediction")
 #: FTIO is asked only about jobs with at least this many operations.
@@ -123,12 +123,12 @@ def period_volume(operations: Sequence[PastOperation]) -> float:
     *complete, last = operations
     span = last.begin_s - complete[0].begin_s
     moved = sum(operation.moved_bytes for operation in complete)
-    frequency = _dominant_frequency(complete, last.begin_s, moved)
+    frequency = dominant_frequency(complete, last.begin_s, moved)
     periods = round(frequency * span)
     return moved / periods if periods else 0.0
 
 
-def _dominant_frequency(
+def dominant_frequency(
     operations: Sequence[PastOperation], end: float, moved: float
 ) -> float:
     """Return the dominant frequency that FTIO finds (1/s); 0 if it is not clear."""

@@ -68,7 +68,7 @@ def test_the_process_answers() -> None:
 
 
 def test_lines_in_and_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prediction, "_dominant_frequency", lambda *facts: 0.1)
+    monkeypatch.setattr(prediction, "dominant_frequency", lambda *facts: 0.1)
     question = json.dumps(["0:a", periodic(11)]).encode()
     answers = io.BytesIO()
     main(io.BytesIO(question + b"\n"), answers)

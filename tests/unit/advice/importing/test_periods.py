@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: MIT
+"""Periods: FTIO is asked about jobs with enough bursts, and is quiet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+
+import pytest
+
+from penstock.advice.importing import periods
+from penstock.advice.importing.periods import with_periods
+from penstock.advice.logs.record import Burst, LoggedJob
+from penstock.errors import InputError
+from penstock.live.control.phases import PastOperation
+from unit.advice.importing.records import record
+
+
+def _regular(count: int) -> LoggedJob:
+    bursts = [Burst(20.0 * k + 5.0, 20.0 * k + 7.0, 1e9, 2.0) for k in range(count)]
+    return record(*bursts, run_s=20.0 * count)
+
+
+def test_without_ftio_the_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(periods, "find_spec", lambda _: None)
+    with pytest.raises(InputError, match=r"penstock\[ftio\]"):
+        with_periods([_regular(5)])
+
+
+def test_a_clear_frequency_becomes_a_period(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    asked = []
+
+    def frequency(operations: Sequence[PastOperation], end: float, _: float) -> float:
+        print("FTIO is talking")
+        asked.append((len(operations), end))
+        return 0.05 if len(operations) < 10 else 0.0
+
+    monkeypatch.setattr(periods, "find_spec", lambda _: True)
+    monkeypatch.setattr(periods, "dominant_frequency", frequency)
+    few, clear, unclear = with_periods([_regular(3), _regular(5), _regular(12)])
+    assert asked == [(5, 100.0), (12, 240.0)]
+    assert [few.period_s, clear.period_s, unclear.period_s] == [0.0, 20.0, 0.0]
+    assert clear.notes == ("FTIO finds a period of 20 s",)
+    assert "talking" not in capfd.readouterr().err
+
+
+@pytest.mark.skipif(find_spec("ftio") is None, reason="ftio-hpc is not installed")
+@pytest.mark.filterwarnings("ignore")
+def test_ftio_finds_the_period_of_a_regular_job() -> None:
+    (job,) = with_periods([_regular(12)])
+    assert job.period_s == pytest.approx(20.0, rel=0.1)
