@@ -15,16 +15,16 @@ Rule, once per period of dt seconds:
 2. *Fair rates.* f_i shares C among the applications that have requests, in proportion
    to their promised throughputs t_i; nobody gets more than its *reserve*, and what one
    does not need goes to the others (weighted max-min fairness).
-3. *Lead.* a_i is what i was served more than its fair part of what all were served; it
-   is at most `MAX_LEAD_S` seconds of f_i.
+3. *Lead.* a_i is what i was served more than its fair part of what all were served, on
+   all storages; it is at most `MAX_LEAD_S` seconds of f_i. All leads add up to 0.
 4. *Rates.* While two or more applications have requests at two or more mounts, i may
    draw
 
-       r_i = f_i HEADROOM - GAIN a_i,
+       r_i = f_i HEADROOM - GAIN a_i   (CATCH_UP instead of GAIN if a_i < 0),
 
-   but at least `FLOOR` f_i. An application that lags by more than `LAG_S` seconds of
-   f_i has no limit. The rate of an application is divided among its mounts by what it
-   uses at each.
+   but at least `FLOOR` f_i. An application with a reserve has no limit. The rate of an
+   application is divided among its mounts by what it uses at each. While credit holds
+   everybody up, the storage has room, and the headroom grows by `GROWTH` per period.
 
 Why shares are kept: a_i is the integral of the error. While the storage is saturated,
 what is served adds up to C, and only r_i = f_i keeps a_i constant, at
@@ -37,9 +37,9 @@ between, or are too few. Others must not wait for it. Its reserve is unlimited, 
 
 - if it had no request for more than a tenth of the time, the reserve is 1.25 times what
   it uses;
-- if for `TRIAL_S` it has used less than 0.9 of its fair rate, although its credit did
-  not hold it up, the reserve is 1.1 times what it used, for a pause of `PAUSE_S`, which
-  doubles up to `MAX_PAUSE_S` while trials fail.
+- if for `TRIAL_S` it has used less than 0.9 of its fair rate, although the storage had
+  room and its credit did not hold it up, the reserve is 1.1 times what it used, for a
+  pause of `PAUSE_S`, which doubles up to `MAX_PAUSE_S` while trials fail.
 
 A mount that has sent no report for one lease is forgotten.
 
@@ -91,6 +91,9 @@ _SMOOTH_S: Final = 1.0
 _ACTIVE_S: Final = 4 * PERIOD_S
 _IDLE_SHARE: Final = 0.1
 _USED_SHARE: Final = 0.9
+#: The throughput is rising if it is this multiple of what it was in this time.
+_RISE: Final = 1.1
+_TREND_S: Final = 2.0
 #: The storage has room while less than this part of its capacity is used.
 _FULL_SHARE: Final = 0.95
 
@@ -204,6 +207,9 @@ class CreditAllocator:
         self._smoothed_s = 1e-9
         """The time over which smoothed values were added up."""
         self._throughput = 0.0
+        self._trend = 0.0
+        """The throughput, smoothed over a longer time."""
+        self._is_rising = False
         self._headroom = HEADROOM
 
     def report(
@@ -293,6 +299,9 @@ class CreditAllocator:
     def _update_capacity(self, passed_s: float) -> None:
         total = sum(account.smoothed_bytes for account in self._accounts.values())
         self._throughput = total / self._smoothed_s
+        newest = 1.0 - exp(-passed_s / _TREND_S)
+        self._trend += newest * (self._throughput - self._trend)
+        self._is_rising = self._throughput > _RISE * self._trend
         held = any(account.held for account in self._accounts.values())
         half_life_s = HALF_LIFE_S if held else FREE_HALF_LIFE_S
         faded = self.capacity * exp(-passed_s / half_life_s * log(2))
@@ -352,7 +361,12 @@ class CreditAllocator:
 
     def _update_headroom(self, weights: Mapping[str, float]) -> None:
         """Let the rates grow while credit holds everybody up: the storage has room."""
-        if weights and all(self._accounts[name].held for name in weights):
+        accounts = [self._accounts[name] for name in weights]
+        limited = [account for account in accounts if account.reserve == inf]
+        # Who has a reserve needs short queues at the storage: beside it rates grow only
+        # while the throughput follows.
+        may_grow = len(limited) == len(accounts) or self._is_rising
+        if limited and may_grow and all(account.held for account in limited):
             self._headroom = min(self._headroom * GROWTH, MAX_HEADROOM)
         else:
             self._headroom = HEADROOM

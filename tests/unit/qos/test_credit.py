@@ -185,6 +185,21 @@ def test_rates_grow_fast_while_credit_holds_everybody_up() -> None:
     assert driver.rates["m"]["a"] < 1.2e6
 
 
+def test_rates_grow_fast_beside_an_application_with_a_reserve() -> None:
+    """It has requests half of the time; only the other one has a rate."""
+    driver = Driver({"a": 1e6, "b": 1e6})
+    for _ in range(20):
+        driver.run({("m", "a"): 1e6, ("n", "b"): 1e6}, PERIOD_S)
+        driver.run({("n", "b"): 1e6}, PERIOD_S)
+    assert driver.rates["n"]["b"] < 2e6
+    drawn = 1e6
+    for _ in range(8):
+        drawn *= 1.5
+        driver.run({("m", "a"): 1e6, ("n", "b"): drawn}, PERIOD_S, held="b")
+        driver.run({("n", "b"): drawn}, PERIOD_S, held="b")
+    assert driver.rates["n"]["b"] > 4 * drawn
+
+
 @pytest.mark.parametrize("lost", [2, 3, 5])
 def test_lost_reports_do_not_change_leads(lost: int) -> None:
     """Reports hold totals: when one arrives, all is counted."""
