@@ -14,7 +14,13 @@ import pytest
 
 from penstock.errors import InputError
 from penstock.native import build
-from penstock.native.build import SOURCES, STRICT, build_shim, shim_path
+from penstock.native.build import (
+    SOURCES,
+    STRICT,
+    build_shim,
+    mount_library_path,
+    shim_path,
+)
 from support.users import NEEDS_ROOT, NOBODY, as_user, open_for_all
 
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
@@ -237,6 +243,38 @@ def test_a_packaged_library_that_only_root_can_read_is_copied(
     library = shim_path()
     assert library.parent == public
     assert as_user(NOBODY, library.read_text) == "library"
+
+
+# --- The library of mounts --------------------------------------------------------
+
+
+def test_the_library_of_mounts_is_compiled_from_its_own_sources(
+    cache: Path, tiny: Path
+) -> None:
+    (tiny / "mount").mkdir()
+    source = tiny / "mount/small.c"
+    source.write_text("int small(void);\nint small(void) { return 1; }\n")
+    messages: list[str] = []
+    library = mount_library_path(messages.append)
+    assert (library.parent, library.name[:6]) == (cache, "mount-")
+    assert len(messages) == 1
+    assert mount_library_path(messages.append) == library
+    assert len(messages) == 1
+    (tiny / "shim/tiny.c").write_text("int other;\n")
+    assert mount_library_path() == library
+
+
+def test_missing_headers_of_fuse_are_reported_with_the_package(
+    cache: Path, tiny: Path
+) -> None:
+    (tiny / "mount").mkdir()
+    (tiny / "mount/small.c").write_text("#include <fuse3/no_such_header.h>\n")
+    with pytest.raises(InputError) as caught:
+        mount_library_path()
+    assert "the library of mounts cannot be compiled" in str(caught.value)
+    assert "no_such_header.h: No such file" in str(caught.value)
+    assert "libfuse3-dev" in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 # --- Names in the sources ---------------------------------------------------------

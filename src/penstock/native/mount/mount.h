@@ -59,8 +59,10 @@ struct mount {
     struct classifier classifier;
     struct operations operations;
     struct fuse_session *session;
-    bool is_local;  /* The backing file system reports no errors at close(). */
-    pthread_t loop; /* the thread in fuse_session_loop_mt() */
+    bool is_local; /* The backing file system reports no errors at close(). */
+    /* The thread in fuse_session_loop_mt(); under the mutex of the gate. */
+    pthread_t loop;
+    bool is_serving;
     _Atomic int64_t counts[OPERATION_COUNT];
     _Atomic int transfers; /* reads and writes in threads of libfuse */
     /* The application that has replaced another one in open files. */

@@ -154,6 +154,14 @@ EXPORT bool penstock_mount_attach(struct mount *mount, const char *point,
                                    fuse_session_fd(mount->session));
 }
 
+static void set_serving(struct mount *mount, bool is_serving)
+{
+    pthread_mutex_lock(&mount->gate.mutex);
+    mount->loop = pthread_self();
+    mount->is_serving = is_serving;
+    pthread_mutex_unlock(&mount->gate.mutex);
+}
+
 /* Serve until the folder is unmounted or penstock_mount_stop() is called. */
 EXPORT int penstock_mount_serve(struct mount *mount)
 {
@@ -162,10 +170,11 @@ EXPORT int penstock_mount_serve(struct mount *mount)
     fuse_loop_cfg_set_max_threads(config, MAX_THREADS);
     /* Threads stay: delayed answers use their descriptors. */
     fuse_loop_cfg_set_idle_threads(config, MAX_THREADS);
-    mount->loop = pthread_self();
     set_wake_signal();
+    set_serving(mount, true);
     gate_start(&mount->gate);
     int result = fuse_session_loop_mt(mount->session, config);
+    set_serving(mount, false);
     gate_end(&mount->gate);
     fuse_loop_cfg_destroy(config);
     return result;
@@ -176,7 +185,10 @@ EXPORT void penstock_mount_stop(struct mount *mount)
 {
     gate_close(&mount->gate);
     fuse_session_exit(mount->session);
-    pthread_kill(mount->loop, WAKE_SIGNAL);
+    pthread_mutex_lock(&mount->gate.mutex);
+    if (mount->is_serving)
+        pthread_kill(mount->loop, WAKE_SIGNAL);
+    pthread_mutex_unlock(&mount->gate.mutex);
 }
 
 /* Unmount, if it is still mounted. */
