@@ -93,7 +93,8 @@ def _file_system(folder: Path) -> tuple[str, str]:
         fields = line.split(" ")
         if fields[2] == number:
             kind, source = fields[fields.index("-") + 1 :][:2]
-            return kind, source
+            # The table writes the # of MooseFS as an octal number.
+            return kind, source.replace(r"\043", "#")
     return "its file system", ""
 
 

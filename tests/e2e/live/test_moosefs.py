@@ -22,6 +22,7 @@ import subprocess
 from pathlib import Path
 from penstock.errors import InputError
 from penstock.live.staging.drivers import get_driver
+from penstock.mount.striping import targets_of
 
 root = Path("client1/mnt").resolve()
 driver = get_driver("moosefs", root)
@@ -44,10 +45,12 @@ job = root / "job"
 job.mkdir()
 driver.assign(job, ["A"])
 print("first", written(job, 4))
+print("targets", targets_of(job))
 old = sorted(job.iterdir())[0]
 driver.assign(job, ["B", "C"])
 driver.assign(job, ["C", "B"])
 print("then", written(job, 12))
+print("more", targets_of(job))
 print("old", "".join(labels(old)))
 try:
     driver.assign(root / "nowhere", ["A"])
@@ -76,5 +79,6 @@ def test_new_files_follow_the_partition() -> None:
     assert output["first"] == "A"
     assert output["then"] == "BC"
     assert output["old"] == "A"
+    assert (output["targets"], output["more"]) == ("1", "3")
     assert "mfssetsclass" in output["error"]
     assert "nowhere" in output["error"]

@@ -150,6 +150,20 @@ def test_an_ordinary_file_system_cannot_be_asked(tmp_path: Path) -> None:
         targets_of(tmp_path)
 
 
+def test_the_source_of_moosefs_is_read_from_the_mount_table(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    device = tmp_path.stat().st_dev
+    number = f"{os.major(device)}:{os.minor(device)}"
+    table = tmp_path / "mountinfo"
+    table.write_text(
+        "22 1 0:3 / /proc rw - proc proc rw\n"
+        f"121 116 {number} / /mnt rw - fuse mfs\\043192.0.2.10:9421 rw\n"
+    )
+    monkeypatch.setattr(striping, "_MOUNTS", table)
+    assert striping._file_system(tmp_path) == ("fuse", "mfs#192.0.2.10:9421")
+
+
 def document(**rule: str) -> dict[str, Any]:
     application = {"throughput": "1 MB/s", "latency": "1 s", "mounts": "auto"}
     return {
