@@ -292,7 +292,7 @@ def _io_bounds(
         return exact_s, exact_s
     windows_s = sum(burst.io_s for burst in _joined_windows(totals.windows, 0.0))
     bounds = [covered_s, totals.sum_s, windows_s]
-    high = max(min(bound for bound in bounds if bound > 0), exact_s)
+    high = max(min((bound for bound in bounds if bound > 0), default=0.0), exact_s)
     low = min(max(totals.slowest_s, exact_s), high)
     return (low if low > 0 else high), high
 

@@ -121,6 +121,13 @@ def test_io_after_the_end_of_the_job_lengthens_it(tmp_path: Path) -> None:
     assert any("after the end" in note for note in job.notes)
 
 
+def test_io_too_short_for_the_clock_has_no_time(tmp_path: Path) -> None:
+    modules = [posix_record(1, read=(10, 5.0, 5.0, 0.0))]
+    job = darshan_job(write_log(tmp_path / "a.darshan", modules=modules), 0.05)
+    assert (job.io_s, job.io_high_s, job.volume_bytes) == (0.0, 0.0, 10.0)
+    assert [burst.begin_s for burst in job.bursts] == [5.0]
+
+
 def test_a_clock_that_was_set_back(tmp_path: Path) -> None:
     modules = [posix_record(1, read=(10, 1.0, 2.0, 1.0))]
     path = write_log(tmp_path / "a.darshan", modules=modules, run_s=-50)
