@@ -53,6 +53,7 @@ def test_results_do_not_depend_on_folder_names_and_workers(tmp_path: Path) -> No
         ((*ONE, "three.json", "--plot", b"\xff.png"), b"\xff.png"),
         ((*ONE, "three.json", "--timeline", b"\xff.svg"), b"\xff.svg"),
         (("study", b"\xfe.toml", "-o", "out"), b"out/study/claims.json"),
+        (("import", b"\xfe.csv", "-o", b"\xff.json", "--json", "z.json"), b"z.json"),
         (("replay", "t.csv", b"\xffd", "--json", "z.json"), b"z.json"),
     ],
 )
@@ -64,6 +65,8 @@ def test_any_bytes(
     Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xfe.toml")).write_bytes(STUDY)
     trace = "process,file,operation,offset,size,start,end\n0,x,write,0,9,0,1\n"
     (tmp_path / "t.csv").write_text(trace)
+    intervals = "job,begin,end,bytes\na,0,1,5\n"
+    (tmp_path / os.fsdecode(b"\xfe.csv")).write_text(intervals)
     done = subprocess.run(
         [sys.executable, "-m", "penstock", *command],
         cwd=tmp_path,

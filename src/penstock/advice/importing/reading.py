@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, TypeVar
 
 import msgspec
 
@@ -26,11 +26,13 @@ from penstock import __version__
 from penstock.advice.importing.sources import READERS, LogFile
 from penstock.advice.logs.record import LoggedJob, Skipped
 from penstock.errors import InputError, PenstockError, reason_of
+from penstock.experiments.output.provenance import printable
 from penstock.experiments.runners.local_pool import LocalPool
 
 __all__ = ["ImportJournal", "LogOutcome", "read_logs"]
 
 
+_Item = TypeVar("_Item", LoggedJob, Skipped)
 #: Formats whose reader can end the process.
 _RISKY: Final = frozenset({"darshan"})
 
@@ -85,7 +87,17 @@ class _ReadLog:
         except (ValueError, ArithmeticError, MemoryError) as error:
             reason = f"the log is damaged: {reason_of(error)}"
             skipped.append(Skipped(source=self.name, reason=reason))
-        return LogOutcome(jobs, skipped)
+        # The name of a file may hold bytes that JSON cannot.
+        return LogOutcome(
+            [_printed(job, ("name", "source", "clock")) for job in jobs],
+            [_printed(item, ("source", "reason")) for item in skipped],
+        )
+
+
+def _printed(item: _Item, fields: tuple[str, ...]) -> _Item:
+    """Return a job or a skipped log whose texts can be encoded as UTF-8."""
+    texts = {name: printable(getattr(item, name)) for name in fields}
+    return msgspec.structs.replace(item, **texts)
 
 
 def _is_finite(job: LoggedJob) -> bool:
@@ -128,7 +140,7 @@ class ImportJournal:
 
     def recall(self, log: LogFile) -> LogOutcome | None:
         """Return what a log gave last time; None if it is new or has changed."""
-        line = self._known.get(str(log.path))
+        line = self._known.get(printable(str(log.path)))
         if line is None or (line.size_bytes, line.changed_ns) != _state(log.path):
             return None
         return line.outcome
@@ -136,7 +148,7 @@ class ImportJournal:
     def add(self, log: LogFile, outcome: LogOutcome) -> None:
         """Append a finished log."""
         size, changed = _state(log.path)
-        line = _Line(str(log.path), size, changed, outcome)
+        line = _Line(printable(str(log.path)), size, changed, outcome)
         self._stream.write(msgspec.json.encode(line) + b"\n")
         self._stream.flush()
 
