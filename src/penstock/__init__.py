@@ -1,17 +1,53 @@
 # SPDX-License-Identifier: MIT
 """penstock: simulate I/O bandwidth-sharing policies, then run them live.
 
-Programs under live control import `phase` and `bbio` from here.
+Notebooks and scripts: ``import penstock as ps`` (`penstock.api`). Programs under live
+control import `phase` and `bbio` from here.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     __version__: str
+    from penstock.api import (
+        AdviceResult,
+        Application,
+        ComparisonResult,
+        Instance,
+        Platform,
+        SimulationResult,
+        advise,
+        bound,
+        compare,
+        import_logs,
+        place,
+        read,
+        simulate,
+        workload,
+    )
     from penstock.program import bbio
     from penstock.program.hints import phase
 
-__all__ = ["__version__", "bbio", "phase"]
+__all__ = [
+    "AdviceResult",
+    "Application",
+    "ComparisonResult",
+    "Instance",
+    "Platform",
+    "SimulationResult",
+    "__version__",
+    "advise",
+    "bbio",
+    "bound",
+    "compare",
+    "import_logs",
+    "phase",
+    "place",
+    "read",
+    "simulate",
+    "workload",
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -21,11 +57,9 @@ def __getattr__(name: str) -> Any:
 
         return version("penstock")
     if name == "phase":
-        from penstock.program.hints import phase  # noqa: PLC0415
-
-        return phase
+        return import_module("penstock.program.hints").phase
     if name == "bbio":
-        from importlib import import_module  # noqa: PLC0415
-
         return import_module("penstock.program.bbio")
+    if name in __all__:
+        return getattr(import_module("penstock.api"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

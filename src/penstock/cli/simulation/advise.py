@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -35,7 +34,6 @@ from penstock.errors import InputError
 
 if TYPE_CHECKING:
     from penstock.advice.evidence import Evidence
-    from penstock.advice.recommendation import Recommendation
     from penstock.model import Instance
 
 __all__ = ["SUMMARY", "main", "setup_parser"]
@@ -102,19 +100,22 @@ def main(arguments: argparse.Namespace) -> int:
     """Simulate, print the answer in words, and write the requested files."""
     evidence = _evidence(arguments)
 
-    from penstock.advice.documents import advice_document
-    from penstock.advice.owners import advice_for_owners
+    from penstock.advice.study import advise_on
     from penstock.experiments.output.provenance import provenance
-    from penstock.policies import get_policy
+    from penstock.policies import POLICIES, get_policy
 
     instance = evidence.instances[0]
-    recommendation = _recommend(evidence, arguments)
-    owners = advice_for_owners(instance, get_policy(recommendation.policy))
-    facts = provenance(seed=arguments.seed, inputs=arguments.inputs)
-    assumptions = _assumptions(evidence, arguments)
-    advice = advice_document(recommendation, owners, assumptions, facts)
-    if arguments.targets:
-        advice["placement"] = _placement(instance, arguments.targets)
+    with progress_bar(*map(get_policy, POLICIES)) as show:
+        advice = advise_on(
+            evidence,
+            now=arguments.now,
+            scenarios=arguments.scenarios,
+            uncertainty=arguments.uncertainty,
+            targets=arguments.targets,
+            seed=arguments.seed,
+            facts=provenance(seed=arguments.seed, inputs=arguments.inputs),
+            progress=lambda done, total: show(done, total, ""),
+        )
     if arguments.report:
         _write_report(advice, instance, arguments.report)
     if arguments.settings:
@@ -193,46 +194,6 @@ def _read_instance(path: str) -> Instance:
             remedy="name the instance that was simulated",
         )
     return document
-
-
-def _recommend(evidence: Evidence, arguments: argparse.Namespace) -> Recommendation:
-    from penstock.advice.recommendation import recommend
-    from penstock.advice.scenarios import draw_scenarios
-    from penstock.policies import POLICIES, get_policy
-
-    doubt = evidence.uncertainty
-    if arguments.uncertainty is not None:
-        doubt = replace(doubt, phases=arguments.uncertainty)
-    scenarios = draw_scenarios(
-        evidence.instances, arguments.scenarios, doubt, arguments.seed
-    )
-    policies = [get_policy(name) for name in POLICIES]
-    with progress_bar(*policies) as show:
-        return recommend(
-            scenarios,
-            arguments.now,
-            operations=evidence.operations,
-            progress=lambda done, total: show(done, total, ""),
-        )
-
-
-def _placement(instance: Instance, targets: int) -> dict[str, Any]:
-    from penstock.advice.targets import advise_targets
-
-    return advise_targets(instance, targets).document()
-
-
-def _assumptions(evidence: Evidence, arguments: argparse.Namespace) -> list[str]:
-    """Return what the answer rests on."""
-    part = arguments.uncertainty
-    if part is None:
-        part = evidence.uncertainty.phases
-    return [
-        *evidence.notes,
-        f"The policy in use is {arguments.now}.",
-        f"Phases are {part:.0%} longer or shorter from day to day, and every job "
-        "starts up to half an iteration earlier or later.",
-    ]
 
 
 def _write_report(advice: dict[str, Any], instance: Instance, path: str) -> None:

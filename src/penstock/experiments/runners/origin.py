@@ -31,7 +31,10 @@ __all__ = ["Origin", "origin_of", "showing_digest", "source_digest"]
 
 #: Folders of penstock that no row depends on; `tests/unit/test_layers.py` checks this.
 _UNRELATED: Final = frozenset(
-    {"cli", "live", "mount", "bench", "native", "program", "__pycache__"}
+    {
+        *("cli", "live", "mount", "bench", "native", "program", "advice", "api"),
+        "__pycache__",
+    }
 )
 #: Folders and files that show results. Only a study whose class is declared in one of
 #: them can depend on them.

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: MIT
+"""Make platforms, applications and instances from texts with units.
+
+The functions are named like the records of `penstock.model` that they return.
+"""
+
+# ruff: noqa: N802 - named like the records that they return
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
+from penstock import model
+from penstock.units import parse_bandwidth, parse_time, parse_volume
+
+__all__ = ["Application", "Instance", "Platform", "Quantity"]
+
+#: A number in bytes, seconds or bytes per second, or a text with a unit.
+Quantity: TypeAlias = float | str
+
+
+def Platform(
+    bandwidth: Quantity, node_bandwidth: Quantity, **rest: Any
+) -> model.Platform:
+    """Return a platform: storage of a bandwidth, and nodes of a bandwidth each.
+
+    >>> Platform("200 GB/s", node_bandwidth="1 GB/s").bandwidth
+    200000000000.0
+    """
+    return model.Platform(
+        parse_bandwidth(bandwidth), parse_bandwidth(node_bandwidth), **rest
+    )
+
+
+def Application(
+    name: str,
+    nodes: int,
+    phases: Iterable[Sequence[Any]],
+    release: Quantity = 0.0,
+    **rest: Any,
+) -> model.Application:
+    """Return an application with phases ``[("work", "1 h"), ("io", "2 TB"), ...]``.
+
+    `rest` are other fields of `penstock.model.Application`, e.g. ``user="ann"``.
+    """
+    return model.Application.from_phases(
+        name,
+        nodes,
+        [_phase(*phase) for phase in phases],
+        release=parse_time(release),
+        **rest,
+    )
+
+
+def _phase(kind: str, amount: Quantity) -> tuple[str, float]:
+    parse = parse_volume if kind == "io" else parse_time
+    return kind, parse(amount)
+
+
+def Instance(
+    platform: model.Platform,
+    applications: Iterable[model.Application],
+    window: tuple[Quantity, Quantity],
+) -> model.Instance:
+    """Return an instance; the window is what is measured."""
+    begin, end = window
+    return model.Instance(
+        platform,
+        model.Window(parse_time(begin), parse_time(end)),
+        tuple(applications),
+    )

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: MIT
+"""The functions of a notebook; each does what the command of the same name does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.advice.evidence import of_instances, of_logs
+from penstock.advice.importing.importer import Imported, ImportOptions
+from penstock.advice.importing.importer import import_logs as import_files
+from penstock.advice.importing.instances import Assumptions
+from penstock.advice.study import advise_on
+from penstock.analysis import Bound, min_yield_bound
+from penstock.api.construction import Quantity
+from penstock.api.results import AdviceResult, ComparisonResult, SimulationResult
+from penstock.errors import InputError
+from penstock.experiments.comparison import compare as compare_policies
+from penstock.experiments.output.provenance import provenance
+from penstock.experiments.placing import PlacementPlan, make_plan
+from penstock.experiments.runners.executors import local_executor
+from penstock.experiments.source import Source, read_input
+from penstock.experiments.study import Point
+from penstock.model import Instance, Problem
+from penstock.placement import get_allocation, get_placement, placement_for
+from penstock.policies import POLICIES, get_policy
+from penstock.policies.policy import Policy
+from penstock.sim import simulate as run_policy
+from penstock.units import parse_bandwidth
+from penstock.workloads import Workload, get_workload
+
+__all__ = [
+    "advise",
+    "bound",
+    "compare",
+    "import_logs",
+    "place",
+    "read",
+    "simulate",
+    "workload",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class _InMemory(Point):
+    """A point whose only instance is given."""
+
+    only: Instance | None = None
+
+    def family(self) -> Workload:
+        """Return a workload of this instance."""
+        return _OneInstance(self.only)
+
+
+@dataclass(frozen=True, slots=True)
+class _OneInstance:
+    only: Any
+
+    def instance(self, seed: int, index: int) -> Instance:
+        """Return the instance, whatever the seed."""
+        del seed, index
+        only: Instance = self.only
+        return only
+
+
+def read(path: str) -> Instance:
+    """Read an instance file."""
+    document = read_input(str(path))
+    if isinstance(document, dict):
+        raise InputError("this is a result, not an instance", where=str(path))
+    return document
+
+
+def workload(name: str, **settings: float | str) -> Workload:
+    """Return a workload; ``.instance(seed=1, index=0)`` draws an instance of it."""
+    return get_workload(name, [f"{key}={value}" for key, value in settings.items()])
+
+
+def simulate(
+    instance: Instance, policy: str | Policy, *, steady: bool = False
+) -> SimulationResult:
+    """Run a policy on an instance.
+
+    With `steady`, it is an error that an application ends inside the window.
+    """
+    return SimulationResult(run_policy(instance, policy, steady=steady, record=True))
+
+
+def compare(
+    instances: Instance | Sequence[Instance] | int | None = None,
+    policies: Sequence[str] | None = None,
+    *,
+    workload: str | None = None,
+    seed: int = 1,
+    jobs: int = 1,
+    steady: bool = True,
+    **settings: float | str,
+) -> ComparisonResult:
+    """Compare policies on instances, or on instances of a workload.
+
+    ``compare(instance)``, ``compare([one, two], policies=["fcfs"])`` or
+    ``compare(workload="synthetic", pressure=0.8, instances=10, seed=1)``.
+
+    Parameters
+    ----------
+    instances
+        The instances; with `workload`, how many to draw (default: 10).
+    policies
+        Labels of policies; default: all.
+    jobs
+        Number of processes.
+    steady
+        True if no application may end inside the window; False for `--open`.
+    """
+    if workload is not None or isinstance(instances, int) or instances is None:
+        if instances is not None and not isinstance(instances, int):
+            raise InputError(
+                "instances are given beside a workload",
+                where="compare",
+                remedy="give a number of instances, or no workload",
+            )
+        source = _drawn(workload or "synthetic", instances, seed, settings)
+    else:
+        source = _given(instances, settings)
+        jobs = 1
+    rows = compare_policies(
+        source,
+        [get_policy(label) for label in policies or POLICIES],
+        local_executor(min(jobs, source.count)),
+        steady=steady,
+    )
+    return ComparisonResult(tuple(rows), source.instance(0), steady)
+
+
+def _drawn(
+    name: str, count: int | None, seed: int, settings: dict[str, float | str]
+) -> Source:
+    return Source(
+        Point(name, tuple(settings.items())), 10 if count is None else count, seed
+    )
+
+
+def _given(
+    instances: Instance | Sequence[Instance], settings: dict[str, float | str]
+) -> Source:
+    if settings:
+        raise InputError(
+            f"unknown argument {next(iter(settings))!r}",
+            where="compare",
+            remedy="parameters of a workload go with workload=NAME",
+        )
+    listed = [instances] if isinstance(instances, Instance) else list(instances)
+    if not listed:
+        raise InputError("no instance", where="compare", remedy="give at least one")
+    points = [_InMemory("given", only=one) for one in listed]
+    return Source(points[0], len(points), more=tuple(points[1:]))  # type: ignore[arg-type]
+
+
+def bound(instance: Instance) -> Bound:
+    """Return the MinYield that no scheduler can exceed."""
+    return min_yield_bound(instance)
+
+
+def place(
+    problem: Problem, allocation: str = "t-cpu", placement: str | None = None
+) -> PlacementPlan:
+    """Choose how many and which storage targets every application gets."""
+    placer = placement or placement_for(allocation)
+    return make_plan(problem, get_allocation(allocation), get_placement(placer))
+
+
+def import_logs(
+    sources: str | Iterable[str],
+    *,
+    bandwidth: Quantity | None = None,
+    node_bandwidth: Quantity | None = None,
+    align: bool = False,
+    **options: Any,
+) -> Imported:
+    """Make an instance of logs; ``.instance`` is the instance, ``.jobs`` the jobs."""
+    assumptions = Assumptions(
+        bandwidth=_rate(bandwidth), node_bandwidth=_rate(node_bandwidth), align=align
+    )
+    names = [sources] if isinstance(sources, str) else [str(each) for each in sources]
+    return import_files(names, ImportOptions(assumptions=assumptions, **options))
+
+
+def advise(
+    evidence: Instance | Imported | Sequence[Instance],
+    *,
+    now: str = "fair-share",
+    bandwidth: Quantity | None = None,
+    scenarios: int = 20,
+    uncertainty: float | None = None,
+    targets: int | None = None,
+    seed: int = 1,
+) -> AdviceResult:
+    """Advise which policy helps: on instances, or on the result of `import_logs`."""
+    if isinstance(evidence, Imported):
+        found = of_logs(evidence, scenarios, seed)
+    else:
+        one = isinstance(evidence, Instance)
+        found = of_instances([evidence] if one else list(evidence), _rate(bandwidth))  # type: ignore[list-item, arg-type]
+    document = advise_on(
+        found,
+        now=now,
+        scenarios=scenarios,
+        uncertainty=uncertainty,
+        targets=targets,
+        seed=seed,
+        facts=provenance(seed=seed),
+    )
+    return AdviceResult(document, found.instances[0])
+
+
+def _rate(rate: Quantity | None) -> float | None:
+    return None if rate is None else parse_bandwidth(rate)

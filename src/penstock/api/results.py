@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: MIT
+"""Results in a notebook: tables as data frames, figures, and HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.analysis import measure
+from penstock.experiments.study import Row
+from penstock.model import Instance
+from penstock.policies import RECOMMENDED, get_policy
+from penstock.sim import Run
+from penstock.sim import simulate as run_policy
+
+if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.figure import Figure
+
+__all__ = ["AdviceResult", "ComparisonResult", "SimulationResult"]
+
+_OBJECTIVES: Final = ("min_yield", "efficiency", "utilization", "stretch")
+
+
+def _html_table(rows: Sequence[Sequence[str]]) -> str:
+    """Return a table whose first row is the header."""
+    lines = []
+    for number, row in enumerate(rows):
+        tag = "td" if number else "th"
+        cells = "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row)
+        lines.append(f"<tr>{cells}</tr>")
+    return f"<table>{''.join(lines)}</table>"
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationResult:
+    """One policy on one instance."""
+
+    run: Run
+    """Everything that the engine returns."""
+
+    @property
+    def yields(self) -> dict[str, float]:
+        """Application -> its yield at the end of the window."""
+        names = [a.name for a in self.run.instance.applications]
+        return dict(zip(names, self.run.yields.tolist(), strict=True))
+
+    @property
+    def min_yield(self) -> float:
+        """The lowest yield."""
+        return measure(self.run).min_yield
+
+    @property
+    def efficiency(self) -> float:
+        """Progress of all applications together, as a fraction of the possible."""
+        return measure(self.run).efficiency
+
+    def timeline(self) -> Figure:
+        """Draw every application's share of the bandwidth over time."""
+        from penstock.experiments.output.plots import timeline  # noqa: PLC0415 - slow
+
+        return timeline([self.run])
+
+    def _repr_html_(self) -> str:
+        rows = [("application", "yield")]
+        rows += [(name, f"{reached:.4f}") for name, reached in self.yields.items()]
+        return f"<p>{escape(self.run.policy)}</p>{_html_table(rows)}"
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonResult:
+    """Policies side by side on the same instances."""
+
+    rows: tuple[Row, ...] = field(repr=False)
+    """One row per instance and policy, as ``penstock compare`` has them."""
+    first: Instance = field(repr=False)
+    """The first instance."""
+    steady: bool = True
+
+    @property
+    def policies(self) -> list[str]:
+        """Labels of the policies."""
+        return list(dict.fromkeys(row["policy"] for row in self.rows))
+
+    @property
+    def recommended(self) -> str:
+        """The recommended policy if it was compared; else the best by MinYield."""
+        if RECOMMENDED in self.policies:
+            return RECOMMENDED
+        means = self._means()
+        return max(means, key=lambda policy: means[policy][0])
+
+    def frame(self) -> pl.DataFrame:
+        """Return the objectives: one row per instance and policy."""
+        import polars as pl  # noqa: PLC0415 - slow to import
+
+        return pl.DataFrame(
+            [
+                {
+                    "instance": row["instance"],
+                    "policy": row["policy"],
+                    **{name: row[name] for name in _OBJECTIVES},
+                    "bound": row["bound"].min_yield if row["bound"] else None,
+                }
+                for row in self.rows
+            ]
+        )
+
+    def yields(self) -> pl.DataFrame:
+        """Return the yields: one row per instance, policy and application."""
+        import polars as pl  # noqa: PLC0415 - slow to import
+
+        return pl.DataFrame(
+            [
+                {
+                    "instance": row["instance"],
+                    "policy": row["policy"],
+                    "application": name,
+                    "yield": reached,
+                }
+                for row in self.rows
+                for name, reached in zip(
+                    row["applications"], row["yields"], strict=True
+                )
+            ]
+        )
+
+    def plot(self) -> Figure:
+        """Draw MinYield and Efficiency of every policy, with the bound."""
+        from penstock.experiments.output.plots import (  # noqa: PLC0415 - slow
+            comparison_chart,
+        )
+
+        return comparison_chart(self.rows)
+
+    def timeline(self) -> Figure:
+        """Draw the shares of the bandwidth over time on the first instance."""
+        from penstock.experiments.output.plots import timeline  # noqa: PLC0415 - slow
+
+        return timeline(
+            [
+                run_policy(
+                    self.first, get_policy(label), steady=self.steady, record=True
+                )
+                for label in self.policies
+            ]
+        )
+
+    def _means(self) -> dict[str, tuple[float, float]]:
+        """Return policy -> mean MinYield and mean Efficiency."""
+        means = {}
+        for policy in self.policies:
+            own = [row for row in self.rows if row["policy"] == policy]
+            means[policy] = (
+                sum(row["min_yield"] for row in own) / len(own),
+                sum(row["efficiency"] for row in own) / len(own),
+            )
+        return means
+
+    def _repr_html_(self) -> str:
+        means = self._means()
+        rows = [("policy", "MinYield", "Efficiency")]
+        rows += [
+            (policy, f"{means[policy][0]:.4f}", f"{means[policy][1]:.4f}")
+            for policy in sorted(means, key=lambda policy: -means[policy][0])
+        ]
+        return _html_table(rows)
+
+
+@dataclass(frozen=True, slots=True)
+class AdviceResult:
+    """Which policy helps, by how much, and how sure that is."""
+
+    document: dict[str, Any] = field(repr=False)
+    """What ``penstock advise --json`` writes."""
+    first: Instance = field(repr=False)
+    """The first instance."""
+
+    @property
+    def verdict(self) -> str:
+        """The verdict: "change", "keep" or "thin-evidence"."""
+        return str(self.document["verdict"])
+
+    @property
+    def policy(self) -> str:
+        """The policy to use."""
+        return str(self.document["policy"])
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why, in sentences."""
+        return list(self.document["reasons"])
+
+    def report(self) -> str:
+        """Return the page that ``penstock advise --report`` writes."""
+        from penstock.advice.report import report_page  # noqa: PLC0415 - slow
+
+        return report_page(self.document, self.first)
+
+    def __str__(self) -> str:
+        """Return the answer in words."""
+        return "\n".join([self.document["summary"], *self.reasons])
+
+    def _repr_html_(self) -> str:
+        return "".join(f"<p>{escape(line)}</p>" for line in str(self).splitlines())

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: MIT
+"""``import penstock as ps``: the numbers are those of the command line, bit by bit."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from pathlib import Path
+
+import pytest
+
+import penstock as ps
+from penstock.cli import main
+from penstock.errors import InputError
+from penstock.model import Problem, write_instance
+from unit.samples import pair, steady_three
+
+
+def _command(*words: str, capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
+    assert main([*words, "--json", "-"]) == 0
+    document: dict[str, object] = json.loads(capsys.readouterr().out)
+    return document
+
+
+def test_a_comparison_of_a_workload_is_that_of_the_command(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    result = ps.compare(
+        2, ["fcfs", "set-10"], workload="synthetic", seed=3, horizon=20_000.0
+    )
+    words = ["--instances", "2", "--seed", "3", "--set", "horizon=20000.0"]
+    policies = ["--policy", "fcfs", "--policy", "set-10"]
+    document = _command("compare", *words, *policies, capsys=capsys)
+    frame = result.frame()
+    for row in frame.iter_rows(named=True):
+        expected = document["instances"][row["instance"]]  # type: ignore[index]
+        outcome = expected["policies"][row["policy"]]
+        for key in ("min_yield", "efficiency", "utilization", "stretch"):
+            assert row[key] == outcome[key]
+        assert row["bound"] == expected["bound"]["min_yield"]
+
+
+def test_a_comparison_of_instances_is_that_of_their_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = [tmp_path / "a.json", tmp_path / "b.json"]
+    for path, instance in zip(paths, (pair(), steady_three()), strict=True):
+        write_instance(instance, path)
+    result = ps.compare([pair(), steady_three()], ["fcfs"])
+    words = [*map(str, paths), "--policy", "fcfs"]
+    document = _command("compare", *words, capsys=capsys)
+    expected = [
+        reached
+        for each in document["instances"]  # type: ignore[attr-defined]
+        for reached in each["policies"]["fcfs"]["yields"]
+    ]
+    assert result.yields()["yield"].to_list() == expected
+
+
+def test_an_instance_is_written_with_units() -> None:
+    platform = ps.Platform(bandwidth="200 GB/s", node_bandwidth="1 GB/s")
+    climate = ps.Application(
+        "climate", nodes=100, release=0, phases=[("work", "1 h"), ("io", "2 TB")]
+    )
+    instance = ps.Instance(platform, [climate], window=("0 s", "20 h"))
+    assert instance.platform.bandwidth == 200e9
+    assert instance.applications[0].phases() == [("work", 3600.0), ("io", 2e12)]
+    assert instance.window.length == 72_000.0
+
+
+def test_simulate_gives_yields_by_name() -> None:
+    result = ps.simulate(pair(), "fcfs")
+    assert result.yields == {"a": 1.0, "b": pytest.approx(0.7)}
+    assert result.min_yield == min(result.yields.values())
+
+
+def test_read_and_bound(tmp_path: Path) -> None:
+    path = tmp_path / "pair.json"
+    write_instance(pair(), path)
+    assert ps.read(str(path)).digest() == pair().digest()
+    assert 0.7 <= ps.bound(pair()).min_yield <= 1.0
+
+
+def test_a_workload_draws_instances() -> None:
+    drawn = ps.workload("synthetic", pressure=0.8, horizon=20_000.0).instance(1, 0)
+    (row,) = ps.compare(drawn, ["fcfs"]).rows
+    again = ps.compare(
+        1, ["fcfs"], workload="synthetic", pressure=0.8, horizon=20_000.0
+    )
+    assert row["digest"] == again.rows[0]["digest"]
+
+
+def test_place_plans_targets() -> None:
+    problem = Problem(
+        2,
+        8,
+        tuple(
+            a.__class__.from_phases(a.name, 1, a.phases(), profile=[1.0, 2.0])
+            for a in pair().applications
+        ),
+    )
+    plan = ps.place(problem)
+    assert len(plan.placement) == 2
+
+
+def test_advice_is_that_of_the_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "three.json"
+    write_instance(steady_three(), path)
+    advice = ps.advise(steady_three(), now="fcfs", scenarios=3)
+    words = ["advise", str(path), "--now", "fcfs", "--scenarios", "3"]
+    document = _command(*words, capsys=capsys)
+    assert advice.verdict == document["verdict"]
+    assert advice.document["policies"] == document["policies"]
+    assert str(advice).startswith(str(document["summary"]))
+    assert advice.policy in advice.report()
+
+
+def test_logs_are_imported() -> None:
+    log = Path(__file__).parents[3] / "examples" / "logs" / "sacct.txt"
+    imported = ps.import_logs(str(log), bandwidth="10 GB/s", node_bandwidth="1 GB/s")
+    assert [job.detail for job in imported.jobs] == ["accounting", "accounting"]
+    assert ps.advise(imported, scenarios=4).verdict == "keep"
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        lambda: ps.Platform("200 Gb/s", "1 GB/s"),
+        lambda: ps.simulate(pair(), "fcsf"),
+        lambda: ps.compare(pair(), workload="synthetic"),
+        lambda: ps.compare(pair(), pressure=0.8),
+        lambda: ps.compare([]),
+        lambda: ps.workload("synthetik"),
+        lambda: ps.read("/nowhere.json"),
+    ],
+)
+def test_mistakes_are_those_of_the_command_line(mistake: object) -> None:
+    with pytest.raises(InputError):
+        mistake()  # type: ignore[operator]
+
+
+def test_the_signatures_are_a_contract() -> None:
+    signatures = {
+        name: list(inspect.signature(getattr(ps, name)).parameters)
+        for name in (
+            "advise",
+            "bound",
+            "compare",
+            "import_logs",
+            "place",
+            "read",
+            "simulate",
+            "workload",
+            "Application",
+            "Instance",
+            "Platform",
+        )
+    }
+    assert signatures == {
+        "advise": [
+            "evidence",
+            "now",
+            "bandwidth",
+            "scenarios",
+            "uncertainty",
+            "targets",
+            "seed",
+        ],
+        "bound": ["instance"],
+        "compare": [
+            "instances",
+            "policies",
+            "workload",
+            "seed",
+            "jobs",
+            "steady",
+            "settings",
+        ],
+        "import_logs": ["sources", "bandwidth", "node_bandwidth", "align", "options"],
+        "place": ["problem", "allocation", "placement"],
+        "read": ["path"],
+        "simulate": ["instance", "policy", "steady"],
+        "workload": ["name", "settings"],
+        "Application": ["name", "nodes", "phases", "release", "rest"],
+        "Instance": ["platform", "applications", "window"],
+        "Platform": ["bandwidth", "node_bandwidth", "rest"],
+    }
+
+
+def test_every_name_is_offered() -> None:
+    for name in ps.__all__:
+        assert getattr(ps, name) is not None
+    with pytest.raises(AttributeError):
+        ps.nothing  # noqa: B018

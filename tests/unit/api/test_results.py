@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: MIT
+"""Results in a notebook: HTML without markup of names, figures, and the best policy."""
+
+from __future__ import annotations
+
+import penstock as ps
+from unit.samples import app, make, pair, steady_three
+
+
+def test_names_are_escaped() -> None:
+    instance = make(app("<b>", ("work", 1.0), ("io", 2.0), ("work", 20.0)))
+    assert "&lt;b&gt;" in ps.simulate(instance, "fcfs")._repr_html_()
+
+
+def test_a_comparison_lists_the_best_policy_first() -> None:
+    result = ps.compare(steady_three(), ["fcfs", "fair-share", "greedy-yield"])
+    reached = dict(result.frame().select("policy", "min_yield").iter_rows())
+    assert len(set(reached.values())) == 3
+    page = result._repr_html_()
+    best_first = sorted(reached, key=lambda policy: -reached[policy])
+    assert sorted(reached, key=page.index) == best_first
+    assert result.recommended == best_first[0]
+
+
+def test_the_recommended_policy_is_preferred() -> None:
+    assert ps.compare(pair(), ["fcfs", "soft-deadline"]).recommended == "soft-deadline"
+
+
+def test_figures_are_drawn() -> None:
+    result = ps.compare(pair(), ["fcfs", "fair-share"])
+    assert len(result.timeline().axes) == 2
+    assert result.plot().axes
+    assert ps.simulate(pair(), "fcfs").timeline().axes
+
+
+def test_advice_in_a_notebook_is_its_words() -> None:
+    advice = ps.advise(pair(), scenarios=2)
+    assert advice._repr_html_().startswith("<p>")
+    assert len(str(advice).splitlines()) == 1 + len(advice.reasons)
