@@ -109,7 +109,8 @@ def assumed_platform(
     given.
     """
     total, node = assumptions.bandwidth, assumptions.node_bandwidth
-    timed = [record for record in records if record.io_s > 0]
+    # In a history the time in I/O includes waiting: it tells no rate.
+    timed = [r for r in records if r.io_s > 0 and r.detail != "history"]
     notes = []
     shared = [rate for record in records for rate in record.shared_rates]
     if total is None and shared:

@@ -68,5 +68,6 @@ def test_the_same_policy_gives_the_yields_that_the_jobs_had(tmp_path: Path) -> N
     )
     imported = import_logs([str(tmp_path)])
     assert imported.instance.platform.bandwidth == 1e9
+    assert imported.instance.platform.node_bandwidth == 1e9
     done = simulate(imported.instance, "fcfs", steady=False)
     assert done.yields.tolist() == pytest.approx([1.0, 0.701], abs=1e-3)
