@@ -123,7 +123,7 @@ class Report:
 
 def measure_limit(report: Report, home: Path, rate: float, seconds: float) -> None:
     """Measure achieved bandwidth divided by the limit, and the spread of the shares."""
-    with mounted(home, "--limit", str(rate)) as point:
+    with mounted(home, "--limit", f"{rate} B/s") as point:
         for size in SIZES:
             for writers in WRITERS:
                 name = f"limit {format_volume(size)} x {writers}"

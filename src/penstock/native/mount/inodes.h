@@ -89,7 +89,7 @@ int inodes_open(struct inodes *table, struct inode *inode, int flags);
 void inodes_count_open(struct inodes *table, struct inode *inode, int change);
 
 /* Call before a name is removed. Return the inode of the name if its last name goes,
- * else NULL. It stays open if a program has it open. inodes_deleted() must follow. */
+ * else NULL. It stays open if a program has it open. inodes_after_removal() follows. */
 struct inode *inodes_before_removal(struct inodes *table, int parent_fd,
                                     const char *name);
 
