@@ -63,7 +63,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "bench": {
         *_SIMULATION,
-        *(TOP, *_LIVE, "live.daemon", "live.wire.messages", "mount"),
+        *(TOP, *_LIVE, "live.daemon", "live.wire.messages", "mount", "advice"),
     },
     "experiments": {*_SIMULATION, TOP},
     "papers": {*_SIMULATION, TOP, "experiments"},

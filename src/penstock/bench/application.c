@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * application START PATH BLOCK PHASE...: run the phases of an application, starting at
- * the monotonic time START (ns). A PHASE is `w` and nanoseconds of work (sleep), or `i`
- * and bytes of I/O, which are announced through penstock.h and written to PATH in calls
- * of BLOCK bytes. Prints the monotonic time (ns) of the end of each phase.
+ * the monotonic time START (ns). A PHASE is `w` and nanoseconds of work (sleep), or
+ * bytes of I/O, which are written to PATH in calls of BLOCK bytes: after `i` they are
+ * announced through penstock.h, after `u` they are not. Prints the monotonic time (ns)
+ * of the end of each phase.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -20,7 +21,6 @@ enum { SPAN = 4 << 20 };
 
 static void write_all(int fd, const char *data, long long volume, long long block)
 {
-    penstock_begin((uint64_t)volume);
     for (long long done = 0; done < volume;) {
         long long left = volume - done;
         ssize_t moved =
@@ -29,6 +29,13 @@ static void write_all(int fd, const char *data, long long volume, long long bloc
             exit(1);
         done += moved;
     }
+}
+
+static void announce_and_write(int fd, const char *data, long long volume,
+                               long long block)
+{
+    penstock_begin((uint64_t)volume);
+    write_all(fd, data, volume, block);
     penstock_end();
 }
 
@@ -48,6 +55,8 @@ int main(int words, char **word)
         long long amount = atoll(word[i] + 1);
         if (word[i][0] == 'w')
             sleep_until(ended + amount);
+        else if (word[i][0] == 'i')
+            announce_and_write(fd, data, amount, block);
         else
             write_all(fd, data, amount, block);
         ended = now_ns();

@@ -3,7 +3,7 @@
 
 A process waits in `penstock.bench.starter` until the release of its application, and
 then executes the C program ``application.c``, which announces its operations through
-``penstock.h``.
+``penstock.h`` unless its place has no hints.
 """
 
 from __future__ import annotations
@@ -15,22 +15,33 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
 from penstock.bench import starter
 from penstock.bench.testbed import TIMEOUT_S, BenchDaemon, clean_environment
 from penstock.errors import InputError
-from penstock.model import Application, Column, Instance
+from penstock.model import Application, Column, Instance, Platform, Window
 from penstock.native.build import shim_path
 
-__all__ = ["RunPlace", "live_yields", "run_applications", "start_waiting"]
+__all__ = [
+    "RunPlace",
+    "WorkloadRow",
+    "instance_from_rows",
+    "live_yields",
+    "run_applications",
+    "start_waiting",
+]
+
+#: An application: nodes, release (s), then alternately work (s) and volume (MB).
+WorkloadRow: TypeAlias = tuple[int, float, tuple[float, ...]]
 
 #: Least time between the start of all processes and time zero.
 _READY_S: Final = 0.2
-#: Kind of a phase -> its letter in ``application.c``, and units per second or byte.
-_PHASES: Final = {"work": ("w", 1e9), "io": ("i", 1.0)}
+_NS: Final = 1e9
+#: End of the window that a live controller shows to policies.
+_FAR_S: Final = 3600.0
 
 
 @dataclass(frozen=True)
@@ -44,6 +55,25 @@ class RunPlace:
     """Folder of the files that are written."""
     block_bytes: int = 64 << 10
     """Bytes per write call."""
+    has_hints: bool = True
+    """The programs announce their operations."""
+
+
+def instance_from_rows(platform: Platform, rows: Sequence[WorkloadRow]) -> Instance:
+    """Return the instance of a workload; its applications are a1, a2 and so on."""
+    applications = (
+        Application.from_phases(
+            f"a{number}",
+            nodes,
+            [
+                ("io", amount * 1e6) if index % 2 else ("work", amount)
+                for index, amount in enumerate(amounts)
+            ],
+            release=release,
+        )
+        for number, (nodes, release, amounts) in enumerate(rows, 1)
+    )
+    return Instance(platform, Window(0.0, _FAR_S), tuple(applications))
 
 
 def live_yields(place: RunPlace, instance: Instance) -> Column:
@@ -103,17 +133,18 @@ def start_waiting(words: Sequence[str]) -> subprocess.Popen[str]:
 def _start(place: RunPlace, app: Application) -> subprocess.Popen[str]:
     """Start the process of an application; it waits for its release."""
     words = [str(place.daemon.folder), app.name, str(app.nodes), str(place.program)]
-    words += [str(place.data / app.name), str(place.block_bytes), *_phase_words(app)]
+    words += [str(place.data / app.name), str(place.block_bytes)]
+    words += _phase_words(app, has_hints=place.has_hints)
     return start_waiting(words)
 
 
-def _phase_words(app: Application) -> list[str]:
+def _phase_words(app: Application, *, has_hints: bool = True) -> list[str]:
     """Return the phases as arguments of ``application.c``."""
-    words = []
-    for kind, amount in app.phases():
-        letter, unit = _PHASES[kind]
-        words.append(f"{letter}{round(amount * unit)}")
-    return words
+    io_letter = "i" if has_hints else "u"
+    return [
+        f"w{round(amount * _NS)}" if kind == "work" else f"{io_letter}{round(amount)}"
+        for kind, amount in app.phases()
+    ]
 
 
 def _await_ready(process: subprocess.Popen[str]) -> None:

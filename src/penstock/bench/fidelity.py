@@ -23,11 +23,11 @@ import numpy as np
 from numpy.random import Generator, default_rng
 
 from penstock.bench import BenchSettings, Measurement
-from penstock.bench.applications import RunPlace, live_yields
+from penstock.bench.applications import RunPlace, instance_from_rows, live_yields
 from penstock.bench.shares import measure_shares
 from penstock.bench.testbed import LiveTestbed, open_testbed
 from penstock.errors import InputError
-from penstock.model import Application, Column, Instance, Platform, Window
+from penstock.model import Column, Instance, Platform
 from penstock.policies import POLICIES, get_policy, installed_policies
 from penstock.sim import simulate
 
@@ -49,8 +49,6 @@ _WORKLOAD: Final = (
     (4, 1.89, (3.67, 12.6, 2.67, 15.3, 3.20, 21.7, 0.33)),
     (2, 2.34, (2.06, 8.6, 1.23, 20.0, 0.62)),
 )
-#: End of the window that a live controller shows to policies.
-_FAR_S: Final = 3600.0
 #: Parameters with which a policy is the same live and simulated.
 _PARAMETERS: Final = {"periodic-greedy-yield": "delta=1"}
 #: Largest accepted relative difference of a yield.
@@ -108,20 +106,7 @@ def _policies(named: Sequence[str]) -> list[str]:
 
 
 def _instance() -> Instance:
-    applications = (
-        Application.from_phases(
-            f"a{number}",
-            nodes,
-            [
-                ("io", amount * 1e6) if index % 2 else ("work", amount)
-                for index, amount in enumerate(amounts)
-            ],
-            release=release,
-        )
-        for number, (nodes, release, amounts) in enumerate(_WORKLOAD, 1)
-    )
-    platform = Platform(_BANDWIDTH, _NODE_BANDWIDTH)
-    return Instance(platform, Window(0.0, _FAR_S), tuple(applications))
+    return instance_from_rows(Platform(_BANDWIDTH, _NODE_BANDWIDTH), _WORKLOAD)
 
 
 def _simulated(instance: Instance, policy: str) -> Column:

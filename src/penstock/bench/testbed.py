@@ -229,8 +229,13 @@ class LiveTestbed:
     """First limit of the mount."""
 
     @contextmanager
-    def daemon(self, policy: str, platform: Platform) -> Iterator[BenchDaemon]:
-        """Run a new daemon that controls the mount during the block."""
+    def daemon(
+        self, policy: str, platform: Platform, archive: Path | str = "none"
+    ) -> Iterator[BenchDaemon]:
+        """Run a new daemon that controls the mount during the block.
+
+        `archive` is the folder in which it records what jobs do; "none": nowhere.
+        """
         # A short name, because the path of a socket is limited to about 100 characters.
         with tempfile.TemporaryDirectory(dir=self.root, prefix="s") as name:
             settings = {
@@ -238,6 +243,7 @@ class LiveTestbed:
                 "bandwidth": f"{platform.bandwidth} B/s",
                 "node_bandwidth": f"{platform.node_bandwidth} B/s",
                 "prefixes": self.mount.point,
+                "archive": archive,
             }
             with running_daemon(Path(name), **settings) as daemon:
                 yield daemon

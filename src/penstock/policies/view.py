@@ -15,11 +15,14 @@ iterations, hence the yield, are those of the whole application.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from penstock.kernels import Floats, Ints
 
-__all__ = ["Allocate", "View"]
+__all__ = ["HORIZON_S", "Allocate", "View"]
+
+#: Live control has no window: policies see one that ends this long after now (s).
+HORIZON_S: Final = 3600.0
 
 
 class View(NamedTuple):

@@ -16,6 +16,10 @@ A past job of penstock has the cap that it had then, and its waiting is not copi
 bandwidth that they shared; else the highest rate at which the jobs
 moved bytes together. The storage has at least this bandwidth; it may have more.
 
+**Window.** It ends with the last job. If all jobs are past jobs of penstock, it ends
+`HORIZON_S` later: some policies look at the end of the window, and live control never
+shows them one that is nearer.
+
 Times are in seconds, volumes in bytes.
 """
 
@@ -38,6 +42,7 @@ from penstock.advice.importing.phases import (
 from penstock.advice.logs.record import Burst, Detail, LoggedJob
 from penstock.errors import InputError
 from penstock.model import Application, Instance, Platform, Window
+from penstock.policies.view import HORIZON_S
 from penstock.units import format_bandwidth, format_time
 
 __all__ = [
@@ -188,6 +193,8 @@ def build(
         rows.append(row)
         length = float(application.work.sum()) + row.io_seconds_instance
         end = max(end, (release + max(length, record.run_s)) * (1.0 + _MARGIN))
+    if all(record.detail == "history" for record in records):
+        end += HORIZON_S
     return Instance(platform, Window(0.0, end), tuple(applications)), rows
 
 

@@ -93,7 +93,7 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--quick",
         action="store_true",
-        help="with --cluster: a short run of a few scenes, without goals",
+        help="advice, slo --cluster: a short run of a few scenes, without goals",
     )
     add_json_option(parser)
 
@@ -151,8 +151,9 @@ def _check_effects(arguments: argparse.Namespace) -> None:
         if not set(users) & set(arguments.names):
             remedy = f"use it with {' or '.join(users)}"
             exclude(arguments, (option,), names, remedy)
-    if arguments.quick and not arguments.cluster:
-        raise InputError("--quick has no effect", remedy="use it with --cluster")
+    if arguments.quick and not (arguments.cluster or "advice" in arguments.names):
+        remedy = "use it with advice or --cluster"
+        raise InputError("--quick has no effect", remedy=remedy)
     if arguments.cluster and arguments.names == ["slo"]:
         exclude(arguments, ("rounds",), "--cluster", "leave it out")
     for option in ("folder", "storage"):

@@ -214,7 +214,8 @@ def timeline(runs: Sequence[Run]) -> Figure:
     """Draw every application's share of the bandwidth over time, one panel per run.
 
     All runs are recorded runs of the same instance. If the targets are shared by time,
-    the shares are those of the targets' time.
+    the shares are those of the targets' time. The time axis ends with the window, or
+    with the last application if that is earlier.
     """
     instance = runs[0].instance
     by_time = instance.platform.sharing is Sharing.TIME
@@ -225,8 +226,11 @@ def timeline(runs: Sequence[Run]) -> Figure:
     figure = Figure(figsize=(12, height * len(runs) + 1.1), layout="constrained")
     panels = figure.subplots(len(runs), 1, sharex=True, squeeze=False)[:, 0]
     drawn: Any = None
+    end_s = max(float(run.ended.max()) for run in runs)
+    if end_s <= instance.window.begin:
+        end_s = instance.window.end
     for panel, run in zip(panels, runs, strict=True):
-        edges = _edges(run, exact=stacked)
+        edges = _edges(run, end_s, exact=stacked)
         shares = _shares(run, edges)
         if stacked:
             colours = _STACK_COLOURS[: len(names)]
@@ -247,7 +251,7 @@ def timeline(runs: Sequence[Run]) -> Figure:
             panel.set_ylabel("application")
         panel.set_title(run.policy, loc="left", fontsize=10)
     panels[-1].set_xlabel("time (s)")
-    panels[-1].set_xlim(instance.window.begin, instance.window.end)
+    panels[-1].set_xlim(instance.window.begin, end_s)
     if stacked:
         # With the areas given: matplotlib leaves out labels that begin with "_".
         figure.legend(
@@ -263,18 +267,18 @@ def _entry(name: str) -> str:
     return shortened(name).replace("$", r"\$")
 
 
-def _edges(run: Run, *, exact: bool) -> Any:
-    """Return the times between which shares are drawn.
+def _edges(run: Run, end_s: float, *, exact: bool) -> Any:
+    """Return the times between which shares are drawn, up to `end_s`.
 
     With `exact`, these are the instants at which a rate changes, if there are few of
     them; otherwise equal steps.
     """
-    window = run.instance.window
+    begin_s = run.instance.window.begin
     if exact and run.grants is not None:
-        changes = np.unique(run.grants.time.clip(window.begin, window.end))
+        changes = np.unique(run.grants.time.clip(begin_s, end_s))
         if 0 < len(changes) <= _TIMELINE_COLUMNS:
-            return np.unique([window.begin, *changes.tolist(), window.end])
-    return np.linspace(window.begin, window.end, _TIMELINE_COLUMNS + 1)
+            return np.unique([begin_s, *changes.tolist(), end_s])
+    return np.linspace(begin_s, end_s, _TIMELINE_COLUMNS + 1)
 
 
 def _shares(run: Run, edges: Any) -> Any:

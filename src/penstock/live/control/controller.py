@@ -34,6 +34,7 @@ from penstock.live.control.jobs import ControlledJob, JobHistory
 from penstock.live.control.lending import Lender
 from penstock.policies import get_policy
 from penstock.policies.policy import Policy
+from penstock.policies.view import HORIZON_S
 from penstock.sim.state import DECISIONS
 
 __all__ = ["Controller", "Decision", "Rates"]
@@ -126,7 +127,7 @@ class Controller:
         node_bandwidth: float = inf,
         *,
         window: tuple[float, float] | None = None,
-        horizon: float = 3600.0,
+        horizon: float = HORIZON_S,
         dedicated_events: float = 0.0,
         lend: bool = True,
         compiled: bool = True,
