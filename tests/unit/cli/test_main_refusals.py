@@ -59,7 +59,7 @@ REFUSED = {
     "bench overhead --policies fcfs": "--policies cannot be used with overhead (use it",
     "bench overhead pacing --output x": "--output cannot be used with overhead, pacing",
     "bench pacing --cluster": "--cluster cannot be used with pacing (use it with slo)",
-    "bench slo --quick": "--quick has no effect (use it with --cluster)",
+    "bench slo --quick": "--quick has no effect (use it with advice or --cluster)",
     "bench slo --cluster --rounds 3": "--rounds cannot be used with --cluster",
     "bench overhead --folder none": "--folder none: there is no such folder",
     "bench overhead pacing overhead": "benchmark 'overhead' is given twice",

@@ -117,3 +117,12 @@ def test_jobs_that_do_not_meet_have_a_yield_of_one() -> None:
     instance, _ = build(jobs, platform, Assumptions())
     done = simulate(instance, "fair-share", steady=False)
     assert done.yields.min() == pytest.approx(1.0)
+
+
+def test_policies_do_not_see_the_end_of_a_window_of_past_jobs() -> None:
+    """Live control shows policies a window that ends an hour later."""
+    past, log = record(*TWO, detail="history"), record(*TWO, name="b")
+    instance, _ = build([past], Platform(100.0, 100.0), Assumptions())
+    assert instance.window.end == pytest.approx(100.0 + 3600.0)
+    mixed, _ = build([past, log], Platform(100.0, 100.0), Assumptions())
+    assert mixed.window.end == pytest.approx(100.0)

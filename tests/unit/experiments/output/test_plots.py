@@ -311,3 +311,10 @@ def test_a_figure_below_a_file_is_reported(tmp_path: Path, rows: list[Row]) -> N
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="cannot write the file"):
         save_figure(comparison_chart(rows), str(tmp_path / "file" / "a.svg"), FACTS)
+
+
+def test_a_timeline_ends_with_the_last_application() -> None:
+    instance = make(app("a", ("work", 1.0), ("io", 1.0)), window=(0.0, 3600.0))
+    run = simulate(instance, "fcfs", record=True, steady=False)
+    assert timeline([run]).axes[0].get_xlim() == (0.0, float(run.ended[0]))
+    assert run.ended[0] < 3600.0
