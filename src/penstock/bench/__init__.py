@@ -37,7 +37,7 @@ BENCHES: Final = {
     "decisions": "events per second and latency of the controller",
     "fidelity": "live yields divided by simulated yields, under every policy",
     "fidelity-moosefs": "the same of programs without hints on a real MooseFS",
-    "advice": "measured gain of the advised policy, against the predicted gain",
+    "advice": "predicted gain of the advised policy against the measured gain",
     "delta": "interference factors under staging strategies, live and simulated",
     "slo": "throughput and latency of applications at a mount, by scheduler",
 }

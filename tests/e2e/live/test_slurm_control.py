@@ -45,3 +45,19 @@ def test_jobs_of_four_nodes(tmp_path: Path) -> None:
         environment={"PYTHONPATH": str(_TESTS)},
     )
     assert "all scenes" in output
+
+
+def test_a_job_that_ended_has_its_io_in_the_admin_comment(tmp_path: Path) -> None:
+    open_for_all(tmp_path)
+    scripts = tmp_path / "slurm-scripts"
+    assert make(scripts, str(tmp_path / "%n" / "run")).returncode == 0
+    lines = _LINES.replace("/epilog", "/epilog*")
+    output = on_slurm(
+        tmp_path / "slurm",
+        [sys.executable, "-m", "support.slurm_comment", str(tmp_path)],
+        nodes=1,
+        settings=lines.format(scripts=scripts),
+        environment={"PYTHONPATH": str(_TESTS)},
+    )
+    assert "admincomment=I/O: moved 4 MiB in " in output
+    assert "policy fair-share" in output

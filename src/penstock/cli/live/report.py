@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import TYPE_CHECKING
 
 from penstock.cli.files import OutputFile
 from penstock.cli.live.history import ask_archive
 from penstock.cli.live.options import add_live_options, live_settings
-from penstock.cli.options import add_json_option, write_json
-from penstock.units import parse_bandwidth
+from penstock.cli.options import add_json_option, exclude, write_json
+from penstock.units import format_time, format_volume, parse_bandwidth
+
+if TYPE_CHECKING:
+    from penstock.live.wire.messages import JobReport
 
 __all__ = ["SUMMARY", "main", "setup_parser"]
 
@@ -30,6 +34,11 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
         help="bandwidth for the simulation (default: what the jobs shared)",
     )
     parser.add_argument(
+        "--line",
+        action="store_true",
+        help="print one line only, without a simulation",
+    )
+    parser.add_argument(
         "--html", type=OutputFile, metavar="FILE", help="write a page with a drawing"
     )
     add_live_options(parser, ("folder", "archive"))
@@ -41,7 +50,12 @@ def main(arguments: argparse.Namespace) -> int:
     from penstock.live.wire.messages import GetJobReport
 
     bandwidth = _bandwidth(arguments.bandwidth)
+    if arguments.line:
+        exclude(arguments, ("bandwidth", "html", "json"), "--line", "leave it out")
     report = ask_archive(live_settings(arguments), GetJobReport(arguments.job))
+    if arguments.line:
+        sys.stdout.write(f"{_line(report)}\n")
+        return 0
 
     from penstock.advice.job_report import (
         report_document,
@@ -61,6 +75,16 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.json != "-":
         sys.stdout.write("".join(f"{line}\n" for line in report_sentences(document)))
     return 0
+
+
+def _line(report: JobReport) -> str:
+    """Return what the job did in one line, for example for Slurm's AdminComment."""
+    job, count = report.job, len(report.operations)
+    return (
+        f"I/O: moved {format_volume(job.moved_bytes)} in {count} "
+        f"operation{'' if count == 1 else 's'}, lost {format_time(job.lost_s)}, "
+        f"yield {job.progress_yield:.3f}, policy {job.policy}"
+    )
 
 
 def _bandwidth(text: str | None) -> float | None:

@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: MIT
 """Slurm: slurmd registers jobs with the agent and puts their tasks under control.
 
-``penstock serve --make-slurm FOLDER`` writes three scripts and the preload library:
+``penstock serve --make-slurm FOLDER`` writes four scripts and the preload library:
 
 prolog
     Runs as root on every node of a job. It asks the agent of the node for the page of
     the job (this module), and writes the answer to ``slurm/JOB`` in the agent's folder.
 epilog
     Removes the page, its note and the answer. The agent notices this and ends the job.
+epilog-comment
+    Runs as root, if the site wants it. On the first node of a job it leaves a process
+    behind that writes the line of ``penstock report --line`` to its AdminComment.
 task-prolog
     Runs before every task, as its user. It prints the environment variables with which
     the preload library finds the page. It starts no Python and contacts no process.
 
-User, account and number of nodes come from slurmd, never from a program. All three
+User, account and number of nodes come from slurmd, never from a program. All four
 scripts always succeed: if no agent answers within `ANSWER_S`, the prolog writes one
 line to ``slurm.log`` and the job runs without control.
 """
@@ -43,6 +46,10 @@ _LOG: Final = logging.getLogger("penstock.slurm")
 ANSWER_S: Final = 2.0
 #: After this time the prolog is killed (s).
 _LIMIT_S: Final = 5
+#: How long after the end of a job its report is asked for (s).
+_COMMENT_DELAY_S: Final = 3
+#: After this time the report, or Slurm's command, is killed (s).
+_COMMENT_LIMIT_S: Final = 20
 _LOG_BYTES: Final = 1 << 20
 
 _PROLOG: Final = """\
@@ -65,6 +72,34 @@ rm -f "${{page%.page}}.note" "$page" "$answer" 2>/dev/null
 exit 0
 """
 
+_COMMENT: Final = """\
+#!/bin/sh
+# Writes what a job did to its AdminComment. Slurm does not wait for that.
+PATH=${{PATH:+$PATH:}}/usr/sbin:/usr/bin:/sbin:/bin
+exec </dev/null >/dev/null 2>&1
+[ -n "$SLURM_JOB_ID" ] && [ -n "$SLURM_JOB_UID" ] && [ -n "$SLURMD_NODENAME" ] || exit 0
+nodes=${{SLURM_JOB_NODELIST:-$SLURM_NODELIST}}
+first=$(timeout 5 scontrol show hostnames "$nodes" | head -n 1)
+[ "$first" = "$SLURMD_NODENAME" ] || exit 0
+comment() {{
+    # The agents notice the end of a job within a third of a lease.
+    sleep {delay}
+    line=$(timeout -k 1 {report_limit} {python} -I -m penstock report --line \\
+        --folder={folder} "$SLURM_JOB_UID:$SLURM_JOB_ID")
+    [ -n "$line" ] || return
+    # scontrol refuses to change a job that has ended; the database does not.
+    timeout -k 1 {report_limit} sacctmgr --immediate modify job where \\
+        "jobid=$SLURM_JOB_ID" set "admincomment=$line"
+}}
+if [ "$1" = detached ]; then
+    comment
+else
+    # slurmd kills the process group of an epilog that has ended: leave this group.
+    setsid sh -c '"$1" detached &' sh "$0"
+fi
+exit 0
+"""
+
 _TASK_PROLOG: Final = """\
 #!/bin/sh
 # Prints the environment variables that put a task under control.
@@ -83,7 +118,12 @@ exit 0
 """
 
 #: Name of a script -> its text.
-SCRIPTS: Final = {"prolog": _PROLOG, "epilog": _EPILOG, "task-prolog": _TASK_PROLOG}
+SCRIPTS: Final = {
+    "prolog": _PROLOG,
+    "epilog": _EPILOG,
+    "epilog-comment": _COMMENT,
+    "task-prolog": _TASK_PROLOG,
+}
 _LIBRARY: Final = "libpenstock.so"
 
 
@@ -121,6 +161,8 @@ def _fill_in(text: str, folder: Path, home: Path) -> str:
     place = '"$SLURMD_NODENAME"'.join(map(shlex.quote, parts))
     return text.format(
         limit=_LIMIT_S,
+        delay=_COMMENT_DELAY_S,
+        report_limit=_COMMENT_LIMIT_S,
         python=shlex.quote(sys.executable),
         folder=place,
         library=shlex.quote(str(folder / _LIBRARY)),

@@ -33,9 +33,19 @@ def test_words_json_and_page(
     assert "Report on b" in page.read_text()
 
 
+def test_one_line_for_a_batch_system(
+    folder: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", "7:b", "--line", "--folder", folder]) == 0
+    assert capsys.readouterr().out == (
+        "I/O: moved 3 GB in 1 operation, lost 1 s, yield 0.990, policy fcfs\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (["b", "--line", "--json", "-"], "--json cannot be used with --line"),
         (["c"], "there is no job 'c' in the archive"),
         (["b", "--bandwidth", "1 Mb/s"], "--bandwidth"),
     ],
