@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ctypes import c_double, c_int, c_int64, c_void_p
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -29,15 +29,16 @@ _KINDS = ("read", "write", "sync")
 @cache
 def driver() -> ctypes.CDLL:
     """Return the library of mounts with the entry points of ``mount_driver.c``."""
-    target = Path(mkdtemp(prefix="penstock-driver-")) / "driver.so"
     source = str(Path(__file__).with_name("mount_driver.c"))
-    try:
-        build_mount_library(target, [*_OPTIONS, source, "-lfuse3"])
-    except InputError as error:
-        if "fuse" in str(error):
-            pytest.skip(str(error))
-        raise
-    library = ctypes.CDLL(str(target))
+    with TemporaryDirectory() as folder:
+        target = Path(folder) / "driver.so"
+        try:
+            build_mount_library(target, [*_OPTIONS, source])
+        except InputError as error:
+            if "fuse" in str(error):
+                pytest.skip(str(error))
+            raise
+        library = ctypes.CDLL(str(target))
     functions: dict[str, tuple[Any, ...]] = {
         "gate_new": (c_void_p, ctypes.POINTER(SchedulerPointers)),
         "gate_limit": (None, c_void_p, c_double, c_double, c_double),

@@ -397,10 +397,12 @@ int inodes_stat(struct inodes *table, struct inode *inode, struct stat *status)
 
 int inodes_open(struct inodes *table, struct inode *inode, int flags)
 {
-    /* Only a descriptor is certain not to truncate another file. */
-    int fd = flags & O_TRUNC ? inodes_use(table, inode) : use_if_open(table, inode);
-    if (fd == -1)
+    int fd = use_if_open(table, inode);
+    if (fd < 0 && !(flags & O_TRUNC))
         return open_at_place(table, inode, flags);
+    /* Only a descriptor is certain not to truncate another file. */
+    if (fd < 0)
+        fd = inodes_use(table, inode);
     if (fd < 0)
         return fd;
     char path[32];
