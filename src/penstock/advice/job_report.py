@@ -41,6 +41,7 @@ def report_document(
         "provenance": dict(provenance),
         "job": msgspec.to_builtins(report.job),
         "operations": msgspec.to_builtins(report.operations),
+        "operation_count": report.operation_count,
         "delays": msgspec.to_builtins(report.delays),
         "policies": policies,
         "note": note,
@@ -64,8 +65,8 @@ def _other_policies(
 
 def _instance(report: JobReport, bandwidth: float | None) -> Instance:
     """Return the job, which is the first application, and all jobs beside it."""
-    if report.delays and not report.others:
-        raise InputError("only operators see what other policies would have given")
+    if report.note:
+        raise InputError(report.note)
     own = RunWithOperations(report.job, report.operations)
     return instance_of_runs([own, *report.others], bandwidth)
 
@@ -77,7 +78,7 @@ def report_sentences(advice: Mapping[str, Any]) -> list[str]:
         f"{job['job']} ran from {_instant(job['joined'])} to {_instant(job['left'])} "
         f"on {_counted(job['nodes'], 'node')}, under {job['policy']}.",
         f"It moved {format_volume(job['moved'])} in "
-        f"{_counted(len(operations), 'operation')}{_rate_words(operations)}.",
+        f"{_counted(advice['operation_count'], 'operation')}{_rate_words(operations)}.",
         f"It lost {format_time(job['lost'])} to control: its yield is "
         f"{job['progress_yield']:.3f}.",
     ]

@@ -379,7 +379,8 @@ class Settings:
     archive_size: float = _setting(
         "1 GB",
         _volume,
-        "size of the archive's database; the oldest operations are deleted first",
+        "size of the archive's database, and of its Parquet files; the oldest "
+        "operations are deleted first",
         "VOLUME",
     )
     linger: float = _setting(

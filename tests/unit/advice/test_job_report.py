@@ -50,6 +50,8 @@ def _report(*, operator: bool = True, **changes: Any) -> JobReport:
         "operations": own.operations,
         "delays": [Delay("a", 3.0, 3e9)],
         "others": [other] if operator else [],
+        "operation_count": 1,
+        "note": "" if operator else "only operators see other jobs",
     }
     return JobReport(**(facts | changes))
 
@@ -80,7 +82,7 @@ def test_users_are_told_why_other_policies_are_not_simulated() -> None:
 
 
 def test_a_job_alone_needs_no_operator() -> None:
-    document = report_document(_report(operator=False, delays=[]), FACTS)
+    document = report_document(_report(operator=False, delays=[], note=""), FACTS)
     said = " ".join(report_sentences(document))
     assert "No other policy would have given it more than fcfs." in said
 

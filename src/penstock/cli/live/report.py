@@ -79,7 +79,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _line(report: JobReport) -> str:
     """Return what the job did in one line, for example for Slurm's AdminComment."""
-    job, count = report.job, len(report.operations)
+    job, count = report.job, report.operation_count
     return (
         f"I/O: moved {format_volume(job.moved_bytes)} in {count} "
         f"operation{'' if count == 1 else 's'}, lost {format_time(job.lost_s)}, "

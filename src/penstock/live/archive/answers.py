@@ -47,8 +47,9 @@ __all__ = ["ArchiveAnswers"]
 
 #: Operations of one job that a report shows, the last ones.
 _MOST_OPERATIONS: Final = 20_000
-#: Other jobs that a report to an operator contains.
-_MOST_OTHERS: Final = 500
+#: Operations of other jobs that a report to an operator contains: with the largest
+#: numbers, a report takes less than half of `LARGEST_BYTES`.
+_MOST_OTHERS: Final = 50_000
 
 
 class ArchiveAnswers:
@@ -89,13 +90,19 @@ class ArchiveAnswers:
         end_s = self._wall() if run.left_s is None else run.left_s
         present = self._reader.runs(since_s=run.joined_s, until_s=end_s)
         others = [r for r in present if r.storage == run.storage and r != run]
-        operations = self._reader.operations([run, *others])
-        own = operations.pop(run)[-_MOST_OPERATIONS:]
+        operations = self._reader.operations(
+            [run, *others], since_s=run.joined_s, until_s=end_s
+        )
+        own = operations.pop(run)
+        shown = own[-_MOST_OPERATIONS:]
+        note = _note(own, operations, user)
         return JobReport(
             self._past_job(run),
-            [_reported(operation) for operation in own],
-            _delays(own, operations, user),
-            [] if user is not None else self._with_operations(operations),
+            [_reported(operation) for operation in shown],
+            _delays(shown, operations, user),
+            [] if note else self._with_operations(operations),
+            len(own),
+            note,
         )
 
     def _with_operations(
@@ -103,7 +110,7 @@ class ArchiveAnswers:
     ) -> list[RunWithOperations]:
         return [
             RunWithOperations(self._past_job(run), [_reported(o) for o in done])
-            for run, done in list(operations.items())[:_MOST_OTHERS]
+            for run, done in operations.items()
         ]
 
     def _last_run(self, name: str, user: int | None) -> ArchivedRun:
@@ -130,6 +137,22 @@ class ArchiveAnswers:
             progress_yield=run.progress_yield(self._wall()),
             policy=run.policy,
         )
+
+
+def _note(
+    own: Sequence[ArchivedOperation],
+    others: Mapping[ArchivedRun, Sequence[ArchivedOperation]],
+    user: int | None,
+) -> str:
+    """Return why the jobs cannot be simulated by the reader of a report."""
+    if user is not None and any(others.values()):
+        return "only operators see what other policies would have given"
+    if len(own) > _MOST_OPERATIONS:
+        return f"the job has more than {_MOST_OPERATIONS} operations"
+    # A job takes about as much space as an operation.
+    if sum(1 + len(operations) for operations in others.values()) > _MOST_OTHERS:
+        return f"the other jobs have more than {_MOST_OTHERS} operations"
+    return ""
 
 
 def _finite(rate: float) -> float | None:
@@ -199,7 +222,7 @@ def _in_words(report: JobReport) -> TextAnswer:
     job = report.job
     age_s = (job.left_s if job.left_s is not None else inf) - job.release_s
     ended = f"ended {_instant(job.left_s)}" if job.left_s else "has not ended"
-    count = len(report.operations)
+    count = report.operation_count
     operations = "1 operation" if count == 1 else f"{count} operations"
     sentences = [
         f"{job.job_name} {ended}. It moved {format_volume(job.moved_bytes)} in "

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Moves days that are over from SQLite to Parquet files, which are smaller.
 
-``python -m penstock.live.archive.parquet FOLDER NOW KEPT`` does it, in a process of its
-own: the library needs memory that the daemon should not keep. A day is the UTC day on
-which a run left. ``runs-DAY.parquet`` and ``operations-DAY.parquet`` are written
+``python -m penstock.live.archive.parquet FOLDER NOW AGE SIZE`` does it, in a process of
+its own: the library needs memory that the daemon should not keep. A day is the UTC day
+on which a run left. ``runs-DAY.parquet`` and ``operations-DAY.parquet`` are written
 completely before the rows are deleted from SQLite, in one transaction with the reading:
 a crash leaves either the rows or the files, or both; then the files are written again.
 """
@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from math import inf
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,9 +26,10 @@ from penstock.live.archive.tables import (
     open_database,
 )
 
-__all__ = ["move_closed_days", "parquet_files", "read_parquet"]
+__all__ = ["day_name", "move_closed_days", "parquet_files", "read_parquet"]
 
 _DAY_MS: Final = 86_400_000
+_TABLES: Final = ("operations", "runs")
 
 
 def parquet_files(folder: Path, table: str) -> Iterator[tuple[str, Path]]:
@@ -36,17 +38,30 @@ def parquet_files(folder: Path, table: str) -> Iterator[tuple[str, Path]]:
         yield path.stem.removeprefix(f"{table}-"), path
 
 
-def read_parquet(path: Path, columns: Sequence[str]) -> list[tuple[Any, ...]]:
-    """Return the rows of a Parquet file."""
+def day_name(instant_s: float) -> str:
+    """Return the UTC day of an instant, as in the names of files."""
+    return time.strftime("%Y-%m-%d", time.gmtime(max(instant_s, 0.0)))
+
+
+def read_parquet(
+    path: Path, columns: Sequence[str], where: str = ""
+) -> list[tuple[Any, ...]]:
+    """Return the rows of a Parquet file; `where` is a condition in SQL."""
     import polars as pl  # noqa: PLC0415 - slow to import, rarely needed
 
-    return pl.read_parquet(path, columns=list(columns)).rows()
+    frame = pl.scan_parquet(path)
+    if where:
+        frame = frame.filter(pl.sql_expr(where))
+    return frame.select(columns).collect().rows()
 
 
-def move_closed_days(folder: Path, now_s: float, keep_s: float) -> int:
+def move_closed_days(
+    folder: Path, now_s: float, keep_s: float, size_bytes: float = inf
+) -> int:
     """Move the runs of days that are over; return their number.
 
-    Files of days that are older than `keep_s` are deleted.
+    Files of days that are older than `keep_s` are deleted, and then the oldest days
+    until the files take at most `size_bytes`.
     """
     if not (folder / DATABASE).exists():
         return 0
@@ -64,7 +79,7 @@ def move_closed_days(folder: Path, now_s: float, keep_s: float) -> int:
         for day in sorted(days):
             moved += _move_day(database, folder, day)
         give_back_space(database)
-    _delete_old(folder, now_s - keep_s)
+    _delete_old(folder, now_s - keep_s, size_bytes)
     return moved
 
 
@@ -84,9 +99,14 @@ def _move_day(database: Any, folder: Path, day: int) -> int:
             f"WHERE run IN ({numbers})",
             span,
         ).fetchall()
-        name = time.strftime("%Y-%m-%d", time.gmtime(day * _DAY_MS / 1000))
+        name = day_name(day * _DAY_MS / 1000)
         _write(folder / f"operations-{name}.parquet", OPERATION_COLUMNS, operations)
         _write(folder / f"runs-{name}.parquet", RUN_COLUMNS, runs)
+        database.execute(
+            "INSERT OR REPLACE INTO moved (id, run) VALUES (1, max(?, "
+            "coalesce((SELECT run FROM moved WHERE id = 1), 0)))",
+            (max(row[0] for row in runs),),
+        )
         database.execute(f"DELETE FROM operations WHERE run IN ({numbers})", span)  # noqa: S608
         database.execute(f"DELETE FROM runs WHERE {left_that_day}", span)  # noqa: S608
     return len(runs)
@@ -106,18 +126,23 @@ def _write(path: Path, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) 
     temporary.replace(path)
 
 
-def _delete_old(folder: Path, oldest_s: float) -> None:
-    day = time.strftime("%Y-%m-%d", time.gmtime(max(oldest_s, 0.0)))
-    for table in ("runs", "operations"):
-        for name, path in list(parquet_files(folder, table)):
-            if name < day:
-                path.unlink(missing_ok=True)
+def _delete_old(folder: Path, oldest_s: float, size_bytes: float) -> None:
+    """Delete days before `oldest_s`, then the oldest days if there is too much."""
+    files = sorted(
+        (name, path) for table in _TABLES for name, path in parquet_files(folder, table)
+    )
+    left_bytes = sum(path.stat().st_size for _, path in files)
+    oldest_day = day_name(oldest_s)
+    for name, path in files:
+        if name < oldest_day or left_bytes > size_bytes:
+            left_bytes -= path.stat().st_size
+            path.unlink(missing_ok=True)
 
 
 def _main() -> None:
     """Move the closed days of the archive that the command line names."""
-    folder, now_s, keep_s = sys.argv[1:]
-    move_closed_days(Path(folder), float(now_s), float(keep_s))
+    folder, *numbers = sys.argv[1:]
+    move_closed_days(Path(folder), *map(float, numbers))
 
 
 if __name__ == "__main__":

@@ -7,14 +7,15 @@ Instants are seconds since 1970, volumes bytes, rates bytes per second.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import inf
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from penstock.errors import InputError
-from penstock.live.archive.parquet import parquet_files, read_parquet
+from penstock.live.archive.parquet import day_name, parquet_files, read_parquet
 from penstock.live.archive.tables import (
     DATABASE,
     OPERATION_COLUMNS,
@@ -100,54 +101,76 @@ class ArchiveReader:
         job
             Only runs of jobs with this name or key.
         """
-        found = [
-            run
-            for file, rows in self._all("runs", RUN_COLUMNS)
-            for run in (_run(file, row) for row in rows)
-            if run.joined_s <= until_s
-            and (run.left_s is None or run.left_s >= since_s)
-            and user in (None, run.user)
-            and job in (None, run.job_key, run.name)
-        ]
-        return sorted(found, key=lambda run: (run.joined_s, run.job_key))
+        where = _run_condition(user, job, since_s, until_s)
+        found: dict[tuple[str, float], ArchivedRun] = {}
+        # A run may be moved from SQLite to Parquet meanwhile: it is then in both.
+        for row in self._sqlite_rows("runs", RUN_COLUMNS, where):
+            run = _run("", row)
+            found[run.job_key, run.joined_s] = run
+        for day, path in parquet_files(self.folder, "runs"):
+            # The runs in this file left on this day.
+            if day >= day_name(since_s):
+                for row in _parquet_rows(path, RUN_COLUMNS, where):
+                    run = _run(day, row)
+                    found.setdefault((run.job_key, run.joined_s), run)
+        return sorted(found.values(), key=lambda run: (run.joined_s, run.job_key))
 
     def operations(
-        self, runs: Sequence[ArchivedRun]
+        self,
+        runs: Sequence[ArchivedRun],
+        *,
+        since_s: float = 0.0,
+        until_s: float = inf,
     ) -> dict[ArchivedRun, list[ArchivedOperation]]:
-        """Return the operations of runs, in the order of their begin."""
-        by_place = {(run.file, run.number): run for run in runs}
+        """Return the operations of runs between two instants, by their begin."""
         found: dict[ArchivedRun, list[ArchivedOperation]] = {run: [] for run in runs}
-        for file, rows in self._all("operations", OPERATION_COLUMNS, runs):
-            for row in rows:
-                run = by_place.get((file, row[0]))
-                if run is not None:
-                    found[run].append(_operation(row))
+        time_condition = _time_condition(
+            "begin_ms", "begin_ms + length_us / 1000", since_s, until_s
+        )
+        files: defaultdict[str, dict[int, ArchivedRun]] = defaultdict(dict)
+        for run in runs:
+            files[run.file][run.number] = run
+        live = files.pop("", {})
+        self._add_operations(found, "", live, time_condition)
+        for number, run in live.items():
+            # A run may have been moved to Parquet after it was found.
+            if not found[run] and run.left_s is not None:
+                files[day_name(run.left_s)].setdefault(number, run)
+        for day, numbered in sorted(files.items()):
+            self._add_operations(found, day, numbered, time_condition)
         for operations in found.values():
             operations.sort()
         return found
 
-    def _all(
+    def _add_operations(
         self,
-        table: str,
-        columns: Sequence[str],
-        runs: Sequence[ArchivedRun] | None = None,
-    ) -> Iterator[tuple[str, Iterable[tuple[Any, ...]]]]:
-        """Yield the rows of a table from all files, or from those that hold `runs`."""
-        files = {run.file for run in runs} if runs is not None else None
-        for day, path in parquet_files(self.folder, table):
-            if files is None or day in files:
-                yield day, read_parquet(path, columns)
-        if files is not None and "" not in files:
+        found: dict[ArchivedRun, list[ArchivedOperation]],
+        file: str,
+        runs: Mapping[int, ArchivedRun],
+        time_condition: str,
+    ) -> None:
+        """Add the operations of the numbered runs of one file."""
+        if not runs:
             return
+        # Only numbers: they need no quotes.
+        where = f"run IN ({','.join(map(str, runs))}) AND {time_condition}"
+        path = self.folder / f"operations-{file}.parquet"
+        rows = (
+            _parquet_rows(path, OPERATION_COLUMNS, where)
+            if file
+            else self._sqlite_rows("operations", OPERATION_COLUMNS, where)
+        )
+        for row in rows:
+            found[runs[row[0]]].append(_operation(row))
+
+    def _sqlite_rows(
+        self, table: str, columns: Sequence[str], where: str
+    ) -> list[tuple[Any, ...]]:
         with self._database() as database:
             if database is None:
-                return
-            query = f"SELECT {', '.join(columns)} FROM {table}"  # noqa: S608 - constants
-            if runs is not None:
-                # Only numbers: they need no quotes.
-                numbers = ",".join(str(r.number) for r in runs if r.file == "")
-                query += f" WHERE run IN ({numbers})"
-            yield "", database.execute(query).fetchall()
+                return []
+            query = f"SELECT {', '.join(columns)} FROM {table} WHERE {where}"  # noqa: S608 - constants and quoted text
+            return database.execute(query).fetchall()
 
     @contextmanager
     def _database(self) -> Iterator[sqlite3.Connection | None]:
@@ -162,11 +185,44 @@ class ArchiveReader:
         except sqlite3.Error as error:
             raise _unreadable(path, error) from None
         try:
+            # A function of Polars' SQL: the same conditions select in Parquet files.
+            database.create_function(
+                "strpos", 2, lambda text, part: text.find(part) + 1
+            )
             yield database
         except sqlite3.Error as error:
             raise _unreadable(path, error) from None
         finally:
             database.close()
+
+
+def _parquet_rows(
+    path: Path, columns: Sequence[str], where: str
+) -> list[tuple[Any, ...]]:
+    """Return the rows of a file; none if it is gone, because it was too old."""
+    return read_parquet(path, columns, where) if path.exists() else []
+
+
+def _run_condition(
+    user: int | None, job: str | None, since_s: float, until_s: float
+) -> str:
+    """Return the condition in SQL of `ArchiveReader.runs`."""
+    conditions = [_time_condition("joined_ms", "left_ms", since_s, until_s)]
+    if user is not None:
+        conditions.append(f"user = {user}")
+    if job is not None:
+        text = job.replace("'", "''")
+        name = "substr(job, strpos(job, ':') + 1)"
+        conditions.append(f"(job = '{text}' OR {name} = '{text}')")
+    return " AND ".join(conditions)
+
+
+def _time_condition(begin: str, end: str, since_s: float, until_s: float) -> str:
+    """Return the condition in SQL that an interval overlaps another one."""
+    conditions = [f"({end} IS NULL OR {end} >= {round(since_s * _MS)})"]
+    if until_s < inf:
+        conditions.append(f"{begin} <= {round(until_s * _MS)}")
+    return " AND ".join(conditions)
 
 
 def _unreadable(path: Path, error: sqlite3.Error) -> InputError:

@@ -4,23 +4,28 @@
 If the archive cannot be written (full disk, damaged, read-only), control goes on. The
 problem is logged once, and the next write tries again; what happened in between is not
 in the archive.
+
+A folder has one recorder at a time: it locks the file `LOCK`. A second one would end
+the runs of the first one and use its numbers.
 """
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from penstock.errors import InputError
 from penstock.live.archive.tables import (
+    LOCK,
     OPERATION_COLUMNS,
     RUN_COLUMNS,
     encode_grants,
@@ -50,6 +55,9 @@ _PUT_RUN: Final = (
 _ADD_OPERATION: Final = (
     f"INSERT INTO operations ({', '.join(OPERATION_COLUMNS)}) "  # noqa: S608
     f"VALUES ({', '.join('?' * len(OPERATION_COLUMNS))})"
+)
+_LARGEST_NUMBER: Final = (
+    "SELECT max(run) FROM (SELECT run FROM runs UNION ALL SELECT run FROM moved)"
 )
 
 
@@ -84,6 +92,7 @@ class ArchiveRecorder:
         self._problem = ""
         self._cleaned_s = -_CLEAN_S
         self._closed_day = -1
+        self._locked = ExitStack()
         #: Job key and instant at which it joined -> number of its run.
         self._numbers: dict[tuple[str, float], int] = {}
 
@@ -106,7 +115,8 @@ class ArchiveRecorder:
         self._closed_day = today
         module = "penstock.live.archive.parquet"
         command = [sys.executable, "-m", module, str(self.folder)]
-        command += [repr(self._wall()), repr(self._retention.age_s)]
+        kept = self._retention
+        command += [repr(self._wall()), repr(kept.age_s), repr(kept.size_bytes)]
         try:
             subprocess.run(  # noqa: S603 - our own module
                 command, check=True, capture_output=True, timeout=_MOVE_S
@@ -115,11 +125,12 @@ class ArchiveRecorder:
             _LOG.warning("%s: past days stay in SQLite: %s", self.folder, error)
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file, and let others record in this folder."""
         if self._database is not None:
             with suppress(sqlite3.Error):
                 self._database.close()
             self._database = None
+        self._locked.close()
 
     def _add(
         self,
@@ -150,7 +161,7 @@ class ArchiveRecorder:
     def _number(self, database: sqlite3.Connection, run: JobRun) -> int:
         key = (run.job_key, run.joined_s)
         if key not in self._numbers:
-            (largest,) = database.execute("SELECT max(run) FROM runs").fetchone()
+            (largest,) = database.execute(_LARGEST_NUMBER).fetchone()
             used = max(self._numbers.values(), default=0)
             self._numbers[key] = max(largest or 0, used) + 1
         return self._numbers[key]
@@ -222,10 +233,25 @@ class ArchiveRecorder:
         (size,) = database.execute("PRAGMA page_size").fetchone()
         return int((pages - free) * size)
 
+    def _lock(self) -> None:
+        """Lock the folder; raise `InputError` if another recorder has locked it."""
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with ExitStack() as stack:
+            file = stack.enter_context((self.folder / LOCK).open("ab"))
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise InputError(
+                    "another controller archives in this folder",
+                    remedy="give each its own folder: setting `archive`",
+                ) from None
+            self._locked = stack.pop_all()
+
     def _try(self, use: Callable[[sqlite3.Connection], None]) -> None:
         """Use the file; log a problem instead of raising it."""
         try:
             if self._database is None:
+                self._lock()
                 self._database = open_database(self.folder)
                 self._end_abandoned_runs(self._database)
             use(self._database)

@@ -23,6 +23,7 @@ from penstock.errors import InputError
 
 __all__ = [
     "DATABASE",
+    "LOCK",
     "OPERATION_COLUMNS",
     "RUN_COLUMNS",
     "decode_grants",
@@ -34,6 +35,8 @@ __all__ = [
 
 #: Name of the SQLite file in the folder of the archive.
 DATABASE: Final = "archive.sqlite"
+#: The file that a recorder locks.
+LOCK: Final = "archive.lock"
 VERSION: Final = 1
 RUN_COLUMNS: Final = (
     *("run", "job", "user", "storage", "nodes", "joined_ms", "left_ms"),
@@ -54,6 +57,9 @@ _SCHEMA: Final = (
     "moved_bytes INTEGER NOT NULL, held_up_us INTEGER NOT NULL, "
     "lost_us INTEGER NOT NULL, capacity INTEGER NOT NULL, policy TEXT NOT NULL, "
     "grants BLOB NOT NULL) STRICT",
+    # The largest number of a run that was moved to Parquet: numbers are not used twice.
+    "CREATE TABLE IF NOT EXISTS moved (id INTEGER PRIMARY KEY, run INTEGER NOT NULL) "
+    "STRICT",
     "CREATE INDEX IF NOT EXISTS operations_of_run ON operations (run)",
     "CREATE INDEX IF NOT EXISTS runs_of_job ON runs (job)",
 )

@@ -435,6 +435,10 @@ class JobReport(Message):
     """Largest loss first."""
     others: list[RunWithOperations] = []
     """Jobs on the same storage meanwhile, for operators only."""
+    operation_count: int = 0
+    """Number of all operations; `operations` are the last ones."""
+    note: str = ""
+    """Why the job cannot be simulated with the others; empty if it can."""
 
 
 Reply = PageAssigned | Refused | TextAnswer | StatusDocument | PastJobs | JobReport

@@ -6,10 +6,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from penstock.live.archive import answers
 from penstock.live.archive.answers import ArchiveAnswers
 from penstock.live.wire.messages import (
+    LARGEST_BYTES,
     ControllerRequest,
     ExplainJob,
     GetJobReport,
@@ -18,6 +21,7 @@ from penstock.live.wire.messages import (
     ListPastJobs,
     PastJobs,
     Refused,
+    ReportedOperation,
     TextAnswer,
     UserRequest,
 )
@@ -27,8 +31,8 @@ from support.archives import WALL_S, operation, record, run
 def _ask(
     folder: Path, request: ControllerRequest, user: int = 7, *, trusted: bool = False
 ) -> Any:
-    answers = ArchiveAnswers(folder, lambda: WALL_S + 300.0)
-    return answers.answer(UserRequest(1, user, trusted, request))
+    archive = ArchiveAnswers(folder, lambda: WALL_S + 300.0)
+    return archive.answer(UserRequest(1, user, trusted, request))
 
 
 @pytest.fixture
@@ -96,3 +100,35 @@ def test_explain_of_an_ended_job_is_one_line(folder: Path) -> None:
 
 def test_other_requests_are_refused(folder: Path) -> None:
     assert isinstance(_ask(folder, GetStatus()), Refused)
+
+
+def test_a_report_is_never_too_large_to_be_sent(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is left out is said, and nothing is simulated on a part of the jobs."""
+    monkeypatch.setattr(answers, "_MOST_OTHERS", 4)
+    report = _ask(folder, GetJobReport("a"), trusted=True)
+    assert (len(report.others), report.note) == (2, "")
+    monkeypatch.setattr(answers, "_MOST_OTHERS", 3)
+    report = _ask(folder, GetJobReport("a"), trusted=True)
+    assert report.others == []
+    assert report.note == "the other jobs have more than 3 operations"
+    record(folder, (run("7:busy"), [operation(t, t + 0.5) for t in range(9)]))
+    monkeypatch.setattr(answers, "_MOST_OPERATIONS", 5)
+    report = _ask(folder, GetJobReport("busy"), trusted=True)
+    assert (len(report.operations), report.operation_count) == (5, 9)
+    assert report.note == "the job has more than 5 operations"
+
+
+def test_the_largest_report_fits_into_a_message() -> None:
+    done = [
+        ReportedOperation(
+            *(1.7e9 + i / 7, 1.7e9 + i / 3, 1e17 / 3, i / 7e5, i / 9e5, 1e15 / 7),
+            "look-ahead-greedy-yield:horizon=window",
+            [(1.7e9 + i / k, 1e15 / k) for k in (3, 7, 9, 11)],
+        )
+        for i in range(1000)
+    ]
+    size_bytes = len(msgspec.msgpack.encode(done)) / len(done)
+    most = answers._MOST_OPERATIONS + answers._MOST_OTHERS
+    assert size_bytes * most < LARGEST_BYTES / 2

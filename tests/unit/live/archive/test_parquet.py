@@ -65,3 +65,29 @@ def test_old_days_are_deleted(tmp_path: Path) -> None:
 
 def test_a_folder_without_an_archive_has_no_days(tmp_path: Path) -> None:
     assert move_closed_days(tmp_path, WALL_S, FOREVER_S) == 0
+
+
+def test_the_oldest_days_are_deleted_if_there_is_too_much(tmp_path: Path) -> None:
+    for day in range(3):
+        times = {"joined_s": day * DAY_S, "left_s": day * DAY_S + 9.0}
+        record(tmp_path, (run(f"7:{day}", **times), [operation(1.0, 2.0)]))
+    move_closed_days(tmp_path, WALL_S + 9 * DAY_S, FOREVER_S)
+    paths = sorted(tmp_path.glob("*.parquet"))
+    size_bytes = sum(path.stat().st_size for path in paths)
+    assert len(paths) == 6
+    move_closed_days(tmp_path, WALL_S + 9 * DAY_S, FOREVER_S, size_bytes - 1)
+    # A day without operations says nothing, so these go first.
+    assert sorted(tmp_path.glob("*.parquet")) == paths[1:]
+    move_closed_days(tmp_path, WALL_S + 9 * DAY_S, FOREVER_S, 0.0)
+    assert list(tmp_path.glob("*.parquet")) == []
+
+
+def test_the_number_of_a_moved_run_is_not_used_again(tmp_path: Path) -> None:
+    """A run that ends on the same day, but is archived later, keeps its operations."""
+    record(tmp_path, (run("7:a"), [operation(1.0, 2.0)]))
+    move_closed_days(tmp_path, WALL_S + DAY_S, FOREVER_S)
+    record(tmp_path, (run("7:b"), [operation(3.0, 5.0), operation(6.0, 7.0)]))
+    move_closed_days(tmp_path, WALL_S + DAY_S, FOREVER_S)
+    reader = ArchiveReader(tmp_path)
+    operations = reader.operations(reader.runs())
+    assert {r.name: len(done) for r, done in operations.items()} == {"a": 1, "b": 2}

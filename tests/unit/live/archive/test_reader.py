@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import InputError
+from penstock.live.archive.parquet import move_closed_days
 from penstock.live.archive.reader import ArchiveReader
 from penstock.live.archive.tables import DATABASE
 from support.archives import WALL_S, operation, record, run
@@ -68,3 +69,35 @@ def test_a_damaged_archive_is_an_error_with_its_file(tmp_path: Path) -> None:
     (tmp_path / DATABASE).write_bytes(b"no database" * 1000)
     with pytest.raises(InputError, match=DATABASE):
         ArchiveReader(tmp_path).runs()
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_names_with_signs_of_sql_are_only_names(tmp_path: Path, *, moved: bool) -> None:
+    names = ["it's", "a%", "a_b", "back\\", 'double"', "x:y", "' OR '1'='1"]
+    record(tmp_path, *((run(f"7:{name}"), []) for name in names))
+    if moved:
+        move_closed_days(tmp_path, WALL_S + 1e6, 1e10)
+    reader = ArchiveReader(tmp_path)
+    for name in names:
+        assert [r.name for r in reader.runs(job=name)] == [name]
+    assert reader.runs(job="y") == []
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_operations_are_found_by_time(tmp_path: Path, *, moved: bool) -> None:
+    record(tmp_path, (run(), [operation(t, t + 1.0) for t in (1.0, 5.0, 9.0)]))
+    if moved:
+        move_closed_days(tmp_path, WALL_S + 1e6, 1e10)
+    reader = ArchiveReader(tmp_path)
+    (only,) = reader.runs()
+    found = reader.operations([only], since_s=WALL_S + 3.0, until_s=WALL_S + 8.0)
+    assert [o.begin_s - WALL_S for o in found[only]] == [5.0]
+
+
+def test_a_run_that_moves_while_it_is_read_keeps_its_operations(tmp_path: Path) -> None:
+    record(tmp_path, (run(), [operation(1.0, 2.0)]))
+    reader = ArchiveReader(tmp_path)
+    (only,) = reader.runs()
+    assert only.file == ""
+    move_closed_days(tmp_path, WALL_S + 1e6, 1e10)
+    assert len(reader.operations([only])[only]) == 1

@@ -114,3 +114,20 @@ def test_closing_days_leaves_today_alone_and_moves_yesterday(tmp_path: Path) -> 
     recorder(tmp_path, now_s=200_000.0).close_days()
     (seen,) = ArchiveReader(tmp_path).runs()
     assert seen.file
+
+
+def test_a_folder_has_one_recorder_at_a_time(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, second = recorder(tmp_path), recorder(tmp_path)
+    present = run("7:a", left_s=None)
+    first.add([(present, operation(1.0, 2.0))], [])
+    second.add([(run("7:b", left_s=None), operation(1.0, 2.0))], [])
+    assert "another controller archives in this folder" in caplog.text
+    # The run of the first one has not been ended by the second one.
+    (only,) = ArchiveReader(tmp_path).runs()
+    assert (only.name, only.left_s) == ("a", None)
+    first.close()
+    second.add([], [run("7:b")])
+    assert [r.name for r in ArchiveReader(tmp_path).runs()] == ["a", "b"]
+    second.close()
