@@ -56,8 +56,10 @@ _ADD_OPERATION: Final = (
     f"INSERT INTO operations ({', '.join(OPERATION_COLUMNS)}) "  # noqa: S608
     f"VALUES ({', '.join('?' * len(OPERATION_COLUMNS))})"
 )
+#: Two maxima, because the maximum of a union would read all rows.
 _LARGEST_NUMBER: Final = (
-    "SELECT max(run) FROM (SELECT run FROM runs UNION ALL SELECT run FROM moved)"
+    "SELECT max(coalesce((SELECT max(run) FROM runs), 0), "
+    "coalesce((SELECT max(run) FROM moved), 0))"
 )
 
 
@@ -163,7 +165,7 @@ class ArchiveRecorder:
         if key not in self._numbers:
             (largest,) = database.execute(_LARGEST_NUMBER).fetchone()
             used = max(self._numbers.values(), default=0)
-            self._numbers[key] = max(largest or 0, used) + 1
+            self._numbers[key] = max(largest, used) + 1
         return self._numbers[key]
 
     def _run_row(

@@ -4,13 +4,18 @@
 from __future__ import annotations
 
 import logging
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from penstock.live.archive.reader import ArchiveReader
-from penstock.live.archive.recorder import ArchiveRecorder, Retention
-from penstock.live.archive.tables import DATABASE
+from penstock.live.archive.recorder import (
+    _LARGEST_NUMBER,
+    ArchiveRecorder,
+    Retention,
+)
+from penstock.live.archive.tables import DATABASE, open_database
 from support.archives import WALL_S, operation, record, recorder, run
 
 
@@ -131,3 +136,11 @@ def test_a_folder_has_one_recorder_at_a_time(
     second.add([], [run("7:b")])
     assert [r.name for r in ArchiveReader(tmp_path).runs()] == ["a", "b"]
     second.close()
+
+
+def test_a_new_number_does_not_cost_a_reading_of_all_runs(tmp_path: Path) -> None:
+    with closing(open_database(tmp_path)) as database:
+        plan = database.execute(f"EXPLAIN QUERY PLAN {_LARGEST_NUMBER}").fetchall()
+    steps = [row[-1] for row in plan]
+    assert "SEARCH runs" in steps
+    assert "SCAN runs" not in steps
