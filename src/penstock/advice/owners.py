@@ -98,7 +98,8 @@ def _facts(run: Run, index: int) -> _Facts:
         work_s=mean_iteration_s(application, cap) - mean / cap,
         volume_bytes=mean,
         variation=float(volumes.std()) / mean if mean > 0 else 0.0,
-        limited_by_nodes=cap < run.instance.platform.bandwidth,
+        limited_by_nodes=not application.profile.size
+        and cap < run.instance.platform.bandwidth,
     )
 
 
@@ -153,7 +154,8 @@ def _staging(fact: _Facts) -> list[str]:
     if not 0.0 < taken_s < fact.work_s:
         return []
     return [
-        f"Stage its writes (penstock run --stage FOLDER): an operation takes "
+        "If it writes, stage its writes (penstock run --stage FOLDER): an operation "
+        "takes "
         f"{format_time(taken_s)}, {format_time(fact.lost_s)} of it waiting, and the "
         f"next one comes {format_time(fact.work_s)} later. A buffer of "
         f"{format_volume(fact.volume_bytes)} hides this time."

@@ -122,9 +122,9 @@ class Recommendation:
         return _interval(self.candidate.min_yields - self.present.min_yields)
 
     @property
-    def losing_part(self) -> float:
-        """Part of the scenarios in which the worst job is worse off."""
-        return float(np.mean(self.candidate.min_yields < self.present.min_yields))
+    def part_without_gain(self) -> float:
+        """Part of the scenarios in which the worst job is not better off."""
+        return float(np.mean(self.candidate.min_yields <= self.present.min_yields))
 
     @property
     def largest_loss(self) -> tuple[str, float]:

@@ -48,7 +48,7 @@ def _paragraphs(sentences: Sequence[str]) -> str:
 
 
 def _policy_table(advice: Mapping[str, Any]) -> str:
-    roles = {advice["gain"]["policy"]: "best", advice["now"]["policy"]: "now"}
+    roles = {advice["gain"]["policy"]: "preferred", advice["now"]["policy"]: "now"}
     if advice["verdict"] == "change":
         roles[advice["policy"]] = "advised"
     rows = [("policy", "", "yield of the worst job", "efficiency")]
@@ -82,13 +82,16 @@ def _job_table(applications: Sequence[Mapping[str, Any]]) -> str:
 def _placement(placement: Mapping[str, Any] | None) -> str:
     if placement is None:
         return ""
+    sentence = escape(placement["sentence"])
+    words = f"<h2>Storage targets</h2><p>{sentence}</p>"
+    if not placement["worthwhile"]:
+        return words
     rows = [("job", "targets")]
     rows += [
         (name, ", ".join(map(str, targets)))
         for name, targets in placement["targets"].items()
     ]
-    sentence = escape(placement["sentence"])
-    return f"<h2>Storage targets</h2><p>{sentence}</p>{_table(rows)}"
+    return f"{words}{_table(rows)}"
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:

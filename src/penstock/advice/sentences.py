@@ -70,9 +70,8 @@ def _why_keep(recommendation: Recommendation) -> list[str]:
             f"{present.min_yield:.3f}."
         ]
     return [
-        f"The best other policy, {recommendation.candidate.policy}, raises the yield "
-        f"of the worst job by only {_points_interval(recommendation)}, from "
-        f"{present.min_yield:.3f}. A change should gain at least 1 point."
+        f"{recommendation.candidate.policy} raises the yield of the worst job by only "
+        f"{_points_interval(recommendation)}, from {present.min_yield:.3f}. A change should gain at least 1 point."
     ]
 
 
@@ -80,15 +79,14 @@ def _why_thin(recommendation: Recommendation) -> list[str]:
     if recommendation.operations < FEWEST_OPERATIONS:
         return [
             f"There are only {recommendation.operations} operations; at least "
-            f"{FEWEST_OPERATIONS} are needed. Import more logs."
+            f"{FEWEST_OPERATIONS} are needed. Give more logs or instances."
         ]
     return [
         f"{recommendation.candidate.policy} raises the yield of the worst job by "
         f"{_points(recommendation.gain)} on the mean of {recommendation.scenarios} "
-        f"scenarios, but lowers it in {recommendation.losing_part:.0%} of them "
-        f"({_interval(recommendation)}).",
-        "Import more logs, or logs with more detail, so that the scenarios differ "
-        "less.",
+        f"scenarios, but does not raise it in {recommendation.part_without_gain:.0%} "
+        f"of them ({_interval(recommendation)}).",
+        "Give more logs, or logs with more detail, so that the scenarios differ less.",
     ]
 
 

@@ -407,7 +407,8 @@ class Settings:
         """Folder that keeps what jobs did; None: nothing is kept."""
         if self.archive:
             return None if self.archive == "none" else Path(self.archive)
-        if self.folder:
+        # `penstock run` names the default folder to the daemon that it starts.
+        if self.folder and Path(self.folder) != Settings().home:
             return Path(self.folder) / "archive"
         if os.geteuid() == 0:
             return _SYSTEM_ARCHIVE

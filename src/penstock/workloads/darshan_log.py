@@ -32,6 +32,7 @@ __all__ = [
     "DarshanLog",
     "DxtRecord",
     "HeatmapRecord",
+    "check_reader",
 ]
 
 #: What a Darshan log has at byte 8.
@@ -335,6 +336,11 @@ def _checked_version(head: bytes) -> str:
             remedy="give a complete log, as Darshan wrote it",
         )
     return _text(head[:8].split(b"\0")[0])
+
+
+def check_reader() -> None:
+    """Raise `InputError` if the package that reads Darshan logs is not installed."""
+    _backend()
 
 
 def _backend() -> Any:

@@ -91,25 +91,14 @@ def test_a_job_that_comes_again_gets_a_number() -> None:
     assert names == ["a", "a-2", "b"]
 
 
-def test_what_was_lost_before_is_kept() -> None:
-    old = _job("a", release_s=T0 - 100.0, lost_s=30.0)
-    (one,) = instance_of_runs(
-        [RunWithOperations(old, [_operation(1, 2, 1.0)])]
-    ).applications
-    assert one.start - one.release == pytest.approx(100.0)
-    assert one.lost_at_start(1.0) == pytest.approx(30.0)
-
-
-def test_a_cap_is_kept() -> None:
-    slow = RunWithOperations(_job("a", cap=0.5), [_operation(2, 8, 3.0)])
+def test_a_job_that_is_slower_by_itself_has_a_cap() -> None:
+    slow = RunWithOperations(_job("a"), [_operation(2, 8, 3.0)])
     assert instance_of_runs([slow]).caps.tolist() == [0.5]
 
 
-def test_a_job_without_operations_only_works() -> None:
-    runs = [*_pair(), RunWithOperations(_job("idle"), [])]
-    *_, idle = instance_of_runs(runs).applications
-    assert idle.volume.tolist() == []
-    assert idle.work.tolist() == [10.0]
+def test_time_that_was_lost_makes_no_cap() -> None:
+    waited = RunWithOperations(_job("a"), [_operation(2, 8, 3.0, lost=3.0)])
+    assert instance_of_runs([waited]).caps.tolist() == [1.0]
 
 
 def test_no_job_is_refused() -> None:

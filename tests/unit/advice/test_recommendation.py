@@ -97,12 +97,12 @@ def test_gains_are_differences_on_the_same_scenario() -> None:
     result = _result(_outcome("a", 0.2, 0.8), _outcome("b", 0.3, 0.9))
     assert result.gain == pytest.approx(0.1)
     assert result.gain_interval == pytest.approx((0.1, 0.1))
-    assert result.losing_part == 0.0
+    assert result.part_without_gain == 0.0
 
 
 def test_the_part_of_losing_scenarios_counts_scenarios() -> None:
     result = _result(_outcome("a", 0.5, 0.5), _outcome("b", 0.9, 0.4))
-    assert result.losing_part == 0.5
+    assert result.part_without_gain == 0.5
     assert result.gain_interval[0] < 0
 
 

@@ -67,7 +67,7 @@ def test_a_change_that_costs_nobody_anything_says_so() -> None:
         (
             _outcome("fcfs", [0.7]),
             _outcome("set-10", [0.705]),
-            "set-10, raises the yield of the worst job by only 0.5 points",
+            "set-10 raises the yield of the worst job by only 0.5 points",
         ),
     ],
 )
@@ -86,7 +86,7 @@ def test_thin_evidence_says_what_is_missing() -> None:
         Answer.THIN_EVIDENCE, NOW, _outcome("set-10", [0.9, 0.6], x=0.8, y=0.8)
     )
     said = " ".join(reasons(unsure))
-    assert "lowers it in 50% of them" in said
+    assert "does not raise it in 50% of them" in said
     assert verdict_sentence(unsure).startswith("The evidence is too thin")
 
 

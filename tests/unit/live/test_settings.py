@@ -139,6 +139,7 @@ def test_the_folder_of_the_archive(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Settings(folder="/b").archive_folder == Path("/b/archive")
     monkeypatch.setattr("os.geteuid", lambda: 0)
     assert Settings().archive_folder == Path("/var/lib/penstock")
+    assert Settings(folder="/run/penstock").archive_folder == Path("/var/lib/penstock")
     monkeypatch.setattr("os.geteuid", lambda: 1234)
     monkeypatch.setenv("XDG_STATE_HOME", "/state")
     assert Settings().archive_folder == Path("/state/penstock")

@@ -32,6 +32,7 @@ from penstock.advice.logs.bursts import DEFAULT_GAP_S
 from penstock.advice.logs.record import LoggedJob, Skipped
 from penstock.errors import InputError
 from penstock.model import FORMAT, Instance, Platform, instance_to_document
+from penstock.workloads.darshan_log import check_reader
 
 __all__ = ["ImportOptions", "Imported", "import_logs"]
 
@@ -138,6 +139,9 @@ def _read(
             logs.append(item)
         else:
             skipped.append(item)
+    if any(log.format == "darshan" for log in logs):
+        # A package that is missing is not the fault of the logs.
+        check_reader()
     if options.journal is None:
         outcomes = read_logs(logs, options.gap_s, workers=options.workers, show=show)
     else:

@@ -10,7 +10,8 @@ With `align`, every job begins at 0.
 log has no times, the cap is the one of the model: min(nodes x node bandwidth,
 bandwidth).
 
-A past job of penstock has the cap that it had then, and its waiting is not copied.
+A past job of penstock has the rate of its I/O without the time that it lost as its cap
+(`penstock.advice.logs.history`), and its waiting is not copied.
 
 **Bandwidth of the storage.** If it is not given: for past jobs of penstock, the
 bandwidth that they shared; else the highest rate at which the jobs
@@ -224,9 +225,7 @@ def _application(
         record.name,
         record.nodes,
         phases,
-        release=release - record.age_s,
-        start=release,
-        done_work=record.age_s - record.lost_s,
+        release=release,
         user=record.user,
         group=record.group,
         period=record.period_s,

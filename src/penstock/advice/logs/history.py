@@ -3,7 +3,10 @@
 
 An archived job becomes a job record with its operations. The time between two
 operations is work. Time that an operation waited is not copied: the simulation decides
-it anew. The time that the job had lost before it joined is kept.
+it anew.
+
+The cap of a job is the rate of its operations without the time that they lost. A job
+whose rate is nearly the bandwidth that was shared has no cap of its own.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Final
 
 from penstock.advice.logs.record import Burst, LoggedJob, Skipped, plain_name
 from penstock.errors import InputError
@@ -20,6 +24,9 @@ from penstock.live.archive.tables import DATABASE
 from penstock.live.wire.messages import PastJob, ReportedOperation
 
 __all__ = ["is_archive_folder", "logged_run", "read_history"]
+
+#: A job that is slower than the shared bandwidth by less than this part has no cap.
+_NEARLY: Final = 0.1
 
 
 def is_archive_folder(path: Path) -> bool:
@@ -62,8 +69,6 @@ def logged_run(
         )
         for operation in operations
     ]
-    age_s = max(job.joined_s - job.release_s, 0.0)
-    lost_here_s = sum(operation.lost_s for operation in operations)
     return LoggedJob(
         name=plain_name([name]),
         source=source,
@@ -75,13 +80,25 @@ def logged_run(
         knows_nodes=True,
         user=str(job.user),
         log_bytes=sum(burst.volume_bytes for burst in bursts),
-        age_s=age_s,
-        lost_s=min(max(job.lost_s - lost_here_s, 0.0), age_s),
-        cap=_known(job.cap),
+        cap=_cap(operations),
         shared_rates=tuple(
             rate for o in operations if (rate := _known(o.capacity)) > 0.0
         ),
     )
+
+
+def _cap(
+    operations: Sequence[ReportedOperation] | Sequence[ArchivedOperation],
+) -> float:
+    """Return what the job draws alone (bytes/s); 0: all that is shared."""
+    moved_bytes = sum(operation.moved_bytes for operation in operations)
+    alone_s = sum(o.end_s - o.begin_s - o.lost_s for o in operations)
+    shortest_s = sum(
+        o.moved_bytes / rate for o in operations if (rate := _known(o.capacity))
+    )
+    if alone_s <= 0.0 or alone_s <= (1.0 + _NEARLY) * shortest_s:
+        return 0.0
+    return moved_bytes / alone_s
 
 
 def _known(rate: float | None) -> float:

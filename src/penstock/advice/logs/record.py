@@ -56,9 +56,6 @@ class LoggedJob(msgspec.Struct, frozen=True, kw_only=True):
     """Least and greatest time in I/O that agrees with the log; 0 if not known."""
     period_s: float = 0.0
     """Mean time from one operation to the next, if the log tells it; else 0."""
-    age_s: float = 0.0
-    lost_s: float = 0.0
-    """Age of the job when it began, and the time that it had lost until then."""
     cap: float = 0.0
     """What the job could draw at most (bytes/s); 0 if the log does not tell."""
     shared_rates: tuple[float, ...] = ()

@@ -128,7 +128,9 @@ class OperationTracker:
         job.storage.controller.complete(
             job.key, now, ended=ended.end_s, moved_bytes=ended.moved_bytes
         )
-        self._completed.append((job.run(now), job.completed(ended, now)))
+        completed = job.completed(ended, now)
+        job.lost_here_s += completed.lost_s
+        self._completed.append((job.run(now), completed))
         self.learn(job, ended.moved_bytes)
         job.storage.active.discard(job.key)
         job.storage.is_touched = True

@@ -29,9 +29,9 @@ class JobRun(NamedTuple):
     left_s: float | None
     """None: it has not left yet."""
     release_s: float
-    """Instant from which its age counts; before `joined_s` if it came back."""
+    """Instant from which its age counts: `joined_s`."""
     lost_s: float
-    """Time lost since its release."""
+    """Time lost since then."""
     moved_bytes: float
     cap: float
     """Most that it could draw."""
@@ -48,7 +48,7 @@ class CompletedOperation(NamedTuple):
     held_up_s: float
     """Time that calls were held up, added over callers."""
     lost_s: float
-    """Time lost in this operation."""
+    """Time lost in this operation: by its grants, but not more than `held_up_s`."""
     capacity: float
     """Bandwidth that all jobs shared when it ended; infinite if it was not known."""
     policy: str

@@ -85,6 +85,8 @@ class JobRecord:
     """The last operations completed."""
     trace: GrantTrace = field(default_factory=GrantTrace)
     """Grants of the present operation."""
+    lost_here_s: float = 0.0
+    """Time that operations have lost since it was registered: see `completed`."""
     held_up_at_post_s: float = 0.0
     """`held_up_s` when the present operation began."""
     order: StagingOrder = NO_ORDER
@@ -227,21 +229,27 @@ class JobRecord:
             nodes=self.nodes,
             joined_s=self.joined_s,
             left_s=now if left else None,
-            release_s=controlled.release_s,
-            lost_s=controlled.lost_s(now),
+            release_s=self.joined_s,
+            lost_s=self.lost_here_s,
             moved_bytes=self.moved_bytes,
-            cap=controlled.alone,
+            cap=controlled.bandwidth,
             policy=controller.policy,
         )
 
     def completed(self, ended: PastOperation, now: float) -> CompletedOperation:
-        """Return an operation that has ended just now, to be archived."""
+        """Return an operation that has ended just now, to be archived.
+
+        Its lost time is that of its grants (bandwidth sharing, equation 6), but not
+        more than its calls were held up: a grant that nobody was held to costs nothing.
+        """
         controlled = self.controlled
         bandwidth = self.storage.bandwidth
+        held_up_s = max(self.held_up_s - self.held_up_at_post_s, 0.0)
+        by_grants_s = max(controlled.lost_s(now) - controlled.lost_at_post_s, 0.0)
         return CompletedOperation(
             *ended,
-            held_up_s=max(self.held_up_s - self.held_up_at_post_s, 0.0),
-            lost_s=max(controlled.lost_s(now) - controlled.lost_at_post_s, 0.0),
+            held_up_s=held_up_s,
+            lost_s=min(by_grants_s, held_up_s),
             capacity=inf if bandwidth is None else bandwidth,
             policy=self.storage.controller.policy,
             grants=tuple(self.trace.steps),

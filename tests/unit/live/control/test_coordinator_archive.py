@@ -71,6 +71,31 @@ def test_an_operation_that_ended_comes_with_its_grants(
     assert done.lost_s == pytest.approx(0.25)
 
 
+def test_a_grant_that_nobody_was_held_to_costs_nothing(
+    site: Site, archive: _Archive
+) -> None:
+    site.report("n", "0:a", 0.0)
+    site.now = 1.0
+    site.report("n", "0:b", 5.0)
+    site.now = 1.75
+    site.report("n", "0:a", 75.0, idle_s=0.25, held_up_s=0.1)
+    ((run, done),) = archive.completed
+    assert done.lost_s == pytest.approx(0.1)
+    assert run.lost_s == pytest.approx(0.1)
+
+
+def test_a_job_that_comes_back_begins_a_new_run(site: Site, archive: _Archive) -> None:
+    _share_for_a_second(site)
+    site.part("n", "0:a")
+    site.now = 5.0
+    site.join("n", "0:a")
+    site.now = 9.0
+    site.part("n", "0:a")
+    first, second = (run for run in archive.left if run.job_key == "0:a")
+    assert first.lost_s == pytest.approx(0.25)
+    assert (second.joined_s, second.release_s, second.lost_s) == (5.0, 5.0, 0.0)
+
+
 def test_a_job_that_left_is_archived_with_its_last_operation(
     site: Site, archive: _Archive
 ) -> None:
