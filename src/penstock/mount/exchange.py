@@ -19,6 +19,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
@@ -117,8 +118,9 @@ class CreditLink:
 
         from penstock.live.wire.curve import attach, prepare_client  # noqa: PLC0415
 
-        self._context = zmq.Context()
-        try:
+        with ExitStack() as stack:
+            self._context = zmq.Context()
+            stack.callback(self._context.destroy, linger=0)
             self._socket = self._context.socket(zmq.DEALER)
             prepare_client(self._socket, self._settings.keys)
             self._socket.identity = f"mount:{platform.node()}:{self._run}".encode()
@@ -128,9 +130,8 @@ class CreditLink:
             refused |= zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
             self._refusals = self._socket.get_monitor_socket(refused)
             attach(self._socket.connect, self._settings.controller)
-        except BaseException:
-            self._context.destroy(linger=0)
-            raise
+            # Everything succeeded: keep the context.
+            stack.pop_all()
 
     # --- The thread -------------------------------------------------------------------
 
