@@ -71,7 +71,8 @@ def _why_keep(recommendation: Recommendation) -> list[str]:
         ]
     return [
         f"{recommendation.candidate.policy} raises the yield of the worst job by only "
-        f"{_points_interval(recommendation)}, from {present.min_yield:.3f}. A change should gain at least 1 point."
+        f"{_points_interval(recommendation)}, from {present.min_yield:.3f}. A change "
+        "should gain at least 1 point."
     ]
 
 

@@ -226,7 +226,9 @@ class Coordinator:
         job = self._jobs.get(job_key)
         if job is None or agent not in job.counters:
             return
-        job.moved_elsewhere_bytes += job.counters.pop(agent).moved_bytes
+        counters = job.counters.pop(agent)
+        job.moved_elsewhere_bytes += counters.moved_bytes
+        job.held_up_elsewhere_s += counters.held_up_s
         job.sent_rates.pop(agent, None)
         job.sent_stages.pop(agent, None)
         job.phases.drop_node(agent)

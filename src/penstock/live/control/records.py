@@ -71,6 +71,8 @@ class JobRecord:
     """Agents on whose nodes the operation goes on."""
     moved_elsewhere_bytes: float = 0.0
     """Volume moved on nodes that the job has left."""
+    held_up_elsewhere_s: float = 0.0
+    """`held_up_s` of nodes that the job has left."""
     has_history: bool = False
     """True if it ran before, under the same name: its age counts from then."""
     volume_hinted: bool = False
@@ -129,8 +131,9 @@ class JobRecord:
 
     @property
     def held_up_s(self) -> float:
-        """Time that its calls were held up on its present nodes, added over callers."""
-        return sum(counters.held_up_s for counters in self.counters.values())
+        """Time that its calls were held up, added over callers."""
+        here = sum(counters.held_up_s for counters in self.counters.values())
+        return self.held_up_elsewhere_s + here
 
     @property
     def would_hold_up_s(self) -> float:

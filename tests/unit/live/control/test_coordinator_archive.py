@@ -84,6 +84,18 @@ def test_a_grant_that_nobody_was_held_to_costs_nothing(
     assert run.lost_s == pytest.approx(0.1)
 
 
+def test_an_operation_that_ends_with_its_job_has_its_lost_time(
+    site: Site, archive: _Archive
+) -> None:
+    site.report("n", "0:a", 0.0)
+    site.report("n", "0:b", 0.0)
+    site.now = 2.0
+    site.report("n", "0:b", 80.0, held_up_s=1.5)
+    site.part("n", "0:b")
+    (run,) = archive.left
+    assert run.lost_s == pytest.approx(1.0)
+
+
 def test_a_job_that_comes_back_begins_a_new_run(site: Site, archive: _Archive) -> None:
     _share_for_a_second(site)
     site.part("n", "0:a")
