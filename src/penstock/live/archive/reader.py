@@ -209,7 +209,8 @@ def _run_condition(
     """Return the condition in SQL of `ArchiveReader.runs`."""
     conditions = [_time_condition("joined_ms", "left_ms", since_s, until_s)]
     if user is not None:
-        conditions.append(f"user = {user}")
+        # Quoted, because `user` without quotes is a function in Polars' SQL.
+        conditions.append(f'"user" = {user}')
     if job is not None:
         text = job.replace("'", "''")
         name = "substr(job, strpos(job, ':') + 1)"

@@ -15,13 +15,18 @@ from penstock.live.archive.tables import DATABASE
 from support.archives import WALL_S, operation, record, run
 
 
-def test_runs_are_found_by_user_name_key_and_time(tmp_path: Path) -> None:
+@pytest.mark.parametrize("moved", [False, True])
+def test_runs_are_found_by_user_name_key_and_time(
+    tmp_path: Path, *, moved: bool
+) -> None:
     record(
         tmp_path,
         (run("7:a"), []),
         (run("7:b", joined_s=50.0), []),
         (run("8:a", joined_s=150.0, left_s=160.0), []),
     )
+    if moved:
+        move_closed_days(tmp_path, WALL_S + 1e6, 1e10)
     reader = ArchiveReader(tmp_path)
 
     def keys(**choice: object) -> list[str]:
