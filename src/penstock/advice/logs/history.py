@@ -18,7 +18,6 @@ from typing import Final
 
 from penstock.advice.logs.record import Burst, LoggedJob, Skipped, plain_name
 from penstock.errors import InputError
-from penstock.live.archive.parquet import parquet_files
 from penstock.live.archive.reader import ArchivedOperation, ArchivedRun, ArchiveReader
 from penstock.live.archive.tables import DATABASE
 from penstock.live.wire.messages import PastJob, ReportedOperation
@@ -31,7 +30,7 @@ _NEARLY: Final = 0.1
 
 def is_archive_folder(path: Path) -> bool:
     """Return True if a folder is an archive of past jobs."""
-    return (path / DATABASE).exists() or any(parquet_files(path, "runs"))
+    return ArchiveReader(path).exists()
 
 
 def read_history(path: Path, _: float) -> Iterator[LoggedJob | Skipped]:

@@ -77,10 +77,11 @@ def _read_archive(settings: Settings, request: Any) -> Any:
     import os
 
     from penstock.live.archive.answers import ArchiveAnswers
+    from penstock.live.archive.reader import ArchiveReader
     from penstock.live.wire.messages import Refused, UserRequest
 
     folder = settings.archive_folder
-    if folder is None or not folder.is_dir():
+    if folder is None or not ArchiveReader(folder).exists():
         raise InputError(
             "no daemon runs, and there is no archive",
             where=str(folder or "archive"),

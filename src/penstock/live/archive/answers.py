@@ -17,6 +17,7 @@ import time
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from math import inf, isfinite
 from pathlib import Path
 from typing import Final
@@ -117,10 +118,17 @@ class ArchiveAnswers:
         runs = self._reader.runs(user=user, job=name)
         if not runs:
             raise InputError(
-                f"there is no job {name!r} in the archive",
-                remedy="penstock history lists the jobs",
+                f"there is no job {name!r}", remedy=self._remedy(name, user)
             )
         return runs[-1]
+
+    def _remedy(self, name: str, user: int | None) -> str:
+        """Return what to do about a name that is not known, with the nearest one."""
+        listed = "penstock history lists past jobs, penstock ctl status those that run"
+        known = dict.fromkeys(run.name for run in self._reader.runs(user=user))
+        begins = [each for each in known if each.startswith(name)]
+        near = begins[-1:] or get_close_matches(name, known, n=1)
+        return f"did you mean {near[0]}? {listed}" if near else listed
 
     def _past_job(self, run: ArchivedRun) -> PastJob:
         return PastJob(

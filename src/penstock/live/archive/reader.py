@@ -84,6 +84,12 @@ class ArchiveReader:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
+    def exists(self) -> bool:
+        """Return True if there is an archive in the folder."""
+        return (self.folder / DATABASE).exists() or any(
+            parquet_files(self.folder, "runs")
+        )
+
     def runs(
         self,
         *,

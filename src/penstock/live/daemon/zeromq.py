@@ -16,7 +16,7 @@ import logging
 import secrets
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -54,29 +54,26 @@ async def listen(
 ) -> AsyncIterator[None]:
     """Connect agents of other nodes with the controller."""
     keys = _key_folder(settings, home)
-    context = zmq.asyncio.Context()
-    guard = AsyncioAuthenticator(context)
-    guard.start()
-    guard.configure_curve(domain="*", location=str(keys))
-    socket = context.socket(zmq.ROUTER)
-    prepare_server(socket, keys)
-    socket.router_handover = True
-    attach(socket.bind, settings.listen)
-    control_loop.remote = lambda agent, message: _send(socket, message, agent)
-    mount_credits = MountCredits(secrets.token_hex(8))
-    receiving = _receive_from_agents(socket, control_loop, mount_credits)
-    tasks = [
-        asyncio.create_task(receiving),
-        asyncio.create_task(_send_credit(socket, mount_credits)),
-    ]
-    try:
+    async with AsyncExitStack() as stack:
+        context = zmq.asyncio.Context()
+        stack.callback(context.destroy, linger=0)
+        guard = AsyncioAuthenticator(context)
+        guard.start()
+        stack.callback(guard.stop)
+        guard.configure_curve(domain="*", location=str(keys))
+        socket = context.socket(zmq.ROUTER)
+        prepare_server(socket, keys)
+        socket.router_handover = True
+        attach(socket.bind, settings.listen)
+        control_loop.remote = lambda agent, message: _send(socket, message, agent)
+        mount_credits = MountCredits(secrets.token_hex(8))
+        for each in (
+            _receive_from_agents(socket, control_loop, mount_credits),
+            _send_credit(socket, mount_credits),
+        ):
+            stack.push_async_callback(_cancel, asyncio.create_task(each))
+        stack.callback(setattr, control_loop, "remote", None)
         yield
-    finally:
-        control_loop.remote = None
-        for task in tasks:
-            await _cancel(task)
-        guard.stop()
-        context.destroy(linger=0)
 
 
 @asynccontextmanager
@@ -85,18 +82,17 @@ async def join(
 ) -> AsyncIterator[Agent]:
     """Return an agent that is connected with a controller on another node."""
     keys = _key_folder(settings, home)
-    context = zmq.asyncio.Context()
-    socket = context.socket(zmq.DEALER)
-    prepare_client(socket, keys)
-    socket.identity = node.encode()
-    attach(socket.connect, settings.join)
-    agent = Agent(pages, lambda message: _send(socket, message), settings.journals)
-    listening = asyncio.create_task(_receive_from_controller(socket, agent))
-    try:
+    async with AsyncExitStack() as stack:
+        context = zmq.asyncio.Context()
+        stack.callback(context.destroy, linger=0)
+        socket = context.socket(zmq.DEALER)
+        prepare_client(socket, keys)
+        socket.identity = node.encode()
+        attach(socket.connect, settings.join)
+        agent = Agent(pages, lambda message: _send(socket, message), settings.journals)
+        listening = asyncio.create_task(_receive_from_controller(socket, agent))
+        stack.push_async_callback(_cancel, listening)
         yield agent
-    finally:
-        await _cancel(listening)
-        context.destroy(linger=0)
 
 
 async def _receive_from_agents(

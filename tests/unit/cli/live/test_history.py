@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from penstock.cli import main
+from penstock.live.archive.tables import open_database
 from support.archives import operation, record, run
 
 
@@ -34,7 +35,7 @@ def test_json_has_units_of_bytes_and_seconds(
 def test_an_empty_archive_says_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "archive").mkdir()
+    open_database(tmp_path / "archive").close()
     assert main(["history", "--folder", str(tmp_path)]) == 0
     assert capsys.readouterr().out == "no past jobs\n"
 
@@ -42,5 +43,6 @@ def test_an_empty_archive_says_so(
 def test_without_daemon_and_archive_there_is_one_message(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["history", "--archive", str(tmp_path / "x")]) == 2
-    assert "there is no archive" in capsys.readouterr().err
+    for folder in (tmp_path, tmp_path / "x"):
+        assert main(["history", "--archive", str(folder)]) == 2
+        assert "there is no archive" in capsys.readouterr().err

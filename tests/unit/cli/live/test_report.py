@@ -46,7 +46,7 @@ def test_one_line_for_a_batch_system(
     ("words", "message"),
     [
         (["b", "--line", "--json", "-"], "--json cannot be used with --line"),
-        (["c"], "there is no job 'c' in the archive"),
+        (["c"], "there is no job 'c'"),
         (["b", "--bandwidth", "1 Mb/s"], "--bandwidth"),
     ],
 )

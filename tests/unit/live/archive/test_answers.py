@@ -74,7 +74,7 @@ def test_a_user_does_not_see_other_users_jobs(folder: Path) -> None:
     assert [job.job_name for job in jobs.jobs] == ["a", "b"]
     refused = _ask(folder, GetJobReport("c"))
     assert isinstance(refused, Refused)
-    assert "penstock history lists the jobs" in refused.reason
+    assert "penstock history lists past jobs" in refused.reason
 
 
 def test_operators_see_all_jobs_and_the_latest_first_are_kept(folder: Path) -> None:
@@ -96,6 +96,13 @@ def test_explain_of_an_ended_job_is_one_line(folder: Path) -> None:
     assert "lost 20 s of 1.667 min (yield 0.800)" in answer.text
     assert "It waited for jobs of other users (4 s), b (2 s)." in answer.text
     assert "\n" not in answer.text
+
+
+def test_the_nearest_name_is_suggested(folder: Path) -> None:
+    record(folder, (run("7:dd-17960-1794841531"), []), (run("8:dd-1"), []))
+    refused = _ask(folder, GetJobReport("dd"))
+    assert "did you mean dd-17960-1794841531?" in refused.reason
+    assert "did you mean" not in _ask(folder, GetJobReport("elsewhere")).reason
 
 
 def test_other_requests_are_refused(folder: Path) -> None:
