@@ -359,8 +359,9 @@ class BandwidthEstimator:
                 belief.set_limit(limit, Reason.SATURATED, len(active), now)
         elif _wants_more(belief, active, drawn):
             belief.probe(drawn, now)
-        else:
+        elif any(window.elapsed_s > 0.0 for window in active):
             belief.end_shortage()
+        # Else no call has ended in this window: it says nothing.
 
     def _begin_belief(self, drawn: float, length_s: float, now: float) -> None:
         """Begin a belief once free jobs that wait for the storage draw no more."""

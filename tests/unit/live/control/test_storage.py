@@ -174,6 +174,16 @@ def test_a_limit_that_changes_is_followed(before: float, after: float) -> None:
     assert drawn >= 0.95 * 5.0 * after * MB
 
 
+@pytest.mark.parametrize("falls_s", [1.2, 1.5, 2.0])
+def test_a_limit_that_falls_before_it_was_seen_is_followed(falls_s: float) -> None:
+    """A call then takes longer than a window. A window without an end says nothing."""
+    jobs = [Caller("a", 250e3, reads=True), Caller("b", 250e3, begin_s=1.0)]
+    storage = FluidStorage(lambda now: 4 * MB if now < falls_s else MB, jobs)
+    site = LearningSite(storage)
+    site.run(6.0)
+    assert site.bandwidth == pytest.approx(MB, rel=0.05)
+
+
 @pytest.mark.parametrize("known", [0.1, 1.0, 400.0, 4000.0])
 def test_a_wrong_start_is_corrected(known: float) -> None:
     jobs = [Caller("a", 250e3), Caller("b", 250e3)]
