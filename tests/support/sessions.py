@@ -23,9 +23,11 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
+
+from penstock.errors import InputError
+from penstock.workloads.darshan_log import check_reader
 
 __all__ = ["ROOT", "Session", "Step", "fits", "missing", "run_session", "sessions"]
 
@@ -114,13 +116,21 @@ def missing(session: Session) -> str | None:
                 return "needs FUSE, and root"
             case "gcc" if shutil.which("gcc") is None:
                 return "needs gcc"
-            case "darshan" if find_spec("darshan") is None:
-                return "needs the extra import"
+            case "darshan" if not _reads_darshan():
+                return "needs the extra import, with the C library of Darshan"
             case "fuse" | "gcc" | "darshan":
                 continue
             case other:
                 raise ValueError(f"{session}: unknown need {other!r}")
     return None
+
+
+def _reads_darshan() -> bool:
+    try:
+        check_reader()
+    except InputError:
+        return False
+    return True
 
 
 def fits(output: str, shown: str, *, vary: bool = False, exact: str = "") -> bool:

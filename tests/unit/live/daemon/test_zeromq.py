@@ -71,16 +71,16 @@ def client(context: zmq.asyncio.Context, address: str, keys: Path, name: str) ->
 
 def test_a_mount_that_reports_gets_credit(tmp_path: Path) -> None:
     async def body(context: zmq.asyncio.Context, address: str, keys: Path) -> None:
-        socket = client(context, address, keys, "mount:n:r")
-        await socket.send(b"garbage")
         numbers = []
-        for number in range(1, 4):
-            await socket.send(report(number))
-            credit: MountCredit = TO_MOUNT(b"".join(await socket.recv_multipart()))
-            assert credit.run == "r"
-            assert credit.rates == {}
-            assert credit.lease_s > 0
-            numbers.append(credit.number)
+        with client(context, address, keys, "mount:n:r") as socket:
+            await socket.send(b"garbage")
+            for number in range(1, 4):
+                await socket.send(report(number))
+                credit: MountCredit = TO_MOUNT(b"".join(await socket.recv_multipart()))
+                assert credit.run == "r"
+                assert credit.rates == {}
+                assert credit.lease_s > 0
+                numbers.append(credit.number)
         assert numbers == sorted(set(numbers))
 
     control_loop = with_controller(tmp_path, body)
@@ -94,12 +94,14 @@ def test_a_mount_with_other_keys_is_not_heard(tmp_path: Path) -> None:
         (other_keys / "controller.key").write_bytes(
             (keys / "controller.key").read_bytes()
         )
-        stranger = client(context, address, other_keys, "mount:x:y")
-        good = client(context, address, keys, "mount:n:r")
-        with pytest.raises(zmq.Again):
-            await stranger.send(report(1), zmq.NOBLOCK)
-        await good.send(report(1))
-        await good.recv_multipart()
-        assert not await stranger.poll(0)
+        with (
+            client(context, address, other_keys, "mount:x:y") as stranger,
+            client(context, address, keys, "mount:n:r") as good,
+        ):
+            with pytest.raises(zmq.Again):
+                await stranger.send(report(1), zmq.NOBLOCK)
+            await good.send(report(1))
+            await good.recv_multipart()
+            assert not await stranger.poll(0)
 
     with_controller(tmp_path, body)
