@@ -16,7 +16,7 @@ import msgspec
 
 from penstock.advice.past import instance_of_runs
 from penstock.errors import InputError
-from penstock.experiments.output.html import document
+from penstock.experiments.output.html import document, html_table
 from penstock.experiments.output.plots import svg_text, timeline
 from penstock.live.wire.messages import JobReport, RunWithOperations
 from penstock.model import FORMAT, Instance
@@ -171,30 +171,26 @@ def _drawing(
 def _policy_table(yields: Mapping[str, float]) -> str:
     if not yields:
         return ""
-    rows = "".join(
-        f"<tr><td>{escape(name)}</td><td>{yields[name]:.3f}</td></tr>"
+    rows = [("policy", "yield of the job")]
+    rows += [
+        (name, f"{yields[name]:.3f}")
         for name in sorted(yields, key=lambda name: -yields[name])
-    )
-    head = "<tr><th>policy</th><th>yield of the job</th></tr>"
-    return f"<h2>Other policies</h2><table>{head}{rows}</table>"
+    ]
+    return f"<h2>Other policies</h2>{html_table(rows)}"
 
 
 def _operation_table(operations: Sequence[Mapping[str, Any]]) -> str:
-    head = "".join(
-        f"<th>{title}</th>"
-        for title in ("begin", "took", "moved", "rate", "lost", "policy")
-    )
-    rows = "".join(map(_operation_row, operations))
-    return (
-        "<h2>Operations</h2>"
-        f'<div class="scroll"><table><tr>{head}</tr>{rows}</table></div>'
-    )
+    rows = [("begin", "took", "moved", "rate", "lost", "policy")]
+    rows += map(_operation_row, operations)
+    return f"<h2>Operations</h2>{html_table(rows)}"
 
 
-def _operation_row(operation: Mapping[str, Any]) -> str:
+def _operation_row(
+    operation: Mapping[str, Any],
+) -> tuple[str, str, str, str, str, str]:
     length_s = operation["end"] - operation["begin"]
     rate = operation["moved"] / length_s if length_s else 0.0
-    cells = (
+    return (
         _instant(operation["begin"]),
         format_time(length_s),
         format_volume(operation["moved"]),
@@ -202,4 +198,3 @@ def _operation_row(operation: Mapping[str, Any]) -> str:
         format_time(operation["lost"]),
         operation["policy"],
     )
-    return "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"

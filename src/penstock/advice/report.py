@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from penstock.experiments.output.html import document
+from penstock.experiments.output.html import document, html_table
 from penstock.experiments.output.plots import svg_text, timeline
 from penstock.model import Instance
 from penstock.policies import get_policy
@@ -62,7 +62,7 @@ def _policy_table(advice: Mapping[str, Any]) -> str:
         for outcome in advice["policies"]
     ]
     rows.append(("no policy can exceed", "", f"{advice['bound']['min_yield']:.3f}", ""))
-    return _table(rows)
+    return html_table(rows)
 
 
 def _job_table(applications: Sequence[Mapping[str, Any]]) -> str:
@@ -76,7 +76,7 @@ def _job_table(applications: Sequence[Mapping[str, Any]]) -> str:
         )
         for job in applications
     ]
-    return _table(rows)
+    return html_table(rows)
 
 
 def _placement(placement: Mapping[str, Any] | None) -> str:
@@ -91,17 +91,7 @@ def _placement(placement: Mapping[str, Any] | None) -> str:
         (name, ", ".join(map(str, targets)))
         for name, targets in placement["targets"].items()
     ]
-    return f"{words}{_table(rows)}"
-
-
-def _table(rows: Sequence[Sequence[str]]) -> str:
-    """Return a table; the first row is the header."""
-    lines = []
-    for number, row in enumerate(rows):
-        tag = "td" if number else "th"
-        cells = "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row)
-        lines.append(f"<tr>{cells}</tr>")
-    return f'<div class="scroll"><table>{"".join(lines)}</table></div>'
+    return f"{words}{html_table(rows)}"
 
 
 def _timelines(advice: Mapping[str, Any], instance: Instance) -> str:

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.analysis import measure
+from penstock.experiments.output.html import html_table
 from penstock.experiments.study import Row
 from penstock.model import Instance
 from penstock.policies import RECOMMENDED, get_policy
@@ -22,16 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["AdviceResult", "ComparisonResult", "SimulationResult"]
 
 _OBJECTIVES: Final = ("min_yield", "efficiency", "utilization", "stretch")
-
-
-def _html_table(rows: Sequence[Sequence[str]]) -> str:
-    """Return a table whose first row is the header."""
-    lines = []
-    for number, row in enumerate(rows):
-        tag = "td" if number else "th"
-        cells = "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row)
-        lines.append(f"<tr>{cells}</tr>")
-    return f"<table>{''.join(lines)}</table>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +56,7 @@ class SimulationResult:
     def _repr_html_(self) -> str:
         rows = [("application", "yield")]
         rows += [(name, f"{reached:.4f}") for name, reached in self.yields.items()]
-        return f"<p>{escape(self.run.policy)}</p>{_html_table(rows)}"
+        return f"<p>{escape(self.run.policy)}</p>{html_table(rows)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +156,7 @@ class ComparisonResult:
             (policy, f"{means[policy][0]:.4f}", f"{means[policy][1]:.4f}")
             for policy in sorted(means, key=lambda policy: -means[policy][0])
         ]
-        return _html_table(rows)
+        return html_table(rows)
 
 
 @dataclass(frozen=True, slots=True)

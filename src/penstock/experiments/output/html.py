@@ -23,6 +23,7 @@ __all__ = [
     "claim_block",
     "count_table",
     "document",
+    "html_table",
     "paper_heading",
     "smoke_notice",
 ]
@@ -124,6 +125,15 @@ def _number_table(table: NumberTable) -> str:
         for name, texts in table.rows
     )
     return f'<div class="scroll"><table>{head}{rows}</table></div>'
+
+
+def html_table(rows: Sequence[Sequence[str]]) -> str:
+    """Return a table of texts; the first row is the header."""
+    lines = [
+        f"<tr>{_cells('td' if number else 'th', row)}</tr>"
+        for number, row in enumerate(rows)
+    ]
+    return f'<div class="scroll"><table>{"".join(lines)}</table></div>'
 
 
 def _cells(tag: str, texts: Sequence[str]) -> str:
