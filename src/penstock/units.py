@@ -17,13 +17,16 @@ from __future__ import annotations
 
 import math
 import re
+import time
 from dataclasses import dataclass
 from typing import Final
 
 from penstock.errors import InputError
 
 __all__ = [
+    "counted",
     "format_bandwidth",
+    "format_instant",
     "format_time",
     "format_volume",
     "parse_bandwidth",
@@ -109,6 +112,16 @@ def format_time(duration_s: float) -> str:
         if abs(duration_s) >= _TIME[unit]:
             return f"{duration_s / _TIME[unit]:.4g} {unit}"
     return f"{duration_s:.4g} s"
+
+
+def format_instant(instant_s: float) -> str:
+    """Return seconds since 1970 as the date and the time of day of this machine."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(instant_s))
+
+
+def counted(number: int, noun: str) -> str:
+    """Return ``1 run``, ``2 runs``."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _parse(value: object, kind: _Kind, *, bare: bool) -> float:

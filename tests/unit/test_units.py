@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 
 import hypothesis.strategies as st
@@ -12,7 +13,9 @@ from hypothesis import given
 
 from penstock.errors import InputError
 from penstock.units import (
+    counted,
     format_bandwidth,
+    format_instant,
     format_time,
     format_volume,
     parse_bandwidth,
@@ -311,3 +314,22 @@ def test_bits_of_a_volume_get_advice() -> None:
         parse_volume("5 Mbit")
     with pytest.raises(InputError, match=r"\(known for a time: "):
         parse_time("5 Mb")
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(0, "0 runs"), (1, "1 run"), (2, "2 runs")]
+)
+def test_one_is_no_plural(number: int, text: str) -> None:
+    assert counted(number, "run") == text
+
+
+def test_an_instant_is_in_the_time_of_this_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    try:
+        with monkeypatch.context() as patched:
+            patched.setenv("TZ", "UTC-2")
+            time.tzset()
+            assert format_instant(86400.0) == "1970-01-02 02:00:00"
+    finally:
+        time.tzset()

@@ -7,7 +7,6 @@ Other policies are simulated on the job and on all jobs that shared its storage
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any, Final
@@ -22,7 +21,13 @@ from penstock.live.wire.messages import JobReport, RunWithOperations
 from penstock.model import FORMAT, Instance
 from penstock.policies import POLICIES, get_policy
 from penstock.sim import simulate
-from penstock.units import format_bandwidth, format_time, format_volume
+from penstock.units import (
+    counted,
+    format_bandwidth,
+    format_instant,
+    format_time,
+    format_volume,
+)
 
 __all__ = ["report_document", "report_html", "report_sentences"]
 
@@ -74,20 +79,17 @@ def _instance(report: JobReport, bandwidth: float | None) -> Instance:
 def report_sentences(advice: Mapping[str, Any]) -> list[str]:
     """Return a document of `report_document` in words."""
     job, operations = advice["job"], advice["operations"]
+    left = "now" if job["left"] is None else format_instant(job["left"])
     sentences = [
-        f"{job['job']} ran from {_instant(job['joined'])} to {_instant(job['left'])} "
-        f"on {_counted(job['nodes'], 'node')}, under {job['policy']}.",
+        f"{job['job']} ran from {format_instant(job['joined'])} to {left} "
+        f"on {counted(job['nodes'], 'node')}, under {job['policy']}.",
         f"It moved {format_volume(job['moved'])} in "
-        f"{_counted(advice['operation_count'], 'operation')}{_rate_words(operations)}.",
+        f"{counted(advice['operation_count'], 'operation')}{_rate_words(operations)}.",
         f"It lost {format_time(job['lost'])} to control: its yield is "
         f"{job['progress_yield']:.3f}.",
     ]
     sentences += _delay_words(advice["delays"])
     return sentences + _policy_words(advice)
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _rate_words(operations: Sequence[Mapping[str, Any]]) -> str:
@@ -122,12 +124,6 @@ def _policy_words(advice: Mapping[str, Any]) -> list[str]:
         return [f"No other policy would have given it more than {policy}."]
     listed = ", ".join(f"{n} ({yields[n]:.3f})" for n in better[:_NAMED])
     return [f"Simulated, its yield is {lived:.3f}; better for it: {listed}."]
-
-
-def _instant(seconds: float | None) -> str:
-    if seconds is None:
-        return "now"
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
 
 
 def report_html(
@@ -191,7 +187,7 @@ def _operation_row(
     length_s = operation["end"] - operation["begin"]
     rate = operation["moved"] / length_s if length_s else 0.0
     return (
-        _instant(operation["begin"]),
+        format_instant(operation["begin"]),
         format_time(length_s),
         format_volume(operation["moved"]),
         format_bandwidth(rate),

@@ -12,7 +12,7 @@ import io
 from collections.abc import Sequence
 from typing import Final
 
-__all__ = ["counted", "format_table", "pressure_text"]
+__all__ = ["format_table", "pressure_text"]
 
 #: Blanks between two columns.
 _GAP: Final = 2
@@ -56,11 +56,6 @@ def format_table(
     output = io.StringIO()
     Console(file=output, width=_WIDTH, color_system=None).print(table)
     return "".join(f"{line.rstrip()}\n" for line in output.getvalue().splitlines())
-
-
-def counted(number: int, noun: str) -> str:
-    """Return ``1 run``, ``2 runs``."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def pressure_text(measured: float, aimed: float | None) -> str:

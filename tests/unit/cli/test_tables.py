@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from rich.cells import cell_len
 
-from penstock.cli.tables import counted, format_table, pressure_text
+from penstock.cli.tables import format_table, pressure_text
 
 ROWS = [("name", "targets", "n"), ("climate", "0-5", "6"), ("x", "1", "10")]
 
@@ -63,13 +63,6 @@ def test_wide_characters_are_aligned_as_a_terminal_shows_them() -> None:
     lines = format_table([("模型", "1"), ("model", "2")]).splitlines()
     assert lines == ["模型   1", "model  2"]
     assert {cell_len(line) for line in lines} == {8}
-
-
-@pytest.mark.parametrize(
-    ("number", "text"), [(0, "0 runs"), (1, "1 run"), (2, "2 runs")]
-)
-def test_one_is_no_plural(number: int, text: str) -> None:
-    assert counted(number, "run") == text
 
 
 def test_the_aimed_pressure_stands_beside_the_measured_one() -> None:

@@ -16,7 +16,7 @@ from penstock.cli.live.options import add_live_options, live_settings
 from penstock.cli.options import add_json_option, positive, write_json
 from penstock.cli.tables import format_table
 from penstock.errors import InputError, UnavailableError
-from penstock.units import format_time, format_volume
+from penstock.units import format_instant, format_time, format_volume
 
 if TYPE_CHECKING:
     from penstock.live.settings import Settings
@@ -107,7 +107,7 @@ def _table(jobs: list[PastJob]) -> str:
                 job.job_name,
                 str(job.user),
                 job.policy,
-                time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(job.joined_s)),
+                format_instant(job.joined_s),
                 format_time(end_s - job.joined_s),
                 format_volume(job.moved_bytes),
                 format_time(job.lost_s),

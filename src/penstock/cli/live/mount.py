@@ -19,8 +19,15 @@ from typing import TYPE_CHECKING, TextIO
 
 from penstock.cli.live.options import WHERE, add_live_options, live_settings
 from penstock.cli.options import add_json_option, exclude, write_json
-from penstock.cli.tables import counted, format_table
+from penstock.cli.tables import format_table
 from penstock.errors import InputError
+from penstock.units import (
+    counted,
+    format_bandwidth,
+    format_time,
+    format_volume,
+    parse_bandwidth,
+)
 
 if TYPE_CHECKING:
     from penstock.mount.control import (
@@ -228,8 +235,6 @@ def _limits(arguments: argparse.Namespace) -> Limits:
 
 def _rate(text: str | None, name: str) -> float | None:
     """Return a limit (bytes/s); None: no limit."""
-    from penstock.units import parse_bandwidth
-
     if text is None or text == "none":
         return None
     place = f"--{name.replace('_', '-')}: "
@@ -335,8 +340,6 @@ def _set_limits(changes: dict[str, str]) -> MountCommand:
 
 def _text(status: MountStatus) -> str:
     """Return the status of a mount as lines of text."""
-    from penstock.units import format_bandwidth, format_time, format_volume
-
     # What was moved is shown in the units of the first limit; without one, decimal.
     limit = next((rate for rate in status.limits.values() if rate is not None), 0.0)
     shown = [
@@ -373,8 +376,6 @@ def scheduler_lines(status: SchedulerStatus) -> list[str]:
 
 def application_cells(application: ApplicationState) -> tuple[str, ...]:
     """Return the cells of an application for `APPLICATION_COLUMNS`."""
-    from penstock.units import format_bandwidth, format_time
-
     windows = application.windows
     kept = f"{application.kept_windows / windows:.0%}" if windows else "-"
     return (

@@ -15,7 +15,7 @@ from penstock.cli.files import OutputFile
 from penstock.cli.live.history import ask_archive
 from penstock.cli.live.options import add_live_options, live_settings
 from penstock.cli.options import add_json_option, exclude, write_json
-from penstock.units import format_time, format_volume, parse_bandwidth
+from penstock.units import counted, format_time, format_volume, parse_bandwidth
 
 if TYPE_CHECKING:
     from penstock.live.wire.messages import JobReport
@@ -79,10 +79,10 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _line(report: JobReport) -> str:
     """Return what the job did in one line, for example for Slurm's AdminComment."""
-    job, count = report.job, report.operation_count
+    job, operations = report.job, counted(report.operation_count, "operation")
     return (
-        f"I/O: moved {format_volume(job.moved_bytes)} in {count} "
-        f"operation{'' if count == 1 else 's'}, lost {format_time(job.lost_s)}, "
+        f"I/O: moved {format_volume(job.moved_bytes)} in {operations}, "
+        f"lost {format_time(job.lost_s)}, "
         f"yield {job.progress_yield:.3f}, policy {job.policy}"
     )
 

@@ -19,9 +19,14 @@ from typing import TYPE_CHECKING, Any
 from penstock.cli.live.ctl import grant_words, mode_words, state_word
 from penstock.cli.live.mount import waiting_words
 from penstock.cli.live.options import WHERE, add_live_options, live_settings
-from penstock.cli.tables import counted
 from penstock.errors import InputError, UnavailableError
-from penstock.units import format_bandwidth, format_time, format_volume, parse_time
+from penstock.units import (
+    counted,
+    format_bandwidth,
+    format_time,
+    format_volume,
+    parse_time,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Final
 from penstock.cli.files import InputFile
 from penstock.cli.options import distinct, exclude, write_json
 from penstock.cli.progress import progress_bar
-from penstock.cli.tables import counted, format_table
+from penstock.cli.tables import format_table
 from penstock.errors import InputError
 from penstock.placement import ALLOCATIONS, PLACEMENTS, get_allocation, get_placement
+from penstock.units import counted
 
 if TYPE_CHECKING:
     from penstock.experiments.placing import PlacementPlan, PlanComparison, PlanResult

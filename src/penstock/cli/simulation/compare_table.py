@@ -9,8 +9,9 @@ from operator import itemgetter
 from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
-from penstock.cli.tables import counted, format_table, pressure_text
+from penstock.cli.tables import format_table, pressure_text
 from penstock.policies import RECOMMENDED
+from penstock.units import counted
 
 if TYPE_CHECKING:
     from penstock.experiments.source import Source

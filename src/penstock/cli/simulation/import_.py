@@ -22,9 +22,10 @@ from penstock.cli.options import (
     write_json,
 )
 from penstock.cli.progress import work_bar
-from penstock.cli.tables import counted, format_table
+from penstock.cli.tables import format_table
 from penstock.errors import InputError
 from penstock.units import (
+    counted,
     format_bandwidth,
     format_time,
     format_volume,

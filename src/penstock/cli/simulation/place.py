@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 from penstock.cli.files import InputFile
 from penstock.cli.options import add_json_option, write_json
 from penstock.cli.progress import progress_bar
-from penstock.cli.tables import counted, format_table
+from penstock.cli.tables import format_table
 from penstock.errors import InputError
 from penstock.placement import placement_for
+from penstock.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

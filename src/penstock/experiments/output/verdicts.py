@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from penstock.experiments.claims import Outcome
+from penstock.units import counted
 
 __all__ = [
     "BEYOND",
@@ -166,7 +167,7 @@ def _plain_counts(claims: Iterable[Mapping[str, Any]]) -> str:
     total, hold, depend, contradicted, fail = count_cells(claims)
     if not total:
         return "no claims"
-    text = f"{hold} of {_counted(total, 'claim')} {'holds' if hold == 1 else 'hold'}"
+    text = f"{hold} of {counted(total, 'claim')} {'holds' if hold == 1 else 'hold'}"
     parts = {
         "depends on a parameter" if depend == 1 else "depend on a parameter": depend,
         "contradicted by the paper itself": contradicted,
@@ -182,7 +183,3 @@ def totals_text(papers: Iterable[PaperRecords]) -> str:
         for paper in papers
         for claim in paper.claims
     )
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -42,7 +42,7 @@ from penstock.live.wire.messages import (
     TextAnswer,
     UserRequest,
 )
-from penstock.units import format_time, format_volume
+from penstock.units import counted, format_instant, format_time, format_volume
 
 __all__ = ["ArchiveAnswers"]
 
@@ -229,12 +229,10 @@ def _in_words(report: JobReport) -> TextAnswer:
     """Return the answer of ``penstock ctl explain`` for a job that has ended."""
     job = report.job
     age_s = (job.left_s if job.left_s is not None else inf) - job.release_s
-    ended = f"ended {_instant(job.left_s)}" if job.left_s else "has not ended"
-    count = report.operation_count
-    operations = "1 operation" if count == 1 else f"{count} operations"
+    ended = f"ended {format_instant(job.left_s)}" if job.left_s else "has not ended"
     sentences = [
         f"{job.job_name} {ended}. It moved {format_volume(job.moved_bytes)} in "
-        f"{operations} under {job.policy}.",
+        f"{counted(report.operation_count, 'operation')} under {job.policy}.",
         f"It lost {format_time(job.lost_s)}"
         + (f" of {format_time(age_s)}" if isfinite(age_s) else "")
         + f" (yield {job.progress_yield:.3f}).",
@@ -248,7 +246,3 @@ def _in_words(report: JobReport) -> TextAnswer:
         sentences.append(f"It waited for {', '.join(named)}.")
     sentences.append(f"See: penstock report {job.job_name}")
     return TextAnswer(" ".join(sentences))
-
-
-def _instant(seconds: float | None) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
