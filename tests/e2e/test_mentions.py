@@ -58,7 +58,7 @@ def test_files_exist(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)
 def test_commands_exist(page: Path) -> None:
-    for name in set(re.findall(r"`penstock ([a-z]+)", page.read_text())):
+    for name in set(re.findall(r"`penstock ([a-z-]+)", page.read_text())):
         assert name in COMMANDS, name
 
 

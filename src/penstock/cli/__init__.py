@@ -36,6 +36,7 @@ COMMANDS: Final = {
     "compare": "simulation.compare",
     "generate": "simulation.generate",
     "policies": "simulation.policies",
+    "new-policy": "simulation.new_policy",
     "bound": "simulation.bound",
     "place": "simulation.place",
     "import": "simulation.import_",
