@@ -61,6 +61,11 @@ class Daemon:
 
     def start(self) -> None:
         """Start the daemon and wait until it answers."""
+        self.begin()
+        until(self._is_ready)
+
+    def begin(self) -> None:
+        """Start the daemon."""
         flags = [
             f"--{name.replace('_', '-')}={value}"
             for name, value in self.settings.items()
@@ -69,7 +74,6 @@ class Daemon:
             self.process = self._popen(
                 [sys.executable, "-m", "penstock", "serve", *flags], stderr=log
             )
-        until(self._is_ready)
 
     def _is_ready(self) -> bool:
         assert self.process is not None

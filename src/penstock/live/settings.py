@@ -30,6 +30,7 @@ __all__ = [
     "MEASURE",
     "MODES",
     "Settings",
+    "check_together",
     "load_settings",
     "misspelt_variables",
     "settings_table",
@@ -523,3 +524,19 @@ def _from_file(path: str | None) -> dict[str, Any]:
         raise InputError(
             f"is not TOML: {error}", where=path, remedy="correct the syntax of the file"
         ) from None
+
+
+def check_together(settings: Settings) -> None:
+    """Raise `InputError` if one setting of a daemon makes another one useless."""
+    if settings.join and settings.listen:
+        raise InputError(
+            "does not go with `join`",
+            where="listen",
+            remedy="agents must join the controller itself: remove one of the two",
+        )
+    if settings.job_folder and not settings.targets:
+        raise InputError(
+            "has no effect without `targets`",
+            where="job_folder",
+            remedy="set targets, or remove job_folder",
+        )

@@ -128,3 +128,18 @@ def test_a_daemon_takes_over_the_jobs_of_a_private_one(tmp_path: Path) -> None:
         until(lambda: daemon.job("job")["moved"] == 2 * 16 * 65536)
         process.communicate(timeout=100)
         assert process.returncode == 0
+
+
+def test_a_lingering_private_daemon_does_not_answer_for_a_new_one(
+    tmp_path: Path,
+) -> None:
+    """Once `penstock serve` has begun, the first answer is its own."""
+    with closing(Daemon(tmp_path)) as daemon:
+        assert daemon.run("true", job="job").wait(120) == 0
+        assert "learnt bandwidth shared" in daemon.command("ctl", "status").stdout
+        daemon.begin()
+        assert daemon.process is not None
+        holder = str(daemon.process.pid)
+        until(lambda: (daemon.home / "lock").read_text().startswith(holder))
+        first = daemon.command("ctl", "status")
+        assert "8 MB/s shared" in first.stdout, first.stderr

@@ -114,13 +114,13 @@ def main(arguments: argparse.Namespace) -> int:
     """Send a request to the daemon or to a mount; print the answer."""
     if arguments.action == "slo":
         return _slo(arguments)
-    from penstock.live.wire.frames import Client
+    from penstock.live.wire.frames import connect
     from penstock.live.wire.messages import GetStatus, StatusDocument
 
     request = _request_of(arguments)
     # The policy may have to be compiled first.
     timeout_s = 120.0 if arguments.action == "policy" else 10.0
-    with Client(live_settings(arguments).client_socket, timeout_s) as client:
+    with connect(live_settings(arguments), timeout_s) as client:
         reply = client.ask(request)
         after = client.ask(GetStatus()) if arguments.action in _MODES else None
     if isinstance(reply, StatusDocument):

@@ -39,6 +39,9 @@ def main(arguments: argparse.Namespace) -> int:
     """Serve until stopped."""
     import asyncio
 
+    from penstock.live.settings import check_together
+    from penstock.live.wire.folder import locked_folder
+
     settings = live_settings(arguments)
     logging.basicConfig(
         stream=sys.stderr,
@@ -55,9 +58,13 @@ def main(arguments: argparse.Namespace) -> int:
 
         make_scripts(Path(arguments.make_slurm), settings.home)
         return 0
-    from penstock.live.daemon.server import serve
+    check_together(settings)
+    # Before the imports, which take a second: a private daemon must not answer for
+    # this one meanwhile.
+    with locked_folder(settings.home, temporary=settings.linger > 0.0):
+        from penstock.live.daemon.server import serve
 
-    asyncio.run(serve(settings, ready=lambda: _log_ready(str(settings.socket))))
+        asyncio.run(serve(settings, ready=lambda: _log_ready(str(settings.socket))))
     return 0
 
 

@@ -142,13 +142,13 @@ def _frame_maker(
     """
     from rich.console import Group
 
-    from penstock.live.wire.frames import Client
+    from penstock.live.wire.frames import connect
     from penstock.live.wire.messages import GetStatus
     from penstock.mount.control import all_statuses
 
     mounts = settings.home / "mounts"
     try:
-        client = Client(settings.client_socket)
+        client = connect(settings)
     except UnavailableError:
         if not all_statuses(mounts):
             raise

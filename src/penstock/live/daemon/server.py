@@ -9,14 +9,12 @@ setting `join` it holds only an agent. Everything runs in one asyncio loop.
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import gc
 import logging
 import os
 import platform
 import resource
 import signal
-import stat
 import sys
 import time
 from collections.abc import Callable, Coroutine
@@ -25,7 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.errors import InputError, UnavailableError
+from penstock.errors import InputError
 from penstock.live.archive.recorder import ArchiveRecorder, Retention
 from penstock.live.control.bandwidth import BandwidthEstimator
 from penstock.live.control.stager import Stager
@@ -38,6 +36,7 @@ from penstock.live.node.agent_socket import local_socket
 from penstock.live.node.file_system import storage_name
 from penstock.live.settings import MEASURE, Settings
 from penstock.live.staging.partitioner import Partitioner
+from penstock.live.wire.folder import own_folder
 from penstock.live.wire.messages import AgentConfig
 from penstock.units import format_bandwidth
 
@@ -57,11 +56,6 @@ _CLOSE_S: Final = 600.0
 _SWITCH_S: Final = 0.0005
 #: Priority of the daemon.
 _NICE: Final = -10
-#: How long a daemon waits for a temporary one to stop, and between two attempts.
-_GIVE_WAY_S: Final = 5.0
-_LOCK_POLL_S: Final = 0.02
-#: Word in the lock file of a temporary daemon.
-_TEMPORARY: Final = "temporary"
 
 
 # --- The parts of the daemon ------------------------------------------------------
@@ -72,21 +66,18 @@ async def serve(
 ) -> None:
     """Serve until SIGTERM or SIGINT, or until there was no job for `linger` seconds.
 
-    `ready` is called when programs can connect.
+    The caller has locked the folder (`locked_folder`). `ready` is called when programs
+    can connect.
     """
-    _check_together(settings)
     _prepare_process()
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     async with AsyncExitStack() as stack:
-        home = _own_folder(settings.home)
-        lock = await _lock(home, temporary=settings.linger > 0.0)
-        stack.callback(os.close, lock)
-        # Only with the lock: a daemon that runs may need other modes.
+        home = settings.home
         folder_mode = 0o711 if settings.users == "all" else 0o700
-        for folder in (home, _own_folder(home / "pages")):
+        for folder in (home, own_folder(home / "pages")):
             folder.chmod(folder_mode)
         agent = await _start_parts(settings, home, stack)
         await stack.enter_async_context(local_socket(settings, agent))
@@ -97,22 +88,6 @@ async def serve(
         gc.freeze()
         ready()
         await _wait_for_first(stop.wait(), _run_agent(settings, agent))
-
-
-def _check_together(settings: Settings) -> None:
-    """Raise `InputError` if one setting makes another one useless."""
-    if settings.join and settings.listen:
-        raise InputError(
-            "does not go with `join`",
-            where="listen",
-            remedy="agents must join the controller itself: remove one of the two",
-        )
-    if settings.job_folder and not settings.targets:
-        raise InputError(
-            "has no effect without `targets`",
-            where="job_folder",
-            remedy="set targets, or remove job_folder",
-        )
 
 
 def _prepare_process() -> None:
@@ -297,83 +272,3 @@ async def _repeat(period_s: float, action: Callable[[], None]) -> None:
     while True:
         await asyncio.sleep(period_s)
         action()
-
-
-# --- Folder and lock --------------------------------------------------------
-
-
-def _own_folder(path: Path) -> Path:
-    """Make a folder, and raise `InputError` unless it belongs to this user."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        status = path.lstat()
-        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
-            raise InputError(
-                "is not a folder that belongs to you",
-                where=str(path),
-                remedy="give another --folder",
-            )
-    except OSError as error:
-        raise InputError(
-            f"cannot be created: {error.strerror}",
-            where=str(path),
-            remedy="give another --folder",
-        ) from None
-    return path
-
-
-async def _lock(home: Path, *, temporary: bool) -> int:
-    """Lock the folder; the lock holds until the returned descriptor is closed.
-
-    A daemon is temporary if it stops by itself, as the one that `penstock run` starts.
-    It gives way to one that is not: it is asked to stop, and its jobs continue under
-    the new one. The lock file holds the process and the word "temporary".
-    """
-    path = home / "lock"
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise InputError(
-            f"cannot be created: {error.strerror}",
-            where=str(path),
-            remedy="give another --folder",
-        ) from None
-    deadline_s = time.monotonic() + _GIVE_WAY_S
-    while not _try_lock(descriptor):
-        if (
-            temporary
-            or time.monotonic() > deadline_s
-            or not _stop_temporary(descriptor)
-        ):
-            os.close(descriptor)
-            raise UnavailableError(
-                "another penstock serve already uses this folder",
-                where=str(home),
-                remedy="stop it, or give another --folder",
-            )
-        await asyncio.sleep(_LOCK_POLL_S)
-    holder = f"{os.getpid()} {_TEMPORARY if temporary else ''}"
-    with suppress(OSError):  # a full disk: this daemon will not give way
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, holder.encode(), 0)
-    return descriptor
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
-
-
-def _stop_temporary(descriptor: int) -> bool:
-    """Ask a temporary daemon that holds the lock to stop; False if it is not one."""
-    text = os.pread(descriptor, 64, 0).decode(errors="replace")
-    process, _, kind = text.partition(" ")
-    if kind != _TEMPORARY or not process.isdecimal():
-        return False
-    # A process that has ended meanwhile has released the lock.
-    with suppress(OSError):
-        os.kill(int(process), signal.SIGTERM)
-    return True

@@ -14,13 +14,15 @@ import select
 import sys
 import time
 from collections.abc import Mapping
+from math import inf
 from pathlib import Path
 from typing import BinaryIO, Final, Protocol, Self
 
 from penstock.errors import InputError, UnavailableError
 from penstock.live.node.shim import shim_environment
 from penstock.live.settings import Settings
-from penstock.live.wire.frames import Client
+from penstock.live.wire.folder import is_locked
+from penstock.live.wire.frames import RETRY_S, START_S, Client
 from penstock.live.wire.messages import AttachProcess, PageAssigned
 from penstock.native.build import shim_path
 
@@ -34,16 +36,10 @@ class Say(Protocol):
         """Report `text`; `is_wait`: it says what the user has to wait for."""
 
 
-#: How long a private daemon may take to answer (s).
-_START_S: Final = 20.0
-#: How long to wait for the daemon of another process that is starting as well (s).
-_OTHER_START_S: Final = 3.0
 #: How long a private daemon lives without a job (s).
 LINGER_S: Final = 10.0
 #: How long to wait for the daemon without a message (s).
 _SILENT_S: Final = 2.0
-#: Time between two attempts to connect (s).
-_RETRY_S: Final = 0.02
 
 
 def controlled_environment(
@@ -106,28 +102,30 @@ def _say_nothing(text: str, *, is_wait: bool) -> None:
 
 
 def _connect(settings: Settings, say: Say) -> Client:
+    """Return a connection to the daemon; start a private one if there is none."""
     with contextlib.suppress(UnavailableError):
         return Client(settings.client_socket)
-    with start_daemon(settings) as daemon:
-        say(f"started a private daemon at {settings.home}", is_wait=False)
-        begun = time.monotonic()
-        deadline, notice = begun + _START_S, begun + _SILENT_S
+    begun_s = time.monotonic()
+    notice_s = begun_s + _SILENT_S
+    with contextlib.ExitStack() as stack:
+        daemon: PrivateDaemon | None = None
         while True:
+            # A daemon that has locked the folder and does not answer is starting.
+            if not is_locked(settings.home):
+                if daemon is None:
+                    daemon = stack.enter_context(start_daemon(settings))
+                    say(f"started a private daemon at {settings.home}", is_wait=False)
+                elif daemon.has_ended():
+                    return Client(settings.socket)
+            time.sleep(RETRY_S)
             try:
-                return Client(settings.socket)
+                return Client(settings.client_socket)
             except UnavailableError:
-                if time.monotonic() > deadline:
+                if time.monotonic() > begun_s + START_S:
                     raise
-            if time.monotonic() > notice:
-                say(
-                    "waiting for the private daemon; its first start is slow",
-                    is_wait=True,
-                )
-                notice = deadline
-            if daemon.has_ended():
-                # Another daemon has the folder; it may still be starting.
-                deadline = min(deadline, time.monotonic() + _OTHER_START_S)
-            time.sleep(_RETRY_S)
+            if time.monotonic() > notice_s:
+                say("waiting for a daemon that is starting", is_wait=True)
+                notice_s = inf
 
 
 class PrivateDaemon:

@@ -1,2 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The protocol of live control: `messages`, and `frames` for the Unix socket."""
+"""What both sides of live control share.
+
+`messages` and their `frames` on the Unix socket, `curve` for keys, and the `folder` of
+a daemon with its lock.
+"""

@@ -12,12 +12,15 @@ import os
 import re
 import socket
 import struct
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from penstock.errors import InputError, UnavailableError, plain_mismatch
+from penstock.live.settings import Settings
+from penstock.live.wire.folder import is_locked
 from penstock.live.wire.messages import (
     FROM_PROGRAM,
     REPLY,
@@ -34,7 +37,21 @@ if TYPE_CHECKING:
     import asyncio
     import logging
 
-__all__ = ["Client", "Peer", "WarningLog", "frame", "read_frame"]
+__all__ = [
+    "RETRY_S",
+    "START_S",
+    "Client",
+    "Peer",
+    "WarningLog",
+    "connect",
+    "frame",
+    "read_frame",
+]
+
+#: How long a daemon may take to start (s).
+START_S: Final = 20.0
+#: Time between two attempts to connect (s).
+RETRY_S: Final = 0.02
 
 _LENGTH: Final = struct.Struct(">I")
 _CREDENTIALS: Final = struct.Struct("iII")
@@ -194,3 +211,27 @@ class Client:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def connect(settings: Settings, limit_s: float = 5.0) -> Client:
+    """Return a connection to the daemon; wait for one that is starting.
+
+    Raises
+    ------
+    UnavailableError
+        If there is no daemon, or it takes longer than `START_S` to start.
+    """
+    deadline_s = time.monotonic() + START_S
+    while True:
+        try:
+            return Client(settings.client_socket, limit_s)
+        except UnavailableError:
+            if not is_locked(settings.home):
+                raise
+        if time.monotonic() > deadline_s:
+            raise UnavailableError(
+                "penstock serve is still starting",
+                where=str(settings.home),
+                remedy="try again when it has said that it is ready",
+            )
+        time.sleep(RETRY_S)

@@ -5,73 +5,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import signal
-import subprocess
-import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from penstock.errors import InputError, UnavailableError
+from penstock.errors import InputError
 from penstock.live.daemon.server import (
     _control_loop,
-    _lock,
-    _own_folder,
     _run_agent,
     _start_parts,
 )
 from penstock.live.settings import Settings
-
-
-def test_the_folder_must_belong_to_the_user(tmp_path: Path) -> None:
-    path = _own_folder(tmp_path / "a" / "b")
-    assert path.is_dir()
-    (tmp_path / "link").symlink_to(tmp_path / "a")
-    with pytest.raises(InputError, match="is not a folder that belongs to you"):
-        _own_folder(tmp_path / "link")
-    (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="cannot be created"):
-        _own_folder(tmp_path / "file")
-
-
-def lock(folder: Path, *, temporary: bool = False) -> int:
-    return asyncio.run(_lock(folder, temporary=temporary))
-
-
-def test_one_daemon_per_folder(tmp_path: Path) -> None:
-    first = lock(tmp_path)
-    for temporary in (False, True):
-        with pytest.raises(UnavailableError, match="another penstock serve"):
-            lock(tmp_path, temporary=temporary)
-    os.close(first)
-    os.close(lock(tmp_path))
-
-
-#: Holds the lock as a temporary daemon until it is asked to stop.
-TEMPORARY = """
-import asyncio, signal, sys
-from pathlib import Path
-from penstock.live.daemon.server import _lock
-asyncio.run(_lock(Path(sys.argv[1]), temporary=True))
-print("locked", flush=True)
-signal.pause()
-"""
-
-
-def test_a_temporary_daemon_gives_way(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", TEMPORARY, str(tmp_path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as temporary:
-        assert temporary.stdout is not None
-        assert temporary.stdout.readline() == "locked\n"
-        with pytest.raises(UnavailableError):
-            lock(tmp_path, temporary=True)
-        assert temporary.poll() is None
-        os.close(lock(tmp_path))
-    assert temporary.returncode == -signal.SIGTERM
-
 
 # --- Starting -------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from penstock.errors import InputError, UnavailableError
 from penstock.live.node import run
 from penstock.live.node.run import controlled_environment, start_daemon
 from penstock.live.settings import Settings
+from penstock.live.wire.folder import locked_folder
 from support.waiting import until
 
 
@@ -23,13 +24,14 @@ def test_a_daemon_that_cannot_be_started(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("program", "limit"), [("sleep 1", "_START_S"), ("false", "_OTHER_START_S")]
+    ("program", "limit_s"), [("sleep 1", 0.05), ("false", run.START_S)]
 )
 def test_a_daemon_that_never_answers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, limit: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, limit_s: float
 ) -> None:
+    """The wait ends at the limit, or as soon as the daemon has ended."""
     monkeypatch.setattr(run, "_serve_command", lambda settings: program.split())
-    monkeypatch.setattr(run, limit, 0.05)
+    monkeypatch.setattr(run, "START_S", limit_s)
     messages: list[tuple[str, bool]] = []
     with pytest.raises(UnavailableError, match="no penstock answers"):
         controlled_environment(
@@ -44,7 +46,7 @@ def test_a_daemon_that_is_slow_is_announced_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run, "_serve_command", lambda settings: ["sleep", "2"])
-    monkeypatch.setattr(run, "_START_S", 0.3)
+    monkeypatch.setattr(run, "START_S", 0.3)
     monkeypatch.setattr(run, "_SILENT_S", 0.0)
     waits: list[str] = []
     with pytest.raises(UnavailableError):
@@ -53,7 +55,17 @@ def test_a_daemon_that_is_slow_is_announced_once(
             "job",
             say=lambda text, *, is_wait: waits.extend([text] * is_wait),
         )
-    assert waits == ["waiting for the private daemon; its first start is slow"]
+    assert waits == ["waiting for a daemon that is starting"]
+
+
+def test_no_private_daemon_is_started_beside_one_that_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "START_S", 0.1)
+    settings = Settings(folder=str(tmp_path))
+    with locked_folder(tmp_path, temporary=False), pytest.raises(UnavailableError):
+        controlled_environment(settings, "job")
+    assert not (tmp_path / "serve.log").exists()
 
 
 def _parents_of(program: str) -> list[str]:

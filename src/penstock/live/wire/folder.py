@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: MIT
+"""The folder of a daemon, and its lock: one daemon per folder.
+
+The lock is a lock of the open file (``F_OFD_SETLK``), because others can see it without
+taking it. A daemon that has locked its folder and does not answer yet is starting:
+`is_locked` tells that to those who look for a daemon.
+
+A daemon is temporary if it stops by itself, as the one that ``penstock run`` starts. It
+gives way to one that is not: it is asked to stop, and its jobs continue under the new
+one. The lock file holds the process and the word "temporary".
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import stat
+import struct
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from penstock.errors import InputError, UnavailableError
+
+__all__ = ["is_locked", "locked_folder", "own_folder"]
+
+_LOCK: Final = "lock"
+#: ``struct flock``: type, whence, start, length, process.
+_FLOCK: Final = struct.Struct("hhqqi4x")
+#: How long a daemon waits for a temporary one to stop, and between two attempts (s).
+_GIVE_WAY_S: Final = 5.0
+_POLL_S: Final = 0.02
+#: Word in the lock file of a temporary daemon.
+_TEMPORARY: Final = "temporary"
+
+
+def own_folder(path: Path) -> Path:
+    """Make a folder, and raise `InputError` unless it belongs to this user."""
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = path.lstat()
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
+            raise InputError(
+                "is not a folder that belongs to you",
+                where=str(path),
+                remedy="give another --folder",
+            )
+    except OSError as error:
+        raise InputError(
+            f"cannot be created: {error.strerror}",
+            where=str(path),
+            remedy="give another --folder",
+        ) from None
+    return path
+
+
+@contextmanager
+def locked_folder(home: Path, *, temporary: bool) -> Iterator[None]:
+    """Make the folder of a daemon and lock it; a temporary daemon there gives way.
+
+    Raises
+    ------
+    UnavailableError
+        If a daemon that does not give way has locked it.
+    InputError
+        If it cannot be made, or does not belong to this user.
+    """
+    path = own_folder(home) / _LOCK
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise InputError(
+            f"cannot be created: {error.strerror}",
+            where=str(path),
+            remedy="give another --folder",
+        ) from None
+    try:
+        _wait_for_lock(descriptor, home, temporary=temporary)
+        holder = f"{os.getpid()} {_TEMPORARY if temporary else ''}"
+        with suppress(OSError):  # a full disk: this daemon will not give way
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, holder.encode(), 0)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def is_locked(home: Path) -> bool:
+    """Return True if a daemon has locked this folder."""
+    try:
+        descriptor = os.open(home / _LOCK, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        answer = fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, _lock_of(fcntl.F_WRLCK))
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return int(_FLOCK.unpack(answer)[0]) != fcntl.F_UNLCK
+
+
+def _lock_of(kind: int) -> bytes:
+    """Return a ``struct flock`` for the whole file."""
+    return _FLOCK.pack(kind, os.SEEK_SET, 0, 0, 0)
+
+
+def _wait_for_lock(descriptor: int, home: Path, *, temporary: bool) -> None:
+    deadline_s = time.monotonic() + _GIVE_WAY_S
+    while not _try_lock(descriptor):
+        if (
+            temporary
+            or time.monotonic() > deadline_s
+            or not _stop_temporary(descriptor)
+        ):
+            raise UnavailableError(
+                "another penstock serve already uses this folder",
+                where=str(home),
+                remedy="stop it, or give another --folder",
+            )
+        time.sleep(_POLL_S)
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _lock_of(fcntl.F_WRLCK))
+    except OSError:
+        return False
+    return True
+
+
+def _stop_temporary(descriptor: int) -> bool:
+    """Ask a temporary daemon that holds the lock to stop; False if it is not one."""
+    text = os.pread(descriptor, 64, 0).decode(errors="replace")
+    process, _, kind = text.partition(" ")
+    if kind != _TEMPORARY or not process.isdecimal():
+        return False
+    # A process that has ended meanwhile has released the lock.
+    with suppress(OSError):
+        os.kill(int(process), signal.SIGTERM)
+    return True

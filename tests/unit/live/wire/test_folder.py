@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: MIT
+"""The folder of a daemon and its lock."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from penstock.errors import InputError, UnavailableError
+from penstock.live.wire.folder import is_locked, locked_folder, own_folder
+
+
+def test_the_folder_must_belong_to_the_user(tmp_path: Path) -> None:
+    path = own_folder(tmp_path / "a" / "b")
+    assert path.is_dir()
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    with pytest.raises(InputError, match="is not a folder that belongs to you"):
+        own_folder(tmp_path / "link")
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="cannot be created"):
+        own_folder(tmp_path / "file")
+
+
+def test_one_daemon_per_folder(tmp_path: Path) -> None:
+    with locked_folder(tmp_path, temporary=False):
+        for temporary in (False, True):
+            with (
+                pytest.raises(UnavailableError, match="another penstock serve"),
+                locked_folder(tmp_path, temporary=temporary),
+            ):
+                pass
+    with locked_folder(tmp_path, temporary=False):
+        pass
+
+
+def test_others_see_the_lock_without_taking_it(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    assert not is_locked(home)
+    with locked_folder(home, temporary=False):
+        assert is_locked(home)
+        assert home.stat().st_mode & 0o777 == 0o700
+    assert not is_locked(home)
+
+
+#: Holds the lock as a temporary daemon until it is asked to stop.
+TEMPORARY = """
+import signal, sys
+from pathlib import Path
+from penstock.live.wire.folder import locked_folder
+with locked_folder(Path(sys.argv[1]), temporary=True):
+    print("locked", flush=True)
+    signal.pause()
+"""
+
+
+def test_a_temporary_daemon_gives_way(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", TEMPORARY, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as temporary:
+        assert temporary.stdout is not None
+        assert temporary.stdout.readline() == "locked\n"
+        with (
+            pytest.raises(UnavailableError),
+            locked_folder(tmp_path, temporary=True),
+        ):
+            pass
+        assert temporary.poll() is None
+        with locked_folder(tmp_path, temporary=False):
+            assert temporary.wait(60) == -signal.SIGTERM
