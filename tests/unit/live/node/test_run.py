@@ -14,6 +14,7 @@ from penstock.live.node import run
 from penstock.live.node.run import controlled_environment, start_daemon
 from penstock.live.settings import Settings
 from penstock.live.wire.folder import locked_folder
+from penstock.live.wire.frames import START_S
 from support.waiting import until
 
 
@@ -24,7 +25,7 @@ def test_a_daemon_that_cannot_be_started(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("program", "limit_s"), [("sleep 1", 0.05), ("false", run.START_S)]
+    ("program", "limit_s"), [("sleep 1", 0.05), ("false", START_S)]
 )
 def test_a_daemon_that_never_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, limit_s: float
