@@ -6,7 +6,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from penstock.live.archive.recorder import ArchiveRecorder, Retention
+from msgspec.structs import replace
+
+from penstock.live.archive.recorder import ArchiveRecorder
+from penstock.live.archive.retention import Retention
 from penstock.live.control.past import CompletedOperation, JobRun
 
 __all__ = ["WALL_S", "operation", "record", "recorder", "run"]
@@ -24,7 +27,6 @@ def run(key: str = "7:a", **changes: Any) -> JobRun:
         "nodes": 2,
         "joined_s": 0.0,
         "left_s": 100.0,
-        "release_s": 0.0,
         "lost_s": 20.0,
         "moved_bytes": 3e9,
         "cap": 1e9,
@@ -62,6 +64,6 @@ def record(
 ) -> None:
     """Write runs that have ended to an archive."""
     archive = recorder(folder, now_s)
-    operations = [(r._replace(left_s=None), each) for r, done in runs for each in done]
+    operations = [(replace(r, left_s=None), each) for r, done in runs for each in done]
     archive.add(operations, [r for r, _ in runs])
     archive.close()

@@ -70,7 +70,7 @@ ALLOWED: dict[str, set[str]] = {
     "api": {*_SIMULATION, TOP, "experiments", "advice"},
     "advice": {
         *(_SIMULATION | {TOP, "experiments"}),
-        *("live.archive", "live.control", "live.daemon", "live.wire.messages"),
+        *("live.archive", "live.control", "live.wire.messages"),
     },
     "cli": {
         *(_SIMULATION | _LIVE),

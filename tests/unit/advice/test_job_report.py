@@ -29,7 +29,6 @@ def _run(name: str, begin: float, end: float, lost: float) -> RunWithOperations:
         nodes=1,
         joined_s=T0,
         left_s=T0 + 10.0,
-        release_s=T0,
         cap=None,
         moved_bytes=3e9,
         lost_s=lost,

@@ -27,7 +27,6 @@ def _job(name: str, **changes: Any) -> PastJob:
         "nodes": 1,
         "joined_s": T0,
         "left_s": T0 + 10.0,
-        "release_s": T0,
         "cap": None,
         "moved_bytes": 0.0,
         "lost_s": 0.0,

@@ -16,9 +16,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from penstock.advice.logs.record import LoggedJob
+from penstock.analysis.frequency import dominant_frequency
 from penstock.errors import InputError
-from penstock.live.control.phases import PastOperation
-from penstock.live.daemon.prediction import dominant_frequency
 from penstock.units import format_time
 
 __all__ = ["with_periods"]
@@ -47,11 +46,11 @@ def _with_period(record: LoggedJob) -> LoggedJob:
     if not _FEWEST <= len(record.bursts) <= _MOST:
         return record
     operations = [
-        PastOperation(b.begin_s, max(b.begin_s + b.io_s, b.begin_s), b.volume_bytes)
-        for b in record.bursts
+        (b.begin_s, b.begin_s + b.io_s, b.volume_bytes) for b in record.bursts
     ]
-    end_s = max(record.run_s, record.bursts[-1].end_s)
-    frequency = dominant_frequency(operations, end_s, record.volume_bytes)
+    frequency = dominant_frequency(
+        operations, max(record.run_s, record.bursts[-1].end_s)
+    )
     if not frequency > 0.0:
         return record
     period_s = 1.0 / frequency

@@ -18,8 +18,9 @@ from typing import Final
 
 from penstock.advice.logs.record import Burst, LoggedJob, Skipped, plain_name
 from penstock.errors import InputError
-from penstock.live.archive.reader import ArchivedOperation, ArchivedRun, ArchiveReader
+from penstock.live.archive.reader import ArchivedRun, ArchiveReader
 from penstock.live.archive.tables import DATABASE
+from penstock.live.control.past import CompletedOperation
 from penstock.live.wire.messages import PastJob, ReportedOperation
 
 __all__ = ["is_archive_folder", "logged_run", "read_history"]
@@ -54,7 +55,7 @@ def logged_run(
     name: str,
     source: str,
     job: PastJob | ArchivedRun,
-    operations: Sequence[ReportedOperation] | Sequence[ArchivedOperation],
+    operations: Sequence[ReportedOperation] | Sequence[CompletedOperation],
 ) -> LoggedJob:
     """Return the record of a past job."""
     last_s = max((operation.end_s for operation in operations), default=job.joined_s)
@@ -87,7 +88,7 @@ def logged_run(
 
 
 def _cap(
-    operations: Sequence[ReportedOperation] | Sequence[ArchivedOperation],
+    operations: Sequence[ReportedOperation] | Sequence[CompletedOperation],
 ) -> float:
     """Return what the job draws alone (bytes/s); 0: all that is shared."""
     moved_bytes = sum(operation.moved_bytes for operation in operations)

@@ -23,11 +23,8 @@ from pathlib import Path
 from typing import Final
 
 from penstock.errors import InputError, PenstockError
-from penstock.live.archive.reader import (
-    ArchivedOperation,
-    ArchivedRun,
-    ArchiveReader,
-)
+from penstock.live.archive.reader import ArchivedRun, ArchiveReader
+from penstock.live.control.past import CompletedOperation
 from penstock.live.wire.messages import (
     Delay,
     ExplainJob,
@@ -107,7 +104,7 @@ class ArchiveAnswers:
         )
 
     def _with_operations(
-        self, operations: Mapping[ArchivedRun, Sequence[ArchivedOperation]]
+        self, operations: Mapping[ArchivedRun, Sequence[CompletedOperation]]
     ) -> list[RunWithOperations]:
         return [
             RunWithOperations(self._past_job(run), [_reported(o) for o in done])
@@ -138,7 +135,6 @@ class ArchiveAnswers:
             nodes=run.nodes,
             joined_s=run.joined_s,
             left_s=run.left_s,
-            release_s=run.release_s,
             cap=_finite(run.cap),
             moved_bytes=run.moved_bytes,
             lost_s=run.lost_s,
@@ -148,8 +144,8 @@ class ArchiveAnswers:
 
 
 def _note(
-    own: Sequence[ArchivedOperation],
-    others: Mapping[ArchivedRun, Sequence[ArchivedOperation]],
+    own: Sequence[CompletedOperation],
+    others: Mapping[ArchivedRun, Sequence[CompletedOperation]],
     user: int | None,
 ) -> str:
     """Return why the jobs cannot be simulated by the reader of a report."""
@@ -167,7 +163,7 @@ def _finite(rate: float) -> float | None:
     return rate if isfinite(rate) else None
 
 
-def _reported(operation: ArchivedOperation) -> ReportedOperation:
+def _reported(operation: CompletedOperation) -> ReportedOperation:
     return ReportedOperation(
         begin_s=operation.begin_s,
         end_s=operation.end_s,
@@ -181,8 +177,8 @@ def _reported(operation: ArchivedOperation) -> ReportedOperation:
 
 
 def _delays(
-    own: Sequence[ArchivedOperation],
-    others: Mapping[ArchivedRun, Sequence[ArchivedOperation]],
+    own: Sequence[CompletedOperation],
+    others: Mapping[ArchivedRun, Sequence[CompletedOperation]],
     user: int | None,
 ) -> list[Delay]:
     """Return which jobs the lost time is attributed to; see the module."""
@@ -206,7 +202,7 @@ def _delays(
 class _Index:
     """The operations of one run, found by time."""
 
-    def __init__(self, operations: Iterable[ArchivedOperation]) -> None:
+    def __init__(self, operations: Iterable[CompletedOperation]) -> None:
         self._operations = sorted(operations)
         self._ends_s = [operation.end_s for operation in self._operations]
 
@@ -228,7 +224,7 @@ class _Index:
 def _in_words(report: JobReport) -> TextAnswer:
     """Return the answer of ``penstock ctl explain`` for a job that has ended."""
     job = report.job
-    age_s = (job.left_s if job.left_s is not None else inf) - job.release_s
+    age_s = (job.left_s if job.left_s is not None else inf) - job.joined_s
     ended = f"ended {format_instant(job.left_s)}" if job.left_s else "has not ended"
     sentences = [
         f"{job.job_name} {ended}. It moved {format_volume(job.moved_bytes)} in "

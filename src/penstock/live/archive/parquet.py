@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: MIT
 """Moves days that are over from SQLite to Parquet files, which are smaller.
 
-``python -m penstock.live.archive.parquet FOLDER NOW AGE SIZE`` does it, in a process of
-its own: the library needs memory that the daemon should not keep. A day is the UTC day
-on which a run left. ``runs-DAY.parquet`` and ``operations-DAY.parquet`` are written
-completely before the rows are deleted from SQLite, in one transaction with the reading:
-a crash leaves either the rows or the files, or both; then the files are written again.
+``python -m penstock.live.archive.parquet FOLDER NOW OLDEST SIZE`` does it, in a process
+of its own: the library needs memory that the daemon should not keep. A day is the UTC
+day on which a run left. ``runs-DAY.parquet`` and ``operations-DAY.parquet`` are written
+completely before the rows are deleted from SQLite. A crash leaves the rows, or the
+files, or both; then the files are written again.
+
+The recorder goes on meanwhile. Runs that have left do not change any more. Their rows
+are read without a lock and deleted a few at a time, so that the recorder never waits
+long.
 """
 
 from __future__ import annotations
 
+import sqlite3
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -30,6 +35,9 @@ __all__ = ["day_name", "move_closed_days", "parquet_files", "read_parquet"]
 
 _DAY_MS: Final = 86_400_000
 _TABLES: Final = ("operations", "runs")
+#: Number of runs that are deleted at once, and the pause after that (s).
+_RUNS_AT_ONCE: Final = 50
+_PAUSE_S: Final = 0.01
 
 
 def parquet_files(folder: Path, table: str) -> Iterator[tuple[str, Path]]:
@@ -56,12 +64,12 @@ def read_parquet(
 
 
 def move_closed_days(
-    folder: Path, now_s: float, keep_s: float, size_bytes: float = inf
+    folder: Path, now_s: float, oldest_s: float = 0.0, size_bytes: float = inf
 ) -> int:
     """Move the runs of days that are over; return their number.
 
-    Files of days that are older than `keep_s` are deleted, and then the oldest days
-    until the files take at most `size_bytes`.
+    Files of days before `oldest_s` are deleted, and then the oldest days until the
+    files take at most `size_bytes`.
     """
     if not (folder / DATABASE).exists():
         return 0
@@ -79,37 +87,49 @@ def move_closed_days(
         for day in sorted(days):
             moved += _move_day(database, folder, day)
         give_back_space(database)
-    _delete_old(folder, now_s - keep_s, size_bytes)
+    _delete_old(folder, oldest_s, size_bytes)
     return moved
 
 
-def _move_day(database: Any, folder: Path, day: int) -> int:
+def _move_day(database: sqlite3.Connection, folder: Path, day: int) -> int:
     """Move the runs that left on one day."""
-    left_that_day = "left_ms >= ? AND left_ms < ?"
-    span = (day * _DAY_MS, (day + 1) * _DAY_MS)
-    numbers = f"SELECT run FROM runs WHERE {left_that_day}"  # noqa: S608 - constants
+    left_that_day = f"left_ms >= {day * _DAY_MS} AND left_ms < {(day + 1) * _DAY_MS}"
+    numbers = f"SELECT run FROM runs WHERE {left_that_day}"  # noqa: S608 - numbers
     with database:
-        database.execute("BEGIN IMMEDIATE")
-        runs = database.execute(
-            f"SELECT {', '.join(RUN_COLUMNS)} FROM runs WHERE {left_that_day}",  # noqa: S608
-            span,
-        ).fetchall()
-        operations = database.execute(
-            f"SELECT {', '.join(OPERATION_COLUMNS)} FROM operations "  # noqa: S608
-            f"WHERE run IN ({numbers})",
-            span,
-        ).fetchall()
-        name = day_name(day * _DAY_MS / 1000)
-        _write(folder / f"operations-{name}.parquet", OPERATION_COLUMNS, operations)
-        _write(folder / f"runs-{name}.parquet", RUN_COLUMNS, runs)
+        # A transaction: both tables as they are at one instant.
+        database.execute("BEGIN")
+        runs = _rows(database, "runs", RUN_COLUMNS, left_that_day)
+        operations = _rows(
+            database, "operations", OPERATION_COLUMNS, f"run IN ({numbers})"
+        )
+    name = day_name(day * _DAY_MS / 1000)
+    _write(folder / f"operations-{name}.parquet", OPERATION_COLUMNS, operations)
+    _write(folder / f"runs-{name}.parquet", RUN_COLUMNS, runs)
+    _delete(database, [row[0] for row in runs])
+    return len(runs)
+
+
+def _rows(
+    database: sqlite3.Connection, table: str, columns: Sequence[str], where: str
+) -> list[tuple[Any, ...]]:
+    query = f"SELECT {', '.join(columns)} FROM {table} WHERE {where}"  # noqa: S608
+    return database.execute(query).fetchall()
+
+
+def _delete(database: sqlite3.Connection, numbers: Sequence[int]) -> None:
+    """Delete runs and their operations, a few runs at a time."""
+    with database:
         database.execute(
             "INSERT OR REPLACE INTO moved (id, run) VALUES (1, max(?, "
             "coalesce((SELECT run FROM moved WHERE id = 1), 0)))",
-            (max(row[0] for row in runs),),
+            (max(numbers),),
         )
-        database.execute(f"DELETE FROM operations WHERE run IN ({numbers})", span)  # noqa: S608
-        database.execute(f"DELETE FROM runs WHERE {left_that_day}", span)  # noqa: S608
-    return len(runs)
+    for first in range(0, len(numbers), _RUNS_AT_ONCE):
+        chosen = [(number,) for number in numbers[first : first + _RUNS_AT_ONCE]]
+        with database:
+            database.executemany("DELETE FROM operations WHERE run = ?", chosen)
+            database.executemany("DELETE FROM runs WHERE run = ?", chosen)
+        time.sleep(_PAUSE_S)
 
 
 def _write(path: Path, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import inf
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from penstock.errors import InputError
 from penstock.live.archive.parquet import day_name, parquet_files, read_parquet
@@ -22,60 +22,22 @@ from penstock.live.archive.tables import (
     RUN_COLUMNS,
     decode_grants,
 )
+from penstock.live.control.past import CompletedOperation, JobRun
 
-__all__ = ["ArchiveReader", "ArchivedOperation", "ArchivedRun"]
+__all__ = ["ArchiveReader", "ArchivedRun"]
 
 _LOCK_S: Final = 2.0
 _MS: Final = 1e3
 _US: Final = 1e6
 
 
-class ArchivedRun(NamedTuple):
-    """A job, from joining the controller to leaving it."""
+class ArchivedRun(JobRun, frozen=True, kw_only=True):
+    """A run, and where it is in the archive."""
 
     file: str
-    """Where it was found: "" for SQLite, else the day of the Parquet files."""
+    """"" for SQLite, else the day of the Parquet files."""
     number: int
     """Number of the run in this file."""
-    job_key: str
-    user: int
-    storage: str
-    nodes: int
-    joined_s: float
-    left_s: float | None
-    """None: it is still there, or the controller ended before it."""
-    release_s: float
-    lost_s: float
-    moved_bytes: float
-    cap: float
-    """Infinite if it had no limit."""
-    policy: str
-
-    @property
-    def name(self) -> str:
-        """The name that its user gave it."""
-        return self.job_key.partition(":")[2]
-
-    def progress_yield(self, now_s: float) -> float:
-        """Return 1 - lost / age when it left, or now if it has not left."""
-        end_s = now_s if self.left_s is None else self.left_s
-        age_s = end_s - self.release_s
-        return 1.0 - self.lost_s / age_s if age_s > 0.0 else 1.0
-
-
-class ArchivedOperation(NamedTuple):
-    """An operation of a run."""
-
-    begin_s: float
-    end_s: float
-    moved_bytes: float
-    held_up_s: float
-    lost_s: float
-    capacity: float
-    """Bandwidth that all jobs shared; infinite if it was not known."""
-    policy: str
-    grants: list[tuple[float, float]]
-    """Instants and rates."""
 
 
 class ArchiveReader:
@@ -127,9 +89,9 @@ class ArchiveReader:
         *,
         since_s: float = 0.0,
         until_s: float = inf,
-    ) -> dict[ArchivedRun, list[ArchivedOperation]]:
+    ) -> dict[ArchivedRun, list[CompletedOperation]]:
         """Return the operations of runs between two instants, by their begin."""
-        found: dict[ArchivedRun, list[ArchivedOperation]] = {run: [] for run in runs}
+        found: dict[ArchivedRun, list[CompletedOperation]] = {run: [] for run in runs}
         time_condition = _time_condition(
             "begin_ms", "begin_ms + length_us / 1000", since_s, until_s
         )
@@ -150,7 +112,7 @@ class ArchiveReader:
 
     def _add_operations(
         self,
-        found: dict[ArchivedRun, list[ArchivedOperation]],
+        found: dict[ArchivedRun, list[CompletedOperation]],
         file: str,
         runs: Mapping[int, ArchivedRun],
         time_condition: str,
@@ -243,27 +205,29 @@ def _rate(whole: int) -> float:
 
 
 def _run(file: str, row: Sequence[Any]) -> ArchivedRun:
-    number, job, user, storage, nodes, joined, left, released, *rest = row
-    lost, moved, cap, policy = rest
+    number, job, user, storage, nodes, joined, left, lost, moved, cap, policy = row
     return ArchivedRun(
-        file,
-        *(number, job, user, storage, nodes),
-        joined / _MS,
-        None if left is None else left / _MS,
-        released / _MS,
-        lost / _US,
-        float(moved),
-        _rate(cap),
-        policy,
+        file=file,
+        number=number,
+        job_key=job,
+        user=user,
+        storage=storage,
+        nodes=nodes,
+        joined_s=joined / _MS,
+        left_s=None if left is None else left / _MS,
+        lost_s=lost / _US,
+        moved_bytes=float(moved),
+        cap=_rate(cap),
+        policy=policy,
     )
 
 
-def _operation(row: Sequence[Any]) -> ArchivedOperation:
+def _operation(row: Sequence[Any]) -> CompletedOperation:
     _, begin, length, moved, held_up, lost, capacity, policy, grants = row
     begin_s, end_s = begin / _MS, begin / _MS + length / _US
-    return ArchivedOperation(
+    return CompletedOperation(
         *(begin_s, end_s, float(moved), held_up / _US, lost / _US),
         _rate(capacity),
         policy,
-        decode_grants(grants, begin_s, end_s),
+        tuple(decode_grants(grants, begin_s, end_s)),
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Writes what jobs did to the archive, and deletes what is too old or too much.
+"""Writes what jobs did to the archive.
 
 If the archive cannot be written (full disk, damaged, read-only), control goes on. The
 problem is logged once, and the next write tries again; what happened in between is not
@@ -7,6 +7,9 @@ in the archive.
 
 A folder has one recorder at a time: it locks the file `LOCK`. A second one would end
 the runs of the first one and use its numbers.
+
+Days that are over are moved to Parquet files by a process of their own (`parquet`),
+beside which the recorder goes on.
 """
 
 from __future__ import annotations
@@ -19,32 +22,29 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from penstock.errors import InputError
+from penstock.live.archive.retention import Retention, clean
 from penstock.live.archive.tables import (
     LOCK,
     OPERATION_COLUMNS,
     RUN_COLUMNS,
     encode_grants,
-    give_back_space,
     open_database,
     whole_rate,
 )
 from penstock.live.control.past import CompletedOperation, JobRun
 
-__all__ = ["ArchiveRecorder", "Retention"]
+__all__ = ["ArchiveRecorder"]
 
 _LOG: Final = logging.getLogger("penstock.archive")
 #: How often old rows are looked for (s).
 _CLEAN_S: Final = 600.0
-#: Part of the operations that is deleted when the file is too large.
-_DELETED: Final = 0.1
 _DAY_S: Final = 86400.0
-#: How long moving days to Parquet files may take (s).
-_MOVE_S: Final = 300.0
+#: How long the process that moves days may take to stop (s).
+_STOP_S: Final = 10.0
 _MS: Final = 1e3
 _US: Final = 1e6
 
@@ -61,14 +61,6 @@ _LARGEST_NUMBER: Final = (
     "SELECT max(coalesce((SELECT max(run) FROM runs), 0), "
     "coalesce((SELECT max(run) FROM moved), 0))"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Retention:
-    """How long and how much is kept."""
-
-    age_s: float = 90 * 86400.0
-    size_bytes: float = 1e9
 
 
 class ArchiveRecorder:
@@ -93,7 +85,9 @@ class ArchiveRecorder:
         self._database: sqlite3.Connection | None = None
         self._problem = ""
         self._cleaned_s = -_CLEAN_S
+        self._oldest_s = 0.0
         self._closed_day = -1
+        self._mover: subprocess.Popen[bytes] | None = None
         self._locked = ExitStack()
         #: Job key and instant at which it joined -> number of its run.
         self._numbers: dict[tuple[str, float], int] = {}
@@ -107,27 +101,54 @@ class ArchiveRecorder:
         self._try(lambda database: self._add(database, operations, runs))
 
     def close_days(self) -> None:
-        """Move days that are over to Parquet files, in a process of its own.
+        """Start the process that moves days that are over to Parquet files.
 
-        If that fails, they stay in SQLite: nothing is lost.
+        The next call looks how it has ended. If it failed, the days stay in SQLite:
+        nothing is lost.
         """
         today = int(self._wall() // _DAY_S)
         if today == self._closed_day or not self.folder.exists():
+            self._look_at_mover()
             return
+        self._stop_mover()
         self._closed_day = today
         module = "penstock.live.archive.parquet"
         command = [sys.executable, "-m", module, str(self.folder)]
-        kept = self._retention
-        command += [repr(self._wall()), repr(kept.age_s), repr(kept.size_bytes)]
+        numbers = (self._wall(), self._oldest_s, self._retention.size_bytes)
         try:
-            subprocess.run(  # noqa: S603 - our own module
-                command, check=True, capture_output=True, timeout=_MOVE_S
+            self._mover = subprocess.Popen(  # noqa: S603 - our own module
+                [*command, *map(repr, numbers)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
             )
-        except (OSError, subprocess.SubprocessError) as error:
+        except OSError as error:
             _LOG.warning("%s: past days stay in SQLite: %s", self.folder, error)
+
+    def _look_at_mover(self) -> None:
+        """Log why the process that moves days has failed, if it has."""
+        if self._mover is None or self._mover.poll() is None:
+            return
+        _, problem = self._mover.communicate()
+        if self._mover.returncode:
+            reason = problem.decode(errors="replace").strip().rpartition("\n")[2]
+            _LOG.warning("%s: past days stay in SQLite: %s", self.folder, reason)
+        self._mover = None
+
+    def _stop_mover(self) -> None:
+        """Stop the process that moves days; the next one continues."""
+        if self._mover is not None:
+            self._mover.terminate()
+            try:
+                self._mover.communicate(timeout=_STOP_S)
+            except subprocess.TimeoutExpired:
+                self._mover.kill()
+                self._mover.communicate()
+            self._mover = None
 
     def close(self) -> None:
         """Close the file, and let others record in this folder."""
+        self._stop_mover()
         if self._database is not None:
             with suppress(sqlite3.Error):
                 self._database.close()
@@ -158,7 +179,7 @@ class ArchiveRecorder:
             self._numbers.pop((run.job_key, run.joined_s), None)
         if self._now() - self._cleaned_s >= _CLEAN_S:
             self._cleaned_s = self._now()
-            self._clean(database)
+            self._oldest_s = clean(database, self._retention, self._wall())
 
     def _number(self, database: sqlite3.Connection, run: JobRun) -> int:
         key = (run.job_key, run.joined_s)
@@ -179,7 +200,6 @@ class ArchiveRecorder:
             *(run.job_key, run.user, run.storage, run.nodes),
             instant(run.joined_s),
             None if run.left_s is None else instant(run.left_s),
-            instant(run.release_s),
             *(round(run.lost_s * _US), round(run.moved_bytes)),
             *(whole_rate(run.cap), run.policy),
         )
@@ -213,27 +233,6 @@ class ArchiveRecorder:
                 "/ 1000) FROM operations WHERE operations.run = runs.run), joined_ms) "
                 f"WHERE left_ms IS NULL AND run NOT IN ({known})"
             )
-
-    def _clean(self, database: sqlite3.Connection) -> None:
-        """Delete what is too old, then the oldest operations if there are too many."""
-        oldest_ms = round((self._wall() - self._retention.age_s) * _MS)
-        with database:
-            database.execute("DELETE FROM operations WHERE begin_ms < ?", (oldest_ms,))
-            if self._size_bytes(database) > self._retention.size_bytes:
-                database.execute(
-                    "DELETE FROM operations WHERE rowid < (SELECT min(rowid) + "
-                    "(max(rowid) - min(rowid) + 1) * ? FROM operations)",
-                    (_DELETED,),
-                )
-            database.execute("DELETE FROM runs WHERE left_ms < ?", (oldest_ms,))
-        give_back_space(database)
-
-    @staticmethod
-    def _size_bytes(database: sqlite3.Connection) -> int:
-        (pages,) = database.execute("PRAGMA page_count").fetchone()
-        (free,) = database.execute("PRAGMA freelist_count").fetchone()
-        (size,) = database.execute("PRAGMA page_size").fetchone()
-        return int((pages - free) * size)
 
     def _lock(self) -> None:
         """Lock the folder; raise `InputError` if another recorder has locked it."""

@@ -37,10 +37,12 @@ __all__ = [
 DATABASE: Final = "archive.sqlite"
 #: The file that a recorder locks.
 LOCK: Final = "archive.lock"
-VERSION: Final = 1
+VERSION: Final = 2
+#: Version -> what makes it the next version.
+_CHANGES: Final = {1: "ALTER TABLE runs DROP COLUMN released_ms"}
 RUN_COLUMNS: Final = (
     *("run", "job", "user", "storage", "nodes", "joined_ms", "left_ms"),
-    *("released_ms", "lost_us", "moved_bytes", "cap", "policy"),
+    *("lost_us", "moved_bytes", "cap", "policy"),
 )
 OPERATION_COLUMNS: Final = (
     *("run", "begin_ms", "length_us", "moved_bytes", "held_up_us", "lost_us"),
@@ -49,9 +51,8 @@ OPERATION_COLUMNS: Final = (
 _SCHEMA: Final = (
     "CREATE TABLE IF NOT EXISTS runs (run INTEGER PRIMARY KEY, job TEXT NOT NULL, "
     "user INTEGER NOT NULL, storage TEXT NOT NULL, nodes INTEGER NOT NULL, "
-    "joined_ms INTEGER NOT NULL, left_ms INTEGER, released_ms INTEGER NOT NULL, "
-    "lost_us INTEGER NOT NULL, moved_bytes INTEGER NOT NULL, cap INTEGER NOT NULL, "
-    "policy TEXT NOT NULL) STRICT",
+    "joined_ms INTEGER NOT NULL, left_ms INTEGER, lost_us INTEGER NOT NULL, "
+    "moved_bytes INTEGER NOT NULL, cap INTEGER NOT NULL, policy TEXT NOT NULL) STRICT",
     "CREATE TABLE IF NOT EXISTS operations (run INTEGER NOT NULL, "
     "begin_ms INTEGER NOT NULL, length_us INTEGER NOT NULL, "
     "moved_bytes INTEGER NOT NULL, held_up_us INTEGER NOT NULL, "
@@ -60,6 +61,9 @@ _SCHEMA: Final = (
     # The largest number of a run that was moved to Parquet: numbers are not used twice.
     "CREATE TABLE IF NOT EXISTS moved (id INTEGER PRIMARY KEY, run INTEGER NOT NULL) "
     "STRICT",
+    # Against which ages count (`penstock.live.archive.retention`).
+    "CREATE TABLE IF NOT EXISTS clock (id INTEGER PRIMARY KEY, "
+    "now_ms INTEGER NOT NULL) STRICT",
     "CREATE INDEX IF NOT EXISTS operations_of_run ON operations (run)",
     "CREATE INDEX IF NOT EXISTS runs_of_job ON runs (job)",
 )
@@ -67,8 +71,10 @@ _GRANT: Final = struct.Struct("<Hf")
 _WHOLE: Final = 0xFFFF
 #: Stands for a rate that has no limit or is not known.
 _UNLIMITED: Final = 0
-#: How long to wait for a lock on the file (s).
-_LOCK_S: Final = 1.0
+#: How long to wait for another writer, which moves days (s).
+_LOCK_S: Final = 30.0
+#: Pages of deleted rows that are given back at once: others may write in between.
+_PAGES: Final = 1000
 
 
 def encode_grants(
@@ -106,27 +112,26 @@ def whole_rate(rate: float) -> int:
 def open_database(folder: Path) -> sqlite3.Connection:
     """Open the SQLite file of an archive; make it if it is not there.
 
-    Raises `InputError` for a file of another version.
+    A file of an older version is changed to this version. Raises `InputError` for a
+    file of a newer version.
     """
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     path = folder / DATABASE
     with ExitStack() as stack:
         database = sqlite3.connect(path, timeout=_LOCK_S, check_same_thread=False)
         stack.callback(database.close)
-        (version,) = database.execute("PRAGMA user_version").fetchone()
-        if version not in (0, VERSION):
-            raise InputError(
-                f"an archive of version {version}, not of version {VERSION}",
-                where=str(path),
-                remedy="move it away",
-            )
+        _check_version(database, path)
         path.chmod(0o600)
         # Before the first table: pages that become free are given back one by one.
         database.execute("PRAGMA auto_vacuum = INCREMENTAL")
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = NORMAL")
         with database:
-            for statement in _SCHEMA:
+            # A transaction: the version and the tables change together.
+            database.execute("BEGIN IMMEDIATE")
+            version = _check_version(database, path)
+            changes = [_CHANGES[old] for old in range(version, VERSION) if version]
+            for statement in (*changes, *_SCHEMA):
                 database.execute(statement)
             database.execute(f"PRAGMA user_version = {VERSION}")
         # Everything succeeded: keep the connection open.
@@ -134,9 +139,30 @@ def open_database(folder: Path) -> sqlite3.Connection:
     return database
 
 
+def _check_version(database: sqlite3.Connection, path: Path) -> int:
+    """Return the version of the file, 0 if it is new; refuse a newer one."""
+    (version,) = database.execute("PRAGMA user_version").fetchone()
+    if version > VERSION:
+        raise InputError(
+            f"an archive of version {version}, and only versions up to {VERSION} are "
+            "known",
+            where=str(path),
+            remedy="move it away, or use a newer penstock",
+        )
+    return int(version)
+
+
 def give_back_space(database: sqlite3.Connection) -> None:
     """Give the space of deleted rows back to the file system.
 
     NOTE: `execute` would free one page only, because it takes a single step.
     """
-    database.executescript("PRAGMA incremental_vacuum")
+    before = -1
+    while (free := _free_pages(database)) not in (0, before):
+        before = free
+        database.executescript(f"PRAGMA incremental_vacuum({_PAGES})")
+
+
+def _free_pages(database: sqlite3.Connection) -> int:
+    (count,) = database.execute("PRAGMA freelist_count").fetchone()
+    return int(count)

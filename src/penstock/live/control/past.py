@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """What a job has done, in the form in which it is archived.
 
-Times are in seconds of the controller's clock, volumes in bytes, rates in bytes per
-second.
+The controller counts times in seconds of its own clock, the archive in seconds since
+1970. Volumes are in bytes, rates in bytes per second.
 """
 
 from __future__ import annotations
@@ -10,13 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+import msgspec
+
 __all__ = ["MOST_GRANTS", "CompletedOperation", "GrantTrace", "JobRun"]
 
 #: Grants that are kept of one operation.
 MOST_GRANTS: Final = 4
 
 
-class JobRun(NamedTuple):
+class JobRun(msgspec.Struct, frozen=True, kw_only=True):
     """A job, from the instant at which it joined to the one at which it left."""
 
     job_key: str
@@ -28,15 +30,23 @@ class JobRun(NamedTuple):
     joined_s: float
     left_s: float | None
     """None: it has not left yet."""
-    release_s: float
-    """Instant from which its age counts: `joined_s`."""
     lost_s: float
-    """Time lost since then."""
+    """Time lost since it joined."""
     moved_bytes: float
     cap: float
-    """Most that it could draw."""
+    """Most that it could draw; infinite if it had no limit."""
     policy: str
     """Policy in use at the end."""
+
+    @property
+    def name(self) -> str:
+        """The name that its user gave it."""
+        return self.job_key.partition(":")[2]
+
+    def progress_yield(self, now_s: float) -> float:
+        """Return 1 - lost / age when it left, or now if it has not left."""
+        age_s = (now_s if self.left_s is None else self.left_s) - self.joined_s
+        return max(1.0 - self.lost_s / age_s, 0.0) if age_s > 0.0 else 1.0
 
 
 class CompletedOperation(NamedTuple):

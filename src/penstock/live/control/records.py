@@ -232,7 +232,6 @@ class JobRecord:
             nodes=self.nodes,
             joined_s=self.joined_s,
             left_s=now if left else None,
-            release_s=self.joined_s,
             lost_s=self.lost_here_s,
             moved_bytes=self.moved_bytes,
             cap=controlled.bandwidth,

@@ -304,7 +304,7 @@ class ControlLoop:
         self._in_saver(lambda what: add(*what), (completed, runs))
 
     def close_days(self) -> None:
-        """Let the archive close the days that are over, in the thread of the saver."""
+        """Let the archive move the days that are over to Parquet files."""
         if self.archive:
             self._saver.submit(self.archive.close_days).add_done_callback(_log_failure)
 

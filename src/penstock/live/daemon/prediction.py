@@ -23,24 +23,19 @@ import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, BinaryIO, Final
+from typing import BinaryIO, Final
 
 import msgspec
 
 from penstock.errors import InputError
 from penstock.live.control.phases import PastOperation
 
-__all__ = ["dominant_frequency", "ftio_predictor", "main", "period_volume"]
+__all__ = ["ftio_predictor", "main", "period_volume"]
 
 _LOG: Final = logging.getLogger("penstock.prediction")
 #: FTIO is asked only about jobs with at least this many operations.
 _FEWEST: Final = 4
-#: Least confidence of FTIO in a frequency that is used, from 0 to 1.
-_CONFIDENCE: Final = 0.5
-#: Number of samples of the bandwidth per operation.
-_SAMPLES: Final = 64
 #: Size of the longest line.
 _LINE_BYTES: Final = 1 << 20
 
@@ -120,40 +115,14 @@ def main(requests: BinaryIO, answers: BinaryIO) -> None:
 
 def period_volume(operations: Sequence[PastOperation]) -> float:
     """Return the volume that a job moves in a period; 0 without a clear period."""
+    from penstock.analysis.frequency import dominant_frequency  # noqa: PLC0415 - slow
+
     *complete, last = operations
     span = last.begin_s - complete[0].begin_s
     moved = sum(operation.moved_bytes for operation in complete)
-    frequency = dominant_frequency(complete, last.begin_s, moved)
+    frequency = dominant_frequency(complete, last.begin_s)
     periods = round(frequency * span)
     return moved / periods if periods else 0.0
-
-
-def dominant_frequency(
-    operations: Sequence[PastOperation], end: float, moved: float
-) -> float:
-    """Return the dominant frequency that FTIO finds (1/s); 0 if it is not clear."""
-    import numpy as np  # noqa: PLC0415 - only here
-
-    ftio: Any = import_module("ftio.cli.ftio_core")
-    options: Any = import_module("ftio.parse.args")
-    times: list[float] = []
-    rates: list[float] = []
-    begin = operations[0].begin_s
-    for operation in operations:
-        duration = max(operation.end_s - operation.begin_s, 1e-3)
-        times += [operation.begin_s - begin, operation.begin_s - begin + duration]
-        rates += [operation.moved_bytes / duration, 0.0]
-    arguments = options.parse_args(["-e", "no"], "ftio")
-    arguments.freq = _SAMPLES * len(operations) / (end - begin)
-    data = {
-        "time": np.array([*times, end - begin]),
-        "bandwidth": np.array([*rates, 0.0]),
-        "total_bytes": round(moved),
-        "ranks": 1,
-    }
-    frequencies = ftio.core(data, arguments)[0]
-    clear = len(frequencies.dominant_freq) == 1 and frequencies.conf[0] >= _CONFIDENCE
-    return float(frequencies.dominant_freq[0]) if clear else 0.0
 
 
 if __name__ == "__main__":

@@ -24,7 +24,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.errors import InputError
-from penstock.live.archive.recorder import ArchiveRecorder, Retention
+from penstock.live.archive.recorder import ArchiveRecorder
+from penstock.live.archive.retention import Retention
 from penstock.live.control.bandwidth import BandwidthEstimator
 from penstock.live.control.stager import Stager
 from penstock.live.daemon.control_loop import ControlLoop, check_usable

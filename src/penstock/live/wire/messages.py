@@ -292,7 +292,7 @@ class JobStatus(msgspec.Struct, frozen=True):
     age_s: float = msgspec.field(name="age")
     """Time since its release."""
     lost_s: float = msgspec.field(name="lost")
-    """Time lost to control since its release."""
+    """Time lost to control since it joined."""
     progress_yield: float
     """1 - lost time / age."""
     operations: int
@@ -373,13 +373,11 @@ class PastJob(msgspec.Struct, frozen=True):
     joined_s: float = msgspec.field(name="joined")
     left_s: float | None = msgspec.field(name="left")
     """None: it is still there."""
-    release_s: float = msgspec.field(name="released")
-    """Instant from which its age counts."""
     cap: float | None
     """Most that it could draw; None: no limit."""
     moved_bytes: float = msgspec.field(name="moved")
     lost_s: float = msgspec.field(name="lost")
-    """Time lost to control since its release."""
+    """Time lost to control since it joined."""
     progress_yield: float
     """1 - lost time / age."""
     policy: str

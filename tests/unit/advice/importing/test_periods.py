@@ -12,7 +12,6 @@ from penstock.advice.importing import periods
 from penstock.advice.importing.periods import with_periods
 from penstock.advice.logs.record import Burst, LoggedJob
 from penstock.errors import InputError
-from penstock.live.control.phases import PastOperation
 from unit.advice.importing.records import record
 
 
@@ -32,7 +31,7 @@ def test_a_clear_frequency_becomes_a_period(
 ) -> None:
     asked = []
 
-    def frequency(operations: Sequence[PastOperation], end: float, _: float) -> float:
+    def frequency(operations: Sequence[tuple[float, ...]], end: float) -> float:
         print("FTIO is talking")
         asked.append((len(operations), end))
         return 0.05 if len(operations) < 10 else 0.0

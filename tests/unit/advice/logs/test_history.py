@@ -60,7 +60,7 @@ def test_the_same_policy_gives_the_yields_that_the_jobs_had(tmp_path: Path) -> N
     """
     first = operation(2.0, 5.0, moved_bytes=3e9, capacity=1e9)
     second = operation(2.01, 8.0, moved_bytes=3e9, capacity=1e9, lost_s=2.99)
-    jobs = {"left_s": 10.0, "release_s": 0.0, "cap": inf}
+    jobs = {"left_s": 10.0, "cap": inf}
     record(
         tmp_path,
         (run("7:a", lost_s=0.0, **jobs), [first]),

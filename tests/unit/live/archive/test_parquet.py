@@ -6,6 +6,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from penstock.live.archive.parquet import (
     move_closed_days,
     parquet_files,
@@ -16,20 +18,22 @@ from penstock.live.archive.tables import DATABASE, RUN_COLUMNS
 from support.archives import WALL_S, operation, record, run
 
 DAY_S = 86400.0
-FOREVER_S = 1e10
 
 
 def _facts(folder: Path) -> list[tuple[object, ...]]:
     reader = ArchiveReader(folder)
     operations = reader.operations(reader.runs())
-    return [(*r[2:], [tuple(o) for o in done]) for r, done in operations.items()]
+    # Where a run is found is not a fact about it.
+    return [
+        (replace(r, file="", number=0), list(done)) for r, done in operations.items()
+    ]
 
 
 def test_a_moved_day_reads_the_same(tmp_path: Path) -> None:
     done = [operation(1.0, 2.0), operation(5.0, 9.0, lost_s=1.5)]
     record(tmp_path, (run(), done), (run("8:b"), []))
     before = _facts(tmp_path)
-    assert move_closed_days(tmp_path, WALL_S + DAY_S, FOREVER_S) == 2
+    assert move_closed_days(tmp_path, WALL_S + DAY_S) == 2
     assert _facts(tmp_path) == before
     ((day, path),) = parquet_files(tmp_path, "runs")
     assert day == "2023-11-14"
@@ -39,55 +43,55 @@ def test_a_moved_day_reads_the_same(tmp_path: Path) -> None:
 def test_today_and_jobs_that_have_not_left_stay(tmp_path: Path) -> None:
     record(tmp_path, (run(), []))
     record(tmp_path, (run("7:b", left_s=None), [operation(1.0, 2.0)]))
-    assert move_closed_days(tmp_path, WALL_S + 100.0, FOREVER_S) == 0
-    assert move_closed_days(tmp_path, WALL_S + DAY_S, FOREVER_S) == 1
+    assert move_closed_days(tmp_path, WALL_S + 100.0) == 0
+    assert move_closed_days(tmp_path, WALL_S + DAY_S) == 1
     assert {r.file for r in ArchiveReader(tmp_path).runs()} == {"", "2023-11-14"}
 
 
 def test_a_crash_between_writing_and_deleting_doubles_nothing(tmp_path: Path) -> None:
     record(tmp_path, (run(), [operation(1.0, 2.0)]))
     shutil.copy(tmp_path / DATABASE, tmp_path / "copy")
-    move_closed_days(tmp_path, WALL_S + DAY_S, FOREVER_S)
+    move_closed_days(tmp_path, WALL_S + DAY_S)
     before = _facts(tmp_path)
     # The files are there, and the rows have not been deleted.
     shutil.move(tmp_path / "copy", tmp_path / DATABASE)
-    move_closed_days(tmp_path, WALL_S + DAY_S, FOREVER_S)
+    move_closed_days(tmp_path, WALL_S + DAY_S)
     assert _facts(tmp_path) == before
 
 
 def test_old_days_are_deleted(tmp_path: Path) -> None:
     record(tmp_path, (run(), [operation(1.0, 2.0)]))
-    move_closed_days(tmp_path, WALL_S + DAY_S, FOREVER_S)
-    move_closed_days(tmp_path, WALL_S + 30 * DAY_S, keep_s=20 * DAY_S)
+    move_closed_days(tmp_path, WALL_S + DAY_S)
+    move_closed_days(tmp_path, WALL_S + 30 * DAY_S, oldest_s=WALL_S + 10 * DAY_S)
     assert ArchiveReader(tmp_path).runs() == []
     assert list(tmp_path.glob("*.parquet")) == []
 
 
 def test_a_folder_without_an_archive_has_no_days(tmp_path: Path) -> None:
-    assert move_closed_days(tmp_path, WALL_S, FOREVER_S) == 0
+    assert move_closed_days(tmp_path, WALL_S) == 0
 
 
 def test_the_oldest_days_are_deleted_if_there_is_too_much(tmp_path: Path) -> None:
     for day in range(3):
         times = {"joined_s": day * DAY_S, "left_s": day * DAY_S + 9.0}
         record(tmp_path, (run(f"7:{day}", **times), [operation(1.0, 2.0)]))
-    move_closed_days(tmp_path, WALL_S + 9 * DAY_S, FOREVER_S)
+    move_closed_days(tmp_path, WALL_S + 9 * DAY_S)
     paths = sorted(tmp_path.glob("*.parquet"))
     size_bytes = sum(path.stat().st_size for path in paths)
     assert len(paths) == 6
-    move_closed_days(tmp_path, WALL_S + 9 * DAY_S, FOREVER_S, size_bytes - 1)
+    move_closed_days(tmp_path, WALL_S + 9 * DAY_S, size_bytes=size_bytes - 1)
     # A day without operations says nothing, so these go first.
     assert sorted(tmp_path.glob("*.parquet")) == paths[1:]
-    move_closed_days(tmp_path, WALL_S + 9 * DAY_S, FOREVER_S, 0.0)
+    move_closed_days(tmp_path, WALL_S + 9 * DAY_S, size_bytes=0.0)
     assert list(tmp_path.glob("*.parquet")) == []
 
 
 def test_the_number_of_a_moved_run_is_not_used_again(tmp_path: Path) -> None:
     """A run that ends on the same day, but is archived later, keeps its operations."""
     record(tmp_path, (run("7:a"), [operation(1.0, 2.0)]))
-    move_closed_days(tmp_path, WALL_S + DAY_S, FOREVER_S)
+    move_closed_days(tmp_path, WALL_S + DAY_S)
     record(tmp_path, (run("7:b"), [operation(3.0, 5.0), operation(6.0, 7.0)]))
-    move_closed_days(tmp_path, WALL_S + DAY_S, FOREVER_S)
+    move_closed_days(tmp_path, WALL_S + DAY_S)
     reader = ArchiveReader(tmp_path)
     operations = reader.operations(reader.runs())
     assert {r.name: len(done) for r, done in operations.items()} == {"a": 1, "b": 2}

@@ -6,17 +6,15 @@ from __future__ import annotations
 import logging
 from contextlib import closing
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
 from penstock.live.archive.reader import ArchiveReader
-from penstock.live.archive.recorder import (
-    _LARGEST_NUMBER,
-    ArchiveRecorder,
-    Retention,
-)
+from penstock.live.archive.recorder import _LARGEST_NUMBER, ArchiveRecorder
 from penstock.live.archive.tables import DATABASE, open_database
 from support.archives import WALL_S, operation, record, recorder, run
+from support.waiting import until
 
 
 def test_a_run_grows_until_it_has_left(tmp_path: Path) -> None:
@@ -63,28 +61,6 @@ def test_an_operation_takes_at_most_100_bytes(tmp_path: Path) -> None:
     assert (tmp_path / DATABASE).stat().st_size < 100 * 200 * 20
 
 
-def test_what_is_too_old_is_deleted(tmp_path: Path) -> None:
-    record(tmp_path, (run(), [operation(1.0, 2.0)]))
-    later = recorder(tmp_path, now_s=10_000.0, retention=Retention(age_s=5000.0))
-    later.add([], [run("7:b", joined_s=9000.0, left_s=9999.0)])
-    later.close()
-    assert [r.name for r in ArchiveReader(tmp_path).runs()] == ["b"]
-
-
-def test_a_large_archive_loses_its_oldest_operations(tmp_path: Path) -> None:
-    open_run = run(left_s=None)
-    done = [operation(0.1 * n, 0.1 * n + 0.05) for n in range(2000)]
-    record(tmp_path, (open_run, done))
-    small = recorder(tmp_path, retention=Retention(size_bytes=1.0))
-    small.add([], [run("7:b")])
-    small.close()
-    reader = ArchiveReader(tmp_path)
-    (kept,) = reader.runs(job="a")
-    left = reader.operations([kept])[kept]
-    assert len(left) == 1800
-    assert left[0].begin_s > WALL_S + 15.0
-
-
 def test_a_fault_is_logged_once_and_forgotten_when_it_is_over(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -112,13 +88,55 @@ def test_a_damaged_file_stops_nothing(
     assert "not archived" in caplog.text
 
 
-def test_closing_days_leaves_today_alone_and_moves_yesterday(tmp_path: Path) -> None:
+def test_closing_days_moves_yesterday(tmp_path: Path) -> None:
     record(tmp_path, (run(), [operation(1.0, 2.0)]))
-    recorder(tmp_path).close_days()
-    assert list(tmp_path.glob("*.parquet")) == []
-    recorder(tmp_path, now_s=200_000.0).close_days()
-    (seen,) = ArchiveReader(tmp_path).runs()
-    assert seen.file
+    later = recorder(tmp_path, now_s=200_000.0)
+    later.close_days()
+    until(lambda: ArchiveReader(tmp_path).runs()[0].file != "")
+    later.close()
+
+
+def test_recording_goes_on_while_days_are_moved(tmp_path: Path) -> None:
+    """Another writer has the database for a moment: the recorder waits for it."""
+    record(tmp_path, (run(), [operation(1.0, 2.0)]))
+    archive = recorder(tmp_path)
+    archive.add([], [run("7:b")])
+    with closing(open_database(tmp_path)) as mover:
+        mover.execute("BEGIN IMMEDIATE")
+        writer = Thread(target=archive.add, args=([], [run("7:c")]))
+        writer.start()
+        writer.join(1.5)
+        assert writer.is_alive()
+        mover.rollback()
+        writer.join(30.0)
+    archive.close()
+    assert [r.name for r in ArchiveReader(tmp_path).runs()] == ["a", "b", "c"]
+
+
+def test_a_mover_that_fails_is_logged_and_does_not_stop_the_recorder(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    record(tmp_path, (run(), [operation(1.0, 2.0)]))
+    (tmp_path / "operations-2023-11-14.new").mkdir()
+    archive = recorder(tmp_path, now_s=200_000.0)
+    archive.close_days()
+
+    def is_logged() -> bool:
+        archive.close_days()
+        return "past days stay in SQLite" in caplog.text
+
+    until(is_logged)
+    archive.add([], [run("7:b")])
+    archive.close()
+    assert [r.name for r in ArchiveReader(tmp_path).runs()] == ["a", "b"]
+
+
+def test_closing_the_archive_stops_the_mover(tmp_path: Path) -> None:
+    record(tmp_path, (run(), [operation(1.0, 2.0)]))
+    archive = recorder(tmp_path, now_s=200_000.0)
+    archive.close_days()
+    archive.close()
+    assert [r.name for r in ArchiveReader(tmp_path).runs()] == ["a"]
 
 
 def test_a_folder_has_one_recorder_at_a_time(

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 
 from penstock.errors import InputError
+from penstock.live.archive.reader import ArchiveReader
 from penstock.live.archive.tables import (
     DATABASE,
     decode_grants,
@@ -22,6 +23,7 @@ from penstock.live.archive.tables import (
     open_database,
     whole_rate,
 )
+from support.archives import operation, record, run
 
 
 @given(
@@ -68,6 +70,18 @@ def test_a_file_of_another_version_is_refused(tmp_path: Path) -> None:
         database.execute("PRAGMA user_version = 99")
     with pytest.raises(InputError, match="of version 99"):
         open_database(tmp_path)
+
+
+def test_an_archive_of_the_first_version_is_read_and_continued(tmp_path: Path) -> None:
+    """Version 1 had a column `released_ms`, which was always `joined_ms`."""
+    record(tmp_path, (run(), [operation(1.0, 2.0)]))
+    with closing(sqlite3.connect(tmp_path / DATABASE)) as database, database:
+        database.execute("ALTER TABLE runs ADD COLUMN released_ms INTEGER DEFAULT 0")
+        database.execute("DROP TABLE clock")
+        database.execute("PRAGMA user_version = 1")
+    assert [r.name for r in ArchiveReader(tmp_path).runs()] == ["a"]
+    record(tmp_path, (run("7:b"), []))
+    assert [r.name for r in ArchiveReader(tmp_path).runs()] == ["a", "b"]
 
 
 def test_deleted_rows_give_their_space_back(tmp_path: Path) -> None:

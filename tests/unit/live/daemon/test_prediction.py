@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from penstock.analysis import frequency
 from penstock.errors import InputError
 from penstock.live.control.phases import PastOperation
 from penstock.live.daemon import prediction
@@ -68,7 +69,7 @@ def test_the_process_answers() -> None:
 
 
 def test_lines_in_and_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prediction, "dominant_frequency", lambda *facts: 0.1)
+    monkeypatch.setattr(frequency, "dominant_frequency", lambda *facts: 0.1)
     question = json.dumps(["0:a", periodic(11)]).encode()
     answers = io.BytesIO()
     main(io.BytesIO(question + b"\n"), answers)
