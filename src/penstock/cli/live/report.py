@@ -57,23 +57,23 @@ def main(arguments: argparse.Namespace) -> int:
         sys.stdout.write(f"{_line(report)}\n")
         return 0
 
-    from penstock.advice.job_report import (
-        report_document,
-        report_html,
-        report_sentences,
-    )
+    from penstock.advice.job_report.documents import report_document, report_sentences
+    from penstock.advice.job_report.text import text_drawing
     from penstock.experiments.output.provenance import provenance
     from penstock.model import replacing
 
     document = report_document(report, provenance(job=arguments.job), bandwidth)
     if arguments.html:
-        page = report_html(document, report, bandwidth)
+        from penstock.advice.job_report.page import report_page
+
+        page = report_page(document, report, bandwidth)
         with replacing(arguments.html) as stream:
             stream.write(page.encode())
     if arguments.json:
         write_json(document, arguments.json)
     if arguments.json != "-":
-        sys.stdout.write("".join(f"{line}\n" for line in report_sentences(document)))
+        lines = [*report_sentences(document), "", *text_drawing(report)]
+        sys.stdout.write("".join(f"{line}\n" for line in lines))
     return 0
 
 

@@ -23,7 +23,16 @@ from penstock.model.application import shortened
 from penstock.registry import name_in_label
 from penstock.sim import Run
 
-__all__ = ["colour_of", "comparison_chart", "save_figure", "svg_text", "timeline"]
+__all__ = [
+    "STACK_COLOURS",
+    "colour_of",
+    "comparison_chart",
+    "legend_name",
+    "save_figure",
+    "shares_between",
+    "svg_text",
+    "timeline",
+]
 
 # Paul Tol's "muted" scheme and Okabe and Ito's black: the colour-blind can
 # distinguish them. A policy that is not listed takes the next free colour.
@@ -54,9 +63,11 @@ _MARGIN: Final = 0.03
 
 #: With more applications than this, a timeline shows one row for each.
 _MOST_STACKED: Final = 12
+#: With more applications than this, not every row of a timeline is named.
+_MOST_NAMED: Final = 60
 _TIMELINE_COLUMNS: Final = 1200
 #: Colours of stacked applications: ten hues, then two pale ones far from their hue.
-_STACK_COLOURS: Final = (
+STACK_COLOURS: Final = (
     *(mpl.colormaps["tab10"](n) for n in range(10)),
     *(mpl.colormaps["tab20"](n) for n in (3, 9)),
 )
@@ -220,9 +231,9 @@ def timeline(runs: Sequence[Run]) -> Figure:
     instance = runs[0].instance
     by_time = instance.platform.sharing is Sharing.TIME
     shared = "time of the targets" if by_time else "bandwidth"
-    names = [_entry(a.name) for a in instance.applications]
+    names = [legend_name(a.name) for a in instance.applications]
     stacked = len(names) <= _MOST_STACKED
-    height = 1.6 if stacked else 0.035 * len(names) + 0.7
+    height = 1.6 if stacked else 0.12 * min(len(names), _MOST_NAMED) + 0.7
     figure = Figure(figsize=(12, height * len(runs) + 1.1), layout="constrained")
     panels = figure.subplots(len(runs), 1, sharex=True, squeeze=False)[:, 0]
     drawn: Any = None
@@ -231,9 +242,9 @@ def timeline(runs: Sequence[Run]) -> Figure:
         end_s = instance.window.end
     for panel, run in zip(panels, runs, strict=True):
         edges = _edges(run, end_s, exact=stacked)
-        shares = _shares(run, edges)
+        shares = shares_between(run, edges)
         if stacked:
-            colours = _STACK_COLOURS[: len(names)]
+            colours = STACK_COLOURS[: len(names)]
             ends = np.column_stack((shares, shares[:, -1]))
             drawn = panel.stackplot(edges, ends, colors=colours, step="post")
             panel.set_ylim(0, 1)
@@ -248,7 +259,8 @@ def timeline(runs: Sequence[Run]) -> Figure:
                 vmin=0,
                 vmax=1,
             )
-            panel.set_ylabel("application")
+            step = -(-len(names) // _MOST_NAMED)
+            panel.set_yticks(range(0, len(names), step), names[::step], fontsize=7)
         panel.set_title(run.policy, loc="left", fontsize=10)
     panels[-1].set_xlabel("time (s)")
     panels[-1].set_xlim(instance.window.begin, end_s)
@@ -262,7 +274,7 @@ def timeline(runs: Sequence[Run]) -> Figure:
     return figure
 
 
-def _entry(name: str) -> str:
+def legend_name(name: str) -> str:
     """Return the name of an application for a legend: short, and not a formula."""
     return shortened(name).replace("$", r"\$")
 
@@ -281,7 +293,7 @@ def _edges(run: Run, end_s: float, *, exact: bool) -> Any:
     return np.linspace(begin_s, end_s, _TIMELINE_COLUMNS + 1)
 
 
-def _shares(run: Run, edges: Any) -> Any:
+def shares_between(run: Run, edges: Any) -> Any:
     """Return the mean share of the storage of every application between the edges."""
     if run.grants is None:
         raise ValueError("the run was not recorded")

@@ -17,10 +17,10 @@ import pytest
 from penstock.errors import InputError
 from penstock.experiments.comparison import compare
 from penstock.experiments.output.plots import (
-    _shares,
     colour_of,
     comparison_chart,
     save_figure,
+    shares_between,
     timeline,
 )
 from penstock.experiments.runners.executors import Inline
@@ -173,6 +173,16 @@ def test_neighbours_in_a_timeline_have_different_hues() -> None:
         assert min(apart, 1 - apart) > 0.04 or min(grey, other_grey) < 0.1
 
 
+@pytest.mark.parametrize(("count", "named"), [(15, 15), (130, 44)])
+def test_the_rows_of_a_timeline_are_named(count: int, named: int) -> None:
+    phases = ("work", 1.0), ("io", 1.0), ("work", 99.0)
+    instance = make(*(app(f"a{n}", *phases) for n in range(count)))
+    figure = timeline([simulate(instance, "fcfs", record=True)])
+    labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert len(labels) == named
+    assert labels[:2] == ["a0", f"a{-(-count // 60)}"]
+
+
 def test_every_efficiency_is_inside_the_axis() -> None:
     rows = [_row("a", 0.99, 0.99), _row("b", 0.99, 0.99), _row("c", 0.1, 0.2)]
     assert comparison_chart(rows).axes[0].get_xlim()[0] < 0.2
@@ -208,7 +218,7 @@ def test_shares_integrate_to_the_volume(policy: str, columns: int) -> None:
     run = simulate(instance, policy, record=True)
     window = instance.window
     edges = np.linspace(window.begin, window.end, columns + 1)
-    shares = _shares(run, edges)
+    shares = shares_between(run, edges)
     assert shares.shape == (3, columns)
     volumes = shares @ np.diff(edges) * instance.platform.bandwidth
     assert volumes == pytest.approx(run.volume, rel=1e-9)
@@ -224,7 +234,7 @@ def test_shares_integrate_to_the_volume_on_many_targets(
     instance = _striped(sharing)
     run = simulate(instance, policy, record=True)
     edges = np.linspace(0.0, 40.0, 801)
-    shares = _shares(run, edges)
+    shares = shares_between(run, edges)
     platform = instance.platform
     whole = np.full(3, platform.bandwidth)
     if sharing is Sharing.TIME:
@@ -256,7 +266,7 @@ def test_one_that_holds_all_targets_holds_all() -> None:
     alone = app("a", ("io", 100.0), ("work", 100.0), targets=(0, 1))
     instance = Instance(Platform(10.0, 10.0, 2), Window(0.0, 20.0), (alone,))
     run = simulate(instance, "fcfs", record=True)
-    assert _shares(run, np.array([0.0, 10.0, 20.0])).tolist() == [[1.0, 0.0]]
+    assert shares_between(run, np.array([0.0, 10.0, 20.0])).tolist() == [[1.0, 0.0]]
 
 
 @pytest.mark.parametrize(
@@ -272,18 +282,19 @@ def test_the_axis_of_a_timeline_names_the_shared_quantity(
 
 def test_shares_by_hand() -> None:
     run = simulate(pair(), "fcfs", record=True)
-    shares = _shares(run, np.arange(11.0))
+    shares = shares_between(run, np.arange(11.0))
     assert shares.tolist() == [
         [0, 0, 1, 1, 1, 0, 0, 0, 0, 0],
         [0, 0, 0, 0, 0, 1, 1, 1, 0, 0],
     ]
-    assert _shares(run, np.array([0.0, 4.0, 6.0])).tolist() == [[0.5, 0.5], [0, 0.5]]
+    shares = shares_between(run, np.array([0.0, 4.0, 6.0]))
+    assert shares.tolist() == [[0.5, 0.5], [0, 0.5]]
 
 
 def test_an_application_without_io_has_no_share() -> None:
     instance = make(app("a", ("work", 20.0)), app("b", ("io", 20.0)))
     run = simulate(instance, "fcfs", record=True)
-    assert _shares(run, np.array([0.0, 10.0])).tolist() == [[0.0], [1.0]]
+    assert shares_between(run, np.array([0.0, 10.0])).tolist() == [[0.0], [1.0]]
 
 
 def test_a_run_without_a_record_is_refused() -> None:

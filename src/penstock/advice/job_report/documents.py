@@ -1,25 +1,22 @@
 # SPDX-License-Identifier: MIT
-"""The report of a past job: what it did, who held it up, what others would have given.
+"""The numbers and the words of a report: what a job did, and who held it up.
 
 Other policies are simulated on the job and on all jobs that shared its storage
-(`penstock.advice.past`). Only operators see those jobs, so only they get this part.
+(`simulation`). Only operators see those jobs, so only they get this part.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any, Final
 
 import msgspec
 
-from penstock.advice.past import instance_of_runs
+from penstock.advice.job_report.simulation import instance_of_report
 from penstock.errors import InputError
-from penstock.experiments.output.html import document, html_table
-from penstock.experiments.output.plots import svg_text, timeline
-from penstock.live.wire.messages import JobReport, RunWithOperations
-from penstock.model import FORMAT, Instance
-from penstock.policies import POLICIES, get_policy
+from penstock.live.wire.messages import JobReport
+from penstock.model import FORMAT
+from penstock.policies import POLICIES, RECOMMENDED, get_policy
 from penstock.sim import simulate
 from penstock.units import (
     counted,
@@ -29,7 +26,7 @@ from penstock.units import (
     format_volume,
 )
 
-__all__ = ["report_document", "report_html", "report_sentences"]
+__all__ = ["ranked", "report_document", "report_sentences"]
 
 #: Jobs and policies that the words name.
 _NAMED: Final = 3
@@ -58,7 +55,7 @@ def _other_policies(
 ) -> tuple[dict[str, float], str]:
     """Return policy -> simulated yield of the job, and why there is none."""
     try:
-        instance = _instance(report, bandwidth)
+        instance = instance_of_report(report, bandwidth)
     except InputError as error:
         return {}, str(error)
     yields = {}
@@ -68,12 +65,11 @@ def _other_policies(
     return yields, ""
 
 
-def _instance(report: JobReport, bandwidth: float | None) -> Instance:
-    """Return the job, which is the first application, and all jobs beside it."""
-    if report.note:
-        raise InputError(report.note)
-    own = RunWithOperations(report.job, report.operations)
-    return instance_of_runs([own, *report.others], bandwidth)
+def ranked(yields: Mapping[str, float]) -> list[str]:
+    """Return the policies, best first; of equal ones the recommended one first."""
+    return sorted(
+        yields, key=lambda name: (-round(yields[name], 3), name != RECOMMENDED)
+    )
 
 
 def report_sentences(advice: Mapping[str, Any]) -> list[str]:
@@ -116,81 +112,8 @@ def _policy_words(advice: Mapping[str, Any]) -> list[str]:
         return [f"Other policies were not simulated: {advice['note']}."]
     policy = advice["job"]["policy"]
     lived = yields.get(policy, advice["job"]["progress_yield"])
-    better = sorted(
-        (name for name in yields if yields[name] > lived + _BETTER),
-        key=lambda name: -yields[name],
-    )
+    better = [name for name in ranked(yields) if yields[name] > lived + _BETTER]
     if not better:
         return [f"No other policy would have given it more than {policy}."]
     listed = ", ".join(f"{n} ({yields[n]:.3f})" for n in better[:_NAMED])
     return [f"Simulated, its yield is {lived:.3f}; better for it: {listed}."]
-
-
-def report_html(
-    advice: Mapping[str, Any], report: JobReport, bandwidth: float | None = None
-) -> str:
-    """Return the page of a report; it needs no other file."""
-    job = advice["job"]
-    facts = advice["provenance"]
-    parts = [
-        f"<h1>Report on {escape(job['job'])}</h1>",
-        "".join(f"<p>{escape(sentence)}</p>" for sentence in report_sentences(advice)),
-        _drawing(advice, report, bandwidth),
-        _policy_table(advice["policies"]),
-        _operation_table(advice["operations"]),
-        f'<p class="small">penstock {escape(facts["version"])}: '
-        f"<code>{escape(facts['command'])}</code></p>",
-    ]
-    return document(f"Report on {job['job']}", "".join(parts))
-
-
-def _drawing(
-    advice: Mapping[str, Any], report: JobReport, bandwidth: float | None
-) -> str:
-    """Draw the shares of all jobs under the policy of the job, and under its best."""
-    yields = advice["policies"]
-    if not yields:
-        return ""
-    best = max(yields, key=lambda name: yields[name])
-    labels = dict.fromkeys((advice["job"]["policy"], best))
-    instance = _instance(report, bandwidth)
-    runs = [
-        simulate(instance, get_policy(label), steady=False, record=True)
-        for label in labels
-    ]
-    return (
-        "<h2>Shares of the bandwidth, simulated</h2>"
-        f"<figure>{svg_text(timeline(runs))}</figure>"
-    )
-
-
-def _policy_table(yields: Mapping[str, float]) -> str:
-    if not yields:
-        return ""
-    rows = [("policy", "yield of the job")]
-    rows += [
-        (name, f"{yields[name]:.3f}")
-        for name in sorted(yields, key=lambda name: -yields[name])
-    ]
-    return f"<h2>Other policies</h2>{html_table(rows)}"
-
-
-def _operation_table(operations: Sequence[Mapping[str, Any]]) -> str:
-    rows = [("begin", "took", "moved", "rate", "lost", "policy")]
-    rows += map(_operation_row, operations)
-    return f"<h2>Operations</h2>{html_table(rows)}"
-
-
-def _operation_row(
-    operation: Mapping[str, Any],
-) -> tuple[str, str, str, str, str, str]:
-    length_s = operation["end"] - operation["begin"]
-    rate = operation["moved"] / length_s if length_s else 0.0
-    return (
-        format_instant(operation["begin"]),
-        format_time(length_s),
-        format_volume(operation["moved"]),
-        format_bandwidth(rate),
-        format_time(operation["lost"]),
-        operation["policy"],
-    )

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: MIT
+"""The report of a past job: its numbers and its words."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from penstock.advice.job_report.documents import (
+    ranked,
+    report_document,
+    report_sentences,
+)
+from penstock.live.wire.messages import Delay
+from unit.advice.job_report.reports import waited
+
+FACTS = {"version": "1", "command": "penstock report b"}
+
+
+def test_other_policies_are_simulated_on_all_jobs() -> None:
+    document = report_document(waited(), FACTS)
+    json.dumps(document, allow_nan=False)
+    assert document["policies"]["fcfs"] == pytest.approx(0.7, abs=1e-3)
+    assert document["note"] == ""
+    assert document["job"]["job"] == "b"
+
+
+def test_the_words_name_who_was_waited_for_and_what_is_better() -> None:
+    said = " ".join(report_sentences(report_document(waited(), FACTS)))
+    assert "It moved 3 GB in 1 operation, which took 5.999 s (500.1 MB/s)." in said
+    assert "its yield is 0.700" in said
+    assert "It waited for a (3 s)." in said
+    assert "better for it:" in said
+
+
+def test_of_equal_policies_the_recommended_one_is_named_first() -> None:
+    yields = {"fcfs": 0.5, "greedy-com": 0.9, "soft-deadline": 0.9 - 1e-9}
+    assert ranked(yields) == ["soft-deadline", "greedy-com", "fcfs"]
+
+
+def test_users_are_told_why_other_policies_are_not_simulated() -> None:
+    report = waited(operator=False, delays=[Delay("", 3.0, 3e9)])
+    document = report_document(report, FACTS)
+    assert document["policies"] == {}
+    said = " ".join(report_sentences(document))
+    assert "jobs of other users (3 s)" in said
+    assert "only operators see" in said
+
+
+def test_a_job_alone_needs_no_operator() -> None:
+    document = report_document(waited(operator=False, delays=[], note=""), FACTS)
+    said = " ".join(report_sentences(document))
+    assert "No other policy would have given it more than fcfs." in said
