@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from penstock.kernels import machine_code
+from penstock.kernels.compiler import machine_code
 from penstock.qos import SCHEDULERS, QosScheduler, Request, Slo, get_scheduler, state
 from penstock.qos.scheduler import KernelScheduler
 

@@ -266,7 +266,7 @@ def test_unit_of_volume_does_not_matter(policy: str, seed: int) -> None:
 
 def in_unit(policy: Policy, declared: str, factor: float) -> Policy:
     """Return the policy with all parameters that are times scaled."""
-    parameters = policy.parameters.copy()
+    parameters = policy.parameters[:]
     if declared.startswith("periodic-greedy-yield"):
         parameters[0] *= factor
     return replace(policy, parameters=parameters)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Asking a policy: the one place that compiles, calls and checks policies.
+"""Asking a policy: the one place that calls and checks policies.
 
-Three programs ask policies: the engine (`penstock.sim.simulate`), the simulator of
+Three programs ask policies: the engine (`penstock.sim.simulation`), the simulator of
 burst buffers (`penstock.sim.buffers_sharing`) and the live controller
 (`penstock.live.control.job_columns`). All of them use this module:
 
-- A policy that is a kernel is compiled with `compile_policy`; compiled code calls it
-  through a function pointer of the type `ALLOCATE_TYPE`.
+- A policy that is a kernel is compiled in `penstock.policies.compilation`; compiled
+  code calls it through a function pointer.
 - Any other policy, and every policy in an interpreted run, is called with
   `ask_policy`. It sees columns that it cannot write to: `read_only`.
 - The answer is checked with `is_over` and `is_past`, compiled in the engine and
@@ -19,23 +19,18 @@ Rates may exceed a limit by the relative `TOLERANCE`, because of rounding.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
 from typing import Any, Final, cast
 
-from numba import types
-
 from penstock.errors import PolicyError
-from penstock.kernels import inlined, interpreted, struct_type
+from penstock.kernels import inlined, interpreted
 from penstock.policies.policy import Policy
 from penstock.policies.view import Allocate, View
 from penstock.registry import call_plugin
 
 __all__ = [
-    "ALLOCATE_ARGUMENTS",
-    "ALLOCATE_TYPE",
     "BREACHES",
     "CAPACITY_EXCEEDED",
     "LAWFUL",
@@ -45,17 +40,12 @@ __all__ = [
     "WAKE_IN_THE_PAST",
     "Breach",
     "ask_policy",
-    "compile_policy",
     "contract_error",
     "find_breach",
     "is_over",
     "is_past",
     "read_only",
 ]
-
-ALLOCATE_ARGUMENTS: Final = (struct_type(View), types.CPointer(types.float64))
-#: Numba type of the pointer through which compiled code calls a policy.
-ALLOCATE_TYPE: Final = types.FunctionType(types.float64(*ALLOCATE_ARGUMENTS))
 
 #: Relative excess over a cap or over the capacity that rounding may cause.
 TOLERANCE: Final = 1e-9
@@ -72,51 +62,8 @@ BREACHES: Final = (RATE_OVER_CAP, RATE_NEGATIVE, CAPACITY_EXCEEDED, WAKE_IN_THE_
 #: Columns of a `View` that a policy may write to.
 _WORKING_MEMORY: Final = ("key", "order", "scratch")
 
-#: Begin of the lines in which Numba names a stage of its compiler, not a reason.
-_COMPILER_STAGE: Final = "Failed in nopython mode pipeline"
-_COMPILE_REMEDY: Final = (
-    "remove @kernel to run it as plain Python, or use only what Numba compiles"
-)
-
 
 # --- Calling ----------------------------------------------------------------------
-
-
-def compile_policy(policy: Policy) -> Allocate:
-    """Compile a policy that is a kernel, for calls through `ALLOCATE_TYPE`.
-
-    Raises `PolicyError` if Numba cannot compile it or it does not return a float.
-    """
-    failure = f"{policy.title} cannot be compiled"
-    compiler = cast(Any, policy.allocate)
-    try:
-        call_plugin(failure, compiler.compile, ALLOCATE_ARGUMENTS)
-    except PolicyError as error:
-        reason = _compiler_reason(cast(BaseException, error.__cause__))
-        raise PolicyError(f"{failure}: {reason}", remedy=_COMPILE_REMEDY) from None
-    returned = compiler.overloads[ALLOCATE_ARGUMENTS].signature.return_type
-    if returned != types.float64:
-        raise PolicyError(
-            f"{failure}: it returns {type(returned).__name__}, not a float",
-            remedy="return the next wake-up in s as a float, or math.inf for never",
-        )
-    return policy.allocate
-
-
-def _compiler_reason(error: BaseException) -> str:
-    """Return the first line of the reason in an error of Numba, and the source line.
-
-    Numba prints a page: the stage of the compiler that failed, the reason, the source,
-    and all calls that led to it.
-    """
-    lines = [line.strip() for line in str(error).splitlines()]
-    reasons = [line for line in lines if line and not line.startswith(_COMPILER_STAGE)]
-    reason = re.sub(r"\bView\([^)]*\)", "View", reasons[0]) if reasons else ""
-    reason = reason.rstrip(" :.") or type(error).__name__
-    place = getattr(error, "loc", None)
-    if place is None or place.filename in reason:
-        return reason
-    return f"{reason}, {place.filename.rpartition('/')[2]} line {place.line}"
 
 
 def ask_policy(policy: Policy, view: View, rates: Any) -> float:

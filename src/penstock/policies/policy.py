@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Self, cast
-
-import numpy as np
-from numpy.typing import NDArray
 
 from penstock.errors import InputError
 from penstock.policies.view import Allocate
@@ -38,8 +36,8 @@ class Policy(BoundPlugin):
 
     KIND = "policy"
 
-    parameters: NDArray[np.float64] = field(
-        default_factory=lambda: np.zeros(0), repr=False, compare=False
+    parameters: array[float] = field(
+        default_factory=lambda: array("d"), repr=False, compare=False
     )
     """The settings as numbers, as ``view.parameters`` shows them: in the order in
     which the policy declares them; a word is its position among the choices."""
@@ -76,8 +74,7 @@ class Policy(BoundPlugin):
             for item, (parameter, value) in declared.items()
             if policy.settings.get(parameter) == value
         }
-        parameters = np.array(numbers, dtype=np.float64)
-        return replace(policy, parameters=parameters, needs=needs)
+        return replace(policy, parameters=array("d", numbers), needs=needs)
 
 
 def bind(

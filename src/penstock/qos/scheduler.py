@@ -22,7 +22,8 @@ from math import inf
 from typing import Any, Final, NamedTuple
 
 from penstock.errors import InternalError
-from penstock.kernels import addresses, interpreted, machine_code, memory
+from penstock.kernels import interpreted, memory
+from penstock.kernels.compiler import addresses, machine_code
 from penstock.qos.interface import Guarantees, QosScheduler, Request, Slo, slo_of
 from penstock.qos.remote_service import ReportedService, check_layout
 from penstock.qos.state import (

@@ -18,7 +18,8 @@ from numba import njit, types
 
 from penstock.errors import PenstockError
 from penstock.kernels import memory
-from penstock.policies.ask import ALLOCATE_ARGUMENTS, ask_policy, read_only
+from penstock.policies.ask import ask_policy, read_only
+from penstock.policies.compilation import ALLOCATE_ARGUMENTS
 from penstock.policies.policy import Policy
 from penstock.policies.view import View
 from penstock.sim.state import EngineInput, State

@@ -544,11 +544,11 @@ _state = unpacker(State)
 
 @kernel
 def run_compiled(inputs: Any, state: Any, allocate: Allocate, budget: int) -> int:
-    """Call `run` with structs as words of `penstock.kernels.addresses`."""
+    """Call `run` with structs as words of `penstock.kernels.compiler.addresses`."""
     return run(_input(inputs), _state(state), allocate, budget)
 
 
 @kernel
 def start_compiled(inputs: Any, state: Any) -> None:
-    """Call `start` with structs as words of `penstock.kernels.addresses`."""
+    """Call `start` with structs as words of `penstock.kernels.compiler.addresses`."""
     start(_input(inputs), _state(state))

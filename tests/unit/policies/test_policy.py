@@ -7,7 +7,6 @@ import math
 from dataclasses import FrozenInstanceError
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 from penstock.errors import InputError, UnknownNameError
@@ -32,7 +31,7 @@ def _allocate(_view: View, _rates: Floats) -> float:
 def test_defaults() -> None:
     policy = bind("mine", _allocate, ALL, {})
     assert policy.parameters.tolist() == [2.0, 60.0, 1024.0, 0.0, 1.0]
-    assert policy.parameters.dtype == np.float64
+    assert policy.parameters.typecode == "d"
     assert policy.label == policy.name == "mine"
     assert policy.allocate is _allocate
 

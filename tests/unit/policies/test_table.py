@@ -19,7 +19,16 @@ from penstock.policies.policy import Parameter
 FOLDER = Path(penstock.policies.__file__).parent
 #: Files of the package that are not policies.
 HELPERS = {
-    *("__init__", "ask", "io_sets", "policy", "rounding", "serving", "view"),
+    *(
+        "__init__",
+        "ask",
+        "compilation",
+        "io_sets",
+        "policy",
+        "rounding",
+        "serving",
+        "view",
+    ),
     "_template",
 }
 SECTIONS = ("Rule", "Parameters", "Properties", "Source")

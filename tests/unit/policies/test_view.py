@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import inspect
 
-import numpy as np
-
 from penstock.kernels import interpreted, kinds, memory
 from penstock.policies import view as module
 from penstock.policies.view import View
 from penstock.sim import engine
-from penstock.sim.state import EngineInput, State, new_input, new_state
+from penstock.sim.engine_setup import new_input, new_state
+from penstock.sim.state import EngineInput, State
 from unit.samples import pair
 
 #: Fields of `View` that a policy may write to.
@@ -42,9 +41,7 @@ def test_every_field_is_one_of_the_engine_s_of_the_same_kind() -> None:
 
 def test_the_engine_shows_every_column_under_its_name() -> None:
     instance = pair()
-    inputs = new_input(
-        instance, np.array([1.0]), steady=True, record=False, validate=False
-    )
+    inputs = new_input(instance, [1.0], steady=True, record=False, validate=False)
     state = new_state(instance, inputs)
     shown = interpreted(engine.view)(memory(inputs), memory(state))
     for name, kind in kinds(View).items():

@@ -7,7 +7,6 @@ import random
 from math import inf
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,15 +14,8 @@ from hypothesis import strategies as st
 from penstock.kernels import interpreted
 from penstock.model import Application, Instance, Platform, Window
 from penstock.sim import containers
-from penstock.sim.state import (
-    NOW,
-    UNDECIDED,
-    WORKING,
-    EngineInput,
-    State,
-    new_input,
-    new_state,
-)
+from penstock.sim.engine_setup import new_input, new_state
+from penstock.sim.state import NOW, UNDECIDED, WORKING, EngineInput, State
 
 activate = interpreted(containers.activate)
 deactivate = interpreted(containers.deactivate)
@@ -46,9 +38,7 @@ def memory(applications: int, targets: int = 1) -> tuple[EngineInput, Any]:
             for i in range(applications)
         ),
     )
-    inputs = new_input(
-        instance, np.zeros(0), steady=False, record=False, validate=False
-    )
+    inputs = new_input(instance, [0.0], steady=False, record=False, validate=False)
     return inputs, new_state(instance, inputs)
 
 

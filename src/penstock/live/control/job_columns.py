@@ -3,27 +3,27 @@
 
 A job is a number, the index of its entries in the columns. Numbers of jobs that have
 left are used again; the columns grow when all numbers are taken. The kernels of `steps`
-work on the columns, compiled or interpreted, on the same memory.
+work on the columns, compiled or interpreted, on the same memory. Columns are
+memoryviews: the controller needs NumPy and Numba only to run compiled.
 
 Times are in seconds, volumes in bytes, rates in bytes per second.
 """
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Iterable
 from functools import partial
 from heapq import heappop, heappush
 from math import inf
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
-import numpy as np
-
-from penstock.kernels import addresses, interpreted, is_kernel, kinds, memory
+from penstock.kernels import can_compile, interpreted, is_kernel, kinds
 from penstock.live.control import steps
 from penstock.policies.ask import (
     LAWFUL,
     Breach,
     ask_policy,
-    compile_policy,
     contract_error,
     read_only,
 )
@@ -39,6 +39,9 @@ from penstock.sim.state import (
     EngineInput,
     State,
 )
+
+if TYPE_CHECKING:
+    from penstock.live.control.compiled_steps import CompiledSteps
 
 __all__ = ["JobColumns", "prepare"]
 
@@ -64,8 +67,11 @@ _ENTRIES: Final = {
 
 def prepare(policy: Policy) -> None:
     """Compile a policy in advance; this takes seconds. May be called in any thread."""
-    if is_kernel(policy.allocate):
-        steps.compile_steps()
+    if is_kernel(policy.allocate) and can_compile():
+        from penstock.live.control.compiled_steps import compile_steps  # noqa: PLC0415 - Numba
+        from penstock.policies.compilation import compile_policy  # noqa: PLC0415
+
+        compile_steps()
         compile_policy(policy)
 
 
@@ -77,7 +83,8 @@ class JobColumns:
     capacity
         B: what all jobs together may draw.
     compiled
-        Whether to run compiled kernels. A policy that is not a kernel is interpreted.
+        Whether to run compiled kernels. A policy that is not a kernel is interpreted,
+        and so is everything where Numba is not installed.
     """
 
     def __init__(self, policy: Policy, capacity: float, *, compiled: bool) -> None:
@@ -144,14 +151,15 @@ class JobColumns:
 
     def ask_again(self, jobs: list[int], capacity: float) -> float:
         """Let the policy divide this capacity among these jobs, in ascending order."""
-        caps = self.inputs.cap[jobs]
         self._show(jobs, capacity)
-        self.state.wanted[jobs] = 0.0
-        self.inputs.cap[jobs] = np.minimum(caps, capacity)
+        cap, wanted = self.inputs.cap, self.state.wanted
+        caps = [cap[i] for i in jobs]
+        for i in jobs:
+            wanted[i], cap[i] = 0.0, min(cap[i], capacity)
         try:
             return self.ask()
         finally:
-            self.inputs.cap[jobs] = caps
+            _assign(cap, jobs, caps)
             self.set_scalar("capacity", self._capacity)
 
     def end_lending(
@@ -161,18 +169,19 @@ class JobColumns:
 
         These rates count as their caps in this decision: the jobs lose no time.
         """
-        jobs, rates = list(fixed), list(fixed.values())
-        caps = self.inputs.cap[jobs]
+        cap, wanted = self.inputs.cap, self.state.wanted
+        caps = [cap[i] for i in fixed]
         self._show(active, self._capacity)
-        self.state.wanted[jobs] = self.inputs.cap[jobs] = rates
+        for i, rate in fixed.items():
+            wanted[i] = cap[i] = rate
         try:
             self.end_decision(wake)
         finally:
-            self.inputs.cap[jobs] = caps
+            _assign(cap, fixed, caps)
 
     def _show(self, jobs: list[int], capacity: float) -> None:
         """Show the policy only these jobs and this capacity."""
-        self.state.active[: len(jobs)] = jobs
+        self.state.active[: len(jobs)] = array("q", jobs)
         self.state.counter[ACTIVE] = len(jobs)
         self.set_scalar("capacity", capacity)
 
@@ -195,7 +204,11 @@ class JobColumns:
         """Return the jobs whose rates the last decision changed, and their rates."""
         count = int(self.state.counter[GRANTED])
         state = self.state
-        return state.grant_application[:count].copy(), state.grant_rate[:count].copy()
+        return _copy(state.grant_application[:count]), _copy(state.grant_rate[:count])
+
+    def wanted_rates(self) -> Any:
+        """Return a copy of the rates that the policy wants, by job."""
+        return _copy(self.state.wanted)
 
     # --- Queries ---------------------------------------------------------------------
 
@@ -211,8 +224,8 @@ class JobColumns:
 
     def overdue(self, now: float) -> list[int]:
         """Return the jobs whose operations should be complete by now, ascending."""
-        active = self.state.flows_to_serve[: self.state.flow_count[0]]
-        return cast(list[int], active[self.state.completion[active] <= now].tolist())
+        count = self._steps.overdue(now)
+        return cast(list[int], self.state.order[:count].tolist())
 
     def loss(self, i: int, now: float) -> float:
         """Return the time that job `i` has lost by now."""
@@ -244,7 +257,8 @@ class JobColumns:
 
     def set_policy(self, policy: Policy) -> None:
         """Replace the policy; a policy that cannot be compiled changes nothing."""
-        parameters = np.append(policy.parameters, 0.0)
+        # At least one entry: a column must have an address.
+        parameters = memoryview(array("d", [*policy.parameters, 0.0]))
         inputs = self.inputs._replace(parameters=parameters)
         self._steps = self._steps_for(policy, inputs)
         self.policy, self.inputs = policy, inputs
@@ -252,10 +266,12 @@ class JobColumns:
 
     def _steps_for(
         self, policy: Policy, inputs: EngineInput
-    ) -> _Compiled | _Interpreted:
-        compiled = self._prefers_compiled and is_kernel(policy.allocate)
-        kind: Any = _Compiled if compiled else _Interpreted
-        return cast(_Compiled | _Interpreted, kind(policy, inputs, self.state))
+    ) -> CompiledSteps | _Interpreted:
+        if self._prefers_compiled and is_kernel(policy.allocate) and can_compile():
+            from penstock.live.control.compiled_steps import CompiledSteps  # noqa: PLC0415 - Numba
+
+            return CompiledSteps(policy, inputs, self.state)
+        return _Interpreted(policy, inputs, self.state)
 
     def _grow(self) -> None:
         size = self.inputs.entries
@@ -265,41 +281,19 @@ class JobColumns:
         self._steps = self._steps_for(self.policy, self.inputs)
 
 
-class _Compiled:
-    """The kernels of `steps`, compiled, on the addresses of the columns."""
-
-    def __init__(self, policy: Policy, inputs: EngineInput, state: State) -> None:
-        prepare(policy)
-        # Compiled code holds addresses only: keep the memory alive.
-        self._alive = inputs, state
-        words = addresses(inputs), addresses(state)
-        self._scalars = words[0].view(np.float64)
-        function = np.zeros(8, dtype=np.uint64)
-        steps.store_policy(function, policy.allocate)
-        self.post = partial(steps.post_compiled, *words)
-        self.finish = partial(steps.finish_compiled, *words)
-        self.update = partial(steps.update_compiled, *words)
-        self.begin = partial(steps.begin_compiled, *words)
-        self.ask = partial(steps.ask_compiled, *words, function)
-        self.end = partial(steps.end_compiled, *words)
-
-    def set_scalar(self, name: str, value: float) -> None:
-        """Set a scalar of the inputs."""
-        self._scalars[EngineInput._fields.index(name)] = value
-
-
 class _Interpreted:
     """The same kernels, interpreted; the policy gets read-only columns."""
 
     def __init__(self, policy: Policy, inputs: EngineInput, state: State) -> None:
         self._policy = policy
         self._view = interpreted(engine.view)
-        structs = memory(inputs), memory(state)
+        structs = inputs, state
         self._wanted = structs[1].wanted
         self._shown = [s._replace(**read_only(s._asdict())) for s in structs]
         self.post = partial(interpreted(steps.post), *structs)
         self.finish = partial(interpreted(steps.finish), *structs)
         self.update = partial(interpreted(steps.update_operation), *structs)
+        self.overdue = partial(interpreted(steps.find_overdue), state)
         self._structs = structs
 
     def begin(self, now: float) -> int:
@@ -326,26 +320,45 @@ class _Interpreted:
 
 
 def _blank_columns(struct: Any, entries: int) -> dict[str, Any]:
-    types = {"Floats": np.float64, "Ints": np.int64}
+    codes = {"Floats": "d", "Ints": "q"}
     return {
-        name: np.zeros(
-            _FIXED.get(name, entries * _ENTRIES.get((struct, name), 1)),
-            dtype=types[kind],
+        name: _column(
+            codes[kind],
+            [0] * _FIXED.get(name, entries * _ENTRIES.get((struct, name), 1)),
         )
         for name, kind in kinds(struct).items()
-        if kind in types
+        if kind in codes
     }
+
+
+def _column(code: str, values: Iterable[float]) -> Any:
+    return memoryview(array(code, values))
+
+
+def _fill(column: Any, value: float) -> None:
+    for i in range(len(column)):
+        column[i] = value
+
+
+def _assign(column: Any, jobs: Iterable[int], values: Iterable[float]) -> None:
+    for i, value in zip(jobs, values, strict=True):
+        column[i] = value
+
+
+def _copy(column: Any) -> Any:
+    """Return a copy of a column, without making a Python number of every entry."""
+    return array(column.format, column.tobytes())
 
 
 def _blank_input(entries: int, capacity: float) -> EngineInput:
     """Return an engine input with room for this many jobs, on one storage target."""
     columns = _blank_columns(EngineInput, entries)
-    columns["first"][:] = 2 * np.arange(entries)
-    columns["volume"][1::2] = END_OF_APPLICATION
-    columns["first_flow"][:] = np.arange(2 * entries)
-    columns["owner"][:] = np.arange(entries)
+    columns["first"] = _column("q", range(0, 2 * entries, 2))
+    columns["volume"] = _column("d", [0.0, END_OF_APPLICATION] * entries)
+    columns["first_flow"] = _column("q", range(2 * entries))
+    columns["owner"] = _column("q", range(entries))
     for name in ("portion", "unit", "cap", "bandwidth"):
-        columns[name][:] = 1.0
+        _fill(columns[name], 1.0)
     return EngineInput(
         applications=entries,
         entries=entries,
@@ -368,7 +381,7 @@ def _blank_state(entries: int) -> State:
     """Return a state in which no job has an operation."""
     columns = _blank_columns(State, entries)
     for name in ("wake", "next_completion", "due", "completion", "finished"):
-        columns[name][:] = inf
+        _fill(columns[name], inf)
     columns["counter"][FAULTY_INDEX] = -1
     return State(**columns)
 
@@ -377,7 +390,7 @@ def _grown(struct: Any, old: Any, new: Any) -> Any:
     """Copy the contents of `old` into `new`, which is larger; return `new`."""
     for name in kinds(struct):
         before, after = getattr(old, name), getattr(new, name)
-        if isinstance(before, np.ndarray) and name != "parameters":
+        if isinstance(before, memoryview) and name != "parameters":
             after[: len(before)] = before
     scalars = {
         name: getattr(old, name)

@@ -98,7 +98,7 @@ class Lender:
             columns.shares_before_lending = None
             columns.end_decision(wake)
             return
-        columns.shares_before_lending = columns.state.wanted.copy()
+        columns.shares_before_lending = columns.wanted_rates()
         active, wake = columns.active(), inf
         while more := self._overprovided(fixed):
             fixed |= more

@@ -15,19 +15,13 @@ Times are in seconds, volumes in bytes, rates in bytes per second.
 
 from __future__ import annotations
 
-from functools import cache
 from math import inf
-from typing import Any, Final, cast
+from typing import Final
 
-from numba import types
-from numba.extending import intrinsic
-
-from penstock.kernels import kernel, unpacker
-from penstock.policies.ask import ALLOCATE_TYPE
+from penstock.kernels import kernel
 from penstock.policies.rounding import is_full
-from penstock.policies.view import Allocate
 from penstock.sim.containers import deactivate, pop_undecided, request_decision, set_due
-from penstock.sim.engine import end_operation, grant, loss, observe, record_loss, view
+from penstock.sim.engine import end_operation, grant, loss, observe, record_loss
 from penstock.sim.engine import post as post_operation
 from penstock.sim.state import (
     ACTIVE,
@@ -40,19 +34,12 @@ from penstock.sim.state import (
 )
 
 __all__ = [
-    "ask_compiled",
-    "begin_compiled",
     "begin_decision",
-    "compile_steps",
-    "end_compiled",
     "end_decision",
+    "find_overdue",
     "finish",
-    "finish_compiled",
     "post",
-    "post_compiled",
     "raise_volume",
-    "store_policy",
-    "update_compiled",
     "update_operation",
 ]
 
@@ -168,105 +155,16 @@ def end_decision(inputs: EngineInput, state: State, wake: float) -> int:
     return status
 
 
-# --- The same kernels, called from Python, compiled -----------------------------------
-#
-# RATIONALE: Numba takes 0.4 ms to unpack a function that is passed as an argument.
-# Therefore the policy's function pointer is stored once, and loaded at each call.
-# For the same reason, columns are passed as arrays of addresses (`kernels.addresses`).
-
-_input = unpacker(EngineInput)
-_state = unpacker(State)
-
-
-def _place(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    array = context.make_array(signature.args[0])(context, builder, args[0])
-    function = context.get_value_type(ALLOCATE_TYPE)
-    return builder.bitcast(array.data, function.as_pointer())
-
-
-def _store(_typing: Any, words: Any, function: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        builder.store(args[1], _place(context, builder, signature, args))
-        return context.get_dummy_value()
-
-    return types.void(words, function), generate
-
-
-def _load(_typing: Any, words: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.load(_place(context, builder, signature, args))
-
-    return ALLOCATE_TYPE(words), generate
-
-
-_stored: Any = cast(Any, intrinsic)(_store)
-_loaded: Any = cast(Any, intrinsic)(_load)
-
-
 @kernel
-def store_policy(words: Any, allocate: Allocate) -> None:
-    """Store the function pointer of a policy in `words`."""
-    _stored(words, allocate)
+def find_overdue(state: State, now: float) -> int:
+    """Find the jobs whose operations should be complete; return their number.
 
-
-@kernel
-def ask_compiled(inputs: Any, state: Any, policy: Any) -> float:
-    """Let the policy that `store_policy` has stored fill `State.wanted`."""
-    shown = _state(state)
-    allocate = _loaded(policy)
-    return allocate(view(_input(inputs), shown), shown.wanted)  # type: ignore[no-any-return]
-
-
-@kernel
-def post_compiled(
-    inputs: Any, state: Any, i: int, now: float, work: float, volume: float
-) -> None:
-    """See `post`."""
-    post(_input(inputs), _state(state), i, now, work, volume)
-
-
-@kernel
-def finish_compiled(
-    inputs: Any, state: Any, i: int, at: float, volume: float, least: float
-) -> None:
-    """See `finish`."""
-    finish(_input(inputs), _state(state), i, at, volume, least)
-
-
-@kernel
-def update_compiled(
-    inputs: Any, state: Any, i: int, now: float, remaining: float, cap: float
-) -> None:
-    """See `update_operation`."""
-    update_operation(_input(inputs), _state(state), i, now, remaining, cap)
-
-
-@kernel
-def begin_compiled(inputs: Any, state: Any, now: float) -> int:
-    """See `begin_decision`."""
-    return begin_decision(_input(inputs), _state(state), now)
-
-
-@kernel
-def end_compiled(inputs: Any, state: Any, wake: float) -> int:
-    """See `end_decision`."""
-    return end_decision(_input(inputs), _state(state), wake)
-
-
-@cache
-def compile_steps() -> None:
-    """Compile the kernels above, or load them from the cache."""
-    words, number, real = types.uint64[::1], types.int64, types.float64
-    by_job = (words, words, number, real, real, real)
-    signatures = (
-        (store_policy, (words, ALLOCATE_TYPE)),
-        (ask_compiled, (words, words, words)),
-        (post_compiled, by_job),
-        (finish_compiled, by_job),
-        (update_compiled, by_job),
-        (begin_compiled, (words, words, real)),
-        (end_compiled, (words, words, real)),
-    )
-    for function, signature in signatures:
-        cast(Any, function).compile(signature)
-        cast(Any, function).disable_compile()
+    They are the first entries of the working memory `State.order`, ascending.
+    """
+    count = 0
+    for position in range(state.flow_count[0]):
+        f = state.flows_to_serve[position]
+        if state.completion[f] <= now:
+            state.order[count] = f
+            count += 1
+    return count

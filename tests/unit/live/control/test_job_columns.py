@@ -104,7 +104,7 @@ def test_asking_again_with_less() -> None:
     columns.begin_decision(1.0)
     columns.ask()
     wake = columns.ask_again([b, c], 80.0)
-    assert columns.state.wanted[[b, c]].tolist() == [40.0, 40.0]
+    assert [columns.state.wanted[i] for i in (b, c)] == [40.0, 40.0]
     columns.end_lending([a, b, c], {a: 20.0}, wake)
     assert dict(changes(columns)) == {a: 20.0, b: 40.0, c: 40.0}
     # It has all that it can use and loses no time; its cap is restored.

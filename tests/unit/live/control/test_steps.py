@@ -82,3 +82,8 @@ def test_a_job_without_a_volume_never_becomes_active(columns: JobColumns) -> Non
     columns.finish(second, 1.0, 0.0, 0.0)
     assert columns.state.operations[second] == 1
     assert columns.state.iterations[second] == 0
+
+
+def test_overdue_operations_are_found_in_ascending_order(columns: JobColumns) -> None:
+    assert columns.overdue(1.9) == []
+    assert columns.overdue(2.0) == [0]

@@ -13,20 +13,17 @@ import numpy as np
 from numba import types
 
 from penstock.errors import InputError, InternalError
-from penstock.kernels import Floats, addresses, interpreted, is_kernel, memory
+from penstock.kernels import Floats, interpreted, is_kernel, memory
+from penstock.kernels.compiler import addresses
 from penstock.model import Instance, Window
 from penstock.policies import get_policy
-from penstock.policies.ask import (
-    ALLOCATE_TYPE,
-    BREACHES,
-    Breach,
-    compile_policy,
-    contract_error,
-)
+from penstock.policies.ask import BREACHES, Breach, contract_error
+from penstock.policies.compilation import ALLOCATE_TYPE, compile_policy
 from penstock.policies.policy import Policy
 from penstock.policies.view import View
 from penstock.sim import engine
 from penstock.sim.callback import PolicyCallback
+from penstock.sim.engine_setup import new_input, new_state
 from penstock.sim.run import EventLog, GrantLog, Run
 from penstock.sim.state import (
     APPLICATION_ENDED,
@@ -40,8 +37,6 @@ from penstock.sim.state import (
     PAUSED,
     EngineInput,
     State,
-    new_input,
-    new_state,
 )
 
 __all__ = ["simulate", "warm_up"]
@@ -134,8 +129,8 @@ def warm_up(*policies: Policy) -> None:
 @cache
 def _compile_engine() -> None:
     words = types.uint64[::1]
-    start, run = cast(Any, engine.start_compiled), cast(Any, engine.run_compiled)
-    start.compile((words, words))
+    cast(Any, engine.start_compiled).dispatcher.compile((words, words))
+    run = cast(Any, engine.run_compiled).dispatcher
     run.compile((words, words, ALLOCATE_TYPE, types.int64))
     # Without this, Numba would compile the engine again for every policy.
     run.disable_compile()
@@ -147,7 +142,8 @@ def _compiled(
     _compile_engine()
     words = addresses(inputs), addresses(state)
     engine.start_compiled(*words)
-    return lambda budget: engine.run_compiled(*words, allocate, budget)
+    run = cast(Any, engine.run_compiled).dispatcher
+    return lambda budget: cast(int, run(*words, allocate, budget))
 
 
 def _interpreted(

@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Kernels: compiled and interpreted twins, structs, and the cache's key."""
+"""The compiler of kernels: types of structs, addresses, the cache's key, C calls."""
 
 from __future__ import annotations
 
-import dis
 import pickle
 import subprocess
 import sys
 from array import array
 from pathlib import Path
-from types import FunctionType
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -17,22 +15,9 @@ import pytest
 from numba import types
 from numba.core.caching import FunctionCache
 
-from penstock import kernels
-from penstock.kernels import (
-    Floats,
-    Ints,
-    addresses,
-    interpreted,
-    is_kernel,
-    kernel,
-    kinds,
-    machine_code,
-    memory,
-    part,
-    struct_type,
-    unpacker,
-)
-from penstock.policies import POLICIES, get_policy
+from penstock.kernels import Floats, Ints, compiler, kernel, part, unpacker
+from penstock.kernels.compiler import addresses, machine_code, struct_type
+from penstock.policies import get_policy
 from penstock.sim import engine
 
 
@@ -74,147 +59,11 @@ def _sample() -> Sample:
 
 
 @kernel
-def weighted(sample: Sample, i: int) -> float:
-    return sample.scale * sample.values[i] + sample.number
-
-
-@kernel
 def total(sample: Sample) -> float:
-    result = 0.0
-    for i in range(2):
-        result += weighted(sample, i)
-    sample.counts[0] += 1
-    return result
-
-
-_unpack = unpacker(Sample)
-
-
-@kernel
-def total_of_words(words: Any) -> float:
-    return total(_unpack(words))
-
-
-def _plain(x: float) -> float:
-    return x
-
-
-# --- Twins ------------------------------------------------------------------------
-
-
-def test_is_kernel() -> None:
-    assert is_kernel(total)
-    assert not is_kernel(_plain)
-    assert not is_kernel(3)
-
-
-def test_a_plain_function_is_its_own_twin() -> None:
-    assert interpreted(_plain) is _plain
-
-
-def test_a_twin_is_made_once() -> None:
-    assert interpreted(total) is interpreted(total)
-
-
-def test_twin_and_kernel_give_the_same_bits() -> None:
-    compiled, plain = _sample(), _sample()
-    value = total_of_words(addresses(compiled))
-    assert interpreted(total)(memory(plain)) == value
-    assert compiled.counts[0] == plain.counts[0] == 8
-
-
-# --- Calls from plain Python ------------------------------------------------------
-
-
-@kernel
-def scaled(values: Any, factor: float = 2.0) -> float:
-    return first_of(values) * factor
-
-
-@kernel
-def first_of(values: Any) -> float:
-    return values[0]  # type: ignore[no-any-return]
-
-
-class _Columns:
-    """A struct that is not a tuple, like the view of the engine's callback."""
-
-    def __init__(self, sample: Sample) -> None:
-        for name, value in memory(sample)._asdict().items():
-            setattr(self, name, value)
-
-
-@pytest.mark.parametrize("form", [memory, _Columns])
-def test_a_struct_of_memoryviews_makes_a_kernel_run_interpreted(form: Any) -> None:
-    compiled = _sample()
-    assert total(form(_sample())) == total_of_words(addresses(compiled))
-
-
-@pytest.mark.parametrize("values", [[3.0], memoryview(array("d", [3.0])), {0: 3.0}])
-def test_python_columns_make_a_kernel_run_interpreted(values: Any) -> None:
-    signatures = list(cast(Any, scaled).signatures)
-    assert scaled(values) == 6.0
-    assert scaled(values, 0.5) == 1.5
-    assert scaled(values, factor=3.0) == 9.0
-    assert cast(Any, scaled).signatures == signatures
-
-
-def test_arrays_and_numbers_make_a_kernel_run_compiled() -> None:
-    assert scaled(np.array([3.0])) == scaled(np.array([3.0]), 2.0) == 6.0
-    assert cast(Any, scaled).signatures
-
-
-def test_a_struct_of_arrays_makes_a_kernel_run_compiled() -> None:
-    @kernel
-    def first_value(sample: Sample) -> float:
-        return sample.values[0] * sample.scale
-
-    sample: Any = _sample()
-    assert first_value(sample) == sample.values[0] * sample.scale
-    assert len(cast(Any, first_value).signatures) == 1
-
-
-def test_a_twin_keeps_the_closure_of_its_kernel() -> None:
-    offset = 0.25
-
-    @kernel
-    def shifted(values: Any) -> float:
-        return first_of(values) + offset
-
-    assert shifted([1.0]) == shifted(np.array([1.0])) == 1.25
-
-
-def _reachable(function: Any, seen: dict[int, Any]) -> dict[int, Any]:
-    """Return all that a twin can call, by id."""
-    for instruction in dis.get_instructions(function):
-        called = function.__globals__.get(instruction.argval)
-        if instruction.opname == "LOAD_GLOBAL" and id(called) not in seen:
-            if is_kernel(called) or isinstance(called, FunctionType):
-                seen[id(called)] = called
-            if isinstance(called, FunctionType):
-                _reachable(called, seen)
-    return seen
-
-
-@pytest.mark.parametrize("name", ["run", "start", *POLICIES])
-def test_a_twin_reaches_no_compiled_function(name: str) -> None:
-    function = getattr(engine, name, None) or get_policy(name).allocate
-    twin = interpreted(function)
-    assert isinstance(twin, FunctionType)
-    called = _reachable(twin, {})
-    assert [f.__name__ for f in called.values() if is_kernel(f)] == []
+    return sample.scale * sample.values[0] + sample.values[1]
 
 
 # --- Structs ----------------------------------------------------------------------
-
-
-def test_kinds_are_those_of_the_annotations() -> None:
-    assert kinds(Sample) == {
-        "number": "int",
-        "scale": "float",
-        "values": "Floats",
-        "counts": "Ints",
-    }
 
 
 def test_struct_type_has_pointers_for_columns() -> None:
@@ -265,15 +114,10 @@ def test_addresses_refuse_what_is_no_column(column: Any) -> None:
         addresses(_sample()._replace(values=column))
 
 
-def test_memory_shows_arrays_without_a_copy() -> None:
-    sample = _sample()
-    shown = memory(sample)
-    assert type(shown) is Sample
-    shown.values[0] = 4.5
-    assert sample.values[0] == 4.5
-    assert type(shown.values[0]) is float
-    assert type(shown.counts[0]) is int
-    assert shown.scale == 0.1
+def test_a_memoryview_is_a_column() -> None:
+    memory = array("d", [1.0])
+    words = addresses(_sample()._replace(values=memoryview(memory)))
+    assert words[2] == memory.buffer_info()[0]
 
 
 # --- The cache on disk ------------------------------------------------------------
@@ -299,19 +143,19 @@ class _Context:
 def test_the_key_of_the_cache_has_the_digest_of_the_source(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    make_cache: Any = kernels._KernelCache
+    make_cache: Any = compiler._KernelCache
     cache = make_cache(cast(Any, total).py_func)
     key = cache._index_key((), _Codegen())
-    assert key[-1] == kernels._source_digest()
+    assert key[-1] == compiler._source_digest()
     assert cache._index_key((), _Codegen()) == key
-    monkeypatch.setattr(kernels, "_source_digest", lambda: "changed")
+    monkeypatch.setattr(compiler, "_source_digest", lambda: "changed")
     assert cache._index_key((), _Codegen()) != key
 
 
 def test_a_cache_that_names_a_class_of_another_version_is_emptied(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make_cache: Any = kernels._KernelCache
+    make_cache: Any = compiler._KernelCache
     cache = make_cache(cast(Any, total).py_func)
     stored = cache._cache_file
     monkeypatch.setattr(stored, "_index_path", str(tmp_path / "index"))
@@ -326,27 +170,28 @@ def test_a_cache_that_names_a_class_of_another_version_is_emptied(
 
 def test_every_kernel_uses_that_cache() -> None:
     for function in (total, engine.run_compiled, get_policy("fcfs").allocate):
-        assert isinstance(cast(Any, function)._cache, kernels._KernelCache)
+        assert isinstance(cast(Any, function).dispatcher._cache, compiler._KernelCache)
 
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Make a copy of a package with kernels, and let the digest look at it."""
     (tmp_path / "deep").mkdir()
-    (tmp_path / "kernels.py").write_text("the module itself\n")
+    (tmp_path / "kernels").mkdir()
+    (tmp_path / "kernels" / "compiler.py").write_text("import penstock.kernels\n")
     (tmp_path / "deep" / "fcfs.py").write_text(
         "from penstock.kernels import kernel\nx = 1\n"
     )
     (tmp_path / "deep" / "other.py").write_text("x = 1\n")
-    monkeypatch.setattr(kernels, "__file__", str(tmp_path / "kernels.py"))
+    monkeypatch.setattr(compiler, "__file__", f"{tmp_path}/kernels/compiler.py")
     return tmp_path
 
 
-@pytest.mark.parametrize("changed", ["kernels.py", "deep/fcfs.py"])
+@pytest.mark.parametrize("changed", ["kernels/compiler.py", "deep/fcfs.py"])
 def test_the_digest_changes_with_any_file_of_kernels(
     package: Path, changed: str
 ) -> None:
-    digest = kernels._source_digest.__wrapped__
+    digest = compiler._source_digest.__wrapped__
     before = digest()
     assert digest() == before
     path = package / changed
@@ -355,7 +200,7 @@ def test_the_digest_changes_with_any_file_of_kernels(
 
 
 def test_the_digest_does_not_look_at_other_files(package: Path) -> None:
-    digest = kernels._source_digest.__wrapped__
+    digest = compiler._source_digest.__wrapped__
     before = digest()
     (package / "deep" / "other.py").write_text("x = 2\n")
     assert digest() == before
@@ -419,14 +264,6 @@ def test_c_calls_a_kernel_with_the_address_of_a_struct() -> None:
     assert machine_code(_clear).call(words.ctypes.data, 0) is None
     assert sample.counts[0] == 0
     assert machine_code(_scaled).address != machine_code(_clear).address
-
-
-def test_an_interpreted_kernel_takes_the_struct_itself() -> None:
-    sample = memory(_sample())
-    expected = sample.values[1] * sample.scale * 3.0
-    assert interpreted(_scaled)(sample, 1, 3.0) == expected
-    # A part has no machine code of its own: Python always interprets it.
-    assert _add_scaled(sample, 1, 3.0) == expected
 
 
 def test_c_cannot_call_a_kernel_whose_result_is_not_as_declared() -> None:

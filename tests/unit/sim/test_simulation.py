@@ -173,7 +173,7 @@ def test_pausing_changes_no_bit(
     monkeypatch: pytest.MonkeyPatch, policy: str, size: int
 ) -> None:
     whole = simulate(steady_three(), policy, record=True)
-    monkeypatch.setattr(sys.modules["penstock.sim.simulate"], "_SLICE", size)
+    monkeypatch.setattr(sys.modules["penstock.sim.simulation"], "_SLICE", size)
     paused = simulate(steady_three(), policy, record=True)
     assert _bits(paused) == _bits(whole)
     assert _record_bits(paused) == _record_bits(whole)
