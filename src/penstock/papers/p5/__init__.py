@@ -24,17 +24,17 @@ FIGURES: Final = figure_entries(
             "Slowdown of BTIO beside IOR by the size of its requests (fitted)",
         ),
         "p5-fig3": (
-            "slo",
+            "issue_rates",
             "section 4.2, Figure 3",
             "Issue rates of two IORs under the two-level scheduler",
         ),
         "p5-fig4": (
-            "slo",
+            "depth",
             "section 4.2.1, Figure 4",
             "Adaptive depth of the EDF queue",
         ),
         "p5-fig5": (
-            "slo",
+            "response_times",
             "section 4.2.2, Figure 5",
             "95th percentile of response times, second by second",
         ),

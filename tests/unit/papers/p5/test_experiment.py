@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from penstock.experiments.reproduction import Scale
+from penstock.papers import FIGURES
 from penstock.papers.p5.experiment import (
     APPLICATIONS,
     CAPACITY,
@@ -123,3 +124,8 @@ def test_a_memory_answers_sooner_until_it_is_full() -> None:
     assert some.filter(early)["p95"].max() < 0.1  # type: ignore[operator]
     assert some.filter(~early)["p95"].max() > 1.0  # type: ignore[operator]
     assert much["p95"].max() < 0.1  # type: ignore[operator]
+
+
+def test_every_figure_of_the_paper_is_there() -> None:
+    names = [name for name in FIGURES if name.startswith("p5-")]
+    assert names == ["p5-fig1", "p5-fig3", "p5-fig4", "p5-fig5"]
