@@ -79,7 +79,7 @@ bench: $(READY)  ## speed as ratios to SimPy, SimGrid and a time-stepped method
 	$(BIN)/python benchmarks/qos.py
 
 clean:          ## remove what was built
-	rm -rf $(VENV) .venv-newest out build dist docs/_build src/*.egg-info
+	rm -rf $(VENV) .venv-newest out build dist docs/_build docs/_generated src/*.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 $(SMALL): pyproject.toml | $(VENV)/pyvenv.cfg

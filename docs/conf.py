@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Sphinx: Markdown pages, and the docstrings of the policies and of the engine."""
+"""Sphinx: Markdown pages, docstrings, and files that are made from the code."""
 
+import json
 from importlib.metadata import version as installed_version
+from pathlib import Path
+from typing import Any
+
+from penstock.cli.simulation.schema import FORMATS, schema_of
 
 project = "penstock"
 author = "The penstock developers"
@@ -11,10 +16,23 @@ version = release = installed_version("penstock")
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
 myst_heading_anchors = 3
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "_generated"]
 html_theme = "furo"
 html_title = f"penstock {version}"
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 default_role = "code"
 nitpicky = False
+
+
+def write_schemas(app: Any) -> None:
+    """Write the JSON Schema of every file format, which the pages offer."""
+    folder = Path(app.srcdir) / "_generated" / "schemas"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in FORMATS:
+        text = json.dumps(schema_of(name), indent=2)
+        (folder / f"{name}.json").write_text(f"{text}\n")
+
+
+def setup(app: Any) -> None:
+    app.connect("builder-inited", write_schemas)

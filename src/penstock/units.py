@@ -32,6 +32,7 @@ __all__ = [
     "parse_bandwidth",
     "parse_time",
     "parse_volume",
+    "quantity_pattern",
 ]
 
 _VOLUME: Final = {
@@ -54,9 +55,9 @@ _BINARY: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 #: Longest number that a user is thought to have written (characters).
 _WRITTEN: Final = 7
 _BANDWIDTH: Final = {f"{unit}/s": factor for unit, factor in _VOLUME.items()}
-_QUANTITY: Final = re.compile(
-    r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?inf|nan)\s*([A-Za-z/]*)\s*"
-)
+_NUMBER: Final = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+_ZERO: Final = r"[+-]?(?:0+\.?0*|\.0+)(?:[eE][+-]?\d+)?"
+_QUANTITY: Final = re.compile(rf"\s*({_NUMBER}|[+-]?inf|nan)\s*([A-Za-z/]*)\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,19 @@ def parse_time(value: object, *, bare: bool = False) -> float:
 def parse_bandwidth(value: object, *, bare: bool = False) -> float:
     """Return `value` in bytes per second; strings may carry B/s ... EiB/s."""
     return _parse(value, _OF_BANDWIDTH, bare=bare)
+
+
+def quantity_pattern(*kinds: str) -> str:
+    """Return a regular expression for the texts that these kinds of quantity accept.
+
+    The kinds are "volume", "time" and "bandwidth". The expression is one of JSON
+    Schema, so it matches the whole text. It accepts some numbers that are too large.
+    """
+    known = (_OF_VOLUME, _OF_TIME, _OF_BANDWIDTH)
+    units = "|".join(
+        unit for kind in known if kind.name in kinds for unit in kind.units
+    )
+    return rf"^\s*(?:{_NUMBER}\s*(?:{units})|{_ZERO})\s*$"
 
 
 def format_volume(size_bytes: float, like: float | None = None) -> str:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Callable
 
@@ -21,6 +22,7 @@ from penstock.units import (
     parse_bandwidth,
     parse_time,
     parse_volume,
+    quantity_pattern,
 )
 
 VOLUMES = {
@@ -333,3 +335,17 @@ def test_an_instant_is_in_the_time_of_this_machine(
             assert format_instant(86400.0) == "1970-01-02 02:00:00"
     finally:
         time.tzset()
+
+
+@pytest.mark.parametrize("text", ["1 h", " 1.5min ", "0", "-0.0 ", "2e3 ns", ".5 d"])
+def test_the_pattern_of_times_accepts_what_the_parser_accepts(text: str) -> None:
+    parse_time(text)
+    assert re.search(quantity_pattern("time"), text)
+    assert re.search(quantity_pattern("time", "volume"), text)
+
+
+@pytest.mark.parametrize("text", ["1", "h", "1 GB", "1 hour", "1 h 2", "inf", "nan s"])
+def test_the_pattern_of_times_refuses_what_the_parser_refuses(text: str) -> None:
+    with pytest.raises(InputError):
+        parse_time(text)
+    assert not re.search(quantity_pattern("time"), text)

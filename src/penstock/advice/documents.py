@@ -4,13 +4,71 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, NotRequired, TypedDict
 
-from penstock.advice.recommendation import PolicyOutcome, Recommendation
+from penstock.advice.recommendation import Answer, PolicyOutcome, Recommendation
 from penstock.advice.sentences import reasons, verdict_sentence
+from penstock.advice.targets import TargetAdviceFormat
 from penstock.model import FORMAT
 
-__all__ = ["advice_document"]
+__all__ = ["AdviceFormat", "advice_document"]
+
+
+class PolicyYieldFormat(TypedDict):
+    """A policy and its objectives, as means over the scenarios."""
+
+    policy: str
+    min_yield: float
+    efficiency: float
+
+
+class AdvisedPolicyFormat(PolicyYieldFormat):
+    """The policy to use, with its MinYield in nine of ten scenarios."""
+
+    interval: list[float]
+
+
+class GainFormat(TypedDict):
+    """The policy that gains most, and its gain in MinYield."""
+
+    policy: str
+    min_yield: float
+    interval: list[float]
+
+
+class AdviceBoundFormat(TypedDict):
+    """The mean of the MinYield that no scheduler exceeds."""
+
+    min_yield: float
+
+
+class AdvisedJobFormat(TypedDict):
+    """A job: its yields, and what its owner can do."""
+
+    name: str
+    yield_now: float
+    yield_advised: float
+    advice: list[str]
+
+
+class AdviceFormat(TypedDict):
+    """The advice that ``penstock advise --json`` writes."""
+
+    penstock: Literal[1]
+    provenance: dict[str, Any]
+    verdict: Answer
+    policy: str
+    summary: str
+    now: PolicyYieldFormat
+    advised: AdvisedPolicyFormat
+    gain: GainFormat
+    bound: AdviceBoundFormat
+    scenarios: int
+    policies: list[PolicyYieldFormat]
+    applications: list[AdvisedJobFormat]
+    reasons: list[str]
+    assumptions: list[str]
+    placement: NotRequired[TargetAdviceFormat]
 
 
 def advice_document(
@@ -18,13 +76,13 @@ def advice_document(
     owners: Mapping[str, Sequence[str]],
     assumptions: Sequence[str],
     provenance: Mapping[str, Any],
-) -> dict[str, Any]:
+) -> AdviceFormat:
     """Return the document that ``penstock advise --json`` writes."""
     now, advised = recommendation.present, _advised(recommendation)
     return {
         "penstock": FORMAT,
         "provenance": dict(provenance),
-        "verdict": str(recommendation.verdict),
+        "verdict": recommendation.verdict,
         "policy": recommendation.policy,
         "summary": verdict_sentence(recommendation),
         "now": _outcome(now),
@@ -57,7 +115,7 @@ def _advised(recommendation: Recommendation) -> PolicyOutcome:
     return recommendation.candidate if is_candidate else recommendation.present
 
 
-def _outcome(outcome: PolicyOutcome) -> dict[str, Any]:
+def _outcome(outcome: PolicyOutcome) -> PolicyYieldFormat:
     return {
         "policy": outcome.policy,
         "min_yield": outcome.min_yield,

@@ -60,4 +60,4 @@ def advise_on(
     document = advice_document(recommendation, owners, assumptions, facts)
     if targets is not None:
         document["placement"] = advise_targets(instance, targets).document()
-    return document
+    return {**document}

@@ -13,7 +13,7 @@ b(n) = min(n B / N, nodes x node bandwidth): it uses n of N equal targets fully.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final, Literal, TypedDict
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from penstock.model.problem import Problem
 from penstock.placement import get_allocation, get_placement
 from penstock.policies import get_policy
 
-__all__ = ["TargetAdvice", "advise_targets"]
+__all__ = ["TargetAdvice", "TargetAdviceFormat", "advise_targets"]
 
 _ALLOCATIONS: Final = ("t-cpu", "n-sys", "best-bandwidth", "static")
 _PLACEMENTS: Final = ("greedy-non-clairvoyant", "greedy-clairvoyant")
@@ -33,6 +33,25 @@ _PLACEMENTS: Final = ("greedy-non-clairvoyant", "greedy-clairvoyant")
 _SHARING: Final = "fair-share"
 #: A placement must lower the mean slowdown by this part of it.
 _WORTHWHILE: Final = 0.02
+
+
+class SlowdownsFormat(TypedDict):
+    """Mean-I/O-SlowDown on all targets, and with the advice."""
+
+    all_targets: float
+    advised: float
+
+
+class TargetAdviceFormat(TypedDict):
+    """Advice about storage targets, as a part of the advice."""
+
+    allocation: str
+    placement: str
+    worthwhile: bool
+    mean_io_slowdown: SlowdownsFormat
+    targets: dict[str, list[int]]
+    profiles: Literal["measured", "assumed"]
+    sentence: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +87,7 @@ class TargetAdvice:
         names = [application.name for application in self.plan.problem.applications]
         return dict(zip(names, map(list, self.plan.placement), strict=True))
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> TargetAdviceFormat:
         """Return the advice as a part of a JSON document."""
         return {
             "allocation": self.plan.allocator,

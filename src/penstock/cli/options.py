@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -228,7 +228,7 @@ def add_json_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def write_json(document: dict[str, Any], path: str) -> None:
+def write_json(document: Mapping[str, Any], path: str) -> None:
     """Write a document to standard output, or completely or not at all to a file."""
     import msgspec
 

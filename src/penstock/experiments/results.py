@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -19,13 +19,13 @@ from penstock.analysis import Bound
 from penstock.errors import InputError, plain_mismatch
 from penstock.experiments.study import Row
 
-__all__ = ["merged", "policies_in_all", "rows_of_result"]
+__all__ = ["ComparisonFormat", "merged", "policies_in_all", "rows_of_result"]
 
 #: Columns that may differ between two runs of one policy on one instance.
 _INDIFFERENT: Final = ("instance", "file", "result", "bound", "seconds")
 
 
-class _Outcome(msgspec.Struct):
+class PolicyResultFormat(msgspec.Struct):
     """What one policy did on one instance."""
 
     min_yield: float
@@ -40,22 +40,32 @@ class _Outcome(msgspec.Struct):
     seconds: float
 
 
-class _Bound(msgspec.Struct):
+class BoundFormat(msgspec.Struct):
+    """The MinYield that no scheduler can exceed on an instance."""
+
     min_yield: float
     method: str
 
 
-class _Instance(msgspec.Struct):
+class ComparedInstanceFormat(msgspec.Struct):
     """One instance of a result file."""
 
     index: int
     digest: str
     pressure: float
     window: tuple[float, float]
-    bound: _Bound | None
+    bound: BoundFormat | None
     applications: tuple[str, ...]
-    policies: dict[str, _Outcome]
+    policies: dict[str, PolicyResultFormat]
     file: str | None = None
+
+
+class ComparisonFormat(msgspec.Struct):
+    """A result of ``penstock compare --json``."""
+
+    penstock: Literal[1]
+    provenance: dict[str, Any]
+    instances: list[ComparedInstanceFormat]
 
 
 def rows_of_result(document: dict[str, Any], path: str) -> list[Row]:
@@ -64,7 +74,7 @@ def rows_of_result(document: dict[str, Any], path: str) -> list[Row]:
     Raises `InputError` if the document was changed or cut.
     """
     try:
-        instances = msgspec.convert(document["instances"], list[_Instance])
+        instances = msgspec.convert(document["instances"], list[ComparedInstanceFormat])
     except msgspec.ValidationError as error:
         what, _, place = str(error).partition(" - at `$")
         raise InputError(
@@ -76,7 +86,7 @@ def rows_of_result(document: dict[str, Any], path: str) -> list[Row]:
     return [row for instance in instances for row in _rows(instance, path)]
 
 
-def _rows(instance: _Instance, path: str) -> Iterator[Row]:
+def _rows(instance: ComparedInstanceFormat, path: str) -> Iterator[Row]:
     bound: Any = instance.bound
     for label, outcome in instance.policies.items():
         numbers = msgspec.to_builtins(outcome)

@@ -28,7 +28,7 @@ import re
 import tomllib
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 from matplotlib.figure import Figure
@@ -40,14 +40,34 @@ from penstock.experiments.reproduction import Reproduction
 from penstock.experiments.study import METRICS, Point, Study, column_of, sweep
 from penstock.model.documents import inside, refuse_other_kind
 
-__all__ = ["read_study"]
+__all__ = ["StudyFormat", "read_study"]
 
-_TOP: Final = {
-    *("name", "instances", "seed", "policies", "bound", "workload", "sweep", "plot"),
-}
-_PLOT: Final = {"x", "metrics"}
 #: A name of a folder, except names that the results folder uses for other things.
 _NAME: Final = re.compile(r"(?!(studies|live|index\.html)$)\w[\w.-]*")
+_Names = Annotated[list[str], msgspec.Meta(min_length=1)]
+_Values = Annotated[list[float | str | bool], msgspec.Meta(min_length=1)]
+
+
+class PlotFormat(msgspec.Struct, forbid_unknown_fields=True):
+    """What the figure of a study shows."""
+
+    x: str | msgspec.UnsetType = msgspec.UNSET
+    metrics: _Names | msgspec.UnsetType = msgspec.UNSET
+
+
+class StudyFormat(msgspec.Struct, forbid_unknown_fields=True):
+    """A study: a workload, its swept parameters and the policies (TOML)."""
+
+    policies: _Names
+    sweep: Annotated[dict[str, _Values], msgspec.Meta(min_length=1)]
+    name: Annotated[str, msgspec.Meta(pattern=f"^{_NAME.pattern}$")] = "study"
+    instances: Annotated[int, msgspec.Meta(ge=1)] = 10
+    seed: Annotated[int, msgspec.Meta(ge=0)] = 1
+    bound: bool = False
+    workload: dict[str, float | str | bool] = {}
+    plot: PlotFormat | msgspec.UnsetType = msgspec.UNSET
+
+
 _KINDS: Final = {
     str: "a text",
     int: "a whole number",
@@ -89,7 +109,7 @@ def _refuse_json(data: bytes) -> None:
 
 
 def _declared(document: dict[str, Any]) -> Reproduction:
-    _known(document, _TOP, "")
+    _known(document, StudyFormat, "")
     study = Study(
         name=_name(document),
         points=_points(document),
@@ -99,7 +119,7 @@ def _declared(document: dict[str, Any]) -> Reproduction:
         bounded=_typed(document, "bound", bool, default=False),
     )
     plot = _typed(document, "plot", dict, {})
-    _known(plot, _PLOT, "plot")
+    _known(plot, PlotFormat, "plot")
     swept = list(document["sweep"])
     x = plot.get("x", swept[0])
     if x not in swept:
@@ -172,7 +192,8 @@ def _points(document: dict[str, Any]) -> tuple[Point, ...]:
     return sweep(name, fixed, swept)
 
 
-def _known(table: dict[str, Any], known: set[str], where: str) -> None:
+def _known(table: dict[str, Any], shape: type[msgspec.Struct], where: str) -> None:
+    known = set(shape.__struct_fields__)
     for key in sorted(table.keys() - known):
         raise UnknownNameError("key", key, known, where=where)
 

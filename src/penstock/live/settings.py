@@ -20,10 +20,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from penstock.errors import InputError, UnknownNameError
-from penstock.units import parse_bandwidth, parse_time, parse_volume
+from penstock.units import (
+    parse_bandwidth,
+    parse_time,
+    parse_volume,
+    quantity_pattern,
+)
 
 __all__ = [
     "LEARN",
@@ -33,6 +38,7 @@ __all__ = [
     "check_together",
     "load_settings",
     "misspelt_variables",
+    "settings_schema",
     "settings_table",
 ]
 
@@ -57,7 +63,31 @@ _SMALLEST_ARCHIVE: Final = 1e6
 _SYSTEM_ARCHIVE: Final = Path("/var/lib/penstock")
 
 
+#: Parser of a setting -> JSON Schema of the values that it accepts in a file.
+_SCHEMAS: Final[dict[Callable[[Any], Any], dict[str, Any]]] = {}
+_Parser = TypeVar("_Parser", bound=Callable[[Any], Any])
+
+
+def _accepts(**schema: Any) -> Callable[[_Parser], _Parser]:
+    """Declare the JSON Schema of the values that a parser accepts."""
+
+    def declare(parse: _Parser) -> _Parser:
+        _SCHEMAS[parse] = schema
+        return parse
+
+    return declare
+
+
+def _quantity(kind: str, *words: str) -> dict[str, Any]:
+    """Return the schema of a text with a unit, or one of these words."""
+    texts: list[dict[str, Any]] = [
+        {"type": "string", "pattern": quantity_pattern(kind)}
+    ]
+    return {"anyOf": [*texts, {"enum": [*words, 0]}]}
+
+
 def _choice(*words: str) -> Callable[[Any], str]:
+    @_accepts(enum=list(words))
     def parse(value: Any) -> str:
         if value not in words:
             raise UnknownNameError("value", str(value), words)
@@ -76,6 +106,7 @@ def _written(value: Any) -> Any:
     return str(value) if is_number else value
 
 
+@_accepts(**_quantity("bandwidth"))
 def _rate(value: Any) -> float:
     rate = parse_bandwidth(_written(value))
     if rate <= 0.0:
@@ -89,6 +120,7 @@ def _rate(value: Any) -> float:
 def _rate_or(*words: str) -> Callable[[Any], float | str]:
     """Return a parser of a rate that accepts these words as well."""
 
+    @_accepts(**_quantity("bandwidth", *words))
     def parse(value: Any) -> float | str:
         if value in words:
             return str(value)
@@ -107,11 +139,13 @@ def _rate_or(*words: str) -> Callable[[Any], float | str]:
 _shared_rate: Final = _rate_or(LEARN, MEASURE)
 
 
+@_accepts(**_quantity("bandwidth", "unlimited"))
 def _unlimited_rate(value: Any) -> float:
     rate = _rate_or("unlimited")(value)
     return math.inf if isinstance(rate, str) else rate
 
 
+@_accepts(anyOf=[{"type": "number"}, *_quantity("volume")["anyOf"]])
 def _volume(value: Any) -> float:
     size_bytes = parse_volume(value)
     if size_bytes < _SMALLEST_ARCHIVE:
@@ -120,6 +154,7 @@ def _volume(value: Any) -> float:
 
 
 def _duration(low: float, high: float) -> Callable[[Any], float]:
+    @_accepts(**_quantity("time"))
     def parse(value: Any) -> float:
         duration = parse_time(_written(value))
         if not low <= duration <= high:
@@ -131,21 +166,26 @@ def _duration(low: float, high: float) -> Callable[[Any], float]:
     return parse
 
 
+_SWITCH: Final = {"yes": True, "no": False, "true": True, "false": False}
+
+
+@_accepts(enum=[True, False, *_SWITCH])
 def _switch(value: Any) -> bool:
-    words = {"yes": True, "no": False, "true": True, "false": False}
     if isinstance(value, bool):
         return value
-    if value not in words:
+    if value not in _SWITCH:
         raise InputError(f"{value!r} is not yes or no", remedy="write yes or no")
-    return words[value]
+    return _SWITCH[value]
 
 
+@_accepts(type="string")
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise InputError(f"{value!r} is not a text", remedy="put it in quotes")
     return value
 
 
+@_accepts(type="string", pattern=rf"^(?:{_ADDRESS.pattern})?$")
 def _address(value: Any) -> str:
     """Return an address tcp://HOST:PORT; an empty text means no address."""
     text = _text(value)
@@ -158,6 +198,7 @@ def _address(value: Any) -> str:
     return text
 
 
+@_accepts(type="string", pattern=r"^(?:.*:[0-9]+)?$")
 def _host_and_port(value: Any) -> str:
     """Return an address HOST:PORT; an empty text means no address."""
     text = _text(value)
@@ -170,6 +211,15 @@ def _host_and_port(value: Any) -> str:
     return text
 
 
+_FOLDER: Final = r"(?:/[^:]*)?"
+
+
+@_accepts(
+    anyOf=[
+        {"type": "string", "pattern": rf"^{_FOLDER}(?::{_FOLDER})*$"},
+        {"type": "array", "items": {"type": "string", "pattern": rf"^{_FOLDER}$"}},
+    ]
+)
 def _folders(value: Any) -> tuple[str, ...]:
     """Return absolute paths, from a list or from a text separated by colons."""
     parts = value.split(":") if isinstance(value, str) else value
@@ -473,6 +523,24 @@ def settings_table() -> list[tuple[str, str, str, str]]:
         (name, *(item.metadata[fact] for fact in facts))
         for name, item in _by_name().items()
     ]
+
+
+def settings_schema() -> dict[str, Any]:
+    """Return the JSON Schema of a settings file, from the parsers of the settings."""
+    return {
+        "title": "Settings",
+        "description": "Settings of live control (TOML).",
+        "type": "object",
+        "properties": {
+            name: {
+                "description": item.metadata["meaning"],
+                "default": item.metadata["shown"],
+                **_SCHEMAS[item.metadata["parse"]],
+            }
+            for name, item in _by_name().items()
+        },
+        "additionalProperties": False,
+    }
 
 
 def _by_name() -> dict[str, Any]:

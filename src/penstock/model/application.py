@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from penstock.errors import InputError
 
-__all__ = ["TIME_GRAIN", "Application", "Column", "shortened"]
+__all__ = ["MOST_NODES", "TIME_GRAIN", "Application", "Column", "shortened"]
 
 #: A read-only column of doubles.
 Column: TypeAlias = NDArray[np.float64]
@@ -23,7 +23,8 @@ _HISTORY_TOLERANCE = 1e-9
 #: Times that differ by less than this part are equal, up to rounding. It is the
 #: constant GRAIN of `penstock.policies.rounding`.
 TIME_GRAIN = 2.0**-40
-_MOST_NODES = 1_000_000_000
+#: Upper limit on the nodes of an application, and of a machine.
+MOST_NODES = 1_000_000_000
 _UNKNOWN = np.empty(0)
 #: Longest name that tables and legends show in full (characters).
 _LONGEST_NAME = 40
@@ -81,11 +82,11 @@ class Application:
 
     def _check_scalars(self) -> None:
         whole = isinstance(self.nodes, int) and not isinstance(self.nodes, bool)
-        if not whole or not 1 <= self.nodes <= _MOST_NODES:
+        if not whole or not 1 <= self.nodes <= MOST_NODES:
             raise InputError(
                 f"{self.nodes!r} is not a number of nodes",
                 where="nodes",
-                remedy=f"give a whole number, 1 to {_MOST_NODES}",
+                remedy=f"give a whole number, 1 to {MOST_NODES}",
             )
         for name in ("release", "start"):
             if not math.isfinite(getattr(self, name)):

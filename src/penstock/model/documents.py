@@ -15,9 +15,9 @@ import re
 import stat
 import tempfile
 import tomllib
-import unicodedata
 import zlib
 from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeGuard
@@ -25,7 +25,8 @@ from typing import Any, BinaryIO, Final, TypeGuard
 import msgspec
 
 from penstock.errors import InputError, UnknownNameError
-from penstock.units import parse_bandwidth, parse_time, parse_volume
+from penstock.model.formats import NAME, PHASES
+from penstock.units import parse_bandwidth
 
 __all__ = [
     "FORMAT",
@@ -76,7 +77,7 @@ _WRITE_REMEDIES: Final = {
     errno.ENOSPC: "free space there, or name another file",
     errno.EDQUOT: "free space there, or name another file",
 }
-_PHASES: Final = {"work": parse_time, "io": parse_volume}
+_NAME: Final = re.compile(NAME)
 
 
 # --- Files ------------------------------------------------------------------------
@@ -249,7 +250,7 @@ def is_comparison(document: object) -> TypeGuard[dict[str, Any]]:
     return isinstance(first, dict) and "policies" in first
 
 
-def refuse_other_kind(document: object, known: set[str]) -> None:
+def refuse_other_kind(document: object, known: AbstractSet[str]) -> None:
     """Raise `InputError` if the document is another kind of file.
 
     `known` are the keys of the kind of file that is expected.
@@ -260,7 +261,7 @@ def refuse_other_kind(document: object, known: set[str]) -> None:
             raise InputError(f"this is {kind}", remedy=remedy)
 
 
-def top_fields(document: object, required: set[str]) -> dict[str, Any]:
+def top_fields(document: object, required: AbstractSet[str]) -> dict[str, Any]:
     """Return a document as a dictionary; raise `InputError` for an unknown format."""
     refuse_other_kind(document, required)
     top = checked_fields(document, {"penstock", *required})
@@ -274,7 +275,9 @@ def top_fields(document: object, required: set[str]) -> dict[str, Any]:
 
 
 def checked_fields(
-    value: object, required: set[str], optional: set[str] | frozenset[str] = frozenset()
+    value: object,
+    required: AbstractSet[str],
+    optional: AbstractSet[str] = frozenset(),
 ) -> dict[str, Any]:
     """Return `value` as a dictionary; raise if a key is missing or unknown."""
     if not isinstance(value, dict):
@@ -305,18 +308,13 @@ def parsed(parse: Callable[[object], float], value: object, where: str) -> float
 
 def parsed_name(value: object) -> str:
     """Return the name of an application."""
-    if not isinstance(value, str) or not value or _has_control_characters(value):
+    if not isinstance(value, str) or not _NAME.fullmatch(value):
         raise InputError(
             f"{value!r} is not a name",
             where="name",
             remedy="write a text without control characters",
         )
     return value
-
-
-def _has_control_characters(name: str) -> bool:
-    """Return True if a text has control characters, which no table can show."""
-    return any(unicodedata.category(sign) in ("Cc", "Zl", "Zp") for sign in name)
 
 
 def parsed_phases(value: object) -> list[tuple[str, float]]:
@@ -344,9 +342,9 @@ def _phase(item: object, where: str) -> tuple[str, float]:
             remedy='write ["work", seconds] or ["io", bytes]',
         )
     kind, amount = item
-    parse = _PHASES.get(kind) if isinstance(kind, str) else None
-    if parse is None:
-        raise UnknownNameError("kind of phase", str(kind), _PHASES, where=where)
+    if not isinstance(kind, str) or kind not in PHASES:
+        raise UnknownNameError("kind of phase", str(kind), PHASES, where=where)
+    _, parse = PHASES[kind]
     return kind, parsed(parse, amount, where)
 
 

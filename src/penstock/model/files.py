@@ -39,6 +39,13 @@ from penstock.model.documents import (
     top_fields,
     write_document,
 )
+from penstock.model.formats import (
+    ApplicationFormat,
+    InstanceFormat,
+    PlatformFormat,
+    optional_keys,
+    required_keys,
+)
 from penstock.model.instance import Instance
 from penstock.model.platform import Platform, Sharing
 from penstock.model.window import Window
@@ -52,7 +59,6 @@ __all__ = [
 ]
 
 _TEXT: Final = {"user", "group"}
-_STORAGE: Final = {"targets", "bandwidth"}
 _HISTORY: Final = {
     "start": parse_time,
     "done_work": parse_time,
@@ -85,7 +91,7 @@ def instance_to_document(instance: Instance) -> dict[str, Any]:
 
 def instance_from_document(document: object) -> Instance:
     """Return the instance that a JSON document describes."""
-    top = top_fields(document, {"platform", "window", "applications"})
+    top = top_fields(document, required_keys(InstanceFormat))
     with inside("platform"):
         platform = _platform(top["platform"])
     window = _window(top["window"])
@@ -97,13 +103,17 @@ def instance_from_document(document: object) -> Instance:
 
 
 def _platform(value: object) -> Platform:
-    required = ("bandwidth", "node_bandwidth")
-    fields = checked_fields(value, set(required), {"targets", "sharing"})
+    fields = checked_fields(
+        value, required_keys(PlatformFormat), optional_keys(PlatformFormat)
+    )
     sharing = fields.get("sharing", Sharing.BANDWIDTH.value)
     known = [kind.value for kind in Sharing]
     if sharing not in known:
         raise UnknownNameError("sharing", str(sharing), known, where="sharing")
-    total, node = (parsed(parse_bandwidth, fields[key], key) for key in required)
+    total, node = (
+        parsed(parse_bandwidth, fields[key], key)
+        for key in ("bandwidth", "node_bandwidth")
+    )
     return Platform(
         total,
         node,
@@ -133,8 +143,9 @@ def _window(value: object) -> Window:
 
 
 def _application(item: object, window: Window) -> Application:
-    required = {"name", "nodes", "release", "phases"}
-    fields = checked_fields(item, required, set(_HISTORY) | _TEXT | _STORAGE)
+    fields = checked_fields(
+        item, required_keys(ApplicationFormat), optional_keys(ApplicationFormat)
+    )
     name = parsed_name(fields["name"])
     rest: dict[str, Any] = {"release": parsed(parse_time, fields["release"], "release")}
     for key in sorted(fields.keys() & _HISTORY.keys()):

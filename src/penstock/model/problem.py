@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from penstock.errors import InputError
-from penstock.model.application import Application, Column
+from penstock.model.application import MOST_NODES, Application, Column
 from penstock.model.documents import (
     FORMAT,
     checked_fields,
@@ -42,6 +42,12 @@ from penstock.model.documents import (
     read_document,
     top_fields,
     write_document,
+)
+from penstock.model.formats import (
+    ProblemApplicationFormat,
+    ProblemFormat,
+    optional_keys,
+    required_keys,
 )
 from penstock.model.instance import Instance
 from penstock.model.platform import MOST_TARGETS, Platform, Sharing
@@ -55,7 +61,7 @@ __all__ = [
     "write_problem",
 ]
 
-_MOST: Final = {"resources": MOST_TARGETS, "compute_nodes": 1_000_000_000}
+_MOST: Final = {"resources": MOST_TARGETS, "compute_nodes": MOST_NODES}
 
 
 @dataclass(frozen=True, eq=False)
@@ -347,7 +353,7 @@ def problem_to_document(problem: Problem) -> dict[str, Any]:
 
 def problem_from_document(document: object) -> Problem:
     """Return the problem that a JSON document describes."""
-    top = top_fields(document, {"resources", "compute_nodes", "applications"})
+    top = top_fields(document, required_keys(ProblemFormat))
     applications, best_targets = [], []
     for j, item in enumerate(listed(top["applications"], "applications")):
         with inside(f"applications[{j}]"):
@@ -375,8 +381,11 @@ def _application_document(application: Application, best: int) -> dict[str, Any]
 
 def _application(item: object) -> tuple[Application, int]:
     """Return an application and its best number of targets (0: not given)."""
-    optional = {"phases", "bandwidth", "best_targets"}
-    fields = checked_fields(item, {"name", "nodes"}, optional)
+    fields = checked_fields(
+        item,
+        required_keys(ProblemApplicationFormat),
+        optional_keys(ProblemApplicationFormat),
+    )
     application = Application.from_phases(
         parsed_name(fields["name"]),
         fields["nodes"],

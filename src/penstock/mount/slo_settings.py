@@ -47,7 +47,7 @@ from penstock.mount.striping import targets_of
 from penstock.qos import SchedulerSpec, Slo, get_scheduler
 from penstock.units import parse_bandwidth, parse_time
 
-__all__ = ["OTHER", "SloSettings", "read_document", "slo_settings_from"]
+__all__ = ["OTHER", "SloFormat", "SloSettings", "read_document", "slo_settings_from"]
 
 #: Application of files that match no rule, if the file names no default.
 OTHER: Final = "other"
@@ -59,14 +59,18 @@ _UNKNOWN_KEY: Final = re.compile(r"Object contains unknown field `(.*)`")
 Quantity = float | str
 
 
-class _Application(msgspec.Struct, forbid_unknown_fields=True):
+class ObjectiveFormat(msgspec.Struct, forbid_unknown_fields=True):
+    """The SLO of an application."""
+
     throughput: Quantity
     latency: Quantity
     mounts: Annotated[int, msgspec.Meta(ge=1)] | Literal["auto"] = 1
     operations: Quantity | None = None
 
 
-class _Rule(msgspec.Struct, forbid_unknown_fields=True):
+class RuleFormat(msgspec.Struct, forbid_unknown_fields=True):
+    """A rule that assigns files to an application."""
+
     application: str
     job: str | None = None
     cgroup: str | None = None
@@ -75,18 +79,22 @@ class _Rule(msgspec.Struct, forbid_unknown_fields=True):
     program: str | None = None
 
 
-class _Exchange(msgspec.Struct, forbid_unknown_fields=True):
+class ExchangeFormat(msgspec.Struct, forbid_unknown_fields=True):
+    """The controller that shares storages among mounts."""
+
     controller: str
     keys: str
     storage: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
 
 
-class _File(msgspec.Struct, forbid_unknown_fields=True):
-    applications: dict[str, _Application]
+class SloFormat(msgspec.Struct, forbid_unknown_fields=True):
+    """The file of ``penstock mount --slo`` (TOML)."""
+
+    applications: dict[str, ObjectiveFormat]
     scheduler: str = "two-level"
     default: str | None = None
-    rules: list[_Rule] = []
-    exchange: _Exchange | None = None
+    rules: list[RuleFormat] = []
+    exchange: ExchangeFormat | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +143,7 @@ def slo_settings_from(document: Mapping[str, Any], backing: str = "") -> SloSett
     `backing` is the folder that is mounted.
     """
     try:
-        file = msgspec.convert(document, _File)
+        file = msgspec.convert(document, SloFormat)
     except msgspec.ValidationError as error:
         raise _mismatch(str(error)) from None
     slos = _slos(file.applications)
@@ -158,8 +166,12 @@ def _mismatch(text: str) -> InputError:
     """Return the error for a document that is not as expected, in plain words."""
     what, _, place = text.partition(" - at `$")
     where = place.strip("`.") or "slo"
-    kinds = {".applications": _Application, ".rules": _Rule, ".exchange": _Exchange}
-    kind = next((kinds[name] for name in kinds if place.startswith(name)), _File)
+    kinds = {
+        ".applications": ObjectiveFormat,
+        ".rules": RuleFormat,
+        ".exchange": ExchangeFormat,
+    }
+    kind = next((kinds[name] for name in kinds if place.startswith(name)), SloFormat)
     keys = kind.__struct_fields__
     if unknown := _UNKNOWN_KEY.fullmatch(what):
         return UnknownNameError("key", unknown[1], keys, where=where)
@@ -170,7 +182,7 @@ def _mismatch(text: str) -> InputError:
     )
 
 
-def _slos(applications: Mapping[str, _Application]) -> dict[str, Slo]:
+def _slos(applications: Mapping[str, ObjectiveFormat]) -> dict[str, Slo]:
     if len(applications) > _MAX_APPLICATIONS:
         raise InputError(
             f"{len(applications)} applications are too many",
@@ -180,7 +192,7 @@ def _slos(applications: Mapping[str, _Application]) -> dict[str, Slo]:
     return {name: _slo(name, entry) for name, entry in applications.items()}
 
 
-def _slo(name: str, entry: _Application) -> Slo:
+def _slo(name: str, entry: ObjectiveFormat) -> Slo:
     where = f"applications.{name}"
     if not 0 < len(name) <= _MAX_NAME_LENGTH or not name.isprintable():
         raise InputError(
@@ -212,7 +224,7 @@ def _check_known(name: str, slos: Mapping[str, Slo], where: str) -> None:
         raise UnknownNameError("application", name, slos, where=where)
 
 
-def _rule(entry: _Rule, slos: Mapping[str, Slo], where: str) -> Rule:
+def _rule(entry: RuleFormat, slos: Mapping[str, Slo], where: str) -> Rule:
     _check_known(entry.application, slos, f"{where}.application")
     conditions = {name: getattr(entry, name) for name in CONDITIONS}
     if all(value is None for value in conditions.values()):
@@ -239,7 +251,7 @@ def _user(user: int | str | None, where: str) -> int | None:
         ) from None
 
 
-def _layout(file: _File, backing: str) -> dict[str, int]:
+def _layout(file: SloFormat, backing: str) -> dict[str, int]:
     counts = {
         name: _targets(name, file.rules, backing) if count == "auto" else count
         for name, count in ((n, entry.mounts) for n, entry in file.applications.items())
@@ -254,7 +266,7 @@ def _layout(file: _File, backing: str) -> dict[str, int]:
     return layout
 
 
-def _targets(application: str, rules: Sequence[_Rule], backing: str) -> int:
+def _targets(application: str, rules: Sequence[RuleFormat], backing: str) -> int:
     """Return over how many targets the folder of an application is striped."""
     where = f"applications.{application}.mounts: "
     paths = (r.path for r in rules if r.application == application and r.path)
@@ -275,7 +287,7 @@ def _targets(application: str, rules: Sequence[_Rule], backing: str) -> int:
         ) from None
 
 
-def _operations(applications: Mapping[str, _Application]) -> dict[str, float]:
+def _operations(applications: Mapping[str, ObjectiveFormat]) -> dict[str, float]:
     return {
         name: _positive(
             entry.operations, _parse_frequency, f"applications.{name}.operations"
@@ -297,7 +309,7 @@ def _parse_frequency(value: object) -> float:
     return number
 
 
-def _exchange(entry: _Exchange) -> ExchangeSettings:
+def _exchange(entry: ExchangeFormat) -> ExchangeSettings:
     """Return the exchange settings; check the keys and the address."""
     from penstock.live.wire.curve import check_client  # noqa: PLC0415 - needs ZeroMQ
 

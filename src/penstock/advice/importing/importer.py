@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, NotRequired, TypedDict
 
 from msgspec.structs import asdict, replace
 
@@ -32,9 +32,10 @@ from penstock.advice.logs.bursts import DEFAULT_GAP_S
 from penstock.advice.logs.record import LoggedJob, Skipped
 from penstock.errors import InputError
 from penstock.model import FORMAT, Instance, Platform, instance_to_document
+from penstock.model.formats import InstanceFormat
 from penstock.workloads.darshan_log import check_reader
 
-__all__ = ["ImportOptions", "Imported", "import_logs"]
+__all__ = ["ImportFormat", "ImportOptions", "Imported", "import_logs"]
 
 #: A log belongs to a job of Slurm if it begins at most this long outside of the job.
 _CLOCK_SKEW_S: Final = 3600.0
@@ -57,6 +58,26 @@ class ImportOptions:
     """Ask FTIO for the period of every job."""
     journal: Path | None = None
     """File that remembers the logs which are read, until the import is complete."""
+
+
+class EnsembleFormat(TypedDict):
+    """Instances that agree with the same logs; the first is the instance."""
+
+    seed: int
+    instances: list[InstanceFormat]
+
+
+class ImportFormat(TypedDict):
+    """The result that ``penstock import --json`` writes."""
+
+    penstock: Literal[1]
+    jobs: list[ImportedJob]
+    instance: InstanceFormat
+    skipped: list[Skipped]
+    notes: list[str]
+    bandwidth_known: bool
+    provenance: dict[str, Any]
+    ensemble: NotRequired[EnsembleFormat]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,18 @@ Other policies are simulated on the job and on all jobs that shared its storage
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal, TypedDict
 
 import msgspec
 
 from penstock.advice.job_report.simulation import instance_of_report
 from penstock.errors import InputError
-from penstock.live.wire.messages import JobReport
+from penstock.live.wire.messages import (
+    Delay,
+    JobReport,
+    PastJob,
+    ReportedOperation,
+)
 from penstock.model import FORMAT
 from penstock.policies import POLICIES, RECOMMENDED, get_policy
 from penstock.sim import simulate
@@ -26,11 +31,24 @@ from penstock.units import (
     format_volume,
 )
 
-__all__ = ["ranked", "report_document", "report_sentences"]
+__all__ = ["ReportFormat", "ranked", "report_document", "report_sentences"]
 
 #: Jobs and policies that the words name.
 _NAMED: Final = 3
 _BETTER: Final = 0.01
+
+
+class ReportFormat(TypedDict):
+    """The report that ``penstock report --json`` writes."""
+
+    penstock: Literal[1]
+    provenance: dict[str, Any]
+    job: PastJob
+    operations: list[ReportedOperation]
+    operation_count: int
+    delays: list[Delay]
+    policies: dict[str, float]
+    note: str
 
 
 def report_document(

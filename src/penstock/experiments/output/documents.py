@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, Final
+from typing import Any, Final, Literal, TypedDict
 
 from penstock.analysis import Bound
 from penstock.analysis.placement import PlacementMetrics
@@ -16,11 +16,65 @@ from penstock.experiments.study import Row
 from penstock.model import FORMAT
 
 __all__ = [
+    "PlanComparisonFormat",
+    "PlanFormat",
     "bound_document",
     "comparison_document",
     "plan_comparison_document",
     "plan_document",
 ]
+
+
+class PlanMetricsFormat(TypedDict):
+    """The metrics of target allocation."""
+
+    mean_io_slowdown: float
+    rho_io: float
+    rho_con: float
+    io_spread: float
+    machine_idletime: float
+    slowdowns: dict[str, float]
+
+
+class PlanFormat(TypedDict):
+    """The result that ``penstock place --json`` writes."""
+
+    penstock: Literal[1]
+    provenance: dict[str, Any]
+    allocation: dict[str, int]
+    placement: dict[str, list[int]]
+    io_load: float | None
+    metrics: PlanMetricsFormat | None
+
+
+class CombinationFormat(TypedDict):
+    """An allocation, a placement and a policy, with what they reach."""
+
+    allocation: str
+    placement: str
+    policy: str
+    window: float
+    io_load: float | None
+    metrics: PlanMetricsFormat
+
+
+class RefusalFormat(TypedDict):
+    """A combination that cannot be used, and why."""
+
+    allocation: str
+    placement: str
+    policy: str
+    reason: str
+
+
+class PlanComparisonFormat(TypedDict):
+    """The result that ``penstock compare --problem --json`` writes."""
+
+    penstock: Literal[1]
+    provenance: dict[str, Any]
+    combinations: list[CombinationFormat]
+    refusals: list[RefusalFormat]
+
 
 #: Columns of a comparison that describe what one policy did, in their order here.
 _OUTCOME: Final = (
@@ -48,7 +102,7 @@ def bound_document(bound: Bound) -> dict[str, Any]:
 
 def plan_document(
     plan: PlacementPlan, result: PlanResult | None, provenance: dict[str, Any]
-) -> dict[str, Any]:
+) -> PlanFormat:
     """Return the document that ``penstock place --json`` writes."""
     names = [application.name for application in plan.problem.applications]
     return {
@@ -63,7 +117,7 @@ def plan_document(
 
 def plan_comparison_document(
     comparison: PlanComparison, provenance: dict[str, Any]
-) -> dict[str, Any]:
+) -> PlanComparisonFormat:
     """Return the document that ``penstock compare --problem --json`` writes."""
     return {
         "penstock": FORMAT,
@@ -81,7 +135,7 @@ def plan_comparison_document(
     }
 
 
-def _combination(plan: PlacementPlan, result: PlanResult) -> dict[str, Any]:
+def _combination(plan: PlacementPlan, result: PlanResult) -> CombinationFormat:
     names = [application.name for application in plan.problem.applications]
     return {
         "allocation": plan.allocator,
@@ -93,7 +147,7 @@ def _combination(plan: PlacementPlan, result: PlanResult) -> dict[str, Any]:
     }
 
 
-def _metrics(names: Sequence[str], metrics: PlacementMetrics) -> dict[str, Any]:
+def _metrics(names: Sequence[str], metrics: PlacementMetrics) -> PlanMetricsFormat:
     return {
         "mean_io_slowdown": metrics.mean_io_slowdown,
         "rho_io": metrics.rho_io,
