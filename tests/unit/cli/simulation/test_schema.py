@@ -348,7 +348,7 @@ def test_results_fit_their_schema(
 
 
 def test_reports_fit_their_schema() -> None:
-    job = PastJob("a", 0, "", 1, 0.0, None, 0.0, None, 5.0, 0.0, 1.0, "fcfs")
+    job = PastJob("a", 0, "", 1, 0.0, None, None, 5.0, 0.0, 1.0, "fcfs")
     operation = ReportedOperation(0.0, 1.0, 5.0, 0.0, 0.0, None, "fcfs", [(0.0, None)])
     report = JobReport(job, [operation], [Delay("b", 0.0, 1.0)], note="no operator")
     document = json.loads(msgspec.json.encode(report_document(report, {})))
